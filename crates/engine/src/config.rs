@@ -1,0 +1,193 @@
+//! The knob table: name, type, default, range, unit and meaning of every option, once.
+
+use crate::error::{Error, Result};
+
+/// One row of the knob table, for command lines and documentation.
+#[derive(Clone, Copy, Debug)]
+pub struct Knob {
+    /// Name on the command line, with dashes.
+    pub name: &'static str,
+    /// What it does, with its unit.
+    pub doc: &'static str,
+    /// Default, as text.
+    pub default: &'static str,
+    /// Accepted values, as text.
+    pub accepts: &'static str,
+}
+
+/// A type an option can have.
+pub trait KnobValue: Sized {
+    /// Reads the value from text.
+    fn parse(text: &str) -> std::result::Result<Self, String>;
+}
+
+impl KnobValue for u64 {
+    fn parse(text: &str) -> std::result::Result<Self, String> {
+        parse_size(text)
+    }
+}
+
+impl KnobValue for bool {
+    fn parse(text: &str) -> std::result::Result<Self, String> {
+        match text {
+            "1" | "on" | "true" | "yes" => Ok(true),
+            "0" | "off" | "false" | "no" => Ok(false),
+            _ => Err(format!("{text:?} is neither on nor off")),
+        }
+    }
+}
+
+/// Reads a count or a size: `128M`, `16KiB`, `1GiB`, `4096`. Suffixes are powers of 1024.
+pub fn parse_size(text: &str) -> std::result::Result<u64, String> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, suffix) = text.split_at(digits);
+    let shift = match suffix.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        "t" | "tb" | "tib" => 40,
+        _ => return Err(format!("{text:?} is not a number or a size such as 64M or 1GiB")),
+    };
+    let number: u64 = number.parse().map_err(|_| format!("{text:?} is not a number or a size such as 64M or 1GiB"))?;
+    number.checked_mul(1 << shift).ok_or_else(|| format!("{text:?} is too large"))
+}
+
+macro_rules! choice {
+    ($(#[$doc:meta])* $name:ident { $($(#[doc = $vdoc:literal])+ $variant:ident = $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $($(#[doc = $vdoc])+ $variant,)* }
+
+        impl $name {
+            /// The option's text.
+            pub const fn name(self) -> &'static str {
+                match self { $($name::$variant => $text,)* }
+            }
+        }
+
+        impl KnobValue for $name {
+            fn parse(text: &str) -> std::result::Result<Self, String> {
+                match text {
+                    $($text => Ok($name::$variant),)*
+                    _ => Err(format!("{text:?} is none of {}", [$($text),*].join(", "))),
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
+}
+
+choice! {
+    /// How files are written and made durable (InnoDB's names).
+    FlushMethod {
+        /// Buffered writes, then fsync.
+        Fsync = "fsync",
+        /// Data buffered with fsync; the log opened with O_DSYNC.
+        ODsync = "O_DSYNC",
+        /// Data bypasses the page cache; fdatasync for data and log.
+        ODirect = "O_DIRECT",
+        /// As O_DIRECT; the data file is synced only when its length changed.
+        ODirectNoFsync = "O_DIRECT_NO_FSYNC",
+    }
+}
+
+macro_rules! options {
+    ($($(#[doc = $doc:literal])+ $name:ident: $type:ty = $default:expr, $text:literal, $accepts:literal, |$v:ident| $valid:expr;)*) => {
+        /// Every option of a database. `Options::default()` is durable and needs no tuning.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct Options { $($(#[doc = $doc])+ pub $name: $type,)* }
+
+        impl Default for Options {
+            fn default() -> Self { Options { $($name: $default,)* } }
+        }
+
+        /// The knob table.
+        pub const KNOBS: &[Knob] = &[$(Knob {
+            name: stringify!($name),
+            doc: concat!($($doc),+).trim_ascii(),
+            default: $text,
+            accepts: $accepts,
+        },)*];
+
+        impl Options {
+            /// Sets an option by its name; dashes and underscores are the same.
+            ///
+            /// # Errors
+            /// [`Error::BadOption`] for an unknown name or a value that cannot be.
+            pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
+                let key = name.trim_start_matches('-').replace('-', "_");
+                match key.as_str() {
+                    $(stringify!($name) => {
+                        self.$name = <$type>::parse(value)
+                            .map_err(|reason| Error::BadOption { option: name.to_string(), reason })?;
+                    })*
+                    _ => return Err(Error::BadOption {
+                        option: name.to_string(),
+                        reason: "no such option".to_string(),
+                    }),
+                }
+                self.validate()
+            }
+
+            /// Checks every option's range.
+            ///
+            /// # Errors
+            /// [`Error::BadOption`] names the first one out of range.
+            pub fn validate(&self) -> Result<()> {
+                $({
+                    let $v = &self.$name;
+                    if !$valid {
+                        return Err(Error::BadOption {
+                            option: stringify!($name).replace('_', "-"),
+                            reason: format!("{} is not allowed; accepted: {}", $v, $accepts),
+                        });
+                    }
+                })*
+                Ok(())
+            }
+
+            /// Name and present value of every option, in table order.
+            pub fn values(&self) -> Vec<(&'static str, String)> {
+                vec![$((stringify!($name), self.$name.to_string()),)*]
+            }
+        }
+    };
+}
+
+options! {
+    /// Bytes of memory for page frames.
+    buffer_pool_size: u64 = 128 << 20, "128MiB", "1MiB and more", |v| *v >= 1 << 20;
+    /// Page size in bytes, fixed when the database is created.
+    page_size: u64 = 16384, "16KiB", "4KiB, 8KiB or 16KiB", |v| matches!(*v, 4096 | 8192 | 16384);
+    /// Bytes of the redo ring, fixed when the log is created.
+    log_file_size: u64 = 256 << 20, "256MiB", "4MiB to 64GiB", |v| (4 << 20..=64 << 30).contains(v);
+    /// Bytes of the in-memory log buffer.
+    log_buffer_size: u64 = 16 << 20, "16MiB", "1MiB to 1GiB", |v| (1 << 20..=1 << 30).contains(v);
+    /// When a commit is durable: 1 = written and synced before it returns, 2 = written, synced once a second, 0 = written and synced once a second.
+    flush_log_at_trx_commit: u64 = 1, "1", "0, 1 or 2", |v| *v <= 2;
+    /// How files are written and made durable.
+    flush_method: FlushMethod = FlushMethod::ODirect, "O_DIRECT", "fsync, O_DSYNC, O_DIRECT or O_DIRECT_NO_FSYNC", |_v| true;
+    /// Write every page to the doublewrite file first, so that a torn page can be repaired.
+    doublewrite: bool = true, "on", "on or off", |_v| true;
+    /// LRU pages looked at from the tail when free frames run short.
+    lru_scan_depth: u64 = 1024, "1024", "16 and more", |v| *v >= 16;
+    /// Percentage of dirty frames above which the cleaner flushes the flush list regardless of the log.
+    max_dirty_pages_pct: u64 = 75, "75", "1 to 99", |v| (1..=99).contains(v);
+    /// Pages per second the cleaner may write when nothing presses.
+    io_capacity: u64 = 2000, "2000", "16 and more", |v| *v >= 16;
+    /// Milliseconds a page must stay on the old part of the LRU list before a second access makes it young.
+    old_blocks_time_ms: u64 = 1000, "1000", "any", |_v| true;
+    /// Percentage of the LRU list that is its old part.
+    old_blocks_pct: u64 = 37, "37", "5 to 95", |v| (5..=95).contains(v);
+    /// Milliseconds a transaction waits for a row lock.
+    lock_wait_timeout_ms: u64 = 50_000, "50000", "1 and more", |v| *v >= 1;
+    /// Create the database when the folder holds none.
+    create_if_missing: bool = true, "on", "on or off", |_v| true;
+}

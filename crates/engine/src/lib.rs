@@ -1,0 +1,16 @@
+//! Highwater: a transactional storage engine for flash.
+
+pub mod config;
+pub mod error;
+pub mod stats;
+pub mod types;
+
+pub mod btree;
+pub mod db;
+pub mod log;
+pub mod mtr;
+pub mod page;
+pub mod pool;
+pub mod space;
+pub mod table;
+pub mod txn;

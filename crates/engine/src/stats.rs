@@ -1,0 +1,151 @@
+//! The counter table: each counter once, with its name and meaning. Everything that prints counters walks it.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+macro_rules! counters {
+    ($($(#[doc = $doc:literal])+ $name:ident,)*) => {
+        /// Live counters of one database.
+        #[derive(Debug, Default)]
+        pub struct Stats { $($(#[doc = $doc])+ pub $name: Counter,)* }
+
+        /// The counters at one moment.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct StatsSnapshot { $($(#[doc = $doc])+ pub $name: u64,)* }
+
+        impl Stats {
+            /// Reads every counter.
+            pub fn snapshot(&self) -> StatsSnapshot {
+                StatsSnapshot { $($name: self.$name.get(),)* }
+            }
+        }
+
+        impl StatsSnapshot {
+            /// Name, meaning and value of every counter, in table order.
+            pub fn table(&self) -> Vec<(&'static str, &'static str, u64)> {
+                vec![$((stringify!($name), concat!($($doc),+).trim_ascii(), self.$name),)*]
+            }
+
+            /// What happened since `earlier` (gauges keep their present value's difference, saturating).
+            pub fn since(&self, earlier: &StatsSnapshot) -> StatsSnapshot {
+                StatsSnapshot { $($name: self.$name.saturating_sub(earlier.$name),)* }
+            }
+        }
+    };
+}
+
+/// A relaxed counter.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds `n`.
+    #[inline]
+    pub fn add(&self, n: u64) {
+        self.0.fetch_add(n, Relaxed);
+    }
+
+    /// Adds one.
+    #[inline]
+    pub fn inc(&self) {
+        self.add(1);
+    }
+
+    /// The present value.
+    pub fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+
+    /// Sets a gauge.
+    pub fn set(&self, n: u64) {
+        self.0.store(n, Relaxed);
+    }
+}
+
+counters! {
+    /// Pages read from the data file.
+    pages_read,
+    /// Pages written to the data file, for any reason.
+    pages_flushed,
+    /// Pages flushed from the tail of the LRU list.
+    pages_flushed_lru_list,
+    /// Pages flushed from the flush list.
+    pages_flushed_flush_list,
+    /// Pages flushed one at a time by a thread that found no free frame.
+    pages_flushed_single_page,
+    /// Frames taken from the LRU list, clean or cleaned.
+    pages_evicted,
+    /// Pages made young (moved to the head of the LRU list).
+    pages_made_young,
+    /// Times a thread found the free list empty and waited.
+    free_frame_waits,
+    /// Microseconds spent in those waits.
+    free_frame_wait_us,
+    /// Times a thread waited for room in the redo ring.
+    log_waits,
+    /// Microseconds spent in those waits.
+    log_wait_us,
+    /// Writes to the redo device.
+    log_writes,
+    /// Syncs of the redo device.
+    log_syncs,
+    /// Syncs of the data device.
+    data_syncs,
+    /// Syncs of the doublewrite device.
+    doublewrite_syncs,
+    /// Checkpoints written.
+    checkpoints,
+    /// Bytes of redo generated.
+    redo_bytes,
+    /// Bytes written: redo.
+    bytes_written_redo,
+    /// Bytes written: doublewrite.
+    bytes_written_doublewrite,
+    /// Bytes written: undo pages.
+    bytes_written_undo,
+    /// Bytes written: change buffer.
+    bytes_written_change_buffer,
+    /// Bytes written: tree leaves.
+    bytes_written_index_leaf,
+    /// Bytes written: inner tree pages.
+    bytes_written_index_inner,
+    /// Bytes written: everything else.
+    bytes_written_other,
+    /// Page splits.
+    btree_splits,
+    /// Page merges.
+    btree_merges,
+    /// Optimistic descents that had to start again.
+    btree_restarts,
+    /// Transactions committed.
+    trx_commits,
+    /// Transactions rolled back.
+    trx_rollbacks,
+    /// Row lock waits.
+    row_lock_waits,
+    /// Microseconds spent in row lock waits.
+    row_lock_wait_us,
+    /// Row lock waits that timed out.
+    row_lock_timeouts,
+    /// Deadlocks resolved.
+    deadlocks,
+    /// Undo records purged.
+    purged_records,
+    /// Gauge: committed transactions whose undo is not purged yet.
+    history_list_length,
+    /// Gauge: frames on the free list.
+    pool_pages_free,
+    /// Gauge: dirty frames.
+    pool_pages_dirty,
+    /// Gauge: frames that hold a page.
+    pool_pages_data,
+    /// Gauge: bytes between the last checkpoint and the end of the log.
+    checkpoint_age_bytes,
+    /// Rows inserted.
+    rows_inserted,
+    /// Rows read.
+    rows_read,
+    /// Rows updated.
+    rows_updated,
+    /// Rows deleted.
+    rows_deleted,
+}

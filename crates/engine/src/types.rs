@@ -1,0 +1,65 @@
+//! Numbers that mean something, each a type of its own.
+
+macro_rules! number {
+    ($(#[$doc:meta])* $name:ident($int:ty)) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(transparent)]
+        pub struct $name(pub $int);
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+number!(
+    /// Number of a page; its place in the data file in units of the page size. Page 0 is the file header.
+    PageNo(u32)
+);
+number!(
+    /// Log sequence number: bytes of redo ever written before this point.
+    Lsn(u64)
+);
+number!(
+    /// Transaction number, in order of the first write. 48 bits on disk; 0 is "older than everything".
+    TrxId(u64)
+);
+number!(
+    /// Place of an undo record: `page_no << 16 | offset_in_page`. 0 is "no earlier version". 48 bits on disk.
+    RollPtr(u64)
+);
+number!(
+    /// Owner of extents: a tree, the undo log, overflow pages of a table. 0 is "nobody".
+    SegmentId(u32)
+);
+number!(
+    /// Number of a table in the catalog.
+    TableId(u32)
+);
+number!(
+    /// Number of an index in the catalog, unique in the database.
+    IndexId(u32)
+);
+
+impl RollPtr {
+    /// No earlier version.
+    pub const NONE: RollPtr = RollPtr(0);
+
+    /// The pointer to `offset` in page `page`.
+    pub fn new(page: PageNo, offset: u16) -> RollPtr {
+        RollPtr(u64::from(page.0) << 16 | u64::from(offset))
+    }
+
+    /// The undo page.
+    pub fn page(self) -> PageNo {
+        PageNo((self.0 >> 16) as u32)
+    }
+
+    /// Byte offset of the record in its page.
+    pub fn offset(self) -> usize {
+        (self.0 & 0xffff) as usize
+    }
+}

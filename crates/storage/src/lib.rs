@@ -1,0 +1,93 @@
+//! The one door to disk. The engine reads and writes bytes only through [`Device`].
+//!
+//! Rules
+//! 1. A write is volatile until [`Device::sync`] returns `Ok`; before that a power cut may keep, lose or
+//!    tear it (at sector boundaries), in any order with other unsynced writes.
+//! 2. A failed `sync` is never retried: the caller must stop using the device (fail-stop).
+//! 3. Every write says what it is ([`Placement`]), so that a device can keep lifetimes apart.
+//! 4. `set_len_bytes` growth reads as zeros.
+
+mod error;
+
+pub use error::{Result, StorageError};
+
+/// What a write is; the storage maps it to a stream, a lifetime hint or nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Placement {
+    /// Redo log.
+    Redo,
+    /// Doublewrite buffer.
+    Doublewrite,
+    /// Undo log pages.
+    Undo,
+    /// Change buffer pages.
+    ChangeBuffer,
+    /// Leaf pages of clustered and secondary trees.
+    IndexLeaf,
+    /// Inner pages of clustered and secondary trees.
+    IndexInner,
+    /// Everything else (headers, extent maps, overflow pages).
+    Other,
+}
+
+impl Placement {
+    /// Every placement, in order of its discriminant.
+    pub const ALL: [Placement; 7] = [
+        Placement::Redo,
+        Placement::Doublewrite,
+        Placement::Undo,
+        Placement::ChangeBuffer,
+        Placement::IndexLeaf,
+        Placement::IndexInner,
+        Placement::Other,
+    ];
+
+    /// The name used in reports and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Placement::Redo => "redo",
+            Placement::Doublewrite => "doublewrite",
+            Placement::Undo => "undo",
+            Placement::ChangeBuffer => "change_buffer",
+            Placement::IndexLeaf => "index_leaf",
+            Placement::IndexInner => "index_inner",
+            Placement::Other => "other",
+        }
+    }
+}
+
+/// One write of a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Write<'a> {
+    /// First byte, from the start of the device.
+    pub offset: u64,
+    /// The bytes; offset, length and address are multiples of [`Device::alignment_bytes`].
+    pub data: &'a [u8],
+    /// What the bytes are.
+    pub placement: Placement,
+}
+
+/// A file, block device, emulated device or memory that keeps bytes.
+pub trait Device: Send + Sync + 'static {
+    /// Name for messages: the path of a file, or what stands for it.
+    fn name(&self) -> String;
+    /// Current length in bytes.
+    fn len_bytes(&self) -> Result<u64>;
+    /// Grows (with zeros) or cuts the device. Durable after the next `sync`.
+    fn set_len_bytes(&self, len: u64) -> Result<()>;
+    /// Fills `buf` from `offset`. Reading past the end is an error.
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
+    /// Writes all of `data` at `offset`.
+    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> Result<()>;
+    /// Writes many ranges, in any order, possibly at once; returns when all have completed.
+    fn write_batch(&self, writes: &[Write<'_>]) -> Result<()> {
+        writes.iter().try_for_each(|w| self.write_at(w.offset, w.data, w.placement))
+    }
+    /// Makes every completed write durable.
+    fn sync(&self) -> Result<()>;
+    /// Tells the device that the range holds nothing worth keeping; it may read as anything afterwards.
+    fn discard(&self, offset: u64, len: u64) -> Result<()>;
+    /// Offsets, lengths and buffer addresses must be multiples of this (1 = no constraint).
+    fn alignment_bytes(&self) -> usize;
+}
