@@ -204,7 +204,7 @@ fn create(storage: &StorageSet, options: &Options) -> Result<()> {
     data.set_len_bytes(first_bytes(options))?;
     let mut map = AlignedBuf::zeroed(page_bytes);
     space::format_map_ops(|op| op.apply(&mut map).expect("a zeroed page takes an extent map"));
-    page::seal(&mut map, PageNo(1));
+    page::header::seal(&mut map, PageNo(1));
     data.write_at(page_bytes as u64, &map, Placement::Other)?;
     data.sync()?;
     let mut first = AlignedBuf::zeroed(page_bytes);

@@ -260,10 +260,13 @@ impl<'c> Mtr<'c> {
         let pool = &self.ctx.pool;
         let memo = &self.buffers.memo;
         let changed = memo.iter().filter(|h| h.changed).map(|h| h.frame);
-        let lsn = self.ctx.log.append(reservation, &self.buffers.redo, |start, _end| pool.note_changes(changed.clone(), start));
+        let lsn = self
+            .ctx
+            .log
+            .append(reservation, &self.buffers.redo, |start, _end| pool.note_changes(changed.clone(), start));
         for frame in changed {
             // SAFETY: the memo still holds this frame's latch exclusively.
-            page::set_lsn(unsafe { pool.frames().bytes_mut(frame) }, lsn);
+            page::header::set_lsn(unsafe { pool.frames().bytes_mut(frame) }, lsn);
         }
         self.buffers.redo.clear();
         self.unlatch();

@@ -16,7 +16,7 @@
 
 use super::frame::FrameNo;
 use crate::error::Result;
-use crate::page;
+use crate::page::{self, PageType};
 use crate::stats::Stats;
 use crate::types::{Lsn, PageNo};
 use highwater_storage::{AlignedBuf, Device, Placement, Write};
@@ -64,8 +64,8 @@ impl Batch {
         let at = DIRECTORY_BYTES + self.entries.len() * self.page_bytes;
         let copy = &mut self.bytes[at..at + self.page_bytes];
         copy.copy_from_slice(page);
-        page::seal(copy, page_no);
-        self.entries.push(Entry { page_no, lsn: page::lsn(copy), frame, placement: page::placement(copy) });
+        page::header::seal(copy, page_no);
+        self.entries.push(Entry { page_no, lsn: page::header::lsn(copy), frame, placement: placement_of(copy) });
     }
 
     /// The pages in it.
@@ -181,12 +181,7 @@ pub struct Restored {
 ///
 /// # Errors
 /// An I/O error. A doublewrite file without a valid directory repairs nothing.
-pub fn restore(
-    doublewrite: &dyn Device,
-    data: &dyn Device,
-    page_bytes: usize,
-    database_id: u64,
-) -> Result<Restored> {
+pub fn restore(doublewrite: &dyn Device, data: &dyn Device, page_bytes: usize, database_id: u64) -> Result<Restored> {
     let mut restored = Restored::default();
     let mut directory = AlignedBuf::zeroed(DIRECTORY_BYTES);
     if doublewrite.len_bytes()? < DIRECTORY_BYTES as u64 {
@@ -197,7 +192,7 @@ pub fn restore(
     let mut place = AlignedBuf::zeroed(page_bytes);
     for (index, (page_no, lsn)) in parse_directory(&directory, database_id).into_iter().enumerate() {
         doublewrite.read_at((DIRECTORY_BYTES + index * page_bytes) as u64, &mut copy)?;
-        if page::verify(&copy, page_no).is_err() || page::lsn(&copy) != lsn {
+        if page::header::verify(&copy, page_no).is_err() || page::header::lsn(&copy) != lsn {
             continue;
         }
         let offset = u64::from(page_no.0) * page_bytes as u64;
@@ -205,9 +200,9 @@ pub fn restore(
             data.set_len_bytes(offset + page_bytes as u64)?;
         }
         data.read_at(offset, &mut place)?;
-        let torn = page::verify(&place, page_no).is_err() || page::lsn(&place) < lsn;
+        let torn = page::header::verify(&place, page_no).is_err() || page::header::lsn(&place) < lsn;
         if torn {
-            data.write_at(offset, &copy, page::placement(&copy))?;
+            data.write_at(offset, &copy, placement_of(&copy))?;
             restored.pages.push(page_no);
         }
     }
@@ -215,6 +210,16 @@ pub fn restore(
         data.sync()?;
     }
     Ok(restored)
+}
+
+/// What a page is, for the device; a page of unknown type is `Other`.
+fn placement_of(page: &[u8]) -> Placement {
+    match page::header::page_type(page) {
+        Ok(PageType::Leaf) => Placement::IndexLeaf,
+        Ok(PageType::Inner) => Placement::IndexInner,
+        Ok(PageType::Undo | PageType::UndoDirectory) => Placement::Undo,
+        _ => Placement::Other,
+    }
 }
 
 fn parse_directory(bytes: &[u8], database_id: u64) -> Vec<(PageNo, Lsn)> {

@@ -120,6 +120,6 @@ impl Pool {
 
     /// LSN of a resident page, if it is resident.
     pub fn resident_lsn(&self, page_no: crate::types::PageNo) -> Option<Lsn> {
-        self.try_fix_s(page_no).map(|guard| page::lsn(&guard))
+        self.try_fix_s(page_no).map(|guard| page::header::lsn(&guard))
     }
 }

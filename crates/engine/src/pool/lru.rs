@@ -48,16 +48,32 @@ impl Links {
         let before = if at == NIL { self.tail } else { self.prev(at) };
         self.prev[frame as usize] = before;
         self.next[frame as usize] = at;
-        if before == NIL { self.head = frame } else { self.next[before as usize] = frame }
-        if at == NIL { self.tail = frame } else { self.prev[at as usize] = frame }
+        if before == NIL {
+            self.head = frame
+        } else {
+            self.next[before as usize] = frame
+        }
+        if at == NIL {
+            self.tail = frame
+        } else {
+            self.prev[at as usize] = frame
+        }
         self.len += 1;
     }
 
     /// Takes a member out.
     pub fn remove(&mut self, frame: FrameNo) {
         let (before, after) = (self.prev(frame), self.next(frame));
-        if before == NIL { self.head = after } else { self.next[before as usize] = after }
-        if after == NIL { self.tail = before } else { self.prev[after as usize] = before }
+        if before == NIL {
+            self.head = after
+        } else {
+            self.next[before as usize] = after
+        }
+        if after == NIL {
+            self.tail = before
+        } else {
+            self.prev[after as usize] = before
+        }
         self.len -= 1;
     }
 }

@@ -30,7 +30,7 @@ mod optimistic;
 pub mod policy;
 mod read;
 
-pub use crate::page::bytes::PageBytes;
+pub use crate::page::PageBytes;
 pub use flush::FlushReason;
 pub use frame::FrameNo;
 pub use guard::SharedPage;

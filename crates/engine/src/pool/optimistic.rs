@@ -7,7 +7,7 @@
 //! 3. A read outside the page yields 0, `Less` or nothing; it never leaves the frame.
 
 use super::frame::{FrameNo, Frames};
-use crate::page::bytes::PageBytes;
+use crate::page::PageBytes;
 use crate::types::PageNo;
 use std::cmp::Ordering;
 
@@ -107,11 +107,14 @@ mod tests {
     fn compares_as_byte_strings_and_stays_inside() {
         let frames = Frames::new(1, 4096);
         // SAFETY: a new frame is held exclusively by its creator, this test.
-        unsafe { frames.bytes_mut(0) }[100..120].copy_from_slice(b"abcdefghijklmnopqrst");
+        unsafe { frames.bytes_mut(0) }
+        [100..120].copy_from_slice(b"abcdefghijklmnopqrst");
         let view = OptimisticPage { frames: &frames, frame: 0, page_no: PageNo(0), version: 0 };
         for (from, len) in [(0, 20), (1, 7), (3, 8), (2, 17), (5, 0)] {
             let stored = &b"abcdefghijklmnopqrst"[from..from + len];
-            for key in [&b""[..], b"a", b"b", b"bcdefgh", b"cdefghijklmnopqrs", b"cdefghijklmnopqrsu", b"defghijk", b"zz"] {
+            for key in
+                [&b""[..], b"a", b"b", b"bcdefgh", b"cdefghijklmnopqrs", b"cdefghijklmnopqrsu", b"defghijk", b"zz"]
+            {
                 assert_eq!(view.cmp_at(100 + from, len, key), stored.cmp(key), "{stored:?} {key:?}");
             }
         }

@@ -70,7 +70,7 @@ impl Pool {
         }
         self.data.read_at(offset, bytes)?;
         self.stats.pages_read.inc();
-        page::verify(bytes, page)
+        page::header::verify(bytes, page)
     }
 
     fn drop_unread(&self, frame: FrameNo) {

@@ -95,7 +95,7 @@ fn replay_page(pool: &Pool, changes: &[Change<'_>], checkpoint_lsn: Lsn) -> Resu
     let first = changes[0];
     let fresh = matches!(first.op, PageOp::Format { .. });
     pool.change_in_recovery(first.page, fresh, checkpoint_lsn, |bytes| {
-        let mut lsn = if fresh { Lsn(0) } else { page::lsn(bytes) };
+        let mut lsn = if fresh { Lsn(0) } else { page::header::lsn(bytes) };
         let start = lsn;
         for change in changes.iter().filter(|c| c.end_lsn > start) {
             change.op.apply(bytes).map_err(|e| {
@@ -104,7 +104,7 @@ fn replay_page(pool: &Pool, changes: &[Change<'_>], checkpoint_lsn: Lsn) -> Resu
             })?;
             lsn = change.end_lsn;
         }
-        page::set_lsn(bytes, lsn);
+        page::header::set_lsn(bytes, lsn);
         Ok(lsn != start)
     })
 }

@@ -42,7 +42,7 @@ pub fn new_page(header: FileHeader) -> Vec<u8> {
     apply(PageOp::Write { offset: VERSION_AT as u16, bytes: &FORMAT_VERSION.to_le_bytes() });
     apply(PageOp::Write { offset: PAGE_BYTES_AT as u16, bytes: &(header.page_bytes as u32).to_le_bytes() });
     apply(PageOp::Write { offset: DATABASE_ID_AT as u16, bytes: &header.database_id.to_le_bytes() });
-    page::seal(&mut bytes, PageNo(0));
+    page::header::seal(&mut bytes, PageNo(0));
     bytes
 }
 
@@ -58,7 +58,9 @@ pub fn parse(start: &[u8]) -> Result<FileHeader> {
     }
     let version = u32_at(VERSION_AT);
     if version != FORMAT_VERSION {
-        return refuse(format!("the data file has format version {version}; this build reads version {FORMAT_VERSION}"));
+        return refuse(format!(
+            "the data file has format version {version}; this build reads version {FORMAT_VERSION}"
+        ));
     }
     let page_bytes = u32_at(PAGE_BYTES_AT);
     if !matches!(page_bytes, 4096 | 8192 | 16384) {
@@ -73,7 +75,7 @@ pub fn parse(start: &[u8]) -> Result<FileHeader> {
 /// # Errors
 /// [`Error::Corrupt`] if the page is not a file header.
 pub fn read_roots(page: &[u8]) -> Result<[PageNo; ROOTS]> {
-    if page::page_type(page)? != PageType::FileHeader {
+    if page::header::page_type(page)? != PageType::FileHeader {
         return Err(Error::corrupt_page(PageNo(0), "it is not a file header"));
     }
     Ok(std::array::from_fn(|slot| {

@@ -79,7 +79,7 @@ impl State {
     /// Adds the extents that a map describes, `here` of which the file has.
     pub fn add_group(&mut self, layout: &Layout, group: u32, here: u32, map: &[u8]) -> Result<()> {
         let page_no = layout.map_page(group);
-        if page::page_type(map)? != PageType::ExtentMap {
+        if page::header::page_type(map)? != PageType::ExtentMap {
             return Err(Error::corrupt_page(page_no, "an extent map should be here"));
         }
         for index in 0..layout.group_extents() {
@@ -269,10 +269,7 @@ fn read_entry(map: &[u8], index: usize) -> Extent {
         let at = OWNERS_AT + c * 4;
         u32::from_le_bytes(entry[at..at + 4].try_into().expect("four bytes"))
     };
-    Extent {
-        used: u64::from_le_bytes(entry[..8].try_into().expect("eight bytes")),
-        owners: std::array::from_fn(owner),
-    }
+    Extent { used: u64::from_le_bytes(entry[..8].try_into().expect("eight bytes")), owners: std::array::from_fn(owner) }
 }
 
 #[cfg(test)]
