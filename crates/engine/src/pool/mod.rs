@@ -1,6 +1,7 @@
 //! Buffer pool. SKELETON (bodies by the pool's owner; the signatures are the contract)
 
 use crate::error::Result;
+pub use crate::page::PageBytes;
 use crate::types::{Lsn, PageNo};
 use std::cmp::Ordering;
 
@@ -47,23 +48,6 @@ impl OptimisticPage<'_> {
     pub fn page_no(&self) -> PageNo {
         unimplemented!()
     }
-}
-
-/// Bounds-checked reads of page bytes, so that one search runs on latched and on optimistic pages.
-/// Out-of-range reads return 0 / `Ordering::Less` / copy nothing on optimistic pages (the validation will fail or the page is corrupt).
-pub trait PageBytes {
-    /// Bytes of the page.
-    fn page_len(&self) -> usize;
-    /// Byte at `offset`.
-    fn u8_at(&self, offset: usize) -> u8;
-    /// Little-endian u16 at `offset`.
-    fn u16_at(&self, offset: usize) -> u16;
-    /// Little-endian u32 at `offset`.
-    fn u32_at(&self, offset: usize) -> u32;
-    /// Compares `len` bytes at `offset` with `key` as byte strings (`stored.cmp(key)`).
-    fn cmp_at(&self, offset: usize, len: usize, key: &[u8]) -> Ordering;
-    /// Appends `len` bytes at `offset` to `out`.
-    fn copy_at(&self, offset: usize, len: usize, out: &mut Vec<u8>);
 }
 
 impl PageBytes for OptimisticPage<'_> {
