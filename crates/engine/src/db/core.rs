@@ -7,8 +7,8 @@
 //! 4. Space: derive what is free from the extent maps.
 //! 5. Threads: cleaner, log.
 //!
-//! Order of creation: redo and doublewrite first, then the extent map, page 0 last. A crash before page 0 is durable
-//! leaves files that count as not created (see `is_uncreated`) and are created again.
+//! Creation lays out redo, doublewrite and data, makes them durable, and only then declares the set whole
+//! (`StorageSet::finish_creation`); after a crash before that the next opening starts creation again.
 
 use super::background::Background;
 use crate::config::Options;
@@ -26,7 +26,8 @@ use crate::space::{self, Space};
 use crate::stats::Stats;
 use crate::sync::poison::Poison;
 use crate::types::PageNo;
-use highwater_storage::{AlignedBuf, Device, Placement, StorageSet};
+use highwater_storage::{AlignedBuf, Device, Placement, SetOptions, StorageSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -56,16 +57,28 @@ pub struct Core {
 }
 
 impl Core {
-    /// Opens the database in `storage`, creating it in empty devices if the options say so.
+    /// Opens the database in folder `dir`, creating it there if the options say so.
+    ///
+    /// # Errors
+    /// As [`Core::open`], and [`Error::Open`] for a folder that is in use, missing or not writable.
+    pub fn open_dir(dir: &Path, options: Options) -> Result<Core> {
+        options.validate()?;
+        let set = SetOptions {
+            log_dir: options.log_dir.clone(),
+            flush_method: options.flush_method,
+            cached_redo: options.flush_log_at_trx_commit != 1,
+            create: options.create_if_missing,
+        };
+        Core::open(StorageSet::open(dir, &set)?, options)
+    }
+
+    /// Opens the database in `storage`, creating it in a new set.
     ///
     /// # Errors
     /// [`Error::Incompatible`], [`Error::Corrupt`], [`Error::BadOption`], an I/O error.
     pub fn open(storage: StorageSet, options: Options) -> Result<Core> {
         options.validate()?;
-        if is_uncreated(&*storage.data)? {
-            if !options.create_if_missing {
-                return Err(Error::Incompatible(format!("{} holds no database yet", storage.data.name())));
-            }
+        if storage.is_new() {
             create(&storage, &options)?;
         }
         let file = read_header(&*storage.data)?;
@@ -162,25 +175,6 @@ fn first_bytes(options: &Options) -> u64 {
     Layout::new(options.page_size as usize).extent_bytes() * FIRST_EXTENTS
 }
 
-/// Whether creation never finished: the file is empty, or page 0 and all but the extent map are zeros in a file no
-/// larger than creation makes it.
-fn is_uncreated(data: &dyn Device) -> Result<bool> {
-    let len = data.len_bytes()?;
-    let largest_first = Layout::new(16384).extent_bytes() * FIRST_EXTENTS;
-    if len == 0 {
-        return Ok(true);
-    }
-    if len > largest_first || !len.is_multiple_of(4096) {
-        return Ok(false);
-    }
-    let mut bytes = AlignedBuf::zeroed(len as usize);
-    data.read_at(0, &mut bytes)?;
-    // The map is page 1, wherever that is; everything else must be zeros.
-    let zeros = |range: &[u8]| range.iter().all(|b| *b == 0);
-    let map_end = 32768.min(bytes.len());
-    Ok(zeros(&bytes[..4096]) && zeros(&bytes[map_end..]))
-}
-
 fn read_header(data: &dyn Device) -> Result<FileHeader> {
     let mut start = AlignedBuf::zeroed(4096);
     if data.len_bytes()? < 4096 {
@@ -210,7 +204,8 @@ fn create(storage: &StorageSet, options: &Options) -> Result<()> {
     let mut first = AlignedBuf::zeroed(page_bytes);
     first.copy_from_slice(&header::new_page(FileHeader { page_bytes, database_id }));
     data.write_at(0, &first, Placement::Other)?;
-    Ok(data.sync()?)
+    data.sync()?;
+    Ok(storage.finish_creation()?)
 }
 
 fn random_id() -> u64 {
