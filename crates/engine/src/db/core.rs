@@ -164,7 +164,7 @@ impl Core {
 
 fn check_pool_size(options: &Options, page_bytes: usize) -> Result<()> {
     if (options.buffer_pool_size as usize) < MIN_FRAMES * page_bytes {
-        let least = MIN_FRAMES * page_bytes >> 10;
+        let least = (MIN_FRAMES * page_bytes) >> 10;
         let reason = format!("too small: {MIN_FRAMES} pages of {page_bytes} bytes need {least}KiB");
         return Err(Error::BadOption { option: "buffer-pool-size".into(), reason });
     }
