@@ -31,6 +31,8 @@ pub(crate) enum Stop {
     ExtendUndo(usize),
     /// The leaf has no room for so many bytes.
     MakeRoom(usize),
+    /// Others have taken the extents that were ready.
+    NoExtent,
     /// The row or its new version is an overflow row: pages have to be read or written first.
     Overflow(RowHeader),
 }
@@ -59,6 +61,7 @@ pub(crate) fn settle(system: &TrxSystem, body: &mut TrxBody, tree: &BTree, key: 
             None => Err(Error::Usage("the transaction has no undo log".to_string())),
         },
         Stop::MakeRoom(bytes) => tree.make_room(&system.ctx, key, bytes),
+        Stop::NoExtent => system.space.prepare(&system.ctx),
         Stop::Overflow(_) => Err(Error::Corrupt("an overflow row changed while it was locked".to_string())),
     }
 }

@@ -75,6 +75,7 @@ pub(crate) fn write(system: &TrxSystem, body: &mut TrxBody, rows: &dyn Rows, row
     for group in row.chunks(group_pages * capacity) {
         let parts: Vec<&[u8]> = group.chunks(capacity).collect();
         let pages = loop {
+            system.space.prepare(&system.ctx)?;
             let mut mtr = system.ctx.mtr_with(crate::mtr::MTR_REDO_BYTES, parts.len())?;
             match write_group(system, body, rows, &mut mtr, &parts, last) {
                 Ok(pages) => {
@@ -110,10 +111,14 @@ fn write_group(
     let mut pages = Vec::with_capacity(parts.len());
     for _ in parts {
         let near = pages.last().copied().or((last != PageNo(0)).then_some(last));
-        pages.push(system.space.allocate(mtr, segment, near)?);
+        match system.space.allocate(mtr, segment, near) {
+            Ok(page) => pages.push(page),
+            Err(Error::Usage(_)) => return Err(Stop::NoExtent),
+            Err(error) => return Err(Stop::Fail(error)),
+        }
     }
     for (n, part) in parts.iter().enumerate() {
-        let latched = mtr.new_page(pages[n])?;
+        let latched = mtr.new_page(pages[n]);
         fill(mtr, latched, segment, pages.get(n + 1).copied().unwrap_or_default(), part);
     }
     if last == PageNo(0) {

@@ -105,28 +105,17 @@ fn key_of(bound: Bound<&[u8]>) -> Option<&[u8]> {
     }
 }
 
-/// As `Leaf::search`, for keys that the leaf need not cover.
-fn search(leaf: &Leaf<'_>, key: &[u8]) -> std::result::Result<usize, usize> {
-    if leaf.upper().is_some_and(|upper| key >= upper) {
-        return Err(leaf.len());
-    }
-    if leaf.lower().is_some_and(|lower| key < lower) {
-        return Err(0);
-    }
-    leaf.search(key)
-}
-
 /// Slots of the leaf between two bounds.
 fn window(leaf: &Leaf<'_>, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Range<usize> {
     let start = match lower {
         Bound::Unbounded => 0,
-        Bound::Included(key) => search(leaf, key).unwrap_or_else(|slot| slot),
-        Bound::Excluded(key) => search(leaf, key).map_or_else(|slot| slot, |slot| slot + 1),
+        Bound::Included(key) => leaf.search(key).unwrap_or_else(|slot| slot),
+        Bound::Excluded(key) => leaf.search(key).map_or_else(|slot| slot, |slot| slot + 1),
     };
     let end = match upper {
         Bound::Unbounded => leaf.len(),
-        Bound::Included(key) => search(leaf, key).map_or_else(|slot| slot, |slot| slot + 1),
-        Bound::Excluded(key) => search(leaf, key).unwrap_or_else(|slot| slot),
+        Bound::Included(key) => leaf.search(key).map_or_else(|slot| slot, |slot| slot + 1),
+        Bound::Excluded(key) => leaf.search(key).unwrap_or_else(|slot| slot),
     };
     start..end.max(start)
 }
@@ -196,7 +185,7 @@ impl Position {
 
     fn copy(&mut self, batch: &mut Batch, fill: &Fill<'_>, leaf: &Leaf<'_>, slots: &mut Range<usize>) -> Result<End> {
         let max_trx_id = if fill.clustered { 0 } else { leaf.max_trx_id() };
-        while !slots.is_empty() {
+        while slots.start < slots.end {
             let slot = if self.reverse { slots.end - 1 } else { slots.start };
             leaf.key_into(slot, &mut self.key);
             let value = leaf.value(slot);
@@ -215,7 +204,7 @@ impl Position {
                 slots.start += 1;
             }
             if batch.items.len() >= fill.limit {
-                return Ok(if slots.is_empty() { End::Exhausted } else { End::Full });
+                return Ok(if slots.start >= slots.end { End::Exhausted } else { End::Full });
             }
         }
         Ok(End::Exhausted)

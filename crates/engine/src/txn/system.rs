@@ -80,7 +80,8 @@ pub struct TrxSystem {
 }
 
 impl TrxSystem {
-    /// Lays out the empty undo directory in `mtr`, which must have one frame set aside.
+    /// Lays out the empty undo directory in `mtr`, which must have one frame set aside;
+    /// the caller has called [`Space::prepare`] before it.
     ///
     /// # Errors
     /// The data file is full.
@@ -93,7 +94,8 @@ impl TrxSystem {
     ///
     /// # Errors
     /// I/O, or undo pages that make no sense.
-    pub fn open(ctx: Arc<Context>, space: Arc<Space>, stats: Arc<Stats>) -> Result<TrxSystem> {
+    pub fn open(ctx: Arc<Context>, space: Arc<Space>) -> Result<TrxSystem> {
+        let stats = Arc::clone(&ctx.stats);
         let opened = UndoSpace::open(Arc::clone(&ctx), Arc::clone(&space))?;
         stats.history_list_length.set(opened.history);
         let mut active = Active { next: opened.id_limit.max(1), ..Active::default() };

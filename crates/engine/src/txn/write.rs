@@ -80,7 +80,10 @@ pub(crate) fn insert(system: &TrxSystem, body: &mut TrxBody, rows: &dyn Rows, ke
     loop {
         let mut mtr = system.ctx.mtr()?;
         match try_insert(system, body, rows, key, flags, &mut mtr) {
-            Ok(()) => break drop(mtr.commit()),
+            Ok(()) => {
+                mtr.commit();
+                break;
+            }
             Err(stop) => {
                 mtr.abandon();
                 settle(system, body, rows.clustered(), key, stop)?;

@@ -10,16 +10,12 @@ use super::record::{Kind, State};
 use crate::error::{Error, Result};
 use crate::mtr::{Context, Latched, Mtr};
 use crate::page::{PageOp, PageType};
-use crate::space::Space;
-use crate::types::{PageNo, SegmentId, TrxId};
+use crate::space::{ROOT_UNDO, SEGMENT_UNDO, Space};
+use crate::types::{PageNo, TrxId};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Segment of undo and undo directory pages.
-pub(crate) const UNDO_SEGMENT: SegmentId = SegmentId(2);
-/// Root slot of the first directory page.
-pub(crate) const UNDO_ROOT_SLOT: usize = 1;
 /// Redo of the small mini-transactions made here, in bytes.
 const SMALL_REDO_BYTES: usize = 4096;
 /// Pages given back per mini-transaction.
@@ -93,20 +89,20 @@ pub(crate) struct Opened {
 }
 
 impl UndoSpace {
-    /// Formats an empty directory in `mtr`, which has one frame set aside.
+    /// Formats an empty directory in `mtr`, which has one frame set aside; extents are ready.
     pub(crate) fn format(space: &Space, mtr: &mut Mtr<'_>) -> Result<()> {
-        let page = space.allocate(mtr, UNDO_SEGMENT, None)?;
-        let latched = mtr.new_page(page)?;
+        let page = space.allocate(mtr, SEGMENT_UNDO, None)?;
+        let latched = mtr.new_page(page);
         format_page(mtr, latched, PageType::UndoDirectory);
         write(mtr, latched, DIRECTORY_LIMIT_AT, &1u64.to_le_bytes());
-        space.set_root(mtr, UNDO_ROOT_SLOT, page);
+        space.set_root(mtr, ROOT_UNDO, page);
         Ok(())
     }
 
     /// Reads the directory and the end of every stream.
     pub(crate) fn open(ctx: Arc<Context>, space: Arc<Space>) -> Result<Opened> {
         let page_bytes = ctx.pool.page_bytes();
-        let (entries, pages, id_limit) = read_directories(&ctx, space.root(UNDO_ROOT_SLOT))?;
+        let (entries, pages, id_limit) = read_directories(&ctx, &space)?;
         let directory = Mutex::new(Directory { pages, streams: entries.len() });
         let undo =
             UndoSpace { ctx, space, directory, free: Mutex::new(Vec::new()), new_fronts: Mutex::new(Vec::new()) };
@@ -155,11 +151,13 @@ impl UndoSpace {
         let mut directory = self.directory.lock();
         let per_page = streams_per_page(self.ctx.pool.page_bytes());
         if directory.streams == directory.pages.len() * per_page {
-            let page = self.new_directory_page(directory.pages[directory.pages.len() - 1])?;
+            let last = directory.pages[directory.pages.len() - 1];
+            let page = self.with_extents(|| self.new_directory_page(last))?;
             directory.pages.push(page);
         }
         let number = directory.streams;
-        let stream = self.write_new_stream(number, directory.pages[number / per_page], number % per_page)?;
+        let page = directory.pages[number / per_page];
+        let stream = self.with_extents(|| self.write_new_stream(number, page, number % per_page))?;
         directory.streams += 1;
         self.new_fronts.lock().push(StreamFront {
             number,
@@ -173,11 +171,22 @@ impl UndoSpace {
         Ok(stream)
     }
 
+    /// Runs a mini-transaction that allocates, again if others have taken the extents that were ready.
+    fn with_extents<R>(&self, mut run: impl FnMut() -> Result<R>) -> Result<R> {
+        loop {
+            self.space.prepare(&self.ctx)?;
+            match run() {
+                Err(Error::Usage(_)) => {}
+                result => return result,
+            }
+        }
+    }
+
     fn write_new_stream(&self, number: usize, directory: PageNo, i: usize) -> Result<Stream> {
         let mut mtr = self.ctx.mtr_with(SMALL_REDO_BYTES, 1)?;
         let latched = mtr.fix_x(directory)?;
-        let first = self.space.allocate(&mut mtr, UNDO_SEGMENT, None)?;
-        let page = mtr.new_page(first)?;
+        let first = self.space.allocate(&mut mtr, SEGMENT_UNDO, None)?;
+        let page = mtr.new_page(first);
         format_page(&mut mtr, page, PageType::Undo);
         write(&mut mtr, latched, stream_entry_at(i), &StreamEntry { first, last: first, purged: 0 }.encode());
         write(&mut mtr, latched, DIRECTORY_COUNT_AT, &(i as u32 + 1).to_le_bytes());
@@ -194,8 +203,8 @@ impl UndoSpace {
     fn new_directory_page(&self, last: PageNo) -> Result<PageNo> {
         let mut mtr = self.ctx.mtr_with(SMALL_REDO_BYTES, 1)?;
         let latched = mtr.fix_x(last)?;
-        let page = self.space.allocate(&mut mtr, UNDO_SEGMENT, Some(last))?;
-        let new = mtr.new_page(page)?;
+        let page = self.space.allocate(&mut mtr, SEGMENT_UNDO, Some(last))?;
+        let new = mtr.new_page(page);
         format_page(&mut mtr, new, PageType::UndoDirectory);
         write(&mut mtr, latched, DIRECTORY_NEXT_AT, &page.0.to_le_bytes());
         mtr.commit();
@@ -209,6 +218,12 @@ impl UndoSpace {
 
     /// Adds a page to a bound stream; `header` is its transaction's header record, if written.
     pub(crate) fn extend(&self, stream: &mut Stream, header: Option<Place>) -> Result<()> {
+        let page = self.with_extents(|| self.add_page(stream, header))?;
+        stream.tail = Place { page, offset: RECORDS_AT };
+        Ok(())
+    }
+
+    fn add_page(&self, stream: &Stream, header: Option<Place>) -> Result<PageNo> {
         let (directory_page, i) = self.directory_place(stream.number);
         let (mut mtr, old, directory) = loop {
             let mut mtr = self.ctx.mtr_with(SMALL_REDO_BYTES, 1)?;
@@ -219,8 +234,8 @@ impl UndoSpace {
             mtr.abandon();
             self.ctx.pool.load(directory_page)?;
         };
-        let page = self.space.allocate(&mut mtr, UNDO_SEGMENT, Some(stream.tail.page))?;
-        let new = mtr.new_page(page)?;
+        let page = self.space.allocate(&mut mtr, SEGMENT_UNDO, Some(stream.tail.page))?;
+        let new = mtr.new_page(page);
         format_page(&mut mtr, new, PageType::Undo);
         let fields = UndoFields {
             previous: stream.tail.page,
@@ -233,8 +248,7 @@ impl UndoSpace {
         write(&mut mtr, old, NEXT_AT, &page.0.to_le_bytes());
         write(&mut mtr, directory, stream_last_at(i), &page.0.to_le_bytes());
         mtr.commit();
-        stream.tail = Place { page, offset: RECORDS_AT };
-        Ok(())
+        Ok(page)
     }
 
     /// Gives back the pages in front of `front.at`, whose transactions are purged. Returns their number.
@@ -277,7 +291,7 @@ impl UndoSpace {
 
     /// Every undo page reachable from the directory, directory pages included (for checks).
     pub(crate) fn pages(&self) -> Result<Vec<PageNo>> {
-        let (entries, mut pages, _) = read_directories(&self.ctx, self.space.root(UNDO_ROOT_SLOT))?;
+        let (entries, mut pages, _) = read_directories(&self.ctx, &self.space)?;
         for entry in entries {
             pages.push(entry.first);
             while pages[pages.len() - 1] != entry.last {
@@ -289,12 +303,12 @@ impl UndoSpace {
 }
 
 fn format_page(mtr: &mut Mtr<'_>, latched: Latched, page_type: PageType) {
-    mtr.apply(latched, &PageOp::Format { page_type, level: 0, owner: UNDO_SEGMENT.0 });
+    mtr.apply(latched, &PageOp::Format { page_type, level: 0, owner: SEGMENT_UNDO.0 });
 }
 
-fn read_directories(ctx: &Context, first: PageNo) -> Result<(Vec<StreamEntry>, Vec<PageNo>, u64)> {
+fn read_directories(ctx: &Context, space: &Space) -> Result<(Vec<StreamEntry>, Vec<PageNo>, u64)> {
     let (mut entries, mut pages, mut id_limit) = (Vec::new(), Vec::new(), 0);
-    let mut page_no = first;
+    let mut page_no = space.root(ROOT_UNDO).unwrap_or_default();
     while page_no != PageNo(0) {
         if pages.contains(&page_no) {
             return Err(Error::corrupt_page(page_no, "the undo directory runs in a circle"));
