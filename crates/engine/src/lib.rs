@@ -16,3 +16,6 @@ pub mod recovery;
 pub mod space;
 pub mod table;
 pub mod txn;
+
+#[cfg(test)]
+pub(crate) mod testing;
