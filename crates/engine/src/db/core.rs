@@ -7,8 +7,8 @@
 //! 4. Space: derive what is free from the extent maps.
 //! 5. Threads: cleaner, log.
 //!
-//! Creation lays out redo, doublewrite and data, makes them durable, and only then declares the set whole
-//! (`StorageSet::finish_creation`); after a crash before that the next opening starts creation again.
+//! Order of creation: redo and doublewrite first, then the extent map, page 0 last. A crash before page 0 is durable
+//! leaves files that count as not created (see `is_uncreated`) and are created again.
 
 use super::background::Background;
 use crate::config::Options;
@@ -78,7 +78,10 @@ impl Core {
     /// [`Error::Incompatible`], [`Error::Corrupt`], [`Error::BadOption`], an I/O error.
     pub fn open(storage: StorageSet, options: Options) -> Result<Core> {
         options.validate()?;
-        if storage.is_new() {
+        if is_uncreated(&*storage.data)? {
+            if !options.create_if_missing {
+                return Err(Error::Incompatible(format!("{} holds no database yet", storage.data.name())));
+            }
             create(&storage, &options)?;
         }
         let file = read_header(&*storage.data)?;
@@ -175,6 +178,21 @@ fn first_bytes(options: &Options) -> u64 {
     Layout::new(options.page_size as usize).extent_bytes() * FIRST_EXTENTS
 }
 
+/// Whether creation never finished: the file is empty, or no larger than creation makes it with zeros for page 0 and
+/// for everything behind the extent map.
+fn is_uncreated(data: &dyn Device) -> Result<bool> {
+    let len = data.len_bytes()?;
+    let longest = Layout::new(16384).extent_bytes() * FIRST_EXTENTS;
+    if len == 0 || len > longest || !len.is_multiple_of(4096) {
+        return Ok(len == 0);
+    }
+    let mut bytes = AlignedBuf::zeroed(len as usize);
+    data.read_at(0, &mut bytes)?;
+    // The map is page 1, so it lies between the smallest first page and the end of the largest second one.
+    let zeros = |range: &[u8]| range.iter().all(|b| *b == 0);
+    Ok(zeros(&bytes[..4096]) && zeros(&bytes[32768.min(bytes.len())..]))
+}
+
 fn read_header(data: &dyn Device) -> Result<FileHeader> {
     let mut start = AlignedBuf::zeroed(4096);
     if data.len_bytes()? < 4096 {
@@ -204,8 +222,7 @@ fn create(storage: &StorageSet, options: &Options) -> Result<()> {
     let mut first = AlignedBuf::zeroed(page_bytes);
     first.copy_from_slice(&header::new_page(FileHeader { page_bytes, database_id }));
     data.write_at(0, &first, Placement::Other)?;
-    data.sync()?;
-    Ok(storage.finish_creation()?)
+    Ok(data.sync()?)
 }
 
 fn random_id() -> u64 {
