@@ -14,3 +14,5 @@ pub mod pool;
 pub mod space;
 pub mod table;
 pub mod txn;
+
+pub use table::{Changes, Column, DateTime, Decimal, IndexDefinition, Row, RowRef, Schema, TableDefinition, Type, Value, ValueRef};

@@ -1,1 +1,18 @@
-//! table. SKELETON
+//! Tables: types, values, schema, row and key encoding, catalog, the handle through which transactions maintain a table's trees.
+
+pub mod datetime;
+pub mod decimal;
+pub mod key;
+pub mod row;
+pub mod schema;
+#[cfg(test)]
+pub(crate) mod test_support;
+pub mod types;
+pub mod value;
+
+pub use datetime::DateTime;
+pub use decimal::Decimal;
+pub use row::{Changes, Row, RowLayout, RowRef};
+pub use schema::{Column, IndexDefinition, Schema, TableDefinition};
+pub use types::Type;
+pub use value::{Value, ValueRef};
