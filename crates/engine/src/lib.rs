@@ -3,6 +3,7 @@
 pub mod config;
 pub mod error;
 pub mod stats;
+pub mod sync;
 pub mod types;
 
 pub mod btree;
@@ -11,6 +12,7 @@ pub mod log;
 pub mod mtr;
 pub mod page;
 pub mod pool;
+pub mod recovery;
 pub mod space;
 pub mod table;
 pub mod txn;

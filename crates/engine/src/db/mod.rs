@@ -1,1 +1,3 @@
 //! db. SKELETON
+pub mod background;
+pub mod core;
