@@ -51,6 +51,15 @@ impl KeyLayout {
         &self.parts
     }
 
+    /// Longest possible encoding.
+    pub fn max_bytes(&self) -> usize {
+        let bytes = |part: &KeyPart| match part.ty.fixed_bytes() {
+            Some(bytes) => bytes + usize::from(part.nullable),
+            None => part.ty.max_bytes() * 2 + 1 + usize::from(part.nullable),
+        };
+        self.parts.iter().map(bytes).sum()
+    }
+
     /// Appends the key of a row; returns whether one of its columns is NULL.
     #[inline]
     pub(crate) fn encode_row(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> bool {
