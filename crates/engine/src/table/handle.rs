@@ -69,6 +69,11 @@ impl TableShared {
         })
     }
 
+    /// The catalog it stands in.
+    pub(crate) fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
     /// The next number of the auto-increment column, if `is_null` says that the row has none there; (column, number).
     #[inline]
     pub(crate) fn generate(&self, is_null: impl FnOnce(usize) -> bool) -> Result<Option<(usize, u64)>> {
