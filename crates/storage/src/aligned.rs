@@ -10,6 +10,12 @@ use std::ops::{Deref, DerefMut};
 /// Alignment that satisfies every device: the largest logical block size in use.
 pub const ALIGNMENT_BYTES: usize = 4096;
 
+/// Whether offset, length and address are multiples of `unit`.
+pub(crate) fn is_aligned(offset: u64, data: &[u8], unit: usize) -> bool {
+    let address = data.as_ptr() as usize;
+    offset.is_multiple_of(unit as u64) && data.len().is_multiple_of(unit) && address.is_multiple_of(unit)
+}
+
 /// A zeroed byte buffer whose address is a multiple of [`ALIGNMENT_BYTES`].
 pub struct AlignedBuf {
     heap: Vec<u8>,

@@ -9,6 +9,7 @@
 //! 3. The same seed gives the same outcome for the same history.
 //! 4. A discarded range reads as [`DISCARD_FILL`], so that nothing comes to depend on its contents.
 
+use crate::aligned::is_aligned;
 use crate::{Device, Placement, Result, StorageError, Write};
 use parking_lot::Mutex;
 use std::io::{Error, ErrorKind};
@@ -129,7 +130,7 @@ impl MemoryDevice {
 
     fn check_alignment(&self, operation: &'static str, offset: u64, data: &[u8]) -> Result<()> {
         let unit = self.shared.alignment;
-        if offset % unit as u64 == 0 && data.len() % unit == 0 && data.as_ptr() as usize % unit == 0 {
+        if is_aligned(offset, data, unit) {
             return Ok(());
         }
         Err(self.error(operation, offset, data.len(), ErrorKind::InvalidInput))

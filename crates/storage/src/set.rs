@@ -2,21 +2,18 @@
 //!
 //! Rules
 //! 1. A set is open at most once: its folder, and the folder of the redo, stay locked until the last clone is dropped.
-//! 2. Creation is all or nothing. The file `creating` is made first and removed last ([`StorageSet::finish_creation`]),
-//!    each time made durable; while it is there the three files are scrap of an interrupted creation, which the next
-//!    creation clears away.
-//! 3. Without `creating` the three files are there or none is; some of them alone is an error that names a missing one.
-//!    Any other file in the folder is left alone.
+//! 2. Opening never removes or shortens a file. New files are empty, and all three names are durable before anyone can
+//!    write into one of them.
+//! 3. Hence, if a file is missing while another one has contents, the missing one was lost: an error that names it. If
+//!    all that is there is empty, a creation was interrupted (or never begun), and can be done again. What an empty or
+//!    half-written `data` means beyond that, its owner decides.
+//! 4. Any other file in the folder is left alone.
 
 use crate::os::folder::{self, FolderLock, failed};
 use crate::{Device, FileDevice, FileRole, FlushMethod, MemoryDevice, OpenError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Name of the marker of a creation under way.
-const MARKER: &str = "creating";
 
 /// How to open a folder.
 #[derive(Clone, Debug, Default)]
@@ -43,14 +40,9 @@ pub struct StorageSet {
     origin: Arc<Origin>,
 }
 
-/// Where the devices come from, and whether they hold a whole database.
-struct Origin {
-    is_new: AtomicBool,
-    place: Place,
-}
-
-enum Place {
-    Folder { dir: PathBuf, _locks: Vec<FolderLock> },
+/// Where the devices come from.
+enum Origin {
+    Folder { _locks: Vec<FolderLock> },
     Memory([MemoryDevice; 3]),
     Devices,
 }
@@ -70,11 +62,11 @@ impl StorageSet {
         StorageSet::open(dir, &SetOptions { log_dir, flush_method, create, ..SetOptions::default() })
     }
 
-    /// Opens the database in the folder `dir` and locks it. If there is none, or only the scrap of an interrupted
-    /// creation, and `options.create` is set, makes empty files: [`is_new`](StorageSet::is_new) is then true.
+    /// Opens the files in the folder `dir` and locks it. If there are none, or only empty ones, and `options.create` is
+    /// set, makes those that are missing.
     ///
     /// # Errors
-    /// [`OpenError`] names the folder or file and what is wrong with it. Nothing was changed.
+    /// [`OpenError`] names the folder or file and what is wrong with it.
     pub fn open(dir: &Path, options: &SetOptions) -> Result<StorageSet, OpenError> {
         let log_dir = options.log_dir.as_deref().unwrap_or(dir);
         if options.create {
@@ -83,45 +75,35 @@ impl StorageSet {
         }
         let locks = lock_folders(dir, log_dir)?;
         let paths = [dir.join("data"), log_dir.join("redo"), dir.join("doublewrite")];
-        let is_new = look(dir, &paths)? == Found::Nothing;
-        if is_new {
-            if !options.create {
-                return Err(OpenError::NotFound(dir.to_path_buf()));
-            }
-            begin_creation(dir, &paths)?;
+        let found = look(&paths)?;
+        if found == Found::Nothing && !options.create {
+            return Err(OpenError::NotFound(dir.to_path_buf()));
         }
         let redo_role = if options.cached_redo { FileRole::RedoCached } else { FileRole::Redo };
-        let open = |path: &Path, role| open_device(path, role, options.flush_method, is_new);
+        let open = |path: &Path, role| open_device(path, role, options.flush_method, found == Found::Nothing);
         let data = open(&paths[0], FileRole::Data)?;
         let redo = open(&paths[1], redo_role)?;
         let doublewrite = open(&paths[2], FileRole::Doublewrite)?;
-        if is_new {
+        if found == Found::Nothing {
             folder::sync(dir)?;
             folder::sync(log_dir)?;
         }
-        let place = Place::Folder { dir: dir.to_path_buf(), _locks: locks };
-        Ok(StorageSet { data, redo, doublewrite, origin: Origin::new(is_new, place) })
+        Ok(StorageSet { data, redo, doublewrite, origin: Arc::new(Origin::Folder { _locks: locks }) })
     }
 
-    /// A new set in memory.
+    /// A new, empty set in memory.
     pub fn memory() -> StorageSet {
-        let devices = ["data", "redo", "doublewrite"].map(|name| MemoryDevice::named(name, 1));
-        StorageSet::in_memory(devices, true)
+        StorageSet::in_memory(["data", "redo", "doublewrite"].map(|name| MemoryDevice::named(name, 1)))
     }
 
-    /// A set of any three devices, which hold a whole database unless `is_new`.
-    pub fn of_devices(
-        data: Arc<dyn Device>,
-        redo: Arc<dyn Device>,
-        doublewrite: Arc<dyn Device>,
-        is_new: bool,
-    ) -> StorageSet {
-        StorageSet { data, redo, doublewrite, origin: Origin::new(is_new, Place::Devices) }
+    /// A set of any three devices.
+    pub fn of_devices(data: Arc<dyn Device>, redo: Arc<dyn Device>, doublewrite: Arc<dyn Device>) -> StorageSet {
+        StorageSet { data, redo, doublewrite, origin: Arc::new(Origin::Devices) }
     }
 
-    fn in_memory(devices: [MemoryDevice; 3], is_new: bool) -> StorageSet {
+    fn in_memory(devices: [MemoryDevice; 3]) -> StorageSet {
         let [data, redo, doublewrite] = devices.clone().map(|d| Arc::new(d) as Arc<dyn Device>);
-        StorageSet { data, redo, doublewrite, origin: Origin::new(is_new, Place::Memory(devices)) }
+        StorageSet { data, redo, doublewrite, origin: Arc::new(Origin::Memory(devices)) }
     }
 
     /// What a power cut now could leave of a set in memory, chosen by `seed`; this set goes on untouched.
@@ -130,25 +112,19 @@ impl StorageSet {
     /// If the set is not in memory.
     pub fn cut(&self, seed: u64) -> StorageSet {
         let devices = self.memory_devices().expect("only a set in memory can lose its power");
-        // Each device has luck of its own, but the file set's marker is as durable as it is in a folder.
         let mut seed = seed;
         let cut = devices.clone().map(|device| {
             seed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(0x632B_E5AB);
             device.cut(seed)
         });
-        let is_new = self.is_new();
-        StorageSet::in_memory(if is_new { StorageSet::memory_scrap() } else { cut }, is_new)
-    }
-
-    fn memory_scrap() -> [MemoryDevice; 3] {
-        ["data", "redo", "doublewrite"].map(|name| MemoryDevice::named(name, 1))
+        StorageSet::in_memory(cut)
     }
 
     /// The devices (data, redo, doublewrite) of a set in memory, below any wrapper.
     pub fn memory_devices(&self) -> Option<&[MemoryDevice; 3]> {
-        match &self.origin.place {
-            Place::Memory(devices) => Some(devices),
-            Place::Folder { .. } | Place::Devices => None,
+        match &*self.origin {
+            Origin::Memory(devices) => Some(devices),
+            Origin::Folder { .. } | Origin::Devices => None,
         }
     }
 
@@ -162,29 +138,6 @@ impl StorageSet {
             origin: Arc::clone(&self.origin),
         }
     }
-
-    /// Whether the files are empty and a database is to be laid onto them, ended by
-    /// [`finish_creation`](StorageSet::finish_creation).
-    pub fn is_new(&self) -> bool {
-        self.origin.is_new.load(Ordering::Acquire)
-    }
-
-    /// Declares the files a whole database. Everything in them must be durable already.
-    ///
-    /// # Errors
-    /// If the marker of the creation cannot be removed; the creation then counts as interrupted.
-    pub fn finish_creation(&self) -> Result<(), OpenError> {
-        if !self.is_new() {
-            return Ok(());
-        }
-        if let Place::Folder { dir, .. } = &self.origin.place {
-            let marker = dir.join(MARKER);
-            std::fs::remove_file(&marker).map_err(|source| failed("remove", &marker, source))?;
-            folder::sync(dir)?;
-        }
-        self.origin.is_new.store(false, Ordering::Release);
-        Ok(())
-    }
 }
 
 impl std::fmt::Debug for StorageSet {
@@ -193,44 +146,43 @@ impl std::fmt::Debug for StorageSet {
     }
 }
 
-impl Origin {
-    fn new(is_new: bool, place: Place) -> Arc<Origin> {
-        Arc::new(Origin { is_new: AtomicBool::new(is_new), place })
-    }
-}
-
 /// What a folder holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
-    /// No database, or the scrap of an interrupted creation.
+    /// No file, or empty ones only.
     Nothing,
-    Database,
+    /// All three files, and something in them.
+    Files,
 }
 
-fn look(dir: &Path, paths: &[PathBuf; 3]) -> Result<Found, OpenError> {
-    if exists(&dir.join(MARKER))? {
-        return Ok(Found::Nothing);
-    }
+fn look(paths: &[PathBuf; 3]) -> Result<Found, OpenError> {
     let mut missing = None;
-    let mut present = None;
+    let mut with_contents = None;
     for path in paths {
-        if exists(path)? {
-            present.get_or_insert(path)
-        } else {
-            missing.get_or_insert(path)
-        };
+        match len_of(path)? {
+            None => drop(missing.get_or_insert(path)),
+            Some(0) => {}
+            Some(_) => drop(with_contents.get_or_insert(path)),
+        }
     }
-    match (missing, present) {
+    match (missing, with_contents) {
+        (_, None) => Ok(Found::Nothing),
+        (None, Some(_)) => Ok(Found::Files),
         (Some(missing), Some(present)) => {
             Err(OpenError::Incomplete { missing: missing.clone(), present: present.clone() })
         }
-        (None, _) => Ok(Found::Database),
-        (_, None) => Ok(Found::Nothing),
     }
 }
 
-fn exists(path: &Path) -> Result<bool, OpenError> {
-    path.try_exists().map_err(|source| failed("look at", path, source).into())
+/// Length of the file, `None` if there is none. Something else than a regular file (a block device, say) counts as having
+/// contents.
+fn len_of(path: &Path) -> Result<Option<u64>, OpenError> {
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => Ok(Some(metadata.len())),
+        Ok(_) => Ok(Some(u64::MAX)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(failed("look at", path, source).into()),
+    }
 }
 
 /// Locks the one or two folders. The order is that of the names, so that two openers cannot each take one.
@@ -247,20 +199,6 @@ fn real_path(path: &Path) -> Result<PathBuf, OpenError> {
         ErrorKind::NotADirectory => OpenError::NotAFolder(path.to_path_buf()),
         _ => failed("look at", path, source).into(),
     })
-}
-
-/// Marks the folder and clears away what an interrupted creation left.
-fn begin_creation(dir: &Path, paths: &[PathBuf; 3]) -> Result<(), OpenError> {
-    let marker = dir.join(MARKER);
-    std::fs::write(&marker, b"").map_err(|source| not_writable(dir, source))?;
-    folder::sync(dir)?;
-    for path in paths {
-        match std::fs::remove_file(path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed("remove", path, error).into()),
-            _ => {}
-        }
-    }
-    Ok(())
 }
 
 fn open_device(path: &Path, role: FileRole, method: FlushMethod, create: bool) -> Result<Arc<dyn Device>, OpenError> {
@@ -284,37 +222,34 @@ mod tests {
         StorageSet::open_dir(dir, None, FlushMethod::Fsync, create)
     }
 
+    fn fill(set: &StorageSet) {
+        for device in [&set.data, &set.redo, &set.doublewrite] {
+            device.set_len_bytes(4096).unwrap();
+        }
+    }
+
     fn made(dir: &Path) {
-        let set = open(dir, true).unwrap();
-        set.data.set_len_bytes(4096).unwrap();
-        set.finish_creation().unwrap();
+        fill(&open(dir, true).unwrap());
     }
 
     #[test]
     fn a_created_set_is_found_again() {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path().join("a/b");
-        let set = open(&dir, true).unwrap();
-        assert!(set.is_new());
-        set.data.set_len_bytes(4096).unwrap();
-        set.finish_creation().unwrap();
-        assert!(!set.is_new());
-        drop(set);
+        made(&dir);
         let set = open(&dir, false).unwrap();
-        assert!(!set.is_new());
         assert_eq!(set.data.len_bytes().unwrap(), 4096);
     }
 
     #[test]
-    fn an_interrupted_creation_is_scrap() {
+    fn an_interrupted_creation_can_be_done_again() {
         let folder = tempfile::tempdir().unwrap();
-        let set = open(folder.path(), true).unwrap();
-        set.data.set_len_bytes(4096).unwrap();
-        drop(set);
+        drop(open(folder.path(), true).unwrap());
+        std::fs::remove_file(folder.path().join("redo")).unwrap();
         assert!(matches!(open(folder.path(), false), Err(OpenError::NotFound(_))));
-        let set = open(folder.path(), true).unwrap();
-        assert!(set.is_new());
-        assert_eq!(set.data.len_bytes().unwrap(), 0);
+        assert!(!folder.path().join("redo").exists());
+        made(folder.path());
+        open(folder.path(), false).unwrap();
     }
 
     #[test]
@@ -337,7 +272,7 @@ mod tests {
         assert!(log.join("redo").exists() && !one.join("redo").exists());
         let error = StorageSet::open_dir(&two, Some(&log), FlushMethod::Direct, true).unwrap_err();
         assert!(matches!(error, OpenError::InUse(_)), "{error}");
-        set.finish_creation().unwrap();
+        fill(&set);
         drop(set);
         let error = open(&one, false).unwrap_err();
         assert!(matches!(&error, OpenError::Incomplete { missing, .. } if missing.ends_with("redo")), "{error}");
@@ -397,26 +332,22 @@ mod tests {
     #[test]
     fn a_set_in_memory_survives_a_cut_as_its_devices_do() {
         let set = StorageSet::memory();
-        assert!(set.is_new());
         set.data.set_len_bytes(512).unwrap();
         set.data.write_at(0, &[1; 512], Placement::Other).unwrap();
-        assert!(set.cut(1).is_new() && set.cut(1).data.len_bytes().unwrap() == 0);
         set.data.sync().unwrap();
-        set.finish_creation().unwrap();
         set.redo.set_len_bytes(512).unwrap();
         let lens: std::collections::BTreeSet<u64> = (0..50).map(|s| set.cut(s).redo.len_bytes().unwrap()).collect();
         assert_eq!(lens, [0, 512].into());
-        assert!((0..50).all(|s| set.cut(s).data.len_bytes().unwrap() == 512 && !set.cut(s).is_new()));
+        assert!((0..50).all(|s| set.cut(s).data.len_bytes().unwrap() == 512));
     }
 
     #[test]
-    fn a_wrapped_set_keeps_its_memory_and_marker() {
+    fn a_wrapped_set_keeps_its_memory() {
         let faults = crate::Faults::new();
         let set = StorageSet::memory();
         let wrapped = set.map(|device| faults.wrap(device));
         wrapped.data.set_len_bytes(512).unwrap();
-        wrapped.finish_creation().unwrap();
-        assert!(!set.is_new());
+        assert_eq!(set.data.len_bytes().unwrap(), 512);
         assert_eq!(wrapped.memory_devices().unwrap()[0].len_bytes().unwrap(), 512);
         assert_eq!(faults.changes(), 1);
     }

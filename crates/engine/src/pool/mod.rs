@@ -29,6 +29,8 @@ mod lru;
 mod optimistic;
 pub mod policy;
 mod read;
+#[cfg(test)]
+mod tests;
 
 pub use crate::page::PageBytes;
 pub use flush::FlushReason;
@@ -50,7 +52,7 @@ use highwater_storage::Device;
 use lru::Lru;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Fewest frames a pool works with.
 pub const MIN_FRAMES: usize = 64;
@@ -74,6 +76,7 @@ pub struct Pool {
     stats: Arc<Stats>,
     poison: Arc<Poison>,
     cleaner: cleaner::Wake,
+    give_up_ms: AtomicU64,
 }
 
 impl Pool {
@@ -104,6 +107,7 @@ impl Pool {
             stats,
             poison,
             cleaner: cleaner::Wake::default(),
+            give_up_ms: AtomicU64::new(evict::GIVE_UP_MS),
         }
     }
 

@@ -17,6 +17,7 @@
 use super::folder::failed;
 use super::sys::{self, WriteLifetime};
 use super::uring::BatchWriter;
+use crate::aligned::is_aligned;
 use crate::{ALIGNMENT_BYTES, Device, Placement, Result, StorageError, Write};
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind};
@@ -134,7 +135,7 @@ impl FileDevice {
 
     fn check_alignment(&self, operation: &'static str, offset: u64, data: &[u8]) -> Result<()> {
         let unit = self.alignment_bytes();
-        if offset % unit as u64 == 0 && data.len() % unit == 0 && data.as_ptr() as usize % unit == 0 {
+        if is_aligned(offset, data, unit) {
             return Ok(());
         }
         let source = Error::new(ErrorKind::InvalidInput, format!("offset, length or buffer not aligned to {unit}"));

@@ -28,7 +28,7 @@ pub(super) struct BatchWriter {
 enum State {
     #[default]
     Unused,
-    Ready(IoUring),
+    Ready(Box<IoUring>),
     Unavailable,
 }
 
@@ -43,7 +43,7 @@ impl BatchWriter {
     pub(super) fn write(&self, file: &File, writes: &[Write<'_>]) -> Option<BatchResult> {
         let mut state = self.ring.lock();
         if matches!(*state, State::Unused) {
-            *state = IoUring::new(RING_ENTRIES).map_or(State::Unavailable, State::Ready);
+            *state = IoUring::new(RING_ENTRIES).map_or(State::Unavailable, |ring| State::Ready(Box::new(ring)));
         }
         let State::Ready(ring) = &mut *state else { return None };
         let mut batch = Batch::new(file, writes);
