@@ -22,7 +22,8 @@ pub use db::{Database, Inserted, ReadTxn, Scan, ScanIter, TxnOptions, WriteTxn};
 pub use error::{Error, Result};
 pub use stats::StatsSnapshot;
 pub use table::{
-    Changes, Column, DateTime, Decimal, IndexDefinition, Row, RowRef, Schema, Table, TableDefinition, Type, Value, ValueRef,
+    Changes, Column, DateTime, Decimal, IndexDefinition, Row, RowRef, Schema, Table, TableDefinition, Type, Value,
+    ValueRef,
 };
 pub use txn::{Isolation, Savepoint};
 

@@ -4,16 +4,18 @@
 //! 1. Opening: core (files, recovery), catalog, tables, transactions (which need the tables to roll back what a crash cut short),
 //!    then what interrupted schema changes left is removed, then threads.
 //! 2. Schema changes come one at a time: the schema mutex.
-//! 3. Closing waits for nobody: transactions still open then find the database closed. What they had not committed is rolled
-//!    back at the next opening.
+//! 3. Closing waits for nobody: transactions still open then find the database stopped, and are rolled back at the next opening.
+//!    The files stay locked until they are dropped too.
 
 use super::core::Core;
 use super::index_build;
 use super::session::Session;
 use super::transaction::{ReadTxn, TxnOptions, WriteTxn};
-use crate::config::{FlushMethod, Options};
+use crate::config::Options;
 use crate::error::{Error, Result};
-use crate::mtr::Context;
+use crate::mtr::{Context, MTR_REDO_BYTES};
+use crate::pool::cleaner::Wake;
+use crate::space::ROOT_UNDO;
 use crate::stats::StatsSnapshot;
 use crate::table::catalog::{Catalog, Leftover};
 use crate::table::handle::{Registry, TableShared};
@@ -21,13 +23,16 @@ use crate::table::key::KeyLayout;
 use crate::table::record::State;
 use crate::table::rows::Secondary;
 use crate::table::{IndexDefinition, Schema, Table, TableDefinition};
-use crate::txn::{Isolation, TrxOptions, TrxSystem};
+use crate::txn::{TrxOptions, TrxSystem};
 use highwater_storage::StorageSet;
 use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+/// The purge thread's pause when it has caught up.
+const PURGE_PAUSE: Duration = Duration::from_millis(20);
 
 /// An open database. Clones share it; it is closed by [`close`](Database::close) or when the last clone and transaction are dropped.
 #[derive(Clone)]
@@ -44,6 +49,8 @@ pub(crate) struct Inner {
     catalog: Arc<Catalog>,
     registry: Arc<Registry>,
     options: Options,
+    /// Keeps the files locked.
+    storage: StorageSet,
     /// Held by a schema change.
     schema: Mutex<()>,
     /// Counts finished index builds.
@@ -69,11 +76,13 @@ impl Inner {
 
     fn close(&self) -> Result<()> {
         let Some(mut core) = self.core.lock().take() else { return Ok(()) };
-        core.background.stop();
-        if !self.ctx.poison.is_set() {
-            self.registry.all().iter().try_for_each(|table| table.settle())?;
-        }
-        core.close()
+        let settled = match self.ctx.poison.is_set() {
+            true => Ok(()),
+            false => self.registry.all().iter().try_for_each(|table| table.settle()),
+        };
+        let closed = core.close();
+        self.ctx.fail_stop("the database is closed");
+        settled.and(closed)
     }
 }
 
@@ -91,8 +100,7 @@ impl Database {
     /// # Errors
     /// [`Error::InUse`], [`Error::Incompatible`], [`Error::Corrupt`], [`Error::BadOption`], an I/O error. Nothing was changed then.
     pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Database> {
-        options.validate()?;
-        Database::open_storage(super::core::open_folder(dir.as_ref(), &options)?, options)
+        Database::open_core(Core::open_dir(dir.as_ref(), options)?)
     }
 
     /// As [`open`](Database::open), on devices of your own.
@@ -100,7 +108,10 @@ impl Database {
     /// # Errors
     /// As [`open`](Database::open).
     pub fn open_storage(storage: StorageSet, options: Options) -> Result<Database> {
-        let core = Core::open(storage, options.clone())?;
+        Database::open_core(Core::open(storage, options)?)
+    }
+
+    fn open_core(mut core: Core) -> Result<Database> {
         let (ctx, space) = (core.ctx.clone(), core.space.clone());
         let catalog = Arc::new(Catalog::open(ctx.clone(), space.clone())?);
         let (tables, leftovers) = catalog.load()?;
@@ -108,24 +119,33 @@ impl Database {
         for entry in tables {
             registry.add(TableShared::open(&catalog, entry, ctx.pool.page_bytes()));
         }
-        let trx = TrxSystem::open(ctx.clone(), space, registry.clone())?;
+        let trx = open_transactions(&core)?;
+        trx.recover(registry.clone())?;
         for leftover in leftovers {
             match leftover {
                 Leftover::Table(remains) => catalog.finish_drop(&remains)?,
                 Leftover::Index(table, index) => catalog.finish_drop_index(table, &index)?,
             }
         }
+        core.start_threads()?;
+        start_purge(&mut core, &trx)?;
         let inner = Inner {
-            core: Mutex::new(Some(core)),
             ctx,
             trx,
             catalog,
             registry,
-            options,
+            options: core.options.clone(),
+            storage: core.storage().clone(),
+            core: Mutex::new(Some(core)),
             schema: Mutex::new(()),
             schema_version: AtomicU64::new(0),
         };
         Ok(Database { inner: Arc::new(inner) })
+    }
+
+    /// The devices.
+    pub fn storage(&self) -> &StorageSet {
+        &self.inner.storage
     }
 
     /// The options it was opened with.
@@ -218,7 +238,7 @@ impl Database {
         };
         let indexes = before.indexes.iter().cloned().chain([Arc::new(secondary)]).collect();
         let after = before.with_indexes(definition, indexes);
-        let session = Session::begin(inner, &self.trx_options(&TxnOptions::default()))?;
+        let session = Session::begin(inner, self.trx_options(&TxnOptions::default()))?;
         let built = index_build::build(&inner.ctx, session, &Table { shared: shared.clone() }, &after)
             .and_then(|()| inner.catalog.set_index_state(before.id, &mut record, State::Ready));
         if let Err(error) = built {
@@ -271,7 +291,7 @@ impl Database {
     /// # Errors
     /// As [`begin`](Database::begin).
     pub fn begin_with(&self, options: TxnOptions) -> Result<WriteTxn> {
-        Ok(WriteTxn::new(Session::begin(&self.inner, &self.trx_options(&options))?))
+        Ok(WriteTxn::new(Session::begin(&self.inner, self.trx_options(&options))?))
     }
 
     /// Begins a transaction that reads one snapshot.
@@ -279,8 +299,8 @@ impl Database {
     /// # Errors
     /// As [`begin`](Database::begin).
     pub fn snapshot(&self) -> Result<ReadTxn> {
-        let options = TxnOptions { isolation: Isolation::RepeatableRead, ..TxnOptions::default() };
-        Ok(ReadTxn::new(Session::begin(&self.inner, &self.trx_options(&options))?))
+        let options = TrxOptions { read_only: true, ..self.trx_options(&TxnOptions::default()) };
+        Ok(ReadTxn::new(Session::begin(&self.inner, options)?))
     }
 
     /// The counters.
@@ -317,14 +337,39 @@ impl Database {
             isolation: options.isolation,
             lock_wait_timeout_ms: options.lock_wait_timeout_ms.unwrap_or(self.inner.options.lock_wait_timeout_ms),
             first_committer_wins: options.first_committer_wins,
+            read_only: false,
         }
     }
+}
+
+/// The transaction system, laid out first in a new database.
+fn open_transactions(core: &Core) -> Result<Arc<TrxSystem>> {
+    let (ctx, space) = (&core.ctx, &core.space);
+    if space.root(ROOT_UNDO).is_none() {
+        space.prepare(ctx)?;
+        let mut mtr = ctx.mtr_with(MTR_REDO_BYTES, 1)?;
+        TrxSystem::format(space, &mut mtr)?;
+        mtr.commit();
+    }
+    Ok(Arc::new(TrxSystem::open(ctx.clone(), space.clone(), ctx.stats.clone())?))
+}
+
+/// Starts the purge thread.
+fn start_purge(core: &mut Core, trx: &Arc<TrxSystem>) -> Result<()> {
+    let (system, bell) = (trx.clone(), Arc::new(Wake::default()));
+    let waker = bell.clone();
+    let step = move || {
+        while system.purge_step()? {}
+        Ok(())
+    };
+    core.background.spawn("purge", core.ctx.clone(), step, move || bell.wait(PURGE_PAUSE), move || waker.wake())
 }
 
 /// The table with one more index, checked.
 fn with_index(table: &TableDefinition, name: &str, columns: &[&str], unique: bool) -> Result<TableDefinition> {
     let wrong = |reason: String| Error::Schema(format!("table {}: index {name}: {reason}", table.name));
-    let columns = columns.iter().map(|column| table.position(column)).collect::<std::result::Result<_, _>>().map_err(wrong)?;
+    let columns =
+        columns.iter().map(|column| table.position(column)).collect::<std::result::Result<_, _>>().map_err(wrong)?;
     let mut definition = table.clone();
     definition.indexes.push(IndexDefinition { name: name.to_string(), columns, unique });
     definition.validate().map_err(|reason| Error::Schema(format!("table {}: {reason}", table.name)))?;

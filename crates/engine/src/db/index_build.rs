@@ -1,8 +1,8 @@
 //! Filling a new index from the rows of its table, in bounded memory.
 //!
-//! The rows are read in the order of the primary key. Their entries are gathered up to [`BATCH_BYTES`], sorted and put into the
-//! tree in order, batch by batch: each batch goes through the tree once from left to right, so pages are read and written in
-//! order, and nothing is written but the tree itself.
+//! The rows are read in the order of the primary key; their entries are gathered and sorted. If all of them fit [`BATCH_BYTES`],
+//! the tree is built from its leaves up. Otherwise batch after batch is inserted in order: each goes through the tree once from left
+//! to right, so pages are read and written in order, and nothing is written but the tree itself.
 //!
 //! Rules
 //! 1. The table's lock keeps writers out; the index is not in use. So nothing here is undone or locked: on an error the caller
@@ -25,7 +25,9 @@ use crate::table::value::Value;
 use crate::txn::{LockMode, Rows};
 
 /// Entries held in memory at once.
-const BATCH_BYTES: usize = 32 << 20;
+const BATCH_BYTES: usize = 64 << 20;
+/// How full the pages of a tree built from its leaves are: some room for what comes next.
+const FILL_PERCENT: usize = 90;
 /// Redo of one mini-transaction of insertions.
 const REDO_BYTES: usize = MTR_REDO_BYTES / 2;
 
@@ -43,10 +45,10 @@ pub(crate) fn build(ctx: &Context, mut session: Session, table: &Table, rows: &T
         rows.check_keys(&key, row.as_bytes())?;
         batch.add(rows, index, &key, row.as_bytes());
         if batch.bytes.len() >= BATCH_BYTES {
-            batch.flush(ctx, rows.index(index))?;
+            batch.insert(ctx, rows.index(index))?;
         }
     }
-    batch.flush(ctx, rows.index(index))?;
+    batch.finish(ctx, rows.index(index))?;
     session.rollback()?;
     if rows.definition.indexes[index].unique { check_unique(ctx, rows, index) } else { Ok(()) }
 }
@@ -57,6 +59,8 @@ struct Batch {
     bytes: Vec<u8>,
     /// (start, end, length of the index columns) of each key in `bytes`.
     keys: Vec<(usize, usize, usize)>,
+    /// Whether an earlier batch is in the tree.
+    inserted: bool,
 }
 
 impl Batch {
@@ -66,9 +70,29 @@ impl Batch {
         self.keys.push((start, self.bytes.len(), entry.prefix_bytes));
     }
 
-    fn flush(&mut self, ctx: &Context, tree: &BTree) -> Result<()> {
-        let Batch { bytes, keys } = self;
-        keys.sort_unstable_by(|a, b| bytes[a.0..a.1].cmp(&bytes[b.0..b.1]));
+    fn sort(&mut self) {
+        let bytes = &self.bytes;
+        self.keys.sort_unstable_by(|a, b| bytes[a.0..a.1].cmp(&bytes[b.0..b.1]));
+    }
+
+    /// Puts the last batch into the tree.
+    fn finish(&mut self, ctx: &Context, tree: &BTree) -> Result<()> {
+        if self.inserted {
+            return self.insert(ctx, tree);
+        }
+        self.sort();
+        let mut builder = tree.builder(ctx, FILL_PERCENT, 0);
+        for &(start, end, prefix_bytes) in &self.keys {
+            builder.push(&self.bytes[start..end], &entry_value(prefix_bytes))?;
+        }
+        builder.finish().map(drop)
+    }
+
+    /// Puts a batch into the tree and forgets it.
+    fn insert(&mut self, ctx: &Context, tree: &BTree) -> Result<()> {
+        self.sort();
+        self.inserted = true;
+        let Batch { bytes, keys, .. } = self;
         let mut done = 0;
         while done < keys.len() {
             let inserted = insert_into_leaf(ctx, tree, bytes, &keys[done..])?;

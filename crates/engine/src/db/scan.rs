@@ -7,7 +7,7 @@
 //!    committed rows and locks what it passes.
 
 use super::session::Session;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::table::key::{KeyLayout, successor};
 use crate::table::lock::Mode;
 use crate::table::{Row, RowRef, Table, TableDefinition, ValueRef};
@@ -218,7 +218,7 @@ impl ScanIter<'_> {
 }
 
 impl Iterator for ScanIter<'_> {
-    type Item = Result<Row, Error>;
+    type Item = Result<Row>;
 
     fn next(&mut self) -> Option<Result<Row>> {
         self.next_row().transpose()

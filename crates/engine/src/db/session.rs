@@ -46,7 +46,7 @@ macro_rules! parts {
 }
 
 impl Session {
-    pub(crate) fn begin(inner: &Arc<Inner>, options: &TrxOptions) -> Result<Session> {
+    pub(crate) fn begin(inner: &Arc<Inner>, options: TrxOptions) -> Result<Session> {
         let schema_version = inner.schema_version();
         Ok(Session {
             trx: inner.trx_system().begin(options)?,
@@ -152,7 +152,8 @@ impl Session {
             if moves {
                 return Err(Error::Usage("the row moves to another key".to_string()));
             }
-            rows.check_keys(&self.key, new)
+            rows.check_keys(&self.key, new)?;
+            Ok(old != new.as_slice())
         });
         if moves { self.relocate(used, &mut change) } else { found }
     }
@@ -198,7 +199,9 @@ impl Session {
             && rows.indexes[i].since > self.schema_version
         {
             let name = &rows.definition.indexes[i].name;
-            return Err(Error::Usage(format!("index {name} is younger than this transaction; begin a new one to use it")));
+            return Err(Error::Usage(format!(
+                "index {name} is younger than this transaction; begin a new one to use it"
+            )));
         }
         trx.cursor(rows, index, &range.low, range.high.as_deref(), range.reverse, range.lock)
     }

@@ -70,7 +70,12 @@ impl WriteTxn {
     /// # Errors
     /// As [`get`](Self::get).
     #[inline]
-    pub fn get_with<R>(&mut self, table: &Table, key: &[ValueRef<'_>], look: impl FnOnce(RowRef<'_>) -> R) -> Result<Option<R>> {
+    pub fn get_with<R>(
+        &mut self,
+        table: &Table,
+        key: &[ValueRef<'_>],
+        look: impl FnOnce(RowRef<'_>) -> R,
+    ) -> Result<Option<R>> {
         self.session.get_with(table, key, LockMode::None, look)
     }
 
@@ -108,7 +113,12 @@ impl WriteTxn {
     /// # Errors
     /// As [`update`](Self::update).
     #[inline]
-    pub fn modify(&mut self, table: &Table, key: &[ValueRef<'_>], change: impl FnMut(RowRef<'_>, &mut Changes<'_>)) -> Result<bool> {
+    pub fn modify(
+        &mut self,
+        table: &Table,
+        key: &[ValueRef<'_>],
+        change: impl FnMut(RowRef<'_>, &mut Changes<'_>),
+    ) -> Result<bool> {
         self.session.modify(table, key, change)
     }
 
@@ -180,7 +190,12 @@ impl ReadTxn {
     /// # Errors
     /// As [`get`](Self::get).
     #[inline]
-    pub fn get_with<R>(&mut self, table: &Table, key: &[ValueRef<'_>], look: impl FnOnce(RowRef<'_>) -> R) -> Result<Option<R>> {
+    pub fn get_with<R>(
+        &mut self,
+        table: &Table,
+        key: &[ValueRef<'_>],
+        look: impl FnOnce(RowRef<'_>) -> R,
+    ) -> Result<Option<R>> {
         self.session.get_with(table, key, LockMode::None, look)
     }
 
