@@ -346,3 +346,7 @@ impl TableEntry {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "catalog_test.rs"]
+mod tests;
