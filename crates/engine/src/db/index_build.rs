@@ -35,15 +35,16 @@ const REDO_BYTES: usize = MTR_REDO_BYTES / 2;
 pub(crate) fn build(ctx: &Context, mut session: Session, table: &Table, rows: &TableRows) -> Result<()> {
     let index = rows.index_count() - 1;
     let used = session.using(table, Mode::Read)?;
-    let all = Range { low: Vec::new(), high: None, reverse: false, lock: LockMode::None };
+    let all = Range { low: Vec::new(), high: None, reverse: false, lock: LockMode::None, limit: usize::MAX };
     let mut cursor = session.cursor(used, None, &all)?;
     let mut batch = Batch::default();
     let mut key = Vec::new();
-    while let Some(row) = session.next(used, &mut cursor)? {
+    while session.next(&mut cursor)? {
+        let row = cursor.payload();
         key.clear();
-        rows.key_of(row.as_bytes(), &mut key);
-        rows.check_keys(&key, row.as_bytes())?;
-        batch.add(rows, index, &key, row.as_bytes());
+        rows.key_of(row, &mut key);
+        rows.check_keys(&key, row)?;
+        batch.add(rows, index, &key, row);
         if batch.bytes.len() >= BATCH_BYTES {
             batch.insert(ctx, rows.index(index))?;
         }

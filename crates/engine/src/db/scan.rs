@@ -10,6 +10,7 @@ use super::session::Session;
 use crate::error::Result;
 use crate::table::key::{KeyLayout, successor};
 use crate::table::lock::Mode;
+use crate::table::rows::TableRows;
 use crate::table::{Row, RowRef, Table, TableDefinition, ValueRef};
 use crate::txn::{Cursor, LockMode};
 use std::sync::Arc;
@@ -22,6 +23,7 @@ pub(crate) struct Range {
     pub(crate) high: Option<Vec<u8>>,
     pub(crate) reverse: bool,
     pub(crate) lock: LockMode,
+    pub(crate) limit: usize,
 }
 
 /// Where a scan starts or ends.
@@ -144,7 +146,7 @@ impl<'s, 'v> Scan<'s, 'v> {
         let range = self.range(layout, &rows.definition)?;
         let empty = self.limit == 0 || range.high.as_ref().is_some_and(|high| *high <= range.low);
         let cursor = if empty { None } else { Some(self.session.cursor(used, index, &range)?) };
-        Ok(ScanIter { session: self.session, used, cursor, left: self.limit })
+        Ok(ScanIter { session: self.session, rows, cursor })
     }
 
     fn range(&self, layout: &KeyLayout, table: &TableDefinition) -> Result<Range> {
@@ -169,11 +171,11 @@ impl<'s, 'v> Scan<'s, 'v> {
                 Edge::Exclusive(values) => Some(encode(layout, table, values)?),
             };
         }
-        Ok(Range { low, high, reverse: self.reverse, lock: self.lock })
+        Ok(Range { low, high, reverse: self.reverse, lock: self.lock, limit: self.limit })
     }
 
     fn nothing(&self) -> Range {
-        Range { low: Vec::new(), high: Some(Vec::new()), reverse: self.reverse, lock: self.lock }
+        Range { low: Vec::new(), high: Some(Vec::new()), reverse: self.reverse, lock: self.lock, limit: 0 }
     }
 }
 
@@ -186,9 +188,9 @@ fn encode(layout: &KeyLayout, table: &TableDefinition, values: &[ValueRef<'_>]) 
 /// The rows of a scan. After an error it ends.
 pub struct ScanIter<'s> {
     session: &'s mut Session,
-    used: usize,
+    rows: Arc<TableRows>,
+    /// `None` once there is no more row.
     cursor: Option<Cursor>,
-    left: usize,
 }
 
 impl ScanIter<'_> {
@@ -198,22 +200,15 @@ impl ScanIter<'_> {
     /// Lock wait timeout, deadlock, write conflict, I/O or corruption.
     #[inline]
     pub fn next_ref(&mut self) -> Result<Option<RowRef<'_>>> {
-        let Some(mut cursor) = self.cursor.take() else { return Ok(None) };
-        match self.session.next(self.used, &mut cursor)? {
-            Some(row) => {
-                self.left -= 1;
-                if self.left > 0 {
-                    self.cursor = Some(cursor);
-                }
-                Ok(Some(row))
-            }
-            None => Ok(None),
+        let found = match &mut self.cursor {
+            Some(cursor) => self.session.next(cursor),
+            None => Ok(false),
+        };
+        if !matches!(found, Ok(true)) {
+            self.cursor = None;
         }
-    }
-
-    fn next_row(&mut self) -> Result<Option<Row>> {
-        let layout = Arc::clone(&self.session.rows(self.used).layout);
-        Ok(self.next_ref()?.map(|row| row.to_row(&layout)))
+        found?;
+        Ok(self.cursor.as_ref().map(|cursor| self.rows.row(cursor.payload())))
     }
 }
 
@@ -221,6 +216,10 @@ impl Iterator for ScanIter<'_> {
     type Item = Result<Row>;
 
     fn next(&mut self) -> Option<Result<Row>> {
-        self.next_row().transpose()
+        let layout = Arc::clone(&self.rows.layout);
+        match self.next_ref() {
+            Ok(row) => row.map(|row| Ok(row.to_row(&layout))),
+            Err(error) => Some(Err(error)),
+        }
     }
 }

@@ -12,8 +12,9 @@ use crate::table::handle::TableShared;
 use crate::table::lock::Mode;
 use crate::table::rows::TableRows;
 use crate::table::{Changes, Row, RowRef, Table, ValueRef};
-use crate::txn::{Cursor, Isolation, LockMode, Savepoint, Trx, TrxOptions};
+use crate::txn::{Cursor, Isolation, LockMode, Savepoint, ScanOptions, Trx, TrxOptions};
 use smallvec::SmallVec;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -192,26 +193,31 @@ impl Session {
 
     /// Opens a cursor over an index (`None` = the rows themselves).
     pub(crate) fn cursor(&mut self, used: usize, index: Option<usize>, range: &Range) -> Result<Cursor> {
-        let (trx, rows) = parts!(self, used);
+        let rows = &self.tables[used].rows;
         if let Some(i) = index
             && self.isolation != Isolation::ReadCommitted
             && range.lock == LockMode::None
             && rows.indexes[i].since > self.schema_version
         {
             let name = &rows.definition.indexes[i].name;
-            return Err(Error::Usage(format!(
-                "index {name} is younger than this transaction; begin a new one to use it"
-            )));
+            let reason = format!("index {name} is younger than this transaction; begin a new one to use it");
+            return Err(Error::Usage(reason));
         }
-        trx.cursor(rows, index, &range.low, range.high.as_deref(), range.reverse, range.lock)
+        let options = ScanOptions {
+            index,
+            lower: if range.low.is_empty() { Bound::Unbounded } else { Bound::Included(&range.low) },
+            upper: range.high.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
+            reverse: range.reverse,
+            lock: range.lock,
+            limit: range.limit,
+        };
+        self.trx.scan(rows.clone(), &options)
     }
 
-    /// Moves a cursor to its next row, which is then in `self.row`.
+    /// Moves a cursor to its next row.
     #[inline]
-    pub(crate) fn next(&mut self, used: usize, cursor: &mut Cursor) -> Result<Option<RowRef<'_>>> {
-        let (trx, rows) = parts!(self, used);
-        let found = trx.next(rows, cursor, &mut self.key, &mut self.row)?;
-        Ok(found.then(|| RowRef::new(&self.tables[used].rows.layout, &self.row)))
+    pub(crate) fn next(&mut self, cursor: &mut Cursor) -> Result<bool> {
+        cursor.next(&mut self.trx)
     }
 
     pub(crate) fn savepoint(&mut self) -> Savepoint {

@@ -46,7 +46,7 @@ impl TableLock {
     pub(crate) fn lock(&self, table: &str, mode: Mode, timeout: Duration) -> Result<()> {
         let mut state = self.state.lock();
         if state.exclusive || state.dropped || (state.no_write && mode == Mode::Write) {
-            let free = |s: &LockState| !s.exclusive && !(s.no_write && mode == Mode::Write);
+            let free = |s: &LockState| !(s.exclusive || s.no_write && mode == Mode::Write);
             self.wait(&mut state, timeout, free)?;
             check_dropped(&state, table)?;
         }

@@ -507,10 +507,6 @@ getters! {
 }
 
 impl Row {
-    pub(crate) fn new(layout: Arc<RowLayout>, bytes: Vec<u8>) -> Row {
-        Row { layout, bytes }
-    }
-
     /// The row, borrowed.
     #[inline]
     pub fn as_ref(&self) -> RowRef<'_> {

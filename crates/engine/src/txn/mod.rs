@@ -69,24 +69,7 @@ impl Trx {
     pub fn get(&mut self, _rows: &dyn Rows, _key: &[u8], _lock: LockMode, _out: &mut Vec<u8>) -> Result<bool> {
         unimplemented!()
     }
-    pub fn cursor(
-        &mut self,
-        _rows: &dyn Rows,
-        _index: Option<usize>,
-        _low: &[u8],
-        _high: Option<&[u8]>,
-        _reverse: bool,
-        _lock: LockMode,
-    ) -> Result<Cursor> {
-        unimplemented!()
-    }
-    pub fn next(
-        &mut self,
-        _rows: &dyn Rows,
-        _cursor: &mut Cursor,
-        _key: &mut Vec<u8>,
-        _row: &mut Vec<u8>,
-    ) -> Result<bool> {
+    pub fn scan(&mut self, _rows: Arc<dyn Rows>, _options: &ScanOptions<'_>) -> Result<Cursor> {
         unimplemented!()
     }
     pub fn savepoint(&mut self) -> Savepoint {
@@ -99,6 +82,24 @@ impl Trx {
         unimplemented!()
     }
     pub fn rollback(self) -> Result<()> {
+        unimplemented!()
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct ScanOptions<'k> {
+    pub index: Option<usize>,
+    pub lower: std::ops::Bound<&'k [u8]>,
+    pub upper: std::ops::Bound<&'k [u8]>,
+    pub reverse: bool,
+    pub lock: LockMode,
+    pub limit: usize,
+}
+impl Cursor {
+    pub fn next(&mut self, _trx: &mut Trx) -> Result<bool> {
+        unimplemented!()
+    }
+    pub fn payload(&self) -> &[u8] {
         unimplemented!()
     }
 }
