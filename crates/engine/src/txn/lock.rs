@@ -20,9 +20,9 @@
 //! purged), one queue per row instead of bitmaps per page, insert intentions are no locks (an insert that found no
 //! conflicting range is done before the latch is released).
 
+use super::lock_table::LockTable;
 #[cfg(test)]
 use super::lock_table::Request;
-use super::lock_table::LockTable;
 use crate::error::{Error, Result};
 use crate::stats::Stats;
 use crate::types::{IndexId, TrxId};
@@ -47,7 +47,9 @@ pub enum LockMode {
 impl LockMode {
     /// Whether locks of two transactions on one row exclude each other.
     pub(crate) fn conflicts(self, other: LockMode) -> bool {
-        self != LockMode::None && other != LockMode::None && (self == LockMode::Exclusive || other == LockMode::Exclusive)
+        self != LockMode::None
+            && other != LockMode::None
+            && (self == LockMode::Exclusive || other == LockMode::Exclusive)
     }
 
     /// Whether a holder of `self` need not ask for `other`.

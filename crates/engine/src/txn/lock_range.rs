@@ -115,7 +115,8 @@ mod tests {
     #[test]
     fn a_range_covers_what_lies_between_its_bounds() {
         let range = Range::new(1, 1, Bound::Excluded(b"b"), Bound::Included(b"d"));
-        let covered: Vec<&str> = ["a", "b", "ba", "c", "d", "da"].into_iter().filter(|k| range.covers(k.as_bytes())).collect();
+        let covered: Vec<&str> =
+            ["a", "b", "ba", "c", "d", "da"].into_iter().filter(|k| range.covers(k.as_bytes())).collect();
         assert_eq!(covered, ["ba", "c", "d"]);
     }
 

@@ -106,8 +106,7 @@ fn write_group(
     last: PageNo,
 ) -> std::result::Result<(PageNo, PageNo), Stop> {
     let segment = rows.overflow_segment();
-    let anchor =
-        if last == PageNo(0) { latch_undo(body, mtr, OVERFLOW_RECORD_BYTES)? } else { mtr.fix_x(last)? };
+    let anchor = if last == PageNo(0) { latch_undo(body, mtr, OVERFLOW_RECORD_BYTES)? } else { mtr.fix_x(last)? };
     let mut pages = Vec::with_capacity(parts.len());
     for _ in parts {
         let near = pages.last().copied().or((last != PageNo(0)).then_some(last));
@@ -145,13 +144,7 @@ fn fill(mtr: &mut Mtr<'_>, latched: Latched, segment: SegmentId, next: PageNo, d
 
 /// Frees the chain that starts at `first`. The undo record at `record` owns it, with its first-page field at
 /// `first_page_at`; `bits` are set in the record's kind byte by the first mini-transaction. The caller holds no latch.
-pub(crate) fn free(
-    system: &TrxSystem,
-    record: Place,
-    first_page_at: usize,
-    bits: u8,
-    first: PageNo,
-) -> Result<()> {
+pub(crate) fn free(system: &TrxSystem, record: Place, first_page_at: usize, bits: u8, first: PageNo) -> Result<()> {
     let mut first = first;
     while first != PageNo(0) {
         let mut pages = Vec::with_capacity(FREE_BATCH);

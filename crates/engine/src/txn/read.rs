@@ -128,7 +128,13 @@ pub(crate) fn visible_version(
 }
 
 /// The visible version of a row; its payload replaces `out`. False if it does not exist for this reader.
-pub(crate) fn visible_row(ctx: &Context, sight: Sight<'_>, rows: &dyn Rows, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+pub(crate) fn visible_row(
+    ctx: &Context,
+    sight: Sight<'_>,
+    rows: &dyn Rows,
+    key: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<bool> {
     match stored_row(ctx, rows, key, out)? {
         Some(mut header) => visible_version(ctx, sight, key, &mut header, out),
         None => Ok(false),

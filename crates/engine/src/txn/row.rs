@@ -137,7 +137,9 @@ impl EntryValue {
         };
         let prefix_bytes = usize::from(u16::from_le_bytes([low, high]));
         if prefix_bytes > key_bytes {
-            return Err(Error::Corrupt(format!("a secondary key of {key_bytes} bytes, {prefix_bytes} of them columns")));
+            return Err(Error::Corrupt(format!(
+                "a secondary key of {key_bytes} bytes, {prefix_bytes} of them columns"
+            )));
         }
         Ok(EntryValue { delete_marked: flags & DELETE_MARKED != 0, prefix_bytes })
     }
@@ -161,7 +163,8 @@ mod tests {
 
     #[test]
     fn headers_survive_a_round_trip() {
-        let header = RowHeader { flags: 3, trx_id: TrxId(0xffff_1234_5678), roll_ptr: RollPtr::new(PageNo(u32::MAX), 7) };
+        let header =
+            RowHeader { flags: 3, trx_id: TrxId(0xffff_1234_5678), roll_ptr: RollPtr::new(PageNo(u32::MAX), 7) };
         assert_eq!(RowHeader::decode(&header.encode()).unwrap(), header);
         assert!(header.is_delete_marked() && header.is_overflow());
         assert!(RowHeader::decode(&[0; 15]).is_err());

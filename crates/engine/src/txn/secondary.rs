@@ -192,13 +192,7 @@ fn check_other(
 }
 
 /// Copies the newest version of a row that is no other transaction's. False if there is none.
-fn read_ended_row(
-    system: &TrxSystem,
-    body: &TrxBody,
-    rows: &dyn Rows,
-    key: &[u8],
-    row: &mut Vec<u8>,
-) -> Attempt<bool> {
+fn read_ended_row(system: &TrxSystem, body: &TrxBody, rows: &dyn Rows, key: &[u8], row: &mut Vec<u8>) -> Attempt<bool> {
     let tree = rows.clustered();
     loop {
         let leaf = tree.leaf(&system.ctx, Seek::Covers(key))?;
@@ -206,7 +200,9 @@ fn read_ended_row(
         let value = leaf.value(slot);
         let header = RowHeader::decode(value)?;
         // Asked under the latch: if its transaction has ended and the version is still here, it was committed.
-        if header.trx_id != body.id && let Some(holder) = system.holder_of(header.trx_id) {
+        if header.trx_id != body.id
+            && let Some(holder) = system.holder_of(header.trx_id)
+        {
             let implicit = Some((header.trx_id, holder));
             return Err(Stop::WaitRow { index: tree.id(), mode: LockMode::Shared, implicit });
         }

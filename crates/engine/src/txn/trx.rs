@@ -292,15 +292,15 @@ impl Trx {
     /// The two halves, to be borrowed apart.
     #[inline]
     pub(crate) fn parts(&mut self) -> (&TrxSystem, &mut TrxBody) {
-        let body = self.body.as_mut().expect("only `commit`, `rollback` and `drop` take the body, and they take the transaction");
+        let body = self
+            .body
+            .as_mut()
+            .expect("only `commit`, `rollback` and `drop` take the body, and they take the transaction");
         (&self.system, body)
     }
 
     /// Runs one row operation as a statement: if it fails, what it changed is undone.
-    pub(crate) fn statement<R>(
-        &mut self,
-        run: impl FnOnce(&TrxSystem, &mut TrxBody) -> Result<R>,
-    ) -> Result<R> {
+    pub(crate) fn statement<R>(&mut self, run: impl FnOnce(&TrxSystem, &mut TrxBody) -> Result<R>) -> Result<R> {
         let (system, body) = self.parts();
         body.check_active()?;
         body.prepare_write(system)?;

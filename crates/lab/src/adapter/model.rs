@@ -230,7 +230,9 @@ impl Read for ModelTxn<'_> {
             Some(name) => {
                 let columns = &table.indexes[name];
                 let rows = table.rows.iter().filter(|(_, row)| prefix.iter().zip(columns).all(|(p, &c)| *p == row[c]));
-                let keys = rows.map(|(key, row)| (columns.iter().map(|&c| row[c].clone()).chain(key.clone()).collect::<Key>(), row));
+                let keys = rows.map(|(key, row)| {
+                    (columns.iter().map(|&c| row[c].clone()).chain(key.clone()).collect::<Key>(), row)
+                });
                 keys.filter(|(key, _)| in_scan(scan, &prefix, key)).collect()
             }
         };

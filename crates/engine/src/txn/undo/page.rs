@@ -110,7 +110,8 @@ pub(crate) fn record_at(page: &[u8], page_no: PageNo, offset: usize) -> Result<O
     if offset < RECORDS_AT {
         return Err(Error::corrupt_page(page_no, format!("no undo record can be at offset {offset}")));
     }
-    Record::parse(page.get(offset..).unwrap_or(&[])).map_err(|e| Error::corrupt_page(page_no, format!("{e} at {offset}")))
+    Record::parse(page.get(offset..).unwrap_or(&[]))
+        .map_err(|e| Error::corrupt_page(page_no, format!("{e} at {offset}")))
 }
 
 /// Start of the record that ends at `end`.
@@ -150,7 +151,11 @@ impl StreamEntry {
     /// Reads the `i`th entry of a directory page.
     pub(crate) fn read(page: &[u8], i: usize) -> StreamEntry {
         let at = stream_entry_at(i);
-        StreamEntry { first: PageNo(u32_at(page, at)), last: PageNo(u32_at(page, at + 4)), purged: u64_at(page, at + 8) }
+        StreamEntry {
+            first: PageNo(u32_at(page, at)),
+            last: PageNo(u32_at(page, at + 4)),
+            purged: u64_at(page, at + 8),
+        }
     }
 
     /// The entry's bytes.

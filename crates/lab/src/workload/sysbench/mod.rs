@@ -205,9 +205,8 @@ impl<S: Store> Workload<S> for Sysbench {
     }
 
     fn client(&self, store: &S, number: usize) -> Result<Self::Client> {
-        let tables = (0..self.config.tables)
-            .map(|n| open_table(store, &Sysbench::table_name(n)))
-            .collect::<Result<Vec<_>>>()?;
+        let tables =
+            (0..self.config.tables).map(|n| open_table(store, &Sysbench::table_name(n))).collect::<Result<Vec<_>>>()?;
         profile::SysbenchClient::new(self.config.clone(), store.session()?, tables, number)
     }
 }
@@ -260,7 +259,10 @@ mod tests {
         ];
         for (profile, (reads, writes, other)) in expected {
             let (_, outcomes) = run(profile, 20);
-            assert!(outcomes.iter().all(|o| *o == Outcome { reads, writes, other, ..Outcome::default() }), "{profile:?}");
+            assert!(
+                outcomes.iter().all(|o| *o == Outcome { reads, writes, other, ..Outcome::default() }),
+                "{profile:?}"
+            );
         }
     }
 

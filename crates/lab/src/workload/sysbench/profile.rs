@@ -153,15 +153,18 @@ impl<T: Clone + Send + Sync + 'static> Mix<T> {
         Ok(())
     }
 
-    fn ranges<R: Read<Table = T>>(&mut self, read: &mut R, kind: Range, count: u32, outcome: &mut Outcome) -> Result<()> {
+    fn ranges<R: Read<Table = T>>(
+        &mut self,
+        read: &mut R,
+        kind: Range,
+        count: u32,
+        outcome: &mut Outcome,
+    ) -> Result<()> {
         let table = self.table();
         for _ in 0..count {
             let id = self.id();
-            let scan = Scan {
-                from: Some(id.into()),
-                to: Some((id + self.config.range_size - 1).into()),
-                ..Scan::all()
-            };
+            let scan =
+                Scan { from: Some(id.into()), to: Some((id + self.config.range_size - 1).into()), ..Scan::all() };
             self.range(read, table, &scan, kind)?;
             outcome.reads += 1;
         }
@@ -225,7 +228,9 @@ impl<T: Clone + Send + Sync + 'static> Mix<T> {
             let found = txn.delete(&self.tables[table], &key1(id))?;
             outcome.changed(found);
             match txn.insert(&self.tables[table], &self.row(id.into(), k)) {
-                Err(Error::Engine(EngineError::DuplicateKey { .. })) if !found => return Err(EngineError::WriteConflict.into()),
+                Err(Error::Engine(EngineError::DuplicateKey { .. })) if !found => {
+                    return Err(EngineError::WriteConflict.into());
+                }
                 inserted => inserted?,
             };
             outcome.writes += 1;

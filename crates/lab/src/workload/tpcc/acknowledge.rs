@@ -41,7 +41,13 @@ pub(crate) fn prepare<S: Store>(store: &S, clients: u64) -> Result<()> {
     if store.table(TABLE)?.is_some() {
         return Ok(());
     }
-    let spec = TableSpec { name: TABLE.into(), columns: COLUMNS, auto_increment: None, primary_key: &["client"], indexes: &[] };
+    let spec = TableSpec {
+        name: TABLE.into(),
+        columns: COLUMNS,
+        auto_increment: None,
+        primary_key: &["client"],
+        indexes: &[],
+    };
     let table = store.create_table(&spec)?;
     let mut session = store.session()?;
     let mut txn = session.begin()?;
@@ -66,7 +72,13 @@ impl<T: Clone + Send + Sync + 'static> Acknowledger<T> {
     pub(crate) fn open<S: Store<Table = T>>(store: &S, folder: &Path, client: u64) -> Result<Acknowledger<T>> {
         let path = file_path(folder, client);
         let file = OpenOptions::new().create(true).append(true).open(&path).map_err(|e| Error::file(&path, e))?;
-        Ok(Acknowledger { table: open_table(store, TABLE)?, client, sequence: stored_sequence(store, client)?, file, path })
+        Ok(Acknowledger {
+            table: open_table(store, TABLE)?,
+            client,
+            sequence: stored_sequence(store, client)?,
+            file,
+            path,
+        })
     }
 
     /// Raises the number within the transaction.

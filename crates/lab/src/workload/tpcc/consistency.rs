@@ -143,7 +143,8 @@ impl<T: Clone + Send + Sync + 'static> Checker<'_, T> {
             district_sum += self.district(read, d)?;
             history_sum += self.history.by_district[district_slot(w, d)];
         }
-        self.findings.expect(1, ytd == district_sum, || format!("warehouse {w}: {ytd} cents, districts {district_sum}"));
+        self.findings
+            .expect(1, ytd == district_sum, || format!("warehouse {w}: {ytd} cents, districts {district_sum}"));
         self.findings.expect(8, ytd == history_sum, || format!("warehouse {w}: {ytd} cents, history {history_sum}"));
         Ok(())
     }

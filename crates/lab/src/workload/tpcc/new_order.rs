@@ -43,7 +43,8 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         let (d, c) = (self.any_district(), self.customer_number());
         self.draw_lines(w);
 
-        let warehouse_tax = txn.get(&self.tables.warehouse, &key1(w))?.ok_or_else(|| missing("warehouse", &key1(w)))?.unscaled(W_TAX);
+        let warehouse_tax =
+            txn.get(&self.tables.warehouse, &key1(w))?.ok_or_else(|| missing("warehouse", &key1(w)))?.unscaled(W_TAX);
         let (mut district_tax, mut id) = (0, 0);
         let found = txn.modify(&self.tables.district, &values![w, d], |row| {
             district_tax = row.unscaled(D_TAX);
@@ -87,7 +88,15 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
             let amount = item.cents(I_PRICE) * line.quantity;
             self.take_stock(txn, o, &line, brand)?;
             let row = values![
-                o.w, o.d, o.id, line.number, line.item, line.supply_warehouse, null, line.quantity, money(amount),
+                o.w,
+                o.d,
+                o.id,
+                line.number,
+                line.item,
+                line.supply_warehouse,
+                null,
+                line.quantity,
+                money(amount),
                 self.text.as_str()
             ];
             txn.insert(&self.tables.order_line, &row)?;
@@ -98,7 +107,13 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
     }
 
     /// Changes the stock row (2.4.2.2) and leaves the district's information in `self.text`.
-    fn take_stock<X: Transaction<Table = T>>(&mut self, txn: &mut X, o: &Order, line: &Line, brand: bool) -> Result<()> {
+    fn take_stock<X: Transaction<Table = T>>(
+        &mut self,
+        txn: &mut X,
+        o: &Order,
+        line: &Line,
+        brand: bool,
+    ) -> Result<()> {
         let text = &mut self.text;
         let key = values![line.supply_warehouse, line.item];
         let found = txn.modify(&self.tables.stock, &key, |row| {

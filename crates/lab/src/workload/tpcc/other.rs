@@ -35,7 +35,12 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         let Some(order) = order else { return Err(missing("an order of customer", &key)) };
 
         read.scan(&self.tables.order_line, &Scan::prefix(&values![w, d, order]), |row| {
-            std::hint::black_box((row.u64(OL_I_ID), row.u64(OL_SUPPLY_W_ID), row.u64(OL_QUANTITY), row.cents(OL_AMOUNT)));
+            std::hint::black_box((
+                row.u64(OL_I_ID),
+                row.u64(OL_SUPPLY_W_ID),
+                row.u64(OL_QUANTITY),
+                row.cents(OL_AMOUNT),
+            ));
             ControlFlow::Continue(())
         })
     }
@@ -50,7 +55,14 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         Ok(())
     }
 
-    fn deliver_oldest<X: Transaction<Table = T>>(&mut self, txn: &mut X, w: u64, d: u64, carrier: u64, now: i64) -> Result<()> {
+    fn deliver_oldest<X: Transaction<Table = T>>(
+        &mut self,
+        txn: &mut X,
+        w: u64,
+        d: u64,
+        carrier: u64,
+        now: i64,
+    ) -> Result<()> {
         let mut oldest = None;
         let prefix = values![w, d];
         let scan = Scan { limit: 1, for_update: true, ..Scan::prefix(&prefix) };

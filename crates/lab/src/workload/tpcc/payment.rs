@@ -27,8 +27,7 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         let w = self.home_warehouse();
         let d = self.any_district();
         let remote = self.rng.u32(..100) >= 85 && self.warehouses > 1;
-        let (customer_w, customer_d) =
-            if remote { (self.other_warehouse(w), self.any_district()) } else { (w, d) };
+        let (customer_w, customer_d) = if remote { (self.other_warehouse(w), self.any_district()) } else { (w, d) };
         Payment { w, d, customer_w, customer_d, cents: self.rng.i64(100..=500_000) }
     }
 
@@ -57,9 +56,8 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         }
         let c = self.find_customer(txn, p.customer_w, p.customer_d, who)?;
         self.pay(txn, &p, c)?;
-        let row = values![
-            null, c, p.customer_d, p.customer_w, p.d, p.w, time(now_us()), money(p.cents), self.text.as_str()
-        ];
+        let row =
+            values![null, c, p.customer_d, p.customer_w, p.d, p.w, time(now_us()), money(p.cents), self.text.as_str()];
         txn.insert(&self.tables.history, &row)?;
         self.outcome.reads += 3;
         self.outcome.writes += 4;

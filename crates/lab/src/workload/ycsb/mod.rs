@@ -65,14 +65,8 @@ pub enum Letter {
 
 impl Letter {
     /// Every workload with its name.
-    pub const ALL: [(Letter, &'static str); 6] = [
-        (Letter::A, "a"),
-        (Letter::B, "b"),
-        (Letter::C, "c"),
-        (Letter::D, "d"),
-        (Letter::E, "e"),
-        (Letter::F, "f"),
-    ];
+    pub const ALL: [(Letter, &'static str); 6] =
+        [(Letter::A, "a"), (Letter::B, "b"), (Letter::C, "c"), (Letter::D, "d"), (Letter::E, "e"), (Letter::F, "f")];
 
     /// Its letter.
     pub fn name(self) -> &'static str {
@@ -253,9 +247,8 @@ impl<S: Store> Workload<S> for Ycsb {
             let first = unit as u64 * LOAD_UNIT;
             let mut record = Record::new(rng(self.config.seed, unit as u64 | 1 << 40));
             let range = first..(first + LOAD_UNIT).min(self.config.records);
-            Batch::new(progress).run(&mut store.session()?, range, |txn, number| {
-                record.insert(txn, &table, number).map(|()| 1)
-            })
+            Batch::new(progress)
+                .run(&mut store.session()?, range, |txn, number| record.insert(txn, &table, number).map(|()| 1))
         })
     }
 
@@ -382,8 +375,14 @@ mod tests {
 
     #[test]
     fn every_letter_runs_its_operations() {
-        let expected: [(Letter, &[usize]); 6] =
-            [(Letter::A, &[0, 1]), (Letter::B, &[0, 1]), (Letter::C, &[0]), (Letter::D, &[0, 2]), (Letter::E, &[2, 3]), (Letter::F, &[0, 4])];
+        let expected: [(Letter, &[usize]); 6] = [
+            (Letter::A, &[0, 1]),
+            (Letter::B, &[0, 1]),
+            (Letter::C, &[0]),
+            (Letter::D, &[0, 2]),
+            (Letter::E, &[2, 3]),
+            (Letter::F, &[0, 4]),
+        ];
         for (letter, kinds) in expected {
             let store = Model::default();
             let workload = Ycsb::new(Config { letter, records: 200, seed: 1 });
