@@ -85,7 +85,7 @@ fn commits(folder: &Path, way: &(&str, FileRole, FlushMethod), clients: usize) -
     let commit = |_| {
         let end = log.append(log.reserve(GROUP_BYTES as u64).unwrap(), &payload, |_, _| {});
         log.commit(end).unwrap();
-        if end.0 - log.checkpoint_lsn().0 > LOG_BYTES / 2 {
+        if end.0.saturating_sub(log.checkpoint_lsn().0) > LOG_BYTES / 2 {
             log.checkpoint(end).unwrap();
         }
     };
