@@ -133,17 +133,22 @@ impl<'a> Scan<'a> {
 pub trait Read {
     /// A prepared table.
     type Table: Clone + Send + Sync + 'static;
-    /// A row read.
-    type Row: RowView;
+    /// A row read, in place.
+    type Row<'r>: RowView;
 
-    /// The row with that primary key in this transaction's snapshot.
-    fn get(&mut self, table: &Self::Table, key: &[ValueRef<'_>]) -> Result<Option<Self::Row>>;
+    /// Shows the row with that primary key, in this transaction's snapshot, to `look`; `None` when there is none.
+    fn get<R>(
+        &mut self,
+        table: &Self::Table,
+        key: &[ValueRef<'_>],
+        look: impl FnOnce(&Self::Row<'_>) -> R,
+    ) -> Result<Option<R>>;
     /// Shows rows to `visit` in key order until it breaks.
     fn scan(
         &mut self,
         table: &Self::Table,
         scan: &Scan<'_>,
-        visit: impl FnMut(&Self::Row) -> ControlFlow<()>,
+        visit: impl FnMut(&Self::Row<'_>) -> ControlFlow<()>,
     ) -> Result<()>;
     /// Ends a reading transaction. For a writing one this is a commit.
     fn finish(self) -> Result<()>;
@@ -156,11 +161,10 @@ pub trait Transaction: Read {
 
     /// Inserts a row; returns the auto-increment number if one was given out.
     fn insert(&mut self, table: &Self::Table, row: &[ValueRef<'_>]) -> Result<Option<u64>>;
-    /// The newest committed row, locked.
-    fn get_for_update(&mut self, table: &Self::Table, key: &[ValueRef<'_>]) -> Result<Option<Self::Row>>;
     /// Sets columns of a row; false when there is none with that key.
     fn update(&mut self, table: &Self::Table, key: &[ValueRef<'_>], set: &[(usize, ValueRef<'_>)]) -> Result<bool>;
-    /// Reads the newest row and changes it in one step; false when there is none. `change` runs at most once unless the store has to start again.
+    /// Reads the newest row and changes it in one step; false when there is none. `change` may run more than once: it must overwrite
+    /// what it leaves behind, not add to it.
     fn modify<F>(&mut self, table: &Self::Table, key: &[ValueRef<'_>], change: F) -> Result<bool>
     where
         F: FnMut(&mut Self::Edit<'_>);

@@ -213,10 +213,10 @@ fn in_scan(scan: &Scan<'_>, prefix: &[Cell], key: &[Cell]) -> bool {
 
 impl Read for ModelTxn<'_> {
     type Table = usize;
-    type Row = Cells;
+    type Row<'r> = Cells;
 
-    fn get(&mut self, table: &usize, key: &[ValueRef<'_>]) -> Result<Option<Cells>> {
-        Ok(self.data.tables[*table].rows.get(&cells(key)).cloned())
+    fn get<R>(&mut self, table: &usize, key: &[ValueRef<'_>], look: impl FnOnce(&Cells) -> R) -> Result<Option<R>> {
+        Ok(self.data.tables[*table].rows.get(&cells(key)).map(look))
     }
 
     fn scan(&mut self, table: &usize, scan: &Scan<'_>, mut visit: impl FnMut(&Cells) -> ControlFlow<()>) -> Result<()> {
@@ -273,10 +273,6 @@ impl Transaction for ModelTxn<'_> {
         self.check_nulls(*table, &row);
         self.change(*table, key, Some(row))?;
         Ok(number)
-    }
-
-    fn get_for_update(&mut self, table: &usize, key: &[ValueRef<'_>]) -> Result<Option<Cells>> {
-        self.get(table, key)
     }
 
     fn update(&mut self, table: &usize, key: &[ValueRef<'_>], set: &[(usize, ValueRef<'_>)]) -> Result<bool> {

@@ -55,11 +55,9 @@ fn stored_sequence<S: Store>(store: &S, client: u64) -> Result<u64> {
     let table = open_table(store, TABLE)?;
     let mut session = store.session()?;
     let mut read = session.snapshot()?;
-    let row = read.get(&table, &key1(client))?;
-    let row = row.ok_or_else(|| Error::Data(format!("client {client} has no row in {TABLE}")))?;
-    let sequence = row.u64(SEQUENCE);
+    let sequence = read.get(&table, &key1(client), |row| row.u64(SEQUENCE))?;
     read.finish()?;
-    Ok(sequence)
+    sequence.ok_or_else(|| Error::Data(format!("client {client} has no row in {TABLE}")))
 }
 
 impl<T: Clone + Send + Sync + 'static> Acknowledger<T> {

@@ -136,8 +136,7 @@ struct Checker<'a, T> {
 impl<T: Clone + Send + Sync + 'static> Checker<'_, T> {
     fn warehouse<R: Read<Table = T>>(&self, read: &mut R) -> Result<()> {
         let w = self.w;
-        let warehouse = read.get(&self.tables.warehouse, &values![w])?;
-        let ytd = warehouse.map_or(i64::MIN, |row| row.cents(W_YTD));
+        let ytd = read.get(&self.tables.warehouse, &values![w], |row| row.cents(W_YTD))?.unwrap_or(i64::MIN);
         let (mut district_sum, mut history_sum) = (0, 0);
         for d in 1..=DISTRICTS {
             district_sum += self.district(read, d)?;
@@ -151,10 +150,10 @@ impl<T: Clone + Send + Sync + 'static> Checker<'_, T> {
     /// Checks one district; returns D_YTD.
     fn district<R: Read<Table = T>>(&self, read: &mut R, d: u64) -> Result<i64> {
         let mut district = District { delivered: vec![0; CUSTOMERS as usize + 1], ..District::default() };
-        if let Some(row) = read.get(&self.tables.district, &values![self.w, d])? {
+        read.get(&self.tables.district, &values![self.w, d], |row| {
             district.ytd = row.cents(D_YTD);
             district.next_order = row.u64(D_NEXT_O_ID);
-        }
+        })?;
         self.read_orders(read, d, &mut district)?;
         self.read_new_orders(read, d, &mut district)?;
         self.read_lines(read, d, &mut district)?;

@@ -43,7 +43,8 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         let (d, c) = (self.any_district(), self.customer_number());
         self.draw_lines(w);
 
-        let warehouse_tax = txn.get(&self.tables.warehouse, &key1(w))?.ok_or_else(|| missing("warehouse", &key1(w)))?.unscaled(W_TAX);
+        let warehouse_tax = txn.get(&self.tables.warehouse, &key1(w), |row| row.unscaled(W_TAX))?;
+        let warehouse_tax = warehouse_tax.ok_or_else(|| missing("warehouse", &key1(w)))?;
         let (mut district_tax, mut id) = (0, 0);
         let found = txn.modify(&self.tables.district, &values![w, d], |row| {
             district_tax = row.unscaled(D_TAX);
@@ -54,9 +55,11 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
             return Err(missing("district", &values![w, d]));
         }
         let key = values![w, d, c];
-        let customer = txn.get(&self.tables.customer, &key)?.ok_or_else(|| missing("customer", &key))?;
-        let discount = customer.unscaled(C_DISCOUNT);
-        std::hint::black_box((customer.str(C_LAST), customer.str(C_CREDIT)));
+        let discount = txn.get(&self.tables.customer, &key, |row| {
+            std::hint::black_box((row.str(C_LAST), row.str(C_CREDIT)));
+            row.unscaled(C_DISCOUNT)
+        })?;
+        let discount = discount.ok_or_else(|| missing("customer", &key))?;
         self.outcome.reads += 2;
 
         let order = Order { w, d, c, id };
@@ -81,10 +84,12 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         for n in 0..self.lines.len() {
             let line = self.lines[n];
             self.outcome.reads += 1;
-            let Some(item) = txn.get(&self.tables.item, &key1(line.item))? else { return Ok(None) };
-            let brand = item.str(I_DATA).contains(ORIGINAL);
-            std::hint::black_box(item.str(I_NAME));
-            let amount = item.cents(I_PRICE) * line.quantity;
+            let item = txn.get(&self.tables.item, &key1(line.item), |row| {
+                std::hint::black_box(row.str(I_NAME));
+                (row.cents(I_PRICE), row.str(I_DATA).contains(ORIGINAL))
+            })?;
+            let Some((price, brand)) = item else { return Ok(None) };
+            let amount = price * line.quantity;
             self.take_stock(txn, o, &line, brand)?;
             let row = values![
                 o.w, o.d, o.id, line.number, line.item, line.supply_warehouse, null, line.quantity, money(amount),

@@ -21,8 +21,10 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         let who = self.any_customer();
         let c = self.find_customer(read, w, d, who)?;
         let key = values![w, d, c];
-        let customer = read.get(&self.tables.customer, &key)?.ok_or_else(|| missing("customer", &key))?;
-        std::hint::black_box((customer.cents(C_BALANCE), customer.str(C_FIRST)));
+        let customer = read.get(&self.tables.customer, &key, |row| {
+            std::hint::black_box((row.cents(C_BALANCE), row.str(C_FIRST)));
+        })?;
+        customer.ok_or_else(|| missing("customer", &key))?;
 
         let mut order = None;
         let newest = Scan { index: Some(BY_CUSTOMER), reverse: true, limit: 1, ..Scan::prefix(&key) };
@@ -74,10 +76,12 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         }
         let mut amount = 0;
         for line in 1..=lines {
+            let mut cents = 0;
             txn.modify(&self.tables.order_line, &values![w, d, order, line], |row| {
-                amount += row.cents(OL_AMOUNT);
+                cents = row.cents(OL_AMOUNT);
                 row.put(OL_DELIVERY_D, time(now));
             })?;
+            amount += cents;
         }
         self.outcome.writes += 3 + lines as u32;
         let key = values![w, d, customer];
@@ -92,7 +96,8 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         let w = self.home_warehouse();
         let (d, threshold) = (self.district, self.rng.i64(10..=20));
         let key = values![w, d];
-        let next = read.get(&self.tables.district, &key)?.ok_or_else(|| missing("district", &key))?.u64(D_NEXT_O_ID);
+        let next = read.get(&self.tables.district, &key, |row| row.u64(D_NEXT_O_ID))?;
+        let next = next.ok_or_else(|| missing("district", &key))?;
         let recent = Scan {
             from: Some(next.saturating_sub(RECENT_ORDERS).into()),
             to: Some((next - 1).into()),
@@ -109,8 +114,8 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         let mut low = 0;
         for &item in items.iter() {
             let key = values![w, item];
-            let stock = read.get(&self.tables.stock, &key)?.ok_or_else(|| missing("stock", &key))?;
-            low += u32::from(stock.i64(S_QUANTITY) < threshold);
+            let quantity = read.get(&self.tables.stock, &key, |row| row.i64(S_QUANTITY))?;
+            low += u32::from(quantity.ok_or_else(|| missing("stock", &key))? < threshold);
         }
         std::hint::black_box(low);
         self.outcome.reads += 3;

@@ -53,10 +53,7 @@ fn every_condition_can_fail() {
     let tables = Tables::open(&store).unwrap();
     let mut session = store.session().unwrap();
     let mut change = |table: usize, key: &[ValueRef<'_>], column: usize, value: ValueRef<'_>| -> Vec<String> {
-        let mut old = Vec::new();
         let mut txn = session.begin().unwrap();
-        let row = txn.get(&table, key).unwrap().unwrap();
-        old.extend(row);
         assert!(txn.modify(&table, key, |row| row.put(column, value)).unwrap());
         txn.finish().unwrap();
         broken(&store, &workload)
