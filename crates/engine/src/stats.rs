@@ -149,3 +149,20 @@ counters! {
     /// Rows deleted.
     rows_deleted,
 }
+
+impl Stats {
+    /// Counts bytes written to the data file under their placement.
+    pub fn count_written(&self, placement: highwater_storage::Placement, bytes: usize) {
+        use highwater_storage::Placement as P;
+        let counter = match placement {
+            P::Redo => &self.bytes_written_redo,
+            P::Doublewrite => &self.bytes_written_doublewrite,
+            P::Undo => &self.bytes_written_undo,
+            P::ChangeBuffer => &self.bytes_written_change_buffer,
+            P::IndexLeaf => &self.bytes_written_index_leaf,
+            P::IndexInner => &self.bytes_written_index_inner,
+            P::Other => &self.bytes_written_other,
+        };
+        counter.add(bytes as u64);
+    }
+}

@@ -1,122 +1,289 @@
-//! Buffer pool. SKELETON (bodies by the pool's owner; the signatures are the contract)
+//! Buffer pool: a fixed number of frames, the pages in them, and what is flushed and evicted when.
+//!
+//! Terms: a *frame* is memory for one page; a page is *resident* when a frame holds it; *dirty* when its newest bytes
+//! are not in the data file.
+//!
+//! Rules
+//! 1. Whoever waits for I/O or for a free frame holds no latch. With latches held only `try_*` calls are made; on a
+//!    miss everything is released, `load` called, and the work starts again.
+//! 2. There are no pins: a latched page stays; an unlatched one is found again by number, or by (number, version).
+//! 3. A page is written only after the redo up to its LSN is durable, from a copy, so its latch is not held meanwhile.
+//! 4. A page that does not verify never becomes resident.
+//!
+//! Lock order: page latches (tree order) < log mutex < flush-list mutex; LRU mutex < try-latch < page-table shard;
+//! the free-list mutex is last and alone.
+//!
+//! Differs from InnoDB: no buf_fix_count, no instances, no SX latch (pages are written from copies), inner tree pages
+//! are read without latching at all.
 
-use crate::error::Result;
+pub mod cleaner;
+pub mod doublewrite;
+mod evict;
+mod flush;
+mod flush_list;
+mod frame;
+mod free_list;
+mod guard;
+mod hash;
+mod lru;
+mod optimistic;
+pub mod policy;
+mod read;
+#[cfg(test)]
+mod tests;
+
+pub use crate::page::PageBytes;
+pub use flush::FlushReason;
+pub use frame::FrameNo;
+pub use guard::SharedPage;
+pub use optimistic::OptimisticPage;
+
+use crate::config::Options;
+use crate::log::Log;
+use crate::stats::Stats;
+use crate::sync::poison::Poison;
 use crate::types::{Lsn, PageNo};
-use std::cmp::Ordering;
+use doublewrite::PageWriter;
+use flush_list::FlushList;
+use frame::Frames;
+use free_list::FreeList;
+use hash::PageTable;
+use highwater_storage::Device;
+use lru::Lru;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// The buffer pool.
+/// Fewest frames a pool works with.
+pub const MIN_FRAMES: usize = 64;
+
+/// The buffer pool of one database.
 pub struct Pool {
-    _p: (),
+    frames: Frames,
+    table: PageTable,
+    free: FreeList,
+    lru: Mutex<Lru>,
+    /// Moves to the head of the LRU list so far; the unit of a frame's `young_stamp`.
+    lru_clock: AtomicU32,
+    /// Pool time in milliseconds, moved on by the cleaner; starts at 1.
+    now_ms: AtomicU32,
+    old_blocks_time_ms: u32,
+    lru_scan_depth: usize,
+    flush_list: Mutex<FlushList>,
+    writer: PageWriter,
+    data: Arc<dyn Device>,
+    log: Arc<Log>,
+    stats: Arc<Stats>,
+    poison: Arc<Poison>,
+    cleaner: cleaner::Wake,
+    give_up_ms: AtomicU64,
 }
 
 impl Pool {
+    /// A pool of `options.buffer_pool_size` bytes over the data file.
+    pub fn new(
+        options: &Options,
+        page_bytes: usize,
+        data: Arc<dyn Device>,
+        writer: PageWriter,
+        log: Arc<Log>,
+        stats: Arc<Stats>,
+        poison: Arc<Poison>,
+    ) -> Pool {
+        let count = (options.buffer_pool_size as usize / page_bytes).max(MIN_FRAMES);
+        Pool {
+            frames: Frames::new(count, page_bytes),
+            table: PageTable::new(count),
+            free: FreeList::new(count),
+            lru: Mutex::new(Lru::new(count, options.old_blocks_pct as usize)),
+            lru_clock: AtomicU32::new(1),
+            now_ms: AtomicU32::new(1),
+            old_blocks_time_ms: u32::try_from(options.old_blocks_time_ms).unwrap_or(u32::MAX),
+            lru_scan_depth: (options.lru_scan_depth as usize).min(count / 4).max(8),
+            flush_list: Mutex::new(FlushList::new(count)),
+            writer,
+            data,
+            log,
+            stats,
+            poison,
+            cleaner: cleaner::Wake::default(),
+            give_up_ms: AtomicU64::new(evict::GIVE_UP_MS),
+        }
+    }
+
     /// Bytes of a page.
+    #[inline]
     pub fn page_bytes(&self) -> usize {
-        unimplemented!()
+        self.frames.page_bytes()
     }
-    /// Reads the page into the pool if it is not there. May wait for I/O and for a frame: the caller holds NO latch.
-    pub fn load(&self, _page: PageNo) -> Result<()> {
-        unimplemented!()
-    }
-    /// A view of a resident page that takes no latch and writes no shared memory; `None` if not resident
-    /// (then `load` it, holding no latch, and start again) . Spins while the page is latched exclusively.
-    pub fn optimistic(&self, _page: PageNo) -> Option<OptimisticPage<'_>> {
-        unimplemented!()
-    }
-    /// Shared latch, loading the page if need be. The caller holds NO latch.
-    pub fn fix_s(&self, _page: PageNo) -> Result<SharedPage<'_>> {
-        unimplemented!()
-    }
-    /// Shared latch if the page is resident, waiting for the latch only. For callers that hold latches above it in the order.
-    pub fn try_fix_s(&self, _page: PageNo) -> Option<SharedPage<'_>> {
-        unimplemented!()
-    }
-}
 
-/// A latch-free view; whatever was read means nothing until `validate()` says true.
-pub struct OptimisticPage<'p> {
-    _p: &'p (),
-}
+    /// Number of frames.
+    pub fn frame_count(&self) -> usize {
+        self.frames.len()
+    }
 
-impl OptimisticPage<'_> {
-    /// Whether the page has neither changed nor moved since the view was taken.
-    pub fn validate(&self) -> bool {
-        unimplemented!()
-    }
-    /// Which page.
-    pub fn page_no(&self) -> PageNo {
-        unimplemented!()
-    }
-}
-
-/// Bounds-checked reads of page bytes, so that one search runs on latched and on optimistic pages.
-/// Out-of-range reads return 0 / `Ordering::Less` / copy nothing on optimistic pages (the validation will fail or the page is corrupt).
-pub trait PageBytes {
-    /// Bytes of the page.
-    fn page_len(&self) -> usize;
-    /// Byte at `offset`.
-    fn u8_at(&self, offset: usize) -> u8;
-    /// Little-endian u16 at `offset`.
-    fn u16_at(&self, offset: usize) -> u16;
-    /// Little-endian u32 at `offset`.
-    fn u32_at(&self, offset: usize) -> u32;
-    /// Compares `len` bytes at `offset` with `key` as byte strings (`stored.cmp(key)`).
-    fn cmp_at(&self, offset: usize, len: usize, key: &[u8]) -> Ordering;
-    /// Appends `len` bytes at `offset` to `out`.
-    fn copy_at(&self, offset: usize, len: usize, out: &mut Vec<u8>);
-}
-
-impl PageBytes for OptimisticPage<'_> {
-    fn page_len(&self) -> usize {
-        unimplemented!()
-    }
-    fn u8_at(&self, _o: usize) -> u8 {
-        unimplemented!()
-    }
-    fn u16_at(&self, _o: usize) -> u16 {
-        unimplemented!()
-    }
-    fn u32_at(&self, _o: usize) -> u32 {
-        unimplemented!()
-    }
-    fn cmp_at(&self, _o: usize, _l: usize, _k: &[u8]) -> Ordering {
-        unimplemented!()
-    }
-    fn copy_at(&self, _o: usize, _l: usize, _out: &mut Vec<u8>) {
-        unimplemented!()
-    }
-}
-
-/// A page latched shared; unlatched on drop. Derefs to the page's bytes (header included).
-pub struct SharedPage<'p> {
-    _p: &'p (),
-}
-
-impl SharedPage<'_> {
-    /// Which page.
-    pub fn page_no(&self) -> PageNo {
-        unimplemented!()
-    }
-    /// Version of the frame while latched: equal version later (see `Pool::fix_s_if`) means unchanged bytes.
-    pub fn version(&self) -> u64 {
-        unimplemented!()
-    }
-}
-
-impl std::ops::Deref for SharedPage<'_> {
-    type Target = [u8];
-    fn deref(&self) -> &[u8] {
-        unimplemented!()
-    }
-}
-
-impl Pool {
-    /// Shared latch iff the page is resident and its version is still `version`.
-    pub fn fix_s_if(&self, _page: PageNo, _version: u64) -> Option<SharedPage<'_>> {
-        unimplemented!()
-    }
-    /// Smallest LSN a checkpoint may not pass.
+    /// Smallest LSN a checkpoint may not pass; `None` when nothing is dirty.
     pub fn oldest_dirty_lsn(&self) -> Option<Lsn> {
-        unimplemented!()
+        self.flush_list.lock().oldest_lsn(&self.frames)
+    }
+
+    /// Dirty frames.
+    pub fn dirty_count(&self) -> usize {
+        self.flush_list.lock().len()
+    }
+
+    /// Frames on the free list.
+    pub fn free_count(&self) -> usize {
+        self.free.len()
+    }
+
+    /// A view of a resident page that takes no latch; `None` if it is not resident. Waits while the page is latched
+    /// exclusively.
+    #[inline]
+    pub fn optimistic(&self, page: PageNo) -> Option<OptimisticPage<'_>> {
+        loop {
+            let frame = self.table.find(&self.frames, page)?;
+            let state = self.frames.get(frame);
+            let Some(version) = state.latch.version() else {
+                state.latch.lock_shared();
+                state.latch.unlock_shared();
+                continue;
+            };
+            let view = OptimisticPage { frames: &self.frames, frame, page_no: page, version };
+            if state.page_no() == page && view.validate() {
+                self.touch(frame);
+                return Some(view);
+            }
+        }
+    }
+
+    /// Shared latch, loading the page if need be. The caller holds no latch.
+    ///
+    /// # Errors
+    /// Those of [`Pool::load`].
+    pub fn fix_s(&self, page: PageNo) -> crate::error::Result<SharedPage<'_>> {
+        loop {
+            if let Some(guard) = self.try_fix_s(page) {
+                return Ok(guard);
+            }
+            self.load(page)?;
+        }
+    }
+
+    /// Shared latch if the page is resident, waiting for the latch only.
+    #[inline]
+    pub fn try_fix_s(&self, page: PageNo) -> Option<SharedPage<'_>> {
+        loop {
+            let frame = self.table.find(&self.frames, page)?;
+            let state = self.frames.get(frame);
+            state.latch.lock_shared();
+            if state.page_no() == page {
+                self.touch(frame);
+                return Some(SharedPage::adopt(self, frame));
+            }
+            state.latch.unlock_shared();
+        }
+    }
+
+    /// Shared latch iff the page is resident and its version is still `version`.
+    pub fn fix_s_if(&self, page: PageNo, version: u64) -> Option<SharedPage<'_>> {
+        let guard = self.try_fix_s(page)?;
+        (guard.version() == version).then_some(guard)
+    }
+
+    /// Exclusive latch on a resident page; `None` if it is not resident. The caller owns the hold.
+    #[inline]
+    pub(crate) fn try_latch_x(&self, page: PageNo) -> Option<FrameNo> {
+        loop {
+            let frame = self.table.find(&self.frames, page)?;
+            let state = self.frames.get(frame);
+            state.latch.lock_exclusive();
+            if state.page_no() == page {
+                self.touch(frame);
+                return Some(frame);
+            }
+            state.latch.unlock_exclusive(false);
+        }
+    }
+
+    /// Exclusive latch on the page of `view` iff it is unchanged.
+    #[inline]
+    pub(crate) fn upgrade(&self, view: OptimisticPage<'_>) -> Option<FrameNo> {
+        self.frames.get(view.frame).latch.lock_exclusive_if(view.version).then_some(view.frame)
+    }
+
+    /// Shared latch on the page of `view` iff it is unchanged.
+    #[inline]
+    pub fn latch_s(&self, view: OptimisticPage<'_>) -> Option<SharedPage<'_>> {
+        let latch = &self.frames.get(view.frame).latch;
+        latch.lock_shared();
+        if latch.held_version() == view.version {
+            return Some(SharedPage::adopt(self, view.frame));
+        }
+        latch.unlock_shared();
+        None
+    }
+
+    /// The frames themselves, for mini-transactions.
+    #[inline]
+    pub(crate) fn frames(&self) -> &Frames {
+        &self.frames
+    }
+
+    /// Notes in the flush list that the mini-transaction starting at `lsn` changed these frames, which the caller holds
+    /// exclusively. Called in log order.
+    pub(crate) fn note_changes(&self, changed: impl Iterator<Item = FrameNo> + Clone, lsn: Lsn) {
+        // A frame that is dirty and not being written stays so while we hold its latch: nothing to note.
+        let is_new = |f: &FrameNo| {
+            let state = self.frames.get(*f);
+            state.oldest_lsn().is_none() || state.is_flushing()
+        };
+        if changed.clone().any(|f| is_new(&f)) {
+            let mut list = self.flush_list.lock();
+            changed.for_each(|f| list.note_change(&self.frames, f, lsn));
+        }
+    }
+
+    /// Moves pool time on.
+    pub(crate) fn set_now_ms(&self, now_ms: u64) {
+        self.now_ms.store((now_ms as u32).max(1), Relaxed);
+    }
+
+    /// Notes a use of the page in the LRU list's terms.
+    #[inline]
+    fn touch(&self, frame: FrameNo) {
+        let stamp = self.frames.get(frame).young_stamp.load(Relaxed);
+        let age = self.lru_clock.load(Relaxed).wrapping_sub(stamp);
+        if stamp == 0 || age as usize > self.frames.len() / 4 {
+            self.touch_slow(frame, stamp);
+        }
+    }
+
+    fn touch_slow(&self, frame: FrameNo, stamp: u32) {
+        let state = self.frames.get(frame);
+        if stamp == 0 {
+            let now = self.now_ms.load(Relaxed);
+            let first = state.first_access_ms.load(Relaxed);
+            if first == 0 {
+                state.first_access_ms.store(now, Relaxed);
+            }
+            if first == 0 || now.wrapping_sub(first) < self.old_blocks_time_ms {
+                return;
+            }
+        }
+        let mut lru = self.lru.lock();
+        if lru.contains(frame) {
+            let clock = self.lru_clock.fetch_add(1, Relaxed).wrapping_add(1).max(1);
+            lru.make_young(&self.frames, frame, clock);
+            self.stats.pages_made_young.inc();
+        }
+    }
+
+    /// Refreshes the pool's gauges.
+    pub(crate) fn publish_gauges(&self) {
+        let free = self.free.len();
+        self.stats.pool_pages_free.set(free as u64);
+        self.stats.pool_pages_data.set((self.frames.len() - free) as u64);
+        self.stats.pool_pages_dirty.set(self.dirty_count() as u64);
     }
 }

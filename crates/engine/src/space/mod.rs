@@ -1,38 +1,280 @@
-//! File space: extents of 64 pages, segments, allocation, growth. SKELETON
+//! File space: extents of 64 pages, segments, allocation, growth and discard.
+//!
+//! Terms
+//! - *extent*: 64 consecutive pages. *Chunk*: 8 consecutive pages, an eighth of an extent; the unit of ownership, so
+//!   that a small segment does not own a whole extent.
+//! - *segment*: an owner of chunks. It grows chunk by chunk up to 32 pages, then by whole extents.
+//! - *group*: the extents described by one extent map, the second page of the group.
+//!
+//! Rules
+//! 1. The extent maps are the only truth on disk: per extent a use bit per page and an owner per chunk. Everything else
+//!    (free extents, partly used extents of a segment) is derived from them when the database is opened.
+//! 2. A page is used iff its bit is set; its owner is the chunk's. Both change in the mtr that formats or frees the page.
+//! 3. In memory a page is taken at once, and free again only when the mtr that freed it has committed.
+//! 4. The file's length is the number of extents: growing is `set_len` + sync, then the extents are free. A crash in
+//!    between leaves free extents, nothing else. Used pages beyond the file's end mean that it was cut.
+//! 5. Extents of a dropped segment are discarded on the device only after a checkpoint has passed the drop: recovery
+//!    may need to read them until then.
+//!
+//! Lock order: the state mutex is a leaf; extent-map pages are latched at mtr commit, last.
+//!
+//! Differs from InnoDB: one file, no lists linked through the maps, no inode pages, fragment pages come in chunks of 8.
 
-use crate::error::Result;
-use crate::mtr::Mtr;
-use crate::types::{PageNo, SegmentId};
+pub mod header;
+pub mod layout;
+mod state;
+
+use crate::error::{Error, Result};
+use crate::mtr::{Context, Mtr, SpaceHook};
+use crate::page::{PageOp, PageType};
+use crate::types::{Lsn, PageNo, SegmentId};
+use highwater_storage::Device;
+use layout::{CHUNKS, EXTENT_PAGES, Layout};
+use parking_lot::Mutex;
+use state::State;
+use std::sync::Arc;
+
+/// Owner of file headers and extent maps.
+pub const SEGMENT_SYSTEM: SegmentId = SegmentId(u32::MAX);
+/// Owner of the catalog's tree.
+pub const SEGMENT_CATALOG: SegmentId = SegmentId(1);
+/// Owner of undo pages.
+pub const SEGMENT_UNDO: SegmentId = SegmentId(2);
+/// First segment number of users' tables.
+const FIRST_USER_SEGMENT: u32 = 16;
+
+/// Root slot of the catalog's tree.
+pub const ROOT_CATALOG: usize = 0;
+/// Root slot of the undo directory.
+pub const ROOT_UNDO: usize = 1;
+
+/// Free extents `prepare` keeps ready.
+const READY_EXTENTS: usize = 4;
+/// Most bytes the file grows by at once.
+const GROW_LIMIT_BYTES: u64 = 64 << 20;
 
 /// The data file's space.
 pub struct Space {
-    _p: (),
+    layout: Layout,
+    data: Arc<dyn Device>,
+    state: Mutex<State>,
+    growing: Mutex<()>,
+    to_discard: Mutex<Vec<(Lsn, u32)>>,
+}
+
+impl SpaceHook for Space {
+    fn finished(&self, committed: bool, allocated: &[PageNo], freed: &[PageNo]) {
+        let undone = if committed { freed } else { allocated };
+        let mut state = self.state.lock();
+        undone.iter().for_each(|page| state.clear(*page));
+    }
 }
 
 impl Space {
-    /// A new segment's number (owns nothing yet).
+    /// Reads every extent map and derives the state. All redo has been applied.
+    ///
+    /// # Errors
+    /// A corrupt map, pages used beyond the end of the file, an I/O error.
+    pub fn open(ctx: &Context, data: Arc<dyn Device>) -> Result<Arc<Space>> {
+        let layout = Layout::new(ctx.pool.page_bytes());
+        let extents = data.len_bytes()? / layout.extent_bytes();
+        let extents = u32::try_from(extents).unwrap_or(u32::MAX / EXTENT_PAGES).min(u32::MAX / EXTENT_PAGES);
+        let mut state = State::new();
+        ctx.pool.make_resident(PageNo(0))?;
+        state.roots = header::read_roots(&ctx.pool.fix_s(PageNo(0))?)?;
+        for group in 0..layout.groups(extents) {
+            let map = layout.map_page(group);
+            ctx.pool.make_resident(map)?;
+            let page = ctx.pool.fix_s(map)?;
+            let here = layout.extents_in_group(group, extents);
+            state.add_group(&layout, group, here, &page)?;
+        }
+        let space = Space {
+            layout,
+            data,
+            state: Mutex::new(state),
+            growing: Mutex::new(()),
+            to_discard: Mutex::new(Vec::new()),
+        };
+        let space = Arc::new(space);
+        ctx.set_space_hook(space.clone());
+        Ok(space)
+    }
+
+    /// A new segment's number. It owns nothing yet.
     pub fn new_segment(&self) -> SegmentId {
-        unimplemented!()
+        let mut state = self.state.lock();
+        state.next_segment = state.next_segment.max(FIRST_USER_SEGMENT);
+        state.next_segment += 1;
+        SegmentId(state.next_segment - 1)
     }
-    /// Takes a page for `segment`, near `near` where possible; recorded in `mtr` (which must then be committed).
-    /// The caller then gets its frame by `mtr.new_page(page_no)` and formats it.
-    pub fn allocate(&self, _mtr: &mut Mtr<'_>, _segment: SegmentId, _near: Option<PageNo>) -> Result<PageNo> {
-        unimplemented!()
+
+    /// Tells of a segment number in use (one that may own nothing yet).
+    pub fn note_segment(&self, segment: SegmentId) {
+        let mut state = self.state.lock();
+        state.next_segment = state.next_segment.max(segment.0 + 1);
     }
+
+    /// The page a root slot names; `None` if it was never set.
+    pub fn root(&self, slot: usize) -> Option<PageNo> {
+        let page = self.state.lock().roots[slot];
+        (page.0 != 0).then_some(page)
+    }
+
+    /// Sets a root slot, once, in `mtr`.
+    pub fn set_root(&self, mtr: &mut Mtr<'_>, slot: usize, page: PageNo) {
+        let mut state = self.state.lock();
+        assert_eq!(state.roots[slot], PageNo(0), "root slots are set once");
+        state.roots[slot] = page;
+        mtr.defer(PageNo(0), header::root_offset(slot), true, u64::from(page.0));
+    }
+
+    /// Makes sure that free extents are at hand, growing the file if not. The caller holds no latch; called before an
+    /// mtr that may allocate.
+    ///
+    /// # Errors
+    /// [`Error::DiskFull`], a poison or I/O error.
+    pub fn prepare(&self, ctx: &Context) -> Result<()> {
+        if self.state.lock().free_extents() >= READY_EXTENTS {
+            return Ok(());
+        }
+        let _one_at_a_time = self.growing.lock();
+        if self.state.lock().free_extents() < READY_EXTENTS {
+            self.grow(ctx)?;
+        }
+        Ok(())
+    }
+
+    fn grow(&self, ctx: &Context) -> Result<()> {
+        let have = self.state.lock().extents();
+        let step = (u64::from(have) / 4 * self.layout.extent_bytes()).min(GROW_LIMIT_BYTES);
+        let step = ((step / self.layout.extent_bytes()) as u32).max(READY_EXTENTS as u32 * 2);
+        let want = have.saturating_add(step).min(u32::MAX / EXTENT_PAGES);
+        if want == have {
+            return Err(Error::Usage(format!("the data file has its largest size, {have} extents")));
+        }
+        let bytes = u64::from(want) * self.layout.extent_bytes();
+        let full = |source| Error::DiskFull { segment: SEGMENT_SYSTEM, source };
+        self.data.set_len_bytes(bytes).map_err(full)?;
+        if let Err(error) = self.data.sync() {
+            ctx.fail_stop(&error.to_string());
+            return Err(error.into());
+        }
+        for group in self.layout.groups(have)..self.layout.groups(want) {
+            self.format_map(ctx, group)?;
+        }
+        self.state.lock().add_free(&self.layout, want);
+        Ok(())
+    }
+
+    fn format_map(&self, ctx: &Context, group: u32) -> Result<()> {
+        let map = self.layout.map_page(group);
+        let mut mtr = ctx.mtr_with(crate::mtr::MTR_REDO_BYTES, 1)?;
+        let page = mtr.new_page(map);
+        format_map_ops(|op| mtr.apply(page, op));
+        mtr.commit();
+        ctx.pool.make_resident(map)
+    }
+
+    /// Takes a page for `segment`, near `near` where possible, recorded in `mtr`. Get its frame by `Mtr::new_page` and
+    /// format it. The caller has called [`Space::prepare`] before its first latch.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when all prepared extents were taken meanwhile: drop the mtr, `prepare`, start again.
+    pub fn allocate(&self, mtr: &mut Mtr<'_>, segment: SegmentId, near: Option<PageNo>) -> Result<PageNo> {
+        let page = self.state.lock().take(segment, near);
+        let page = page.ok_or_else(|| Error::Usage("no free extent is ready".into()))?;
+        let (map, bitmap_at, owner_at) = self.layout.entry_of(page);
+        mtr.defer(map, bitmap_at, true, 1 << (page.0 % EXTENT_PAGES));
+        mtr.defer(map, owner_at, true, u64::from(segment.0));
+        mtr.note_allocated(page);
+        Ok(page)
+    }
+
     /// Gives a page back; it may be allocated again once `mtr` has committed.
-    pub fn free(&self, _mtr: &mut Mtr<'_>, _page: PageNo) {
-        unimplemented!()
+    pub fn free(&self, mtr: &mut Mtr<'_>, page: PageNo) {
+        debug_assert!(self.owner(page).is_some(), "page {page} is not in use");
+        let (map, bitmap_at, _) = self.layout.entry_of(page);
+        mtr.defer(map, bitmap_at, false, 1 << (page.0 % EXTENT_PAGES));
+        mtr.note_freed(page);
     }
-    /// Owner of a page, `None` if free or beyond the file.
-    pub fn owner(&self, _page: PageNo) -> Option<SegmentId> {
-        unimplemented!()
+
+    /// Owner of a used page; `None` if the page is free or beyond the file.
+    pub fn owner(&self, page: PageNo) -> Option<SegmentId> {
+        self.state.lock().owner(page)
     }
-    /// Frees up to `extents` extents of a dropped segment, in an mtr of its own; true when the segment owns nothing any more.
-    pub fn drop_segment_step(&self, _ctx: &crate::mtr::Context, _segment: SegmentId, _extents: usize) -> Result<bool> {
-        unimplemented!()
+
+    /// Pages in the file.
+    pub fn page_count(&self) -> u32 {
+        self.state.lock().extents() * EXTENT_PAGES
     }
-    /// Every used page of a segment, ascending (for `check`).
-    pub fn pages_of(&self, _segment: SegmentId) -> Vec<PageNo> {
-        unimplemented!()
+
+    /// Every used page of a segment, ascending.
+    pub fn pages_of(&self, segment: SegmentId) -> Vec<PageNo> {
+        self.state.lock().pages_of(segment)
     }
+
+    /// Every segment that owns a chunk, with its number of used pages.
+    pub fn segments(&self) -> Vec<(SegmentId, u32)> {
+        self.state.lock().segments()
+    }
+
+    /// Gives back up to `extents` extents (or the chunks in them) of a dropped segment, in an mtr of its own; true when
+    /// the segment owns nothing any more. Nobody may allocate for the segment any more.
+    ///
+    /// # Errors
+    /// A poison error.
+    pub fn drop_segment_step(&self, ctx: &Context, segment: SegmentId, extents: usize) -> Result<bool> {
+        let victims = self.state.lock().extents_of(segment, extents.min(256));
+        if victims.is_empty() {
+            return Ok(true);
+        }
+        let mut mtr = ctx.mtr()?;
+        for (extent, chunks) in &victims {
+            let first = PageNo(extent * EXTENT_PAGES);
+            let (map, bitmap_at, owner_at) = self.layout.entry_of(first);
+            mtr.defer(map, bitmap_at, false, layout::chunk_mask(*chunks));
+            for chunk in (0..CHUNKS).filter(|c| chunks >> c & 1 == 1) {
+                mtr.defer(map, owner_at + chunk as u16 * 4, false, u64::from(u32::MAX));
+            }
+        }
+        let lsn = mtr.commit();
+        let mut state = self.state.lock();
+        for (extent, chunks) in victims {
+            if state.release_chunks(extent, chunks) {
+                self.to_discard.lock().push((lsn, extent));
+            }
+        }
+        Ok(false)
+    }
+
+    /// Discards on the device the dropped extents that recovery no longer needs and nobody has taken since.
+    ///
+    /// # Errors
+    /// None: discarding is advice, and a device that refuses it is left alone.
+    pub fn discard_step(&self, ctx: &Context) {
+        let checkpoint = ctx.log.checkpoint_lsn();
+        let due: Vec<u32> = {
+            let mut queue = self.to_discard.lock();
+            let (due, later) = queue.drain(..).partition(|(lsn, _)| *lsn <= checkpoint);
+            *queue = later;
+            due.into_iter().map(|(_, extent): (Lsn, u32)| extent).collect()
+        };
+        for extent in due {
+            // Held so that the extent is not taken while it is being discarded.
+            let state = self.state.lock();
+            if state.is_free_extent(extent) {
+                let bytes = self.layout.extent_bytes();
+                let _ = self.data.discard(u64::from(extent) * bytes, bytes);
+            }
+        }
+    }
+}
+
+/// The operations that make a page an empty extent map of a group.
+pub(crate) fn format_map_ops(mut apply: impl FnMut(&PageOp<'_>)) {
+    apply(&PageOp::Format { page_type: PageType::ExtentMap, level: 0, owner: SEGMENT_SYSTEM.0 });
+    let offset = layout::ENTRIES_AT as u16;
+    apply(&PageOp::SetBits { offset, mask: 0b11 });
+    apply(&PageOp::SetBits { offset: offset + layout::OWNERS_AT as u16, mask: u64::from(SEGMENT_SYSTEM.0) });
 }

@@ -1,0 +1,232 @@
+//! Opening and closing: builds the parts in order, recovers, starts threads. Wiring only.
+//!
+//! Order of opening (each step needs those before)
+//! 1. Page 0's fixed fields: what the file is, its page size, the database id.
+//! 2. Doublewrite: repair the pages a crash tore.
+//! 3. Log: find its end. Redo: bring the pages there and make them durable. Only then a new log generation.
+//! 4. Space: derive what is free from the extent maps.
+//! 5. Threads: cleaner, log.
+//!
+//! Order of creation: redo and doublewrite first, then the extent map, page 0 last. A crash before page 0 is durable
+//! leaves files that count as not created (see `is_uncreated`) and are created again.
+
+use super::background::Background;
+use crate::config::Options;
+use crate::error::{Error, Result};
+use crate::log::Log;
+use crate::mtr::Context;
+use crate::page;
+use crate::pool::cleaner::{Cleaner, checkpoint_target};
+use crate::pool::doublewrite::{self, PageWriter};
+use crate::pool::{MIN_FRAMES, Pool};
+use crate::recovery::{self, Replayed};
+use crate::space::header::{self, FileHeader};
+use crate::space::layout::Layout;
+use crate::space::{self, Space};
+use crate::stats::Stats;
+use crate::sync::poison::Poison;
+use crate::types::PageNo;
+use highwater_storage::{AlignedBuf, Device, Placement, SetOptions, StorageSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Extents of a new data file.
+const FIRST_EXTENTS: u64 = 8;
+/// The cleaner's pause when nothing presses.
+const CLEANER_PAUSE: Duration = Duration::from_millis(50);
+/// The log thread's pause (modes 0 and 2 sync once a second).
+const LOG_PAUSE: Duration = Duration::from_secs(1);
+
+/// The parts of an open database below transactions.
+pub struct Core {
+    /// Pool, log, counters.
+    pub ctx: Arc<Context>,
+    /// File space.
+    pub space: Arc<Space>,
+    /// The options it was opened with.
+    pub options: Options,
+    /// What recovery did at opening.
+    pub replayed: Replayed,
+    /// Torn pages repaired at opening.
+    pub repaired: Vec<PageNo>,
+    /// Threads; upper layers add theirs.
+    pub background: Background,
+    started: Instant,
+    storage: StorageSet,
+}
+
+impl Core {
+    /// Opens the database in folder `dir`, creating it there if the options say so.
+    ///
+    /// # Errors
+    /// As [`Core::open`], and [`Error::Open`] for a folder that is in use, missing or not writable.
+    pub fn open_dir(dir: &Path, options: Options) -> Result<Core> {
+        options.validate()?;
+        let set = SetOptions {
+            log_dir: options.log_dir.clone(),
+            flush_method: options.flush_method,
+            cached_redo: options.flush_log_at_trx_commit != 1,
+            create: options.create_if_missing,
+        };
+        Core::open(StorageSet::open(dir, &set)?, options)
+    }
+
+    /// Opens the database in `storage`, creating it in a new set.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`], [`Error::Corrupt`], [`Error::BadOption`], an I/O error.
+    pub fn open(storage: StorageSet, options: Options) -> Result<Core> {
+        options.validate()?;
+        if is_uncreated(&*storage.data)? {
+            if !options.create_if_missing {
+                return Err(Error::Incompatible(format!("{} holds no database yet", storage.data.name())));
+            }
+            create(&storage, &options)?;
+        }
+        let file = read_header(&*storage.data)?;
+        check_pool_size(&options, file.page_bytes)?;
+        let repaired =
+            doublewrite::restore(&*storage.doublewrite, &*storage.data, file.page_bytes, file.database_id)?.pages;
+        let stats = Arc::new(Stats::default());
+        let poison = Arc::new(Poison::default());
+        let (log, scan) = Log::open(
+            storage.redo.clone(),
+            options.log_buffer_size as usize,
+            options.flush_log_at_trx_commit,
+            file.database_id,
+            stats.clone(),
+        )?;
+        let log = Arc::new(log);
+        let doublewrite = options.doublewrite.then(|| storage.doublewrite.clone());
+        let writer = PageWriter::new(storage.data.clone(), doublewrite, file.database_id, stats.clone());
+        let (data, page_bytes) = (storage.data.clone(), file.page_bytes);
+        let pool = Pool::new(&options, page_bytes, data, writer, log.clone(), stats.clone(), poison.clone());
+        let replayed = recovery::replay(&pool, &scan)?;
+        log.start(scan.end_lsn)?;
+        drop(scan);
+        let ctx = Arc::new(Context::new(pool, log, stats, poison));
+        let space = Space::open(&ctx, storage.data.clone())?;
+        let background = Background::default();
+        Ok(Core { ctx, space, options, replayed, repaired, background, started: Instant::now(), storage })
+    }
+
+    /// Starts the cleaner's and the log's threads.
+    ///
+    /// # Errors
+    /// The system has no thread to give.
+    pub fn start_threads(&mut self) -> Result<()> {
+        self.start_cleaner()?;
+        if self.options.flush_log_at_trx_commit != 1 {
+            self.start_log()?;
+        }
+        Ok(())
+    }
+
+    fn start_cleaner(&mut self) -> Result<()> {
+        let (ctx, space, started) = (self.ctx.clone(), self.space.clone(), self.started);
+        let mut cleaner = Cleaner::new(&self.options, ctx.log.end_lsn(), 0);
+        let waker = self.ctx.clone();
+        self.ctx.log.on_pressure(Box::new(move || waker.pool.cleaner_wake().wake()));
+        let (pauser, waker) = (self.ctx.clone(), self.ctx.clone());
+        let step = move || {
+            cleaner.step(&ctx.pool, &ctx.log, started.elapsed().as_millis() as u64)?;
+            space.discard_step(&ctx);
+            Ok(())
+        };
+        let pause = move || pauser.pool.cleaner_wake().wait(CLEANER_PAUSE);
+        self.background.spawn("cleaner", self.ctx.clone(), step, pause, move || waker.pool.cleaner_wake().wake())
+    }
+
+    fn start_log(&mut self) -> Result<()> {
+        let ctx = self.ctx.clone();
+        let bell = Arc::new(crate::pool::cleaner::Wake::default());
+        let waker = bell.clone();
+        let step = move || ctx.log.sync_step();
+        self.background.spawn("log", self.ctx.clone(), step, move || bell.wait(LOG_PAUSE), move || waker.wake())
+    }
+
+    /// Stops the threads, writes every dirty page and a final checkpoint. A database that has failed is just stopped.
+    ///
+    /// # Errors
+    /// The database was poisoned, or an I/O error.
+    pub fn close(&mut self) -> Result<()> {
+        self.background.stop();
+        self.ctx.poison.check()?;
+        self.ctx.pool.flush_all()?;
+        let end = checkpoint_target(&self.ctx.pool, &self.ctx.log);
+        self.ctx.log.flush_to(end)?;
+        self.ctx.log.checkpoint(end)
+    }
+
+    /// The devices.
+    pub fn storage(&self) -> &StorageSet {
+        &self.storage
+    }
+}
+
+fn check_pool_size(options: &Options, page_bytes: usize) -> Result<()> {
+    if (options.buffer_pool_size as usize) < MIN_FRAMES * page_bytes {
+        let least = (MIN_FRAMES * page_bytes) >> 10;
+        let reason = format!("too small: {MIN_FRAMES} pages of {page_bytes} bytes need {least}KiB");
+        return Err(Error::BadOption { option: "buffer-pool-size".into(), reason });
+    }
+    Ok(())
+}
+
+fn first_bytes(options: &Options) -> u64 {
+    Layout::new(options.page_size as usize).extent_bytes() * FIRST_EXTENTS
+}
+
+/// Whether creation never finished: the file is empty, or no larger than creation makes it with zeros for page 0 and
+/// for everything behind the extent map.
+fn is_uncreated(data: &dyn Device) -> Result<bool> {
+    let len = data.len_bytes()?;
+    let longest = Layout::new(16384).extent_bytes() * FIRST_EXTENTS;
+    if len == 0 || len > longest || !len.is_multiple_of(4096) {
+        return Ok(len == 0);
+    }
+    let mut bytes = AlignedBuf::zeroed(len as usize);
+    data.read_at(0, &mut bytes)?;
+    // The map is page 1, so it lies between the smallest first page and the end of the largest second one.
+    let zeros = |range: &[u8]| range.iter().all(|b| *b == 0);
+    Ok(zeros(&bytes[..4096]) && zeros(&bytes[32768.min(bytes.len())..]))
+}
+
+fn read_header(data: &dyn Device) -> Result<FileHeader> {
+    let mut start = AlignedBuf::zeroed(4096);
+    if data.len_bytes()? < 4096 {
+        return Err(Error::Incompatible(format!("{} is too short to be a database", data.name())));
+    }
+    data.read_at(0, &mut start)?;
+    header::parse(&start).map_err(|error| match error {
+        Error::Incompatible(what) => Error::Incompatible(format!("{}: {what}", data.name())),
+        other => other,
+    })
+}
+
+fn create(storage: &StorageSet, options: &Options) -> Result<()> {
+    let database_id = random_id();
+    let page_bytes = options.page_size as usize;
+    let data = &*storage.data;
+    Log::create(storage.redo.clone(), options.log_file_size, database_id)?;
+    storage.doublewrite.set_len_bytes(doublewrite::file_bytes(page_bytes))?;
+    storage.doublewrite.sync()?;
+    data.set_len_bytes(0)?;
+    data.set_len_bytes(first_bytes(options))?;
+    let mut map = AlignedBuf::zeroed(page_bytes);
+    space::format_map_ops(|op| op.apply(&mut map).expect("a zeroed page takes an extent map"));
+    page::header::seal(&mut map, PageNo(1));
+    data.write_at(page_bytes as u64, &map, Placement::Other)?;
+    data.sync()?;
+    let mut first = AlignedBuf::zeroed(page_bytes);
+    first.copy_from_slice(&header::new_page(FileHeader { page_bytes, database_id }));
+    data.write_at(0, &first, Placement::Other)?;
+    Ok(data.sync()?)
+}
+
+fn random_id() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    // The standard library seeds this from the operating system's randomness.
+    std::hash::RandomState::new().build_hasher().finish() | 1
+}

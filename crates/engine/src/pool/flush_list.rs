@@ -1,0 +1,123 @@
+//! Flush list: dirty frames by the LSN of their oldest change, and the marks of pages being written.
+//!
+//! Rules
+//! 1. A frame is on the list iff its `oldest_lsn` is set.
+//! 2. From head to tail `oldest_lsn` never grows; the tail is what holds the checkpoint back.
+//! 3. A change that finds its page being written (`flushing`) notes its LSN in `rewrite_lsn`; when the write is done the
+//!    frame stays on the list at that LSN, else it leaves the list.
+//! 4. A frame's first change enters it at the head, in LSN order: callers come one at a time, in log order.
+//!
+//! Crash: losing the list is harmless; redo from the tail's LSN rebuilds the pages.
+
+use super::frame::{FrameNo, Frames, NIL};
+use super::lru::Links;
+use crate::types::Lsn;
+
+/// The list. Kept under the pool's flush-list mutex.
+pub struct FlushList {
+    links: Links,
+}
+
+impl FlushList {
+    /// An empty list over `frames` frames.
+    pub fn new(frames: usize) -> FlushList {
+        FlushList { links: Links::new(frames) }
+    }
+
+    /// Dirty frames.
+    pub fn len(&self) -> usize {
+        self.links.len
+    }
+
+    /// Start of the oldest change not in the data file.
+    pub fn oldest_lsn(&self, frames: &Frames) -> Option<Lsn> {
+        if self.links.tail == NIL { None } else { frames.get(self.links.tail).oldest_lsn() }
+    }
+
+    /// Notes a change that starts at `lsn`; the caller holds the frame's latch exclusively.
+    pub fn note_change(&mut self, frames: &Frames, frame: FrameNo, lsn: Lsn) {
+        let state = frames.get(frame);
+        if state.oldest_lsn().is_none() {
+            state.set_oldest_lsn(Some(lsn));
+            self.insert_sorted(frames, frame, lsn);
+        } else if state.is_flushing() && state.rewrite_lsn().is_none() {
+            state.set_rewrite_lsn(Some(lsn));
+        }
+    }
+
+    /// Marks a dirty page as being written; the caller holds its latch (shared is enough) and copies it now.
+    /// False if there is nothing to write or it is being written already.
+    pub fn begin_write(&mut self, frames: &Frames, frame: FrameNo) -> bool {
+        let state = frames.get(frame);
+        let begin = state.oldest_lsn().is_some() && !state.is_flushing();
+        if begin {
+            state.set_flushing(true);
+        }
+        begin
+    }
+
+    /// The copy made at `begin_write` is durable in the data file.
+    pub fn end_write(&mut self, frames: &Frames, frame: FrameNo) {
+        let state = frames.get(frame);
+        debug_assert!(state.is_flushing() && state.oldest_lsn().is_some());
+        let rewritten = state.rewrite_lsn();
+        self.links.remove(frame);
+        state.set_flushing(false);
+        state.set_rewrite_lsn(None);
+        state.set_oldest_lsn(rewritten);
+        if let Some(lsn) = rewritten {
+            self.insert_sorted(frames, frame, lsn);
+        }
+    }
+
+    /// Up to `limit` frames from the tail whose oldest change starts before `before`, not being written.
+    pub fn oldest(&self, frames: &Frames, before: Lsn, limit: usize) -> Vec<FrameNo> {
+        let mut chosen = Vec::with_capacity(limit.min(self.links.len));
+        let mut at = self.links.tail;
+        while at != NIL && chosen.len() < limit && frames.get(at).oldest_lsn().is_some_and(|lsn| lsn < before) {
+            if !frames.get(at).is_flushing() {
+                chosen.push(at);
+            }
+            at = self.links.prev(at);
+        }
+        chosen
+    }
+
+    fn insert_sorted(&mut self, frames: &Frames, frame: FrameNo, lsn: Lsn) {
+        let mut at = self.links.head;
+        while at != NIL && frames.get(at).oldest_lsn().is_some_and(|other| other > lsn) {
+            at = self.links.next(at);
+        }
+        self.links.insert_before(frame, at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_during_the_write_keeps_the_page_dirty() {
+        let frames = Frames::new(3, 4096);
+        let mut list = FlushList::new(3);
+        list.note_change(&frames, 0, Lsn(10));
+        list.note_change(&frames, 1, Lsn(20));
+        list.note_change(&frames, 0, Lsn(30));
+        assert_eq!(list.oldest_lsn(&frames), Some(Lsn(10)));
+        assert!(list.begin_write(&frames, 0));
+        assert!(!list.begin_write(&frames, 0));
+        assert_eq!(list.oldest(&frames, Lsn(100), 9), vec![1]);
+        list.note_change(&frames, 0, Lsn(40));
+        list.note_change(&frames, 2, Lsn(50));
+        list.note_change(&frames, 0, Lsn(60));
+        list.end_write(&frames, 0);
+        assert_eq!(frames.get(0).oldest_lsn(), Some(Lsn(40)));
+        assert_eq!(list.oldest_lsn(&frames), Some(Lsn(20)));
+        assert_eq!(list.oldest(&frames, Lsn(100), 9), vec![1, 0, 2]);
+        assert_eq!(list.oldest(&frames, Lsn(50), 9), vec![1, 0]);
+        assert!(list.begin_write(&frames, 1));
+        list.end_write(&frames, 1);
+        assert!(frames.get(1).oldest_lsn().is_none());
+        assert_eq!(list.len(), 2);
+    }
+}

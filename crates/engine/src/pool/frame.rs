@@ -1,0 +1,201 @@
+//! Frames: the pool's memory and the state word of each page in it.
+//!
+//! Rules
+//! 1. A frame's bytes are read under its latch (shared or exclusive) and written under the exclusive latch, or read
+//!    optimistically: by volatile loads that mean nothing until the latch's version is confirmed.
+//! 2. `page_no` changes only under the exclusive latch. A free frame has `PageNo::MAX` and is held exclusively by the
+//!    free list (or whoever took it from there), so nobody can latch it.
+//! 3. `oldest_lsn`, `rewrite_lsn` and `flushing` change under the flush-list mutex. `oldest_lsn != 0` iff the frame is
+//!    on the flush list (the frame is *dirty*).
+//! 4. Frame memory lives as long as the pool; a stale reader reads other bytes, never unmapped ones.
+
+use crate::sync::latch::Latch;
+use crate::types::{Lsn, PageNo};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// Index of a frame.
+pub type FrameNo = u32;
+
+/// No frame.
+pub const NIL: FrameNo = u32::MAX;
+/// The page number of a frame that holds none.
+pub const NO_PAGE: PageNo = PageNo(u32::MAX);
+/// Alignment of frame memory, enough for direct I/O.
+const FRAME_ALIGN: usize = 4096;
+
+/// What the pool knows of one frame besides its bytes.
+#[derive(Debug)]
+pub struct Frame {
+    /// The page latch.
+    pub latch: Latch,
+    /// Which page is here.
+    page_no: AtomicU32,
+    /// Next frame in the page table's chain.
+    pub hash_next: AtomicU32,
+    /// Value of the LRU clock when the frame last went to the head; 0 while on the old sublist.
+    pub young_stamp: AtomicU32,
+    /// Pool time (ms, never 0) of the first access since the page came in; 0 before.
+    pub first_access_ms: AtomicU32,
+    /// Start of the oldest change not in the data file; 0 = clean.
+    oldest_lsn: AtomicU64,
+    /// Start of the first change after the copy that is being written; 0 = none.
+    rewrite_lsn: AtomicU64,
+    /// A copy of the page is on its way to the data file.
+    flushing: AtomicBool,
+}
+
+impl Frame {
+    fn new() -> Frame {
+        Frame {
+            latch: Latch::new_exclusive(),
+            page_no: AtomicU32::new(NO_PAGE.0),
+            hash_next: AtomicU32::new(NIL),
+            young_stamp: AtomicU32::new(0),
+            first_access_ms: AtomicU32::new(0),
+            oldest_lsn: AtomicU64::new(0),
+            rewrite_lsn: AtomicU64::new(0),
+            flushing: AtomicBool::new(false),
+        }
+    }
+
+    /// Which page is here.
+    #[inline]
+    pub fn page_no(&self) -> PageNo {
+        PageNo(self.page_no.load(Relaxed))
+    }
+
+    /// Gives the frame to a page (rule 2).
+    pub fn set_page_no(&self, page: PageNo) {
+        self.page_no.store(page.0, Relaxed);
+    }
+
+    /// Start of the oldest change not in the data file; `None` = clean.
+    #[inline]
+    pub fn oldest_lsn(&self) -> Option<Lsn> {
+        match self.oldest_lsn.load(Relaxed) {
+            0 => None,
+            lsn => Some(Lsn(lsn)),
+        }
+    }
+
+    /// Sets or clears the dirty mark (rule 3).
+    pub fn set_oldest_lsn(&self, lsn: Option<Lsn>) {
+        self.oldest_lsn.store(lsn.map_or(0, |l| l.0), Relaxed);
+    }
+
+    /// Whether a copy is being written.
+    #[inline]
+    pub fn is_flushing(&self) -> bool {
+        self.flushing.load(Relaxed)
+    }
+
+    /// Sets or clears the being-written mark (rule 3).
+    pub fn set_flushing(&self, flushing: bool) {
+        self.flushing.store(flushing, Relaxed);
+    }
+
+    /// Start of the first change after the copy being written.
+    pub fn rewrite_lsn(&self) -> Option<Lsn> {
+        match self.rewrite_lsn.load(Relaxed) {
+            0 => None,
+            lsn => Some(Lsn(lsn)),
+        }
+    }
+
+    /// Notes or forgets the first change after the copy (rule 3).
+    pub fn set_rewrite_lsn(&self, lsn: Option<Lsn>) {
+        self.rewrite_lsn.store(lsn.map_or(0, |l| l.0), Relaxed);
+    }
+}
+
+/// All frames and their memory.
+pub struct Frames {
+    frames: Box<[Frame]>,
+    memory: *mut u8,
+    page_bytes: usize,
+    layout: Layout,
+}
+
+// SAFETY: the memory is only reached through the accessors below, whose callers hold the frame's latch or read by
+// volatile loads (rule 1); everything else is atomic.
+unsafe impl Send for Frames {}
+// SAFETY: as above.
+unsafe impl Sync for Frames {}
+
+impl Frames {
+    /// `count` free frames of `page_bytes` each, zeroed.
+    pub fn new(count: usize, page_bytes: usize) -> Frames {
+        assert!(count > 0 && count < NIL as usize && page_bytes.is_power_of_two());
+        let bytes = count.checked_mul(page_bytes).expect("the option's range keeps the pool below usize::MAX");
+        let layout = Layout::from_size_align(bytes, FRAME_ALIGN).expect("a power of two and a size below isize::MAX");
+        // SAFETY: the layout's size is not zero (both factors are positive).
+        let memory = unsafe { alloc_zeroed(layout) };
+        if memory.is_null() {
+            handle_alloc_error(layout);
+        }
+        Frames { frames: (0..count).map(|_| Frame::new()).collect(), memory, page_bytes, layout }
+    }
+
+    /// Number of frames.
+    pub fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Bytes of a frame.
+    pub fn page_bytes(&self) -> usize {
+        self.page_bytes
+    }
+
+    /// The frame's state.
+    #[inline]
+    pub fn get(&self, frame: FrameNo) -> &Frame {
+        &self.frames[frame as usize]
+    }
+
+    /// Where the frame's bytes are. Always inside the pool's memory.
+    #[inline]
+    fn address(&self, frame: FrameNo) -> *mut u8 {
+        assert!((frame as usize) < self.frames.len());
+        // SAFETY: `frame` is in range, so the offset stays inside the one allocation.
+        unsafe { self.memory.add(frame as usize * self.page_bytes) }
+    }
+
+    /// The frame's bytes.
+    ///
+    /// # Safety
+    /// The caller holds the frame's latch, shared or exclusive, for as long as the slice lives.
+    #[inline]
+    pub unsafe fn bytes(&self, frame: FrameNo) -> &[u8] {
+        // SAFETY: the range is inside the allocation and initialised (zeroed); the caller's latch keeps writers out.
+        unsafe { std::slice::from_raw_parts(self.address(frame), self.page_bytes) }
+    }
+
+    /// The frame's bytes, to change.
+    ///
+    /// # Safety
+    /// The caller holds the frame's latch exclusively for as long as the slice lives, and makes no second slice of it.
+    #[inline]
+    #[expect(clippy::mut_from_ref, reason = "the exclusive latch, not the borrow, guards frame memory")]
+    pub unsafe fn bytes_mut(&self, frame: FrameNo) -> &mut [u8] {
+        // SAFETY: as in `bytes`, and the exclusive latch keeps everyone else out.
+        unsafe { std::slice::from_raw_parts_mut(self.address(frame), self.page_bytes) }
+    }
+
+    /// A pointer for optimistic reads of `len` bytes at `offset`; `None` if they leave the page.
+    #[inline]
+    pub fn racy(&self, frame: FrameNo, offset: usize, len: usize) -> Option<*const u8> {
+        if offset > self.page_bytes || len > self.page_bytes - offset {
+            return None;
+        }
+        // SAFETY: `offset + len <= page_bytes` was just checked, so the pointer stays inside the frame.
+        Some(unsafe { self.address(frame).add(offset).cast_const() })
+    }
+}
+
+impl Drop for Frames {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this very layout; no guard outlives the pool it borrows.
+        unsafe { dealloc(self.memory, self.layout) };
+    }
+}

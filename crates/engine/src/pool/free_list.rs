@@ -1,0 +1,47 @@
+//! Free list: frames that hold no page, each latched exclusively by the list.
+//!
+//! Rules
+//! 1. A caller gets all the frames it asked for or none, so that two who each hold half never wait for each other.
+//! 2. Waiters hold no latch.
+
+use super::frame::FrameNo;
+use parking_lot::{Condvar, Mutex};
+use std::time::Duration;
+
+/// The list.
+pub struct FreeList {
+    frames: Mutex<Vec<FrameNo>>,
+    arrived: Condvar,
+}
+
+impl FreeList {
+    /// All `count` frames are free.
+    pub fn new(count: usize) -> FreeList {
+        FreeList { frames: Mutex::new((0..count as FrameNo).rev().collect()), arrived: Condvar::new() }
+    }
+
+    /// Free frames.
+    pub fn len(&self) -> usize {
+        self.frames.lock().len()
+    }
+
+    /// Moves `count` frames to `out` if there are so many; says how many stay on the list, else `None`.
+    pub fn take(&self, count: usize, out: &mut Vec<FrameNo>) -> Option<usize> {
+        let mut frames = self.frames.lock();
+        let rest = frames.len().checked_sub(count)?;
+        out.extend(frames.drain(rest..));
+        Some(rest)
+    }
+
+    /// Gives frames back.
+    pub fn put(&self, back: impl IntoIterator<Item = FrameNo>) {
+        self.frames.lock().extend(back);
+        self.arrived.notify_all();
+    }
+
+    /// Waits until frames arrive or `timeout` passes.
+    pub fn wait(&self, timeout: Duration) {
+        let mut frames = self.frames.lock();
+        self.arrived.wait_for(&mut frames, timeout);
+    }
+}

@@ -1,0 +1,230 @@
+//! LRU list with midpoint insertion: a young part at the head, an old part at the tail.
+//!
+//! Rules
+//! 1. A page read from disk enters at the head of the old part; it becomes young when it is used again after
+//!    `old_blocks_time_ms`. So one scan passes through the old part and leaves the young part alone.
+//! 2. The old part is `old_pct` per cent of the list, give or take `TOLERANCE`, once the list has `MIN_FOR_OLD` frames.
+//! 3. `young_stamp` of a frame is 0 iff it is in the old part.
+//! 4. A young frame moves to the head only when a quarter of the pool has passed it (nobody takes the mutex for a page
+//!    that is near the head anyway).
+
+use super::frame::{FrameNo, Frames, NIL};
+use std::sync::atomic::Ordering::Relaxed;
+
+const TOLERANCE: usize = 20;
+const MIN_FOR_OLD: usize = 64;
+
+/// A doubly linked list over frame numbers; links live in two arrays.
+pub struct Links {
+    prev: Box<[FrameNo]>,
+    next: Box<[FrameNo]>,
+    /// First element.
+    pub head: FrameNo,
+    /// Last element.
+    pub tail: FrameNo,
+    /// Elements.
+    pub len: usize,
+}
+
+impl Links {
+    /// An empty list over `frames` frames.
+    pub fn new(frames: usize) -> Links {
+        let links = || vec![NIL; frames].into_boxed_slice();
+        Links { prev: links(), next: links(), head: NIL, tail: NIL, len: 0 }
+    }
+
+    /// Towards the head.
+    pub fn prev(&self, frame: FrameNo) -> FrameNo {
+        self.prev[frame as usize]
+    }
+
+    /// Towards the tail.
+    pub fn next(&self, frame: FrameNo) -> FrameNo {
+        self.next[frame as usize]
+    }
+
+    /// Inserts before `at`; `NIL` = at the tail.
+    pub fn insert_before(&mut self, frame: FrameNo, at: FrameNo) {
+        let before = if at == NIL { self.tail } else { self.prev(at) };
+        self.prev[frame as usize] = before;
+        self.next[frame as usize] = at;
+        if before == NIL {
+            self.head = frame
+        } else {
+            self.next[before as usize] = frame
+        }
+        if at == NIL {
+            self.tail = frame
+        } else {
+            self.prev[at as usize] = frame
+        }
+        self.len += 1;
+    }
+
+    /// Takes a member out.
+    pub fn remove(&mut self, frame: FrameNo) {
+        let (before, after) = (self.prev(frame), self.next(frame));
+        if before == NIL {
+            self.head = after
+        } else {
+            self.next[before as usize] = after
+        }
+        if after == NIL {
+            self.tail = before
+        } else {
+            self.prev[after as usize] = before
+        }
+        self.len -= 1;
+    }
+}
+
+/// The list. Kept under the pool's LRU mutex.
+pub struct Lru {
+    links: Links,
+    /// First frame of the old part, `NIL` if there is none.
+    old: FrameNo,
+    old_len: usize,
+    old_pct: usize,
+    member: Box<[bool]>,
+}
+
+impl Lru {
+    /// An empty list over `frames` frames.
+    pub fn new(frames: usize, old_pct: usize) -> Lru {
+        Lru { links: Links::new(frames), old: NIL, old_len: 0, old_pct, member: vec![false; frames].into_boxed_slice() }
+    }
+
+    /// Whether the frame is on the list.
+    pub fn contains(&self, frame: FrameNo) -> bool {
+        self.member[frame as usize]
+    }
+
+    /// Least recently used frame.
+    pub fn tail(&self) -> FrameNo {
+        self.links.tail
+    }
+
+    /// The next one towards the head.
+    pub fn toward_head(&self, frame: FrameNo) -> FrameNo {
+        self.links.prev(frame)
+    }
+
+    /// Enters a page just read: at the head of the old part.
+    pub fn insert_old(&mut self, frames: &Frames, frame: FrameNo) {
+        if self.old == NIL {
+            return self.insert_young(frames, frame, 1);
+        }
+        self.member[frame as usize] = true;
+        self.links.insert_before(frame, self.old);
+        self.old = frame;
+        self.old_len += 1;
+        frames.get(frame).young_stamp.store(0, Relaxed);
+        self.rebalance(frames, 1);
+    }
+
+    /// Enters at the head; `stamp` (not 0) is the LRU clock.
+    pub fn insert_young(&mut self, frames: &Frames, frame: FrameNo, stamp: u32) {
+        self.member[frame as usize] = true;
+        self.links.insert_before(frame, self.links.head);
+        frames.get(frame).young_stamp.store(stamp, Relaxed);
+        self.rebalance(frames, stamp);
+    }
+
+    /// Takes a frame out.
+    pub fn remove(&mut self, frames: &Frames, frame: FrameNo) {
+        if frames.get(frame).young_stamp.load(Relaxed) == 0 {
+            if self.old == frame {
+                self.old = self.links.next(frame);
+            }
+            self.old_len -= 1;
+        }
+        self.member[frame as usize] = false;
+        self.links.remove(frame);
+        self.rebalance(frames, 1);
+    }
+
+    /// Moves a frame to the head.
+    pub fn make_young(&mut self, frames: &Frames, frame: FrameNo, stamp: u32) {
+        self.remove(frames, frame);
+        self.insert_young(frames, frame, stamp);
+    }
+
+    fn rebalance(&mut self, frames: &Frames, stamp: u32) {
+        let target = if self.links.len < MIN_FOR_OLD { 0 } else { self.links.len * self.old_pct / 100 };
+        while self.old_len < target.saturating_sub(TOLERANCE.min(target)) || (self.old_len == 0 && target > 0) {
+            let frame = if self.old == NIL { self.links.tail } else { self.links.prev(self.old) };
+            frames.get(frame).young_stamp.store(0, Relaxed);
+            self.old = frame;
+            self.old_len += 1;
+        }
+        while self.old_len > target + TOLERANCE || (target == 0 && self.old_len > 0) {
+            let frame = self.old;
+            frames.get(frame).young_stamp.store(stamp.max(1), Relaxed);
+            self.old = self.links.next(frame);
+            self.old_len -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn assert_consistent(lru: &Lru, frames: &Frames, members: &[FrameNo]) {
+        let mut walk = vec![];
+        let mut at = lru.tail();
+        while at != NIL {
+            walk.push(at);
+            at = lru.toward_head(at);
+        }
+        walk.reverse();
+        assert_eq!(walk.len(), members.len());
+        let olds = walk.iter().filter(|f| frames.get(**f).young_stamp.load(Relaxed) == 0).count();
+        assert_eq!(olds, lru.old_len);
+        assert!(walk[walk.len() - olds..].iter().all(|f| frames.get(*f).young_stamp.load(Relaxed) == 0));
+        assert_eq!(lru.old, if olds == 0 { NIL } else { walk[walk.len() - olds] });
+        if walk.len() >= MIN_FOR_OLD {
+            assert!(olds.abs_diff(walk.len() * 37 / 100) <= TOLERANCE + 1, "{olds} of {}", walk.len());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn old_part_stays_its_share(steps in proptest::collection::vec((0..4u8, 0..200u32), 1..600)) {
+            let frames = Frames::new(200, 4096);
+            let mut lru = Lru::new(200, 37);
+            let mut members: Vec<FrameNo> = vec![];
+            for (stamp, (kind, frame)) in steps.into_iter().enumerate() {
+                let stamp = stamp as u32 + 1;
+                let member = members.contains(&frame);
+                match kind {
+                    0 | 1 if !member => { lru.insert_old(&frames, frame); members.push(frame) }
+                    2 if member => lru.make_young(&frames, frame, stamp),
+                    3 if member => { lru.remove(&frames, frame); members.retain(|f| *f != frame) }
+                    _ => continue,
+                }
+                assert_consistent(&lru, &frames, &members);
+            }
+        }
+    }
+
+    #[test]
+    fn a_scan_does_not_empty_the_young_part() {
+        let frames = Frames::new(400, 4096);
+        let mut lru = Lru::new(400, 37);
+        (0..200).for_each(|f| lru.insert_young(&frames, f, f + 1));
+        for f in 200..400 {
+            lru.insert_old(&frames, f);
+            let tail = lru.tail();
+            lru.remove(&frames, tail);
+        }
+        let mut at = lru.tail();
+        let mut hot = 0;
+        while at != NIL {
+            hot += usize::from(at < 200);
+            at = lru.toward_head(at);
+        }
+        assert!(hot >= 200 * 63 / 100 - TOLERANCE, "only {hot} hot pages survived the scan");
+    }
+}

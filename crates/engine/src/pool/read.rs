@@ -1,0 +1,154 @@
+//! Bringing pages in: from the data file, or as frames for new pages.
+//!
+//! Rules
+//! 1. The reader enters the page in the page table with its frame latched exclusively, then reads; who finds the page
+//!    meanwhile waits on the latch, so a page is read once.
+//! 2. A page that does not verify leaves the table before the latch is released; each waiter then tries for itself and
+//!    gets the error.
+
+use super::Pool;
+use super::frame::{FrameNo, NO_PAGE};
+use crate::error::{Error, Result};
+use crate::page;
+use crate::types::{Lsn, PageNo};
+use std::sync::atomic::Ordering::Relaxed;
+
+impl Pool {
+    /// Reads the page into the pool if it is not there. The caller holds no latch.
+    ///
+    /// # Errors
+    /// [`Error::CorruptPage`], an I/O error, [`Error::PoolExhausted`].
+    pub fn load(&self, page: PageNo) -> Result<()> {
+        if self.find_definitely(page).is_some() {
+            return Ok(());
+        }
+        self.poison.check()?;
+        let mut taken = Vec::with_capacity(1);
+        self.take_frames(1, &mut taken)?;
+        let frame = taken[0];
+        if self.enter(page, frame).is_some() {
+            self.give_frames([frame]);
+            return Ok(());
+        }
+        match self.read_page(page, frame) {
+            Ok(()) => {
+                self.lru.lock().insert_old(&self.frames, frame);
+                self.frames.get(frame).latch.unlock_exclusive(true);
+                Ok(())
+            }
+            Err(error) => {
+                self.drop_unread(frame);
+                Err(error)
+            }
+        }
+    }
+
+    fn find_definitely(&self, page: PageNo) -> Option<FrameNo> {
+        let lock = self.table.lock(page);
+        self.table.find_locked(&self.frames, page, &lock)
+    }
+
+    /// Enters `page` into the page table in `frame` (held exclusively); the frame that already has it, if any.
+    fn enter(&self, page: PageNo, frame: FrameNo) -> Option<FrameNo> {
+        let lock = self.table.lock(page);
+        let other = self.table.find_locked(&self.frames, page, &lock);
+        if other.is_none() {
+            let state = self.frames.get(frame);
+            state.set_page_no(page);
+            state.first_access_ms.store(0, Relaxed);
+            self.table.insert(&self.frames, frame, &lock);
+        }
+        other
+    }
+
+    fn read_page(&self, page: PageNo, frame: FrameNo) -> Result<()> {
+        // SAFETY: the frame came from the free list, so this thread holds its latch exclusively.
+        let bytes = unsafe { self.frames.bytes_mut(frame) };
+        let offset = u64::from(page.0) * bytes.len() as u64;
+        if offset + bytes.len() as u64 > self.data.len_bytes()? {
+            return Err(Error::corrupt_page(page, "it lies beyond the end of the data file"));
+        }
+        self.data.read_at(offset, bytes)?;
+        self.stats.pages_read.inc();
+        page::header::verify(bytes, page)
+    }
+
+    fn drop_unread(&self, frame: FrameNo) {
+        let state = self.frames.get(frame);
+        self.forget(frame);
+        // Let the waiters see that the page is gone, then take the frame back.
+        state.latch.unlock_exclusive(true);
+        state.latch.lock_exclusive();
+        debug_assert_eq!(state.page_no(), NO_PAGE);
+        self.give_frames([frame]);
+    }
+
+    /// A frame for a page just allocated, latched exclusively, contents undefined. `spare` (held exclusively) is used
+    /// unless the page is still resident from an earlier life; says which frame it is.
+    pub(crate) fn adopt_new(&self, page: PageNo, spare: FrameNo) -> FrameNo {
+        loop {
+            if self.enter(page, spare).is_none() {
+                self.lru.lock().insert_old(&self.frames, spare);
+                return spare;
+            }
+            if let Some(frame) = self.try_latch_x(page) {
+                return frame;
+            }
+        }
+    }
+}
+
+impl Pool {
+    /// Lets `change` work on the page's bytes under its exclusive latch, without redo; `fresh` pages are not read.
+    /// A page that `change` says it changed becomes dirty since `lsn`. For recovery only.
+    pub(crate) fn change_in_recovery(
+        &self,
+        page: PageNo,
+        fresh: bool,
+        lsn: Lsn,
+        change: impl FnOnce(&mut [u8]) -> Result<bool>,
+    ) -> Result<()> {
+        let frame = if fresh { self.fresh_frame(page)? } else { self.latched_frame(page)? };
+        // SAFETY: both ways to the frame leave this thread with its latch held exclusively, until below.
+        let changed = change(unsafe { self.frames.bytes_mut(frame) });
+        if let Ok(true) = changed {
+            self.note_changes(std::iter::once(frame), lsn);
+        }
+        self.frames.get(frame).latch.unlock_exclusive(true);
+        changed.map(drop)
+    }
+
+    fn fresh_frame(&self, page: PageNo) -> Result<FrameNo> {
+        let mut spare = Vec::with_capacity(1);
+        self.take_frames(1, &mut spare)?;
+        let frame = self.adopt_new(page, spare[0]);
+        if frame != spare[0] {
+            self.give_frames(spare);
+        }
+        Ok(frame)
+    }
+
+    fn latched_frame(&self, page: PageNo) -> Result<FrameNo> {
+        loop {
+            if let Some(frame) = self.try_latch_x(page) {
+                return Ok(frame);
+            }
+            self.load(page)?;
+        }
+    }
+
+    /// Loads the page if need be and takes it off the LRU list: it stays until the pool is dropped.
+    ///
+    /// # Errors
+    /// Those of [`Pool::load`].
+    pub fn make_resident(&self, page: PageNo) -> Result<()> {
+        let frame = self.latched_frame(page)?;
+        let mut lru = self.lru.lock();
+        if lru.contains(frame) {
+            lru.remove(&self.frames, frame);
+        }
+        drop(lru);
+        self.frames.get(frame).latch.unlock_exclusive(false);
+        Ok(())
+    }
+}

@@ -1,0 +1,85 @@
+//! Page 0: what the file is. Magic, format version, page size, database id, root slots.
+//!
+//! Everything but the root slots is written once, when the database is created. Fields lie behind the page header.
+
+use crate::error::{Error, Result};
+use crate::page::{self, HEADER_BYTES, PageOp, PageType};
+use crate::types::PageNo;
+
+const MAGIC: &[u8; 8] = b"HIGHWTR\0";
+/// Version of the whole on-disk format.
+pub const FORMAT_VERSION: u32 = 1;
+/// Number of root slots.
+pub const ROOTS: usize = 16;
+
+const MAGIC_AT: usize = HEADER_BYTES;
+const VERSION_AT: usize = HEADER_BYTES + 8;
+const PAGE_BYTES_AT: usize = HEADER_BYTES + 12;
+const DATABASE_ID_AT: usize = HEADER_BYTES + 16;
+const ROOTS_AT: usize = HEADER_BYTES + 32;
+
+/// What page 0 says of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileHeader {
+    /// Page size.
+    pub page_bytes: usize,
+    /// Random number that the three files of a database share.
+    pub database_id: u64,
+}
+
+/// Offset of a root slot in page 0.
+pub fn root_offset(slot: usize) -> u16 {
+    assert!(slot < ROOTS);
+    (ROOTS_AT + slot * 4) as u16
+}
+
+/// A new page 0, sealed.
+pub fn new_page(header: FileHeader) -> Vec<u8> {
+    let mut bytes = vec![0; header.page_bytes];
+    let mut apply = |op: PageOp<'_>| op.apply(&mut bytes).expect("a fresh page takes its header");
+    apply(PageOp::Format { page_type: PageType::FileHeader, level: 0, owner: super::SEGMENT_SYSTEM.0 });
+    apply(PageOp::Write { offset: MAGIC_AT as u16, bytes: MAGIC });
+    apply(PageOp::Write { offset: VERSION_AT as u16, bytes: &FORMAT_VERSION.to_le_bytes() });
+    apply(PageOp::Write { offset: PAGE_BYTES_AT as u16, bytes: &(header.page_bytes as u32).to_le_bytes() });
+    apply(PageOp::Write { offset: DATABASE_ID_AT as u16, bytes: &header.database_id.to_le_bytes() });
+    page::header::seal(&mut bytes, PageNo(0));
+    bytes
+}
+
+/// Reads the fixed fields from the first bytes of a file, before anything is known of it.
+///
+/// # Errors
+/// [`Error::Incompatible`] says what was found instead.
+pub fn parse(start: &[u8]) -> Result<FileHeader> {
+    let u32_at = |at: usize| u32::from_le_bytes(start[at..at + 4].try_into().expect("four bytes"));
+    let refuse = |what: String| Err(Error::Incompatible(what));
+    if start.len() < ROOTS_AT || start[MAGIC_AT..MAGIC_AT + 8] != *MAGIC {
+        return refuse("the data file is not a Highwater database (no magic number in page 0)".into());
+    }
+    let version = u32_at(VERSION_AT);
+    if version != FORMAT_VERSION {
+        return refuse(format!(
+            "the data file has format version {version}; this build reads version {FORMAT_VERSION}"
+        ));
+    }
+    let page_bytes = u32_at(PAGE_BYTES_AT);
+    if !matches!(page_bytes, 4096 | 8192 | 16384) {
+        return refuse(format!("the data file claims pages of {page_bytes} bytes; 4096, 8192 and 16384 exist"));
+    }
+    let id = start[DATABASE_ID_AT..DATABASE_ID_AT + 8].try_into().expect("eight bytes");
+    Ok(FileHeader { page_bytes: page_bytes as usize, database_id: u64::from_le_bytes(id) })
+}
+
+/// Reads the root slots.
+///
+/// # Errors
+/// [`Error::Corrupt`] if the page is not a file header.
+pub fn read_roots(page: &[u8]) -> Result<[PageNo; ROOTS]> {
+    if page::header::page_type(page)? != PageType::FileHeader {
+        return Err(Error::corrupt_page(PageNo(0), "it is not a file header"));
+    }
+    Ok(std::array::from_fn(|slot| {
+        let at = ROOTS_AT + slot * 4;
+        PageNo(u32::from_le_bytes(page[at..at + 4].try_into().expect("four bytes")))
+    }))
+}

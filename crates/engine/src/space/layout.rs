@@ -1,0 +1,101 @@
+//! Where things are in the data file: arithmetic only.
+//!
+//! Extent-map page: header, then one 40-byte entry per extent of the group: use bits u64, then eight chunk owners u32
+//! (0 = nobody). The first two pages of a group are the file header (of group 0; unused in others) and the map.
+
+use crate::page::HEADER_BYTES;
+use crate::types::PageNo;
+
+/// Pages of an extent.
+pub const EXTENT_PAGES: u32 = 64;
+/// Chunks of an extent.
+pub const CHUNKS: u32 = 8;
+/// Pages of a chunk.
+pub const CHUNK_PAGES: u32 = EXTENT_PAGES / CHUNKS;
+/// Where a map's entries start.
+pub const ENTRIES_AT: usize = HEADER_BYTES;
+/// Bytes of an entry.
+pub const ENTRY_BYTES: usize = 40;
+/// Where an entry's owners start.
+pub const OWNERS_AT: usize = 8;
+
+/// The arithmetic for one page size.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    page_bytes: usize,
+    group_extents: u32,
+}
+
+impl Layout {
+    /// For pages of `page_bytes`.
+    pub fn new(page_bytes: usize) -> Layout {
+        // Bit operations are eight bytes wide, so the last owner needs four bytes behind it.
+        Layout { page_bytes, group_extents: ((page_bytes - ENTRIES_AT - 4) / ENTRY_BYTES) as u32 }
+    }
+
+    /// Bytes of an extent.
+    pub fn extent_bytes(&self) -> u64 {
+        u64::from(EXTENT_PAGES) * self.page_bytes as u64
+    }
+
+    /// Groups that `extents` extents reach into.
+    pub fn groups(&self, extents: u32) -> u32 {
+        extents.div_ceil(self.group_extents)
+    }
+
+    /// Extents a whole group has.
+    pub fn group_extents(&self) -> u32 {
+        self.group_extents
+    }
+
+    /// Extents of `group` in a file of `extents`.
+    pub fn extents_in_group(&self, group: u32, extents: u32) -> u32 {
+        (extents - group * self.group_extents).min(self.group_extents)
+    }
+
+    /// The map of a group.
+    pub fn map_page(&self, group: u32) -> PageNo {
+        PageNo(group * self.group_extents * EXTENT_PAGES + 1)
+    }
+
+    /// Where a page is described: the map, the offset of its extent's use bits, the offset of its chunk's owner.
+    pub fn entry_of(&self, page: PageNo) -> (PageNo, u16, u16) {
+        let extent = page.0 / EXTENT_PAGES;
+        let map = self.map_page(extent / self.group_extents);
+        let entry = ENTRIES_AT + (extent % self.group_extents) as usize * ENTRY_BYTES;
+        let chunk = (page.0 % EXTENT_PAGES / CHUNK_PAGES) as usize;
+        (map, entry as u16, (entry + OWNERS_AT + chunk * 4) as u16)
+    }
+}
+
+/// The page bits of a set of chunks (bit per chunk).
+pub fn chunk_mask(chunks: u8) -> u64 {
+    (0..CHUNKS).filter(|c| chunks >> c & 1 == 1).map(|c| 0xff_u64 << (c * CHUNK_PAGES)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_stay_inside_their_map() {
+        for page_bytes in [4096, 8192, 16384] {
+            let layout = Layout::new(page_bytes);
+            let last = PageNo(layout.group_extents() * EXTENT_PAGES - 1);
+            let (map, bits, owner) = layout.entry_of(last);
+            assert_eq!(map, PageNo(1));
+            assert!(usize::from(bits) + 8 <= page_bytes && usize::from(owner) + 8 <= page_bytes);
+            let next = PageNo(last.0 + 1);
+            assert_eq!(layout.entry_of(next), (PageNo(next.0 + 1), ENTRIES_AT as u16, (ENTRIES_AT + OWNERS_AT) as u16));
+            assert_eq!(layout.groups(layout.group_extents()), 1);
+            assert_eq!(layout.groups(layout.group_extents() + 1), 2);
+        }
+    }
+
+    #[test]
+    fn chunk_masks_cover_their_pages() {
+        assert_eq!(chunk_mask(0), 0);
+        assert_eq!(chunk_mask(0b1000_0001), 0xff00_0000_0000_00ff);
+        assert_eq!(chunk_mask(0xff), u64::MAX);
+    }
+}

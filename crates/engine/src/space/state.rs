@@ -1,0 +1,317 @@
+//! What is free and who owns what, in memory; derived from the extent maps.
+//!
+//! Rules
+//! 1. `free` holds exactly the extents without owner; `shared` those with both an owned and an unowned chunk.
+//! 2. `partial[segment]` holds exactly the extents in which the segment owns a chunk with a free page.
+//! 3. Allocation prefers: the page after `near`, then the segment's own free pages, then a chunk of a shared extent
+//!    (small segments), then a whole extent.
+
+use super::layout::{CHUNK_PAGES, CHUNKS, ENTRIES_AT, ENTRY_BYTES, EXTENT_PAGES, Layout, OWNERS_AT, chunk_mask};
+use super::{SEGMENT_SYSTEM, header};
+use crate::error::{Error, Result};
+use crate::page::{self, PageType};
+use crate::types::{PageNo, SegmentId};
+use std::collections::{BTreeSet, HashMap};
+
+/// A segment up to this size grows by chunks.
+const SMALL_SEGMENT_PAGES: u32 = 32;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Extent {
+    used: u64,
+    owners: [u32; CHUNKS as usize],
+}
+
+#[derive(Default)]
+struct Segment {
+    pages: u32,
+    partial: BTreeSet<u32>,
+    extents: BTreeSet<u32>,
+}
+
+/// The state.
+pub struct State {
+    extents: Vec<Extent>,
+    free: BTreeSet<u32>,
+    shared: BTreeSet<u32>,
+    segments: HashMap<u32, Segment>,
+    /// Next segment number to hand out.
+    pub next_segment: u32,
+    /// Root slots of page 0.
+    pub roots: [PageNo; header::ROOTS],
+}
+
+impl Extent {
+    /// Chunks (bit per chunk) that `owner` owns.
+    fn chunks_of(&self, owner: u32) -> u8 {
+        (0..CHUNKS).filter(|c| self.owners[*c as usize] == owner).fold(0, |set, c| set | 1 << c)
+    }
+
+    /// Free pages in chunks that `owner` owns.
+    fn free_pages(&self, owner: u32) -> u64 {
+        !self.used & chunk_mask(self.chunks_of(owner))
+    }
+}
+
+impl State {
+    /// No extents yet.
+    pub fn new() -> State {
+        State {
+            extents: Vec::new(),
+            free: BTreeSet::new(),
+            shared: BTreeSet::new(),
+            segments: HashMap::new(),
+            next_segment: 0,
+            roots: [PageNo(0); header::ROOTS],
+        }
+    }
+
+    /// Number of extents.
+    pub fn extents(&self) -> u32 {
+        self.extents.len() as u32
+    }
+
+    /// Number of extents without owner.
+    pub fn free_extents(&self) -> usize {
+        self.free.len()
+    }
+
+    /// Adds the extents that a map describes, `here` of which the file has.
+    pub fn add_group(&mut self, layout: &Layout, group: u32, here: u32, map: &[u8]) -> Result<()> {
+        let page_no = layout.map_page(group);
+        if page::header::page_type(map)? != PageType::ExtentMap {
+            return Err(Error::corrupt_page(page_no, "an extent map should be here"));
+        }
+        for index in 0..layout.group_extents() {
+            let extent = read_entry(map, index as usize);
+            if index < here {
+                self.extents.push(extent);
+                self.index_extent(self.extents() - 1);
+            } else if extent.used != 0 || extent.owners != [0; CHUNKS as usize] {
+                let number = group * layout.group_extents() + index;
+                return Err(Error::Corrupt(format!("the data file is cut: extent {number} is in use but not there")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds free extents up to `total` (new groups' first chunk belongs to the system).
+    pub fn add_free(&mut self, layout: &Layout, total: u32) {
+        for number in self.extents()..total {
+            let mut extent = Extent::default();
+            if number % layout.group_extents() == 0 {
+                extent.used = 0b11;
+                extent.owners[0] = SEGMENT_SYSTEM.0;
+            }
+            self.extents.push(extent);
+            self.index_extent(number);
+        }
+    }
+
+    fn index_extent(&mut self, number: u32) {
+        let extent = self.extents[number as usize];
+        for owner in extent.owners.into_iter().filter(|o| *o != 0) {
+            let segment = self.segments.entry(owner).or_default();
+            if segment.extents.insert(number) {
+                segment.pages += (extent.used & chunk_mask(extent.chunks_of(owner))).count_ones();
+            }
+            if extent.free_pages(owner) != 0 {
+                segment.partial.insert(number);
+            }
+            if owner != SEGMENT_SYSTEM.0 {
+                self.next_segment = self.next_segment.max(owner + 1);
+            }
+        }
+        self.classify(number);
+    }
+
+    fn classify(&mut self, number: u32) {
+        let unowned = self.extents[number as usize].chunks_of(0);
+        self.free.remove(&number);
+        self.shared.remove(&number);
+        match unowned {
+            0 => {}
+            0xff => drop(self.free.insert(number)),
+            _ => drop(self.shared.insert(number)),
+        }
+    }
+
+    /// Takes a page for a segment; `None` if no extent is free.
+    pub fn take(&mut self, segment: SegmentId, near: Option<PageNo>) -> Option<PageNo> {
+        let page = self.take_near(segment.0, near).or_else(|| self.take_own(segment.0)).or_else(|| {
+            self.give_chunks(segment.0)?;
+            self.take_own(segment.0)
+        })?;
+        self.mark(page, segment.0);
+        Some(page)
+    }
+
+    fn take_near(&self, owner: u32, near: Option<PageNo>) -> Option<PageNo> {
+        let near = near?;
+        let number = near.0 / EXTENT_PAGES;
+        let free = self.extents.get(number as usize)?.free_pages(owner);
+        let after = free & u64::MAX.checked_shl(near.0 % EXTENT_PAGES)?;
+        let bit = if after != 0 { after } else { free };
+        (bit != 0).then(|| PageNo(number * EXTENT_PAGES + bit.trailing_zeros()))
+    }
+
+    fn take_own(&self, owner: u32) -> Option<PageNo> {
+        let number = *self.segments.get(&owner)?.partial.first()?;
+        let free = self.extents[number as usize].free_pages(owner);
+        Some(PageNo(number * EXTENT_PAGES + free.trailing_zeros()))
+    }
+
+    /// Gives the segment a chunk or, once it is not small, a whole extent.
+    fn give_chunks(&mut self, owner: u32) -> Option<()> {
+        let small = self.segments.get(&owner).is_none_or(|s| s.pages < SMALL_SEGMENT_PAGES);
+        let shared = if small { self.shared.first().copied() } else { None };
+        let number = shared.or_else(|| self.free.first().copied()).or_else(|| self.shared.first().copied())?;
+        let extent = &mut self.extents[number as usize];
+        let whole = !small && extent.chunks_of(0) == 0xff;
+        let mut unowned = extent.owners.iter_mut().filter(|o| **o == 0);
+        if whole {
+            unowned.for_each(|o| *o = owner);
+        } else {
+            *unowned.next()? = owner;
+        }
+        let segment = self.segments.entry(owner).or_default();
+        segment.extents.insert(number);
+        segment.partial.insert(number);
+        self.classify(number);
+        Some(())
+    }
+
+    fn mark(&mut self, page: PageNo, owner: u32) {
+        let number = page.0 / EXTENT_PAGES;
+        let extent = &mut self.extents[number as usize];
+        extent.used |= 1 << (page.0 % EXTENT_PAGES);
+        let full = extent.free_pages(owner) == 0;
+        let segment = self.segments.entry(owner).or_default();
+        segment.pages += 1;
+        if full {
+            segment.partial.remove(&number);
+        }
+    }
+
+    /// The page is free again (its chunk stays with its owner).
+    pub fn clear(&mut self, page: PageNo) {
+        let number = page.0 / EXTENT_PAGES;
+        let Some(owner) = self.owner(page) else { return };
+        self.extents[number as usize].used &= !(1 << (page.0 % EXTENT_PAGES));
+        let segment = self.segments.entry(owner.0).or_default();
+        segment.pages -= 1;
+        segment.partial.insert(number);
+    }
+
+    /// Owner of a used page.
+    pub fn owner(&self, page: PageNo) -> Option<SegmentId> {
+        let extent = self.extents.get((page.0 / EXTENT_PAGES) as usize)?;
+        let bit = page.0 % EXTENT_PAGES;
+        (extent.used >> bit & 1 == 1).then(|| SegmentId(extent.owners[(bit / CHUNK_PAGES) as usize]))
+    }
+
+    /// Used pages of a segment, ascending.
+    pub fn pages_of(&self, segment: SegmentId) -> Vec<PageNo> {
+        let Some(owned) = self.segments.get(&segment.0) else { return Vec::new() };
+        let used = |number: &u32| {
+            let extent = self.extents[*number as usize];
+            let bits = extent.used & chunk_mask(extent.chunks_of(segment.0));
+            let first = number * EXTENT_PAGES;
+            (0..EXTENT_PAGES).filter(move |b| bits >> b & 1 == 1).map(move |b| PageNo(first + b))
+        };
+        owned.extents.iter().flat_map(used).collect()
+    }
+
+    /// Segments that own a chunk, with their used pages.
+    pub fn segments(&self) -> Vec<(SegmentId, u32)> {
+        let mut all: Vec<_> = self.segments.iter().map(|(id, s)| (SegmentId(*id), s.pages)).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Up to `limit` extents in which the segment owns chunks, and which chunks.
+    pub fn extents_of(&self, segment: SegmentId, limit: usize) -> Vec<(u32, u8)> {
+        let owned = self.segments.get(&segment.0);
+        let extents = owned.into_iter().flat_map(|s| s.extents.iter().take(limit));
+        extents.map(|n| (*n, self.extents[*n as usize].chunks_of(segment.0))).collect()
+    }
+
+    /// Takes chunks away from their (dropped) owner; true if the extent is now free as a whole.
+    pub fn release_chunks(&mut self, number: u32, chunks: u8) -> bool {
+        let extent = &mut self.extents[number as usize];
+        let mask = chunk_mask(chunks);
+        let pages = (extent.used & mask).count_ones();
+        let owner = extent.owners[chunks.trailing_zeros() as usize];
+        extent.used &= !mask;
+        (0..CHUNKS as usize).filter(|c| chunks >> c & 1 == 1).for_each(|c| extent.owners[c] = 0);
+        if let Some(segment) = self.segments.get_mut(&owner) {
+            segment.pages -= pages;
+            segment.extents.remove(&number);
+            segment.partial.remove(&number);
+            if segment.extents.is_empty() {
+                self.segments.remove(&owner);
+            }
+        }
+        self.classify(number);
+        self.is_free_extent(number)
+    }
+
+    /// Whether nobody owns any of the extent.
+    pub fn is_free_extent(&self, number: u32) -> bool {
+        self.free.contains(&number)
+    }
+}
+
+fn read_entry(map: &[u8], index: usize) -> Extent {
+    let at = ENTRIES_AT + index * ENTRY_BYTES;
+    let entry = &map[at..at + ENTRY_BYTES];
+    let owner = |c: usize| {
+        let at = OWNERS_AT + c * 4;
+        u32::from_le_bytes(entry[at..at + 4].try_into().expect("four bytes"))
+    };
+    Extent { used: u64::from_le_bytes(entry[..8].try_into().expect("eight bytes")), owners: std::array::from_fn(owner) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(extents: u32) -> State {
+        let mut state = State::new();
+        state.add_free(&Layout::new(4096), extents);
+        state
+    }
+
+    #[test]
+    fn small_segments_share_an_extent_and_large_ones_do_not() {
+        let mut state = state(8);
+        let (a, b) = (SegmentId(20), SegmentId(21));
+        let first_a = state.take(a, None).unwrap();
+        let first_b = state.take(b, None).unwrap();
+        assert_eq!(first_a.0 / EXTENT_PAGES, first_b.0 / EXTENT_PAGES);
+        let pages: Vec<_> = (0..200).map(|_| state.take(a, None).unwrap()).collect();
+        assert!(pages.iter().all(|p| state.owner(*p) == Some(a)));
+        let unique: BTreeSet<_> = pages.iter().chain([&first_a, &first_b]).collect();
+        assert_eq!(unique.len(), 202);
+        assert_eq!(state.pages_of(a).len(), 201);
+    }
+
+    #[test]
+    fn pages_come_back_and_dropping_frees_everything() {
+        let mut state = state(4);
+        let seg = SegmentId(30);
+        let free = state.free_extents();
+        let pages: Vec<_> = (0..100).map(|_| state.take(seg, None).unwrap()).collect();
+        pages.iter().step_by(2).for_each(|p| state.clear(*p));
+        assert_eq!(state.pages_of(seg).len(), 50);
+        let again: Vec<_> = (0..50).map(|_| state.take(seg, None).unwrap()).collect();
+        assert!(again.iter().all(|p| pages.contains(p)));
+        while let Some((extent, chunks)) = state.extents_of(seg, 1).pop() {
+            state.release_chunks(extent, chunks);
+        }
+        assert!(state.pages_of(seg).is_empty());
+        assert_eq!(state.free_extents(), free);
+        while state.take(seg, None).is_some() {}
+        assert_eq!(state.pages_of(seg).len(), 4 * 64 - 8);
+    }
+}
