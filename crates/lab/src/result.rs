@@ -212,10 +212,25 @@ mod tests {
         let json = result.to_json().unwrap();
         let value: serde_json::Value = serde_json::from_str(&json).unwrap();
         for field in [
-            "/workload", "/config", "/elapsed_s", "/transactions", "/tps", "/new_orders_per_min", "/errors",
-            "/latency_us/p50", "/latency_us/p95", "/latency_us/p99", "/latency_us/max", "/pages/read", "/pages/flushed",
-            "/pages/flushed_lru_list", "/pages/flushed_flush_list", "/pages/flushed_single_page", "/bytes_written",
-            "/consistency", "/intervals",
+            "/workload",
+            "/config",
+            "/elapsed_s",
+            "/transactions",
+            "/tps",
+            "/new_orders_per_min",
+            "/errors",
+            "/latency_us/p50",
+            "/latency_us/p95",
+            "/latency_us/p99",
+            "/latency_us/max",
+            "/pages/read",
+            "/pages/flushed",
+            "/pages/flushed_lru_list",
+            "/pages/flushed_flush_list",
+            "/pages/flushed_single_page",
+            "/bytes_written",
+            "/consistency",
+            "/intervals",
         ] {
             assert!(value.pointer(field).is_some(), "{field} is missing");
         }
@@ -224,7 +239,8 @@ mod tests {
 
     #[test]
     fn gauges_are_values_and_counters_growth() {
-        let earlier = StatsSnapshot { pages_read: 5, pool_pages_free: 100, bytes_written_redo: 1, ..Default::default() };
+        let earlier =
+            StatsSnapshot { pages_read: 5, pool_pages_free: 100, bytes_written_redo: 1, ..Default::default() };
         let now = StatsSnapshot { pages_read: 8, pool_pages_free: 70, bytes_written_redo: 9, ..Default::default() };
         let found = counters(&earlier, &now);
         assert_eq!((found["pages_read"], found["pool_pages_free"]), (3, 70));

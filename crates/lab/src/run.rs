@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::result::{Interval, KindResult, LatencyUs, Queries, RunResult, bytes_written, counters};
 use crate::summary::interval_line;
 use crate::workload::{Client, Outcome, Workload};
-use highwater::stats::StatsSnapshot;
 use hdrhistogram::Histogram;
+use highwater::stats::StatsSnapshot;
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -441,7 +441,8 @@ mod tests {
     #[test]
     fn stops_after_the_seconds_with_a_line_an_interval() {
         let (store, workload) = loaded(Profile::PointSelect);
-        let options = RunOptions { threads: 2, seconds: 0.5, warmup_s: 0.1, report_interval_s: 0.1, ..RunOptions::default() };
+        let options =
+            RunOptions { threads: 2, seconds: 0.5, warmup_s: 0.1, report_interval_s: 0.1, ..RunOptions::default() };
         let mut lines = Vec::new();
         let result = run(&store, &workload, &options, &mut |l| lines.push(l.to_string())).unwrap();
         assert!((0.5..2.0).contains(&result.elapsed_s), "{}", result.elapsed_s);

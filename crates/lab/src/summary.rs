@@ -44,7 +44,12 @@ pub fn summary(result: &RunResult) -> String {
 fn sysbench_part(out: &mut String, r: &RunResult) -> std::fmt::Result {
     let row = |name: &str, count: u64| format!("    {name:<37}{count:<6} ({:.2} per sec.)", count as f64 / r.elapsed_s);
     writeln!(out, "SQL statistics:\n    queries performed:")?;
-    let queries = [("read", r.queries.read), ("write", r.queries.write), ("other", r.queries.other), ("total", r.queries.total())];
+    let queries = [
+        ("read", r.queries.read),
+        ("write", r.queries.write),
+        ("other", r.queries.other),
+        ("total", r.queries.total()),
+    ];
     for (name, count) in queries {
         writeln!(out, "        {:<33}{count}", format!("{name}:"))?;
     }
@@ -156,8 +161,10 @@ mod tests {
 
     #[test]
     fn summary_has_sysbenchs_lines_and_names_a_violation() {
-        let broken = Condition { condition: "3.3.2.1".into(), text: "W_YTD".into(), holds: false, detail: "warehouse 1".into() };
-        let result = RunResult { elapsed_s: 2.0, transactions: 100, consistency: Some(vec![broken]), ..RunResult::default() };
+        let broken =
+            Condition { condition: "3.3.2.1".into(), text: "W_YTD".into(), holds: false, detail: "warehouse 1".into() };
+        let result =
+            RunResult { elapsed_s: 2.0, transactions: 100, consistency: Some(vec![broken]), ..RunResult::default() };
         let text = summary(&result);
         for line in [
             "    transactions:                        100    (50.00 per sec.)",

@@ -29,6 +29,9 @@ mod search;
 mod split;
 mod structure;
 
+#[cfg(test)]
+mod btree_test;
+
 pub use leaf::{Leaf, LeafMut};
 
 use crate::error::Result;

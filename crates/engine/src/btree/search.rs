@@ -165,6 +165,9 @@ impl BTree {
             if !view.validate() {
                 return Ok(None);
             }
+            if page_no == view.page_no() {
+                return Err(Error::corrupt_page(page_no, "it is a child of its own"));
+            }
             parent = Some(view);
         }
     }

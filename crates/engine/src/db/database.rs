@@ -23,7 +23,7 @@ use crate::table::key::KeyLayout;
 use crate::table::record::State;
 use crate::table::rows::Secondary;
 use crate::table::{IndexDefinition, Schema, Table, TableDefinition};
-use crate::txn::{TrxOptions, TrxSystem};
+use crate::txn::{Tables, TrxOptions, TrxSystem};
 use highwater_storage::StorageSet;
 use parking_lot::Mutex;
 use std::path::Path;
@@ -31,6 +31,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+/// Undo records in a purge step.
+const PURGE_BATCH: usize = 300;
 /// The purge thread's pause when it has caught up.
 const PURGE_PAUSE: Duration = Duration::from_millis(20);
 
@@ -120,7 +122,8 @@ impl Database {
             registry.add(TableShared::open(&catalog, entry, ctx.pool.page_bytes()));
         }
         let trx = open_transactions(&core)?;
-        trx.recover(registry.clone())?;
+        let tables: Arc<dyn Tables> = registry.clone();
+        trx.recover(&tables)?;
         for leftover in leftovers {
             match leftover {
                 Leftover::Table(remains) => catalog.finish_drop(&remains)?,
@@ -351,7 +354,7 @@ fn open_transactions(core: &Core) -> Result<Arc<TrxSystem>> {
         TrxSystem::format(space, &mut mtr)?;
         mtr.commit();
     }
-    Ok(Arc::new(TrxSystem::open(ctx.clone(), space.clone(), ctx.stats.clone())?))
+    Ok(Arc::new(TrxSystem::open(ctx.clone(), space.clone())?))
 }
 
 /// Starts the purge thread.
@@ -359,7 +362,7 @@ fn start_purge(core: &mut Core, trx: &Arc<TrxSystem>) -> Result<()> {
     let (system, bell) = (trx.clone(), Arc::new(Wake::default()));
     let waker = bell.clone();
     let step = move || {
-        while system.purge_step()? {}
+        while system.purge_step(PURGE_BATCH)? > 0 {}
         Ok(())
     };
     core.background.spawn("purge", core.ctx.clone(), step, move || bell.wait(PURGE_PAUSE), move || waker.wake())

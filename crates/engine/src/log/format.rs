@@ -75,7 +75,7 @@ impl Geometry {
 
 /// Whether a file of this size can be a log.
 pub(super) fn is_size_possible(size_bytes: u64) -> bool {
-    size_bytes >= RING_START + LEAST_RING_BLOCKS * BLOCK_BYTES && size_bytes <= 1 << 62
+    (RING_START + LEAST_RING_BLOCKS * BLOCK_BYTES..=1 << 62).contains(&size_bytes)
 }
 
 /// One header.

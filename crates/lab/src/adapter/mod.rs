@@ -7,12 +7,13 @@
 //! 4. Writes and locking reads see the newest committed row; [`Read::get`] and [`Read::scan`] without a lock see a snapshot.
 //! 5. After a retryable error (see [`Error::is_retryable`](crate::Error::is_retryable)) the caller drops the transaction.
 
+pub mod embedded;
 #[cfg(test)]
 pub(crate) mod model;
 
 use crate::error::Result;
-use crate::value::{DateTime, Decimal, Type, ValueRef};
 use highwater::stats::StatsSnapshot;
+use highwater::{DateTime, Decimal, Type, ValueRef};
 use std::ops::ControlFlow;
 
 /// A column of a [`TableSpec`].
@@ -156,8 +157,8 @@ pub trait Read {
 
 /// Reading and writing.
 pub trait Transaction: Read {
-    /// A row that is being changed.
-    type Edit<'e>: RowEdit;
+    /// New values of a row that is being changed.
+    type Changes<'c>: RowChanges;
 
     /// Inserts a row; returns the auto-increment number if one was given out.
     fn insert(&mut self, table: &Self::Table, row: &[ValueRef<'_>]) -> Result<Option<u64>>;
@@ -167,7 +168,7 @@ pub trait Transaction: Read {
     /// what it leaves behind, not add to it.
     fn modify<F>(&mut self, table: &Self::Table, key: &[ValueRef<'_>], change: F) -> Result<bool>
     where
-        F: FnMut(&mut Self::Edit<'_>);
+        F: FnMut(&Self::Row<'_>, &mut Self::Changes<'_>);
     /// Deletes a row; false when there is none.
     fn delete(&mut self, table: &Self::Table, key: &[ValueRef<'_>]) -> Result<bool>;
     /// Undoes everything.
@@ -193,8 +194,8 @@ pub trait RowView {
     }
 }
 
-/// A row that is being changed; reads show the row as it was.
-pub trait RowEdit: RowView {
+/// New values of a row that is being changed.
+pub trait RowChanges {
     /// Sets a column.
     fn put(&mut self, column: usize, value: ValueRef<'_>);
 }

@@ -17,8 +17,8 @@ pub mod ycsb;
 use crate::adapter::{Column, Read, RowView, Scan, Session, Store, TableSpec, Transaction, column};
 use crate::error::{Error, Result};
 use crate::result::Condition;
-use crate::value::{Type, ValueRef};
-use crate::values;
+use highwater::values;
+use highwater::{Type, ValueRef};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 

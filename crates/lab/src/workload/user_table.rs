@@ -14,8 +14,8 @@ use super::random::{push_alphanumeric, push_digits, rng};
 use super::{Client, Outcome, Progress, Workload, open_table, options};
 use crate::adapter::{Column, IndexSpec, Read, Session, Store, TableSpec, Transaction, column, nullable};
 use crate::error::Result;
-use crate::value::{Type, ValueRef};
 use fastrand::Rng;
+use highwater::{Type, ValueRef};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -41,17 +41,22 @@ const INDEXES: &[IndexSpec] = &[IndexSpec { name: "NAME_INDEX", columns: &["firs
 
 /// Common names first: a name's number is drawn as the square of a uniform number.
 const LAST_NAMES: [&str; 20] = [
-    "Kim", "Lee", "Park", "Choi", "Jung", "Kang", "Cho", "Yoon", "Jang", "Lim", "Han", "Oh", "Seo", "Shin", "Kwon", "Hwang", "Ahn", "Song",
-    "Ryu", "Hong",
+    "Kim", "Lee", "Park", "Choi", "Jung", "Kang", "Cho", "Yoon", "Jang", "Lim", "Han", "Oh", "Seo", "Shin", "Kwon",
+    "Hwang", "Ahn", "Song", "Ryu", "Hong",
 ];
-const FIRST_SYLLABLES: [&str; 16] = [
-    "Min", "Seo", "Ji", "Hyun", "Jun", "Ha", "Do", "Ye", "Su", "Young", "Eun", "Sang", "Dong", "Jae", "Kyung", "Tae",
-];
-const SECOND_SYLLABLES: [&str; 16] = [
-    "jun", "yeon", "woo", "jin", "hee", "ho", "ah", "won", "soo", "bin", "kyu", "mi", "seok", "hwan", "sun", "chul",
-];
+const FIRST_SYLLABLES: [&str; 16] =
+    ["Min", "Seo", "Ji", "Hyun", "Jun", "Ha", "Do", "Ye", "Su", "Young", "Eun", "Sang", "Dong", "Jae", "Kyung", "Tae"];
+const SECOND_SYLLABLES: [&str; 16] =
+    ["jun", "yeon", "woo", "jin", "hee", "ho", "ah", "won", "soo", "bin", "kyu", "mi", "seok", "hwan", "sun", "chul"];
 const DUTIES: [&str; 8] = [
-    "engineer", "senior engineer", "manager", "sales representative", "accountant", "designer", "director", "researcher",
+    "engineer",
+    "senior engineer",
+    "manager",
+    "sales representative",
+    "accountant",
+    "designer",
+    "director",
+    "researcher",
 ];
 const STREETS: [&str; 8] =
     ["Teheran-ro", "Sejong-daero", "Gangnam-daero", "Eulji-ro", "Jong-ro", "Olympic-ro", "Dasan-ro", "Pangyo-ro"];

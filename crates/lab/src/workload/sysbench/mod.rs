@@ -19,9 +19,9 @@ use super::random::{push_digits, rng};
 use super::{Batch, Outcome, Progress, Workload, in_parallel, open_table, options};
 use crate::adapter::{Column, IndexSpec, Store, TableSpec, Transaction, column};
 use crate::error::Result;
-use crate::value::Type;
-use crate::values;
 use fastrand::Rng;
+use highwater::Type;
+use highwater::values;
 use std::collections::BTreeMap;
 
 pub(crate) const ID: usize = 0;
@@ -205,9 +205,8 @@ impl<S: Store> Workload<S> for Sysbench {
     }
 
     fn client(&self, store: &S, number: usize) -> Result<Self::Client> {
-        let tables = (0..self.config.tables)
-            .map(|n| open_table(store, &Sysbench::table_name(n)))
-            .collect::<Result<Vec<_>>>()?;
+        let tables =
+            (0..self.config.tables).map(|n| open_table(store, &Sysbench::table_name(n))).collect::<Result<Vec<_>>>()?;
         profile::SysbenchClient::new(self.config.clone(), store.session()?, tables, number)
     }
 }
@@ -260,7 +259,10 @@ mod tests {
         ];
         for (profile, (reads, writes, other)) in expected {
             let (_, outcomes) = run(profile, 20);
-            assert!(outcomes.iter().all(|o| *o == Outcome { reads, writes, other, ..Outcome::default() }), "{profile:?}");
+            assert!(
+                outcomes.iter().all(|o| *o == Outcome { reads, writes, other, ..Outcome::default() }),
+                "{profile:?}"
+            );
         }
     }
 

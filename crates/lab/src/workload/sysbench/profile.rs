@@ -8,13 +8,13 @@
 //!    when another client put the row back in between, that is an error to be tried again.
 
 use super::{C, Config, Distribution, ID, K, Outcome, Strings, outcome};
-use crate::adapter::{Read, RowEdit, RowView, Scan, Session, Store, Transaction};
+use crate::adapter::{Read, RowChanges, RowView, Scan, Session, Store, Transaction};
 use crate::error::{Error, Result};
-use crate::value::ValueRef;
-use crate::values;
 use crate::workload::random::rng;
 use crate::workload::{Client, key1};
+use highwater::ValueRef;
 use highwater::error::Error as EngineError;
+use highwater::values;
 use std::ops::ControlFlow;
 
 /// An OLTP profile.
@@ -153,15 +153,18 @@ impl<T: Clone + Send + Sync + 'static> Mix<T> {
         Ok(())
     }
 
-    fn ranges<R: Read<Table = T>>(&mut self, read: &mut R, kind: Range, count: u32, outcome: &mut Outcome) -> Result<()> {
+    fn ranges<R: Read<Table = T>>(
+        &mut self,
+        read: &mut R,
+        kind: Range,
+        count: u32,
+        outcome: &mut Outcome,
+    ) -> Result<()> {
         let table = self.table();
         for _ in 0..count {
             let id = self.id();
-            let scan = Scan {
-                from: Some(id.into()),
-                to: Some((id + self.config.range_size - 1).into()),
-                ..Scan::all()
-            };
+            let scan =
+                Scan { from: Some(id.into()), to: Some((id + self.config.range_size - 1).into()), ..Scan::all() };
             self.range(read, table, &scan, kind)?;
             outcome.reads += 1;
         }
@@ -200,7 +203,7 @@ impl<T: Clone + Send + Sync + 'static> Mix<T> {
         let table = self.table();
         for _ in 0..self.config.index_updates {
             let id = self.id();
-            let found = txn.modify(&self.tables[table], &key1(id), |row| row.put(K, (row.i64(K) + 1).into()))?;
+            let found = txn.modify(&self.tables[table], &key1(id), |row, set| set.put(K, (row.i64(K) + 1).into()))?;
             outcome.changed(found);
         }
         Ok(())
@@ -225,7 +228,9 @@ impl<T: Clone + Send + Sync + 'static> Mix<T> {
             let found = txn.delete(&self.tables[table], &key1(id))?;
             outcome.changed(found);
             match txn.insert(&self.tables[table], &self.row(id.into(), k)) {
-                Err(Error::Engine(EngineError::DuplicateKey { .. })) if !found => return Err(EngineError::WriteConflict.into()),
+                Err(Error::Engine(EngineError::DuplicateKey { .. })) if !found => {
+                    return Err(EngineError::WriteConflict.into());
+                }
                 inserted => inserted?,
             };
             outcome.writes += 1;

@@ -7,11 +7,11 @@
 //!    more than the file's last (at most one commit was under way).
 //! 3. A record is 16 bytes: client and number, little-endian. A torn last record is ignored: the process died while writing it.
 
-use crate::adapter::{Column, Read, RowEdit, RowView, Session, Store, TableSpec, Transaction, column};
+use crate::adapter::{Column, Read, RowChanges, RowView, Session, Store, TableSpec, Transaction, column};
 use crate::error::{Error, Result};
-use crate::value::Type;
-use crate::values;
 use crate::workload::{key1, open_table};
+use highwater::Type;
+use highwater::values;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,13 @@ pub(crate) fn prepare<S: Store>(store: &S, clients: u64) -> Result<()> {
     if store.table(TABLE)?.is_some() {
         return Ok(());
     }
-    let spec = TableSpec { name: TABLE.into(), columns: COLUMNS, auto_increment: None, primary_key: &["client"], indexes: &[] };
+    let spec = TableSpec {
+        name: TABLE.into(),
+        columns: COLUMNS,
+        auto_increment: None,
+        primary_key: &["client"],
+        indexes: &[],
+    };
     let table = store.create_table(&spec)?;
     let mut session = store.session()?;
     let mut txn = session.begin()?;
@@ -64,13 +70,19 @@ impl<T: Clone + Send + Sync + 'static> Acknowledger<T> {
     pub(crate) fn open<S: Store<Table = T>>(store: &S, folder: &Path, client: u64) -> Result<Acknowledger<T>> {
         let path = file_path(folder, client);
         let file = OpenOptions::new().create(true).append(true).open(&path).map_err(|e| Error::file(&path, e))?;
-        Ok(Acknowledger { table: open_table(store, TABLE)?, client, sequence: stored_sequence(store, client)?, file, path })
+        Ok(Acknowledger {
+            table: open_table(store, TABLE)?,
+            client,
+            sequence: stored_sequence(store, client)?,
+            file,
+            path,
+        })
     }
 
     /// Raises the number within the transaction.
     pub(crate) fn mark<X: Transaction<Table = T>>(&self, txn: &mut X) -> Result<()> {
         let next = self.sequence + 1;
-        let found = txn.modify(&self.table, &key1(self.client), |row| row.put(SEQUENCE, next.into()))?;
+        let found = txn.modify(&self.table, &key1(self.client), |_, set| set.put(SEQUENCE, next.into()))?;
         if found { Ok(()) } else { Err(Error::Data(format!("client {} has no row in {TABLE}", self.client))) }
     }
 

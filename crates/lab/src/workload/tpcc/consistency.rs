@@ -11,8 +11,8 @@ use super::schema::*;
 use crate::adapter::{Read, RowView, Scan, Session, Store};
 use crate::error::Result;
 use crate::result::Condition;
-use crate::values;
 use crate::workload::in_parallel;
+use highwater::values;
 use parking_lot::Mutex;
 use std::ops::ControlFlow::Continue;
 
@@ -142,7 +142,8 @@ impl<T: Clone + Send + Sync + 'static> Checker<'_, T> {
             district_sum += self.district(read, d)?;
             history_sum += self.history.by_district[district_slot(w, d)];
         }
-        self.findings.expect(1, ytd == district_sum, || format!("warehouse {w}: {ytd} cents, districts {district_sum}"));
+        self.findings
+            .expect(1, ytd == district_sum, || format!("warehouse {w}: {ytd} cents, districts {district_sum}"));
         self.findings.expect(8, ytd == history_sum, || format!("warehouse {w}: {ytd} cents, history {history_sum}"));
         Ok(())
     }

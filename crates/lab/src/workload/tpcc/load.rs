@@ -10,11 +10,11 @@ use super::random::{nurand, push_a_string, push_data, push_last_name, push_zip};
 use super::schema::{CUSTOMERS, DISTRICTS, FIRST_NEW_ORDER, ITEMS, ORDERS, Tables};
 use crate::adapter::{Store, Transaction, money, rate, time};
 use crate::error::Result;
-use crate::value::ValueRef;
-use crate::values;
 use crate::workload::random::{push_alphanumeric, push_digits, rng};
 use crate::workload::{Batch, Progress, in_parallel};
 use fastrand::Rng;
+use highwater::ValueRef;
+use highwater::values;
 
 const LINES_MIN: u64 = 5;
 const LINES_MAX: u64 = 15;
@@ -125,7 +125,23 @@ impl<S: Store> Loader<'_, S> {
             (0..10).for_each(|_| s.add(|rng, text| push_alphanumeric(rng, text, 24)));
             s.add(push_data);
             let mut row = values![
-                w, item, s.rng.i32(10..=100), null, null, null, null, null, null, null, null, null, null, 0, 0, 0, s.get(10)
+                w,
+                item,
+                s.rng.i32(10..=100),
+                null,
+                null,
+                null,
+                null,
+                null,
+                null,
+                null,
+                null,
+                null,
+                null,
+                0,
+                0,
+                0,
+                s.get(10)
             ];
             (0..10).for_each(|n| row[3 + n] = s.get(n));
             txn.insert(&self.tables.stock, &row)?;
@@ -160,8 +176,27 @@ impl<S: Store> Loader<'_, S> {
             let credit = if s.rng.u32(..10) == 0 { "BC" } else { "GC" };
             let discount = rate(s.rng.i64(0..=5_000));
             let row = values![
-                w, d, c, s.get(0), "OE", s.get(1), s.get(2), s.get(3), s.get(4), s.get(5), s.get(6), s.get(7),
-                time(self.now_us), credit, money(5_000_000), discount, money(-1_000), money(1_000), 1, 0, s.get(8)
+                w,
+                d,
+                c,
+                s.get(0),
+                "OE",
+                s.get(1),
+                s.get(2),
+                s.get(3),
+                s.get(4),
+                s.get(5),
+                s.get(6),
+                s.get(7),
+                time(self.now_us),
+                credit,
+                money(5_000_000),
+                discount,
+                money(-1_000),
+                money(1_000),
+                1,
+                0,
+                s.get(8)
             ];
             txn.insert(&self.tables.customer, &row)?;
             Ok(1)

@@ -8,11 +8,11 @@
 use super::random::ORIGINAL;
 use super::schema::*;
 use super::terminal::{Line, Terminal, missing, now_us};
-use crate::adapter::{RowEdit, RowView, Transaction, money, time};
+use crate::adapter::{RowChanges, RowView, Transaction, money, time};
 use crate::error::Result;
-use crate::value::ValueRef;
-use crate::values;
 use crate::workload::key1;
+use highwater::ValueRef;
+use highwater::values;
 
 /// Never in ITEM.
 const UNUSED_ITEM: u64 = ITEMS + 1;
@@ -46,10 +46,10 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         let warehouse_tax = txn.get(&self.tables.warehouse, &key1(w), |row| row.unscaled(W_TAX))?;
         let warehouse_tax = warehouse_tax.ok_or_else(|| missing("warehouse", &key1(w)))?;
         let (mut district_tax, mut id) = (0, 0);
-        let found = txn.modify(&self.tables.district, &values![w, d], |row| {
+        let found = txn.modify(&self.tables.district, &values![w, d], |row, set| {
             district_tax = row.unscaled(D_TAX);
             id = row.u64(D_NEXT_O_ID);
-            row.put(D_NEXT_O_ID, (id + 1).into());
+            set.put(D_NEXT_O_ID, (id + 1).into());
         })?;
         if !found {
             return Err(missing("district", &values![w, d]));
@@ -92,7 +92,15 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
             let amount = price * line.quantity;
             self.take_stock(txn, o, &line, brand)?;
             let row = values![
-                o.w, o.d, o.id, line.number, line.item, line.supply_warehouse, null, line.quantity, money(amount),
+                o.w,
+                o.d,
+                o.id,
+                line.number,
+                line.item,
+                line.supply_warehouse,
+                null,
+                line.quantity,
+                money(amount),
                 self.text.as_str()
             ];
             txn.insert(&self.tables.order_line, &row)?;
@@ -103,19 +111,25 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
     }
 
     /// Changes the stock row (2.4.2.2) and leaves the district's information in `self.text`.
-    fn take_stock<X: Transaction<Table = T>>(&mut self, txn: &mut X, o: &Order, line: &Line, brand: bool) -> Result<()> {
+    fn take_stock<X: Transaction<Table = T>>(
+        &mut self,
+        txn: &mut X,
+        o: &Order,
+        line: &Line,
+        brand: bool,
+    ) -> Result<()> {
         let text = &mut self.text;
         let key = values![line.supply_warehouse, line.item];
-        let found = txn.modify(&self.tables.stock, &key, |row| {
+        let found = txn.modify(&self.tables.stock, &key, |row, set| {
             text.clear();
             text.push_str(row.str(S_DIST_01 + o.d as usize - 1));
             std::hint::black_box(brand && row.str(S_DATA).contains(ORIGINAL));
             let left = row.i64(S_QUANTITY) - line.quantity;
-            row.put(S_QUANTITY, ValueRef::Int(if left >= 10 { left } else { left + 91 }));
-            row.put(S_YTD, (row.u64(S_YTD) + line.quantity as u64).into());
-            row.put(S_ORDER_CNT, (row.u64(S_ORDER_CNT) + 1).into());
+            set.put(S_QUANTITY, ValueRef::Int(if left >= 10 { left } else { left + 91 }));
+            set.put(S_YTD, (row.u64(S_YTD) + line.quantity as u64).into());
+            set.put(S_ORDER_CNT, (row.u64(S_ORDER_CNT) + 1).into());
             if line.supply_warehouse != o.w {
-                row.put(S_REMOTE_CNT, (row.u64(S_REMOTE_CNT) + 1).into());
+                set.put(S_REMOTE_CNT, (row.u64(S_REMOTE_CNT) + 1).into());
             }
         })?;
         if found { Ok(()) } else { Err(missing("stock", &key)) }

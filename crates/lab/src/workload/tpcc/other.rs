@@ -6,9 +6,9 @@
 
 use super::schema::*;
 use super::terminal::{Terminal, missing, now_us};
-use crate::adapter::{Read, RowEdit, RowView, Scan, Transaction, money, time};
+use crate::adapter::{Read, RowChanges, RowView, Scan, Transaction, money, time};
 use crate::error::Result;
-use crate::values;
+use highwater::values;
 use std::ops::ControlFlow;
 
 /// Orders that stock-level looks at (2.8.2.2).
@@ -37,7 +37,12 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         let Some(order) = order else { return Err(missing("an order of customer", &key)) };
 
         read.scan(&self.tables.order_line, &Scan::prefix(&values![w, d, order]), |row| {
-            std::hint::black_box((row.u64(OL_I_ID), row.u64(OL_SUPPLY_W_ID), row.u64(OL_QUANTITY), row.cents(OL_AMOUNT)));
+            std::hint::black_box((
+                row.u64(OL_I_ID),
+                row.u64(OL_SUPPLY_W_ID),
+                row.u64(OL_QUANTITY),
+                row.cents(OL_AMOUNT),
+            ));
             ControlFlow::Continue(())
         })
     }
@@ -52,7 +57,14 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         Ok(())
     }
 
-    fn deliver_oldest<X: Transaction<Table = T>>(&mut self, txn: &mut X, w: u64, d: u64, carrier: u64, now: i64) -> Result<()> {
+    fn deliver_oldest<X: Transaction<Table = T>>(
+        &mut self,
+        txn: &mut X,
+        w: u64,
+        d: u64,
+        carrier: u64,
+        now: i64,
+    ) -> Result<()> {
         let mut oldest = None;
         let prefix = values![w, d];
         let scan = Scan { limit: 1, for_update: true, ..Scan::prefix(&prefix) };
@@ -66,10 +78,10 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         txn.delete(&self.tables.new_order, &key)?;
 
         let (mut customer, mut lines) = (0, 0);
-        let found = txn.modify(&self.tables.orders, &key, |row| {
+        let found = txn.modify(&self.tables.orders, &key, |row, set| {
             customer = row.u64(O_C_ID);
             lines = row.u64(O_OL_CNT);
-            row.put(O_CARRIER_ID, carrier.into());
+            set.put(O_CARRIER_ID, carrier.into());
         })?;
         if !found {
             return Err(missing("order", &key));
@@ -77,17 +89,17 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         let mut amount = 0;
         for line in 1..=lines {
             let mut cents = 0;
-            txn.modify(&self.tables.order_line, &values![w, d, order, line], |row| {
+            txn.modify(&self.tables.order_line, &values![w, d, order, line], |row, set| {
                 cents = row.cents(OL_AMOUNT);
-                row.put(OL_DELIVERY_D, time(now));
+                set.put(OL_DELIVERY_D, time(now));
             })?;
             amount += cents;
         }
         self.outcome.writes += 3 + lines as u32;
         let key = values![w, d, customer];
-        let found = txn.modify(&self.tables.customer, &key, |row| {
-            row.put(C_BALANCE, money(row.cents(C_BALANCE) + amount));
-            row.put(C_DELIVERY_CNT, (row.u64(C_DELIVERY_CNT) + 1).into());
+        let found = txn.modify(&self.tables.customer, &key, |row, set| {
+            set.put(C_BALANCE, money(row.cents(C_BALANCE) + amount));
+            set.put(C_DELIVERY_CNT, (row.u64(C_DELIVERY_CNT) + 1).into());
         })?;
         if found { Ok(()) } else { Err(missing("customer", &key)) }
     }

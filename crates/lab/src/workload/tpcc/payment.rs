@@ -6,10 +6,10 @@
 
 use super::schema::*;
 use super::terminal::{Terminal, missing, now_us};
-use crate::adapter::{RowEdit, RowView, Transaction, money, time};
+use crate::adapter::{RowChanges, RowView, Transaction, money, time};
 use crate::error::Result;
-use crate::values;
 use crate::workload::key1;
+use highwater::values;
 use std::fmt::Write;
 
 const DATA_BYTES: usize = 500;
@@ -27,8 +27,7 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         let w = self.home_warehouse();
         let d = self.any_district();
         let remote = self.rng.u32(..100) >= 85 && self.warehouses > 1;
-        let (customer_w, customer_d) =
-            if remote { (self.other_warehouse(w), self.any_district()) } else { (w, d) };
+        let (customer_w, customer_d) = if remote { (self.other_warehouse(w), self.any_district()) } else { (w, d) };
         Payment { w, d, customer_w, customer_d, cents: self.rng.i64(100..=500_000) }
     }
 
@@ -37,29 +36,28 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         let who = self.any_customer();
         self.text.clear();
         let text = &mut self.text;
-        let found = txn.modify(&self.tables.warehouse, &key1(p.w), |row| {
+        let found = txn.modify(&self.tables.warehouse, &key1(p.w), |row, set| {
             text.clear();
             text.push_str(row.str(W_NAME));
-            row.put(W_YTD, money(row.cents(W_YTD) + p.cents));
+            set.put(W_YTD, money(row.cents(W_YTD) + p.cents));
         })?;
         if !found {
             return Err(missing("warehouse", &key1(p.w)));
         }
         let warehouse_name = text.len();
-        let found = txn.modify(&self.tables.district, &values![p.w, p.d], |row| {
+        let found = txn.modify(&self.tables.district, &values![p.w, p.d], |row, set| {
             text.truncate(warehouse_name);
             text.push_str("    ");
             text.push_str(row.str(D_NAME));
-            row.put(D_YTD, money(row.cents(D_YTD) + p.cents));
+            set.put(D_YTD, money(row.cents(D_YTD) + p.cents));
         })?;
         if !found {
             return Err(missing("district", &values![p.w, p.d]));
         }
         let c = self.find_customer(txn, p.customer_w, p.customer_d, who)?;
         self.pay(txn, &p, c)?;
-        let row = values![
-            null, c, p.customer_d, p.customer_w, p.d, p.w, time(now_us()), money(p.cents), self.text.as_str()
-        ];
+        let row =
+            values![null, c, p.customer_d, p.customer_w, p.d, p.w, time(now_us()), money(p.cents), self.text.as_str()];
         txn.insert(&self.tables.history, &row)?;
         self.outcome.reads += 3;
         self.outcome.writes += 4;
@@ -69,13 +67,13 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
     fn pay<X: Transaction<Table = T>>(&mut self, txn: &mut X, p: &Payment, c: u64) -> Result<()> {
         let data = &mut self.other_text;
         let key = values![p.customer_w, p.customer_d, c];
-        let found = txn.modify(&self.tables.customer, &key, |row| {
-            row.put(C_BALANCE, money(row.cents(C_BALANCE) - p.cents));
-            row.put(C_YTD_PAYMENT, money(row.cents(C_YTD_PAYMENT) + p.cents));
-            row.put(C_PAYMENT_CNT, (row.u64(C_PAYMENT_CNT) + 1).into());
+        let found = txn.modify(&self.tables.customer, &key, |row, set| {
+            set.put(C_BALANCE, money(row.cents(C_BALANCE) - p.cents));
+            set.put(C_YTD_PAYMENT, money(row.cents(C_YTD_PAYMENT) + p.cents));
+            set.put(C_PAYMENT_CNT, (row.u64(C_PAYMENT_CNT) + 1).into());
             if row.str(C_CREDIT) == "BC" {
                 bad_credit(data, p, c, row.str(C_DATA));
-                row.put(C_DATA, data.as_str().into());
+                set.put(C_DATA, data.as_str().into());
             }
         })?;
         if found { Ok(()) } else { Err(missing("customer", &key)) }

@@ -8,8 +8,8 @@
 
 use crate::adapter::{Column, IndexSpec, Store, TableSpec, column, nullable};
 use crate::error::Result;
-use crate::value::Type;
 use crate::workload::open_table;
+use highwater::Type;
 
 /// Districts of a warehouse (1.2.1).
 pub const DISTRICTS: u64 = 10;
@@ -104,8 +104,7 @@ const HISTORY: &[Column] = &[
     column("h_data", Type::Text(24)),
 ];
 
-const NEW_ORDER: &[Column] =
-    &[column("no_w_id", Type::U32), column("no_d_id", Type::U8), column("no_o_id", Type::U32)];
+const NEW_ORDER: &[Column] = &[column("no_w_id", Type::U32), column("no_d_id", Type::U8), column("no_o_id", Type::U32)];
 
 const ORDERS_COLUMNS: &[Column] = &[
     column("o_w_id", Type::U32),
@@ -164,8 +163,10 @@ pub(crate) const BY_NAME: &str = "by_name";
 /// Index on orders by customer.
 pub(crate) const BY_CUSTOMER: &str = "by_customer";
 
-const CUSTOMER_INDEXES: &[IndexSpec] = &[IndexSpec { name: BY_NAME, columns: &["c_w_id", "c_d_id", "c_last", "c_first"] }];
-const ORDERS_INDEXES: &[IndexSpec] = &[IndexSpec { name: BY_CUSTOMER, columns: &["o_w_id", "o_d_id", "o_c_id", "o_id"] }];
+const CUSTOMER_INDEXES: &[IndexSpec] =
+    &[IndexSpec { name: BY_NAME, columns: &["c_w_id", "c_d_id", "c_last", "c_first"] }];
+const ORDERS_INDEXES: &[IndexSpec] =
+    &[IndexSpec { name: BY_CUSTOMER, columns: &["o_w_id", "o_d_id", "o_c_id", "o_id"] }];
 
 type Definition =
     (&'static str, &'static [Column], Option<&'static str>, &'static [&'static str], &'static [IndexSpec]);

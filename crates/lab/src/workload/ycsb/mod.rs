@@ -13,11 +13,11 @@ mod generator;
 
 use super::random::{push_alphanumeric, rng};
 use super::{Batch, Client, Outcome, Progress, Workload, in_parallel, key1, open_table, options};
-use crate::adapter::{Column, Read, RowEdit, RowView, Scan, Session, Store, TableSpec, Transaction, column};
+use crate::adapter::{Column, Read, RowChanges, RowView, Scan, Session, Store, TableSpec, Transaction, column};
 use crate::error::Result;
-use crate::value::{Type, ValueRef};
 use fastrand::Rng;
 use generator::{Zipfian, fnv_hash};
+use highwater::{Type, ValueRef};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -65,14 +65,8 @@ pub enum Letter {
 
 impl Letter {
     /// Every workload with its name.
-    pub const ALL: [(Letter, &'static str); 6] = [
-        (Letter::A, "a"),
-        (Letter::B, "b"),
-        (Letter::C, "c"),
-        (Letter::D, "d"),
-        (Letter::E, "e"),
-        (Letter::F, "f"),
-    ];
+    pub const ALL: [(Letter, &'static str); 6] =
+        [(Letter::A, "a"), (Letter::B, "b"), (Letter::C, "c"), (Letter::D, "d"), (Letter::E, "e"), (Letter::F, "f")];
 
     /// Its letter.
     pub fn name(self) -> &'static str {
@@ -260,9 +254,8 @@ impl<S: Store> Workload<S> for Ycsb {
             let first = unit as u64 * LOAD_UNIT;
             let mut record = Record::new(rng(self.config.seed, unit as u64 | 1 << 40));
             let range = first..(first + LOAD_UNIT).min(self.config.records);
-            Batch::new(progress).run(&mut store.session()?, range, |txn, number| {
-                record.insert(txn, &table, number).map(|()| 1)
-            })
+            Batch::new(progress)
+                .run(&mut store.session()?, range, |txn, number| record.insert(txn, &table, number).map(|()| 1))
         })
     }
 
@@ -306,7 +299,7 @@ impl<S: Store> YcsbClient<S> {
 
     fn read(&mut self, outcome: &mut Outcome) -> Result<()> {
         let mut read = self.session.snapshot()?;
-        read.get(&self.table, &key1(self.record.key.as_str()), read_all)?;
+        read.get(&self.table, &key1(self.record.key.as_str()), |row| read_all(row))?;
         outcome.reads += 1;
         read.finish()
     }
@@ -328,11 +321,11 @@ impl<S: Store> YcsbClient<S> {
         let field = self.record.rng.usize(1..=FIELDS);
         let mut txn = self.session.begin()?;
         let (key, text) = (key1(self.record.key.as_str()), self.record.text.as_str());
-        let found = txn.modify(&self.table, &key, |row| {
+        let found = txn.modify(&self.table, &key, |row, set| {
             if read_first {
                 read_all(row);
             }
-            row.put(field, text.into());
+            set.put(field, text.into());
         })?;
         outcome.reads += u32::from(read_first);
         outcome.changed(found);
@@ -383,8 +376,14 @@ mod tests {
 
     #[test]
     fn every_letter_runs_its_operations() {
-        let expected: [(Letter, &[usize]); 6] =
-            [(Letter::A, &[0, 1]), (Letter::B, &[0, 1]), (Letter::C, &[0]), (Letter::D, &[0, 2]), (Letter::E, &[2, 3]), (Letter::F, &[0, 4])];
+        let expected: [(Letter, &[usize]); 6] = [
+            (Letter::A, &[0, 1]),
+            (Letter::B, &[0, 1]),
+            (Letter::C, &[0]),
+            (Letter::D, &[0, 2]),
+            (Letter::E, &[2, 3]),
+            (Letter::F, &[0, 4]),
+        ];
         for (letter, kinds) in expected {
             let store = Model::default();
             let workload = Ycsb::new(Config { letter, records: 200, seed: 1 });
