@@ -170,9 +170,10 @@ impl<S: Store> Workload<S> for Sysbench {
     }
 
     fn identity(&self) -> BTreeMap<String, String> {
-        BTreeMap::from([
-            ("tables".into(), self.config.tables.to_string()),
-            ("table_size".into(), self.config.table_size.to_string()),
+        options([
+            ("workload", "sysbench".into()),
+            ("tables", self.config.tables.to_string()),
+            ("table_size", self.config.table_size.to_string()),
         ])
     }
 

@@ -76,10 +76,10 @@ fn read_history<S: Store>(store: &S, tables: &Tables<S::Table>, warehouses: u64)
     let mut read = session.snapshot()?;
     read.scan(&tables.history, &Scan::all(), |row| {
         let amount = row.cents(H_AMOUNT);
-        let district = history.by_district.get_mut(district_slot(row.u64(H_W_ID), row.u64(H_D_ID)));
-        district.map(|sum| *sum += amount);
+        let district = district_slot(row.u64(H_W_ID), row.u64(H_D_ID));
         let customer = customer_slot(row.u64(H_C_W_ID), row.u64(H_C_D_ID), row.u64(H_C_ID));
-        history.by_customer.get_mut(customer).map(|sum| *sum += amount);
+        let sums = [history.by_district.get_mut(district), history.by_customer.get_mut(customer)];
+        sums.into_iter().flatten().for_each(|sum| *sum += amount);
         Continue(())
     })?;
     read.finish()?;

@@ -224,7 +224,7 @@ impl<S: Store> Workload<S> for Ycsb {
     }
 
     fn identity(&self) -> BTreeMap<String, String> {
-        BTreeMap::from([("records".into(), self.config.records.to_string())])
+        options([("workload", "ycsb".into()), ("records", self.config.records.to_string())])
     }
 
     fn options(&self) -> BTreeMap<String, String> {
