@@ -101,7 +101,8 @@ impl SsdTimer {
 
     /// A write of `blocks` blocks arrives at `now`: when its data is in the controller. Programs heard of from here on start no earlier.
     pub fn receive(&mut self, now: u64, blocks: u32) -> u64 {
-        self.start = self.link(now + u64::from(self.timing.command_ns), blocks);
+        let arrival = self.command_done(now);
+        self.start = occupy(&mut self.link_until, arrival, arrival, transfer_ns(blocks, self.timing.link_mb_per_s));
         self.start
     }
 
@@ -130,7 +131,7 @@ impl SsdTimer {
                 ready = ready.max(self.read_pages(start, place.0, place.1));
             }
         }
-        self.link(ready, blocks)
+        occupy(&mut self.link_until, start, ready, transfer_ns(blocks, self.timing.link_mb_per_s))
     }
 
     /// A command at `now` that moves no data.
@@ -152,11 +153,6 @@ impl SsdTimer {
         now + u64::from(self.timing.command_ns)
     }
 
-    fn link(&mut self, from: u64, blocks: u32) -> u64 {
-        self.link_until = self.link_until.max(from) + transfer_ns(blocks, self.timing.link_mb_per_s);
-        self.link_until
-    }
-
     fn read_pages(&mut self, start: u64, unit: u32, program: u32) -> u64 {
         let die_number = self.geometry.die_of(unit, program);
         self.work_off(die_number, start);
@@ -170,8 +166,7 @@ impl SsdTimer {
             die.until += u64::from(timing.read_ns);
         }
         let channel = &mut self.channels[self.geometry.channel_of(die_number) as usize];
-        *channel = (*channel).max(sensed) + transfer_ns(1, timing.channel_mb_per_s);
-        *channel
+        occupy(channel, start, sensed, transfer_ns(1, timing.channel_mb_per_s))
     }
 
     /// Idle time of a die before `now` goes into its backlog.
@@ -225,6 +220,13 @@ impl MediaListener for SsdTimer {
         }
         self.owed_programs += u64::from(freed_slots / self.geometry.slots_per_program()).max(1);
     }
+}
+
+/// Takes `ns` of a bus for a request that came at `from` and is ready for the bus at `ready`; returns the end of the transfer.
+/// The bus is charged from the request's coming, so that a slow request does not keep it from others meanwhile.
+fn occupy(bus: &mut u64, from: u64, ready: u64, ns: u64) -> u64 {
+    *bus = (*bus).max(from) + ns;
+    (*bus).max(ready + ns)
 }
 
 /// Time that `blocks` 4 KiB blocks take on a bus of `mb_per_s` decimal megabytes per second.
