@@ -11,15 +11,20 @@
 //! | [`model`] | the face of an emulated device: requests in, completion times and counters out |
 //! | [`ssd`], [`hdd`] | the two models |
 //! | [`preset`] | devices by name |
+//! | [`trace`], [`histogram`] | recorded requests, named ranges, stream rules; latencies |
+//! | [`replay`] | a trace on a device |
 //!
 //! **Invariant:** nothing here knows the engine.
 
 pub mod clock;
 pub mod error;
 pub mod hdd;
+pub mod histogram;
 pub mod model;
 pub mod preset;
 pub mod promises;
+pub mod replay;
 pub mod ssd;
+pub mod trace;
 
 pub use error::{DeviceError, Result};

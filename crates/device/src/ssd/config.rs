@@ -89,6 +89,13 @@ impl SsdConfig {
         self
     }
 
+    /// The same device with erase units of about `slots` slots; the capacity of the flash stays.
+    pub fn with_erase_units(mut self, slots: u32) -> SsdConfig {
+        let overprovisioning = self.overprovisioning();
+        self.geometry = with_unit_slots(self.geometry, f64::from(slots));
+        self.with_overprovisioning(overprovisioning)
+    }
+
     /// The same device scaled to `capacity_blocks`: the ratios stay. Overprovisioning, channels, dies, planes and times are
     /// kept; the number of erase units is kept too, so pages per block shrink with the capacity, down to units of
     /// `MIN_UNIT_BYTES`; from there on the number of units shrinks.
