@@ -76,6 +76,7 @@ pub struct TrxSystem {
     raising_limit: Mutex<()>,
     tables: OnceLock<Arc<dyn Tables>>,
     recovered: Mutex<Vec<Recovered>>,
+    #[expect(clippy::vec_box, reason = "bodies are handed out and taken back; boxed, they do not move")]
     spare: Mutex<Vec<Box<TrxBody>>>,
 }
 
