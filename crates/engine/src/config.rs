@@ -1,6 +1,8 @@
 //! The knob table: name, type, default, range, unit and meaning of every option, once.
 
 use crate::error::{Error, Result};
+pub use highwater_storage::FlushMethod;
+use std::path::PathBuf;
 
 /// One row of the knob table, for command lines and documentation.
 #[derive(Clone, Copy, Debug)]
@@ -19,11 +21,17 @@ pub struct Knob {
 pub trait KnobValue: Sized {
     /// Reads the value from text.
     fn parse(text: &str) -> std::result::Result<Self, String>;
+    /// Writes it as `parse` reads it.
+    fn show(&self) -> String;
 }
 
 impl KnobValue for u64 {
     fn parse(text: &str) -> std::result::Result<Self, String> {
         parse_size(text)
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
     }
 }
 
@@ -34,6 +42,10 @@ impl KnobValue for bool {
             "0" | "off" | "false" | "no" => Ok(false),
             _ => Err(format!("{text:?} is neither on nor off")),
         }
+    }
+
+    fn show(&self) -> String {
+        if *self { "on" } else { "off" }.to_string()
     }
 }
 
@@ -54,47 +66,35 @@ pub fn parse_size(text: &str) -> std::result::Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(|| format!("{text:?} is too large"))
 }
 
-macro_rules! choice {
-    ($(#[$doc:meta])* $name:ident { $($(#[doc = $vdoc:literal])+ $variant:ident = $text:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $name { $($(#[doc = $vdoc])+ $variant,)* }
+/// InnoDB's names of the flush methods.
+const FLUSH_METHODS: [(&str, FlushMethod); 4] = [
+    ("fsync", FlushMethod::Fsync),
+    ("O_DSYNC", FlushMethod::DSync),
+    ("O_DIRECT", FlushMethod::Direct),
+    ("O_DIRECT_NO_FSYNC", FlushMethod::DirectNoFsync),
+];
 
-        impl $name {
-            /// The option's text.
-            pub const fn name(self) -> &'static str {
-                match self { $($name::$variant => $text,)* }
-            }
-        }
+impl KnobValue for FlushMethod {
+    fn parse(text: &str) -> std::result::Result<Self, String> {
+        let found = FLUSH_METHODS.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+        found.map(|(_, method)| *method).ok_or_else(|| {
+            let names = FLUSH_METHODS.map(|(name, _)| name).join(", ");
+            format!("{text:?} is none of {names}")
+        })
+    }
 
-        impl KnobValue for $name {
-            fn parse(text: &str) -> std::result::Result<Self, String> {
-                match text {
-                    $($text => Ok($name::$variant),)*
-                    _ => Err(format!("{text:?} is none of {}", [$($text),*].join(", "))),
-                }
-            }
-        }
-
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(self.name())
-            }
-        }
-    };
+    fn show(&self) -> String {
+        FLUSH_METHODS.iter().find(|(_, m)| m == self).map_or_else(String::new, |(name, _)| name.to_string())
+    }
 }
 
-choice! {
-    /// How files are written and made durable (InnoDB's names).
-    FlushMethod {
-        /// Buffered writes, then fsync.
-        Fsync = "fsync",
-        /// Data buffered with fsync; the log opened with O_DSYNC.
-        ODsync = "O_DSYNC",
-        /// Data bypasses the page cache; fdatasync for data and log.
-        ODirect = "O_DIRECT",
-        /// As O_DIRECT; the data file is synced only when its length changed.
-        ODirectNoFsync = "O_DIRECT_NO_FSYNC",
+impl KnobValue for Option<PathBuf> {
+    fn parse(text: &str) -> std::result::Result<Self, String> {
+        Ok((!text.is_empty()).then(|| PathBuf::from(text)))
+    }
+
+    fn show(&self) -> String {
+        self.as_ref().map(|p| p.display().to_string()).unwrap_or_default()
     }
 }
 
@@ -146,7 +146,7 @@ macro_rules! options {
                     if !$valid {
                         return Err(Error::BadOption {
                             option: stringify!($name).replace('_', "-"),
-                            reason: format!("{} is not allowed; accepted: {}", $v, $accepts),
+                            reason: format!("{} is not allowed; accepted: {}", $v.show(), $accepts),
                         });
                     }
                 })*
@@ -155,7 +155,7 @@ macro_rules! options {
 
             /// Name and present value of every option, in table order.
             pub fn values(&self) -> Vec<(&'static str, String)> {
-                vec![$((stringify!($name), self.$name.to_string()),)*]
+                vec![$((stringify!($name), self.$name.show()),)*]
             }
         }
     };
@@ -173,7 +173,7 @@ options! {
     /// When a commit is durable: 1 = written and synced before it returns, 2 = written, synced once a second, 0 = written and synced once a second.
     flush_log_at_trx_commit: u64 = 1, "1", "0, 1 or 2", |v| *v <= 2;
     /// How files are written and made durable.
-    flush_method: FlushMethod = FlushMethod::ODirect, "O_DIRECT", "fsync, O_DSYNC, O_DIRECT or O_DIRECT_NO_FSYNC", |_v| true;
+    flush_method: FlushMethod = FlushMethod::Direct, "O_DIRECT", "fsync, O_DSYNC, O_DIRECT or O_DIRECT_NO_FSYNC", |_v| true;
     /// Write every page to the doublewrite file first, so that a torn page can be repaired.
     doublewrite: bool = true, "on", "on or off", |_v| true;
     /// LRU pages looked at from the tail when free frames run short.
@@ -188,6 +188,8 @@ options! {
     old_blocks_pct: u64 = 37, "37", "5 to 95", |v| (5..=95).contains(v);
     /// Milliseconds a transaction waits for a row lock.
     lock_wait_timeout_ms: u64 = 50_000, "50000", "1 and more", |v| *v >= 1;
+    /// Folder of the redo log; empty = the database's own folder.
+    log_dir: Option<PathBuf> = None, "", "a folder", |_v| true;
     /// Create the database when the folder holds none.
     create_if_missing: bool = true, "on", "on or off", |_v| true;
 }

@@ -1,7 +1,7 @@
 //! The engine's one error type.
 
 use crate::types::{PageNo, SegmentId};
-use highwater_storage::StorageError;
+use highwater_storage::{OpenError, StorageError};
 
 /// Result of an engine operation.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -27,9 +27,9 @@ pub enum Error {
     /// The files are not a database of ours, or of another version.
     #[error("{0}")]
     Incompatible(String),
-    /// Another process has the folder open.
-    #[error("{0} is in use by another process")]
-    InUse(String),
+    /// The folder cannot be opened: in use, missing, not whole, not writable.
+    #[error(transparent)]
+    Open(#[from] OpenError),
     /// An earlier failure stopped the database; reopen it.
     #[error("the database has stopped after an earlier failure ({0}); close it and open it again")]
     Poisoned(String),

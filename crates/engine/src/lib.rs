@@ -16,3 +16,16 @@ pub mod recovery;
 pub mod space;
 pub mod table;
 pub mod txn;
+
+pub use config::Options;
+pub use db::{Database, Inserted, ReadTxn, Scan, ScanIter, TxnOptions, WriteTxn};
+pub use error::{Error, Result};
+pub use stats::StatsSnapshot;
+pub use table::{
+    Changes, Column, DateTime, Decimal, IndexDefinition, Row, RowRef, Schema, Table, TableDefinition, Type, Value,
+    ValueRef,
+};
+pub use txn::{Isolation, Savepoint};
+
+#[cfg(test)]
+pub(crate) mod testing;

@@ -1,4 +1,6 @@
-//! The storage error: which operation, on what, where, and why.
+//! The storage errors: which operation, on what, where, and why; and why a set of files cannot be opened.
+
+use std::path::PathBuf;
 
 /// Result of a storage operation.
 pub type Result<T> = std::result::Result<T, StorageError>;
@@ -25,4 +27,39 @@ impl StorageError {
     pub fn is_full(&self) -> bool {
         matches!(self.source.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
     }
+}
+
+/// Why the files of a database cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Another process, or another handle of this one, has the folder open.
+    #[error("{} is in use by another process", .0.display())]
+    InUse(PathBuf),
+    /// There is no database there and none was to be created.
+    #[error("there is no database in {}", .0.display())]
+    NotFound(PathBuf),
+    /// The path of the folder leads to something else.
+    #[error("{} is not a folder", .0.display())]
+    NotAFolder(PathBuf),
+    /// Some of the files are there, this one is not.
+    #[error("{} is missing, but {} is there: this database is not whole", .missing.display(), .present.display())]
+    Incomplete {
+        /// The first file that is missing.
+        missing: PathBuf,
+        /// A file that is there.
+        present: PathBuf,
+    },
+    /// The folder cannot be written.
+    #[error("{} cannot be written: {source}", .path.display())]
+    NotWritable {
+        /// The folder or file.
+        path: PathBuf,
+        /// The operating system's answer.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Any other failure of the operating system.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
 }

@@ -7,9 +7,21 @@
 //! 3. Every write says what it is ([`Placement`]), so that a device can keep lifetimes apart.
 //! 4. `set_len_bytes` growth reads as zeros.
 
+mod aligned;
+mod counted;
 mod error;
+mod fault;
+mod memory;
+mod os;
+mod set;
 
-pub use error::{Result, StorageError};
+pub use aligned::{ALIGNMENT_BYTES, AlignedBuf};
+pub use counted::{Counted, Counts};
+pub use error::{OpenError, Result, StorageError};
+pub use fault::{FaultKind, Faults, Operation};
+pub use memory::MemoryDevice;
+pub use os::{FileDevice, FileRole, FlushMethod};
+pub use set::{SetOptions, StorageSet};
 
 /// What a write is; the storage maps it to a stream, a lifetime hint or nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,20 +1,55 @@
-//! B+trees over byte strings. SKELETON
+//! B+trees over byte strings.
 //!
-//! No sibling links: a leaf knows the half-open range of keys it covers by its fences `[lower, upper)`;
-//! the next leaf is found by descending to `upper`, the previous one by descending to "just below `lower`".
-//! Row operations are optimistic: latch one leaf, change it. Structure changes (`make_room`, `shrink`) are mini-transactions
-//! of their own, made before or after, under the tree's structure mutex.
+//! Terms
+//! - *leaf*: covers the half-open range of keys between its fences `[lower, upper)`. No sibling links: the next leaf is found
+//!   by descending to `upper`, the previous one by descending to "just below `lower`".
+//! - *structure change*: a split, a merge, growth or collapse of the root. Each is a mini-transaction of its own, made
+//!   before a row operation (`make_room`) or after it (`shrink`), under the tree's structure mutex.
+//!
+//! Rules
+//! 1. Row operations latch one leaf and change nothing else. Inner pages change only under the structure mutex.
+//! 2. A descent reads inner pages without latches; it trusts a child number once the page it came from has validated.
+//! 3. A latched leaf is the one sought if the parent still validates, or if its type, owner and fences say so; otherwise the
+//!    descent starts again. A page given back is formatted as free in the mtr that frees it, so that a late descent
+//!    knows it for dead.
+//! 4. Levels fall by one at every step and every page carries the index number, so no damage can make a descent loop: what
+//!    does not match while nothing has changed is [`crate::error::Error::CorruptPage`].
+//! 5. The root never moves: it grows by giving its records to a new child and collapses by taking a lone child's.
+//!
+//! Latch order within a tree: top-down, then left to right. The structure mutex comes before every latch; its holder may wait
+//! for I/O, frames and log space, and holds no latch then.
+//!
+//! Crash: every mini-transaction leaves a whole tree, so any prefix of the log does.
+
+pub mod build;
+pub mod check;
+mod leaf;
+mod merge;
+mod search;
+mod split;
+mod structure;
+
+#[cfg(test)]
+mod btree_test;
+
+pub use leaf::{Leaf, LeafMut};
 
 use crate::error::Result;
-use crate::mtr::{Context, Latched, Mtr};
-use crate::pool::SharedPage;
+use crate::mtr::Mtr;
+use crate::page::{PageOp, PageType, node};
 use crate::space::Space;
 use crate::types::{IndexId, PageNo, SegmentId};
+use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// A tree; cheap to share by reference. `root` never moves.
 pub struct BTree {
-    _p: (),
+    space: Arc<Space>,
+    id: IndexId,
+    segment: SegmentId,
+    root: PageNo,
+    /// Held by whoever changes the structure.
+    structure: Mutex<()>,
 }
 
 /// Where a descent ends.
@@ -31,146 +66,46 @@ pub enum Seek<'k> {
 }
 
 impl BTree {
-    /// Allocates and formats the root (an empty leaf) in `mtr` (which needs one frame set aside).
-    pub fn create(_space: Arc<Space>, _mtr: &mut Mtr<'_>, _id: IndexId, _segment: SegmentId) -> Result<BTree> {
-        unimplemented!()
+    /// Allocates and formats the root (an empty leaf) in `mtr`, which needs one frame set aside; the caller has called
+    /// [`Space::prepare`] before it.
+    ///
+    /// # Errors
+    /// Those of [`Space::allocate`].
+    pub fn create(space: Arc<Space>, mtr: &mut Mtr<'_>, id: IndexId, segment: SegmentId) -> Result<BTree> {
+        let root = space.allocate(mtr, segment, None)?;
+        let latched = mtr.new_page(root);
+        mtr.apply(latched, &PageOp::Format { page_type: PageType::Leaf, level: 0, owner: id.0 });
+        mtr.apply(latched, &PageOp::NodeFormat { lower: None, upper: None, upper_child: PageNo(0) });
+        Ok(BTree::open(space, id, segment, root))
     }
+
     /// The tree whose root is `root`.
-    pub fn open(_space: Arc<Space>, _id: IndexId, _segment: SegmentId, _root: PageNo) -> BTree {
-        unimplemented!()
+    pub fn open(space: Arc<Space>, id: IndexId, segment: SegmentId, root: PageNo) -> BTree {
+        BTree { space, id, segment, root, structure: Mutex::new(()) }
     }
+
     /// Its number.
     pub fn id(&self) -> IndexId {
-        unimplemented!()
+        self.id
     }
+
     /// Its root page.
     pub fn root(&self) -> PageNo {
-        unimplemented!()
+        self.root
     }
+
+    /// The segment its pages are allocated from.
+    pub fn segment(&self) -> SegmentId {
+        self.segment
+    }
+
     /// Longest key a page of this size takes.
-    pub fn max_key_bytes(_page_bytes: usize) -> usize {
-        unimplemented!()
+    pub const fn max_key_bytes(page_bytes: usize) -> usize {
+        node::max_key_bytes(page_bytes)
     }
+
     /// Longest value (longer rows go to overflow pages).
-    pub fn max_value_bytes(_page_bytes: usize) -> usize {
-        unimplemented!()
-    }
-    /// S-latches a leaf. The caller holds no latch.
-    pub fn leaf<'c>(&self, _ctx: &'c Context, _seek: Seek<'_>) -> Result<Leaf<'c>> {
-        unimplemented!()
-    }
-    /// X-latches the leaf that covers `key`. `mtr` holds no latch yet.
-    pub fn leaf_mut(&self, _mtr: &mut Mtr<'_>, _key: &[u8]) -> Result<LeafMut> {
-        unimplemented!()
-    }
-    /// Splits until the leaf that covers `key` has room for a record (or for growth) of `bytes` more. Holds no latch before or after.
-    /// Call again after re-latching: another thread may have taken the room.
-    pub fn make_room(&self, _ctx: &Context, _key: &[u8], _bytes: usize) -> Result<()> {
-        unimplemented!()
-    }
-    /// Merges the leaf that covers `key` with a neighbour if both fit one page (collapsing the root when it has one child). Holds no latch before or after.
-    pub fn shrink(&self, _ctx: &Context, _key: &[u8]) -> Result<()> {
-        unimplemented!()
-    }
-}
-
-/// A leaf latched shared.
-pub struct Leaf<'c> {
-    _page: SharedPage<'c>,
-}
-
-impl<'c> Leaf<'c> {
-    /// Records on the leaf.
-    pub fn len(&self) -> usize {
-        unimplemented!()
-    }
-    /// `Ok(slot)` of the key, or `Err(slot)` where it would be.
-    pub fn search(&self, _key: &[u8]) -> std::result::Result<usize, usize> {
-        unimplemented!()
-    }
-    /// Replaces `out` with the whole key of `slot`.
-    pub fn key_into(&self, _slot: usize, _out: &mut Vec<u8>) {
-        unimplemented!()
-    }
-    /// Value of `slot`.
-    pub fn value(&self, _slot: usize) -> &[u8] {
-        unimplemented!()
-    }
-    /// First key the leaf may hold; `None` = no bound.
-    pub fn lower(&self) -> Option<&[u8]> {
-        unimplemented!()
-    }
-    /// First key beyond the leaf; `None` = no bound.
-    pub fn upper(&self) -> Option<&[u8]> {
-        unimplemented!()
-    }
-    /// Page number and frame version, for `Pool::fix_s_if` later.
-    pub fn position(&self) -> (PageNo, u64) {
-        unimplemented!()
-    }
-    /// The leaf again if its page is unchanged since `position`.
-    pub fn reopen(_ctx: &'c Context, _position: (PageNo, u64)) -> Option<Leaf<'c>> {
-        unimplemented!()
-    }
-    /// Largest transaction number that changed this (secondary) leaf.
-    pub fn max_trx_id(&self) -> u64 {
-        unimplemented!()
-    }
-}
-
-/// A leaf latched exclusively in an mtr.
-#[derive(Clone, Copy, Debug)]
-pub struct LeafMut {
-    pub(crate) latched: Latched,
-}
-
-impl LeafMut {
-    /// Records on the leaf.
-    pub fn len(self, _mtr: &Mtr<'_>) -> usize {
-        unimplemented!()
-    }
-    /// `Ok(slot)` of the key, or `Err(slot)` where it would be.
-    pub fn search(self, _mtr: &Mtr<'_>, _key: &[u8]) -> std::result::Result<usize, usize> {
-        unimplemented!()
-    }
-    /// Replaces `out` with the whole key of `slot`.
-    pub fn key_into(self, _mtr: &Mtr<'_>, _slot: usize, _out: &mut Vec<u8>) {
-        unimplemented!()
-    }
-    /// Value of `slot`.
-    pub fn value<'m>(self, _mtr: &'m Mtr<'_>, _slot: usize) -> &'m [u8] {
-        unimplemented!()
-    }
-    /// Upper fence.
-    pub fn upper<'m>(self, _mtr: &'m Mtr<'_>) -> Option<&'m [u8]> {
-        unimplemented!()
-    }
-    /// Whether a record of this key and value length fits.
-    pub fn fits(self, _mtr: &Mtr<'_>, _key_bytes: usize, _value_bytes: usize) -> bool {
-        unimplemented!()
-    }
-    /// Whether the value of `slot` can grow by `bytes`.
-    pub fn fits_growth(self, _mtr: &Mtr<'_>, _slot: usize, _bytes: usize) -> bool {
-        unimplemented!()
-    }
-    /// Inserts (the caller has checked `fits`).
-    pub fn insert(self, _mtr: &mut Mtr<'_>, _slot: usize, _key: &[u8], _value: &[u8]) {
-        unimplemented!()
-    }
-    /// Removes.
-    pub fn remove(self, _mtr: &mut Mtr<'_>, _slot: usize) {
-        unimplemented!()
-    }
-    /// Replaces `remove` bytes at `at` of the value with `bytes` (the caller has checked `fits_growth`).
-    pub fn splice(self, _mtr: &mut Mtr<'_>, _slot: usize, _at: usize, _remove: usize, _bytes: &[u8]) {
-        unimplemented!()
-    }
-    /// Raises the page's max_trx_id to `id` (not redo-logged for every call: only when it grows).
-    pub fn raise_max_trx_id(self, _mtr: &mut Mtr<'_>, _id: u64) {
-        unimplemented!()
-    }
-    /// Whether the leaf is so empty that `BTree::shrink` is worth calling.
-    pub fn underfull(self, _mtr: &Mtr<'_>) -> bool {
-        unimplemented!()
+    pub const fn max_value_bytes(page_bytes: usize) -> usize {
+        node::max_value_bytes(page_bytes)
     }
 }

@@ -26,7 +26,8 @@ use crate::space::{self, Space};
 use crate::stats::Stats;
 use crate::sync::poison::Poison;
 use crate::types::PageNo;
-use highwater_storage::{AlignedBuf, Device, Placement, StorageSet};
+use highwater_storage::{AlignedBuf, Device, Placement, SetOptions, StorageSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -56,7 +57,22 @@ pub struct Core {
 }
 
 impl Core {
-    /// Opens the database in `storage`, creating it in empty devices if the options say so.
+    /// Opens the database in folder `dir`, creating it there if the options say so.
+    ///
+    /// # Errors
+    /// As [`Core::open`], and [`Error::Open`] for a folder that is in use, missing or not writable.
+    pub fn open_dir(dir: &Path, options: Options) -> Result<Core> {
+        options.validate()?;
+        let set = SetOptions {
+            log_dir: options.log_dir.clone(),
+            flush_method: options.flush_method,
+            cached_redo: options.flush_log_at_trx_commit != 1,
+            create: options.create_if_missing,
+        };
+        Core::open(StorageSet::open(dir, &set)?, options)
+    }
+
+    /// Opens the database in `storage`, creating it in a new set.
     ///
     /// # Errors
     /// [`Error::Incompatible`], [`Error::Corrupt`], [`Error::BadOption`], an I/O error.
@@ -85,7 +101,7 @@ impl Core {
         let doublewrite = options.doublewrite.then(|| storage.doublewrite.clone());
         let writer = PageWriter::new(storage.data.clone(), doublewrite, file.database_id, stats.clone());
         let (data, page_bytes) = (storage.data.clone(), file.page_bytes);
-        let pool = Pool::new(&options, page_bytes, data, writer, log.clone(), stats.clone(), poison.clone());
+        let pool = Pool::new(&options, page_bytes, data, writer, log.clone(), stats.clone(), poison.clone())?;
         let replayed = recovery::replay(&pool, &scan)?;
         log.start(scan.end_lsn)?;
         drop(scan);
@@ -151,7 +167,7 @@ impl Core {
 
 fn check_pool_size(options: &Options, page_bytes: usize) -> Result<()> {
     if (options.buffer_pool_size as usize) < MIN_FRAMES * page_bytes {
-        let least = MIN_FRAMES * page_bytes >> 10;
+        let least = (MIN_FRAMES * page_bytes) >> 10;
         let reason = format!("too small: {MIN_FRAMES} pages of {page_bytes} bytes need {least}KiB");
         return Err(Error::BadOption { option: "buffer-pool-size".into(), reason });
     }
@@ -162,23 +178,19 @@ fn first_bytes(options: &Options) -> u64 {
     Layout::new(options.page_size as usize).extent_bytes() * FIRST_EXTENTS
 }
 
-/// Whether creation never finished: the file is empty, or page 0 and all but the extent map are zeros in a file no
-/// larger than creation makes it.
+/// Whether creation never finished: the file is empty, or no larger than creation makes it with zeros for page 0 and
+/// for everything behind the extent map.
 fn is_uncreated(data: &dyn Device) -> Result<bool> {
     let len = data.len_bytes()?;
-    let largest_first = Layout::new(16384).extent_bytes() * FIRST_EXTENTS;
-    if len == 0 {
-        return Ok(true);
-    }
-    if len > largest_first || !len.is_multiple_of(4096) {
-        return Ok(false);
+    let longest = Layout::new(16384).extent_bytes() * FIRST_EXTENTS;
+    if len == 0 || len > longest || !len.is_multiple_of(4096) {
+        return Ok(len == 0);
     }
     let mut bytes = AlignedBuf::zeroed(len as usize);
     data.read_at(0, &mut bytes)?;
-    // The map is page 1, wherever that is; everything else must be zeros.
+    // The map is page 1, so it lies between the smallest first page and the end of the largest second one.
     let zeros = |range: &[u8]| range.iter().all(|b| *b == 0);
-    let map_end = 32768.min(bytes.len());
-    Ok(zeros(&bytes[..4096]) && zeros(&bytes[map_end..]))
+    Ok(zeros(&bytes[..4096]) && zeros(&bytes[32768.min(bytes.len())..]))
 }
 
 fn read_header(data: &dyn Device) -> Result<FileHeader> {

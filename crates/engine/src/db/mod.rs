@@ -1,3 +1,13 @@
-//! db. SKELETON
+//! The database: opening and closing, background threads, transactions, scans, schema changes. The public face.
+
 pub mod background;
 pub mod core;
+mod database;
+mod index_build;
+mod scan;
+mod session;
+mod transaction;
+
+pub use database::Database;
+pub use scan::{Scan, ScanIter};
+pub use transaction::{Inserted, ReadTxn, TxnOptions, WriteTxn};

@@ -1,103 +1,169 @@
-//! Redo log: ring, buffer, group commit, checkpoint headers, scan. Knows bytes and LSNs, never frames. SKELETON
+//! Redo log: a ring on a device of its own, group commit, checkpoints, and the scan that recovery starts from.
+//! Knows bytes and LSNs, never pages.
+//!
+//! Terms: a *group* is the redo of one mini-transaction. An *LSN* counts the bytes of groups (with their frames) ever
+//! appended; a group's end LSN is the next one's start. The *checkpoint* is the LSN recovery starts from. A *generation*
+//! is one life of the log, from `start` to the next one. *Written* bytes were given to the device, *durable* ones synced.
+//!
+//! Rules
+//! 1. `checkpoint <= durable <= written <= end <= reserved end <= checkpoint + capacity`, always.
+//! 2. Room in the ring is reserved before a mini-transaction latches anything, so `append` never waits for a checkpoint.
+//! 3. Appending is a mutex around: take the LSN, copy into the log buffer, `in_order`. The device is never touched under
+//!    it, except that who finds the buffer full writes it out (which takes no latch, so it always ends).
+//! 4. One thread at a time, the owner of the I/O mutex, writes and syncs; it takes all that was appended so far.
+//! 5. The last, partly filled block is written again as it fills. Its older bytes do not change, so a torn write of it
+//!    loses nothing that was durable.
+//! 6. The first failed write or sync poisons the log: nothing is written after it, every call and every waiter gets
+//!    [`Error::Poisoned`](crate::Error::Poisoned).
+//!
+//! Lock order: `turn` < I/O mutex < buffer mutex; the queue mutexes of `space` and `group` are leaves.
+//!
+//! Differs from InnoDB: no log blocks with headers of their own (a group carries one checksum, which covers its place and
+//! generation); no separate writer and flusher threads (a committing thread leads, so one client pays no hand-over).
+
+mod append;
+mod buffer;
+mod checkpoint;
+mod format;
+mod group;
+mod scan;
+mod space;
+mod writer;
+
+#[cfg(test)]
+mod log_test;
+
+pub use scan::Scan;
+pub use space::Reservation;
 
 use crate::error::Result;
 use crate::stats::Stats;
+use crate::sync::poison::Poison;
 use crate::types::Lsn;
-use highwater_storage::Device;
+use buffer::LogBuffer;
+use format::Geometry;
+use group::Group;
+use highwater_storage::{AlignedBuf, Device};
+use parking_lot::Mutex;
+use space::Space;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The smallest log buffer; a mini-transaction of up to this much redo always fits one.
+const LEAST_BUFFER_BYTES: usize = 1 << 20;
 
 /// The redo log of one database.
 pub struct Log {
-    _p: (),
+    device: Arc<dyn Device>,
+    geometry: Geometry,
+    database_id: u64,
+    flush_log_at_trx_commit: u64,
+    stats: Arc<Stats>,
+    poison: Poison,
+    space: Space,
+    buffer: LogBuffer,
+    /// Written and durable LSN; change only under the I/O mutex.
+    written: AtomicU64,
+    durable: AtomicU64,
+    checkpoint: AtomicU64,
+    io: Mutex<Io>,
+    group: Group,
 }
 
-/// What a scan from the last checkpoint found.
-pub struct Scan {
-    /// LSN of the checkpoint recovery starts from.
-    pub checkpoint_lsn: Lsn,
-    /// End of the last whole mini-transaction.
-    pub end_lsn: Lsn,
-    /// Every mini-transaction's payload after the checkpoint, back to back, in LSN order:
-    /// (end LSN of the mini-transaction, range of its payload in `bytes`).
-    pub groups: Vec<(Lsn, std::ops::Range<usize>)>,
-    /// The log bytes the ranges point into.
-    pub bytes: Vec<u8>,
-}
-
-/// Redo space reserved before a mini-transaction starts; given back on drop or used by `append`.
-pub struct Reservation<'l> {
-    _log: &'l Log,
+/// What the one thread that does I/O owns.
+struct Io {
+    /// The log buffer that is not being appended to.
+    spare: AlignedBuf,
+    /// The newest header on the device.
+    header: format::Header,
+    started: bool,
 }
 
 impl Log {
-    /// Lays an empty log of `size_bytes` onto the device (header + ring), durable on return.
-    pub fn create(_device: Arc<dyn Device>, _size_bytes: u64, _database_id: u64) -> Result<()> {
-        unimplemented!()
-    }
-    /// Opens an existing log and scans it from its last checkpoint; refuses a foreign or newer log.
-    /// Nothing may be appended before `start`.
-    pub fn open(
-        _device: Arc<dyn Device>,
-        _buffer_bytes: usize,
-        _flush_log_at_trx_commit: u64,
-        _database_id: u64,
-        _stats: Arc<Stats>,
-    ) -> Result<(Log, Scan)> {
-        unimplemented!()
-    }
-    /// Begins a new generation at `end_lsn` (all pages up to it are durable): a checkpoint there, and appending allowed.
-    pub fn start(&self, _end_lsn: Lsn) -> Result<()> {
-        unimplemented!()
+    /// Lays an empty log of `size_bytes` onto the device (header + ring), durable on return. Every block is written, so
+    /// that later syncs have nothing but the redo itself to make durable.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`](crate::Error::BadOption) for a size too small for a log, or an I/O error.
+    pub fn create(device: Arc<dyn Device>, size_bytes: u64, database_id: u64) -> Result<()> {
+        checkpoint::create(&*device, size_bytes, database_id)
     }
 
-    /// Waits until `bytes` of redo fit without overwriting what the last checkpoint needs. Caller holds no latch.
-    /// Signals the checkpointer (via `on_pressure`) and errors if the log was poisoned or the size can never fit.
-    pub fn reserve(&self, _bytes: u64) -> Result<Reservation<'_>> {
-        unimplemented!()
+    /// Opens an existing log and scans it from its last checkpoint. Nothing may be appended before `start`.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`](crate::Error::Incompatible) if it is no redo log, another database's or a newer version's,
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if it was cut short or both of its headers are damaged, or an I/O error.
+    pub fn open(
+        device: Arc<dyn Device>,
+        buffer_bytes: usize,
+        flush_log_at_trx_commit: u64,
+        database_id: u64,
+        stats: Arc<Stats>,
+    ) -> Result<(Log, Scan)> {
+        let header = checkpoint::read_header(&*device, database_id)?;
+        let geometry = Geometry::new(header.size_bytes);
+        // What a killed process wrote may not be durable yet; recovery is about to build on it.
+        device.sync()?;
+        stats.log_syncs.inc();
+        let scan = Scan::run(&*device, geometry, &header)?;
+        let longest_group = buffer_bytes.max(LEAST_BUFFER_BYTES).min(geometry.capacity_bytes() as usize);
+        let end = scan.end_lsn;
+        let log = Log {
+            device,
+            geometry,
+            database_id,
+            flush_log_at_trx_commit,
+            stats,
+            poison: Poison::default(),
+            space: Space::new(longest_group as u64, geometry.capacity_bytes()),
+            buffer: LogBuffer::new(longest_group, end),
+            written: AtomicU64::new(end.0),
+            durable: AtomicU64::new(end.0),
+            checkpoint: AtomicU64::new(scan.checkpoint_lsn.0),
+            io: Mutex::new(Io { spare: LogBuffer::memory(longest_group), header, started: false }),
+            group: Group::default(),
+        };
+        Ok((log, scan))
     }
-    /// Appends one mini-transaction atomically; runs `in_order(start_lsn, end_lsn)` before the next append may get its LSN
-    /// (the flush list is kept in LSN order there). Copies into the log buffer only; no I/O unless the buffer is full.
-    pub fn append(&self, _reservation: Reservation<'_>, _payload: &[u8], _in_order: impl FnOnce(Lsn, Lsn)) -> Lsn {
-        unimplemented!()
-    }
+
     /// End of the last append.
+    #[inline]
     pub fn end_lsn(&self) -> Lsn {
-        unimplemented!()
+        self.buffer.end_lsn()
     }
+
+    /// Everything before this is written (not necessarily durable).
+    pub fn written_lsn(&self) -> Lsn {
+        Lsn(self.written.load(Ordering::Acquire))
+    }
+
     /// Everything before this is durable.
+    #[inline]
     pub fn durable_lsn(&self) -> Lsn {
-        unimplemented!()
+        Lsn(self.durable.load(Ordering::Acquire))
     }
-    /// Returns when everything before `lsn` is written and synced (group commit: one leader syncs for all who wait).
-    pub fn flush_to(&self, _lsn: Lsn) -> Result<()> {
-        unimplemented!()
-    }
-    /// What a commit at `lsn` must wait for, by `flush_log_at_trx_commit`.
-    pub fn commit(&self, _lsn: Lsn) -> Result<()> {
-        unimplemented!()
-    }
-    /// Background step, once a second for modes 0 and 2: write and sync what there is.
-    pub fn sync_step(&self) -> Result<()> {
-        unimplemented!()
-    }
-    /// Makes `lsn` the place recovery starts from (all older changes are durable in the data file). Frees ring space, wakes waiters.
-    pub fn checkpoint(&self, _lsn: Lsn) -> Result<()> {
-        unimplemented!()
-    }
+
     /// LSN of the last checkpoint.
     pub fn checkpoint_lsn(&self) -> Lsn {
-        unimplemented!()
+        Lsn(self.checkpoint.load(Ordering::Acquire))
     }
-    /// Bytes the ring can hold.
+
+    /// Bytes of redo, reserved or appended, that fit between a checkpoint and the end of the log.
     pub fn capacity_bytes(&self) -> u64 {
-        unimplemented!()
+        self.geometry.capacity_bytes()
     }
+
     /// Stops the log for good: every later call errors, every waiter wakes with an error.
-    pub fn poison(&self, _reason: &str) {
-        unimplemented!()
+    pub fn poison(&self, reason: &str) {
+        self.poison.set(reason);
+        self.space.close();
+        self.group.wake_all();
     }
-    /// Called (from `reserve`, without locks held) whenever a caller has to wait for a checkpoint.
-    pub fn on_pressure(&self, _wake: Box<dyn Fn() + Send + Sync>) {
-        unimplemented!()
+
+    /// Called (from `reserve`, with no lock of the log's users held) whenever a caller has to wait for a checkpoint, and
+    /// again from time to time while it waits. It must not call `reserve`. The last call of this function counts.
+    pub fn on_pressure(&self, wake: Box<dyn Fn() + Send + Sync>) {
+        self.space.set_pressure(wake);
     }
 }

@@ -1,16 +1,45 @@
-//! Page header. SKELETON
+//! Page header: the first 32 bytes of every page.
+//!
+//! ```text
+//!  0  checksum    u32  CRC-32C of bytes 4.. (set by `seal`)
+//!  4  page_no     u32  the page's place (set by `seal`)
+//!  8  page LSN    u64  end of the last redo that changed the page
+//! 16  type        u8
+//! 17  level       u8   0 = leaf (and every page that is not part of a tree)
+//! 18  version     u16  format version of the page
+//! 20  owner       u32  index id of a tree page, segment of others
+//! 24  max_trx_id  u64  largest transaction that changed a secondary leaf
+//! ```
+//!
+//! Rules
+//! 1. Checksum and place are stamped on the copy that goes to disk; in memory they may be stale.
+//! 2. Bytes read from disk are not interpreted before `verify` has accepted them.
+//! 3. A page of zeros was never written: `verify` accepts it, its type is `Free`.
 
-use crate::error::Result;
+use super::bytes::{PageBytes, put_u16, put_u32, put_u64, u64_at};
+use crate::error::{Error, Result};
 use crate::types::{Lsn, PageNo};
 
 /// Bytes of the header at the start of every page.
 pub const HEADER_BYTES: usize = 32;
+/// The page format this build writes.
+pub const PAGE_VERSION: u16 = 1;
+
+const CHECKSUM: usize = 0;
+const PAGE_NO: usize = 4;
+const LSN: usize = 8;
+pub(crate) const TYPE: usize = 16;
+pub(crate) const LEVEL: usize = 17;
+const VERSION: usize = 18;
+pub(crate) const OWNER: usize = 20;
+/// Offset of max_trx_id, for the `Write` operation that raises it.
+pub const MAX_TRX_ID_OFFSET: usize = 24;
 
 /// What a page holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum PageType {
-    /// Never written (an all-zero page).
+    /// Never written (an all-zero page), or given back.
     Free = 0,
     /// Page 0: magic, version, sizes, roots.
     FileHeader = 1,
@@ -28,31 +57,166 @@ pub enum PageType {
     Overflow = 7,
 }
 
+impl PageType {
+    /// The type with this number, `None` for an unknown one.
+    pub const fn from_u8(byte: u8) -> Option<PageType> {
+        Some(match byte {
+            0 => PageType::Free,
+            1 => PageType::FileHeader,
+            2 => PageType::ExtentMap,
+            3 => PageType::Inner,
+            4 => PageType::Leaf,
+            5 => PageType::Undo,
+            6 => PageType::UndoDirectory,
+            7 => PageType::Overflow,
+            _ => return None,
+        })
+    }
+
+    /// Whether the page is part of a tree and has the node layout.
+    pub const fn is_node(self) -> bool {
+        matches!(self, PageType::Inner | PageType::Leaf)
+    }
+}
+
 /// Page LSN: end of the last redo that changed the page.
-pub fn lsn(_page: &[u8]) -> Lsn {
-    unimplemented!()
+#[inline]
+pub fn lsn(page: &[u8]) -> Lsn {
+    Lsn(u64_at(page, LSN))
 }
+
 /// Sets the page LSN.
-pub fn set_lsn(_page: &mut [u8], _lsn: Lsn) {
-    unimplemented!()
+#[inline]
+pub fn set_lsn(page: &mut [u8], lsn: Lsn) {
+    put_u64(page, LSN, lsn.0);
 }
+
 /// Type, or an error for an unknown byte.
-pub fn page_type(_page: &[u8]) -> Result<PageType> {
-    unimplemented!()
+///
+/// # Errors
+/// [`Error::CorruptPage`] names the byte found.
+#[inline]
+pub fn page_type(page: &[u8]) -> Result<PageType> {
+    let byte = page.u8_at(TYPE);
+    PageType::from_u8(byte)
+        .ok_or_else(|| Error::corrupt_page(stored_page_no(page), format!("unknown page type {byte}")))
 }
+
 /// Owner word (index id of a tree page, segment of others).
-pub fn owner(_page: &[u8]) -> u32 {
-    unimplemented!()
+#[inline]
+pub fn owner(page: &[u8]) -> u32 {
+    page.u32_at(OWNER)
 }
+
 /// Level in the tree, 0 = leaf.
-pub fn level(_page: &[u8]) -> u8 {
-    unimplemented!()
+#[inline]
+pub fn level(page: &[u8]) -> u8 {
+    page.u8_at(LEVEL)
 }
+
+/// Largest transaction number that changed this secondary leaf.
+#[inline]
+pub fn max_trx_id(page: &[u8]) -> u64 {
+    u64_at(page, MAX_TRX_ID_OFFSET)
+}
+
+/// The place stamped when the page was last sealed; 0 on a page that was not written yet.
+pub fn stored_page_no(page: &[u8]) -> PageNo {
+    PageNo(page.u32_at(PAGE_NO))
+}
+
+/// Zeroes the page and writes its type, level, owner and version.
+pub(crate) fn format(page: &mut [u8], page_type: PageType, level: u8, owner: u32) {
+    page.fill(0);
+    page[TYPE] = page_type as u8;
+    page[LEVEL] = level;
+    put_u16(page, VERSION, PAGE_VERSION);
+    put_u32(page, OWNER, owner);
+}
+
 /// Stamps place and checksum before the page is written to disk (on the copy that goes to disk).
-pub fn seal(_page: &mut [u8], _page_no: PageNo) {
-    unimplemented!()
+pub fn seal(page: &mut [u8], page_no: PageNo) {
+    put_u32(page, PAGE_NO, page_no.0);
+    let checksum = crc32c::crc32c(&page[PAGE_NO..]);
+    put_u32(page, CHECKSUM, checksum);
 }
+
 /// Verifies place, checksum and version of bytes read from disk. An all-zero page is `Ok` (type Free).
-pub fn verify(_page: &[u8], _page_no: PageNo) -> Result<()> {
-    unimplemented!()
+///
+/// # Errors
+/// [`Error::CorruptPage`] says what does not match; [`Error::Incompatible`] for a page of another format version.
+pub fn verify(page: &[u8], page_no: PageNo) -> Result<()> {
+    if page.len() <= HEADER_BYTES {
+        return Err(Error::corrupt_page(page_no, format!("only {} bytes long", page.len())));
+    }
+    let stored = page.u32_at(CHECKSUM);
+    let computed = crc32c::crc32c(&page[PAGE_NO..]);
+    if stored != computed {
+        if page.iter().all(|byte| *byte == 0) {
+            return Ok(());
+        }
+        return Err(Error::corrupt_page(
+            page_no,
+            format!("checksum is {stored:#010x}, its bytes give {computed:#010x}"),
+        ));
+    }
+    if stored_page_no(page) != page_no {
+        return Err(Error::corrupt_page(page_no, format!("it says it is page {}", stored_page_no(page))));
+    }
+    let version = page.u16_at(VERSION);
+    if version != PAGE_VERSION {
+        return Err(Error::Incompatible(format!(
+            "page {page_no} has format version {version}; this build reads version {PAGE_VERSION}"
+        )));
+    }
+    page_type(page).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sealed() -> Vec<u8> {
+        let mut page = vec![0; 4096];
+        format(&mut page, PageType::Overflow, 0, 9);
+        page[100] = 7;
+        seal(&mut page, PageNo(5));
+        page
+    }
+
+    #[test]
+    fn a_sealed_page_verifies_only_at_its_place() {
+        let page = sealed();
+        verify(&page, PageNo(5)).unwrap();
+        assert!(matches!(verify(&page, PageNo(6)), Err(Error::CorruptPage { page: PageNo(6), .. })));
+        assert_eq!((page_type(&page).unwrap(), owner(&page), level(&page)), (PageType::Overflow, 9, 0));
+    }
+
+    #[test]
+    fn every_flipped_bit_is_found() {
+        let page = sealed();
+        for byte in 0..page.len() {
+            let mut damaged = page.clone();
+            damaged[byte] ^= 1 << (byte % 8);
+            assert!(verify(&damaged, PageNo(5)).is_err(), "byte {byte}");
+        }
+    }
+
+    #[test]
+    fn zeros_are_a_free_page_and_short_input_an_error() {
+        let page = vec![0; 4096];
+        verify(&page, PageNo(3)).unwrap();
+        assert_eq!(page_type(&page).unwrap(), PageType::Free);
+        assert!(verify(&[], PageNo(3)).is_err());
+    }
+
+    #[test]
+    fn another_version_is_incompatible() {
+        let mut page = sealed();
+        put_u16(&mut page, VERSION, 2);
+        seal(&mut page, PageNo(5));
+        assert!(matches!(verify(&page, PageNo(5)), Err(Error::Incompatible(_))));
+        page[TYPE] = 200;
+        assert!(page_type(&page).is_err());
+    }
 }

@@ -1,7 +1,23 @@
 //! Pages as bytes: header, node layout, and the operations that change them (the redo vocabulary). No I/O.
+//!
+//! Rules
+//! 1. A page changes only through [`PageOp::apply`]; forward work and recovery run the same code, so that replaying the
+//!    encoded operations gives the identical page, byte for byte.
+//! 2. `apply` checks before it changes: an operation that does not fit returns an error and leaves the page as it was.
+//! 3. Nothing here panics on any bytes, neither of a page nor of an encoded operation.
 
+mod bytes;
 pub mod header;
+pub mod node;
+mod node_check;
+mod node_edit;
 pub mod op;
+mod varint;
 
+#[cfg(test)]
+mod page_test;
+
+pub use bytes::PageBytes;
 pub use header::{HEADER_BYTES, PageType};
+pub use node::Node;
 pub use op::PageOp;

@@ -25,6 +25,10 @@ use std::sync::Arc;
 
 /// Most pages in a batch.
 pub const BATCH_PAGES: usize = 128;
+/// A batch up to this size is made when needed, a larger one is kept for reuse.
+const SMALL_BATCH_PAGES: usize = 8;
+/// Large batches kept.
+const SPARE_BATCHES: usize = 2;
 /// Bytes of the directory before the copies; the alignment of direct I/O.
 const DIRECTORY_BYTES: usize = 4096;
 const MAGIC: &[u8; 8] = b"HWDBLWR1";
@@ -73,11 +77,6 @@ impl Batch {
         &self.entries
     }
 
-    fn page(&self, index: usize) -> &[u8] {
-        let at = DIRECTORY_BYTES + index * self.page_bytes;
-        &self.bytes[at..at + self.page_bytes]
-    }
-
     fn seal_directory(&mut self, database_id: u64) -> &[u8] {
         let used = DIRECTORY_BYTES + self.entries.len() * self.page_bytes;
         let directory = &mut self.bytes[..DIRECTORY_BYTES];
@@ -123,6 +122,8 @@ pub struct PageWriter {
     doublewrite: Option<Mutex<Arc<dyn Device>>>,
     database_id: u64,
     stats: Arc<Stats>,
+    /// Full-size batches between uses.
+    spare: Mutex<Vec<Batch>>,
 }
 
 impl PageWriter {
@@ -133,7 +134,24 @@ impl PageWriter {
         database_id: u64,
         stats: Arc<Stats>,
     ) -> PageWriter {
-        PageWriter { data, doublewrite: doublewrite.map(Mutex::new), database_id, stats }
+        PageWriter { data, doublewrite: doublewrite.map(Mutex::new), database_id, stats, spare: Mutex::default() }
+    }
+
+    /// An empty batch for up to `pages` pages.
+    pub fn batch(&self, pages: usize, page_bytes: usize) -> Batch {
+        if pages <= SMALL_BATCH_PAGES {
+            return Batch::new(pages, page_bytes);
+        }
+        self.spare.lock().pop().unwrap_or_else(|| Batch::new(BATCH_PAGES, page_bytes))
+    }
+
+    /// Takes a batch back after use.
+    pub fn recycle(&self, mut batch: Batch) {
+        let mut spare = self.spare.lock();
+        if batch.entries.capacity() == BATCH_PAGES && spare.len() < SPARE_BATCHES {
+            batch.entries.clear();
+            spare.push(batch);
+        }
     }
 
     /// Makes the batch durable in the data file.
@@ -235,16 +253,4 @@ fn parse_directory(bytes: &[u8], database_id: u64) -> Vec<(PageNo, Lsn)> {
     }
     let entry = |i: usize| FIXED_BYTES + i * ENTRY_BYTES;
     (0..count).map(|i| (PageNo(u32_at(entry(i))), Lsn(u64_at(entry(i) + 4)))).collect()
-}
-
-impl Batch {
-    /// Whether the batch is full.
-    pub fn is_full(&self) -> bool {
-        DIRECTORY_BYTES + (self.entries.len() + 1) * self.page_bytes > self.bytes.len()
-    }
-
-    /// The bytes that will stand at `index`'s place (for tests and the checker).
-    pub fn sealed_page(&self, index: usize) -> &[u8] {
-        self.page(index)
-    }
 }

@@ -3,15 +3,16 @@
 //! Rules
 //! 1. Called with no latch held (pool rule 1).
 //! 2. In steady load the cleaner keeps the free list filled; what happens here is the exception and is counted.
-//! 3. Never waits for ever: after `GIVE_UP` the caller gets an error.
+//! 3. Never waits for ever: after `GIVE_UP_MS` the caller gets an error.
 
 use super::frame::{FrameNo, NIL, NO_PAGE};
 use super::{FlushReason, Pool};
 use crate::error::{Error, Result};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// How long a thread looks for frames before it gets an error.
-const GIVE_UP: Duration = Duration::from_secs(20);
+pub(super) const GIVE_UP_MS: u64 = 20_000;
 /// How long it waits before it looks again.
 const NAP: Duration = Duration::from_millis(2);
 /// Clean pages evicted at once by a thread that found no free frame.
@@ -35,6 +36,12 @@ impl Pool {
             }
             None => self.take_frames_slow(count, out),
         }
+    }
+
+    /// Changes how long `take_frames` looks before it gives up.
+    #[cfg(test)]
+    pub(crate) fn set_give_up_ms(&self, give_up_ms: u64) {
+        self.give_up_ms.store(give_up_ms, Relaxed);
     }
 
     /// Gives unused frames back.
@@ -65,7 +72,7 @@ impl Pool {
             }
             self.poison.check()?;
             let progress = evicted > 0 || self.flush_one_page()?;
-            if start.elapsed() > GIVE_UP {
+            if start.elapsed().as_millis() as u64 > self.give_up_ms.load(Relaxed) {
                 return Err(Error::PoolExhausted {
                     frames: self.frames.len(),
                     waited_ms: start.elapsed().as_millis() as u64,

@@ -39,6 +39,7 @@ impl Pool {
             self.poison.check()?;
             let mut batch = self.copy_dirty(chunk);
             if batch.entries().is_empty() {
+                self.writer.recycle(batch);
                 continue;
             }
             if let Err(error) = self.write_batch(&mut batch) {
@@ -48,13 +49,14 @@ impl Pool {
             }
             self.finish(&batch);
             flushed += batch.entries().len();
+            self.writer.recycle(batch);
         }
         self.count(flushed, reason);
         Ok(flushed)
     }
 
     fn copy_dirty(&self, frames: &[FrameNo]) -> Batch {
-        let mut batch = Batch::new(frames.len(), self.page_bytes());
+        let mut batch = self.writer.batch(frames.len(), self.page_bytes());
         for &frame in frames {
             let state = self.frames.get(frame);
             if state.oldest_lsn().is_none() || !state.latch.try_lock_shared() {

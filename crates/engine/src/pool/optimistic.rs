@@ -105,10 +105,10 @@ mod tests {
 
     #[test]
     fn compares_as_byte_strings_and_stays_inside() {
-        let frames = Frames::new(1, 4096);
+        let frames = Frames::new(1, 4096).unwrap();
         // SAFETY: a new frame is held exclusively by its creator, this test.
-        unsafe { frames.bytes_mut(0) }
-        [100..120].copy_from_slice(b"abcdefghijklmnopqrst");
+        let bytes = unsafe { frames.bytes_mut(0) };
+        bytes[100..120].copy_from_slice(b"abcdefghijklmnopqrst");
         let view = OptimisticPage { frames: &frames, frame: 0, page_no: PageNo(0), version: 0 };
         for (from, len) in [(0, 20), (1, 7), (3, 8), (2, 17), (5, 0)] {
             let stored = &b"abcdefghijklmnopqrst"[from..from + len];

@@ -108,3 +108,6 @@ fn replay_page(pool: &Pool, changes: &[Change<'_>], checkpoint_lsn: Lsn) -> Resu
         Ok(lsn != start)
     })
 }
+
+#[cfg(test)]
+mod tests;

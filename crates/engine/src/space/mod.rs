@@ -81,7 +81,7 @@ impl Space {
         let extents = u32::try_from(extents).unwrap_or(u32::MAX / EXTENT_PAGES).min(u32::MAX / EXTENT_PAGES);
         let mut state = State::new();
         ctx.pool.make_resident(PageNo(0))?;
-        state.roots = header::read_roots(&*ctx.pool.fix_s(PageNo(0))?)?;
+        state.roots = header::read_roots(&ctx.pool.fix_s(PageNo(0))?)?;
         for group in 0..layout.groups(extents) {
             let map = layout.map_page(group);
             ctx.pool.make_resident(map)?;

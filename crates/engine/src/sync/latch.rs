@@ -249,7 +249,7 @@ mod tests {
     }
 
     fn one_round(shared: &Guarded, id: usize, round: usize) {
-        if id % 2 == 0 {
+        if id.is_multiple_of(2) {
             shared.0.lock_exclusive();
             // SAFETY: held exclusively.
             unsafe { (*shared.1.get()).iter_mut().for_each(|n| *n += 1) };

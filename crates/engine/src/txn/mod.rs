@@ -1,1 +1,52 @@
-//! txn. SKELETON
+//! Transactions over byte strings: isolation, undo, locks, purge.
+//!
+//! A row is a `(key, payload)` pair in the clustered tree of a table, its secondary entries are keys in trees of their own;
+//! the table layer says which ([`Rows`]). This layer makes several changes one transaction: others see all of it or nothing,
+//! a rollback leaves no trace, snapshots read without waiting.
+//!
+//! | file | concept |
+//! |---|---|
+//! | `system.rs` | ids, the active set, order of a commit |
+//! | `trx.rs` | a transaction's life, statements, savepoints |
+//! | `read_view.rs` | what a snapshot sees |
+//! | `row.rs`, `diff.rs` | bytes of rows and entries |
+//! | `attempt.rs`, `write.rs`, `secondary.rs`, `overflow.rs` | row operations |
+//! | `read.rs`, `scan.rs`, `scan_batch.rs` | reading by snapshot or with locks |
+//! | `undo/`, `versions.rs`, `rollback.rs`, `purge.rs` | older versions: kept, needed by whom, put back, taken away |
+//! | `lock.rs`, `lock_table.rs`, `lock_range.rs`, `deadlock.rs` | explicit locks and waits |
+//!
+//! Latch order: leaf, undo page, undo directory page; then the mutexes, none of them around I/O except the stripes of
+//! unique checks and those that make purge steps and new streams go one at a time: stripe, purge view, then lock table or
+//! active set.
+
+mod attempt;
+mod deadlock;
+mod diff;
+mod lock;
+mod lock_range;
+mod lock_table;
+mod overflow;
+mod purge;
+mod read;
+mod read_view;
+mod rollback;
+pub mod row;
+mod rows;
+mod scan;
+mod scan_batch;
+mod secondary;
+mod system;
+mod trx;
+mod undo;
+mod versions;
+mod write;
+
+pub use lock::LockMode;
+pub use rows::{Entry, Rows, Tables};
+pub use scan::{Cursor, ScanOptions};
+pub use system::TrxSystem;
+pub use trx::{Isolation, Savepoint, Trx, TrxOptions};
+pub use write::MAX_ROW_BYTES;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! `highwater export DIR TABLE [FILE]`: a table as CSV (RFC 4180), in the order of its primary key, of one snapshot.
+//!
+//! Rules
+//! 1. What it writes, `import` reads as the same values, NULL and empty text kept apart (`csv_field.rs`).
+//! 2. A file appears whole or not at all: it is written beside its place and renamed. Without a file, rows go to stdout.
+
+use crate::csv_field::write_field;
+use crate::import::CsvError;
+use crate::progress::Progress;
+use highwater::{Database, Options, Table};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// What to export, and how.
+#[derive(Clone, Debug)]
+pub struct ExportArgs {
+    /// The database's folder.
+    pub dir: PathBuf,
+    /// The table.
+    pub table: String,
+    /// Where to; `None` = stdout.
+    pub file: Option<PathBuf>,
+    /// Whether to write the columns' names first.
+    pub header: bool,
+    /// Between fields.
+    pub delimiter: u8,
+    /// How NULL is written.
+    pub null: String,
+    /// The database's options.
+    pub options: Options,
+}
+
+/// Exports a table; returns its number of rows.
+///
+/// # Errors
+/// [`CsvError::Database`] if there is no such database or table, [`CsvError::File`] if the file cannot be written.
+pub fn run(args: &ExportArgs) -> Result<u64, CsvError> {
+    let options = Options { create_if_missing: false, ..args.options.clone() };
+    let db = Database::open(&args.dir, options)?;
+    let table = db.table(&args.table)?;
+    let rows = match &args.file {
+        Some(file) => write_file(args, &db, &table, file),
+        None => write_rows(args, &db, &table, std::io::stdout().lock()).map_err(|e| e.at(Path::new("stdout"))),
+    };
+    let closed = db.close();
+    let rows = rows?;
+    closed?;
+    Ok(rows)
+}
+
+fn write_file(args: &ExportArgs, db: &Database, table: &Table, file: &Path) -> Result<u64, CsvError> {
+    let mut name = OsString::from(file);
+    name.push(".part");
+    let part = PathBuf::from(name);
+    let failed = |source| CsvError::File { path: file.to_path_buf(), source };
+    let out = File::create(&part).map_err(failed)?;
+    let written = write_rows(args, db, table, &out).map_err(|error| error.at(file));
+    let moved = written.and_then(|rows| {
+        out.sync_all().and_then(|()| std::fs::rename(&part, file)).map_err(failed)?;
+        Ok(rows)
+    });
+    if moved.is_err() {
+        // The error that led here says more than one about the remains would.
+        let _ = std::fs::remove_file(&part);
+    }
+    moved
+}
+
+/// A failure while rows are written.
+enum WriteError {
+    Database(highwater::Error),
+    Output(std::io::Error),
+}
+
+impl WriteError {
+    fn at(self, path: &Path) -> CsvError {
+        match self {
+            WriteError::Database(error) => error.into(),
+            WriteError::Output(source) => CsvError::File { path: path.to_path_buf(), source },
+        }
+    }
+}
+
+impl From<highwater::Error> for WriteError {
+    fn from(error: highwater::Error) -> WriteError {
+        WriteError::Database(error)
+    }
+}
+
+impl From<csv::Error> for WriteError {
+    fn from(error: csv::Error) -> WriteError {
+        WriteError::Output(error.into())
+    }
+}
+
+fn write_rows(args: &ExportArgs, db: &Database, table: &Table, out: impl Write) -> Result<u64, WriteError> {
+    let mut progress = Progress::new("exporting", 0);
+    let mut builder = csv::WriterBuilder::new();
+    builder.delimiter(args.delimiter).terminator(csv::Terminator::CRLF);
+    let mut writer = builder.from_writer(BufWriter::with_capacity(1 << 18, out));
+    if args.header {
+        writer.write_record(table.columns().iter().map(|column| &column.name))?;
+    }
+    let mut read = db.snapshot()?;
+    let mut scan = read.scan(table).iter()?;
+    let (mut rows, mut field) = (0, String::new());
+    while let Some(row) = scan.next_ref()? {
+        for value in row.values() {
+            write_field(value, &args.null, &mut field);
+            writer.write_field(&field)?;
+        }
+        writer.write_record(None::<&[u8]>)?;
+        rows += 1;
+        if rows % 1024 == 0 {
+            progress.at(rows, rows);
+        }
+    }
+    writer.flush().map_err(WriteError::Output)?;
+    Ok(rows)
+}

@@ -1,0 +1,191 @@
+//! Files into tables and back; bad lines are named; nothing is half imported.
+
+use super::*;
+use crate::export::{self, ExportArgs};
+use std::fs;
+use tempfile::TempDir;
+
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Place {
+        Place(tempfile::tempdir().unwrap())
+    }
+
+    fn import(&self, csv: &[u8]) -> ImportArgs {
+        let file = self.0.path().join("in.csv");
+        fs::write(&file, csv).unwrap();
+        ImportArgs {
+            dir: self.0.path().join("db"),
+            table: "t".to_string(),
+            file,
+            columns: Vec::new(),
+            primary_key: None,
+            indexes: Vec::new(),
+            unique: Vec::new(),
+            header: true,
+            delimiter: b',',
+            null: "\\N".to_string(),
+            commit_every: 2,
+            on_error: OnError::Stop,
+            options: Options { log_file_size: 8 << 20, buffer_pool_size: 4 << 20, ..Options::default() },
+        }
+    }
+
+    fn export(&self) -> String {
+        let file = self.0.path().join("out.csv");
+        let args = self.import(b"x");
+        let args = ExportArgs {
+            dir: args.dir,
+            table: args.table,
+            file: Some(file.clone()),
+            header: true,
+            delimiter: b',',
+            null: args.null,
+            options: args.options,
+        };
+        export::run(&args).unwrap();
+        assert!(!file.with_extension("csv.part").exists());
+        fs::read_to_string(file).unwrap()
+    }
+
+    fn db(&self) -> Database {
+        let args = self.import(b"x");
+        Database::open(args.dir, args.options).unwrap()
+    }
+}
+
+fn types(table: &Table) -> Vec<String> {
+    table.columns().iter().map(|c| format!("{}:{}{}", c.name, c.ty, if c.nullable { "?" } else { "" })).collect()
+}
+
+fn strings(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| text.to_string()).collect()
+}
+
+#[test]
+fn types_are_guessed_and_rows_come_back() {
+    let place = Place::new();
+    let csv = "id,name,price,seen,note\r\n1,Ada,1.50,2026-01-31T12:00:00,\r\n2,\"Bob, the \"\"second\"\"\",2.25,,\\N\r\n3,\"two\nlines\",,2026-02-01T00:00:00,\\\\N\r\n";
+    let args = ImportArgs {
+        primary_key: Some("id".to_string()),
+        indexes: strings(&["by_name=name,id"]),
+        ..place.import(csv.as_bytes())
+    };
+    assert_eq!(run(&args).unwrap(), Imported { table: "t".to_string(), rows: 3, skipped: 0 });
+    {
+        let db = place.db();
+        let table = db.table("t").unwrap();
+        assert_eq!(
+            types(&table),
+            ["id:i64", "name:text(32)", "price:decimal(18,2)?", "seen:datetime?", "note:text(16)?"]
+        );
+        let mut read = db.snapshot().unwrap();
+        let names: Vec<String> =
+            read.scan(&table).index("by_name").iter().unwrap().map(|row| row.unwrap().str(1).to_string()).collect();
+        assert_eq!(names, ["Ada", "Bob, the \"second\"", "two\nlines"]);
+        let row = read.get(&table, &[3.into()]).unwrap().unwrap();
+        assert!(row.is_null(2));
+        assert_eq!(row.str(4), "\\N");
+    }
+    let out = place.export();
+    assert_eq!(out, csv.replace(",,2026", ",\\N,2026").replace("2.25,,", "2.25,\\N,"));
+}
+
+#[test]
+fn export_and_import_round_trip_every_type() {
+    let place = Place::new();
+    let csv = concat!(
+        "a,b,c,d,e,f,g\r\n",
+        "-128,18446744073709551615,0.1,-1.50,\"\",\\x00ff,1969-12-31T23:59:59.999999\r\n",
+        "127,0,\\N,\\N,\\N,\\N,\\N\r\n"
+    );
+    let columns = strings(&["a:i8", "b:u64", "c:f64?", "d:decimal(5,2)?", "e:text(9)?", "f:binary(9)?", "g:datetime?"]);
+    let args = ImportArgs { columns, primary_key: Some("a".to_string()), ..place.import(csv.as_bytes()) };
+    run(&args).unwrap();
+    assert_eq!(place.export(), csv.replace("\"\"", ""));
+}
+
+#[test]
+fn without_a_primary_key_rows_are_numbered() {
+    let place = Place::new();
+    let args = ImportArgs { header: false, ..place.import(b"x,1\ny,2\n") };
+    run(&args).unwrap();
+    assert_eq!(place.export(), "row_id,c1,c2\r\n1,x,1\r\n2,y,2\r\n");
+    // Into the table that is there now, by name and in another order.
+    run(&place.import(b"c2,c1\n3,z\n")).unwrap();
+    assert!(place.export().ends_with("3,z,3\r\n"));
+}
+
+#[test]
+fn a_bad_line_stops_everything_and_is_named() {
+    let place = Place::new();
+    let args = ImportArgs {
+        columns: strings(&["n:u8"]),
+        primary_key: Some("n".to_string()),
+        ..place.import(b"n,name\n1,a\n2,b\n300,c\n4\n")
+    };
+    let error = run(&args).unwrap_err().to_string();
+    assert!(error.contains("2 bad lines") && error.contains("nothing was imported"), "{error}");
+    assert!(place.db().tables().is_empty());
+    let skipping = ImportArgs { on_error: OnError::Skip, ..args };
+    assert_eq!(run(&skipping).unwrap(), Imported { table: "t".to_string(), rows: 2, skipped: 2 });
+}
+
+#[test]
+fn a_duplicate_key_leaves_no_new_table_and_tells_what_an_old_one_kept() {
+    let place = Place::new();
+    let key = Some("n".to_string());
+    let args = ImportArgs { primary_key: key.clone(), ..place.import(b"n,x\n1,a\n2,b\n3,c\n1,d\n") };
+    let error = run(&args).unwrap_err().to_string();
+    assert!(error.starts_with("line 5: duplicate key") && error.ends_with("nothing was imported"), "{error}");
+    assert!(place.db().tables().is_empty());
+
+    run(&ImportArgs { primary_key: key, ..place.import(b"n,x\n1,a\n") }).unwrap();
+    let error = run(&place.import(b"n,x\n2,b\n3,c\n4,d\n1,e\n")).unwrap_err().to_string();
+    assert!(error.ends_with("the 2 rows up to line 3 were imported"), "{error}");
+    assert_eq!(place.export(), "n,x\r\n1,a\r\n2,b\r\n3,c\r\n");
+    let whole = ImportArgs { commit_every: 0, ..place.import(b"n,x\n4,d\n1,e\n") };
+    assert!(run(&whole).unwrap_err().to_string().ends_with("nothing was imported"));
+    let skipping = ImportArgs { on_error: OnError::Skip, ..place.import(b"n,x\n4,d\n1,e\n5,f\n") };
+    assert_eq!(run(&skipping).unwrap(), Imported { table: "t".to_string(), rows: 2, skipped: 1 });
+}
+
+#[test]
+fn unique_indexes_hold() {
+    let place = Place::new();
+    let args = ImportArgs { unique: strings(&["u=x"]), ..place.import(b"n,x\n1,a\n2,a\n") };
+    let error = run(&args).unwrap_err().to_string();
+    assert!(error.contains("line 3: duplicate key in index u"), "{error}");
+}
+
+#[test]
+fn wrong_use_is_told_before_anything_is_made() {
+    let place = Place::new();
+    let usage = |args: ImportArgs| run(&args).unwrap_err().to_string();
+    let base = || place.import(b"a,b\n1,2\n");
+    let cases = [
+        (ImportArgs { columns: strings(&["a"]), ..base() }, "write NAME:TYPE"),
+        (ImportArgs { columns: strings(&["a:int"]), ..base() }, "is not a type"),
+        (ImportArgs { columns: strings(&["z:i8"]), ..base() }, "the file has no column z"),
+        (ImportArgs { primary_key: Some("z".to_string()), ..base() }, "there is no column z"),
+        (ImportArgs { indexes: strings(&["by_a"]), ..base() }, "write NAME=COLUMN"),
+        (ImportArgs { indexes: strings(&["i=z"]), ..base() }, "index i: there is no column z"),
+        (
+            ImportArgs { header: false, columns: strings(&["a:i8"]), ..base() },
+            "1 columns given, but the first line has 2",
+        ),
+        (ImportArgs { file: "missing.csv".into(), ..base() }, "missing.csv"),
+        (place.import(b""), "is empty"),
+    ];
+    for (args, expected) in cases {
+        let found = usage(args);
+        assert!(found.contains(expected), "{found} / {expected}");
+    }
+    assert!(place.db().tables().is_empty());
+    run(&base()).unwrap();
+    assert!(usage(ImportArgs { columns: strings(&["a:i8"]), ..base() }).contains("table t exists"));
+    assert!(usage(place.import(b"a\n1\n")).contains("no column b, which is never NULL"));
+    assert!(usage(place.import(b"a,a,b\n1,1,2\n")).contains("two columns a"));
+    assert!(usage(place.import(b"a,b,c\n1,2,3\n")).contains("has no column c"));
+}

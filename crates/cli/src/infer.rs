@@ -1,0 +1,150 @@
+//! Guessing a column's type from its fields.
+//!
+//! Rules
+//! 1. A type is chosen only if every field reads as it and prints as it was: `007` and `+1` are text. (Decimals and times may
+//!    print in a longer form of the same value.)
+//! 2. In this order: i64, u64, decimal, f64, datetime, text with room for twice the longest value.
+
+use highwater::{DateTime, Type};
+
+/// What the fields of one column have been like so far.
+#[derive(Clone, Debug)]
+pub struct Guess {
+    values: u64,
+    nulls: u64,
+    empty: u64,
+    longest_bytes: usize,
+    integer: Option<(i128, i128)>,
+    /// Most digits before and after the point.
+    decimal: Option<(usize, usize)>,
+    float: bool,
+    datetime: bool,
+}
+
+impl Default for Guess {
+    fn default() -> Guess {
+        Guess {
+            values: 0,
+            nulls: 0,
+            empty: 0,
+            longest_bytes: 0,
+            integer: Some((0, 0)),
+            decimal: Some((0, 0)),
+            float: true,
+            datetime: true,
+        }
+    }
+}
+
+impl Guess {
+    /// Learns of one more field.
+    pub fn see(&mut self, field: &str, null: &str) {
+        if field == null {
+            self.nulls += 1;
+            return;
+        }
+        if field.is_empty() {
+            self.empty += 1;
+            return;
+        }
+        self.values += 1;
+        self.longest_bytes = self.longest_bytes.max(field.len());
+        self.integer = self.integer.zip(integer(field)).map(|((low, high), n)| (low.min(n), high.max(n)));
+        self.decimal =
+            self.decimal.zip(decimal_digits(field)).map(|((a, b), (whole, part))| (a.max(whole), b.max(part)));
+        self.float = self.float && is_float(field);
+        self.datetime = self.datetime && field.parse::<DateTime>().is_ok();
+    }
+
+    /// The type, and whether the column needs to be nullable.
+    pub fn result(&self) -> (Type, bool) {
+        let ty = self.ty();
+        let empty_is_null = !matches!(ty, Type::Text(_));
+        (ty, self.nulls > 0 || (empty_is_null && self.empty > 0))
+    }
+
+    fn ty(&self) -> Type {
+        if self.values == 0 {
+            return Type::Text(255);
+        }
+        if let Some((low, high)) = self.integer {
+            if low >= i64::MIN.into() && high <= i64::MAX.into() {
+                return Type::I64;
+            }
+            if low >= 0 && high <= u64::MAX.into() {
+                return Type::U64;
+            }
+        }
+        match self.decimal {
+            Some((whole, part)) if whole + part <= 18 => return Type::Decimal(18, part as u8),
+            Some((whole, part)) if whole + part <= 38 => return Type::Decimal(38, part as u8),
+            _ => {}
+        }
+        if self.float {
+            return Type::F64;
+        }
+        if self.datetime {
+            return Type::DateTime;
+        }
+        let room = (self.longest_bytes * 2).next_power_of_two().clamp(16, 16 << 20);
+        Type::Text(room as u32)
+    }
+}
+
+/// An integer as integers are printed.
+fn integer(field: &str) -> Option<i128> {
+    let digits = field.strip_prefix('-').unwrap_or(field);
+    let plain = digits.bytes().all(|b| b.is_ascii_digit()) && !digits.is_empty();
+    let padded = digits.len() > 1 && digits.starts_with('0') || field == "-0";
+    if plain && !padded { field.parse().ok() } else { None }
+}
+
+/// Digits before and after the point of a decimal number.
+fn decimal_digits(field: &str) -> Option<(usize, usize)> {
+    let (whole, part) = field.split_once('.').unwrap_or((field, ""));
+    let digits = whole.strip_prefix('-').unwrap_or(whole);
+    let whole_is_number = integer(digits).is_some();
+    let part_is_digits = part.bytes().all(|b| b.is_ascii_digit()) && (!part.is_empty() || !field.contains('.'));
+    (whole_is_number && part_is_digits).then_some((digits.len(), part.len()))
+}
+
+fn is_float(field: &str) -> bool {
+    field.bytes().any(|b| b.is_ascii_digit())
+        && decimal_digits(field.split(['e', 'E']).next().unwrap_or("")).is_some()
+        && field.parse::<f64>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guess(fields: &[&str]) -> (Type, bool) {
+        let mut guess = Guess::default();
+        fields.iter().for_each(|field| guess.see(field, "\\N"));
+        guess.result()
+    }
+
+    #[test]
+    fn types_are_found() {
+        let cases: [(&[&str], (Type, bool)); 14] = [
+            (&["1", "-2", "0"], (Type::I64, false)),
+            (&["1", "18446744073709551615"], (Type::U64, false)),
+            (&["1", "", "3"], (Type::I64, true)),
+            (&["1", "\\N"], (Type::I64, true)),
+            (&["1.5", "2", "-0.25"], (Type::Decimal(18, 2), false)),
+            (&["12345678901234567890.5"], (Type::Decimal(38, 1), false)),
+            (&["1e5", "2.5"], (Type::F64, false)),
+            (&["2026-01-31", "2026-01-31 12:00:00"], (Type::DateTime, false)),
+            (&["007"], (Type::Text(16), false)),
+            (&["+1"], (Type::Text(16), false)),
+            (&["nan"], (Type::Text(16), false)),
+            (&["x", ""], (Type::Text(16), false)),
+            (&["x", "\\N"], (Type::Text(16), true)),
+            (&[], (Type::Text(255), false)),
+        ];
+        for (fields, expected) in cases {
+            assert_eq!(guess(fields), expected, "{fields:?}");
+        }
+        assert_eq!(guess(&["nine bytes".repeat(10).as_str()]).0, Type::Text(256));
+    }
+}

@@ -1,0 +1,57 @@
+//! Progress of long work: a bar on a terminal, a plain line now and then where the output goes elsewhere. All of it to stderr.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// Shows how far the work is.
+pub struct Progress {
+    what: &'static str,
+    total: u64,
+    bar: Option<ProgressBar>,
+    next_line: Instant,
+}
+
+impl Progress {
+    /// Starts to show `what` (such as "importing") of `total` (bytes or rows; 0 = unknown).
+    pub fn new(what: &'static str, total: u64) -> Progress {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = if total == 0 { ProgressBar::new_spinner() } else { ProgressBar::new(total) };
+            let template = if total == 0 { "{spinner} {msg}" } else { "{msg} {wide_bar} {percent}% {eta}" };
+            bar.with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()))
+        });
+        Progress { what, total, bar, next_line: Instant::now() + LINE_EVERY }
+    }
+
+    /// The work is at `position` of the total and has done `rows` rows.
+    pub fn at(&mut self, position: u64, rows: u64) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(format!("{} {rows} rows", self.what));
+            bar.set_position(position);
+        } else if Instant::now() >= self.next_line {
+            self.next_line = Instant::now() + LINE_EVERY;
+            match (position * 100).checked_div(self.total) {
+                Some(percent) => eprintln!("{} {rows} rows ({percent}%)", self.what),
+                None => eprintln!("{} {rows} rows", self.what),
+            }
+        }
+    }
+
+    /// Writes a line without disturbing the bar.
+    pub fn line(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| eprintln!("{text}")),
+            None => eprintln!("{text}"),
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

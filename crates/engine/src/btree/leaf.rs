@@ -1,0 +1,212 @@
+//! Latched leaves: reading and changing the records of one leaf.
+//!
+//! Rules
+//! 1. A `Leaf` holds its latch until dropped; a `LeafMut` names a latch its mini-transaction holds until it ends.
+//! 2. Slots are positions at this moment: every insertion or removal moves those behind it.
+//! 3. `insert` and `splice` do not split; the caller has asked `fits` or `fits_growth` under the same latch.
+
+use crate::mtr::{Context, Latched, Mtr};
+use crate::page::header::{self, MAX_TRX_ID_OFFSET};
+use crate::page::{Node, PageOp};
+use crate::pool::SharedPage;
+use crate::types::PageNo;
+
+/// A leaf latched shared.
+pub struct Leaf<'c> {
+    page: SharedPage<'c>,
+}
+
+impl<'c> Leaf<'c> {
+    #[inline]
+    pub(super) fn new(page: SharedPage<'c>) -> Leaf<'c> {
+        Leaf { page }
+    }
+
+    #[inline]
+    fn node(&self) -> Node<'_> {
+        Node::new(&self.page)
+    }
+
+    /// Records on the leaf.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.node().count()
+    }
+
+    /// Whether the leaf has no record.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// `Ok(slot)` of the key, or `Err(slot)` where it would be.
+    #[inline]
+    pub fn search(&self, key: &[u8]) -> std::result::Result<usize, usize> {
+        self.node().search(key)
+    }
+
+    /// Replaces `out` with the whole key of `slot`.
+    #[inline]
+    pub fn key_into(&self, slot: usize, out: &mut Vec<u8>) {
+        self.node().key_into(slot, out);
+    }
+
+    /// Value of `slot`.
+    #[inline]
+    pub fn value(&self, slot: usize) -> &[u8] {
+        self.node().value(slot)
+    }
+
+    /// First key the leaf may hold; `None` = no bound.
+    #[inline]
+    pub fn lower(&self) -> Option<&[u8]> {
+        self.node().lower()
+    }
+
+    /// First key beyond the leaf; `None` = no bound.
+    #[inline]
+    pub fn upper(&self) -> Option<&[u8]> {
+        self.node().upper()
+    }
+
+    /// Page number and frame version, to come back to by [`Leaf::reopen`].
+    #[inline]
+    pub fn position(&self) -> (PageNo, u64) {
+        (self.page.page_no(), self.page.version())
+    }
+
+    /// The leaf again if its page is resident and unchanged since `position`.
+    #[inline]
+    pub fn reopen(ctx: &'c Context, position: (PageNo, u64)) -> Option<Leaf<'c>> {
+        ctx.pool.fix_s_if(position.0, position.1).map(Leaf::new)
+    }
+
+    /// Largest transaction number that changed this (secondary) leaf.
+    #[inline]
+    pub fn max_trx_id(&self) -> u64 {
+        header::max_trx_id(&self.page)
+    }
+}
+
+/// A leaf latched exclusively in an mtr.
+#[derive(Clone, Copy, Debug)]
+pub struct LeafMut {
+    pub(crate) latched: Latched,
+}
+
+impl LeafMut {
+    #[inline]
+    fn node<'m>(self, mtr: &'m Mtr<'_>) -> Node<'m> {
+        Node::new(mtr.page(self.latched))
+    }
+
+    /// The leaf's page.
+    #[inline]
+    pub fn page_no(self, mtr: &Mtr<'_>) -> PageNo {
+        mtr.page_no(self.latched)
+    }
+
+    /// Records on the leaf.
+    #[inline]
+    pub fn len(self, mtr: &Mtr<'_>) -> usize {
+        self.node(mtr).count()
+    }
+
+    /// Whether the leaf has no record.
+    #[inline]
+    pub fn is_empty(self, mtr: &Mtr<'_>) -> bool {
+        self.len(mtr) == 0
+    }
+
+    /// `Ok(slot)` of the key, or `Err(slot)` where it would be.
+    #[inline]
+    pub fn search(self, mtr: &Mtr<'_>, key: &[u8]) -> std::result::Result<usize, usize> {
+        self.node(mtr).search(key)
+    }
+
+    /// Replaces `out` with the whole key of `slot`.
+    #[inline]
+    pub fn key_into(self, mtr: &Mtr<'_>, slot: usize, out: &mut Vec<u8>) {
+        self.node(mtr).key_into(slot, out);
+    }
+
+    /// Value of `slot`.
+    #[inline]
+    pub fn value<'m>(self, mtr: &'m Mtr<'_>, slot: usize) -> &'m [u8] {
+        self.node(mtr).value(slot)
+    }
+
+    /// First key the leaf may hold; `None` = no bound.
+    #[inline]
+    pub fn lower<'m>(self, mtr: &'m Mtr<'_>) -> Option<&'m [u8]> {
+        self.node(mtr).lower()
+    }
+
+    /// First key beyond the leaf; `None` = no bound.
+    #[inline]
+    pub fn upper<'m>(self, mtr: &'m Mtr<'_>) -> Option<&'m [u8]> {
+        self.node(mtr).upper()
+    }
+
+    /// Whether a record of this key and value length fits.
+    #[inline]
+    pub fn fits(self, mtr: &Mtr<'_>, key_bytes: usize, value_bytes: usize) -> bool {
+        self.node(mtr).fits(key_bytes, value_bytes)
+    }
+
+    /// Whether the value of `slot` can grow by `bytes`.
+    #[inline]
+    pub fn fits_growth(self, mtr: &Mtr<'_>, _slot: usize, bytes: usize) -> bool {
+        self.node(mtr).fits_growth(bytes)
+    }
+
+    /// Inserts (the caller has checked `fits`).
+    ///
+    /// # Panics
+    /// If it does not fit.
+    #[inline]
+    pub fn insert(self, mtr: &mut Mtr<'_>, slot: usize, key: &[u8], value: &[u8]) {
+        mtr.apply(self.latched, &PageOp::NodeInsert { slot: slot as u16, key, value });
+    }
+
+    /// Removes.
+    ///
+    /// # Panics
+    /// If there is no such slot.
+    #[inline]
+    pub fn remove(self, mtr: &mut Mtr<'_>, slot: usize) {
+        mtr.apply(self.latched, &PageOp::NodeRemove { slot: slot as u16 });
+    }
+
+    /// Replaces `remove` bytes at `at` of the value with `bytes` (the caller has checked `fits_growth`).
+    ///
+    /// # Panics
+    /// If the range is not inside the value, or the growth does not fit.
+    #[inline]
+    pub fn splice(self, mtr: &mut Mtr<'_>, slot: usize, at: usize, remove: usize, bytes: &[u8]) {
+        let (slot, at, remove) = (slot as u16, at as u16, remove as u16);
+        mtr.apply(self.latched, &PageOp::NodeSplice { slot, at, remove, bytes });
+    }
+
+    /// Largest transaction number that changed this (secondary) leaf.
+    #[inline]
+    pub fn max_trx_id(self, mtr: &Mtr<'_>) -> u64 {
+        header::max_trx_id(mtr.page(self.latched))
+    }
+
+    /// Raises the page's max_trx_id to `id`; nothing is logged when it is that high already.
+    pub fn raise_max_trx_id(self, mtr: &mut Mtr<'_>, id: u64) {
+        if id > self.max_trx_id(mtr) {
+            let offset = MAX_TRX_ID_OFFSET as u16;
+            mtr.apply(self.latched, &PageOp::Write { offset, bytes: &id.to_le_bytes() });
+        }
+    }
+
+    /// Whether the leaf is so empty that [`super::BTree::shrink`] is worth calling: below a quarter, and then only at every
+    /// eighth record, so that a leaf whose neighbours are full is not tried again and again.
+    #[inline]
+    pub fn underfull(self, mtr: &Mtr<'_>) -> bool {
+        let node = self.node(mtr);
+        node.count().is_multiple_of(8) && super::merge::is_underfull(node)
+    }
+}

@@ -1,0 +1,269 @@
+//! Descending from the root to a leaf.
+//!
+//! Rules
+//! 1. No latch is held on the way down; the only latch taken is the leaf's, and it is taken last.
+//! 2. `None` from a step means "something changed or had to be read: start again". A step that finds nothing changed makes
+//!    progress or fails.
+//! 3. An error met while reading a child counts only if the parent still names that child.
+
+use super::leaf::{Leaf, LeafMut};
+use super::{BTree, Seek};
+use crate::error::{Error, Result};
+use crate::mtr::{Context, Latched, Mtr};
+use crate::page::header::{LEVEL, OWNER, TYPE};
+use crate::page::{Node, PageBytes, PageType, node};
+use crate::pool::{OptimisticPage, SharedPage};
+use crate::types::PageNo;
+use std::time::{Duration, Instant};
+
+/// Restarts before the thread gives way to others.
+const PATIENT_RESTARTS: u32 = 8;
+/// How long a descent that is disturbed again and again goes on.
+const GIVE_UP: Duration = Duration::from_secs(30);
+
+/// Deepest tree anybody believes in.
+pub(super) const MAX_LEVEL: u8 = 32;
+
+/// Counts restarts, gives way, and gives up when the pool is too small for its threads.
+pub(super) struct Restarts<'c> {
+    ctx: &'c Context,
+    count: u32,
+    since: Option<Instant>,
+}
+
+impl<'c> Restarts<'c> {
+    /// None yet.
+    #[inline]
+    pub(super) fn new(ctx: &'c Context) -> Self {
+        Restarts { ctx, count: 0, since: None }
+    }
+
+    /// Notes one restart.
+    #[cold]
+    pub(super) fn again(&mut self) -> Result<()> {
+        self.ctx.stats.btree_restarts.inc();
+        self.count += 1;
+        if self.count < PATIENT_RESTARTS {
+            return Ok(());
+        }
+        self.ctx.poison.check()?;
+        let waited = self.since.get_or_insert_with(Instant::now).elapsed();
+        if waited > GIVE_UP {
+            let waited_ms = waited.as_millis() as u64;
+            return Err(Error::PoolExhausted { frames: self.ctx.pool.frame_count(), waited_ms });
+        }
+        std::thread::yield_now();
+        Ok(())
+    }
+}
+
+/// The leaf a descent arrived at, not latched yet.
+struct Found<'c> {
+    leaf: PageNo,
+    /// The page that named it; `None` when the root is the leaf.
+    parent: Option<OptimisticPage<'c>>,
+}
+
+impl Found<'_> {
+    /// Whether the parent still names this leaf.
+    fn is_current(&self) -> bool {
+        self.parent.is_none_or(|parent| parent.validate())
+    }
+}
+
+/// What a page turned out to be for a descent.
+enum Verdict {
+    Sought,
+    Stale,
+    Corrupt(&'static str),
+}
+
+impl BTree {
+    /// S-latches a leaf. The caller holds no latch.
+    ///
+    /// # Errors
+    /// [`Error::CorruptPage`], an I/O error, [`Error::PoolExhausted`].
+    pub fn leaf<'c>(&self, ctx: &'c Context, seek: Seek<'_>) -> Result<Leaf<'c>> {
+        let mut restarts = Restarts::new(ctx);
+        loop {
+            if let Some(found) = self.descend(ctx, seek, None)?
+                && let Some(page) = self.latch_shared(ctx, &found)?
+            {
+                match self.judge(&page, &found, seek) {
+                    Verdict::Sought => return Ok(Leaf::new(page)),
+                    Verdict::Stale => {}
+                    Verdict::Corrupt(reason) => return Err(Error::corrupt_page(found.leaf, reason)),
+                }
+            }
+            restarts.again()?;
+        }
+    }
+
+    /// X-latches the leaf that covers `key`. `mtr` and thread hold no latch yet.
+    ///
+    /// # Errors
+    /// [`Error::CorruptPage`], an I/O error, [`Error::PoolExhausted`].
+    pub fn leaf_mut(&self, mtr: &mut Mtr<'_>, key: &[u8]) -> Result<LeafMut> {
+        let ctx = mtr.context();
+        let seek = Seek::Covers(key);
+        let mut restarts = Restarts::new(ctx);
+        loop {
+            if let Some(found) = self.descend(ctx, seek, None)?
+                && let Some(latched) = self.latch_exclusive(mtr, &found)?
+            {
+                match self.judge(mtr.page(latched), &found, seek) {
+                    Verdict::Sought => return Ok(LeafMut { latched }),
+                    Verdict::Stale => mtr.release(latched),
+                    Verdict::Corrupt(reason) => return Err(Error::corrupt_page(found.leaf, reason)),
+                }
+            }
+            restarts.again()?;
+        }
+    }
+
+    /// Page numbers from the root to the leaf that covers `key`. The structure mutex is held, so they stay true.
+    pub(super) fn path(&self, ctx: &Context, key: &[u8]) -> Result<Vec<PageNo>> {
+        let mut restarts = Restarts::new(ctx);
+        let mut path = Vec::with_capacity(8);
+        loop {
+            path.clear();
+            if self.descend(ctx, Seek::Covers(key), Some(&mut path))?.is_some() {
+                return Ok(path);
+            }
+            restarts.again()?;
+        }
+    }
+
+    /// From the root to the number of the leaf sought; `None` = start again.
+    #[inline]
+    fn descend<'c>(
+        &self,
+        ctx: &'c Context,
+        seek: Seek<'_>,
+        mut path: Option<&mut Vec<PageNo>>,
+    ) -> Result<Option<Found<'c>>> {
+        let mut page_no = self.root;
+        let mut parent: Option<OptimisticPage<'c>> = None;
+        loop {
+            if let Some(path) = path.as_deref_mut() {
+                path.push(page_no);
+            }
+            if parent.is_some_and(|parent| parent.u8_at(LEVEL) == 1) {
+                return Ok(Some(Found { leaf: page_no, parent }));
+            }
+            let Some(view) = ctx.pool.optimistic(page_no) else { return read_in(ctx, page_no, parent) };
+            if parent.is_some_and(|parent| !parent.validate()) {
+                return Ok(None);
+            }
+            if let Some(reason) = self.misplaced(&view, parent) {
+                return if view.validate() { Err(Error::corrupt_page(page_no, reason)) } else { Ok(None) };
+            }
+            if view.u8_at(LEVEL) == 0 {
+                return Ok(Some(Found { leaf: page_no, parent: None }));
+            }
+            page_no = next_child(&view, seek);
+            if !view.validate() {
+                return Ok(None);
+            }
+            if page_no == view.page_no() {
+                return Err(Error::corrupt_page(page_no, "it is a child of its own"));
+            }
+            parent = Some(view);
+        }
+    }
+
+    /// Why a page of a descent cannot be where it is; only the root may be a leaf here.
+    #[inline]
+    fn misplaced(&self, view: &OptimisticPage<'_>, parent: Option<OptimisticPage<'_>>) -> Option<&'static str> {
+        let level = view.u8_at(LEVEL);
+        let expected_type = if level == 0 { PageType::Leaf } else { PageType::Inner };
+        if view.u8_at(TYPE) != expected_type as u8 || view.u32_at(OWNER) != self.id.0 {
+            return Some("it is no page of the tree that leads to it");
+        }
+        let fits = match parent {
+            Some(parent) => level != 0 && level + 1 == parent.u8_at(LEVEL),
+            None => level <= MAX_LEVEL,
+        };
+        (!fits).then_some("its level does not follow its parent's")
+    }
+
+    /// Shared latch on the leaf found; `None` = start again.
+    #[inline]
+    fn latch_shared<'c>(&self, ctx: &'c Context, found: &Found<'_>) -> Result<Option<SharedPage<'c>>> {
+        match ctx.pool.try_fix_s(found.leaf) {
+            Some(page) => Ok(Some(page)),
+            None => match ctx.pool.fix_s(found.leaf) {
+                Ok(page) => Ok(Some(page)),
+                Err(error) => unless_stale(found, error).map(|()| None),
+            },
+        }
+    }
+
+    /// Exclusive latch on the leaf found; `None` = start again.
+    #[inline]
+    fn latch_exclusive(&self, mtr: &mut Mtr<'_>, found: &Found<'_>) -> Result<Option<Latched>> {
+        match mtr.try_fix_x(found.leaf) {
+            Some(latched) => Ok(Some(latched)),
+            None => match mtr.fix_x(found.leaf) {
+                Ok(latched) => Ok(Some(latched)),
+                Err(error) => unless_stale(found, error).map(|()| None),
+            },
+        }
+    }
+
+    /// Whether a latched page is the leaf sought.
+    #[inline]
+    fn judge(&self, page: &[u8], found: &Found<'_>, seek: Seek<'_>) -> Verdict {
+        let is_ours = page.u8_at(TYPE) == PageType::Leaf as u8 && page.u32_at(OWNER) == self.id.0;
+        if is_ours && found.parent.is_some() && found.is_current() {
+            return Verdict::Sought;
+        }
+        self.judge_slowly(page, is_ours, found, seek)
+    }
+
+    /// `judge` for the root and for leaves whose parent has changed meanwhile.
+    #[inline(never)]
+    fn judge_slowly(&self, page: &[u8], is_ours: bool, found: &Found<'_>, seek: Seek<'_>) -> Verdict {
+        if found.parent.is_some() && found.is_current() {
+            return Verdict::Corrupt("it is no leaf of the tree that leads to it");
+        }
+        let leaf = Node::new(page);
+        let is_sought = match seek {
+            Seek::Covers(key) => leaf.covers(key),
+            Seek::Before(key) => leaf.is_before(key),
+            Seek::First => leaf.lower().is_none(),
+            Seek::Last => leaf.upper().is_none(),
+        };
+        if is_ours && is_sought { Verdict::Sought } else { Verdict::Stale }
+    }
+}
+
+/// The child of an inner page to go on with.
+#[inline]
+fn next_child(view: &OptimisticPage<'_>, seek: Seek<'_>) -> PageNo {
+    let slot = match seek {
+        Seek::Covers(key) => node::child_slot_covering(view, key),
+        Seek::Before(key) => node::child_slot_before(view, key),
+        Seek::First => 0,
+        Seek::Last => usize::MAX,
+    };
+    node::child_at(view, slot)
+}
+
+/// Reads a missing page, then has the descent start again.
+#[cold]
+fn read_in<'c>(ctx: &Context, page_no: PageNo, parent: Option<OptimisticPage<'c>>) -> Result<Option<Found<'c>>> {
+    match ctx.pool.load(page_no) {
+        Ok(()) => Ok(None),
+        Err(error) => unless_stale(&Found { leaf: page_no, parent }, error).map(|()| None),
+    }
+}
+
+/// The error, unless the page it is about is no longer part of the path.
+#[cold]
+fn unless_stale(found: &Found<'_>, error: Error) -> Result<()> {
+    match error {
+        Error::CorruptPage { .. } | Error::Incompatible(_) if !found.is_current() => Ok(()),
+        error => Err(error),
+    }
+}

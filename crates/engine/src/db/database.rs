@@ -1,0 +1,380 @@
+//! The database handle: opening, tables, transactions, closing.
+//!
+//! Rules
+//! 1. Opening: core (files, recovery), catalog, tables, transactions (which need the tables to roll back what a crash cut short),
+//!    then what interrupted schema changes left is removed, then threads.
+//! 2. Schema changes come one at a time: the schema mutex.
+//! 3. Closing waits for nobody: transactions still open then find the database stopped, and are rolled back at the next opening.
+//!    The files stay locked until they are dropped too.
+
+use super::core::Core;
+use super::index_build;
+use super::session::Session;
+use super::transaction::{ReadTxn, TxnOptions, WriteTxn};
+use crate::config::Options;
+use crate::error::{Error, Result};
+use crate::mtr::{Context, MTR_REDO_BYTES};
+use crate::pool::cleaner::Wake;
+use crate::space::ROOT_UNDO;
+use crate::stats::StatsSnapshot;
+use crate::table::catalog::{Catalog, Leftover};
+use crate::table::handle::{Registry, TableShared};
+use crate::table::key::KeyLayout;
+use crate::table::record::State;
+use crate::table::rows::Secondary;
+use crate::table::{IndexDefinition, Schema, Table, TableDefinition};
+use crate::txn::{Tables, TrxOptions, TrxSystem};
+use highwater_storage::StorageSet;
+use parking_lot::Mutex;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Undo records in a purge step.
+const PURGE_BATCH: usize = 300;
+/// The purge thread's pause when it has caught up.
+const PURGE_PAUSE: Duration = Duration::from_millis(20);
+
+/// An open database. Clones share it; it is closed by [`close`](Database::close) or when the last clone and transaction are dropped.
+#[derive(Clone)]
+pub struct Database {
+    inner: Arc<Inner>,
+}
+
+/// What all handles and transactions of a database share.
+pub(crate) struct Inner {
+    /// `None` once closed.
+    core: Mutex<Option<Core>>,
+    ctx: Arc<Context>,
+    trx: Arc<TrxSystem>,
+    catalog: Arc<Catalog>,
+    registry: Arc<Registry>,
+    options: Options,
+    /// Keeps the files locked.
+    storage: StorageSet,
+    /// Held by a schema change.
+    schema: Mutex<()>,
+    /// Counts finished index builds.
+    schema_version: AtomicU64,
+}
+
+impl Inner {
+    pub(crate) fn trx_system(&self) -> &Arc<TrxSystem> {
+        &self.trx
+    }
+
+    pub(crate) fn schema_version(&self) -> u64 {
+        self.schema_version.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn owns(&self, table: &TableShared) -> bool {
+        Arc::ptr_eq(&self.catalog, table.catalog())
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_millis(self.options.lock_wait_timeout_ms)
+    }
+
+    fn close(&self) -> Result<()> {
+        let Some(mut core) = self.core.lock().take() else { return Ok(()) };
+        let settled = match self.ctx.poison.is_set() {
+            true => Ok(()),
+            false => self.registry.all().iter().try_for_each(|table| table.settle()),
+        };
+        let closed = core.close();
+        self.ctx.fail_stop("the database is closed");
+        settled.and(closed)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Who wants to know of errors calls `close`.
+        let _ = self.close();
+    }
+}
+
+impl Database {
+    /// Opens the database in the folder `dir`, creating both if need be (unless `options.create_if_missing` is off), recovering
+    /// from a crash if there was one.
+    ///
+    /// # Errors
+    /// [`Error::InUse`], [`Error::Incompatible`], [`Error::Corrupt`], [`Error::BadOption`], an I/O error. Nothing was changed then.
+    pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Database> {
+        Database::open_core(Core::open_dir(dir.as_ref(), options)?)
+    }
+
+    /// As [`open`](Database::open), on devices of your own.
+    ///
+    /// # Errors
+    /// As [`open`](Database::open).
+    pub fn open_storage(storage: StorageSet, options: Options) -> Result<Database> {
+        Database::open_core(Core::open(storage, options)?)
+    }
+
+    fn open_core(mut core: Core) -> Result<Database> {
+        let (ctx, space) = (core.ctx.clone(), core.space.clone());
+        let catalog = Arc::new(Catalog::open(ctx.clone(), space.clone())?);
+        let (tables, leftovers) = catalog.load()?;
+        let registry = Arc::new(Registry::default());
+        for entry in tables {
+            registry.add(TableShared::open(&catalog, entry, ctx.pool.page_bytes()));
+        }
+        let trx = open_transactions(&core)?;
+        let tables: Arc<dyn Tables> = registry.clone();
+        trx.recover(&tables)?;
+        for leftover in leftovers {
+            match leftover {
+                Leftover::Table(remains) => catalog.finish_drop(&remains)?,
+                Leftover::Index(table, index) => catalog.finish_drop_index(table, &index)?,
+            }
+        }
+        core.start_threads()?;
+        start_purge(&mut core, &trx)?;
+        let inner = Inner {
+            ctx,
+            trx,
+            catalog,
+            registry,
+            options: core.options.clone(),
+            storage: core.storage().clone(),
+            core: Mutex::new(Some(core)),
+            schema: Mutex::new(()),
+            schema_version: AtomicU64::new(0),
+        };
+        Ok(Database { inner: Arc::new(inner) })
+    }
+
+    /// The devices.
+    pub fn storage(&self) -> &StorageSet {
+        &self.inner.storage
+    }
+
+    /// The options it was opened with.
+    pub fn options(&self) -> &Options {
+        &self.inner.options
+    }
+
+    /// Pool, log and counters, for programs that look inside.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.inner.ctx
+    }
+
+    /// The catalog, for programs that look inside.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.inner.catalog
+    }
+
+    /// The transaction system, for programs that look inside.
+    pub fn transactions(&self) -> &Arc<TrxSystem> {
+        &self.inner.trx
+    }
+
+    /// The table of a name.
+    ///
+    /// # Errors
+    /// [`Error::Schema`] if there is none.
+    pub fn table(&self, name: &str) -> Result<Table> {
+        Ok(Table { shared: self.inner.registry.get(name)? })
+    }
+
+    /// Every table, by name.
+    pub fn tables(&self) -> Vec<Table> {
+        self.inner.registry.all().into_iter().map(|shared| Table { shared }).collect()
+    }
+
+    /// Creates a table, atomically and durably.
+    ///
+    /// # Errors
+    /// [`Error::Schema`] if the name is taken or the schema is wrong, [`Error::DiskFull`], an I/O error.
+    pub fn create_table(&self, name: &str, schema: Schema) -> Result<Table> {
+        let definition = schema.check(name)?;
+        let _one_at_a_time = self.inner.schema.lock();
+        self.check_open()?;
+        if self.inner.registry.get(name).is_ok() {
+            return Err(Error::Schema(format!("there is a table {name} already")));
+        }
+        let entry = self.inner.catalog.create_table(definition)?;
+        let shared = TableShared::open(&self.inner.catalog, entry, self.inner.ctx.pool.page_bytes());
+        self.inner.registry.add(shared.clone());
+        Ok(Table { shared })
+    }
+
+    /// Drops a table, atomically and durably, once no transaction uses it any more. Its handles are errors from then on.
+    ///
+    /// # Errors
+    /// [`Error::Schema`] if there is none, [`Error::LockWaitTimeout`] if transactions use it for longer than that, an I/O error.
+    pub fn drop_table(&self, name: &str) -> Result<()> {
+        let inner = &self.inner;
+        let _one_at_a_time = inner.schema.lock();
+        self.check_open()?;
+        let table = inner.registry.get(name)?;
+        let guard = table.lock.exclusive(inner.timeout())?;
+        let mut entry = table.entry.lock();
+        inner.catalog.set_table_state(&mut entry, State::Dropping)?;
+        guard.set_dropped();
+        inner.registry.remove(&table);
+        inner.catalog.finish_drop(&entry.remains())
+    }
+
+    /// Adds an index to a table and fills it from the rows there are. Meanwhile transactions read the table; who writes waits.
+    /// A crash before it is complete leaves no trace of it.
+    ///
+    /// # Errors
+    /// [`Error::Schema`] for a wrong name or column, [`Error::DuplicateKey`] if a unique index finds equal rows,
+    /// [`Error::LockWaitTimeout`] if transactions write the table for longer than that, [`Error::KeyTooLong`], an I/O error.
+    pub fn create_index(&self, table: &str, name: &str, columns: &[&str], unique: bool) -> Result<()> {
+        let inner = &self.inner;
+        let _one_at_a_time = inner.schema.lock();
+        self.check_open()?;
+        let shared = inner.registry.get(table)?;
+        let before = shared.current.read().clone();
+        let definition = Arc::new(with_index(&before.definition, name, columns, unique)?);
+        let _readers_only = shared.lock.no_write(inner.timeout())?;
+        let added = definition.indexes[definition.indexes.len() - 1].clone();
+        let mut record = inner.catalog.create_index(before.id, added)?;
+        let secondary = Secondary {
+            key: KeyLayout::new(&definition, &record.definition.columns),
+            tree: inner.catalog.open_tree(record.tree),
+            since: inner.schema_version() + 1,
+        };
+        let indexes = before.indexes.iter().cloned().chain([Arc::new(secondary)]).collect();
+        let after = before.with_indexes(definition, indexes);
+        let session = Session::begin(inner, self.trx_options(&TxnOptions::default()))?;
+        let built = index_build::build(&inner.ctx, session, &Table { shared: shared.clone() }, &after)
+            .and_then(|()| inner.catalog.set_index_state(before.id, &mut record, State::Ready));
+        if let Err(error) = built {
+            // What cannot be removed now is removed when the database is opened next.
+            let _ = inner.catalog.finish_drop_index(before.id, &record);
+            return Err(error);
+        }
+        let mut entry = shared.entry.lock();
+        entry.definition = (*after.definition).clone();
+        entry.indexes.push(record);
+        inner.registry.replace(&shared, after);
+        inner.schema_version.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Drops an index, atomically and durably, once no transaction uses its table any more.
+    ///
+    /// # Errors
+    /// [`Error::Schema`] if there is none, [`Error::LockWaitTimeout`] if transactions use the table for longer than that, an I/O error.
+    pub fn drop_index(&self, table: &str, name: &str) -> Result<()> {
+        let inner = &self.inner;
+        let _one_at_a_time = inner.schema.lock();
+        self.check_open()?;
+        let shared = inner.registry.get(table)?;
+        let before = shared.current.read().clone();
+        let Some(at) = before.index_position(name)? else {
+            return Err(Error::Schema(format!("the primary key of table {table} cannot be dropped")));
+        };
+        let _nobody = shared.lock.exclusive(inner.timeout())?;
+        let mut entry = shared.entry.lock();
+        inner.catalog.set_index_state(before.id, &mut entry.indexes[at], State::Dropping)?;
+        let record = entry.indexes.remove(at);
+        entry.definition.indexes.remove(at);
+        let mut indexes = before.indexes.clone();
+        indexes.remove(at);
+        inner.registry.replace(&shared, before.with_indexes(Arc::new(entry.definition.clone()), indexes));
+        inner.catalog.finish_drop_index(before.id, &record)
+    }
+
+    /// Begins a transaction under REPEATABLE READ.
+    ///
+    /// # Errors
+    /// The database is closed or has stopped after a failure.
+    pub fn begin(&self) -> Result<WriteTxn> {
+        self.begin_with(TxnOptions::default())
+    }
+
+    /// Begins a transaction.
+    ///
+    /// # Errors
+    /// As [`begin`](Database::begin).
+    pub fn begin_with(&self, options: TxnOptions) -> Result<WriteTxn> {
+        Ok(WriteTxn::new(Session::begin(&self.inner, self.trx_options(&options))?))
+    }
+
+    /// Begins a transaction that reads one snapshot.
+    ///
+    /// # Errors
+    /// As [`begin`](Database::begin).
+    pub fn snapshot(&self) -> Result<ReadTxn> {
+        let options = TrxOptions { read_only: true, ..self.trx_options(&TxnOptions::default()) };
+        Ok(ReadTxn::new(Session::begin(&self.inner, options)?))
+    }
+
+    /// The counters.
+    pub fn stats(&self) -> StatsSnapshot {
+        self.inner.ctx.stats.snapshot()
+    }
+
+    /// Makes every commit so far durable, whatever `flush_log_at_trx_commit` says.
+    ///
+    /// # Errors
+    /// An I/O error; the database has stopped then.
+    pub fn flush_log(&self) -> Result<()> {
+        self.inner.catalog.flush()
+    }
+
+    /// Closes the database: stops the threads, writes every changed page. Every handle finds it closed from then on.
+    ///
+    /// # Errors
+    /// An I/O error; nothing committed is lost then, the next opening recovers it.
+    pub fn close(self) -> Result<()> {
+        self.inner.close()
+    }
+
+    fn check_open(&self) -> Result<()> {
+        self.inner.ctx.poison.check()?;
+        match *self.inner.core.lock() {
+            Some(_) => Ok(()),
+            None => Err(Error::Usage("the database is closed".to_string())),
+        }
+    }
+
+    fn trx_options(&self, options: &TxnOptions) -> TrxOptions {
+        TrxOptions {
+            isolation: options.isolation,
+            lock_wait_timeout_ms: options.lock_wait_timeout_ms.unwrap_or(self.inner.options.lock_wait_timeout_ms),
+            first_committer_wins: options.first_committer_wins,
+            read_only: false,
+        }
+    }
+}
+
+/// The transaction system, laid out first in a new database.
+fn open_transactions(core: &Core) -> Result<Arc<TrxSystem>> {
+    let (ctx, space) = (&core.ctx, &core.space);
+    if space.root(ROOT_UNDO).is_none() {
+        space.prepare(ctx)?;
+        let mut mtr = ctx.mtr_with(MTR_REDO_BYTES, 1)?;
+        TrxSystem::format(space, &mut mtr)?;
+        mtr.commit();
+    }
+    Ok(Arc::new(TrxSystem::open(ctx.clone(), space.clone())?))
+}
+
+/// Starts the purge thread.
+fn start_purge(core: &mut Core, trx: &Arc<TrxSystem>) -> Result<()> {
+    let (system, bell) = (trx.clone(), Arc::new(Wake::default()));
+    let waker = bell.clone();
+    let step = move || {
+        while system.purge_step(PURGE_BATCH)? > 0 {}
+        Ok(())
+    };
+    core.background.spawn("purge", core.ctx.clone(), step, move || bell.wait(PURGE_PAUSE), move || waker.wake())
+}
+
+/// The table with one more index, checked.
+fn with_index(table: &TableDefinition, name: &str, columns: &[&str], unique: bool) -> Result<TableDefinition> {
+    let wrong = |reason: String| Error::Schema(format!("table {}: index {name}: {reason}", table.name));
+    let columns =
+        columns.iter().map(|column| table.position(column)).collect::<std::result::Result<_, _>>().map_err(wrong)?;
+    let mut definition = table.clone();
+    definition.indexes.push(IndexDefinition { name: name.to_string(), columns, unique });
+    definition.validate().map_err(|reason| Error::Schema(format!("table {}: {reason}", table.name)))?;
+    Ok(definition)
+}

@@ -1,0 +1,173 @@
+//! Filling a new index from the rows of its table, in bounded memory.
+//!
+//! The rows are read in the order of the primary key; their entries are gathered and sorted. If all of them fit [`BATCH_BYTES`],
+//! the tree is built from its leaves up. Otherwise batch after batch is inserted in order: each goes through the tree once from left
+//! to right, so pages are read and written in order, and nothing is written but the tree itself.
+//!
+//! Rules
+//! 1. The table's lock keeps writers out; the index is not in use. So nothing here is undone or locked: on an error the caller
+//!    drops the whole tree.
+//! 2. Every row visible now gets its entry. Older versions get none: snapshots from before the build do not use the index.
+//! 3. Uniqueness is checked at the end, on neighbours in the finished tree.
+//!
+//! Differs from InnoDB: no merge sort through a temporary file. That needs the space of the index twice and a door to disk besides
+//! the page space; this reads tree pages again for each batch.
+
+use super::scan::Range;
+use super::session::Session;
+use crate::btree::{BTree, Seek};
+use crate::error::{Error, Result};
+use crate::mtr::{Context, MTR_REDO_BYTES};
+use crate::table::Table;
+use crate::table::lock::Mode;
+use crate::table::rows::TableRows;
+use crate::table::value::Value;
+use crate::txn::{LockMode, Rows};
+
+/// Entries held in memory at once.
+const BATCH_BYTES: usize = 64 << 20;
+/// How full the pages of a tree built from its leaves are: some room for what comes next.
+const FILL_PERCENT: usize = 90;
+/// Redo of one mini-transaction of insertions.
+const REDO_BYTES: usize = MTR_REDO_BYTES / 2;
+
+/// Fills the last index of `rows` from the rows of `table`.
+pub(crate) fn build(ctx: &Context, mut session: Session, table: &Table, rows: &TableRows) -> Result<()> {
+    let index = rows.index_count() - 1;
+    let used = session.using(table, Mode::Read)?;
+    let all = Range { low: Vec::new(), high: None, reverse: false, lock: LockMode::None, limit: usize::MAX };
+    let mut cursor = session.cursor(used, None, &all)?;
+    let mut batch = Batch::default();
+    let mut key = Vec::new();
+    while session.next(&mut cursor)? {
+        let row = cursor.payload();
+        key.clear();
+        rows.key_of(row, &mut key);
+        rows.check_keys(&key, row)?;
+        batch.add(rows, index, &key, row);
+        if batch.bytes.len() >= BATCH_BYTES {
+            batch.insert(ctx, rows.index(index))?;
+        }
+    }
+    batch.finish(ctx, rows.index(index))?;
+    session.rollback()?;
+    if rows.definition.indexes[index].unique { check_unique(ctx, rows, index) } else { Ok(()) }
+}
+
+/// Entries on their way into the tree.
+#[derive(Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    /// (start, end, length of the index columns) of each key in `bytes`.
+    keys: Vec<(usize, usize, usize)>,
+    /// Whether an earlier batch is in the tree.
+    inserted: bool,
+}
+
+impl Batch {
+    fn add(&mut self, rows: &TableRows, index: usize, key: &[u8], row: &[u8]) {
+        let start = self.bytes.len();
+        let entry = rows.entry(index, key, row, &mut self.bytes);
+        self.keys.push((start, self.bytes.len(), entry.prefix_bytes));
+    }
+
+    fn sort(&mut self) {
+        let bytes = &self.bytes;
+        self.keys.sort_unstable_by(|a, b| bytes[a.0..a.1].cmp(&bytes[b.0..b.1]));
+    }
+
+    /// Puts the last batch into the tree.
+    fn finish(&mut self, ctx: &Context, tree: &BTree) -> Result<()> {
+        if self.inserted {
+            return self.insert(ctx, tree);
+        }
+        self.sort();
+        let mut builder = tree.builder(ctx, FILL_PERCENT, 0);
+        for &(start, end, prefix_bytes) in &self.keys {
+            builder.push(&self.bytes[start..end], &entry_value(prefix_bytes))?;
+        }
+        builder.finish().map(drop)
+    }
+
+    /// Puts a batch into the tree and forgets it.
+    fn insert(&mut self, ctx: &Context, tree: &BTree) -> Result<()> {
+        self.sort();
+        self.inserted = true;
+        let Batch { bytes, keys, .. } = self;
+        let mut done = 0;
+        while done < keys.len() {
+            let inserted = insert_into_leaf(ctx, tree, bytes, &keys[done..])?;
+            if inserted == 0 {
+                let (start, end, _) = keys[done];
+                tree.make_room(ctx, &bytes[start..end], end - start + 3)?;
+            }
+            done += inserted;
+        }
+        bytes.clear();
+        keys.clear();
+        Ok(())
+    }
+}
+
+/// Inserts the first of `keys` that belong to one leaf and fit it; returns how many.
+fn insert_into_leaf(ctx: &Context, tree: &BTree, bytes: &[u8], keys: &[(usize, usize, usize)]) -> Result<usize> {
+    let mut mtr = ctx.mtr()?;
+    let (first, last, _) = keys[0];
+    let leaf = tree.leaf_mut(&mut mtr, &bytes[first..last])?;
+    let (mut inserted, mut redo_bytes) = (0, 0);
+    for &(start, end, prefix_bytes) in keys {
+        let key = &bytes[start..end];
+        let value = entry_value(prefix_bytes);
+        let beyond = leaf.upper(&mtr).is_some_and(|upper| key >= upper);
+        if beyond || redo_bytes > REDO_BYTES || !leaf.fits(&mtr, key.len(), value.len()) {
+            break;
+        }
+        match leaf.search(&mtr, key) {
+            Err(slot) => leaf.insert(&mut mtr, slot, key, &value),
+            Ok(_) => {
+                mtr.commit();
+                return Err(Error::Corrupt("two rows of a table have the same primary key".to_string()));
+            }
+        }
+        redo_bytes += key.len() + value.len() + 64;
+        inserted += 1;
+    }
+    if inserted == 0 {
+        mtr.abandon();
+    } else {
+        mtr.commit();
+    }
+    Ok(inserted)
+}
+
+/// The value of an entry that is not delete-marked.
+fn entry_value(prefix_bytes: usize) -> [u8; 3] {
+    let [low, high] = (prefix_bytes as u16).to_le_bytes();
+    [0, low, high]
+}
+
+/// Looks for neighbours with the same index columns, none of them NULL.
+fn check_unique(ctx: &Context, rows: &TableRows, index: usize) -> Result<()> {
+    let (tree, layout) = (rows.index(index), &rows.indexes[index].key);
+    let (mut last, mut key, mut next) = (Vec::new(), Vec::new(), None::<Vec<u8>>);
+    loop {
+        let leaf = tree.leaf(ctx, next.as_deref().map_or(Seek::First, Seek::Covers))?;
+        for slot in 0..leaf.len() {
+            leaf.key_into(slot, &mut key);
+            let prefix = match *leaf.value(slot) {
+                [_, low, high] => usize::from(u16::from_le_bytes([low, high])).min(key.len()),
+                _ => key.len(),
+            };
+            key.truncate(prefix);
+            if key == last && !layout.decode(&key)?.0.contains(&Value::Null) {
+                let index = rows.index_name(index).to_string();
+                return Err(Error::DuplicateKey { table: rows.name().to_string(), index });
+            }
+            std::mem::swap(&mut key, &mut last);
+        }
+        match leaf.upper() {
+            Some(upper) => next = Some(upper.to_vec()),
+            None => return Ok(()),
+        }
+    }
+}

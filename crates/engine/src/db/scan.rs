@@ -1,0 +1,225 @@
+//! Scans: rows in the order of the primary key or of an index, between two bounds, forward or backward.
+//!
+//! Rules
+//! 1. Bounds are values of the first columns of the index. They become one half-open range of key bytes `[low, high)`:
+//!    an inclusive upper or exclusive lower bound covers every key that begins with its values.
+//! 2. Under REPEATABLE READ all rows are of the transaction's snapshot (plus its own changes); a locking scan reads the newest
+//!    committed rows and locks what it passes.
+
+use super::session::Session;
+use crate::error::Result;
+use crate::table::key::{KeyLayout, successor};
+use crate::table::lock::Mode;
+use crate::table::rows::TableRows;
+use crate::table::{Row, RowRef, Table, TableDefinition, ValueRef};
+use crate::txn::{Cursor, LockMode};
+use std::sync::Arc;
+
+/// A range of key bytes and how to go through it.
+#[derive(Debug)]
+pub(crate) struct Range {
+    pub(crate) low: Vec<u8>,
+    /// First key beyond; `None` = to the end.
+    pub(crate) high: Option<Vec<u8>>,
+    pub(crate) reverse: bool,
+    pub(crate) lock: LockMode,
+    pub(crate) limit: usize,
+}
+
+/// Where a scan starts or ends.
+#[derive(Clone, Copy, Debug)]
+enum Edge<'v> {
+    Open,
+    Inclusive(&'v [ValueRef<'v>]),
+    Exclusive(&'v [ValueRef<'v>]),
+}
+
+/// A scan being described; see [`iter`](Scan::iter).
+#[must_use = "a scan does nothing until iter() is called"]
+pub struct Scan<'s, 'v> {
+    session: &'s mut Session,
+    table: Table,
+    index: Option<&'v str>,
+    from: Edge<'v>,
+    to: Edge<'v>,
+    starts_with: Option<&'v [ValueRef<'v>]>,
+    reverse: bool,
+    limit: usize,
+    lock: LockMode,
+}
+
+impl<'s, 'v> Scan<'s, 'v> {
+    pub(crate) fn new(session: &'s mut Session, table: &Table) -> Scan<'s, 'v> {
+        Scan {
+            session,
+            table: table.clone(),
+            index: None,
+            from: Edge::Open,
+            to: Edge::Open,
+            starts_with: None,
+            reverse: false,
+            limit: usize::MAX,
+            lock: LockMode::None,
+        }
+    }
+
+    /// In the order of this index instead of the primary key.
+    pub fn index(mut self, name: &'v str) -> Self {
+        self.index = Some(name);
+        self
+    }
+
+    /// From the first row whose key begins with these values, or would.
+    pub fn from(mut self, values: &'v [ValueRef<'v>]) -> Self {
+        self.from = Edge::Inclusive(values);
+        self
+    }
+
+    /// From the first row whose key is greater and does not begin with these values.
+    pub fn from_exclusive(mut self, values: &'v [ValueRef<'v>]) -> Self {
+        self.from = Edge::Exclusive(values);
+        self
+    }
+
+    /// To the last row whose key begins with these values, or would.
+    pub fn to(mut self, values: &'v [ValueRef<'v>]) -> Self {
+        self.to = Edge::Inclusive(values);
+        self
+    }
+
+    /// To the last row whose key is smaller than these values.
+    pub fn to_exclusive(mut self, values: &'v [ValueRef<'v>]) -> Self {
+        self.to = Edge::Exclusive(values);
+        self
+    }
+
+    /// All rows whose first key columns have these values.
+    pub fn prefix(mut self, values: &'v [ValueRef<'v>]) -> Self {
+        self.from = Edge::Inclusive(values);
+        self.to = Edge::Inclusive(values);
+        self
+    }
+
+    /// All rows whose first key columns have these values, except that the last column (text or binary) only begins with the last
+    /// value: `starts_with(&values!["SE", "Lund"])` finds `SE, Lund` and `SE, Lundby`. Overrides other bounds.
+    pub fn starts_with(mut self, values: &'v [ValueRef<'v>]) -> Self {
+        self.starts_with = Some(values);
+        self
+    }
+
+    /// Backward, from the last row to the first.
+    pub fn rev(mut self) -> Self {
+        self.reverse = true;
+        self
+    }
+
+    /// At most this many rows.
+    pub fn limit(mut self, rows: usize) -> Self {
+        self.limit = rows;
+        self
+    }
+
+    /// Locks every row it returns exclusively (and, under REPEATABLE READ, the gaps between them).
+    pub fn for_update(mut self) -> Self {
+        self.lock = LockMode::Exclusive;
+        self
+    }
+
+    /// As [`for_update`](Self::for_update), but shared.
+    pub fn for_share(mut self) -> Self {
+        self.lock = LockMode::Shared;
+        self
+    }
+
+    /// Starts the scan.
+    ///
+    /// # Errors
+    /// `Schema` for an unknown index or a dropped table, `BadValue` for a bound that does not fit its column.
+    pub fn iter(self) -> Result<ScanIter<'s>> {
+        let used = self.session.using(&self.table, Mode::Read)?;
+        let rows = self.session.rows(used).clone();
+        let index = match self.index {
+            Some(name) => rows.index_position(name)?,
+            None => None,
+        };
+        let layout = index.map_or(&rows.key, |i| &rows.indexes[i].key);
+        let range = self.range(layout, &rows.definition)?;
+        let empty = self.limit == 0 || range.high.as_ref().is_some_and(|high| *high <= range.low);
+        let cursor = if empty { None } else { Some(self.session.cursor(used, index, &range)?) };
+        Ok(ScanIter { session: self.session, rows, cursor })
+    }
+
+    fn range(&self, layout: &KeyLayout, table: &TableDefinition) -> Result<Range> {
+        let (mut low, high);
+        if let Some(values) = self.starts_with {
+            low = Vec::new();
+            layout.encode_start(table, values, &mut low)?;
+            high = successor(low.clone());
+        } else {
+            low = match self.from {
+                Edge::Open => Vec::new(),
+                Edge::Inclusive(values) => encode(layout, table, values)?,
+                // Nothing is greater than the greatest key: an empty range.
+                Edge::Exclusive(values) => match successor(encode(layout, table, values)?) {
+                    Some(low) => low,
+                    None => return Ok(self.nothing()),
+                },
+            };
+            high = match self.to {
+                Edge::Open => None,
+                Edge::Inclusive(values) => successor(encode(layout, table, values)?),
+                Edge::Exclusive(values) => Some(encode(layout, table, values)?),
+            };
+        }
+        Ok(Range { low, high, reverse: self.reverse, lock: self.lock, limit: self.limit })
+    }
+
+    fn nothing(&self) -> Range {
+        Range { low: Vec::new(), high: Some(Vec::new()), reverse: self.reverse, lock: self.lock, limit: 0 }
+    }
+}
+
+fn encode(layout: &KeyLayout, table: &TableDefinition, values: &[ValueRef<'_>]) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    layout.encode_values(table, values, &mut out)?;
+    Ok(out)
+}
+
+/// The rows of a scan. After an error it ends.
+pub struct ScanIter<'s> {
+    session: &'s mut Session,
+    rows: Arc<TableRows>,
+    /// `None` once there is no more row.
+    cursor: Option<Cursor>,
+}
+
+impl ScanIter<'_> {
+    /// The next row, read in place: as [`next`](Iterator::next) without a copy.
+    ///
+    /// # Errors
+    /// Lock wait timeout, deadlock, write conflict, I/O or corruption.
+    #[inline]
+    pub fn next_ref(&mut self) -> Result<Option<RowRef<'_>>> {
+        let found = match &mut self.cursor {
+            Some(cursor) => self.session.next(cursor),
+            None => Ok(false),
+        };
+        if !matches!(found, Ok(true)) {
+            self.cursor = None;
+        }
+        found?;
+        Ok(self.cursor.as_ref().map(|cursor| self.rows.row(cursor.payload())))
+    }
+}
+
+impl Iterator for ScanIter<'_> {
+    type Item = Result<Row>;
+
+    fn next(&mut self) -> Option<Result<Row>> {
+        let layout = Arc::clone(&self.rows.layout);
+        match self.next_ref() {
+            Ok(row) => row.map(|row| Ok(row.to_row(&layout))),
+            Err(error) => Some(Err(error)),
+        }
+    }
+}

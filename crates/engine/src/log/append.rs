@@ -1,0 +1,66 @@
+//! Appending: one mini-transaction becomes one group.
+//!
+//! Rules
+//! 1. The checksum over the payload is made before the buffer mutex is taken; under it only the place is mixed in.
+//! 2. A poisoned log still gives out LSNs, so that a mini-transaction in its last step can end; its bytes go nowhere, and
+//!    no page that carries such an LSN can ever be written (`flush_to` fails).
+
+use super::buffer::Active;
+use super::format::{self, FRAME_BYTES};
+use super::{Log, Reservation};
+use crate::types::Lsn;
+use parking_lot::MutexGuard;
+
+impl Log {
+    /// Appends one mini-transaction atomically and returns its end LSN. Runs `in_order(start, end)` before the next
+    /// append may get its LSN (the flush list is kept in LSN order there). No I/O unless the log buffer is full.
+    ///
+    /// The payload is not empty and no longer than what was reserved: anything else is a bug of the caller, which stops
+    /// the log.
+    pub fn append(&self, reservation: Reservation<'_>, payload: &[u8], in_order: impl FnOnce(Lsn, Lsn)) -> Lsn {
+        let bytes = FRAME_BYTES + payload.len();
+        if payload.is_empty() || bytes as u64 > reservation.bytes() {
+            let (has, may) = (payload.len(), reservation.bytes() - FRAME_BYTES as u64);
+            self.poison(&format!("a mini-transaction of {has} bytes reserved {may} bytes of redo"));
+        }
+        let crc = crc32c::crc32c(payload);
+        let mut active = self.lock_with_room(bytes);
+        let start = active.end();
+        if self.poison.is_set() {
+            active.skip(bytes);
+        } else {
+            let frame = format::frame(crc, payload.len() as u32, start, active.generation);
+            active.push(&frame);
+            active.push(payload);
+        }
+        let end = active.end();
+        in_order(start, end);
+        self.buffer.publish(&active, end);
+        drop(active);
+        let used = reservation.bytes().min(bytes as u64);
+        reservation.consume(used);
+        end
+    }
+
+    /// The buffer mutex, with room for `bytes` behind it (or the log poisoned).
+    #[inline]
+    fn lock_with_room(&self, bytes: usize) -> MutexGuard<'_, Active> {
+        loop {
+            let active = self.buffer.lock();
+            if active.fits(bytes) || self.poison.is_set() {
+                return active;
+            }
+            drop(active);
+            self.write_out_if_full(bytes);
+        }
+    }
+
+    #[cold]
+    fn write_out_if_full(&self, bytes: usize) {
+        let mut io = self.io.lock();
+        if !self.buffer.lock().fits(bytes) {
+            // A failure poisons the log, which ends the caller's loop.
+            let _ = self.write_out(&mut io);
+        }
+    }
+}

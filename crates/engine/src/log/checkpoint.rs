@@ -1,0 +1,141 @@
+//! Headers: creating a log, finding its last checkpoint, starting a generation, moving the checkpoint.
+//!
+//! Rules
+//! 1. A header is written to the slot the newest one is not in, and synced before anything relies on it. A torn write of
+//!    it leaves the newest one, which is still true: what it needs is overwritten only after the sync.
+//! 2. A checkpoint is never ahead of what is durable in the log, never goes back, and lies at the start of a group (or at
+//!    the end of the log).
+//! 3. A generation begins at a block boundary: no block holds groups of two generations that both count.
+
+use super::format::{self, BLOCK_BYTES, FIRST_LSN, Header};
+use super::{Io, Log};
+use crate::error::{Error, Result};
+use crate::types::Lsn;
+use highwater_storage::{AlignedBuf, Device, Placement};
+use std::sync::atomic::Ordering;
+
+/// Bytes of zeros written at once when a log is laid out.
+const ZEROS_BYTES: u64 = 4 << 20;
+
+impl Log {
+    /// Begins a new generation at `end_lsn`, rounded up to a block (all pages up to it are durable): a checkpoint there,
+    /// and appending allowed.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if started already or `end_lsn` lies before the scan's end, or the I/O error that poisons.
+    pub fn start(&self, end_lsn: Lsn) -> Result<()> {
+        let mut io = self.io.lock();
+        if io.started || end_lsn < self.end_lsn() {
+            let why = if io.started { "it was started already" } else { "it goes on further" };
+            return Err(Error::Usage(format!("cannot start the redo log at LSN {end_lsn}: {why}")));
+        }
+        let start = Lsn(format::block_ceil(end_lsn.0));
+        let generation = io.header.generation + 1;
+        let header = Header { generation, checkpoint_lsn: start, ..io.header.next() };
+        self.write_header(&mut io, header)?;
+        io.started = true;
+        let mut active = self.buffer.lock();
+        active.restart(start, generation);
+        for lsn in [&self.written, &self.durable, &self.checkpoint] {
+            lsn.store(start.0, Ordering::Release);
+        }
+        self.buffer.publish(&active, start);
+        self.space.open(start);
+        Ok(())
+    }
+
+    /// Makes `lsn` the place recovery starts from (all older changes are durable in the data file). `lsn` is the start of
+    /// a group or the end of the log. Frees room in the ring and wakes who waits for it. One that lies before the present
+    /// checkpoint changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for an LSN beyond the end or before `start`, [`Error::Poisoned`], or the I/O error that poisons.
+    pub fn checkpoint(&self, lsn: Lsn) -> Result<()> {
+        self.poison.check()?;
+        self.check_not_beyond_end(lsn)?;
+        if lsn <= self.checkpoint_lsn() {
+            return Ok(());
+        }
+        self.flush_to(lsn)?;
+        let mut io = self.io.lock();
+        if !io.started {
+            return Err(Error::Usage("the redo log has not been started yet".into()));
+        }
+        if lsn <= self.checkpoint_lsn() {
+            return self.poison.check();
+        }
+        let header = Header { checkpoint_lsn: lsn, ..io.header.next() };
+        self.write_header(&mut io, header)?;
+        self.checkpoint.store(lsn.0, Ordering::Release);
+        self.stats.checkpoints.inc();
+        drop(io);
+        self.space.checkpointed(self.checkpoint_lsn());
+        Ok(())
+    }
+
+    fn write_header(&self, io: &mut Io, header: Header) -> Result<()> {
+        self.poison.check()?;
+        let mut block = AlignedBuf::zeroed(BLOCK_BYTES as usize);
+        header.encode(&mut block);
+        self.count_write(1, block.len());
+        self.fail_stop(self.device.write_at(header.offset(), &block, Placement::Redo))?;
+        self.sync(io)?;
+        debug_assert_eq!(header.database_id, self.database_id);
+        io.header = header;
+        Ok(())
+    }
+}
+
+impl Header {
+    fn next(&self) -> Header {
+        Header { sequence: self.sequence + 1, ..*self }
+    }
+}
+
+/// See [`Log::create`].
+pub(super) fn create(device: &dyn Device, size_bytes: u64, database_id: u64) -> Result<()> {
+    let size_bytes = format::block_floor(size_bytes);
+    if !format::is_size_possible(size_bytes) {
+        let reason = format!("a redo log cannot have {size_bytes} bytes");
+        return Err(Error::BadOption { option: "log-file-size".into(), reason });
+    }
+    device.set_len_bytes(size_bytes)?;
+    let zeros = AlignedBuf::zeroed(ZEROS_BYTES.min(size_bytes) as usize);
+    let mut offset = 0;
+    while offset < size_bytes {
+        let len = ZEROS_BYTES.min(size_bytes - offset);
+        device.write_at(offset, &zeros[..len as usize], Placement::Redo)?;
+        offset += len;
+    }
+    device.sync()?;
+    let first = Header { database_id, size_bytes, generation: 1, sequence: 1, checkpoint_lsn: FIRST_LSN };
+    for header in [first, first.next()] {
+        let mut block = AlignedBuf::zeroed(BLOCK_BYTES as usize);
+        header.encode(&mut block);
+        device.write_at(header.offset(), &block, Placement::Redo)?;
+    }
+    Ok(device.sync()?)
+}
+
+/// The newest header, if it is one of this database and the device is as long as it says.
+pub(super) fn read_header(device: &dyn Device, database_id: u64) -> Result<Header> {
+    let (name, len) = (device.name(), device.len_bytes()?);
+    if len < 2 * BLOCK_BYTES {
+        return Err(Error::Incompatible(format!("{name} has {len} bytes, too few for a Highwater redo log")));
+    }
+    let mut slots = AlignedBuf::zeroed(2 * BLOCK_BYTES as usize);
+    device.read_at(0, &mut slots)?;
+    let (first, second) = slots.split_at(BLOCK_BYTES as usize);
+    let header = format::choose([first, second], &name)?;
+    if header.database_id != database_id {
+        let (has, wanted) = (header.database_id, database_id);
+        return Err(Error::Incompatible(format!("{name} belongs to database {has:016x}, not to {wanted:016x}")));
+    }
+    if header.size_bytes != len {
+        return Err(Error::Corrupt(format!("{name} has {len} bytes, but was made with {}", header.size_bytes)));
+    }
+    if !format::is_size_possible(len) || header.checkpoint_lsn < FIRST_LSN || header.checkpoint_lsn.0 >= 1 << 62 {
+        return Err(Error::Corrupt(format!("the header of {name} contradicts itself: {header:?}")));
+    }
+    Ok(header)
+}

@@ -1,0 +1,292 @@
+//! Bytes on the redo device. All integers are little-endian.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0..4096 | header slot 0 |
+//! | 4096..8192 | header slot 1 |
+//! | 8192.. | the ring, a whole number of 4096-byte blocks; LSN `l` lies at `8192 + l % ring` |
+//!
+//! Header: magic `HWREDO\r\n` @0, version u32 @8, checksum u32 @12 (CRC-32C of the other bytes of the block), database id
+//! u64 @16, size of the whole file u64 @24, generation u64 @32, sequence u64 @40, checkpoint LSN u64 @48, zeros.
+//! The header with sequence `n` is in slot `n % 2`; the valid one with the larger sequence counts. Magic, version and
+//! checksum keep their places in every version.
+//!
+//! Group: payload length u32 (never 0), checksum u32, payload. Groups follow each other without gaps and run over block
+//! boundaries and the end of the ring. The checksum is the payload's CRC-32C, xor 32 bits mixed from start LSN, generation
+//! and length, so bytes of another place, lap or generation do not verify.
+
+use crate::error::{Error, Result};
+use crate::types::Lsn;
+
+/// Unit of writes, and of the headers.
+pub(super) const BLOCK_BYTES: u64 = 4096;
+/// Bytes before the ring.
+pub(super) const RING_START: u64 = 2 * BLOCK_BYTES;
+/// Bytes in front of each payload.
+pub(super) const FRAME_BYTES: usize = 8;
+/// Version of the format.
+pub(super) const VERSION: u32 = 1;
+/// Where a new log begins; above the LSN 0 of pages never logged.
+pub(super) const FIRST_LSN: Lsn = Lsn(BLOCK_BYTES);
+/// Blocks of the smallest ring.
+const LEAST_RING_BLOCKS: u64 = 16;
+
+const MAGIC: [u8; 8] = *b"HWREDO\r\n";
+const HEADER_BYTES: usize = 56;
+
+/// Rounds down to a block.
+pub(super) fn block_floor(n: u64) -> u64 {
+    n / BLOCK_BYTES * BLOCK_BYTES
+}
+
+/// Rounds up to a block.
+pub(super) fn block_ceil(n: u64) -> u64 {
+    n.next_multiple_of(BLOCK_BYTES)
+}
+
+/// The ring's size and places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Geometry {
+    ring_bytes: u64,
+}
+
+impl Geometry {
+    /// The ring of a file of `size_bytes`, which [`check_size`] has accepted.
+    pub(super) fn new(size_bytes: u64) -> Geometry {
+        Geometry { ring_bytes: block_floor(size_bytes) - RING_START }
+    }
+
+    pub(super) fn ring_bytes(self) -> u64 {
+        self.ring_bytes
+    }
+
+    /// Redo that may lie between checkpoint and end. Less than the ring: the block of the end, written whole, must not
+    /// reach the block of the checkpoint.
+    pub(super) fn capacity_bytes(self) -> u64 {
+        self.ring_bytes - 2 * BLOCK_BYTES
+    }
+
+    /// Where an LSN lies, and how many bytes follow it before the ring starts over.
+    pub(super) fn place(self, lsn: u64) -> (u64, u64) {
+        let in_ring = lsn % self.ring_bytes;
+        (RING_START + in_ring, self.ring_bytes - in_ring)
+    }
+}
+
+/// Whether a file of this size can be a log.
+pub(super) fn is_size_possible(size_bytes: u64) -> bool {
+    (RING_START + LEAST_RING_BLOCKS * BLOCK_BYTES..=1 << 62).contains(&size_bytes)
+}
+
+/// One header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) database_id: u64,
+    pub(super) size_bytes: u64,
+    pub(super) generation: u64,
+    pub(super) sequence: u64,
+    pub(super) checkpoint_lsn: Lsn,
+}
+
+/// Why a header block is not to be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unusable {
+    /// It does not begin as a header does.
+    Foreign,
+    /// It does, but the checksum is wrong.
+    Damaged,
+    /// It verifies, but its version is unknown.
+    Version(u32),
+}
+
+impl Header {
+    /// Where the header belongs.
+    pub(super) fn offset(&self) -> u64 {
+        self.sequence % 2 * BLOCK_BYTES
+    }
+
+    /// Fills a block.
+    pub(super) fn encode(&self, block: &mut [u8]) {
+        block.fill(0);
+        block[0..8].copy_from_slice(&MAGIC);
+        block[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        let numbers = [self.database_id, self.size_bytes, self.generation, self.sequence, self.checkpoint_lsn.0];
+        for (place, number) in block[16..HEADER_BYTES].chunks_exact_mut(8).zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        let checksum = block_checksum(block);
+        block[12..16].copy_from_slice(&checksum.to_le_bytes());
+    }
+
+    /// Reads a block.
+    pub(super) fn decode(block: &[u8]) -> std::result::Result<Header, Unusable> {
+        if block[0..8] != MAGIC {
+            return Err(Unusable::Foreign);
+        }
+        if u32_at(block, 12) != block_checksum(block) {
+            return Err(Unusable::Damaged);
+        }
+        if u32_at(block, 8) != VERSION {
+            return Err(Unusable::Version(u32_at(block, 8)));
+        }
+        Ok(Header {
+            database_id: u64_at(block, 16),
+            size_bytes: u64_at(block, 24),
+            generation: u64_at(block, 32),
+            sequence: u64_at(block, 40),
+            checkpoint_lsn: Lsn(u64_at(block, 48)),
+        })
+    }
+}
+
+fn block_checksum(block: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&block[..12]), &block[16..])
+}
+
+/// The header that counts, of the two slots.
+pub(super) fn choose(slots: [&[u8]; 2], name: &str) -> Result<Header> {
+    let decoded = slots.map(Header::decode);
+    if let Some(version) = decoded.iter().find_map(|d| if let Err(Unusable::Version(v)) = d { Some(*v) } else { None })
+    {
+        return Err(Error::Incompatible(format!(
+            "{name} has redo log format {version}; this program reads format {VERSION}"
+        )));
+    }
+    if decoded == [Err(Unusable::Foreign); 2] {
+        return Err(Error::Incompatible(format!(
+            "{name} is not a Highwater redo log (it begins {:?})",
+            begin(slots[0])
+        )));
+    }
+    let newest = decoded.iter().flatten().max_by_key(|h| h.sequence);
+    newest.copied().ok_or_else(|| Error::Corrupt(format!("both headers of {name} are damaged")))
+}
+
+/// The first bytes, printably.
+fn begin(block: &[u8]) -> String {
+    block[..8].escape_ascii().to_string()
+}
+
+/// The frame in front of a payload whose CRC-32C is `payload_crc`.
+#[inline]
+pub(super) fn frame(payload_crc: u32, len: u32, start: Lsn, generation: u64) -> [u8; FRAME_BYTES] {
+    let mut frame = [0; FRAME_BYTES];
+    frame[..4].copy_from_slice(&len.to_le_bytes());
+    frame[4..].copy_from_slice(&group_checksum(payload_crc, len, start, generation).to_le_bytes());
+    frame
+}
+
+/// Length and checksum of a frame.
+pub(super) fn split_frame(frame: &[u8]) -> (u32, u32) {
+    (u32_at(frame, 0), u32_at(frame, 4))
+}
+
+/// Checksum of a group; a few instructions on top of the payload's CRC.
+#[inline]
+pub(super) fn group_checksum(payload_crc: u32, len: u32, start: Lsn, generation: u64) -> u32 {
+    payload_crc ^ (mix(mix(start.0) ^ generation ^ u64::from(len).rotate_left(32)) >> 32) as u32
+}
+
+/// Spreads each bit of `x` over all bits (one to one).
+#[inline]
+fn mix(x: u64) -> u64 {
+    const ODD: u64 = 0xD6E8_FEB8_6659_FD93;
+    let x = (x ^ x >> 32).wrapping_mul(ODD);
+    let x = (x ^ x >> 32).wrapping_mul(ODD);
+    x ^ x >> 32
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
+}
+
+const _: () = assert!(HEADER_BYTES == 16 + 5 * 8 && HEADER_BYTES <= 512, "a header fits one sector");
+const _: () = assert!(LEAST_RING_BLOCKS > 4);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(sequence: u64) -> Header {
+        Header { database_id: 7, size_bytes: 1 << 20, generation: 3, sequence, checkpoint_lsn: Lsn(99) }
+    }
+
+    fn block(header: &Header) -> Vec<u8> {
+        let mut block = vec![1; BLOCK_BYTES as usize];
+        header.encode(&mut block);
+        block
+    }
+
+    fn resealed(mut block: Vec<u8>, at: usize, byte: u8) -> Vec<u8> {
+        block[at] = byte;
+        let checksum = block_checksum(&block);
+        block[12..16].copy_from_slice(&checksum.to_le_bytes());
+        block
+    }
+
+    #[test]
+    fn a_header_reads_as_it_was_written() {
+        assert_eq!(Header::decode(&block(&header(5))), Ok(header(5)));
+        assert_eq!((header(5).offset(), header(6).offset()), (BLOCK_BYTES, 0));
+    }
+
+    #[test]
+    fn a_changed_bit_anywhere_is_noticed() {
+        let good = block(&header(5));
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 0x10;
+            let want = if at < 8 { Unusable::Foreign } else { Unusable::Damaged };
+            assert_eq!(Header::decode(&bad), Err(want), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn the_newer_valid_header_counts() {
+        let (old, new) = (block(&header(4)), block(&header(5)));
+        assert_eq!(choose([&old, &new], "redo").unwrap(), header(5));
+        assert_eq!(choose([&new, &old], "redo").unwrap(), header(5));
+        let mut torn = new.clone();
+        torn[20] ^= 1;
+        assert_eq!(choose([&old, &torn], "redo").unwrap(), header(4));
+        let zeros = vec![0; BLOCK_BYTES as usize];
+        assert_eq!(choose([&zeros, &new], "redo").unwrap(), header(5));
+        assert!(matches!(choose([&torn, &torn], "redo"), Err(Error::Corrupt(_))));
+    }
+
+    #[test]
+    fn foreign_and_newer_logs_are_told_apart() {
+        let good = block(&header(4));
+        let newer = resealed(good.clone(), 8, 2);
+        let error = choose([&good, &newer], "redo").unwrap_err().to_string();
+        assert!(error.contains("format 2") && error.contains("format 1"), "{error}");
+        let foreign = vec![b'x'; BLOCK_BYTES as usize];
+        let error = choose([&foreign, &foreign], "redo").unwrap_err().to_string();
+        assert!(error.contains("not a Highwater redo log") && error.contains("xxxx"), "{error}");
+    }
+
+    #[test]
+    fn a_group_checksum_depends_on_place_generation_and_length() {
+        let base = group_checksum(1, 10, Lsn(4096), 1);
+        assert_ne!(base, group_checksum(2, 10, Lsn(4096), 1));
+        assert_ne!(base, group_checksum(1, 11, Lsn(4096), 1));
+        assert_ne!(base, group_checksum(1, 10, Lsn(4097), 1));
+        assert_ne!(base, group_checksum(1, 10, Lsn(4096), 2));
+        assert_eq!(split_frame(&frame(1, 10, Lsn(4096), 1)), (10, base));
+    }
+
+    #[test]
+    fn the_ring_starts_over() {
+        let geometry = Geometry::new(RING_START + 16 * BLOCK_BYTES + 5);
+        let ring = 16 * BLOCK_BYTES;
+        assert_eq!(geometry.ring_bytes(), ring);
+        assert_eq!(geometry.place(0), (RING_START, ring));
+        assert_eq!(geometry.place(ring * 3 + 10), (RING_START + 10, ring - 10));
+        assert_eq!((block_floor(4097), block_ceil(4097), block_ceil(4096)), (4096, 8192, 4096));
+        assert!(is_size_possible(RING_START + ring) && !is_size_possible(RING_START + ring - 1));
+    }
+}

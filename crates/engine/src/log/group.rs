@@ -1,0 +1,106 @@
+//! Who leads and who waits in a group commit.
+//!
+//! Rules
+//! 1. At most one leader. A thread that finds none becomes it; one that finds one waits, parked, in `waiting`.
+//! 2. When the leader is done it wakes those it served and hands the lead to the first of the others, whom it wakes
+//!    first: the device idles as shortly as may be.
+//! 3. A thread's slot is in `waiting` at most once, and is taken out by whoever wakes the thread.
+
+use crate::types::Lsn;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::thread::Thread;
+
+/// What a thread that joined is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Write and sync, then call [`Group::finish`].
+    Leader,
+    /// Look again: a leader got this far, or the log was poisoned.
+    Served,
+}
+
+/// The line of those who wait for durability.
+#[derive(Default)]
+pub(super) struct Group {
+    queue: Mutex<Queue>,
+}
+
+#[derive(Default)]
+struct Queue {
+    leading: bool,
+    waiting: Vec<(Lsn, Arc<Slot>)>,
+}
+
+const WAITING: u8 = 0;
+const SERVED: u8 = 1;
+const LEADER: u8 = 2;
+
+struct Slot {
+    state: AtomicU8,
+    thread: Thread,
+}
+
+thread_local! {
+    static SLOT: Arc<Slot> = Arc::new(Slot { state: AtomicU8::new(WAITING), thread: std::thread::current() });
+}
+
+impl Slot {
+    fn wake(&self, state: u8) {
+        self.state.store(state, Ordering::Release);
+        self.thread.unpark();
+    }
+
+    fn wait(&self) -> Role {
+        loop {
+            match self.state.load(Ordering::Acquire) {
+                SERVED => return Role::Served,
+                LEADER => return Role::Leader,
+                _ => std::thread::park(),
+            }
+        }
+    }
+}
+
+impl Group {
+    /// Becomes the leader, or waits until served or made the leader. `done` is asked once more under the queue's lock.
+    pub(super) fn join(&self, lsn: Lsn, done: impl Fn() -> bool) -> Role {
+        let mut queue = self.queue.lock();
+        if done() {
+            return Role::Served;
+        }
+        if !queue.leading {
+            queue.leading = true;
+            return Role::Leader;
+        }
+        SLOT.with(|slot| {
+            slot.state.store(WAITING, Ordering::Relaxed);
+            queue.waiting.push((lsn, Arc::clone(slot)));
+            drop(queue);
+            slot.wait()
+        })
+    }
+
+    /// Ends a lead: everyone at or below `durable` (everyone at all, if `stopped`) is served, the next one leads.
+    pub(super) fn finish(&self, durable: Lsn, stopped: bool) {
+        let mut queue = self.queue.lock();
+        let mut served = std::mem::take(&mut queue.waiting);
+        if !stopped {
+            queue.waiting = served.extract_if(.., |(lsn, _)| *lsn > durable).collect();
+        }
+        let next = if queue.waiting.is_empty() { None } else { Some(queue.waiting.remove(0)) };
+        queue.leading = next.is_some();
+        drop(queue);
+        if let Some((_, slot)) = next {
+            slot.wake(LEADER);
+        }
+        served.iter().for_each(|(_, slot)| slot.wake(SERVED));
+    }
+
+    /// Wakes everyone who waits, to look again.
+    pub(super) fn wake_all(&self) {
+        let waiting = std::mem::take(&mut self.queue.lock().waiting);
+        waiting.iter().for_each(|(_, slot)| slot.wake(SERVED));
+    }
+}

@@ -1,0 +1,217 @@
+//! Room in the ring: reservations against the last checkpoint.
+//!
+//! Rules
+//! 1. `reserved_end` = end of the log + all outstanding reservations. It never stays above `limit_end` = checkpoint +
+//!    capacity. (A caller about to wait may push it above for a moment; it takes that back before it waits.)
+//! 2. `limit_end` is 0 while nothing may be reserved: before the start and after poisoning. So the common case is one
+//!    atomic add and two loads of words that rarely change.
+//! 3. Those who wait stand in line for `turn`; only the first of them watches for room, and while anyone stands in line
+//!    nobody passes. So a large reservation is not starved by small ones.
+//! 4. Whoever makes room (checkpoint, a reservation given back) looks for waiters after making it; a waiter announces
+//!    itself before it looks for room. Both orders are sequentially consistent, so no wake-up is lost.
+
+use super::Log;
+use super::format::FRAME_BYTES;
+use crate::error::{Error, Result};
+use crate::types::Lsn;
+use parking_lot::{Condvar, Mutex, RwLock};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+/// How long a waiter sleeps before it asks for a checkpoint again.
+const ASK_AGAIN: Duration = Duration::from_millis(20);
+
+type Pressure = Box<dyn Fn() + Send + Sync>;
+
+/// A word on cache lines of its own.
+#[repr(align(128))]
+struct Lone(AtomicU64);
+
+/// The state of rule 1, and those who wait.
+pub(super) struct Space {
+    reserved_end: Lone,
+    limit_end: AtomicU64,
+    waiting: AtomicUsize,
+    longest_group: u64,
+    capacity: u64,
+    turn: Mutex<()>,
+    state: Mutex<State>,
+    room: Condvar,
+    pressure: RwLock<Option<Pressure>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    NotStarted,
+    Open,
+    Closed,
+}
+
+/// Redo space reserved before a mini-transaction starts; used by `append`, given back on drop.
+pub struct Reservation<'l> {
+    space: &'l Space,
+    bytes: u64,
+}
+
+impl Reservation<'_> {
+    /// Bytes reserved, the frame included.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Keeps `used` bytes as part of the log and gives the rest back.
+    #[inline]
+    pub(super) fn consume(mut self, used: u64) {
+        debug_assert!(used <= self.bytes);
+        self.bytes -= used;
+    }
+}
+
+impl Drop for Reservation<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.space.give_back(self.bytes);
+        }
+    }
+}
+
+impl Log {
+    /// Waits until `bytes` of redo fit without overwriting what the last checkpoint needs. The caller holds no latch.
+    ///
+    /// # Errors
+    /// [`Error::LogTooSmall`] if it can never fit, [`Error::Poisoned`], or [`Error::Usage`] before `start`.
+    #[inline]
+    pub fn reserve(&self, bytes: u64) -> Result<Reservation<'_>> {
+        let bytes = bytes.saturating_add(FRAME_BYTES as u64);
+        if bytes <= self.space.longest_group && self.space.take_at_once(bytes) {
+            return Ok(Reservation { space: &self.space, bytes });
+        }
+        self.reserve_slowly(bytes)
+    }
+
+    #[cold]
+    fn reserve_slowly(&self, bytes: u64) -> Result<Reservation<'_>> {
+        if bytes > self.space.longest_group {
+            return Err(Error::LogTooSmall { bytes });
+        }
+        let since = Instant::now();
+        self.space.waiting.fetch_add(1, SeqCst);
+        let state = self.space.wait_for(bytes);
+        self.space.waiting.fetch_sub(1, SeqCst);
+        self.stats.log_waits.inc();
+        self.stats.log_wait_us.add(since.elapsed().as_micros() as u64);
+        match state {
+            State::Open => Ok(Reservation { space: &self.space, bytes }),
+            State::NotStarted => Err(Error::Usage("the redo log has not been started yet".into())),
+            State::Closed => {
+                self.poison.check()?;
+                Err(Error::Poisoned("the redo log is closed".into()))
+            }
+        }
+    }
+}
+
+impl Space {
+    pub(super) fn new(longest_group: u64, capacity: u64) -> Space {
+        Space {
+            reserved_end: Lone(AtomicU64::new(0)),
+            limit_end: AtomicU64::new(0),
+            waiting: AtomicUsize::new(0),
+            longest_group,
+            capacity,
+            turn: Mutex::new(()),
+            state: Mutex::new(State::NotStarted),
+            room: Condvar::new(),
+            pressure: RwLock::new(None),
+        }
+    }
+
+    /// Threads that wait for room.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.load(SeqCst)
+    }
+
+    pub(super) fn set_pressure(&self, wake: Pressure) {
+        *self.pressure.write() = Some(wake);
+    }
+
+    /// Allows reservations from `lsn` on.
+    pub(super) fn open(&self, lsn: Lsn) {
+        let mut state = self.state.lock();
+        if *state == State::NotStarted {
+            *state = State::Open;
+            self.reserved_end.0.store(lsn.0, SeqCst);
+            self.limit_end.store(lsn.0 + self.capacity, SeqCst);
+        }
+    }
+
+    /// Moves the limit after a checkpoint at `lsn`.
+    pub(super) fn checkpointed(&self, lsn: Lsn) {
+        let state = self.state.lock();
+        if *state == State::Open {
+            self.limit_end.store(lsn.0 + self.capacity, SeqCst);
+            self.room.notify_all();
+        }
+    }
+
+    /// Refuses every reservation from now on.
+    pub(super) fn close(&self) {
+        let mut state = self.state.lock();
+        *state = State::Closed;
+        self.limit_end.store(0, SeqCst);
+        self.room.notify_all();
+    }
+
+    #[inline]
+    fn take_at_once(&self, bytes: u64) -> bool {
+        let end = self.reserved_end.0.fetch_add(bytes, SeqCst) + bytes;
+        if end <= self.limit_end.load(SeqCst) && self.waiting.load(SeqCst) == 0 {
+            return true;
+        }
+        self.give_back(bytes);
+        false
+    }
+
+    #[inline]
+    fn give_back(&self, bytes: u64) {
+        self.reserved_end.0.fetch_sub(bytes, SeqCst);
+        if self.waiting.load(SeqCst) > 0 {
+            self.notify();
+        }
+    }
+
+    #[cold]
+    fn notify(&self) {
+        // The lock orders this against a waiter between its look and its sleep.
+        let _state = self.state.lock();
+        self.room.notify_all();
+    }
+
+    /// Stands in line, then waits until `bytes` were reserved or the log is not open.
+    fn wait_for(&self, bytes: u64) -> State {
+        let _turn = self.turn.lock();
+        loop {
+            let mut state = self.state.lock();
+            if *state != State::Open || self.try_take(bytes) {
+                return *state;
+            }
+            drop(state);
+            if let Some(wake) = &*self.pressure.read() {
+                wake();
+            }
+            state = self.state.lock();
+            if *state != State::Open || self.try_take(bytes) {
+                return *state;
+            }
+            self.room.wait_for(&mut state, ASK_AGAIN);
+        }
+    }
+
+    fn try_take(&self, bytes: u64) -> bool {
+        let limit = self.limit_end.load(SeqCst);
+        let fits = |end: u64| end.checked_add(bytes).filter(|&e| e <= limit);
+        self.reserved_end.0.fetch_update(SeqCst, SeqCst, fits).is_ok()
+    }
+}

@@ -1,0 +1,147 @@
+//! Writing and syncing: group commit.
+//!
+//! Rules
+//! 1. The leader takes everything appended up to the moment it starts; who appended later waits for the next leader.
+//!    There is no delay knob: a leader starts at once when the device is free.
+//! 2. All syncs of the device are made under the I/O mutex, and the log is poisoned before it is released if one fails:
+//!    an operating system reports a lost write to one sync only, so no other sync may pass for good meanwhile.
+//! 3. `durable` is stored before anyone who waits for it is woken.
+
+use super::group::Role;
+use super::{Io, Log};
+use crate::error::{Error, Result};
+use crate::types::Lsn;
+use highwater_storage::{Placement, Write};
+use std::sync::atomic::Ordering;
+
+impl Log {
+    /// Returns when everything before `lsn` is written and synced (one leader syncs for all who wait).
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`], the I/O error that poisons, or [`Error::Usage`] for an LSN beyond the end of the log.
+    pub fn flush_to(&self, lsn: Lsn) -> Result<()> {
+        loop {
+            self.poison.check()?;
+            if self.durable_lsn() >= lsn {
+                return Ok(());
+            }
+            self.check_not_beyond_end(lsn)?;
+            match self.group.join(lsn, || self.durable_lsn() >= lsn || self.poison.is_set()) {
+                Role::Served => {}
+                Role::Leader => {
+                    let result = self.write_and_sync(lsn);
+                    self.group.finish(self.durable_lsn(), self.poison.is_set());
+                    result?;
+                }
+            }
+        }
+    }
+
+    /// Returns when everything before `lsn` is written, durable or not.
+    ///
+    /// # Errors
+    /// As [`flush_to`](Log::flush_to).
+    pub fn write_to(&self, lsn: Lsn) -> Result<()> {
+        self.poison.check()?;
+        if self.written_lsn() >= lsn {
+            return Ok(());
+        }
+        self.check_not_beyond_end(lsn)?;
+        let mut io = self.io.lock();
+        if self.written_lsn() < lsn { self.write_out(&mut io) } else { self.poison.check() }
+    }
+
+    /// What a commit at `lsn` must wait for, by `flush_log_at_trx_commit`.
+    ///
+    /// # Errors
+    /// As [`flush_to`](Log::flush_to).
+    pub fn commit(&self, lsn: Lsn) -> Result<()> {
+        match self.flush_log_at_trx_commit {
+            0 => self.poison.check(),
+            2 => self.write_to(lsn),
+            _ => self.flush_to(lsn),
+        }
+    }
+
+    /// Background step, once a second for modes 0 and 2: write and sync what there is.
+    ///
+    /// # Errors
+    /// As [`flush_to`](Log::flush_to).
+    pub fn sync_step(&self) -> Result<()> {
+        self.flush_to(self.end_lsn())
+    }
+
+    /// Nobody can wait for what was never appended.
+    pub(super) fn check_not_beyond_end(&self, lsn: Lsn) -> Result<()> {
+        let end = self.end_lsn();
+        if lsn <= end {
+            Ok(())
+        } else {
+            Err(Error::Usage(format!("LSN {lsn} lies beyond the end of the log at {end}")))
+        }
+    }
+
+    fn write_and_sync(&self, lsn: Lsn) -> Result<()> {
+        let mut io = self.io.lock();
+        if self.durable_lsn() >= lsn {
+            return self.poison.check();
+        }
+        self.write_out(&mut io)?;
+        self.sync(&mut io)
+    }
+
+    /// Writes all that was appended so far.
+    pub(super) fn write_out(&self, io: &mut Io) -> Result<()> {
+        let from = self.written.load(Ordering::Relaxed);
+        let batch = {
+            let mut active = self.buffer.lock();
+            self.poison.check()?;
+            if active.end().0 == from {
+                return Ok(());
+            }
+            active.take(&mut io.spare)
+        };
+        self.write_blocks(batch.base, batch.blocks(&mut io.spare))?;
+        self.stats.redo_bytes.add(batch.end - from);
+        self.written.store(batch.end, Ordering::Release);
+        Ok(())
+    }
+
+    /// Writes blocks to their place in the ring; two pieces where the ring starts over.
+    fn write_blocks(&self, base: u64, blocks: &[u8]) -> Result<()> {
+        let (offset, before_end) = self.geometry.place(base);
+        let (first, second) = blocks.split_at(blocks.len().min(before_end as usize));
+        let result = if second.is_empty() {
+            self.device.write_at(offset, first, Placement::Redo)
+        } else {
+            let start = self.geometry.place(base + first.len() as u64).0;
+            let write = |offset, data| Write { offset, data, placement: Placement::Redo };
+            self.device.write_batch(&[write(offset, first), write(start, second)])
+        };
+        self.count_write(if second.is_empty() { 1 } else { 2 }, blocks.len());
+        self.fail_stop(result)
+    }
+
+    /// Makes all that was written durable.
+    pub(super) fn sync(&self, _io: &mut Io) -> Result<()> {
+        let written = self.written.load(Ordering::Relaxed);
+        self.poison.check()?;
+        self.fail_stop(self.device.sync())?;
+        self.stats.log_syncs.inc();
+        self.durable.store(written, Ordering::Release);
+        Ok(())
+    }
+
+    pub(super) fn count_write(&self, writes: u64, bytes: usize) {
+        self.stats.log_writes.add(writes);
+        self.stats.bytes_written_redo.add(bytes as u64);
+    }
+
+    /// Poisons the log if the device failed.
+    pub(super) fn fail_stop(&self, result: highwater_storage::Result<()>) -> Result<()> {
+        result.map_err(|error| {
+            self.poison(&error.to_string());
+            Error::Storage(error)
+        })
+    }
+}

@@ -1,0 +1,420 @@
+//! Changing a node: insert, remove, splice, append many, new fences. Called by `PageOp::apply` only.
+//!
+//! Rules
+//! 1. Each function is a function of the page's bytes and its arguments and nothing else (recovery repeats it).
+//! 2. Everything is checked before the first byte changes; `Err` leaves the page as it was.
+//! 3. New records go to the low end of the heap; removed bytes are counted as garbage and won back by a compaction when
+//!    (and only when) the piece between slots and heap is too small.
+
+use super::bytes::{PageBytes, put_u16, put_u32};
+use super::header::{self, PageType};
+use super::node::{
+    CHILD_BYTES, COUNT, GARBAGE, HEAD_BYTES, HEAP_START, LAST_INSERT, LOWER_LEN, NO_FENCE, NO_SLOT, Node, PREFIX_LEN,
+    RUN, SLOT_BYTES, SLOT_HEAD, SLOT_KEY_LEN, SLOT_VALUE_LEN, SLOTS, UPPER_CHILD, UPPER_LEN, head_of, prefix_of,
+    record_bytes, slot_at,
+};
+use super::varint::Reader;
+use crate::types::PageNo;
+use std::ops::Range;
+
+/// Why an operation does not fit a page.
+pub(crate) type Misfit = &'static str;
+type Fit<T = ()> = std::result::Result<T, Misfit>;
+
+const NOT_A_NODE: Misfit = "the page is no sound node";
+const NO_SUCH_SLOT: Misfit = "no such slot";
+const NO_ROOM: Misfit = "not enough room";
+const NOT_IN_RANGE: Misfit = "a key outside the page's fences";
+
+/// What a node is to be bounded by.
+#[derive(Clone, Copy)]
+pub(crate) struct Fences<'a> {
+    pub(crate) lower: Option<&'a [u8]>,
+    pub(crate) upper: Option<&'a [u8]>,
+    pub(crate) upper_child: PageNo,
+}
+
+impl Fences<'_> {
+    /// Bytes they take in the heap.
+    fn bytes(&self) -> usize {
+        self.lower.map_or(0, <[u8]>::len) + self.upper.map_or(0, <[u8]>::len)
+    }
+
+    fn check(&self, page: &[u8]) -> Fit {
+        let is_leaf = page.u8_at(header::TYPE) == PageType::Leaf as u8;
+        let is_inner = page.u8_at(header::TYPE) == PageType::Inner as u8;
+        if !(is_leaf || is_inner) || is_leaf != (header::level(page) == 0) || is_leaf != (self.upper_child == PageNo(0))
+        {
+            return Err("the page's type and level do not go with these fences");
+        }
+        if let (Some(lower), Some(upper)) = (self.lower, self.upper)
+            && lower >= upper
+        {
+            return Err("the lower fence is not below the upper one");
+        }
+        if page.len() > 1 << 15 || SLOTS + self.bytes() > page.len() { Err(NO_ROOM) } else { Ok(()) }
+    }
+}
+
+/// Makes the page an empty node.
+pub(crate) fn format(page: &mut [u8], fences: Fences<'_>) -> Fit {
+    fences.check(page)?;
+    write_frame(page, fences);
+    Ok(())
+}
+
+/// Writes header fields and fences of an empty node. The caller has checked that they fit.
+fn write_frame(page: &mut [u8], fences: Fences<'_>) {
+    let len_of = |fence: Option<&[u8]>| fence.map_or(NO_FENCE, |bytes| bytes.len() as u16);
+    let lower_at = page.len() - fences.lower.map_or(0, <[u8]>::len);
+    let heap_end = page.len() - fences.bytes();
+    page[lower_at..].copy_from_slice(fences.lower.unwrap_or(&[]));
+    page[heap_end..lower_at].copy_from_slice(fences.upper.unwrap_or(&[]));
+    put_u16(page, COUNT, 0);
+    put_u16(page, HEAP_START, heap_end as u16);
+    put_u16(page, GARBAGE, 0);
+    put_u16(page, PREFIX_LEN, prefix_of(fences.lower, fences.upper) as u16);
+    put_u16(page, LOWER_LEN, len_of(fences.lower));
+    put_u16(page, UPPER_LEN, len_of(fences.upper));
+    put_u32(page, UPPER_CHILD, fences.upper_child.0);
+    put_u16(page, LAST_INSERT, NO_SLOT);
+    put_u16(page, RUN, 0);
+}
+
+/// Slot count, start and end of the heap, when they make sense together.
+#[inline(always)]
+fn frame(page: &[u8]) -> Fit<(usize, usize)> {
+    let count = page.u16_at(COUNT) as usize;
+    let heap_start = page.u16_at(HEAP_START) as usize;
+    let is_node = PageType::from_u8(page.u8_at(header::TYPE)).is_some_and(PageType::is_node);
+    if is_node && slot_at(count) <= heap_start && heap_start <= page.len() {
+        Ok((count, heap_start))
+    } else {
+        Err(NOT_A_NODE)
+    }
+}
+
+#[inline(always)]
+fn write_slot(page: &mut [u8], slot: usize, offset: usize, suffix: &[u8], value_len: usize) {
+    let at = slot_at(slot);
+    put_u16(page, at, offset as u16);
+    put_u16(page, at + SLOT_KEY_LEN, suffix.len() as u16);
+    put_u16(page, at + SLOT_VALUE_LEN, value_len as u16);
+    put_u32(page, at + SLOT_HEAD, head_of(suffix));
+}
+
+#[inline(always)]
+fn write_record(page: &mut [u8], offset: usize, rest: &[u8], value: &[u8]) {
+    let value_at = offset + rest.len();
+    page[offset..value_at].copy_from_slice(rest);
+    page[value_at..value_at + value.len()].copy_from_slice(value);
+}
+
+fn add_garbage(page: &mut [u8], bytes: usize) {
+    let garbage = (page.u16_at(GARBAGE) as usize + bytes).min(page.len());
+    put_u16(page, GARBAGE, garbage as u16);
+}
+
+/// Inserts a record with a whole key at `slot`.
+pub(crate) fn insert(page: &mut [u8], slot: usize, key: &[u8], value: &[u8]) -> Fit {
+    let node = Node::new(page);
+    let (count, _) = frame(page)?;
+    if slot > count {
+        return Err(NO_SUCH_SLOT);
+    }
+    let Some(suffix) = key.strip_prefix(node.prefix()) else { return Err(NOT_IN_RANGE) };
+    if !node.is_leaf() && value.len() != CHILD_BYTES {
+        return Err("an inner record's value is a page number");
+    }
+    let rest = suffix.get(HEAD_BYTES..).unwrap_or(&[]);
+    let heap_bytes = rest.len() + value.len();
+    if node.contiguous_bytes() < SLOT_BYTES + heap_bytes {
+        compact(page, None, SLOT_BYTES + heap_bytes)?;
+    }
+    let offset = page.u16_at(HEAP_START) as usize - heap_bytes;
+    page.copy_within(slot_at(slot)..slot_at(count), slot_at(slot + 1));
+    write_slot(page, slot, offset, suffix, value.len());
+    write_record(page, offset, rest, value);
+    put_u16(page, HEAP_START, offset as u16);
+    put_u16(page, COUNT, count as u16 + 1);
+    note_insert(page, slot);
+    Ok(())
+}
+
+/// Keeps `last_insert` and `run`.
+#[inline(always)]
+fn note_insert(page: &mut [u8], slot: usize) {
+    let goes_on = page.u16_at(LAST_INSERT).wrapping_add(1) as usize == slot;
+    let run = if goes_on { page.u16_at(RUN).saturating_add(1) } else { 1 };
+    put_u16(page, LAST_INSERT, slot as u16);
+    put_u16(page, RUN, run);
+}
+
+/// Removes the record at `slot`.
+pub(crate) fn remove(page: &mut [u8], slot: usize) -> Fit {
+    let (count, heap_start) = frame(page)?;
+    if slot >= count {
+        return Err(NO_SUCH_SLOT);
+    }
+    let record = Node::new(page).record(slot);
+    let heap_bytes = record.heap_bytes();
+    page.copy_within(slot_at(slot + 1)..slot_at(count), slot_at(slot));
+    put_u16(page, COUNT, count as u16 - 1);
+    if record.offset == heap_start && heap_start + heap_bytes <= page.len() {
+        put_u16(page, HEAP_START, (heap_start + heap_bytes) as u16);
+    } else {
+        add_garbage(page, heap_bytes);
+    }
+    let last = page.u16_at(LAST_INSERT);
+    if last != NO_SLOT && slot <= last as usize {
+        put_u16(page, LAST_INSERT, last.wrapping_sub(1));
+    }
+    Ok(())
+}
+
+/// In the value of `slot`: replaces `remove` bytes at `at` with `bytes`.
+pub(crate) fn splice(page: &mut [u8], slot: usize, at: usize, remove: usize, bytes: &[u8]) -> Fit {
+    let node = Node::new(page);
+    let (count, heap_start) = frame(page)?;
+    if slot >= count {
+        return Err(NO_SUCH_SLOT);
+    }
+    let record = node.record(slot);
+    let value_end = record.value_offset() + record.value_len;
+    let is_inside = record.offset >= heap_start || record.heap_bytes() == 0;
+    if !is_inside || value_end > page.len() {
+        return Err(NOT_A_NODE);
+    }
+    if at + remove > record.value_len {
+        return Err("bytes beyond the value's end");
+    }
+    let value_len = record.value_len - remove + bytes.len();
+    if !node.is_leaf() && value_len != CHILD_BYTES {
+        return Err("an inner record's value is a page number");
+    }
+    let start = record.value_offset() + at;
+    if bytes.len() > remove {
+        return grow(page, slot, start..start + remove, bytes);
+    }
+    page[start..start + bytes.len()].copy_from_slice(bytes);
+    if bytes.len() < remove {
+        page.copy_within(start + remove..value_end, start + bytes.len());
+        put_u16(page, slot_at(slot) + SLOT_VALUE_LEN, value_len as u16);
+        add_garbage(page, remove - bytes.len());
+    }
+    Ok(())
+}
+
+/// Replaces `hole` (page offsets within the value of `slot`) with more bytes than it has: the record moves to a new place.
+/// The caller has checked slot and hole.
+fn grow(page: &mut [u8], slot: usize, hole: Range<usize>, bytes: &[u8]) -> Fit {
+    let node = Node::new(page);
+    let record = node.record(slot);
+    let new_len = record.value_len - hole.len() + bytes.len();
+    let heap_bytes = record.heap_bytes() - hole.len() + bytes.len();
+    if node.free_bytes() < bytes.len() - hole.len() || new_len > page.len() {
+        return Err(NO_ROOM);
+    }
+    let end = record.offset + record.heap_bytes();
+    let place = |page: &[u8]| page.u16_at(HEAP_START) as usize - heap_bytes;
+    let offset = if node.contiguous_bytes() >= heap_bytes {
+        let offset = place(page);
+        let tail_at = offset + (hole.start - record.offset) + bytes.len();
+        page.copy_within(record.offset..hole.start, offset);
+        page.copy_within(hole.end..end, tail_at);
+        add_garbage(page, record.heap_bytes());
+        offset
+    } else {
+        let old = compact(page, Some(slot), heap_bytes)?;
+        let offset = place(page);
+        let tail_at = offset + (hole.start - record.offset) + bytes.len();
+        page[offset..tail_at - bytes.len()].copy_from_slice(&old[record.offset..hole.start]);
+        page[tail_at..tail_at + (end - hole.end)].copy_from_slice(&old[hole.end..end]);
+        offset
+    };
+    let bytes_at = offset + (hole.start - record.offset);
+    page[bytes_at..bytes_at + bytes.len()].copy_from_slice(bytes);
+    put_u16(page, slot_at(slot), offset as u16);
+    put_u16(page, slot_at(slot) + SLOT_VALUE_LEN, new_len as u16);
+    put_u16(page, HEAP_START, offset as u16);
+    Ok(())
+}
+
+/// Wins garbage back: lays the records down anew, in slot order, if `need` bytes in one piece come of it. The record of slot
+/// `without` is left out (its slot stays, to be pointed elsewhere). Returns the page as it was.
+fn compact(page: &mut [u8], without: Option<usize>, need: usize) -> Fit<Vec<u8>> {
+    if without.is_none() && Node::new(page).free_bytes() < need {
+        return Err(NO_ROOM);
+    }
+    let old = page.to_vec();
+    let node = Node::new(&old);
+    let (count, _) = frame(&old)?;
+    let kept = || (0..count).filter(|slot| Some(*slot) != without);
+    let heap_end = node.heap_end();
+    let mut left = heap_end.checked_sub(slot_at(count)).ok_or(NOT_A_NODE)?;
+    for record in kept().map(|slot| node.record(slot)) {
+        left = left.checked_sub(record.heap_bytes()).ok_or(NOT_A_NODE)?;
+        if record.offset + record.heap_bytes() > old.len() {
+            return Err(NOT_A_NODE);
+        }
+    }
+    if left < need {
+        return Err(NOT_A_NODE);
+    }
+    let mut free = heap_end;
+    for slot in kept() {
+        let record = node.record(slot);
+        free -= record.heap_bytes();
+        page[free..free + record.heap_bytes()]
+            .copy_from_slice(&old[record.offset..record.offset + record.heap_bytes()]);
+        put_u16(page, slot_at(slot), free as u16);
+    }
+    put_u16(page, HEAP_START, free as u16);
+    put_u16(page, GARBAGE, 0);
+    Ok(old)
+}
+
+/// Points a child pointer of an inner page elsewhere; `slot` = record count means the upper child.
+pub(crate) fn set_child(page: &mut [u8], slot: usize, child: PageNo) -> Fit {
+    let (count, _) = frame(page)?;
+    if slot > count || header::level(page) == 0 || child == PageNo(0) {
+        return Err(NO_SUCH_SLOT);
+    }
+    if slot == count {
+        put_u32(page, UPPER_CHILD, child.0);
+        return Ok(());
+    }
+    let record = Node::new(page).record(slot);
+    if record.value_len != CHILD_BYTES || record.value_offset() + CHILD_BYTES > page.len() {
+        return Err(NOT_A_NODE);
+    }
+    put_u32(page, record.value_offset(), child.0);
+    Ok(())
+}
+
+/// One record of the packed form `NodeAppend` carries.
+struct Packed<'a> {
+    suffix: &'a [u8],
+    value: &'a [u8],
+}
+
+fn next_packed<'a>(reader: &mut Reader<'a>) -> Option<Packed<'a>> {
+    let suffix_len = reader.u16()? as usize;
+    let value_len = reader.u16()? as usize;
+    Some(Packed { suffix: reader.bytes(suffix_len)?, value: reader.bytes(value_len)? })
+}
+
+/// Appends records packed by `op::pack_record` behind the last one.
+pub(crate) fn append(page: &mut [u8], packed: &[u8]) -> Fit {
+    let (count, heap_start) = frame(page)?;
+    let added = check_packed(page, packed)?;
+    let mut reader = Reader::new(packed);
+    let (mut slot, mut free) = (count, heap_start);
+    while let Some(record) = next_packed(&mut reader) {
+        let rest = record.suffix.get(HEAD_BYTES..).unwrap_or(&[]);
+        free -= rest.len() + record.value.len();
+        write_slot(page, slot, free, record.suffix, record.value.len());
+        write_record(page, free, rest, record.value);
+        slot += 1;
+    }
+    put_u16(page, HEAP_START, free as u16);
+    put_u16(page, COUNT, slot as u16);
+    if added > 0 {
+        put_u16(page, LAST_INSERT, slot as u16 - 1);
+        put_u16(page, RUN, added as u16);
+    }
+    Ok(())
+}
+
+/// Checks that the packed records are well-formed, ascending, and fit in one piece; returns how many they are.
+fn check_packed(page: &[u8], packed: &[u8]) -> Fit<usize> {
+    let node = Node::new(page);
+    let mut before = None;
+    if node.count() > 0 {
+        let mut last = Vec::new();
+        node.append_suffix(node.count() - 1, &mut last);
+        before = Some(last);
+    }
+    let mut before = before.as_deref();
+    let mut reader = Reader::new(packed);
+    let (mut records, mut bytes) = (0, 0);
+    while !reader.is_at_end() {
+        let record = next_packed(&mut reader).ok_or("the packed records are cut short")?;
+        if before.is_some_and(|before| before >= record.suffix) {
+            return Err("the packed records are not in order");
+        }
+        if !node.is_leaf() && record.value.len() != CHILD_BYTES {
+            return Err("an inner record's value is a page number");
+        }
+        bytes += record_bytes(record.suffix.len(), record.value.len());
+        before = Some(record.suffix);
+        records += 1;
+    }
+    let first = next_packed(&mut Reader::new(packed)).map(|record| record.suffix);
+    check_packed_bounds(node, first, before)?;
+    if bytes > node.contiguous_bytes() { Err(NO_ROOM) } else { Ok(records) }
+}
+
+/// Checks suffixes that are to be first and last against the fences.
+fn check_packed_bounds(node: Node<'_>, first: Option<&[u8]>, last: Option<&[u8]>) -> Fit {
+    let prefix_len = node.prefix_len();
+    let bound = |fence: Option<&[u8]>| fence.map(|fence| fence.get(prefix_len..).unwrap_or(&[]).to_vec());
+    let above = bound(node.lower()).is_none_or(|lower| first.is_none_or(|first| &lower[..] <= first));
+    let below = bound(node.upper()).is_none_or(|upper| last.is_none_or(|last| last < &upper[..]));
+    if above && below { Ok(()) } else { Err(NOT_IN_RANGE) }
+}
+
+/// Keeps the records `range` only and gives the page new fences (narrower or wider), rebuilding it with the new prefix.
+pub(crate) fn refence(page: &mut [u8], range: Range<usize>, fences: Fences<'_>) -> Fit {
+    let old = page.to_vec();
+    let node = Node::new(&old);
+    let (count, _) = frame(&old)?;
+    if range.start > range.end || range.end > count {
+        return Err(NO_SUCH_SLOT);
+    }
+    fences.check(&old)?;
+    check_keys_within(node, range.clone(), fences)?;
+    let prefix_len = prefix_of(fences.lower, fences.upper);
+    if SLOTS + fences.bytes() + node.rebuilt_bytes(range.clone(), prefix_len) > page.len() {
+        return Err(NO_ROOM);
+    }
+    let (last, run) = (old.u16_at(LAST_INSERT), old.u16_at(RUN));
+    write_frame(page, fences);
+    let mut free = page.u16_at(HEAP_START) as usize;
+    let mut key = Vec::new();
+    for slot in range.clone() {
+        node.key_into(slot, &mut key);
+        let suffix = &key[prefix_len..];
+        let rest = &suffix[HEAD_BYTES.min(suffix.len())..];
+        let value = node.value(slot);
+        free -= rest.len() + value.len();
+        write_slot(page, slot - range.start, free, suffix, value.len());
+        write_record(page, free, rest, value);
+    }
+    put_u16(page, HEAP_START, free as u16);
+    put_u16(page, COUNT, range.len() as u16);
+    if last != NO_SLOT && range.contains(&(last as usize)) {
+        put_u16(page, LAST_INSERT, last - range.start as u16);
+        put_u16(page, RUN, run);
+    }
+    Ok(())
+}
+
+/// Every kept record must be readable and lie within the new fences (so that it begins with the new prefix).
+fn check_keys_within(node: Node<'_>, range: Range<usize>, fences: Fences<'_>) -> Fit {
+    let mut key = Vec::new();
+    for slot in range {
+        let record = node.record(slot);
+        let read = node.rest(slot).len() + node.value(slot).len();
+        node.key_into(slot, &mut key);
+        if read != record.heap_bytes() || key.len() != node.prefix_len() + record.suffix_len {
+            return Err(NOT_A_NODE);
+        }
+        let inside =
+            fences.lower.is_none_or(|lower| lower <= &key[..]) && fences.upper.is_none_or(|upper| &key[..] < upper);
+        if !inside {
+            return Err(NOT_IN_RANGE);
+        }
+    }
+    Ok(())
+}

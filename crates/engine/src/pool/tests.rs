@@ -1,0 +1,213 @@
+//! The pool with a real log and mini-transactions over memory.
+
+use crate::db::core::Core;
+use crate::error::Error;
+use crate::mtr::Context;
+use crate::page::{PageOp, PageType};
+use crate::space::{SEGMENT_SYSTEM, Space};
+use crate::testing::{open, small_core, small_options};
+use crate::types::{Lsn, PageNo, SegmentId};
+use highwater_storage::StorageSet;
+
+const SEGMENT: SegmentId = SegmentId(99);
+const FIELD: u16 = 64;
+
+fn new_page(ctx: &Context, space: &Space) -> PageNo {
+    space.prepare(ctx).unwrap();
+    let mut mtr = ctx.mtr_with(4096, 1).unwrap();
+    let page_no = space.allocate(&mut mtr, SEGMENT, None).unwrap();
+    let page = mtr.new_page(page_no);
+    mtr.apply(page, &PageOp::Format { page_type: PageType::Overflow, level: 0, owner: SEGMENT.0 });
+    mtr.commit();
+    page_no
+}
+
+fn put(ctx: &Context, page: PageNo, value: u64) -> Lsn {
+    let mut mtr = ctx.mtr().unwrap();
+    let latched = mtr.fix_x(page).unwrap();
+    mtr.apply(latched, &PageOp::Write { offset: FIELD, bytes: &value.to_le_bytes() });
+    mtr.commit()
+}
+
+fn get(ctx: &Context, page: PageNo) -> u64 {
+    let guard = ctx.pool.fix_s(page).unwrap();
+    u64::from_le_bytes(guard[FIELD as usize..FIELD as usize + 8].try_into().unwrap())
+}
+
+#[test]
+fn more_pages_than_frames() {
+    let core = small_core();
+    let pages: Vec<_> = (0..1000).map(|_| new_page(&core.ctx, &core.space)).collect();
+    for (n, p) in pages.iter().enumerate() {
+        put(&core.ctx, *p, n as u64);
+    }
+    for (n, p) in pages.iter().enumerate() {
+        assert_eq!(get(&core.ctx, *p), n as u64);
+    }
+    assert!(core.ctx.pool.frame_count() < 300);
+    let stats = core.ctx.stats.snapshot();
+    assert!(stats.pages_read > 500 && stats.pages_flushed_single_page > 0, "{stats:?}");
+}
+
+#[test]
+fn many_threads_on_few_frames_make_progress() {
+    let core = small_core();
+    let pages: Vec<_> = (0..600).map(|_| new_page(&core.ctx, &core.space)).collect();
+    let (ctx, pages) = (&core.ctx, &pages);
+    std::thread::scope(|scope| {
+        for t in 0..16_usize {
+            scope.spawn(move || {
+                for n in 0..200_usize {
+                    let page = pages[(n * 37 + t * 101) % pages.len()];
+                    put(ctx, page, n as u64);
+                    ctx.pool.fix_s(page).unwrap();
+                }
+            });
+        }
+    });
+    assert!(!ctx.poison.is_set());
+}
+
+#[test]
+fn exhausted_pool_is_an_error_and_not_a_hang() {
+    let core = small_core();
+    let mut all = Vec::new();
+    core.ctx.pool.take_frames(core.ctx.pool.free_count(), &mut all).unwrap();
+    core.ctx.pool.flush_all().unwrap();
+    let mut rest = Vec::new();
+    while core.ctx.pool.evict_clean(1000, 1) > 0 {
+        core.ctx.pool.take_frames(1, &mut rest).unwrap();
+    }
+    core.ctx.pool.set_give_up_ms(50);
+    let error = core.ctx.pool.load(PageNo(9)).unwrap_err();
+    assert!(matches!(error, Error::PoolExhausted { .. }), "{error}");
+    core.ctx.pool.give_frames(all);
+    core.ctx.pool.load(PageNo(9)).unwrap();
+}
+
+#[test]
+fn what_was_durable_survives_a_power_cut() {
+    for seed in 0..40 {
+        let core = small_core();
+        let pages: Vec<_> = (0..300).map(|_| new_page(&core.ctx, &core.space)).collect();
+        let mut durable = Lsn(0);
+        for round in 0..5_u64 {
+            for (n, p) in pages.iter().enumerate() {
+                durable = put(&core.ctx, *p, round * 1000 + n as u64);
+            }
+            if round == seed % 5 {
+                core.ctx.pool.flush_oldest(Lsn(u64::MAX), 100).unwrap();
+            }
+        }
+        core.ctx.log.flush_to(durable).unwrap();
+        let core = open(core.storage().cut(seed), small_options());
+        for (n, p) in pages.iter().enumerate() {
+            assert_eq!(get(&core.ctx, *p), 4000 + n as u64, "seed {seed} page {p}");
+            assert_eq!(core.space.owner(*p), Some(SEGMENT));
+        }
+        assert_eq!(core.space.owner(PageNo(0)), Some(SEGMENT_SYSTEM));
+    }
+}
+
+#[test]
+fn a_torn_page_is_repaired_and_a_rotten_one_is_reported() {
+    let mut core = small_core();
+    let page = new_page(&core.ctx, &core.space);
+    put(&core.ctx, page, 7);
+    core.close().unwrap();
+    let image = core.storage().cut(0);
+    let devices = image.memory_devices().unwrap().clone();
+    let at = page.0 as usize * 4096;
+    devices[0].damage(|bytes| bytes[at + 2048..at + 4096].fill(0xaa));
+    let core = open(image, small_options());
+    assert_eq!(core.repaired, vec![page]);
+    assert_eq!(get(&core.ctx, page), 7);
+    drop(core);
+    let image = open_and_damage_other_page(page);
+    let core = open(image, small_options());
+    let error = core.ctx.pool.load(page).unwrap_err();
+    assert!(error.to_string().contains(&format!("page {page} ")), "{error}");
+}
+
+/// A database whose last doublewrite batch does not hold `page`, which is then damaged.
+fn open_and_damage_other_page(page: PageNo) -> StorageSet {
+    let mut core = small_core();
+    assert_eq!(new_page(&core.ctx, &core.space), page);
+    core.ctx.pool.flush_all().unwrap();
+    let other = new_page(&core.ctx, &core.space);
+    put(&core.ctx, other, 1);
+    core.close().unwrap();
+    let image = core.storage().cut(0);
+    let at = page.0 as usize * 4096;
+    image.memory_devices().unwrap()[0].damage(|bytes| bytes[at + 100] ^= 1);
+    image
+}
+
+#[test]
+fn a_page_in_the_wrong_place_does_not_verify() {
+    let mut core = small_core();
+    let (a, b) = (new_page(&core.ctx, &core.space), new_page(&core.ctx, &core.space));
+    core.ctx.pool.flush_all().unwrap();
+    let other = new_page(&core.ctx, &core.space);
+    put(&core.ctx, other, 1);
+    core.close().unwrap();
+    let image = core.storage().cut(0);
+    let (from, to) = (a.0 as usize * 4096, b.0 as usize * 4096);
+    image.memory_devices().unwrap()[0].damage(|bytes| bytes.copy_within(from..from + 4096, to));
+    let core = open(image, small_options());
+    core.ctx.pool.load(a).unwrap();
+    assert!(matches!(core.ctx.pool.load(b), Err(Error::CorruptPage { page, .. }) if page == b));
+}
+
+#[test]
+fn a_dropped_mtr_stops_the_database() {
+    let core = small_core();
+    let page = new_page(&core.ctx, &core.space);
+    let mut mtr = core.ctx.mtr().unwrap();
+    let latched = mtr.fix_x(page).unwrap();
+    mtr.apply(latched, &PageOp::Write { offset: FIELD, bytes: &[1] });
+    drop(mtr);
+    assert!(matches!(core.ctx.mtr().map(drop), Err(Error::Poisoned(_))));
+    assert!(core.ctx.pool.flush_all().is_err());
+}
+
+#[test]
+fn segments_are_dropped_and_their_space_comes_back() {
+    let core = small_core();
+    for _ in 0..500 {
+        new_page(&core.ctx, &core.space);
+    }
+    let before = core.space.page_count();
+    assert_eq!(core.space.pages_of(SEGMENT).len(), 500);
+    while !core.space.drop_segment_step(&core.ctx, SEGMENT, 2).unwrap() {}
+    assert!(core.space.pages_of(SEGMENT).is_empty());
+    for _ in 0..500 {
+        new_page(&core.ctx, &core.space);
+    }
+    assert_eq!(core.space.page_count(), before);
+    let pages = core.space.pages_of(SEGMENT);
+    let lsn = core.ctx.log.end_lsn();
+    core.ctx.log.flush_to(lsn).unwrap();
+    let again = open(core.storage().cut(1), small_options());
+    assert_eq!(again.space.pages_of(SEGMENT), pages);
+}
+
+#[test]
+fn background_threads_keep_frames_free() {
+    let mut core: Core = small_core();
+    core.start_threads().unwrap();
+    let pages: Vec<_> = (0..1500).map(|_| new_page(&core.ctx, &core.space)).collect();
+    for round in 0..20_u64 {
+        for p in &pages {
+            put(&core.ctx, *p, round);
+        }
+    }
+    assert!(pages.iter().all(|p| get(&core.ctx, *p) == 19));
+    core.close().unwrap();
+    let stats = core.ctx.stats.snapshot();
+    assert!(stats.pages_flushed_lru_list + stats.pages_flushed_flush_list > 0);
+    assert!(stats.checkpoints > 0);
+    let again = open(core.storage().cut(3), small_options());
+    assert_eq!(again.replayed.operations, 0, "a clean close leaves nothing to replay");
+    assert!(pages.iter().all(|p| get(&again.ctx, *p) == 19));
+}

@@ -1,0 +1,210 @@
+//! Trees under power cuts: what comes back is the tree as it was after some mini-transaction, no older than the last
+//! one acknowledged.
+
+use super::*;
+use crate::btree::BTree;
+use crate::db::core::Core;
+use crate::space::ROOT_CATALOG;
+use crate::testing::{open, small_options};
+use crate::types::{IndexId, SegmentId};
+use highwater_storage::{Faults, StorageSet};
+use std::collections::BTreeMap;
+
+const SEGMENT: SegmentId = SegmentId(50);
+const INDEX: IndexId = IndexId(7);
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// A small generator of the test's own, so that a seed means the same for ever.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) % n
+    }
+}
+
+fn create_tree(core: &Core) -> Result<BTree> {
+    core.space.prepare(&core.ctx)?;
+    let mut mtr = core.ctx.mtr_with(4096, 1)?;
+    let tree = BTree::create(core.space.clone(), &mut mtr, INDEX, SEGMENT)?;
+    core.space.set_root(&mut mtr, ROOT_CATALOG, tree.root());
+    mtr.commit();
+    Ok(tree)
+}
+
+fn open_tree(core: &Core) -> Option<BTree> {
+    let root = core.space.root(ROOT_CATALOG)?;
+    Some(BTree::open(core.space.clone(), INDEX, SEGMENT, root))
+}
+
+fn put(core: &Core, tree: &BTree, key: &[u8], value: &[u8]) -> Result<Lsn> {
+    loop {
+        core.space.prepare(&core.ctx)?;
+        let mut mtr = core.ctx.mtr()?;
+        let leaf = tree.leaf_mut(&mut mtr, key)?;
+        let fits = match leaf.search(&mtr, key) {
+            Ok(slot) => {
+                let old = leaf.value(&mtr, slot).len();
+                let fits = value.len() <= old || leaf.fits_growth(&mtr, slot, value.len() - old);
+                if fits {
+                    leaf.splice(&mut mtr, slot, 0, old, value);
+                }
+                fits
+            }
+            Err(slot) => {
+                let fits = leaf.fits(&mtr, key.len(), value.len());
+                if fits {
+                    leaf.insert(&mut mtr, slot, key, value);
+                }
+                fits
+            }
+        };
+        if fits {
+            return Ok(mtr.commit());
+        }
+        mtr.abandon();
+        tree.make_room(&core.ctx, key, key.len() + value.len())?;
+    }
+}
+
+fn delete(core: &Core, tree: &BTree, key: &[u8]) -> Result<Lsn> {
+    let mut mtr = core.ctx.mtr()?;
+    let leaf = tree.leaf_mut(&mut mtr, key)?;
+    if let Ok(slot) = leaf.search(&mtr, key) {
+        leaf.remove(&mut mtr, slot);
+    }
+    let underfull = leaf.underfull(&mtr);
+    let lsn = mtr.commit();
+    if underfull {
+        tree.shrink(&core.ctx, key)?;
+    }
+    Ok(lsn)
+}
+
+fn dump(core: &Core, tree: &BTree) -> Model {
+    let mut all = Model::new();
+    let mut from: Option<Vec<u8>> = None;
+    loop {
+        let seek = from.as_deref().map_or(crate::btree::Seek::First, crate::btree::Seek::Covers);
+        let leaf = tree.leaf(&core.ctx, seek).unwrap();
+        let mut key = Vec::new();
+        for slot in 0..leaf.len() {
+            leaf.key_into(slot, &mut key);
+            all.insert(key.clone(), leaf.value(slot).to_vec());
+        }
+        match leaf.upper() {
+            None => return all,
+            Some(upper) => from = Some(upper.to_vec()),
+        }
+    }
+}
+
+/// One random change of tree and model. After an error the change may have been made or not.
+fn step(core: &Core, tree: &BTree, random: &mut Random, model: &mut Model) -> Result<Lsn> {
+    let key = format!("key{:05}", random.below(700)).repeat(1 + random.below(3) as usize).into_bytes();
+    if random.below(3) == 0 {
+        model.remove(&key);
+        delete(core, tree, &key)
+    } else {
+        let value = vec![random.below(256) as u8; random.below(300) as usize];
+        let result = put(core, tree, &key, &value);
+        model.insert(key, value);
+        result
+    }
+}
+
+/// What the tree may hold after a crash.
+struct History {
+    states: Vec<(Lsn, Model)>,
+    acknowledged: Lsn,
+}
+
+impl History {
+    fn assert_contains(&self, found: &Model, seed: u64) {
+        let mut possible = self.states.iter().filter(|(lsn, _)| *lsn >= self.acknowledged);
+        let at = self.acknowledged;
+        assert!(possible.any(|(_, m)| m == found), "seed {seed}: the tree is no state it had since LSN {at}");
+    }
+}
+
+/// Changes the tree until the power goes or the seed says enough.
+fn run(core: &Core, tree: &BTree, seed: u64, history: &mut History) -> Result<()> {
+    let mut random = Random(seed);
+    let mut model = history.states[0].1.clone();
+    for _ in 0..random.below(400) {
+        let before = model.clone();
+        let result = step(core, tree, &mut random, &mut model);
+        let lsn = *result.as_ref().unwrap_or(&Lsn(u64::MAX));
+        if result.is_err() {
+            history.states.push((lsn, before));
+        }
+        history.states.push((lsn, model.clone()));
+        result?;
+        match random.below(40) {
+            0..=3 => {
+                core.ctx.log.flush_to(lsn)?;
+                history.acknowledged = lsn;
+            }
+            4 => drop(core.ctx.pool.flush_oldest(Lsn(u64::MAX), 20)?),
+            5 => checkpoint(core)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn checkpoint(core: &Core) -> Result<()> {
+    let target = crate::pool::cleaner::checkpoint_target(&core.ctx.pool, &core.ctx.log);
+    core.ctx.log.flush_to(target)?;
+    core.ctx.log.checkpoint(target)
+}
+
+/// One life: open what `storage` holds, check it against `model`, work until the power goes, return what is left.
+fn live(storage: StorageSet, power_off_after: u64, seed: u64, model: &mut Model) -> StorageSet {
+    let faults = Faults::new();
+    let powered = storage.map(|device| faults.wrap(device));
+    faults.power_off_after(power_off_after);
+    if let Ok(core) = Core::open(powered, small_options())
+        && let Ok(tree) = open_tree(&core).map_or_else(|| create_tree(&core), Ok)
+    {
+        let start = core.ctx.log.end_lsn();
+        let mut history = History { states: vec![(start, model.clone())], acknowledged: start };
+        if core.ctx.log.flush_to(start).is_ok() {
+            drop(run(&core, &tree, seed, &mut history));
+            drop(core);
+            let image = storage.cut(seed);
+            *model = check_image(image.cut(seed), &history, seed);
+            return image;
+        }
+    }
+    storage.cut(seed)
+}
+
+/// Opens a copy of what the crash left and compares it with the history.
+fn check_image(image: StorageSet, history: &History, seed: u64) -> Model {
+    let core = open(image, small_options());
+    let tree = open_tree(&core).expect("the tree's creation was acknowledged");
+    let found = dump(&core, &tree);
+    history.assert_contains(&found, seed);
+    let report = tree.check(&core.ctx).unwrap();
+    assert!(report.problems.is_empty(), "seed {seed}: {:?}", report.problems);
+    let used = core.space.pages_of(SEGMENT);
+    assert_eq!(used.len(), report.pages.len(), "seed {seed}: pages in use and pages of the tree");
+    found
+}
+
+/// Power cuts at any write, during work, flushing, checkpoints, creation and recovery, several lives in a row.
+#[test]
+fn a_tree_comes_back_as_it_was() {
+    for seed in 0..80 {
+        let mut random = Random(seed + 1000);
+        let (mut storage, mut model) = (StorageSet::memory(), Model::new());
+        for life in 0..5 {
+            let few = random.below(3) == 0;
+            let power_off_after = random.below(if few { 30 } else { 400 });
+            storage = live(storage, power_off_after, seed * 10 + life, &mut model);
+        }
+    }
+}

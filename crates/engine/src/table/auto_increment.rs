@@ -1,0 +1,126 @@
+//! Auto-increment: numbers from memory, an upper bound in the catalog.
+//!
+//! Rules
+//! 1. No number at or above the bound in the catalog is ever given out: the bound is raised (logged) before. So after a crash
+//!    counting goes on at the bound, and what is lost is a gap, never a number given twice.
+//! 2. A clean close writes the bound down to the next number, so then there is no gap.
+//! 3. An explicit value moves the counter past it.
+
+use crate::error::{Error, Result};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Numbers for which one write of the bound is good.
+const BLOCK: u64 = 1024;
+
+/// The counter of one table.
+#[derive(Debug)]
+pub(crate) struct AutoIncrement {
+    /// The next number; above `last` when there are none left.
+    next: AtomicU64,
+    /// Copy of the bound in the catalog.
+    bound: AtomicU64,
+    /// The column type's largest number.
+    last: u64,
+    extending: Mutex<()>,
+}
+
+impl AutoIncrement {
+    /// Goes on counting at `bound`, up to `last`.
+    pub(crate) fn new(bound: u64, last: u64) -> AutoIncrement {
+        AutoIncrement { next: AtomicU64::new(bound), bound: AtomicU64::new(bound), last, extending: Mutex::new(()) }
+    }
+
+    /// Takes a number. `persist` writes a new bound into the catalog.
+    ///
+    /// # Errors
+    /// `BadValue` when the column's type has no more numbers; what `persist` returns.
+    #[inline]
+    pub(crate) fn take(&self, column: &str, persist: impl FnOnce(u64) -> Result<()>) -> Result<u64> {
+        let advance = |next| (next <= self.last && next < u64::MAX).then_some(next + 1);
+        let taken = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, advance);
+        let taken = taken.map_err(|_| Error::BadValue {
+            column: column.to_string(),
+            reason: format!("auto-increment has reached {}, the last number of the column's type", self.last),
+        })?;
+        self.cover(taken, persist)?;
+        Ok(taken)
+    }
+
+    /// Learns of an explicit value.
+    ///
+    /// # Errors
+    /// What `persist` returns.
+    #[inline]
+    pub(crate) fn observe(&self, value: u64, persist: impl FnOnce(u64) -> Result<()>) -> Result<()> {
+        if value < self.next.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.next.fetch_max(value.saturating_add(1), Ordering::Relaxed);
+        self.cover(value, persist)
+    }
+
+    /// Makes the bound greater than `number`.
+    #[inline]
+    fn cover(&self, number: u64, persist: impl FnOnce(u64) -> Result<()>) -> Result<()> {
+        if number < self.bound.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let _one_at_a_time = self.extending.lock();
+        if number < self.bound.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let bound = number.saturating_add(BLOCK);
+        persist(bound)?;
+        self.bound.store(bound, Ordering::Release);
+        Ok(())
+    }
+
+    /// The bound to write at a clean close; `None` if it stands there already.
+    pub(crate) fn exact_bound(&self) -> Option<u64> {
+        let next = self.next.load(Ordering::Relaxed);
+        (next != self.bound.load(Ordering::Acquire)).then_some(next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn the_bound_is_written_before_a_number_is_given() {
+        let written = Cell::new(1);
+        let counter = AutoIncrement::new(1, u64::MAX);
+        let persist = |bound| {
+            written.set(bound);
+            Ok(())
+        };
+        for expected in 1..3000 {
+            let number = counter.take("id", persist).unwrap();
+            assert_eq!(number, expected);
+            assert!(number < written.get());
+        }
+        assert_eq!(counter.exact_bound(), Some(3000));
+        // After a crash.
+        assert!(AutoIncrement::new(written.get(), u64::MAX).take("id", persist).unwrap() >= 3000);
+    }
+
+    #[test]
+    fn explicit_values_move_the_counter() {
+        let counter = AutoIncrement::new(1, 255);
+        counter.observe(100, |_| Ok(())).unwrap();
+        counter.observe(7, |_| panic!("nothing to write")).unwrap();
+        assert_eq!(counter.take("id", |_| Ok(())).unwrap(), 101);
+        counter.observe(255, |_| Ok(())).unwrap();
+        let error = counter.take("id", |_| Ok(())).unwrap_err();
+        assert!(error.to_string().contains("has reached 255"), "{error}");
+    }
+
+    #[test]
+    fn a_bound_that_cannot_be_written_gives_no_number() {
+        let counter = AutoIncrement::new(1, 255);
+        assert!(counter.take("id", |_| Err(Error::Usage("full".into()))).is_err());
+        assert_eq!(counter.take("id", |_| Ok(())).unwrap(), 2);
+    }
+}

@@ -1,0 +1,352 @@
+//! The catalog: a tree that names every table, its columns and its trees.
+//!
+//! Rules
+//! 1. Each record is written by one mini-transaction. What takes several (a new table, a removal) is made visible or invisible by
+//!    the one that writes the state record; what a crash leaves half made or half removed is removed at opening ([`Catalog::load`]
+//!    returns it apart).
+//! 2. A segment's number stands in the catalog, durable, before the segment owns a page, and stays there until it owns none.
+//! 3. Table and index numbers are never given twice: old undo may still speak of them.
+//! 4. Writers hold the catalog's mutex (schema changes, auto-increment bounds). Lock order: catalog mutex, then latches.
+//!
+//! Differs from InnoDB: the catalog is not versioned; readers find tables in memory.
+
+use super::record::{
+    Counters, IndexRecord, PART_BYTES, RecordKey, State, TableRecord, TreeRecord, decode_definition, encode_definition,
+};
+use super::schema::{IndexDefinition, TableDefinition};
+use crate::btree::{BTree, Seek};
+use crate::error::{Error, Result};
+use crate::mtr::{Context, MTR_REDO_BYTES};
+use crate::space::{ROOT_CATALOG, SEGMENT_CATALOG, Space};
+use crate::types::{IndexId, Lsn, PageNo, SegmentId, TableId};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Number of the catalog's own tree.
+pub const CATALOG_INDEX: IndexId = IndexId(1);
+const FIRST_USER_TABLE: u32 = 16;
+const FIRST_USER_INDEX: u32 = 16;
+
+/// The catalog of an open database.
+pub struct Catalog {
+    ctx: Arc<Context>,
+    space: Arc<Space>,
+    tree: BTree,
+    counters: Mutex<Counters>,
+}
+
+/// A table as the catalog describes it.
+#[derive(Clone, Debug)]
+pub(crate) struct TableEntry {
+    pub(crate) id: TableId,
+    pub(crate) record: TableRecord,
+    /// Includes the definitions of all ready indexes, in the order of `indexes`.
+    pub(crate) definition: TableDefinition,
+    /// Ready indexes, by number.
+    pub(crate) indexes: Vec<IndexRecord>,
+}
+
+/// What an interrupted schema change left.
+#[derive(Clone, Debug)]
+pub(crate) enum Leftover {
+    /// A table half made or half removed.
+    Table(Remains),
+    /// An index half built or half removed.
+    Index(TableId, IndexRecord),
+}
+
+/// All there is of a table to be removed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Remains {
+    pub(crate) segments: Vec<SegmentId>,
+    /// In the order in which they are removed: the state record last.
+    pub(crate) keys: Vec<RecordKey>,
+}
+
+/// The records of one table, as read.
+#[derive(Default)]
+struct Records {
+    table: Option<TableRecord>,
+    parts: Vec<(u32, Vec<u8>)>,
+    indexes: Vec<IndexRecord>,
+}
+
+impl Catalog {
+    /// Opens the catalog, making an empty one in a new database.
+    ///
+    /// # Errors
+    /// An I/O or corruption error.
+    pub fn open(ctx: Arc<Context>, space: Arc<Space>) -> Result<Catalog> {
+        let tree = match space.root(ROOT_CATALOG) {
+            Some(root) => BTree::open(space.clone(), CATALOG_INDEX, SEGMENT_CATALOG, root),
+            None => {
+                space.prepare(&ctx)?;
+                let mut mtr = ctx.mtr_with(MTR_REDO_BYTES, 1)?;
+                let tree = BTree::create(space.clone(), &mut mtr, CATALOG_INDEX, SEGMENT_CATALOG)?;
+                space.set_root(&mut mtr, ROOT_CATALOG, tree.root());
+                mtr.commit();
+                tree
+            }
+        };
+        let counters = Mutex::new(Counters { next_table: FIRST_USER_TABLE, next_index: FIRST_USER_INDEX });
+        Ok(Catalog { ctx, space, tree, counters })
+    }
+
+    /// The catalog's tree.
+    pub fn tree(&self) -> &BTree {
+        &self.tree
+    }
+
+    /// Reads every record: the tables in use, and what interrupted schema changes left to be removed.
+    pub(crate) fn load(&self) -> Result<(Vec<TableEntry>, Vec<Leftover>)> {
+        let mut by_table: BTreeMap<TableId, Records> = BTreeMap::new();
+        self.for_each(|key, value| {
+            match RecordKey::decode(key)? {
+                RecordKey::Counters => *self.counters.lock() = Counters::decode(value)?,
+                RecordKey::Table(id) => by_table.entry(id).or_default().table = Some(TableRecord::decode(value)?),
+                RecordKey::Part(id, part) => by_table.entry(id).or_default().parts.push((part, value.to_vec())),
+                RecordKey::Index(id, _) => by_table.entry(id).or_default().indexes.push(IndexRecord::decode(value)?),
+            }
+            Ok(())
+        })?;
+        let (mut tables, mut leftovers) = (Vec::new(), Vec::new());
+        for (id, records) in by_table {
+            records.segments().for_each(|segment| self.space.note_segment(segment));
+            match records.table {
+                Some(table) if table.state == State::Ready => {
+                    tables.push(records.into_entry(id, table, &mut leftovers)?);
+                }
+                _ => leftovers.push(Leftover::Table(records.remains(id))),
+            }
+        }
+        Ok((tables, leftovers))
+    }
+
+    fn for_each(&self, mut visit: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
+        let (mut key, mut next) = (Vec::new(), None::<Vec<u8>>);
+        loop {
+            let leaf = self.tree.leaf(&self.ctx, next.as_deref().map_or(Seek::First, Seek::Covers))?;
+            for slot in 0..leaf.len() {
+                leaf.key_into(slot, &mut key);
+                visit(&key, leaf.value(slot))?;
+            }
+            match leaf.upper() {
+                Some(upper) => next = Some(upper.to_vec()),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Writes a record, new or again (of the same length), atomically.
+    pub(crate) fn put(&self, key: RecordKey, value: &[u8]) -> Result<Lsn> {
+        let key = key.encode();
+        loop {
+            let mut mtr = self.ctx.mtr()?;
+            let leaf = self.tree.leaf_mut(&mut mtr, &key)?;
+            match leaf.search(&mtr, &key) {
+                Ok(slot) if leaf.value(&mtr, slot).len() == value.len() => {
+                    leaf.splice(&mut mtr, slot, 0, value.len(), value);
+                    return Ok(mtr.commit());
+                }
+                Ok(_) => return Err(Error::Corrupt("a catalog record changes its length".to_string())),
+                Err(slot) if leaf.fits(&mtr, key.len(), value.len()) => {
+                    leaf.insert(&mut mtr, slot, &key, value);
+                    return Ok(mtr.commit());
+                }
+                Err(_) => {
+                    mtr.abandon();
+                    self.tree.make_room(&self.ctx, &key, key.len() + value.len())?;
+                }
+            }
+        }
+    }
+
+    /// Removes a record, if it is there.
+    pub(crate) fn remove(&self, key: RecordKey) -> Result<()> {
+        let key = key.encode();
+        let mut mtr = self.ctx.mtr()?;
+        let leaf = self.tree.leaf_mut(&mut mtr, &key)?;
+        let Ok(slot) = leaf.search(&mtr, &key) else { return Ok(()) };
+        leaf.remove(&mut mtr, slot);
+        let underfull = leaf.underfull(&mtr);
+        mtr.commit();
+        if underfull { self.tree.shrink(&self.ctx, &key) } else { Ok(()) }
+    }
+
+    /// Makes what was written so far durable.
+    pub(crate) fn flush(&self) -> Result<()> {
+        self.ctx.log.flush_to(self.ctx.log.end_lsn())
+    }
+
+    /// A new table's number and numbers for `indexes` trees; the first is the clustered one's.
+    pub(crate) fn new_ids(&self, tables: u32, indexes: u32) -> Result<(TableId, IndexId)> {
+        let mut counters = self.counters.lock();
+        let (table, index) = (counters.next_table, counters.next_index);
+        let exhausted = || Error::Usage("the catalog has no more numbers for tables or indexes".to_string());
+        let next = Counters {
+            next_table: table.checked_add(tables).ok_or_else(exhausted)?,
+            next_index: index.checked_add(indexes).ok_or_else(exhausted)?,
+        };
+        self.put(RecordKey::Counters, &next.encode())?;
+        *counters = next;
+        Ok((TableId(table), IndexId(index)))
+    }
+
+    /// Makes a table: its records, then its trees, then the state record that shows it.
+    pub(crate) fn create_table(&self, definition: TableDefinition) -> Result<TableEntry> {
+        let (id, first) = self.new_ids(1, 1 + definition.indexes.len() as u32)?;
+        let bytes = encode_definition(&definition);
+        let mut entry = TableEntry {
+            id,
+            record: TableRecord {
+                state: State::Building,
+                auto_increment_bound: 1,
+                definition_bytes: bytes.len() as u32,
+                clustered: self.new_tree(first),
+                overflow: self.space.new_segment(),
+            },
+            indexes: Vec::new(),
+            definition,
+        };
+        for (i, index) in entry.definition.indexes.iter().enumerate() {
+            let tree = self.new_tree(IndexId(first.0 + 1 + i as u32));
+            entry.indexes.push(IndexRecord { state: State::Building, tree, definition: index.clone() });
+        }
+        match self.make_table(&mut entry, &bytes) {
+            Ok(()) => Ok(entry),
+            Err(error) => {
+                // What cannot be removed now is removed when the database is opened next.
+                let _ = self.finish_drop(&entry.remains());
+                Err(error)
+            }
+        }
+    }
+
+    fn make_table(&self, entry: &mut TableEntry, definition: &[u8]) -> Result<()> {
+        let id = entry.id;
+        for (i, part) in definition.chunks(PART_BYTES).enumerate() {
+            self.put(RecordKey::Part(id, i as u32), part)?;
+        }
+        for index in &entry.indexes {
+            self.put(RecordKey::Index(id, index.tree.id), &index.encode())?;
+        }
+        self.put(RecordKey::Table(id), &entry.record.encode())?;
+        entry.record.clustered.root = self.make_tree(entry.record.clustered)?;
+        for index in &mut entry.indexes {
+            index.tree.root = self.make_tree(index.tree)?;
+            index.state = State::Ready;
+            self.put(RecordKey::Index(id, index.tree.id), &index.encode())?;
+        }
+        entry.record.state = State::Ready;
+        self.put(RecordKey::Table(id), &entry.record.encode())?;
+        self.flush()
+    }
+
+    fn new_tree(&self, id: IndexId) -> TreeRecord {
+        TreeRecord { id, segment: self.space.new_segment(), root: PageNo(0) }
+    }
+
+    fn make_tree(&self, tree: TreeRecord) -> Result<PageNo> {
+        self.space.prepare(&self.ctx)?;
+        let mut mtr = self.ctx.mtr_with(MTR_REDO_BYTES, 1)?;
+        let made = BTree::create(self.space.clone(), &mut mtr, tree.id, tree.segment)?;
+        mtr.commit();
+        Ok(made.root())
+    }
+
+    /// The tree of a record.
+    pub(crate) fn open_tree(&self, tree: TreeRecord) -> Arc<BTree> {
+        Arc::new(BTree::open(self.space.clone(), tree.id, tree.segment, tree.root))
+    }
+
+    /// Makes an empty index that is not in use yet.
+    pub(crate) fn create_index(&self, table: TableId, definition: IndexDefinition) -> Result<IndexRecord> {
+        let (_, id) = self.new_ids(0, 1)?;
+        let mut index = IndexRecord { state: State::Building, tree: self.new_tree(id), definition };
+        self.put(RecordKey::Index(table, id), &index.encode())?;
+        index.tree.root = self.make_tree(index.tree)?;
+        self.put(RecordKey::Index(table, id), &index.encode())?;
+        Ok(index)
+    }
+
+    /// Changes the state of an index, durably.
+    pub(crate) fn set_index_state(&self, table: TableId, index: &mut IndexRecord, state: State) -> Result<()> {
+        index.state = state;
+        self.put(RecordKey::Index(table, index.tree.id), &index.encode())?;
+        self.flush()
+    }
+
+    /// Changes the state of a table, durably.
+    pub(crate) fn set_table_state(&self, entry: &mut TableEntry, state: State) -> Result<()> {
+        entry.record.state = state;
+        self.put(RecordKey::Table(entry.id), &entry.record.encode())?;
+        self.flush()
+    }
+
+    /// Gives back the pages of an index whose state says that it is not in use, then removes its record.
+    pub(crate) fn finish_drop_index(&self, table: TableId, index: &IndexRecord) -> Result<()> {
+        self.drop_segment(index.tree.segment)?;
+        self.remove(RecordKey::Index(table, index.tree.id))
+    }
+
+    /// Gives back the pages of a table whose state says that it is not in use, then removes its records.
+    pub(crate) fn finish_drop(&self, remains: &Remains) -> Result<()> {
+        remains.segments.iter().try_for_each(|&segment| self.drop_segment(segment))?;
+        remains.keys.iter().try_for_each(|&key| self.remove(key))
+    }
+
+    fn drop_segment(&self, segment: SegmentId) -> Result<()> {
+        while !self.space.drop_segment_step(&self.ctx, segment, 16)? {}
+        Ok(())
+    }
+}
+
+impl Records {
+    fn segments(&self) -> impl Iterator<Item = SegmentId> + '_ {
+        let own = self.table.iter().flat_map(|table| [table.clustered.segment, table.overflow]);
+        own.chain(self.indexes.iter().map(|index| index.tree.segment))
+    }
+
+    fn remains(&self, id: TableId) -> Remains {
+        let parts = self.parts.iter().map(|(part, _)| RecordKey::Part(id, *part));
+        let indexes = self.indexes.iter().map(|index| RecordKey::Index(id, index.tree.id));
+        let keys = indexes.chain(parts).chain([RecordKey::Table(id)]).collect();
+        Remains { segments: self.segments().collect(), keys }
+    }
+
+    fn into_entry(self, id: TableId, record: TableRecord, leftovers: &mut Vec<Leftover>) -> Result<TableEntry> {
+        let bytes: Vec<u8> = self.parts.into_iter().flat_map(|(_, part)| part).collect();
+        if bytes.len() != record.definition_bytes as usize {
+            let reason =
+                format!("the definition of table {id} has {} bytes of {}", bytes.len(), record.definition_bytes);
+            return Err(Error::Corrupt(reason));
+        }
+        let mut definition = decode_definition(&bytes)?;
+        let (indexes, unfinished): (Vec<_>, Vec<_>) =
+            self.indexes.into_iter().partition(|index| index.state == State::Ready);
+        leftovers.extend(unfinished.into_iter().map(|index| Leftover::Index(id, index)));
+        definition.indexes = indexes.iter().map(|index| index.definition.clone()).collect();
+        let wrong = |reason| Error::Corrupt(format!("the definition of table {id} is wrong: {reason}"));
+        definition.validate().map_err(wrong)?;
+        Ok(TableEntry { id, record, definition, indexes })
+    }
+}
+
+impl TableEntry {
+    /// All there is of the table.
+    pub(crate) fn remains(&self) -> Remains {
+        let parts = (self.record.definition_bytes as usize).div_ceil(PART_BYTES) as u32;
+        let indexes = self.indexes.iter().map(|index| RecordKey::Index(self.id, index.tree.id));
+        let parts = (0..parts).map(|part| RecordKey::Part(self.id, part));
+        let segments = [self.record.clustered.segment, self.record.overflow].into_iter();
+        Remains {
+            segments: segments.chain(self.indexes.iter().map(|index| index.tree.segment)).collect(),
+            keys: indexes.chain(parts).chain([RecordKey::Table(self.id)]).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "catalog_test.rs"]
+mod tests;

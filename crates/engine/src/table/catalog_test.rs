@@ -1,0 +1,153 @@
+//! The catalog keeps what it was given over a reopening, and what a crash cuts short is found and removed.
+
+use super::super::schema::Schema;
+use super::super::types::Type;
+use super::*;
+use crate::db::core::Core;
+use crate::testing::{open, small_core, small_options};
+
+fn catalog(core: &Core) -> Catalog {
+    Catalog::open(core.ctx.clone(), core.space.clone()).unwrap()
+}
+
+fn definition(name: &str, columns: usize) -> TableDefinition {
+    let mut schema = Schema::new().column("id", Type::U64);
+    for i in 0..columns {
+        schema = schema.nullable(&format!("column_number_{i}"), Type::Text(100 + i as u32));
+    }
+    schema.auto_increment("id").primary_key(&["id"]).index("by_first", &["column_number_0"]).check(name).unwrap()
+}
+
+/// Pages owned by anybody but the catalog and the undo log.
+fn user_pages(core: &Core) -> u32 {
+    core.space
+        .segments()
+        .iter()
+        .filter(|(segment, _)| (16..u32::MAX).contains(&segment.0))
+        .map(|(_, pages)| pages)
+        .sum()
+}
+
+fn reopen(core: Core) -> Core {
+    core.ctx.log.flush_to(core.ctx.log.end_lsn()).unwrap();
+    let storage = core.storage().clone();
+    drop(core);
+    open(storage, small_options())
+}
+
+#[test]
+fn tables_survive_a_reopening() {
+    let core = small_core();
+    let made = catalog(&core);
+    assert!(made.load().unwrap().0.is_empty());
+    let small = made.create_table(definition("small", 1)).unwrap();
+    let wide = made.create_table(definition("wide", 1000)).unwrap();
+    assert_ne!(small.id, wide.id);
+    drop(made);
+    let core = reopen(core);
+    let again = catalog(&core);
+    let (tables, leftovers) = again.load().unwrap();
+    assert!(leftovers.is_empty());
+    for (made, found) in [small, wide].iter().zip(&tables) {
+        assert_eq!(
+            (made.id, made.record, &made.definition, &made.indexes),
+            (found.id, found.record, &found.definition, &found.indexes)
+        );
+        assert_ne!(found.record.clustered.root, PageNo(0));
+    }
+    let next = again.create_table(definition("next", 1)).unwrap();
+    assert!(next.id > tables[1].id && next.indexes[0].tree.id > tables[1].indexes[0].tree.id);
+    assert!(next.record.clustered.segment > tables[1].indexes[0].tree.segment);
+}
+
+#[test]
+fn a_table_half_made_leaves_no_trace() {
+    let core = small_core();
+    let made = catalog(&core);
+    made.load().unwrap();
+    let mut entry = made.create_table(definition("t", 40)).unwrap();
+    // As after a crash before the last record was written.
+    entry.record.state = State::Building;
+    made.put(RecordKey::Table(entry.id), &entry.record.encode()).unwrap();
+    drop(made);
+    let core = reopen(core);
+    let again = catalog(&core);
+    let (tables, leftovers) = again.load().unwrap();
+    assert!(tables.is_empty() && user_pages(&core) == 2);
+    let [Leftover::Table(remains)] = &leftovers[..] else { panic!("{leftovers:?}") };
+    assert_eq!((remains.segments.len(), &remains.keys), (3, &entry.remains().keys));
+    again.finish_drop(remains).unwrap();
+    assert_eq!(user_pages(&core), 0);
+    let (tables, leftovers) = again.load().unwrap();
+    assert!(tables.is_empty() && leftovers.is_empty());
+}
+
+#[test]
+fn records_without_a_state_record_are_remains_too() {
+    let core = small_core();
+    let made = catalog(&core);
+    made.put(RecordKey::Part(TableId(99), 0), b"part").unwrap();
+    let (tables, leftovers) = made.load().unwrap();
+    assert!(tables.is_empty());
+    let [Leftover::Table(remains)] = &leftovers[..] else { panic!("{leftovers:?}") };
+    made.finish_drop(remains).unwrap();
+    assert!(made.load().unwrap().1.is_empty());
+}
+
+#[test]
+fn indexes_come_and_go() {
+    let core = small_core();
+    let made = catalog(&core);
+    made.load().unwrap();
+    let table = made.create_table(definition("t", 3)).unwrap();
+    let added = IndexDefinition { name: "added".to_string(), columns: vec![2, 1], unique: true };
+    let mut index = made.create_index(table.id, added.clone()).unwrap();
+    // Not complete: what a crash now leaves is an index to be removed.
+    let (tables, leftovers) = made.load().unwrap();
+    assert_eq!((tables[0].indexes.len(), leftovers.len()), (1, 1));
+    made.set_index_state(table.id, &mut index, State::Ready).unwrap();
+    let (tables, leftovers) = made.load().unwrap();
+    assert!(leftovers.is_empty());
+    assert_eq!(tables[0].definition.indexes[1], added);
+    made.set_index_state(table.id, &mut index, State::Dropping).unwrap();
+    let (tables, leftovers) = made.load().unwrap();
+    assert_eq!(tables[0].indexes.len(), 1);
+    let [Leftover::Index(id, left)] = &leftovers[..] else { panic!("{leftovers:?}") };
+    let before = user_pages(&core);
+    made.finish_drop_index(*id, left).unwrap();
+    assert_eq!(user_pages(&core), before - 1);
+}
+
+#[test]
+fn a_power_cut_keeps_whole_tables_only() {
+    let core = small_core();
+    let made = catalog(&core);
+    made.load().unwrap();
+    for i in 0..4 {
+        made.create_table(definition(&format!("t{i}"), 20)).unwrap();
+        // What follows is not flushed: the cut may keep any part of it.
+        let entry = made.new_ids(1, 1).unwrap();
+        made.put(RecordKey::Part(entry.0, 0), b"part of a table to come").unwrap();
+        for seed in 0..8 {
+            let cut = open(core.storage().cut(seed), small_options());
+            let (tables, leftovers) = catalog(&cut).load().unwrap();
+            assert_eq!(tables.len(), i + 1);
+            for leftover in leftovers {
+                let Leftover::Table(remains) = leftover else { panic!() };
+                catalog(&cut).finish_drop(&remains).unwrap();
+            }
+            assert_eq!(user_pages(&cut), 2 * (i as u32 + 1));
+        }
+    }
+}
+
+#[test]
+fn a_damaged_definition_is_an_error() {
+    let core = small_core();
+    let made = catalog(&core);
+    made.load().unwrap();
+    let table = made.create_table(definition("t", 40)).unwrap();
+    made.remove(RecordKey::Part(table.id, 1)).unwrap();
+    let error = made.load().unwrap_err();
+    assert!(matches!(&error, Error::Corrupt(text) if text.contains("definition of table")), "{error}");
+}

@@ -1,0 +1,224 @@
+//! Open tables: the handle users hold, and the registry that finds tables by name and by number.
+//!
+//! Rules
+//! 1. A table is in the registry iff its state in the catalog is Ready. Schema changes alone write the registry.
+//! 2. `current` and the registry's entry for rollback and purge change together, while the table's lock keeps writers out, and
+//!    the schema change waits until rollback and purge have let go of the version before ([`Registry::replace`]).
+//! 3. Lock order: schema mutex, table lock, registry, `entry` mutex, catalog.
+
+use super::auto_increment::AutoIncrement;
+use super::catalog::{Catalog, TableEntry};
+use super::key::KeyLayout;
+use super::lock::TableLock;
+use super::record::RecordKey;
+use super::rows::{BackgroundRows, Secondary, TableRows, last_number};
+use super::schema::{Column, TableDefinition};
+use crate::btree::BTree;
+use crate::error::{Error, Result};
+use crate::txn::{Rows, Tables};
+use crate::types::TableId;
+use parking_lot::{Mutex, RwLock};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A table of an open database. Cheap to clone; good in every thread and transaction until the table is dropped.
+#[derive(Clone)]
+pub struct Table {
+    pub(crate) shared: Arc<TableShared>,
+}
+
+/// What all handles of a table share.
+pub(crate) struct TableShared {
+    pub(crate) name: String,
+    pub(crate) lock: TableLock,
+    pub(crate) current: RwLock<Arc<TableRows>>,
+    /// The catalog's records.
+    pub(crate) entry: Mutex<TableEntry>,
+    columns: Vec<Column>,
+    auto_increment: Option<(usize, AutoIncrement)>,
+    catalog: Arc<Catalog>,
+}
+
+impl TableShared {
+    /// Opens a table the catalog has; `page_bytes` is the database's page size.
+    pub(crate) fn open(catalog: &Arc<Catalog>, entry: TableEntry, page_bytes: usize) -> Arc<TableShared> {
+        let definition = Arc::new(entry.definition.clone());
+        let secondary = |record: &super::record::IndexRecord| {
+            let key = KeyLayout::new(&definition, &record.definition.columns);
+            Arc::new(Secondary { key, tree: catalog.open_tree(record.tree), since: 0 })
+        };
+        let indexes = entry.indexes.iter().map(secondary).collect();
+        let clustered = catalog.open_tree(entry.record.clustered);
+        let limit_bytes = BTree::max_key_bytes(page_bytes);
+        let overflow = entry.record.overflow;
+        let rows = TableRows::new(entry.id, definition.clone(), clustered, overflow, indexes, limit_bytes);
+        let counter = |column: usize| {
+            let last = last_number(definition.columns[column].ty);
+            (column, AutoIncrement::new(entry.record.auto_increment_bound.max(1), last))
+        };
+        Arc::new(TableShared {
+            name: definition.name.clone(),
+            lock: TableLock::default(),
+            current: RwLock::new(Arc::new(rows)),
+            columns: definition.columns.clone(),
+            auto_increment: definition.auto_increment.map(counter),
+            entry: Mutex::new(entry),
+            catalog: catalog.clone(),
+        })
+    }
+
+    /// The catalog it stands in.
+    pub(crate) fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    /// The next number of the auto-increment column, if `is_null` says that the row has none there; (column, number).
+    #[inline]
+    pub(crate) fn generate(&self, is_null: impl FnOnce(usize) -> bool) -> Result<Option<(usize, u64)>> {
+        match &self.auto_increment {
+            Some((column, counter)) if is_null(*column) => {
+                let number = counter.take(&self.columns[*column].name, |bound| self.persist_bound(bound))?;
+                Ok(Some((*column, number)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Moves the counter past the value a row has in the auto-increment column.
+    #[inline]
+    pub(crate) fn observe(&self, rows: &TableRows, row: &[u8]) -> Result<()> {
+        let Some((column, counter)) = &self.auto_increment else { return Ok(()) };
+        match rows.counted(row, *column) {
+            Some(value) => counter.observe(value, |bound| self.persist_bound(bound)),
+            None => Ok(()),
+        }
+    }
+
+    fn persist_bound(&self, bound: u64) -> Result<()> {
+        let mut entry = self.entry.lock();
+        let mut record = entry.record;
+        record.auto_increment_bound = bound;
+        self.catalog.put(RecordKey::Table(entry.id), &record.encode())?;
+        entry.record = record;
+        Ok(())
+    }
+
+    /// Writes the counter's exact place, at a clean close.
+    pub(crate) fn settle(&self) -> Result<()> {
+        match self.auto_increment.as_ref().and_then(|(_, counter)| counter.exact_bound()) {
+            Some(bound) => self.persist_bound(bound),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Table {
+    /// The table's name.
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// Its columns, by position.
+    pub fn columns(&self) -> &[Column] {
+        &self.shared.columns
+    }
+
+    /// Position of a column.
+    ///
+    /// # Errors
+    /// [`Error::Schema`] if there is none of that name.
+    pub fn column(&self, name: &str) -> Result<usize> {
+        let missing = || Error::Schema(format!("table {} has no column {name}", self.shared.name));
+        self.shared.columns.iter().position(|column| column.name == name).ok_or_else(missing)
+    }
+
+    /// The table as it is now, indexes included.
+    pub fn definition(&self) -> Arc<TableDefinition> {
+        self.shared.current.read().definition.clone()
+    }
+
+    /// The trees and encodings as they are now, for programs that check a database.
+    pub fn rows(&self) -> Arc<dyn Rows> {
+        self.shared.current.read().clone()
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table").field("name", &self.shared.name).finish_non_exhaustive()
+    }
+}
+
+/// The tables in use.
+#[derive(Default)]
+pub(crate) struct Registry {
+    tables: RwLock<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    by_name: HashMap<String, Arc<TableShared>>,
+    by_id: HashMap<TableId, Arc<BackgroundRows>>,
+}
+
+impl Registry {
+    /// Adds a table.
+    pub(crate) fn add(&self, table: Arc<TableShared>) {
+        let rows = table.current.read().clone();
+        let mut open = self.tables.write();
+        open.by_id.insert(rows.id, Arc::new(BackgroundRows(rows)));
+        open.by_name.insert(table.name.clone(), table);
+    }
+
+    /// The table of a name.
+    pub(crate) fn get(&self, name: &str) -> Result<Arc<TableShared>> {
+        let missing = || Error::Schema(format!("there is no table {name}"));
+        self.tables.read().by_name.get(name).cloned().ok_or_else(missing)
+    }
+
+    /// Every table, by name.
+    pub(crate) fn all(&self) -> Vec<Arc<TableShared>> {
+        let mut all: Vec<_> = self.tables.read().by_name.values().cloned().collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    }
+
+    /// Removes a table and waits until rollback and purge have let go of it.
+    pub(crate) fn remove(&self, table: &TableShared) {
+        let id = table.current.read().id;
+        let old = {
+            let mut open = self.tables.write();
+            open.by_name.remove(&table.name);
+            open.by_id.remove(&id)
+        };
+        wait_for_last(old);
+    }
+
+    /// Gives a table another set of indexes and waits until rollback and purge have let go of the one before.
+    pub(crate) fn replace(&self, table: &TableShared, rows: TableRows) {
+        let rows = Arc::new(rows);
+        let old = {
+            let mut open = self.tables.write();
+            *table.current.write() = rows.clone();
+            open.by_id.insert(rows.id, Arc::new(BackgroundRows(rows)))
+        };
+        wait_for_last(old);
+    }
+}
+
+impl Tables for Registry {
+    fn rows(&self, id: TableId) -> Option<Arc<dyn Rows>> {
+        let rows: Arc<dyn Rows> = self.tables.read().by_id.get(&id)?.clone();
+        Some(rows)
+    }
+}
+
+/// Their steps are short: no need for more than to look again.
+fn wait_for_last(rows: Option<Arc<BackgroundRows>>) {
+    let Some(rows) = rows else { return };
+    while Arc::strong_count(&rows) > 1 {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}

@@ -1,0 +1,283 @@
+//! Keys as byte strings that compare (memcmp) as the values do.
+//!
+//! Rules
+//! 1. Columns are encoded one after the other; no encoding is a prefix of another of the same column, so a composite key sorts by
+//!    its first column, then its second, and so on, and all keys that begin with some columns' values are one range of bytes.
+//! 2. A nullable column starts with a marker: 0 = NULL (and nothing more), 1 = a value follows. NULL sorts first.
+//! 3. Integers, times and decimals: big-endian, sign bit flipped where there is one. Floats: big-endian bits, sign bit flipped if positive,
+//!    all bits if negative; the one NaN sorts last. Text and binary: bytes with 00 as `01 01` and 01 as `01 02`, then 00.
+//! 4. Equal stored bytes (see `value.rs`) encode equally and the reverse: comparing stored bytes tells whether a key changes.
+
+use super::row::RowRef;
+use super::schema::{Column, TableDefinition};
+use super::types::Type;
+use super::value::{Value, ValueRef, array, fit_bound, unfit};
+use crate::error::{Error, Result};
+
+const NULL_MARKER: u8 = 0;
+const VALUE_MARKER: u8 = 1;
+const END: u8 = 0;
+const ESCAPE: u8 = 1;
+
+/// One column of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyPart {
+    /// Position of the column in its table.
+    pub column: usize,
+    /// Its type.
+    pub ty: Type,
+    /// Whether it may be NULL.
+    pub nullable: bool,
+}
+
+/// The columns of a key, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyLayout {
+    parts: Vec<KeyPart>,
+}
+
+impl KeyLayout {
+    /// The key made of `columns` (positions) of a table.
+    pub fn new(definition: &TableDefinition, columns: &[usize]) -> KeyLayout {
+        let part = |&column: &usize| {
+            let Column { ty, nullable, .. } = definition.columns[column];
+            KeyPart { column, ty, nullable }
+        };
+        KeyLayout { parts: columns.iter().map(part).collect() }
+    }
+
+    /// The columns.
+    pub fn parts(&self) -> &[KeyPart] {
+        &self.parts
+    }
+
+    /// Longest possible encoding.
+    pub fn max_bytes(&self) -> usize {
+        let bytes = |part: &KeyPart| match part.ty.fixed_bytes() {
+            Some(bytes) => bytes + usize::from(part.nullable),
+            None => part.ty.max_bytes() * 2 + 1 + usize::from(part.nullable),
+        };
+        self.parts.iter().map(bytes).sum()
+    }
+
+    /// Appends the key of a row; returns whether one of its columns is NULL.
+    #[inline]
+    pub(crate) fn encode_row(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> bool {
+        let mut has_null = false;
+        for part in &self.parts {
+            let stored = row.stored(part.column);
+            has_null |= stored.is_none();
+            encode_part(part, stored, out);
+        }
+        has_null
+    }
+
+    /// Whether the two rows of one table differ in a column of this key.
+    #[inline]
+    pub(crate) fn differs(&self, old: RowRef<'_>, new: RowRef<'_>) -> bool {
+        self.parts.iter().any(|part| old.stored(part.column) != new.stored(part.column))
+    }
+
+    /// Appends the encoding of the key's first `values.len()` columns.
+    ///
+    /// # Errors
+    /// `BadValue` if there are more values than columns or one does not fit its column.
+    pub(crate) fn encode_values(
+        &self,
+        table: &TableDefinition,
+        values: &[ValueRef<'_>],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        if values.len() > self.parts.len() {
+            return Err(self.wrong_count(table, values.len()));
+        }
+        for (part, &value) in self.parts.iter().zip(values) {
+            let stored = fit_bound(part.ty, value).map_err(|reason| bad_value(table, part, reason))?;
+            if value.is_null() && !part.nullable {
+                return Err(bad_value(table, part, "NULL in a column that is never NULL".to_string()));
+            }
+            encode_part(part, stored.bytes(), out);
+        }
+        Ok(())
+    }
+
+    /// As [`encode_values`](Self::encode_values), for all columns of the key.
+    #[inline]
+    pub(crate) fn encode_full(
+        &self,
+        table: &TableDefinition,
+        values: &[ValueRef<'_>],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        if values.len() != self.parts.len() {
+            return Err(self.wrong_count(table, values.len()));
+        }
+        self.encode_values(table, values, out)
+    }
+
+    /// As [`encode_values`](Self::encode_values), but the last value, text or binary, is the beginning of the column's values.
+    pub(crate) fn encode_start(
+        &self,
+        table: &TableDefinition,
+        values: &[ValueRef<'_>],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        self.encode_values(table, values, out)?;
+        let last = values.len().checked_sub(1).and_then(|last| self.parts.get(last));
+        match last {
+            Some(part) if part.ty.fixed_bytes().is_none() && !values[values.len() - 1].is_null() => {
+                out.pop();
+                Ok(())
+            }
+            Some(part) => Err(bad_value(table, part, "only text and bytes have a beginning to search for".to_string())),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads a whole key; returns its values and how many bytes it took.
+    ///
+    /// # Errors
+    /// `Corrupt` if the bytes are no key of this layout.
+    pub fn decode(&self, key: &[u8]) -> Result<(Vec<Value>, usize)> {
+        let mut rest = key;
+        let mut values = Vec::with_capacity(self.parts.len());
+        let mut buffer = Vec::new();
+        for part in &self.parts {
+            match decode_part(part, &mut rest, &mut buffer) {
+                Some(value) => values.push(value),
+                None => return Err(Error::Corrupt(format!("a key of {} bytes does not decode", key.len()))),
+            }
+        }
+        Ok((values, key.len() - rest.len()))
+    }
+
+    #[cold]
+    fn wrong_count(&self, table: &TableDefinition, values: usize) -> Error {
+        let names: Vec<&str> = self.parts.iter().map(|part| table.columns[part.column].name.as_str()).collect();
+        Error::BadValue {
+            column: names.join(", "),
+            reason: format!("{values} values given for a key of {} columns", names.len()),
+        }
+    }
+}
+
+#[cold]
+fn bad_value(table: &TableDefinition, part: &KeyPart, reason: String) -> Error {
+    Error::BadValue { column: table.columns[part.column].name.clone(), reason }
+}
+
+/// Appends one column. `stored` are the bytes the column keeps, `None` = NULL; bytes of a wrong length count as zeros.
+#[inline]
+fn encode_part(part: &KeyPart, stored: Option<&[u8]>, out: &mut Vec<u8>) {
+    match stored {
+        None if part.nullable => return out.push(NULL_MARKER),
+        Some(_) if part.nullable => out.push(VALUE_MARKER),
+        _ => {}
+    }
+    let stored = stored.unwrap_or(&[]);
+    match part.ty {
+        Type::U64 => out.extend_from_slice(&u64::from_le_bytes(array(stored)).to_be_bytes()),
+        Type::U32 => out.extend_from_slice(&u32::from_le_bytes(array(stored)).to_be_bytes()),
+        Type::U16 => out.extend_from_slice(&u16::from_le_bytes(array(stored)).to_be_bytes()),
+        Type::U8 => out.push(array::<1>(stored)[0]),
+        Type::I64 | Type::DateTime => {
+            out.extend_from_slice(&(u64::from_le_bytes(array(stored)) ^ 1 << 63).to_be_bytes());
+        }
+        Type::I32 => out.extend_from_slice(&(u32::from_le_bytes(array(stored)) ^ 1 << 31).to_be_bytes()),
+        Type::I16 => out.extend_from_slice(&(u16::from_le_bytes(array(stored)) ^ 1 << 15).to_be_bytes()),
+        Type::I8 => out.push(array::<1>(stored)[0] ^ 1 << 7),
+        Type::F64 => out.extend_from_slice(&order_f64(u64::from_le_bytes(array(stored))).to_be_bytes()),
+        Type::F32 => out.extend_from_slice(&order_f32(u32::from_le_bytes(array(stored))).to_be_bytes()),
+        Type::Decimal(..) if part.ty.fixed_bytes() == Some(8) => {
+            out.extend_from_slice(&(u64::from_le_bytes(array(stored)) ^ 1 << 63).to_be_bytes());
+        }
+        Type::Decimal(..) => out.extend_from_slice(&(u128::from_le_bytes(array(stored)) ^ 1 << 127).to_be_bytes()),
+        Type::Text(_) | Type::Binary(_) => encode_bytes(stored, out),
+    }
+}
+
+#[inline]
+fn order_f64(bits: u64) -> u64 {
+    if bits >> 63 == 0 { bits ^ 1 << 63 } else { !bits }
+}
+
+#[inline]
+fn order_f32(bits: u32) -> u32 {
+    if bits >> 31 == 0 { bits ^ 1 << 31 } else { !bits }
+}
+
+#[inline]
+fn encode_bytes(mut bytes: &[u8], out: &mut Vec<u8>) {
+    while let Some(at) = bytes.iter().position(|&b| b <= ESCAPE) {
+        out.extend_from_slice(&bytes[..at]);
+        out.extend_from_slice(&[ESCAPE, bytes[at] + 1]);
+        bytes = &bytes[at + 1..];
+    }
+    out.extend_from_slice(bytes);
+    out.push(END);
+}
+
+fn decode_part(part: &KeyPart, rest: &mut &[u8], buffer: &mut Vec<u8>) -> Option<Value> {
+    if part.nullable {
+        match take::<1>(rest)?[0] {
+            NULL_MARKER => return Some(Value::Null),
+            VALUE_MARKER => {}
+            _ => return None,
+        }
+    }
+    buffer.clear();
+    match part.ty.fixed_bytes() {
+        None => decode_bytes(rest, buffer)?,
+        Some(len) => {
+            if rest.len() < len {
+                return None;
+            }
+            let (bytes, tail) = rest.split_at(len);
+            *rest = tail;
+            buffer.extend(bytes.iter().rev());
+            unorder(part.ty, buffer);
+        }
+    }
+    Some(unfit(part.ty, buffer).to_value())
+}
+
+/// Turns the (already little-endian) bytes of a fixed-size key column into stored bytes.
+fn unorder(ty: Type, bytes: &mut [u8]) {
+    let Some(top) = bytes.len().checked_sub(1) else { return };
+    match ty {
+        Type::U8 | Type::U16 | Type::U32 | Type::U64 => {}
+        Type::F32 | Type::F64 if bytes[top] & 0x80 == 0 => bytes.iter_mut().for_each(|b| *b = !*b),
+        _ => bytes[top] ^= 0x80,
+    }
+}
+
+fn decode_bytes(rest: &mut &[u8], out: &mut Vec<u8>) -> Option<()> {
+    loop {
+        match take::<1>(rest)?[0] {
+            END => return Some(()),
+            ESCAPE => out.push(take::<1>(rest)?[0].checked_sub(1).filter(|b| *b <= ESCAPE)?),
+            plain => out.push(plain),
+        }
+    }
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (head, tail) = rest.split_first_chunk::<N>()?;
+    *rest = tail;
+    Some(*head)
+}
+
+/// The smallest byte string greater than every one that begins with `prefix`; `None` if there is none.
+pub(crate) fn successor(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
+    while let Some(last) = prefix.pop() {
+        if last < u8::MAX {
+            prefix.push(last + 1);
+            return Some(prefix);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+#[path = "key_test.rs"]
+mod tests;

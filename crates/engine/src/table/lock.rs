@@ -1,0 +1,208 @@
+//! The table lock: keeps schema changes and transactions apart. In memory only.
+//!
+//! Modes: *read* and *write* are held by transactions from their first use of a table to their end; *no-write* by an index build
+//! (readers go on, writers wait); *exclusive* by a removal (everybody waits).
+//!
+//! Rules
+//! 1. A transaction that has read may write later without asking for its read again ([`TableLock::upgrade`]).
+//! 2. Schema changes come one at a time (the database's schema mutex), and new transactions queue behind a waiting one.
+//! 3. Every wait ends by a timeout, so a transaction that waits for its own lock gets an error, not a hang.
+//! 4. A lock taken on a dropped table is an error that says so.
+
+use crate::error::{Error, Result};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// A table's lock.
+#[derive(Debug, Default)]
+pub(crate) struct TableLock {
+    state: Mutex<LockState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct LockState {
+    readers: u32,
+    writers: u32,
+    /// A build holds or waits for no-write.
+    no_write: bool,
+    /// A removal holds or waits for exclusive.
+    exclusive: bool,
+    dropped: bool,
+}
+
+/// What a transaction does with a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Mode {
+    /// Reads.
+    Read,
+    /// Reads and writes.
+    Write,
+}
+
+impl TableLock {
+    /// Takes the lock for a transaction. `table` is for the message.
+    #[inline]
+    pub(crate) fn lock(&self, table: &str, mode: Mode, timeout: Duration) -> Result<()> {
+        let mut state = self.state.lock();
+        if state.exclusive || state.dropped || (state.no_write && mode == Mode::Write) {
+            let free = |s: &LockState| !(s.exclusive || s.no_write && mode == Mode::Write);
+            self.wait(&mut state, timeout, free)?;
+            check_dropped(&state, table)?;
+        }
+        match mode {
+            Mode::Read => state.readers += 1,
+            Mode::Write => state.writers += 1,
+        }
+        Ok(())
+    }
+
+    /// Turns a read lock into a write lock.
+    pub(crate) fn upgrade(&self, timeout: Duration) -> Result<()> {
+        let mut state = self.state.lock();
+        // A removal that waits, waits for our read lock too: no reason to wait for it.
+        self.wait(&mut state, timeout, |s| !s.no_write)?;
+        state.readers -= 1;
+        state.writers += 1;
+        Ok(())
+    }
+
+    /// Gives a transaction's lock back.
+    #[inline]
+    pub(crate) fn unlock(&self, mode: Mode) {
+        let mut state = self.state.lock();
+        match mode {
+            Mode::Read => state.readers -= 1,
+            Mode::Write => state.writers -= 1,
+        }
+        if state.no_write || state.exclusive {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Keeps writers out until the guard is dropped. The caller holds the schema mutex.
+    pub(crate) fn no_write(&self, timeout: Duration) -> Result<SchemaGuard<'_>> {
+        let mut state = self.state.lock();
+        state.no_write = true;
+        let guard = SchemaGuard(self);
+        match self.wait(&mut state, timeout, |s| s.writers == 0) {
+            Ok(()) => Ok(guard),
+            Err(error) => {
+                drop(state);
+                Err(error)
+            }
+        }
+    }
+
+    /// Keeps everybody out until the guard is dropped. The caller holds the schema mutex.
+    pub(crate) fn exclusive(&self, timeout: Duration) -> Result<SchemaGuard<'_>> {
+        let mut state = self.state.lock();
+        state.exclusive = true;
+        let guard = SchemaGuard(self);
+        match self.wait(&mut state, timeout, |s| s.writers == 0 && s.readers == 0) {
+            Ok(()) => Ok(guard),
+            Err(error) => {
+                drop(state);
+                Err(error)
+            }
+        }
+    }
+
+    fn wait(
+        &self,
+        state: &mut MutexGuard<'_, LockState>,
+        timeout: Duration,
+        free: impl Fn(&LockState) -> bool,
+    ) -> Result<()> {
+        let deadline = Instant::now().checked_add(timeout);
+        while !free(state) {
+            let timed_out = match deadline {
+                Some(deadline) => self.changed.wait_until(state, deadline).timed_out(),
+                None => {
+                    self.changed.wait(state);
+                    false
+                }
+            };
+            if timed_out && !free(state) {
+                return Err(Error::LockWaitTimeout);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn check_dropped(state: &LockState, table: &str) -> Result<()> {
+    if state.dropped { Err(Error::Schema(format!("table {table} was dropped"))) } else { Ok(()) }
+}
+
+/// Held by a schema change.
+#[derive(Debug)]
+pub(crate) struct SchemaGuard<'l>(&'l TableLock);
+
+impl SchemaGuard<'_> {
+    /// The table is gone: everybody who waits or comes later gets an error.
+    pub(crate) fn set_dropped(&self) {
+        self.0.state.lock().dropped = true;
+    }
+}
+
+impl Drop for SchemaGuard<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        state.no_write = false;
+        state.exclusive = false;
+        self.0.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    const LONG: Duration = Duration::from_secs(30);
+    const SHORT: Duration = Duration::from_millis(20);
+
+    #[test]
+    fn readers_go_on_during_a_build_and_writers_wait() {
+        let lock = TableLock::default();
+        lock.lock("t", Mode::Read, LONG).unwrap();
+        let build = lock.no_write(LONG).unwrap();
+        lock.lock("t", Mode::Read, SHORT).unwrap();
+        assert!(matches!(lock.lock("t", Mode::Write, SHORT), Err(Error::LockWaitTimeout)));
+        assert!(matches!(lock.upgrade(SHORT), Err(Error::LockWaitTimeout)));
+        drop(build);
+        lock.upgrade(SHORT).unwrap();
+        assert!(matches!(lock.no_write(SHORT), Err(Error::LockWaitTimeout)));
+        lock.unlock(Mode::Write);
+        drop(lock.no_write(SHORT).unwrap());
+        // The build that gave up is forgotten.
+        lock.lock("t", Mode::Write, SHORT).unwrap();
+    }
+
+    #[test]
+    fn a_removal_waits_for_everybody_and_those_who_come_later_learn_of_it() {
+        let lock = Arc::new(TableLock::default());
+        let dropped = Arc::new(AtomicBool::new(false));
+        lock.lock("t", Mode::Write, LONG).unwrap();
+        let remover = {
+            let (lock, dropped) = (lock.clone(), dropped.clone());
+            std::thread::spawn(move || {
+                let guard = lock.exclusive(LONG).unwrap();
+                dropped.store(true, Ordering::SeqCst);
+                guard.set_dropped();
+            })
+        };
+        while !lock.state.lock().exclusive {
+            std::thread::yield_now();
+        }
+        assert!(matches!(lock.lock("t", Mode::Read, SHORT), Err(Error::LockWaitTimeout)));
+        assert!(!dropped.load(Ordering::SeqCst));
+        lock.unlock(Mode::Write);
+        remover.join().unwrap();
+        let error = lock.lock("t", Mode::Read, SHORT).unwrap_err();
+        assert_eq!(error.to_string(), "table t was dropped");
+    }
+}

@@ -1,0 +1,298 @@
+//! Table definitions: what a user writes ([`Schema`]) and what has been checked ([`TableDefinition`]).
+//!
+//! Rules
+//! 1. A `TableDefinition` is valid: names are unique, columns exist, primary key columns are not nullable. Only [`Schema::check`] and the
+//!    catalog (which runs the same checks on what it reads) make one.
+//! 2. Columns have positions, from 0, in the order they were declared; positions never change.
+//! 3. Names compare exactly, byte for byte.
+
+use super::types::Type;
+use crate::error::{Error, Result};
+
+/// Most columns of a table.
+pub const MAX_COLUMNS: usize = 1017;
+/// Most secondary indexes of a table.
+pub const MAX_INDEXES: usize = 64;
+/// Most columns of an index.
+pub const MAX_INDEX_COLUMNS: usize = 16;
+/// Longest name of a table, column or index, in bytes.
+pub const MAX_NAME_BYTES: usize = 192;
+/// What messages call the clustered index.
+pub const PRIMARY: &str = "PRIMARY";
+
+/// A column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Name.
+    pub name: String,
+    /// What it holds.
+    pub ty: Type,
+    /// Whether it may be NULL.
+    pub nullable: bool,
+}
+
+/// A secondary index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexDefinition {
+    /// Name.
+    pub name: String,
+    /// Positions of its columns, in order.
+    pub columns: Vec<usize>,
+    /// Whether two rows may have the same (not NULL) values in these columns.
+    pub unique: bool,
+}
+
+/// A table to be created.
+///
+/// ```
+/// use highwater::{Schema, Type};
+/// let schema = Schema::new()
+///     .column("id", Type::U64)
+///     .auto_increment("id")
+///     .column("name", Type::Text(64))
+///     .nullable("note", Type::Text(4000))
+///     .primary_key(&["id"])
+///     .index("by_name", &["name"]);
+/// # let _ = schema;
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Schema {
+    columns: Vec<Column>,
+    primary_key: Vec<String>,
+    auto_increment: Option<String>,
+    indexes: Vec<(String, Vec<String>, bool)>,
+}
+
+impl Schema {
+    /// No columns yet.
+    pub fn new() -> Schema {
+        Schema::default()
+    }
+
+    /// Adds a column that is never NULL.
+    pub fn column(mut self, name: &str, ty: Type) -> Schema {
+        self.columns.push(Column { name: name.to_string(), ty, nullable: false });
+        self
+    }
+
+    /// Adds a column that may be NULL.
+    pub fn nullable(mut self, name: &str, ty: Type) -> Schema {
+        self.columns.push(Column { name: name.to_string(), ty, nullable: true });
+        self
+    }
+
+    /// Makes an integer column count by itself: inserting NULL there takes the next number, from 1.
+    /// Numbers are never given twice; a rolled back insert or a crash leaves a gap.
+    pub fn auto_increment(mut self, column: &str) -> Schema {
+        self.auto_increment = Some(column.to_string());
+        self
+    }
+
+    /// The columns that identify a row and in whose order rows are kept.
+    pub fn primary_key(mut self, columns: &[&str]) -> Schema {
+        self.primary_key = strings(columns);
+        self
+    }
+
+    /// Adds a secondary index.
+    pub fn index(mut self, name: &str, columns: &[&str]) -> Schema {
+        self.indexes.push((name.to_string(), strings(columns), false));
+        self
+    }
+
+    /// Adds a secondary index that refuses a second row with the same values (rows with a NULL among them are not compared).
+    pub fn unique_index(mut self, name: &str, columns: &[&str]) -> Schema {
+        self.indexes.push((name.to_string(), strings(columns), true));
+        self
+    }
+
+    /// The definition of table `name`.
+    ///
+    /// # Errors
+    /// [`Error::Schema`] says what is wrong with it.
+    pub fn check(&self, name: &str) -> Result<TableDefinition> {
+        let wrong = |reason: String| Error::Schema(format!("table {name}: {reason}"));
+        let mut definition = TableDefinition {
+            name: name.to_string(),
+            columns: self.columns.clone(),
+            primary_key: Vec::new(),
+            auto_increment: None,
+            indexes: Vec::new(),
+        };
+        definition.primary_key = definition.positions(&self.primary_key).map_err(wrong)?;
+        if let Some(column) = &self.auto_increment {
+            definition.auto_increment = Some(definition.position(column).map_err(wrong)?);
+        }
+        for (index, columns, unique) in &self.indexes {
+            let columns = definition.positions(columns).map_err(|reason| wrong(format!("index {index}: {reason}")))?;
+            definition.indexes.push(IndexDefinition { name: index.clone(), columns, unique: *unique });
+        }
+        definition.validate().map_err(wrong)?;
+        Ok(definition)
+    }
+}
+
+fn strings(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| name.to_string()).collect()
+}
+
+/// A table as it was checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableDefinition {
+    /// Name.
+    pub name: String,
+    /// Columns by position.
+    pub columns: Vec<Column>,
+    /// Positions of the primary key's columns, in order.
+    pub primary_key: Vec<usize>,
+    /// The column that counts by itself.
+    pub auto_increment: Option<usize>,
+    /// Secondary indexes, in the order they were made.
+    pub indexes: Vec<IndexDefinition>,
+}
+
+impl TableDefinition {
+    /// Position of a column.
+    ///
+    /// # Errors
+    /// Says that there is none.
+    pub fn position(&self, column: &str) -> std::result::Result<usize, String> {
+        self.columns.iter().position(|c| c.name == column).ok_or_else(|| format!("there is no column {column}"))
+    }
+
+    fn positions(&self, columns: &[String]) -> std::result::Result<Vec<usize>, String> {
+        columns.iter().map(|column| self.position(column)).collect()
+    }
+
+    /// Position of a secondary index.
+    pub fn index_position(&self, name: &str) -> Option<usize> {
+        self.indexes.iter().position(|index| index.name == name)
+    }
+
+    /// Whether `column` is part of the primary key.
+    pub fn is_key(&self, column: usize) -> bool {
+        self.primary_key.contains(&column)
+    }
+
+    pub(crate) fn validate(&self) -> std::result::Result<(), String> {
+        check_name("table", &self.name)?;
+        if self.columns.is_empty() || self.columns.len() > MAX_COLUMNS {
+            return Err(format!("a table has 1 to {MAX_COLUMNS} columns, not {}", self.columns.len()));
+        }
+        for (i, column) in self.columns.iter().enumerate() {
+            check_name("column", &column.name)?;
+            if self.columns[..i].iter().any(|other| other.name == column.name) {
+                return Err(format!("there are two columns {}", column.name));
+            }
+            if let Some(reason) = column.ty.invalid() {
+                return Err(format!("column {}: {reason}", column.name));
+            }
+        }
+        self.validate_primary_key()?;
+        self.validate_auto_increment()?;
+        if self.indexes.len() > MAX_INDEXES {
+            return Err(format!("a table has at most {MAX_INDEXES} secondary indexes, not {}", self.indexes.len()));
+        }
+        (0..self.indexes.len()).try_for_each(|i| self.validate_index(i))
+    }
+
+    fn validate_primary_key(&self) -> std::result::Result<(), String> {
+        if self.primary_key.is_empty() {
+            return Err("there is no primary key".to_string());
+        }
+        self.validate_index_columns(&self.primary_key).map_err(|reason| format!("primary key: {reason}"))?;
+        match self.primary_key.iter().find(|&&column| self.columns[column].nullable) {
+            Some(&column) => Err(format!("primary key: column {} is nullable", self.columns[column].name)),
+            None => Ok(()),
+        }
+    }
+
+    fn validate_auto_increment(&self) -> std::result::Result<(), String> {
+        let Some(position) = self.auto_increment else { return Ok(()) };
+        let column = self.columns.get(position).ok_or("the auto-increment column does not exist")?;
+        if column.ty.integer_range().is_none() || column.nullable {
+            return Err(format!("column {}: auto-increment needs an integer column that is not nullable", column.name));
+        }
+        Ok(())
+    }
+
+    fn validate_index(&self, i: usize) -> std::result::Result<(), String> {
+        let index = &self.indexes[i];
+        check_name("index", &index.name)?;
+        if index.name == PRIMARY {
+            return Err(format!("an index cannot be named {PRIMARY}"));
+        }
+        if self.indexes[..i].iter().any(|other| other.name == index.name) {
+            return Err(format!("there are two indexes {}", index.name));
+        }
+        self.validate_index_columns(&index.columns).map_err(|reason| format!("index {}: {reason}", index.name))
+    }
+
+    fn validate_index_columns(&self, columns: &[usize]) -> std::result::Result<(), String> {
+        if columns.is_empty() || columns.len() > MAX_INDEX_COLUMNS {
+            return Err(format!("an index has 1 to {MAX_INDEX_COLUMNS} columns, not {}", columns.len()));
+        }
+        for (i, &column) in columns.iter().enumerate() {
+            let Some(found) = self.columns.get(column) else { return Err(format!("there is no column {column}")) };
+            if columns[..i].contains(&column) {
+                return Err(format!("column {} is named twice", found.name));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_name(what: &str, name: &str) -> std::result::Result<(), String> {
+    if name.is_empty() || name.len() > MAX_NAME_BYTES {
+        return Err(format!("the name of a {what} has 1 to {MAX_NAME_BYTES} bytes, {name:?} has {}", name.len()));
+    }
+    if name.chars().any(char::is_control) {
+        return Err(format!("the name of a {what} cannot hold control characters, {name:?} does"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two_columns() -> Schema {
+        Schema::new().column("id", Type::U64).nullable("name", Type::Text(10))
+    }
+
+    #[test]
+    fn a_good_schema_passes() {
+        let schema = two_columns().auto_increment("id").primary_key(&["id"]).index("by_name", &["name", "id"]);
+        let definition = schema.check("t").unwrap();
+        assert_eq!(definition.primary_key, [0]);
+        assert_eq!(definition.auto_increment, Some(0));
+        assert_eq!(definition.indexes[0].columns, [1, 0]);
+        assert!(definition.is_key(0) && !definition.is_key(1));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let keyed = || two_columns().primary_key(&["id"]);
+        let cases = [
+            (two_columns(), "there is no primary key"),
+            (Schema::new().primary_key(&["id"]), "there is no column id"),
+            (Schema::new(), "1 to 1017 columns"),
+            (two_columns().primary_key(&["name"]), "column name is nullable"),
+            (two_columns().primary_key(&["id", "id"]), "column id is named twice"),
+            (keyed().column("id", Type::I8), "two columns id"),
+            (keyed().column("x", Type::Decimal(40, 0)), "column x: decimal(40,0)"),
+            (keyed().column("", Type::I8), "name of a column"),
+            (keyed().column("a\nb", Type::I8), "control characters"),
+            (keyed().auto_increment("name"), "auto-increment needs an integer column"),
+            (keyed().index("i", &["nope"]), "index i: there is no column nope"),
+            (keyed().index("i", &[]), "index i: an index has 1 to 16 columns"),
+            (keyed().index("i", &["id"]).unique_index("i", &["name"]), "two indexes i"),
+            (keyed().index("PRIMARY", &["id"]), "cannot be named PRIMARY"),
+        ];
+        for (schema, expected) in cases {
+            let found = schema.check("t").unwrap_err().to_string();
+            assert!(found.contains(expected), "{found} / {expected}");
+        }
+        assert!(keyed().check("").is_err());
+    }
+}

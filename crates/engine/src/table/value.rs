@@ -1,0 +1,462 @@
+//! Values that go into and come out of rows: [`ValueRef`] borrows, [`Value`] owns.
+//!
+//! Rules
+//! 1. A value knows its kind, not its column: any integer fits any integer column that can hold the number.
+//! 2. [`fit`] turns a value into the bytes a column keeps, or says why it cannot. It never changes a number except that floats are
+//!    rounded to the column's width, `-0.0` becomes `0.0` and every NaN the same NaN; so equal stored bytes mean equal values and the reverse.
+
+use super::datetime::DateTime;
+use super::decimal::{Decimal, power_of_ten};
+use super::types::Type;
+use std::fmt;
+
+/// A borrowed value.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum ValueRef<'a> {
+    /// No value.
+    #[default]
+    Null,
+    /// A signed integer.
+    Int(i64),
+    /// An unsigned integer.
+    UInt(u64),
+    /// A floating point number.
+    F64(f64),
+    /// An exact decimal number.
+    Decimal(Decimal),
+    /// Text.
+    Text(&'a str),
+    /// Bytes.
+    Bytes(&'a [u8]),
+    /// A point in time.
+    DateTime(DateTime),
+}
+
+/// An owned value.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Value {
+    /// No value.
+    #[default]
+    Null,
+    /// A signed integer.
+    Int(i64),
+    /// An unsigned integer.
+    UInt(u64),
+    /// A floating point number.
+    F64(f64),
+    /// An exact decimal number.
+    Decimal(Decimal),
+    /// Text.
+    Text(String),
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// A point in time.
+    DateTime(DateTime),
+}
+
+/// Builds an array of [`ValueRef`]: `values![1, "Ada", null, b"bytes".as_slice()]`.
+#[macro_export]
+macro_rules! values {
+    (@ [$($done:expr,)*]) => { [$($done,)*] };
+    (@ [$($done:expr,)*] null $(, $($rest:tt)*)?) => {
+        $crate::values!(@ [$($done,)* $crate::ValueRef::Null,] $($($rest)*)?)
+    };
+    (@ [$($done:expr,)*] $value:expr $(, $($rest:tt)*)?) => {
+        $crate::values!(@ [$($done,)* $crate::ValueRef::from($value),] $($($rest)*)?)
+    };
+    ($($rest:tt)*) => { $crate::values!(@ [] $($rest)*) };
+}
+
+impl ValueRef<'_> {
+    /// Whether there is no value.
+    pub fn is_null(self) -> bool {
+        matches!(self, ValueRef::Null)
+    }
+
+    /// The same value, owned.
+    pub fn to_value(self) -> Value {
+        match self {
+            ValueRef::Null => Value::Null,
+            ValueRef::Int(n) => Value::Int(n),
+            ValueRef::UInt(n) => Value::UInt(n),
+            ValueRef::F64(x) => Value::F64(x),
+            ValueRef::Decimal(d) => Value::Decimal(d),
+            ValueRef::Text(text) => Value::Text(text.to_string()),
+            ValueRef::Bytes(bytes) => Value::Bytes(bytes.to_vec()),
+            ValueRef::DateTime(t) => Value::DateTime(t),
+        }
+    }
+
+    fn kind(self) -> &'static str {
+        match self {
+            ValueRef::Null => "NULL",
+            ValueRef::Int(_) | ValueRef::UInt(_) => "an integer",
+            ValueRef::F64(_) => "a floating point number",
+            ValueRef::Decimal(_) => "a decimal number",
+            ValueRef::Text(_) => "text",
+            ValueRef::Bytes(_) => "bytes",
+            ValueRef::DateTime(_) => "a date and time",
+        }
+    }
+}
+
+impl Value {
+    /// The same value, borrowed.
+    pub fn as_ref(&self) -> ValueRef<'_> {
+        match self {
+            Value::Null => ValueRef::Null,
+            Value::Int(n) => ValueRef::Int(*n),
+            Value::UInt(n) => ValueRef::UInt(*n),
+            Value::F64(x) => ValueRef::F64(*x),
+            Value::Decimal(d) => ValueRef::Decimal(*d),
+            Value::Text(text) => ValueRef::Text(text),
+            Value::Bytes(bytes) => ValueRef::Bytes(bytes),
+            Value::DateTime(t) => ValueRef::DateTime(*t),
+        }
+    }
+}
+
+/// Numbers, text and times as written elsewhere, NULL as `NULL`, bytes as hexadecimal digits.
+impl fmt::Display for ValueRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ValueRef::Null => f.write_str("NULL"),
+            ValueRef::Int(n) => n.fmt(f),
+            ValueRef::UInt(n) => n.fmt(f),
+            ValueRef::F64(x) => x.fmt(f),
+            ValueRef::Decimal(d) => d.fmt(f),
+            ValueRef::Text(text) => f.pad(text),
+            ValueRef::Bytes(bytes) => bytes.iter().try_for_each(|b| write!(f, "{b:02x}")),
+            ValueRef::DateTime(t) => t.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_ref().fmt(f)
+    }
+}
+
+macro_rules! from {
+    ($($from:ty => $variant:ident, $v:ident => $value:expr;)*) => {
+        $(
+            impl From<$from> for ValueRef<'_> {
+                #[inline]
+                fn from($v: $from) -> Self { ValueRef::$variant($value) }
+            }
+            impl From<$from> for Value {
+                fn from($v: $from) -> Self { Value::$variant($value) }
+            }
+        )*
+    };
+}
+
+from! {
+    i8 => Int, n => n.into();
+    i16 => Int, n => n.into();
+    i32 => Int, n => n.into();
+    i64 => Int, n => n;
+    u8 => UInt, n => n.into();
+    u16 => UInt, n => n.into();
+    u32 => UInt, n => n.into();
+    u64 => UInt, n => n;
+    usize => UInt, n => n as u64;
+    bool => UInt, b => b.into();
+    f32 => F64, x => x.into();
+    f64 => F64, x => x;
+    Decimal => Decimal, d => d;
+    DateTime => DateTime, t => t;
+}
+
+impl<'a> From<&'a str> for ValueRef<'a> {
+    #[inline]
+    fn from(text: &'a str) -> Self {
+        ValueRef::Text(text)
+    }
+}
+
+impl<'a> From<&'a String> for ValueRef<'a> {
+    fn from(text: &'a String) -> Self {
+        ValueRef::Text(text)
+    }
+}
+
+impl<'a> From<&'a [u8]> for ValueRef<'a> {
+    #[inline]
+    fn from(bytes: &'a [u8]) -> Self {
+        ValueRef::Bytes(bytes)
+    }
+}
+
+impl<'a, const N: usize> From<&'a [u8; N]> for ValueRef<'a> {
+    fn from(bytes: &'a [u8; N]) -> Self {
+        ValueRef::Bytes(bytes)
+    }
+}
+
+impl<'a> From<&'a Vec<u8>> for ValueRef<'a> {
+    fn from(bytes: &'a Vec<u8>) -> Self {
+        ValueRef::Bytes(bytes)
+    }
+}
+
+impl<'a> From<&'a Value> for ValueRef<'a> {
+    fn from(value: &'a Value) -> Self {
+        value.as_ref()
+    }
+}
+
+impl<'a, T> From<Option<T>> for ValueRef<'a>
+where
+    ValueRef<'a>: From<T>,
+{
+    #[inline]
+    fn from(value: Option<T>) -> Self {
+        value.map_or(ValueRef::Null, ValueRef::from)
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Value::Text(text)
+    }
+}
+
+impl From<Vec<u8>> for Value {
+    fn from(bytes: Vec<u8>) -> Self {
+        Value::Bytes(bytes)
+    }
+}
+
+impl From<ValueRef<'_>> for Value {
+    fn from(value: ValueRef<'_>) -> Self {
+        value.to_value()
+    }
+}
+
+/// A value as the bytes its column keeps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Stored<'a> {
+    /// NULL.
+    Null,
+    /// A fixed-size value: little-endian bytes and how many of them.
+    Fixed([u8; 16], u8),
+    /// Text or bytes.
+    Bytes(&'a [u8]),
+}
+
+impl Stored<'_> {
+    /// The bytes; `None` for NULL.
+    #[inline]
+    pub(crate) fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Stored::Null => None,
+            Stored::Fixed(bytes, len) => Some(&bytes[..usize::from(*len)]),
+            Stored::Bytes(bytes) => Some(bytes),
+        }
+    }
+}
+
+#[inline]
+fn fixed<const N: usize>(bytes: [u8; N]) -> Stored<'static> {
+    let mut out = [0; 16];
+    out[..N].copy_from_slice(&bytes);
+    Stored::Fixed(out, N as u8)
+}
+
+/// The bytes a column of type `ty` keeps for `value`. NULL always fits here: whether the column takes it is the caller's question.
+///
+/// # Errors
+/// Why the value does not fit, for a message that names the column.
+#[inline]
+pub(crate) fn fit<'a>(ty: Type, value: ValueRef<'a>) -> Result<Stored<'a>, String> {
+    match (value, ty) {
+        (ValueRef::Null, _) => Ok(Stored::Null),
+        (ValueRef::Text(text), Type::Text(max)) if text.len() <= max as usize => Ok(Stored::Bytes(text.as_bytes())),
+        (ValueRef::Bytes(bytes), Type::Binary(max)) if bytes.len() <= max as usize => Ok(Stored::Bytes(bytes)),
+        (ValueRef::UInt(n), Type::U64) => Ok(fixed(n.to_le_bytes())),
+        (ValueRef::Int(n), Type::I64) => Ok(fixed(n.to_le_bytes())),
+        (ValueRef::UInt(n), _) => fit_integer(ty, i128::from(n)).ok_or_else(|| misfit(ty, value)),
+        (ValueRef::Int(n), _) => fit_integer(ty, i128::from(n)).ok_or_else(|| misfit(ty, value)),
+        (ValueRef::DateTime(t), Type::DateTime) => Ok(fixed(t.unix_us().to_le_bytes())),
+        (ValueRef::F64(x), _) => fit_float(ty, x).ok_or_else(|| misfit(ty, value)),
+        (ValueRef::Decimal(d), Type::Decimal(..)) => fit_decimal(ty, d).ok_or_else(|| misfit(ty, value)),
+        (ValueRef::Text(text), Type::Binary(max)) if text.len() <= max as usize => Ok(Stored::Bytes(text.as_bytes())),
+        (ValueRef::Bytes(bytes), Type::Text(max))
+            if bytes.len() <= max as usize && std::str::from_utf8(bytes).is_ok() =>
+        {
+            Ok(Stored::Bytes(bytes))
+        }
+        _ => Err(misfit(ty, value)),
+    }
+}
+
+/// As [`fit`], for a bound of a search: text and bytes may be longer than the column's values.
+#[inline]
+pub(crate) fn fit_bound<'a>(ty: Type, value: ValueRef<'a>) -> Result<Stored<'a>, String> {
+    let ty = match ty {
+        Type::Text(_) => Type::Text(u32::MAX),
+        Type::Binary(_) => Type::Binary(u32::MAX),
+        other => other,
+    };
+    fit(ty, value)
+}
+
+fn fit_integer(ty: Type, n: i128) -> Option<Stored<'static>> {
+    match ty {
+        Type::I8 => i8::try_from(n).ok().map(|n| fixed(n.to_le_bytes())),
+        Type::I16 => i16::try_from(n).ok().map(|n| fixed(n.to_le_bytes())),
+        Type::I32 => i32::try_from(n).ok().map(|n| fixed(n.to_le_bytes())),
+        Type::I64 => i64::try_from(n).ok().map(|n| fixed(n.to_le_bytes())),
+        Type::U8 => u8::try_from(n).ok().map(|n| fixed(n.to_le_bytes())),
+        Type::U16 => u16::try_from(n).ok().map(|n| fixed(n.to_le_bytes())),
+        Type::U32 => u32::try_from(n).ok().map(|n| fixed(n.to_le_bytes())),
+        Type::U64 => u64::try_from(n).ok().map(|n| fixed(n.to_le_bytes())),
+        Type::F32 | Type::F64 => {
+            fit_float(ty, n as f64).filter(|_| n.unsigned_abs() <= 1 << if ty == Type::F32 { 24 } else { 53 })
+        }
+        Type::Decimal(..) => fit_decimal(ty, Decimal::new(n, 0)),
+        _ => None,
+    }
+}
+
+fn fit_float(ty: Type, x: f64) -> Option<Stored<'static>> {
+    // Adding zero turns -0.0 into 0.0.
+    match ty {
+        Type::F64 => Some(fixed((if x.is_nan() { f64::NAN } else { x + 0.0 }).to_bits().to_le_bytes())),
+        Type::F32 => {
+            let narrow = if x.is_nan() { f32::NAN } else { x as f32 + 0.0 };
+            (narrow.is_finite() || !x.is_finite()).then(|| fixed(narrow.to_bits().to_le_bytes()))
+        }
+        _ => None,
+    }
+}
+
+fn fit_decimal(ty: Type, d: Decimal) -> Option<Stored<'static>> {
+    let Type::Decimal(precision, scale) = ty else { return None };
+    let unscaled = d.rescale(scale)?.unscaled();
+    if unscaled.unsigned_abs() >= power_of_ten(precision)?.unsigned_abs() {
+        return None;
+    }
+    Some(match ty.fixed_bytes() {
+        Some(8) => fixed((unscaled as i64).to_le_bytes()),
+        _ => fixed(unscaled.to_le_bytes()),
+    })
+}
+
+#[cold]
+fn misfit(ty: Type, value: ValueRef<'_>) -> String {
+    match (value, ty) {
+        (ValueRef::Text(text), Type::Text(max) | Type::Binary(max)) => {
+            format!("{} bytes are longer than the {max} allowed", text.len())
+        }
+        (ValueRef::Bytes(bytes), Type::Text(max) | Type::Binary(max)) if bytes.len() > max as usize => {
+            format!("{} bytes are longer than the {max} allowed", bytes.len())
+        }
+        (ValueRef::Bytes(_), Type::Text(_)) => "the bytes are not UTF-8 text".to_string(),
+        (ValueRef::Int(_) | ValueRef::UInt(_), Type::Text(_) | Type::Binary(_) | Type::DateTime)
+        | (ValueRef::Text(_) | ValueRef::Bytes(_) | ValueRef::DateTime(_), _) => {
+            format!("{} does not go into a column of type {ty}", value.kind())
+        }
+        (ValueRef::F64(_) | ValueRef::Decimal(_), _) if ty.fixed_bytes().is_none() || !same_family(value, ty) => {
+            format!("{} does not go into a column of type {ty}", value.kind())
+        }
+        _ => format!("{value} does not fit type {ty}"),
+    }
+}
+
+fn same_family(value: ValueRef<'_>, ty: Type) -> bool {
+    match value {
+        ValueRef::F64(_) => matches!(ty, Type::F32 | Type::F64),
+        ValueRef::Decimal(_) => matches!(ty, Type::Decimal(..)),
+        _ => false,
+    }
+}
+
+/// The value whose stored bytes are `bytes`. Bytes of a wrong length read as zero; text that is not UTF-8 comes back as bytes.
+#[inline]
+pub(crate) fn unfit(ty: Type, bytes: &[u8]) -> ValueRef<'_> {
+    match ty {
+        Type::I8 => ValueRef::Int(i8::from_le_bytes(array(bytes)).into()),
+        Type::I16 => ValueRef::Int(i16::from_le_bytes(array(bytes)).into()),
+        Type::I32 => ValueRef::Int(i32::from_le_bytes(array(bytes)).into()),
+        Type::I64 => ValueRef::Int(i64::from_le_bytes(array(bytes))),
+        Type::U8 => ValueRef::UInt(u8::from_le_bytes(array(bytes)).into()),
+        Type::U16 => ValueRef::UInt(u16::from_le_bytes(array(bytes)).into()),
+        Type::U32 => ValueRef::UInt(u32::from_le_bytes(array(bytes)).into()),
+        Type::U64 => ValueRef::UInt(u64::from_le_bytes(array(bytes))),
+        Type::F32 => ValueRef::F64(f32::from_bits(u32::from_le_bytes(array(bytes))).into()),
+        Type::F64 => ValueRef::F64(f64::from_bits(u64::from_le_bytes(array(bytes)))),
+        Type::Decimal(_, scale) => ValueRef::Decimal(unfit_decimal(ty, scale, bytes)),
+        Type::Text(_) => match std::str::from_utf8(bytes) {
+            Ok(text) => ValueRef::Text(text),
+            Err(_) => ValueRef::Bytes(bytes),
+        },
+        Type::Binary(_) => ValueRef::Bytes(bytes),
+        Type::DateTime => ValueRef::DateTime(DateTime::from_unix_us(i64::from_le_bytes(array(bytes)))),
+    }
+}
+
+/// The decimal whose stored bytes are `bytes`.
+#[inline]
+pub(crate) fn unfit_decimal(ty: Type, scale: u8, bytes: &[u8]) -> Decimal {
+    match ty.fixed_bytes() {
+        Some(8) => Decimal::new(i64::from_le_bytes(array(bytes)).into(), scale),
+        _ => Decimal::new(i128::from_le_bytes(array(bytes)), scale),
+    }
+}
+
+/// Exactly `N` bytes; zeros if there are not that many.
+#[inline]
+pub(crate) fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    bytes.try_into().unwrap_or([0; N])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_macro_takes_nulls_and_expressions() {
+        let name = String::from("Ada");
+        let row = values![1, null, name.as_str(), Some(2u8), None::<i64>, 2.5, b"xy", 1 + 1];
+        assert_eq!(row[0], ValueRef::Int(1));
+        assert_eq!(row[1], ValueRef::Null);
+        assert_eq!(row[2], ValueRef::Text("Ada"));
+        assert_eq!(row[3], ValueRef::UInt(2));
+        assert_eq!(row[4], ValueRef::Null);
+        assert_eq!(row[7], ValueRef::Int(2));
+        let trailing = values!["x", null,];
+        assert_eq!(trailing.len(), 2);
+        let empty: [ValueRef<'_>; 0] = values![];
+        assert!(empty.is_empty());
+    }
+
+    #[test]
+    fn what_does_not_fit_says_why() {
+        let cases: [(Type, ValueRef<'_>, &str); 9] = [
+            (Type::U8, 300.into(), "300 does not fit type u8"),
+            (Type::U64, (-1).into(), "-1 does not fit type u64"),
+            (Type::Text(2), "abc".into(), "3 bytes are longer than the 2 allowed"),
+            (Type::Text(9), b"\xff".into(), "the bytes are not UTF-8 text"),
+            (Type::I32, "7".into(), "text does not go into a column of type i32"),
+            (Type::Decimal(4, 2), Decimal::new(12345, 2).into(), "123.45 does not fit type decimal(4,2)"),
+            (Type::Decimal(4, 2), 1.5.into(), "a floating point number does not go into a column of type decimal(4,2)"),
+            (Type::F32, 1e300.into(), "does not fit type f32"),
+            (Type::DateTime, 5.into(), "an integer does not go into a column of type datetime"),
+        ];
+        for (ty, value, reason) in cases {
+            let found = fit(ty, value).unwrap_err();
+            assert!(found.contains(reason), "{found}");
+        }
+    }
+
+    #[test]
+    fn stored_bytes_are_canonical() {
+        assert_eq!(fit(Type::F64, (-0.0).into()), fit(Type::F64, 0.0.into()));
+        assert_eq!(fit(Type::F32, (-f64::NAN).into()), fit(Type::F32, f64::NAN.into()));
+        assert_eq!(fit(Type::Decimal(9, 2), 3.into()), fit(Type::Decimal(9, 2), Decimal::new(300, 2).into()));
+        assert_eq!(fit(Type::I64, 3u8.into()), fit(Type::I64, 3i32.into()));
+    }
+}

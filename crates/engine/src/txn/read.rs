@@ -1,0 +1,248 @@
+//! Reading rows: the newest version, the visible one, or the newest with a lock.
+//!
+//! Rules
+//! 1. A row is copied under its leaf's latch; undo pages and overflow pages are read after the latch is released.
+//! 2. Undo records of versions that an open view does not see cannot be purged, and no record does without which a visible
+//!    version could not be built. So a walk that stops at the first visible version never meets a purged record.
+//! 3. Whoever reads an overflow row's newest version without a lock or a view on it checks afterwards that the row is still
+//!    the same: a rollback or purge may have freed the chain meanwhile.
+
+use super::attempt::{Stop, claim, settle};
+use super::lock::{LockMode, RowName};
+use super::overflow;
+use super::read_view::ReadView;
+use super::row::{OverflowRef, ROW_HEADER_BYTES, RowHeader};
+use super::rows::Rows;
+use super::system::TrxSystem;
+use super::trx::{Isolation, Trx, TrxBody, after_read_error};
+use super::undo::record::Kind;
+use super::undo::{place_of, with_record};
+use super::write::lock_absence;
+use crate::btree::Seek;
+use crate::error::{Error, Result};
+use crate::mtr::Context;
+use crate::types::{RollPtr, TrxId};
+
+/// What a version walk needs to know of the reader.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sight<'v> {
+    /// His view.
+    pub(crate) view: &'v ReadView,
+    /// His own id, or 0.
+    pub(crate) own: TrxId,
+}
+
+impl Sight<'_> {
+    /// Whether a version of `trx_id` is visible.
+    #[inline]
+    pub(crate) fn sees(&self, trx_id: TrxId) -> bool {
+        self.view.sees(trx_id) || (trx_id == self.own && self.own != TrxId(0))
+    }
+}
+
+/// Copies the newest version of a row as it is stored: its header, and its payload into `out`.
+pub(crate) fn stored_row(ctx: &Context, rows: &dyn Rows, key: &[u8], out: &mut Vec<u8>) -> Result<Option<RowHeader>> {
+    let leaf = rows.clustered().leaf(ctx, Seek::Covers(key))?;
+    let Ok(slot) = leaf.search(key) else { return Ok(None) };
+    let value = leaf.value(slot);
+    let header = RowHeader::decode(value)?;
+    out.clear();
+    out.extend_from_slice(&value[ROW_HEADER_BYTES..]);
+    Ok(Some(header))
+}
+
+/// Replaces the payload of `version` by its row, if it is an overflow reference. False: the row is no longer at `newest`,
+/// what was read may be anything, start again.
+pub(crate) fn resolve_unlocked(
+    ctx: &Context,
+    rows: &dyn Rows,
+    key: &[u8],
+    newest: &RowHeader,
+    version: &RowHeader,
+    payload: &mut Vec<u8>,
+) -> Result<bool> {
+    if !version.is_overflow() {
+        return Ok(true);
+    }
+    let read = resolve(ctx, version, payload);
+    let leaf = rows.clustered().leaf(ctx, Seek::Covers(key))?;
+    let same = match leaf.search(key) {
+        Ok(slot) => RowHeader::decode(leaf.value(slot))? == *newest,
+        Err(_) => false,
+    };
+    drop(leaf);
+    if same { read.map(|()| true) } else { Ok(false) }
+}
+
+/// Replaces the payload by its row, if it is an overflow reference.
+pub(crate) fn resolve(ctx: &Context, version: &RowHeader, payload: &mut Vec<u8>) -> Result<()> {
+    if version.is_overflow() {
+        let reference = OverflowRef::decode(payload)?;
+        overflow::read(ctx, reference, payload)?;
+    }
+    Ok(())
+}
+
+/// Turns a version (header and stored payload) into the one before. False if there is none.
+pub(crate) fn step_back(ctx: &Context, key: &[u8], header: &mut RowHeader, payload: &mut Vec<u8>) -> Result<bool> {
+    if header.roll_ptr == RollPtr::NONE {
+        return Ok(false);
+    }
+    let place = place_of(header.roll_ptr);
+    with_record(ctx, place, |record| {
+        let (_, recorded_key) = record.row()?;
+        if recorded_key != key {
+            return Err(Error::corrupt_page(place.page, "a row points to the undo record of another one"));
+        }
+        if record.kind == Kind::Insert {
+            return Ok(false);
+        }
+        let change = record.change()?;
+        if record.kind == Kind::Update {
+            change.apply(payload)?;
+        }
+        *header = change.old;
+        Ok(true)
+    })
+}
+
+/// Walks from a version (header and stored payload) to the first visible one and reads its overflow pages. False if the row
+/// does not exist there.
+pub(crate) fn visible_version(
+    ctx: &Context,
+    sight: Sight<'_>,
+    key: &[u8],
+    header: &mut RowHeader,
+    payload: &mut Vec<u8>,
+) -> Result<bool> {
+    while !sight.sees(header.trx_id) {
+        if !step_back(ctx, key, header, payload)? {
+            return Ok(false);
+        }
+    }
+    if header.is_delete_marked() {
+        return Ok(false);
+    }
+    resolve(ctx, header, payload)?;
+    Ok(true)
+}
+
+/// The visible version of a row; its payload replaces `out`. False if it does not exist for this reader.
+pub(crate) fn visible_row(
+    ctx: &Context,
+    sight: Sight<'_>,
+    rows: &dyn Rows,
+    key: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<bool> {
+    match stored_row(ctx, rows, key, out)? {
+        Some(mut header) => visible_version(ctx, sight, key, &mut header, out),
+        None => Ok(false),
+    }
+}
+
+/// The newest version of a row, locked for this transaction; its payload replaces `out`. False if there is none (then its
+/// absence is locked, under REPEATABLE READ).
+pub(crate) fn locked_row(
+    system: &TrxSystem,
+    body: &mut TrxBody,
+    rows: &dyn Rows,
+    key: &[u8],
+    mode: LockMode,
+    out: &mut Vec<u8>,
+) -> Result<bool> {
+    let header = loop {
+        match try_lock(system, body, rows, key, mode, out) {
+            Ok(Some(header)) => break header,
+            Ok(None) => return Ok(false),
+            Err(stop) => settle(system, body, rows.clustered(), key, stop)?,
+        }
+    };
+    resolve(&system.ctx, &header, out)?;
+    Ok(true)
+}
+
+fn try_lock(
+    system: &TrxSystem,
+    body: &TrxBody,
+    rows: &dyn Rows,
+    key: &[u8],
+    mode: LockMode,
+    out: &mut Vec<u8>,
+) -> std::result::Result<Option<RowHeader>, Stop> {
+    let tree = rows.clustered();
+    let leaf = tree.leaf(&system.ctx, Seek::Covers(key))?;
+    let Ok(slot) = leaf.search(key) else {
+        lock_absence(system, body, rows, key);
+        return Ok(None);
+    };
+    let value = leaf.value(slot);
+    let header = RowHeader::decode(value)?;
+    lock_latched_row(system, body, RowName { index: tree.id(), key }, &header, mode)?;
+    if header.is_delete_marked() {
+        lock_absence(system, body, rows, key);
+        return Ok(None);
+    }
+    out.clear();
+    out.extend_from_slice(&value[ROW_HEADER_BYTES..]);
+    Ok(Some(header))
+}
+
+/// Locks a row whose leaf is latched; a delete-marked one only has to be free.
+pub(crate) fn lock_latched_row(
+    system: &TrxSystem,
+    body: &TrxBody,
+    row: RowName<'_>,
+    header: &RowHeader,
+    mode: LockMode,
+) -> std::result::Result<(), Stop> {
+    claim(system, body, row, header, mode)?;
+    let own = header.trx_id == body.id && body.id != TrxId(0);
+    if own || header.is_delete_marked() || system.locks.try_lock_row(&body.holder, row, mode) {
+        return Ok(());
+    }
+    Err(Stop::WaitRow { index: row.index, mode, implicit: None })
+}
+
+impl TrxBody {
+    /// Refuses locking reads where they make no sense, and opens what first-committer-wins compares with.
+    pub(crate) fn prepare_locking_read(&mut self, system: &TrxSystem) -> Result<()> {
+        if self.options.read_only {
+            return Err(Error::Usage("a read-only transaction takes no row locks".to_string()));
+        }
+        if self.options.first_committer_wins {
+            self.open_view(system);
+        }
+        Ok(())
+    }
+}
+
+impl Trx {
+    /// Reads a row into `out` (replacing it): by the snapshot, or the newest version with a lock. Returns whether the row
+    /// exists.
+    ///
+    /// # Errors
+    /// Lock waits, [`Error::WriteConflict`], I/O, corruption.
+    pub fn get(&mut self, rows: &dyn Rows, key: &[u8], lock: LockMode, out: &mut Vec<u8>) -> Result<bool> {
+        let (system, body) = self.parts();
+        body.check_active()?;
+        system.stats.rows_read.inc();
+        if lock != LockMode::None {
+            body.prepare_locking_read(system)?;
+            return locked_row(system, body, rows, key, lock, out).map_err(|e| after_read_error(system, body, e));
+        }
+        if body.options.isolation == Isolation::RepeatableRead {
+            body.open_view(system);
+        }
+        match &body.view {
+            Some(handle) => visible_row(&system.ctx, Sight { view: &handle.view, own: body.id }, rows, key, out),
+            None => {
+                let handle = system.open_view();
+                let sight = Sight { view: &handle.view, own: body.id };
+                let found = visible_row(&system.ctx, sight, rows, key, out);
+                system.close_view(handle);
+                found
+            }
+        }
+    }
+}

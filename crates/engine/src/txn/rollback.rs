@@ -1,0 +1,253 @@
+//! Rollback: of a statement, to a savepoint, of a transaction, after a crash.
+//!
+//! Rules
+//! 1. Records are undone newest first. Each is undone entries first, row last; the row is restored and the record marked
+//!    dead in one mini-transaction. A crash in between repeats the record, and repeating any step changes nothing.
+//! 2. Rows stay locked by their transaction id until their oldest version is back; rollback never waits for a lock.
+//! 3. The purge view is held while it is decided what older snapshots need, and until the decision is carried out.
+//! 4. If the version to restore is a deletion that every snapshot sees, the row is removed instead: the purge of that
+//!    deletion may have come by while the row was taken, and does not come again.
+
+use super::attempt::{Attempt, Stop};
+use super::diff::Middle;
+use super::overflow;
+use super::read::{resolve, stored_row};
+use super::read_view::ReadView;
+use super::row::{OverflowRef, ROW_HEADER_BYTES, RowHeader};
+use super::rows::Rows;
+use super::secondary;
+use super::system::TrxSystem;
+use super::trx::{Savepoint, TrxBody};
+use super::undo::record::{Change, DEAD, FREEING, Kind, OVERFLOW_FIRST_PAGE_AT, Record, State};
+use super::undo::{OwnedRecord, Place, UndoLog, mark, pointer_to, read_record, record_before};
+use super::versions::EntryOf;
+use crate::error::{Error, Result};
+use crate::mtr::Mtr;
+use crate::types::TrxId;
+
+/// Undoes what was done since `savepoint`.
+pub(crate) fn roll_back_to(system: &TrxSystem, body: &mut TrxBody, savepoint: Savepoint) -> Result<()> {
+    match body.undo.as_ref().and_then(UndoLog::start) {
+        Some(start) => undo_down_to(system, body, savepoint.at.unwrap_or(start)),
+        None => Ok(()),
+    }
+}
+
+/// Undoes everything and ends the transaction, but for its locks and view.
+pub(crate) fn roll_back_all(system: &TrxSystem, body: &mut TrxBody) -> Result<()> {
+    if let Some(start) = body.undo.as_ref().and_then(UndoLog::start) {
+        undo_down_to(system, body, start)?;
+    }
+    body.finish(system, State::RolledBack).map(drop)
+}
+
+fn undo_down_to(system: &TrxSystem, body: &TrxBody, target: Place) -> Result<()> {
+    let Some(mut at) = body.undo.as_ref().map(UndoLog::tail) else { return Ok(()) };
+    let mut record = OwnedRecord { place: at, bytes: Vec::new() };
+    while at != target {
+        match record_before(&system.ctx, at)? {
+            Err(page_before) => at = page_before,
+            Ok(start) => {
+                record.place = start;
+                read_record(&system.ctx, start, &mut record.bytes)?;
+                undo_record(system, body.id, record.place, &record.parse()?)?;
+                at = start;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn undo_record(system: &TrxSystem, trx_id: TrxId, place: Place, record: &Record<'_>) -> Result<()> {
+    if record.kind == Kind::Header {
+        return Err(Error::corrupt_page(place.page, "rollback met another transaction's header"));
+    }
+    if record.kind == Kind::Overflow {
+        let (table, first) = record.overflow()?;
+        return match system.rows(table)? {
+            Some(_) => overflow::free(system, place, OVERFLOW_FIRST_PAGE_AT, 0, first),
+            None => Ok(()),
+        };
+    }
+    if record.dead && !record.freeing {
+        return Ok(());
+    }
+    let (table, key) = record.row()?;
+    // A dropped table takes its rows and chains with it.
+    let Some(rows) = system.rows(table)? else { return Ok(()) };
+    let undo = Undo { system, trx_id, rows: &*rows, key, place };
+    match record.kind {
+        Kind::Insert => undo.insert(),
+        _ if record.dead => undo.free_old_chain(&record.change()?),
+        _ => undo.change(record, &record.change()?),
+    }
+}
+
+/// One record being undone.
+struct Undo<'a> {
+    system: &'a TrxSystem,
+    trx_id: TrxId,
+    rows: &'a dyn Rows,
+    key: &'a [u8],
+    place: Place,
+}
+
+/// What becomes of the row.
+enum Outcome<'a> {
+    Removed,
+    Restored(&'a Change<'a>, &'a [u8]),
+}
+
+impl Undo<'_> {
+    /// The row as the record's change left it; `None` if that is undone already.
+    fn changed_row(&self) -> Result<Option<(RowHeader, Vec<u8>)>> {
+        let mut payload = Vec::new();
+        let header = stored_row(&self.system.ctx, self.rows, self.key, &mut payload)?;
+        Ok(header.filter(|header| self.made(header)).map(|header| (header, payload)))
+    }
+
+    fn made(&self, header: &RowHeader) -> bool {
+        header.trx_id == self.trx_id && header.roll_ptr == pointer_to(self.place)
+    }
+
+    fn insert(&self) -> Result<()> {
+        let Some((header, mut row)) = self.changed_row()? else { return Ok(()) };
+        if self.rows.index_count() > 0 {
+            resolve(&self.system.ctx, &header, &mut row)?;
+        }
+        self.remove_entries(&row)?;
+        self.put_row(&Outcome::Removed, DEAD)
+    }
+
+    fn remove_entries(&self, row: &[u8]) -> Result<()> {
+        let mut entry = Vec::new();
+        for i in 0..self.rows.index_count() {
+            entry.clear();
+            self.rows.entry(i, self.key, row, &mut entry);
+            secondary::remove(self.system, self.rows.index(i), &entry)?;
+        }
+        Ok(())
+    }
+
+    fn change(&self, record: &Record<'_>, change: &Change<'_>) -> Result<()> {
+        let Some((header, stored)) = self.changed_row()? else { return Ok(()) };
+        let mut old_stored = stored.clone();
+        if record.kind == Kind::Update {
+            change.apply(&mut old_stored)?;
+        }
+        let purge_view = self.system.purge_view.read();
+        let gone = change.old.is_delete_marked() && purge_view.sees(change.old.trx_id);
+        if record.entries_changed() {
+            let (mut new_row, mut old_row) = (stored, old_stored.clone());
+            resolve(&self.system.ctx, &header, &mut new_row)?;
+            resolve(&self.system.ctx, &change.old, &mut old_row)?;
+            if gone {
+                self.remove_entries(&new_row)?;
+                self.remove_entries(&old_row)?;
+            } else {
+                let new_row = (record.kind == Kind::Update).then_some(&new_row[..]);
+                self.restore_entries(&purge_view, change, &old_stored, &old_row, new_row)?;
+            }
+        }
+        if !gone {
+            return self.put_row(&Outcome::Restored(change, &old_stored), DEAD);
+        }
+        let chain = if change.old.is_overflow() { FREEING } else { 0 };
+        self.put_row(&Outcome::Removed, DEAD | chain)?;
+        drop(purge_view);
+        self.free_old_chain(change)
+    }
+
+    /// Takes the entries of the new row (none if it was deleted) away and puts those of the old one back.
+    fn restore_entries(
+        &self,
+        purge_view: &ReadView,
+        change: &Change<'_>,
+        old_stored: &[u8],
+        old_row: &[u8],
+        new_row: Option<&[u8]>,
+    ) -> Result<()> {
+        let (mut old_entry, mut new_entry) = (Vec::new(), Vec::new());
+        for i in 0..self.rows.index_count() {
+            old_entry.clear();
+            let made = self.rows.entry(i, self.key, old_row, &mut old_entry);
+            if let Some(new_row) = new_row {
+                new_entry.clear();
+                self.rows.entry(i, self.key, new_row, &mut new_entry);
+                if new_entry == old_entry && !change.old.is_delete_marked() {
+                    continue;
+                }
+                let entry = EntryOf { rows: self.rows, i, key: self.key, entry: &new_entry, purge_view };
+                if entry.is_needed_from(&self.system.ctx, change.old, old_stored.to_vec())? {
+                    secondary::set_mark(self.system, self.trx_id, self.rows.index(i), &new_entry, true)?;
+                } else {
+                    secondary::remove(self.system, self.rows.index(i), &new_entry)?;
+                }
+            }
+            if !change.old.is_delete_marked() {
+                secondary::restore(self.system, self.trx_id, self.rows.index(i), &old_entry, made)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Restores or removes the clustered row and sets `bits` in the undo record, in one mini-transaction.
+    fn put_row(&self, outcome: &Outcome<'_>, bits: u8) -> Result<()> {
+        let tree = self.rows.clustered();
+        loop {
+            let mut mtr = self.system.ctx.mtr()?;
+            match self.try_put_row(&mut mtr, outcome, bits) {
+                Ok(underfull) => {
+                    mtr.commit();
+                    return if underfull { tree.shrink(&self.system.ctx, self.key) } else { Ok(()) };
+                }
+                Err(stop) => {
+                    mtr.abandon();
+                    match stop {
+                        Stop::Load(page) => self.system.ctx.pool.load(page)?,
+                        Stop::MakeRoom(bytes) => tree.make_room(&self.system.ctx, self.key, bytes)?,
+                        Stop::Fail(error) => return Err(error),
+                        stop => return Err(Error::Corrupt(format!("rollback was stopped by {stop:?}"))),
+                    }
+                }
+            }
+        }
+    }
+
+    fn try_put_row(&self, mtr: &mut Mtr<'_>, outcome: &Outcome<'_>, bits: u8) -> Attempt<bool> {
+        let leaf = self.rows.clustered().leaf_mut(mtr, self.key)?;
+        let Ok(slot) = leaf.search(mtr, self.key) else { return Ok(false) };
+        let value = leaf.value(mtr, slot);
+        if !self.made(&RowHeader::decode(value)?) {
+            return Ok(false);
+        }
+        let payload = &value[ROW_HEADER_BYTES..];
+        let undo_page = |mtr: &mut Mtr<'_>| mtr.try_fix_x(self.place.page).ok_or(Stop::Load(self.place.page));
+        match outcome {
+            Outcome::Removed => {
+                let undo_page = undo_page(mtr)?;
+                leaf.remove(mtr, slot);
+                mark(mtr, undo_page, self.place, bits);
+            }
+            Outcome::Restored(change, old_stored) => {
+                let middle = Middle::of(payload, old_stored);
+                let (at, removed) = (ROW_HEADER_BYTES + middle.prefix, middle.cut(payload).len());
+                let growth = old_stored.len().saturating_sub(payload.len());
+                if growth > 0 && !leaf.fits_growth(mtr, slot, growth) {
+                    return Err(Stop::MakeRoom(growth));
+                }
+                let undo_page = undo_page(mtr)?;
+                leaf.splice(mtr, slot, 0, ROW_HEADER_BYTES, &change.old.encode());
+                leaf.splice(mtr, slot, at, removed, middle.cut(old_stored));
+                mark(mtr, undo_page, self.place, bits);
+            }
+        }
+        Ok(leaf.underfull(mtr))
+    }
+
+    /// Frees the chain of the old version, which was removed with its row.
+    fn free_old_chain(&self, change: &Change<'_>) -> Result<()> {
+        let Some(OverflowRef { first, .. }) = change.old_overflow()? else { return Ok(()) };
+        overflow::free(self.system, self.place, change.first_page_at, FREEING, first)
+    }
+}

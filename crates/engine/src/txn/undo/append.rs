@@ -1,0 +1,127 @@
+//! Appending to a stream: what a transaction that writes holds.
+
+use super::page::Place;
+use super::read::pointer_to;
+use super::record::{self, HEADER_RECORD_BYTES, HEADER_STATE_AT, HEADER_TRX_NO_AT, KIND_AT, State};
+use super::space::{Stream, UndoSpace};
+use crate::error::{Error, Result};
+use crate::mtr::{Context, Latched, Mtr};
+use crate::page::PageOp;
+use crate::types::{Lsn, PageNo, RollPtr, TrxId};
+
+/// The undo log of one transaction: the stream it has bound and where its part begins.
+#[derive(Debug)]
+pub(crate) struct UndoLog {
+    stream: Stream,
+    /// The header record, once written.
+    header: Option<Place>,
+    /// Records written after the header.
+    pub(crate) records: u64,
+    /// Scratch for the header and the first record together.
+    joined: Vec<u8>,
+}
+
+/// Whether a record can be appended now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bound {
+    /// Yes: the stream's last page, latched.
+    Ready(Latched),
+    /// Its last page is not in the pool: load it and start again.
+    Absent(PageNo),
+    /// Its last page is full: [`UndoLog::extend`] and start again.
+    Full,
+}
+
+impl UndoLog {
+    /// The undo log of a transaction that has written nothing yet.
+    pub(crate) fn new(stream: Stream) -> UndoLog {
+        UndoLog { stream, header: None, records: 0, joined: Vec::new() }
+    }
+
+    /// The undo log of a transaction found active after a crash.
+    pub(crate) fn recovered(stream: Stream, header: Place) -> UndoLog {
+        UndoLog { stream, header: Some(header), records: 0, joined: Vec::new() }
+    }
+
+    /// Latches the page a record of `bytes` will go to.
+    #[inline]
+    pub(crate) fn latch(&self, mtr: &mut Mtr<'_>, bytes: usize) -> Bound {
+        let header_bytes = if self.header.is_none() { HEADER_RECORD_BYTES } else { 0 };
+        if self.stream.tail.offset + header_bytes + bytes > self.stream.page_bytes {
+            return Bound::Full;
+        }
+        mtr.try_fix_x(self.stream.tail.page).map_or(Bound::Absent(self.stream.tail.page), Bound::Ready)
+    }
+
+    /// Appends `bytes`, a whole record, to the page that [`UndoLog::latch`] latched for its length.
+    pub(crate) fn append(&mut self, mtr: &mut Mtr<'_>, latched: Latched, trx_id: TrxId, bytes: &[u8]) -> RollPtr {
+        let mut place = self.stream.tail;
+        if self.header.is_none() {
+            self.joined.clear();
+            record::put_header(&mut self.joined, trx_id);
+            self.joined.extend_from_slice(bytes);
+            write(mtr, latched, place.offset, &self.joined);
+            self.header = Some(place);
+            self.stream.begun += 1;
+            place.offset += HEADER_RECORD_BYTES;
+        } else {
+            write(mtr, latched, place.offset, bytes);
+        }
+        self.stream.tail.offset = place.offset + bytes.len();
+        self.records += 1;
+        pointer_to(place)
+    }
+
+    /// Adds a page to the stream, in a mini-transaction of its own. The caller holds no latch.
+    ///
+    /// # Errors
+    /// A record of `bytes` would not fit an empty page; the data file is full; I/O.
+    pub(crate) fn extend(&mut self, undo: &UndoSpace, bytes: usize) -> Result<()> {
+        if super::page::RECORDS_AT + HEADER_RECORD_BYTES + bytes > self.stream.page_bytes {
+            return Err(Error::Corrupt(format!("an undo record of {bytes} bytes does not fit a page")));
+        }
+        undo.extend(&mut self.stream, self.header)
+    }
+
+    /// Where the next record goes; a savepoint.
+    pub(crate) fn tail(&self) -> Place {
+        self.stream.tail
+    }
+
+    /// Where the first record after the header is; `None` while nothing is written.
+    pub(crate) fn start(&self) -> Option<Place> {
+        self.header.map(|header| Place { offset: header.offset + HEADER_RECORD_BYTES, ..header })
+    }
+
+    /// Writes what became of the transaction. `None` if it has written nothing.
+    pub(crate) fn finish(&self, ctx: &Context, state: State, trx_no: u64) -> Result<Option<Lsn>> {
+        let Some(header) = self.header else { return Ok(None) };
+        let mut mtr = ctx.mtr()?;
+        let latched = mtr.fix_x(header.page)?;
+        let mut bytes = [0; HEADER_TRX_NO_AT + 8 - HEADER_STATE_AT];
+        let old = mtr.page(latched).get(header.offset + HEADER_STATE_AT..).and_then(|tail| tail.get(..bytes.len()));
+        bytes.copy_from_slice(old.ok_or_else(|| Error::corrupt_page(header.page, "no transaction header"))?);
+        bytes[0] = state as u8;
+        bytes[HEADER_TRX_NO_AT - HEADER_STATE_AT..].copy_from_slice(&trx_no.to_le_bytes());
+        write(&mut mtr, latched, header.offset + HEADER_STATE_AT, &bytes);
+        Ok(Some(mtr.commit()))
+    }
+
+    /// The stream, at the transaction's end.
+    pub(crate) fn into_stream(self) -> Stream {
+        self.stream
+    }
+}
+
+/// Sets bits of the kind byte of the record at `place`, whose page is latched.
+pub(crate) fn mark(mtr: &mut Mtr<'_>, latched: Latched, place: Place, bits: u8) {
+    let at = place.offset + KIND_AT;
+    let kind = mtr.page(latched).get(at).copied().unwrap_or(0) | bits;
+    write(mtr, latched, at, &[kind]);
+}
+
+/// Overwrites bytes of a latched page.
+pub(crate) fn write(mtr: &mut Mtr<'_>, latched: Latched, offset: usize, bytes: &[u8]) {
+    // Offsets in a page of at most 16 KiB fit 16 bits.
+    mtr.apply(latched, &PageOp::Write { offset: offset as u16, bytes });
+}

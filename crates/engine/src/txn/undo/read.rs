@@ -1,0 +1,94 @@
+//! Reading undo records in place: by roll pointer, backward for rollback, forward for purge.
+//!
+//! Rule: callers know that the record cannot be purged meanwhile: their read view is open, the transaction is their own, or
+//! they are purge.
+
+use super::page::{Place, RECORDS_AT, UndoFields, expect_type, record_at, start_of_record_before};
+use super::record::Record;
+use crate::error::{Error, Result};
+use crate::mtr::Context;
+use crate::page::PageType;
+use crate::types::{PageNo, RollPtr};
+
+/// A copy of a record and where it is.
+#[derive(Debug)]
+pub(crate) struct OwnedRecord {
+    pub(crate) place: Place,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl OwnedRecord {
+    /// The record.
+    pub(crate) fn parse(&self) -> Result<Record<'_>> {
+        Record::parse(&self.bytes)?.ok_or_else(|| Error::Corrupt("an empty undo record".to_string()))
+    }
+}
+
+/// The place a roll pointer points to.
+pub(crate) fn place_of(pointer: RollPtr) -> Place {
+    Place { page: pointer.page(), offset: pointer.offset() }
+}
+
+/// The roll pointer to a place.
+pub(crate) fn pointer_to(place: Place) -> RollPtr {
+    // Offsets in a page of at most 16 KiB fit 16 bits.
+    RollPtr::new(place.page, place.offset as u16)
+}
+
+/// Runs `f` on the record at `place`, under its page's shared latch.
+pub(crate) fn with_record<R>(ctx: &Context, place: Place, f: impl FnOnce(&Record<'_>) -> Result<R>) -> Result<R> {
+    let page = ctx.pool.fix_s(place.page)?;
+    expect_type(&page, place.page, PageType::Undo)?;
+    match record_at(&page, place.page, place.offset)? {
+        Some(record) => f(&record),
+        None => Err(Error::corrupt_page(place.page, format!("no undo record at offset {}", place.offset))),
+    }
+}
+
+/// Copies the record at `place` into `out`.
+pub(crate) fn read_record(ctx: &Context, place: Place, out: &mut Vec<u8>) -> Result<()> {
+    let page = ctx.pool.fix_s(place.page)?;
+    expect_type(&page, place.page, PageType::Undo)?;
+    match record_at(&page, place.page, place.offset)? {
+        Some(record) => {
+            out.clear();
+            out.extend_from_slice(&page[place.offset..place.offset + record.bytes]);
+            Ok(())
+        }
+        None => Err(Error::corrupt_page(place.page, format!("no undo record at offset {}", place.offset))),
+    }
+}
+
+/// The start of the record that ends at `end`, or, at the start of a page, the end of records on the page before.
+/// `Err(place)` means: go on from there.
+pub(crate) fn record_before(ctx: &Context, end: Place) -> Result<std::result::Result<Place, Place>> {
+    let page = ctx.pool.fix_s(end.page)?;
+    let fields = UndoFields::read(&page, end.page)?;
+    if end.offset <= RECORDS_AT {
+        if fields.previous == PageNo(0) {
+            return Err(Error::corrupt_page(end.page, "an undo stream ends before its transaction begins"));
+        }
+        return Ok(Err(Place { page: fields.previous, offset: fields.previous_end }));
+    }
+    let offset = start_of_record_before(&page, end.page, end.offset)?;
+    Ok(Ok(Place { page: end.page, offset }))
+}
+
+/// Walks the records of `from.page` forward from `from.offset`, under its shared latch, until `visit` says stop or the page's
+/// records end. Returns where the walk stood and the next page (0 if none).
+pub(crate) fn scan_page(
+    ctx: &Context,
+    from: Place,
+    mut visit: impl FnMut(usize, &Record<'_>, &[u8]) -> Result<bool>,
+) -> Result<(usize, PageNo)> {
+    let page = ctx.pool.fix_s(from.page)?;
+    let next = UndoFields::read(&page, from.page)?.next;
+    let mut offset = from.offset;
+    while let Some(record) = record_at(&page, from.page, offset)? {
+        if !visit(offset, &record, &page[offset..offset + record.bytes])? {
+            break;
+        }
+        offset += record.bytes;
+    }
+    Ok((offset, next))
+}

@@ -1,0 +1,42 @@
+//! The laboratory's one error type.
+
+use std::path::PathBuf;
+
+/// Result of a workload operation.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What can go wrong while a workload runs.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The store under test refused.
+    #[error(transparent)]
+    Engine(#[from] highwater::error::Error),
+    /// Options that contradict each other or the database found.
+    #[error("{0}")]
+    Usage(String),
+    /// The database does not hold what the workload loaded.
+    #[error("{0}")]
+    Data(String),
+    /// A file of ours (report, result, acknowledgements) cannot be read or written.
+    #[error("{path}: {source}")]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: std::io::Error,
+    },
+}
+
+impl Error {
+    /// Whether the transaction may simply be tried again: deadlock, lock wait timeout or write conflict.
+    pub fn is_retryable(&self) -> bool {
+        use highwater::error::Error as Engine;
+        matches!(self, Error::Engine(Engine::Deadlock | Engine::LockWaitTimeout | Engine::WriteConflict))
+    }
+
+    /// A failed file operation.
+    pub fn file(path: impl Into<PathBuf>, source: std::io::Error) -> Error {
+        Error::File { path: path.into(), source }
+    }
+}

@@ -1,0 +1,65 @@
+//! Folders: exclusive locks and durable entries.
+//!
+//! Rules
+//! 1. The lock is the kernel's (`flock` on the folder itself): it vanishes with the process, leaves no file behind and
+//!    needs no cleaning up after a crash.
+//! 2. A file made or removed is durable only after [`sync`] of its folder.
+
+use crate::error::{OpenError, StorageError};
+use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// A locked folder; unlocked on drop.
+#[derive(Debug)]
+pub(crate) struct FolderLock {
+    _folder: File,
+}
+
+/// Locks `folder` for this handle alone.
+pub(crate) fn lock(folder: &Path) -> Result<FolderLock, OpenError> {
+    let handle = open(folder)?;
+    match handle.try_lock() {
+        Ok(()) => Ok(FolderLock { _folder: handle }),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse(folder.to_path_buf())),
+        Err(TryLockError::Error(source)) => Err(failed("lock", folder, source).into()),
+    }
+}
+
+/// Makes the folder's entries durable.
+pub(crate) fn sync(folder: &Path) -> Result<(), OpenError> {
+    open(folder)?.sync_all().map_err(|source| failed("sync", folder, source).into())
+}
+
+/// Makes the folder if it is not there, and the entry that names it durable.
+pub(crate) fn create(folder: &Path) -> Result<(), OpenError> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(folder).map_err(|source| match source.kind() {
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => OpenError::NotAFolder(folder.to_path_buf()),
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            OpenError::NotWritable { path: folder.to_path_buf(), source }
+        }
+        _ => failed("create", folder, source).into(),
+    })?;
+    match folder.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => sync(parent),
+        _ => sync(Path::new(".")),
+    }
+}
+
+fn open(folder: &Path) -> Result<File, OpenError> {
+    let handle = File::open(folder).map_err(|source| match source.kind() {
+        ErrorKind::NotFound => OpenError::NotFound(folder.to_path_buf()),
+        ErrorKind::NotADirectory => OpenError::NotAFolder(folder.to_path_buf()),
+        _ => failed("open", folder, source).into(),
+    })?;
+    let is_folder = handle.metadata().map_err(|source| failed("look at", folder, source))?.is_dir();
+    if is_folder { Ok(handle) } else { Err(OpenError::NotAFolder(folder.to_path_buf())) }
+}
+
+/// A storage error about a whole file or folder.
+pub(crate) fn failed(operation: &'static str, path: &Path, source: std::io::Error) -> StorageError {
+    StorageError { operation, device: path.display().to_string(), offset: 0, len: 0, source }
+}

@@ -1,0 +1,12 @@
+//! Files of the operating system behind the [`Device`](crate::Device) trait.
+//!
+//! `file` is the device, `uring` sends its batches, `sys` has the few calls the standard library lacks, `folder` locks
+//! folders and makes their entries durable. Which flags a file is opened with follows from its [`FileRole`] and the
+//! [`FlushMethod`], in `file`.
+
+mod file;
+pub(crate) mod folder;
+mod sys;
+mod uring;
+
+pub use file::{FileDevice, FileRole, FlushMethod};

@@ -1,0 +1,212 @@
+//! Batches of writes through io_uring: many writes in flight with few system calls.
+//!
+//! Rules
+//! 1. `write` returns only when the kernel has finished with every buffer, also when one of the writes failed.
+//! 2. Every completion is looked at: an error fails the batch, a short write is sent again for its rest.
+//! 3. A ring that cannot be made, or that fails to take requests, is not used again; the caller writes one by one.
+
+use crate::Write;
+use io_uring::{IoUring, opcode, types::Fd};
+use parking_lot::Mutex;
+use std::fs::File;
+use std::io::{Error, ErrorKind};
+use std::os::fd::AsRawFd;
+
+/// Writes in flight at most.
+const RING_ENTRIES: u32 = 128;
+
+/// Result of a batch: the index of a write that failed, and why.
+type BatchResult = Result<(), (usize, Error)>;
+
+/// One ring, made at the first batch.
+#[derive(Default)]
+pub(super) struct BatchWriter {
+    ring: Mutex<State>,
+}
+
+#[derive(Default)]
+enum State {
+    #[default]
+    Unused,
+    Ready(Box<IoUring>),
+    Unavailable,
+}
+
+impl std::fmt::Debug for BatchWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("BatchWriter")
+    }
+}
+
+impl BatchWriter {
+    /// Writes all of `writes`, in any order. `None` if io_uring is not to be had and nothing was written.
+    pub(super) fn write(&self, file: &File, writes: &[Write<'_>]) -> Option<BatchResult> {
+        let mut state = self.ring.lock();
+        if matches!(*state, State::Unused) {
+            *state = IoUring::new(RING_ENTRIES).map_or(State::Unavailable, |ring| State::Ready(Box::new(ring)));
+        }
+        let State::Ready(ring) = &mut *state else { return None };
+        let mut batch = Batch::new(file, writes);
+        batch.run(ring);
+        if batch.ring_failed {
+            *state = State::Unavailable;
+        }
+        batch.outcome()
+    }
+}
+
+/// A batch on its way.
+struct Batch<'a> {
+    fd: Fd,
+    writes: &'a [Write<'a>],
+    /// Bytes of each write that are done.
+    done: Vec<usize>,
+    /// Writes to be sent (again).
+    to_send: Vec<usize>,
+    in_flight: usize,
+    completed: usize,
+    failure: Option<(usize, Error)>,
+    ring_failed: bool,
+}
+
+impl<'a> Batch<'a> {
+    fn new(file: &File, writes: &'a [Write<'a>]) -> Batch<'a> {
+        Batch {
+            fd: Fd(file.as_raw_fd()),
+            writes,
+            done: vec![0; writes.len()],
+            to_send: (0..writes.len()).rev().collect(),
+            in_flight: 0,
+            completed: 0,
+            failure: None,
+            ring_failed: false,
+        }
+    }
+
+    fn run(&mut self, ring: &mut IoUring) {
+        loop {
+            self.push(ring);
+            if self.in_flight == 0 {
+                return;
+            }
+            self.wait(ring);
+            self.reap(ring);
+        }
+    }
+
+    /// Queues writes until the ring is full; none once something failed.
+    fn push(&mut self, ring: &mut IoUring) {
+        if self.failure.is_some() || self.ring_failed {
+            return;
+        }
+        let mut queue = ring.submission();
+        while !queue.is_full() && self.in_flight < RING_ENTRIES as usize {
+            let Some(index) = self.to_send.pop() else { return };
+            let rest = &self.writes[index].data[self.done[index]..];
+            let len = u32::try_from(rest.len()).unwrap_or(1 << 30);
+            let offset = self.writes[index].offset + self.done[index] as u64;
+            let entry = opcode::Write::new(self.fd, rest.as_ptr(), len).offset(offset).build().user_data(index as u64);
+            // SAFETY: the buffer and the file are borrowed until `run` returns, which is after the completion of every
+            // request was reaped (`in_flight` is 0).
+            if unsafe { queue.push(&entry) }.is_err() {
+                self.to_send.push(index);
+                return;
+            }
+            self.in_flight += 1;
+        }
+    }
+
+    /// Submits what is queued and waits for a completion.
+    fn wait(&mut self, ring: &mut IoUring) {
+        if self.ring_failed {
+            // Not another submission: it would send requests that are no longer counted.
+            return std::thread::sleep(std::time::Duration::from_micros(100));
+        }
+        match ring.submit_and_wait(1) {
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ResourceBusy) => {}
+            Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => std::thread::yield_now(),
+            Err(error) => self.give_up(ring, error),
+        }
+    }
+
+    /// The kernel takes no more requests: those it never took are not in flight, the others complete by themselves.
+    fn give_up(&mut self, ring: &mut IoUring, error: Error) {
+        self.in_flight -= ring.submission().len().min(self.in_flight);
+        self.ring_failed = true;
+        self.failure.get_or_insert((0, error));
+    }
+
+    fn reap(&mut self, ring: &mut IoUring) {
+        for completion in ring.completion() {
+            self.in_flight -= 1;
+            self.completed += 1;
+            let index = completion.user_data() as usize;
+            match completion.result() {
+                0 => self.fail(index, Error::from(ErrorKind::WriteZero)),
+                n if n > 0 => self.advance(index, n as usize),
+                n if n == -libc::EINTR || n == -libc::EAGAIN => self.to_send.push(index),
+                n => self.fail(index, Error::from_raw_os_error(-n)),
+            }
+        }
+    }
+
+    fn advance(&mut self, index: usize, bytes: usize) {
+        self.done[index] += bytes;
+        if self.done[index] < self.writes[index].data.len() {
+            self.to_send.push(index);
+        }
+    }
+
+    fn fail(&mut self, index: usize, error: Error) {
+        self.failure.get_or_insert((index, error));
+    }
+
+    fn outcome(self) -> Option<BatchResult> {
+        if self.ring_failed && self.completed == 0 {
+            return None;
+        }
+        Some(self.failure.map_or(Ok(()), Err))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Placement;
+    use std::os::unix::fs::FileExt;
+
+    fn writes<'a>(data: &'a [[u8; 64]]) -> Vec<Write<'a>> {
+        let write =
+            |(i, d): (usize, &'a [u8; 64])| Write { offset: i as u64 * 64, data: d, placement: Placement::Other };
+        data.iter().enumerate().map(write).collect()
+    }
+
+    #[test]
+    fn more_writes_than_the_ring_holds() {
+        let file = tempfile::tempfile().unwrap();
+        let data: Vec<[u8; 64]> = (0..3 * RING_ENTRIES as usize).map(|i| [i as u8; 64]).collect();
+        let Some(result) = BatchWriter::default().write(&file, &writes(&data)) else { return };
+        result.unwrap();
+        for (i, want) in data.iter().enumerate() {
+            let mut got = [0; 64];
+            file.read_exact_at(&mut got, i as u64 * 64).unwrap();
+            assert_eq!(&got, want);
+        }
+    }
+
+    #[test]
+    fn a_refused_write_fails_the_batch_and_leaves_the_ring_usable() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("read-only");
+        std::fs::write(&path, b"").unwrap();
+        let read_only = File::open(&path).unwrap();
+        let data = vec![[1; 64]; 300];
+        let writer = BatchWriter::default();
+        let Some(result) = writer.write(&read_only, &writes(&data)) else { return };
+        assert_eq!(result.unwrap_err().1.raw_os_error(), Some(libc::EBADF));
+        let good = tempfile::tempfile().unwrap();
+        writer.write(&good, &writes(&data)).unwrap().unwrap();
+        assert_eq!(good.metadata().unwrap().len(), 300 * 64);
+    }
+}
