@@ -8,9 +8,11 @@
 //!    the caller's to order, as on any disk.
 //! 4. After a power cut every request fails until [`Disk::power_on`].
 
+use crate::age::{self, Age};
 use crate::clock::Clock;
 use crate::crash::{CrashLog, CutReport, Damage, LOG_BYTES};
 use crate::error::{DeviceError, Result};
+use crate::labels::Labels;
 use crate::model::{BlockModel, Request, Wear};
 use crate::preset::DeviceConfig;
 use crate::promises::Promises;
@@ -48,12 +50,14 @@ pub struct DiskOptions {
     pub crashes: bool,
     /// A file for the bytes; memory if none.
     pub backing: Option<PathBuf>,
+    /// What was written to the device before its time begins: wear and mapping only, no bytes.
+    pub age: Age,
 }
 
 impl DiskOptions {
-    /// A disk in memory, without time or crashes.
+    /// A new disk in memory, without time or crashes.
     pub fn new(config: DeviceConfig) -> DiskOptions {
-        DiskOptions { config, time: TimeMode::Off, crashes: false, backing: None }
+        DiskOptions { config, time: TimeMode::Off, crashes: false, backing: None, age: Age::NONE }
     }
 }
 
@@ -77,7 +81,8 @@ pub struct Disk {
 impl Disk {
     /// Builds the disk.
     pub fn new(options: &DiskOptions) -> Result<Disk> {
-        let model = options.config.build(options.time != TimeMode::Off)?;
+        let mut model = options.config.build(options.time != TimeMode::Off)?;
+        age::apply(&options.age, model.as_mut(), &Labels::all(0))?;
         let capacity_bytes = u64::from(model.capacity_blocks()) * BLOCK;
         let store: Box<dyn Store> = match &options.backing {
             Some(path) => Box::new(FileStore::open(path, capacity_bytes)?),
@@ -126,7 +131,7 @@ impl Disk {
                 return Err(DeviceError::Unreadable { lba: u64::from(*lba) });
             }
         }
-        let done = self.submit(|lba, blocks| Request::read(lba, blocks), offset, len)?;
+        let done = self.submit(Request::read, offset, len)?;
         self.store.read(offset, buf)?;
         self.clock.wait_until(done);
         Ok(())
@@ -134,6 +139,18 @@ impl Disk {
 
     /// Writes `data` at `offset` in `stream`.
     pub fn write(&self, offset: u64, data: &[u8], stream: u8) -> Result<()> {
+        let done = self.begin_write(offset, data, stream)?;
+        self.clock.wait_until(done);
+        Ok(())
+    }
+
+    /// Waits until the device's time has reached `done_ns`.
+    pub fn wait_until(&self, done_ns: u64) {
+        self.clock.wait_until(done_ns);
+    }
+
+    /// As [`write`](Self::write), but returns at once, with the time at which the write completes: many may be under way together.
+    pub fn begin_write(&self, offset: u64, data: &[u8], stream: u8) -> Result<u64> {
         let len = data.len() as u64;
         self.check(offset, len)?;
         let last = self.burn_fuse();
@@ -150,11 +167,10 @@ impl Disk {
         }
         if last {
             self.power_cut(self.fuse_seed.load(Ordering::Relaxed) as u64)?;
-            return self.check_power();
+            return self.check_power().map(|()| done);
         }
         self.heal(offset, len);
-        self.clock.wait_until(done);
-        Ok(())
+        Ok(done)
     }
 
     /// Says that a range holds nothing; it reads as zeros afterwards. Only whole 4 KiB blocks are freed.

@@ -26,9 +26,12 @@ pub trait Store: Send + Sync {
 
 const CHUNK_BYTES: u64 = 256 << 10;
 
+/// A stretch of memory, once it was written to.
+type Chunk = Mutex<Option<Box<[u8]>>>;
+
 /// Memory that exists only where something was written.
 pub struct MemoryStore {
-    chunks: Box<[Mutex<Option<Box<[u8]>>>]>,
+    chunks: Box<[Chunk]>,
     allocated: AtomicU64,
 }
 
