@@ -101,7 +101,7 @@ impl Core {
         let doublewrite = options.doublewrite.then(|| storage.doublewrite.clone());
         let writer = PageWriter::new(storage.data.clone(), doublewrite, file.database_id, stats.clone());
         let (data, page_bytes) = (storage.data.clone(), file.page_bytes);
-        let pool = Pool::new(&options, page_bytes, data, writer, log.clone(), stats.clone(), poison.clone());
+        let pool = Pool::new(&options, page_bytes, data, writer, log.clone(), stats.clone(), poison.clone())?;
         let replayed = recovery::replay(&pool, &scan)?;
         log.start(scan.end_lsn)?;
         drop(scan);

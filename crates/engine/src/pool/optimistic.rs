@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn compares_as_byte_strings_and_stays_inside() {
-        let frames = Frames::new(1, 4096);
+        let frames = Frames::new(1, 4096).unwrap();
         // SAFETY: a new frame is held exclusively by its creator, this test.
         let bytes = unsafe { frames.bytes_mut(0) };
         bytes[100..120].copy_from_slice(b"abcdefghijklmnopqrst");

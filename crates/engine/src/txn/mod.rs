@@ -47,3 +47,6 @@ pub use scan::{Cursor, ScanOptions};
 pub use system::TrxSystem;
 pub use trx::{Isolation, Savepoint, Trx, TrxOptions};
 pub use write::MAX_ROW_BYTES;
+
+#[cfg(test)]
+mod tests;
