@@ -225,6 +225,11 @@ impl TrxSystem {
         self.min_active.store(min, Release);
     }
 
+    /// Every id and number in use is below this.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.active.lock().next
+    }
+
     /// Every id below this has ended.
     #[inline]
     pub(crate) fn min_active(&self) -> u64 {
