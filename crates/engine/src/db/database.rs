@@ -357,12 +357,14 @@ fn open_transactions(core: &Core) -> Result<Arc<TrxSystem>> {
     Ok(Arc::new(TrxSystem::open(ctx.clone(), space.clone())?))
 }
 
-/// Starts the purge thread.
+/// Starts the purge thread. It pauses when a step finds nothing to do.
 fn start_purge(core: &mut Core, trx: &Arc<TrxSystem>) -> Result<()> {
     let (system, bell) = (trx.clone(), Arc::new(Wake::default()));
-    let waker = bell.clone();
+    let (again, waker) = (bell.clone(), bell.clone());
     let step = move || {
-        while system.purge_step(PURGE_BATCH)? > 0 {}
+        if system.purge_step(PURGE_BATCH)? > 0 {
+            again.wake();
+        }
         Ok(())
     };
     core.background.spawn("purge", core.ctx.clone(), step, move || bell.wait(PURGE_PAUSE), move || waker.wake())

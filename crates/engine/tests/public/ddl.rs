@@ -6,6 +6,15 @@ use highwater_storage::StorageSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// Stops the threads of a test when it ends, also when it fails.
+struct StopAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 fn fill(db: &Database, rows: i32) -> highwater::Table {
     let table = people(db);
     let mut txn = db.begin().unwrap();
@@ -142,6 +151,7 @@ fn an_index_comes_and_goes_under_load() {
     let table = fill(&db, 300);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _stop = StopAtEnd(&stop);
         for seed in 0..2u64 {
             let (db, table, stop) = (&db, &table, &stop);
             scope.spawn(move || {
@@ -182,7 +192,6 @@ fn an_index_comes_and_goes_under_load() {
             tried(&|| db.drop_index("people", "by_first"));
         }
         tried_last(&db);
-        stop.store(true, Ordering::Relaxed);
     });
     check_indexes(&db, &table);
 }
@@ -200,6 +209,7 @@ fn a_crash_leaves_whole_schemas() {
     fill(&db, 300);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _stop = StopAtEnd(&stop);
         scope.spawn(|| {
             for i in 0.. {
                 if stop.load(Ordering::Relaxed) {
@@ -234,6 +244,5 @@ fn a_crash_leaves_whole_schemas() {
             fill(&cut, 50);
             cut.close().unwrap();
         }
-        stop.store(true, Ordering::Relaxed);
     });
 }
