@@ -11,11 +11,12 @@ use super::core::Core;
 use super::index_build;
 use super::session::Session;
 use super::transaction::{ReadTxn, TxnOptions, WriteTxn};
+use crate::check::{self, CheckReport, OnProgress, Subject};
 use crate::config::Options;
 use crate::error::{Error, Result};
 use crate::mtr::{Context, MTR_REDO_BYTES};
 use crate::pool::cleaner::Wake;
-use crate::space::ROOT_UNDO;
+use crate::space::{ROOT_UNDO, Space};
 use crate::stats::StatsSnapshot;
 use crate::table::catalog::{Catalog, Leftover};
 use crate::table::handle::{Registry, TableShared};
@@ -47,6 +48,7 @@ pub(crate) struct Inner {
     /// `None` once closed.
     core: Mutex<Option<Core>>,
     ctx: Arc<Context>,
+    space: Arc<Space>,
     trx: Arc<TrxSystem>,
     catalog: Arc<Catalog>,
     registry: Arc<Registry>,
@@ -113,7 +115,36 @@ impl Database {
         Database::open_core(Core::open(storage, options)?)
     }
 
-    fn open_core(mut core: Core) -> Result<Database> {
+    /// Opens an existing database without background threads, for programs that look at it: what is read is all that happens.
+    /// Purge and flushing wait until it is opened as usual.
+    ///
+    /// # Errors
+    /// As [`open`](Database::open).
+    pub fn open_idle(dir: impl AsRef<Path>, options: Options) -> Result<Database> {
+        let options = Options { create_if_missing: false, ..options };
+        Database::assemble(Core::open_dir(dir.as_ref(), options)?)
+    }
+
+    /// As [`open_idle`](Database::open_idle), on devices of your own.
+    ///
+    /// # Errors
+    /// As [`open`](Database::open).
+    pub fn open_storage_idle(storage: StorageSet, options: Options) -> Result<Database> {
+        let options = Options { create_if_missing: false, ..options };
+        Database::assemble(Core::open(storage, options)?)
+    }
+
+    fn open_core(core: Core) -> Result<Database> {
+        let database = Database::assemble(core)?;
+        if let Some(core) = database.inner.core.lock().as_mut() {
+            core.start_threads()?;
+            start_purge(core, &database.inner.trx)?;
+        }
+        Ok(database)
+    }
+
+    /// Everything but the threads.
+    fn assemble(core: Core) -> Result<Database> {
         let (ctx, space) = (core.ctx.clone(), core.space.clone());
         let catalog = Arc::new(Catalog::open(ctx.clone(), space.clone())?);
         let (tables, leftovers) = catalog.load()?;
@@ -130,9 +161,8 @@ impl Database {
                 Leftover::Index(table, index) => catalog.finish_drop_index(table, &index)?,
             }
         }
-        core.start_threads()?;
-        start_purge(&mut core, &trx)?;
         let inner = Inner {
+            space,
             ctx,
             trx,
             catalog,
@@ -309,6 +339,44 @@ impl Database {
     /// The counters.
     pub fn stats(&self) -> StatsSnapshot {
         self.inner.ctx.stats.snapshot()
+    }
+
+    /// Verifies every page, tree and cross-reference. Meanwhile transactions read; who writes or changes a schema waits, and so
+    /// does the check until transactions that write have ended.
+    ///
+    /// # Errors
+    /// [`Error::LockWaitTimeout`] if transactions write for longer than that, and what keeps the check from going on.
+    /// Damage is no error but in the report.
+    pub fn check(&self) -> Result<CheckReport> {
+        self.check_with(&mut |_, _| {})
+    }
+
+    /// As [`check`](Database::check), telling how far it is.
+    ///
+    /// # Errors
+    /// As [`check`](Database::check).
+    pub fn check_with(&self, on_progress: &mut OnProgress<'_>) -> Result<CheckReport> {
+        let inner = &self.inner;
+        let _one_at_a_time = inner.schema.lock();
+        self.check_open()?;
+        let tables = inner.registry.all();
+        let _readers_only =
+            tables.iter().map(|table| table.lock.no_write(inner.timeout())).collect::<Result<Vec<_>>>()?;
+        let _no_purge = inner.trx.hold_purge();
+        let subject = Subject {
+            ctx: &inner.ctx,
+            space: &inner.space,
+            data: &*inner.storage.data,
+            trx: &inner.trx,
+            catalog: &inner.catalog,
+            tables: tables.clone(),
+        };
+        check::run(&subject, on_progress)
+    }
+
+    /// The file space, for programs that look inside.
+    pub fn space(&self) -> &Arc<Space> {
+        &self.inner.space
     }
 
     /// Makes every commit so far durable, whatever `flush_log_at_trx_commit` says.

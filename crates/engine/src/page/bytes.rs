@@ -17,6 +17,19 @@ pub trait PageBytes {
     fn u16_at(&self, offset: usize) -> u16;
     /// Little-endian u32 at `offset`.
     fn u32_at(&self, offset: usize) -> u32;
+    /// Little-endian u64 at `offset`.
+    fn u64_at(&self, offset: usize) -> u64 {
+        u64::from(self.u32_at(offset)) | u64::from(self.u32_at(offset.wrapping_add(4))) << 32
+    }
+    /// How many of the `count` ascending little-endian u32s at `offset`, `offset + STRIDE`, ... are below `value`.
+    fn lower_bound<const STRIDE: usize>(&self, offset: usize, count: usize, value: u32) -> usize {
+        let (mut low, mut high) = (0, count);
+        while low < high {
+            let middle = (low + high) / 2;
+            if self.u32_at(offset + middle * STRIDE) < value { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
     /// Compares `len` bytes at `offset` with `key` as byte strings (`stored.cmp(key)`).
     fn cmp_at(&self, offset: usize, len: usize, key: &[u8]) -> Ordering;
     /// Appends `len` bytes at `offset` to `out`.
@@ -56,6 +69,18 @@ impl PageBytes for [u8] {
         u32::from_le_bytes(array_at(self, offset))
     }
     #[inline(always)]
+    fn u64_at(&self, offset: usize) -> u64 {
+        u64::from_le_bytes(array_at(self, offset))
+    }
+    #[inline(always)]
+    fn lower_bound<const STRIDE: usize>(&self, offset: usize, count: usize, value: u32) -> usize {
+        let all = self.get(offset..).unwrap_or(&[]);
+        let (chunks, _) = all.as_chunks::<STRIDE>();
+        let is_below =
+            |chunk: &[u8; STRIDE]| chunk.first_chunk().is_some_and(|bytes| u32::from_le_bytes(*bytes) < value);
+        chunks.get(..count).unwrap_or(chunks).partition_point(is_below)
+    }
+    #[inline(always)]
     fn cmp_at(&self, offset: usize, len: usize, key: &[u8]) -> Ordering {
         match self.get(offset..offset.wrapping_add(len)) {
             Some(stored) => stored.cmp(key),
@@ -66,12 +91,6 @@ impl PageBytes for [u8] {
     fn copy_at(&self, offset: usize, len: usize, out: &mut Vec<u8>) {
         out.extend_from_slice(slice_at(self, offset, len));
     }
-}
-
-/// Little-endian u64 at `offset` of a latched page, 0 beyond its end.
-#[inline]
-pub(crate) fn u64_at(page: &[u8], offset: usize) -> u64 {
-    u64::from_le_bytes(array_at(page, offset))
 }
 
 /// Stores a little-endian u16. The caller has checked the range.

@@ -16,7 +16,7 @@
 //! 2. Bytes read from disk are not interpreted before `verify` has accepted them.
 //! 3. A page of zeros was never written: `verify` accepts it, its type is `Free`.
 
-use super::bytes::{PageBytes, put_u16, put_u32, put_u64, u64_at};
+use super::bytes::{PageBytes, put_u16, put_u32, put_u64};
 use crate::error::{Error, Result};
 use crate::types::{Lsn, PageNo};
 
@@ -82,7 +82,7 @@ impl PageType {
 /// Page LSN: end of the last redo that changed the page.
 #[inline]
 pub fn lsn(page: &[u8]) -> Lsn {
-    Lsn(u64_at(page, LSN))
+    Lsn(page.u64_at(LSN))
 }
 
 /// Sets the page LSN.
@@ -117,7 +117,7 @@ pub fn level(page: &[u8]) -> u8 {
 /// Largest transaction number that changed this secondary leaf.
 #[inline]
 pub fn max_trx_id(page: &[u8]) -> u64 {
-    u64_at(page, MAX_TRX_ID_OFFSET)
+    page.u64_at(MAX_TRX_ID_OFFSET)
 }
 
 /// The place stamped when the page was last sealed; 0 on a page that was not written yet.
