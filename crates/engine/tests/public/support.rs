@@ -77,3 +77,9 @@ pub fn check_indexes(db: &Database, table: &Table) {
 pub fn names(rows: impl Iterator<Item = highwater::Result<Row>>) -> Vec<String> {
     rows.map(|row| row.map(|row| format!("{} {}", row.str(1), row.str(2))).unwrap()).collect()
 }
+
+/// The whole database passes its check.
+pub fn sound(db: &Database) {
+    let report = db.check().unwrap();
+    assert!(report.is_sound(), "{:?}", report.findings);
+}
