@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::mtr::{Context, Mtr};
 use crate::space::Space;
 use crate::stats::Stats;
-use crate::types::{PageNo, TableId, TrxId};
+use crate::types::{TableId, TrxId};
 use parking_lot::{Mutex, RwLock};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -156,14 +156,6 @@ impl TrxSystem {
             Some(tables) => Ok(tables.rows(id)),
             None => Err(Error::Usage("the transaction system has not been recovered".to_string())),
         }
-    }
-
-    /// Every page of the undo log, directory included (for checks while nothing else runs).
-    ///
-    /// # Errors
-    /// I/O or corruption.
-    pub fn undo_pages(&self) -> Result<Vec<PageNo>> {
-        self.undo.pages()
     }
 
     // ---- ids
