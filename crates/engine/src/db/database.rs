@@ -1,8 +1,8 @@
 //! The database handle: opening, tables, transactions, closing.
 //!
 //! Rules
-//! 1. Opening: core (files, recovery), catalog, tables, transactions (which need the tables to roll back what a crash cut short),
-//!    then what interrupted schema changes left is removed, then threads.
+//! 1. Opening: core (files, recovery), catalog, tables, cleaner, transactions (which need the tables to roll back what a crash cut
+//!    short), then what interrupted schema changes left is removed, then purge.
 //! 2. Schema changes come one at a time: the schema mutex.
 //! 3. Closing waits for nobody: transactions still open then find the database stopped, and are rolled back at the next opening.
 //!    The files stay locked until they are dropped too.
@@ -115,8 +115,8 @@ impl Database {
         Database::open_core(Core::open(storage, options)?)
     }
 
-    /// Opens an existing database without background threads, for programs that look at it: what is read is all that happens.
-    /// Purge and flushing wait until it is opened as usual.
+    /// Opens an existing database, recovering it if need be, but does not purge: for programs that look at it. So a damaged page
+    /// is met by nobody but the one who asks for it.
     ///
     /// # Errors
     /// As [`open`](Database::open).
@@ -137,14 +137,13 @@ impl Database {
     fn open_core(core: Core) -> Result<Database> {
         let database = Database::assemble(core)?;
         if let Some(core) = database.inner.core.lock().as_mut() {
-            core.start_threads()?;
             start_purge(core, &database.inner.trx)?;
         }
         Ok(database)
     }
 
-    /// Everything but the threads.
-    fn assemble(core: Core) -> Result<Database> {
+    /// Everything but purge.
+    fn assemble(mut core: Core) -> Result<Database> {
         let (ctx, space) = (core.ctx.clone(), core.space.clone());
         let catalog = Arc::new(Catalog::open(ctx.clone(), space.clone())?);
         let (tables, leftovers) = catalog.load()?;
@@ -153,6 +152,8 @@ impl Database {
             registry.add(TableShared::open(&catalog, entry, ctx.pool.page_bytes()));
         }
         let trx = open_transactions(&core)?;
+        // The rollbacks that follow may need more redo than fits between two checkpoints.
+        core.start_threads()?;
         let tables: Arc<dyn Tables> = registry.clone();
         trx.recover(&tables)?;
         for leftover in leftovers {
@@ -425,12 +426,14 @@ fn open_transactions(core: &Core) -> Result<Arc<TrxSystem>> {
     Ok(Arc::new(TrxSystem::open(ctx.clone(), space.clone())?))
 }
 
-/// Starts the purge thread.
+/// Starts the purge thread. It pauses when a step finds nothing to do.
 fn start_purge(core: &mut Core, trx: &Arc<TrxSystem>) -> Result<()> {
     let (system, bell) = (trx.clone(), Arc::new(Wake::default()));
-    let waker = bell.clone();
+    let (again, waker) = (bell.clone(), bell.clone());
     let step = move || {
-        while system.purge_step(PURGE_BATCH)? > 0 {}
+        if system.purge_step(PURGE_BATCH)? > 0 {
+            again.wake();
+        }
         Ok(())
     };
     core.background.spawn("purge", core.ctx.clone(), step, move || bell.wait(PURGE_PAUSE), move || waker.wake())

@@ -288,6 +288,18 @@ impl UndoSpace {
         mtr.commit();
         Ok(())
     }
+
+    /// Every undo page reachable from the directory, directory pages included (for checks).
+    pub(crate) fn pages(&self) -> Result<Vec<PageNo>> {
+        let (entries, mut pages, _) = read_directories(&self.ctx, &self.space)?;
+        for entry in entries {
+            pages.push(entry.first);
+            while pages[pages.len() - 1] != entry.last {
+                pages.push(self.next_page(pages[pages.len() - 1])?);
+            }
+        }
+        Ok(pages)
+    }
 }
 
 fn format_page(mtr: &mut Mtr<'_>, latched: Latched, page_type: PageType) {
