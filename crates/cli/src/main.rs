@@ -1,1 +1,80 @@
-fn main() {}
+//! The `highwater` command.
+//!
+//! Rules
+//! 1. Exit status: 0 fine, 1 the thing looked at is not (a failed check, an error on the way), 2 wrong use.
+//! 2. Results go to stdout, everything else (progress, messages, errors) to stderr. An error is one line that begins with `error:`.
+//! 3. With `--json -` stdout carries the JSON and nothing else.
+//! 4. This file only chooses; each command lives in a file of its own.
+
+mod bench;
+mod csv_field;
+mod engine_options;
+mod export;
+mod failure;
+mod import;
+mod infer;
+mod output;
+mod progress;
+mod table_commands;
+mod torture;
+mod workload_options;
+
+use clap::{Parser, Subcommand};
+use failure::Failure;
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  highwater bench tpcc --warehouses 2 --threads 4 --seconds 20 --dir /tmp/tpcc --report tpcc.html
+  highwater bench sysbench read_write --tables 4 --table-size 100000 --threads 8 --seconds 60 --dir /tmp/sb
+  highwater bench ycsb b --records 1000000 --threads 4 --seconds 30 --dir /tmp/ycsb --json -
+  highwater import /tmp/world city cities.csv --primary-key id --index by_name=name
+  highwater export /tmp/world city cities-again.csv
+
+Exit status: 0 fine; 1 a check failed or an error happened; 2 wrong use.";
+
+/// A transactional storage engine for flash: benchmarks, checks and tools
+#[derive(Debug, Parser)]
+#[command(name = "highwater", version, after_help = EXAMPLES, max_term_width = 110)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a workload in this process and measure it
+    Bench(bench::BenchArgs),
+    /// Read a CSV file into a table, new or old
+    Import(table_commands::ImportOptions),
+    /// Write a table as CSV
+    Export(table_commands::ExportOptions),
+    /// Try to break a database: kill it at random moments and check what is left
+    Torture(torture::TortureArgs),
+}
+
+fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Bench(args) => bench::run(&args),
+        Command::Import(options) => table_commands::import(options),
+        Command::Export(options) => table_commands::export(options),
+        Command::Torture(args) => torture::run(&args),
+    }
+}
+
+fn main() -> ExitCode {
+    // Wrong use ends here, with status 2 and clap's message; --help and --version with status 0.
+    let line = CommandLine::parse();
+    match run(line.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if let Some(message) = failure.message() {
+                eprintln!("error: {message}");
+            }
+            ExitCode::from(failure.status())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

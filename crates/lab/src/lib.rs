@@ -11,7 +11,6 @@ pub mod report;
 pub mod result;
 pub mod run;
 pub mod summary;
-pub mod value;
 pub mod workload;
 
 pub use error::{Error, Result};

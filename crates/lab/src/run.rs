@@ -161,19 +161,20 @@ impl Shared {
         }
     }
 
-    /// Whether a client may start another transaction.
-    fn may_start(&self) -> bool {
+    /// `None` when no more transactions are to start; otherwise whether the next one counts (the warm-up does not).
+    fn next_counts(&self) -> Option<bool> {
         if self.stop.load(Relaxed) {
-            return false;
+            return None;
         }
-        if !self.events_limited || !self.measuring.load(Relaxed) {
-            return true;
+        let counts = self.measuring.load(Relaxed);
+        if counts && self.events_limited {
+            self.events_left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).ok()?;
         }
-        self.events_left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
+        Some(counts)
     }
 
     fn client_loop<C: Client>(&self, client: &mut C, recorder: &Mutex<Recorder>) -> Result<()> {
-        while self.may_start() {
+        while let Some(counts) = self.next_counts() {
             let started = Instant::now();
             let mut errors = 0;
             let outcome = loop {
@@ -181,7 +182,7 @@ impl Shared {
                     Err(error) if error.is_retryable() => {
                         errors += 1;
                         if self.stop.load(Relaxed) {
-                            recorder.lock().errors += errors;
+                            recorder.lock().errors += if counts { errors } else { 0 };
                             return Ok(());
                         }
                     }
@@ -189,7 +190,9 @@ impl Shared {
                 }
             };
             let Some(outcome) = outcome else { return Ok(()) };
-            recorder.lock().record(&outcome, started.elapsed(), errors);
+            if counts {
+                recorder.lock().record(&outcome, started.elapsed(), errors);
+            }
         }
         Ok(())
     }
@@ -245,9 +248,8 @@ struct Measurement<'a, S: Store> {
 }
 
 impl<'a, S: Store> Measurement<'a, S> {
-    /// Begins to measure now; what the clients recorded so far is forgotten.
+    /// Begins to measure now.
     fn begin(store: &'a S, shared: &'a Shared, kinds: usize) -> Measurement<'a, S> {
-        shared.recorders.iter().for_each(|r| r.lock().clear());
         shared.measuring.store(true, Relaxed);
         let (now, stats) = (Instant::now(), store.stats());
         Measurement {
@@ -345,11 +347,13 @@ pub fn run<S: Store, W: Workload<S>>(
     let clients = (0..options.threads).map(|n| workload.client(store, n)).collect::<Result<Vec<_>>>()?;
     let kinds = workload.kinds().len();
     let shared = Shared::new(options, kinds);
+    let warmup = options.warmup_s > 0.0;
+    shared.measuring.store(!warmup, Relaxed);
     let measurement = std::thread::scope(|scope| {
         for (client, recorder) in clients.into_iter().zip(&shared.recorders) {
             scope.spawn(|| shared.client_thread(client, recorder));
         }
-        if options.warmup_s > 0.0 {
+        if warmup {
             shared.wait_until(Some(Instant::now() + Duration::from_secs_f64(options.warmup_s)));
         }
         drive(Measurement::begin(store, &shared, kinds), options, line)

@@ -120,8 +120,8 @@ fn pages_part(out: &mut String, r: &RunResult) -> std::fmt::Result {
     for (placement, bytes) in r.bytes_written.iter().filter(|(_, bytes)| **bytes > 0) {
         writeln!(out, "    {:<37}{:.1}", format!("{placement}:"), mib(*bytes))?;
     }
-    if r.transactions > 0 {
-        writeln!(out, "    bytes per transaction:               {}", total / r.transactions)?;
+    if let Some(each) = total.checked_div(r.transactions) {
+        writeln!(out, "    bytes per transaction:               {each}")?;
     }
     Ok(())
 }

@@ -25,7 +25,7 @@ mod diff;
 mod lock;
 mod lock_range;
 mod lock_table;
-mod overflow;
+pub(crate) mod overflow;
 mod purge;
 mod read;
 mod read_view;
@@ -37,7 +37,7 @@ mod scan_batch;
 mod secondary;
 mod system;
 mod trx;
-mod undo;
+pub(crate) mod undo;
 mod versions;
 mod write;
 

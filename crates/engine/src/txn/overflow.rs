@@ -41,6 +41,14 @@ fn parse(page: &[u8], page_no: PageNo) -> Result<(PageNo, &[u8])> {
     }
 }
 
+/// Appends the data of one page of a chain to `out`; returns the next page (0 = none). For checks.
+pub(crate) fn read_link(ctx: &Context, page_no: PageNo, out: &mut Vec<u8>) -> Result<PageNo> {
+    let page = ctx.pool.fix_s(page_no)?;
+    let (next, data) = parse(&page, page_no)?;
+    out.extend_from_slice(data);
+    Ok(next)
+}
+
 /// Replaces `out` with the row that `reference` stands for. The caller holds no latch.
 pub(crate) fn read(ctx: &Context, reference: OverflowRef, out: &mut Vec<u8>) -> Result<()> {
     let total = reference.total_bytes as usize;

@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::mtr::{Context, Mtr};
 use crate::space::Space;
 use crate::stats::Stats;
-use crate::types::{PageNo, TableId, TrxId};
+use crate::types::{TableId, TrxId};
 use parking_lot::{Mutex, RwLock};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -158,14 +158,6 @@ impl TrxSystem {
         }
     }
 
-    /// Every page of the undo log, directory included (for checks while nothing else runs).
-    ///
-    /// # Errors
-    /// I/O or corruption.
-    pub fn undo_pages(&self) -> Result<Vec<PageNo>> {
-        self.undo.pages()
-    }
-
     // ---- ids
 
     /// Makes sure that ids can be given. The caller holds no latch.
@@ -223,6 +215,11 @@ impl TrxSystem {
         active.version += 1;
         let min = active.ids.first().copied().unwrap_or(active.next);
         self.min_active.store(min, Release);
+    }
+
+    /// Every id and number in use is below this.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.active.lock().next
     }
 
     /// Every id below this has ended.

@@ -7,12 +7,13 @@
 //! 4. Writes and locking reads see the newest committed row; [`Read::get`] and [`Read::scan`] without a lock see a snapshot.
 //! 5. After a retryable error (see [`Error::is_retryable`](crate::Error::is_retryable)) the caller drops the transaction.
 
+pub mod embedded;
 #[cfg(test)]
 pub(crate) mod model;
 
 use crate::error::Result;
-use crate::value::{DateTime, Decimal, Type, ValueRef};
 use highwater::stats::StatsSnapshot;
+use highwater::{DateTime, Decimal, Type, ValueRef};
 use std::ops::ControlFlow;
 
 /// A column of a [`TableSpec`].
@@ -133,17 +134,22 @@ impl<'a> Scan<'a> {
 pub trait Read {
     /// A prepared table.
     type Table: Clone + Send + Sync + 'static;
-    /// A row read.
-    type Row: RowView;
+    /// A row read, in place.
+    type Row<'r>: RowView;
 
-    /// The row with that primary key in this transaction's snapshot.
-    fn get(&mut self, table: &Self::Table, key: &[ValueRef<'_>]) -> Result<Option<Self::Row>>;
+    /// Shows the row with that primary key, in this transaction's snapshot, to `look`; `None` when there is none.
+    fn get<R>(
+        &mut self,
+        table: &Self::Table,
+        key: &[ValueRef<'_>],
+        look: impl FnOnce(&Self::Row<'_>) -> R,
+    ) -> Result<Option<R>>;
     /// Shows rows to `visit` in key order until it breaks.
     fn scan(
         &mut self,
         table: &Self::Table,
         scan: &Scan<'_>,
-        visit: impl FnMut(&Self::Row) -> ControlFlow<()>,
+        visit: impl FnMut(&Self::Row<'_>) -> ControlFlow<()>,
     ) -> Result<()>;
     /// Ends a reading transaction. For a writing one this is a commit.
     fn finish(self) -> Result<()>;
@@ -151,19 +157,18 @@ pub trait Read {
 
 /// Reading and writing.
 pub trait Transaction: Read {
-    /// A row that is being changed.
-    type Edit<'e>: RowEdit;
+    /// New values of a row that is being changed.
+    type Changes<'c>: RowChanges;
 
     /// Inserts a row; returns the auto-increment number if one was given out.
     fn insert(&mut self, table: &Self::Table, row: &[ValueRef<'_>]) -> Result<Option<u64>>;
-    /// The newest committed row, locked.
-    fn get_for_update(&mut self, table: &Self::Table, key: &[ValueRef<'_>]) -> Result<Option<Self::Row>>;
     /// Sets columns of a row; false when there is none with that key.
     fn update(&mut self, table: &Self::Table, key: &[ValueRef<'_>], set: &[(usize, ValueRef<'_>)]) -> Result<bool>;
-    /// Reads the newest row and changes it in one step; false when there is none. `change` runs at most once unless the store has to start again.
+    /// Reads the newest row and changes it in one step; false when there is none. `change` may run more than once: it must overwrite
+    /// what it leaves behind, not add to it.
     fn modify<F>(&mut self, table: &Self::Table, key: &[ValueRef<'_>], change: F) -> Result<bool>
     where
-        F: FnMut(&mut Self::Edit<'_>);
+        F: FnMut(&Self::Row<'_>, &mut Self::Changes<'_>);
     /// Deletes a row; false when there is none.
     fn delete(&mut self, table: &Self::Table, key: &[ValueRef<'_>]) -> Result<bool>;
     /// Undoes everything.
@@ -189,8 +194,8 @@ pub trait RowView {
     }
 }
 
-/// A row that is being changed; reads show the row as it was.
-pub trait RowEdit: RowView {
+/// New values of a row that is being changed.
+pub trait RowChanges {
     /// Sets a column.
     fn put(&mut self, column: usize, value: ValueRef<'_>);
 }

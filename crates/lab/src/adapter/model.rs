@@ -5,11 +5,11 @@
 //! 2. A transaction keeps the old row of everything it changes and puts it back unless it commits.
 //! 3. [`Model::fail_next`] makes the next write fail as a deadlock would, to test the callers.
 
-use super::{IndexSpec, Read, RowEdit, RowView, Scan, Session, Store, TableSpec, Transaction};
+use super::{IndexSpec, Read, RowChanges, RowView, Scan, Session, Store, TableSpec, Transaction};
 use crate::error::{Error, Result};
-use crate::value::{DateTime, ValueRef};
 use highwater::error::Error as EngineError;
 use highwater::stats::StatsSnapshot;
+use highwater::{DateTime, ValueRef};
 use parking_lot::{Mutex, MutexGuard};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -213,10 +213,10 @@ fn in_scan(scan: &Scan<'_>, prefix: &[Cell], key: &[Cell]) -> bool {
 
 impl Read for ModelTxn<'_> {
     type Table = usize;
-    type Row = Cells;
+    type Row<'r> = Cells;
 
-    fn get(&mut self, table: &usize, key: &[ValueRef<'_>]) -> Result<Option<Cells>> {
-        Ok(self.data.tables[*table].rows.get(&cells(key)).cloned())
+    fn get<R>(&mut self, table: &usize, key: &[ValueRef<'_>], look: impl FnOnce(&Cells) -> R) -> Result<Option<R>> {
+        Ok(self.data.tables[*table].rows.get(&cells(key)).map(look))
     }
 
     fn scan(&mut self, table: &usize, scan: &Scan<'_>, mut visit: impl FnMut(&Cells) -> ControlFlow<()>) -> Result<()> {
@@ -257,7 +257,7 @@ impl Read for ModelTxn<'_> {
 }
 
 impl Transaction for ModelTxn<'_> {
-    type Edit<'e> = ModelEdit<'e>;
+    type Changes<'c> = Cells;
 
     fn insert(&mut self, table: &usize, row: &[ValueRef<'_>]) -> Result<Option<u64>> {
         let mut row = cells(row);
@@ -277,22 +277,18 @@ impl Transaction for ModelTxn<'_> {
         Ok(number)
     }
 
-    fn get_for_update(&mut self, table: &usize, key: &[ValueRef<'_>]) -> Result<Option<Cells>> {
-        self.get(table, key)
-    }
-
     fn update(&mut self, table: &usize, key: &[ValueRef<'_>], set: &[(usize, ValueRef<'_>)]) -> Result<bool> {
-        self.modify(table, key, |row| set.iter().for_each(|&(column, value)| row.put(column, value)))
+        self.modify(table, key, |_, changes| set.iter().for_each(|&(column, value)| changes.put(column, value)))
     }
 
     fn modify<F>(&mut self, table: &usize, key: &[ValueRef<'_>], mut change: F) -> Result<bool>
     where
-        F: FnMut(&mut ModelEdit<'_>),
+        F: FnMut(&Cells, &mut Cells),
     {
         let key = cells(key);
         let Some(mut new) = self.data.tables[*table].rows.get(&key).cloned() else { return Ok(false) };
         let old = new.clone();
-        change(&mut ModelEdit { old: &old, new: &mut new });
+        change(&old, &mut new);
         self.check_nulls(*table, &new);
         self.change(*table, key, Some(new))
     }
@@ -335,38 +331,9 @@ impl RowView for Cells {
     }
 }
 
-/// A row that is being changed.
-#[derive(Debug)]
-pub(crate) struct ModelEdit<'e> {
-    old: &'e Cells,
-    new: &'e mut Cells,
-}
-
-impl RowView for ModelEdit<'_> {
-    fn u64(&self, column: usize) -> u64 {
-        self.old.u64(column)
-    }
-
-    fn i64(&self, column: usize) -> i64 {
-        self.old.i64(column)
-    }
-
-    fn str(&self, column: usize) -> &str {
-        self.old.str(column)
-    }
-
-    fn unscaled(&self, column: usize) -> i64 {
-        self.old.unscaled(column)
-    }
-
-    fn is_null(&self, column: usize) -> bool {
-        self.old.is_null(column)
-    }
-}
-
-impl RowEdit for ModelEdit<'_> {
+impl RowChanges for Cells {
     fn put(&mut self, column: usize, value: ValueRef<'_>) {
-        self.new[column] = Cell::from(value);
+        self[column] = Cell::from(value);
     }
 }
 

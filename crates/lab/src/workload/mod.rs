@@ -17,8 +17,8 @@ pub mod ycsb;
 use crate::adapter::{Column, Read, RowView, Scan, Session, Store, TableSpec, Transaction, column};
 use crate::error::{Error, Result};
 use crate::result::Condition;
-use crate::value::{Type, ValueRef};
-use crate::values;
+use highwater::values;
+use highwater::{Type, ValueRef};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -86,6 +86,10 @@ pub trait Workload<S: Store>: Sync {
     fn conditions(&self, _store: &S) -> Result<Vec<Condition>> {
         Ok(Vec::new())
     }
+    /// Whether the clients run out of work by themselves.
+    fn is_bounded(&self) -> bool {
+        false
+    }
     /// Position in [`Workload::kinds`] of the transaction that new orders per minute count.
     fn new_order_kind(&self) -> Option<usize> {
         None
@@ -116,21 +120,33 @@ pub fn loaded_identity<S: Store>(store: &S) -> Result<Option<BTreeMap<String, St
         ControlFlow::Continue(())
     })?;
     read.finish()?;
-    Ok(Some(found))
+    Ok((!found.is_empty()).then_some(found))
 }
 
-fn remember_identity<S: Store>(store: &S, identity: &BTreeMap<String, String>) -> Result<()> {
-    let table = store.create_table(&TableSpec {
+/// Whether the store holds a workload's load, finished or not.
+///
+/// # Errors
+/// The store's.
+pub fn is_benchmark<S: Store>(store: &S) -> Result<bool> {
+    Ok(store.table(META_TABLE)?.is_some())
+}
+
+/// The table that says what was loaded, empty until the load is finished.
+fn create_meta<S: Store>(store: &S) -> Result<S::Table> {
+    store.create_table(&TableSpec {
         name: META_TABLE.into(),
         columns: META_COLUMNS,
         auto_increment: None,
         primary_key: &["option"],
         indexes: &[],
-    })?;
+    })
+}
+
+fn remember_identity<S: Store>(store: &S, table: &S::Table, identity: &BTreeMap<String, String>) -> Result<()> {
     let mut session = store.session()?;
     let mut txn = session.begin()?;
     for (option, value) in identity {
-        txn.insert(&table, &values![option.as_str(), value.as_str()])?;
+        txn.insert(table, &values![option.as_str(), value.as_str()])?;
     }
     txn.finish()
 }
@@ -145,8 +161,7 @@ pub fn load_or_reuse<S: Store, W: Workload<S>>(
     threads: usize,
     progress: &dyn Progress,
 ) -> Result<bool> {
-    let mut wanted = workload.identity();
-    wanted.insert("workload".into(), workload.name());
+    let wanted = workload.identity();
     match loaded_identity(store)? {
         Some(found) if found == wanted => Ok(false),
         Some(found) => Err(Error::Usage(format!(
@@ -155,8 +170,9 @@ pub fn load_or_reuse<S: Store, W: Workload<S>>(
             describe(&wanted)
         ))),
         None => {
+            let meta = create_meta(store)?;
             workload.load(store, threads, progress)?;
-            remember_identity(store, &wanted)?;
+            remember_identity(store, &meta, &wanted)?;
             Ok(true)
         }
     }

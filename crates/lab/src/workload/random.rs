@@ -34,7 +34,7 @@ pub fn push_digits(rng: &mut Rng, out: &mut String, len: usize) {
     let mut number = 0u64;
     for i in 0..len {
         if i % 9 == 0 {
-            number = u64::from(rng.u32(..)) * 1_000_000_000 >> 32;
+            number = (u64::from(rng.u32(..)) * 1_000_000_000) >> 32;
         }
         out.push(char::from(b'0' + (number % 10) as u8));
         number /= 10;

@@ -14,8 +14,8 @@ use super::random::{push_alphanumeric, push_digits, rng};
 use super::{Client, Outcome, Progress, Workload, open_table, options};
 use crate::adapter::{Column, IndexSpec, Read, Session, Store, TableSpec, Transaction, column, nullable};
 use crate::error::Result;
-use crate::value::{Type, ValueRef};
 use fastrand::Rng;
+use highwater::{Type, ValueRef};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -105,7 +105,7 @@ impl<S: Store> Workload<S> for UserTable {
     }
 
     fn identity(&self) -> BTreeMap<String, String> {
-        BTreeMap::new()
+        options([("workload", "user-table".into())])
     }
 
     fn options(&self) -> BTreeMap<String, String> {
@@ -114,6 +114,10 @@ impl<S: Store> Workload<S> for UserTable {
             ("rows_per_transaction", self.config.rows_per_transaction.to_string()),
             ("seed", self.config.seed.to_string()),
         ])
+    }
+
+    fn is_bounded(&self) -> bool {
+        true
     }
 
     fn load_units(&self) -> u64 {

@@ -306,7 +306,8 @@ fn format_page(mtr: &mut Mtr<'_>, latched: Latched, page_type: PageType) {
     mtr.apply(latched, &PageOp::Format { page_type, level: 0, owner: SEGMENT_UNDO.0 });
 }
 
-fn read_directories(ctx: &Context, space: &Space) -> Result<(Vec<StreamEntry>, Vec<PageNo>, u64)> {
+/// Streams, directory pages and the limit of ids.
+pub(crate) fn read_directories(ctx: &Context, space: &Space) -> Result<(Vec<StreamEntry>, Vec<PageNo>, u64)> {
     let (mut entries, mut pages, mut id_limit) = (Vec::new(), Vec::new(), 0);
     let mut page_no = space.root(ROOT_UNDO).unwrap_or_default();
     while page_no != PageNo(0) {

@@ -19,9 +19,9 @@ use super::random::{push_digits, rng};
 use super::{Batch, Outcome, Progress, Workload, in_parallel, open_table, options};
 use crate::adapter::{Column, IndexSpec, Store, TableSpec, Transaction, column};
 use crate::error::Result;
-use crate::value::Type;
-use crate::values;
 use fastrand::Rng;
+use highwater::Type;
+use highwater::values;
 use std::collections::BTreeMap;
 
 pub(crate) const ID: usize = 0;
@@ -170,9 +170,10 @@ impl<S: Store> Workload<S> for Sysbench {
     }
 
     fn identity(&self) -> BTreeMap<String, String> {
-        BTreeMap::from([
-            ("tables".into(), self.config.tables.to_string()),
-            ("table_size".into(), self.config.table_size.to_string()),
+        options([
+            ("workload", "sysbench".into()),
+            ("tables", self.config.tables.to_string()),
+            ("table_size", self.config.table_size.to_string()),
         ])
     }
 

@@ -8,13 +8,13 @@
 //!    when another client put the row back in between, that is an error to be tried again.
 
 use super::{C, Config, Distribution, ID, K, Outcome, Strings, outcome};
-use crate::adapter::{Read, RowEdit, RowView, Scan, Session, Store, Transaction};
+use crate::adapter::{Read, RowChanges, RowView, Scan, Session, Store, Transaction};
 use crate::error::{Error, Result};
-use crate::value::ValueRef;
-use crate::values;
 use crate::workload::random::rng;
 use crate::workload::{Client, key1};
+use highwater::ValueRef;
 use highwater::error::Error as EngineError;
+use highwater::values;
 use std::ops::ControlFlow;
 
 /// An OLTP profile.
@@ -145,9 +145,9 @@ impl<T: Clone + Send + Sync + 'static> Mix<T> {
         let table = self.table();
         for _ in 0..count {
             let id = self.id();
-            if let Some(row) = read.get(&self.tables[table], &key1(id))? {
+            read.get(&self.tables[table], &key1(id), |row| {
                 std::hint::black_box(row.str(C));
-            }
+            })?;
             outcome.reads += 1;
         }
         Ok(())
@@ -203,7 +203,7 @@ impl<T: Clone + Send + Sync + 'static> Mix<T> {
         let table = self.table();
         for _ in 0..self.config.index_updates {
             let id = self.id();
-            let found = txn.modify(&self.tables[table], &key1(id), |row| row.put(K, (row.i64(K) + 1).into()))?;
+            let found = txn.modify(&self.tables[table], &key1(id), |row, set| set.put(K, (row.i64(K) + 1).into()))?;
             outcome.changed(found);
         }
         Ok(())

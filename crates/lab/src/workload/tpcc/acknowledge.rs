@@ -7,11 +7,11 @@
 //!    more than the file's last (at most one commit was under way).
 //! 3. A record is 16 bytes: client and number, little-endian. A torn last record is ignored: the process died while writing it.
 
-use crate::adapter::{Column, Read, RowEdit, RowView, Session, Store, TableSpec, Transaction, column};
+use crate::adapter::{Column, Read, RowChanges, RowView, Session, Store, TableSpec, Transaction, column};
 use crate::error::{Error, Result};
-use crate::value::Type;
-use crate::values;
 use crate::workload::{key1, open_table};
+use highwater::Type;
+use highwater::values;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -61,11 +61,9 @@ fn stored_sequence<S: Store>(store: &S, client: u64) -> Result<u64> {
     let table = open_table(store, TABLE)?;
     let mut session = store.session()?;
     let mut read = session.snapshot()?;
-    let row = read.get(&table, &key1(client))?;
-    let row = row.ok_or_else(|| Error::Data(format!("client {client} has no row in {TABLE}")))?;
-    let sequence = row.u64(SEQUENCE);
+    let sequence = read.get(&table, &key1(client), |row| row.u64(SEQUENCE))?;
     read.finish()?;
-    Ok(sequence)
+    sequence.ok_or_else(|| Error::Data(format!("client {client} has no row in {TABLE}")))
 }
 
 impl<T: Clone + Send + Sync + 'static> Acknowledger<T> {
@@ -84,7 +82,7 @@ impl<T: Clone + Send + Sync + 'static> Acknowledger<T> {
     /// Raises the number within the transaction.
     pub(crate) fn mark<X: Transaction<Table = T>>(&self, txn: &mut X) -> Result<()> {
         let next = self.sequence + 1;
-        let found = txn.modify(&self.table, &key1(self.client), |row| row.put(SEQUENCE, next.into()))?;
+        let found = txn.modify(&self.table, &key1(self.client), |_, set| set.put(SEQUENCE, next.into()))?;
         if found { Ok(()) } else { Err(Error::Data(format!("client {} has no row in {TABLE}", self.client))) }
     }
 

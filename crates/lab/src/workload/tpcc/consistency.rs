@@ -11,8 +11,8 @@ use super::schema::*;
 use crate::adapter::{Read, RowView, Scan, Session, Store};
 use crate::error::Result;
 use crate::result::Condition;
-use crate::values;
 use crate::workload::in_parallel;
+use highwater::values;
 use parking_lot::Mutex;
 use std::ops::ControlFlow::Continue;
 
@@ -76,10 +76,10 @@ fn read_history<S: Store>(store: &S, tables: &Tables<S::Table>, warehouses: u64)
     let mut read = session.snapshot()?;
     read.scan(&tables.history, &Scan::all(), |row| {
         let amount = row.cents(H_AMOUNT);
-        let district = history.by_district.get_mut(district_slot(row.u64(H_W_ID), row.u64(H_D_ID)));
-        district.map(|sum| *sum += amount);
+        let district = district_slot(row.u64(H_W_ID), row.u64(H_D_ID));
         let customer = customer_slot(row.u64(H_C_W_ID), row.u64(H_C_D_ID), row.u64(H_C_ID));
-        history.by_customer.get_mut(customer).map(|sum| *sum += amount);
+        let sums = [history.by_district.get_mut(district), history.by_customer.get_mut(customer)];
+        sums.into_iter().flatten().for_each(|sum| *sum += amount);
         Continue(())
     })?;
     read.finish()?;
@@ -136,8 +136,7 @@ struct Checker<'a, T> {
 impl<T: Clone + Send + Sync + 'static> Checker<'_, T> {
     fn warehouse<R: Read<Table = T>>(&self, read: &mut R) -> Result<()> {
         let w = self.w;
-        let warehouse = read.get(&self.tables.warehouse, &values![w])?;
-        let ytd = warehouse.map_or(i64::MIN, |row| row.cents(W_YTD));
+        let ytd = read.get(&self.tables.warehouse, &values![w], |row| row.cents(W_YTD))?.unwrap_or(i64::MIN);
         let (mut district_sum, mut history_sum) = (0, 0);
         for d in 1..=DISTRICTS {
             district_sum += self.district(read, d)?;
@@ -152,10 +151,10 @@ impl<T: Clone + Send + Sync + 'static> Checker<'_, T> {
     /// Checks one district; returns D_YTD.
     fn district<R: Read<Table = T>>(&self, read: &mut R, d: u64) -> Result<i64> {
         let mut district = District { delivered: vec![0; CUSTOMERS as usize + 1], ..District::default() };
-        if let Some(row) = read.get(&self.tables.district, &values![self.w, d])? {
+        read.get(&self.tables.district, &values![self.w, d], |row| {
             district.ytd = row.cents(D_YTD);
             district.next_order = row.u64(D_NEXT_O_ID);
-        }
+        })?;
         self.read_orders(read, d, &mut district)?;
         self.read_new_orders(read, d, &mut district)?;
         self.read_lines(read, d, &mut district)?;

@@ -10,11 +10,11 @@ use super::random::{nurand, push_a_string, push_data, push_last_name, push_zip};
 use super::schema::{CUSTOMERS, DISTRICTS, FIRST_NEW_ORDER, ITEMS, ORDERS, Tables};
 use crate::adapter::{Store, Transaction, money, rate, time};
 use crate::error::Result;
-use crate::value::ValueRef;
-use crate::values;
 use crate::workload::random::{push_alphanumeric, push_digits, rng};
 use crate::workload::{Batch, Progress, in_parallel};
 use fastrand::Rng;
+use highwater::ValueRef;
+use highwater::values;
 
 const LINES_MIN: u64 = 5;
 const LINES_MAX: u64 = 15;

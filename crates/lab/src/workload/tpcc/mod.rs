@@ -103,9 +103,10 @@ impl<S: Store> Workload<S> for Tpcc {
     }
 
     fn identity(&self) -> BTreeMap<String, String> {
-        BTreeMap::from([
-            ("warehouses".into(), self.config.warehouses.to_string()),
-            ("load_seed".into(), self.config.load_seed.to_string()),
+        options([
+            ("workload", "tpcc".into()),
+            ("warehouses", self.config.warehouses.to_string()),
+            ("load_seed", self.config.load_seed.to_string()),
         ])
     }
 

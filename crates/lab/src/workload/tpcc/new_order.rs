@@ -8,11 +8,11 @@
 use super::random::ORIGINAL;
 use super::schema::*;
 use super::terminal::{Line, Terminal, missing, now_us};
-use crate::adapter::{RowEdit, RowView, Transaction, money, time};
+use crate::adapter::{RowChanges, RowView, Transaction, money, time};
 use crate::error::Result;
-use crate::value::ValueRef;
-use crate::values;
 use crate::workload::key1;
+use highwater::ValueRef;
+use highwater::values;
 
 /// Never in ITEM.
 const UNUSED_ITEM: u64 = ITEMS + 1;
@@ -43,21 +43,23 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         let (d, c) = (self.any_district(), self.customer_number());
         self.draw_lines(w);
 
-        let warehouse_tax =
-            txn.get(&self.tables.warehouse, &key1(w))?.ok_or_else(|| missing("warehouse", &key1(w)))?.unscaled(W_TAX);
+        let warehouse_tax = txn.get(&self.tables.warehouse, &key1(w), |row| row.unscaled(W_TAX))?;
+        let warehouse_tax = warehouse_tax.ok_or_else(|| missing("warehouse", &key1(w)))?;
         let (mut district_tax, mut id) = (0, 0);
-        let found = txn.modify(&self.tables.district, &values![w, d], |row| {
+        let found = txn.modify(&self.tables.district, &values![w, d], |row, set| {
             district_tax = row.unscaled(D_TAX);
             id = row.u64(D_NEXT_O_ID);
-            row.put(D_NEXT_O_ID, (id + 1).into());
+            set.put(D_NEXT_O_ID, (id + 1).into());
         })?;
         if !found {
             return Err(missing("district", &values![w, d]));
         }
         let key = values![w, d, c];
-        let customer = txn.get(&self.tables.customer, &key)?.ok_or_else(|| missing("customer", &key))?;
-        let discount = customer.unscaled(C_DISCOUNT);
-        std::hint::black_box((customer.str(C_LAST), customer.str(C_CREDIT)));
+        let discount = txn.get(&self.tables.customer, &key, |row| {
+            std::hint::black_box((row.str(C_LAST), row.str(C_CREDIT)));
+            row.unscaled(C_DISCOUNT)
+        })?;
+        let discount = discount.ok_or_else(|| missing("customer", &key))?;
         self.outcome.reads += 2;
 
         let order = Order { w, d, c, id };
@@ -82,10 +84,12 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         for n in 0..self.lines.len() {
             let line = self.lines[n];
             self.outcome.reads += 1;
-            let Some(item) = txn.get(&self.tables.item, &key1(line.item))? else { return Ok(None) };
-            let brand = item.str(I_DATA).contains(ORIGINAL);
-            std::hint::black_box(item.str(I_NAME));
-            let amount = item.cents(I_PRICE) * line.quantity;
+            let item = txn.get(&self.tables.item, &key1(line.item), |row| {
+                std::hint::black_box(row.str(I_NAME));
+                (row.cents(I_PRICE), row.str(I_DATA).contains(ORIGINAL))
+            })?;
+            let Some((price, brand)) = item else { return Ok(None) };
+            let amount = price * line.quantity;
             self.take_stock(txn, o, &line, brand)?;
             let row = values![
                 o.w,
@@ -116,16 +120,16 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
     ) -> Result<()> {
         let text = &mut self.text;
         let key = values![line.supply_warehouse, line.item];
-        let found = txn.modify(&self.tables.stock, &key, |row| {
+        let found = txn.modify(&self.tables.stock, &key, |row, set| {
             text.clear();
             text.push_str(row.str(S_DIST_01 + o.d as usize - 1));
             std::hint::black_box(brand && row.str(S_DATA).contains(ORIGINAL));
             let left = row.i64(S_QUANTITY) - line.quantity;
-            row.put(S_QUANTITY, ValueRef::Int(if left >= 10 { left } else { left + 91 }));
-            row.put(S_YTD, (row.u64(S_YTD) + line.quantity as u64).into());
-            row.put(S_ORDER_CNT, (row.u64(S_ORDER_CNT) + 1).into());
+            set.put(S_QUANTITY, ValueRef::Int(if left >= 10 { left } else { left + 91 }));
+            set.put(S_YTD, (row.u64(S_YTD) + line.quantity as u64).into());
+            set.put(S_ORDER_CNT, (row.u64(S_ORDER_CNT) + 1).into());
             if line.supply_warehouse != o.w {
-                row.put(S_REMOTE_CNT, (row.u64(S_REMOTE_CNT) + 1).into());
+                set.put(S_REMOTE_CNT, (row.u64(S_REMOTE_CNT) + 1).into());
             }
         })?;
         if found { Ok(()) } else { Err(missing("stock", &key)) }

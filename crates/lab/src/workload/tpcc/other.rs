@@ -6,9 +6,9 @@
 
 use super::schema::*;
 use super::terminal::{Terminal, missing, now_us};
-use crate::adapter::{Read, RowEdit, RowView, Scan, Transaction, money, time};
+use crate::adapter::{Read, RowChanges, RowView, Scan, Transaction, money, time};
 use crate::error::Result;
-use crate::values;
+use highwater::values;
 use std::ops::ControlFlow;
 
 /// Orders that stock-level looks at (2.8.2.2).
@@ -21,8 +21,10 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         let who = self.any_customer();
         let c = self.find_customer(read, w, d, who)?;
         let key = values![w, d, c];
-        let customer = read.get(&self.tables.customer, &key)?.ok_or_else(|| missing("customer", &key))?;
-        std::hint::black_box((customer.cents(C_BALANCE), customer.str(C_FIRST)));
+        let customer = read.get(&self.tables.customer, &key, |row| {
+            std::hint::black_box((row.cents(C_BALANCE), row.str(C_FIRST)));
+        })?;
+        customer.ok_or_else(|| missing("customer", &key))?;
 
         let mut order = None;
         let newest = Scan { index: Some(BY_CUSTOMER), reverse: true, limit: 1, ..Scan::prefix(&key) };
@@ -76,26 +78,28 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         txn.delete(&self.tables.new_order, &key)?;
 
         let (mut customer, mut lines) = (0, 0);
-        let found = txn.modify(&self.tables.orders, &key, |row| {
+        let found = txn.modify(&self.tables.orders, &key, |row, set| {
             customer = row.u64(O_C_ID);
             lines = row.u64(O_OL_CNT);
-            row.put(O_CARRIER_ID, carrier.into());
+            set.put(O_CARRIER_ID, carrier.into());
         })?;
         if !found {
             return Err(missing("order", &key));
         }
         let mut amount = 0;
         for line in 1..=lines {
-            txn.modify(&self.tables.order_line, &values![w, d, order, line], |row| {
-                amount += row.cents(OL_AMOUNT);
-                row.put(OL_DELIVERY_D, time(now));
+            let mut cents = 0;
+            txn.modify(&self.tables.order_line, &values![w, d, order, line], |row, set| {
+                cents = row.cents(OL_AMOUNT);
+                set.put(OL_DELIVERY_D, time(now));
             })?;
+            amount += cents;
         }
         self.outcome.writes += 3 + lines as u32;
         let key = values![w, d, customer];
-        let found = txn.modify(&self.tables.customer, &key, |row| {
-            row.put(C_BALANCE, money(row.cents(C_BALANCE) + amount));
-            row.put(C_DELIVERY_CNT, (row.u64(C_DELIVERY_CNT) + 1).into());
+        let found = txn.modify(&self.tables.customer, &key, |row, set| {
+            set.put(C_BALANCE, money(row.cents(C_BALANCE) + amount));
+            set.put(C_DELIVERY_CNT, (row.u64(C_DELIVERY_CNT) + 1).into());
         })?;
         if found { Ok(()) } else { Err(missing("customer", &key)) }
     }
@@ -104,7 +108,8 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         let w = self.home_warehouse();
         let (d, threshold) = (self.district, self.rng.i64(10..=20));
         let key = values![w, d];
-        let next = read.get(&self.tables.district, &key)?.ok_or_else(|| missing("district", &key))?.u64(D_NEXT_O_ID);
+        let next = read.get(&self.tables.district, &key, |row| row.u64(D_NEXT_O_ID))?;
+        let next = next.ok_or_else(|| missing("district", &key))?;
         let recent = Scan {
             from: Some(next.saturating_sub(RECENT_ORDERS).into()),
             to: Some((next - 1).into()),
@@ -121,8 +126,8 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         let mut low = 0;
         for &item in items.iter() {
             let key = values![w, item];
-            let stock = read.get(&self.tables.stock, &key)?.ok_or_else(|| missing("stock", &key))?;
-            low += u32::from(stock.i64(S_QUANTITY) < threshold);
+            let quantity = read.get(&self.tables.stock, &key, |row| row.i64(S_QUANTITY))?;
+            low += u32::from(quantity.ok_or_else(|| missing("stock", &key))? < threshold);
         }
         std::hint::black_box(low);
         self.outcome.reads += 3;

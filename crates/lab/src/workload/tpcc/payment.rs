@@ -6,10 +6,10 @@
 
 use super::schema::*;
 use super::terminal::{Terminal, missing, now_us};
-use crate::adapter::{RowEdit, RowView, Transaction, money, time};
+use crate::adapter::{RowChanges, RowView, Transaction, money, time};
 use crate::error::Result;
-use crate::values;
 use crate::workload::key1;
+use highwater::values;
 use std::fmt::Write;
 
 const DATA_BYTES: usize = 500;
@@ -36,20 +36,20 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         let who = self.any_customer();
         self.text.clear();
         let text = &mut self.text;
-        let found = txn.modify(&self.tables.warehouse, &key1(p.w), |row| {
+        let found = txn.modify(&self.tables.warehouse, &key1(p.w), |row, set| {
             text.clear();
             text.push_str(row.str(W_NAME));
-            row.put(W_YTD, money(row.cents(W_YTD) + p.cents));
+            set.put(W_YTD, money(row.cents(W_YTD) + p.cents));
         })?;
         if !found {
             return Err(missing("warehouse", &key1(p.w)));
         }
         let warehouse_name = text.len();
-        let found = txn.modify(&self.tables.district, &values![p.w, p.d], |row| {
+        let found = txn.modify(&self.tables.district, &values![p.w, p.d], |row, set| {
             text.truncate(warehouse_name);
             text.push_str("    ");
             text.push_str(row.str(D_NAME));
-            row.put(D_YTD, money(row.cents(D_YTD) + p.cents));
+            set.put(D_YTD, money(row.cents(D_YTD) + p.cents));
         })?;
         if !found {
             return Err(missing("district", &values![p.w, p.d]));
@@ -67,13 +67,13 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
     fn pay<X: Transaction<Table = T>>(&mut self, txn: &mut X, p: &Payment, c: u64) -> Result<()> {
         let data = &mut self.other_text;
         let key = values![p.customer_w, p.customer_d, c];
-        let found = txn.modify(&self.tables.customer, &key, |row| {
-            row.put(C_BALANCE, money(row.cents(C_BALANCE) - p.cents));
-            row.put(C_YTD_PAYMENT, money(row.cents(C_YTD_PAYMENT) + p.cents));
-            row.put(C_PAYMENT_CNT, (row.u64(C_PAYMENT_CNT) + 1).into());
+        let found = txn.modify(&self.tables.customer, &key, |row, set| {
+            set.put(C_BALANCE, money(row.cents(C_BALANCE) - p.cents));
+            set.put(C_YTD_PAYMENT, money(row.cents(C_YTD_PAYMENT) + p.cents));
+            set.put(C_PAYMENT_CNT, (row.u64(C_PAYMENT_CNT) + 1).into());
             if row.str(C_CREDIT) == "BC" {
                 bad_credit(data, p, c, row.str(C_DATA));
-                row.put(C_DATA, data.as_str().into());
+                set.put(C_DATA, data.as_str().into());
             }
         })?;
         if found { Ok(()) } else { Err(missing("customer", &key)) }

@@ -8,8 +8,8 @@
 
 use crate::adapter::{Column, IndexSpec, Store, TableSpec, column, nullable};
 use crate::error::Result;
-use crate::value::Type;
 use crate::workload::open_table;
+use highwater::Type;
 
 /// Districts of a warehouse (1.2.1).
 pub const DISTRICTS: u64 = 10;

@@ -9,10 +9,10 @@ use super::random::{Constants, nurand, push_last_name};
 use super::schema::{BY_NAME, C_ID, CUSTOMERS, DISTRICTS, ITEMS, Tables};
 use crate::adapter::{Read, RowView, Scan};
 use crate::error::{Error, Result};
-use crate::value::ValueRef;
-use crate::values;
 use crate::workload::Outcome;
 use fastrand::Rng;
+use highwater::ValueRef;
+use highwater::values;
 use std::ops::ControlFlow;
 
 /// The five transactions, in the order of their cards.

@@ -3,10 +3,10 @@
 use super::schema::*;
 use super::*;
 use crate::adapter::model::Model;
-use crate::adapter::{RowEdit, money};
-use crate::value::ValueRef;
-use crate::values;
+use crate::adapter::{RowChanges, money};
 use crate::workload::{Silent, load_or_reuse};
+use highwater::ValueRef;
+use highwater::values;
 
 fn config() -> Config {
     Config { warehouses: 1, ..Config::default() }
@@ -53,11 +53,8 @@ fn every_condition_can_fail() {
     let tables = Tables::open(&store).unwrap();
     let mut session = store.session().unwrap();
     let mut change = |table: usize, key: &[ValueRef<'_>], column: usize, value: ValueRef<'_>| -> Vec<String> {
-        let mut old = Vec::new();
         let mut txn = session.begin().unwrap();
-        let row = txn.get(&table, key).unwrap().unwrap();
-        old.extend(row);
-        assert!(txn.modify(&table, key, |row| row.put(column, value)).unwrap());
+        assert!(txn.modify(&table, key, |_, set| set.put(column, value)).unwrap());
         txn.finish().unwrap();
         broken(&store, &workload)
     };

@@ -13,11 +13,11 @@ mod generator;
 
 use super::random::{push_alphanumeric, rng};
 use super::{Batch, Client, Outcome, Progress, Workload, in_parallel, key1, open_table, options};
-use crate::adapter::{Column, Read, RowEdit, RowView, Scan, Session, Store, TableSpec, Transaction, column};
+use crate::adapter::{Column, Read, RowChanges, RowView, Scan, Session, Store, TableSpec, Transaction, column};
 use crate::error::Result;
-use crate::value::{Type, ValueRef};
 use fastrand::Rng;
 use generator::{Zipfian, fnv_hash};
+use highwater::{Type, ValueRef};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -160,7 +160,7 @@ impl Ycsb {
         loop {
             let next = self.inserts.next.load(Relaxed);
             write_key(&mut key, next);
-            if read.get(table, &key1(key.as_str()))?.is_none() {
+            if read.get(table, &key1(key.as_str()), |_| ())?.is_none() {
                 return read.finish();
             }
             self.inserts.next.store(next + 1, Relaxed);
@@ -173,6 +173,13 @@ fn write_key(key: &mut String, number: u64) {
     key.clear();
     // Writing to a String cannot fail.
     let _ = write!(key, "user{}", fnv_hash(number));
+}
+
+/// Reads every field, as a client would.
+fn read_all(row: &impl RowView) {
+    (1..=FIELDS).for_each(|field| {
+        std::hint::black_box(row.str(field));
+    });
 }
 
 /// Buffers of one record.
@@ -217,7 +224,7 @@ impl<S: Store> Workload<S> for Ycsb {
     }
 
     fn identity(&self) -> BTreeMap<String, String> {
-        BTreeMap::from([("records".into(), self.config.records.to_string())])
+        options([("workload", "ycsb".into()), ("records", self.config.records.to_string())])
     }
 
     fn options(&self) -> BTreeMap<String, String> {
@@ -292,11 +299,7 @@ impl<S: Store> YcsbClient<S> {
 
     fn read(&mut self, outcome: &mut Outcome) -> Result<()> {
         let mut read = self.session.snapshot()?;
-        if let Some(row) = read.get(&self.table, &key1(self.record.key.as_str()))? {
-            (1..=FIELDS).for_each(|field| {
-                std::hint::black_box(row.str(field));
-            });
-        }
+        read.get(&self.table, &key1(self.record.key.as_str()), |row| read_all(row))?;
         outcome.reads += 1;
         read.finish()
     }
@@ -306,7 +309,7 @@ impl<S: Store> YcsbClient<S> {
         let mut read = self.session.snapshot()?;
         let scan = Scan { from: Some(self.record.key.as_str().into()), limit: count, ..Scan::all() };
         read.scan(&self.table, &scan, |row| {
-            std::hint::black_box(row.str(1));
+            read_all(row);
             ControlFlow::Continue(())
         })?;
         outcome.reads += 1;
@@ -318,13 +321,11 @@ impl<S: Store> YcsbClient<S> {
         let field = self.record.rng.usize(1..=FIELDS);
         let mut txn = self.session.begin()?;
         let (key, text) = (key1(self.record.key.as_str()), self.record.text.as_str());
-        let found = txn.modify(&self.table, &key, |row| {
+        let found = txn.modify(&self.table, &key, |row, set| {
             if read_first {
-                (1..=FIELDS).for_each(|field| {
-                    std::hint::black_box(row.str(field));
-                });
+                read_all(row);
             }
-            row.put(field, text.into());
+            set.put(field, text.into());
         })?;
         outcome.reads += u32::from(read_first);
         outcome.changed(found);

@@ -1,0 +1,296 @@
+//! `highwater bench WORKLOAD`: load (or find loaded), run, measure, check, report.
+//!
+//! Rules
+//! 1. The folder stays. When it holds the data that the options ask for, they are used as they are; other data are refused, unless
+//!    `--fresh`, which removes a benchmark's database (and nothing else) first.
+//! 2. The configuration in the result has every option of the workload, the driver and the engine, and says what was durable.
+//! 3. A violated consistency condition is exit status 1.
+
+use crate::engine_options::EngineOptions;
+use crate::failure::Failure;
+use crate::output::{Json, Lines, must_be_writable, write_json};
+use crate::progress::Progress;
+use crate::workload_options::{SysbenchOptions, TpccOptions, UserTableOptions, YcsbOptions};
+use clap::{Args, Subcommand};
+use highwater::{Database, Options};
+use highwater_lab::adapter::embedded::Embedded;
+use highwater_lab::result::RunResult;
+use highwater_lab::run::{RunOptions, run as drive};
+use highwater_lab::workload::sysbench::Sysbench;
+use highwater_lab::workload::tpcc::Tpcc;
+use highwater_lab::workload::user_table::UserTable;
+use highwater_lab::workload::ycsb::Ycsb;
+use highwater_lab::workload::{self, Workload, load_or_reuse, loaded_identity};
+use highwater_lab::{report, summary};
+use parking_lot::Mutex;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Run a workload
+#[derive(Args, Debug)]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    workload: BenchWorkload,
+}
+
+#[derive(Debug, Subcommand)]
+enum BenchWorkload {
+    /// sysbench's OLTP profiles
+    Sysbench {
+        #[command(flatten)]
+        workload: SysbenchOptions,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// A TPC-C-like load; afterwards the specification's consistency conditions
+    Tpcc {
+        #[command(flatten)]
+        workload: TpccOptions,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// YCSB's core workloads A to F
+    Ycsb {
+        #[command(flatten)]
+        workload: YcsbOptions,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Inserts into the `user` table with its NAME_INDEX until so many bytes are in
+    UserTable {
+        #[command(flatten)]
+        workload: UserTableOptions,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+/// Options of every workload.
+#[derive(Args, Clone, Debug)]
+struct Common {
+    /// Folder of the database; made when missing, kept afterwards, used again when it holds the right data
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+    /// Client threads
+    #[arg(long, short = 't', default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    threads: u64,
+    /// Seconds to measure (0 = no limit) [default: 10, or no limit with --events or for user-table]
+    #[arg(long, alias = "time", value_parser = seconds)]
+    seconds: Option<f64>,
+    /// Transactions to measure (0 = no limit)
+    #[arg(long, default_value = "0", value_parser = crate::engine_options::size)]
+    events: u64,
+    /// Seconds to run before measuring
+    #[arg(long, default_value = "0", value_name = "SECONDS", value_parser = seconds)]
+    warmup: f64,
+    /// Seconds between lines
+    #[arg(long, default_value = "1", value_name = "SECONDS", value_parser = interval)]
+    report_interval: f64,
+    /// Threads that load the data [default: one for each processor]
+    #[arg(long, value_name = "THREADS", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    load_threads: Option<u64>,
+    /// Seed of everything random in the run
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Load again: remove a benchmark's database in the folder first
+    #[arg(long)]
+    fresh: bool,
+    /// Write the result as JSON to FILE; - is stdout, and nothing else goes there
+    #[arg(long, value_name = "FILE")]
+    json: Option<Json>,
+    /// Write a report with charts to FILE, one offline page
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    engine: EngineOptions,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| format!("{text:?} is not a number of seconds"))?;
+    if (0.0..=1e7).contains(&value) { Ok(value) } else { Err(format!("{text} is not between 0 and 10000000")) }
+}
+
+fn interval(text: &str) -> Result<f64, String> {
+    let value = seconds(text)?;
+    if value >= 0.01 { Ok(value) } else { Err(format!("{text} is less than 0.01")) }
+}
+
+impl Common {
+    fn lines(&self) -> Lines {
+        Lines { stdout_taken: self.json == Some(Json::Stdout) }
+    }
+
+    fn load_threads(&self) -> usize {
+        let processors = || std::thread::available_parallelism().map_or(1, |n| n.get());
+        self.load_threads.map_or_else(processors, |n| n as usize)
+    }
+
+    fn run_options(&self, endless: bool) -> RunOptions {
+        let default = if endless || self.events > 0 { 0.0 } else { 10.0 };
+        RunOptions {
+            threads: self.threads as usize,
+            seconds: self.seconds.unwrap_or(default),
+            events: self.events,
+            warmup_s: self.warmup,
+            report_interval_s: self.report_interval,
+        }
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failure`] says why and with which exit status.
+pub fn run(args: &BenchArgs) -> Result<(), Failure> {
+    match &args.workload {
+        BenchWorkload::Sysbench { workload, common } => {
+            bench(&Sysbench::new(workload.config(common.seed)), common, true)
+        }
+        BenchWorkload::Tpcc { workload, common } => {
+            let config = workload.config(common.seed, common.load_threads());
+            bench(&Tpcc::new(config), common, !workload.skip_consistency)
+        }
+        BenchWorkload::Ycsb { workload, common } => bench(&Ycsb::new(workload.config(common.seed)), common, true),
+        BenchWorkload::UserTable { workload, common } => {
+            bench(&UserTable::new(workload.config(common.seed)), common, true)
+        }
+    }
+}
+
+fn bench<W: Workload<Embedded>>(workload: &W, common: &Common, conditions: bool) -> Result<(), Failure> {
+    if let Some(Json::File(path)) = &common.json {
+        must_be_writable(path)?;
+    }
+    if let Some(path) = &common.report {
+        must_be_writable(path)?;
+    }
+    let options = common.engine.options(&[])?;
+    if common.fresh {
+        remove_benchmark(&common.dir, &options)?;
+    }
+    let store = Embedded::new(Database::open(&common.dir, options)?);
+    let result = measure(&store, workload, common, conditions);
+    let closed = store.database().clone().close();
+    let result = result?;
+    closed?;
+    write_results(&result, common)
+}
+
+fn measure<W: Workload<Embedded>>(
+    store: &Embedded,
+    workload: &W,
+    common: &Common,
+    conditions: bool,
+) -> Result<RunResult, Failure> {
+    let lines = common.lines();
+    let load_s = load(store, workload, common.load_threads())?;
+    lines.write(&format!("Running {} with {} threads", workload.name(), common.threads));
+    let mut result = drive(store, workload, &common.run_options(workload.is_bounded()), &mut |line| lines.write(line))?;
+    result.load_s = load_s;
+    describe(&mut result, store.database().options(), common);
+    if conditions {
+        let found = workload.conditions(store)?;
+        result.consistency = (!found.is_empty()).then_some(found);
+    }
+    Ok(result)
+}
+
+fn write_results(result: &RunResult, common: &Common) -> Result<(), Failure> {
+    common.lines().write(&format!("\n{}", summary::summary(result).trim_end()));
+    if let Some(json) = &common.json {
+        write_json(json, &result.to_json()?)?;
+    }
+    if let Some(path) = &common.report {
+        report::write(result, path)?;
+    }
+    if result.is_consistent() { Ok(()) } else { Err(Failure::NotFine) }
+}
+
+/// Loads the data unless they are there; returns the seconds it took.
+///
+/// # Errors
+/// [`Failure::Usage`] when the folder holds something else.
+pub fn load<W: Workload<Embedded>>(store: &Embedded, workload: &W, threads: usize) -> Result<Option<f64>, Failure> {
+    if loaded_identity(store)?.is_none() && !store.database().tables().is_empty() {
+        let reason = "the database holds tables, but no finished load of a benchmark; take another folder, or --fresh to remove it";
+        return Err(Failure::Usage(reason.into()));
+    }
+    let started = Instant::now();
+    let progress = LoadProgress::new(workload.load_units());
+    let loaded = load_or_reuse(store, workload, threads, &progress)?;
+    drop(progress);
+    if !loaded {
+        eprintln!("Using the data that are there");
+        return Ok(None);
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    if workload.load_units() > 0 {
+        eprintln!("Loaded {} rows in {seconds:.1} s", workload.load_units());
+    }
+    Ok(Some(seconds))
+}
+
+/// Progress of a load.
+struct LoadProgress {
+    shown: Mutex<(Progress, u64)>,
+}
+
+impl LoadProgress {
+    fn new(total: u64) -> LoadProgress {
+        LoadProgress { shown: Mutex::new((Progress::new("loading", total), 0)) }
+    }
+}
+
+impl workload::Progress for LoadProgress {
+    fn advance(&self, units: u64) {
+        let mut shown = self.shown.lock();
+        shown.1 += units;
+        let rows = shown.1;
+        shown.0.at(rows, rows);
+    }
+}
+
+/// Puts what the lab cannot know into the configuration.
+fn describe(result: &mut RunResult, options: &Options, common: &Common) {
+    let engine = options.values().into_iter().map(|(name, value)| (name.to_string(), value));
+    result.config.extend(engine);
+    result.config.extend([
+        ("subject".into(), format!("highwater {}", env!("CARGO_PKG_VERSION"))),
+        ("dir".into(), common.dir.display().to_string()),
+        ("durability".into(), durability(options).into()),
+        ("data".into(), if result.load_s.is_some() { "freshly loaded" } else { "loaded by an earlier run" }.into()),
+    ]);
+}
+
+/// What was durable when a commit returned.
+fn durability(options: &Options) -> &'static str {
+    match options.flush_log_at_trx_commit {
+        1 => "every commit was written and synced to the redo log before it returned",
+        2 => "every commit was written to the redo log before it returned; synced once a second",
+        _ => "commits were written and synced once a second",
+    }
+}
+
+/// Removes the database in `dir` if it is a benchmark's.
+fn remove_benchmark(dir: &Path, options: &Options) -> Result<(), Failure> {
+    if !dir.join("data").exists() {
+        return Ok(());
+    }
+    let store = Embedded::new(Database::open(dir, Options { create_if_missing: false, ..options.clone() })?);
+    let foreign = !store.database().tables().is_empty() && !workload::is_benchmark(&store)?;
+    store.database().clone().close()?;
+    drop(store);
+    if foreign {
+        return Err(Failure::Usage(format!("{} holds a database that is no benchmark's; not removed", dir.display())));
+    }
+    let redo = options.log_dir.as_deref().unwrap_or(dir).join("redo");
+    for file in [dir.join("data"), dir.join("doublewrite"), redo] {
+        match std::fs::remove_file(&file) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Failure::Failed(format!("{}: {e}", file.display())));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! The engine's options on the command line, made from the engine's own table: each option lives there, once.
+
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use highwater::config::{KNOBS, Knob};
+use highwater::{Error, Options};
+
+/// Options that no command takes: the commands themselves know whether they create a database.
+const HIDDEN: &[&str] = &["create_if_missing"];
+
+/// The engine's options that were given.
+#[derive(Clone, Debug, Default)]
+pub struct EngineOptions {
+    given: Vec<(&'static str, String)>,
+}
+
+impl EngineOptions {
+    /// The engine's options: its defaults, then `defaults` of the command, then what was given.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for a value that cannot be.
+    pub fn options(&self, defaults: &[(&str, &str)]) -> Result<Options, Error> {
+        let mut options = Options::default();
+        for (name, value) in defaults {
+            options.set(name, value)?;
+        }
+        for (name, value) in &self.given {
+            options.set(name, value)?;
+        }
+        Ok(options)
+    }
+
+    /// What was given, as arguments for another process.
+    pub fn as_arguments(&self) -> impl Iterator<Item = String> + '_ {
+        self.given.iter().map(|(name, value)| format!("--{}={value}", name.replace('_', "-")))
+    }
+}
+
+fn knobs() -> impl Iterator<Item = &'static Knob> {
+    KNOBS.iter().filter(|knob| !HIDDEN.contains(&knob.name))
+}
+
+fn argument(knob: &'static Knob) -> Arg {
+    let default = if knob.default.is_empty() { String::new() } else { format!(" [default: {}]", knob.default) };
+    let doc = knob.doc.trim_end_matches('.').replace("\n ", " ");
+    Arg::new(knob.name)
+        .long(knob.name.replace('_', "-"))
+        .alias(knob.name)
+        .value_name("VALUE")
+        .value_parser(NonEmptyStringValueParser::new())
+        .help(format!("{doc}{default} [accepts: {}]", knob.accepts))
+        .help_heading("Engine options (sizes may be written 128M or 1GiB)")
+}
+
+impl Args for EngineOptions {
+    fn augment_args(command: Command) -> Command {
+        knobs().fold(command, |command, knob| command.arg(argument(knob)))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for EngineOptions {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let value = |knob: &Knob| matches.get_one::<String>(knob.name).cloned();
+        Ok(EngineOptions { given: knobs().filter_map(|knob| Some((knob.name, value(knob)?))).collect() })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// A count or a size such as `128M`, for commands' own options.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn size(text: &str) -> Result<u64, String> {
+    highwater::config::parse_size(text)
+}

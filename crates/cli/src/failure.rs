@@ -1,0 +1,66 @@
+//! Why a command failed, and with which exit status.
+
+use crate::import::CsvError;
+use highwater::Error as EngineError;
+use highwater_lab::Error as LabError;
+
+/// A command's failure.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// Wrong use: exit status 2.
+    #[error("{0}")]
+    Usage(String),
+    /// Something went wrong: exit status 1.
+    #[error("{0}")]
+    Failed(String),
+    /// What was looked at is not fine, and has been reported already: exit status 1.
+    #[error("")]
+    NotFine,
+}
+
+impl Failure {
+    /// The exit status.
+    pub fn status(&self) -> u8 {
+        match self {
+            Failure::Usage(_) => 2,
+            Failure::Failed(_) | Failure::NotFine => 1,
+        }
+    }
+
+    /// The line for the user, if there is still something to say.
+    pub fn message(&self) -> Option<String> {
+        match self {
+            Failure::NotFine => None,
+            other => Some(other.to_string().replace('\n', " ")),
+        }
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Failure {
+        match error {
+            EngineError::BadOption { .. } => Failure::Usage(error.to_string()),
+            error => Failure::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<LabError> for Failure {
+    fn from(error: LabError) -> Failure {
+        match error {
+            LabError::Engine(error) => error.into(),
+            LabError::Usage(reason) => Failure::Usage(reason),
+            error => Failure::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<CsvError> for Failure {
+    fn from(error: CsvError) -> Failure {
+        match error {
+            CsvError::Usage(reason) => Failure::Usage(reason),
+            CsvError::Database(error) => error.into(),
+            error => Failure::Failed(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! `highwater import` and `highwater export` on the command line; the work is in `import.rs` and `export.rs`.
+
+use crate::engine_options::EngineOptions;
+use crate::export::{self, ExportArgs};
+use crate::failure::Failure;
+use crate::import::{self, ImportArgs, OnError};
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+const IMPORT_EXAMPLES: &str = "\
+Examples:
+  highwater import world city cities.csv --primary-key id --index by_name=name --index by_place=country,name
+  highwater import world city more.tsv --delimiter tab --column id:u32 --column name:text(200) --column note:text(4000)?
+  highwater import world city cities.csv --on-error skip
+
+Types: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 decimal(P,S) text(BYTES) binary(BYTES) datetime; a ? after it takes NULL.";
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OnErrorOption {
+    /// Import nothing
+    Stop,
+    /// Report it, leave it out, go on
+    Skip,
+}
+
+/// One byte, or `tab`.
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"tab" | b"\\t" => Ok(b'\t'),
+        &[byte] if byte != b'"' && byte != b'\n' && byte != b'\r' => Ok(byte),
+        _ => Err("one character, or tab".into()),
+    }
+}
+
+/// Read a CSV file into a table, new or old
+#[derive(Args, Debug)]
+#[command(after_help = IMPORT_EXAMPLES)]
+pub struct ImportOptions {
+    /// Folder of the database; made when missing
+    dir: PathBuf,
+    /// Table; made when missing
+    table: String,
+    /// The CSV file
+    file: PathBuf,
+    /// A column of a new table, `name:type` or `name:type?` (takes NULL); columns not named are guessed from the file
+    #[arg(long = "column", value_name = "NAME:TYPE")]
+    columns: Vec<String>,
+    /// Primary key of a new table [default: a first column row_id that counts by itself]
+    #[arg(long, value_name = "A,B")]
+    primary_key: Option<String>,
+    /// Index of a new table
+    #[arg(long = "index", value_name = "NAME=A,B")]
+    indexes: Vec<String>,
+    /// Unique index of a new table
+    #[arg(long = "unique", value_name = "NAME=A,B")]
+    unique: Vec<String>,
+    /// The first line is a row, not the columns' names
+    #[arg(long)]
+    no_header: bool,
+    /// Between fields: one character, or tab
+    #[arg(long, default_value = ",", value_parser = delimiter)]
+    delimiter: u8,
+    /// How NULL is written
+    #[arg(long, default_value = "")]
+    null: String,
+    /// Rows of a transaction; 0 = all in one
+    #[arg(long, default_value = "0", value_name = "ROWS", value_parser = crate::engine_options::size)]
+    commit_every: u64,
+    /// What to do about a bad line
+    #[arg(long, default_value = "stop")]
+    on_error: OnErrorOption,
+    #[command(flatten)]
+    engine: EngineOptions,
+}
+
+/// Runs `import`.
+///
+/// # Errors
+/// Those of [`import::run`]; [`Failure::NotFine`] when bad lines were left out.
+pub fn import(options: ImportOptions) -> Result<(), Failure> {
+    let imported = import::run(&ImportArgs {
+        options: options.engine.options(&[])?,
+        dir: options.dir,
+        table: options.table,
+        file: options.file,
+        columns: options.columns,
+        primary_key: options.primary_key,
+        indexes: options.indexes,
+        unique: options.unique,
+        header: !options.no_header,
+        delimiter: options.delimiter,
+        null: options.null,
+        commit_every: options.commit_every,
+        on_error: match options.on_error {
+            OnErrorOption::Stop => OnError::Stop,
+            OnErrorOption::Skip => OnError::Skip,
+        },
+    })?;
+    eprintln!("{imported}");
+    if imported.skipped > 0 { Err(Failure::NotFine) } else { Ok(()) }
+}
+
+/// Write a table as CSV
+#[derive(Args, Debug)]
+pub struct ExportOptions {
+    /// Folder of the database
+    dir: PathBuf,
+    /// Table
+    table: String,
+    /// Where to [default: stdout]
+    file: Option<PathBuf>,
+    /// Do not write the columns' names first
+    #[arg(long)]
+    no_header: bool,
+    /// Between fields: one character, or tab
+    #[arg(long, default_value = ",", value_parser = delimiter)]
+    delimiter: u8,
+    /// How NULL is written
+    #[arg(long, default_value = "")]
+    null: String,
+    #[command(flatten)]
+    engine: EngineOptions,
+}
+
+/// Runs `export`.
+///
+/// # Errors
+/// Those of [`export::run`].
+pub fn export(options: ExportOptions) -> Result<(), Failure> {
+    let rows = export::run(&ExportArgs {
+        options: options.engine.options(&[])?,
+        dir: options.dir,
+        table: options.table,
+        file: options.file.filter(|file| file.as_os_str() != "-"),
+        header: !options.no_header,
+        delimiter: options.delimiter,
+        null: options.null,
+    })?;
+    eprintln!("exported {rows} rows");
+    Ok(())
+}

@@ -1,0 +1,251 @@
+//! `highwater torture crash`: kill a running database at random moments, again and again, and check what is left.
+//!
+//! How a run goes
+//! 1. A child process opens the database and runs TPC-C, recording each acknowledged commit outside the database (one file a client).
+//! 2. The parent kills it with SIGKILL after a random time. In a quarter of the runs a second child is started and killed within a fraction of
+//!    a second: in the middle of recovery.
+//! 3. The parent opens the database (which recovers it) and checks: every acknowledged commit is there and at most one more of each client,
+//!    TPC-C's twelve conditions hold, and the whole database verifies.
+//! 4. The first thing found wrong ends the command; the folder stays as it is, for `highwater check` and `inspect`.
+//!
+//! Rules
+//! 1. All that is random comes from the seed, which is printed. (When a kill hits is up to the machine's timing, so a seed repeats the moments, not the states.)
+//! 2. The child dies with its parent: it watches its stdin.
+//! 3. A killed process loses nothing that was written to the operating system; what a power cut does is the simulator's matter.
+
+use crate::bench;
+use crate::engine_options::EngineOptions;
+use crate::failure::Failure;
+use crate::output::Lines;
+use clap::{Args, Subcommand};
+use fastrand::Rng;
+use highwater::Database;
+use highwater_lab::adapter::embedded::Embedded;
+use highwater_lab::run::{RunOptions, run as drive};
+use highwater_lab::workload::Workload;
+use highwater_lab::workload::tpcc::{self, Acknowledged, Config, Tpcc};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Small, so that a short run evicts pages, fills the log and takes checkpoints.
+const ENGINE_DEFAULTS: &[(&str, &str)] = &[("buffer_pool_size", "24M"), ("log_file_size", "16M")];
+
+/// Longest wait for a child to be ready.
+const READY_WITHIN: Duration = Duration::from_secs(300);
+
+/// Try to break a database
+#[derive(Args, Debug)]
+pub struct TortureArgs {
+    #[command(subcommand)]
+    kind: Torture,
+}
+
+#[derive(Debug, Subcommand)]
+enum Torture {
+    /// Kill the process at random moments of a TPC-C run; check after each
+    Crash(Box<CrashOptions>),
+    /// The process that is killed
+    #[command(hide = true)]
+    Child(Box<CrashOptions>),
+}
+
+#[derive(Args, Clone, Debug)]
+struct CrashOptions {
+    /// Folder for the database and the record of acknowledged commits; made when missing
+    #[arg(long)]
+    dir: PathBuf,
+    /// How many times to kill
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    runs: u64,
+    /// Seed of everything random [default: drawn, and printed]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Warehouses
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    warehouses: u64,
+    /// Client threads of the killed process
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    threads: u64,
+    /// Longest time to a kill
+    #[arg(long, default_value_t = 1500, value_name = "MILLISECONDS", value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    max_run_ms: u64,
+    #[command(flatten)]
+    engine: EngineOptions,
+}
+
+impl CrashOptions {
+    fn database(&self) -> PathBuf {
+        self.dir.join("db")
+    }
+
+    fn acknowledgements(&self) -> PathBuf {
+        self.dir.join("acknowledged")
+    }
+
+    fn workload(&self, seed: u64) -> Tpcc {
+        Tpcc::new(Config {
+            warehouses: self.warehouses,
+            seed,
+            acknowledgements: Some(self.acknowledgements()),
+            ..Config::default()
+        })
+    }
+
+    fn open(&self) -> Result<Embedded, Failure> {
+        Ok(Embedded::new(Database::open(self.database(), self.engine.options(ENGINE_DEFAULTS)?)?))
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failure::Failed`] names what was lost or broken.
+pub fn run(args: &TortureArgs) -> Result<(), Failure> {
+    match &args.kind {
+        Torture::Crash(options) => crash(options),
+        Torture::Child(options) => child(options),
+    }
+}
+
+fn file_failure(path: &Path) -> impl FnOnce(std::io::Error) -> Failure + '_ {
+    move |error| Failure::Failed(format!("{}: {error}", path.display()))
+}
+
+fn crash(options: &CrashOptions) -> Result<(), Failure> {
+    let lines = Lines { stdout_taken: false };
+    let seed = options.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
+    lines.write(&format!("seed {seed} (repeat with --seed {seed})"));
+    prepare(options)?;
+    let mut rng = Rng::with_seed(seed);
+    for run in 1..=options.runs {
+        let kill = kill_once(options, rng.u64(..), &mut rng).map_err(|e| at(run, seed, &e))?;
+        let found = verify(options).map_err(|e| at(run, seed, &e))?;
+        lines.write(&format!(
+            "run {run}/{}: {kill}; recovered in {:.2} s; {} commits acknowledged so far, all there; 12 conditions hold",
+            options.runs, found.recovery_s, found.acknowledged.commits
+        ));
+    }
+    lines.write(&format!("{} kills, nothing lost", options.runs));
+    Ok(())
+}
+
+fn at(run: u64, seed: u64, failure: &Failure) -> Failure {
+    Failure::Failed(format!("run {run} with seed {seed}: {failure}"))
+}
+
+/// Loads the database unless it is there.
+fn prepare(options: &CrashOptions) -> Result<(), Failure> {
+    let acknowledgements = options.acknowledgements();
+    std::fs::create_dir_all(&acknowledgements).map_err(file_failure(&acknowledgements))?;
+    let store = options.open()?;
+    let workload = options.workload(0);
+    bench::load(&store, &workload, 2)?;
+    workload.prepare_acknowledgements(&store, options.threads as usize)?;
+    store.database().clone().close()?;
+    Ok(())
+}
+
+/// Starts a child, kills it, and says when.
+fn kill_once(options: &CrashOptions, seed: u64, rng: &mut Rng) -> Result<String, Failure> {
+    let mut child = spawn(options, seed)?;
+    let outcome = wait_until_ready(&mut child).and_then(|()| {
+        let pause_ms = rng.u64(1..=options.max_run_ms);
+        std::thread::sleep(Duration::from_millis(pause_ms));
+        still_running(&mut child).map(|()| pause_ms)
+    });
+    kill(&mut child)?;
+    let pause_ms = outcome?;
+    if rng.u32(..4) > 0 {
+        return Ok(format!("killed after {pause_ms} ms"));
+    }
+    let mut child = spawn(options, seed ^ 1)?;
+    let second_ms = rng.u64(1..=300);
+    std::thread::sleep(Duration::from_millis(second_ms));
+    kill(&mut child)?;
+    Ok(format!("killed after {pause_ms} ms, and {second_ms} ms into the next start"))
+}
+
+fn spawn(options: &CrashOptions, seed: u64) -> Result<Child, Failure> {
+    let program = std::env::current_exe().map_err(|e| Failure::Failed(format!("this program's own path: {e}")))?;
+    let mut command = Command::new(program);
+    command.args(["torture", "child", "--dir"]).arg(&options.dir);
+    for (name, value) in [("--seed", seed), ("--warehouses", options.warehouses), ("--threads", options.threads)] {
+        command.arg(name).arg(value.to_string());
+    }
+    command.args(options.engine.as_arguments()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.spawn().map_err(|e| Failure::Failed(format!("cannot start the process to be killed: {e}")))
+}
+
+fn wait_until_ready(child: &mut Child) -> Result<(), Failure> {
+    let Some(stdout) = child.stdout.take() else { return Ok(()) };
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let read = BufReader::new(stdout).read_line(&mut line);
+        // The receiver may have given up.
+        let _ = sender.send(read.is_ok() && line.trim() == "ready");
+    });
+    match receiver.recv_timeout(READY_WITHIN) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Failure::Failed("the process ended before its run began (its message is above)".into())),
+        Err(_) => Err(Failure::Failed(format!("the process was not ready within {} s", READY_WITHIN.as_secs()))),
+    }
+}
+
+fn still_running(child: &mut Child) -> Result<(), Failure> {
+    match child.try_wait() {
+        Ok(None) => Ok(()),
+        Ok(Some(status)) => Err(Failure::Failed(format!("the process ended by itself: {status}"))),
+        Err(e) => Err(Failure::Failed(format!("the process to be killed: {e}"))),
+    }
+}
+
+/// SIGKILL, and waits until it is gone.
+fn kill(child: &mut Child) -> Result<(), Failure> {
+    let gone = child.kill().and_then(|()| child.wait());
+    gone.map(drop).map_err(|e| Failure::Failed(format!("the process to be killed: {e}")))
+}
+
+/// What was found after a kill.
+struct Found {
+    recovery_s: f64,
+    acknowledged: Acknowledged,
+}
+
+/// Recovers the database and checks all of it.
+fn verify(options: &CrashOptions) -> Result<Found, Failure> {
+    let started = Instant::now();
+    let store = options.open()?;
+    let recovery_s = started.elapsed().as_secs_f64();
+    let (folder, clients) = (options.acknowledgements(), options.threads);
+    let acknowledged = tpcc::verify(&store, &folder, clients)?;
+    if let Some(problem) = acknowledged.problems.first() {
+        return Err(Failure::Failed(problem.clone()));
+    }
+    let conditions = options.workload(0).conditions(&store)?;
+    if let Some(broken) = conditions.iter().find(|c| !c.holds) {
+        let reason = format!("condition {} ({}) is violated: {}", broken.condition, broken.text, broken.detail);
+        return Err(Failure::Failed(reason));
+    }
+    tpcc::settle(&store, &folder, clients)?;
+    store.database().clone().close()?;
+    Ok(Found { recovery_s, acknowledged })
+}
+
+/// The process that is killed: runs until then.
+fn child(options: &CrashOptions) -> Result<(), Failure> {
+    std::thread::spawn(|| {
+        // The end of stdin is the end of the parent.
+        let _ = std::io::stdin().read(&mut [0]);
+        std::process::exit(0);
+    });
+    let store = options.open()?;
+    let run_options = RunOptions { threads: options.threads as usize, seconds: 0.0, ..RunOptions::default() };
+    println!("ready");
+    // Without a reader nobody waits for this line.
+    let _ = std::io::stdout().flush();
+    drive(&store, &options.workload(options.seed.unwrap_or(0)), &run_options, &mut |_| {})?;
+    Ok(())
+}

@@ -1,0 +1,265 @@
+//! Highwater in this process: every call goes straight to the engine.
+
+use super::{IndexSpec, Read, RowChanges, RowView, Scan, Session, Store, TableSpec, Transaction};
+use crate::error::Result;
+use highwater::stats::StatsSnapshot;
+use highwater::{Changes, Database, ReadTxn, RowRef, Schema, Table, ValueRef, WriteTxn};
+use std::ops::ControlFlow;
+
+/// An open database as a store.
+#[derive(Clone)]
+pub struct Embedded {
+    db: Database,
+}
+
+impl Embedded {
+    /// The store of this database.
+    pub fn new(db: Database) -> Embedded {
+        Embedded { db }
+    }
+
+    /// The database.
+    pub fn database(&self) -> &Database {
+        &self.db
+    }
+}
+
+fn schema(spec: &TableSpec) -> Schema {
+    let mut schema = Schema::new();
+    for column in spec.columns {
+        schema = match column.nullable {
+            true => schema.nullable(column.name, column.ty),
+            false => schema.column(column.name, column.ty),
+        };
+    }
+    if let Some(column) = spec.auto_increment {
+        schema = schema.auto_increment(column);
+    }
+    schema = schema.primary_key(spec.primary_key);
+    spec.indexes.iter().fold(schema, |schema, index| schema.index(index.name, index.columns))
+}
+
+impl Store for Embedded {
+    type Table = Table;
+    type Session = EmbeddedSession;
+
+    fn create_table(&self, spec: &TableSpec) -> Result<Table> {
+        Ok(self.db.create_table(&spec.name, schema(spec))?)
+    }
+
+    fn create_index(&self, table: &str, index: &IndexSpec) -> Result<()> {
+        Ok(self.db.create_index(table, index.name, index.columns, false)?)
+    }
+
+    fn table(&self, name: &str) -> Result<Option<Table>> {
+        Ok(self.db.tables().into_iter().find(|table| table.name() == name))
+    }
+
+    fn session(&self) -> Result<EmbeddedSession> {
+        Ok(EmbeddedSession { db: self.db.clone() })
+    }
+
+    fn stats(&self) -> StatsSnapshot {
+        self.db.stats()
+    }
+}
+
+/// A client of the embedded engine: nothing but the handle.
+#[derive(Clone)]
+pub struct EmbeddedSession {
+    db: Database,
+}
+
+impl Session for EmbeddedSession {
+    type Table = Table;
+    type Txn<'s> = WriteTxn;
+    type Snapshot<'s> = ReadTxn;
+
+    #[inline]
+    fn begin(&mut self) -> Result<WriteTxn> {
+        Ok(self.db.begin()?)
+    }
+
+    #[inline]
+    fn snapshot(&mut self) -> Result<ReadTxn> {
+        Ok(self.db.snapshot()?)
+    }
+}
+
+/// Most columns of a scan's bounds.
+const MAX_KEY: usize = 8;
+
+/// The prefix and the next column's bound, as one key.
+fn bound<'a>(
+    buffer: &'a mut [ValueRef<'a>; MAX_KEY],
+    prefix: &[ValueRef<'a>],
+    next: ValueRef<'a>,
+) -> &'a [ValueRef<'a>] {
+    buffer[..prefix.len()].copy_from_slice(prefix);
+    buffer[prefix.len()] = next;
+    &buffer[..=prefix.len()]
+}
+
+/// The same for both kinds of transactions, whose `scan` is a method of each.
+macro_rules! scan {
+    ($txn:expr, $table:expr, $wanted:expr, $visit:expr) => {{
+        let (txn, wanted, mut visit) = ($txn, $wanted, $visit);
+        let (mut from, mut to) = ([ValueRef::Null; MAX_KEY], [ValueRef::Null; MAX_KEY]);
+        let mut scan = txn.scan($table);
+        if let Some(index) = wanted.index {
+            scan = scan.index(index);
+        }
+        if !wanted.prefix.is_empty() {
+            scan = scan.prefix(wanted.prefix);
+        }
+        if let Some(value) = wanted.from {
+            scan = scan.from(bound(&mut from, wanted.prefix, value));
+        }
+        if let Some(value) = wanted.to {
+            scan = scan.to(bound(&mut to, wanted.prefix, value));
+        }
+        if wanted.reverse {
+            scan = scan.rev();
+        }
+        if wanted.for_update {
+            scan = scan.for_update();
+        }
+        if wanted.limit > 0 {
+            scan = scan.limit(wanted.limit);
+        }
+        let mut rows = scan.iter()?;
+        while let Some(row) = rows.next_ref()? {
+            if visit(&row).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }};
+}
+
+impl Read for WriteTxn {
+    type Table = Table;
+    type Row<'r> = RowRef<'r>;
+
+    #[inline]
+    fn get<R>(
+        &mut self,
+        table: &Table,
+        key: &[ValueRef<'_>],
+        look: impl FnOnce(&RowRef<'_>) -> R,
+    ) -> Result<Option<R>> {
+        Ok(self.get_with(table, key, |row| look(&row))?)
+    }
+
+    #[inline]
+    fn scan(
+        &mut self,
+        table: &Table,
+        scan: &Scan<'_>,
+        visit: impl FnMut(&RowRef<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        scan!(self, table, scan, visit)
+    }
+
+    #[inline]
+    fn finish(self) -> Result<()> {
+        Ok(self.commit()?)
+    }
+}
+
+impl Read for ReadTxn {
+    type Table = Table;
+    type Row<'r> = RowRef<'r>;
+
+    #[inline]
+    fn get<R>(
+        &mut self,
+        table: &Table,
+        key: &[ValueRef<'_>],
+        look: impl FnOnce(&RowRef<'_>) -> R,
+    ) -> Result<Option<R>> {
+        Ok(self.get_with(table, key, |row| look(&row))?)
+    }
+
+    #[inline]
+    fn scan(
+        &mut self,
+        table: &Table,
+        scan: &Scan<'_>,
+        visit: impl FnMut(&RowRef<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        scan!(self, table, scan, visit)
+    }
+
+    /// A snapshot ends when it is dropped.
+    #[inline]
+    fn finish(self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Transaction for WriteTxn {
+    type Changes<'c> = Changes<'c>;
+
+    #[inline]
+    fn insert(&mut self, table: &Table, row: &[ValueRef<'_>]) -> Result<Option<u64>> {
+        Ok(WriteTxn::insert(self, table, row)?.auto_increment)
+    }
+
+    #[inline]
+    fn update(&mut self, table: &Table, key: &[ValueRef<'_>], set: &[(usize, ValueRef<'_>)]) -> Result<bool> {
+        Ok(WriteTxn::update(self, table, key, set)?)
+    }
+
+    #[inline]
+    fn modify<F>(&mut self, table: &Table, key: &[ValueRef<'_>], mut change: F) -> Result<bool>
+    where
+        F: FnMut(&RowRef<'_>, &mut Changes<'_>),
+    {
+        Ok(WriteTxn::modify(self, table, key, |row, changes| change(&row, changes))?)
+    }
+
+    #[inline]
+    fn delete(&mut self, table: &Table, key: &[ValueRef<'_>]) -> Result<bool> {
+        Ok(WriteTxn::delete(self, table, key)?)
+    }
+
+    #[inline]
+    fn rollback(self) -> Result<()> {
+        Ok(WriteTxn::rollback(self)?)
+    }
+}
+
+impl RowView for RowRef<'_> {
+    #[inline]
+    fn u64(&self, column: usize) -> u64 {
+        RowRef::u64(*self, column)
+    }
+
+    #[inline]
+    fn i64(&self, column: usize) -> i64 {
+        RowRef::i64(*self, column)
+    }
+
+    #[inline]
+    fn str(&self, column: usize) -> &str {
+        RowRef::str(*self, column)
+    }
+
+    #[inline]
+    fn unscaled(&self, column: usize) -> i64 {
+        RowRef::decimal(*self, column).unscaled() as i64
+    }
+
+    #[inline]
+    fn is_null(&self, column: usize) -> bool {
+        RowRef::is_null(*self, column)
+    }
+}
+
+impl RowChanges for Changes<'_> {
+    #[inline]
+    fn put(&mut self, column: usize, value: ValueRef<'_>) {
+        Changes::put(self, column, value);
+    }
+}
