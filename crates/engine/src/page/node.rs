@@ -115,10 +115,7 @@ pub(crate) const fn record_bytes(suffix_len: usize, value_len: usize) -> usize {
 /// The head, given the suffix from there on.
 #[inline(always)]
 pub(crate) fn head_of(tail: &[u8]) -> u32 {
-    match tail.first_chunk::<HEAD_BYTES>() {
-        Some(head) => u32::from_be_bytes(*head),
-        None => tail.iter().zip([24, 16, 8]).fold(0, |head, (byte, shift)| head | u32::from(*byte) << shift),
-    }
+    (tail.word_at(0, tail.len().min(HEAD_BYTES)) >> 32) as u32
 }
 
 /// Length of the longest common prefix.
