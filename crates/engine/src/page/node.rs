@@ -276,6 +276,24 @@ pub fn child_slot_before<B: PageBytes + ?Sized>(page: &B, key: &[u8]) -> usize {
     }
 }
 
+/// Whether the page's fences cover `key`: `lower <= key < upper`.
+#[inline]
+pub fn covers<B: PageBytes + ?Sized>(page: &B, key: &[u8]) -> bool {
+    let (lower_len, upper_len) = (page.u16_at(LOWER_LEN), page.u16_at(UPPER_LEN));
+    let mut fence_at = page.page_len();
+    if lower_len != NO_FENCE {
+        fence_at = fence_at.wrapping_sub(lower_len as usize);
+        if page.cmp_at(fence_at, lower_len as usize, key) == Ordering::Greater {
+            return false;
+        }
+    }
+    if upper_len == NO_FENCE {
+        return true;
+    }
+    fence_at = fence_at.wrapping_sub(upper_len as usize);
+    page.cmp_at(fence_at, upper_len as usize, key) == Ordering::Greater
+}
+
 /// The child at a position.
 #[inline]
 pub fn child_at<B: PageBytes + ?Sized>(page: &B, slot: usize) -> PageNo {
@@ -415,7 +433,7 @@ impl<'p> Node<'p> {
     /// Whether the page covers `key`: `lower <= key < upper`.
     #[inline]
     pub fn covers(self, key: &[u8]) -> bool {
-        self.lower().is_none_or(|lower| lower <= key) && self.upper().is_none_or(|upper| key < upper)
+        covers(self.page, key)
     }
 
     /// Whether the page holds the keys just below `key`: `lower < key <= upper`.
