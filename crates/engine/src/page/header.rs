@@ -32,6 +32,11 @@ pub(crate) const TYPE: usize = 16;
 pub(crate) const LEVEL: usize = 17;
 const VERSION: usize = 18;
 pub(crate) const OWNER: usize = 20;
+/// The u64 at [`TYPE`] of a page: type, level, version and owner at once.
+pub(crate) const fn identity(page_type: PageType, level: u8, owner: u32) -> u64 {
+    page_type as u64 | (level as u64) << 8 | (PAGE_VERSION as u64) << 16 | (owner as u64) << 32
+}
+
 /// Offset of max_trx_id, for the `Write` operation that raises it.
 pub const MAX_TRX_ID_OFFSET: usize = 24;
 
@@ -208,6 +213,13 @@ mod tests {
         verify(&page, PageNo(3)).unwrap();
         assert_eq!(page_type(&page).unwrap(), PageType::Free);
         assert!(verify(&[], PageNo(3)).is_err());
+    }
+
+    #[test]
+    fn identity_is_what_format_writes() {
+        let mut page = vec![0; 4096];
+        format(&mut page, PageType::Inner, 3, 77_000);
+        assert_eq!(page.u64_at(TYPE), identity(PageType::Inner, 3, 77_000));
     }
 
     #[test]

@@ -140,17 +140,42 @@ pub fn shortest_separator<'k>(below: &[u8], above: &'k [u8]) -> &'k [u8] {
     above.get(..len).unwrap_or(above)
 }
 
+/// A key from behind its head on, ready to be compared many times.
+#[derive(Clone, Copy)]
+struct Behind<'k> {
+    /// Bytes of the key from the head on.
+    tail_len: usize,
+    /// Bytes behind the head.
+    rest: &'k [u8],
+    /// Their first eight.
+    word: u64,
+}
+
+impl<'k> Behind<'k> {
+    #[inline(always)]
+    fn new(tail: &'k [u8]) -> Behind<'k> {
+        let rest = tail.get(HEAD_BYTES..).unwrap_or(&[]);
+        Behind { tail_len: tail.len(), rest, word: rest.word_at(0, rest.len()) }
+    }
+}
+
 /// Compares the record of a slot with a key, both from the head on, when their heads are equal.
 #[inline(always)]
-fn cmp_behind_head<B: PageBytes + ?Sized>(page: &B, slot: usize, skip: usize, tail: &[u8]) -> Ordering {
+fn cmp_behind_head<B: PageBytes + ?Sized>(page: &B, slot: usize, skip: usize, key: Behind<'_>) -> Ordering {
     let offset = slot_at(slot);
     let stored_len = (page.u16_at(offset + SLOT_KEY_LEN) as usize).saturating_sub(skip);
-    match tail.get(HEAD_BYTES..) {
-        Some(rest) if stored_len >= HEAD_BYTES => {
-            page.cmp_at(page.u16_at(offset) as usize + skip, stored_len - HEAD_BYTES, rest)
-        }
-        _ => stored_len.cmp(&tail.len()),
+    if stored_len < HEAD_BYTES || key.tail_len < HEAD_BYTES {
+        return stored_len.cmp(&key.tail_len);
     }
+    let (rest_at, rest_len) = (page.u16_at(offset) as usize + skip, stored_len - HEAD_BYTES);
+    let word = page.word_at(rest_at, rest_len);
+    if word != key.word {
+        return word.cmp(&key.word);
+    }
+    if rest_len <= 8 && key.rest.len() <= 8 {
+        return rest_len.cmp(&key.rest.len());
+    }
+    page.cmp_at(rest_at, rest_len, key.rest)
 }
 
 /// How the first `skip` bytes of all suffixes compare with a suffix.
@@ -177,32 +202,40 @@ fn search_suffix<B: PageBytes + ?Sized>(page: &B, suffix: &[u8]) -> std::result:
     if low >= count || page.u32_at(slot_at(low) + SLOT_HEAD) != head {
         return Err(low);
     }
-    search_behind_head(page, low, count, skip, tail)
+    search_behind_head(page, low..count, skip, head, Behind::new(tail))
 }
 
-/// Goes on among the records from `low` on whose heads are that of `tail`.
+/// Goes on among the records of `range`; the heads of the first few are that of the key.
 #[inline(always)]
 fn search_behind_head<B: PageBytes + ?Sized>(
     page: &B,
-    mut low: usize,
-    count: usize,
+    range: Range<usize>,
     skip: usize,
-    tail: &[u8],
+    head: u32,
+    key: Behind<'_>,
 ) -> std::result::Result<usize, usize> {
-    match cmp_behind_head(page, low, skip, tail) {
+    let mut low = range.start;
+    match cmp_behind_head(page, low, skip, key) {
         Ordering::Equal => return Ok(low),
         Ordering::Greater => return Err(low),
         Ordering::Less => low += 1,
     }
-    let head = head_of(tail);
-    let same = match head.checked_add(1) {
-        Some(above) => page.lower_bound::<SLOT_BYTES>(slot_at(low) + SLOT_HEAD, count - low, above),
-        None => count - low,
-    };
-    let mut high = low + same;
+    // Past the last record with this head, in growing steps.
+    let has_head = |slot: usize| slot < range.end && page.u32_at(slot_at(slot) + SLOT_HEAD) == head;
+    let mut step = 1;
+    while has_head(low + step - 1) {
+        if cmp_behind_head(page, low + step - 1, skip, key) == Ordering::Less {
+            low += step;
+            step *= 2;
+        } else {
+            break;
+        }
+    }
+    let mut high = (low + step).min(range.end);
     while low < high {
         let middle = (low + high) / 2;
-        match cmp_behind_head(page, middle, skip, tail) {
+        let order = if has_head(middle) { cmp_behind_head(page, middle, skip, key) } else { Ordering::Greater };
+        match order {
             Ordering::Less => low = middle + 1,
             Ordering::Greater => high = middle,
             Ordering::Equal => return Ok(middle),

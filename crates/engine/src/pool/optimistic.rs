@@ -6,7 +6,7 @@
 //! 2. Reads are volatile, so the compiler loads each value once and cannot use a second, different load after a check.
 //! 3. A read outside the page yields 0, `Less` or nothing; it never leaves the frame.
 
-use super::frame::{FrameNo, Frames};
+use super::frame::{Frame, FrameNo, Frames};
 use crate::page::PageBytes;
 use crate::types::PageNo;
 use std::cmp::Ordering;
@@ -14,8 +14,8 @@ use std::cmp::Ordering;
 /// A latch-free view of a resident page.
 #[derive(Clone, Copy)]
 pub struct OptimisticPage<'p> {
-    frames: &'p Frames,
-    /// The frame's first byte; all `page_bytes` behind it are readable while `frames` lives.
+    state: &'p Frame,
+    /// The frame's first byte; all `page_bytes` behind it are readable while the pool lives.
     start: *const u8,
     page_bytes: usize,
     pub(super) frame: FrameNo,
@@ -29,7 +29,7 @@ impl<'p> OptimisticPage<'p> {
     pub(super) fn new(frames: &'p Frames, frame: FrameNo, page_no: PageNo, version: u64) -> OptimisticPage<'p> {
         let page_bytes = frames.page_bytes();
         let start = frames.racy(frame, 0, page_bytes).expect("the whole page lies inside its frame");
-        OptimisticPage { frames, start, page_bytes, frame, page_no, version }
+        OptimisticPage { state: frames.get(frame), start, page_bytes, frame, page_no, version }
     }
 
     /// Whether `len` bytes at `offset` lie inside the page.
@@ -41,7 +41,7 @@ impl<'p> OptimisticPage<'p> {
     /// Whether the page has neither changed nor moved since the view was taken.
     #[inline]
     pub fn validate(&self) -> bool {
-        self.frames.get(self.frame).latch.is_version(self.version)
+        self.state.latch.is_version(self.version)
     }
 
     /// Which page.
@@ -58,29 +58,6 @@ impl<'p> OptimisticPage<'p> {
         // long as `frames`; the packed wrapper asks for no alignment; T is a plain integer, so any bytes are a value. A
         // concurrent writer makes the value meaningless, which `validate` reveals (rules 1 and 2).
         unsafe { std::ptr::read_volatile(self.start.add(offset).cast::<Unaligned<T>>()).0 }
-    }
-
-    /// The `len` (at most 8) bytes at `offset`, which lie inside the page, as a big-endian number, padded with zeros.
-    #[inline(always)]
-    fn load_tail(&self, offset: usize, len: usize) -> u64 {
-        if len == 0 {
-            return 0;
-        }
-        let unused = 64 - 8 * len as u32;
-        if self.is_inside(offset, 8) {
-            return u64::from_be(self.load(offset)) >> unused << unused;
-        }
-        // At the very end of the page: load the page's last eight bytes and drop those before.
-        u64::from_be(self.load(offset + len - 8)) << unused
-    }
-}
-
-/// The first `len` (at most 8) bytes of `key` as a big-endian number, padded with zeros.
-#[inline(always)]
-fn key_tail(key: &[u8], len: usize) -> u64 {
-    match key.first_chunk() {
-        Some(chunk) if len == 8 => u64::from_be_bytes(*chunk),
-        _ => key.iter().take(len).enumerate().fold(0, |word, (at, byte)| word | u64::from(*byte) << (56 - 8 * at)),
     }
 }
 
@@ -118,16 +95,34 @@ impl PageBytes for OptimisticPage<'_> {
     fn lower_bound<const STRIDE: usize>(&self, offset: usize, count: usize, value: u32) -> usize {
         let room = self.page_bytes.saturating_sub(offset.saturating_add(4));
         let count = count.min(room / STRIDE);
-        let mut low = 0;
-        let mut size = count;
+        let at = |index: usize| {
+            // SAFETY: `index < count`, and `count` strides and four bytes from `offset` on lie inside the page; otherwise
+            // as in `load`.
+            u32::from_le(unsafe { self.start.add(offset + index * STRIDE).cast::<Unaligned<u32>>().read_volatile().0 })
+        };
+        let (mut low, mut size) = (0, count);
         while size > 0 {
             let half = size / 2;
-            // Inside the page: `low + half < count`, and `count` strides and four bytes are.
-            let is_below = u32::from_le(self.load(offset + (low + half) * STRIDE)) < value;
+            let is_below = at(low + half) < value;
             low = if is_below { low + half + 1 } else { low };
             size = if is_below { size - half - 1 } else { half };
         }
         low
+    }
+
+    #[inline]
+    fn word_at(&self, offset: usize, len: usize) -> u64 {
+        let unused = (64 - 8 * len.min(8) as u32) % 64;
+        if len == 0 {
+            return 0;
+        }
+        if self.is_inside(offset, 8) {
+            return u64::from_be(self.load(offset)) >> unused << unused;
+        }
+        // At the end of the page: its last eight bytes, less those before `offset`.
+        let before = (offset + 8).saturating_sub(self.page_bytes);
+        let last = u64::from_be(self.load(self.page_bytes - 8));
+        if before < 8 { (last << (8 * before)) >> unused << unused } else { 0 }
     }
 
     #[inline]
@@ -139,7 +134,7 @@ impl PageBytes for OptimisticPage<'_> {
         let mut at = 0;
         while at < common {
             let step = (common - at).min(8);
-            let (mine, theirs) = (self.load_tail(offset + at, step), key_tail(&key[at..], step));
+            let (mine, theirs) = (self.word_at(offset + at, step), key[at..].word_at(0, step));
             if mine != theirs {
                 return mine.cmp(&theirs);
             }
@@ -182,6 +177,9 @@ mod tests {
         assert_eq!(view.lower_bound::<10>(100, 1, u32::from_le_bytes(*b"abcd")), 0);
         assert_eq!(view.lower_bound::<10>(100, 1, u32::MAX), 1);
         assert!(view.lower_bound::<10>(4000, 5000, 1) < 11);
+        assert_eq!(view.word_at(100, 3), u64::from_be_bytes(*b"abc\0\0\0\0\0"));
+        assert_eq!((view.word_at(117, 8), view.word_at(4095, 1)), (u64::from_be_bytes(*b"rst\0\0\0\0\0"), 0));
+        assert_eq!((view.word_at(5000, 8), view.word_at(100, 0)), (0, 0));
         let mut out = vec![];
         view.copy_at(100, 3, &mut out);
         view.copy_at(4095, 2, &mut out);
