@@ -101,7 +101,7 @@ impl Core {
         let doublewrite = options.doublewrite.then(|| storage.doublewrite.clone());
         let writer = PageWriter::new(storage.data.clone(), doublewrite, file.database_id, stats.clone());
         let (data, page_bytes) = (storage.data.clone(), file.page_bytes);
-        let pool = Pool::new(&options, page_bytes, data, writer, log.clone(), stats.clone(), poison.clone());
+        let pool = Pool::new(&options, page_bytes, data, writer, log.clone(), stats.clone(), poison.clone())?;
         let replayed = recovery::replay(&pool, &scan)?;
         log.start(scan.end_lsn)?;
         drop(scan);
@@ -126,8 +126,13 @@ impl Core {
     fn start_cleaner(&mut self) -> Result<()> {
         let (ctx, space, started) = (self.ctx.clone(), self.space.clone(), self.started);
         let mut cleaner = Cleaner::new(&self.options, ctx.log.end_lsn(), 0);
-        let waker = self.ctx.clone();
-        self.ctx.log.on_pressure(Box::new(move || waker.pool.cleaner_wake().wake()));
+        // The log belongs to the context: a strong handle here would keep both alive for ever.
+        let waker = Arc::downgrade(&self.ctx);
+        self.ctx.log.on_pressure(Box::new(move || {
+            if let Some(ctx) = waker.upgrade() {
+                ctx.pool.cleaner_wake().wake();
+            }
+        }));
         let (pauser, waker) = (self.ctx.clone(), self.ctx.clone());
         let step = move || {
             cleaner.step(&ctx.pool, &ctx.log, started.elapsed().as_millis() as u64)?;

@@ -12,8 +12,8 @@
 //! checksum keep their places in every version.
 //!
 //! Group: payload length u32 (never 0), checksum u32, payload. Groups follow each other without gaps and run over block
-//! boundaries and the end of the ring. The checksum is the CRC-32C of payload, start LSN u64, generation u64, length u32,
-//! so bytes of another place, lap or generation do not verify.
+//! boundaries and the end of the ring. The checksum is the payload's CRC-32C, xor 32 bits mixed from start LSN, generation
+//! and length, so bytes of another place, lap or generation do not verify.
 
 use crate::error::{Error, Result};
 use crate::types::Lsn;
@@ -181,14 +181,19 @@ pub(super) fn split_frame(frame: &[u8]) -> (u32, u32) {
     (u32_at(frame, 0), u32_at(frame, 4))
 }
 
-/// Checksum of a group; constant work on top of the payload's CRC.
+/// Checksum of a group; a few instructions on top of the payload's CRC.
 #[inline]
 pub(super) fn group_checksum(payload_crc: u32, len: u32, start: Lsn, generation: u64) -> u32 {
-    let mut place = [0; 20];
-    place[..8].copy_from_slice(&start.0.to_le_bytes());
-    place[8..16].copy_from_slice(&generation.to_le_bytes());
-    place[16..].copy_from_slice(&len.to_le_bytes());
-    crc32c::crc32c_append(payload_crc, &place)
+    payload_crc ^ (mix(mix(start.0) ^ generation ^ u64::from(len).rotate_left(32)) >> 32) as u32
+}
+
+/// Spreads each bit of `x` over all bits (one to one).
+#[inline]
+fn mix(x: u64) -> u64 {
+    const ODD: u64 = 0xD6E8_FEB8_6659_FD93;
+    let x = (x ^ x >> 32).wrapping_mul(ODD);
+    let x = (x ^ x >> 32).wrapping_mul(ODD);
+    x ^ x >> 32
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {

@@ -377,6 +377,41 @@ fn threads_that_commit_together_share_syncs() {
 }
 
 #[test]
+fn power_cuts_under_many_threads_lose_nothing_acknowledged() {
+    let memory = MemoryDevice::new();
+    Log::create(Arc::new(memory.clone()), 256 << 10, ID).unwrap();
+    let (log, scan) = open_as(Arc::new(memory.clone()), 1).unwrap();
+    log.start(scan.end_lsn).unwrap();
+    let acknowledged = AtomicU64::new(0);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for thread in 0..4u64 {
+            let (log, acknowledged, stop) = (&log, &acknowledged, &stop);
+            scope.spawn(move || {
+                let mut n = thread;
+                while !stop.load(Ordering::Relaxed) {
+                    let lsn = append(log, n, 1 + (n * 131 % 2500) as usize);
+                    log.flush_to(lsn).unwrap();
+                    acknowledged.fetch_max(lsn.0, Ordering::SeqCst);
+                    if lsn.0.saturating_sub(log.checkpoint_lsn().0) > 150 << 10 {
+                        log.checkpoint(lsn).unwrap();
+                    }
+                    n += 4;
+                }
+            });
+        }
+        let cut_loses = |seed: &u64| {
+            let before = Lsn(acknowledged.load(Ordering::SeqCst));
+            open_as(Arc::new(memory.cut(*seed)), 1).map_or(true, |(_, scan)| scan.end_lsn < before)
+        };
+        let losses: Vec<u64> = (0..300).filter(cut_loses).collect();
+        stop.store(true, Ordering::Relaxed);
+        assert!(losses.is_empty(), "cuts {losses:?}");
+    });
+    assert!(acknowledged.into_inner() > 300 << 10);
+}
+
+#[test]
 fn a_failed_write_or_sync_poisons_for_good() {
     for (operation, kind) in [(Operation::Sync, FaultKind::ErrorOnce), (Operation::Write, FaultKind::DiskFull)] {
         let (device, faults) = (new_device(), Faults::new());

@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_change_during_the_write_keeps_the_page_dirty() {
-        let frames = Frames::new(3, 4096);
+        let frames = Frames::new(3, 4096).unwrap();
         let mut list = FlushList::new(3);
         list.note_change(&frames, 0, Lsn(10));
         list.note_change(&frames, 1, Lsn(20));

@@ -9,9 +9,10 @@
 //!    on the flush list (the frame is *dirty*).
 //! 4. Frame memory lives as long as the pool; a stale reader reads other bytes, never unmapped ones.
 
+use crate::error::{Error, Result};
 use crate::sync::latch::Latch;
 use crate::types::{Lsn, PageNo};
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use memmap2::MmapMut;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Index of a frame.
@@ -21,8 +22,6 @@ pub type FrameNo = u32;
 pub const NIL: FrameNo = u32::MAX;
 /// The page number of a frame that holds none.
 pub const NO_PAGE: PageNo = PageNo(u32::MAX);
-/// Alignment of frame memory, enough for direct I/O.
-const FRAME_ALIGN: usize = 4096;
 
 /// What the pool knows of one frame besides its bytes.
 #[derive(Debug)]
@@ -112,9 +111,11 @@ impl Frame {
 /// All frames and their memory.
 pub struct Frames {
     frames: Box<[Frame]>,
+    /// First byte of `mapping`, taken once so that frames are reached without borrowing it.
     memory: *mut u8,
     page_bytes: usize,
-    layout: Layout,
+    /// Anonymous memory: zeroed, page-aligned (enough for direct I/O), resident only once touched.
+    _mapping: MmapMut,
 }
 
 // SAFETY: the memory is only reached through the accessors below, whose callers hold the frame's latch or read by
@@ -125,16 +126,19 @@ unsafe impl Sync for Frames {}
 
 impl Frames {
     /// `count` free frames of `page_bytes` each, zeroed.
-    pub fn new(count: usize, page_bytes: usize) -> Frames {
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] when the system has no such memory.
+    pub fn new(count: usize, page_bytes: usize) -> Result<Frames> {
         assert!(count > 0 && count < NIL as usize && page_bytes.is_power_of_two());
-        let bytes = count.checked_mul(page_bytes).expect("the option's range keeps the pool below usize::MAX");
-        let layout = Layout::from_size_align(bytes, FRAME_ALIGN).expect("a power of two and a size below isize::MAX");
-        // SAFETY: the layout's size is not zero (both factors are positive).
-        let memory = unsafe { alloc_zeroed(layout) };
-        if memory.is_null() {
-            handle_alloc_error(layout);
-        }
-        Frames { frames: (0..count).map(|_| Frame::new()).collect(), memory, page_bytes, layout }
+        let too_large = || Error::BadOption {
+            option: "buffer-pool-size".into(),
+            reason: format!("the system has no memory for {count} frames of {page_bytes} bytes"),
+        };
+        let bytes = count.checked_mul(page_bytes).ok_or_else(too_large)?;
+        let mut mapping = MmapMut::map_anon(bytes).map_err(|_| too_large())?;
+        let memory = mapping.as_mut_ptr();
+        Ok(Frames { frames: (0..count).map(|_| Frame::new()).collect(), memory, page_bytes, _mapping: mapping })
     }
 
     /// Number of frames.
@@ -157,7 +161,7 @@ impl Frames {
     #[inline]
     fn address(&self, frame: FrameNo) -> *mut u8 {
         assert!((frame as usize) < self.frames.len());
-        // SAFETY: `frame` is in range, so the offset stays inside the one allocation.
+        // SAFETY: `frame` is in range, so the offset stays inside the one mapping.
         unsafe { self.memory.add(frame as usize * self.page_bytes) }
     }
 
@@ -167,7 +171,7 @@ impl Frames {
     /// The caller holds the frame's latch, shared or exclusive, for as long as the slice lives.
     #[inline]
     pub unsafe fn bytes(&self, frame: FrameNo) -> &[u8] {
-        // SAFETY: the range is inside the allocation and initialised (zeroed); the caller's latch keeps writers out.
+        // SAFETY: the range is inside the mapping and initialised (zeroed); the caller's latch keeps writers out.
         unsafe { std::slice::from_raw_parts(self.address(frame), self.page_bytes) }
     }
 
@@ -190,12 +194,5 @@ impl Frames {
         }
         // SAFETY: `offset + len <= page_bytes` was just checked, so the pointer stays inside the frame.
         Some(unsafe { self.address(frame).add(offset).cast_const() })
-    }
-}
-
-impl Drop for Frames {
-    fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this very layout; no guard outlives the pool it borrows.
-        unsafe { dealloc(self.memory, self.layout) };
     }
 }

@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn finds_what_was_inserted_and_only_that() {
-        let frames = Frames::new(200, 4096);
+        let frames = Frames::new(200, 4096).unwrap();
         let table = PageTable::new(4);
         for n in 0..200 {
             frames.get(n).set_page_no(PageNo(n * 7));

@@ -192,7 +192,7 @@ mod tests {
     proptest! {
         #[test]
         fn old_part_stays_its_share(steps in proptest::collection::vec((0..4u8, 0..200u32), 1..600)) {
-            let frames = Frames::new(200, 4096);
+            let frames = Frames::new(200, 4096).unwrap();
             let mut lru = Lru::new(200, 37);
             let mut members: Vec<FrameNo> = vec![];
             for (stamp, (kind, frame)) in steps.into_iter().enumerate() {
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_scan_does_not_empty_the_young_part() {
-        let frames = Frames::new(400, 4096);
+        let frames = Frames::new(400, 4096).unwrap();
         let mut lru = Lru::new(400, 37);
         (0..200).for_each(|f| lru.insert_young(&frames, f, f + 1));
         for f in 200..400 {

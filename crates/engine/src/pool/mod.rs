@@ -39,6 +39,7 @@ pub use guard::SharedPage;
 pub use optimistic::OptimisticPage;
 
 use crate::config::Options;
+use crate::error::Result;
 use crate::log::Log;
 use crate::stats::Stats;
 use crate::sync::poison::Poison;
@@ -81,6 +82,9 @@ pub struct Pool {
 
 impl Pool {
     /// A pool of `options.buffer_pool_size` bytes over the data file.
+    ///
+    /// # Errors
+    /// The system has no memory for it.
     pub fn new(
         options: &Options,
         page_bytes: usize,
@@ -89,10 +93,10 @@ impl Pool {
         log: Arc<Log>,
         stats: Arc<Stats>,
         poison: Arc<Poison>,
-    ) -> Pool {
+    ) -> Result<Pool> {
         let count = (options.buffer_pool_size as usize / page_bytes).max(MIN_FRAMES);
-        Pool {
-            frames: Frames::new(count, page_bytes),
+        Ok(Pool {
+            frames: Frames::new(count, page_bytes)?,
             table: PageTable::new(count),
             free: FreeList::new(count),
             lru: Mutex::new(Lru::new(count, options.old_blocks_pct as usize)),
@@ -108,7 +112,7 @@ impl Pool {
             poison,
             cleaner: cleaner::Wake::default(),
             give_up_ms: AtomicU64::new(evict::GIVE_UP_MS),
-        }
+        })
     }
 
     /// Bytes of a page.
@@ -149,7 +153,7 @@ impl Pool {
                 state.latch.unlock_shared();
                 continue;
             };
-            let view = OptimisticPage { frames: &self.frames, frame, page_no: page, version };
+            let view = OptimisticPage::new(&self.frames, frame, page, version);
             if state.page_no() == page && view.validate() {
                 self.touch(frame);
                 return Some(view);
@@ -161,7 +165,7 @@ impl Pool {
     ///
     /// # Errors
     /// Those of [`Pool::load`].
-    pub fn fix_s(&self, page: PageNo) -> crate::error::Result<SharedPage<'_>> {
+    pub fn fix_s(&self, page: PageNo) -> Result<SharedPage<'_>> {
         loop {
             if let Some(guard) = self.try_fix_s(page) {
                 return Ok(guard);

@@ -123,6 +123,23 @@ impl Catalog {
         Ok((tables, leftovers))
     }
 
+    /// Every segment that a record names, whatever its state.
+    pub(crate) fn segments(&self) -> Result<Vec<SegmentId>> {
+        let mut all = Vec::new();
+        self.for_each(|key, value| {
+            match RecordKey::decode(key)? {
+                RecordKey::Table(_) => {
+                    let table = TableRecord::decode(value)?;
+                    all.extend([table.clustered.segment, table.overflow]);
+                }
+                RecordKey::Index(..) => all.push(IndexRecord::decode(value)?.tree.segment),
+                RecordKey::Counters | RecordKey::Part(..) => {}
+            }
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
     fn for_each(&self, mut visit: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
         let (mut key, mut next) = (Vec::new(), None::<Vec<u8>>);
         loop {

@@ -76,6 +76,7 @@ pub struct TrxSystem {
     raising_limit: Mutex<()>,
     tables: OnceLock<Arc<dyn Tables>>,
     recovered: Mutex<Vec<Recovered>>,
+    #[expect(clippy::vec_box, reason = "bodies are handed out and taken back; boxed, they do not move")]
     spare: Mutex<Vec<Box<TrxBody>>>,
 }
 
@@ -214,6 +215,11 @@ impl TrxSystem {
         active.version += 1;
         let min = active.ids.first().copied().unwrap_or(active.next);
         self.min_active.store(min, Release);
+    }
+
+    /// Every id and number in use is below this.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.active.lock().next
     }
 
     /// Every id below this has ended.

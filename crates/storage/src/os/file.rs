@@ -5,7 +5,10 @@
 //!    length and contents it had.
 //! 2. The first failed sync is final: the kernel forgets which pages it could not write, so every later write and sync
 //!    of the file fails too.
-//! 3. A file system without direct I/O gets buffered I/O ([`FileDevice::is_direct`] says which).
+//! 3. Where a later write is not followed by a sync (O_DIRECT_NO_FSYNC), no write may need the file system's own records
+//!    changed to be durable: growth is written with zeros, so that its blocks count as initialized, and discards are
+//!    left out.
+//! 4. A file system without direct I/O gets buffered I/O ([`FileDevice::is_direct`] says which).
 //!
 //! | method | data, doublewrite | redo |
 //! |---|---|---|
@@ -18,7 +21,7 @@ use super::folder::failed;
 use super::sys::{self, WriteLifetime};
 use super::uring::BatchWriter;
 use crate::aligned::is_aligned;
-use crate::{ALIGNMENT_BYTES, Device, Placement, Result, StorageError, Write};
+use crate::{ALIGNMENT_BYTES, AlignedBuf, Device, Placement, Result, StorageError, Write};
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -52,6 +55,9 @@ pub enum FileRole {
     RedoCached,
 }
 
+/// Zeros written at once.
+const ZEROS_BYTES: u64 = 1 << 20;
+
 /// The flags that follow from role and method.
 #[derive(Clone, Copy, Debug)]
 struct Mode {
@@ -69,6 +75,11 @@ impl Mode {
         let unsynced_data = method == FlushMethod::DirectNoFsync && matches!(role, Data | Doublewrite);
         debug_assert!(!(is_redo && unsynced_data));
         Mode { direct, each_write_durable, sync_only_after_len_change: each_write_durable || unsynced_data }
+    }
+
+    /// Whether a write may never be followed by a sync.
+    fn writes_unsynced(self) -> bool {
+        self.sync_only_after_len_change && !self.each_write_durable
     }
 
     fn open_flags(self) -> i32 {
@@ -143,15 +154,31 @@ impl FileDevice {
     }
 
     fn grow(&self, from: u64, to: u64) -> std::io::Result<()> {
-        match sys::allocate(&self.file, from, to - from) {
+        let mut result = match sys::allocate(&self.file, from, to - from) {
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => self.file.set_len(to),
-            Err(error) => {
-                // A refused allocation may have extended the file part of the way.
-                self.file.set_len(from)?;
-                Err(error)
-            }
-            Ok(()) => Ok(()),
+            other => other,
+        };
+        if result.is_ok() && self.mode.writes_unsynced() {
+            result = self.write_zeros(from, to);
         }
+        if result.is_err() {
+            // A refused allocation may have extended the file part of the way.
+            self.file.set_len(from)?;
+        }
+        result
+    }
+
+    /// Initializes the blocks of a grown range. What lies outside of whole blocks shares its block with older bytes.
+    fn write_zeros(&self, from: u64, to: u64) -> std::io::Result<()> {
+        let unit = ALIGNMENT_BYTES as u64;
+        let (mut at, end) = (from.next_multiple_of(unit), to / unit * unit);
+        let zeros = AlignedBuf::zeroed(ZEROS_BYTES.min(end.saturating_sub(at)) as usize);
+        while at < end {
+            let len = ZEROS_BYTES.min(end - at);
+            self.file.write_all_at(&zeros[..len as usize], at)?;
+            at += len;
+        }
+        Ok(())
     }
 }
 
@@ -219,7 +246,7 @@ impl Device for FileDevice {
     }
 
     fn discard(&self, offset: u64, len: u64) -> Result<()> {
-        if len == 0 {
+        if len == 0 || self.mode.writes_unsynced() {
             return Ok(());
         }
         match sys::punch_hole(&self.file, offset, len) {
@@ -237,7 +264,6 @@ impl Device for FileDevice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::AlignedBuf;
 
     const METHODS: [FlushMethod; 4] =
         [FlushMethod::Fsync, FlushMethod::DSync, FlushMethod::Direct, FlushMethod::DirectNoFsync];
@@ -346,6 +372,22 @@ mod tests {
         let data = block(1);
         assert!(device.write_at(100, &data, Placement::Other).is_err());
         assert!(device.write_at(0, &data[..100], Placement::Other).is_err());
+    }
+
+    #[test]
+    fn without_syncs_growth_is_initialized_and_nothing_is_punched() {
+        use std::os::unix::fs::MetadataExt;
+        let folder = tempfile::tempdir().unwrap();
+        let device = device(&folder, FileRole::Data, FlushMethod::DirectNoFsync);
+        device.set_len_bytes(3 << 20).unwrap();
+        device.write_at(0, &block(7), Placement::Other).unwrap();
+        device.set_len_bytes((3 << 20) + 5 * 4096).unwrap();
+        device.discard(0, 1 << 20).unwrap();
+        device.sync().unwrap();
+        assert!(device.file.metadata().unwrap().blocks() * 512 >= (3 << 20) + 5 * 4096);
+        let mut bytes = AlignedBuf::zeroed((3 << 20) + 5 * 4096);
+        device.read_at(0, &mut bytes).unwrap();
+        assert!(bytes[..4096].iter().all(|&b| b == 7) && bytes[4096..].iter().all(|&b| b == 0));
     }
 
     #[test]

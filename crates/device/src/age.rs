@@ -1,0 +1,82 @@
+//! Ageing: what was written to a device before its story begins. A new drive has no valid data to copy, so it flatters every workload.
+
+use crate::error::{DeviceError, Result};
+use crate::labels::Labels;
+use crate::model::{BlockModel, Request};
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+use serde::{Deserialize, Serialize};
+
+/// What happens to the device first. Blocks are written in the stream the rules give them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Age {
+    /// Every block is written once, in order.
+    pub fill: bool,
+    /// Then so many times the capacity is overwritten, block by block at random.
+    pub overwrites: f64,
+    /// Seed of the overwrites.
+    pub seed: u64,
+}
+
+impl Age {
+    /// A new device.
+    pub const NONE: Age = Age { fill: false, overwrites: 0.0, seed: 1 };
+}
+
+impl Default for Age {
+    /// Filled once.
+    fn default() -> Age {
+        Age { fill: true, overwrites: 0.0, seed: 1 }
+    }
+}
+
+impl std::str::FromStr for Age {
+    type Err = DeviceError;
+
+    /// `none`, `fill`, or `random:N` (filled, then N times the capacity overwritten at random).
+    fn from_str(text: &str) -> Result<Age> {
+        match text.split_once(':') {
+            None if text == "none" => Ok(Age::NONE),
+            None if text == "fill" => Ok(Age::default()),
+            Some(("random", times)) => match times.parse::<f64>() {
+                Ok(overwrites) if (0.0..=1000.0).contains(&overwrites) => Ok(Age { overwrites, ..Age::default() }),
+                _ => Err(DeviceError::Config(format!("age random:{times}: expected a number from 0 to 1000"))),
+            },
+            _ => Err(DeviceError::Config(format!("age \"{text}\" is none of none, fill, random:N"))),
+        }
+    }
+}
+
+/// Ages a new device whose blocks belong to the given streams. Takes no time.
+pub fn apply(age: &Age, model: &mut dyn BlockModel, streams: &Labels<u8>) -> Result<()> {
+    const RUN: u32 = 1024;
+    let capacity = model.capacity_blocks();
+    if age.fill {
+        for lba in (0..capacity).step_by(RUN as usize) {
+            write(model, streams, lba, RUN.min(capacity - lba))?;
+        }
+    }
+    let mut rng = SmallRng::seed_from_u64(age.seed);
+    for _ in 0..(f64::from(capacity) * age.overwrites) as u64 {
+        write(model, streams, rng.random_range(0..capacity), 1)?;
+    }
+    Ok(())
+}
+
+fn write(model: &mut dyn BlockModel, streams: &Labels<u8>, lba: u32, blocks: u32) -> Result<()> {
+    streams.split(lba, blocks, |lba, blocks, stream| model.submit(0, &Request::write(lba, blocks, stream)).map(|_| ()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_forms() {
+        assert!(!"none".parse::<Age>().unwrap().fill);
+        assert_eq!("fill".parse::<Age>().unwrap(), Age::default());
+        assert_eq!("random:1.5".parse::<Age>().unwrap().overwrites, 1.5);
+        for bad in ["", "old", "random:", "random:-1", "random:x"] {
+            assert!(bad.parse::<Age>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What can go wrong with an emulated device, said so that the reader knows what to change.
+
+use std::path::PathBuf;
+
+/// Result of a device operation.
+pub type Result<T> = std::result::Result<T, DeviceError>;
+
+/// An error of the emulated device, its traces or its mount.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// A configuration value that makes no device.
+    #[error("bad device configuration: {0}")]
+    Config(String),
+    /// No preset of that name.
+    #[error("no device preset named \"{name}\"; there are: {known}")]
+    UnknownPreset {
+        /// What was asked for.
+        name: String,
+        /// The names there are, separated by commas.
+        known: String,
+    },
+    /// A request outside the device.
+    #[error("request of {blocks} blocks at LBA {lba} goes beyond the device's {capacity_blocks} blocks of 4 KiB")]
+    OutOfRange {
+        /// First 4 KiB block of the request.
+        lba: u64,
+        /// Its length in 4 KiB blocks.
+        blocks: u64,
+        /// Size of the device in 4 KiB blocks.
+        capacity_blocks: u64,
+    },
+    /// A stream number the device does not have.
+    #[error("stream {stream} asked for, but the device has {streams} (0 to {last})", last = streams - 1)]
+    NoSuchStream {
+        /// The stream asked for.
+        stream: u32,
+        /// How many the device has.
+        streams: u32,
+    },
+    /// The device died of a power cut or of wear: every request fails from then on.
+    #[error("the device is dead: {0}")]
+    Dead(&'static str),
+    /// The medium could not give the data back.
+    #[error("unreadable block at LBA {lba}")]
+    Unreadable {
+        /// The 4 KiB block.
+        lba: u64,
+    },
+    /// A trace that is not what it should be.
+    #[error("{path}: line or record {at}: {what}", path = path.display())]
+    Trace {
+        /// The file.
+        path: PathBuf,
+        /// Line (text) or record (binary), from 1.
+        at: u64,
+        /// What was found and what was expected.
+        what: String,
+    },
+    /// A stream rule that cannot be understood or resolved.
+    #[error("stream rule \"{rule}\": {what}")]
+    Rule {
+        /// The rule as written.
+        rule: String,
+        /// Why not.
+        what: String,
+    },
+    /// The host lacks something (root, FUSE, a program).
+    #[error("{0}")]
+    Host(String),
+    /// A file or the operating system failed.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried, with the path.
+        what: String,
+        /// The operating system's answer.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl DeviceError {
+    /// Wraps an I/O error with what was tried.
+    pub fn io(what: impl Into<String>, source: std::io::Error) -> DeviceError {
+        DeviceError::Io { what: what.into(), source }
+    }
+}

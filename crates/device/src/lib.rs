@@ -1,0 +1,39 @@
+//! An emulated multi-stream SSD and a hard disk that any database can run on.
+//!
+//! Flash wear and write amplification are invisible to a file system. This crate makes them visible: to an engine in process
+//! (through `highwater_storage::Device`), to recorded traces, and to any program through a mounted block device.
+//!
+//! Layers, bottom to top; each uses only those above it in this list:
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`error`], [`promises`], [`clock`] | errors, what a device promises, virtual and real time |
+//! | [`model`] | the face of an emulated device: requests in, completion times and counters out |
+//! | [`ssd`], [`hdd`] | the two models |
+//! | [`preset`] | devices by name |
+//! | [`labels`], [`age`] | what each block is; what was written before |
+//! | [`store`], [`crash`], [`disk`] | bytes, power cuts, and all of it together: a disk with data |
+//! | [`trace`], [`histogram`] | recorded requests, named ranges, stream rules; latencies |
+//! | [`replay`] | a trace on a device |
+//! | [`adapter`] | an engine on a device, in process |
+//!
+//! **Invariant:** nothing here knows the engine.
+
+pub mod adapter;
+pub mod age;
+pub mod clock;
+pub mod crash;
+pub mod disk;
+pub mod error;
+pub mod hdd;
+pub mod histogram;
+pub mod labels;
+pub mod model;
+pub mod preset;
+pub mod promises;
+pub mod replay;
+pub mod ssd;
+pub mod store;
+pub mod trace;
+
+pub use error::{DeviceError, Result};

@@ -1,0 +1,182 @@
+//! All device presets by name, solid state and hard disk.
+
+use crate::error::{DeviceError, Result};
+use crate::hdd::{self, Hdd, HddConfig};
+use crate::model::BlockModel;
+use crate::promises::Promises;
+use crate::ssd::config::SsdConfig;
+use crate::ssd::{Ssd, preset as ssd};
+use serde::{Deserialize, Serialize};
+
+/// Whether a figure can be read somewhere or was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Basis {
+    /// The note says where.
+    Published,
+    /// The note says why.
+    Assumed,
+}
+
+/// A parameter (a path such as `timing.read_ns`, or a whole group), its basis and a note.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Source(pub &'static str, pub Basis, pub &'static str);
+
+/// A device as a value: all that is needed to build it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeviceConfig {
+    /// A flash device.
+    Ssd(SsdConfig),
+    /// A hard disk.
+    Hdd(HddConfig),
+}
+
+impl DeviceConfig {
+    /// Name in reports.
+    pub fn name(&self) -> &str {
+        match self {
+            DeviceConfig::Ssd(config) => &config.name,
+            DeviceConfig::Hdd(config) => &config.name,
+        }
+    }
+
+    /// Size in 4 KiB blocks.
+    pub fn capacity_blocks(&self) -> u32 {
+        match self {
+            DeviceConfig::Ssd(config) => config.capacity_blocks,
+            DeviceConfig::Hdd(config) => config.capacity_blocks,
+        }
+    }
+
+    /// The same device at another capacity; ratios stay.
+    pub fn scaled_to(self, capacity_blocks: u32) -> DeviceConfig {
+        match self {
+            DeviceConfig::Ssd(config) => DeviceConfig::Ssd(config.scaled_to(capacity_blocks)),
+            DeviceConfig::Hdd(config) => DeviceConfig::Hdd(config.scaled_to(capacity_blocks)),
+        }
+    }
+
+    /// What it promises about power cuts.
+    pub fn promises(&self) -> Promises {
+        match self {
+            DeviceConfig::Ssd(config) => config.promises,
+            DeviceConfig::Hdd(config) => config.promises,
+        }
+    }
+
+    /// Changes what it promises.
+    pub fn set_promises(&mut self, promises: Promises) {
+        match self {
+            DeviceConfig::Ssd(config) => config.promises = promises,
+            DeviceConfig::Hdd(config) => config.promises = promises,
+        }
+    }
+
+    /// Builds the device; with `timed`, requests take time.
+    pub fn build(&self, timed: bool) -> Result<Box<dyn BlockModel>> {
+        Ok(match self {
+            DeviceConfig::Ssd(config) => Box::new(Ssd::new(config.clone(), timed)?),
+            DeviceConfig::Hdd(config) => Box::new(Hdd::new(config.clone(), timed)?),
+        })
+    }
+}
+
+/// A named device.
+#[derive(Clone, Copy)]
+pub struct Preset {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// One line about it.
+    pub summary: &'static str,
+    /// Where its values come from.
+    pub sources: &'static [Source],
+    make: fn() -> DeviceConfig,
+}
+
+impl Preset {
+    /// The device at its native capacity.
+    pub fn config(&self) -> DeviceConfig {
+        (self.make)()
+    }
+}
+
+/// Every preset.
+pub const PRESETS: &[Preset] = &[
+    Preset {
+        name: "samsung-850-pro-256gb",
+        summary: "SATA client SSD, MLC, no power-loss protection",
+        sources: ssd::SOURCES_850_PRO,
+        make: || DeviceConfig::Ssd(ssd::samsung_850_pro_256gb()),
+    },
+    Preset {
+        name: "samsung-960-pro-512gb",
+        summary: "NVMe client SSD, MLC, no power-loss protection",
+        sources: ssd::SOURCES_960_PRO,
+        make: || DeviceConfig::Ssd(ssd::samsung_960_pro_512gb()),
+    },
+    Preset {
+        name: "samsung-pm953-960gb",
+        summary: "NVMe data-centre SSD with 16 streams",
+        sources: ssd::SOURCES_PM953,
+        make: || DeviceConfig::Ssd(ssd::samsung_pm953_960gb()),
+    },
+    Preset {
+        name: "datacenter-nvme",
+        summary: "current NVMe data-centre SSD, TLC, 16 placement handles",
+        sources: ssd::SOURCES_DATACENTER,
+        make: || DeviceConfig::Ssd(ssd::datacenter_nvme()),
+    },
+    Preset {
+        name: "simple-2gb",
+        summary: "the model of the literature: page map, greedy, 4 MiB units, 15 % spare, no buffer, 16 streams",
+        sources: &[Source(
+            "all",
+            Basis::Assumed,
+            "the independent check beside the recorded traces uses this geometry",
+        )],
+        make: || DeviceConfig::Ssd(SsdConfig { name: "simple-2gb".into(), ..SsdConfig::simple(524_288, 0.15, 1024) }),
+    },
+    Preset {
+        name: "wd10ezex-1tb",
+        summary: "hard disk, 7200 rpm, one platter",
+        sources: hdd::SOURCES_WD10EZEX,
+        make: || DeviceConfig::Hdd(hdd::wd10ezex()),
+    },
+    Preset {
+        name: "sata-7200rpm-500gb",
+        summary: "hard disk of about 2006 to 2010, 7200 rpm",
+        sources: hdd::SOURCES_SATA_7200,
+        make: || DeviceConfig::Hdd(hdd::sata_7200rpm()),
+    },
+];
+
+/// The preset of that name.
+pub fn find(name: &str) -> Result<&'static Preset> {
+    PRESETS.iter().find(|p| p.name == name).ok_or_else(|| DeviceError::UnknownPreset {
+        name: name.into(),
+        known: PRESETS.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_and_match_their_configuration() {
+        for preset in PRESETS {
+            assert_eq!(find(preset.name).unwrap().config().name(), preset.name);
+        }
+        let error = find("floppy").err().unwrap().to_string();
+        assert!(error.contains("floppy") && error.contains("wd10ezex-1tb"), "{error}");
+    }
+
+    #[test]
+    fn presets_survive_json() {
+        for preset in PRESETS {
+            let json = serde_json::to_string(&preset.config()).unwrap();
+            assert_eq!(serde_json::from_str::<DeviceConfig>(&json).unwrap(), preset.config());
+        }
+    }
+}

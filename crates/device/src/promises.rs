@@ -1,0 +1,64 @@
+//! What a device promises about power cuts, as data. [`crash`](crate::crash) leaves any outcome these promises allow.
+//!
+//! The five fault classes are those that Zheng, Tucek, Qin and Lillibridge ("Understanding the Robustness of SSDs under Power
+//! Fault", FAST 2013) saw on 13 of 15 drives; the sixth, a flush that lies, is the one that makes all the others matter.
+
+use crate::error::{DeviceError, Result};
+use serde::{Deserialize, Serialize};
+
+/// What a device guarantees and what it gets wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Promises {
+    /// An aligned piece of this size (a power of two, 512 or more) that one write request covers survives whole or not at all.
+    /// Smaller pieces tear at 512-byte sectors.
+    pub atomic_write_bytes: u32,
+    /// Completed writes that were not flushed may be lost in a power cut. False for a device with power-loss protection.
+    pub volatile_cache: bool,
+    /// Of the writes not flushed, those that survive are the first ones: a prefix in order of completion.
+    pub ordered: bool,
+    /// What the device does against its promises.
+    pub faults: Faults,
+}
+
+impl Default for Promises {
+    /// An honest device with a volatile cache and 4 KiB atomic writes, which promises no order.
+    fn default() -> Promises {
+        Promises { atomic_write_bytes: 4096, volatile_cache: true, ordered: false, faults: Faults::default() }
+    }
+}
+
+/// Switches for what a device gets wrong at a power cut. All off by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Faults {
+    /// A 4 KiB block of an unflushed write is left with its first 3/8 or 7/8 new and the rest old, whatever the atomic unit.
+    pub shorn_writes: bool,
+    /// Writes that were flushed may be lost although later ones survive.
+    pub unserializable_writes: bool,
+    /// Bits flip in blocks written lately.
+    pub bit_corruption: bool,
+    /// The map loses a stretch of the device: its blocks cannot be read until written again.
+    pub metadata_corruption: bool,
+    /// The device never comes back.
+    pub dead_device: bool,
+    /// Flush returns at once and makes nothing durable.
+    pub lying_flush: bool,
+}
+
+impl Promises {
+    /// A device that keeps every completed write, with atomic writes of `atomic_write_bytes`.
+    pub fn protected(atomic_write_bytes: u32) -> Promises {
+        Promises { atomic_write_bytes, volatile_cache: false, ordered: true, faults: Faults::default() }
+    }
+
+    /// Whether the values make sense.
+    pub fn validate(&self) -> Result<()> {
+        let unit = self.atomic_write_bytes;
+        if !unit.is_power_of_two() || unit < 512 {
+            let what = format!("atomic_write_bytes must be a power of two and at least 512, not {unit}");
+            return Err(DeviceError::Config(what));
+        }
+        Ok(())
+    }
+}

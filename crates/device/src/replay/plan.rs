@@ -1,0 +1,111 @@
+//! Names and rules of a replay, resolved: which block goes to which stream and is counted under which range.
+
+use super::options::ReplayOptions;
+use crate::error::{DeviceError, Result};
+use crate::labels::Labels;
+use crate::preset::DeviceConfig;
+use crate::trace::Trace;
+use crate::trace::ranges::{self, NamedRange, StreamRule};
+
+/// What a block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// The stream its writes go to.
+    pub stream: u8,
+    /// Index into [`Plan::groups`].
+    pub group: u8,
+}
+
+/// A resolved replay.
+pub struct Plan {
+    /// The label of each block.
+    pub labels: Labels<Label>,
+    /// Names of the counted groups; the first is everything not named.
+    pub groups: Vec<String>,
+    /// Where the named things lie.
+    pub ranges: Vec<NamedRange>,
+    /// Whether the journal's place was found from the trace.
+    pub journal_found: bool,
+}
+
+impl Plan {
+    /// Reads the file map, finds journal and doublewrite buffer, resolves the rules.
+    pub fn new(options: &ReplayOptions, trace: &Trace, config: &DeviceConfig) -> Result<Plan> {
+        let beside = ranges::beside(trace.path());
+        let files = match options.files.as_ref().or(beside.as_ref()) {
+            Some(path) => ranges::read_files(path)?,
+            None => Vec::new(),
+        };
+        let mut named = options.ranges.clone();
+        named.extend(ranges::doublewrite(&files));
+        let asked = options.rules.iter().any(|r| r.what == "journal");
+        let journal_found = named.iter().all(|r| r.name != "journal") && (asked || !files.is_empty());
+        let found = if journal_found { ranges::find_journal(trace, &files)? } else { None };
+        let journal_found = found.is_some();
+        named.extend(found);
+        Plan::resolve(&options.rules, named, files, config.capacity_blocks()).map(|plan| Plan { journal_found, ..plan })
+    }
+
+    /// Paints files and rules over the device. Groups are the named ranges and what rules name.
+    fn resolve(rules: &[StreamRule], named: Vec<NamedRange>, files: Vec<NamedRange>, capacity: u32) -> Result<Plan> {
+        let mut plan = Plan {
+            labels: Labels::all(Label { stream: 0, group: 0 }),
+            groups: vec!["other".into()],
+            ranges: named.clone(),
+            journal_found: false,
+        };
+        for range in &named {
+            plan.paint(range, None, &range.name, capacity)?;
+        }
+        let all: Vec<NamedRange> = named.iter().chain(&files).cloned().collect();
+        for rule in rules {
+            for range in rule.resolve(&all)? {
+                plan.paint(&range, Some(rule.stream), &rule.what, capacity)?;
+            }
+        }
+        Ok(plan)
+    }
+
+    fn paint(&mut self, range: &NamedRange, stream: Option<u8>, group: &str, capacity: u32) -> Result<()> {
+        let end = u64::from(range.first_lba) + u64::from(range.blocks);
+        if end > u64::from(capacity) {
+            let (lba, blocks) = (range.first_lba.into(), range.blocks.into());
+            return Err(DeviceError::OutOfRange { lba, blocks, capacity_blocks: capacity.into() });
+        }
+        let group = self.group(group)?;
+        let mut pieces = Vec::new();
+        let _: std::result::Result<(), ()> =
+            self.labels.split(range.first_lba, range.blocks, |first, blocks, label| {
+                pieces.push((first, blocks, label));
+                Ok(())
+            });
+        for (first, blocks, old) in pieces {
+            // A rule over a wider range keeps finer names apart in the counts.
+            let group = if stream.is_some() && old.group != 0 { old.group } else { group };
+            self.labels.paint(first, blocks, Label { stream: stream.unwrap_or(old.stream), group });
+        }
+        Ok(())
+    }
+
+    fn group(&mut self, name: &str) -> Result<u8> {
+        if let Some(at) = self.groups.iter().position(|g| g == name) {
+            return Ok(at as u8);
+        }
+        if self.groups.len() > 250 {
+            let what = "more than 250 different names".into();
+            return Err(DeviceError::Rule { rule: name.into(), what });
+        }
+        self.groups.push(name.into());
+        Ok(self.groups.len() as u8 - 1)
+    }
+
+    /// Blocks of each group on a device of `capacity` blocks.
+    pub fn group_blocks(&self, capacity: u32) -> Vec<u32> {
+        let mut blocks = vec![0; self.groups.len()];
+        let _: std::result::Result<(), ()> = self.labels.split(0, capacity, |_, n, label| {
+            blocks[usize::from(label.group)] += n;
+            Ok(())
+        });
+        blocks
+    }
+}

@@ -1,0 +1,35 @@
+//! What the translation layer tells of its work on the flash: the seam between *what* is done and *how long* it takes.
+
+/// Why a program happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The host wrote.
+    Host,
+    /// Garbage collection moved a slot.
+    CopyBack,
+}
+
+/// Hears of every operation on the flash, in order.
+pub trait MediaListener {
+    /// Whether anybody listens; a listener that does not costs nothing.
+    const LISTENS: bool = true;
+    /// Program number `program` of `unit` happens.
+    fn program(&mut self, unit: u32, program: u32, cause: Cause);
+    /// Garbage collection reads the pages of program number `program` of `unit`.
+    fn copy_read(&mut self, unit: u32, program: u32);
+    /// `unit` is erased; collecting it gained `freed_slots` slots for the host.
+    fn erase(&mut self, unit: u32, freed_slots: u32);
+}
+
+/// Nobody listens: for counting wear as fast as the processor allows.
+pub struct Silent;
+
+impl MediaListener for Silent {
+    const LISTENS: bool = false;
+    #[inline(always)]
+    fn program(&mut self, _: u32, _: u32, _: Cause) {}
+    #[inline(always)]
+    fn copy_read(&mut self, _: u32, _: u32) {}
+    #[inline(always)]
+    fn erase(&mut self, _: u32, _: u32) {}
+}

@@ -1,0 +1,215 @@
+//! Named ranges of a trace's device: files, ext4's journal, InnoDB's doublewrite buffer; and the stream rules that use them.
+//!
+//! A trace `NAME.csv.zst` may lie beside `NAME.files.csv`, lines of `first_lba,blocks,file,first_block_in_file`.
+//! - `journal` is not a file. If nobody says where it lies, it is found from the trace: ext4 rewrites its journal round and round, so it
+//!   is the contiguous stretch of at least 1,024 blocks (jbd2's least) outside all files that takes the most writes.
+//! - `doublewrite` is pages 64 to 191 (16 KiB) of the file `ibdata1`.
+//!
+//! A rule is `STREAM=WHAT`; WHAT is a name, a file name pattern (`*` matches any characters), `FIRST-LAST` or `FIRST+COUNT` in 4 KiB blocks.
+//! Later rules win over earlier ones; what no rule names is stream 0.
+
+use super::{Trace, read_text};
+use crate::error::{DeviceError, Result};
+use crate::model::Op;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// A stretch of the device with a name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedRange {
+    /// `journal`, or a file's name.
+    pub name: String,
+    /// First 4 KiB block.
+    pub first_lba: u32,
+    /// Number of 4 KiB blocks.
+    pub blocks: u32,
+    /// Which block of the file is the first one here.
+    pub first_block_in_file: u32,
+}
+
+impl NamedRange {
+    fn end(&self) -> u32 {
+        self.first_lba.saturating_add(self.blocks)
+    }
+}
+
+/// Reads `first_lba,blocks,file,first_block_in_file` lines.
+pub fn read_files(path: &Path) -> Result<Vec<NamedRange>> {
+    let mut ranges = Vec::new();
+    for (number, line) in read_text(path)?.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
+        match parse_file_line(line) {
+            Some(range) => ranges.push(range),
+            None if number == 0 && line.starts_with(|c: char| c.is_ascii_alphabetic()) => {}
+            None => {
+                let what = format!("expected first_lba,blocks,file,first_block_in_file, found \"{line}\"");
+                return Err(DeviceError::Trace { path: path.into(), at: number as u64 + 1, what });
+            }
+        }
+    }
+    Ok(ranges)
+}
+
+fn parse_file_line(line: &str) -> Option<NamedRange> {
+    let (first_lba, rest) = line.split_once(',')?;
+    let (blocks, rest) = rest.split_once(',')?;
+    let (name, first_block) = rest.rsplit_once(',')?;
+    Some(NamedRange {
+        name: name.trim().into(),
+        first_lba: first_lba.trim().parse().ok()?,
+        blocks: blocks.trim().parse().ok()?,
+        first_block_in_file: first_block.trim().parse().ok()?,
+    })
+}
+
+/// The file map beside a trace, if there is one: `x.csv.zst`, `x.csv` -> `x.files.csv`.
+pub fn beside(trace: &Path) -> Option<std::path::PathBuf> {
+    let name = trace.file_name()?.to_str()?;
+    let stem = name.strip_suffix(".zst").unwrap_or(name);
+    let stem = stem.strip_suffix(".csv").unwrap_or(stem);
+    let path = trace.with_file_name(format!("{stem}.files.csv"));
+    path.is_file().then_some(path)
+}
+
+/// Least blocks of a jbd2 journal.
+const JOURNAL_BLOCKS_MIN: usize = 1024;
+
+/// Finds ext4's journal: the most-written contiguous stretch outside all files. None if no stretch is written round and round.
+pub fn find_journal(trace: &Trace, files: &[NamedRange]) -> Result<Option<NamedRange>> {
+    let mut writes: Vec<u32> = Vec::new();
+    for event in trace.events()? {
+        let event = event?;
+        let end = event.lba.saturating_add(event.blocks);
+        if event.op != Op::Write || end > u64::from(u32::MAX) {
+            continue;
+        }
+        if writes.len() < end as usize {
+            writes.resize(end as usize, 0);
+        }
+        writes[event.lba as usize..end as usize].iter_mut().for_each(|w| *w += 1);
+    }
+    for file in files {
+        let end = (file.end() as usize).min(writes.len());
+        writes[(file.first_lba as usize).min(end)..end].fill(0);
+    }
+    Ok(busiest_run(&writes))
+}
+
+fn busiest_run(writes: &[u32]) -> Option<NamedRange> {
+    let mut best: Option<(u64, usize, usize)> = None;
+    let mut at = 0;
+    for run in writes.split(|w| *w == 0) {
+        let total: u64 = run.iter().map(|w| u64::from(*w)).sum();
+        let often = run.len() >= JOURNAL_BLOCKS_MIN && total >= 2 * run.len() as u64;
+        if often && best.is_none_or(|b| total > b.0) {
+            best = Some((total, at, run.len()));
+        }
+        at += run.len() + 1;
+    }
+    best.map(|(_, first, len)| NamedRange {
+        name: "journal".into(),
+        first_lba: first as u32,
+        blocks: len as u32,
+        first_block_in_file: 0,
+    })
+}
+
+/// The first and last page (16 KiB) of InnoDB's doublewrite buffer in `ibdata1`, as blocks of 4 KiB.
+const DOUBLEWRITE_BLOCKS: std::ops::Range<u32> = 64 * 4..192 * 4;
+
+/// The pieces of the doublewrite buffer, from where `ibdata1` lies.
+pub fn doublewrite(files: &[NamedRange]) -> Vec<NamedRange> {
+    let system = files.iter().filter(|f| f.name.rsplit('/').next() == Some("ibdata1"));
+    let pieces = system.filter_map(|f| {
+        let from = f.first_block_in_file.max(DOUBLEWRITE_BLOCKS.start);
+        let to = (f.first_block_in_file + f.blocks).min(DOUBLEWRITE_BLOCKS.end);
+        (from < to).then(|| NamedRange {
+            name: "doublewrite".into(),
+            first_lba: f.first_lba + (from - f.first_block_in_file),
+            blocks: to - from,
+            first_block_in_file: from,
+        })
+    });
+    pieces.collect()
+}
+
+/// A rule: which stream what goes to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamRule {
+    /// The stream.
+    pub stream: u8,
+    /// A name, a pattern or a range of blocks.
+    pub what: String,
+}
+
+impl std::str::FromStr for StreamRule {
+    type Err = DeviceError;
+
+    fn from_str(text: &str) -> Result<StreamRule> {
+        let error = |what: &str| DeviceError::Rule { rule: text.into(), what: what.into() };
+        let (stream, what) = text.split_once('=').ok_or_else(|| error("expected STREAM=WHAT, as in 1=journal"))?;
+        let stream = stream.trim().parse().map_err(|_| error("the stream is not a number"))?;
+        match what.trim() {
+            "" => Err(error("nothing after the equals sign")),
+            what => Ok(StreamRule { stream, what: what.into() }),
+        }
+    }
+}
+
+/// Reads a rules file: one rule a line, `#` begins a comment.
+pub fn read_rules(path: &Path) -> Result<Vec<StreamRule>> {
+    let text = read_text(path)?;
+    let lines = text.lines().map(|l| l.split('#').next().unwrap_or("").trim());
+    lines.filter(|l| !l.is_empty()).map(str::parse).collect()
+}
+
+impl StreamRule {
+    /// The ranges the rule names.
+    pub fn resolve(&self, named: &[NamedRange]) -> Result<Vec<NamedRange>> {
+        if let Some((first_lba, blocks)) = parse_range(&self.what) {
+            return Ok(vec![NamedRange { name: self.what.clone(), first_lba, blocks, first_block_in_file: 0 }]);
+        }
+        let found: Vec<_> = named.iter().filter(|r| matches(&self.what, &r.name)).cloned().collect();
+        match found.is_empty() {
+            false => Ok(found),
+            true => Err(DeviceError::Rule { rule: format!("{}={}", self.stream, self.what), what: unknown(named) }),
+        }
+    }
+}
+
+fn unknown(named: &[NamedRange]) -> String {
+    let mut names: Vec<_> = named.iter().map(|r| r.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    match names.len() {
+        0 => "no range of that name: the trace names none; say where it lies, as in FIRST+COUNT".into(),
+        n => format!(
+            "no range of that name; there are: {}{}",
+            names[..n.min(12)].join(", "),
+            [", ...", ""][(n <= 12) as usize]
+        ),
+    }
+}
+
+/// `FIRST-LAST` or `FIRST+COUNT`.
+fn parse_range(text: &str) -> Option<(u32, u32)> {
+    if let Some((first, count)) = text.split_once('+') {
+        return Some((first.parse().ok()?, count.parse().ok().filter(|c| *c > 0)?));
+    }
+    let (first, last) = text.split_once('-')?;
+    let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+    Some((first, last.checked_sub(first)?.checked_add(1)?))
+}
+
+/// Whether `name` fits `pattern`, in which `*` stands for any characters.
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((head, rest)) => name.strip_prefix(head).is_some_and(|tail| {
+            (0..=tail.len()).filter(|i| tail.is_char_boundary(*i)).any(|i| matches(rest, &tail[i..]))
+        }),
+    }
+}
+
+#[cfg(test)]
+#[path = "ranges_test.rs"]
+mod tests;

@@ -1,0 +1,176 @@
+//! Purge takes away all that nobody sees, and nothing else.
+
+use super::*;
+use crate::space::SEGMENT_UNDO;
+
+fn undo_pages(db: &Db) -> usize {
+    db.core.space.pages_of(SEGMENT_UNDO).len()
+}
+
+fn fill(db: &Db, n: usize) {
+    let mut session = db.begin();
+    for i in 0..n {
+        session.insert(&format!("{i:05}"), &row(&format!("a{}", i % 9), &format!("b{i}"), "some text")).unwrap();
+    }
+    session.commit();
+}
+
+#[test]
+fn purge_to_empty() {
+    let db = Db::new();
+    fill(&db, 1000);
+    for round in 0..3 {
+        let mut session = db.begin();
+        for i in 0..1000 {
+            session.update(&format!("{i:05}"), &row(&format!("a{round}"), &format!("c{i}"), "other text")).unwrap();
+        }
+        session.commit();
+    }
+    let mut session = db.begin();
+    for i in 0..1000 {
+        assert!(session.delete(&format!("{i:05}")).unwrap());
+    }
+    session.commit();
+    let before = undo_pages(&db);
+    assert!(before > 20, "{before} undo pages");
+    assert_eq!(db.system.history_list_length(), 5);
+    db.purge_all();
+    for i in 0..TREES {
+        assert!(db.records(i).is_empty(), "tree {i}");
+    }
+    assert_eq!(db.system.history_list_length(), 0);
+    // The directory and the last page of the one stream.
+    assert_eq!(undo_pages(&db), 2);
+    assert_eq!(db.system.undo_pages().unwrap().len(), 2);
+    // Leaves are merged on the way.
+    assert!(db.core.space.pages_of(SegmentId(FIRST_SEGMENT)).len() < 20);
+}
+
+#[test]
+fn small_steps_do_the_same() {
+    let db = Db::new();
+    fill(&db, 200);
+    let mut session = db.begin();
+    for i in (0..200).step_by(2) {
+        session.delete(&format!("{i:05}")).unwrap();
+    }
+    session.commit();
+    let mut steps = 0;
+    while db.system.purge_step(7).unwrap() > 0 {
+        steps += 1;
+    }
+    assert!(steps > 20);
+    assert_eq!(db.check(true).len(), 100);
+}
+
+#[test]
+fn what_a_snapshot_needs_stays() {
+    let db = Db::new();
+    fill(&db, 50);
+    let mut old = db.begin();
+    old.trx.open_view();
+    let range = entries_of("a4");
+    let expected = old.scan(&by(0, &range)).unwrap();
+    let mut session = db.begin();
+    for i in 0..50 {
+        let key = format!("{i:05}");
+        if i % 2 == 0 {
+            session.delete(&key).unwrap();
+        } else {
+            // Away and back again: the entry is marked, unmarked, and still the snapshot's.
+            session.update(&key, &row("away", &format!("b{i}"), "")).unwrap();
+            session.update(&key, &row(&format!("a{}", i % 9), &format!("b{i}"), "")).unwrap();
+        }
+    }
+    session.commit();
+    db.purge_all();
+    assert_eq!(old.scan(&by(0, &range)).unwrap(), expected);
+    assert_eq!(old.keys().len(), 50);
+    assert!(db.system.history_list_length() > 0);
+    old.commit();
+    db.purge_all();
+    assert_eq!(db.check(true).len(), 25);
+}
+
+#[test]
+fn a_deletion_purged_while_its_row_is_being_replaced() {
+    for commit in [false, true] {
+        let db = Db::new();
+        fill(&db, 1);
+        let mut session = db.begin();
+        session.delete("00000").unwrap();
+        session.commit();
+        let mut session = db.begin();
+        session.insert("00000", &row("new", "new", "")).unwrap();
+        db.purge_all();
+        assert_eq!(db.system.history_list_length(), 0);
+        if commit {
+            session.commit()
+        } else {
+            session.rollback()
+        }
+        db.purge_all();
+        assert_eq!(db.check(true).len(), usize::from(commit));
+    }
+}
+
+#[test]
+fn rolled_back_changes_do_not_take_entries_along() {
+    let db = Db::new();
+    db.fill(&[("k", row("v0", "", ""))]);
+    let mut old = db.begin();
+    old.trx.open_view();
+    let mut session = db.begin();
+    session.update("k", &row("v1", "", "")).unwrap();
+    session.commit();
+    let mut session = db.begin();
+    session.update("k", &row("v0", "", "")).unwrap();
+    session.rollback();
+    let range = entries_of("v0");
+    assert_eq!(old.scan(&by(0, &range)).unwrap(), ["k"]);
+    assert!(db.begin().scan(&by(0, &range)).unwrap().is_empty());
+    old.commit();
+    db.purge_all();
+    db.check(true);
+}
+
+#[test]
+fn purge_goes_on_where_a_restart_left_it() {
+    let db = Db::new();
+    fill(&db, 400);
+    for round in 0..5 {
+        let mut session = db.begin();
+        for i in 0..400 {
+            session.update(&format!("{i:05}"), &row(&format!("r{round}"), &format!("b{i}"), "")).unwrap();
+        }
+        session.commit();
+    }
+    db.system.purge_step(900).unwrap();
+    let db = db.after_power_cut(1);
+    let length = db.system.history_list_length();
+    assert!((3..=6).contains(&length), "{length}");
+    db.purge_all();
+    assert_eq!(db.check(true).len(), 400);
+    assert_eq!((db.system.history_list_length(), undo_pages(&db)), (0, 2));
+}
+
+#[test]
+fn streams_are_shared_and_kept_few() {
+    let db = Db::new();
+    let mut sessions: Vec<_> = (0..20).map(|_| db.begin()).collect();
+    for round in 0..3 {
+        for (i, session) in sessions.iter_mut().enumerate() {
+            session.insert(&format!("{round}-{i}"), &row("a", "", "")).unwrap();
+        }
+    }
+    sessions
+        .into_iter()
+        .enumerate()
+        .for_each(|(i, session)| if i % 3 == 0 { session.rollback() } else { session.commit() });
+    for i in 0..100 {
+        db.fill(&[(&format!("x{i}"), row("a", "", ""))]);
+    }
+    assert_eq!(undo_pages(&db), 21);
+    db.purge_all();
+    assert_eq!(db.check(true).len(), 139);
+}
