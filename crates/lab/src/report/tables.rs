@@ -86,8 +86,7 @@ fn tile(name: &str, value: &str, unit: &str, note: &str, class: &str) -> String 
 
 /// The summary.
 pub(crate) fn tiles(r: &RunResult) -> String {
-    let mut out =
-        tile("Throughput", &short(r.tps), "/s", &format!("{} transactions", thousands(r.transactions)), "");
+    let mut out = tile("Throughput", &short(r.tps), "/s", &format!("{} transactions", thousands(r.transactions)), "");
     if let Some(rate) = r.new_orders_per_min {
         out += &tile("New orders", &short(rate), "/min", &format!("mix {}", option(r, "mix")), "");
     }
