@@ -158,6 +158,12 @@ impl TrxSystem {
         }
     }
 
+    /// Every page of the undo log, directory included, while nothing else runs.
+    #[cfg(test)]
+    pub(crate) fn undo_pages(&self) -> Result<Vec<crate::types::PageNo>> {
+        self.undo.pages()
+    }
+
     // ---- ids
 
     /// Makes sure that ids can be given. The caller holds no latch.

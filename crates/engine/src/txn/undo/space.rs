@@ -290,6 +290,7 @@ impl UndoSpace {
     }
 
     /// Every undo page reachable from the directory, directory pages included (for checks).
+    #[cfg(test)]
     pub(crate) fn pages(&self) -> Result<Vec<PageNo>> {
         let (entries, mut pages, _) = read_directories(&self.ctx, &self.space)?;
         for entry in entries {
