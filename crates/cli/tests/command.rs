@@ -80,7 +80,13 @@ fn fresh_removes_only_a_benchmark() {
     let refused = highwater(&["bench", "user-table", "--dir", db, "--bytes", "1K"]);
     assert!(status(&refused) == 2 && stderr(&refused).contains("no finished load"), "{}", stderr(&refused));
     let exported = highwater(&["export", db, "user"]);
-    assert_eq!(String::from_utf8_lossy(&exported.stdout), "id,name\n1,Ada\n2,Grace\n");
+    assert_eq!(String::from_utf8_lossy(&exported.stdout), "id,name\r\n1,Ada\r\n2,Grace\r\n");
+}
+
+fn change_file(path: &Path, change: impl FnOnce(&mut [u8])) {
+    let mut bytes = std::fs::read(path).expect("a file");
+    change(&mut bytes);
+    std::fs::write(path, bytes).expect("a file");
 }
 
 #[test]
@@ -96,13 +102,9 @@ fn check_says_whether_a_database_is_sound() {
     // sbtest1 and sbtest2, and the seven rows or fewer that say what was loaded.
     assert!(report["counts"]["rows"].as_u64().is_some_and(|rows| (1000..1010).contains(&rows)), "{report}");
 
-    // One changed byte in the middle of the last page that is in use.
-    let data = db.join("data");
-    let mut bytes = std::fs::read(&data).expect("the data file");
-    let page = 16384;
-    let used = (0..bytes.len() / page).rev().find(|n| bytes[n * page..(n + 1) * page].iter().any(|b| *b != 0));
-    bytes[used.expect("a page in use") * page + page / 2] ^= 1;
-    std::fs::write(&data, bytes).expect("the data file");
+    // One changed byte in every page but the first two, and no copies to repair them from.
+    change_file(&db.join("data"), |bytes| bytes.chunks_mut(16384).skip(2).for_each(|page| page[8000] ^= 1));
+    change_file(&db.join("doublewrite"), |bytes| bytes.fill(0));
     let broken = highwater(&["check", dir]);
     assert_eq!(status(&broken), 1, "{}{}", String::from_utf8_lossy(&broken.stdout), stderr(&broken));
 }
