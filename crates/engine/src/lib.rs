@@ -7,6 +7,7 @@ pub mod sync;
 pub mod types;
 
 pub mod btree;
+pub mod check;
 pub mod db;
 pub mod log;
 pub mod mtr;
@@ -17,6 +18,7 @@ pub mod space;
 pub mod table;
 pub mod txn;
 
+pub use check::{CheckReport, Finding};
 pub use config::Options;
 pub use db::{Database, Inserted, ReadTxn, Scan, ScanIter, TxnOptions, WriteTxn};
 pub use error::{Error, Result};

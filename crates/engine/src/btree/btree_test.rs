@@ -76,7 +76,7 @@ impl Fixture {
     fn leaf_fill(&self) -> u64 {
         let report = self.tree.check(self.ctx()).unwrap();
         assert_eq!(report.problems, vec![]);
-        report.leaf_bytes_used * 100 / (report.leaves * (self.ctx().pool.page_bytes() as u64 - 52))
+        report.leaf_bytes_used * 100 / (report.leaves * (self.ctx().pool.page_bytes() as u64 - 54))
     }
 }
 

@@ -3,7 +3,9 @@
 //! Rules
 //! 1. Every page is verified by itself (`node::check`), then against what its parent says: owner, level, fences.
 //! 2. Damage is reported and walked around; no page is visited twice, so damaged links cannot make the walk loop.
-//! 3. The structure mutex is held during the walk and one page is latched at a time: rows may change meanwhile.
+//! 3. The structure mutex is held during the walk. Pages are copied under their latch and looked at without it, so a visitor
+//!    may read other pages. Rows may change meanwhile.
+//! 4. Memory is bounded by the tree's height; what is remembered of the pages is the visitor's business.
 
 use super::BTree;
 use super::search::MAX_LEVEL;
@@ -30,6 +32,37 @@ pub struct TreeReport {
     pub leaf_bytes_used: u64,
 }
 
+/// Counts of a walk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TreeCounts {
+    /// Levels, 1 = the root is a leaf.
+    pub levels: u64,
+    /// Sound inner pages.
+    pub inner_pages: u64,
+    /// Sound leaves.
+    pub leaves: u64,
+    /// Records on them.
+    pub records: u64,
+    /// Bytes taken by records and fences on them.
+    pub leaf_bytes_used: u64,
+}
+
+/// Who goes along on a walk.
+pub trait Visitor {
+    /// The tree leads to this page. False if something led there before: the walk does not enter it then.
+    ///
+    /// # Errors
+    /// Ends the walk.
+    fn enter(&mut self, page: PageNo) -> Result<bool>;
+    /// A sound leaf, in key order; nothing is latched.
+    ///
+    /// # Errors
+    /// Ends the walk.
+    fn leaf(&mut self, page: PageNo, page_bytes: &[u8]) -> Result<()>;
+    /// Something is wrong with a page.
+    fn problem(&mut self, page: PageNo, reason: String);
+}
+
 /// A page to visit and what its parent says about it.
 struct Expected {
     page: PageNo,
@@ -45,90 +78,118 @@ impl BTree {
     /// # Errors
     /// Only what keeps the walk from going on: no free frame, a stopped database. Damage is in the report.
     pub fn check(&self, ctx: &Context) -> Result<TreeReport> {
-        self.walk(ctx, |_| {})
-    }
-
-    /// As [`BTree::check`], showing every sound leaf to `visit`, in key order.
-    ///
-    /// # Errors
-    /// As [`BTree::check`].
-    pub fn walk(&self, ctx: &Context, mut visit: impl FnMut(Node<'_>)) -> Result<TreeReport> {
-        let _structure = self.structure.lock();
-        let mut report = TreeReport::default();
-        let mut seen = HashSet::new();
-        let mut to_visit = vec![Expected { page: self.root, level: None, lower: None, upper: None }];
-        while let Some(expected) = to_visit.pop() {
-            if !seen.insert(expected.page) {
-                report.problems.push((expected.page, "a second parent leads to this page".to_string()));
-                continue;
-            }
-            match self.visit(ctx, &expected, &mut report, &mut visit) {
-                Ok(children) => to_visit.extend(children.into_iter().rev()),
-                Err(error) => report.problems.push((expected.page, reason_of(error)?)),
-            }
-        }
+        let mut collector = Collector::default();
+        let counts = self.walk(ctx, &mut collector)?;
+        let Collector { seen: _, mut report } = collector;
+        report.levels = counts.levels;
+        report.leaves = counts.leaves;
+        report.records = counts.records;
+        report.leaf_bytes_used = counts.leaf_bytes_used;
         Ok(report)
     }
 
-    /// Verifies one page; returns its children, left to right.
-    fn visit(
-        &self,
-        ctx: &Context,
-        expected: &Expected,
-        report: &mut TreeReport,
-        visit: &mut impl FnMut(Node<'_>),
-    ) -> Result<Vec<Expected>> {
-        let page = ctx.pool.fix_s(expected.page)?;
-        report.pages.push(expected.page);
-        node::check(&page, expected.page)?;
-        let found = Node::new(&page);
-        let level = expected.level.unwrap_or_else(|| found.level().min(MAX_LEVEL));
-        if expected.level.is_none() {
-            report.levels = u64::from(level) + 1;
+    /// Walks the whole tree, left to right, parents first.
+    ///
+    /// # Errors
+    /// As [`BTree::check`], and those of the visitor.
+    pub fn walk(&self, ctx: &Context, visitor: &mut impl Visitor) -> Result<TreeCounts> {
+        let _structure = self.structure.lock();
+        let mut counts = TreeCounts::default();
+        let mut bytes = Vec::with_capacity(ctx.pool.page_bytes());
+        let mut to_visit = vec![Expected { page: self.root, level: None, lower: None, upper: None }];
+        while let Some(expected) = to_visit.pop() {
+            if !visitor.enter(expected.page)? {
+                visitor.problem(expected.page, "something else leads to this page as well".to_string());
+                continue;
+            }
+            if let Err(error) = self.read_sound(ctx, &expected, &mut bytes) {
+                visitor.problem(expected.page, reason_of(error)?);
+                continue;
+            }
+            self.verify_fences(Node::new(&bytes), &expected, visitor);
+            if expected.level.is_none() {
+                counts.levels = u64::from(header::level(&bytes)) + 1;
+            }
+            let found = Node::new(&bytes);
+            if found.is_leaf() {
+                counts.leaves += 1;
+                counts.records += found.count() as u64;
+                counts.leaf_bytes_used += found.used_bytes() as u64;
+                visitor.leaf(expected.page, &bytes)?;
+            } else {
+                counts.inner_pages += 1;
+                if header::max_trx_id(&bytes) != 0 {
+                    visitor.problem(expected.page, "an inner page with a transaction number".to_string());
+                }
+                to_visit.extend(children(found).into_iter().rev());
+            }
         }
-        self.verify_node(&page, expected.page, level)?;
-        self.verify_fences(found, expected, report);
-        if found.is_leaf() {
-            report.leaves += 1;
-            report.records += found.count() as u64;
-            report.leaf_bytes_used += found.used_bytes() as u64;
-            visit(found);
-            return Ok(Vec::new());
-        }
-        if header::max_trx_id(&page) != 0 {
-            report.problems.push((expected.page, "an inner page with a transaction number".to_string()));
-        }
-        Ok(children(found, level))
+        Ok(counts)
     }
 
-    fn verify_fences(&self, found: Node<'_>, expected: &Expected, report: &mut TreeReport) {
+    /// Copies a page into `bytes` and verifies it by itself, its owner and its level.
+    fn read_sound(&self, ctx: &Context, expected: &Expected, bytes: &mut Vec<u8>) -> Result<()> {
+        bytes.clear();
+        bytes.extend_from_slice(&ctx.pool.fix_s(expected.page)?);
+        node::check(bytes, expected.page)?;
+        let level = expected.level.unwrap_or_else(|| header::level(bytes).min(MAX_LEVEL));
+        self.verify_node(bytes, expected.page, level)
+    }
+
+    fn verify_fences(&self, found: Node<'_>, expected: &Expected, visitor: &mut impl Visitor) {
         if found.lower() != expected.lower.as_deref() {
-            report.problems.push((expected.page, "its lower fence is not its parent's separator".to_string()));
+            visitor.problem(expected.page, "its lower fence is not its parent's separator".to_string());
         }
         if found.upper() != expected.upper.as_deref() {
-            report.problems.push((expected.page, "its upper fence is not its parent's separator".to_string()));
+            visitor.problem(expected.page, "its upper fence is not its parent's separator".to_string());
         }
     }
 }
 
+/// Remembers everything.
+#[derive(Default)]
+struct Collector {
+    seen: HashSet<PageNo>,
+    report: TreeReport,
+}
+
+impl Visitor for Collector {
+    fn enter(&mut self, page: PageNo) -> Result<bool> {
+        let new = self.seen.insert(page);
+        if new {
+            self.report.pages.push(page);
+        }
+        Ok(new)
+    }
+
+    fn leaf(&mut self, _page: PageNo, _page_bytes: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn problem(&mut self, page: PageNo, reason: String) {
+        self.report.problems.push((page, reason));
+    }
+}
+
 /// The children of an inner page, with the fences they must have.
-fn children(parent: Node<'_>, level: u8) -> Vec<Expected> {
+fn children(parent: Node<'_>) -> Vec<Expected> {
+    let level = Some(parent.level().saturating_sub(1));
     let mut lower = parent.lower().map(<[u8]>::to_vec);
     let mut children = Vec::with_capacity(parent.count() + 1);
     for slot in 0..=parent.count() {
         let upper = if slot < parent.count() { Some(parent.key(slot)) } else { parent.upper().map(<[u8]>::to_vec) };
         let page = parent.child(slot);
-        children.push(Expected { page, level: Some(level - 1), lower: lower.take(), upper: upper.clone() });
+        children.push(Expected { page, level, lower: lower.take(), upper: upper.clone() });
         lower = upper;
     }
     children
 }
 
 /// The text of an error that is damage; other errors end the walk.
-fn reason_of(error: Error) -> Result<String> {
+pub(crate) fn reason_of(error: Error) -> Result<String> {
     match error {
         Error::CorruptPage { reason, .. } => Ok(reason),
-        Error::Incompatible(reason) => Ok(reason),
+        Error::Incompatible(reason) | Error::Corrupt(reason) => Ok(reason),
         Error::Storage(error) => Ok(error.to_string()),
         error => Err(error),
     }

@@ -1,8 +1,8 @@
 //! The database handle: opening, tables, transactions, closing.
 //!
 //! Rules
-//! 1. Opening: core (files, recovery), catalog, tables, transactions (which need the tables to roll back what a crash cut short),
-//!    then what interrupted schema changes left is removed, then threads.
+//! 1. Opening: core (files, recovery), catalog, tables, cleaner, transactions (which need the tables to roll back what a crash cut
+//!    short), then what interrupted schema changes left is removed, then purge.
 //! 2. Schema changes come one at a time: the schema mutex.
 //! 3. Closing waits for nobody: transactions still open then find the database stopped, and are rolled back at the next opening.
 //!    The files stay locked until they are dropped too.
@@ -11,11 +11,12 @@ use super::core::Core;
 use super::index_build;
 use super::session::Session;
 use super::transaction::{ReadTxn, TxnOptions, WriteTxn};
+use crate::check::{self, CheckReport, OnProgress, Subject};
 use crate::config::Options;
 use crate::error::{Error, Result};
 use crate::mtr::{Context, MTR_REDO_BYTES};
 use crate::pool::cleaner::Wake;
-use crate::space::ROOT_UNDO;
+use crate::space::{ROOT_UNDO, Space};
 use crate::stats::StatsSnapshot;
 use crate::table::catalog::{Catalog, Leftover};
 use crate::table::handle::{Registry, TableShared};
@@ -47,6 +48,7 @@ pub(crate) struct Inner {
     /// `None` once closed.
     core: Mutex<Option<Core>>,
     ctx: Arc<Context>,
+    space: Arc<Space>,
     trx: Arc<TrxSystem>,
     catalog: Arc<Catalog>,
     registry: Arc<Registry>,
@@ -113,7 +115,35 @@ impl Database {
         Database::open_core(Core::open(storage, options)?)
     }
 
-    fn open_core(mut core: Core) -> Result<Database> {
+    /// Opens an existing database, recovering it if need be, but does not purge: for programs that look at it. So a damaged page
+    /// is met by nobody but the one who asks for it.
+    ///
+    /// # Errors
+    /// As [`open`](Database::open).
+    pub fn open_idle(dir: impl AsRef<Path>, options: Options) -> Result<Database> {
+        let options = Options { create_if_missing: false, ..options };
+        Database::assemble(Core::open_dir(dir.as_ref(), options)?)
+    }
+
+    /// As [`open_idle`](Database::open_idle), on devices of your own.
+    ///
+    /// # Errors
+    /// As [`open`](Database::open).
+    pub fn open_storage_idle(storage: StorageSet, options: Options) -> Result<Database> {
+        let options = Options { create_if_missing: false, ..options };
+        Database::assemble(Core::open(storage, options)?)
+    }
+
+    fn open_core(core: Core) -> Result<Database> {
+        let database = Database::assemble(core)?;
+        if let Some(core) = database.inner.core.lock().as_mut() {
+            start_purge(core, &database.inner.trx)?;
+        }
+        Ok(database)
+    }
+
+    /// Everything but purge.
+    fn assemble(mut core: Core) -> Result<Database> {
         let (ctx, space) = (core.ctx.clone(), core.space.clone());
         let catalog = Arc::new(Catalog::open(ctx.clone(), space.clone())?);
         let (tables, leftovers) = catalog.load()?;
@@ -122,6 +152,8 @@ impl Database {
             registry.add(TableShared::open(&catalog, entry, ctx.pool.page_bytes()));
         }
         let trx = open_transactions(&core)?;
+        // The rollbacks that follow may need more redo than fits between two checkpoints.
+        core.start_threads()?;
         let tables: Arc<dyn Tables> = registry.clone();
         trx.recover(&tables)?;
         for leftover in leftovers {
@@ -130,9 +162,8 @@ impl Database {
                 Leftover::Index(table, index) => catalog.finish_drop_index(table, &index)?,
             }
         }
-        core.start_threads()?;
-        start_purge(&mut core, &trx)?;
         let inner = Inner {
+            space,
             ctx,
             trx,
             catalog,
@@ -311,6 +342,44 @@ impl Database {
         self.inner.ctx.stats.snapshot()
     }
 
+    /// Verifies every page, tree and cross-reference. Meanwhile transactions read; who writes or changes a schema waits, and so
+    /// does the check until transactions that write have ended.
+    ///
+    /// # Errors
+    /// [`Error::LockWaitTimeout`] if transactions write for longer than that, and what keeps the check from going on.
+    /// Damage is no error but in the report.
+    pub fn check(&self) -> Result<CheckReport> {
+        self.check_with(&mut |_, _| {})
+    }
+
+    /// As [`check`](Database::check), telling how far it is.
+    ///
+    /// # Errors
+    /// As [`check`](Database::check).
+    pub fn check_with(&self, on_progress: &mut OnProgress<'_>) -> Result<CheckReport> {
+        let inner = &self.inner;
+        let _one_at_a_time = inner.schema.lock();
+        self.check_open()?;
+        let tables = inner.registry.all();
+        let _readers_only =
+            tables.iter().map(|table| table.lock.no_write(inner.timeout())).collect::<Result<Vec<_>>>()?;
+        let _no_purge = inner.trx.hold_purge();
+        let subject = Subject {
+            ctx: &inner.ctx,
+            space: &inner.space,
+            data: &*inner.storage.data,
+            trx: &inner.trx,
+            catalog: &inner.catalog,
+            tables: tables.clone(),
+        };
+        check::run(&subject, on_progress)
+    }
+
+    /// The file space, for programs that look inside.
+    pub fn space(&self) -> &Arc<Space> {
+        &self.inner.space
+    }
+
     /// Makes every commit so far durable, whatever `flush_log_at_trx_commit` says.
     ///
     /// # Errors
@@ -357,12 +426,14 @@ fn open_transactions(core: &Core) -> Result<Arc<TrxSystem>> {
     Ok(Arc::new(TrxSystem::open(ctx.clone(), space.clone())?))
 }
 
-/// Starts the purge thread.
+/// Starts the purge thread. It pauses when a step finds nothing to do.
 fn start_purge(core: &mut Core, trx: &Arc<TrxSystem>) -> Result<()> {
     let (system, bell) = (trx.clone(), Arc::new(Wake::default()));
-    let waker = bell.clone();
+    let (again, waker) = (bell.clone(), bell.clone());
     let step = move || {
-        while system.purge_step(PURGE_BATCH)? > 0 {}
+        if system.purge_step(PURGE_BATCH)? > 0 {
+            again.wake();
+        }
         Ok(())
     };
     core.background.spawn("purge", core.ctx.clone(), step, move || bell.wait(PURGE_PAUSE), move || waker.wake())

@@ -26,6 +26,7 @@ mod buffer;
 mod checkpoint;
 mod format;
 mod group;
+pub mod look;
 mod scan;
 mod space;
 mod writer;

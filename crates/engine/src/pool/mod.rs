@@ -153,7 +153,7 @@ impl Pool {
                 state.latch.unlock_shared();
                 continue;
             };
-            let view = OptimisticPage { frames: &self.frames, frame, page_no: page, version };
+            let view = OptimisticPage::new(&self.frames, frame, page, version);
             if state.page_no() == page && view.validate() {
                 self.touch(frame);
                 return Some(view);

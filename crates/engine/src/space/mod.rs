@@ -32,6 +32,7 @@ use highwater_storage::Device;
 use layout::{CHUNKS, EXTENT_PAGES, Layout};
 use parking_lot::Mutex;
 use state::State;
+pub use state::{Extent, read_entry};
 use std::sync::Arc;
 
 /// Owner of file headers and extent maps.
@@ -202,6 +203,16 @@ impl Space {
     /// Owner of a used page; `None` if the page is free or beyond the file.
     pub fn owner(&self, page: PageNo) -> Option<SegmentId> {
         self.state.lock().owner(page)
+    }
+
+    /// What is known of an extent; `None` beyond the file.
+    pub fn extent(&self, number: u32) -> Option<Extent> {
+        self.state.lock().extent(number)
+    }
+
+    /// The arithmetic of this file.
+    pub fn layout(&self) -> Layout {
+        self.layout
     }
 
     /// Pages in the file.

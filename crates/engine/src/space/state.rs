@@ -16,10 +16,13 @@ use std::collections::{BTreeSet, HashMap};
 /// A segment up to this size grows by chunks.
 const SMALL_SEGMENT_PAGES: u32 = 32;
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Extent {
-    used: u64,
-    owners: [u32; CHUNKS as usize],
+/// What an extent map says of one extent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// A bit for each page: in use.
+    pub used: u64,
+    /// Segment that owns each chunk, 0 = nobody.
+    pub owners: [u32; CHUNKS as usize],
 }
 
 #[derive(Default)]
@@ -69,6 +72,11 @@ impl State {
     /// Number of extents.
     pub fn extents(&self) -> u32 {
         self.extents.len() as u32
+    }
+
+    /// One extent.
+    pub fn extent(&self, number: u32) -> Option<Extent> {
+        self.extents.get(number as usize).copied()
     }
 
     /// Number of extents without owner.
@@ -262,14 +270,15 @@ impl State {
     }
 }
 
-fn read_entry(map: &[u8], index: usize) -> Extent {
+/// Reads the entry of the `index`th extent of a map's group; zeros if the page is too short.
+pub fn read_entry(map: &[u8], index: usize) -> Extent {
     let at = ENTRIES_AT + index * ENTRY_BYTES;
-    let entry = &map[at..at + ENTRY_BYTES];
+    let entry: &[u8; ENTRY_BYTES] = map.get(at..).and_then(<[u8]>::first_chunk).unwrap_or(&[0; ENTRY_BYTES]);
     let owner = |c: usize| {
         let at = OWNERS_AT + c * 4;
-        u32::from_le_bytes(entry[at..at + 4].try_into().expect("four bytes"))
+        u32::from_le_bytes(std::array::from_fn(|i| entry[at + i]))
     };
-    Extent { used: u64::from_le_bytes(entry[..8].try_into().expect("eight bytes")), owners: std::array::from_fn(owner) }
+    Extent { used: u64::from_le_bytes(std::array::from_fn(|i| entry[i])), owners: std::array::from_fn(owner) }
 }
 
 #[cfg(test)]

@@ -100,27 +100,20 @@ impl Catalog {
 
     /// Reads every record: the tables in use, and what interrupted schema changes left to be removed.
     pub(crate) fn load(&self) -> Result<(Vec<TableEntry>, Vec<Leftover>)> {
-        let mut by_table: BTreeMap<TableId, Records> = BTreeMap::new();
-        self.for_each(|key, value| {
-            match RecordKey::decode(key)? {
-                RecordKey::Counters => *self.counters.lock() = Counters::decode(value)?,
-                RecordKey::Table(id) => by_table.entry(id).or_default().table = Some(TableRecord::decode(value)?),
-                RecordKey::Part(id, part) => by_table.entry(id).or_default().parts.push((part, value.to_vec())),
-                RecordKey::Index(id, _) => by_table.entry(id).or_default().indexes.push(IndexRecord::decode(value)?),
-            }
-            Ok(())
-        })?;
-        let (mut tables, mut leftovers) = (Vec::new(), Vec::new());
-        for (id, records) in by_table {
-            records.segments().for_each(|segment| self.space.note_segment(segment));
-            match records.table {
-                Some(table) if table.state == State::Ready => {
-                    tables.push(records.into_entry(id, table, &mut leftovers)?);
-                }
-                _ => leftovers.push(Leftover::Table(records.remains(id))),
-            }
+        let mut gathered = Gathered::default();
+        self.for_each(|key, value| gathered.add(key, value))?;
+        if let Some(counters) = gathered.counters {
+            *self.counters.lock() = counters;
         }
-        Ok((tables, leftovers))
+        gathered.segments().for_each(|segment| self.space.note_segment(segment));
+        gathered.finish()
+    }
+
+    /// Every segment that a record names, whatever its state.
+    pub(crate) fn segments(&self) -> Result<Vec<SegmentId>> {
+        let mut gathered = Gathered::default();
+        self.for_each(|key, value| gathered.add(key, value))?;
+        Ok(gathered.segments().collect())
     }
 
     fn for_each(&self, mut visit: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
@@ -299,6 +292,52 @@ impl Catalog {
     fn drop_segment(&self, segment: SegmentId) -> Result<()> {
         while !self.space.drop_segment_step(&self.ctx, segment, 16)? {}
         Ok(())
+    }
+}
+
+/// Records read one after the other, in any order.
+#[derive(Default)]
+pub(crate) struct Gathered {
+    counters: Option<Counters>,
+    by_table: BTreeMap<TableId, Records>,
+}
+
+impl Gathered {
+    /// Takes a record in.
+    pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let (id, key) = match RecordKey::decode(key)? {
+            RecordKey::Counters => {
+                self.counters = Some(Counters::decode(value)?);
+                return Ok(());
+            }
+            key @ (RecordKey::Table(id) | RecordKey::Part(id, _) | RecordKey::Index(id, _)) => (id, key),
+        };
+        let of = self.by_table.entry(id).or_default();
+        match key {
+            RecordKey::Part(_, part) => of.parts.push((part, value.to_vec())),
+            RecordKey::Index(..) => of.indexes.push(IndexRecord::decode(value)?),
+            _ => of.table = Some(TableRecord::decode(value)?),
+        }
+        Ok(())
+    }
+
+    /// Every segment that a record names.
+    fn segments(&self) -> impl Iterator<Item = SegmentId> + '_ {
+        self.by_table.values().flat_map(Records::segments)
+    }
+
+    /// The tables in use, and what interrupted schema changes left.
+    pub(crate) fn finish(self) -> Result<(Vec<TableEntry>, Vec<Leftover>)> {
+        let (mut tables, mut leftovers) = (Vec::new(), Vec::new());
+        for (id, records) in self.by_table {
+            match records.table {
+                Some(table) if table.state == State::Ready => {
+                    tables.push(records.into_entry(id, table, &mut leftovers)?);
+                }
+                _ => leftovers.push(Leftover::Table(records.remains(id))),
+            }
+        }
+        Ok((tables, leftovers))
     }
 }
 

@@ -25,7 +25,7 @@ mod diff;
 mod lock;
 mod lock_range;
 mod lock_table;
-mod overflow;
+pub(crate) mod overflow;
 mod purge;
 mod read;
 mod read_view;
@@ -37,15 +37,16 @@ mod scan_batch;
 mod secondary;
 mod system;
 mod trx;
-mod undo;
+pub(crate) mod undo;
 mod versions;
 mod write;
 
 pub use lock::LockMode;
+pub use overflow::overflow_pages;
 pub use rows::{Entry, Rows, Tables};
 pub use scan::{Cursor, ScanOptions};
 pub use system::TrxSystem;
-pub use trx::{Isolation, Savepoint, Trx, TrxOptions};
+pub use trx::{Isolation, RowChange, Savepoint, Trx, TrxOptions};
 pub use write::MAX_ROW_BYTES;
 
 #[cfg(test)]

@@ -41,6 +41,14 @@ fn parse(page: &[u8], page_no: PageNo) -> Result<(PageNo, &[u8])> {
     }
 }
 
+/// Appends the data of one page of a chain to `out`; returns the next page (0 = none). For checks.
+pub(crate) fn read_link(ctx: &Context, page_no: PageNo, out: &mut Vec<u8>) -> Result<PageNo> {
+    let page = ctx.pool.fix_s(page_no)?;
+    let (next, data) = parse(&page, page_no)?;
+    out.extend_from_slice(data);
+    Ok(next)
+}
+
 /// Replaces `out` with the row that `reference` stands for. The caller holds no latch.
 pub(crate) fn read(ctx: &Context, reference: OverflowRef, out: &mut Vec<u8>) -> Result<()> {
     let total = reference.total_bytes as usize;
@@ -63,6 +71,29 @@ pub(crate) fn read(ctx: &Context, reference: OverflowRef, out: &mut Vec<u8>) -> 
         return Err(Error::corrupt_page(reference.first, "an overflow chain longer than its row"));
     }
     Ok(())
+}
+
+/// Every page of the chain that `reference` stands for, in order (for checks). The caller holds no latch.
+///
+/// # Errors
+/// I/O, pages that are not of a chain, a chain that does not end where its row does.
+pub fn overflow_pages(ctx: &Context, reference: OverflowRef) -> Result<Vec<PageNo>> {
+    let (mut pages, mut bytes) = (Vec::new(), 0);
+    let mut next = reference.first;
+    while bytes < reference.total_bytes as usize {
+        let page = ctx.pool.fix_s(next)?;
+        let (following, data) = parse(&page, next)?;
+        if data.is_empty() {
+            return Err(Error::corrupt_page(next, "an overflow page without data"));
+        }
+        bytes += data.len();
+        pages.push(next);
+        next = following;
+    }
+    if bytes != reference.total_bytes as usize || next != PageNo(0) {
+        return Err(Error::corrupt_page(reference.first, "an overflow chain of another length than its row"));
+    }
+    Ok(pages)
 }
 
 /// Writes a row into a new chain; returns its first page. The caller holds no latch.
@@ -151,7 +182,7 @@ pub(crate) fn free(system: &TrxSystem, record: Place, first_page_at: usize, bits
         let mut next = first;
         while next != PageNo(0) && pages.len() < FREE_BATCH {
             pages.push(next);
-            next = parse(&*system.ctx.pool.fix_s(next)?, next)?.0;
+            next = parse(&system.ctx.pool.fix_s(next)?, next)?.0;
         }
         let mut mtr = system.ctx.mtr()?;
         let latched = mtr.fix_x(record.page)?;

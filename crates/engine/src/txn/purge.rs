@@ -70,6 +70,11 @@ impl TrxSystem {
         Ok(done)
     }
 
+    /// Keeps purge from working while the guard lives.
+    pub(crate) fn hold_purge(&self) -> impl Drop + '_ {
+        self.purge.lock()
+    }
+
     /// Ended transactions whose undo is not purged yet.
     pub fn history_list_length(&self) -> u64 {
         self.history.load(Relaxed)

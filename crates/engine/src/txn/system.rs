@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::mtr::{Context, Mtr};
 use crate::space::Space;
 use crate::stats::Stats;
-use crate::types::{PageNo, TableId, TrxId};
+use crate::types::{TableId, TrxId};
 use parking_lot::{Mutex, RwLock};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -76,6 +76,7 @@ pub struct TrxSystem {
     raising_limit: Mutex<()>,
     tables: OnceLock<Arc<dyn Tables>>,
     recovered: Mutex<Vec<Recovered>>,
+    #[expect(clippy::vec_box, reason = "bodies are handed out and taken back; boxed, they do not move")]
     spare: Mutex<Vec<Box<TrxBody>>>,
 }
 
@@ -157,11 +158,9 @@ impl TrxSystem {
         }
     }
 
-    /// Every page of the undo log, directory included (for checks while nothing else runs).
-    ///
-    /// # Errors
-    /// I/O or corruption.
-    pub fn undo_pages(&self) -> Result<Vec<PageNo>> {
+    /// Every page of the undo log, directory included, while nothing else runs.
+    #[cfg(test)]
+    pub(crate) fn undo_pages(&self) -> Result<Vec<crate::types::PageNo>> {
         self.undo.pages()
     }
 
@@ -222,6 +221,11 @@ impl TrxSystem {
         active.version += 1;
         let min = active.ids.first().copied().unwrap_or(active.next);
         self.min_active.store(min, Release);
+    }
+
+    /// Every id and number in use is below this.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.active.lock().next
     }
 
     /// Every id below this has ended.

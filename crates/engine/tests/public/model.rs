@@ -1,6 +1,6 @@
 //! Random transactions against a model: a sorted map for each state to come back to.
 
-use crate::support::{all, check_indexes, open};
+use crate::support::{all, check_indexes, open, sound};
 use highwater::{Database, Error, Schema, Table, Type, Value, values};
 use highwater_storage::StorageSet;
 use proptest::prelude::*;
@@ -98,6 +98,7 @@ fn run(steps: Vec<Step>) {
         assert_eq!(all(&db, &table, "PRIMARY"), expected(&committed));
         check_indexes(&db, &table);
     }
+    sound(&db);
 }
 
 /// Runs steps until one ends the transaction; returns the rows if it committed.

@@ -127,6 +127,22 @@ impl FileDevice {
         })
     }
 
+    /// Opens the file at `path` to read it only, through the page cache: no lock, no alignment, and nothing can be written.
+    ///
+    /// # Errors
+    /// Whatever the operating system answers, with the path.
+    pub fn open_read_only(path: &Path) -> Result<FileDevice> {
+        let file = File::open(path).map_err(|source| failed("open", path, source))?;
+        Ok(FileDevice {
+            file,
+            path: path.to_path_buf(),
+            mode: Mode { direct: false, each_write_durable: false, sync_only_after_len_change: false },
+            batches: BatchWriter::default(),
+            len_changed: AtomicBool::new(false),
+            sync_failed: AtomicBool::new(false),
+        })
+    }
+
     /// Whether reads and writes bypass the page cache.
     pub fn is_direct(&self) -> bool {
         self.mode.direct

@@ -21,6 +21,6 @@ pub(crate) mod record;
 mod space;
 
 pub(crate) use append::{Bound, UndoLog, mark, write};
-pub(crate) use page::{Place, RECORDS_AT, expect_type};
+pub(crate) use page::{Place, RECORDS_AT, StreamEntry, UndoFields, expect_type, read_directory, record_at};
 pub(crate) use read::{OwnedRecord, place_of, pointer_to, read_record, record_before, scan_page, with_record};
-pub(crate) use space::{Recovered, Stream, StreamFront, UndoSpace};
+pub(crate) use space::{Recovered, Stream, StreamFront, UndoSpace, read_directories};

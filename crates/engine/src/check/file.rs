@@ -1,0 +1,116 @@
+//! Scanning a data file that cannot be opened: each page's checksum and place, so that the damage is located.
+//!
+//! Rules
+//! 1. Nothing is believed but pages that verify: without a readable file header the page size is the one under which most
+//!    pages verify; without a readable extent map its pages count as in use unless they are zeros.
+//! 2. Nothing is written.
+//! 3. A crash leaves pages torn that opening would repair; whoever scans after a failed opening sees what that left.
+
+use super::look::RawFile;
+use super::report::{CheckReport, Finding, OnProgress, Progress};
+use crate::error::Result;
+use crate::page::{PageType, header};
+use crate::space::layout::EXTENT_PAGES;
+use crate::types::PageNo;
+use highwater_storage::Device;
+
+/// Scans the file.
+///
+/// # Errors
+/// [`Incompatible`](crate::Error::Incompatible) if not a single page verifies: this is no database. An I/O error.
+pub fn scan(data: &dyn Device, tell: &mut OnProgress<'_>) -> Result<CheckReport> {
+    let file = RawFile::open(data)?;
+    let mut scan = Scan { report: CheckReport::default(), progress: Progress::new(tell), file: &file };
+    let counts = &mut scan.report.counts;
+    counts.page_bytes = file.page_bytes() as u64;
+    counts.pages = file.page_count();
+    scan.progress.total = file.page_count();
+    if let Err(reason) = file.header() {
+        scan.find(Some(PageNo(0)), reason.clone());
+    }
+    scan.check_length(data.len_bytes()?);
+    for extent in 0..file.page_count().div_ceil(u64::from(EXTENT_PAGES)) as u32 {
+        scan.check_extent(extent)?;
+    }
+    Ok(scan.report)
+}
+
+struct Scan<'a> {
+    report: CheckReport,
+    progress: Progress<'a>,
+    file: &'a RawFile<'a>,
+}
+
+impl Scan<'_> {
+    fn find(&mut self, page: Option<PageNo>, text: String) {
+        self.report.add(Finding { page, table: None, index: None, text });
+    }
+
+    fn check_length(&mut self, len: u64) {
+        let extent_bytes = self.file.layout().extent_bytes();
+        if !len.is_multiple_of(extent_bytes) {
+            self.find(None, format!("the data file has {len} bytes, not a whole number of extents of {extent_bytes}"));
+        }
+        if let Some(last) = self.file.last_used_page()
+            && u64::from(last.0) >= self.file.page_count()
+        {
+            let end = self.file.page_count();
+            self.find(None, format!("the data file is cut: it ends before page {end}, page {last} is in use"));
+        }
+    }
+
+    fn check_extent(&mut self, extent: u32) -> Result<()> {
+        let known = self.file.extent(extent);
+        for at in 0..EXTENT_PAGES {
+            let page_no = PageNo(extent * EXTENT_PAGES + at);
+            if u64::from(page_no.0) >= self.file.page_count() {
+                break;
+            }
+            match known {
+                Some(known) if known.used >> at & 1 == 0 => {}
+                _ => self.check_page(page_no, known.is_some()),
+            }
+        }
+        self.progress.advance(u64::from(EXTENT_PAGES));
+        Ok(())
+    }
+
+    /// `is_used`: the extent map says so; else it is not known.
+    fn check_page(&mut self, page_no: PageNo, is_used: bool) {
+        let page = match self.file.page(page_no) {
+            Ok(page) => page,
+            Err(error) => return self.find(Some(page_no), error.to_string()),
+        };
+        if !is_used && page.iter().all(|byte| *byte == 0) {
+            return;
+        }
+        self.report.counts.pages_used += 1;
+        match header::verify(&page, page_no).and_then(|()| header::page_type(&page)) {
+            Ok(found) => self.count(found),
+            // Page 0 was reported with the file header.
+            Err(_) if page_no.0 == 0 && self.file.header().is_err() => {}
+            Err(error) => {
+                let reason = match error {
+                    crate::Error::CorruptPage { reason, .. } => reason,
+                    other => other.to_string(),
+                };
+                self.find(Some(page_no), self.file.name_of(page_no).map_or(reason.clone(), |name| format!("{name}: {reason}")));
+            }
+        }
+    }
+
+    fn count(&mut self, found: PageType) {
+        let counts = &mut self.report.counts;
+        counts.pages_verified += 1;
+        *match found {
+            PageType::Free => &mut counts.reserved_pages,
+            PageType::FileHeader => &mut counts.file_header_pages,
+            PageType::ExtentMap => &mut counts.extent_map_pages,
+            PageType::Inner => &mut counts.inner_pages,
+            PageType::Leaf => &mut counts.leaf_pages,
+            PageType::Undo => &mut counts.undo_pages,
+            PageType::UndoDirectory => &mut counts.undo_directory_pages,
+            PageType::Overflow => &mut counts.overflow_pages,
+        } += 1;
+    }
+}

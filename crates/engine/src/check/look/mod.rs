@@ -1,0 +1,453 @@
+//! Looking at a data file without opening the database: its header, extents, tables, pages. Read-only.
+//!
+//! Rules
+//! 1. Nothing is recovered: what lies in the redo log only is not seen.
+//! 2. What cannot be read is said in words, and the rest is shown.
+//! 3. The catalog is read page by page from its root, without trusting links: a page of another tree is not entered.
+
+pub mod op;
+pub mod page;
+
+use crate::error::{Error, Result};
+use crate::page::{Node, PageType, header, node};
+use crate::space::header::FileHeader;
+use crate::space::layout::{CHUNK_PAGES, CHUNKS, EXTENT_PAGES, Layout};
+use crate::space::{Extent, ROOT_CATALOG, SEGMENT_CATALOG, SEGMENT_SYSTEM, SEGMENT_UNDO, read_entry};
+use crate::table::TableDefinition;
+use crate::table::catalog::{CATALOG_INDEX, Gathered, TableEntry};
+use crate::table::key::KeyLayout;
+use crate::table::row::RowLayout;
+use crate::table::schema::PRIMARY;
+use crate::types::PageNo;
+use highwater_storage::{AlignedBuf, Device};
+use std::collections::{BTreeMap, HashSet};
+
+/// Page sizes there are.
+const PAGE_SIZES: [usize; 3] = [4096, 8192, 16384];
+/// Pages tried to find out the page size of a file without header.
+const PROBED_PAGES: usize = 64;
+
+/// A tree of a table, as the catalog has it.
+#[derive(Clone, Debug)]
+pub struct RawTree {
+    /// Its name; "PRIMARY" for the rows.
+    pub name: String,
+    /// Its number, which its pages carry.
+    pub id: u32,
+    /// Its segment.
+    pub segment: u32,
+    /// Its root page.
+    pub root: PageNo,
+    /// Whether two rows may have the same entry.
+    pub unique: bool,
+    /// How its keys begin.
+    pub key: KeyLayout,
+}
+
+/// A table, as the catalog has it.
+#[derive(Debug)]
+pub struct RawTable {
+    /// Its number, which undo records carry.
+    pub id: u32,
+    /// What it is.
+    pub definition: TableDefinition,
+    /// Owner of its overflow pages.
+    pub overflow_segment: u32,
+    /// No auto-increment number at or above this was given.
+    pub auto_increment_bound: u64,
+    /// Its trees, that of the rows first.
+    pub trees: Vec<RawTree>,
+    /// How its rows are laid out.
+    pub layout: RowLayout,
+}
+
+/// Use of a segment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SegmentUse {
+    /// Pages in use.
+    pub pages_used: u64,
+    /// Pages it owns that are free.
+    pub pages_free: u64,
+    /// Extents it owns alone.
+    pub extents: u64,
+    /// Chunks of 8 pages it owns in extents shared with others.
+    pub fragments: u64,
+}
+
+/// What the extents of a file are used for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExtentUse {
+    /// Extents.
+    pub extents: u64,
+    /// Extents that nobody owns.
+    pub free_extents: u64,
+    /// Extents that several own, or one in part.
+    pub shared_extents: u64,
+    /// Chunks in them that nobody owns.
+    pub free_fragments: u64,
+    /// By segment number.
+    pub segments: BTreeMap<u32, SegmentUse>,
+}
+
+/// Size and fill of a tree; `rows_estimate` from a sample of leaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TreeSize {
+    /// Levels, 1 = the root is a leaf.
+    pub levels: u64,
+    /// Records, estimated.
+    pub records_estimate: u64,
+    /// How full the sampled leaves are.
+    pub fill_percent: u64,
+}
+
+/// A data file being looked at.
+pub struct RawFile<'d> {
+    data: &'d dyn Device,
+    len: u64,
+    page_bytes: usize,
+    header: std::result::Result<FileHeader, String>,
+    /// By group: the entries of its extent map, if it is readable.
+    maps: Vec<Option<Vec<Extent>>>,
+    tables: Vec<RawTable>,
+    catalog_problem: Option<String>,
+}
+
+impl<'d> RawFile<'d> {
+    /// Reads header, extent maps and catalog, as far as they can be read.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`] if the page size can neither be read nor guessed. An I/O error.
+    pub fn open(data: &'d dyn Device) -> Result<RawFile<'d>> {
+        let len = data.len_bytes()?;
+        let header = read_header(data, len)?;
+        let page_bytes = match &header {
+            Ok(header) => header.page_bytes,
+            Err(reason) => guess_page_bytes(data, len)?.ok_or_else(|| Error::Incompatible(reason.clone()))?,
+        };
+        let mut file = RawFile {
+            data,
+            len,
+            page_bytes,
+            header,
+            maps: Vec::new(),
+            tables: Vec::new(),
+            catalog_problem: None,
+        };
+        file.maps = (0..file.groups()).map(|group| file.read_map(group)).collect();
+        match file.read_catalog() {
+            Ok(tables) => file.tables = tables,
+            Err(error) => file.catalog_problem = Some(error.to_string()),
+        }
+        Ok(file)
+    }
+
+    /// The file header, or why it cannot be read.
+    pub fn header(&self) -> &std::result::Result<FileHeader, String> {
+        &self.header
+    }
+
+    /// Bytes of a page, as the header says or as the pages look.
+    pub fn page_bytes(&self) -> usize {
+        self.page_bytes
+    }
+
+    /// Bytes of the file.
+    pub fn len_bytes(&self) -> u64 {
+        self.len
+    }
+
+    /// Whole pages in the file.
+    pub fn page_count(&self) -> u64 {
+        (self.len / self.page_bytes as u64).min(u64::from(u32::MAX))
+    }
+
+    /// The arithmetic of this page size.
+    pub fn layout(&self) -> Layout {
+        Layout::new(self.page_bytes)
+    }
+
+    /// Tables in use, as far as the catalog can be read.
+    pub fn tables(&self) -> &[RawTable] {
+        &self.tables
+    }
+
+    /// Why the catalog could not be read.
+    pub fn catalog_problem(&self) -> Option<&str> {
+        self.catalog_problem.as_deref()
+    }
+
+    /// A page's bytes, not verified.
+    ///
+    /// # Errors
+    /// The page lies beyond the end, or an I/O error.
+    pub fn page(&self, page_no: PageNo) -> Result<Vec<u8>> {
+        if u64::from(page_no.0) >= self.page_count() {
+            return Err(Error::corrupt_page(page_no, "it lies beyond the end of the data file"));
+        }
+        let mut bytes = AlignedBuf::zeroed(self.page_bytes);
+        self.data.read_at(u64::from(page_no.0) * self.page_bytes as u64, &mut bytes)?;
+        Ok(bytes.to_vec())
+    }
+
+    /// A page that verifies.
+    fn sound_page(&self, page_no: PageNo) -> Result<Vec<u8>> {
+        let page = self.page(page_no)?;
+        header::verify(&page, page_no)?;
+        Ok(page)
+    }
+
+    fn groups(&self) -> u32 {
+        let extents = self.page_count().div_ceil(u64::from(EXTENT_PAGES));
+        self.layout().groups(extents as u32)
+    }
+
+    fn read_map(&self, group: u32) -> Option<Vec<Extent>> {
+        let page = self.sound_page(self.layout().map_page(group)).ok()?;
+        let is_map = header::page_type(&page).is_ok_and(|found| found == PageType::ExtentMap);
+        is_map.then(|| (0..self.layout().group_extents() as usize).map(|i| read_entry(&page, i)).collect())
+    }
+
+    /// What the extent maps say of an extent, also of one behind the end; `None` if its map cannot be read.
+    pub fn extent(&self, number: u32) -> Option<Extent> {
+        let per_group = self.layout().group_extents();
+        let map = self.maps.get((number / per_group) as usize)?.as_ref()?;
+        map.get((number % per_group) as usize).copied()
+    }
+
+    /// The last page that an extent map says is in use, also behind the end of the file.
+    pub fn last_used_page(&self) -> Option<PageNo> {
+        let extents = self.maps.len() as u32 * self.layout().group_extents();
+        let used = |n: &u32| self.extent(*n).is_some_and(|extent| extent.used != 0);
+        let last = (0..extents).rev().find(used)?;
+        let bits = self.extent(last)?.used;
+        Some(PageNo(last * EXTENT_PAGES + 63 - bits.leading_zeros()))
+    }
+
+    /// Sums the extents up.
+    pub fn extent_use(&self) -> ExtentUse {
+        let mut sum = ExtentUse::default();
+        for number in 0..(self.page_count() / u64::from(EXTENT_PAGES)) as u32 {
+            sum.extents += 1;
+            let Some(extent) = self.extent(number) else { continue };
+            let unowned = extent.owners.iter().filter(|owner| **owner == 0).count() as u64;
+            let whole = unowned == 0 && extent.owners.iter().all(|owner| *owner == extent.owners[0]);
+            match unowned {
+                8 => sum.free_extents += 1,
+                _ if whole => {}
+                _ => {
+                    sum.shared_extents += 1;
+                    sum.free_fragments += unowned;
+                }
+            }
+            for chunk in 0..CHUNKS {
+                sum.add_chunk(&extent, chunk, whole);
+            }
+        }
+        sum
+    }
+
+    /// Owner of a page as the extent map has it: `None` = free or not known.
+    pub fn owner(&self, page_no: PageNo) -> Option<u32> {
+        let extent = self.extent(page_no.0 / EXTENT_PAGES)?;
+        let at = page_no.0 % EXTENT_PAGES;
+        (extent.used >> at & 1 == 1).then(|| extent.owners[(at / CHUNK_PAGES) as usize])
+    }
+
+    /// What a segment is, in words.
+    pub fn segment_name(&self, segment: u32) -> Option<String> {
+        match segment {
+            n if n == SEGMENT_SYSTEM.0 => return Some("file header and extent maps".to_string()),
+            n if n == SEGMENT_CATALOG.0 => return Some("catalog".to_string()),
+            n if n == SEGMENT_UNDO.0 => return Some("undo".to_string()),
+            _ => {}
+        }
+        self.tables.iter().find_map(|table| {
+            let name = &table.definition.name;
+            if table.overflow_segment == segment {
+                return Some(format!("table {name}, overflow pages"));
+            }
+            let tree = table.trees.iter().find(|tree| tree.segment == segment)?;
+            Some(format!("table {name}, index {}", tree.name))
+        })
+    }
+
+    /// Whose page it is, in words.
+    pub fn name_of(&self, page_no: PageNo) -> Option<String> {
+        self.segment_name(self.owner(page_no)?)
+    }
+
+    /// Table and tree that a tree page's owner number stands for.
+    pub fn tree(&self, id: u32) -> Option<(&RawTable, &RawTree)> {
+        self.tables.iter().find_map(|table| Some((table, table.trees.iter().find(|tree| tree.id == id)?)))
+    }
+
+    /// The table of a number.
+    pub fn table(&self, id: u32) -> Option<&RawTable> {
+        self.tables.iter().find(|table| table.id == id)
+    }
+
+    /// Levels of a tree and an estimate of its records, from leaves in different places; `leaf_pages_at_most` = pages of its
+    /// segment.
+    ///
+    /// # Errors
+    /// A page on the way cannot be read.
+    pub fn tree_size(&self, tree: &RawTree, pages: u64) -> Result<TreeSize> {
+        /// Leaves looked at.
+        const SAMPLES: usize = 16;
+        let root = self.node(tree.root, tree.id)?;
+        let levels = u64::from(header::level(&root)) + 1;
+        let (mut records, mut used, mut inner) = (0, 0, 0);
+        for sample in 0..SAMPLES {
+            let mut page = root.clone();
+            let mut fanout_product = 1;
+            while header::level(&page) > 0 {
+                let found = Node::new(&page);
+                let children = found.count() + 1;
+                let child = found.child((sample * children / SAMPLES).min(children - 1));
+                let level = header::level(&page);
+                page = self.node(child, tree.id)?;
+                if header::level(&page) + 1 != level {
+                    return Err(Error::corrupt_page(child, "its level does not follow its parent's"));
+                }
+                if level == 1 {
+                    fanout_product = children;
+                }
+            }
+            let leaf = Node::new(&page);
+            records += leaf.count() as u64;
+            used += leaf.used_bytes() as u64;
+            inner += fanout_product as u64;
+        }
+        let samples = SAMPLES as u64;
+        // Nearly all inner pages are on level 1, one for each `fanout` leaves.
+        let fanout = (inner / samples).max(1);
+        let leaves = if levels == 1 { 1 } else { (pages * fanout / (fanout + 1)).max(1) };
+        let capacity = Node::new(&root).capacity_bytes().max(1) as u64;
+        Ok(TreeSize {
+            levels,
+            records_estimate: records * leaves / samples,
+            fill_percent: used * 100 / samples / capacity,
+        })
+    }
+
+    /// A sound node of a tree.
+    fn node(&self, page_no: PageNo, tree: u32) -> Result<Vec<u8>> {
+        let page = self.sound_page(page_no)?;
+        node::check(&page, page_no)?;
+        if header::owner(&page) != tree {
+            return Err(Error::corrupt_page(page_no, format!("it is a page of index {}", header::owner(&page))));
+        }
+        Ok(page)
+    }
+
+    fn read_catalog(&self) -> Result<Vec<RawTable>> {
+        let roots = crate::space::header::read_roots(&self.sound_page(PageNo(0))?)?;
+        let mut gathered = Gathered::default();
+        let mut seen = HashSet::new();
+        let mut to_visit = vec![roots[ROOT_CATALOG]];
+        let mut key = Vec::new();
+        while let Some(page_no) = to_visit.pop().filter(|page| page.0 != 0) {
+            let page = self.node(page_no, CATALOG_INDEX.0)?;
+            if !seen.insert(page_no) {
+                return Err(Error::corrupt_page(page_no, "the catalog leads here twice"));
+            }
+            let found = Node::new(&page);
+            if !found.is_leaf() {
+                to_visit.extend((0..=found.count()).map(|slot| found.child(slot)));
+                continue;
+            }
+            for slot in 0..found.count() {
+                found.key_into(slot, &mut key);
+                gathered.add(&key, found.value(slot))?;
+            }
+        }
+        let (tables, _) = gathered.finish()?;
+        Ok(tables.into_iter().map(raw_table).collect())
+    }
+}
+
+impl ExtentUse {
+    fn add_chunk(&mut self, extent: &Extent, chunk: u32, whole: bool) {
+        let owner = extent.owners[chunk as usize];
+        if owner == 0 {
+            return;
+        }
+        let used = u64::from((extent.used >> (chunk * CHUNK_PAGES) & 0xff).count_ones());
+        let segment = self.segments.entry(owner).or_default();
+        segment.pages_used += used;
+        segment.pages_free += u64::from(CHUNK_PAGES) - used;
+        if whole {
+            segment.extents += u64::from(chunk == 0);
+        } else {
+            segment.fragments += 1;
+        }
+    }
+}
+
+fn raw_table(entry: TableEntry) -> RawTable {
+    let TableEntry { id, record, definition, indexes } = entry;
+    let rows = RawTree {
+        name: PRIMARY.to_string(),
+        id: record.clustered.id.0,
+        segment: record.clustered.segment.0,
+        root: record.clustered.root,
+        unique: true,
+        key: KeyLayout::new(&definition, &definition.primary_key),
+    };
+    let secondary = indexes.iter().map(|index| RawTree {
+        name: index.definition.name.clone(),
+        id: index.tree.id.0,
+        segment: index.tree.segment.0,
+        root: index.tree.root,
+        unique: index.definition.unique,
+        key: KeyLayout::new(&definition, &index.definition.columns),
+    });
+    RawTable {
+        id: id.0,
+        trees: std::iter::once(rows).chain(secondary).collect(),
+        layout: RowLayout::new(&definition),
+        overflow_segment: record.overflow.0,
+        auto_increment_bound: record.auto_increment_bound,
+        definition,
+    }
+}
+
+/// The file header, or in words why there is none.
+fn read_header(data: &dyn Device, len: u64) -> Result<std::result::Result<FileHeader, String>> {
+    if len < PAGE_SIZES[0] as u64 {
+        return Ok(Err(format!("{} has {len} bytes, too few for a database", data.name())));
+    }
+    let mut start = AlignedBuf::zeroed(PAGE_SIZES[0]);
+    data.read_at(0, &mut start)?;
+    let header = match crate::space::header::parse(&start) {
+        Ok(header) => header,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    if len < header.page_bytes as u64 {
+        return Ok(Err(format!("the data file has {len} bytes, less than its first page")));
+    }
+    let mut page = AlignedBuf::zeroed(header.page_bytes);
+    data.read_at(0, &mut page)?;
+    Ok(match header::verify(&page, PageNo(0)) {
+        Ok(()) => Ok(header),
+        Err(error) => Err(error.to_string()),
+    })
+}
+
+/// The page size under which most pages at the start of the file verify, if any do.
+fn guess_page_bytes(data: &dyn Device, len: u64) -> Result<Option<usize>> {
+    let mut best = (0, None);
+    for page_bytes in PAGE_SIZES {
+        let mut page = AlignedBuf::zeroed(page_bytes);
+        let mut sound = 0;
+        for n in 0..PROBED_PAGES.min((len / page_bytes as u64) as usize) {
+            data.read_at((n * page_bytes) as u64, &mut page)?;
+            let is_zero = page.iter().all(|byte| *byte == 0);
+            sound += usize::from(!is_zero && header::verify(&page, PageNo(n as u32)).is_ok());
+        }
+        if sound > best.0 {
+            best = (sound, Some(page_bytes));
+        }
+    }
+    Ok(best.1)
+}

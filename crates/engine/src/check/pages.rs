@@ -1,0 +1,238 @@
+//! Pages in file order; the extent maps; claims against the maps.
+//!
+//! Rules
+//! 1. Used pages are read from the data file itself, an extent at a time, not through the pool: what is on disk counts.
+//! 2. A free page may hold anything: it is not looked at.
+
+use super::{Checker, Kind, Owner, Place};
+use crate::error::Result;
+use crate::page::{PageType, header};
+use crate::space::layout::{CHUNK_PAGES, EXTENT_PAGES, chunk_mask};
+use crate::space::{Extent, SEGMENT_SYSTEM, read_entry};
+use crate::types::{PageNo, SegmentId};
+use highwater_storage::AlignedBuf;
+
+impl Checker<'_> {
+    /// Verifies every used page where it lies in the file, and the extent maps.
+    pub(super) fn check_file(&mut self) -> Result<()> {
+        let space = self.subject.space;
+        let extents = space.page_count() / EXTENT_PAGES;
+        let in_use = |n: u32| space.extent(n).unwrap_or_default().used.count_ones();
+        self.report.counts.pages_used = (0..extents).map(|n| u64::from(in_use(n))).sum();
+        self.progress.total = self.report.counts.pages + self.report.counts.pages_used;
+        self.check_length()?;
+        let mut bytes = AlignedBuf::zeroed(space.layout().extent_bytes() as usize);
+        for number in 0..extents {
+            let extent = space.extent(number).unwrap_or_default();
+            self.check_owners(number, &extent);
+            if extent.used != 0 {
+                self.check_extent(number, &extent, &mut bytes);
+            }
+            self.progress.advance(u64::from(EXTENT_PAGES));
+        }
+        for group in 0..space.layout().groups(extents) {
+            self.check_map(group, extents)?;
+        }
+        Ok(())
+    }
+
+    fn check_length(&mut self) -> Result<()> {
+        let (len, extent_bytes) = (self.subject.data.len_bytes()?, self.subject.space.layout().extent_bytes());
+        if !len.is_multiple_of(extent_bytes) {
+            let text = format!("the data file has {len} bytes, not a whole number of extents of {extent_bytes} bytes");
+            self.find(None, &Place::default(), text);
+        }
+        Ok(())
+    }
+
+    /// Every chunk's owner is known, and a chunk without one has no used page.
+    fn check_owners(&mut self, number: u32, extent: &Extent) {
+        for (chunk, &owner) in extent.owners.iter().enumerate() {
+            let first = PageNo(number * EXTENT_PAGES + chunk as u32 * CHUNK_PAGES);
+            let used = (extent.used & chunk_mask(1 << chunk)).count_ones();
+            if owner == 0 && used != 0 {
+                let text = format!("{used} of the 8 pages from here are marked as used, but belong to no segment");
+                self.find(Some(first), &Place::default(), text);
+            } else if owner != 0 && !self.owners.contains_key(&owner) {
+                let text = format!("the 8 pages from here belong to segment {owner}, which the catalog does not know");
+                self.find(Some(first), &Place::default(), text);
+            }
+        }
+    }
+
+    fn check_extent(&mut self, number: u32, extent: &Extent, bytes: &mut AlignedBuf) {
+        let page_bytes = self.subject.ctx.pool.page_bytes();
+        let data = self.subject.data;
+        let start = u64::from(number) * bytes.len() as u64;
+        let whole = data.read_at(start, bytes).is_ok();
+        for at in (0..EXTENT_PAGES).filter(|at| extent.used >> at & 1 == 1) {
+            let page_no = PageNo(number * EXTENT_PAGES + at);
+            let range = at as usize * page_bytes..(at as usize + 1) * page_bytes;
+            let owner = extent.owners[(at / CHUNK_PAGES) as usize];
+            if !whole && let Err(error) = data.read_at(start + range.start as u64, &mut bytes[range.clone()]) {
+                self.unreadable_page(page_no, owner, error.to_string());
+                continue;
+            }
+            self.check_page(page_no, owner, &bytes[range]);
+        }
+    }
+
+    fn unreadable_page(&mut self, page_no: PageNo, owner: u32, reason: String) {
+        let place = self.owners.get(&owner).map(|owner| owner.place.clone()).unwrap_or_default();
+        self.damaged.insert(SegmentId(owner));
+        self.find(Some(page_no), &place, reason);
+        self.unreadable.insert(page_no);
+    }
+
+    fn check_page(&mut self, page_no: PageNo, owner: u32, page: &[u8]) {
+        let verified = header::verify(page, page_no).and_then(|()| header::page_type(page));
+        let found = match verified {
+            Ok(found) => found,
+            Err(error) => {
+                let reason = match error {
+                    crate::Error::CorruptPage { reason, .. } => reason,
+                    other => other.to_string(),
+                };
+                return self.unreadable_page(page_no, owner, reason);
+            }
+        };
+        if let Some(Owner { kind, place }) = self.owners.get(&owner).cloned()
+            && let Some(reason) = self.misfit(page_no, page, found, owner, kind)
+        {
+            self.find_on_page(page_no, SegmentId(owner), &place, reason);
+        }
+        let end = self.subject.ctx.log.end_lsn();
+        if header::lsn(page) > end {
+            let text = format!("its LSN {} is beyond the end of the redo log, {end}", header::lsn(page));
+            self.find(Some(page_no), &Place::default(), text);
+        }
+        self.count(found, self.owners.get(&owner).map(|owner| owner.kind));
+    }
+
+    /// Why a page cannot be one of its segment.
+    fn misfit(&self, page_no: PageNo, page: &[u8], found: PageType, segment: u32, kind: Kind) -> Option<String> {
+        let (expected, owner): (&[PageType], u32) = match kind {
+            Kind::Unfinished => return None,
+            Kind::System => match self.system_page(page_no) {
+                Some(PageType::Free) => return None,
+                Some(PageType::FileHeader) => (&[PageType::FileHeader], segment),
+                _ => (&[PageType::ExtentMap], segment),
+            },
+            Kind::Undo => (&[PageType::Undo, PageType::UndoDirectory], segment),
+            Kind::Tree(index) => (&[PageType::Inner, PageType::Leaf], index),
+            Kind::Overflow => (&[PageType::Overflow], segment),
+        };
+        if !expected.contains(&found) {
+            return Some(format!("a page of type {found:?} in a segment of {:?}", expected[0]));
+        }
+        (header::owner(page) != owner).then(|| format!("it belongs to {}, not to {owner}", header::owner(page)))
+    }
+
+    /// What a page of the system segment is; `Free` = kept in front of an extent map, never written.
+    fn system_page(&self, page_no: PageNo) -> Option<PageType> {
+        let group_pages = self.subject.space.layout().group_extents() * EXTENT_PAGES;
+        match page_no.0 % group_pages {
+            0 if page_no.0 == 0 => Some(PageType::FileHeader),
+            0 => Some(PageType::Free),
+            1 => Some(PageType::ExtentMap),
+            _ => None,
+        }
+    }
+
+    fn count(&mut self, found: PageType, kind: Option<Kind>) {
+        let counts = &mut self.report.counts;
+        counts.pages_verified += 1;
+        let of_type = match found {
+            _ if kind == Some(Kind::Unfinished) => &mut counts.unfinished_pages,
+            PageType::Free => &mut counts.reserved_pages,
+            PageType::FileHeader => &mut counts.file_header_pages,
+            PageType::ExtentMap => &mut counts.extent_map_pages,
+            PageType::Inner => &mut counts.inner_pages,
+            PageType::Leaf => &mut counts.leaf_pages,
+            PageType::Undo => &mut counts.undo_pages,
+            PageType::UndoDirectory => &mut counts.undo_directory_pages,
+            PageType::Overflow => &mut counts.overflow_pages,
+        };
+        *of_type += 1;
+    }
+
+    /// Compares an extent map with what memory knows, and claims the group's system pages.
+    fn check_map(&mut self, group: u32, extents: u32) -> Result<()> {
+        let space = self.subject.space;
+        let layout = space.layout();
+        let map = layout.map_page(group);
+        self.claim(PageNo(map.0 - 1), SEGMENT_SYSTEM, &Place::default());
+        self.claim(map, SEGMENT_SYSTEM, &Place::default());
+        let page = self.subject.ctx.pool.fix_s(map)?.to_vec();
+        for index in 0..layout.group_extents() {
+            let number = group * layout.group_extents() + index;
+            let known = if number < extents { space.extent(number).unwrap_or_default() } else { Extent::default() };
+            if read_entry(&page, index as usize) != known {
+                let text = format!("its entry for extent {number} is not what memory has");
+                self.find(Some(map), &Place::default(), text);
+            }
+        }
+        Ok(())
+    }
+
+    /// Every used page is claimed. (A claimed page that is not used was found when it was claimed.)
+    pub(super) fn compare_claims(&mut self) {
+        let mut lost = Lost::default();
+        for number in 0..self.subject.space.page_count() / EXTENT_PAGES {
+            let extent = self.subject.space.extent(number).unwrap_or_default();
+            let unclaimed = extent.used & !self.claimed.extent(number);
+            for at in (0..EXTENT_PAGES).filter(|at| unclaimed >> at & 1 == 1) {
+                let owner = extent.owners[(at / CHUNK_PAGES) as usize];
+                lost = self.lose(lost, owner, PageNo(number * EXTENT_PAGES + at));
+            }
+        }
+        self.report_lost(&lost);
+        let mut behind: Vec<_> = self.behind_damage.drain().collect();
+        behind.sort_unstable();
+        for (owner, (pages, first)) in behind {
+            let place = self.owners.get(&owner).map(|owner| owner.place.clone()).unwrap_or_default();
+            let text = format!("{pages} used pages of segment {owner}, this one first, lie behind the damage and were not reached");
+            self.find(Some(first), &place, text);
+        }
+    }
+
+    /// Notes a used page that nothing leads to; goes on with the range or begins another one.
+    fn lose(&mut self, mut lost: Lost, owner: u32, page: PageNo) -> Lost {
+        let kind = self.owners.get(&owner).map(|owner| owner.kind);
+        // Said already: unknown owners in `check_owners`, others where the damage is.
+        if matches!(kind, None | Some(Kind::Unfinished)) {
+            return lost;
+        }
+        if self.damaged.contains(&SegmentId(owner)) {
+            self.behind_damage.entry(owner).or_insert((0, page)).0 += 1;
+            return lost;
+        }
+        if lost.pages != 0 && lost.owner == owner && lost.first.0 + lost.pages == page.0 {
+            lost.pages += 1;
+            return lost;
+        }
+        self.report_lost(&lost);
+        Lost { owner, first: page, pages: 1 }
+    }
+
+    fn report_lost(&mut self, lost: &Lost) {
+        let Lost { owner, first, pages } = *lost;
+        if pages == 0 {
+            return;
+        }
+        let place = self.owners.get(&owner).map(|owner| owner.place.clone()).unwrap_or_default();
+        let text = match pages {
+            1 => format!("it is marked as used by segment {owner}, but nothing leads to it"),
+            n => format!("{n} pages from here are marked as used by segment {owner}, but nothing leads to them"),
+        };
+        self.find(Some(first), &place, text);
+    }
+}
+
+/// A range of used pages that nothing leads to.
+#[derive(Default)]
+struct Lost {
+    owner: u32,
+    first: PageNo,
+    pages: u32,
+}

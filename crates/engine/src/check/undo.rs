@@ -1,0 +1,160 @@
+//! Undo streams: pages, links, records, and the overflow chains that records own.
+//!
+//! Rules
+//! 1. A chain belongs to the row that refers to it; an Update record that is not dead owns the chain of the version before,
+//!    and a record owns the chain it refers to once purge or rollback has begun to free it.
+//! 2. No transaction is active on a quiet database.
+
+use super::{Checker, Place};
+use crate::btree::check::reason_of;
+use crate::error::{Error, Result};
+use crate::space::SEGMENT_UNDO;
+use crate::txn::undo::record::{Kind, Record, State};
+use crate::txn::undo::{self, RECORDS_AT, StreamEntry, UndoFields, read_directories, record_at};
+use crate::types::{PageNo, SegmentId, TableId};
+use std::collections::HashMap;
+
+/// Where the walk of a stream stands.
+struct At {
+    page: PageNo,
+    /// The page before; 0 on the first one.
+    previous: PageNo,
+    /// End of records on it.
+    previous_end: usize,
+    /// Transactions begun so far; `None` before the first page was read.
+    begun: Option<u64>,
+    /// The newest header record.
+    header: Option<undo::Place>,
+}
+
+/// Overflow segment and place of each table.
+type Chains = HashMap<TableId, (SegmentId, Place)>;
+
+impl Checker<'_> {
+    /// Checks every undo stream.
+    pub(super) fn check_undo(&mut self) -> Result<()> {
+        let (entries, pages) = match read_directories(self.subject.ctx, self.subject.space) {
+            Ok((entries, pages, _)) => (entries, pages),
+            Err(error) => return self.undo_damage(PageNo(0), error),
+        };
+        for page in pages {
+            self.claim(page, SEGMENT_UNDO, &Place::default());
+        }
+        let of = |table: &std::sync::Arc<crate::table::handle::TableShared>| {
+            let rows = table.current.read().clone();
+            (rows.id, (rows.overflow, Place { table: Some(table.name.clone()), index: None }))
+        };
+        let chains: Chains = self.subject.tables.iter().map(of).collect();
+        self.report.counts.undo_streams = entries.len() as u64;
+        for (number, entry) in entries.iter().enumerate() {
+            self.check_stream(number, entry, &chains)?;
+        }
+        Ok(())
+    }
+
+    /// Reports damage of the undo log, on the page the error names.
+    fn undo_damage(&mut self, page: PageNo, error: Error) -> Result<()> {
+        let page = if let Error::CorruptPage { page, .. } = &error { *page } else { page };
+        let reason = reason_of(error)?;
+        self.find_on_page(page, SEGMENT_UNDO, &Place::default(), reason);
+        Ok(())
+    }
+
+    fn check_stream(&mut self, number: usize, entry: &StreamEntry, chains: &Chains) -> Result<()> {
+        let mut at =
+            At { page: entry.first, previous: PageNo(0), previous_end: 0, begun: None, header: None };
+        loop {
+            if !self.claim(at.page, SEGMENT_UNDO, &Place::default()) {
+                let text = format!("undo stream {number} leads to this page a second time");
+                self.find_on_page(at.page, SEGMENT_UNDO, &Place::default(), text);
+                return Ok(());
+            }
+            let next = match self.check_undo_page(&mut at, chains) {
+                Ok(next) => next,
+                Err(error) => return self.undo_damage(at.page, error),
+            };
+            match (at.page == entry.last, next) {
+                (true, PageNo(0)) => break,
+                (false, PageNo(0)) => {
+                    let text = format!("undo stream {number} ends here, not on page {}", entry.last);
+                    return self.undo_damage(at.page, Error::corrupt_page(at.page, text));
+                }
+                (true, _) => {
+                    let text = format!("undo stream {number} goes on behind its last page");
+                    return self.undo_damage(at.page, Error::corrupt_page(at.page, text));
+                }
+                (false, next) => (at.previous, at.page) = (at.page, next),
+            }
+        }
+        if at.begun.unwrap_or(0) < entry.purged {
+            let text = format!("undo stream {number} has more transactions purged than begun");
+            self.find(Some(entry.last), &Place::default(), text);
+        }
+        Ok(())
+    }
+
+    /// Checks one page; returns the next one.
+    fn check_undo_page(&mut self, at: &mut At, chains: &Chains) -> Result<PageNo> {
+        let page = self.subject.ctx.pool.fix_s(at.page)?.to_vec();
+        let fields = UndoFields::read(&page, at.page)?;
+        if let Some(begun) = at.begun {
+            let links = (fields.previous, fields.previous_end, fields.begun_before) == (at.previous, at.previous_end, begun);
+            if !links || fields.header.is_some_and(|header| Some(header) != at.header) {
+                return Err(Error::corrupt_page(at.page, "its fields contradict the undo page before it"));
+            }
+        }
+        if at.begun.is_none() {
+            at.header = fields.header;
+        }
+        let mut begun = fields.begun_before;
+        let mut offset = RECORDS_AT;
+        while let Some(record) = record_at(&page, at.page, offset)? {
+            if record.kind == Kind::Header {
+                begun += 1;
+                at.header = Some(undo::Place { page: at.page, offset });
+            }
+            self.check_undo_record(&record, chains)
+                .map_err(|error| self.located(error, at.page, offset))?;
+            self.report.counts.undo_records += 1;
+            offset += record.bytes;
+        }
+        (at.begun, at.previous_end) = (Some(begun), offset);
+        Ok(fields.next)
+    }
+
+    fn located(&self, error: Error, page: PageNo, offset: usize) -> Error {
+        match error {
+            Error::Corrupt(reason) => Error::corrupt_page(page, format!("{reason} (at {offset})")),
+            other => other,
+        }
+    }
+
+    fn check_undo_record(&mut self, record: &Record<'_>, chains: &Chains) -> Result<()> {
+        match record.kind {
+            Kind::Header => {
+                let (id, state, number) = record.header()?;
+                let next = self.subject.trx.next_id();
+                if state == State::Active || id.0 >= next || number >= next {
+                    let text = format!("transaction {id} is {state:?} with number {number}, ids are below {next}");
+                    return Err(Error::Corrupt(text));
+                }
+                Ok(())
+            }
+            Kind::Insert => record.row().map(drop),
+            Kind::Overflow => record.overflow().map(drop),
+            Kind::Update | Kind::Delete => self.check_undo_change(record, chains),
+        }
+    }
+
+    fn check_undo_change(&mut self, record: &Record<'_>, chains: &Chains) -> Result<()> {
+        let change = record.change()?;
+        let owns = record.freeing || (record.kind == Kind::Update && !record.dead);
+        if let Some(reference) = change.old_overflow()?
+            && owns
+            && let Some((segment, place)) = chains.get(&change.table)
+        {
+            self.check_chain(reference, *segment, place, !record.freeing, &mut Vec::new())?;
+        }
+        Ok(())
+    }
+}

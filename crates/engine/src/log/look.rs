@@ -1,0 +1,76 @@
+//! Looking at a redo log without opening it: both headers, and the groups since the last checkpoint. Nothing is written.
+
+use super::format::{self, BLOCK_BYTES, FIRST_LSN, Geometry, Header, Unusable};
+use super::scan::Scan;
+use crate::error::{Error, Result};
+use crate::types::Lsn;
+use highwater_storage::{AlignedBuf, Device};
+
+/// What a header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeaderFields {
+    /// The database the log belongs to.
+    pub database_id: u64,
+    /// Size of the file.
+    pub size_bytes: u64,
+    /// Lives of the log so far.
+    pub generation: u64,
+    /// Number of the header; the larger one counts.
+    pub sequence: u64,
+    /// Where recovery starts.
+    pub checkpoint_lsn: Lsn,
+}
+
+/// A redo log as it lies there.
+#[derive(Debug)]
+pub struct LogLook {
+    /// Both header slots: what they say, or why they say nothing.
+    pub headers: [std::result::Result<HeaderFields, String>; 2],
+    /// The slot that counts.
+    pub newest: Option<usize>,
+    /// Bytes of the ring.
+    pub ring_bytes: u64,
+    /// Groups since the checkpoint, if there is a header to start from and the file is as long as it says.
+    pub scan: Option<Scan>,
+}
+
+/// Reads headers and groups.
+///
+/// # Errors
+/// An I/O error, or a file too short for two headers.
+pub fn look(device: &dyn Device) -> Result<LogLook> {
+    let (name, len) = (device.name(), device.len_bytes()?);
+    if len < 2 * BLOCK_BYTES {
+        return Err(Error::Incompatible(format!("{name} has {len} bytes, too few for a Highwater redo log")));
+    }
+    let mut slots = AlignedBuf::zeroed(2 * BLOCK_BYTES as usize);
+    device.read_at(0, &mut slots)?;
+    let (first, second) = slots.split_at(BLOCK_BYTES as usize);
+    let decoded = [first, second].map(Header::decode);
+    let newest = (0..2).filter(|slot| decoded[*slot].is_ok()).max_by_key(|slot| decoded[*slot].map_or(0, |h| h.sequence));
+    let header = newest.and_then(|slot| decoded[slot].ok());
+    let usable = header.filter(|h| h.size_bytes == len && format::is_size_possible(len) && is_lsn_possible(h));
+    let scan = match usable {
+        Some(header) => Some(Scan::run(device, Geometry::new(header.size_bytes), &header)?),
+        None => None,
+    };
+    let headers = decoded.map(|header| header.map(fields).map_err(reason));
+    Ok(LogLook { headers, newest, ring_bytes: format::block_floor(len) - 2 * BLOCK_BYTES, scan })
+}
+
+fn is_lsn_possible(header: &Header) -> bool {
+    (FIRST_LSN..Lsn(1 << 62)).contains(&header.checkpoint_lsn)
+}
+
+fn fields(header: Header) -> HeaderFields {
+    let Header { database_id, size_bytes, generation, sequence, checkpoint_lsn } = header;
+    HeaderFields { database_id, size_bytes, generation, sequence, checkpoint_lsn }
+}
+
+fn reason(unusable: Unusable) -> String {
+    match unusable {
+        Unusable::Foreign => "it does not begin as a header does".to_string(),
+        Unusable::Damaged => "its checksum is wrong".to_string(),
+        Unusable::Version(version) => format!("format version {version}; this build reads {}", format::VERSION),
+    }
+}
