@@ -129,10 +129,13 @@ impl BTree {
 
     /// Verifies that a sound page is the node of this tree that it is expected to be.
     pub(super) fn expect_node(&self, page: &[u8], page_no: PageNo, level: u8) -> Result<()> {
-        let (owner, found) = (header::owner(page), header::level(page));
-        if owner != self.id.0 || found != level {
+        let (owner, found, kind) = (header::owner(page), header::level(page), header::page_type(page)?);
+        let expected_kind = if level == 0 { PageType::Leaf } else { PageType::Inner };
+        if owner != self.id.0 || found != level || kind != expected_kind {
             let expected = self.id.0;
-            let reason = format!("index {owner} level {found} where index {expected} level {level} belongs");
+            let reason = format!(
+                "{kind:?} of index {owner} at level {found} where {expected_kind:?} of index {expected} at level {level} belongs"
+            );
             return Err(Error::corrupt_page(page_no, reason));
         }
         Ok(())
