@@ -7,6 +7,7 @@
 //! 4. This file only chooses; each command lives in a file of its own.
 
 mod bench;
+mod check;
 mod csv_field;
 mod engine_options;
 mod export;
@@ -28,6 +29,7 @@ Examples:
   highwater bench tpcc --warehouses 2 --threads 4 --seconds 20 --dir /tmp/tpcc --report tpcc.html
   highwater bench sysbench read_write --tables 4 --table-size 100000 --threads 8 --seconds 60 --dir /tmp/sb
   highwater bench ycsb b --records 1000000 --threads 4 --seconds 30 --dir /tmp/ycsb --json -
+  highwater check /tmp/tpcc
   highwater import /tmp/world city cities.csv --primary-key id --index by_name=name
   highwater export /tmp/world city cities-again.csv
 
@@ -45,6 +47,8 @@ struct CommandLine {
 enum Command {
     /// Run a workload in this process and measure it
     Bench(bench::BenchArgs),
+    /// Verify every page, tree, free list and cross-reference of a database
+    Check(check::CheckArgs),
     /// Read a CSV file into a table, new or old
     Import(table_commands::ImportOptions),
     /// Write a table as CSV
@@ -56,6 +60,7 @@ enum Command {
 fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Bench(args) => bench::run(&args),
+        Command::Check(args) => check::run(&args),
         Command::Import(options) => table_commands::import(options),
         Command::Export(options) => table_commands::export(options),
         Command::Torture(args) => torture::run(&args),

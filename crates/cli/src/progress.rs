@@ -39,6 +39,19 @@ impl Progress {
         }
     }
 
+    /// The work has done `done` of `total` units.
+    pub fn of(&mut self, done: u64, total: u64, units: &str) {
+        self.total = total;
+        if let Some(bar) = &self.bar {
+            bar.set_length(total);
+            bar.set_message(format!("{} {done} of {total} {units}", self.what));
+            bar.set_position(done);
+        } else if Instant::now() >= self.next_line {
+            self.next_line = Instant::now() + LINE_EVERY;
+            eprintln!("{} {done} of {total} {units}", self.what);
+        }
+    }
+
     /// Writes a line without disturbing the bar.
     pub fn line(&self, text: &str) {
         match &self.bar {
