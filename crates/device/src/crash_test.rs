@@ -140,7 +140,7 @@ fn a_full_log_makes_the_oldest_writes_durable() {
 fn shorn_writes_bite() {
     let shorn = (0..100).filter(|seed| cut(with_fault(|f| f.shorn_writes = true), *seed).2 > 0);
     assert!(shorn.count() > 20);
-    let fate = shear(Vec::from([0..BLOCK]), &mut rng(3));
+    let fate = shear(std::iter::once(0..BLOCK).collect(), &mut rng(3));
     assert!(fate.len() == 1 && fate[0].start == 0 && [1536, 3584].contains(&fate[0].end), "{fate:?}");
 }
 

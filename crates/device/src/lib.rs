@@ -16,6 +16,7 @@
 //! | [`trace`], [`histogram`] | recorded requests, named ranges, stream rules; latencies |
 //! | [`replay`] | a trace on a device |
 //! | [`adapter`] | an engine on a device, in process |
+//! | [`mount`] | a device under a real file system |
 //!
 //! **Invariant:** nothing here knows the engine.
 
@@ -29,6 +30,8 @@ pub mod hdd;
 pub mod histogram;
 pub mod labels;
 pub mod model;
+#[cfg(target_os = "linux")]
+pub mod mount;
 pub mod preset;
 pub mod promises;
 pub mod replay;

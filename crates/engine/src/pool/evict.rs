@@ -86,7 +86,7 @@ impl Pool {
 
     /// Evicts up to `want` clean pages among the last `depth` of the LRU list; says how many.
     pub(crate) fn evict_clean(&self, depth: usize, want: usize) -> usize {
-        let mut evicted = Vec::with_capacity(want);
+        let mut evicted = Vec::with_capacity(want.min(self.frames.len()));
         let mut lru = self.lru.lock();
         let mut at = lru.tail();
         for _ in 0..depth {

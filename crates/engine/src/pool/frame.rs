@@ -108,6 +108,9 @@ impl Frame {
     }
 }
 
+/// Readable bytes behind the last frame: a latch-free read may begin at the last byte of a page.
+pub const READ_SLACK_BYTES: usize = 8;
+
 /// All frames and their memory.
 pub struct Frames {
     frames: Box<[Frame]>,
@@ -135,7 +138,8 @@ impl Frames {
             option: "buffer-pool-size".into(),
             reason: format!("the system has no memory for {count} frames of {page_bytes} bytes"),
         };
-        let bytes = count.checked_mul(page_bytes).ok_or_else(too_large)?;
+        let bytes =
+            count.checked_mul(page_bytes).and_then(|all| all.checked_add(READ_SLACK_BYTES)).ok_or_else(too_large)?;
         let mut mapping = MmapMut::map_anon(bytes).map_err(|_| too_large())?;
         let memory = mapping.as_mut_ptr();
         Ok(Frames { frames: (0..count).map(|_| Frame::new()).collect(), memory, page_bytes, _mapping: mapping })

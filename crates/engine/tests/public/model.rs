@@ -193,7 +193,7 @@ fn transaction(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { ..ProptestConfig::with_cases(48) })]
 
     #[test]
     fn the_database_is_its_model(steps in prop::collection::vec(step(), 1..120)) {
