@@ -233,7 +233,6 @@ fn verify(options: &CrashOptions) -> Result<Found, Failure> {
     if let Some(finding) = report.findings.first() {
         return Err(Failure::Failed(format!("the check found: {finding}")));
     }
-    tpcc::settle(&store, &folder, clients)?;
     store.database().clone().close()?;
     Ok(Found { recovery_s, acknowledged })
 }

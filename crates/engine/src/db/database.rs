@@ -289,8 +289,9 @@ impl Database {
         let mut entry = shared.entry.lock();
         entry.definition = (*after.definition).clone();
         entry.indexes.push(record);
-        inner.registry.replace(&shared, after);
+        // In this order: whoever can see the index has begun at its version, or is told that he is too old.
         inner.schema_version.fetch_add(1, Ordering::Release);
+        inner.registry.replace(&shared, after);
         Ok(())
     }
 
