@@ -422,7 +422,7 @@ fn write_own_keys(fixture: &Fixture, writer: u32) -> BTreeMap<Vec<u8>, Vec<u8>> 
         for _ in 0..2500 {
             // Never a multiple of 1000 (those are permanent), and of this writer's residue.
             let number = rng.random_range(0..75_000u32) * 4 + writer + 1;
-            let key = if number % 1000 == 0 { continue } else { number.to_be_bytes().to_vec() };
+            let key = if number.is_multiple_of(1000) { continue } else { number.to_be_bytes().to_vec() };
             if rng.random_bool(if round % 2 == 0 { 0.2 } else { 0.9 }) {
                 let key = own.range(key..).next().map(|(key, _): (&Vec<u8>, &Vec<u8>)| key.clone());
                 if let Some(key) = key {
