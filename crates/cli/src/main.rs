@@ -7,12 +7,14 @@
 //! 4. This file only chooses; each command lives in a file of its own.
 
 mod bench;
+mod check;
 mod csv_field;
 mod engine_options;
 mod export;
 mod failure;
 mod import;
 mod infer;
+mod inspect;
 mod output;
 mod progress;
 mod table_commands;
@@ -30,6 +32,8 @@ Examples:
   highwater bench ycsb b --records 1000000 --threads 4 --seconds 30 --dir /tmp/ycsb --json -
   highwater import /tmp/world city cities.csv --primary-key id --index by_name=name
   highwater export /tmp/world city cities-again.csv
+  highwater check /tmp/world
+  highwater inspect /tmp/world page 70
 
 Exit status: 0 fine; 1 a check failed or an error happened; 2 wrong use.";
 
@@ -49,6 +53,10 @@ enum Command {
     Import(table_commands::ImportOptions),
     /// Write a table as CSV
     Export(table_commands::ExportOptions),
+    /// Verify every page, tree and cross-reference of a database
+    Check(check::CheckArgs),
+    /// Look at a database's tables, pages, redo log and lists
+    Inspect(inspect::InspectArgs),
     /// Try to break a database: kill it at random moments and check what is left
     Torture(torture::TortureArgs),
 }
@@ -58,6 +66,8 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Bench(args) => bench::run(&args),
         Command::Import(options) => table_commands::import(options),
         Command::Export(options) => table_commands::export(options),
+        Command::Check(args) => check::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
         Command::Torture(args) => torture::run(&args),
     }
 }
