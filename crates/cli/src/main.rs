@@ -14,6 +14,7 @@ mod export;
 mod failure;
 mod import;
 mod infer;
+mod inspect;
 mod output;
 mod progress;
 mod table_commands;
@@ -32,6 +33,7 @@ Examples:
   highwater check /tmp/tpcc
   highwater import /tmp/world city cities.csv --primary-key id --index by_name=name
   highwater export /tmp/world city cities-again.csv
+  highwater inspect /tmp/world page 70
 
 Exit status: 0 fine; 1 a check failed or an error happened; 2 wrong use.";
 
@@ -53,6 +55,8 @@ enum Command {
     Import(table_commands::ImportOptions),
     /// Write a table as CSV
     Export(table_commands::ExportOptions),
+    /// Look at a database's tables, pages, redo log and lists
+    Inspect(inspect::InspectArgs),
     /// Try to break a database: kill it at random moments and check what is left
     Torture(torture::TortureArgs),
 }
@@ -63,6 +67,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Check(args) => check::run(&args),
         Command::Import(options) => table_commands::import(options),
         Command::Export(options) => table_commands::export(options),
+        Command::Inspect(args) => inspect::run(&args),
         Command::Torture(args) => torture::run(&args),
     }
 }

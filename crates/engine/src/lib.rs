@@ -69,6 +69,7 @@ pub use table::{
     ValueRef,
 };
 pub use txn::{Isolation, Savepoint};
+pub use types::PageNo;
 
 #[cfg(test)]
 pub(crate) mod testing;

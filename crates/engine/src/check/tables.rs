@@ -271,6 +271,8 @@ impl Visitor for RowVisitor<'_, '_> {
             leaf.key_into(slot, &mut self.key);
             if let Some(reason) = self.row(leaf.value(slot))? {
                 let text = format!("row {}: {reason}", show_key(&self.rows.key, &self.key));
+                // Its overflow pages, if it has any, may not have been reached.
+                self.walk.checker.damaged.insert(self.rows.overflow);
                 self.walk.checker.find(Some(page), &self.walk.place, text);
             }
         }
@@ -278,6 +280,7 @@ impl Visitor for RowVisitor<'_, '_> {
     }
 
     fn problem(&mut self, page: PageNo, reason: String) {
+        self.walk.checker.damaged.insert(self.rows.overflow);
         self.walk.problem(page, reason);
     }
 }

@@ -56,6 +56,10 @@ impl Checker<'_> {
     fn undo_damage(&mut self, page: PageNo, error: Error) -> Result<()> {
         let page = if let Error::CorruptPage { page, .. } = &error { *page } else { page };
         let reason = reason_of(error)?;
+        // Chains that undo records own may not have been reached.
+        let overflow = self.owners.iter().filter(|(_, owner)| owner.kind == super::Kind::Overflow);
+        let overflow: Vec<_> = overflow.map(|(segment, _)| SegmentId(*segment)).collect();
+        self.damaged.extend(overflow);
         self.find_on_page(page, SEGMENT_UNDO, &Place::default(), reason);
         Ok(())
     }

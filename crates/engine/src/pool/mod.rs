@@ -136,6 +136,11 @@ impl Pool {
         self.flush_list.lock().len()
     }
 
+    /// Frames on the LRU list.
+    pub fn lru_count(&self) -> usize {
+        self.lru.lock().len()
+    }
+
     /// Frames on the free list.
     pub fn free_count(&self) -> usize {
         self.free.len()

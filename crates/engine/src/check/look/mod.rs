@@ -207,13 +207,10 @@ impl<'d> RawFile<'d> {
         map.get((number % per_group) as usize).copied()
     }
 
-    /// The last page that an extent map says is in use, also behind the end of the file.
-    pub fn last_used_page(&self) -> Option<PageNo> {
+    /// The last extent that an extent map gives to somebody, also behind the end of the file.
+    pub fn last_owned_extent(&self) -> Option<u32> {
         let extents = self.maps.len() as u32 * self.layout().group_extents();
-        let used = |n: &u32| self.extent(*n).is_some_and(|extent| extent.used != 0);
-        let last = (0..extents).rev().find(used)?;
-        let bits = self.extent(last)?.used;
-        Some(PageNo(last * EXTENT_PAGES + 63 - bits.leading_zeros()))
+        (0..extents).rev().find(|n| self.extent(*n).is_some_and(|extent| extent != Extent::default()))
     }
 
     /// Sums the extents up.
