@@ -348,16 +348,16 @@ pub fn run<S: Store, W: Workload<S>>(
     let clients = (0..options.threads).map(|n| workload.client(store, n)).collect::<Result<Vec<_>>>()?;
     let kinds = workload.kinds().len();
     let shared = Shared::new(options, kinds);
-    let warmup = options.warmup_s > 0.0;
-    shared.measuring.store(!warmup, Relaxed);
+    // Without a warm-up the clock and the counters start before the first client does.
+    let mut begun = (options.warmup_s <= 0.0).then(|| Measurement::begin(store, &shared, kinds));
     let measurement = std::thread::scope(|scope| {
         for (client, recorder) in clients.into_iter().zip(&shared.recorders) {
             scope.spawn(|| shared.client_thread(client, recorder));
         }
-        if warmup {
+        if begun.is_none() {
             shared.wait_until(Some(Instant::now() + Duration::from_secs_f64(options.warmup_s)));
         }
-        drive(Measurement::begin(store, &shared, kinds), options, line)
+        drive(begun.take().unwrap_or_else(|| Measurement::begin(store, &shared, kinds)), options, line)
     });
     if let Some(error) = shared.failure.lock().take() {
         return Err(error);
