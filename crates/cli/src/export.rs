@@ -2,7 +2,8 @@
 //!
 //! Rules
 //! 1. What it writes, `import` reads as the same values, NULL and empty text kept apart (`csv_field.rs`).
-//! 2. A file appears whole or not at all: it is written beside its place and renamed. Without a file, rows go to stdout.
+//! 2. A file appears whole or not at all: it is written beside its place and renamed. Without a file, rows go to stdout; if what reads
+//!    them ends early, so does the export, content.
 
 use crate::csv_field::write_field;
 use crate::import::CsvError;
@@ -10,7 +11,7 @@ use crate::progress::Progress;
 use highwater::{Database, Options, Table};
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// What to export, and how.
@@ -32,7 +33,7 @@ pub struct ExportArgs {
     pub options: Options,
 }
 
-/// Exports a table; returns its number of rows.
+/// Exports a table; returns its number of rows (0 if stdout was closed early).
 ///
 /// # Errors
 /// [`CsvError::Database`] if there is no such database or table, [`CsvError::File`] if the file cannot be written.
@@ -42,7 +43,11 @@ pub fn run(args: &ExportArgs) -> Result<u64, CsvError> {
     let table = db.table(&args.table)?;
     let rows = match &args.file {
         Some(file) => write_file(args, &db, &table, file),
-        None => write_rows(args, &db, &table, std::io::stdout().lock()).map_err(|e| e.at(Path::new("stdout"))),
+        None => match write_rows(args, &db, &table, std::io::stdout().lock()) {
+            // Whoever reads has seen enough.
+            Err(WriteError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(0),
+            other => other.map_err(|error| error.at(Path::new("stdout"))),
+        },
     };
     let closed = db.close();
     let rows = rows?;
@@ -91,7 +96,10 @@ impl From<highwater::Error> for WriteError {
 
 impl From<csv::Error> for WriteError {
     fn from(error: csv::Error) -> WriteError {
-        WriteError::Output(error.into())
+        WriteError::Output(match error.into_kind() {
+            csv::ErrorKind::Io(error) => error,
+            other => std::io::Error::other(format!("{other:?}")),
+        })
     }
 }
 
