@@ -42,8 +42,10 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     }
     let options = Options { create_if_missing: false, ..args.engine.options(&[])? };
     let db = Database::open(&args.dir, options)?;
-    let mut progress = Progress::new("checking", 1);
-    let report = db.check_with(&mut |done, total| progress.of(done, total, "pages"));
+    let mut progress = None;
+    let report = db.check_with(&mut |done, total| {
+        progress.get_or_insert_with(|| Progress::new("checking", total).counting("pages")).at(done, done);
+    });
     drop(progress);
     let closed = db.close();
     let report = report?;

@@ -129,13 +129,13 @@ fn wrong_use_is_one_clear_line_and_status_two() {
 }
 
 #[test]
-fn a_missing_database_is_status_one() {
+fn a_missing_database_is_wrong_use() {
     let folder = tempfile::tempdir().expect("a folder");
     let dir = folder.path().join("none");
     let dir = dir.to_str().expect("a readable path");
     for arguments in [vec!["check", dir], vec!["export", dir, "t"]] {
         let output = highwater(&arguments);
-        assert_eq!(status(&output), 1, "{arguments:?}");
+        assert_eq!(status(&output), 2, "{arguments:?}");
         assert!(stderr(&output).starts_with("error: ") && stderr(&output).lines().count() == 1, "{}", stderr(&output));
     }
 }

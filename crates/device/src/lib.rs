@@ -14,7 +14,7 @@
 //! | [`labels`], [`age`] | what each block is; what was written before |
 //! | [`store`], [`crash`], [`disk`] | bytes, power cuts, and all of it together: a disk with data |
 //! | [`trace`], [`histogram`] | recorded requests, named ranges, stream rules; latencies |
-//! | [`replay`] | a trace on a device |
+//! | [`replay`], [`report`] | a trace on a device; what it found, for people |
 //! | [`adapter`] | an engine on a device, in process |
 //! | [`mount`] | a device under a real file system |
 //!
@@ -35,6 +35,7 @@ pub mod mount;
 pub mod preset;
 pub mod promises;
 pub mod replay;
+pub mod report;
 pub mod ssd;
 pub mod store;
 pub mod trace;

@@ -422,7 +422,7 @@ fn write_own_keys(fixture: &Fixture, writer: u32) -> BTreeMap<Vec<u8>, Vec<u8>> 
         for _ in 0..2500 {
             // Never a multiple of 1000 (those are permanent), and of this writer's residue.
             let number = rng.random_range(0..75_000u32) * 4 + writer + 1;
-            let key = if number % 1000 == 0 { continue } else { number.to_be_bytes().to_vec() };
+            let key = if number.is_multiple_of(1000) { continue } else { number.to_be_bytes().to_vec() };
             if rng.random_bool(if round % 2 == 0 { 0.2 } else { 0.9 }) {
                 let key = own.range(key..).next().map(|(key, _): (&Vec<u8>, &Vec<u8>)| key.clone());
                 if let Some(key) = key {
@@ -542,11 +542,7 @@ fn scrambled_pages_never_panic() {
         let key = tall_key(rng.random_range(0..3000u32));
         let _ = fixture.tree.leaf(fixture.ctx(), Seek::Covers(&key)).map(|leaf| pairs_of(&leaf));
         let _ = fixture.tree.leaf(fixture.ctx(), Seek::Before(&key)).map(|leaf| pairs_of(&leaf));
-        // A page that does not pass the check is never read into the pool.
-        let is_sound = Node::new(&fixture.ctx().pool.fix_s(page).unwrap()).check(page).is_ok();
-        if is_sound {
-            let _ = fixture.tree.make_room(fixture.ctx(), &key, 10);
-        }
+        let _ = fixture.tree.make_room(fixture.ctx(), &key, 10);
         let _ = fixture.tree.check(fixture.ctx()).unwrap();
         damage(&fixture, page, &PageOp::Write { offset: 24, bytes: &before[24..] });
     }
