@@ -191,3 +191,21 @@ fn wrong_use_is_told_before_anything_is_made() {
     assert!(usage(place.import(b"a,a,b\n1,1,2\n")).contains("two columns a"));
     assert!(usage(place.import(b"a,b,c\n1,2,3\n")).contains("has no column c"));
 }
+
+#[test]
+fn line_numbers_are_right_whatever_ends_a_line() {
+    let place = Place::new();
+    for csv in ["n,x\n1,a\n\"2\",\"b\nb\"\n\nbad,c\n", "n,x\r\n1,a\r\n2,\"b\r\nb\"\r\n\r\nbad,c\r\n"] {
+        let args = ImportArgs { primary_key: Some("n".to_string()), ..place.import(csv.as_bytes()) };
+        let first = ImportArgs { columns: strings(&["n:u8"]), ..args };
+        let mut file = open(&first).unwrap();
+        read_header(&first, &mut file).unwrap();
+        let mut lines = Vec::new();
+        each_line(&first, |_, place| {
+            lines.push(place.line(&first));
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(lines, [2, 3, 6], "{csv:?}");
+    }
+}
