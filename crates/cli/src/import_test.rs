@@ -12,8 +12,10 @@ impl Place {
         Place(tempfile::tempdir().unwrap())
     }
 
+    /// The arguments to import these bytes, each time from a file of its own.
     fn import(&self, csv: &[u8]) -> ImportArgs {
-        let file = self.0.path().join("in.csv");
+        let number = fs::read_dir(self.0.path()).unwrap().count();
+        let file = self.0.path().join(format!("in{number}.csv"));
         fs::write(&file, csv).unwrap();
         ImportArgs {
             dir: self.0.path().join("db"),
@@ -78,7 +80,7 @@ fn types_are_guessed_and_rows_come_back() {
         let table = db.table("t").unwrap();
         assert_eq!(
             types(&table),
-            ["id:i64", "name:text(32)", "price:decimal(18,2)?", "seen:datetime?", "note:text(16)?"]
+            ["id:i64", "name:text(64)", "price:decimal(18,2)?", "seen:datetime?", "note:text(16)?"]
         );
         let mut read = db.snapshot().unwrap();
         let names: Vec<String> =

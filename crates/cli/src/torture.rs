@@ -123,7 +123,7 @@ fn crash(options: &CrashOptions) -> Result<(), Failure> {
         let kill = kill_once(options, rng.u64(..), &mut rng).map_err(|e| at(run, seed, &e))?;
         let found = verify(options).map_err(|e| at(run, seed, &e))?;
         lines.write(&format!(
-            "run {run}/{}: {kill}; recovered in {:.2} s; {} commits acknowledged so far, all there; 12 conditions hold",
+            "run {run}/{}: {kill}; recovered in {:.2} s; {} commits acknowledged so far, all there; 12 conditions hold; sound",
             options.runs, found.recovery_s, found.acknowledged.commits
         ));
     }
@@ -229,7 +229,10 @@ fn verify(options: &CrashOptions) -> Result<Found, Failure> {
         let reason = format!("condition {} ({}) is violated: {}", broken.condition, broken.text, broken.detail);
         return Err(Failure::Failed(reason));
     }
-    tpcc::settle(&store, &folder, clients)?;
+    let report = store.database().check()?;
+    if let Some(finding) = report.findings.first() {
+        return Err(Failure::Failed(format!("the check found: {finding}")));
+    }
     store.database().clone().close()?;
     Ok(Found { recovery_s, acknowledged })
 }

@@ -11,20 +11,33 @@
 //! | [`model`] | the face of an emulated device: requests in, completion times and counters out |
 //! | [`ssd`], [`hdd`] | the two models |
 //! | [`preset`] | devices by name |
+//! | [`labels`], [`age`] | what each block is; what was written before |
+//! | [`store`], [`crash`], [`disk`] | bytes, power cuts, and all of it together: a disk with data |
 //! | [`trace`], [`histogram`] | recorded requests, named ranges, stream rules; latencies |
-//! | [`replay`] | a trace on a device |
+//! | [`replay`], [`report`] | a trace on a device; what it found, for people |
+//! | [`adapter`] | an engine on a device, in process |
+//! | [`mount`] | a device under a real file system |
 //!
 //! **Invariant:** nothing here knows the engine.
 
+pub mod adapter;
+pub mod age;
 pub mod clock;
+pub mod crash;
+pub mod disk;
 pub mod error;
 pub mod hdd;
 pub mod histogram;
+pub mod labels;
 pub mod model;
+#[cfg(target_os = "linux")]
+pub mod mount;
 pub mod preset;
 pub mod promises;
 pub mod replay;
+pub mod report;
 pub mod ssd;
+pub mod store;
 pub mod trace;
 
 pub use error::{DeviceError, Result};

@@ -2,7 +2,7 @@
 //!
 //! Steps
 //! 1. Build the device; resolve names and stream rules against the trace's file map ([`plan`]).
-//! 2. Age it ([`age`]): the recorder's device was not new.
+//! 2. Age it ([`crate::age`]): the recorder's device was not new.
 //! 3. Run the trace once or more. Figures are those of the last pass; samples cover every pass.
 //!
 //! Rules
@@ -10,17 +10,16 @@
 //! 2. Time stands still unless the device is timed. Timed: requests arrive as recorded ([`Pace::AsRecorded`]), or so many at a time are
 //!    always outstanding ([`Pace::QueueDepth`]).
 
-pub mod age;
 pub mod options;
 pub mod plan;
 pub mod result;
 mod run;
 mod sampler;
 
-pub use age::Age;
 pub use options::{Pace, ReplayOptions};
 pub use result::ReplayResult;
 
+use crate::age;
 use crate::error::Result;
 use crate::trace::Trace;
 use std::time::Instant;
@@ -32,7 +31,7 @@ pub fn run(options: &ReplayOptions, progress: &mut dyn FnMut(u32, u64)) -> Resul
     let plan = plan::Plan::new(options, &trace, &config)?;
     let mut model = config.build(options.pace.is_timed())?;
     let started = Instant::now();
-    age::apply(&options.age, model.as_mut(), &plan)?;
+    age::apply(&options.age, model.as_mut(), &plan.labels.map(|label| label.stream))?;
     let aged = model.counters();
     let mut replay = run::Run::new(model, &plan, options, &config);
     for pass in 1..=options.passes.max(1) {

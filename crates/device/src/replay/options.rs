@@ -1,6 +1,6 @@
 //! What a replay may be told.
 
-use super::age::Age;
+use crate::age::Age;
 use crate::error::{DeviceError, Result};
 use crate::preset::{self, DeviceConfig};
 use crate::ssd::config::CopyBack;

@@ -2,9 +2,10 @@
 
 use super::options::ReplayOptions;
 use crate::error::{DeviceError, Result};
+use crate::labels::Labels;
 use crate::preset::DeviceConfig;
 use crate::trace::Trace;
-use crate::trace::ranges::{self, Labels, NamedRange, StreamRule};
+use crate::trace::ranges::{self, NamedRange, StreamRule};
 
 /// What a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What a replay found, for tables, JSON and reports. Field names are kept across releases.
 
-use super::age::Age;
 use super::options::Pace;
+use crate::age::Age;
 use crate::histogram::Latency;
 use crate::model::Wear;
 use crate::preset::DeviceConfig;

@@ -16,6 +16,7 @@ use super::counters::{Counters, MAX_STREAMS, SHARED};
 use super::divider::Divider;
 use super::listener::{Cause, MediaListener};
 use super::nand::Nand;
+use super::table::table;
 use super::victim::{Candidate, VictimPolicy, choose};
 use super::victim_index::VictimIndex;
 use std::collections::VecDeque;
@@ -77,9 +78,9 @@ impl Ftl {
         let slots = geometry.slots() as usize;
         let unit = Unit { filled_at: 0, valid: 0, stream: 0, state: UnitState::Free };
         Ftl {
-            map: vec![NONE; config.capacity_blocks as usize].into_boxed_slice(),
-            reverse: vec![NONE; slots].into_boxed_slice(),
-            valid: vec![0; slots / 64].into_boxed_slice(),
+            map: table(config.capacity_blocks as usize, NONE),
+            reverse: table(slots, NONE),
+            valid: table(slots / 64, 0),
             units: vec![unit; units as usize].into_boxed_slice(),
             free: (0..units).collect(),
             victims: VictimIndex::new(config.victim_policy, units, slots_per_unit),

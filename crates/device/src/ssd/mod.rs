@@ -24,6 +24,7 @@ pub mod geometry;
 pub mod listener;
 pub mod nand;
 pub mod preset;
+mod table;
 pub mod timing;
 pub mod victim;
 pub mod victim_index;

@@ -210,62 +210,6 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// A label for every block of the device, kept as stretches.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Labels<T> {
-    /// Where each stretch begins, ascending, the first at 0.
-    stretches: Vec<(u32, T)>,
-}
-
-impl<T: Copy + PartialEq> Labels<T> {
-    /// Everything is `label`.
-    pub fn all(label: T) -> Labels<T> {
-        Labels { stretches: vec![(0, label)] }
-    }
-
-    /// Makes `blocks` blocks from `first` `label`.
-    pub fn paint(&mut self, first: u32, blocks: u32, label: T) {
-        let end = first.saturating_add(blocks);
-        let after = self.at(end);
-        self.stretches.retain(|(start, _)| *start < first || *start >= end);
-        let at = self.stretches.partition_point(|(start, _)| *start < first);
-        self.stretches.insert(at, (first, label));
-        if end < u32::MAX && self.stretches.get(at + 1).is_none_or(|(start, _)| *start > end) {
-            self.stretches.insert(at + 1, (end, after));
-        }
-        self.stretches.dedup_by(|next, previous| next.1 == previous.1);
-    }
-
-    /// The label of a block.
-    #[inline]
-    pub fn at(&self, lba: u32) -> T {
-        self.stretches[self.stretches.partition_point(|(start, _)| *start <= lba) - 1].1
-    }
-
-    /// Calls `f` with each stretch of equal label in `blocks` blocks from `lba`: first block, number, label.
-    #[inline]
-    pub fn split<E>(
-        &self,
-        lba: u32,
-        blocks: u32,
-        mut f: impl FnMut(u32, u32, T) -> std::result::Result<(), E>,
-    ) -> std::result::Result<(), E> {
-        if self.stretches.len() == 1 {
-            return f(lba, blocks, self.stretches[0].1);
-        }
-        let end = lba + blocks;
-        let mut index = self.stretches.partition_point(|(start, _)| *start <= lba) - 1;
-        let mut lba = lba;
-        while lba < end {
-            let stop = self.stretches.get(index + 1).map_or(end, |(start, _)| end.min(*start));
-            f(lba, stop - lba, self.stretches[index].1)?;
-            lba = stop;
-            index += 1;
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 #[path = "ranges_test.rs"]
 mod tests;

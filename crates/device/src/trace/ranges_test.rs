@@ -1,5 +1,6 @@
+//! Tests of `ranges`.
+
 use super::*;
-use rand::{Rng, SeedableRng, rngs::SmallRng};
 
 fn range(name: &str, first_lba: u32, blocks: u32, first_block_in_file: u32) -> NamedRange {
     NamedRange { name: name.into(), first_lba, blocks, first_block_in_file }
@@ -62,30 +63,6 @@ fn rules_files_may_have_comments() {
     let rules = read_rules(&path).unwrap();
     assert_eq!(rules.len(), 2);
     assert_eq!((rules[1].stream, rules[1].what.as_str()), (2, "data/ib_logfile*"));
-}
-
-/// Painting stretches must give what painting every block by itself gives.
-#[test]
-fn labels_agree_with_a_plain_array() {
-    let mut rng = SmallRng::seed_from_u64(4);
-    for _ in 0..200 {
-        let (mut labels, mut array) = (Labels::all(0u8), [0u8; 200]);
-        for _ in 0..12 {
-            let (first, blocks, label) = (rng.random_range(0..190), rng.random_range(1..10), rng.random_range(0..4));
-            labels.paint(first, blocks, label);
-            array[first as usize..(first + blocks) as usize].fill(label);
-        }
-        (0..200).for_each(|lba| assert_eq!(labels.at(lba), array[lba as usize]));
-        let (lba, blocks) = (rng.random_range(0..100), rng.random_range(1..100));
-        let mut seen = Vec::new();
-        let done: std::result::Result<(), ()> = labels.split(lba, blocks, |first, n, label| {
-            assert_eq!(first as usize, lba as usize + seen.len());
-            seen.extend(std::iter::repeat_n(label, n as usize));
-            Ok(())
-        });
-        assert!(done.is_ok());
-        assert_eq!(seen, array[lba as usize..(lba + blocks) as usize]);
-    }
 }
 
 #[test]

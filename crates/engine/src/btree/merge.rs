@@ -114,7 +114,7 @@ impl BTree {
         let mut mtr = self.structure_mtr(ctx, 0)?;
         let root = mtr.fix_x(self.root)?;
         let (level, count) = (header::level(mtr.page(root)), node::count(mtr.page(root)));
-        self.verify_node(mtr.page(root), self.root, level)?;
+        self.expect_node(mtr.page(root), self.root, level)?;
         if level == 0 || count > 0 {
             return Ok(false);
         }

@@ -4,13 +4,14 @@
 //! 1. No latch is held on the way down; the only latch taken is the leaf's, and it is taken last.
 //! 2. `None` from a step means "something changed or had to be read: start again". A step that finds nothing changed makes
 //!    progress or fails.
-//! 3. An error met while reading a child counts only if the parent still names that child.
+//! 3. Before a descent the leaf this thread was last in is looked at (see `hint`).
+//! 4. An error met while reading a child counts only if the parent still names that child.
 
 use super::leaf::{Leaf, LeafMut};
-use super::{BTree, Seek};
+use super::{BTree, Seek, hint};
 use crate::error::{Error, Result};
 use crate::mtr::{Context, Latched, Mtr};
-use crate::page::header::{LEVEL, OWNER, TYPE};
+use crate::page::header::{LEVEL, TYPE, identity};
 use crate::page::{Node, PageBytes, PageType, node};
 use crate::pool::{OptimisticPage, SharedPage};
 use crate::types::PageNo;
@@ -84,9 +85,25 @@ impl BTree {
     /// # Errors
     /// [`Error::CorruptPage`], an I/O error, [`Error::PoolExhausted`].
     pub fn leaf<'c>(&self, ctx: &'c Context, seek: Seek<'_>) -> Result<Leaf<'c>> {
+        let mut hint = None;
+        if let Seek::Covers(key) = seek {
+            hint = hint::ask(self.serial);
+            if let Some(view) = hint.and_then(|page| self.hinted(ctx, page, key))
+                && let Some(page) = ctx.pool.latch_s(view)
+            {
+                hint::note_hit(self.serial);
+                return Ok(Leaf::new(page));
+            }
+        }
+        let leaf = self.sought_leaf(ctx, seek)?;
+        hint::note_descent(self.serial, leaf.position().0, hint.is_some());
+        Ok(leaf)
+    }
+
+    fn sought_leaf<'c>(&self, ctx: &'c Context, seek: Seek<'_>) -> Result<Leaf<'c>> {
         let mut restarts = Restarts::new(ctx);
         loop {
-            if let Some(found) = self.descend(ctx, seek, None)?
+            if let Some(found) = self.descend(ctx, seek, |_| {})?
                 && let Some(page) = self.latch_shared(ctx, &found)?
             {
                 match self.judge(&page, &found, seek) {
@@ -99,16 +116,37 @@ impl BTree {
         }
     }
 
+    /// A view of the page hinted at, if it is the leaf that covers `key`; true once the page is latched unchanged.
+    #[inline]
+    fn hinted<'c>(&self, ctx: &'c Context, page: PageNo, key: &[u8]) -> Option<OptimisticPage<'c>> {
+        let view = ctx.pool.optimistic(page)?;
+        let is_leaf = view.u64_at(TYPE) == identity(PageType::Leaf, 0, self.id.0);
+        (is_leaf && node::covers(&view, key)).then_some(view)
+    }
+
     /// X-latches the leaf that covers `key`. `mtr` and thread hold no latch yet.
     ///
     /// # Errors
     /// [`Error::CorruptPage`], an I/O error, [`Error::PoolExhausted`].
     pub fn leaf_mut(&self, mtr: &mut Mtr<'_>, key: &[u8]) -> Result<LeafMut> {
+        let hint = hint::ask(self.serial);
+        if let Some(view) = hint.and_then(|page| self.hinted(mtr.context(), page, key))
+            && let Some(latched) = mtr.upgrade(view)
+        {
+            hint::note_hit(self.serial);
+            return Ok(LeafMut { latched });
+        }
+        let leaf = self.sought_leaf_mut(mtr, key)?;
+        hint::note_descent(self.serial, leaf.page_no(mtr), hint.is_some());
+        Ok(leaf)
+    }
+
+    fn sought_leaf_mut(&self, mtr: &mut Mtr<'_>, key: &[u8]) -> Result<LeafMut> {
         let ctx = mtr.context();
         let seek = Seek::Covers(key);
         let mut restarts = Restarts::new(ctx);
         loop {
-            if let Some(found) = self.descend(ctx, seek, None)?
+            if let Some(found) = self.descend(ctx, seek, |_| {})?
                 && let Some(latched) = self.latch_exclusive(mtr, &found)?
             {
                 match self.judge(mtr.page(latched), &found, seek) {
@@ -127,64 +165,60 @@ impl BTree {
         let mut path = Vec::with_capacity(8);
         loop {
             path.clear();
-            if self.descend(ctx, Seek::Covers(key), Some(&mut path))?.is_some() {
+            if self.descend(ctx, Seek::Covers(key), |page| path.push(page))?.is_some() {
                 return Ok(path);
             }
             restarts.again()?;
         }
     }
 
-    /// From the root to the number of the leaf sought; `None` = start again.
+    /// From the root to the number of the leaf sought, showing every page number to `visit`; `None` = start again.
     #[inline]
     fn descend<'c>(
         &self,
         ctx: &'c Context,
         seek: Seek<'_>,
-        mut path: Option<&mut Vec<PageNo>>,
+        mut visit: impl FnMut(PageNo),
     ) -> Result<Option<Found<'c>>> {
-        let mut page_no = self.root;
-        let mut parent: Option<OptimisticPage<'c>> = None;
+        visit(self.root);
+        let Some(mut view) = ctx.pool.optimistic(self.root) else { return read_in(ctx, self.root, None) };
+        let mut level = view.u8_at(LEVEL);
+        if level == 0 {
+            return self.at_root(&view, PageType::Leaf, level);
+        }
+        if level > MAX_LEVEL || view.u64_at(TYPE) != identity(PageType::Inner, level, self.id.0) {
+            return self.at_root(&view, PageType::Inner, level);
+        }
         loop {
-            if let Some(path) = path.as_deref_mut() {
-                path.push(page_no);
-            }
-            if parent.is_some_and(|parent| parent.u8_at(LEVEL) == 1) {
-                return Ok(Some(Found { leaf: page_no, parent }));
-            }
-            let Some(view) = ctx.pool.optimistic(page_no) else { return read_in(ctx, page_no, parent) };
-            if parent.is_some_and(|parent| !parent.validate()) {
-                return Ok(None);
-            }
-            if let Some(reason) = self.misplaced(&view, parent) {
-                return if view.validate() { Err(Error::corrupt_page(page_no, reason)) } else { Ok(None) };
-            }
-            if view.u8_at(LEVEL) == 0 {
-                return Ok(Some(Found { leaf: page_no, parent: None }));
-            }
-            page_no = next_child(&view, seek);
+            let child = next_child(&view, seek);
             if !view.validate() {
                 return Ok(None);
             }
-            if page_no == view.page_no() {
-                return Err(Error::corrupt_page(page_no, "it is a child of its own"));
+            visit(child);
+            if child == view.page_no() {
+                return Err(Error::corrupt_page(child, "it is a child of its own"));
             }
-            parent = Some(view);
+            if level == 1 {
+                return Ok(Some(Found { leaf: child, parent: Some(view) }));
+            }
+            let Some(next) = ctx.pool.optimistic(child) else { return read_in(ctx, child, Some(view)) };
+            if !view.validate() {
+                return Ok(None);
+            }
+            level -= 1;
+            if next.u64_at(TYPE) != identity(PageType::Inner, level, self.id.0) {
+                return misplaced(&next);
+            }
+            view = next;
         }
     }
 
-    /// Why a page of a descent cannot be where it is; only the root may be a leaf here.
-    #[inline]
-    fn misplaced(&self, view: &OptimisticPage<'_>, parent: Option<OptimisticPage<'_>>) -> Option<&'static str> {
-        let level = view.u8_at(LEVEL);
-        let expected_type = if level == 0 { PageType::Leaf } else { PageType::Inner };
-        if view.u8_at(TYPE) != expected_type as u8 || view.u32_at(OWNER) != self.id.0 {
-            return Some("it is no page of the tree that leads to it");
+    /// A root that is a leaf, or nothing a tree can begin with.
+    fn at_root<'c>(&self, view: &OptimisticPage<'c>, page_type: PageType, level: u8) -> Result<Option<Found<'c>>> {
+        if level <= MAX_LEVEL && view.u64_at(TYPE) == identity(page_type, level, self.id.0) {
+            return Ok(Some(Found { leaf: self.root, parent: None }));
         }
-        let fits = match parent {
-            Some(parent) => level != 0 && level + 1 == parent.u8_at(LEVEL),
-            None => level <= MAX_LEVEL,
-        };
-        (!fits).then_some("its level does not follow its parent's")
+        misplaced(view)
     }
 
     /// Shared latch on the leaf found; `None` = start again.
@@ -214,7 +248,7 @@ impl BTree {
     /// Whether a latched page is the leaf sought.
     #[inline]
     fn judge(&self, page: &[u8], found: &Found<'_>, seek: Seek<'_>) -> Verdict {
-        let is_ours = page.u8_at(TYPE) == PageType::Leaf as u8 && page.u32_at(OWNER) == self.id.0;
+        let is_ours = page.u64_at(TYPE) == identity(PageType::Leaf, 0, self.id.0);
         if is_ours && found.parent.is_some() && found.is_current() {
             return Verdict::Sought;
         }
@@ -248,6 +282,18 @@ fn next_child(view: &OptimisticPage<'_>, seek: Seek<'_>) -> PageNo {
         Seek::Last => usize::MAX,
     };
     node::child_at(view, slot)
+}
+
+/// What a page that is not where it belongs means: damage, unless it has just changed.
+#[cold]
+fn misplaced<'c>(view: &OptimisticPage<'_>) -> Result<Option<Found<'c>>> {
+    if view.validate() {
+        return Err(Error::corrupt_page(
+            view.page_no(),
+            "it is no page of the tree that leads to it, or of another level",
+        ));
+    }
+    Ok(None)
 }
 
 /// Reads a missing page, then has the descent start again.

@@ -2,8 +2,8 @@
 //!
 //! Rules
 //! 1. The structure mutex is held; inner pages cannot change under us, leaves can until they are latched.
-//! 2. Every page of a structure change is verified whole before it is changed, so that an operation that does not fit is
-//!    never recorded.
+//! 2. Every page of a structure change is known to be sound (the pool checked it when it was read, operations keep it so),
+//!    so that an operation that does not fit is never recorded. That it is the expected page is checked here.
 //! 3. On a missing page the mini-transaction, which has changed nothing yet, releases everything, reads it, and
 //!    latches again.
 
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::mtr::{Context, Latched, MTR_REDO_BYTES, Mtr};
 use crate::page::header::{self, MAX_TRX_ID_OFFSET};
 use crate::page::op::pack_record;
-use crate::page::{Node, PageOp, PageType, node};
+use crate::page::{Node, PageBytes, PageOp, PageType, node};
 use crate::types::PageNo;
 use std::ops::Range;
 
@@ -115,7 +115,7 @@ impl BTree {
             }
             let latched = latched.map(|latched| latched.expect("every page was latched"));
             for (latched, (page, level)) in latched.iter().zip(pages) {
-                self.verify_node(mtr.page(*latched), page, level)?;
+                self.expect_node(mtr.page(*latched), page, level)?;
             }
             return Ok(latched);
         }
@@ -124,10 +124,18 @@ impl BTree {
     /// Verifies that a page is a sound node of this tree.
     pub(super) fn verify_node(&self, page: &[u8], page_no: PageNo, level: u8) -> Result<()> {
         node::check(page, page_no)?;
-        let (owner, found) = (header::owner(page), header::level(page));
-        if owner != self.id.0 || found != level {
-            let expected = self.id.0;
-            let reason = format!("index {owner} level {found} where index {expected} level {level} belongs");
+        self.expect_node(page, page_no, level)
+    }
+
+    /// Verifies that a sound page is the node of this tree that it is expected to be.
+    pub(super) fn expect_node(&self, page: &[u8], page_no: PageNo, level: u8) -> Result<()> {
+        let page_type = if level == 0 { PageType::Leaf } else { PageType::Inner };
+        if page.u64_at(header::TYPE) != header::identity(page_type, level, self.id.0) {
+            let (found, owner, expected) = (header::level(page), header::owner(page), self.id.0);
+            let kind = page.u8_at(header::TYPE);
+            let reason = format!(
+                "type {kind} level {found} of index {owner} where {page_type:?} level {level} of index {expected} belongs"
+            );
             return Err(Error::corrupt_page(page_no, reason));
         }
         Ok(())

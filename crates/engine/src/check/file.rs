@@ -94,7 +94,10 @@ impl Scan<'_> {
                     crate::Error::CorruptPage { reason, .. } => reason,
                     other => other.to_string(),
                 };
-                self.find(Some(page_no), self.file.name_of(page_no).map_or(reason.clone(), |name| format!("{name}: {reason}")));
+                self.find(
+                    Some(page_no),
+                    self.file.name_of(page_no).map_or(reason.clone(), |name| format!("{name}: {reason}")),
+                );
             }
         }
     }

@@ -191,7 +191,9 @@ impl Checker<'_> {
         behind.sort_unstable();
         for (owner, (pages, first)) in behind {
             let place = self.owners.get(&owner).map(|owner| owner.place.clone()).unwrap_or_default();
-            let text = format!("{pages} used pages of segment {owner}, this one first, lie behind the damage and were not reached");
+            let text = format!(
+                "{pages} used pages of segment {owner}, this one first, lie behind the damage and were not reached"
+            );
             self.find(Some(first), &place, text);
         }
     }

@@ -11,6 +11,7 @@ use crate::btree::BTree;
 use crate::btree::check::{TreeCounts, Visitor, reason_of};
 use crate::error::{Error, Result};
 use crate::page::{Node, header};
+use crate::space::{ROOT_CATALOG, SEGMENT_CATALOG};
 use crate::table::catalog::CATALOG_INDEX;
 use crate::table::handle::TableShared;
 use crate::table::key::KeyLayout;
@@ -21,7 +22,6 @@ use crate::txn::overflow::read_link;
 use crate::txn::row::{DELETE_MARKED, EntryValue, OVERFLOW, OverflowRef, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::{MAX_ROW_BYTES, Rows};
 use crate::types::{PageNo, RollPtr, SegmentId};
-use crate::space::{ROOT_CATALOG, SEGMENT_CATALOG};
 use std::hash::Hasher;
 
 /// Buckets of a digest.

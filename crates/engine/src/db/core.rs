@@ -126,8 +126,13 @@ impl Core {
     fn start_cleaner(&mut self) -> Result<()> {
         let (ctx, space, started) = (self.ctx.clone(), self.space.clone(), self.started);
         let mut cleaner = Cleaner::new(&self.options, ctx.log.end_lsn(), 0);
-        let waker = self.ctx.clone();
-        self.ctx.log.on_pressure(Box::new(move || waker.pool.cleaner_wake().wake()));
+        // The log belongs to the context: a strong handle here would keep both alive for ever.
+        let waker = Arc::downgrade(&self.ctx);
+        self.ctx.log.on_pressure(Box::new(move || {
+            if let Some(ctx) = waker.upgrade() {
+                ctx.pool.cleaner_wake().wake();
+            }
+        }));
         let (pauser, waker) = (self.ctx.clone(), self.ctx.clone());
         let step = move || {
             cleaner.step(&ctx.pool, &ctx.log, started.elapsed().as_millis() as u64)?;

@@ -273,8 +273,14 @@ impl Database {
         let indexes = before.indexes.iter().cloned().chain([Arc::new(secondary)]).collect();
         let after = before.with_indexes(definition, indexes);
         let session = Session::begin(inner, self.trx_options(&TxnOptions::default()))?;
-        let built = index_build::build(&inner.ctx, session, &Table { shared: shared.clone() }, &after)
-            .and_then(|()| inner.catalog.set_index_state(before.id, &mut record, State::Ready));
+        let built = index_build::build(
+            &inner.ctx,
+            session,
+            &Table { shared: shared.clone() },
+            &after,
+            index_build::BATCH_BYTES,
+        )
+        .and_then(|()| inner.catalog.set_index_state(before.id, &mut record, State::Ready));
         if let Err(error) = built {
             // What cannot be removed now is removed when the database is opened next.
             let _ = inner.catalog.finish_drop_index(before.id, &record);
@@ -283,8 +289,9 @@ impl Database {
         let mut entry = shared.entry.lock();
         entry.definition = (*after.definition).clone();
         entry.indexes.push(record);
-        inner.registry.replace(&shared, after);
+        // In this order: whoever can see the index has begun at its version, or is told that he is too old.
         inner.schema_version.fetch_add(1, Ordering::Release);
+        inner.registry.replace(&shared, after);
         Ok(())
     }
 
@@ -396,6 +403,12 @@ impl Database {
         self.inner.close()
     }
 
+    /// A session without a face.
+    #[cfg(test)]
+    pub(crate) fn session(&self, options: TrxOptions) -> Result<Session> {
+        Session::begin(&self.inner, options)
+    }
+
     fn check_open(&self) -> Result<()> {
         self.inner.ctx.poison.check()?;
         match *self.inner.core.lock() {
@@ -426,12 +439,14 @@ fn open_transactions(core: &Core) -> Result<Arc<TrxSystem>> {
     Ok(Arc::new(TrxSystem::open(ctx.clone(), space.clone())?))
 }
 
-/// Starts the purge thread.
+/// Starts the purge thread. It pauses when a step finds nothing to do.
 fn start_purge(core: &mut Core, trx: &Arc<TrxSystem>) -> Result<()> {
     let (system, bell) = (trx.clone(), Arc::new(Wake::default()));
-    let waker = bell.clone();
+    let (again, waker) = (bell.clone(), bell.clone());
     let step = move || {
-        while system.purge_step(PURGE_BATCH)? > 0 {}
+        if system.purge_step(PURGE_BATCH)? > 0 {
+            again.wake();
+        }
         Ok(())
     };
     core.background.spawn("purge", core.ctx.clone(), step, move || bell.wait(PURGE_PAUSE), move || waker.wake())

@@ -16,7 +16,7 @@
 //! 2. Bytes read from disk are not interpreted before `verify` has accepted them.
 //! 3. A page of zeros was never written: `verify` accepts it, its type is `Free`.
 
-use super::bytes::{PageBytes, put_u16, put_u32, put_u64, u64_at};
+use super::bytes::{PageBytes, put_u16, put_u32, put_u64};
 use crate::error::{Error, Result};
 use crate::types::{Lsn, PageNo};
 
@@ -32,6 +32,11 @@ pub(crate) const TYPE: usize = 16;
 pub(crate) const LEVEL: usize = 17;
 const VERSION: usize = 18;
 pub(crate) const OWNER: usize = 20;
+/// The u64 at [`TYPE`] of a page: type, level, version and owner at once.
+pub(crate) const fn identity(page_type: PageType, level: u8, owner: u32) -> u64 {
+    page_type as u64 | (level as u64) << 8 | (PAGE_VERSION as u64) << 16 | (owner as u64) << 32
+}
+
 /// Offset of max_trx_id, for the `Write` operation that raises it.
 pub const MAX_TRX_ID_OFFSET: usize = 24;
 
@@ -82,7 +87,7 @@ impl PageType {
 /// Page LSN: end of the last redo that changed the page.
 #[inline]
 pub fn lsn(page: &[u8]) -> Lsn {
-    Lsn(u64_at(page, LSN))
+    Lsn(page.u64_at(LSN))
 }
 
 /// Sets the page LSN.
@@ -117,7 +122,7 @@ pub fn level(page: &[u8]) -> u8 {
 /// Largest transaction number that changed this secondary leaf.
 #[inline]
 pub fn max_trx_id(page: &[u8]) -> u64 {
-    u64_at(page, MAX_TRX_ID_OFFSET)
+    page.u64_at(MAX_TRX_ID_OFFSET)
 }
 
 /// The place stamped when the page was last sealed; 0 on a page that was not written yet.
@@ -208,6 +213,13 @@ mod tests {
         verify(&page, PageNo(3)).unwrap();
         assert_eq!(page_type(&page).unwrap(), PageType::Free);
         assert!(verify(&[], PageNo(3)).is_err());
+    }
+
+    #[test]
+    fn identity_is_what_format_writes() {
+        let mut page = vec![0; 4096];
+        format(&mut page, PageType::Inner, 3, 77_000);
+        assert_eq!(page.u64_at(TYPE), identity(PageType::Inner, 3, 77_000));
     }
 
     #[test]

@@ -10,25 +10,30 @@
 //! 44  upper_child  u32   inner page: the child right of the last separator; 0 on a leaf
 //! 48  last_insert  u16   slot of the last insertion, 0xFFFF = unknown
 //! 50  run          u16   insertions in a row that each went right behind the one before
-//! 52  slots        10 bytes each, in key order:
+//! 52  skip         u16   suffix bytes before the head, the same in every record
+//! 54  slots        10 bytes each, in key order:
 //!                  { offset u16, key_len u16, value_len u16, head u32 }
 //! ..  free space
-//! ..  heap         records { key bytes behind the head, value }
+//! ..  heap         records { suffix without the head, value }
 //! end-lower_len-upper_len  upper fence, then the lower fence at the very end
 //! ```
 //!
 //! Terms
 //! - Fences: the page covers keys in `[lower, upper)`. The root's outer fences are infinite.
 //! - Suffix: a key without the page's prefix; only suffixes are stored. `key_len` is the suffix's length.
-//! - Head: the suffix's first four bytes as a big-endian number, padded with zeros. It decides most comparisons without touching
-//!   the heap, and its bytes are not stored a second time there.
+//! - Head: four bytes of the suffix as a big-endian number, padded with zeros. It decides most comparisons without touching the
+//!   heap, and its bytes are not stored a second time there. It lies behind the suffix's first `skip` bytes, which all
+//!   records of the page have in common beyond the prefix: on pages with an infinite fence (every root) the prefix is
+//!   empty and the first four bytes of all keys would often be the same. Each record keeps its own copy of them, so that
+//!   an insertion that does not share them lowers `skip` without needing room.
 //! - Inner record: key = separator, value = child page number (u32); the child holds keys `< separator` and
 //!   `>=` the separator before it.
 //!
 //! Rules
 //! 1. Reading never panics, whatever the bytes; a page that passed [`check`](super::node_check) gives the right answers.
 //! 2. A search runs on latched pages and on optimistic views alike ([`PageBytes`]).
-//! 3. `last_insert` and `run` are a memory for choosing split points; they never decide what is true.
+//! 3. Sizes are planned with `skip` 0, the smallest they can be; a higher `skip` uses room that nobody needs.
+//! 4. `last_insert` and `run` are a memory for choosing split points; they never decide what is true.
 //!
 //! Differs from InnoDB: no record chain and no page directory (slots are the order), no sibling links (fences instead), no
 //! per-record transaction fields (they are part of the clustered value).
@@ -51,8 +56,9 @@ pub(crate) const UPPER_LEN: usize = HEADER_BYTES + 10;
 pub(crate) const UPPER_CHILD: usize = HEADER_BYTES + 12;
 pub(crate) const LAST_INSERT: usize = HEADER_BYTES + 16;
 pub(crate) const RUN: usize = HEADER_BYTES + 18;
+pub(crate) const SKIP: usize = HEADER_BYTES + 20;
 /// First slot.
-pub(crate) const SLOTS: usize = HEADER_BYTES + 20;
+pub(crate) const SLOTS: usize = HEADER_BYTES + 22;
 /// Bytes of a slot.
 pub(crate) const SLOT_BYTES: usize = 10;
 pub(crate) const SLOT_KEY_LEN: usize = 2;
@@ -69,7 +75,7 @@ pub const CHILD_BYTES: usize = 4;
 /// Insertions in a row after which a leaf is taken to be filled in ascending order.
 const ASCENDING_RUN: u16 = 16;
 
-const _: () = assert!(SLOTS == 52 && SLOT_HEAD + HEAD_BYTES == SLOT_BYTES);
+const _: () = assert!(SLOTS == 54 && SLOT_HEAD + HEAD_BYTES == SLOT_BYTES);
 
 /// Longest key a page takes: an eighth of the page. Two fences and four separators of that length fit an inner page.
 pub const fn max_key_bytes(page_bytes: usize) -> usize {
@@ -88,25 +94,28 @@ pub(crate) const fn slot_at(slot: usize) -> usize {
     SLOTS + slot * SLOT_BYTES
 }
 
-/// Bytes of a suffix kept in the heap.
+/// Bytes of a suffix kept in the heap: all but the head. Grows with `skip` for suffixes that end within the head.
 #[inline(always)]
-pub(crate) const fn rest_len(suffix_len: usize) -> usize {
-    suffix_len.saturating_sub(HEAD_BYTES)
+pub(crate) const fn rest_len(suffix_len: usize, skip: usize) -> usize {
+    if suffix_len >= skip + HEAD_BYTES {
+        suffix_len - HEAD_BYTES
+    } else if suffix_len > skip {
+        skip
+    } else {
+        suffix_len
+    }
 }
 
-/// Bytes a record takes, slot included.
+/// Bytes a record takes, slot included, on a page with `skip` 0.
 #[inline(always)]
 pub(crate) const fn record_bytes(suffix_len: usize, value_len: usize) -> usize {
-    SLOT_BYTES + rest_len(suffix_len) + value_len
+    SLOT_BYTES + rest_len(suffix_len, 0) + value_len
 }
 
-/// The head of a suffix.
+/// The head, given the suffix from there on.
 #[inline(always)]
-pub(crate) fn head_of(suffix: &[u8]) -> u32 {
-    match suffix.first_chunk::<HEAD_BYTES>() {
-        Some(head) => u32::from_be_bytes(*head),
-        None => suffix.iter().zip([24, 16, 8]).fold(0, |head, (byte, shift)| head | u32::from(*byte) << shift),
-    }
+pub(crate) fn head_of(tail: &[u8]) -> u32 {
+    (tail.word_at(0, tail.len().min(HEAD_BYTES)) >> 32) as u32
 }
 
 /// Length of the longest common prefix.
@@ -128,26 +137,101 @@ pub fn shortest_separator<'k>(below: &[u8], above: &'k [u8]) -> &'k [u8] {
     above.get(..len).unwrap_or(above)
 }
 
-/// Compares the key of `slot` with `suffix` when their heads are equal.
-#[inline(always)]
-fn cmp_behind_head<B: PageBytes + ?Sized>(page: &B, slot_offset: usize, suffix: &[u8]) -> Ordering {
-    let stored_len = page.u16_at(slot_offset + SLOT_KEY_LEN) as usize;
-    if stored_len <= HEAD_BYTES || suffix.len() <= HEAD_BYTES {
-        return stored_len.cmp(&suffix.len());
+/// A key from behind its head on, ready to be compared many times.
+#[derive(Clone, Copy)]
+struct Behind<'k> {
+    /// Bytes of the key from the head on.
+    tail_len: usize,
+    /// Bytes behind the head.
+    rest: &'k [u8],
+    /// Their first eight.
+    word: u64,
+}
+
+impl<'k> Behind<'k> {
+    #[inline(always)]
+    fn new(tail: &'k [u8]) -> Behind<'k> {
+        let rest = tail.get(HEAD_BYTES..).unwrap_or(&[]);
+        Behind { tail_len: tail.len(), rest, word: rest.word_at(0, rest.len()) }
     }
-    page.cmp_at(page.u16_at(slot_offset) as usize, stored_len - HEAD_BYTES, &suffix[HEAD_BYTES..])
+}
+
+/// Compares the record of a slot with a key, both from the head on, when their heads are equal.
+#[inline(always)]
+fn cmp_behind_head<B: PageBytes + ?Sized>(page: &B, slot: usize, skip: usize, key: Behind<'_>) -> Ordering {
+    let offset = slot_at(slot);
+    let stored_len = (page.u16_at(offset + SLOT_KEY_LEN) as usize).saturating_sub(skip);
+    if stored_len < HEAD_BYTES || key.tail_len < HEAD_BYTES {
+        return stored_len.cmp(&key.tail_len);
+    }
+    let (rest_at, rest_len) = (page.u16_at(offset) as usize + skip, stored_len - HEAD_BYTES);
+    let word = page.word_at(rest_at, rest_len);
+    if word != key.word {
+        return word.cmp(&key.word);
+    }
+    if rest_len <= 8 && key.rest.len() <= 8 {
+        return rest_len.cmp(&key.rest.len());
+    }
+    page.cmp_at(rest_at, rest_len, key.rest)
+}
+
+/// How the first `skip` bytes of all suffixes compare with a suffix.
+#[inline(always)]
+fn cmp_skipped<B: PageBytes + ?Sized>(page: &B, skip: usize, suffix: &[u8]) -> Ordering {
+    page.cmp_at(page.u16_at(SLOTS) as usize, skip, suffix.get(..skip).unwrap_or(suffix))
 }
 
 /// Binary search among the slots for a suffix.
 #[inline(always)]
 fn search_suffix<B: PageBytes + ?Sized>(page: &B, suffix: &[u8]) -> std::result::Result<usize, usize> {
-    let head = head_of(suffix);
-    let (mut low, mut high) = (0, page.u16_at(COUNT) as usize);
+    let count = page.u16_at(COUNT) as usize;
+    let skip = page.u16_at(SKIP) as usize;
+    let mut tail = suffix;
+    if skip != 0 {
+        match cmp_skipped(page, skip, suffix) {
+            Ordering::Equal => tail = suffix.get(skip..).unwrap_or(&[]),
+            Ordering::Less => return Err(count),
+            Ordering::Greater => return Err(0),
+        }
+    }
+    let head = head_of(tail);
+    let low = page.lower_bound::<SLOT_BYTES>(SLOTS + SLOT_HEAD, count, head);
+    if low >= count || page.u32_at(slot_at(low) + SLOT_HEAD) != head {
+        return Err(low);
+    }
+    search_behind_head(page, low..count, skip, head, Behind::new(tail))
+}
+
+/// Goes on among the records of `range`; the heads of the first few are that of the key.
+#[inline(always)]
+fn search_behind_head<B: PageBytes + ?Sized>(
+    page: &B,
+    range: Range<usize>,
+    skip: usize,
+    head: u32,
+    key: Behind<'_>,
+) -> std::result::Result<usize, usize> {
+    let mut low = range.start;
+    match cmp_behind_head(page, low, skip, key) {
+        Ordering::Equal => return Ok(low),
+        Ordering::Greater => return Err(low),
+        Ordering::Less => low += 1,
+    }
+    // Past the last record with this head, in growing steps.
+    let has_head = |slot: usize| slot < range.end && page.u32_at(slot_at(slot) + SLOT_HEAD) == head;
+    let mut step = 1;
+    while has_head(low + step - 1) {
+        if cmp_behind_head(page, low + step - 1, skip, key) == Ordering::Less {
+            low += step;
+            step *= 2;
+        } else {
+            break;
+        }
+    }
+    let mut high = (low + step).min(range.end);
     while low < high {
         let middle = (low + high) / 2;
-        let offset = slot_at(middle);
-        let stored = page.u32_at(offset + SLOT_HEAD);
-        let order = if stored == head { cmp_behind_head(page, offset, suffix) } else { stored.cmp(&head) };
+        let order = if has_head(middle) { cmp_behind_head(page, middle, skip, key) } else { Ordering::Greater };
         match order {
             Ordering::Less => low = middle + 1,
             Ordering::Greater => high = middle,
@@ -192,6 +276,24 @@ pub fn child_slot_before<B: PageBytes + ?Sized>(page: &B, key: &[u8]) -> usize {
     }
 }
 
+/// Whether the page's fences cover `key`: `lower <= key < upper`.
+#[inline]
+pub fn covers<B: PageBytes + ?Sized>(page: &B, key: &[u8]) -> bool {
+    let (lower_len, upper_len) = (page.u16_at(LOWER_LEN), page.u16_at(UPPER_LEN));
+    let mut fence_at = page.page_len();
+    if lower_len != NO_FENCE {
+        fence_at = fence_at.wrapping_sub(lower_len as usize);
+        if page.cmp_at(fence_at, lower_len as usize, key) == Ordering::Greater {
+            return false;
+        }
+    }
+    if upper_len == NO_FENCE {
+        return true;
+    }
+    fence_at = fence_at.wrapping_sub(upper_len as usize);
+    page.cmp_at(fence_at, upper_len as usize, key) == Ordering::Greater
+}
+
 /// The child at a position.
 #[inline]
 pub fn child_at<B: PageBytes + ?Sized>(page: &B, slot: usize) -> PageNo {
@@ -199,7 +301,7 @@ pub fn child_at<B: PageBytes + ?Sized>(page: &B, slot: usize) -> PageNo {
         return PageNo(page.u32_at(UPPER_CHILD));
     }
     let offset = slot_at(slot);
-    let rest = rest_len(page.u16_at(offset + SLOT_KEY_LEN) as usize);
+    let rest = rest_len(page.u16_at(offset + SLOT_KEY_LEN) as usize, page.u16_at(SKIP) as usize);
     PageNo(page.u32_at(page.u16_at(offset) as usize + rest))
 }
 
@@ -218,10 +320,12 @@ pub struct Node<'p> {
 /// Where a record's parts are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
-    /// Heap offset of the key bytes behind the head.
+    /// Heap offset of the suffix without its head.
     pub(crate) offset: usize,
     /// Length of the suffix.
     pub(crate) suffix_len: usize,
+    /// Length of the suffix without its head.
+    pub(crate) rest_len: usize,
     /// Length of the value.
     pub(crate) value_len: usize,
 }
@@ -230,13 +334,13 @@ impl Record {
     /// Bytes in the heap.
     #[inline(always)]
     pub(crate) fn heap_bytes(self) -> usize {
-        rest_len(self.suffix_len) + self.value_len
+        self.rest_len + self.value_len
     }
 
     /// Offset of the value.
     #[inline(always)]
     pub(crate) fn value_offset(self) -> usize {
-        self.offset + rest_len(self.suffix_len)
+        self.offset + self.rest_len
     }
 }
 
@@ -314,10 +418,22 @@ impl<'p> Node<'p> {
         self.page.u16_at(PREFIX_LEN) as usize
     }
 
+    /// Suffix bytes before the head.
+    #[inline(always)]
+    pub(crate) fn skip(self) -> usize {
+        self.page.u16_at(SKIP) as usize
+    }
+
+    /// The bytes all suffixes of the page begin with, as far as `skip` goes.
+    #[inline]
+    pub(crate) fn skipped(self) -> &'p [u8] {
+        slice_at(self.page, self.page.u16_at(SLOTS) as usize, self.skip())
+    }
+
     /// Whether the page covers `key`: `lower <= key < upper`.
     #[inline]
     pub fn covers(self, key: &[u8]) -> bool {
-        self.lower().is_none_or(|lower| lower <= key) && self.upper().is_none_or(|upper| key < upper)
+        covers(self.page, key)
     }
 
     /// Whether the page holds the keys just below `key`: `lower < key <= upper`.
@@ -330,9 +446,11 @@ impl<'p> Node<'p> {
     #[inline(always)]
     pub(crate) fn record(self, slot: usize) -> Record {
         let offset = slot_at(slot);
+        let suffix_len = self.page.u16_at(offset + SLOT_KEY_LEN) as usize;
         Record {
             offset: self.page.u16_at(offset) as usize,
-            suffix_len: self.page.u16_at(offset + SLOT_KEY_LEN) as usize,
+            suffix_len,
+            rest_len: rest_len(suffix_len, self.skip()),
             value_len: self.page.u16_at(offset + SLOT_VALUE_LEN) as usize,
         }
     }
@@ -343,20 +461,23 @@ impl<'p> Node<'p> {
         self.page.u32_at(slot_at(slot) + SLOT_HEAD)
     }
 
-    /// Key bytes of a record behind its head.
+    /// Suffix of a record without its head.
     #[inline]
     pub(crate) fn rest(self, slot: usize) -> &'p [u8] {
         let record = self.record(slot);
-        slice_at(self.page, record.offset, rest_len(record.suffix_len))
+        slice_at(self.page, record.offset, record.rest_len)
     }
 
     /// Appends the suffix of a record to `out`.
     #[inline]
     pub(crate) fn append_suffix(self, slot: usize, out: &mut Vec<u8>) {
+        let record = self.record(slot);
         let head = self.head(slot).to_be_bytes();
-        let len = self.record(slot).suffix_len.min(HEAD_BYTES);
-        out.extend_from_slice(&head[..len]);
-        out.extend_from_slice(self.rest(slot));
+        let rest = slice_at(self.page, record.offset, record.rest_len);
+        let (before, behind) = rest.split_at_checked(self.skip()).unwrap_or((rest, &[]));
+        out.extend_from_slice(before);
+        out.extend_from_slice(&head[..(record.suffix_len - record.rest_len).min(HEAD_BYTES)]);
+        out.extend_from_slice(behind);
     }
 
     /// Replaces `out` with the whole key of `slot` (empty for a slot that does not exist).
@@ -437,8 +558,8 @@ impl<'p> Node<'p> {
     /// Whether a record with a whole key of `key_bytes` and a value of `value_bytes` should be inserted here.
     #[inline]
     pub fn fits(self, key_bytes: usize, value_bytes: usize) -> bool {
-        let need = record_bytes(key_bytes.saturating_sub(self.prefix_len()), value_bytes);
-        self.free_bytes() >= need + self.reserved_bytes()
+        let rest = rest_len(key_bytes.saturating_sub(self.prefix_len()), self.skip());
+        self.free_bytes() >= SLOT_BYTES + rest + value_bytes + self.reserved_bytes()
     }
 
     /// Whether a record can grow by `bytes`.
@@ -454,13 +575,20 @@ impl<'p> Node<'p> {
         slot > 0 && last.wrapping_add(1) as usize == slot && run >= self.count().min(3)
     }
 
-    /// Bytes the records `range` would take (slots included, fences not) on a page with a prefix of `prefix_len` bytes.
+    /// Bytes the records `range` would take (slots included, fences not) on a page with a prefix of `prefix_len` bytes and
+    /// no `skip`.
     pub fn rebuilt_bytes(self, range: Range<usize>, prefix_len: usize) -> usize {
+        self.rebuilt_bytes_with(range, prefix_len, 0)
+    }
+
+    /// As `rebuilt_bytes`, with a `skip`.
+    pub(crate) fn rebuilt_bytes_with(self, range: Range<usize>, prefix_len: usize, skip: usize) -> usize {
         let old_prefix_len = self.prefix_len();
         range
             .map(|slot| {
                 let record = self.record(slot);
-                record_bytes((old_prefix_len + record.suffix_len).saturating_sub(prefix_len), record.value_len)
+                let suffix_len = (old_prefix_len + record.suffix_len).saturating_sub(prefix_len);
+                SLOT_BYTES + rest_len(suffix_len, skip) + record.value_len
             })
             .sum()
     }

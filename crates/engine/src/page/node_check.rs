@@ -83,9 +83,10 @@ fn check_records(page: &[u8]) -> Verdict {
         ensure(starts_inside && end <= heap_end, || {
             format!("record {slot} at {}..{end} is outside the heap {heap_start}..{heap_end}", record.offset)
         })?;
-        let padding = HEAD_BYTES.saturating_sub(record.suffix_len) as u32 * 8;
+        let padding = HEAD_BYTES.saturating_sub(record.suffix_len.saturating_sub(node.skip())) as u32 * 8;
         let kept = if padding >= 32 { 0 } else { node.head(slot) >> padding << padding };
         ensure(node.head(slot) == kept, || format!("the head of record {slot} is longer than its key"))?;
+        ensure(shares_skipped(node, slot), || format!("record {slot} does not begin as all others"))?;
         ensure(slot == 0 || is_ascending(node, slot), || format!("record {slot} is not above the one before it"))?;
         heap_bytes += record.heap_bytes();
     }
@@ -95,14 +96,19 @@ fn check_records(page: &[u8]) -> Verdict {
     check_bounds(node)
 }
 
+fn shares_skipped(node: Node<'_>, slot: usize) -> bool {
+    let skip = node.skip();
+    skip == 0 || (node.record(slot).suffix_len >= skip && node.rest(slot).get(..skip) == Some(node.skipped()))
+}
+
 fn is_ascending(node: Node<'_>, slot: usize) -> bool {
-    let suffix_len = |slot: usize| node.record(slot).suffix_len;
+    let tail_len = |slot: usize| node.record(slot).suffix_len.saturating_sub(node.skip());
     let (before, here) = (node.head(slot - 1), node.head(slot));
     if before != here {
         return before < here;
     }
-    if suffix_len(slot - 1) <= HEAD_BYTES || suffix_len(slot) <= HEAD_BYTES {
-        return suffix_len(slot - 1) < suffix_len(slot);
+    if tail_len(slot - 1) <= HEAD_BYTES || tail_len(slot) <= HEAD_BYTES {
+        return tail_len(slot - 1) < tail_len(slot);
     }
     node.rest(slot - 1) < node.rest(slot)
 }

@@ -5,13 +5,15 @@
 //! 2. Everything is checked before the first byte changes; `Err` leaves the page as it was.
 //! 3. New records go to the low end of the heap; removed bytes are counted as garbage and won back by a compaction when
 //!    (and only when) the piece between slots and heap is too small.
+//! 4. `skip` falls when an insertion does not share the bytes skipped, and rises again at certain record counts and after
+//!    bulk changes. Falling never needs room.
 
 use super::bytes::{PageBytes, put_u16, put_u32};
 use super::header::{self, PageType};
 use super::node::{
     CHILD_BYTES, COUNT, GARBAGE, HEAD_BYTES, HEAP_START, LAST_INSERT, LOWER_LEN, NO_FENCE, NO_SLOT, Node, PREFIX_LEN,
-    RUN, SLOT_BYTES, SLOT_HEAD, SLOT_KEY_LEN, SLOT_VALUE_LEN, SLOTS, UPPER_CHILD, UPPER_LEN, head_of, prefix_of,
-    record_bytes, slot_at,
+    RUN, SKIP, SLOT_BYTES, SLOT_HEAD, SLOT_KEY_LEN, SLOT_VALUE_LEN, SLOTS, UPPER_CHILD, UPPER_LEN, common_prefix,
+    head_of, prefix_of, record_bytes, rest_len, slot_at,
 };
 use super::varint::Reader;
 use crate::types::PageNo;
@@ -79,6 +81,7 @@ fn write_frame(page: &mut [u8], fences: Fences<'_>) {
     put_u32(page, UPPER_CHILD, fences.upper_child.0);
     put_u16(page, LAST_INSERT, NO_SLOT);
     put_u16(page, RUN, 0);
+    put_u16(page, SKIP, 0);
 }
 
 /// Slot count, start and end of the heap, when they make sense together.
@@ -94,20 +97,23 @@ fn frame(page: &[u8]) -> Fit<(usize, usize)> {
     }
 }
 
+/// Writes slot and heap bytes of a record whose heap bytes begin at `offset`.
 #[inline(always)]
-fn write_slot(page: &mut [u8], slot: usize, offset: usize, suffix: &[u8], value_len: usize) {
+fn write_record(page: &mut [u8], slot: usize, offset: usize, skip: usize, suffix: &[u8], value: &[u8]) {
+    let (before, tail) = suffix.split_at(skip.min(suffix.len()));
+    let behind = tail.get(HEAD_BYTES..).unwrap_or(&[]);
     let at = slot_at(slot);
     put_u16(page, at, offset as u16);
     put_u16(page, at + SLOT_KEY_LEN, suffix.len() as u16);
-    put_u16(page, at + SLOT_VALUE_LEN, value_len as u16);
-    put_u32(page, at + SLOT_HEAD, head_of(suffix));
-}
-
-#[inline(always)]
-fn write_record(page: &mut [u8], offset: usize, rest: &[u8], value: &[u8]) {
-    let value_at = offset + rest.len();
-    page[offset..value_at].copy_from_slice(rest);
-    page[value_at..value_at + value.len()].copy_from_slice(value);
+    put_u16(page, at + SLOT_VALUE_LEN, value.len() as u16);
+    put_u32(page, at + SLOT_HEAD, head_of(tail));
+    let target = &mut page[offset..offset + before.len() + behind.len() + value.len()];
+    if !before.is_empty() {
+        target[..before.len()].copy_from_slice(before);
+    }
+    let target = &mut target[before.len()..];
+    target[..behind.len()].copy_from_slice(behind);
+    target[behind.len()..].copy_from_slice(value);
 }
 
 fn add_garbage(page: &mut [u8], bytes: usize) {
@@ -126,19 +132,60 @@ pub(crate) fn insert(page: &mut [u8], slot: usize, key: &[u8], value: &[u8]) -> 
     if !node.is_leaf() && value.len() != CHILD_BYTES {
         return Err("an inner record's value is a page number");
     }
-    let rest = suffix.get(HEAD_BYTES..).unwrap_or(&[]);
-    let heap_bytes = rest.len() + value.len();
-    if node.contiguous_bytes() < SLOT_BYTES + heap_bytes {
+    let mut skip = node.skip();
+    if skip != 0 && !(count != 0 && suffix.starts_with(node.skipped()) && suffix.len() >= skip) {
+        skip = lower_skip(page, suffix, value.len())?;
+    }
+    let heap_bytes = rest_len(suffix.len(), skip) + value.len();
+    if Node::new(page).contiguous_bytes() < SLOT_BYTES + heap_bytes {
         compact(page, None, SLOT_BYTES + heap_bytes)?;
     }
     let offset = page.u16_at(HEAP_START) as usize - heap_bytes;
     page.copy_within(slot_at(slot)..slot_at(count), slot_at(slot + 1));
-    write_slot(page, slot, offset, suffix, value.len());
-    write_record(page, offset, rest, value);
+    write_record(page, slot, offset, skip, suffix, value);
     put_u16(page, HEAP_START, offset as u16);
     put_u16(page, COUNT, count as u16 + 1);
     note_insert(page, slot);
+    if matches!(count + 1, 8 | 32 | 128 | 512) {
+        raise_skip(page);
+    }
     Ok(())
+}
+
+/// Lowers `skip` to what `suffix` shares with the page's records, if a record with it fits then.
+#[cold]
+fn lower_skip(page: &mut [u8], suffix: &[u8], value_len: usize) -> Fit<usize> {
+    let node = Node::new(page);
+    let skip = if node.count() == 0 { 0 } else { common_prefix(node.skipped(), suffix) };
+    let need = SLOT_BYTES + rest_len(suffix.len(), skip) + value_len;
+    if node.free_bytes() < need {
+        return Err(NO_ROOM);
+    }
+    rebuild(page, 0..node.count(), None, skip, need)?;
+    Ok(skip)
+}
+
+/// Raises `skip` to what all records have in common: on a leaf as far as no record takes more room for it (the heads of the
+/// shortest keys then reach to their ends anyway), on an inner page unless that takes more than half of the free room.
+fn raise_skip(page: &mut [u8]) {
+    let node = Node::new(page);
+    let Some(last) = node.count().checked_sub(1) else { return };
+    let (mut low, mut high) = (Vec::new(), Vec::new());
+    node.append_suffix(0, &mut low);
+    node.append_suffix(last, &mut high);
+    let mut skip = common_prefix(&low, &high);
+    if last == 0 || skip <= node.skip() {
+        return;
+    }
+    if node.is_leaf() {
+        let shortest = (0..=last).map(|slot| node.record(slot).suffix_len).min().unwrap_or(0);
+        skip = skip.min(shortest.saturating_sub(HEAD_BYTES));
+    }
+    let bytes = |skip: usize| node.rebuilt_bytes_with(0..last + 1, node.prefix_len(), skip);
+    if skip > node.skip() && bytes(skip).saturating_sub(bytes(node.skip())) <= node.free_bytes() / 2 {
+        // A page that is no sound node keeps the skip it has.
+        let _ = rebuild(page, 0..last + 1, None, skip, 0);
+    }
 }
 
 /// Keeps `last_insert` and `run`.
@@ -306,15 +353,17 @@ fn next_packed<'a>(reader: &mut Reader<'a>) -> Option<Packed<'a>> {
 
 /// Appends records packed by `op::pack_record` behind the last one.
 pub(crate) fn append(page: &mut [u8], packed: &[u8]) -> Fit {
-    let (count, heap_start) = frame(page)?;
-    let added = check_packed(page, packed)?;
+    let (count, _) = frame(page)?;
+    let (added, bytes) = check_packed(page, packed)?;
+    let node = Node::new(page);
+    if node.skip() != 0 || node.contiguous_bytes() < bytes {
+        rebuild(page, 0..count, None, 0, bytes)?;
+    }
     let mut reader = Reader::new(packed);
-    let (mut slot, mut free) = (count, heap_start);
+    let (mut slot, mut free) = (count, page.u16_at(HEAP_START) as usize);
     while let Some(record) = next_packed(&mut reader) {
-        let rest = record.suffix.get(HEAD_BYTES..).unwrap_or(&[]);
-        free -= rest.len() + record.value.len();
-        write_slot(page, slot, free, record.suffix, record.value.len());
-        write_record(page, free, rest, record.value);
+        free -= rest_len(record.suffix.len(), 0) + record.value.len();
+        write_record(page, slot, free, 0, record.suffix, record.value);
         slot += 1;
     }
     put_u16(page, HEAP_START, free as u16);
@@ -323,11 +372,12 @@ pub(crate) fn append(page: &mut [u8], packed: &[u8]) -> Fit {
         put_u16(page, LAST_INSERT, slot as u16 - 1);
         put_u16(page, RUN, added as u16);
     }
+    raise_skip(page);
     Ok(())
 }
 
-/// Checks that the packed records are well-formed, ascending, and fit in one piece; returns how many they are.
-fn check_packed(page: &[u8], packed: &[u8]) -> Fit<usize> {
+/// Checks that the packed records are well-formed, ascending, and fit; returns how many they are and their bytes.
+fn check_packed(page: &[u8], packed: &[u8]) -> Fit<(usize, usize)> {
     let node = Node::new(page);
     let mut before = None;
     if node.count() > 0 {
@@ -352,7 +402,7 @@ fn check_packed(page: &[u8], packed: &[u8]) -> Fit<usize> {
     }
     let first = next_packed(&mut Reader::new(packed)).map(|record| record.suffix);
     check_packed_bounds(node, first, before)?;
-    if bytes > node.contiguous_bytes() { Err(NO_ROOM) } else { Ok(records) }
+    if bytes > node.free_bytes() + node.skip() * node.count() { Err(NO_ROOM) } else { Ok((records, bytes)) }
 }
 
 /// Checks suffixes that are to be first and last against the fences.
@@ -366,16 +416,28 @@ fn check_packed_bounds(node: Node<'_>, first: Option<&[u8]>, last: Option<&[u8]>
 
 /// Keeps the records `range` only and gives the page new fences (narrower or wider), rebuilding it with the new prefix.
 pub(crate) fn refence(page: &mut [u8], range: Range<usize>, fences: Fences<'_>) -> Fit {
-    let old = page.to_vec();
-    let node = Node::new(&old);
-    let (count, _) = frame(&old)?;
+    let (count, _) = frame(page)?;
     if range.start > range.end || range.end > count {
         return Err(NO_SUCH_SLOT);
     }
+    fences.check(page)?;
+    rebuild(page, range, Some(fences), 0, 0)?;
+    raise_skip(page);
+    Ok(())
+}
+
+/// Lays the records `range` down anew with these fences (`None`: those it has) and this `skip`, which all of them share.
+/// Checks first that `spare` bytes are free afterwards.
+fn rebuild(page: &mut [u8], range: Range<usize>, fences: Option<Fences<'_>>, skip: usize, spare: usize) -> Fit {
+    let old = page.to_vec();
+    let node = Node::new(&old);
+    let upper_child = PageNo(old.u32_at(UPPER_CHILD));
+    let fences = fences.unwrap_or(Fences { lower: node.lower(), upper: node.upper(), upper_child });
     fences.check(&old)?;
     check_keys_within(node, range.clone(), fences)?;
     let prefix_len = prefix_of(fences.lower, fences.upper);
-    if SLOTS + fences.bytes() + node.rebuilt_bytes(range.clone(), prefix_len) > page.len() {
+    let bytes = node.rebuilt_bytes_with(range.clone(), prefix_len, skip);
+    if SLOTS + fences.bytes() + bytes + spare > page.len() {
         return Err(NO_ROOM);
     }
     let (last, run) = (old.u16_at(LAST_INSERT), old.u16_at(RUN));
@@ -384,15 +446,13 @@ pub(crate) fn refence(page: &mut [u8], range: Range<usize>, fences: Fences<'_>) 
     let mut key = Vec::new();
     for slot in range.clone() {
         node.key_into(slot, &mut key);
-        let suffix = &key[prefix_len..];
-        let rest = &suffix[HEAD_BYTES.min(suffix.len())..];
-        let value = node.value(slot);
-        free -= rest.len() + value.len();
-        write_slot(page, slot - range.start, free, suffix, value.len());
-        write_record(page, free, rest, value);
+        let (suffix, value) = (&key[prefix_len..], node.value(slot));
+        free -= rest_len(suffix.len(), skip) + value.len();
+        write_record(page, slot - range.start, free, skip, suffix, value);
     }
     put_u16(page, HEAP_START, free as u16);
     put_u16(page, COUNT, range.len() as u16);
+    put_u16(page, SKIP, skip as u16);
     if last != NO_SLOT && range.contains(&(last as usize)) {
         put_u16(page, LAST_INSERT, last - range.start as u16);
         put_u16(page, RUN, run);

@@ -12,7 +12,7 @@
 //! 3. The first [`MAX_TRX_ID_OFFSET`] bytes of a page (checksum, place, LSN, type, level, owner) change only through `Format`.
 
 use super::PageType;
-use super::bytes::{put_u64, u64_at};
+use super::bytes::{PageBytes, put_u64};
 use super::header::{self, MAX_TRX_ID_OFFSET};
 use super::node_edit::{self, Fences, Misfit};
 use super::varint::{self, Header, Reader};
@@ -397,7 +397,7 @@ fn change_bits(page: &mut [u8], offset: usize, change: impl FnOnce(u64) -> u64) 
     if offset + 8 > page.len() {
         return Err("it ends beyond the page");
     }
-    let word = change(u64_at(page, offset));
+    let word = change(page.u64_at(offset));
     put_u64(page, offset, word);
     Ok(())
 }

@@ -73,6 +73,10 @@ impl Twin {
 fn random_key(rng: &mut StdRng, prefix: &[u8]) -> Vec<u8> {
     let mut key = prefix.to_vec();
     let len = if rng.random_bool(0.05) { rng.random_range(0..60) } else { rng.random_range(0..9) };
+    // Often a common beginning, so that pages skip some of it.
+    if rng.random_bool(0.9) {
+        key.extend_from_slice(b"shared");
+    }
     key.extend((0..len).map(|_| [0u8, 0, 1, 7, 255][rng.random_range(0..5)]));
     key
 }
@@ -246,6 +250,35 @@ fn ascending_insertions_are_noticed() {
     assert!(!twin.node().fits(2, free - 10 - 200) && twin.node().fits(2, free - 10 - 256));
     twin.apply(&PageOp::NodeInsert { slot: 3, key: &3u16.to_be_bytes(), value: b"v" });
     assert!(!twin.node().is_ascending_at(4) && !twin.node().is_ascending_at(30));
+}
+
+#[test]
+fn heads_lie_behind_what_all_keys_share() {
+    // No fence prefix, so that the eight shared bytes are left to `skip`.
+    let mut twin = Twin::leaf(4096, None, None);
+    let mut model = BTreeMap::new();
+    let mut rng = StdRng::seed_from_u64(12);
+    let mut insert = |twin: &mut Twin, key: Vec<u8>| {
+        if let Err(slot) = twin.node().search(&key) {
+            twin.apply(&PageOp::NodeInsert { slot: slot as u16, key: &key, value: b"value" });
+            model.insert(key, b"value".to_vec());
+            twin.assert_is(&model);
+        }
+    };
+    (0..40).for_each(|_| insert(&mut twin, [&b"samesame"[..], &rng.random::<u32>().to_be_bytes(), b"x"].concat()));
+    assert!(twin.node().skip() >= 8);
+    let node = twin.node();
+    assert_eq!(
+        (node.search(b"a"), node.search(b"samesamf"), node.search(b"sames")),
+        (Err(0), Err(node.count()), Err(0))
+    );
+    insert(&mut twin, b"samesamesame".to_vec());
+    insert(&mut twin, b"samex".to_vec());
+    assert_eq!(twin.node().skip(), 4);
+    insert(&mut twin, b"sam".to_vec());
+    assert_eq!(twin.node().skip(), 3);
+    insert(&mut twin, b"".to_vec());
+    assert_eq!(twin.node().skip(), 0);
 }
 
 #[test]

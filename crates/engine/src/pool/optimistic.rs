@@ -4,9 +4,10 @@
 //! 1. Bytes read through [`OptimisticPage`] may be torn or belong to another page; they mean nothing until
 //!    [`OptimisticPage::validate`] has said `true` after the reads.
 //! 2. Reads are volatile, so the compiler loads each value once and cannot use a second, different load after a check.
-//! 3. A read outside the page yields 0, `Less` or nothing; it never leaves the frame.
+//! 3. An offset beyond the page wraps around: what is read means nothing, but it is the pool's memory. A read that begins at the
+//!    page's end may reach up to 7 bytes beyond its frame, into the next one or the slack behind the last.
 
-use super::frame::{FrameNo, Frames};
+use super::frame::{Frame, FrameNo, Frames, READ_SLACK_BYTES};
 use crate::page::PageBytes;
 use crate::types::PageNo;
 use std::cmp::Ordering;
@@ -14,33 +15,45 @@ use std::cmp::Ordering;
 /// A latch-free view of a resident page.
 #[derive(Clone, Copy)]
 pub struct OptimisticPage<'p> {
-    pub(super) frames: &'p Frames,
+    state: &'p Frame,
+    /// The frame's first byte; `mask + 1 + READ_SLACK_BYTES` bytes from there are readable while the pool lives.
+    start: *const u8,
+    /// Bytes of the page, a power of two, less one.
+    mask: usize,
     pub(super) frame: FrameNo,
-    pub(super) page_no: PageNo,
+    page_no: PageNo,
     pub(super) version: u64,
 }
 
-impl OptimisticPage<'_> {
+impl<'p> OptimisticPage<'p> {
+    /// A view of a frame at a version.
+    #[inline]
+    pub(super) fn new(frames: &'p Frames, frame: FrameNo, page_no: PageNo, version: u64) -> OptimisticPage<'p> {
+        let page_bytes = frames.page_bytes();
+        let start = frames.racy(frame, 0, page_bytes).expect("the whole page lies inside its frame");
+        OptimisticPage { state: frames.get(frame), start, mask: page_bytes - 1, frame, page_no, version }
+    }
+
     /// Whether the page has neither changed nor moved since the view was taken.
     #[inline]
     pub fn validate(&self) -> bool {
-        self.frames.get(self.frame).latch.is_version(self.version)
+        self.state.latch.is_version(self.version)
     }
 
     /// Which page.
+    #[inline]
     pub fn page_no(&self) -> PageNo {
         self.page_no
     }
 
-    #[inline]
-    fn load<T: Copy + Default>(&self, offset: usize) -> T {
-        match self.frames.racy(self.frame, offset, size_of::<T>()) {
-            None => T::default(),
-            // SAFETY: `racy` has checked that the range lies inside the frame, whose memory is always initialised; the
-            // packed wrapper asks for no alignment; T is a plain integer, so any bytes are a value. A concurrent
-            // writer makes the value meaningless, which `validate` reveals (rules 1 and 2).
-            Some(at) => unsafe { std::ptr::read_volatile(at.cast::<Unaligned<T>>()).0 },
-        }
+    #[inline(always)]
+    fn load<T: Copy>(&self, offset: usize) -> T {
+        const { assert!(size_of::<T>() <= READ_SLACK_BYTES) };
+        // SAFETY: the masked offset lies inside the frame and the read ends inside the slack behind it (`Frames::new`);
+        // that memory is always initialised and lives as long as `state`; the packed wrapper asks for no alignment; T is a
+        // plain integer, so any bytes are a value. A concurrent writer makes the value meaningless, which
+        // `validate` reveals (rules 1 and 2).
+        unsafe { self.start.add(offset & self.mask).cast::<Unaligned<T>>().read_volatile().0 }
     }
 }
 
@@ -51,7 +64,7 @@ struct Unaligned<T>(T);
 impl PageBytes for OptimisticPage<'_> {
     #[inline]
     fn page_len(&self) -> usize {
-        self.frames.page_bytes()
+        self.mask + 1
     }
 
     #[inline]
@@ -70,32 +83,51 @@ impl PageBytes for OptimisticPage<'_> {
     }
 
     #[inline]
-    fn cmp_at(&self, offset: usize, len: usize, key: &[u8]) -> Ordering {
-        if self.frames.racy(self.frame, offset, len).is_none() {
-            return Ordering::Less;
+    fn u64_at(&self, offset: usize) -> u64 {
+        u64::from_le(self.load(offset))
+    }
+
+    #[inline]
+    fn lower_bound<const STRIDE: usize>(&self, offset: usize, count: usize, value: u32) -> usize {
+        if count == 0 {
+            return 0;
         }
+        let (mut low, mut size) = (0, count);
+        while size > 1 {
+            let half = size / 2;
+            let is_below = self.u32_at(offset + (low + half - 1) * STRIDE) < value;
+            low = if is_below { low + half } else { low };
+            size -= half;
+        }
+        low + usize::from(self.u32_at(offset + low * STRIDE) < value)
+    }
+
+    #[inline]
+    fn word_at(&self, offset: usize, len: usize) -> u64 {
+        if len == 0 {
+            return 0;
+        }
+        let unused = 64 - 8 * len.min(8) as u32;
+        u64::from_be(self.load(offset)) >> unused << unused
+    }
+
+    #[inline]
+    fn cmp_at(&self, offset: usize, len: usize, key: &[u8]) -> Ordering {
         let common = len.min(key.len());
-        let words = common / 8;
-        for (word, theirs) in key.chunks_exact(8).take(words).enumerate() {
-            let mine = u64::from_be(self.load(offset + word * 8));
-            let theirs = u64::from_be_bytes(theirs.try_into().expect("chunks of eight"));
+        let mut at = 0;
+        while at < common {
+            let step = (common - at).min(8);
+            let (mine, theirs) = (self.word_at(offset + at, step), key[at..].word_at(0, step));
             if mine != theirs {
                 return mine.cmp(&theirs);
             }
-        }
-        for (at, theirs) in key.iter().enumerate().take(common).skip(words * 8) {
-            let mine = self.u8_at(offset + at);
-            if mine != *theirs {
-                return mine.cmp(theirs);
-            }
+            at += step;
         }
         len.cmp(&key.len())
     }
 
     fn copy_at(&self, offset: usize, len: usize, out: &mut Vec<u8>) {
-        if self.frames.racy(self.frame, offset, len).is_some() {
-            out.extend((offset..offset + len).map(|at| self.u8_at(at)));
-        }
+        out.extend((offset..offset + len).map(|at| self.u8_at(at)));
     }
 }
 
@@ -109,7 +141,7 @@ mod tests {
         // SAFETY: a new frame is held exclusively by its creator, this test.
         let bytes = unsafe { frames.bytes_mut(0) };
         bytes[100..120].copy_from_slice(b"abcdefghijklmnopqrst");
-        let view = OptimisticPage { frames: &frames, frame: 0, page_no: PageNo(0), version: 0 };
+        let view = OptimisticPage::new(&frames, 0, PageNo(0), 0);
         for (from, len) in [(0, 20), (1, 7), (3, 8), (2, 17), (5, 0)] {
             let stored = &b"abcdefghijklmnopqrst"[from..from + len];
             for key in
@@ -120,11 +152,20 @@ mod tests {
         }
         assert_eq!(view.u16_at(100), u16::from_le_bytes(*b"ab"));
         assert_eq!(view.u32_at(101), u32::from_le_bytes(*b"bcde"));
-        assert_eq!((view.u32_at(4093), view.u8_at(usize::MAX)), (0, 0));
-        assert_eq!(view.cmp_at(4090, 7, b"x"), Ordering::Less);
+        let _ = (
+            view.u32_at(4093),
+            view.u8_at(usize::MAX),
+            view.cmp_at(4090, 70, b"x"),
+            view.lower_bound::<10>(1, 9999, 5),
+        );
+        assert_eq!(view.cmp_at(4091, 5, b"\0\0\0\0\0"), Ordering::Equal);
+        assert_eq!(view.lower_bound::<10>(100, 1, u32::from_le_bytes(*b"abcd")), 0);
+        assert_eq!(view.lower_bound::<10>(100, 1, u32::MAX), 1);
+        assert_eq!(view.word_at(100, 3), u64::from_be_bytes(*b"abc\0\0\0\0\0"));
+        assert_eq!((view.word_at(117, 8), view.word_at(4095, 1)), (u64::from_be_bytes(*b"rst\0\0\0\0\0"), 0));
+        assert_eq!(view.word_at(100, 0), 0);
         let mut out = vec![];
         view.copy_at(100, 3, &mut out);
-        view.copy_at(4095, 2, &mut out);
         assert_eq!(out, b"abc");
     }
 }

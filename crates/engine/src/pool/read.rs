@@ -3,7 +3,9 @@
 //! Rules
 //! 1. The reader enters the page in the page table with its frame latched exclusively, then reads; who finds the page
 //!    meanwhile waits on the latch, so a page is read once.
-//! 2. A page that does not verify leaves the table before the latch is released; each waiter then tries for itself and
+//! 2. A page that verifies and is a tree page is also checked as one, whole, so that nobody who uses it later needs to
+//!    doubt its bytes.
+//! 3. A page that does not verify leaves the table before the latch is released; each waiter then tries for itself and
 //!    gets the error.
 
 use super::Pool;
@@ -70,7 +72,8 @@ impl Pool {
         }
         self.data.read_at(offset, bytes)?;
         self.stats.pages_read.inc();
-        page::header::verify(bytes, page)
+        page::header::verify(bytes, page)?;
+        if page::header::page_type(bytes)?.is_node() { page::node::check(bytes, page) } else { Ok(()) }
     }
 
     fn drop_unread(&self, frame: FrameNo) {

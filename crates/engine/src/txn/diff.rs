@@ -42,40 +42,20 @@ impl Middle {
     }
 }
 
-fn word(bytes: &[u8]) -> u64 {
-    bytes.first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk))
-}
+/// Bytes compared at a time.
+const STEP: usize = 16;
 
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    let limit = a.len().min(b.len());
-    let mut at = 0;
-    while at + 8 <= limit {
-        let difference = word(&a[at..]) ^ word(&b[at..]);
-        if difference != 0 {
-            return at + (difference.trailing_zeros() / 8) as usize;
-        }
-        at += 8;
-    }
-    while at < limit && a[at] == b[at] {
-        at += 1;
-    }
-    at
+    let (steps_a, steps_b) = (a.as_chunks::<STEP>().0, b.as_chunks::<STEP>().0);
+    let start = steps_a.iter().zip(steps_b).take_while(|(x, y)| x == y).count() * STEP;
+    start + a[start..].iter().zip(&b[start..]).take_while(|(x, y)| x == y).count()
 }
 
 fn common_suffix(a: &[u8], b: &[u8]) -> usize {
-    let limit = a.len().min(b.len());
-    let mut at = 0;
-    while at + 8 <= limit {
-        let difference = word(&a[a.len() - at - 8..]) ^ word(&b[b.len() - at - 8..]);
-        if difference != 0 {
-            return at + (difference.leading_zeros() / 8) as usize;
-        }
-        at += 8;
-    }
-    while at < limit && a[a.len() - 1 - at] == b[b.len() - 1 - at] {
-        at += 1;
-    }
-    at
+    let (steps_a, steps_b) = (a.as_rchunks::<STEP>().1, b.as_rchunks::<STEP>().1);
+    let end = steps_a.iter().rev().zip(steps_b.iter().rev()).take_while(|(x, y)| x == y).count() * STEP;
+    let (rest_a, rest_b) = (&a[..a.len() - end], &b[..b.len() - end]);
+    end + rest_a.iter().rev().zip(rest_b.iter().rev()).take_while(|(x, y)| x == y).count()
 }
 
 #[cfg(test)]
@@ -98,7 +78,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn swap_turns_one_into_the_other(a in proptest::collection::vec(0u8..3, 0..40), b in proptest::collection::vec(0u8..3, 0..40)) {
+        fn long_common_parts_are_found(start in 0usize..70, end in 0usize..70, a in 0usize..20, b in 0usize..20) {
+            let whole = |middle: u8, n: usize| [vec![1; start], vec![middle; n], vec![2; end]].concat();
+            let (a, b) = (whole(3, a + 1), whole(4, b + 1));
+            prop_assert_eq!(Middle::of(&a, &b), Middle { prefix: start, suffix: end });
+        }
+
+        #[test]
+        fn swap_turns_one_into_the_other(a in proptest::collection::vec(0u8..2, 0..90), b in proptest::collection::vec(0u8..2, 0..90)) {
             let diff = Middle::of(&a, &b);
             let mut turned = b.clone();
             diff.swap(&mut turned, diff.cut(&a)).unwrap();

@@ -45,7 +45,7 @@ pub use lock::LockMode;
 pub use rows::{Entry, Rows, Tables};
 pub use scan::{Cursor, ScanOptions};
 pub use system::TrxSystem;
-pub use trx::{Isolation, Savepoint, Trx, TrxOptions};
+pub use trx::{Isolation, RowChange, Savepoint, Trx, TrxOptions};
 pub use write::MAX_ROW_BYTES;
 
 #[cfg(test)]

@@ -159,7 +159,7 @@ pub(crate) fn free(system: &TrxSystem, record: Place, first_page_at: usize, bits
         let mut next = first;
         while next != PageNo(0) && pages.len() < FREE_BATCH {
             pages.push(next);
-            next = parse(&*system.ctx.pool.fix_s(next)?, next)?.0;
+            next = parse(&system.ctx.pool.fix_s(next)?, next)?.0;
         }
         let mut mtr = system.ctx.mtr()?;
         let latched = mtr.fix_x(record.page)?;

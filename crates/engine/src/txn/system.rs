@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::mtr::{Context, Mtr};
 use crate::space::Space;
 use crate::stats::Stats;
-use crate::types::{PageNo, TableId, TrxId};
+use crate::types::{TableId, TrxId};
 use parking_lot::{Mutex, RwLock};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -76,6 +76,7 @@ pub struct TrxSystem {
     raising_limit: Mutex<()>,
     tables: OnceLock<Arc<dyn Tables>>,
     recovered: Mutex<Vec<Recovered>>,
+    #[expect(clippy::vec_box, reason = "bodies are handed out and taken back; boxed, they do not move")]
     spare: Mutex<Vec<Box<TrxBody>>>,
 }
 
@@ -157,11 +158,9 @@ impl TrxSystem {
         }
     }
 
-    /// Every page of the undo log, directory included (for checks while nothing else runs).
-    ///
-    /// # Errors
-    /// I/O or corruption.
-    pub fn undo_pages(&self) -> Result<Vec<PageNo>> {
+    /// Every page of the undo log, directory included, in tests.
+    #[cfg(test)]
+    pub(crate) fn undo_pages(&self) -> Result<Vec<crate::types::PageNo>> {
         self.undo.pages()
     }
 

@@ -114,6 +114,9 @@ pub(crate) struct Buffers {
     pub(crate) key: Vec<u8>,
 }
 
+/// A row closure: gets the present payload, writes the new one, says whether there is a change.
+pub type RowChange<'f> = dyn FnMut(&[u8], &mut Vec<u8>) -> Result<bool> + 'f;
+
 thread_local! {
     static IN_ROW_CLOSURE: Cell<bool> = const { Cell::new(false) };
 }
@@ -305,7 +308,7 @@ impl Trx {
         body.check_active()?;
         body.prepare_write(system)?;
         let before = body.savepoint();
-        run(system, body).or_else(|error| Err(undo_statement(system, body, before, error)))
+        run(system, body).map_err(|error| undo_statement(system, body, before, error))
     }
 
     /// Inserts a row.
@@ -322,12 +325,7 @@ impl Trx {
     ///
     /// # Errors
     /// As [`Trx::insert`], and those of `change`.
-    pub fn update(
-        &mut self,
-        rows: &dyn Rows,
-        key: &[u8],
-        change: &mut dyn FnMut(&[u8], &mut Vec<u8>) -> Result<bool>,
-    ) -> Result<bool> {
+    pub fn update(&mut self, rows: &dyn Rows, key: &[u8], change: &mut RowChange<'_>) -> Result<bool> {
         self.statement(|system, body| super::write::update(system, body, rows, key, change))
     }
 

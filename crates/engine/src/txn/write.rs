@@ -19,7 +19,7 @@ use super::row::{DELETE_MARKED, OVERFLOW, OVERFLOW_REF_BYTES, OverflowRef, ROW_H
 use super::rows::Rows;
 use super::secondary;
 use super::system::TrxSystem;
-use super::trx::{TrxBody, closed};
+use super::trx::{RowChange, TrxBody, closed};
 use super::undo::record::{self, NewChange};
 use crate::btree::{BTree, LeafMut};
 use crate::error::{Error, Result};
@@ -185,15 +185,13 @@ enum Found {
     Changed,
 }
 
-type Change<'f> = dyn FnMut(&[u8], &mut Vec<u8>) -> Result<bool> + 'f;
-
 /// See [`super::Trx::update`].
 pub(crate) fn update(
     system: &TrxSystem,
     body: &mut TrxBody,
     rows: &dyn Rows,
     key: &[u8],
-    change: &mut Change<'_>,
+    change: &mut RowChange<'_>,
 ) -> Result<bool> {
     // Set once the new version's overflow pages are written: the old header and the new flags.
     let mut prepared = None;
@@ -232,7 +230,7 @@ fn try_update(
     body: &mut TrxBody,
     rows: &dyn Rows,
     key: &[u8],
-    change: &mut Change<'_>,
+    change: &mut RowChange<'_>,
     prepared: Option<(RowHeader, u8)>,
     mtr: &mut Mtr<'_>,
 ) -> Attempt<Found> {
@@ -278,7 +276,7 @@ fn prepare_overflow(
     system: &TrxSystem,
     body: &mut TrxBody,
     rows: &dyn Rows,
-    change: &mut Change<'_>,
+    change: &mut RowChange<'_>,
     old: RowHeader,
 ) -> Result<Option<u8>> {
     if old.is_overflow() {

@@ -1,10 +1,19 @@
 //! Schema changes: atomic, on existing rows, beside running transactions, over crashes.
 
-use crate::support::{add, all, check_indexes, memory, open, people};
+use crate::support::{add, all, check_indexes, memory, open, people, sound};
 use highwater::{Database, Error, Schema, TxnOptions, Type, values};
-use highwater_storage::StorageSet;
+use highwater_storage::{Faults, StorageSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+/// Stops the threads of a test when it ends, also when it fails.
+struct StopAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 fn fill(db: &Database, rows: i32) -> highwater::Table {
     let table = people(db);
@@ -68,7 +77,9 @@ fn an_index_that_cannot_be_leaves_no_trace() {
     let sparse = Schema::new().column("id", Type::U8).nullable("x", Type::U8).primary_key(&["id"]);
     let sparse = db.create_table("sparse", sparse).unwrap();
     let mut txn = db.begin().unwrap();
-    (0..5).for_each(|i| drop(txn.insert(&sparse, &values![i, null]).unwrap()));
+    for i in 0..5 {
+        txn.insert(&sparse, &values![i, null]).unwrap();
+    }
     txn.commit().unwrap();
     db.create_index("sparse", "by_x", &["x"], true).unwrap();
 }
@@ -142,6 +153,7 @@ fn an_index_comes_and_goes_under_load() {
     let table = fill(&db, 300);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _stop = StopAtEnd(&stop);
         for seed in 0..2u64 {
             let (db, table, stop) = (&db, &table, &stop);
             scope.spawn(move || {
@@ -182,7 +194,6 @@ fn an_index_comes_and_goes_under_load() {
             tried(&|| db.drop_index("people", "by_first"));
         }
         tried_last(&db);
-        stop.store(true, Ordering::Relaxed);
     });
     check_indexes(&db, &table);
 }
@@ -193,47 +204,48 @@ fn tried_last(db: &Database) {
     }
 }
 
+/// Creates and drops tables and indexes until the power is cut.
+fn change_schemas(db: &Database) -> highwater::Result<()> {
+    for i in 0.. {
+        let name = format!("t{}", i % 3);
+        let schema = Schema::new().column("id", Type::U32).column("x", Type::Text(20));
+        let table = db.create_table(&name, schema.primary_key(&["id"]).index("i", &["x"]))?;
+        let mut txn = db.begin()?;
+        for id in 0..20 {
+            txn.insert(&table, &values![id, "x"])?;
+        }
+        txn.commit()?;
+        db.create_index("people", "extra", &["first"], true)?;
+        db.drop_index("people", "extra")?;
+        db.drop_table(&name)?;
+    }
+    Ok(())
+}
+
 #[test]
 fn a_crash_leaves_whole_schemas() {
-    let storage = StorageSet::memory();
-    let db = open(&storage);
-    fill(&db, 300);
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            for i in 0.. {
-                if stop.load(Ordering::Relaxed) {
-                    return;
-                }
-                let name = format!("t{}", i % 3);
-                let schema = Schema::new()
-                    .column("id", Type::U32)
-                    .column("x", Type::Text(20))
-                    .primary_key(&["id"])
-                    .index("i", &["x"]);
-                let table = db.create_table(&name, schema).unwrap();
-                let mut txn = db.begin().unwrap();
-                (0..20).for_each(|id| drop(txn.insert(&table, &values![id, "x"]).unwrap()));
-                txn.commit().unwrap();
-                db.create_index("people", "extra", &["first"], true).unwrap();
-                db.drop_index("people", "extra").unwrap();
-                db.drop_table(&name).unwrap();
-            }
-        });
-        for seed in 0..25 {
-            std::thread::sleep(Duration::from_millis(3));
-            let cut = open(&storage.cut(seed));
-            for table in cut.tables() {
-                let rows = all(&cut, &table, "PRIMARY").len();
-                let expected: &[usize] = if table.name() == "people" { &[300] } else { &[0, 20] };
-                assert!(expected.contains(&rows), "{} has {rows} rows", table.name());
-                check_indexes(&cut, &table);
-            }
-            assert!(cut.table("people").is_ok() && cut.tables().len() <= 2);
-            cut.drop_table("people").unwrap();
-            fill(&cut, 50);
-            cut.close().unwrap();
+    for seed in 0..60u64 {
+        let storage = StorageSet::memory();
+        let faults = Faults::new();
+        let db = open(&storage.map(|device| faults.wrap(device)));
+        fill(&db, 300);
+        faults.power_off_after(seed * seed % 211 + seed);
+        change_schemas(&db).unwrap_err();
+        drop(db);
+        let db = open(&storage.cut(seed));
+        assert!(db.table("people").is_ok() && db.tables().len() <= 2);
+        for table in db.tables() {
+            let rows = all(&db, &table, "PRIMARY").len();
+            let expected: &[usize] = if table.name() == "people" { &[300] } else { &[0, 20] };
+            assert!(expected.contains(&rows), "{} has {rows} rows", table.name());
+            check_indexes(&db, &table);
         }
-        stop.store(true, Ordering::Relaxed);
-    });
+        sound(&db);
+        for table in db.tables() {
+            db.drop_table(table.name()).unwrap();
+        }
+        fill(&db, 50);
+        sound(&db);
+        db.close().unwrap();
+    }
 }

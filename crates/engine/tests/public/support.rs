@@ -1,6 +1,6 @@
 //! Small databases and tables for tests.
 
-use highwater::{Database, Options, Row, Schema, Table, Type, Value, values};
+use highwater::{Database, Options, Row, Scan, Schema, Table, Type, Value, values};
 use highwater_storage::StorageSet;
 
 /// 4 KiB pages, a pool of 512 of them, a short lock wait.
@@ -47,27 +47,39 @@ pub fn add(db: &Database, people: &Table, last: &str, first: &str, age: Option<i
 /// Every row of a table as values, in the order of an index ("PRIMARY" for the rows themselves).
 pub fn all(db: &Database, table: &Table, index: &str) -> Vec<Vec<Value>> {
     let mut read = db.snapshot().unwrap();
-    read.scan(table).index(index).iter().unwrap().map(|row| row.unwrap().to_values()).collect()
+    rows(read.scan(table).index(index))
 }
 
-/// Every index of a table has exactly its rows, forward as backward.
+fn rows(scan: Scan<'_, '_>) -> Vec<Vec<Value>> {
+    scan.iter().unwrap().map(|row| row.unwrap().to_values()).collect()
+}
+
+/// Every index of a table has exactly the rows of one snapshot, forward as backward.
 pub fn check_indexes(db: &Database, table: &Table) {
+    let mut read = db.snapshot().unwrap();
     let sorted = |mut rows: Vec<Vec<Value>>| {
-        rows.sort_by_key(|row| format!("{row:?}"));
+        rows.sort_by_cached_key(|row| format!("{row:?}"));
         rows
     };
-    let rows = sorted(all(db, table, "PRIMARY"));
+    let expected = sorted(rows(read.scan(table)));
     for index in &table.definition().indexes {
-        assert_eq!(sorted(all(db, table, &index.name)), rows, "index {}", index.name);
-        let mut backward: Vec<Vec<Value>> = {
-            let mut read = db.snapshot().unwrap();
-            read.scan(table).index(&index.name).rev().iter().unwrap().map(|row| row.unwrap().to_values()).collect()
-        };
+        let forward = rows(read.scan(table).index(&index.name));
+        let mut backward = rows(read.scan(table).index(&index.name).rev());
         backward.reverse();
-        assert_eq!(backward, all(db, table, &index.name), "index {} backward", index.name);
+        assert!(forward == backward, "index {}: {} rows, backward {}", index.name, forward.len(), backward.len());
+        let found = sorted(forward);
+        let missing = expected.iter().find(|row| !found.contains(row));
+        let surplus = found.iter().find(|row| !expected.contains(row));
+        assert!(found == expected, "index {}: missing {missing:?}, too many {surplus:?}", index.name);
     }
 }
 
 pub fn names(rows: impl Iterator<Item = highwater::Result<Row>>) -> Vec<String> {
     rows.map(|row| row.map(|row| format!("{} {}", row.str(1), row.str(2))).unwrap()).collect()
+}
+
+/// The whole database passes its check.
+pub fn sound(db: &Database) {
+    let report = db.check().unwrap();
+    assert!(report.is_sound(), "{:?}", report.findings);
 }

@@ -124,15 +124,8 @@ impl<'d> RawFile<'d> {
             Ok(header) => header.page_bytes,
             Err(reason) => guess_page_bytes(data, len)?.ok_or_else(|| Error::Incompatible(reason.clone()))?,
         };
-        let mut file = RawFile {
-            data,
-            len,
-            page_bytes,
-            header,
-            maps: Vec::new(),
-            tables: Vec::new(),
-            catalog_problem: None,
-        };
+        let mut file =
+            RawFile { data, len, page_bytes, header, maps: Vec::new(), tables: Vec::new(), catalog_problem: None };
         file.maps = (0..file.groups()).map(|group| file.read_map(group)).collect();
         match file.read_catalog() {
             Ok(tables) => file.tables = tables,

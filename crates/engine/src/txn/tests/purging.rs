@@ -174,3 +174,27 @@ fn streams_are_shared_and_kept_few() {
     db.purge_all();
     assert_eq!(db.check(true).len(), 139);
 }
+
+#[test]
+fn more_writers_than_a_directory_page_has_room_for() {
+    let db = Db::new();
+    let mut sessions: Vec<_> = (0..300).map(|_| db.begin()).collect();
+    for (i, session) in sessions.iter_mut().enumerate() {
+        session.insert(&format!("k{i:03}"), &row("a", "", "")).unwrap();
+    }
+    let (committed, open) = (sessions.split_off(150), sessions);
+    committed.into_iter().for_each(Session::commit);
+    let db = {
+        let next = db.after_power_cut(1);
+        open.into_iter().for_each(std::mem::forget);
+        next
+    };
+    assert_eq!(db.check(false).len(), 150);
+    db.purge_all();
+    assert_eq!(undo_pages(&db), 302);
+    assert_eq!(db.system.undo_pages().unwrap().len(), 302);
+    let mut session = db.begin();
+    session.insert("k000", &row("b", "", "")).unwrap();
+    session.commit();
+    assert_eq!(db.check(true).len(), 151);
+}

@@ -20,7 +20,7 @@
 
 use crate::error::{Error, Result};
 use crate::txn::diff::Middle;
-use crate::txn::row::{DELETE_MARKED, OVERFLOW, OVERFLOW_REF_BYTES, OverflowRef, RowHeader, get_u48};
+use crate::txn::row::{DELETE_MARKED, OVERFLOW, OVERFLOW_REF_BYTES, OverflowRef, RowHeader, get_u48, put_u48};
 use crate::types::{PageNo, RollPtr, TableId, TrxId};
 
 /// The record has been rolled back.
@@ -247,38 +247,41 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn begin(out: &mut Vec<u8>, kind: u8, flags: u8) -> usize {
-    let start = out.len();
-    out.extend_from_slice(&[0, 0, kind, flags]);
-    start
+/// Bytes in front of the key of an Update or Delete record.
+const CHANGE_FIXED_BYTES: usize = 22;
+/// Bytes in front of the key of an Insert record.
+const INSERT_FIXED_BYTES: usize = 10;
+
+/// The bytes of a record of `rest` bytes in all up to its key length field; `N` of them.
+fn fixed<const N: usize>(kind: u8, flags: u8, rest: usize) -> ([u8; N], [u8; 2]) {
+    let mut bytes = [0; N];
+    // A record always fits a page, and pages have at most 16 KiB; a longer one is refused by `UndoLog::extend`.
+    let length = u16::try_from(N + rest + 2).unwrap_or(u16::MAX).to_le_bytes();
+    bytes[..2].copy_from_slice(&length);
+    (bytes[2], bytes[3]) = (kind, flags);
+    (bytes, length)
 }
 
-fn end(out: &mut Vec<u8>, start: usize) {
-    // A record always fits a page, and pages have at most 16 KiB; a length that does not fit is refused by `append`.
-    let length = u16::try_from(out.len() + 2 - start).unwrap_or(u16::MAX).to_le_bytes();
-    out.extend_from_slice(&length);
-    out[start..start + 2].copy_from_slice(&length);
-}
-
-fn put_key(out: &mut Vec<u8>, key: &[u8]) {
-    out.extend_from_slice(&u16::try_from(key.len()).unwrap_or(u16::MAX).to_le_bytes());
-    out.extend_from_slice(key);
+fn length_bytes(bytes: usize) -> [u8; 2] {
+    u16::try_from(bytes).unwrap_or(u16::MAX).to_le_bytes()
 }
 
 /// Appends a transaction header in state Active.
 pub(crate) fn put_header(out: &mut Vec<u8>, trx_id: TrxId) {
-    let start = begin(out, 1, State::Active as u8);
-    out.extend_from_slice(&trx_id.0.to_le_bytes());
-    out.extend_from_slice(&0u64.to_le_bytes());
-    end(out, start);
+    let (mut bytes, length) = fixed::<{ HEADER_RECORD_BYTES - 2 }>(1, State::Active as u8, 0);
+    bytes[4..12].copy_from_slice(&trx_id.0.to_le_bytes());
+    out.extend_from_slice(&bytes);
+    out.extend_from_slice(&length);
 }
 
 /// Appends the record of an insert.
 pub(crate) fn put_insert(out: &mut Vec<u8>, table: TableId, key: &[u8]) {
-    let start = begin(out, 2, 0);
-    out.extend_from_slice(&table.0.to_le_bytes());
-    put_key(out, key);
-    end(out, start);
+    let (mut bytes, length) = fixed::<INSERT_FIXED_BYTES>(2, 0, key.len());
+    bytes[4..8].copy_from_slice(&table.0.to_le_bytes());
+    bytes[8..10].copy_from_slice(&length_bytes(key.len()));
+    out.extend_from_slice(&bytes);
+    out.extend_from_slice(key);
+    out.extend_from_slice(&length);
 }
 
 /// What [`put_change`] records.
@@ -295,26 +298,31 @@ pub(crate) struct NewChange<'a> {
 
 /// Appends the record of an update or a delete.
 pub(crate) fn put_change(out: &mut Vec<u8>, change: &NewChange<'_>) {
-    let flags = change.old.flags & (DELETE_MARKED | OVERFLOW);
+    let NewChange { old, key, middle, old_middle, .. } = change;
     let entries = if change.entries_changed { ENTRIES_CHANGED } else { 0 };
-    let start = begin(out, if change.delete { 4 } else { 3 }, flags | entries);
-    out.extend_from_slice(&change.table.0.to_le_bytes());
-    out.extend_from_slice(&change.old.trx_id.0.to_le_bytes()[..6]);
-    out.extend_from_slice(&change.old.roll_ptr.0.to_le_bytes()[..6]);
-    put_key(out, change.key);
-    for part in [change.middle.prefix, change.middle.suffix] {
-        out.extend_from_slice(&u16::try_from(part).unwrap_or(u16::MAX).to_le_bytes());
-    }
-    out.extend_from_slice(change.old_middle);
-    end(out, start);
+    let flags = old.flags & (DELETE_MARKED | OVERFLOW) | entries;
+    let kind = if change.delete { 4 } else { 3 };
+    let (mut bytes, length) = fixed::<CHANGE_FIXED_BYTES>(kind, flags, key.len() + 4 + old_middle.len());
+    bytes[4..8].copy_from_slice(&change.table.0.to_le_bytes());
+    put_u48(&mut bytes[8..], old.trx_id.0);
+    put_u48(&mut bytes[14..], old.roll_ptr.0);
+    bytes[20..].copy_from_slice(&length_bytes(key.len()));
+    let [prefix, suffix] = [middle.prefix, middle.suffix].map(length_bytes);
+    out.reserve(CHANGE_FIXED_BYTES + key.len() + 4 + old_middle.len() + 2);
+    out.extend_from_slice(&bytes);
+    out.extend_from_slice(key);
+    out.extend_from_slice(&[prefix[0], prefix[1], suffix[0], suffix[1]]);
+    out.extend_from_slice(old_middle);
+    out.extend_from_slice(&length);
 }
 
 /// Appends the record of a new overflow chain.
 pub(crate) fn put_overflow(out: &mut Vec<u8>, table: TableId, first: PageNo) {
-    let start = begin(out, 5, 0);
-    out.extend_from_slice(&table.0.to_le_bytes());
-    out.extend_from_slice(&first.0.to_le_bytes());
-    end(out, start);
+    let (mut bytes, length) = fixed::<{ OVERFLOW_RECORD_BYTES - 2 }>(5, 0, 0);
+    bytes[4..8].copy_from_slice(&table.0.to_le_bytes());
+    bytes[8..].copy_from_slice(&first.0.to_le_bytes());
+    out.extend_from_slice(&bytes);
+    out.extend_from_slice(&length);
 }
 
 /// Bytes of an Overflow record.

@@ -269,7 +269,7 @@ impl UndoSpace {
     }
 
     fn next_page(&self, page: PageNo) -> Result<PageNo> {
-        match UndoFields::read(&*self.ctx.pool.fix_s(page)?, page)?.next {
+        match UndoFields::read(&self.ctx.pool.fix_s(page)?, page)?.next {
             PageNo(0) => Err(Error::corrupt_page(page, "an undo stream ends before its last page")),
             next => Ok(next),
         }
@@ -289,7 +289,8 @@ impl UndoSpace {
         Ok(())
     }
 
-    /// Every undo page reachable from the directory, directory pages included (for checks).
+    /// Every undo page reachable from the directory, directory pages included, in tests.
+    #[cfg(test)]
     pub(crate) fn pages(&self) -> Result<Vec<PageNo>> {
         let (entries, mut pages, _) = read_directories(&self.ctx, &self.space)?;
         for entry in entries {
@@ -334,7 +335,7 @@ fn read_end(
     entry: &StreamEntry,
     page_bytes: usize,
 ) -> Result<(Stream, Option<(TrxId, Place)>)> {
-    let fields = UndoFields::read(&*ctx.pool.fix_s(entry.last)?, entry.last)?;
+    let fields = UndoFields::read(&ctx.pool.fix_s(entry.last)?, entry.last)?;
     let (mut header, mut begun) = (fields.header, fields.begun_before);
     let (end, _) = scan_page(ctx, Place { page: entry.last, offset: RECORDS_AT }, |offset, record, _| {
         if record.kind == Kind::Header {
@@ -357,7 +358,7 @@ fn read_end(
 
 /// The first record of the first transaction that is not purged.
 fn front_of(ctx: &Context, number: usize, entry: &StreamEntry, pending: &Arc<AtomicU64>) -> Result<StreamFront> {
-    let mut begun = UndoFields::read(&*ctx.pool.fix_s(entry.first)?, entry.first)?.begun_before;
+    let mut begun = UndoFields::read(&ctx.pool.fix_s(entry.first)?, entry.first)?.begun_before;
     let mut at = Place { page: entry.first, offset: RECORDS_AT };
     loop {
         let (offset, next) = scan_page(ctx, at, |_, record, _| {

@@ -1,7 +1,7 @@
-//! Ageing: what was written to the device before the trace begins.
+//! Ageing: what was written to a device before its story begins. A new drive has no valid data to copy, so it flatters every workload.
 
-use super::plan::Plan;
 use crate::error::{DeviceError, Result};
+use crate::labels::Labels;
 use crate::model::{BlockModel, Request};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,11 @@ pub struct Age {
     pub seed: u64,
 }
 
+impl Age {
+    /// A new device.
+    pub const NONE: Age = Age { fill: false, overwrites: 0.0, seed: 1 };
+}
+
 impl Default for Age {
     /// Filled once.
     fn default() -> Age {
@@ -30,7 +35,7 @@ impl std::str::FromStr for Age {
     /// `none`, `fill`, or `random:N` (filled, then N times the capacity overwritten at random).
     fn from_str(text: &str) -> Result<Age> {
         match text.split_once(':') {
-            None if text == "none" => Ok(Age { fill: false, ..Age::default() }),
+            None if text == "none" => Ok(Age::NONE),
             None if text == "fill" => Ok(Age::default()),
             Some(("random", times)) => match times.parse::<f64>() {
                 Ok(overwrites) if (0.0..=1000.0).contains(&overwrites) => Ok(Age { overwrites, ..Age::default() }),
@@ -41,26 +46,24 @@ impl std::str::FromStr for Age {
     }
 }
 
-/// Ages a new device. Takes no time.
-pub fn apply(age: &Age, model: &mut dyn BlockModel, plan: &Plan) -> Result<()> {
+/// Ages a new device whose blocks belong to the given streams. Takes no time.
+pub fn apply(age: &Age, model: &mut dyn BlockModel, streams: &Labels<u8>) -> Result<()> {
     const RUN: u32 = 1024;
     let capacity = model.capacity_blocks();
     if age.fill {
         for lba in (0..capacity).step_by(RUN as usize) {
-            write(model, plan, lba, RUN.min(capacity - lba))?;
+            write(model, streams, lba, RUN.min(capacity - lba))?;
         }
     }
     let mut rng = SmallRng::seed_from_u64(age.seed);
     for _ in 0..(f64::from(capacity) * age.overwrites) as u64 {
-        write(model, plan, rng.random_range(0..capacity), 1)?;
+        write(model, streams, rng.random_range(0..capacity), 1)?;
     }
     Ok(())
 }
 
-fn write(model: &mut dyn BlockModel, plan: &Plan, lba: u32, blocks: u32) -> Result<()> {
-    plan.labels.split(lba, blocks, |lba, blocks, label| {
-        model.submit(0, &Request::write(lba, blocks, label.stream)).map(|_| ())
-    })
+fn write(model: &mut dyn BlockModel, streams: &Labels<u8>, lba: u32, blocks: u32) -> Result<()> {
+    streams.split(lba, blocks, |lba, blocks, stream| model.submit(0, &Request::write(lba, blocks, stream)).map(|_| ()))
 }
 
 #[cfg(test)]

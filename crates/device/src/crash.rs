@@ -1,0 +1,294 @@
+//! Power cuts: leaves any outcome that the device's [`Promises`] allow, chosen by a seed.
+//!
+//! Terms
+//! - The *store* always holds what reads should see: the newest data.
+//! - The *log* holds, for each write that a power cut may still undo, what was there before, oldest first.
+//! - A *piece* of a write is what survives whole or not at all: an aligned atomic unit that the write covers, or a 512-byte sector of the rest.
+//!
+//! Rules
+//! 1. A cut undoes the log from the newest write to the oldest, so that the store holds what is certainly durable; then the writes that
+//!    survive are applied again, oldest first. Any subset of pieces is a possible outcome of a device that promises no order.
+//! 2. A flush empties the log, unless the device lies about flushes or forgets flushed writes.
+//! 3. A write that was under way when power failed is never certain, whatever the device promises: some of its pieces may be missing.
+//! 4. When the log is full its oldest write becomes durable, as when a cache makes room.
+//! 5. [`choose_fates`] is a pure function of promises, writes and random numbers.
+
+use crate::error::Result;
+use crate::promises::Promises;
+use crate::store::Store;
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
+
+/// Default bytes of undo data the log keeps.
+pub const LOG_BYTES: usize = 64 << 20;
+const SECTOR: u64 = 512;
+const BLOCK: u64 = 4096;
+
+/// A write a power cut may undo.
+struct Entry {
+    offset: u64,
+    old: Box<[u8]>,
+    flushed: bool,
+    under_way: bool,
+}
+
+impl Entry {
+    fn pending(&self) -> Pending {
+        let (flushed, under_way) = (self.flushed, self.under_way);
+        Pending { range: self.offset..self.offset + self.old.len() as u64, flushed, under_way }
+    }
+}
+
+/// What [`choose_fates`] knows of a write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// Its bytes.
+    pub range: Range<u64>,
+    /// Whether a flush came after it.
+    pub flushed: bool,
+    /// Whether it had not completed.
+    pub under_way: bool,
+}
+
+/// What is left of a write: the byte ranges that survive.
+pub type Fate = Vec<Range<u64>>;
+
+/// What a power cut did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CutReport {
+    /// The seed it was made from.
+    pub seed: u64,
+    /// Writes that could have been lost.
+    pub pending_writes: u64,
+    /// Of those, lost as a whole.
+    pub lost_writes: u64,
+    /// Of those, lost in part.
+    pub torn_writes: u64,
+    /// Of those lost in whole or part, had been flushed: broken promises.
+    pub flushed_writes_lost: u64,
+    /// Bits flipped.
+    pub flipped_bits: u64,
+    /// 4 KiB blocks that cannot be read any more.
+    pub unreadable_blocks: u64,
+    /// The device did not come back.
+    pub dead: bool,
+}
+
+/// Damage beyond lost writes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Damage {
+    /// Blocks that cannot be read until written again.
+    pub unreadable: BTreeSet<u32>,
+    /// The device is gone.
+    pub dead: bool,
+}
+
+/// Remembers what a power cut may undo.
+pub struct CrashLog {
+    promises: Promises,
+    entries: VecDeque<Entry>,
+    bytes: usize,
+    limit_bytes: usize,
+}
+
+impl CrashLog {
+    /// An empty log that keeps up to `limit_bytes` of undo data.
+    pub fn new(promises: Promises, limit_bytes: usize) -> CrashLog {
+        CrashLog { promises, entries: VecDeque::new(), bytes: 0, limit_bytes }
+    }
+
+    /// Changes the promises; what is pending stays so.
+    pub fn set_promises(&mut self, promises: Promises) {
+        self.promises = promises;
+    }
+
+    /// About to write `len` bytes at `offset` (a discard is a write of zeros): keeps what is there now.
+    pub fn before_write(&mut self, store: &dyn Store, offset: u64, len: u64, under_way: bool) -> Result<()> {
+        if !self.promises.volatile_cache && !under_way && !self.keeps_flushed() {
+            return Ok(());
+        }
+        let mut old = vec![0; len as usize].into_boxed_slice();
+        store.read(offset, &mut old)?;
+        self.bytes += old.len();
+        let flushed = !self.promises.volatile_cache && !under_way;
+        self.entries.push_back(Entry { offset, old, flushed, under_way });
+        while self.bytes > self.limit_bytes && self.entries.len() > 1 {
+            self.bytes -= self.entries.pop_front().map_or(0, |e| e.old.len());
+        }
+        Ok(())
+    }
+
+    /// The host flushed.
+    pub fn flush(&mut self) {
+        match () {
+            () if self.promises.faults.lying_flush => {}
+            () if self.keeps_flushed() => self.entries.iter_mut().for_each(|e| e.flushed = true),
+            () => {
+                self.entries.clear();
+                self.bytes = 0;
+            }
+        }
+    }
+
+    /// Flushed writes are kept where a fault may still reach them.
+    fn keeps_flushed(&self) -> bool {
+        let faults = &self.promises.faults;
+        faults.unserializable_writes || faults.bit_corruption || faults.metadata_corruption
+    }
+
+    /// Cuts the power: leaves in `store` what survives and empties the log.
+    pub fn cut(&mut self, store: &dyn Store, seed: u64, capacity_blocks: u32) -> Result<(CutReport, Damage)> {
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let pending: Vec<Pending> = self.entries.iter().map(Entry::pending).collect();
+        let fates = choose_fates(&self.promises, &pending, &mut rng);
+        let new = self.undo(store)?;
+        for ((entry, new), fate) in self.entries.iter().zip(&new).zip(&fates) {
+            for kept in fate {
+                let part = (kept.start - entry.offset) as usize..(kept.end - entry.offset) as usize;
+                store.write(kept.start, &new[part])?;
+            }
+        }
+        let mut report = summarise(&pending, &fates, seed);
+        report.flipped_bits = self.flip_bits(store, &pending, &mut rng)?;
+        let damage = self.damage(&pending, capacity_blocks, &mut rng);
+        report.unreadable_blocks = damage.unreadable.len() as u64;
+        report.dead = damage.dead;
+        self.entries.clear();
+        self.bytes = 0;
+        Ok((report, damage))
+    }
+
+    /// Undoes all writes, newest first; returns what each had written, oldest first.
+    fn undo(&self, store: &dyn Store) -> Result<Vec<Box<[u8]>>> {
+        let mut new = Vec::with_capacity(self.entries.len());
+        for entry in self.entries.iter().rev() {
+            let mut bytes = vec![0; entry.old.len()].into_boxed_slice();
+            store.read(entry.offset, &mut bytes)?;
+            store.write(entry.offset, &entry.old)?;
+            new.push(bytes);
+        }
+        new.reverse();
+        Ok(new)
+    }
+
+    fn flip_bits(&self, store: &dyn Store, pending: &[Pending], rng: &mut SmallRng) -> Result<u64> {
+        if !self.promises.faults.bit_corruption || pending.is_empty() {
+            return Ok(0);
+        }
+        let flips = rng.random_range(1..=8);
+        for _ in 0..flips {
+            let range = &pending[rng.random_range(0..pending.len())].range;
+            let (offset, bit) = (rng.random_range(range.clone()), rng.random_range(0..8));
+            let mut byte = [0];
+            store.read(offset, &mut byte)?;
+            store.write(offset, &[byte[0] ^ 1 << bit])?;
+        }
+        Ok(flips)
+    }
+
+    fn damage(&self, pending: &[Pending], capacity_blocks: u32, rng: &mut SmallRng) -> Damage {
+        let faults = &self.promises.faults;
+        let dead = faults.dead_device && rng.random_ratio(1, 4);
+        let mut unreadable = BTreeSet::new();
+        if faults.metadata_corruption && !pending.is_empty() {
+            // A page of the map covers 1,024 neighbouring blocks; one of those updated last is lost.
+            let near = pending[rng.random_range(0..pending.len())].range.start / BLOCK;
+            let first = near as u32 / 1024 * 1024;
+            unreadable.extend(first..(first + 1024).min(capacity_blocks));
+        }
+        Damage { unreadable, dead }
+    }
+}
+
+/// What survives of each pending write (oldest first), as the promises allow.
+pub fn choose_fates(promises: &Promises, pending: &[Pending], rng: &mut SmallRng) -> Vec<Fate> {
+    let survivors_in_ten = [0, 1, 5, 9, 10][rng.random_range(0..5)];
+    let prefix = rng.random_range(0..=pending.len());
+    let fate = |(i, write): (usize, &Pending)| {
+        if write.flushed {
+            return if promises.faults.unserializable_writes && rng.random_ratio(1, 8) { vec![] } else { whole(write) };
+        }
+        let fate = match promises.ordered && promises.volatile_cache && !write.under_way {
+            true => ordered_fate(promises, write, i, prefix, rng),
+            false => unordered_fate(promises, write, survivors_in_ten, rng),
+        };
+        if promises.faults.shorn_writes && rng.random_ratio(1, 4) { shear(fate, rng) } else { fate }
+    };
+    pending.iter().enumerate().map(fate).collect()
+}
+
+fn whole(write: &Pending) -> Fate {
+    vec![write.range.clone()]
+}
+
+fn ordered_fate(promises: &Promises, write: &Pending, index: usize, prefix: usize, rng: &mut SmallRng) -> Fate {
+    match index.cmp(&prefix) {
+        std::cmp::Ordering::Less => whole(write),
+        std::cmp::Ordering::Greater => vec![],
+        std::cmp::Ordering::Equal => {
+            let mut pieces = pieces(&write.range, promises.atomic_write_bytes);
+            pieces.truncate(rng.random_range(0..=pieces.len()));
+            pieces
+        }
+    }
+}
+
+fn unordered_fate(promises: &Promises, write: &Pending, survivors_in_ten: u32, rng: &mut SmallRng) -> Fate {
+    if !promises.volatile_cache && !write.under_way {
+        return whole(write);
+    }
+    let torn = rng.random_ratio(1, 3);
+    match torn {
+        false if rng.random_ratio(survivors_in_ten, 10) => whole(write),
+        false => vec![],
+        true => {
+            let mut pieces = pieces(&write.range, promises.atomic_write_bytes);
+            pieces.retain(|_| rng.random());
+            pieces
+        }
+    }
+}
+
+/// Splits a write into what survives whole or not at all.
+fn pieces(range: &Range<u64>, atomic_bytes: u32) -> Fate {
+    let atomic = u64::from(atomic_bytes);
+    let (mut at, mut pieces) = (range.start, Vec::new());
+    while at < range.end {
+        let unit_fits = at.is_multiple_of(atomic) && at + atomic <= range.end;
+        let end = if unit_fits { at + atomic } else { range.end.min((at / SECTOR + 1) * SECTOR) };
+        pieces.push(at..end);
+        at = end;
+    }
+    pieces
+}
+
+/// Leaves only the first 3/8 or 7/8 of one 4 KiB block of what survives.
+fn shear(fate: Fate, rng: &mut SmallRng) -> Fate {
+    let blocks: Vec<u64> = fate.iter().flat_map(|r| r.start / BLOCK..r.end.div_ceil(BLOCK)).collect();
+    if blocks.is_empty() {
+        return fate;
+    }
+    let block = blocks[rng.random_range(0..blocks.len())];
+    let keep = if rng.random() { BLOCK * 3 / 8 } else { BLOCK * 7 / 8 };
+    let hole = block * BLOCK + keep..(block + 1) * BLOCK;
+    let cut = |r: Range<u64>| [r.start..r.end.min(hole.start), r.start.max(hole.end)..r.end];
+    fate.into_iter().flat_map(cut).filter(|r| r.start < r.end).collect()
+}
+
+fn summarise(pending: &[Pending], fates: &[Fate], seed: u64) -> CutReport {
+    let mut report = CutReport { seed, pending_writes: pending.len() as u64, ..CutReport::default() };
+    for (write, fate) in pending.iter().zip(fates) {
+        let kept: u64 = fate.iter().map(|r| r.end - r.start).sum();
+        let lost = kept < write.range.end - write.range.start;
+        report.lost_writes += u64::from(kept == 0);
+        report.torn_writes += u64::from(lost && kept > 0);
+        report.flushed_writes_lost += u64::from(lost && write.flushed);
+    }
+    report
+}
+
+#[cfg(test)]
+#[path = "crash_test.rs"]
+mod tests;

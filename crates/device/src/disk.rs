@@ -1,0 +1,329 @@
+//! A whole emulated disk: a model that counts and takes time, a store that keeps the bytes, a log for power cuts, a clock.
+//!
+//! Rules
+//! 1. Ranges are bytes, multiples of 512. The model sees the 4 KiB blocks they touch.
+//! 2. Order of a write: checks; the model; what was there into the crash log; the bytes into the store; wait until the model says it is done.
+//!    So what reads see and what was logged never differ, and a request that fails changed no bytes.
+//! 3. Lock order: crash log < damage < model; a write takes them one after the other, never two at once. Requests on overlapping ranges are
+//!    the caller's to order, as on any disk.
+//! 4. After a power cut every request fails until [`Disk::power_on`].
+
+use crate::age::{self, Age};
+use crate::clock::Clock;
+use crate::crash::{CrashLog, CutReport, Damage, LOG_BYTES};
+use crate::error::{DeviceError, Result};
+use crate::labels::Labels;
+use crate::model::{BlockModel, Request, Wear};
+use crate::preset::DeviceConfig;
+use crate::promises::Promises;
+use crate::ssd::counters::Counters;
+use crate::ssd::geometry::BLOCK_BYTES;
+use crate::store::{FileStore, MemoryStore, Store};
+use parking_lot::{Mutex, RwLock};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+const BLOCK: u64 = BLOCK_BYTES as u64;
+/// Ranges must be multiples of this.
+pub const SECTOR_BYTES: u64 = 512;
+
+/// Which clock a disk runs by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TimeMode {
+    /// Requests take no time of the model's: only wear is counted.
+    #[default]
+    Off,
+    /// Requests complete at once; the model's time is counted.
+    Virtual,
+    /// Requests complete when the model says.
+    Real,
+}
+
+/// How to make a disk.
+#[derive(Clone, Debug)]
+pub struct DiskOptions {
+    /// The device.
+    pub config: DeviceConfig,
+    /// Its clock.
+    pub time: TimeMode,
+    /// Whether power can be cut: keeps an undo log.
+    pub crashes: bool,
+    /// A file for the bytes; memory if none.
+    pub backing: Option<PathBuf>,
+    /// What was written to the device before its time begins: wear and mapping only, no bytes.
+    pub age: Age,
+}
+
+impl DiskOptions {
+    /// A new disk in memory, without time or crashes.
+    pub fn new(config: DeviceConfig) -> DiskOptions {
+        DiskOptions { config, time: TimeMode::Off, crashes: false, backing: None, age: Age::NONE }
+    }
+}
+
+/// An emulated disk with its data.
+pub struct Disk {
+    model: Mutex<Box<dyn BlockModel>>,
+    store: Box<dyn Store>,
+    crash: Option<Mutex<CrashLog>>,
+    clock: Clock,
+    capacity_bytes: u64,
+    streams: u8,
+    name: String,
+    damage: RwLock<Damage>,
+    damaged: AtomicBool,
+    powered: AtomicBool,
+    /// Writes until power fails by itself; negative: never.
+    fuse: AtomicI64,
+    fuse_seed: AtomicI64,
+}
+
+impl Disk {
+    /// Builds the disk.
+    pub fn new(options: &DiskOptions) -> Result<Disk> {
+        let mut model = options.config.build(options.time != TimeMode::Off)?;
+        age::apply(&options.age, model.as_mut(), &Labels::all(0))?;
+        let capacity_bytes = u64::from(model.capacity_blocks()) * BLOCK;
+        let store: Box<dyn Store> = match &options.backing {
+            Some(path) => Box::new(FileStore::open(path, capacity_bytes)?),
+            None => Box::new(MemoryStore::new(capacity_bytes)),
+        };
+        let log = || Mutex::new(CrashLog::new(options.config.promises(), LOG_BYTES));
+        Ok(Disk {
+            streams: model.streams(),
+            model: Mutex::new(model),
+            store,
+            crash: options.crashes.then(log),
+            clock: if options.time == TimeMode::Real { Clock::real_time() } else { Clock::virtual_time() },
+            capacity_bytes,
+            name: options.config.name().into(),
+            damage: RwLock::default(),
+            damaged: AtomicBool::new(false),
+            powered: AtomicBool::new(true),
+            fuse: AtomicI64::new(-1),
+            fuse_seed: AtomicI64::new(0),
+        })
+    }
+
+    /// Name of the device.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Size in bytes.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
+    }
+
+    /// Streams a write may name.
+    pub fn streams(&self) -> u8 {
+        self.streams
+    }
+
+    /// Fills `buf` from `offset`.
+    pub fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let len = buf.len() as u64;
+        self.check(offset, len)?;
+        if self.damaged.load(Ordering::Relaxed) {
+            let damage = self.damage.read();
+            let (first, end) = (offset / BLOCK, (offset + len).div_ceil(BLOCK));
+            if let Some(lba) = damage.unreadable.range(first as u32..end as u32).next() {
+                return Err(DeviceError::Unreadable { lba: u64::from(*lba) });
+            }
+        }
+        let done = self.submit(Request::read, offset, len)?;
+        self.store.read(offset, buf)?;
+        self.clock.wait_until(done);
+        Ok(())
+    }
+
+    /// Writes `data` at `offset` in `stream`.
+    pub fn write(&self, offset: u64, data: &[u8], stream: u8) -> Result<()> {
+        let done = self.begin_write(offset, data, stream)?;
+        self.clock.wait_until(done);
+        Ok(())
+    }
+
+    /// Waits until the device's time has reached `done_ns`.
+    pub fn wait_until(&self, done_ns: u64) {
+        self.clock.wait_until(done_ns);
+    }
+
+    /// As [`write`](Self::write), but returns at once, with the time at which the write completes: many may be under way together.
+    pub fn begin_write(&self, offset: u64, data: &[u8], stream: u8) -> Result<u64> {
+        let len = data.len() as u64;
+        self.check(offset, len)?;
+        let last = self.burn_fuse();
+        let done = self.submit(|lba, blocks| Request::write(lba, blocks, stream), offset, len)?;
+        match &self.crash {
+            None => self.store.write(offset, data)?,
+            Some(log) => {
+                let mut log = log.lock();
+                // Power may have failed while this request waited for the lock.
+                self.check_power()?;
+                log.before_write(&*self.store, offset, len, last)?;
+                self.store.write(offset, data)?;
+            }
+        }
+        if last {
+            self.power_cut(self.fuse_seed.load(Ordering::Relaxed) as u64)?;
+            return self.check_power().map(|()| done);
+        }
+        self.heal(offset, len);
+        Ok(done)
+    }
+
+    /// Says that a range holds nothing; it reads as zeros afterwards. Only whole 4 KiB blocks are freed.
+    pub fn discard(&self, offset: u64, len: u64) -> Result<()> {
+        self.check(offset, len)?;
+        let (first, end) = (offset.div_ceil(BLOCK), (offset + len) / BLOCK);
+        let mut done = 0;
+        if first < end {
+            let request = Request::discard(first as u32, (end - first) as u32);
+            done = self.model.lock().submit(self.clock.now_ns(), &request)?;
+        }
+        match &self.crash {
+            None => self.store.punch(offset, len)?,
+            Some(log) => {
+                const PART: u64 = 1 << 20;
+                let mut log = log.lock();
+                self.check_power()?;
+                for at in (offset..offset + len).step_by(PART as usize) {
+                    let part = PART.min(offset + len - at);
+                    log.before_write(&*self.store, at, part, false)?;
+                    self.store.punch(at, part)?;
+                }
+            }
+        }
+        self.clock.wait_until(done);
+        Ok(())
+    }
+
+    /// Makes completed writes durable, as far as the device is honest.
+    pub fn flush(&self) -> Result<()> {
+        self.check_power()?;
+        let done = self.model.lock().submit(self.clock.now_ns(), &Request::flush())?;
+        if let Some(log) = &self.crash {
+            let mut log = log.lock();
+            self.check_power()?;
+            log.flush();
+        }
+        self.clock.wait_until(done);
+        Ok(())
+    }
+
+    /// Cuts the power now. Leaves in the store what `seed` chooses among the outcomes the promises allow.
+    pub fn power_cut(&self, seed: u64) -> Result<CutReport> {
+        let log = self.crash.as_ref().ok_or_else(|| {
+            DeviceError::Config("power can only be cut on a device made with crashes switched on".into())
+        })?;
+        let mut log = log.lock();
+        self.powered.store(false, Ordering::SeqCst);
+        self.fuse.store(-1, Ordering::Relaxed);
+        let capacity_blocks = (self.capacity_bytes / BLOCK) as u32;
+        let (report, damage) = log.cut(&*self.store, seed, capacity_blocks)?;
+        let mut all = self.damage.write();
+        all.unreadable.extend(damage.unreadable);
+        all.dead |= damage.dead;
+        self.damaged.store(!all.unreadable.is_empty(), Ordering::Relaxed);
+        self.model.lock().power_cut();
+        Ok(report)
+    }
+
+    /// Cuts the power at the `writes`-th write from now (1 = the next): that write is under way when it happens.
+    pub fn power_cut_at_write(&self, writes: u64, seed: u64) {
+        self.fuse_seed.store(seed as i64, Ordering::Relaxed);
+        self.fuse.store(writes.clamp(1, i64::MAX as u64) as i64 - 1, Ordering::Relaxed);
+    }
+
+    /// Power is back. An error if the device died.
+    pub fn power_on(&self) -> Result<()> {
+        if self.damage.read().dead {
+            return Err(DeviceError::Dead("it did not come back from a power cut"));
+        }
+        self.powered.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Whether power is on.
+    pub fn is_powered(&self) -> bool {
+        self.powered.load(Ordering::SeqCst)
+    }
+
+    /// Changes what the device promises from now on.
+    pub fn set_promises(&self, promises: Promises) -> Result<()> {
+        promises.validate()?;
+        if let Some(log) = &self.crash {
+            log.lock().set_promises(promises);
+        }
+        Ok(())
+    }
+
+    /// What was counted so far.
+    pub fn counters(&self) -> Counters {
+        self.model.lock().counters()
+    }
+
+    /// Wear, where the medium wears.
+    pub fn wear(&self) -> Option<Wear> {
+        self.model.lock().wear()
+    }
+
+    /// The device's time.
+    pub fn now_ns(&self) -> u64 {
+        self.clock.now_ns()
+    }
+
+    /// Bytes its data takes.
+    pub fn stored_bytes(&self) -> u64 {
+        self.store.stored_bytes()
+    }
+
+    fn submit(&self, request: impl Fn(u32, u32) -> Request, offset: u64, len: u64) -> Result<u64> {
+        if len == 0 {
+            return Ok(0);
+        }
+        let (first, end) = (offset / BLOCK, (offset + len).div_ceil(BLOCK));
+        let mut model = self.model.lock();
+        model.submit(self.clock.now_ns(), &request(first as u32, (end - first) as u32))
+    }
+
+    fn check(&self, offset: u64, len: u64) -> Result<()> {
+        self.check_power()?;
+        let end = offset.checked_add(len).filter(|end| *end <= self.capacity_bytes);
+        if end.is_none() || !offset.is_multiple_of(SECTOR_BYTES) || !len.is_multiple_of(SECTOR_BYTES) {
+            let (lba, blocks, capacity_blocks) = (offset / BLOCK, len.div_ceil(BLOCK), self.capacity_bytes / BLOCK);
+            return Err(match end {
+                None => DeviceError::OutOfRange { lba, blocks, capacity_blocks },
+                Some(_) => DeviceError::Config(format!("{len} bytes at byte {offset} are not whole 512-byte sectors")),
+            });
+        }
+        Ok(())
+    }
+
+    fn check_power(&self) -> Result<()> {
+        if self.is_powered() { Ok(()) } else { Err(DeviceError::Dead("power is off")) }
+    }
+
+    /// Whether this is the write at which power fails.
+    fn burn_fuse(&self) -> bool {
+        let lit = self.fuse.load(Ordering::Relaxed) >= 0;
+        lit && self.crash.is_some() && self.fuse.fetch_sub(1, Ordering::Relaxed) == 0
+    }
+
+    /// Blocks written as a whole can be read again.
+    fn heal(&self, offset: u64, len: u64) {
+        if !self.damaged.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut damage = self.damage.write();
+        for lba in offset.div_ceil(BLOCK)..(offset + len) / BLOCK {
+            damage.unreadable.remove(&(lba as u32));
+        }
+        self.damaged.store(!damage.unreadable.is_empty(), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+#[path = "disk_test.rs"]
+mod tests;

@@ -1,0 +1,150 @@
+//! Tests of `disk`.
+
+use super::*;
+use crate::promises::Faults;
+use crate::ssd::config::SsdConfig;
+
+const CAPACITY: u32 = 4096;
+
+fn options(promises: Promises) -> DiskOptions {
+    let mut config = DeviceConfig::Ssd(SsdConfig { streams: 4, ..SsdConfig::simple(CAPACITY, 0.5, 64) });
+    config.set_promises(promises);
+    DiskOptions { crashes: true, ..DiskOptions::new(config) }
+}
+
+fn disk() -> Disk {
+    Disk::new(&options(Promises::default())).unwrap()
+}
+
+fn read(disk: &Disk, offset: u64, len: usize) -> Result<Vec<u8>> {
+    let mut buf = vec![0xEE; len];
+    disk.read(offset, &mut buf).map(|()| buf)
+}
+
+#[test]
+fn bytes_come_back_and_blocks_are_counted() {
+    let disk = disk();
+    disk.write(4096 - 512, &[7; 1024], 3).unwrap();
+    assert_eq!(read(&disk, 4096 - 512, 1024).unwrap(), [7; 1024]);
+    assert_eq!(read(&disk, 8192, 512).unwrap(), [0; 512]);
+    let counters = disk.counters();
+    assert_eq!((counters.streams[3].host_blocks, counters.read_blocks), (2, 3));
+    disk.discard(0, 8192).unwrap();
+    assert_eq!(read(&disk, 4096, 512).unwrap(), [0; 512]);
+    assert_eq!(disk.counters().trimmed_blocks, 2);
+}
+
+#[test]
+fn bad_ranges_and_streams_change_nothing() {
+    let disk = disk();
+    let end = disk.capacity_bytes();
+    assert!(disk.write(end - 512, &[1; 1024], 0).unwrap_err().to_string().contains("beyond"));
+    assert!(read(&disk, u64::MAX - 511, 512).is_err());
+    assert!(disk.write(100, &[1; 512], 0).unwrap_err().to_string().contains("sectors"));
+    assert!(disk.write(0, &[1; 512], 4).unwrap_err().to_string().contains("stream 4"));
+    assert_eq!(read(&disk, 0, 512).unwrap(), [0; 512]);
+    assert_eq!(disk.counters().host_blocks(), 0);
+}
+
+#[test]
+fn after_a_cut_nothing_works_until_power_is_back() {
+    let disk = disk();
+    disk.write(0, &[1; 4096], 0).unwrap();
+    disk.flush().unwrap();
+    disk.write(4096, &[2; 4096], 0).unwrap();
+    disk.power_cut(1).unwrap();
+    assert!(read(&disk, 0, 512).unwrap_err().to_string().contains("power is off"));
+    assert!(disk.write(0, &[1; 512], 0).is_err() && disk.flush().is_err() && disk.discard(0, 4096).is_err());
+    disk.power_on().unwrap();
+    assert_eq!(read(&disk, 0, 4096).unwrap(), [1; 4096]);
+    assert!([[0; 4096], [2; 4096]].contains(&read(&disk, 4096, 4096).unwrap().try_into().unwrap()));
+}
+
+#[test]
+fn the_fuse_cuts_power_in_the_middle_of_a_write() {
+    let mut torn = 0;
+    for seed in 0..60 {
+        let disk = Disk::new(&options(Promises::protected(512))).unwrap();
+        disk.power_cut_at_write(3, seed);
+        disk.write(0, &[1; 4096], 0).unwrap();
+        disk.write(4096, &[2; 4096], 0).unwrap();
+        assert!(disk.write(8192, &[3; 4096], 0).unwrap_err().to_string().contains("power is off"));
+        disk.power_on().unwrap();
+        assert_eq!(read(&disk, 0, 8192).unwrap(), [[1; 4096], [2; 4096]].concat(), "completed writes are safe");
+        let last = read(&disk, 8192, 4096).unwrap();
+        torn += usize::from(last.contains(&0) && last.contains(&3));
+    }
+    assert!(torn > 5, "{torn}");
+}
+
+#[test]
+fn unreadable_blocks_heal_when_written() {
+    let faults = Faults { metadata_corruption: true, ..Faults::default() };
+    let disk = Disk::new(&options(Promises { faults, ..Promises::default() })).unwrap();
+    disk.write(5 * 4096, &[1; 4096], 0).unwrap();
+    assert_eq!(disk.power_cut(1).unwrap().unreadable_blocks, 1024);
+    disk.power_on().unwrap();
+    assert!(matches!(read(&disk, 5 * 4096, 512), Err(DeviceError::Unreadable { lba: 5 })));
+    disk.write(5 * 4096, &[2; 512], 0).unwrap();
+    assert!(read(&disk, 5 * 4096, 512).is_err(), "a part of a block does not heal it");
+    disk.write(5 * 4096, &[2; 4096], 0).unwrap();
+    assert_eq!(read(&disk, 5 * 4096, 512).unwrap(), [2; 512]);
+}
+
+#[test]
+fn a_dead_device_stays_dead() {
+    let faults = Faults { dead_device: true, ..Faults::default() };
+    let died = (0..40).any(|seed| {
+        let disk = Disk::new(&options(Promises { faults, ..Promises::default() })).unwrap();
+        let report = disk.power_cut(seed).unwrap();
+        assert_eq!(disk.power_on().is_err(), report.dead);
+        report.dead
+    });
+    assert!(died);
+}
+
+#[test]
+fn power_needs_a_crash_log() {
+    let disk = Disk::new(&DiskOptions { crashes: false, ..options(Promises::default()) }).unwrap();
+    assert!(disk.power_cut(1).unwrap_err().to_string().contains("crashes"));
+}
+
+#[test]
+fn real_time_is_felt_and_virtual_time_counted() {
+    let run = |time| {
+        let disk = Disk::new(&DiskOptions { time, ..options(Promises::default()) }).unwrap();
+        let began = std::time::Instant::now();
+        for i in 0..20 {
+            disk.write(i * 4096, &[1; 4096], 0).unwrap();
+            read(&disk, i * 4096, 4096).unwrap();
+        }
+        (began.elapsed().as_nanos() as u64, disk.now_ns())
+    };
+    let (wall, model) = run(TimeMode::Virtual);
+    assert!(model > 20 * 60_000 && wall < model * 20, "{wall} {model}");
+    let (wall, model) = run(TimeMode::Real);
+    assert!(wall > 20 * 60_000 && model > 20 * 60_000, "{wall} {model}");
+    assert_eq!(run(TimeMode::Off).1, 0);
+}
+
+/// Many threads on ranges of their own: every byte is the owner's, and the counters add up.
+#[test]
+fn threads_do_not_disturb_each_other() {
+    let disk = disk();
+    std::thread::scope(|scope| {
+        for owner in 0..4u64 {
+            let disk = &disk;
+            scope.spawn(move || {
+                for round in 0..200u64 {
+                    let offset = (owner * 1000 + round % 100) * 4096;
+                    disk.write(offset, &[owner as u8 + 1; 4096], owner as u8).unwrap();
+                    assert!(read(disk, offset, 4096).unwrap().iter().all(|b| *b == owner as u8 + 1));
+                    if round % 50 == 0 {
+                        disk.flush().unwrap();
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(disk.counters().host_blocks(), 800);
+}

@@ -1,0 +1,334 @@
+//! An emulated disk mounted as a real block device under a real file system: FUSE file -> loop device -> ext4.
+//!
+//! Rules
+//! 1. Set up in this order: FUSE, loop device, file system made, journal found and tagged, file system mounted. Undone in the reverse order, also
+//!    when a step fails, and by [`guard`] if this process dies.
+//! 2. Only the loop device and the mount points made here are ever touched.
+//! 3. Counters begin at zero when the file system has been mounted: making it does not count.
+//! 4. A power cut makes every request fail; whoever uses the file system sees errors. [`Mount::power_cycle`] then unmounts, brings power back
+//!    and mounts again, as a reboot does.
+
+pub mod ext4;
+pub mod file_system;
+pub mod guard;
+pub mod host;
+pub mod options;
+pub mod pages;
+pub mod sample;
+pub mod traffic;
+
+pub use options::{FileSystemKind, JournalMode, MountOptions};
+pub use sample::MountSample;
+
+use crate::crash::CutReport;
+use crate::disk::Disk;
+use crate::error::{DeviceError, Result};
+use crate::labels::Labels;
+use crate::trace::ranges::NamedRange;
+use file_system::{DiskFileSystem, FILE_NAME, Label, Shared};
+use fuser::{BackgroundSession, Config, MountOption, Session};
+use guard::{Guard, Thing};
+use parking_lot::RwLock;
+use sample::Sampler;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use traffic::{Region, Traffic};
+
+/// A mounted emulated disk. Dropping it unmounts as well as it can; [`unmount`](Mount::unmount) tells what went wrong.
+pub struct Mount {
+    options: MountOptions,
+    shared: Arc<Shared>,
+    folder: PathBuf,
+    session: Option<BackgroundSession>,
+    loop_device: Option<String>,
+    mounted: bool,
+    guard: Option<Guard>,
+    journal: Vec<NamedRange>,
+    sampler: Sampler,
+}
+
+impl Mount {
+    /// Sets everything up.
+    pub fn new(options: &MountOptions) -> Result<Mount> {
+        options.validate()?;
+        host::check(&["losetup", "mount", "umount", "mkfs.ext4"])?;
+        let disk = Disk::new(&options.disk)?;
+        let labels = Labels::all(Label { stream: 0, region: Region::Main });
+        let traffic = options.classify.then(Traffic::default);
+        let shared = Arc::new(Shared { disk, labels: RwLock::new(labels), traffic });
+        let mut mount = Mount {
+            options: options.clone(),
+            sampler: Sampler::new(&shared),
+            shared,
+            folder: PathBuf::new(),
+            session: None,
+            loop_device: None,
+            mounted: false,
+            guard: Some(Guard::new()?),
+            journal: Vec::new(),
+        };
+        mount.set_up()?;
+        Ok(mount)
+    }
+
+    fn set_up(&mut self) -> Result<()> {
+        self.serve()?;
+        self.attach()?;
+        if self.options.format {
+            self.make_file_system()?;
+        }
+        self.tag()?;
+        self.mount()?;
+        self.sampler = Sampler::new(&self.shared);
+        Ok(())
+    }
+
+    /// Serves the disk as a file through FUSE.
+    fn serve(&mut self) -> Result<()> {
+        self.folder = run_folder()?;
+        self.hold(Thing::Folder, &self.folder.display().to_string())?;
+        let mountpoint = self.fuse_folder();
+        std::fs::create_dir(&mountpoint).map_err(|e| DeviceError::io(format!("making {}", mountpoint.display()), e))?;
+        let mut config = Config::default();
+        config.mount_options = vec![MountOption::FSName("highwater-device".into())];
+        config.n_threads = Some(self.options.threads);
+        config.clone_fd = true;
+        let session = Session::new(DiskFileSystem::new(self.shared.clone()), &mountpoint, &config);
+        let session = session.and_then(Session::spawn);
+        self.session = Some(session.map_err(|e| DeviceError::io("mounting FUSE", e))?);
+        self.hold(Thing::Fuse, &mountpoint.display().to_string())
+    }
+
+    fn fuse_folder(&self) -> PathBuf {
+        self.folder.join("fuse")
+    }
+
+    /// Attaches a loop device to the file.
+    fn attach(&mut self) -> Result<()> {
+        let file = self.fuse_folder().join(FILE_NAME).display().to_string();
+        let sector = self.options.sector_bytes.to_string();
+        let args = ["--find", "--show", "--direct-io=on", "--sector-size", &sector, &file];
+        let device = host::run("losetup", &args)?;
+        self.hold(Thing::Loop, &device)?;
+        self.loop_device = Some(device);
+        Ok(())
+    }
+
+    fn make_file_system(&self) -> Result<()> {
+        let FileSystemKind::Ext4 { journal_bytes, .. } = self.options.file_system else { return Ok(()) };
+        let discard = if self.options.discard { "discard" } else { "nodiscard" };
+        let extended = format!("lazy_itable_init=0,lazy_journal_init=0,{discard}");
+        let journal = journal_bytes.map(|bytes| format!("size={}", bytes >> 20));
+        let mut args = vec!["-q", "-F", "-b", "4096", "-E", &extended];
+        if let Some(journal) = &journal {
+            args.extend(["-J", journal]);
+        }
+        args.push(self.device());
+        host::run("mkfs.ext4", &args).map(|_| ())
+    }
+
+    /// Finds the journal and gives every block its stream.
+    fn tag(&mut self) -> Result<()> {
+        let disk = &self.shared.disk;
+        if let FileSystemKind::Ext4 { .. } = self.options.file_system {
+            let read = |at: u64, buf: &mut [u8]| disk.read(at, buf);
+            let ranges = ext4::journal_ranges(&read, disk.capacity_bytes())?;
+            self.journal = ranges.iter().map(journal_range).collect();
+        }
+        let mut labels = Labels::all(Label { stream: 0, region: Region::Main });
+        for range in &self.journal {
+            labels.paint(range.first_lba, range.blocks, Label { stream: 0, region: Region::Journal });
+        }
+        for rule in &self.options.rules {
+            if rule.stream >= disk.streams() {
+                let (stream, streams) = (rule.stream.into(), disk.streams().into());
+                return Err(DeviceError::NoSuchStream { stream, streams });
+            }
+            for range in rule.resolve(&self.journal)? {
+                let region = labels.at(range.first_lba).region;
+                labels.paint(range.first_lba, range.blocks, Label { stream: rule.stream, region });
+            }
+        }
+        *self.shared.labels.write() = labels;
+        Ok(())
+    }
+
+    fn mount(&mut self) -> Result<()> {
+        let FileSystemKind::Ext4 { journal_mode, .. } = self.options.file_system else { return Ok(()) };
+        let path = self.options.mountpoint.clone();
+        std::fs::create_dir_all(&path).map_err(|e| DeviceError::io(format!("making {}", path.display()), e))?;
+        let discard = if self.options.discard { ",discard" } else { "" };
+        let with = format!("noatime,data={}{discard}", journal_mode.mount_option());
+        let path = path.display().to_string();
+        host::run("mount", &["-t", "ext4", "-o", &with, self.device(), &path])?;
+        self.mounted = true;
+        self.hold(Thing::Mount, &path)
+    }
+
+    fn hold(&mut self, thing: Thing, name: &str) -> Result<()> {
+        self.guard.as_mut().map_or(Ok(()), |guard| guard.holds(thing, name))
+    }
+
+    fn released(&mut self, thing: Thing) {
+        if let Some(guard) = &mut self.guard {
+            // If the shell is gone there is nobody to tell, and nothing it could undo.
+            let _ = guard.gone(thing);
+        }
+    }
+
+    /// The loop device's path.
+    pub fn device(&self) -> &str {
+        self.loop_device.as_deref().unwrap_or("")
+    }
+
+    /// Where the file system is mounted.
+    pub fn mountpoint(&self) -> &Path {
+        &self.options.mountpoint
+    }
+
+    /// Where the file system's journal lies.
+    pub fn journal(&self) -> &[NamedRange] {
+        &self.journal
+    }
+
+    /// The disk.
+    pub fn disk(&self) -> &Disk {
+        &self.shared.disk
+    }
+
+    /// Counts since the file system was mounted, and since the last call.
+    pub fn sample(&mut self) -> MountSample {
+        self.sampler.take(&self.shared)
+    }
+
+    /// Counters begin at zero again.
+    pub fn reset_counters(&mut self) {
+        self.sampler = Sampler::new(&self.shared);
+    }
+
+    /// After a power cut: unmounts what fails anyway, brings power back and mounts again. Counters go on.
+    ///
+    /// Everything that used the file system must have been stopped.
+    pub fn power_cycle(&mut self) -> Result<()> {
+        self.unmount_file_system()?;
+        self.detach()?;
+        self.shared.disk.power_on()?;
+        self.attach()?;
+        self.mount()
+    }
+
+    /// Cuts the power by `seed`; see [`Disk::power_cut`].
+    pub fn power_cut(&self, seed: u64) -> Result<CutReport> {
+        self.shared.disk.power_cut(seed)
+    }
+
+    fn unmount_file_system(&mut self) -> Result<()> {
+        if self.mounted {
+            let path = self.options.mountpoint.display().to_string();
+            retry(|| host::run("umount", &[&path]))?;
+            self.mounted = false;
+            self.released(Thing::Mount);
+        }
+        Ok(())
+    }
+
+    fn detach(&mut self) -> Result<()> {
+        if let Some(device) = self.loop_device.take() {
+            let detached = retry(|| host::run("losetup", &["-d", &device]));
+            if let Err(error) = detached {
+                self.loop_device = Some(device);
+                return Err(error);
+            }
+            wait_until_detached(&device)?;
+            self.released(Thing::Loop);
+        }
+        Ok(())
+    }
+
+    fn stop_serving(&mut self) -> Result<()> {
+        if let Some(session) = self.session.take() {
+            let stopped = session.umount_and_join();
+            stopped.map_err(|e| DeviceError::io("unmounting FUSE", e))?;
+            self.released(Thing::Fuse);
+        }
+        if !self.folder.as_os_str().is_empty() {
+            let fuse = self.fuse_folder();
+            let removed = std::fs::remove_dir(&fuse).and_then(|()| std::fs::remove_dir(&self.folder));
+            removed.map_err(|e| DeviceError::io(format!("removing {}", self.folder.display()), e))?;
+            self.folder = PathBuf::new();
+            self.released(Thing::Folder);
+        }
+        Ok(())
+    }
+
+    fn tear_down(&mut self) -> Result<()> {
+        self.unmount_file_system()?;
+        self.detach()?;
+        self.stop_serving()?;
+        if let Some(guard) = self.guard.take() {
+            guard.finish();
+        }
+        Ok(())
+    }
+
+    /// Unmounts everything. An error (the file system is busy, say) leaves what could not be undone; call it again.
+    pub fn unmount(&mut self) -> Result<()> {
+        self.tear_down()
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        // What fails here is left to the clean-up shell, which sees its pipe close.
+        let _ = self.tear_down();
+    }
+}
+
+fn journal_range(range: &std::ops::Range<u64>) -> NamedRange {
+    let (first, end) = (range.start / 4096, range.end.div_ceil(4096));
+    let (first_lba, blocks) = (first as u32, (end - first) as u32);
+    NamedRange { name: "journal".into(), first_lba, blocks, first_block_in_file: 0 }
+}
+
+/// A new folder of our own for the FUSE mount.
+fn run_folder() -> Result<PathBuf> {
+    let base = ["/run", "/tmp"].into_iter().map(Path::new).find(|p| p.is_dir()).unwrap_or(Path::new("/"));
+    for number in 0..1000 {
+        let folder = base.join(format!("highwater-device-{}-{number}", std::process::id()));
+        match std::fs::create_dir(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(DeviceError::io(format!("making {}", folder.display()), e)),
+        }
+    }
+    Err(DeviceError::Host(format!("no free name for a folder in {}", base.display())))
+}
+
+/// Tries again for a while: programs that just ended may hold a file system a moment longer.
+fn retry(mut act: impl FnMut() -> Result<String>) -> Result<()> {
+    for _ in 0..30 {
+        if act().is_ok() {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    act().map(|_| ())
+}
+
+/// `losetup -d` of a device in use only marks it; waits until it is really gone.
+fn wait_until_detached(device: &str) -> Result<()> {
+    let name = device.trim_start_matches("/dev/");
+    let backing = PathBuf::from(format!("/sys/block/{name}/loop/backing_file"));
+    for _ in 0..100 {
+        if !backing.exists() {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Err(DeviceError::Host(format!("{device} is still in use")))
+}
+
+#[cfg(test)]
+#[path = "mount_test.rs"]
+mod tests;

@@ -1,0 +1,122 @@
+//! Real mounts, where the host allows them (root, FUSE, loop devices). Elsewhere only the refusal is tested: it must say what is missing.
+
+use super::*;
+use crate::disk::DiskOptions;
+use crate::preset::DeviceConfig;
+use crate::promises::Promises;
+use crate::ssd::config::SsdConfig;
+use std::io::Write as _;
+
+const CAPACITY: u32 = 64 * 256;
+
+fn options(mountpoint: &Path) -> MountOptions {
+    let config = SsdConfig { streams: 2, ..SsdConfig::simple(CAPACITY, 0.2, 64) };
+    let disk = DiskOptions { crashes: true, ..DiskOptions::new(DeviceConfig::Ssd(config)) };
+    let journal_bytes = Some(4 << 20);
+    let file_system = FileSystemKind::Ext4 { journal_mode: JournalMode::Data, journal_bytes };
+    MountOptions {
+        file_system,
+        threads: 4,
+        rules: vec!["1=journal".parse().unwrap()],
+        ..MountOptions::new(disk, mountpoint)
+    }
+}
+
+/// Mounts, or checks that the host's refusal is clear and gives nothing.
+fn mounted(options: &MountOptions) -> Option<Mount> {
+    match Mount::new(options) {
+        Ok(mount) => Some(mount),
+        Err(error) => {
+            let able = host::check(&["losetup", "mount", "umount", "mkfs.ext4"]).is_ok();
+            assert!(!able, "{error}");
+            assert!(matches!(error, DeviceError::Host(_)), "{error}");
+            None
+        }
+    }
+}
+
+fn write_synced(path: &Path, data: &[u8]) -> std::io::Result<()> {
+    let mut file = std::fs::File::create(path)?;
+    file.write_all(data)?;
+    file.sync_all()
+}
+
+#[test]
+fn a_mounted_disk_tags_its_journal_and_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut mount) = mounted(&options(folder.path())) else { return };
+    let journal: u32 = mount.journal().iter().map(|r| r.blocks).sum();
+    assert_eq!(journal, 1024, "4 MiB");
+    for i in 0..20 {
+        write_synced(&folder.path().join(format!("f{i}")), &[i; 65536]).unwrap();
+    }
+    let page = pages::tests::page(17855, 3, 1, 99);
+    write_synced(&folder.path().join("page"), &page).unwrap();
+    let sample = mount.sample();
+    let by = |s: &str| sample.streams.iter().find(|r| r.stream == s).map_or(0, |r| r.host_written_bytes);
+    assert!(by("1") > 20 * 65536, "data journaling writes all data to the journal: {sample:?}");
+    assert_eq!(sample.pages.iter().filter(|p| p.region == "journal").map(|p| p.written_bytes).sum::<u64>(), by("1"));
+    assert!(sample.pages.iter().any(|p| p.kind == "INDEX" && p.writes >= 1), "{:?}", sample.pages);
+    assert!(sample.totals.flushes > 20 && sample.interval.written_blocks_per_s > 0.0);
+    let (device, run_folder) = (mount.device().to_string(), mount.folder.clone());
+    mount.unmount().unwrap();
+    assert!(!run_folder.exists());
+    let name = device.trim_start_matches("/dev/");
+    let backing = std::fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")).unwrap_or_default();
+    assert!(!backing.contains(run_folder.to_str().unwrap()));
+    assert!(!folder.path().join("page").exists());
+}
+
+/// Synced files survive power cuts of an honest device, mount after mount.
+#[test]
+fn synced_files_survive_power_cuts() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = options(folder.path());
+    options.disk.config.set_promises(Promises::default());
+    let Some(mut mount) = mounted(&options) else { return };
+    for seed in 0..3u8 {
+        let kept = folder.path().join(format!("kept{seed}"));
+        write_synced(&kept, &[seed + 1; 40_000]).unwrap();
+        std::fs::File::open(folder.path()).unwrap().sync_all().unwrap();
+        std::fs::write(folder.path().join("lost"), [9; 100_000]).unwrap();
+        mount.power_cut(u64::from(seed)).unwrap();
+        assert!(write_synced(&folder.path().join("fails"), &[1; 4096]).is_err());
+        mount.power_cycle().unwrap();
+        for earlier in 0..=seed {
+            let data = std::fs::read(folder.path().join(format!("kept{earlier}"))).unwrap();
+            assert!(data == [earlier + 1; 40_000], "file {earlier} after cut {seed}");
+        }
+    }
+    mount.unmount().unwrap();
+}
+
+#[test]
+fn a_backing_file_keeps_the_file_system() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("mnt");
+    let mut options = options(&place);
+    options.disk.backing = Some(folder.path().join("backing"));
+    let Some(mut mount) = mounted(&options) else { return };
+    write_synced(&place.join("f"), b"kept").unwrap();
+    mount.unmount().unwrap();
+    options.format = false;
+    let mut again = Mount::new(&options).unwrap();
+    assert_eq!(std::fs::read(place.join("f")).unwrap(), b"kept");
+    again.unmount().unwrap();
+}
+
+#[test]
+fn what_cannot_be_mounted_is_explained_and_undone() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = options(folder.path());
+    options.rules = vec!["5=journal".parse().unwrap()];
+    if host::check(&[]).is_err() {
+        return;
+    }
+    let error = Mount::new(&options).err().unwrap().to_string();
+    assert!(error.contains("stream 5"), "{error}");
+    options.rules.clear();
+    options.format = false;
+    let error = Mount::new(&options).err().unwrap().to_string();
+    assert!(error.contains("no ext4"), "{error}");
+}

@@ -1,0 +1,40 @@
+//! Large tables that are hit at random: asked to lie on huge pages, which spares most of the address-translation misses
+//! (on a 32 GiB device they were half of the time of a write).
+
+/// A table of `len` copies of `value`. On Linux the memory is advised to be huge pages before it is touched.
+pub fn table<T: Copy>(len: usize, value: T) -> Box<[T]> {
+    let mut table = Vec::with_capacity(len);
+    advise_huge(table.as_mut_ptr() as usize, len * size_of::<T>());
+    table.resize(len, value);
+    table.into_boxed_slice()
+}
+
+#[cfg(target_os = "linux")]
+fn advise_huge(address: usize, bytes: usize) {
+    const PAGE: usize = 4096;
+    const HUGE: usize = 2 << 20;
+    let first = address.next_multiple_of(PAGE);
+    let end = (address + bytes) / PAGE * PAGE;
+    if bytes < 2 * HUGE || end <= first {
+        return;
+    }
+    // SAFETY: the range lies within one live allocation, and MADV_HUGEPAGE changes neither contents nor access rights. A refusal is harmless.
+    unsafe { libc::madvise(first as *mut libc::c_void, end - first, libc::MADV_HUGEPAGE) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn advise_huge(_: usize, _: usize) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_of_any_size_hold_their_value() {
+        for len in [0, 1, 1000, 3 << 20] {
+            let table = table(len, 7u32);
+            assert_eq!(table.len(), len);
+            assert!(table.iter().all(|v| *v == 7));
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Where the bytes of an emulated device are: sparse memory or a file. Without model, time or crashes.
+//!
+//! Rules
+//! 1. What was never written, or punched out, reads as zeros.
+//! 2. Ranges are within the store's length; the caller has checked.
+//! 3. Concurrent calls on disjoint ranges do not disturb each other.
+
+use crate::error::{DeviceError, Result};
+use parking_lot::Mutex;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Keeps bytes.
+pub trait Store: Send + Sync {
+    /// Fills `buf` from `offset`.
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
+    /// Writes `data` at `offset`.
+    fn write(&self, offset: u64, data: &[u8]) -> Result<()>;
+    /// Makes a range read as zeros and frees its memory where that is easy.
+    fn punch(&self, offset: u64, len: u64) -> Result<()>;
+    /// Bytes of memory or file it takes, roughly.
+    fn stored_bytes(&self) -> u64;
+}
+
+const CHUNK_BYTES: u64 = 256 << 10;
+
+/// A stretch of memory, once it was written to.
+type Chunk = Mutex<Option<Box<[u8]>>>;
+
+/// Memory that exists only where something was written.
+pub struct MemoryStore {
+    chunks: Box<[Chunk]>,
+    allocated: AtomicU64,
+}
+
+impl MemoryStore {
+    /// `len` bytes of zeros.
+    pub fn new(len: u64) -> MemoryStore {
+        let chunks = (0..len.div_ceil(CHUNK_BYTES)).map(|_| Mutex::new(None)).collect();
+        MemoryStore { chunks, allocated: AtomicU64::new(0) }
+    }
+}
+
+/// Calls `f` with (chunk, offset in the chunk, range of the buffer) for each chunk a range touches.
+fn split(offset: u64, len: u64, mut f: impl FnMut(usize, usize, std::ops::Range<usize>)) {
+    let (mut at, end) = (offset, offset + len);
+    while at < end {
+        let stop = end.min((at / CHUNK_BYTES + 1) * CHUNK_BYTES);
+        let part = (at - offset) as usize..(stop - offset) as usize;
+        f((at / CHUNK_BYTES) as usize, (at % CHUNK_BYTES) as usize, part);
+        at = stop;
+    }
+}
+
+impl Store for MemoryStore {
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        split(offset, buf.len() as u64, |chunk, at, part| match &*self.chunks[chunk].lock() {
+            Some(bytes) => buf[part.clone()].copy_from_slice(&bytes[at..at + part.len()]),
+            None => buf[part].fill(0),
+        });
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
+        split(offset, data.len() as u64, |chunk, at, part| {
+            let mut bytes = self.chunks[chunk].lock();
+            let bytes = bytes.get_or_insert_with(|| {
+                self.allocated.fetch_add(CHUNK_BYTES, Ordering::Relaxed);
+                vec![0; CHUNK_BYTES as usize].into_boxed_slice()
+            });
+            bytes[at..at + part.len()].copy_from_slice(&data[part]);
+        });
+        Ok(())
+    }
+
+    fn punch(&self, offset: u64, len: u64) -> Result<()> {
+        split(offset, len, |chunk, at, part| {
+            let mut bytes = self.chunks[chunk].lock();
+            if part.len() as u64 == CHUNK_BYTES && bytes.take().is_some() {
+                self.allocated.fetch_sub(CHUNK_BYTES, Ordering::Relaxed);
+            } else if let Some(bytes) = &mut *bytes {
+                bytes[at..at + part.len()].fill(0);
+            }
+        });
+        Ok(())
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.allocated.load(Ordering::Relaxed)
+    }
+}
+
+/// A sparse file.
+pub struct FileStore {
+    file: File,
+    path: String,
+}
+
+impl FileStore {
+    /// Opens or creates the file and makes it `len` bytes long. Contents are kept.
+    pub fn open(path: &Path, len: u64) -> Result<FileStore> {
+        let name = path.display().to_string();
+        let mut options = OpenOptions::new();
+        let open = options.read(true).write(true).create(true).truncate(false).open(path);
+        let file = open.map_err(|e| DeviceError::io(format!("opening {name}"), e))?;
+        file.set_len(len).map_err(|e| DeviceError::io(format!("resizing {name} to {len} bytes"), e))?;
+        Ok(FileStore { file, path: name })
+    }
+
+    fn failed(&self, what: &str, offset: u64, source: std::io::Error) -> DeviceError {
+        DeviceError::io(format!("{what} {} at byte {offset}", self.path), source)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn punch_hole(&self, offset: u64, len: u64) -> std::io::Result<()> {
+        use std::os::fd::AsRawFd;
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        // SAFETY: a system call on a descriptor that `self` keeps open; it touches no memory of ours.
+        match unsafe { libc::fallocate(self.file.as_raw_fd(), mode, offset as i64, len as i64) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn punch_hole(&self, _: u64, _: u64) -> std::io::Result<()> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+}
+
+impl Store for FileStore {
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.file.read_exact_at(buf, offset).map_err(|e| self.failed("reading", offset, e))
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.file.write_all_at(data, offset).map_err(|e| self.failed("writing", offset, e))
+    }
+
+    fn punch(&self, offset: u64, len: u64) -> Result<()> {
+        if len == 0 || self.punch_hole(offset, len).is_ok() {
+            return Ok(());
+        }
+        let zeros = vec![0; len.min(CHUNK_BYTES) as usize];
+        let mut at = offset;
+        while at < offset + len {
+            let part = (offset + len - at).min(CHUNK_BYTES) as usize;
+            self.write(at, &zeros[..part])?;
+            at += part as u64;
+        }
+        Ok(())
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        use std::os::unix::fs::MetadataExt;
+        self.file.metadata().map_or(0, |m| m.blocks() * 512)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, SeedableRng, rngs::SmallRng};
+
+    /// Random reads, writes and punches against a plain array.
+    fn against_array(store: &dyn Store) {
+        const LEN: usize = 3 * CHUNK_BYTES as usize + 1000;
+        let (mut model, mut rng) = (vec![0u8; LEN], SmallRng::seed_from_u64(1));
+        for round in 0..400 {
+            let offset = rng.random_range(0..LEN);
+            let len = rng.random_range(0..(LEN - offset).min(400_000) + 1);
+            let range = offset..offset + len;
+            match rng.random_range(0..4) {
+                0 => {
+                    store.punch(offset as u64, len as u64).unwrap();
+                    model[range].fill(0);
+                }
+                1 => {
+                    let data = vec![round as u8; len];
+                    store.write(offset as u64, &data).unwrap();
+                    model[range].copy_from_slice(&data);
+                }
+                _ => {
+                    let mut buf = vec![7; len];
+                    store.read(offset as u64, &mut buf).unwrap();
+                    assert!(buf == model[range]);
+                }
+            }
+        }
+        store.punch(0, LEN as u64).unwrap();
+    }
+
+    #[test]
+    fn memory_keeps_bytes() {
+        let store = MemoryStore::new(4 * CHUNK_BYTES);
+        against_array(&store);
+        assert!(store.stored_bytes() <= CHUNK_BYTES, "punched chunks are freed");
+    }
+
+    #[test]
+    fn a_file_keeps_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("backing");
+        against_array(&FileStore::open(&path, 4 * CHUNK_BYTES).unwrap());
+        let again = FileStore::open(&path, 4 * CHUNK_BYTES).unwrap();
+        again.write(10, b"kept").unwrap();
+        drop(again);
+        let mut buf = [0; 4];
+        FileStore::open(&path, 4 * CHUNK_BYTES).unwrap().read(10, &mut buf).unwrap();
+        assert_eq!(&buf, b"kept");
+        assert!(FileStore::open(&folder.path().join("no/such"), 1).is_err());
+    }
+}
