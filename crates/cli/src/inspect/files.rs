@@ -31,9 +31,10 @@ pub fn summary(dir: &Path, log_dir: &Path) -> Result<View, Failure> {
     let file = RawFile::open(&data)?;
     let log = super::log::read(log_dir);
     let (mut text, header) = (String::new(), header_json(&file));
-    let mut rows = vec![
-        vec!["data file".to_string(), format!("{} bytes, {} pages of {} bytes", file.len_bytes(), file.page_count(), file.page_bytes())],
-    ];
+    let mut rows = vec![vec![
+        "data file".to_string(),
+        format!("{} bytes, {} pages of {} bytes", file.len_bytes(), file.page_count(), file.page_bytes()),
+    ]];
     match file.header() {
         Ok(header) => rows.push(vec!["database id".to_string(), format!("{:016x}", header.database_id)]),
         Err(reason) => rows.push(vec!["file header".to_string(), reason.clone()]),
@@ -81,7 +82,10 @@ fn log_rows(log: &Result<LogLook, String>) -> Vec<Vec<String>> {
     vec![
         row("redo log", format!("a ring of {} bytes", log.ring_bytes)),
         row("checkpoint LSN", scan.checkpoint_lsn.to_string()),
-        row("log end LSN", format!("{} ({bytes} bytes, {} groups since the checkpoint)", scan.end_lsn, scan.groups.len())),
+        row(
+            "log end LSN",
+            format!("{} ({bytes} bytes, {} groups since the checkpoint)", scan.end_lsn, scan.groups.len()),
+        ),
     ]
 }
 
@@ -172,7 +176,8 @@ fn tree_of(file: &RawFile<'_>, table: &RawTable, tree: &RawTree, pages: u64) -> 
     };
     let unique = if tree.unique { " unique" } else { "" };
     let columns = format!("({}){unique}", names.join(", "));
-    let row = vec![format!("  {}", tree.name), tree.root.to_string(), levels, pages.to_string(), fill, records, columns];
+    let row =
+        vec![format!("  {}", tree.name), tree.root.to_string(), levels, pages.to_string(), fill, records, columns];
     let size = size.as_ref().ok();
     let json = json!({
         "name": tree.name,

@@ -66,7 +66,8 @@ pub fn view(dir: &Path, log_dir: &Path, limit: usize) -> Result<View, Failure> {
         return Ok(View { text, json, problem });
     };
     let bytes = scan.end_lsn.0 - scan.checkpoint_lsn.0;
-    let _ = writeln!(text, "end LSN {}: {bytes} bytes in {} groups since the checkpoint", scan.end_lsn, scan.groups.len());
+    let _ =
+        writeln!(text, "end LSN {}: {bytes} bytes in {} groups since the checkpoint", scan.end_lsn, scan.groups.len());
     let data = data_file(dir).ok();
     let file = data.as_ref().and_then(|data| RawFile::open(data).ok());
     let name = |page| file.as_ref().and_then(|file| file.name_of(page));

@@ -400,9 +400,8 @@ fn without_file_header_or_maps_the_scan_goes_on() {
 fn damage_below_an_inner_page_is_said_once() {
     let storage = purged(3000);
     let index = index_id(&storage, 0);
-    let root = find_page(&storage, |page| {
-        header::page_type(page).unwrap() == PageType::Inner && header::owner(page) == index
-    });
+    let root =
+        find_page(&storage, |page| header::page_type(page).unwrap() == PageType::Inner && header::owner(page) == index);
     data(&storage).damage(|bytes| bytes[root.0 as usize * PAGE_BYTES + 77] ^= 1);
     let report = check(&storage).unwrap();
     expect(&report, &[&format!("page {root}: table person: index PRIMARY: checksum")]);

@@ -130,6 +130,8 @@ impl Pool {
         self.table.remove(&self.frames, frame, &lock);
         state.set_page_no(NO_PAGE);
         drop(lock);
+        // Who found the frame before waits for its latch, which a free frame never gives.
+        state.latch.nudge();
     }
 
     /// Flushes the least recently used dirty page alone; false if there is none to flush.

@@ -4,7 +4,8 @@
 //! 1. A frame's bytes are read under its latch (shared or exclusive) and written under the exclusive latch, or read
 //!    optimistically: by volatile loads that mean nothing until the latch's version is confirmed.
 //! 2. `page_no` changes only under the exclusive latch. A free frame has `PageNo::MAX` and is held exclusively by the
-//!    free list (or whoever took it from there), so nobody can latch it.
+//!    free list (or whoever took it from there), so nobody can latch it; who waits for the latch of a page's frame waits only
+//!    while the frame is that page's.
 //! 3. `oldest_lsn`, `rewrite_lsn` and `flushing` change under the flush-list mutex. `oldest_lsn != 0` iff the frame is
 //!    on the flush list (the frame is *dirty*).
 //! 4. Frame memory lives as long as the pool; a stale reader reads other bytes, never unmapped ones.
