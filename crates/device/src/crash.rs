@@ -3,7 +3,8 @@
 //! Terms
 //! - The *store* always holds what reads should see: the newest data.
 //! - The *log* holds, for each write that a power cut may still undo, what was there before, oldest first.
-//! - A *piece* of a write is what survives whole or not at all: an aligned atomic unit that the write covers, or a 512-byte sector of the rest.
+//! - A *piece* of a write is what survives whole or not at all: an aligned atomic unit that the write covers, a 512-byte sector
+//!   of the rest, or a short write as a whole where the device promises that.
 //!
 //! Rules
 //! 1. A cut undoes the log from the newest write to the oldest, so that the store holds what is certainly durable; then the writes that
@@ -228,7 +229,7 @@ fn ordered_fate(promises: &Promises, write: &Pending, index: usize, prefix: usiz
         std::cmp::Ordering::Less => whole(write),
         std::cmp::Ordering::Greater => vec![],
         std::cmp::Ordering::Equal => {
-            let mut pieces = pieces(&write.range, promises.atomic_write_bytes);
+            let mut pieces = pieces(&write.range, promises);
             pieces.truncate(rng.random_range(0..=pieces.len()));
             pieces
         }
@@ -244,7 +245,7 @@ fn unordered_fate(promises: &Promises, write: &Pending, survivors_in_ten: u32, r
         false if rng.random_ratio(survivors_in_ten, 10) => whole(write),
         false => vec![],
         true => {
-            let mut pieces = pieces(&write.range, promises.atomic_write_bytes);
+            let mut pieces = pieces(&write.range, promises);
             pieces.retain(|_| rng.random());
             pieces
         }
@@ -252,8 +253,11 @@ fn unordered_fate(promises: &Promises, write: &Pending, survivors_in_ten: u32, r
 }
 
 /// Splits a write into what survives whole or not at all.
-fn pieces(range: &Range<u64>, atomic_bytes: u32) -> Fate {
-    let atomic = u64::from(atomic_bytes);
+fn pieces(range: &Range<u64>, promises: &Promises) -> Fate {
+    let atomic = u64::from(promises.atomic_write_bytes);
+    if promises.atomic_anywhere && range.end - range.start <= atomic {
+        return std::iter::once(range.clone()).collect();
+    }
     let (mut at, mut pieces) = (range.start, Vec::new());
     while at < range.end {
         let unit_fits = at.is_multiple_of(atomic) && at + atomic <= range.end;

@@ -53,10 +53,18 @@ fn cut(promises: Promises, seed: u64) -> (usize, usize, usize, CutReport) {
 
 #[test]
 fn pieces_are_atomic_units_or_sectors() {
-    assert_eq!(pieces(&(0..8192), 4096), [0..4096, 4096..8192]);
-    assert_eq!(pieces(&(3584..9216), 4096), [3584..4096, 4096..8192, 8192..8704, 8704..9216]);
-    assert_eq!(pieces(&(0..32768), 16384), [0..16384, 16384..32768]);
-    assert_eq!(pieces(&(4096..8192), 16384).len(), 8, "a part of a unit tears at sectors");
+    assert_eq!(pieces(&(0..8192), &promises(4096)), [0..4096, 4096..8192]);
+    assert_eq!(pieces(&(3584..9216), &promises(4096)), [3584..4096, 4096..8192, 8192..8704, 8704..9216]);
+    assert_eq!(pieces(&(0..32768), &promises(16384)), [0..16384, 16384..32768]);
+    assert_eq!(pieces(&(4096..8192), &promises(16384)).len(), 8, "a part of a unit tears at sectors");
+}
+
+#[test]
+fn short_writes_may_be_atomic_anywhere() {
+    let anywhere = Promises { atomic_anywhere: true, ..promises(16384) };
+    assert_eq!(pieces(&(4096..20480), &anywhere).len(), 1);
+    assert_eq!(pieces(&(4096..20480), &promises(16384)).len(), 32);
+    assert_eq!(pieces(&(0..20480), &anywhere).len(), 9, "longer ones are not");
 }
 
 /// A page that one request writes whole never tears on a device with 16 KiB atomic writes, and does with less.

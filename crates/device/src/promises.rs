@@ -13,6 +13,9 @@ pub struct Promises {
     /// An aligned piece of this size (a power of two, 512 or more) that one write request covers survives whole or not at all.
     /// Smaller pieces tear at 512-byte sectors.
     pub atomic_write_bytes: u32,
+    /// A request no longer than the atomic unit survives whole or not at all wherever it begins, not only where it is aligned
+    /// (NVMe's AWUPF without boundaries).
+    pub atomic_anywhere: bool,
     /// Completed writes that were not flushed may be lost in a power cut. False for a device with power-loss protection.
     pub volatile_cache: bool,
     /// Of the writes not flushed, those that survive are the first ones: a prefix in order of completion.
@@ -24,7 +27,13 @@ pub struct Promises {
 impl Default for Promises {
     /// An honest device with a volatile cache and 4 KiB atomic writes, which promises no order.
     fn default() -> Promises {
-        Promises { atomic_write_bytes: 4096, volatile_cache: true, ordered: false, faults: Faults::default() }
+        Promises {
+            atomic_write_bytes: 4096,
+            atomic_anywhere: false,
+            volatile_cache: true,
+            ordered: false,
+            faults: Faults::default(),
+        }
     }
 }
 
@@ -49,7 +58,7 @@ pub struct Faults {
 impl Promises {
     /// A device that keeps every completed write, with atomic writes of `atomic_write_bytes`.
     pub fn protected(atomic_write_bytes: u32) -> Promises {
-        Promises { atomic_write_bytes, volatile_cache: false, ordered: true, faults: Faults::default() }
+        Promises { atomic_write_bytes, volatile_cache: false, ordered: true, ..Promises::default() }
     }
 
     /// Whether the values make sense.

@@ -7,10 +7,13 @@
 //! 4. Each server thread handles one request at a time; with a real clock it sleeps until the model says the request is done, so there are as
 //!    many threads as the device has outstanding requests.
 
+use super::access::Access;
 use super::traffic::{Region, Traffic};
 use crate::disk::Disk;
 use crate::error::{DeviceError, Result};
 use crate::labels::Labels;
+use crate::model::Op;
+use crate::trace::record::Recorder;
 use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, KernelConfig, LockOwner,
     OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite,
@@ -45,8 +48,12 @@ pub struct Shared {
     pub disk: Disk,
     /// Streams and regions by block.
     pub labels: RwLock<Labels<Label>>,
+    /// Accesses by block.
+    pub access: Access,
     /// Counts by kind of page, if asked for.
     pub traffic: Option<Traffic>,
+    /// Records requests, if asked for.
+    pub recorder: Option<Recorder>,
 }
 
 impl Shared {
@@ -55,22 +62,44 @@ impl Shared {
         self.pieces(offset, data.len() as u64, |at, range, label| {
             let piece = &data[range];
             done = done.max(self.disk.begin_write(at, piece, label.stream)?);
+            let (lba, blocks) = touched(at, piece.len() as u64);
+            self.access.written(lba, blocks);
             if let Some(traffic) = &self.traffic {
                 traffic.written(label.region, at / BLOCK, piece);
             }
             Ok(())
         })?;
+        self.record(Op::Write, offset, data.len() as u64)?;
         self.disk.wait_until(done);
         Ok(())
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.disk.read(offset, buf)?;
-        let Some(traffic) = &self.traffic else { return Ok(()) };
+        self.record(Op::Read, offset, buf.len() as u64)?;
         self.pieces(offset, buf.len() as u64, |at, range, label| {
-            traffic.read(label.region, at / BLOCK, &buf[range]);
+            self.access.read(label.region, touched(at, range.len() as u64).1);
+            if let Some(traffic) = &self.traffic {
+                traffic.read(label.region, at / BLOCK, &buf[range]);
+            }
             Ok(())
         })
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.record(Op::Flush, 0, 0)?;
+        self.disk.flush()
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Result<()> {
+        self.record(Op::Discard, offset, len)?;
+        self.disk.discard(offset, len)
+    }
+
+    fn record(&self, op: Op, offset: u64, len: u64) -> Result<()> {
+        let Some(recorder) = &self.recorder else { return Ok(()) };
+        let (lba, blocks) = if op == Op::Flush { (0, 0) } else { touched(offset, len) };
+        recorder.record(op, lba.into(), blocks.into())
     }
 
     /// Calls `f` with (byte offset on the disk, range of the buffer, label) for each piece of equal label.
@@ -92,6 +121,12 @@ impl Shared {
             f(start, (start - offset) as usize..(stop - offset) as usize, label)
         })
     }
+}
+
+/// The 4 KiB blocks a range of bytes touches: the first and how many.
+fn touched(offset: u64, len: u64) -> (u32, u32) {
+    let (first, end) = (offset / BLOCK, (offset + len).div_ceil(BLOCK));
+    (first as u32, (end - first) as u32)
 }
 
 /// The file system.
@@ -225,7 +260,7 @@ impl Filesystem for DiskFileSystem {
     }
 
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        answer(self.shared.disk.flush(), reply);
+        answer(self.shared.flush(), reply);
     }
 
     fn fallocate(
@@ -241,7 +276,7 @@ impl Filesystem for DiskFileSystem {
         if mode & (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE) == 0 {
             return reply.error(Errno::EOPNOTSUPP);
         }
-        answer(self.shared.disk.discard(offset, length), reply);
+        answer(self.shared.discard(offset, length), reply);
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {

@@ -6,22 +6,23 @@ use std::process::{Command, Stdio};
 
 /// An error that says what is missing, if the host cannot mount.
 pub fn check(programs: &[&str]) -> Result<()> {
-    if !is_root() {
-        return Err(DeviceError::Host(
-            "mounting needs root: loop devices and file systems belong to the system".into(),
-        ));
+    missing(is_root(), Path::new("/dev"), programs).map_or(Ok(()), |what| Err(DeviceError::Host(what)))
+}
+
+/// What is missing for mounting, given who runs it and where the system's device nodes are.
+fn missing(root: bool, nodes: &Path, programs: &[&str]) -> Option<String> {
+    if !root {
+        return Some("mounting needs root: loop devices and file systems belong to the system".into());
     }
-    for node in ["/dev/fuse", "/dev/loop-control"] {
-        if !Path::new(node).exists() {
-            return Err(DeviceError::Host(format!("{node} is missing: the kernel has no FUSE or no loop devices")));
-        }
+    if !nodes.join("fuse").exists() {
+        return Some(format!("{}/fuse is missing: the kernel has no FUSE (try: modprobe fuse)", nodes.display()));
     }
-    for program in programs {
-        if !is_installed(program) {
-            return Err(DeviceError::Host(format!("the program {program} is not installed (util-linux, e2fsprogs)")));
-        }
+    if !nodes.join("loop-control").exists() {
+        let nodes = nodes.display();
+        return Some(format!("{nodes}/loop-control is missing: the kernel has no loop devices (try: modprobe loop)"));
     }
-    Ok(())
+    let program = programs.iter().find(|p| !is_installed(p))?;
+    Some(format!("the program {program} is not installed (packages util-linux and e2fsprogs have it)"))
 }
 
 /// Whether the process runs as root.
@@ -66,6 +67,18 @@ mod tests {
         assert!(error.contains("/no/such/folder"), "{error}");
         assert!(run("no-such-program", &[]).unwrap_err().to_string().contains("no-such-program"));
         assert!(is_installed("sh") && !is_installed("no-such-program"));
-        assert!(check(&["no-such-program"]).is_err());
+    }
+
+    #[test]
+    fn each_thing_missing_is_named() {
+        let nodes = tempfile::tempdir().unwrap();
+        let says = |root: bool, programs: &[&str]| missing(root, nodes.path(), programs).unwrap_or_default();
+        assert!(says(false, &[]).contains("root"));
+        assert!(says(true, &[]).contains("no FUSE"));
+        std::fs::write(nodes.path().join("fuse"), "").unwrap();
+        assert!(says(true, &[]).contains("no loop devices"));
+        std::fs::write(nodes.path().join("loop-control"), "").unwrap();
+        assert!(says(true, &["sh", "no-such-program"]).contains("no-such-program"));
+        assert_eq!(says(true, &["sh"]), "");
     }
 }

@@ -8,16 +8,20 @@
 //! 4. A power cut makes every request fail; whoever uses the file system sees errors. [`Mount::power_cycle`] then unmounts, brings power back
 //!    and mounts again, as a reboot does.
 
+pub mod access;
 pub mod ext4;
 pub mod file_system;
 pub mod guard;
 pub mod host;
 pub mod options;
 pub mod pages;
+pub mod run;
 pub mod sample;
 pub mod traffic;
 
+pub use access::AccessReport;
 pub use options::{FileSystemKind, JournalMode, MountOptions};
+pub use run::{Event, run};
 pub use sample::MountSample;
 
 use crate::crash::CutReport;
@@ -25,6 +29,8 @@ use crate::disk::Disk;
 use crate::error::{DeviceError, Result};
 use crate::labels::Labels;
 use crate::trace::ranges::NamedRange;
+use crate::trace::record::Recorder;
+use access::Access;
 use file_system::{DiskFileSystem, FILE_NAME, Label, Shared};
 use fuser::{BackgroundSession, Config, MountOption, Session};
 use guard::{Guard, Thing};
@@ -56,7 +62,9 @@ impl Mount {
         let disk = Disk::new(&options.disk)?;
         let labels = Labels::all(Label { stream: 0, region: Region::Main });
         let traffic = options.classify.then(Traffic::default);
-        let shared = Arc::new(Shared { disk, labels: RwLock::new(labels), traffic });
+        let recorder = options.record.as_deref().map(Recorder::create).transpose()?;
+        let access = Access::new((disk.capacity_bytes() / 4096) as u32);
+        let shared = Arc::new(Shared { disk, labels: RwLock::new(labels), access, traffic, recorder });
         let mut mount = Mount {
             options: options.clone(),
             sampler: Sampler::new(&shared),
@@ -80,7 +88,7 @@ impl Mount {
         }
         self.tag()?;
         self.mount()?;
-        self.sampler = Sampler::new(&self.shared);
+        self.reset_counters();
         Ok(())
     }
 
@@ -202,8 +210,14 @@ impl Mount {
         self.sampler.take(&self.shared)
     }
 
+    /// How often the blocks of the journal and of the rest were written since the counters began.
+    pub fn access(&self) -> AccessReport {
+        self.shared.access.report(&self.shared.labels.read())
+    }
+
     /// Counters begin at zero again.
     pub fn reset_counters(&mut self) {
+        self.shared.access.reset();
         self.sampler = Sampler::new(&self.shared);
     }
 
@@ -266,6 +280,9 @@ impl Mount {
         self.unmount_file_system()?;
         self.detach()?;
         self.stop_serving()?;
+        if let Some(recorder) = &self.shared.recorder {
+            recorder.finish(&self.journal)?;
+        }
         if let Some(guard) = self.guard.take() {
             guard.finish();
         }

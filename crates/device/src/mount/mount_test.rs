@@ -57,6 +57,10 @@ fn a_mounted_disk_tags_its_journal_and_leaves_nothing_behind() {
     assert!(by("1") > 20 * 65536, "data journaling writes all data to the journal: {sample:?}");
     assert_eq!(sample.pages.iter().filter(|p| p.region == "journal").map(|p| p.written_bytes).sum::<u64>(), by("1"));
     assert!(sample.pages.iter().any(|p| p.kind == "INDEX" && p.writes >= 1), "{:?}", sample.pages);
+    let access = mount.access();
+    let written: u64 = access.groups.iter().map(|g| g.written_bytes).sum();
+    assert!(written >= sample.totals.host_written_bytes, "{access:?}");
+    assert!(access.groups[1].writes_per_written_block >= 1.0);
     assert!(sample.totals.flushes > 20 && sample.interval.written_blocks_per_s > 0.0);
     let (device, run_folder) = (mount.device().to_string(), mount.folder.clone());
     mount.unmount().unwrap();
@@ -119,4 +123,44 @@ fn what_cannot_be_mounted_is_explained_and_undone() {
     options.format = false;
     let error = Mount::new(&options).err().unwrap().to_string();
     assert!(error.contains("no ext4"), "{error}");
+}
+
+/// What was recorded from a mount can be replayed, with the journal known by name.
+#[test]
+fn a_recorded_mount_can_be_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t.csv.zst");
+    let mut options = options(&folder.path().join("mnt"));
+    options.record = Some(trace.clone());
+    let Some(mut mount) = mounted(&options) else { return };
+    write_synced(&mount.mountpoint().join("f"), &[1; 300_000]).unwrap();
+    mount.unmount().unwrap();
+    let mut replayed = crate::replay::ReplayOptions::new(&trace, options.disk.config.clone());
+    replayed.rules = vec!["1=journal".parse().unwrap()];
+    let result = crate::replay::run(&replayed, &mut |_, _| {}).unwrap();
+    assert!(!result.journal_found, "it was named");
+    assert_eq!(result.streams.len(), 2);
+}
+
+#[test]
+fn a_mount_runs_until_told_to_stop() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let folder = tempfile::tempdir().unwrap();
+    let (stop, give_up) = (AtomicBool::new(false), AtomicBool::new(true));
+    let (mut mounts, mut samples) = (0, 0);
+    let result = run(&options(folder.path()), Duration::from_millis(60), &stop, &give_up, &mut |event| match event {
+        Event::Mounted(mount) => mounts += usize::from(mount.mountpoint() == folder.path()),
+        Event::Sample(sample) => {
+            samples += 1;
+            stop.store(samples >= 2, Ordering::Relaxed);
+            assert!(sample.elapsed_s > 0.0);
+        }
+        Event::Busy(error) => panic!("{error}"),
+    });
+    if host::check(&["losetup", "mount", "umount", "mkfs.ext4"]).is_ok() {
+        result.unwrap();
+        assert_eq!((mounts, samples), (1, 3));
+    } else {
+        assert!(matches!(result, Err(DeviceError::Host(_))));
+    }
 }

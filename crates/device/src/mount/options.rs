@@ -71,6 +71,8 @@ pub struct MountOptions {
     pub discard: bool,
     /// Whether pages are classified by content.
     pub classify: bool,
+    /// Records every request into this file (`NAME.csv.zst`), for replaying.
+    pub record: Option<PathBuf>,
     /// Threads that serve requests.
     pub threads: usize,
     /// Logical sector size of the block device: 512 or 4096.
@@ -88,6 +90,7 @@ impl MountOptions {
             rules: Vec::new(),
             discard: false,
             classify: true,
+            record: None,
             threads: 16,
             sector_bytes: 512,
         }

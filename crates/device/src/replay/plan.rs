@@ -38,6 +38,9 @@ impl Plan {
         };
         let mut named = options.ranges.clone();
         named.extend(ranges::doublewrite(&files));
+        if named.iter().all(|r| r.name != "journal") {
+            named.extend(files.iter().filter(|f| f.name == "journal").cloned());
+        }
         let asked = options.rules.iter().any(|r| r.what == "journal");
         let journal_found = named.iter().all(|r| r.name != "journal") && (asked || !files.is_empty());
         let found = if journal_found { ranges::find_journal(trace, &files)? } else { None };

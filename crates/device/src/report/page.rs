@@ -1,6 +1,6 @@
 //! The page for the browser.
 
-use super::svg::{self, Bar, Line};
+use super::svg::{self, Bar, Line, Scale};
 use super::{bytes, escape, file_name};
 use crate::error::{DeviceError, Result};
 use crate::preset;
@@ -106,18 +106,23 @@ fn charts(result: &ReplayResult) -> String {
         false,
         &svg::lines(&waf, "GiB written by the host, all passes", "write amplification"),
     );
-    out += &card("Bytes by stream", false, &streams_chart(result));
-    out += &card("Host writes over the address space", true, &heat_chart(result));
+    out += &card("GiB by stream", false, &streams_chart(result));
+    out += &card("Host writes per 4 KiB block, over the address space", false, &heat_chart(result));
     if let Some(wear) = &result.wear {
         let classes = wear.histogram_units.len() as f64;
         let width = f64::from(wear.max_erases - wear.min_erases + 1) / classes;
-        let bar = |(i, units): (usize, &u32)| Bar {
-            label: format!("{:.0}", f64::from(wear.min_erases) + i as f64 * width),
-            parts: vec![f64::from(*units)],
-            class: None,
+        let every = wear.histogram_units.len().div_ceil(8);
+        let bar = |(i, units): (usize, &u32)| {
+            let label = format!("{:.0}", f64::from(wear.min_erases) + i as f64 * width);
+            let tick = i.is_multiple_of(every).then(|| label.clone());
+            Bar { label, tick, parts: vec![f64::from(*units)], class: None }
         };
         let bars: Vec<Bar> = wear.histogram_units.iter().enumerate().map(bar).collect();
-        out += &card("Wear", false, &svg::bars(&bars, &["erase units"], "erases of a unit", "erase units"));
+        out += &card(
+            "Wear: erase units by erases",
+            false,
+            &svg::bars(&bars, &["erase units"], Scale::Linear, "erases of a unit", "erase units"),
+        );
     }
     out
 }
@@ -126,11 +131,12 @@ fn streams_chart(result: &ReplayResult) -> String {
     let gib = |n: u64| n as f64 / GIB;
     let bar = |s: &crate::replay::result::StreamResult| Bar {
         label: s.stream.clone(),
+        tick: Some(s.stream.clone()),
         parts: vec![gib(s.host_written_bytes), gib(s.copied_bytes), gib(s.padded_bytes)],
         class: None,
     };
     let bars: Vec<Bar> = result.streams.iter().map(bar).collect();
-    svg::bars(&bars, &["host", "copied", "padded"], "stream", "GiB")
+    svg::bars(&bars, &["host", "copied", "padded"], Scale::Linear, "stream", "GiB")
 }
 
 /// Writes per block over the address space; stretches that lie mostly in the journal have a colour of their own.
@@ -144,13 +150,14 @@ fn heat_chart(result: &ReplayResult) -> String {
     };
     let bar = |(i, writes): (usize, &u64)| Bar {
         label: format!("from LBA {:.0}", i as f64 * per_stretch),
+        tick: i.is_multiple_of(64).then(|| svg::number((i as f64 * per_stretch).round())),
         parts: vec![*writes as f64 / per_stretch],
         class: in_journal(i).then_some(1),
     };
     let bars: Vec<Bar> = heat.iter().enumerate().map(bar).collect();
     let journal = result.ranges.iter().any(|r| r.name == "journal");
     let series: &[&str] = if journal { &["elsewhere", "journal"] } else { &["writes per 4 KiB block"] };
-    svg::bars(&bars, series, "address space", "writes per 4 KiB block")
+    svg::bars(&bars, series, Scale::Logarithmic, "LBA (4 KiB)", "writes per 4 KiB block")
 }
 
 /// A table: headings (right-aligned after the first) and rows.

@@ -25,39 +25,47 @@ pub struct Line {
 
 /// One bar: a label and its stacked parts.
 pub struct Bar {
-    /// Text on hovering, and below the bar if there are few.
+    /// Text on hovering.
     pub label: String,
+    /// Text below the bar, if any.
+    pub tick: Option<String>,
     /// Values from the bottom up, one per series.
     pub parts: Vec<f64>,
     /// Replaces the colour of the first part.
     pub class: Option<usize>,
 }
 
+/// How values become heights.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// In proportion.
+    Linear,
+    /// By the logarithm of 1 + value: small values stay visible beside large ones.
+    Logarithmic,
+}
+
 struct Frame {
     x_max: f64,
     y_max: f64,
+    scale: Scale,
     out: String,
 }
 
 impl Frame {
-    fn new(x_max: f64, y_max: f64, y_label: &str) -> Frame {
-        let (step, y_max) = nice(y_max);
-        let mut frame = Frame { x_max: if x_max > 0.0 { x_max } else { 1.0 }, y_max, out: String::new() };
-        let _ =
-            write!(frame.out, "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">", escape(y_label));
-        let mut tick = 0.0;
-        while tick <= y_max * 1.000_001 {
-            let y = frame.y(tick);
-            let text = number(tick);
+    fn new(x_max: f64, y_max: f64, scale: Scale, y_label: &str) -> Frame {
+        let ticks = if scale == Scale::Linear { linear_ticks(y_max) } else { decades(y_max) };
+        let y_max = ticks.last().copied().unwrap_or(1.0);
+        let mut frame = Frame { x_max: if x_max > 0.0 { x_max } else { 1.0 }, y_max, scale, out: String::new() };
+        let label = escape(y_label);
+        let _ = write!(frame.out, "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{label}\">");
+        for tick in ticks {
+            let (y, text, right) = (frame.y(tick), number(tick), WIDTH - RIGHT);
+            let (text_x, text_y) = (LEFT - 6.0, y + 4.0);
             let _ = write!(
                 frame.out,
-                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
-                 <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{text}</text>",
-                WIDTH - RIGHT,
-                LEFT - 6.0,
-                y + 4.0
+                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
+                 <text x=\"{text_x}\" y=\"{text_y:.1}\" text-anchor=\"end\">{text}</text>"
             );
-            tick += step;
         }
         frame
     }
@@ -67,7 +75,11 @@ impl Frame {
     }
 
     fn y(&self, value: f64) -> f64 {
-        HEIGHT - BOTTOM - (value / self.y_max).min(1.0) * (HEIGHT - TOP - BOTTOM)
+        let share = match self.scale {
+            Scale::Linear => value / self.y_max,
+            Scale::Logarithmic => (1.0 + value).ln() / (1.0 + self.y_max).ln(),
+        };
+        HEIGHT - BOTTOM - share.min(1.0) * (HEIGHT - TOP - BOTTOM)
     }
 
     fn x_ticks(&mut self) {
@@ -105,7 +117,7 @@ pub fn lines(lines: &[Line], x_label: &str, y_label: &str) -> String {
     let points = || lines.iter().flat_map(|l| &l.points);
     let x_max = points().fold(0.0, |max: f64, p| max.max(p.0));
     let y_max = points().fold(0.0, |max: f64, p| max.max(p.1));
-    let mut frame = Frame::new(x_max, y_max, y_label);
+    let mut frame = Frame::new(x_max, y_max, Scale::Linear, y_label);
     frame.x_ticks();
     for (i, line) in lines.iter().enumerate() {
         let mut path = String::new();
@@ -120,9 +132,9 @@ pub fn lines(lines: &[Line], x_label: &str, y_label: &str) -> String {
 }
 
 /// Bars side by side. `series` names the stacked parts.
-pub fn bars(bars: &[Bar], series: &[&str], x_label: &str, y_label: &str) -> String {
+pub fn bars(bars: &[Bar], series: &[&str], scale: Scale, x_label: &str, y_label: &str) -> String {
     let y_max = bars.iter().map(|b| b.parts.iter().sum()).fold(0.0, f64::max);
-    let mut frame = Frame::new(bars.len() as f64, y_max, y_label);
+    let mut frame = Frame::new(bars.len() as f64, y_max, scale, y_label);
     let gap = if bars.len() > 64 { 0.0 } else { 0.1 };
     for (i, bar) in bars.iter().enumerate() {
         let (from, to) = (frame.x(i as f64 + gap), frame.x(i as f64 + 1.0 - gap));
@@ -140,8 +152,8 @@ pub fn bars(bars: &[Bar], series: &[&str], x_label: &str, y_label: &str) -> Stri
                 number(*part)
             );
         }
-        if bars.len() <= 16 {
-            frame.text_below((from + to) / 2.0, &bar.label);
+        if let Some(tick) = &bar.tick {
+            frame.text_below((from + to) / 2.0, tick);
         }
     }
     legend(series) + &frame.finish(x_label)
@@ -161,6 +173,21 @@ fn nice(max: f64) -> (f64, f64) {
     let step =
         [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().map(|m| m * power).find(|s| max / s <= 6.0).unwrap_or(power * 10.0);
     (step, (max / step - 1e-9).ceil() * step)
+}
+
+/// Round numbers from 0 to the first at or above `max`.
+fn linear_ticks(max: f64) -> Vec<f64> {
+    let (step, end) = nice(max);
+    (0..=(end / step).round() as u32).map(|i| f64::from(i) * step).collect()
+}
+
+/// 0, 1, 10, 100 and so on to the first at or above `max`.
+fn decades(max: f64) -> Vec<f64> {
+    let mut ticks = vec![0.0, 1.0];
+    while max.is_finite() && ticks.last().is_some_and(|t| *t < max) {
+        ticks.push(ticks.last().map_or(1.0, |t| t * 10.0));
+    }
+    ticks
 }
 
 /// A number with as many digits as a reader wants.
@@ -187,6 +214,9 @@ mod tests {
             assert_eq!(nice(max), (step, end), "{max}");
         }
         assert_eq!(nice(f64::NAN), (0.5, 1.0));
+        assert_eq!(linear_ticks(2.57), [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0]);
+        assert_eq!(decades(120.0), [0.0, 1.0, 10.0, 100.0, 1000.0]);
+        assert_eq!(decades(f64::NAN), [0.0, 1.0]);
     }
 
     #[test]
@@ -195,8 +225,8 @@ mod tests {
         let chart = lines(&[line], "x", "y");
         assert!(chart.contains("a&lt;b") && !chart.contains("a<b"));
         assert_eq!(chart.matches("<svg").count(), chart.matches("</svg>").count());
-        let chart =
-            bars(&[Bar { label: "s0".into(), parts: vec![1.0, 2.0], class: None }], &["host", "copies"], "", "GiB");
+        let bar = Bar { label: "s0".into(), tick: None, parts: vec![1.0, 2.0], class: None };
+        let chart = bars(&[bar], &["host", "copies"], Scale::Logarithmic, "", "GiB");
         assert_eq!(chart.matches("<rect").count(), 2);
         assert!(!chart.contains("NaN") && !lines(&[], "", "").contains("NaN"));
     }

@@ -92,22 +92,31 @@ impl SsdConfig {
     /// The same device with erase units of about `slots` slots; the capacity of the flash stays.
     pub fn with_erase_units(mut self, slots: u32) -> SsdConfig {
         let overprovisioning = self.overprovisioning();
-        self.geometry = with_unit_slots(self.geometry, f64::from(slots));
+        self.resize_units(f64::from(slots));
         self.with_overprovisioning(overprovisioning)
     }
 
     /// The same device scaled to `capacity_blocks`: the ratios stay. Overprovisioning, channels, dies, planes and times are
-    /// kept; the number of erase units is kept too, so pages per block shrink with the capacity, down to units of
-    /// `MIN_UNIT_BYTES`; from there on the number of units shrinks.
+    /// kept; the number of erase units is kept too, so pages per block (and the time to erase one) shrink with the capacity, down
+    /// to units of [`MIN_UNIT_BYTES`]; from there on the number of units shrinks.
     pub fn scaled_to(mut self, capacity_blocks: u32) -> SsdConfig {
         let ratio = f64::from(capacity_blocks) / f64::from(self.capacity_blocks);
         let overprovisioning = self.overprovisioning();
         let slots = (f64::from(self.geometry.slots_per_unit()) * ratio).max(f64::from(MIN_UNIT_BYTES / BLOCK_BYTES));
-        self.geometry = with_unit_slots(self.geometry, slots);
+        self.resize_units(slots);
         let buffer = f64::from(self.write_buffer_blocks) * ratio;
         self.write_buffer_blocks = (buffer as u32).max(MIN_BUFFER_BLOCKS).min(self.write_buffer_blocks);
         self.capacity_blocks = capacity_blocks;
         self.with_overprovisioning(overprovisioning)
+    }
+
+    /// Gives units about `slots` slots. A smaller block is erased in proportionally less time: else erasing, which is a few per cent of the
+    /// work of a whole block, would rule a scaled-down device.
+    fn resize_units(&mut self, slots: f64) {
+        let pages = f64::from(self.geometry.pages_per_block);
+        self.geometry = with_unit_slots(self.geometry.clone(), slots);
+        let share = f64::from(self.geometry.pages_per_block) / pages;
+        self.timing.erase_ns = (f64::from(self.timing.erase_ns) * share).round() as u32;
     }
 
     /// Whether the values make a working device.
@@ -195,6 +204,8 @@ mod tests {
             assert!((scaled.overprovisioning() - native.overprovisioning()).abs() < 0.002, "1/{divisor}");
             assert_eq!(scaled.geometry.units(), native.geometry.units(), "1/{divisor}");
             assert_eq!(scaled.geometry.dies(), 32);
+            let per_page = |c: &SsdConfig| f64::from(c.timing.erase_ns) / f64::from(c.geometry.pages_per_block);
+            assert!((per_page(&scaled) / per_page(&native) - 1.0).abs() < 0.001, "time to erase a page");
         }
         let tiny = native.clone().scaled_to(native.capacity_blocks / 2000);
         assert_eq!(tiny.geometry.slots_per_unit(), 64);

@@ -209,7 +209,7 @@ pub fn datacenter_nvme() -> SsdConfig {
             link_mb_per_s: 6500,
             command_ns: 8_000,
         },
-        promises: Promises::protected(16384),
+        promises: Promises { atomic_anywhere: true, ..Promises::protected(16384) },
     }
 }
 
@@ -230,7 +230,7 @@ pub const SOURCES_DATACENTER: &[Source] = &[
         Assumed,
         "1.92 TB drives of the class list 2,700 to 4,000 MB/s writing; a write is acknowledged from protected memory in 10 to 20 us, a read takes 70 to 90 us",
     ),
-    Source("promises", Assumed, "16 KiB atomic writes, as such drives report in AWUPF"),
+    Source("promises", Assumed, "16 KiB atomic writes wherever they begin, as such drives report in AWUPF"),
 ];
 
 #[cfg(test)]

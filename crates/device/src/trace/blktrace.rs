@@ -9,7 +9,7 @@
 //! | 8..16 | time, ns |
 //! | 16..24 | sector (512 bytes) |
 //! | 24..28 | bytes |
-//! | 28..32 | action: event in the lower, categories in the upper half |
+//! | 28..32 | action: event in the lowest byte, categories in the upper half |
 //! | 32..44 | process, device, processor |
 //! | 44..46, 46..48 | error, `pdu_len` |
 //!
@@ -17,7 +17,8 @@
 //! 1. Byte order is the recording machine's; the magic tells which.
 //! 2. Of the events of a request, the one where it is issued to the driver counts; a file without issue events gives its queue events.
 //! 3. `NAME.blktrace.0` stands for all of `NAME.blktrace.*`: one file a processor, merged by time.
-//! 4. Requests that do not begin or end at 4 KiB count as the blocks they touch.
+//! 4. A write that carries a flush (a queue event may) counts as a flush and a write.
+//! 5. Requests that do not begin or end at 4 KiB count as the blocks they touch.
 
 use super::{Event, plain_reader, read_error};
 use crate::error::{DeviceError, Result};
@@ -96,12 +97,21 @@ fn read_file(path: &Path, records: &mut Vec<(u32, Event)>) -> Result<()> {
     let mut number = 0;
     while !reader.fill_buf().map_err(|e| read_error(path, e))?.is_empty() {
         number += 1;
-        records.extend(read_record(&mut reader, path, number)?);
+        if let Some(record) = read_record(&mut reader, path, number)? {
+            let (code, event, with_flush) = record;
+            if with_flush {
+                records.push((code, Event { op: Op::Flush, lba: 0, blocks: 0, ..event }));
+            }
+            records.push((code, event));
+        }
     }
     Ok(())
 }
 
-fn read_record(reader: &mut dyn BufRead, path: &Path, number: u64) -> Result<Option<(u32, Event)>> {
+/// Event code, request, and whether a flush goes before it.
+type Record = (u32, Event, bool);
+
+fn read_record(reader: &mut dyn BufRead, path: &Path, number: u64) -> Result<Option<Record>> {
     let damaged = |what: String| DeviceError::Trace { path: path.into(), at: number, what };
     let mut bytes = [0; RECORD_BYTES];
     reader.read_exact(&mut bytes).map_err(|e| truncated(e, path, number))?;
@@ -128,10 +138,11 @@ fn truncated(error: std::io::Error, path: &Path, number: u64) -> DeviceError {
     }
 }
 
-/// The event code and request of a record; none for records that are not requests.
-fn event(bytes: &[u8; RECORD_BYTES], order: Order) -> Option<(u32, Event)> {
+/// What a record says; none for records that are not requests.
+fn event(bytes: &[u8; RECORD_BYTES], order: Order) -> Option<Record> {
     let action = word(bytes, 28, order);
-    let (code, category) = (action & 0xFFFF, action >> 16);
+    // Bit 8 only says that the record comes from a control group.
+    let (code, category) = (action & 0xFF, action >> 16);
     let length = u64::from(word(bytes, 24, order));
     let first = long(bytes, 16, order).checked_mul(512)?;
     if !matches!(code, EVENT_QUEUE | EVENT_ISSUE) || category & CATEGORY_NOTIFY != 0 {
@@ -148,7 +159,8 @@ fn event(bytes: &[u8; RECORD_BYTES], order: Order) -> Option<(u32, Event)> {
         Op::Flush => (0, 0),
         _ => (first / 4096, (first + length).div_ceil(4096) - first / 4096),
     };
-    Some((code, Event { time_ns: long(bytes, 8, order), op, lba, blocks }))
+    let with_flush = op == Op::Write && category & CATEGORY_FLUSH != 0;
+    Some((code, Event { time_ns: long(bytes, 8, order), op, lba, blocks }, with_flush))
 }
 
 fn word(bytes: &[u8; RECORD_BYTES], at: usize, order: Order) -> u32 {
@@ -222,6 +234,15 @@ mod tests {
                 ]
             );
         }
+    }
+
+    #[test]
+    fn control_groups_and_flushes_with_data_are_understood() {
+        let folder = tempfile::tempdir().unwrap();
+        let action = (CATEGORY_FLUSH | CATEGORY_WRITE) << 16 | EVENT_QUEUE | 1 << 8;
+        let path = write("t", folder.path(), &[record(5, 8, 4096, action, b"12345678", false)]);
+        let ops: Vec<_> = read_all(&path).unwrap().into_iter().map(|e| (e.op, e.blocks)).collect();
+        assert_eq!(ops, [(Op::Flush, 0), (Op::Write, 1)]);
     }
 
     #[test]

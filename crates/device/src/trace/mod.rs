@@ -14,6 +14,7 @@
 pub mod blktrace;
 pub mod csv;
 pub mod ranges;
+pub mod record;
 
 use crate::error::{DeviceError, Result};
 use crate::model::Op;

@@ -1,0 +1,47 @@
+//! A mount for as long as somebody wants it: the loop of `highwater device mount`.
+
+use super::{Mount, MountOptions, MountSample};
+use crate::error::Result;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// What [`run`] tells.
+pub enum Event<'a> {
+    /// Everything is set up.
+    Mounted(&'a Mount),
+    /// Counters, every interval and once at the end.
+    Sample(&'a MountSample),
+    /// Asked to stop, but somebody still uses the file system: it is tried again.
+    Busy(&'a crate::DeviceError),
+}
+
+/// How long to wait between looks at `stop`.
+const STEP: Duration = Duration::from_millis(50);
+
+/// Mounts, samples every `interval` until `stop` is set, and unmounts. While the file system is in use it stays mounted, and unmounting is tried
+/// again until `give_up` is set too.
+pub fn run(
+    options: &MountOptions,
+    interval: Duration,
+    stop: &AtomicBool,
+    give_up: &AtomicBool,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<()> {
+    let mut mount = Mount::new(options)?;
+    tell(Event::Mounted(&mount));
+    let mut next = Instant::now() + interval;
+    while !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(STEP.min(interval));
+        if Instant::now() >= next {
+            tell(Event::Sample(&mount.sample()));
+            next += interval;
+        }
+    }
+    tell(Event::Sample(&mount.sample()));
+    loop {
+        match mount.unmount() {
+            Err(error) if !give_up.load(Ordering::Relaxed) => tell(Event::Busy(&error)),
+            done => return done,
+        }
+    }
+}
