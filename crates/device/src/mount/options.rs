@@ -83,7 +83,7 @@ impl MountOptions {
     /// ext4 in ordered mode on a new disk at `mountpoint`, classified, everything else by default.
     pub fn new(disk: DiskOptions, mountpoint: impl Into<PathBuf>) -> MountOptions {
         // A thread that waits for the model's time does nothing else; without that, more threads than processors only change places.
-        let threads = if disk.time == TimeMode::Real { 32 } else { 4 };
+        let threads = if disk.time == TimeMode::Real { 32 } else { 8 };
         MountOptions {
             disk,
             mountpoint: mountpoint.into(),
