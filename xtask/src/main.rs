@@ -1,1 +1,50 @@
-fn main() {}
+//! `cargo xtask`: checks of the source tree itself (`tidy`), and everything that must hold at once (`test`).
+//!
+//! Rules
+//! 1. It prints one line for each thing found and exits with status 1 if there was one, 2 for wrong use.
+//! 2. A check that cannot fail is none: each has a test that makes it fail.
+
+mod layers;
+mod source;
+mod test;
+mod tidy;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask tidy    check layers, file headers and file sizes
+       cargo xtask test    everything: format, tidy, lints, docs, tests, checked benchmarks, kill -9 under load";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["tidy"] => tidy(&root),
+        ["test"] => report(test::all(&root)),
+        _ => {
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn tidy(root: &Path) -> ExitCode {
+    match tidy::check(root) {
+        Ok(findings) if findings.is_empty() => ExitCode::SUCCESS,
+        Ok(findings) => {
+            findings.iter().for_each(|finding| println!("{finding}"));
+            ExitCode::FAILURE
+        }
+        Err(error) => report(Err(error.to_string())),
+    }
+}
+
+fn report(result: Result<(), String>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -212,7 +212,7 @@ fn write_results(result: &RunResult, common: &Common) -> Result<(), Failure> {
 /// [`Failure::Usage`] when the folder holds something else.
 pub fn load<W: Workload<Embedded>>(store: &Embedded, workload: &W, threads: usize) -> Result<Option<f64>, Failure> {
     if loaded_identity(store)?.is_none() && !store.database().tables().is_empty() {
-        let reason = "the database holds tables, but no finished load of a benchmark; take another folder, or --fresh to remove it";
+        let reason = "the database holds tables, but no finished load of a benchmark; take another folder or load again (--fresh)";
         return Err(Failure::Usage(reason.into()));
     }
     let started = Instant::now();

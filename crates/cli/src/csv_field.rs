@@ -1,9 +1,9 @@
 //! CSV fields: how a value is written, and how it is read back.
 //!
 //! Rules (import and export agree on them, so that what export writes, import reads as the same values)
-//! 1. NULL is one agreed text (by default `\N`), quoted or not. A value that is this text with any number of backslashes before it,
-//!    or none, is written with one backslash more; reading takes one away. So `\N` as a text is `\\N`, and with an empty NULL
-//!    text the empty text is `\`.
+//! 1. NULL is one agreed text, quoted or not (the command line's default is the empty one). A value that is this text with any number of backslashes before it,
+//!    or none, is written with one backslash more; reading takes one away. So with an empty NULL text the empty text is
+//!    `\`; with `\N` for NULL, `\N` as a text is `\\N`.
 //! 2. An empty field of a column that is neither text nor binary is NULL too.
 //! 3. Numbers, decimals and times as the engine prints them; floats with as many digits as tell them apart. Binary values as `\x` and
 //!    two hexadecimal digits a byte.

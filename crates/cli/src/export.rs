@@ -2,7 +2,8 @@
 //!
 //! Rules
 //! 1. What it writes, `import` reads as the same values, NULL and empty text kept apart (`csv_field.rs`).
-//! 2. A file appears whole or not at all: it is written beside its place and renamed. Without a file, rows go to stdout.
+//! 2. A file appears whole or not at all: it is written beside its place and renamed. Without a file, rows go to stdout; if what reads
+//!    them ends early, so does the export, content.
 
 use crate::csv_field::write_field;
 use crate::import::CsvError;
@@ -10,7 +11,7 @@ use crate::progress::Progress;
 use highwater::{Database, Options, Table};
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// What to export, and how.
@@ -32,7 +33,7 @@ pub struct ExportArgs {
     pub options: Options,
 }
 
-/// Exports a table; returns its number of rows.
+/// Exports a table; returns the number of rows written.
 ///
 /// # Errors
 /// [`CsvError::Database`] if there is no such database or table, [`CsvError::File`] if the file cannot be written.
@@ -40,27 +41,29 @@ pub fn run(args: &ExportArgs) -> Result<u64, CsvError> {
     let options = Options { create_if_missing: false, ..args.options.clone() };
     let db = Database::open(&args.dir, options)?;
     let table = db.table(&args.table)?;
-    let rows = match &args.file {
-        Some(file) => write_file(args, &db, &table, file),
-        None => write_rows(args, &db, &table, std::io::stdout().lock()).map_err(|e| e.at(Path::new("stdout"))),
+    let mut rows = 0;
+    let written = match &args.file {
+        Some(file) => write_file(args, &db, &table, file, &mut rows),
+        None => match write_rows(args, &db, &table, std::io::stdout().lock(), &mut rows) {
+            // Whoever reads has seen enough.
+            Err(WriteError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            other => other.map_err(|error| error.at(Path::new("stdout"))),
+        },
     };
     let closed = db.close();
-    let rows = rows?;
+    written?;
     closed?;
     Ok(rows)
 }
 
-fn write_file(args: &ExportArgs, db: &Database, table: &Table, file: &Path) -> Result<u64, CsvError> {
+fn write_file(args: &ExportArgs, db: &Database, table: &Table, file: &Path, rows: &mut u64) -> Result<(), CsvError> {
     let mut name = OsString::from(file);
     name.push(".part");
     let part = PathBuf::from(name);
     let failed = |source| CsvError::File { path: file.to_path_buf(), source };
     let out = File::create(&part).map_err(failed)?;
-    let written = write_rows(args, db, table, &out).map_err(|error| error.at(file));
-    let moved = written.and_then(|rows| {
-        out.sync_all().and_then(|()| std::fs::rename(&part, file)).map_err(failed)?;
-        Ok(rows)
-    });
+    let written = write_rows(args, db, table, &out, rows).map_err(|error| error.at(file));
+    let moved = written.and_then(|()| out.sync_all().and_then(|()| std::fs::rename(&part, file)).map_err(failed));
     if moved.is_err() {
         // The error that led here says more than one about the remains would.
         let _ = std::fs::remove_file(&part);
@@ -91,11 +94,20 @@ impl From<highwater::Error> for WriteError {
 
 impl From<csv::Error> for WriteError {
     fn from(error: csv::Error) -> WriteError {
-        WriteError::Output(error.into())
+        WriteError::Output(match error.into_kind() {
+            csv::ErrorKind::Io(error) => error,
+            other => std::io::Error::other(format!("{other:?}")),
+        })
     }
 }
 
-fn write_rows(args: &ExportArgs, db: &Database, table: &Table, out: impl Write) -> Result<u64, WriteError> {
+fn write_rows(
+    args: &ExportArgs,
+    db: &Database,
+    table: &Table,
+    out: impl Write,
+    rows: &mut u64,
+) -> Result<(), WriteError> {
     let mut progress = Progress::new("exporting", 0);
     let mut builder = csv::WriterBuilder::new();
     builder.delimiter(args.delimiter).terminator(csv::Terminator::CRLF);
@@ -105,18 +117,17 @@ fn write_rows(args: &ExportArgs, db: &Database, table: &Table, out: impl Write) 
     }
     let mut read = db.snapshot()?;
     let mut scan = read.scan(table).iter()?;
-    let (mut rows, mut field) = (0, String::new());
+    let mut field = String::new();
     while let Some(row) = scan.next_ref()? {
         for value in row.values() {
             write_field(value, &args.null, &mut field);
             writer.write_field(&field)?;
         }
         writer.write_record(None::<&[u8]>)?;
-        rows += 1;
-        if rows % 1024 == 0 {
-            progress.at(rows, rows);
+        *rows += 1;
+        if rows.is_multiple_of(1024) {
+            progress.at(*rows, *rows);
         }
     }
-    writer.flush().map_err(WriteError::Output)?;
-    Ok(rows)
+    writer.flush().map_err(WriteError::Output)
 }

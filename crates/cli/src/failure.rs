@@ -3,6 +3,7 @@
 use crate::import::CsvError;
 use highwater::Error as EngineError;
 use highwater_lab::Error as LabError;
+use highwater_storage::OpenError;
 
 /// A command's failure.
 #[derive(Debug, thiserror::Error)]
@@ -38,8 +39,11 @@ impl Failure {
 
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Failure {
+        use OpenError::{InUse, NotAFolder, NotFound};
         match error {
-            EngineError::BadOption { .. } => Failure::Usage(error.to_string()),
+            EngineError::BadOption { .. } | EngineError::Open(InUse(_) | NotAFolder(_) | NotFound(_)) => {
+                Failure::Usage(error.to_string())
+            }
             error => Failure::Failed(error.to_string()),
         }
     }

@@ -17,6 +17,7 @@ use crate::progress::Progress;
 use highwater::{Database, Error, Options, Schema, Table, Type, ValueRef, WriteTxn};
 use std::fmt;
 use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
 /// Name of the column that stands in for a missing primary key.
@@ -209,15 +210,35 @@ fn read_header(args: &ImportArgs, file: &mut csv::Reader<File>) -> Result<Header
     Ok(Header { names, from_file: args.header })
 }
 
-/// Reads the file's data lines one by one; `visit` gets the record, its line number and how far into the file it is.
-fn each_line(args: &ImportArgs, mut visit: impl FnMut(&csv::ByteRecord, u64, u64) -> Result<()>) -> Result<()> {
+/// Where the reader was before it read a record: up to the line ends before it.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    line: u64,
+    byte: u64,
+}
+
+impl Place {
+    /// Number of the record's first line. The reader counts neither the second byte of the line end before it nor empty lines.
+    fn line(self, args: &ImportArgs) -> u64 {
+        let mut ends = Vec::new();
+        let read = File::open(&args.file).and_then(|mut file| {
+            file.seek(SeekFrom::Start(self.byte))?;
+            file.take(4096).read_to_end(&mut ends)
+        });
+        let ends = ends.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).filter(|byte| **byte == b'\n').count();
+        if read.is_ok() { self.line + ends as u64 } else { self.line }
+    }
+}
+
+/// Reads the file's data lines one by one; `visit` gets the record and where it begins.
+fn each_line(args: &ImportArgs, mut visit: impl FnMut(&csv::ByteRecord, Place) -> Result<()>) -> Result<()> {
     let mut file = open(args)?;
     let mut record = csv::ByteRecord::new();
     let mut first = args.header;
     while file.read_byte_record(&mut record).map_err(|error| csv_error(args, error))? {
-        let (line, byte) = record.position().map_or((0, 0), |p| (p.line(), p.byte()));
+        let place = record.position().map_or(Place::default(), |p| Place { line: p.line(), byte: p.byte() });
         if !std::mem::take(&mut first) {
-            visit(&record, line, byte)?;
+            visit(&record, place)?;
         }
     }
     Ok(())
@@ -402,15 +423,15 @@ fn schema(args: &ImportArgs, targets: &[Target], keys: &[&str]) -> Result<Schema
 fn survey(args: &ImportArgs, columns: &mut [Known]) -> Result<()> {
     let mut progress = Progress::new("checking", file_bytes(args));
     let (mut rows, mut bad) = (0u64, BadLines::default());
-    each_line(args, |record, line, byte| {
+    each_line(args, |record, place| {
         rows += 1;
         if rows.is_multiple_of(1024) {
-            progress.at(byte, rows);
+            progress.at(place.byte, rows);
         }
         if let Err(reason) = check_line(columns, record, &args.null)
             && args.on_error == OnError::Stop
         {
-            bad.report(&progress, line, &reason);
+            bad.report(args, &progress, place, &reason);
         }
         Ok(())
     })?;
@@ -443,10 +464,10 @@ struct BadLines {
 }
 
 impl BadLines {
-    fn report(&mut self, progress: &Progress, line: u64, reason: &str) {
+    fn report(&mut self, args: &ImportArgs, progress: &Progress, place: Place, reason: &str) {
         self.count += 1;
         if self.count <= REPORTED {
-            progress.line(&format!("line {line}: {reason}"));
+            progress.line(&format!("line {}: {reason}", place.line(args)));
         } else if self.count == REPORTED + 1 {
             progress.line("more bad lines follow");
         }
@@ -458,48 +479,45 @@ impl BadLines {
 fn insert_all(args: &ImportArgs, db: &Database, table: &Table, targets: &[Target], is_new: bool) -> Result<Imported> {
     let mut progress = Progress::new("importing", file_bytes(args));
     let mut bad = BadLines::default();
-    let mut load = Load { db, table, txn: Some(db.begin()?), rows: 0, committed: 0, last_line: 0 };
-    each_line(args, |record, line, byte| {
-        match load.insert(targets, record, &args.null)? {
+    let mut load = Load { args, db, table, txn: Some(db.begin()?), rows: 0, committed: 0, last: Place::default() };
+    each_line(args, |record, place| {
+        match load.insert(targets, record)? {
             Ok(()) => {}
-            Err(reason) if args.on_error == OnError::Skip => bad.report(&progress, line, &reason),
-            Err(reason) => return Err(load.stopped(line, &reason, is_new)),
+            Err(reason) if args.on_error == OnError::Skip => bad.report(args, &progress, place, &reason),
+            Err(reason) => return Err(load.stopped(place, &reason, is_new)),
         }
         if args.commit_every > 0 && load.rows - load.committed >= args.commit_every {
-            load.commit(line)?;
+            load.commit(place)?;
         }
         if load.rows.is_multiple_of(1024) {
-            progress.at(byte, load.rows);
+            progress.at(place.byte, load.rows);
         }
         Ok(())
     })?;
-    load.commit(0)?;
+    load.commit(Place::default())?;
     Ok(Imported { table: args.table.clone(), rows: load.rows, skipped: bad.count })
 }
 
 /// Rows on their way into the table.
 struct Load<'a> {
+    args: &'a ImportArgs,
     db: &'a Database,
     table: &'a Table,
     txn: Option<WriteTxn>,
     rows: u64,
     committed: u64,
-    last_line: u64,
+    /// The last line committed.
+    last: Place,
 }
 
 impl Load<'_> {
     /// Inserts a line. The inner error is the line's fault.
-    fn insert(
-        &mut self,
-        targets: &[Target],
-        record: &csv::ByteRecord,
-        null: &str,
-    ) -> Result<std::result::Result<(), String>> {
+    fn insert(&mut self, targets: &[Target], record: &csv::ByteRecord) -> Result<std::result::Result<(), String>> {
         let txn = match &mut self.txn {
             Some(txn) => txn,
             none => none.insert(self.db.begin()?),
         };
-        let fields = match read_line(targets, record, null) {
+        let fields = match read_line(targets, record, &self.args.null) {
             Ok(fields) => fields,
             Err(reason) => return Ok(Err(reason)),
         };
@@ -522,23 +540,23 @@ impl Load<'_> {
         }
     }
 
-    fn commit(&mut self, line: u64) -> Result<()> {
+    fn commit(&mut self, place: Place) -> Result<()> {
         if let Some(txn) = self.txn.take() {
             txn.commit()?;
         }
         self.committed = self.rows;
-        self.last_line = line;
+        self.last = place;
         Ok(())
     }
 
-    fn stopped(&mut self, line: u64, reason: &str, is_new: bool) -> CsvError {
+    fn stopped(&mut self, place: Place, reason: &str, is_new: bool) -> CsvError {
         self.txn = None;
         let kept = match self.committed {
             0 => "nothing was imported".to_string(),
             _ if is_new => "nothing was imported".to_string(),
-            rows => format!("the {rows} rows up to line {} were imported", self.last_line),
+            rows => format!("the {rows} rows up to line {} were imported", self.last.line(self.args)),
         };
-        CsvError::Data(format!("line {line}: {reason}; {kept}"))
+        CsvError::Data(format!("line {}: {reason}; {kept}", place.line(self.args)))
     }
 }
 

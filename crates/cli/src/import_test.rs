@@ -12,8 +12,10 @@ impl Place {
         Place(tempfile::tempdir().unwrap())
     }
 
+    /// The arguments to import these bytes, each time from a file of its own.
     fn import(&self, csv: &[u8]) -> ImportArgs {
-        let file = self.0.path().join("in.csv");
+        let number = fs::read_dir(self.0.path()).unwrap().count();
+        let file = self.0.path().join(format!("in{number}.csv"));
         fs::write(&file, csv).unwrap();
         ImportArgs {
             dir: self.0.path().join("db"),
@@ -78,7 +80,7 @@ fn types_are_guessed_and_rows_come_back() {
         let table = db.table("t").unwrap();
         assert_eq!(
             types(&table),
-            ["id:i64", "name:text(32)", "price:decimal(18,2)?", "seen:datetime?", "note:text(16)?"]
+            ["id:i64", "name:text(64)", "price:decimal(18,2)?", "seen:datetime?", "note:text(16)?"]
         );
         let mut read = db.snapshot().unwrap();
         let names: Vec<String> =
@@ -188,4 +190,22 @@ fn wrong_use_is_told_before_anything_is_made() {
     assert!(usage(place.import(b"a\n1\n")).contains("no column b, which is never NULL"));
     assert!(usage(place.import(b"a,a,b\n1,1,2\n")).contains("two columns a"));
     assert!(usage(place.import(b"a,b,c\n1,2,3\n")).contains("has no column c"));
+}
+
+#[test]
+fn line_numbers_are_right_whatever_ends_a_line() {
+    let place = Place::new();
+    for csv in ["n,x\n1,a\n\"2\",\"b\nb\"\n\nbad,c\n", "n,x\r\n1,a\r\n2,\"b\r\nb\"\r\n\r\nbad,c\r\n"] {
+        let args = ImportArgs { primary_key: Some("n".to_string()), ..place.import(csv.as_bytes()) };
+        let first = ImportArgs { columns: strings(&["n:u8"]), ..args };
+        let mut file = open(&first).unwrap();
+        read_header(&first, &mut file).unwrap();
+        let mut lines = Vec::new();
+        each_line(&first, |_, place| {
+            lines.push(place.line(&first));
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(lines, [2, 3, 6], "{csv:?}");
+    }
 }

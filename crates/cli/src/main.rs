@@ -7,12 +7,14 @@
 //! 4. This file only chooses; each command lives in a file of its own.
 
 mod bench;
+mod check;
 mod csv_field;
 mod engine_options;
 mod export;
 mod failure;
 mod import;
 mod infer;
+mod inspect;
 mod output;
 mod progress;
 mod table_commands;
@@ -28,8 +30,10 @@ Examples:
   highwater bench tpcc --warehouses 2 --threads 4 --seconds 20 --dir /tmp/tpcc --report tpcc.html
   highwater bench sysbench read_write --tables 4 --table-size 100000 --threads 8 --seconds 60 --dir /tmp/sb
   highwater bench ycsb b --records 1000000 --threads 4 --seconds 30 --dir /tmp/ycsb --json -
+  highwater check /tmp/tpcc
   highwater import /tmp/world city cities.csv --primary-key id --index by_name=name
   highwater export /tmp/world city cities-again.csv
+  highwater inspect /tmp/world page 70
 
 Exit status: 0 fine; 1 a check failed or an error happened; 2 wrong use.";
 
@@ -45,10 +49,14 @@ struct CommandLine {
 enum Command {
     /// Run a workload in this process and measure it
     Bench(bench::BenchArgs),
+    /// Verify every page, tree, free list and cross-reference of a database
+    Check(check::CheckArgs),
     /// Read a CSV file into a table, new or old
     Import(table_commands::ImportOptions),
     /// Write a table as CSV
     Export(table_commands::ExportOptions),
+    /// Look at a database's tables, pages, redo log and lists
+    Inspect(inspect::InspectArgs),
     /// Try to break a database: kill it at random moments and check what is left
     Torture(torture::TortureArgs),
 }
@@ -56,8 +64,10 @@ enum Command {
 fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Bench(args) => bench::run(&args),
+        Command::Check(args) => check::run(&args),
         Command::Import(options) => table_commands::import(options),
         Command::Export(options) => table_commands::export(options),
+        Command::Inspect(args) => inspect::run(&args),
         Command::Torture(args) => torture::run(&args),
     }
 }

@@ -9,6 +9,7 @@ const LINE_EVERY: Duration = Duration::from_secs(5);
 /// Shows how far the work is.
 pub struct Progress {
     what: &'static str,
+    unit: &'static str,
     total: u64,
     bar: Option<ProgressBar>,
     next_line: Instant,
@@ -22,19 +23,26 @@ impl Progress {
             let template = if total == 0 { "{spinner} {msg}" } else { "{msg} {wide_bar} {percent}% {eta}" };
             bar.with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
-        Progress { what, total, bar, next_line: Instant::now() + LINE_EVERY }
+        Progress { what, unit: "rows", total, bar, next_line: Instant::now() + LINE_EVERY }
     }
 
-    /// The work is at `position` of the total and has done `rows` rows.
-    pub fn at(&mut self, position: u64, rows: u64) {
+    /// Counts something else than rows.
+    pub fn counting(mut self, unit: &'static str) -> Progress {
+        self.unit = unit;
+        self
+    }
+
+    /// The work is at `position` of the total and has done `count` rows (or what it counts).
+    pub fn at(&mut self, position: u64, count: u64) {
+        let unit = self.unit;
         if let Some(bar) = &self.bar {
-            bar.set_message(format!("{} {rows} rows", self.what));
+            bar.set_message(format!("{} {count} {unit}", self.what));
             bar.set_position(position);
         } else if Instant::now() >= self.next_line {
             self.next_line = Instant::now() + LINE_EVERY;
             match (position * 100).checked_div(self.total) {
-                Some(percent) => eprintln!("{} {rows} rows ({percent}%)", self.what),
-                None => eprintln!("{} {rows} rows", self.what),
+                Some(percent) => eprintln!("{} {count} {unit} ({percent}%)", self.what),
+                None => eprintln!("{} {count} {unit}", self.what),
             }
         }
     }

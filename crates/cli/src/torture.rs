@@ -123,8 +123,8 @@ fn crash(options: &CrashOptions) -> Result<(), Failure> {
         let kill = kill_once(options, rng.u64(..), &mut rng).map_err(|e| at(run, seed, &e))?;
         let found = verify(options).map_err(|e| at(run, seed, &e))?;
         lines.write(&format!(
-            "run {run}/{}: {kill}; recovered in {:.2} s; {} commits acknowledged so far, all there; 12 conditions hold",
-            options.runs, found.recovery_s, found.acknowledged.commits
+            "run {run}/{}: {kill}; recovered in {:.2} s ({:.1} MiB of redo, {} pages read); {} commits acknowledged so far, all there; 12 conditions hold; sound",
+            options.runs, found.recovery_s, found.redo_mib, found.pages_read, found.acknowledged.commits
         ));
     }
     lines.write(&format!("{} kills, nothing lost", options.runs));
@@ -211,6 +211,8 @@ fn kill(child: &mut Child) -> Result<(), Failure> {
 /// What was found after a kill.
 struct Found {
     recovery_s: f64,
+    redo_mib: f64,
+    pages_read: u64,
     acknowledged: Acknowledged,
 }
 
@@ -219,6 +221,9 @@ fn verify(options: &CrashOptions) -> Result<Found, Failure> {
     let started = Instant::now();
     let store = options.open()?;
     let recovery_s = started.elapsed().as_secs_f64();
+    let stats = store.database().stats();
+    let redo_mib = stats.recovery_redo_bytes as f64 / f64::from(1 << 20);
+    let pages_read = stats.recovery_pages_read;
     let (folder, clients) = (options.acknowledgements(), options.threads);
     let acknowledged = tpcc::verify(&store, &folder, clients)?;
     if let Some(problem) = acknowledged.problems.first() {
@@ -229,9 +234,12 @@ fn verify(options: &CrashOptions) -> Result<Found, Failure> {
         let reason = format!("condition {} ({}) is violated: {}", broken.condition, broken.text, broken.detail);
         return Err(Failure::Failed(reason));
     }
-    tpcc::settle(&store, &folder, clients)?;
+    let report = store.database().check()?;
+    if let Some(finding) = report.findings.first() {
+        return Err(Failure::Failed(format!("the check found: {finding}")));
+    }
     store.database().clone().close()?;
-    Ok(Found { recovery_s, acknowledged })
+    Ok(Found { recovery_s, redo_mib, pages_read, acknowledged })
 }
 
 /// The process that is killed: runs until then.

@@ -1,3 +1,5 @@
+//! Tests of `adapter`.
+
 use super::*;
 use crate::preset::DeviceConfig;
 use crate::ssd::config::SsdConfig;

@@ -1,3 +1,5 @@
+//! Tests of `crash`.
+
 use super::*;
 use crate::promises::Faults;
 use crate::store::MemoryStore;

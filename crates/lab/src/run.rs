@@ -13,7 +13,7 @@ use crate::adapter::Store;
 use crate::error::{Error, Result};
 use crate::result::{Interval, KindResult, LatencyUs, Queries, RunResult, bytes_written, counters};
 use crate::summary::interval_line;
-use crate::workload::{Client, Outcome, Workload};
+use crate::workload::{Client, Outcome, Workload, note_spoiled};
 use hdrhistogram::Histogram;
 use highwater::stats::StatsSnapshot;
 use parking_lot::{Condvar, Mutex};
@@ -344,19 +344,20 @@ pub fn run<S: Store, W: Workload<S>>(
     options: &RunOptions,
     line: &mut dyn FnMut(&str),
 ) -> Result<RunResult> {
+    note_spoiled(store, workload)?;
     let clients = (0..options.threads).map(|n| workload.client(store, n)).collect::<Result<Vec<_>>>()?;
     let kinds = workload.kinds().len();
     let shared = Shared::new(options, kinds);
-    let warmup = options.warmup_s > 0.0;
-    shared.measuring.store(!warmup, Relaxed);
+    // Without a warm-up the clock and the counters start before the first client does.
+    let mut begun = (options.warmup_s <= 0.0).then(|| Measurement::begin(store, &shared, kinds));
     let measurement = std::thread::scope(|scope| {
         for (client, recorder) in clients.into_iter().zip(&shared.recorders) {
             scope.spawn(|| shared.client_thread(client, recorder));
         }
-        if warmup {
+        if begun.is_none() {
             shared.wait_until(Some(Instant::now() + Duration::from_secs_f64(options.warmup_s)));
         }
-        drive(Measurement::begin(store, &shared, kinds), options, line)
+        drive(begun.take().unwrap_or_else(|| Measurement::begin(store, &shared, kinds)), options, line)
     });
     if let Some(error) = shared.failure.lock().take() {
         return Err(error);
@@ -457,6 +458,15 @@ mod tests {
         let options = RunOptions { seconds: 0.0, events: 10, ..RunOptions::default() };
         let result = run(&store, &workload, &options, &mut |_| {}).unwrap();
         assert_eq!((result.transactions, result.errors), (10, 1));
+    }
+
+    #[test]
+    fn data_that_were_deleted_are_not_used_again() {
+        let (store, workload) = loaded(Profile::Delete);
+        let options = RunOptions { seconds: 0.0, events: 10, ..RunOptions::default() };
+        run(&store, &workload, &options, &mut |_| {}).unwrap();
+        let error = load_or_reuse(&store, &workload, 1, &Silent).unwrap_err();
+        assert!(error.to_string().contains("spoiled_by=sysbench oltp_delete"), "{error}");
     }
 
     #[test]

@@ -1,3 +1,5 @@
+//! Tests of `replay`.
+
 use super::*;
 use crate::preset::DeviceConfig;
 use crate::ssd::config::SsdConfig;

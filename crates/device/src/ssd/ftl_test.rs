@@ -1,3 +1,5 @@
+//! Tests of `ftl`.
+
 use super::super::config::{CopyBack, SsdConfig};
 use super::super::listener::Silent;
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of `ssd`.
+
 use super::config::SsdConfig;
 use super::*;
 

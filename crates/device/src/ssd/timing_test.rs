@@ -1,3 +1,5 @@
+//! Tests of `timing`.
+
 use super::super::Ssd;
 use super::super::config::SsdConfig;
 use super::*;

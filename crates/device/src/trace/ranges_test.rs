@@ -1,3 +1,5 @@
+//! Tests of `ranges`.
+
 use super::*;
 
 fn range(name: &str, first_lba: u32, blocks: u32, first_block_in_file: u32) -> NamedRange {

@@ -422,7 +422,7 @@ fn write_own_keys(fixture: &Fixture, writer: u32) -> BTreeMap<Vec<u8>, Vec<u8>> 
         for _ in 0..2500 {
             // Never a multiple of 1000 (those are permanent), and of this writer's residue.
             let number = rng.random_range(0..75_000u32) * 4 + writer + 1;
-            let key = if number % 1000 == 0 { continue } else { number.to_be_bytes().to_vec() };
+            let key = if number.is_multiple_of(1000) { continue } else { number.to_be_bytes().to_vec() };
             if rng.random_bool(if round % 2 == 0 { 0.2 } else { 0.9 }) {
                 let key = own.range(key..).next().map(|(key, _): (&Vec<u8>, &Vec<u8>)| key.clone());
                 if let Some(key) = key {
@@ -467,11 +467,17 @@ fn use_everything(fixture: &Fixture, key: &[u8]) -> Vec<Error> {
     errors
 }
 
+/// Changes a page behind the pool's back, on its device: pages are checked when they are read.
 fn damage(fixture: &Fixture, page: PageNo, op: &PageOp<'_>) {
-    let mut mtr = fixture.ctx().mtr().unwrap();
-    let latched = mtr.fix_x(page).unwrap();
-    mtr.apply(latched, op);
-    mtr.commit();
+    let (pool, data) = (&fixture.ctx().pool, &fixture.core.storage().data);
+    pool.flush_all().unwrap();
+    pool.evict_clean(usize::MAX, usize::MAX);
+    let mut bytes = vec![0; pool.page_bytes()];
+    let offset = u64::from(page.0) * bytes.len() as u64;
+    data.read_at(offset, &mut bytes).unwrap();
+    op.apply(&mut bytes).unwrap();
+    crate::page::header::seal(&mut bytes, page);
+    data.write_at(offset, &bytes, highwater_storage::Placement::Other).unwrap();
 }
 
 #[test]

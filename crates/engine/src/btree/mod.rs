@@ -23,6 +23,7 @@
 
 pub mod build;
 pub mod check;
+mod hint;
 mod leaf;
 mod merge;
 mod search;
@@ -50,6 +51,8 @@ pub struct BTree {
     root: PageNo,
     /// Held by whoever changes the structure.
     structure: Mutex<()>,
+    /// Whose leaf hints are whose.
+    serial: u64,
 }
 
 /// Where a descent ends.
@@ -81,7 +84,7 @@ impl BTree {
 
     /// The tree whose root is `root`.
     pub fn open(space: Arc<Space>, id: IndexId, segment: SegmentId, root: PageNo) -> BTree {
-        BTree { space, id, segment, root, structure: Mutex::new(()) }
+        BTree { space, id, segment, root, structure: Mutex::new(()), serial: hint::new_serial() }
     }
 
     /// Its number.

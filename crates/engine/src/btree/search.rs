@@ -4,10 +4,11 @@
 //! 1. No latch is held on the way down; the only latch taken is the leaf's, and it is taken last.
 //! 2. `None` from a step means "something changed or had to be read: start again". A step that finds nothing changed makes
 //!    progress or fails.
-//! 3. An error met while reading a child counts only if the parent still names that child.
+//! 3. Before a descent the leaf this thread was last in is looked at (see `hint`).
+//! 4. An error met while reading a child counts only if the parent still names that child.
 
 use super::leaf::{Leaf, LeafMut};
-use super::{BTree, Seek};
+use super::{BTree, Seek, hint};
 use crate::error::{Error, Result};
 use crate::mtr::{Context, Latched, Mtr};
 use crate::page::header::{LEVEL, TYPE, identity};
@@ -84,6 +85,22 @@ impl BTree {
     /// # Errors
     /// [`Error::CorruptPage`], an I/O error, [`Error::PoolExhausted`].
     pub fn leaf<'c>(&self, ctx: &'c Context, seek: Seek<'_>) -> Result<Leaf<'c>> {
+        let mut hint = None;
+        if let Seek::Covers(key) = seek {
+            hint = hint::ask(self.serial);
+            if let Some(view) = hint.and_then(|page| self.hinted(ctx, page, key))
+                && let Some(page) = ctx.pool.latch_s(view)
+            {
+                hint::note_hit(self.serial);
+                return Ok(Leaf::new(page));
+            }
+        }
+        let leaf = self.sought_leaf(ctx, seek)?;
+        hint::note_descent(self.serial, leaf.position().0, hint.is_some());
+        Ok(leaf)
+    }
+
+    fn sought_leaf<'c>(&self, ctx: &'c Context, seek: Seek<'_>) -> Result<Leaf<'c>> {
         let mut restarts = Restarts::new(ctx);
         loop {
             if let Some(found) = self.descend(ctx, seek, |_| {})?
@@ -99,11 +116,32 @@ impl BTree {
         }
     }
 
+    /// A view of the page hinted at, if it is the leaf that covers `key`; true once the page is latched unchanged.
+    #[inline]
+    fn hinted<'c>(&self, ctx: &'c Context, page: PageNo, key: &[u8]) -> Option<OptimisticPage<'c>> {
+        let view = ctx.pool.optimistic(page)?;
+        let is_leaf = view.u64_at(TYPE) == identity(PageType::Leaf, 0, self.id.0);
+        (is_leaf && node::covers(&view, key)).then_some(view)
+    }
+
     /// X-latches the leaf that covers `key`. `mtr` and thread hold no latch yet.
     ///
     /// # Errors
     /// [`Error::CorruptPage`], an I/O error, [`Error::PoolExhausted`].
     pub fn leaf_mut(&self, mtr: &mut Mtr<'_>, key: &[u8]) -> Result<LeafMut> {
+        let hint = hint::ask(self.serial);
+        if let Some(view) = hint.and_then(|page| self.hinted(mtr.context(), page, key))
+            && let Some(latched) = mtr.upgrade(view)
+        {
+            hint::note_hit(self.serial);
+            return Ok(LeafMut { latched });
+        }
+        let leaf = self.sought_leaf_mut(mtr, key)?;
+        hint::note_descent(self.serial, leaf.page_no(mtr), hint.is_some());
+        Ok(leaf)
+    }
+
+    fn sought_leaf_mut(&self, mtr: &mut Mtr<'_>, key: &[u8]) -> Result<LeafMut> {
         let ctx = mtr.context();
         let seek = Seek::Covers(key);
         let mut restarts = Restarts::new(ctx);

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::mtr::{Context, Latched, MTR_REDO_BYTES, Mtr};
 use crate::page::header::{self, MAX_TRX_ID_OFFSET};
 use crate::page::op::pack_record;
-use crate::page::{Node, PageOp, PageType, node};
+use crate::page::{Node, PageBytes, PageOp, PageType, node};
 use crate::types::PageNo;
 use std::ops::Range;
 
@@ -129,10 +129,13 @@ impl BTree {
 
     /// Verifies that a sound page is the node of this tree that it is expected to be.
     pub(super) fn expect_node(&self, page: &[u8], page_no: PageNo, level: u8) -> Result<()> {
-        let (owner, found) = (header::owner(page), header::level(page));
-        if owner != self.id.0 || found != level {
-            let expected = self.id.0;
-            let reason = format!("index {owner} level {found} where index {expected} level {level} belongs");
+        let page_type = if level == 0 { PageType::Leaf } else { PageType::Inner };
+        if page.u64_at(header::TYPE) != header::identity(page_type, level, self.id.0) {
+            let (found, owner, expected) = (header::level(page), header::owner(page), self.id.0);
+            let kind = page.u8_at(header::TYPE);
+            let reason = format!(
+                "type {kind} level {found} of index {owner} where {page_type:?} level {level} of index {expected} belongs"
+            );
             return Err(Error::corrupt_page(page_no, reason));
         }
         Ok(())

@@ -37,7 +37,10 @@ impl Checker<'_> {
             self.find(Some(page), &place, text);
         }
         let full = to_entries.is_full || to_rows.is_full;
-        let failed = [(to_entries.failed, "rows cannot be compared with their entries"), (to_rows.failed, "entries cannot be compared with their rows")];
+        let failed = [
+            (to_entries.failed, "rows cannot be compared with their entries"),
+            (to_rows.failed, "entries cannot be compared with their rows"),
+        ];
         for (count, text) in failed.into_iter().filter(|(count, _)| *count > 0) {
             let least = if count >= MOST { "at least " } else { "" };
             self.find(None, &place, format!("{least}{count} {text}: a page on the way is damaged"));

@@ -51,11 +51,11 @@ impl Scan<'_> {
         if !len.is_multiple_of(extent_bytes) {
             self.find(None, format!("the data file has {len} bytes, not a whole number of extents of {extent_bytes}"));
         }
-        if let Some(last) = self.file.last_used_page()
-            && u64::from(last.0) >= self.file.page_count()
+        let whole = len / extent_bytes;
+        if let Some(last) = self.file.last_owned_extent()
+            && u64::from(last) >= whole
         {
-            let end = self.file.page_count();
-            self.find(None, format!("the data file is cut: it ends before page {end}, page {last} is in use"));
+            self.find(None, format!("the data file is cut: it has {whole} whole extents, extent {last} is in use"));
         }
     }
 
@@ -94,7 +94,10 @@ impl Scan<'_> {
                     crate::Error::CorruptPage { reason, .. } => reason,
                     other => other.to_string(),
                 };
-                self.find(Some(page_no), self.file.name_of(page_no).map_or(reason.clone(), |name| format!("{name}: {reason}")));
+                self.find(
+                    Some(page_no),
+                    self.file.name_of(page_no).map_or(reason.clone(), |name| format!("{name}: {reason}")),
+                );
             }
         }
     }

@@ -11,6 +11,7 @@ use crate::btree::BTree;
 use crate::btree::check::{TreeCounts, Visitor, reason_of};
 use crate::error::{Error, Result};
 use crate::page::{Node, header};
+use crate::space::{ROOT_CATALOG, SEGMENT_CATALOG};
 use crate::table::catalog::CATALOG_INDEX;
 use crate::table::handle::TableShared;
 use crate::table::key::KeyLayout;
@@ -21,7 +22,6 @@ use crate::txn::overflow::read_link;
 use crate::txn::row::{DELETE_MARKED, EntryValue, OVERFLOW, OverflowRef, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::{MAX_ROW_BYTES, Rows};
 use crate::types::{PageNo, RollPtr, SegmentId};
-use crate::space::{ROOT_CATALOG, SEGMENT_CATALOG};
 use std::hash::Hasher;
 
 /// Buckets of a digest.
@@ -271,6 +271,8 @@ impl Visitor for RowVisitor<'_, '_> {
             leaf.key_into(slot, &mut self.key);
             if let Some(reason) = self.row(leaf.value(slot))? {
                 let text = format!("row {}: {reason}", show_key(&self.rows.key, &self.key));
+                // Its overflow pages, if it has any, may not have been reached.
+                self.walk.checker.damaged.insert(self.rows.overflow);
                 self.walk.checker.find(Some(page), &self.walk.place, text);
             }
         }
@@ -278,6 +280,7 @@ impl Visitor for RowVisitor<'_, '_> {
     }
 
     fn problem(&mut self, page: PageNo, reason: String) {
+        self.walk.checker.damaged.insert(self.rows.overflow);
         self.walk.problem(page, reason);
     }
 }

@@ -56,13 +56,16 @@ impl Checker<'_> {
     fn undo_damage(&mut self, page: PageNo, error: Error) -> Result<()> {
         let page = if let Error::CorruptPage { page, .. } = &error { *page } else { page };
         let reason = reason_of(error)?;
+        // Chains that undo records own may not have been reached.
+        let overflow = self.owners.iter().filter(|(_, owner)| owner.kind == super::Kind::Overflow);
+        let overflow: Vec<_> = overflow.map(|(segment, _)| SegmentId(*segment)).collect();
+        self.damaged.extend(overflow);
         self.find_on_page(page, SEGMENT_UNDO, &Place::default(), reason);
         Ok(())
     }
 
     fn check_stream(&mut self, number: usize, entry: &StreamEntry, chains: &Chains) -> Result<()> {
-        let mut at =
-            At { page: entry.first, previous: PageNo(0), previous_end: 0, begun: None, header: None };
+        let mut at = At { page: entry.first, previous: PageNo(0), previous_end: 0, begun: None, header: None };
         loop {
             if !self.claim(at.page, SEGMENT_UNDO, &Place::default()) {
                 let text = format!("undo stream {number} leads to this page a second time");
@@ -98,7 +101,8 @@ impl Checker<'_> {
         let page = self.subject.ctx.pool.fix_s(at.page)?.to_vec();
         let fields = UndoFields::read(&page, at.page)?;
         if let Some(begun) = at.begun {
-            let links = (fields.previous, fields.previous_end, fields.begun_before) == (at.previous, at.previous_end, begun);
+            let links =
+                (fields.previous, fields.previous_end, fields.begun_before) == (at.previous, at.previous_end, begun);
             if !links || fields.header.is_some_and(|header| Some(header) != at.header) {
                 return Err(Error::corrupt_page(at.page, "its fields contradict the undo page before it"));
             }
@@ -113,8 +117,7 @@ impl Checker<'_> {
                 begun += 1;
                 at.header = Some(undo::Place { page: at.page, offset });
             }
-            self.check_undo_record(&record, chains)
-                .map_err(|error| self.located(error, at.page, offset))?;
+            self.check_undo_record(&record, chains).map_err(|error| self.located(error, at.page, offset))?;
             self.report.counts.undo_records += 1;
             offset += record.bytes;
         }

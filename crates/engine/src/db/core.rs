@@ -90,6 +90,7 @@ impl Core {
             doublewrite::restore(&*storage.doublewrite, &*storage.data, file.page_bytes, file.database_id)?.pages;
         let stats = Arc::new(Stats::default());
         let poison = Arc::new(Poison::default());
+        let scan_start = Instant::now();
         let (log, scan) = Log::open(
             storage.redo.clone(),
             options.log_buffer_size as usize,
@@ -103,6 +104,9 @@ impl Core {
         let (data, page_bytes) = (storage.data.clone(), file.page_bytes);
         let pool = Pool::new(&options, page_bytes, data, writer, log.clone(), stats.clone(), poison.clone())?;
         let replayed = recovery::replay(&pool, &scan)?;
+        stats.recovery_redo_bytes.set(replayed.redo_bytes);
+        stats.recovery_pages_read.set(stats.pages_read.get());
+        stats.recovery_us.set(scan_start.elapsed().as_micros() as u64);
         log.start(scan.end_lsn)?;
         drop(scan);
         let ctx = Arc::new(Context::new(pool, log, stats, poison));

@@ -273,8 +273,14 @@ impl Database {
         let indexes = before.indexes.iter().cloned().chain([Arc::new(secondary)]).collect();
         let after = before.with_indexes(definition, indexes);
         let session = Session::begin(inner, self.trx_options(&TxnOptions::default()))?;
-        let built = index_build::build(&inner.ctx, session, &Table { shared: shared.clone() }, &after)
-            .and_then(|()| inner.catalog.set_index_state(before.id, &mut record, State::Ready));
+        let built = index_build::build(
+            &inner.ctx,
+            session,
+            &Table { shared: shared.clone() },
+            &after,
+            index_build::BATCH_BYTES,
+        )
+        .and_then(|()| inner.catalog.set_index_state(before.id, &mut record, State::Ready));
         if let Err(error) = built {
             // What cannot be removed now is removed when the database is opened next.
             let _ = inner.catalog.finish_drop_index(before.id, &record);
@@ -283,8 +289,9 @@ impl Database {
         let mut entry = shared.entry.lock();
         entry.definition = (*after.definition).clone();
         entry.indexes.push(record);
-        inner.registry.replace(&shared, after);
+        // In this order: whoever can see the index has begun at its version, or is told that he is too old.
         inner.schema_version.fetch_add(1, Ordering::Release);
+        inner.registry.replace(&shared, after);
         Ok(())
     }
 
@@ -394,6 +401,12 @@ impl Database {
     /// An I/O error; nothing committed is lost then, the next opening recovers it.
     pub fn close(self) -> Result<()> {
         self.inner.close()
+    }
+
+    /// A session without a face.
+    #[cfg(test)]
+    pub(crate) fn session(&self, options: TrxOptions) -> Result<Session> {
+        Session::begin(&self.inner, options)
     }
 
     fn check_open(&self) -> Result<()> {

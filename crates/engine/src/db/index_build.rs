@@ -25,14 +25,20 @@ use crate::table::value::Value;
 use crate::txn::{LockMode, Rows};
 
 /// Entries held in memory at once.
-const BATCH_BYTES: usize = 64 << 20;
+pub(crate) const BATCH_BYTES: usize = 64 << 20;
 /// How full the pages of a tree built from its leaves are: some room for what comes next.
 const FILL_PERCENT: usize = 90;
 /// Redo of one mini-transaction of insertions.
 const REDO_BYTES: usize = MTR_REDO_BYTES / 2;
 
-/// Fills the last index of `rows` from the rows of `table`.
-pub(crate) fn build(ctx: &Context, mut session: Session, table: &Table, rows: &TableRows) -> Result<()> {
+/// Fills the last index of `rows` from the rows of `table`, with up to `batch_bytes` of entries in memory.
+pub(crate) fn build(
+    ctx: &Context,
+    mut session: Session,
+    table: &Table,
+    rows: &TableRows,
+    batch_bytes: usize,
+) -> Result<()> {
     let index = rows.index_count() - 1;
     let used = session.using(table, Mode::Read)?;
     let all = Range { low: Vec::new(), high: None, reverse: false, lock: LockMode::None, limit: usize::MAX };
@@ -45,7 +51,7 @@ pub(crate) fn build(ctx: &Context, mut session: Session, table: &Table, rows: &T
         rows.key_of(row, &mut key);
         rows.check_keys(&key, row)?;
         batch.add(rows, index, &key, row);
-        if batch.bytes.len() >= BATCH_BYTES {
+        if batch.memory_bytes() >= batch_bytes {
             batch.insert(ctx, rows.index(index))?;
         }
     }
@@ -54,12 +60,14 @@ pub(crate) fn build(ctx: &Context, mut session: Session, table: &Table, rows: &T
     if rows.definition.indexes[index].unique { check_unique(ctx, rows, index) } else { Ok(()) }
 }
 
+/// (start, end, length of the index columns) of a key in the batch's bytes.
+type Key = (usize, usize, usize);
+
 /// Entries on their way into the tree.
 #[derive(Default)]
 struct Batch {
     bytes: Vec<u8>,
-    /// (start, end, length of the index columns) of each key in `bytes`.
-    keys: Vec<(usize, usize, usize)>,
+    keys: Vec<Key>,
     /// Whether an earlier batch is in the tree.
     inserted: bool,
 }
@@ -69,6 +77,10 @@ impl Batch {
         let start = self.bytes.len();
         let entry = rows.entry(index, key, row, &mut self.bytes);
         self.keys.push((start, self.bytes.len(), entry.prefix_bytes));
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.bytes.len() + self.keys.len() * size_of::<Key>()
     }
 
     fn sort(&mut self) {
@@ -110,7 +122,7 @@ impl Batch {
 }
 
 /// Inserts the first of `keys` that belong to one leaf and fit it; returns how many.
-fn insert_into_leaf(ctx: &Context, tree: &BTree, bytes: &[u8], keys: &[(usize, usize, usize)]) -> Result<usize> {
+fn insert_into_leaf(ctx: &Context, tree: &BTree, bytes: &[u8], keys: &[Key]) -> Result<usize> {
     let mut mtr = ctx.mtr()?;
     let (first, last, _) = keys[0];
     let leaf = tree.leaf_mut(&mut mtr, &bytes[first..last])?;
@@ -171,3 +183,7 @@ fn check_unique(ctx: &Context, rows: &TableRows, index: usize) -> Result<()> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "index_build_test.rs"]
+mod tests;

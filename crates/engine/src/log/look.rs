@@ -47,7 +47,8 @@ pub fn look(device: &dyn Device) -> Result<LogLook> {
     device.read_at(0, &mut slots)?;
     let (first, second) = slots.split_at(BLOCK_BYTES as usize);
     let decoded = [first, second].map(Header::decode);
-    let newest = (0..2).filter(|slot| decoded[*slot].is_ok()).max_by_key(|slot| decoded[*slot].map_or(0, |h| h.sequence));
+    let newest =
+        (0..2).filter(|slot| decoded[*slot].is_ok()).max_by_key(|slot| decoded[*slot].map_or(0, |h| h.sequence));
     let header = newest.and_then(|slot| decoded[slot].ok());
     let usable = header.filter(|h| h.size_bytes == len && format::is_size_possible(len) && is_lsn_possible(h));
     let scan = match usable {

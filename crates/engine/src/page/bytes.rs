@@ -1,13 +1,15 @@
 //! Reading integers and byte strings out of a page, checked.
 //!
 //! Rules
-//! 1. An offset beyond the page reads as 0 (`Less`, nothing): the caller may be looking at a page that changes under it
-//!    and learns afterwards, by validation, that what it read means nothing. No read panics.
+//! 1. An offset beyond the page reads as 0 (`Less`, nothing) on a latched page and as anything on an optimistic one: that caller
+//!    may be looking at a page that changes under it and learns afterwards, by validation, that what it read means
+//!    nothing. No read panics or leaves the pool's memory.
 
 use std::cmp::Ordering;
 
 /// Bounds-checked reads of page bytes, so that one search runs on latched and on optimistic pages.
-/// Out-of-range reads return 0 / `Ordering::Less` / copy nothing (the validation will fail or the page is corrupt).
+/// Out-of-range reads return 0 / `Ordering::Less` / copy nothing on latched pages, anything on optimistic ones (whose
+/// validation will fail, unless the page is corrupt).
 pub trait PageBytes {
     /// Bytes of the page.
     fn page_len(&self) -> usize;

@@ -115,10 +115,7 @@ pub(crate) const fn record_bytes(suffix_len: usize, value_len: usize) -> usize {
 /// The head, given the suffix from there on.
 #[inline(always)]
 pub(crate) fn head_of(tail: &[u8]) -> u32 {
-    match tail.first_chunk::<HEAD_BYTES>() {
-        Some(head) => u32::from_be_bytes(*head),
-        None => tail.iter().zip([24, 16, 8]).fold(0, |head, (byte, shift)| head | u32::from(*byte) << shift),
-    }
+    (tail.word_at(0, tail.len().min(HEAD_BYTES)) >> 32) as u32
 }
 
 /// Length of the longest common prefix.
@@ -279,6 +276,24 @@ pub fn child_slot_before<B: PageBytes + ?Sized>(page: &B, key: &[u8]) -> usize {
     }
 }
 
+/// Whether the page's fences cover `key`: `lower <= key < upper`.
+#[inline]
+pub fn covers<B: PageBytes + ?Sized>(page: &B, key: &[u8]) -> bool {
+    let (lower_len, upper_len) = (page.u16_at(LOWER_LEN), page.u16_at(UPPER_LEN));
+    let mut fence_at = page.page_len();
+    if lower_len != NO_FENCE {
+        fence_at = fence_at.wrapping_sub(lower_len as usize);
+        if page.cmp_at(fence_at, lower_len as usize, key) == Ordering::Greater {
+            return false;
+        }
+    }
+    if upper_len == NO_FENCE {
+        return true;
+    }
+    fence_at = fence_at.wrapping_sub(upper_len as usize);
+    page.cmp_at(fence_at, upper_len as usize, key) == Ordering::Greater
+}
+
 /// The child at a position.
 #[inline]
 pub fn child_at<B: PageBytes + ?Sized>(page: &B, slot: usize) -> PageNo {
@@ -418,7 +433,7 @@ impl<'p> Node<'p> {
     /// Whether the page covers `key`: `lower <= key < upper`.
     #[inline]
     pub fn covers(self, key: &[u8]) -> bool {
-        self.lower().is_none_or(|lower| lower <= key) && self.upper().is_none_or(|upper| key < upper)
+        covers(self.page, key)
     }
 
     /// Whether the page holds the keys just below `key`: `lower < key <= upper`.

@@ -86,7 +86,7 @@ impl Pool {
 
     /// Evicts up to `want` clean pages among the last `depth` of the LRU list; says how many.
     pub(crate) fn evict_clean(&self, depth: usize, want: usize) -> usize {
-        let mut evicted = Vec::with_capacity(want);
+        let mut evicted = Vec::with_capacity(want.min(self.frames.len()));
         let mut lru = self.lru.lock();
         let mut at = lru.tail();
         for _ in 0..depth {
@@ -130,6 +130,8 @@ impl Pool {
         self.table.remove(&self.frames, frame, &lock);
         state.set_page_no(NO_PAGE);
         drop(lock);
+        // Who found the frame before waits for its latch, which a free frame never gives.
+        state.latch.nudge();
     }
 
     /// Flushes the least recently used dirty page alone; false if there is none to flush.

@@ -4,7 +4,8 @@
 //! 1. A frame's bytes are read under its latch (shared or exclusive) and written under the exclusive latch, or read
 //!    optimistically: by volatile loads that mean nothing until the latch's version is confirmed.
 //! 2. `page_no` changes only under the exclusive latch. A free frame has `PageNo::MAX` and is held exclusively by the
-//!    free list (or whoever took it from there), so nobody can latch it.
+//!    free list (or whoever took it from there), so nobody can latch it; who waits for the latch of a page's frame waits only
+//!    while the frame is that page's.
 //! 3. `oldest_lsn`, `rewrite_lsn` and `flushing` change under the flush-list mutex. `oldest_lsn != 0` iff the frame is
 //!    on the flush list (the frame is *dirty*).
 //! 4. Frame memory lives as long as the pool; a stale reader reads other bytes, never unmapped ones.
@@ -108,6 +109,9 @@ impl Frame {
     }
 }
 
+/// Readable bytes behind the last frame: a latch-free read may begin at the last byte of a page.
+pub const READ_SLACK_BYTES: usize = 8;
+
 /// All frames and their memory.
 pub struct Frames {
     frames: Box<[Frame]>,
@@ -135,7 +139,8 @@ impl Frames {
             option: "buffer-pool-size".into(),
             reason: format!("the system has no memory for {count} frames of {page_bytes} bytes"),
         };
-        let bytes = count.checked_mul(page_bytes).ok_or_else(too_large)?;
+        let bytes =
+            count.checked_mul(page_bytes).and_then(|all| all.checked_add(READ_SLACK_BYTES)).ok_or_else(too_large)?;
         let mut mapping = MmapMut::map_anon(bytes).map_err(|_| too_large())?;
         let memory = mapping.as_mut_ptr();
         Ok(Frames { frames: (0..count).map(|_| Frame::new()).collect(), memory, page_bytes, _mapping: mapping })

@@ -94,6 +94,11 @@ impl Lru {
         Lru { links: Links::new(frames), old: NIL, old_len: 0, old_pct, member: vec![false; frames].into_boxed_slice() }
     }
 
+    /// Frames on the list.
+    pub fn len(&self) -> usize {
+        self.links.len
+    }
+
     /// Whether the frame is on the list.
     pub fn contains(&self, frame: FrameNo) -> bool {
         self.member[frame as usize]

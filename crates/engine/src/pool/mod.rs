@@ -136,6 +136,11 @@ impl Pool {
         self.flush_list.lock().len()
     }
 
+    /// Frames on the LRU list.
+    pub fn lru_count(&self) -> usize {
+        self.lru.lock().len()
+    }
+
     /// Frames on the free list.
     pub fn free_count(&self) -> usize {
         self.free.len()
@@ -149,8 +154,9 @@ impl Pool {
             let frame = self.table.find(&self.frames, page)?;
             let state = self.frames.get(frame);
             let Some(version) = state.latch.version() else {
-                state.latch.lock_shared();
-                state.latch.unlock_shared();
+                if state.latch.lock_shared_while(|| state.page_no() == page) {
+                    state.latch.unlock_shared();
+                }
                 continue;
             };
             let view = OptimisticPage::new(&self.frames, frame, page, version);
@@ -180,7 +186,9 @@ impl Pool {
         loop {
             let frame = self.table.find(&self.frames, page)?;
             let state = self.frames.get(frame);
-            state.latch.lock_shared();
+            if !state.latch.lock_shared_while(|| state.page_no() == page) {
+                continue;
+            }
             if state.page_no() == page {
                 self.touch(frame);
                 return Some(SharedPage::adopt(self, frame));
@@ -201,7 +209,9 @@ impl Pool {
         loop {
             let frame = self.table.find(&self.frames, page)?;
             let state = self.frames.get(frame);
-            state.latch.lock_exclusive();
+            if !state.latch.lock_exclusive_while(|| state.page_no() == page) {
+                continue;
+            }
             if state.page_no() == page {
                 self.touch(frame);
                 return Some(frame);
@@ -213,18 +223,22 @@ impl Pool {
     /// Exclusive latch on the page of `view` iff it is unchanged.
     #[inline]
     pub(crate) fn upgrade(&self, view: OptimisticPage<'_>) -> Option<FrameNo> {
-        self.frames.get(view.frame).latch.lock_exclusive_if(view.version).then_some(view.frame)
+        let state = self.frames.get(view.frame);
+        let still = || state.page_no() == view.page_no();
+        state.latch.lock_exclusive_if(view.version, still).then_some(view.frame)
     }
 
     /// Shared latch on the page of `view` iff it is unchanged.
     #[inline]
     pub fn latch_s(&self, view: OptimisticPage<'_>) -> Option<SharedPage<'_>> {
-        let latch = &self.frames.get(view.frame).latch;
-        latch.lock_shared();
-        if latch.held_version() == view.version {
+        let state = self.frames.get(view.frame);
+        if !state.latch.lock_shared_while(|| state.page_no() == view.page_no()) {
+            return None;
+        }
+        if state.latch.held_version() == view.version {
             return Some(SharedPage::adopt(self, view.frame));
         }
-        latch.unlock_shared();
+        state.latch.unlock_shared();
         None
     }
 

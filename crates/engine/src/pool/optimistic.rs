@@ -4,9 +4,10 @@
 //! 1. Bytes read through [`OptimisticPage`] may be torn or belong to another page; they mean nothing until
 //!    [`OptimisticPage::validate`] has said `true` after the reads.
 //! 2. Reads are volatile, so the compiler loads each value once and cannot use a second, different load after a check.
-//! 3. A read outside the page yields 0, `Less` or nothing; it never leaves the frame.
+//! 3. An offset beyond the page wraps around: what is read means nothing, but it is the pool's memory. A read that begins at the
+//!    page's end may reach up to 7 bytes beyond its frame, into the next one or the slack behind the last.
 
-use super::frame::{Frame, FrameNo, Frames};
+use super::frame::{Frame, FrameNo, Frames, READ_SLACK_BYTES};
 use crate::page::PageBytes;
 use crate::types::PageNo;
 use std::cmp::Ordering;
@@ -15,9 +16,10 @@ use std::cmp::Ordering;
 #[derive(Clone, Copy)]
 pub struct OptimisticPage<'p> {
     state: &'p Frame,
-    /// The frame's first byte; all `page_bytes` behind it are readable while the pool lives.
+    /// The frame's first byte; `mask + 1 + READ_SLACK_BYTES` bytes from there are readable while the pool lives.
     start: *const u8,
-    page_bytes: usize,
+    /// Bytes of the page, a power of two, less one.
+    mask: usize,
     pub(super) frame: FrameNo,
     page_no: PageNo,
     pub(super) version: u64,
@@ -29,13 +31,7 @@ impl<'p> OptimisticPage<'p> {
     pub(super) fn new(frames: &'p Frames, frame: FrameNo, page_no: PageNo, version: u64) -> OptimisticPage<'p> {
         let page_bytes = frames.page_bytes();
         let start = frames.racy(frame, 0, page_bytes).expect("the whole page lies inside its frame");
-        OptimisticPage { state: frames.get(frame), start, page_bytes, frame, page_no, version }
-    }
-
-    /// Whether `len` bytes at `offset` lie inside the page.
-    #[inline(always)]
-    fn is_inside(&self, offset: usize, len: usize) -> bool {
-        offset <= self.page_bytes && len <= self.page_bytes - offset
+        OptimisticPage { state: frames.get(frame), start, mask: page_bytes - 1, frame, page_no, version }
     }
 
     /// Whether the page has neither changed nor moved since the view was taken.
@@ -45,19 +41,19 @@ impl<'p> OptimisticPage<'p> {
     }
 
     /// Which page.
+    #[inline]
     pub fn page_no(&self) -> PageNo {
         self.page_no
     }
 
     #[inline(always)]
-    fn load<T: Copy + Default>(&self, offset: usize) -> T {
-        if !self.is_inside(offset, size_of::<T>()) {
-            return T::default();
-        }
-        // SAFETY: the range was just checked to lie inside the frame, whose memory is always initialised and lives as
-        // long as `frames`; the packed wrapper asks for no alignment; T is a plain integer, so any bytes are a value. A
-        // concurrent writer makes the value meaningless, which `validate` reveals (rules 1 and 2).
-        unsafe { std::ptr::read_volatile(self.start.add(offset).cast::<Unaligned<T>>()).0 }
+    fn load<T: Copy>(&self, offset: usize) -> T {
+        const { assert!(size_of::<T>() <= READ_SLACK_BYTES) };
+        // SAFETY: the masked offset lies inside the frame and the read ends inside the slack behind it (`Frames::new`);
+        // that memory is always initialised and lives as long as `state`; the packed wrapper asks for no alignment; T is a
+        // plain integer, so any bytes are a value. A concurrent writer makes the value meaningless, which
+        // `validate` reveals (rules 1 and 2).
+        unsafe { self.start.add(offset & self.mask).cast::<Unaligned<T>>().read_volatile().0 }
     }
 }
 
@@ -68,7 +64,7 @@ struct Unaligned<T>(T);
 impl PageBytes for OptimisticPage<'_> {
     #[inline]
     fn page_len(&self) -> usize {
-        self.page_bytes
+        self.mask + 1
     }
 
     #[inline]
@@ -93,43 +89,30 @@ impl PageBytes for OptimisticPage<'_> {
 
     #[inline]
     fn lower_bound<const STRIDE: usize>(&self, offset: usize, count: usize, value: u32) -> usize {
-        let room = self.page_bytes.saturating_sub(offset.saturating_add(4));
-        let count = count.min(room / STRIDE);
-        let at = |index: usize| {
-            // SAFETY: `index < count`, and `count` strides and four bytes from `offset` on lie inside the page; otherwise
-            // as in `load`.
-            u32::from_le(unsafe { self.start.add(offset + index * STRIDE).cast::<Unaligned<u32>>().read_volatile().0 })
-        };
-        let (mut low, mut size) = (0, count);
-        while size > 0 {
-            let half = size / 2;
-            let is_below = at(low + half) < value;
-            low = if is_below { low + half + 1 } else { low };
-            size = if is_below { size - half - 1 } else { half };
+        if count == 0 {
+            return 0;
         }
-        low
+        let (mut low, mut size) = (0, count);
+        while size > 1 {
+            let half = size / 2;
+            let is_below = self.u32_at(offset + (low + half - 1) * STRIDE) < value;
+            low = if is_below { low + half } else { low };
+            size -= half;
+        }
+        low + usize::from(self.u32_at(offset + low * STRIDE) < value)
     }
 
     #[inline]
     fn word_at(&self, offset: usize, len: usize) -> u64 {
-        let unused = (64 - 8 * len.min(8) as u32) % 64;
         if len == 0 {
             return 0;
         }
-        if self.is_inside(offset, 8) {
-            return u64::from_be(self.load(offset)) >> unused << unused;
-        }
-        // At the end of the page: its last eight bytes, less those before `offset`.
-        let before = (offset + 8).saturating_sub(self.page_bytes);
-        let last = u64::from_be(self.load(self.page_bytes - 8));
-        if before < 8 { (last << (8 * before)) >> unused << unused } else { 0 }
+        let unused = 64 - 8 * len.min(8) as u32;
+        u64::from_be(self.load(offset)) >> unused << unused
     }
 
     #[inline]
     fn cmp_at(&self, offset: usize, len: usize, key: &[u8]) -> Ordering {
-        if !self.is_inside(offset, len) {
-            return Ordering::Less;
-        }
         let common = len.min(key.len());
         let mut at = 0;
         while at < common {
@@ -144,9 +127,7 @@ impl PageBytes for OptimisticPage<'_> {
     }
 
     fn copy_at(&self, offset: usize, len: usize, out: &mut Vec<u8>) {
-        if self.is_inside(offset, len) {
-            out.extend((offset..offset + len).map(|at| self.u8_at(at)));
-        }
+        out.extend((offset..offset + len).map(|at| self.u8_at(at)));
     }
 }
 
@@ -171,18 +152,20 @@ mod tests {
         }
         assert_eq!(view.u16_at(100), u16::from_le_bytes(*b"ab"));
         assert_eq!(view.u32_at(101), u32::from_le_bytes(*b"bcde"));
-        assert_eq!((view.u32_at(4093), view.u8_at(usize::MAX)), (0, 0));
-        assert_eq!(view.cmp_at(4090, 7, b"x"), Ordering::Less);
+        let _ = (
+            view.u32_at(4093),
+            view.u8_at(usize::MAX),
+            view.cmp_at(4090, 70, b"x"),
+            view.lower_bound::<10>(1, 9999, 5),
+        );
         assert_eq!(view.cmp_at(4091, 5, b"\0\0\0\0\0"), Ordering::Equal);
         assert_eq!(view.lower_bound::<10>(100, 1, u32::from_le_bytes(*b"abcd")), 0);
         assert_eq!(view.lower_bound::<10>(100, 1, u32::MAX), 1);
-        assert!(view.lower_bound::<10>(4000, 5000, 1) < 11);
         assert_eq!(view.word_at(100, 3), u64::from_be_bytes(*b"abc\0\0\0\0\0"));
         assert_eq!((view.word_at(117, 8), view.word_at(4095, 1)), (u64::from_be_bytes(*b"rst\0\0\0\0\0"), 0));
-        assert_eq!((view.word_at(5000, 8), view.word_at(100, 0)), (0, 0));
+        assert_eq!(view.word_at(100, 0), 0);
         let mut out = vec![];
         view.copy_at(100, 3, &mut out);
-        view.copy_at(4095, 2, &mut out);
         assert_eq!(out, b"abc");
     }
 }

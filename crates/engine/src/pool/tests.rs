@@ -69,6 +69,28 @@ fn many_threads_on_few_frames_make_progress() {
 }
 
 #[test]
+fn nobody_waits_for_the_frame_of_a_page_that_was_evicted() {
+    let core = small_core();
+    let page = new_page(&core.ctx, &core.space);
+    put(&core.ctx, page, 7);
+    core.ctx.pool.flush_all().unwrap();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let stopped = || stop.load(std::sync::atomic::Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stopped() {
+                core.ctx.pool.evict_clean(100, 16);
+            }
+        });
+        for _ in 0..30_000 {
+            assert_eq!(get(&core.ctx, page), 7);
+            assert!(core.ctx.pool.optimistic(page).is_none_or(|view| view.page_no() == page));
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}
+
+#[test]
 fn exhausted_pool_is_an_error_and_not_a_hang() {
     let core = small_core();
     let mut all = Vec::new();

@@ -10,6 +10,8 @@
 //! 2. `unlock_exclusive(changed = true)` raises the version before anyone else can take the latch.
 //! 3. A version read with `version()` and confirmed with `is_version()` brackets reads that saw no change.
 //! 4. While `waiters` is set, newcomers queue behind the parked instead of overtaking them for ever.
+//! 5. Whoever waits for a latch because of what it guards says so with a condition (`still`). Who ends the condition while
+//!    holding the latch calls `nudge`: those who wait in vain look again, and leave.
 
 use parking_lot_core::{DEFAULT_PARK_TOKEN, DEFAULT_UNPARK_TOKEN, park, unpark_all};
 use std::hint::spin_loop;
@@ -64,7 +66,7 @@ impl Latch {
     #[inline]
     pub fn lock_shared(&self) {
         if !self.try_lock(Mode::Shared, false) {
-            self.lock_slow(Mode::Shared);
+            self.lock_slow(Mode::Shared, || true);
         }
     }
 
@@ -72,7 +74,30 @@ impl Latch {
     #[inline]
     pub fn lock_exclusive(&self) {
         if !self.try_lock(Mode::Exclusive, false) {
-            self.lock_slow(Mode::Exclusive);
+            self.lock_slow(Mode::Exclusive, || true);
+        }
+    }
+
+    /// As [`Latch::lock_shared`], but gives up (false) once `still` is false. What it looks at is changed by atomic stores before
+    /// [`Latch::nudge`].
+    #[inline]
+    pub fn lock_shared_while(&self, still: impl Fn() -> bool) -> bool {
+        self.try_lock(Mode::Shared, false) || self.lock_slow(Mode::Shared, still)
+    }
+
+    /// As [`Latch::lock_exclusive`], but gives up (false) once `still` is false; see [`Latch::lock_shared_while`].
+    #[inline]
+    pub fn lock_exclusive_while(&self, still: impl Fn() -> bool) -> bool {
+        self.try_lock(Mode::Exclusive, false) || self.lock_slow(Mode::Exclusive, still)
+    }
+
+    /// Has all who wait look at their conditions (rule 5).
+    #[inline]
+    pub fn nudge(&self) {
+        // Orders the change of what they look at before the look at the word: a waiter sets the bit, then looks.
+        fence(Ordering::SeqCst);
+        if self.0.load(Ordering::Relaxed) & WAITERS != 0 {
+            self.wake();
         }
     }
 
@@ -88,9 +113,12 @@ impl Latch {
         self.try_lock(Mode::Exclusive, false)
     }
 
-    /// Takes the latch exclusively iff its version is `version`; waits for shared holders, but not for a changed page.
-    pub fn lock_exclusive_if(&self, version: u64) -> bool {
-        self.lock_exclusive();
+    /// Takes the latch exclusively iff its version is `version` and `still` holds; waits for shared holders, but not for a
+    /// changed page.
+    pub fn lock_exclusive_if(&self, version: u64, still: impl Fn() -> bool) -> bool {
+        if !self.lock_exclusive_while(still) {
+            return false;
+        }
         let same = self.held_version() == version;
         if !same {
             self.unlock_exclusive(false);
@@ -146,27 +174,33 @@ impl Latch {
     }
 
     #[cold]
-    fn lock_slow(&self, mode: Mode) {
+    fn lock_slow(&self, mode: Mode, still: impl Fn() -> bool) -> bool {
         for _ in 0..SPINS {
             spin_loop();
             if self.try_lock(mode, false) {
-                return;
+                return true;
             }
         }
         while !self.try_lock(mode, true) {
-            self.park(mode);
+            if !still() {
+                return false;
+            }
+            self.park(mode, &still);
         }
+        true
     }
 
-    fn park(&self, mode: Mode) {
+    fn park(&self, mode: Mode, still: &impl Fn() -> bool) {
         let address = self as *const Latch as usize;
         let word = self.0.fetch_or(WAITERS, Ordering::Relaxed) | WAITERS;
         if Self::available(word, mode) {
             return;
         }
+        // See `nudge`.
+        fence(Ordering::SeqCst);
         let still_busy = || {
             let word = self.0.load(Ordering::Relaxed);
-            word & WAITERS != 0 && !Self::available(word, mode)
+            word & WAITERS != 0 && !Self::available(word, mode) && still()
         };
         // SAFETY: the key is this latch's own address, the callbacks neither panic nor park, and no other code in
         // the process parks on a page latch's address.
@@ -219,13 +253,37 @@ mod tests {
         assert!(!latch.is_version(version));
         latch.unlock_exclusive(false);
         assert!(latch.is_version(version));
-        assert!(latch.lock_exclusive_if(version));
+        assert!(latch.lock_exclusive_if(version, || true));
         latch.unlock_exclusive(true);
         assert!(!latch.is_version(version));
-        assert!(!latch.lock_exclusive_if(version));
+        assert!(!latch.lock_exclusive_if(version, || true));
         latch.lock_shared();
         assert!(!latch.is_version(version));
         latch.unlock_shared();
+    }
+
+    #[test]
+    fn who_waits_in_vain_leaves() {
+        use std::sync::atomic::AtomicBool;
+        for round in 0..200 {
+            let latch = Latch::new_exclusive();
+            let wanted = AtomicBool::new(true);
+            let still = || wanted.load(Ordering::Relaxed);
+            thread::scope(|scope| {
+                let shared = scope.spawn(|| latch.lock_shared_while(still));
+                let exclusive = scope.spawn(|| latch.lock_exclusive_while(still));
+                if round % 2 == 0 {
+                    while latch.0.load(Ordering::Relaxed) & WAITERS == 0 {
+                        thread::yield_now();
+                    }
+                }
+                wanted.store(false, Ordering::Relaxed);
+                latch.nudge();
+                assert!(!shared.join().unwrap() && !exclusive.join().unwrap());
+            });
+            latch.unlock_exclusive(false);
+            assert!(latch.lock_shared_while(|| false), "a free latch is taken whatever the condition");
+        }
     }
 
     struct Guarded(Latch, UnsafeCell<[u64; 4]>, AtomicUsize);

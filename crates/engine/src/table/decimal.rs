@@ -18,9 +18,21 @@ pub struct Decimal {
     scale: u8,
 }
 
+/// 10^0 to 10^38.
+const POWERS_OF_TEN: [i128; MAX_PRECISION as usize + 1] = {
+    let mut powers = [1; MAX_PRECISION as usize + 1];
+    let mut n = 1;
+    while n < powers.len() {
+        powers[n] = powers[n - 1] * 10;
+        n += 1;
+    }
+    powers
+};
+
 /// 10^n.
-pub(crate) const fn power_of_ten(n: u8) -> Option<i128> {
-    if n > MAX_PRECISION { None } else { Some(10i128.pow(n as u32)) }
+#[inline]
+pub(crate) fn power_of_ten(n: u8) -> Option<i128> {
+    POWERS_OF_TEN.get(usize::from(n)).copied()
 }
 
 impl Decimal {

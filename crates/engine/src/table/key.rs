@@ -11,7 +11,7 @@
 use super::row::RowRef;
 use super::schema::{Column, TableDefinition};
 use super::types::Type;
-use super::value::{Value, ValueRef, array, fit_bound, unfit};
+use super::value::{Stored, Value, ValueRef, fit_bound, misfit, unfit};
 use crate::error::{Error, Result};
 
 const NULL_MARKER: u8 = 0;
@@ -65,8 +65,8 @@ impl KeyLayout {
     pub(crate) fn encode_row(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> bool {
         let mut has_null = false;
         for part in &self.parts {
-            let stored = row.stored(part.column);
-            has_null |= stored.is_none();
+            let stored = row.load(part.column);
+            has_null |= matches!(stored, Stored::Null);
             encode_part(part, stored, out);
         }
         has_null
@@ -92,11 +92,13 @@ impl KeyLayout {
             return Err(self.wrong_count(table, values.len()));
         }
         for (part, &value) in self.parts.iter().zip(values) {
-            let stored = fit_bound(part.ty, value).map_err(|reason| bad_value(table, part, reason))?;
-            if value.is_null() && !part.nullable {
-                return Err(bad_value(table, part, "NULL in a column that is never NULL".to_string()));
+            match fit_bound(part.ty, value) {
+                Some(Stored::Null) if !part.nullable => {
+                    return Err(bad_value(table, part, "NULL in a column that is never NULL".to_string()));
+                }
+                Some(stored) => encode_part(part, stored, out),
+                None => return Err(bad_value(table, part, misfit(part.ty, value))),
             }
-            encode_part(part, stored.bytes(), out);
         }
         Ok(())
     }
@@ -166,33 +168,38 @@ fn bad_value(table: &TableDefinition, part: &KeyPart, reason: String) -> Error {
     Error::BadValue { column: table.columns[part.column].name.clone(), reason }
 }
 
-/// Appends one column. `stored` are the bytes the column keeps, `None` = NULL; bytes of a wrong length count as zeros.
+/// Appends one column. (NULL in a column that is never NULL is damage; it encodes as zero or empty.)
 #[inline]
-fn encode_part(part: &KeyPart, stored: Option<&[u8]>, out: &mut Vec<u8>) {
-    match stored {
-        None if part.nullable => return out.push(NULL_MARKER),
-        Some(_) if part.nullable => out.push(VALUE_MARKER),
-        _ => {}
+fn encode_part(part: &KeyPart, stored: Stored<'_>, out: &mut Vec<u8>) {
+    if part.nullable {
+        if matches!(stored, Stored::Null) {
+            return out.push(NULL_MARKER);
+        }
+        out.push(VALUE_MARKER);
     }
-    let stored = stored.unwrap_or(&[]);
-    match part.ty {
-        Type::U64 => out.extend_from_slice(&u64::from_le_bytes(array(stored)).to_be_bytes()),
-        Type::U32 => out.extend_from_slice(&u32::from_le_bytes(array(stored)).to_be_bytes()),
-        Type::U16 => out.extend_from_slice(&u16::from_le_bytes(array(stored)).to_be_bytes()),
-        Type::U8 => out.push(array::<1>(stored)[0]),
-        Type::I64 | Type::DateTime => {
-            out.extend_from_slice(&(u64::from_le_bytes(array(stored)) ^ 1 << 63).to_be_bytes());
-        }
-        Type::I32 => out.extend_from_slice(&(u32::from_le_bytes(array(stored)) ^ 1 << 31).to_be_bytes()),
-        Type::I16 => out.extend_from_slice(&(u16::from_le_bytes(array(stored)) ^ 1 << 15).to_be_bytes()),
-        Type::I8 => out.push(array::<1>(stored)[0] ^ 1 << 7),
-        Type::F64 => out.extend_from_slice(&order_f64(u64::from_le_bytes(array(stored))).to_be_bytes()),
-        Type::F32 => out.extend_from_slice(&order_f32(u32::from_le_bytes(array(stored))).to_be_bytes()),
-        Type::Decimal(..) if part.ty.fixed_bytes() == Some(8) => {
-            out.extend_from_slice(&(u64::from_le_bytes(array(stored)) ^ 1 << 63).to_be_bytes());
-        }
-        Type::Decimal(..) => out.extend_from_slice(&(u128::from_le_bytes(array(stored)) ^ 1 << 127).to_be_bytes()),
-        Type::Text(_) | Type::Binary(_) => encode_bytes(stored, out),
+    match stored {
+        Stored::Word(word) => encode_word(part.ty, word, out),
+        Stored::Wide(wide) => out.extend_from_slice(&(wide ^ 1 << 127).to_be_bytes()),
+        Stored::Bytes(bytes) => encode_bytes(bytes, out),
+        Stored::Null if part.ty.fixed_bytes().is_none() => encode_bytes(&[], out),
+        Stored::Null => encode_word(part.ty, 0, out),
+    }
+}
+
+#[inline]
+fn encode_word(ty: Type, word: u64, out: &mut Vec<u8>) {
+    match ty {
+        Type::U64 => out.extend_from_slice(&word.to_be_bytes()),
+        Type::U32 => out.extend_from_slice(&(word as u32).to_be_bytes()),
+        Type::U16 => out.extend_from_slice(&(word as u16).to_be_bytes()),
+        Type::U8 => out.push(word as u8),
+        Type::I32 => out.extend_from_slice(&(word as u32 ^ 1 << 31).to_be_bytes()),
+        Type::I16 => out.extend_from_slice(&(word as u16 ^ 1 << 15).to_be_bytes()),
+        Type::I8 => out.push(word as u8 ^ 1 << 7),
+        Type::F64 => out.extend_from_slice(&order_f64(word).to_be_bytes()),
+        Type::F32 => out.extend_from_slice(&order_f32(word as u32).to_be_bytes()),
+        // I64, DateTime and small decimals.
+        _ => out.extend_from_slice(&(word ^ 1 << 63).to_be_bytes()),
     }
 }
 

@@ -14,7 +14,7 @@ use super::datetime::DateTime;
 use super::decimal::Decimal;
 use super::schema::TableDefinition;
 use super::types::Type;
-use super::value::{Value, ValueRef, array, fit, unfit, unfit_decimal};
+use super::value::{Stored, Value, ValueRef, array, fit, misfit, unfit, unfit_decimal};
 use crate::error::{Error, Result};
 use std::fmt;
 use std::sync::Arc;
@@ -111,17 +111,20 @@ impl RowLayout {
                 Some((column, number)) if column == i => number,
                 _ => value,
             };
-            let stored = fit(slot.ty, value).map_err(|reason| self.bad_value(i, reason))?;
-            let bytes = stored.bytes();
-            if bytes.is_none() {
-                self.set_null(slot, i, out)?;
-            }
-            let bytes = bytes.unwrap_or(&[]);
-            if slot.fixed_bytes == 0 {
-                out.extend_from_slice(bytes);
-                self.set_end(slot.place as usize, out);
-            } else {
-                out[slot.place as usize..][..bytes.len()].copy_from_slice(bytes);
+            match fit(slot.ty, value) {
+                Some(Stored::Word(word)) => put_word(&mut out[slot.place as usize..], word, slot.fixed_bytes),
+                Some(Stored::Wide(wide)) => out[slot.place as usize..][..16].copy_from_slice(&wide.to_le_bytes()),
+                Some(Stored::Bytes(bytes)) => {
+                    out.extend_from_slice(bytes);
+                    self.set_end(slot.place as usize, out);
+                }
+                Some(Stored::Null) => {
+                    self.set_null(slot, i, out)?;
+                    if slot.fixed_bytes == 0 {
+                        self.set_end(slot.place as usize, out);
+                    }
+                }
+                None => return Err(self.bad_value(i, misfit(slot.ty, value))),
             }
         }
         check_row_bytes(out.len())
@@ -190,6 +193,18 @@ impl RowLayout {
     }
 }
 
+/// Writes the low `len` bytes of a number, 1, 2, 4 or 8.
+#[inline]
+fn put_word(out: &mut [u8], word: u64, len: u8) {
+    let bytes = word.to_le_bytes();
+    match len {
+        8 => out[..8].copy_from_slice(&bytes),
+        4 => out[..4].copy_from_slice(&bytes[..4]),
+        2 => out[..2].copy_from_slice(&bytes[..2]),
+        _ => out[0] = bytes[0],
+    }
+}
+
 fn check_row_bytes(bytes: usize) -> Result<()> {
     if bytes > MAX_ROW_BYTES {
         return Err(Error::RowTooLarge { bytes, limit_bytes: MAX_ROW_BYTES });
@@ -230,14 +245,18 @@ impl<'t> Changes<'t> {
     fn try_put(&mut self, column: usize, value: ValueRef<'_>) -> Result<()> {
         let layout = self.layout;
         let slot = layout.slots.get(column).ok_or_else(|| layout.bad_value(column, "there is no such column"))?;
-        let stored = fit(slot.ty, value).map_err(|reason| layout.bad_value(column, reason))?;
-        let bytes = stored.bytes();
-        if bytes.is_none() && slot.null_bit == NOT_NULLABLE {
-            return Err(layout.bad_value(column, "NULL in a column that is never NULL"));
-        }
+        let stored = fit(slot.ty, value).ok_or_else(|| layout.bad_value(column, misfit(slot.ty, value)))?;
         let start = self.bytes.len();
-        self.bytes.extend_from_slice(bytes.unwrap_or(&[]));
-        self.edits.push(Edit { column, null: bytes.is_none(), start, end: self.bytes.len() });
+        match stored {
+            Stored::Word(word) => self.bytes.extend_from_slice(&word.to_le_bytes()[..usize::from(slot.fixed_bytes)]),
+            Stored::Wide(wide) => self.bytes.extend_from_slice(&wide.to_le_bytes()),
+            Stored::Bytes(bytes) => self.bytes.extend_from_slice(bytes),
+            Stored::Null if slot.null_bit == NOT_NULLABLE => {
+                return Err(layout.bad_value(column, "NULL in a column that is never NULL"));
+            }
+            Stored::Null => {}
+        }
+        self.edits.push(Edit { column, null: matches!(stored, Stored::Null), start, end: self.bytes.len() });
         Ok(())
     }
 
@@ -296,6 +315,24 @@ impl<'a> RowRef<'a> {
     pub(crate) fn stored(self, column: usize) -> Option<&'a [u8]> {
         let slot = &self.layout.slots[column];
         (!self.null(slot)).then(|| self.raw(slot))
+    }
+
+    /// The column as it is kept; what is missing is zero or empty.
+    #[inline]
+    pub(crate) fn load(self, column: usize) -> Stored<'a> {
+        let slot = &self.layout.slots[column];
+        if self.null(slot) {
+            return Stored::Null;
+        }
+        let raw = self.raw(slot);
+        match slot.fixed_bytes {
+            0 => Stored::Bytes(raw),
+            1 => Stored::Word(u8::from_le_bytes(array(raw)).into()),
+            2 => Stored::Word(u16::from_le_bytes(array(raw)).into()),
+            4 => Stored::Word(u32::from_le_bytes(array(raw)).into()),
+            8 => Stored::Word(u64::from_le_bytes(array(raw))),
+            _ => Stored::Wide(u128::from_le_bytes(array(raw))),
+        }
     }
 
     #[inline]

@@ -235,66 +235,44 @@ impl From<ValueRef<'_>> for Value {
     }
 }
 
-/// A value as the bytes its column keeps.
+/// A value as its column keeps it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Stored<'a> {
     /// NULL.
     Null,
-    /// A fixed-size value: little-endian bytes and how many of them.
-    Fixed([u8; 16], u8),
+    /// A fixed-size value of up to 8 bytes: its little-endian bytes as a number; what is above them counts for nothing.
+    Word(u64),
+    /// A fixed-size value of 16 bytes.
+    Wide(u128),
     /// Text or bytes.
     Bytes(&'a [u8]),
 }
 
-impl Stored<'_> {
-    /// The bytes; `None` for NULL.
-    #[inline]
-    pub(crate) fn bytes(&self) -> Option<&[u8]> {
-        match self {
-            Stored::Null => None,
-            Stored::Fixed(bytes, len) => Some(&bytes[..usize::from(*len)]),
-            Stored::Bytes(bytes) => Some(bytes),
-        }
-    }
-}
-
+/// What a column of type `ty` keeps for `value`; `None` if it does not fit ([`misfit`] says why). NULL always fits here:
+/// whether the column takes it is the caller's question.
 #[inline]
-fn fixed<const N: usize>(bytes: [u8; N]) -> Stored<'static> {
-    let mut out = [0; 16];
-    out[..N].copy_from_slice(&bytes);
-    Stored::Fixed(out, N as u8)
-}
-
-/// The bytes a column of type `ty` keeps for `value`. NULL always fits here: whether the column takes it is the caller's question.
-///
-/// # Errors
-/// Why the value does not fit, for a message that names the column.
-#[inline]
-pub(crate) fn fit<'a>(ty: Type, value: ValueRef<'a>) -> Result<Stored<'a>, String> {
+pub(crate) fn fit<'a>(ty: Type, value: ValueRef<'a>) -> Option<Stored<'a>> {
     match (value, ty) {
-        (ValueRef::Null, _) => Ok(Stored::Null),
-        (ValueRef::Text(text), Type::Text(max)) if text.len() <= max as usize => Ok(Stored::Bytes(text.as_bytes())),
-        (ValueRef::Bytes(bytes), Type::Binary(max)) if bytes.len() <= max as usize => Ok(Stored::Bytes(bytes)),
-        (ValueRef::UInt(n), Type::U64) => Ok(fixed(n.to_le_bytes())),
-        (ValueRef::Int(n), Type::I64) => Ok(fixed(n.to_le_bytes())),
-        (ValueRef::UInt(n), _) => fit_integer(ty, i128::from(n)).ok_or_else(|| misfit(ty, value)),
-        (ValueRef::Int(n), _) => fit_integer(ty, i128::from(n)).ok_or_else(|| misfit(ty, value)),
-        (ValueRef::DateTime(t), Type::DateTime) => Ok(fixed(t.unix_us().to_le_bytes())),
-        (ValueRef::F64(x), _) => fit_float(ty, x).ok_or_else(|| misfit(ty, value)),
-        (ValueRef::Decimal(d), Type::Decimal(..)) => fit_decimal(ty, d).ok_or_else(|| misfit(ty, value)),
-        (ValueRef::Text(text), Type::Binary(max)) if text.len() <= max as usize => Ok(Stored::Bytes(text.as_bytes())),
-        (ValueRef::Bytes(bytes), Type::Text(max))
-            if bytes.len() <= max as usize && std::str::from_utf8(bytes).is_ok() =>
-        {
-            Ok(Stored::Bytes(bytes))
-        }
-        _ => Err(misfit(ty, value)),
+        (ValueRef::Null, _) => Some(Stored::Null),
+        (ValueRef::Int(n), Type::I8 | Type::I16 | Type::I32 | Type::I64) => fit_signed(ty, n),
+        (ValueRef::Int(n), Type::U8 | Type::U16 | Type::U32 | Type::U64) => fit_unsigned(ty, u64::try_from(n).ok()?),
+        (ValueRef::UInt(n), Type::U8 | Type::U16 | Type::U32 | Type::U64) => fit_unsigned(ty, n),
+        (ValueRef::UInt(n), Type::I8 | Type::I16 | Type::I32 | Type::I64) => fit_signed(ty, i64::try_from(n).ok()?),
+        (ValueRef::Text(text), Type::Text(max) | Type::Binary(max)) => fit_bytes(max, text.as_bytes()),
+        (ValueRef::Bytes(bytes), Type::Binary(max)) => fit_bytes(max, bytes),
+        (ValueRef::Bytes(bytes), Type::Text(max)) if std::str::from_utf8(bytes).is_ok() => fit_bytes(max, bytes),
+        (ValueRef::DateTime(t), Type::DateTime) => Some(Stored::Word(t.unix_us() as u64)),
+        (ValueRef::F64(x), _) => fit_float(ty, x),
+        (ValueRef::Decimal(d), Type::Decimal(precision, scale)) => fit_decimal(precision, scale, d),
+        (ValueRef::Int(n), _) => fit_other(ty, i128::from(n)),
+        (ValueRef::UInt(n), _) => fit_other(ty, i128::from(n)),
+        _ => None,
     }
 }
 
 /// As [`fit`], for a bound of a search: text and bytes may be longer than the column's values.
 #[inline]
-pub(crate) fn fit_bound<'a>(ty: Type, value: ValueRef<'a>) -> Result<Stored<'a>, String> {
+pub(crate) fn fit_bound<'a>(ty: Type, value: ValueRef<'a>) -> Option<Stored<'a>> {
     let ty = match ty {
         Type::Text(_) => Type::Text(u32::MAX),
         Type::Binary(_) => Type::Binary(u32::MAX),
@@ -303,20 +281,39 @@ pub(crate) fn fit_bound<'a>(ty: Type, value: ValueRef<'a>) -> Result<Stored<'a>,
     fit(ty, value)
 }
 
-fn fit_integer(ty: Type, n: i128) -> Option<Stored<'static>> {
+#[inline]
+fn fit_bytes(max: u32, bytes: &[u8]) -> Option<Stored<'_>> {
+    (bytes.len() <= max as usize).then_some(Stored::Bytes(bytes))
+}
+
+#[inline]
+fn fit_signed(ty: Type, n: i64) -> Option<Stored<'static>> {
+    let fits = match ty {
+        Type::I8 => i8::try_from(n).is_ok(),
+        Type::I16 => i16::try_from(n).is_ok(),
+        Type::I32 => i32::try_from(n).is_ok(),
+        _ => true,
+    };
+    fits.then_some(Stored::Word(n as u64))
+}
+
+#[inline]
+fn fit_unsigned(ty: Type, n: u64) -> Option<Stored<'static>> {
+    let fits = match ty {
+        Type::U8 => n <= u8::MAX.into(),
+        Type::U16 => n <= u16::MAX.into(),
+        Type::U32 => n <= u32::MAX.into(),
+        _ => true,
+    };
+    fits.then_some(Stored::Word(n))
+}
+
+/// An integer in a column that is none.
+fn fit_other(ty: Type, n: i128) -> Option<Stored<'static>> {
     match ty {
-        Type::I8 => i8::try_from(n).ok().map(|n| fixed(n.to_le_bytes())),
-        Type::I16 => i16::try_from(n).ok().map(|n| fixed(n.to_le_bytes())),
-        Type::I32 => i32::try_from(n).ok().map(|n| fixed(n.to_le_bytes())),
-        Type::I64 => i64::try_from(n).ok().map(|n| fixed(n.to_le_bytes())),
-        Type::U8 => u8::try_from(n).ok().map(|n| fixed(n.to_le_bytes())),
-        Type::U16 => u16::try_from(n).ok().map(|n| fixed(n.to_le_bytes())),
-        Type::U32 => u32::try_from(n).ok().map(|n| fixed(n.to_le_bytes())),
-        Type::U64 => u64::try_from(n).ok().map(|n| fixed(n.to_le_bytes())),
-        Type::F32 | Type::F64 => {
-            fit_float(ty, n as f64).filter(|_| n.unsigned_abs() <= 1 << if ty == Type::F32 { 24 } else { 53 })
-        }
-        Type::Decimal(..) => fit_decimal(ty, Decimal::new(n, 0)),
+        Type::F32 => fit_float(ty, n as f64).filter(|_| n.unsigned_abs() <= 1 << 24),
+        Type::F64 => fit_float(ty, n as f64).filter(|_| n.unsigned_abs() <= 1 << 53),
+        Type::Decimal(precision, scale) => fit_decimal(precision, scale, Decimal::new(n, 0)),
         _ => None,
     }
 }
@@ -324,29 +321,30 @@ fn fit_integer(ty: Type, n: i128) -> Option<Stored<'static>> {
 fn fit_float(ty: Type, x: f64) -> Option<Stored<'static>> {
     // Adding zero turns -0.0 into 0.0.
     match ty {
-        Type::F64 => Some(fixed((if x.is_nan() { f64::NAN } else { x + 0.0 }).to_bits().to_le_bytes())),
+        Type::F64 => Some(Stored::Word((if x.is_nan() { f64::NAN } else { x + 0.0 }).to_bits())),
         Type::F32 => {
             let narrow = if x.is_nan() { f32::NAN } else { x as f32 + 0.0 };
-            (narrow.is_finite() || !x.is_finite()).then(|| fixed(narrow.to_bits().to_le_bytes()))
+            (narrow.is_finite() || !x.is_finite()).then(|| Stored::Word(narrow.to_bits().into()))
         }
         _ => None,
     }
 }
 
-fn fit_decimal(ty: Type, d: Decimal) -> Option<Stored<'static>> {
-    let Type::Decimal(precision, scale) = ty else { return None };
-    let unscaled = d.rescale(scale)?.unscaled();
+#[inline]
+fn fit_decimal(precision: u8, scale: u8, d: Decimal) -> Option<Stored<'static>> {
+    let unscaled = if d.scale() == scale { d.unscaled() } else { d.rescale(scale)?.unscaled() };
     if unscaled.unsigned_abs() >= power_of_ten(precision)?.unsigned_abs() {
         return None;
     }
-    Some(match ty.fixed_bytes() {
-        Some(8) => fixed((unscaled as i64).to_le_bytes()),
-        _ => fixed(unscaled.to_le_bytes()),
-    })
+    match Type::Decimal(precision, scale).fixed_bytes() {
+        Some(8) => Some(Stored::Word(unscaled as u64)),
+        _ => Some(Stored::Wide(unscaled as u128)),
+    }
 }
 
+/// Why [`fit`] refused, for a message that names the column.
 #[cold]
-fn misfit(ty: Type, value: ValueRef<'_>) -> String {
+pub(crate) fn misfit(ty: Type, value: ValueRef<'_>) -> String {
     match (value, ty) {
         (ValueRef::Text(text), Type::Text(max) | Type::Binary(max)) => {
             format!("{} bytes are longer than the {max} allowed", text.len())
@@ -447,7 +445,8 @@ mod tests {
             (Type::DateTime, 5.into(), "an integer does not go into a column of type datetime"),
         ];
         for (ty, value, reason) in cases {
-            let found = fit(ty, value).unwrap_err();
+            assert_eq!(fit(ty, value), None);
+            let found = misfit(ty, value);
             assert!(found.contains(reason), "{found}");
         }
     }

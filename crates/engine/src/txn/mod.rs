@@ -42,7 +42,6 @@ mod versions;
 mod write;
 
 pub use lock::LockMode;
-pub use overflow::overflow_pages;
 pub use rows::{Entry, Rows, Tables};
 pub use scan::{Cursor, ScanOptions};
 pub use system::TrxSystem;

@@ -73,29 +73,6 @@ pub(crate) fn read(ctx: &Context, reference: OverflowRef, out: &mut Vec<u8>) -> 
     Ok(())
 }
 
-/// Every page of the chain that `reference` stands for, in order (for checks). The caller holds no latch.
-///
-/// # Errors
-/// I/O, pages that are not of a chain, a chain that does not end where its row does.
-pub fn overflow_pages(ctx: &Context, reference: OverflowRef) -> Result<Vec<PageNo>> {
-    let (mut pages, mut bytes) = (Vec::new(), 0);
-    let mut next = reference.first;
-    while bytes < reference.total_bytes as usize {
-        let page = ctx.pool.fix_s(next)?;
-        let (following, data) = parse(&page, next)?;
-        if data.is_empty() {
-            return Err(Error::corrupt_page(next, "an overflow page without data"));
-        }
-        bytes += data.len();
-        pages.push(next);
-        next = following;
-    }
-    if bytes != reference.total_bytes as usize || next != PageNo(0) {
-        return Err(Error::corrupt_page(reference.first, "an overflow chain of another length than its row"));
-    }
-    Ok(pages)
-}
-
 /// Writes a row into a new chain; returns its first page. The caller holds no latch.
 pub(crate) fn write(system: &TrxSystem, body: &mut TrxBody, rows: &dyn Rows, row: &[u8]) -> Result<PageNo> {
     let page_bytes = system.ctx.pool.page_bytes();

@@ -158,7 +158,7 @@ impl TrxSystem {
         }
     }
 
-    /// Every page of the undo log, directory included, while nothing else runs.
+    /// Every page of the undo log, directory included, in tests.
     #[cfg(test)]
     pub(crate) fn undo_pages(&self) -> Result<Vec<crate::types::PageNo>> {
         self.undo.pages()

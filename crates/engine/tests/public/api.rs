@@ -88,7 +88,9 @@ fn scans_keep_their_bounds() {
 fn a_scan_reads_in_place_too() {
     let db = memory();
     let people = people(&db);
-    (0..500).for_each(|i| drop(add(&db, &people, &format!("{i:04}"), "", Some(i))));
+    for i in 0..500 {
+        add(&db, &people, &format!("{i:04}"), "", Some(i));
+    }
     let mut txn = db.begin().unwrap();
     let mut scan = txn.scan(&people).index("by_name").iter().unwrap();
     let mut sum = 0;
@@ -146,7 +148,9 @@ fn a_failed_call_changes_nothing() {
 fn changing_the_key_moves_the_row() {
     let db = memory();
     let people = people(&db);
-    (1..=5).for_each(|i| drop(add(&db, &people, &format!("l{i}"), "f", Some(i))));
+    for i in 1..=5 {
+        add(&db, &people, &format!("l{i}"), "f", Some(i));
+    }
     let mut txn = db.begin().unwrap();
     assert!(txn.update(&people, &values![2], &[(0, 50.into()), (1, "moved".into())]).unwrap());
     assert!(txn.modify(&people, &values![3], |row, set| set.put(0, row.u64(0) + 100)).unwrap());
@@ -244,7 +248,9 @@ fn every_type_comes_back() {
         values![127, 0, 0, 1.5, -1.5, 7, "", b"", DateTime::from_unix_us(i64::MIN)],
     ];
     let mut txn = db.begin().unwrap();
-    rows.iter().for_each(|row| drop(txn.insert(&table, row).unwrap()));
+    for row in &rows {
+        txn.insert(&table, row).unwrap();
+    }
     txn.commit().unwrap();
     let found = all(&db, &table, "PRIMARY");
     for (row, found) in rows.iter().zip(&found) {

@@ -77,7 +77,9 @@ fn an_index_that_cannot_be_leaves_no_trace() {
     let sparse = Schema::new().column("id", Type::U8).nullable("x", Type::U8).primary_key(&["id"]);
     let sparse = db.create_table("sparse", sparse).unwrap();
     let mut txn = db.begin().unwrap();
-    (0..5).for_each(|i| drop(txn.insert(&sparse, &values![i, null]).unwrap()));
+    for i in 0..5 {
+        txn.insert(&sparse, &values![i, null]).unwrap();
+    }
     txn.commit().unwrap();
     db.create_index("sparse", "by_x", &["x"], true).unwrap();
 }

@@ -6,7 +6,9 @@ use highwater_storage::StorageSet;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-type Rows = BTreeMap<(u8, String), (Option<i64>, Vec<u8>)>;
+type Key = (u8, String);
+type Rest = (Option<i64>, Vec<u8>);
+type Rows = BTreeMap<Key, Rest>;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -59,14 +61,14 @@ fn content(len: usize) -> Vec<u8> {
 }
 
 fn expected(rows: &Rows) -> Vec<Vec<Value>> {
-    let value = |((a, b), (n, bytes)): (&(u8, String), &(Option<i64>, Vec<u8>))| {
+    let value = |((a, b), (n, bytes)): (&Key, &Rest)| {
         vec![(*a).into(), b.clone().into(), n.map_or(Value::Null, Value::from), bytes.clone().into()]
     };
     rows.iter().map(value).collect()
 }
 
 /// Whether a row with this number breaks the unique index.
-fn clashes(rows: &Rows, key: &(u8, String), n: Option<i64>) -> bool {
+fn clashes(rows: &Rows, key: &Key, n: Option<i64>) -> bool {
     n.is_some() && rows.iter().any(|(other, (m, _))| other != key && other.0 == key.0 && *m == n)
 }
 
@@ -193,7 +195,7 @@ fn transaction(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { ..ProptestConfig::with_cases(48) })]
 
     #[test]
     fn the_database_is_its_model(steps in prop::collection::vec(step(), 1..120)) {

@@ -24,15 +24,12 @@
   };
 
   // 0, 1, 1.5 k, 12.3 k, 4.2 M: at most three digits that mean something.
-  const number = value => {
-    const size = Math.abs(value);
-    for (const [unit, name] of [[1e9, " G"], [1e6, " M"], [1e4, " k"]]) {
-      if (size >= unit) {
-        const scaled = value / (name === " k" ? 1e3 : unit);
-        return trim(scaled, Math.abs(scaled) >= 100 ? 0 : 1) + name;
-      }
+  const number = (value, of = value) => {
+    if (value === 0) return "0";
+    for (const [from, unit, name] of [[1e9, 1e9, " G"], [1e6, 1e6, " M"], [1e4, 1e3, " k"]]) {
+      if (of >= from) return trim(value / unit, of / unit >= 100 ? 0 : 1) + name;
     }
-    return trim(value, size >= 100 || size === 0 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3);
+    return trim(value, of >= 100 ? 0 : of >= 10 ? 1 : of >= 1 ? 2 : 3);
   };
   const trim = (value, digits) => {
     const text = value.toFixed(digits);
@@ -80,13 +77,13 @@
     const limit = options.limit && options.limit.value;
     const highest = Math.max(...series.flatMap(s => s.high), 0);
     const showLimit = limit && highest > limit * 0.3;
-    const scale = ticks(Math.max(highest, showLimit ? limit : 0) * 1.04 || 1, 4);
-    const top = Math.max(scale[scale.length - 1], Math.max(highest, showLimit ? limit : 0) * 1.04) || 1;
+    const top = Math.max(highest * 1.05, showLimit ? limit * 1.12 : 0) || 1;
+    const scale = ticks(top, 5);
     const y = value => TOP + inner.height * (1 - value / top);
 
     for (const value of scale) {
       svg("line", { class: value === 0 ? "base" : "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(value), y2: y(value) }, plot);
-      svg("text", { x: LEFT - 8, y: y(value) + 4, "text-anchor": "end" }, plot, number(value));
+      svg("text", { x: LEFT - 8, y: y(value) + 4, "text-anchor": "end" }, plot, number(value, scale[scale.length - 1]));
     }
     const times = ticks(last, 6);
     for (const value of times) {
@@ -110,7 +107,7 @@
     }
     if (showLimit) {
       svg("line", { class: "limit", x1: LEFT, x2: WIDTH - RIGHT, y1: y(limit), y2: y(limit) }, plot);
-      svg("text", { x: WIDTH - RIGHT, y: y(limit) + 14, "text-anchor": "end" }, plot, options.limit.name);
+      svg("text", { x: WIDTH - RIGHT, y: y(limit) - 6, "text-anchor": "end" }, plot, options.limit.name);
     }
     const line = svg("line", { class: "cursor", y1: TOP, y2: TOP + inner.height }, plot);
     const dots = options.stacked ? [] : series.map(s => svg("circle", { class: "dot", r: 4, style: `--series: var(--c${s.color})` }, plot));

@@ -86,6 +86,10 @@ pub trait Workload<S: Store>: Sync {
     fn conditions(&self, _store: &S) -> Result<Vec<Condition>> {
         Ok(Vec::new())
     }
+    /// Whether a run takes away what the load put there, so that no later run should use the data.
+    fn spoils_data(&self) -> bool {
+        false
+    }
     /// Whether the clients run out of work by themselves.
     fn is_bounded(&self) -> bool {
         false
@@ -165,7 +169,7 @@ pub fn load_or_reuse<S: Store, W: Workload<S>>(
     match loaded_identity(store)? {
         Some(found) if found == wanted => Ok(false),
         Some(found) => Err(Error::Usage(format!(
-            "the database was loaded for {}; this run needs {}",
+            "the database was loaded for {}; this run needs {}; take another folder or load again (--fresh)",
             describe(&found),
             describe(&wanted)
         ))),
@@ -176,6 +180,18 @@ pub fn load_or_reuse<S: Store, W: Workload<S>>(
             Ok(true)
         }
     }
+}
+
+/// Notes that the data are not the load's any more, if the workload is about to change them so.
+///
+/// # Errors
+/// The store's.
+pub fn note_spoiled<S: Store, W: Workload<S>>(store: &S, workload: &W) -> Result<()> {
+    if !workload.spoils_data() {
+        return Ok(());
+    }
+    let by = BTreeMap::from([("spoiled_by".to_string(), workload.name())]);
+    remember_identity(store, &open_table(store, META_TABLE)?, &by)
 }
 
 fn describe(identity: &BTreeMap<String, String>) -> String {

@@ -124,15 +124,8 @@ impl<'d> RawFile<'d> {
             Ok(header) => header.page_bytes,
             Err(reason) => guess_page_bytes(data, len)?.ok_or_else(|| Error::Incompatible(reason.clone()))?,
         };
-        let mut file = RawFile {
-            data,
-            len,
-            page_bytes,
-            header,
-            maps: Vec::new(),
-            tables: Vec::new(),
-            catalog_problem: None,
-        };
+        let mut file =
+            RawFile { data, len, page_bytes, header, maps: Vec::new(), tables: Vec::new(), catalog_problem: None };
         file.maps = (0..file.groups()).map(|group| file.read_map(group)).collect();
         match file.read_catalog() {
             Ok(tables) => file.tables = tables,
@@ -214,13 +207,10 @@ impl<'d> RawFile<'d> {
         map.get((number % per_group) as usize).copied()
     }
 
-    /// The last page that an extent map says is in use, also behind the end of the file.
-    pub fn last_used_page(&self) -> Option<PageNo> {
+    /// The last extent that an extent map gives to somebody, also behind the end of the file.
+    pub fn last_owned_extent(&self) -> Option<u32> {
         let extents = self.maps.len() as u32 * self.layout().group_extents();
-        let used = |n: &u32| self.extent(*n).is_some_and(|extent| extent.used != 0);
-        let last = (0..extents).rev().find(used)?;
-        let bits = self.extent(last)?.used;
-        Some(PageNo(last * EXTENT_PAGES + 63 - bits.leading_zeros()))
+        (0..extents).rev().find(|n| self.extent(*n).is_some_and(|extent| extent != Extent::default()))
     }
 
     /// Sums the extents up.

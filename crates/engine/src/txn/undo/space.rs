@@ -289,7 +289,7 @@ impl UndoSpace {
         Ok(())
     }
 
-    /// Every undo page reachable from the directory, directory pages included (for checks).
+    /// Every undo page reachable from the directory, directory pages included, in tests.
     #[cfg(test)]
     pub(crate) fn pages(&self) -> Result<Vec<PageNo>> {
         let (entries, mut pages, _) = read_directories(&self.ctx, &self.space)?;

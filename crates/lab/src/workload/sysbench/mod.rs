@@ -197,6 +197,10 @@ impl<S: Store> Workload<S> for Sysbench {
         ])
     }
 
+    fn spoils_data(&self) -> bool {
+        self.config.profile == Profile::Delete
+    }
+
     fn load_units(&self) -> u64 {
         self.config.tables * self.config.table_size
     }

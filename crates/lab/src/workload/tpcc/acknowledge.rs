@@ -67,16 +67,23 @@ fn stored_sequence<S: Store>(store: &S, client: u64) -> Result<u64> {
 }
 
 impl<T: Clone + Send + Sync + 'static> Acknowledger<T> {
+    /// Continues a client's record. A commit that survived although the process died before it could record it is recorded now.
+    ///
+    /// # Errors
+    /// [`Error::Data`] when record and database contradict each other; the store's.
     pub(crate) fn open<S: Store<Table = T>>(store: &S, folder: &Path, client: u64) -> Result<Acknowledger<T>> {
         let path = file_path(folder, client);
+        let (recorded, stored) = (last_acknowledged(&path, client)?, stored_sequence(store, client)?);
+        if let Some(problem) = contradiction(client, recorded, stored) {
+            return Err(Error::Data(problem));
+        }
         let file = OpenOptions::new().create(true).append(true).open(&path).map_err(|e| Error::file(&path, e))?;
-        Ok(Acknowledger {
-            table: open_table(store, TABLE)?,
-            client,
-            sequence: stored_sequence(store, client)?,
-            file,
-            path,
-        })
+        let table = open_table(store, TABLE)?;
+        let mut acknowledger = Acknowledger { table, client, sequence: recorded, file, path };
+        if stored > recorded {
+            acknowledger.acknowledged()?;
+        }
+        Ok(acknowledger)
     }
 
     /// Raises the number within the transaction.
@@ -135,34 +142,22 @@ pub fn verify<S: Store>(store: &S, folder: &Path, clients: u64) -> Result<Acknow
         let acknowledged = last_acknowledged(&file_path(folder, client), client)?;
         let stored = stored_sequence(store, client)?;
         result.commits += acknowledged;
-        if stored < acknowledged {
-            result.problems.push(format!(
-                "client {client}: commit {acknowledged} was acknowledged, the database has only {stored}"
-            ));
-        } else if stored > acknowledged + 1 {
-            result.problems.push(format!(
-                "client {client}: the database has {stored}, but only {acknowledged} were acknowledged and one was under way"
-            ));
-        }
+        result.problems.extend(contradiction(client, acknowledged, stored));
     }
     Ok(result)
 }
 
-/// After [`verify`]: makes the record agree with a commit that was under way when the process died and survived.
-///
-/// # Errors
-/// The store's, or a record that cannot be written.
-pub fn settle<S: Store>(store: &S, folder: &Path, clients: u64) -> Result<()> {
-    for client in 0..clients {
-        let path = file_path(folder, client);
-        let stored = stored_sequence(store, client)?;
-        if stored > last_acknowledged(&path, client)? {
-            let mut acknowledger = Acknowledger::open(store, folder, client)?;
-            acknowledger.sequence = stored - 1;
-            acknowledger.acknowledged()?;
-        }
+/// What is wrong when a client's last recorded number and its row's are these.
+fn contradiction(client: u64, recorded: u64, stored: u64) -> Option<String> {
+    if stored < recorded {
+        Some(format!("client {client}: commit {recorded} was acknowledged, the database has only {stored}"))
+    } else if stored > recorded + 1 {
+        Some(format!(
+            "client {client}: the database has {stored}, but {recorded} were acknowledged and one was under way"
+        ))
+    } else {
+        None
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -191,7 +186,6 @@ mod tests {
         let found = verify(&store, folder.path(), 2).unwrap();
         assert_eq!((found.commits, found.problems.len()), (3, 0));
 
-        settle(&store, folder.path(), 2).unwrap();
         let mut ack = Acknowledger::open(&store, folder.path(), 1).unwrap();
         commit(&store, &mut ack, true);
         let found = verify(&store, folder.path(), 2).unwrap();

@@ -19,7 +19,7 @@ mod random;
 mod schema;
 mod terminal;
 
-pub use acknowledge::{Acknowledged, settle, verify};
+pub use acknowledge::{Acknowledged, verify};
 pub use terminal::{Kind, Mix};
 
 use crate::adapter::{Read, Session, Store, Transaction};

@@ -1,0 +1,157 @@
+//! `highwater check`: verifies a database and says what is wrong with it.
+//!
+//! Rules
+//! 1. The database is opened (and so recovered) and checked as a whole. If it cannot be opened, its data file is scanned page by
+//!    page, so that the damage is located all the same.
+//! 2. Exit status: 0 sound, 1 findings or a database that cannot be opened, 2 wrong use: no database there, in use.
+
+use crate::engine_options::EngineOptions;
+use crate::failure::Failure;
+use crate::output::{Json, Lines, must_be_writable, write_json};
+use crate::progress::Progress;
+use clap::Args;
+use highwater::{CheckReport, Database, Error, Options};
+use highwater_storage::{FileDevice, OpenError};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+const EXAMPLES: &str = "\
+Examples:
+  highwater check /srv/shop
+  highwater check /srv/shop --log-dir /srv/redo --json report.json
+
+Exit status: 0 sound; 1 something is wrong; 2 there is no database, or it is in use.";
+
+/// Verify every page, tree and cross-reference of a database
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct CheckArgs {
+    /// Folder of the database
+    dir: PathBuf,
+    /// Write the report as JSON; - is stdout, and nothing else goes there
+    #[arg(long, value_name = "FILE")]
+    json: Option<Json>,
+    #[command(flatten)]
+    engine: EngineOptions,
+}
+
+/// A check's result.
+struct Checked {
+    report: CheckReport,
+    /// Why the database could not be opened or the check not be finished: then the report is of a scan of the data file.
+    cannot_open: Option<String>,
+}
+
+impl Checked {
+    fn is_sound(&self) -> bool {
+        self.cannot_open.is_none() && self.report.is_sound()
+    }
+}
+
+/// Runs `check`.
+///
+/// # Errors
+/// [`Failure::NotFine`] when the database is not sound (which has been printed), [`Failure::Usage`] when there is none.
+pub fn run(args: &CheckArgs) -> Result<(), Failure> {
+    if let Some(Json::File(path)) = &args.json {
+        must_be_writable(path)?;
+    }
+    let started = Instant::now();
+    let checked = check(&args.dir, &args.engine.options(&[])?)?;
+    let elapsed_s = started.elapsed().as_secs_f64();
+    print(&checked, elapsed_s, Lines { stdout_taken: args.json == Some(Json::Stdout) });
+    if let Some(json) = &args.json {
+        write_json(json, &format!("{:#}", to_json(&args.dir, &checked, elapsed_s)))?;
+    }
+    if checked.is_sound() { Ok(()) } else { Err(Failure::NotFine) }
+}
+
+fn check(dir: &Path, options: &Options) -> Result<Checked, Failure> {
+    let mut progress = None;
+    let mut tell = |done, total| {
+        let bar = progress.get_or_insert_with(|| Progress::new("checking", total).counting("pages"));
+        bar.at(done, done);
+    };
+    let checked = Database::open_idle(dir, options.clone()).and_then(|db| {
+        let report = db.check_with(&mut tell)?;
+        db.close()?;
+        Ok(report)
+    });
+    match checked {
+        Ok(report) => Ok(Checked { report, cannot_open: None }),
+        Err(error) if is_wrong_use(&error) => Err(Failure::Usage(error.to_string())),
+        Err(error) => scan(dir, &error),
+    }
+}
+
+fn is_wrong_use(error: &Error) -> bool {
+    use OpenError::{InUse, NotAFolder, NotFound};
+    matches!(error, Error::Open(InUse(_) | NotAFolder(_) | NotFound(_)) | Error::BadOption { .. })
+}
+
+/// Scans the data file of a database that cannot be opened.
+fn scan(dir: &Path, why: &Error) -> Result<Checked, Failure> {
+    let mut progress = None;
+    let mut tell = |done, total| {
+        let bar = progress.get_or_insert_with(|| Progress::new("scanning", total).counting("pages"));
+        bar.at(done, done);
+    };
+    let cannot_open = Some(why.to_string());
+    let scanned = FileDevice::open_read_only(&dir.join("data"))
+        .map_err(Error::from)
+        .and_then(|data| highwater::check::file::scan(&data, &mut tell));
+    match scanned {
+        Ok(report) => Ok(Checked { report, cannot_open }),
+        // Not one page of a database: a foreign file.
+        Err(Error::Incompatible(_)) if matches!(why, Error::Incompatible(_)) => Err(Failure::Usage(why.to_string())),
+        Err(_) => Ok(Checked { report: CheckReport::default(), cannot_open }),
+    }
+}
+
+fn print(checked: &Checked, elapsed_s: f64, lines: Lines) {
+    let Checked { report, cannot_open } = checked;
+    if let Some(reason) = cannot_open {
+        lines.write(&format!("the database cannot be opened: {reason}"));
+        lines.write("its data file was scanned page by page; trees and cross-references were not checked");
+    }
+    for (name, value) in report.counts.values() {
+        if value > 0 || cannot_open.is_none() {
+            lines.write(&format!("{:<24}{value:>16}", name.replace('_', " ")));
+        }
+    }
+    for finding in &report.findings {
+        lines.write(&format!("finding: {finding}"));
+    }
+    if report.findings_omitted > 0 {
+        lines.write(&format!("and {} more findings", report.findings_omitted));
+    }
+    let count = report.findings.len() as u64 + report.findings_omitted;
+    let verdict = match (count, cannot_open) {
+        (0, None) => "sound".to_string(),
+        (0, Some(_)) => "not sound: no damaged page, but it cannot be opened".to_string(),
+        (1, _) => "not sound: 1 finding".to_string(),
+        (n, _) => format!("not sound: {n} findings"),
+    };
+    lines.write(&format!("{verdict} ({elapsed_s:.1} s)"));
+}
+
+fn to_json(dir: &Path, checked: &Checked, elapsed_s: f64) -> Value {
+    let report = &checked.report;
+    let counts: serde_json::Map<String, Value> =
+        report.counts.values().into_iter().map(|(name, value)| (name.to_string(), value.into())).collect();
+    let findings: Vec<Value> = report
+        .findings
+        .iter()
+        .map(|f| json!({ "page": f.page.map(|page| page.0), "table": f.table, "index": f.index, "text": f.text }))
+        .collect();
+    json!({
+        "dir": dir.display().to_string(),
+        "sound": checked.is_sound(),
+        "cannot_open": checked.cannot_open,
+        "elapsed_s": elapsed_s,
+        "counts": counts,
+        "findings": findings,
+        "findings_omitted": report.findings_omitted,
+    })
+}

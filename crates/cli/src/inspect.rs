@@ -1,0 +1,120 @@
+//! `highwater inspect`: shows a database's header, tables, pages, redo log and extents.
+//!
+//! Rules
+//! 1. All but `lists` read the files as they lie there: nothing is opened, locked, recovered or written, so that a broken database
+//!    can be looked at. What is in the redo log only is not in the pages yet.
+//! 2. Every view is made as JSON and as text from the same data; `--json` chooses.
+//! 3. Exit status 1: what was to be shown cannot be read.
+
+mod files;
+mod log;
+mod page;
+
+use crate::failure::Failure;
+use crate::output::{Json, Lines, must_be_writable, write_json};
+use clap::{Args, Subcommand};
+use serde_json::Value;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  highwater inspect /srv/shop
+  highwater inspect /srv/shop page 70 --hex
+  highwater inspect /srv/shop log --limit 20
+  highwater inspect /srv/shop lists --json -";
+
+/// Look at a database's tables, pages, redo log and lists
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct InspectArgs {
+    /// Folder of the database
+    dir: PathBuf,
+    #[command(subcommand)]
+    what: Option<What>,
+    /// Write the result as JSON instead; - is stdout
+    #[arg(long, value_name = "FILE", global = true)]
+    json: Option<Json>,
+    /// Folder of the redo log, if it is not the database's own
+    #[arg(long, value_name = "DIR", global = true)]
+    log_dir: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum What {
+    /// File header, sizes, log, tables (the default)
+    Summary,
+    /// Tables with their columns and trees
+    Tables,
+    /// A page: header and contents
+    Page {
+        /// Number of the page
+        number: u32,
+        /// Show its bytes as well
+        #[arg(long)]
+        hex: bool,
+    },
+    /// The redo log: headers, and the groups since the checkpoint
+    Log {
+        /// Show so many groups, the newest
+        #[arg(long, default_value_t = 50)]
+        limit: usize,
+    },
+    /// Extents and who owns them; then, with the database opened, the pool's lists
+    Lists,
+}
+
+/// A view: the same as text and as JSON.
+pub struct View {
+    /// As text.
+    pub text: String,
+    /// As JSON.
+    pub json: Value,
+    /// What could not be read, if that is what the view was for.
+    pub problem: Option<String>,
+}
+
+/// Runs `inspect`.
+///
+/// # Errors
+/// [`Failure::Usage`] when there is no database, [`Failure::Failed`] when what was to be shown cannot be read.
+pub fn run(args: &InspectArgs) -> Result<(), Failure> {
+    if let Some(Json::File(path)) = &args.json {
+        must_be_writable(path)?;
+    }
+    let log_dir = args.log_dir.as_ref().unwrap_or(&args.dir);
+    let view = match args.what.clone().unwrap_or(What::Summary) {
+        What::Summary => files::summary(&args.dir, log_dir)?,
+        What::Tables => files::tables(&args.dir)?,
+        What::Page { number, hex } => page::view(&args.dir, number, hex)?,
+        What::Log { limit } => log::view(&args.dir, log_dir, limit)?,
+        What::Lists => files::lists(&args.dir, args.log_dir.clone())?,
+    };
+    match &args.json {
+        Some(json) => write_json(json, &format!("{:#}", view.json))?,
+        None => Lines { stdout_taken: false }.write(view.text.trim_end()),
+    }
+    match view.problem {
+        None => Ok(()),
+        Some(problem) => Err(Failure::Failed(problem)),
+    }
+}
+
+/// Lines of cells as columns: the first column to the left, the others to the right.
+fn columns(rows: &[Vec<String>]) -> String {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let cells = |row: &Vec<String>, i: usize| row.get(i).map_or(0, |cell| cell.chars().count());
+    let widths: Vec<usize> = (0..count).map(|i| rows.iter().map(|row| cells(row, i)).max().unwrap_or(0)).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).enumerate().map(|(i, (cell, &width))| match i {
+            0 => format!("{cell:<width$}"),
+            _ => format!("{cell:>width$}"),
+        });
+        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    rows.iter().map(line).collect()
+}
+
+/// Bytes in hexadecimal.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,92 @@
+//! The redo log: headers and groups.
+
+use super::View;
+use super::files::data_file;
+use crate::failure::Failure;
+use highwater::check::look::RawFile;
+use highwater::check::look::op::operations;
+use highwater::log::look::{HeaderFields, LogLook, look};
+use highwater_storage::FileDevice;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::Path;
+
+/// Reads the log in a folder, or says why not.
+pub fn read(log_dir: &Path) -> Result<LogLook, String> {
+    let device = FileDevice::open_read_only(&log_dir.join("redo")).map_err(|error| error.to_string())?;
+    look(&device).map_err(|error| error.to_string())
+}
+
+fn header_json(header: &Result<HeaderFields, String>) -> Value {
+    match header {
+        Ok(header) => json!({
+            "database_id": format!("{:016x}", header.database_id),
+            "size_bytes": header.size_bytes,
+            "generation": header.generation,
+            "sequence": header.sequence,
+            "checkpoint_lsn": header.checkpoint_lsn.0,
+        }),
+        Err(reason) => json!({ "problem": reason }),
+    }
+}
+
+/// The log without its groups.
+pub fn summary_json(log: &LogLook) -> Value {
+    json!({
+        "headers": log.headers.iter().map(header_json).collect::<Vec<_>>(),
+        "newest_header": log.newest,
+        "ring_bytes": log.ring_bytes,
+        "checkpoint_lsn": log.scan.as_ref().map(|scan| scan.checkpoint_lsn.0),
+        "end_lsn": log.scan.as_ref().map(|scan| scan.end_lsn.0),
+        "groups": log.scan.as_ref().map(|scan| scan.groups.len()),
+    })
+}
+
+/// The log with its newest `limit` groups.
+///
+/// # Errors
+/// There is no database, or no log that can be read.
+pub fn view(dir: &Path, log_dir: &Path, limit: usize) -> Result<View, Failure> {
+    let log = read(log_dir).map_err(Failure::Failed)?;
+    let mut text = String::new();
+    for (slot, header) in log.headers.iter().enumerate() {
+        let counts = if log.newest == Some(slot) { ", the one that counts" } else { "" };
+        let _ = match header {
+            Ok(h) => writeln!(
+                text,
+                "header {slot}: database {:016x}, {} bytes, generation {}, sequence {}, checkpoint LSN {}{counts}",
+                h.database_id, h.size_bytes, h.generation, h.sequence, h.checkpoint_lsn
+            ),
+            Err(reason) => writeln!(text, "header {slot}: {reason}"),
+        };
+    }
+    let mut json = summary_json(&log);
+    let Some(scan) = &log.scan else {
+        let problem = Some("the redo log has no header to start from, or another length than its header says".into());
+        return Ok(View { text, json, problem });
+    };
+    let bytes = scan.end_lsn.0 - scan.checkpoint_lsn.0;
+    let _ =
+        writeln!(text, "end LSN {}: {bytes} bytes in {} groups since the checkpoint", scan.end_lsn, scan.groups.len());
+    let data = data_file(dir).ok();
+    let file = data.as_ref().and_then(|data| RawFile::open(data).ok());
+    let name = |page| file.as_ref().and_then(|file| file.name_of(page));
+    let (mut groups, mut problem) = (Vec::new(), None);
+    for (end_lsn, range) in &scan.groups[scan.groups.len().saturating_sub(limit)..] {
+        let (operations, broken) = operations(&scan.bytes[range.clone()]);
+        let _ = writeln!(text, "\ngroup ending at LSN {end_lsn}, {} bytes", range.len());
+        let mut list = Vec::new();
+        for op in &operations {
+            let of = name(op.page).map_or_else(String::new, |name| format!(" ({name})"));
+            let _ = writeln!(text, "  page {}{of}: {} {}", op.page, op.name, op.arguments);
+            list.push(json!({ "page": op.page.0, "operation": op.name, "arguments": op.arguments, "bytes": op.bytes }));
+        }
+        if let Some(reason) = broken {
+            let _ = writeln!(text, "  {reason}");
+            problem = Some(format!("the group ending at LSN {end_lsn} does not decode: {reason}"));
+        }
+        groups.push(json!({ "end_lsn": end_lsn.0, "bytes": range.len(), "operations": list }));
+    }
+    json["newest_groups"] = Value::Array(groups);
+    Ok(View { text, json, problem })
+}

@@ -1,0 +1,141 @@
+//! The `highwater` command as a process: exit statuses, what goes where, what is left behind.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn highwater(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_highwater")).args(arguments).output().expect("the command starts")
+}
+
+fn status(output: &Output) -> i32 {
+    output.status.code().expect("not killed")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A small sysbench run; further arguments at the end.
+fn sysbench<'a>(dir: &'a Path, profile: &'a str, more: &[&'a str]) -> Output {
+    let dir = dir.to_str().expect("a readable path");
+    let mut arguments =
+        vec!["bench", "sysbench", profile, "--dir", dir, "--table-size", "500", "--tables", "2", "--threads", "2"];
+    arguments.extend(["--events", "200", "--buffer-pool-size", "8M", "--log-file-size", "8M"]);
+    arguments.extend(more);
+    highwater(&arguments)
+}
+
+#[test]
+fn json_on_stdout_is_all_that_is_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = sysbench(&folder.path().join("db"), "read_write", &["--json", "-"]);
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    let result: Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
+    assert_eq!(result["transactions"], 200);
+    assert_eq!(result["workload"], "sysbench oltp_read_write");
+    for field in ["elapsed_s", "tps", "errors"] {
+        assert!(result[field].is_number(), "{field}");
+    }
+    for pointer in ["/latency_us/p50", "/latency_us/max", "/pages/flushed_single_page", "/bytes_written/redo"] {
+        assert!(result.pointer(pointer).is_some_and(Value::is_number), "{pointer}");
+    }
+    assert_eq!(result["config"]["buffer_pool_size"], (8 << 20).to_string());
+    assert!(result["config"]["durability"].as_str().is_some_and(|text| text.contains("synced")));
+}
+
+#[test]
+fn data_are_kept_and_used_again_or_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let db = folder.path().join("db");
+    let report = folder.path().join("report.html");
+    assert_eq!(status(&sysbench(&db, "write_only", &[])), 0);
+    let again = sysbench(&db, "read_only", &["--report", report.to_str().expect("a readable path")]);
+    assert_eq!(status(&again), 0, "{}", stderr(&again));
+    assert!(stderr(&again).contains("Using the data that are there"), "{}", stderr(&again));
+    assert!(std::fs::read_to_string(report).expect("a report").starts_with("<!DOCTYPE html>"));
+
+    let other = sysbench(&db, "read_only", &["--table-size", "600"]);
+    assert_eq!(status(&other), 2, "clap refuses an option given twice");
+    let other = highwater(&["bench", "ycsb", "--dir", db.to_str().expect("a readable path"), "--events", "10"]);
+    assert_eq!(status(&other), 2);
+    assert!(stderr(&other).contains("workload=sysbench"), "{}", stderr(&other));
+
+    let fresh = sysbench(&db, "delete", &["--fresh"]);
+    assert_eq!(status(&fresh), 0, "{}", stderr(&fresh));
+    let spoiled = sysbench(&db, "read_only", &[]);
+    assert!(status(&spoiled) == 2 && stderr(&spoiled).contains("spoiled_by"), "{}", stderr(&spoiled));
+}
+
+#[test]
+fn fresh_removes_only_a_benchmark() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (db, csv) = (folder.path().join("db"), folder.path().join("people.csv"));
+    std::fs::write(&csv, "id,name\n1,Ada\n2,Grace\n").expect("a file");
+    let (db, csv) = (db.to_str().expect("a readable path"), csv.to_str().expect("a readable path"));
+    let imported = highwater(&["import", db, "user", csv, "--primary-key", "id"]);
+    assert_eq!(status(&imported), 0, "{}", stderr(&imported));
+    let refused = highwater(&["bench", "user-table", "--dir", db, "--bytes", "1K", "--fresh"]);
+    assert!(status(&refused) == 2 && stderr(&refused).contains("not removed"), "{}", stderr(&refused));
+    let refused = highwater(&["bench", "user-table", "--dir", db, "--bytes", "1K"]);
+    assert!(status(&refused) == 2 && stderr(&refused).contains("no finished load"), "{}", stderr(&refused));
+    let exported = highwater(&["export", db, "user"]);
+    assert_eq!(String::from_utf8_lossy(&exported.stdout), "id,name\r\n1,Ada\r\n2,Grace\r\n");
+}
+
+fn change_file(path: &Path, change: impl FnOnce(&mut [u8])) {
+    let mut bytes = std::fs::read(path).expect("a file");
+    change(&mut bytes);
+    std::fs::write(path, bytes).expect("a file");
+}
+
+#[test]
+fn check_says_whether_a_database_is_sound() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let db = folder.path().join("db");
+    assert_eq!(status(&sysbench(&db, "read_write", &[])), 0);
+    let dir = db.to_str().expect("a readable path");
+    let sound = highwater(&["check", dir, "--json", "-"]);
+    assert_eq!(status(&sound), 0, "{}", stderr(&sound));
+    let report: Value = serde_json::from_slice(&sound.stdout).expect("JSON and nothing else");
+    assert_eq!(report["sound"], true);
+    // sbtest1 and sbtest2, and the seven rows or fewer that say what was loaded.
+    assert!(report["counts"]["rows"].as_u64().is_some_and(|rows| (1000..1010).contains(&rows)), "{report}");
+
+    // One changed byte in every page but the first two, and no copies to repair them from.
+    change_file(&db.join("data"), |bytes| bytes.chunks_mut(16384).skip(2).for_each(|page| page[8000] ^= 1));
+    change_file(&db.join("doublewrite"), |bytes| bytes.fill(0));
+    let broken = highwater(&["check", dir]);
+    assert_eq!(status(&broken), 1, "{}{}", String::from_utf8_lossy(&broken.stdout), stderr(&broken));
+}
+
+#[test]
+fn wrong_use_is_one_clear_line_and_status_two() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let db = folder.path().join("db");
+    let dir = db.to_str().expect("a readable path");
+    for (arguments, reason) in [
+        (vec!["bench", "tpcc", "--dir", dir, "--buffer-pool-size", "12"], "buffer-pool-size"),
+        (vec!["bench", "tpcc", "--dir", dir, "--flush-method", "mmap"], "O_DIRECT"),
+        (vec!["bench", "tpcc", "--dir", dir, "--page-size", "5000"], "page-size"),
+        (vec!["bench", "tpcc", "--dir", dir, "--json", "/nowhere/x.json"], "/nowhere/x.json"),
+    ] {
+        let output = highwater(&arguments);
+        assert_eq!(status(&output), 2, "{arguments:?}: {}", stderr(&output));
+        let text = stderr(&output);
+        assert!(text.starts_with("error: ") && text.lines().count() == 1 && text.contains(reason), "{text}");
+        assert!(!db.exists(), "{arguments:?} made the folder");
+    }
+}
+
+#[test]
+fn a_missing_database_is_wrong_use() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = folder.path().join("none");
+    let dir = dir.to_str().expect("a readable path");
+    for arguments in [vec!["check", dir], vec!["export", dir, "t"]] {
+        let output = highwater(&arguments);
+        assert_eq!(status(&output), 2, "{arguments:?}");
+        assert!(stderr(&output).starts_with("error: ") && stderr(&output).lines().count() == 1, "{}", stderr(&output));
+    }
+}

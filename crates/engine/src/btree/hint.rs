@@ -1,0 +1,113 @@
+//! Leaf hints: where this thread last was in a tree.
+//!
+//! Transactions come back to the leaf they have just left: a row is read and then changed, lines of an order are inserted
+//! one behind the other. A hint spares them the descent.
+//!
+//! Rules
+//! 1. A hint is a page number and nothing else. It is believed only if the page, looked at without a latch, is a leaf of the tree
+//!    whose fences cover the key, and if it is unchanged when it is latched. The leaves of a tree divide all keys among
+//!    them and a page given back is formatted as free, so such a page is the leaf sought.
+//! 2. Hints belong to one opened tree (`serial`), so that no page of a dropped tree or of another database is ever looked at.
+//! 3. A thread whose hints do not help stops asking for a while: a wrong hint costs a seventh of a descent.
+//!
+//! Differs from InnoDB: no shared adaptive hash index, nothing to latch or to invalidate.
+
+use crate::types::PageNo;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Trees a thread remembers a leaf of.
+const SLOTS: usize = 32;
+/// Misses in a row (less hits) after which hints are not asked for.
+const CREDIT_MAX: u8 = 8;
+/// Descents between two hints asked for without credit.
+const PAUSE: u8 = 16;
+
+#[derive(Clone, Copy, Default)]
+struct Hint {
+    serial: u64,
+    page: u32,
+    credit: u8,
+    pause: u8,
+}
+
+thread_local! {
+    static HINTS: [Cell<Hint>; SLOTS] = const { [const { Cell::new(Hint { serial: 0, page: 0, credit: 0, pause: 0 }) }; SLOTS] };
+}
+
+/// A number no other opened tree of this process has.
+pub(super) fn new_serial() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Relaxed)
+}
+
+/// The leaf this thread was last in, if it is worth looking at.
+#[inline]
+pub(super) fn ask(serial: u64) -> Option<PageNo> {
+    HINTS.with(|hints| {
+        let slot = &hints[serial as usize % SLOTS];
+        let mut hint = slot.get();
+        if hint.serial != serial {
+            return None;
+        }
+        if hint.credit > 0 {
+            return Some(PageNo(hint.page));
+        }
+        hint.pause = hint.pause.wrapping_add(1) % PAUSE;
+        slot.set(hint);
+        (hint.pause == 0).then_some(PageNo(hint.page))
+    })
+}
+
+/// Notes that the hint led to the leaf sought.
+#[inline]
+pub(super) fn note_hit(serial: u64) {
+    HINTS.with(|hints| {
+        let slot = &hints[serial as usize % SLOTS];
+        slot.set(Hint { credit: CREDIT_MAX, ..slot.get() });
+    });
+}
+
+/// Notes the leaf a descent ended at; `missed` when a hint was asked for in vain.
+#[inline]
+pub(super) fn note_descent(serial: u64, page: PageNo, missed: bool) {
+    HINTS.with(|hints| {
+        let slot = &hints[serial as usize % SLOTS];
+        let mut hint = slot.get();
+        if hint.serial != serial {
+            hint = Hint { serial, credit: CREDIT_MAX, ..Hint::default() };
+        }
+        hint.page = page.0;
+        hint.credit = hint.credit.saturating_sub(u8::from(missed));
+        slot.set(hint);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_jumps_about_stops_asking_and_tries_again() {
+        let serial = new_serial();
+        assert_eq!(ask(serial), None);
+        let mut asked = 0;
+        for page in 0..1000 {
+            let missed = ask(serial).is_some();
+            asked += u32::from(missed);
+            note_descent(serial, PageNo(page), missed);
+        }
+        assert!((8..90).contains(&asked), "{asked}");
+        while ask(serial).is_none() {}
+        note_hit(serial);
+        assert_eq!(ask(serial), Some(PageNo(999)));
+    }
+
+    #[test]
+    fn trees_that_share_a_slot_do_not_share_hints() {
+        let serial = new_serial();
+        note_descent(serial, PageNo(7), false);
+        assert_eq!(ask(serial + SLOTS as u64), None);
+        assert_eq!(ask(serial), Some(PageNo(7)));
+    }
+}

@@ -1,0 +1,78 @@
+//! Reading Rust source as far as the checks need it: by lines, without comments, without tests.
+
+/// Code lines before the file's tests, with their numbers (from 1), comments removed. A `use` that goes over several lines is one line.
+pub fn code_without_comments(text: &str) -> Vec<(usize, String)> {
+    let mut lines = Vec::new();
+    let mut open: Option<(usize, String)> = None;
+    for (n, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("#[cfg(test)]") && tests_follow(text, n) {
+            break;
+        }
+        let code = without_comment(line);
+        let (number, joined) = match open.take() {
+            Some((number, start)) => (number, format!("{start} {}", code.trim())),
+            None => (n + 1, code.to_string()),
+        };
+        if joined.trim_start().starts_with("use ") && !joined.contains(';') {
+            open = Some((number, joined));
+        } else {
+            lines.push((number, joined));
+        }
+    }
+    lines.extend(open);
+    lines
+}
+
+/// Whether the attribute in line `n` is on a module with a body: the tests at a file's foot.
+fn tests_follow(text: &str, n: usize) -> bool {
+    let next = text.lines().skip(n + 1).find(|line| !line.trim_start().starts_with("#["));
+    next.is_some_and(|line| line.contains("mod ") && line.trim_end().ends_with('{'))
+}
+
+/// The line up to a `//` that is not within a string.
+fn without_comment(line: &str) -> &str {
+    let mut in_string = false;
+    let bytes = line.as_bytes();
+    for at in 0..bytes.len() {
+        match bytes[at] {
+            b'"' if at == 0 || bytes[at - 1] != b'\\' => in_string = !in_string,
+            b'/' if !in_string && bytes.get(at + 1) == Some(&b'/') => return &line[..at],
+            _ => {}
+        }
+    }
+    line
+}
+
+/// Whether a file holds tests and nothing else, by the project's names for them.
+pub fn is_test_file(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let in_folder = |folder: &str| path.split('/').any(|part| part == folder);
+    name.ends_with("_test.rs") || matches!(name, "tests.rs" | "test.rs" | "test_support.rs") || in_folder("tests")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_go_and_strings_stay() {
+        assert_eq!(without_comment("a // b"), "a ");
+        assert_eq!(without_comment("\"http://x\" // y"), "\"http://x\" ");
+        assert_eq!(without_comment("no comment"), "no comment");
+    }
+
+    #[test]
+    fn code_ends_where_the_tests_begin() {
+        let text = "a\n#[cfg(test)]\nuse x;\nb\n#[cfg(test)]\n#[expect(unused)]\nmod tests {\nc\n}\n";
+        let code: Vec<String> = code_without_comments(text).into_iter().map(|(_, line)| line).collect();
+        assert_eq!(code, ["a", "#[cfg(test)]", "use x;", "b"]);
+    }
+
+    #[test]
+    fn test_files_are_known_by_name() {
+        for path in ["pool/pool_test.rs", "recovery/tests.rs", "table/test_support.rs", "tests/main.rs"] {
+            assert!(is_test_file(path), "{path}");
+        }
+        assert!(!is_test_file("txn/attest.rs"));
+    }
+}

@@ -1,0 +1,133 @@
+//! `cargo xtask test`: everything that must hold before a change is kept, in one command.
+//!
+//! Rules
+//! 1. Steps run in order, cheap and picky ones first; the first failure ends the run with its step named.
+//! 2. Nothing is left behind: databases of the run lie in a folder of their own under the system's temporary folder.
+//! 3. Whatever a step measures is checked, not only whether it ended.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Instant;
+
+/// How a step failed.
+pub type Failure = String;
+
+/// Kills of the crash test in one run.
+const KILLS: &str = "30";
+
+/// One step: its name and what it does in the project's root.
+struct Step {
+    name: &'static str,
+    run: fn(&Run) -> Result<(), Failure>,
+}
+
+/// Where the steps work.
+struct Run {
+    root: PathBuf,
+    scratch: PathBuf,
+}
+
+const STEPS: [Step; 9] = [
+    Step { name: "format", run: |run| run.cargo(&["fmt", "--all", "--check"]) },
+    Step { name: "tidy", run: |run| run.tidy() },
+    Step { name: "lints", run: |run| run.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]) },
+    Step { name: "docs", run: |run| run.docs() },
+    Step { name: "tests", run: |run| run.cargo(&["test", "--workspace"]) },
+    Step { name: "release build", run: |run| run.cargo(&["build", "--release"]) },
+    Step { name: "TPC-C, checked", run: |run| run.tpcc() },
+    Step { name: "sysbench, checked", run: |run| run.sysbench() },
+    Step { name: "kill -9 under load", run: |run| run.crash() },
+];
+
+/// Runs every step.
+pub fn all(root: &Path) -> Result<(), Failure> {
+    let scratch = std::env::temp_dir().join(format!("highwater-test-{}", std::process::id()));
+    let run = Run { root: root.to_path_buf(), scratch };
+    let result = STEPS.iter().enumerate().try_for_each(|(at, step)| {
+        println!("== {}/{} {}", at + 1, STEPS.len(), step.name);
+        let start = Instant::now();
+        (step.run)(&run).map_err(|failure| format!("{}: {failure}", step.name))?;
+        println!("   {:.0} s", start.elapsed().as_secs_f64());
+        Ok(())
+    });
+    // Scratch that cannot be removed is no reason to fail a run that passed.
+    let _ = std::fs::remove_dir_all(&run.scratch);
+    result
+}
+
+impl Run {
+    fn cargo(&self, arguments: &[&str]) -> Result<(), Failure> {
+        self.finish(Command::new("cargo").args(arguments))
+    }
+
+    fn docs(&self) -> Result<(), Failure> {
+        let mut command = Command::new("cargo");
+        self.finish(command.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
+    }
+
+    fn tidy(&self) -> Result<(), Failure> {
+        let findings = crate::tidy::check(&self.root).map_err(|error| error.to_string())?;
+        findings.iter().for_each(|finding| println!("{finding}"));
+        if findings.is_empty() { Ok(()) } else { Err(format!("{} findings", findings.len())) }
+    }
+
+    fn tpcc(&self) -> Result<(), Failure> {
+        let result = self.bench(&["tpcc", "--warehouses", "1", "--threads", "2", "--seconds", "5"], "tpcc")?;
+        let conditions = result["consistency"].as_array().ok_or("no consistency conditions in the JSON")?;
+        let held = conditions.iter().filter(|condition| condition["holds"] == Value::Bool(true)).count();
+        if held != 12 || conditions.len() != 12 {
+            return Err(format!("{held} of {} consistency conditions hold: {conditions:?}", conditions.len()));
+        }
+        self.highwater(&["check", &self.folder("tpcc")]).map(drop)
+    }
+
+    fn sysbench(&self) -> Result<(), Failure> {
+        let profile = ["sysbench", "read_write", "--tables", "2", "--table-size", "20000", "--threads", "4"];
+        self.bench(&[&profile[..], &["--seconds", "4", "--buffer-pool-size", "4M"]].concat(), "sysbench")?;
+        self.highwater(&["check", &self.folder("sysbench")]).map(drop)
+    }
+
+    fn crash(&self) -> Result<(), Failure> {
+        let mut command = self.command();
+        self.finish(command.args(["torture", "crash", "--runs", KILLS, "--dir", &self.folder("crash")]))
+    }
+
+    /// Runs a benchmark and gives its result, which must say that work was done.
+    fn bench(&self, arguments: &[&str], folder: &str) -> Result<Value, Failure> {
+        let folder = self.folder(folder);
+        let output = self.highwater(&[&["bench"], arguments, &["--dir", &folder, "--json", "-"]].concat())?;
+        let result: Value = serde_json::from_slice(&output.stdout).map_err(|e| format!("no JSON on stdout: {e}"))?;
+        println!("   {} transactions per second", result["tps"]);
+        match result["transactions"].as_u64() {
+            Some(transactions) if transactions > 0 => Ok(result),
+            other => Err(format!("transactions: {other:?}")),
+        }
+    }
+
+    fn folder(&self, name: &str) -> String {
+        self.scratch.join(name).display().to_string()
+    }
+
+    fn command(&self) -> Command {
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| self.root.join("target"), PathBuf::from);
+        Command::new(target.join("release/highwater"))
+    }
+
+    /// Runs the command to its end, keeping what it prints to stdout.
+    fn highwater(&self, arguments: &[&str]) -> Result<Output, Failure> {
+        let mut command = self.command();
+        let child = command.args(arguments).current_dir(&self.root).stdin(Stdio::null()).stderr(Stdio::inherit());
+        let output = child.output().map_err(|error| format!("{child:?}: {error}"))?;
+        if output.status.success() { Ok(output) } else { Err(format!("{child:?}: {}", output.status)) }
+    }
+
+    fn finish(&self, command: &mut Command) -> Result<(), Failure> {
+        let status = command.current_dir(&self.root).stdin(Stdio::null()).status();
+        match status {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(format!("{command:?}: {status}")),
+            Err(error) => Err(format!("{command:?}: {error}")),
+        }
+    }
+}
