@@ -1,3 +1,5 @@
+//! Replays a trace on an emulated device and prints what it cost.
+
 use highwater_device::{
     replay::{self, Pace, ReplayOptions},
     report,
