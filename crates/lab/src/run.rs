@@ -1,7 +1,7 @@
 //! The driver: client threads, warm-up, intervals, the end.
 //!
 //! Rules
-//! 1. Each client records into its own [`Recorder`] behind a lock that only the driver's interval tick ever contends for. A tick swaps in an
+//! 1. Each client records into its own `Recorder` behind a lock that only the driver's interval tick ever contends for. A tick swaps in an
 //!    empty one.
 //! 2. A transaction's latency runs from its first attempt to its success: a retry after a deadlock is part of it, and one error.
 //! 3. The run ends after so many seconds or so many transactions, whichever comes first, or when every client is out of work. The clock

@@ -117,7 +117,8 @@ impl Mount {
         let file = self.fuse_folder().join(FILE_NAME).display().to_string();
         let sector = self.options.sector_bytes.to_string();
         let args = ["--find", "--show", "--direct-io=on", "--sector-size", &sector, &file];
-        let device = host::run("losetup", &args)?;
+        // Two that look for a free device at once may find the same one: the loser looks again.
+        let device = retry(|| host::run("losetup", &args))?;
         self.hold(Thing::Loop, &device)?;
         self.loop_device = Some(device);
         Ok(())
@@ -323,14 +324,14 @@ fn run_folder() -> Result<PathBuf> {
 }
 
 /// Tries again for a while: programs that just ended may hold a file system a moment longer.
-fn retry(mut act: impl FnMut() -> Result<String>) -> Result<()> {
+fn retry(mut act: impl FnMut() -> Result<String>) -> Result<String> {
     for _ in 0..30 {
-        if act().is_ok() {
-            return Ok(());
+        if let Ok(output) = act() {
+            return Ok(output);
         }
         std::thread::sleep(Duration::from_millis(100));
     }
-    act().map(|_| ())
+    act()
 }
 
 /// `losetup -d` of a device in use only marks it; waits until it is really gone.

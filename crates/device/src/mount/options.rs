@@ -1,6 +1,6 @@
 //! What a mount may be told.
 
-use crate::disk::DiskOptions;
+use crate::disk::{DiskOptions, TimeMode};
 use crate::error::{DeviceError, Result};
 use crate::trace::ranges::StreamRule;
 use std::path::PathBuf;
@@ -82,6 +82,8 @@ pub struct MountOptions {
 impl MountOptions {
     /// ext4 in ordered mode on a new disk at `mountpoint`, classified, everything else by default.
     pub fn new(disk: DiskOptions, mountpoint: impl Into<PathBuf>) -> MountOptions {
+        // A thread that waits for the model's time does nothing else; without that, more threads than processors only change places.
+        let threads = if disk.time == TimeMode::Real { 32 } else { 8 };
         MountOptions {
             disk,
             mountpoint: mountpoint.into(),
@@ -91,7 +93,7 @@ impl MountOptions {
             discard: false,
             classify: true,
             record: None,
-            threads: 16,
+            threads,
             sector_bytes: 512,
         }
     }

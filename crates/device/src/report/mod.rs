@@ -5,10 +5,14 @@
 //! 2. Every text that comes from outside (paths, names of files) is escaped; in the JSON every `<` is, so that no text can end its element.
 //! 3. Sizes are binary (MiB, GiB), named as such.
 
+#[cfg(target_os = "linux")]
+mod mount_text;
 mod page;
 pub mod svg;
 mod text;
 
+#[cfg(target_os = "linux")]
+pub use mount_text::{mount_line, mount_table};
 pub use page::html;
 pub use text::text;
 

@@ -1,3 +1,5 @@
+//! Tests of `report`.
+
 use super::*;
 use crate::preset;
 use crate::replay::{self, Pace, ReplayOptions};

@@ -102,7 +102,7 @@ impl Database {
     /// from a crash if there was one.
     ///
     /// # Errors
-    /// [`Error::InUse`], [`Error::Incompatible`], [`Error::Corrupt`], [`Error::BadOption`], an I/O error. Nothing was changed then.
+    /// [`Error::Open`], [`Error::Incompatible`], [`Error::Corrupt`], [`Error::BadOption`], an I/O error. Nothing was changed then.
     pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Database> {
         Database::open_core(Core::open_dir(dir.as_ref(), options)?)
     }

@@ -18,6 +18,10 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What a session's buffers begin with: most keys and rows never make them grow.
+const KEY_BYTES: usize = 64;
+const ROW_BYTES: usize = 512;
+
 /// A transaction and the tables it uses.
 pub(crate) struct Session {
     // Declared, and so dropped, before the tables it uses.
@@ -56,8 +60,8 @@ impl Session {
             timeout: Duration::from_millis(options.lock_wait_timeout_ms),
             isolation: options.isolation,
             schema_version,
-            key: Vec::new(),
-            row: Vec::new(),
+            key: Vec::with_capacity(KEY_BYTES),
+            row: Vec::with_capacity(ROW_BYTES),
         })
     }
 

@@ -4,6 +4,7 @@ use super::{Deferred, Held};
 use crate::pool::FrameNo;
 use crate::types::PageNo;
 use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
 
 /// Sets kept per thread; more than one because a thread may have two mtrs open.
 const KEPT: usize = 4;
@@ -28,25 +29,51 @@ pub struct Buffers {
 }
 
 thread_local! {
-    static SPARE: RefCell<Vec<Buffers>> = const { RefCell::new(Vec::new()) };
+    #[expect(clippy::vec_box, reason = "sets are handed out and taken back; boxed, they do not move")]
+    static SPARE: RefCell<Vec<Box<Buffers>>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Buffers {
-    /// A set of empty buffers.
-    pub fn take() -> Buffers {
-        SPARE.with_borrow_mut(Vec::pop).unwrap_or_default()
-    }
+/// A set of empty buffers, lent for the life of an mtr. Boxed: an mtr is handed from function to function, and is small
+/// that way.
+pub struct Lent(Option<Box<Buffers>>);
 
-    /// Keeps the set for the thread's next mtr.
-    pub fn put_back(mut self) {
-        self.redo.clear();
-        self.deferred.clear();
-        if self.redo.capacity() <= KEEP_REDO_BYTES {
+impl Lent {
+    /// The set that the thread's last mtr gave back, or a new one.
+    #[inline]
+    pub fn take() -> Lent {
+        Lent(Some(SPARE.with_borrow_mut(Vec::pop).unwrap_or_default()))
+    }
+}
+
+impl Deref for Lent {
+    type Target = Buffers;
+
+    #[inline]
+    fn deref(&self) -> &Buffers {
+        self.0.as_ref().expect("lent until dropped")
+    }
+}
+
+impl DerefMut for Lent {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Buffers {
+        self.0.as_mut().expect("lent until dropped")
+    }
+}
+
+/// Keeps the set, which the mtr has emptied, for the thread's next mtr.
+impl Drop for Lent {
+    #[inline]
+    fn drop(&mut self) {
+        let Some(mut set) = self.0.take() else { return };
+        set.redo.clear();
+        set.deferred.clear();
+        if set.redo.capacity() <= KEEP_REDO_BYTES {
             // The thread may be ending; then the set is simply dropped.
             let _ = SPARE.try_with(|spare| {
                 let mut spare = spare.borrow_mut();
                 if spare.len() < KEPT {
-                    spare.push(self);
+                    spare.push(set);
                 }
             });
         }

@@ -22,7 +22,7 @@ use crate::pool::{FrameNo, OptimisticPage, Pool};
 use crate::stats::Stats;
 use crate::sync::poison::Poison;
 use crate::types::{Lsn, PageNo};
-use buffers::Buffers;
+use buffers::{Buffers, Lent};
 use std::sync::{Arc, OnceLock};
 
 /// Redo an ordinary mtr may write.
@@ -72,7 +72,7 @@ pub struct Mtr<'c> {
     ctx: &'c Context,
     reservation: Option<Reservation<'c>>,
     redo_limit: usize,
-    buffers: Buffers,
+    buffers: Lent,
 }
 
 impl Context {
@@ -104,11 +104,14 @@ impl Context {
     ///
     /// # Errors
     /// The database is poisoned, no frame could be freed, or the log is smaller than `redo_bytes`.
+    #[inline]
     pub fn mtr_with(&self, redo_bytes: usize, frames: usize) -> Result<Mtr<'_>> {
         self.poison.check()?;
-        let mut buffers = Buffers::take();
+        let mut buffers = Lent::take();
         let reservation = self.log.reserve(redo_bytes as u64)?;
-        self.pool.take_frames(frames, &mut buffers.spare)?;
+        if frames > 0 {
+            self.pool.take_frames(frames, &mut buffers.spare)?;
+        }
         Ok(Mtr { ctx: self, reservation: Some(reservation), redo_limit: redo_bytes, buffers })
     }
 }
@@ -162,9 +165,11 @@ impl<'c> Mtr<'c> {
         self.remember(frame, page)
     }
 
+    #[inline]
     fn remember(&mut self, frame: FrameNo, page_no: PageNo) -> Latched {
-        self.buffers.memo.push(Held { frame, page_no, changed: false, released: false });
-        Latched(self.buffers.memo.len() - 1)
+        let memo = &mut self.buffers.memo;
+        memo.push(Held { frame, page_no, changed: false, released: false });
+        Latched(memo.len() - 1)
     }
 
     fn held(&self, latched: Latched) -> &Held {
@@ -194,16 +199,17 @@ impl<'c> Mtr<'c> {
     /// database is poisoned by the unwinding.
     #[inline]
     pub fn apply(&mut self, latched: Latched, op: &PageOp<'_>) {
-        let held = &mut self.buffers.memo[latched.0];
+        let Buffers { memo, redo, .. } = &mut *self.buffers;
+        let held = &mut memo[latched.0];
         assert!(!held.released, "page {} was released", held.page_no);
         held.changed = true;
-        op.encode(held.page_no, &mut self.buffers.redo);
+        op.encode(held.page_no, redo);
         // SAFETY: the memo holds this frame's latch exclusively; `&mut self` excludes slices handed out by `page`.
         let bytes = unsafe { self.ctx.pool.frames().bytes_mut(held.frame) };
         if let Err(error) = op.apply(bytes) {
             panic!("{op:?} does not fit page {}: {error}", held.page_no);
         }
-        assert!(self.buffers.redo.len() <= self.redo_limit, "mtr outgrew its {} bytes of redo", self.redo_limit);
+        assert!(redo.len() <= self.redo_limit, "mtr outgrew its {} bytes of redo", self.redo_limit);
     }
 
     /// Records a bit change of an always-resident page, made at commit (rule 3).
@@ -252,7 +258,9 @@ impl<'c> Mtr<'c> {
 
     /// Commits; returns the LSN up to which the log must be durable for this mtr to be.
     pub fn commit(mut self) -> Lsn {
-        self.apply_deferred();
+        if !self.buffers.deferred.is_empty() {
+            self.apply_deferred();
+        }
         if !self.is_modified() {
             return self.ctx.log.end_lsn();
         }
@@ -287,18 +295,22 @@ impl<'c> Mtr<'c> {
         self.buffers.deferred = deferred;
     }
 
+    #[inline]
     fn unlatch(&mut self) {
-        let frames = self.ctx.pool.frames();
-        for held in self.buffers.memo.drain(..).rev().filter(|h| !h.released) {
+        let (frames, memo) = (self.ctx.pool.frames(), &mut self.buffers.memo);
+        for held in memo.iter().rev().filter(|h| !h.released) {
             frames.get(held.frame).latch.unlock_exclusive(held.changed);
         }
+        memo.clear();
     }
 
+    #[inline]
     fn forget_space_changes(&mut self, committed: bool) {
-        let Buffers { allocated, freed, .. } = &mut self.buffers;
-        if let Some(hook) = self.ctx.space_hook.get()
-            && !(allocated.is_empty() && freed.is_empty())
-        {
+        let Buffers { allocated, freed, .. } = &mut *self.buffers;
+        if allocated.is_empty() && freed.is_empty() {
+            return;
+        }
+        if let Some(hook) = self.ctx.space_hook.get() {
             hook.finished(committed, allocated, freed);
         }
         allocated.clear();
@@ -316,6 +328,5 @@ impl Drop for Mtr<'_> {
         if !self.buffers.spare.is_empty() {
             self.ctx.pool.give_frames(self.buffers.spare.drain(..));
         }
-        std::mem::take(&mut self.buffers).put_back();
     }
 }

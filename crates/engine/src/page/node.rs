@@ -30,7 +30,7 @@
 //!   `>=` the separator before it.
 //!
 //! Rules
-//! 1. Reading never panics, whatever the bytes; a page that passed [`check`](super::node_check) gives the right answers.
+//! 1. Reading never panics, whatever the bytes; a page that passed [`check`] gives the right answers.
 //! 2. A search runs on latched pages and on optimistic views alike ([`PageBytes`]).
 //! 3. Sizes are planned with `skip` 0, the smallest they can be; a higher `skip` uses room that nobody needs.
 //! 4. `last_insert` and `run` are a memory for choosing split points; they never decide what is true.

@@ -95,7 +95,7 @@ impl Pool {
     /// Flushes up to `limit` of the oldest pages whose first change is before `before`; says how many.
     ///
     /// # Errors
-    /// As [`Pool::flush_frames`].
+    /// An I/O error, after which the database is poisoned.
     pub fn flush_oldest(&self, before: Lsn, limit: usize) -> Result<usize> {
         let frames = self.flush_list.lock().oldest(&self.frames, before, limit);
         self.flush_frames(&frames, FlushReason::FlushList)
@@ -104,7 +104,7 @@ impl Pool {
     /// Flushes every dirty page (close, recovery, tests). Pages changed meanwhile by others may stay dirty.
     ///
     /// # Errors
-    /// As [`Pool::flush_frames`].
+    /// An I/O error, after which the database is poisoned.
     pub fn flush_all(&self) -> Result<()> {
         while self.dirty_count() > 0 {
             if self.flush_oldest(Lsn(u64::MAX), BATCH_PAGES)? == 0 {

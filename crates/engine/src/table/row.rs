@@ -159,14 +159,16 @@ impl RowLayout {
             let slot = &self.slots[edit.column];
             if slot.null_bit != NOT_NULLABLE {
                 let (byte, bit) = (usize::from(slot.null_bit / 8), 1u8 << (slot.null_bit % 8));
-                out[byte] = if edit.null { out[byte] | bit } else { out[byte] & !bit };
+                let null = matches!(edit.new, New::Null);
+                out[byte] = if null { out[byte] | bit } else { out[byte] & !bit };
             }
-            if slot.fixed_bytes != 0 {
-                let place = &mut out[slot.place as usize..][..usize::from(slot.fixed_bytes)];
-                match changes.bytes(edit) {
-                    Some(bytes) => place.copy_from_slice(bytes),
-                    None => place.fill(0),
-                }
+            let place = slot.place as usize;
+            match edit.new {
+                New::Word(word) => put_word(&mut out[place..], word, slot.fixed_bytes),
+                New::Wide(wide) => out[place..][..16].copy_from_slice(&wide.to_le_bytes()),
+                New::Null if slot.fixed_bytes != 0 => out[place..][..usize::from(slot.fixed_bytes)].fill(0),
+                // Variable-length: below.
+                New::Null | New::Bytes { .. } => {}
             }
         }
         if moves {
@@ -179,7 +181,8 @@ impl RowLayout {
         for (i, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.fixed_bytes == 0) {
             // The last edit of a column counts.
             let bytes = match changes.edits.iter().rev().find(|edit| edit.column == i) {
-                Some(edit) => changes.bytes(edit).unwrap_or(&[]),
+                Some(Edit { new: New::Bytes { start, end }, .. }) => &changes.bytes[*start..*end],
+                Some(_) => &[],
                 None => old.variable(slot.place as usize),
             };
             out.extend_from_slice(bytes);
@@ -215,9 +218,20 @@ fn check_row_bytes(bytes: usize) -> Result<()> {
 #[derive(Clone, Copy, Debug)]
 struct Edit {
     column: usize,
-    null: bool,
-    start: usize,
-    end: usize,
+    new: New,
+}
+
+/// A new value as its column keeps it; see [`Stored`].
+#[derive(Clone, Copy, Debug)]
+enum New {
+    Null,
+    Word(u64),
+    Wide(u128),
+    /// Where they are in [`Changes::bytes`].
+    Bytes {
+        start: usize,
+        end: usize,
+    },
 }
 
 /// New values for some columns of a row; see `modify`. Values are checked and copied as they are put.
@@ -242,21 +256,25 @@ impl<'t> Changes<'t> {
         }
     }
 
+    #[inline]
     fn try_put(&mut self, column: usize, value: ValueRef<'_>) -> Result<()> {
         let layout = self.layout;
         let slot = layout.slots.get(column).ok_or_else(|| layout.bad_value(column, "there is no such column"))?;
         let stored = fit(slot.ty, value).ok_or_else(|| layout.bad_value(column, misfit(slot.ty, value)))?;
-        let start = self.bytes.len();
-        match stored {
-            Stored::Word(word) => self.bytes.extend_from_slice(&word.to_le_bytes()[..usize::from(slot.fixed_bytes)]),
-            Stored::Wide(wide) => self.bytes.extend_from_slice(&wide.to_le_bytes()),
-            Stored::Bytes(bytes) => self.bytes.extend_from_slice(bytes),
+        let new = match stored {
+            Stored::Word(word) => New::Word(word),
+            Stored::Wide(wide) => New::Wide(wide),
+            Stored::Bytes(bytes) => {
+                let start = self.bytes.len();
+                self.bytes.extend_from_slice(bytes);
+                New::Bytes { start, end: self.bytes.len() }
+            }
             Stored::Null if slot.null_bit == NOT_NULLABLE => {
                 return Err(layout.bad_value(column, "NULL in a column that is never NULL"));
             }
-            Stored::Null => {}
-        }
-        self.edits.push(Edit { column, null: matches!(stored, Stored::Null), start, end: self.bytes.len() });
+            Stored::Null => New::Null,
+        };
+        self.edits.push(Edit { column, new });
         Ok(())
     }
 
@@ -268,10 +286,6 @@ impl<'t> Changes<'t> {
     /// The first value that did not fit.
     pub(crate) fn take_error(&mut self) -> Option<Error> {
         self.error.take()
-    }
-
-    fn bytes(&self, edit: &Edit) -> Option<&[u8]> {
-        (!edit.null).then(|| &self.bytes[edit.start..edit.end])
     }
 }
 

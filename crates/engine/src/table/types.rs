@@ -3,7 +3,7 @@
 //! Rules
 //! 1. A type fixes how many bytes a value takes in a row: fixed-size types always the same, `Text` and `Binary` as many as the value has.
 //! 2. Lengths are bytes, never characters. Text is UTF-8 and compares as bytes.
-//! 3. The numbers in [`Type::code`] are on disk: never change one, only add.
+//! 3. The numbers in `Type::code` are on disk: never change one, only add.
 
 use std::fmt;
 use std::str::FromStr;

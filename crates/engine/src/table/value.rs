@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. A value knows its kind, not its column: any integer fits any integer column that can hold the number.
-//! 2. [`fit`] turns a value into the bytes a column keeps, or says why it cannot. It never changes a number except that floats are
+//! 2. `fit` turns a value into the bytes a column keeps, or says why it cannot. It never changes a number except that floats are
 //!    rounded to the column's width, `-0.0` becomes `0.0` and every NaN the same NaN; so equal stored bytes mean equal values and the reverse.
 
 use super::datetime::DateTime;
@@ -270,7 +270,7 @@ pub(crate) fn fit<'a>(ty: Type, value: ValueRef<'a>) -> Option<Stored<'a>> {
     }
 }
 
-/// As [`fit`], for a bound of a search: text and bytes may be longer than the column's values.
+/// As `fit`, for a bound of a search: text and bytes may be longer than the column's values.
 #[inline]
 pub(crate) fn fit_bound<'a>(ty: Type, value: ValueRef<'a>) -> Option<Stored<'a>> {
     let ty = match ty {
@@ -342,7 +342,7 @@ fn fit_decimal(precision: u8, scale: u8, d: Decimal) -> Option<Stored<'static>> 
     }
 }
 
-/// Why [`fit`] refused, for a message that names the column.
+/// Why `fit` refused, for a message that names the column.
 #[cold]
 pub(crate) fn misfit(ty: Type, value: ValueRef<'_>) -> String {
     match (value, ty) {

@@ -35,6 +35,10 @@ pub(crate) enum ItemKind {
     Entry { prefix_bytes: usize, certain: bool },
 }
 
+/// Room a batch begins with: the few records of a short scan fit, so that it does not grow step by step.
+const FIRST_BYTES: usize = 512;
+const FIRST_ITEMS: usize = 4;
+
 /// Records copied together.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
@@ -45,6 +49,10 @@ pub(crate) struct Batch {
 
 impl Batch {
     fn push(&mut self, key: &[u8], value: &[u8], kind: ItemKind) {
+        if self.bytes.capacity() == 0 {
+            self.bytes.reserve(FIRST_BYTES);
+            self.items.reserve(FIRST_ITEMS);
+        }
         let start = self.bytes.len();
         self.bytes.extend_from_slice(key);
         let middle = self.bytes.len();

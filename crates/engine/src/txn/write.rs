@@ -19,7 +19,7 @@ use super::row::{DELETE_MARKED, OVERFLOW, OVERFLOW_REF_BYTES, OverflowRef, ROW_H
 use super::rows::Rows;
 use super::secondary;
 use super::system::TrxSystem;
-use super::trx::{RowChange, TrxBody, closed};
+use super::trx::{Buffers, RowChange, TrxBody, closed};
 use super::undo::record::{self, NewChange};
 use crate::btree::{BTree, LeafMut};
 use crate::error::{Error, Result};
@@ -32,6 +32,10 @@ pub const MAX_ROW_BYTES: usize = 16 << 20;
 
 /// Header bytes that every change rewrites: flags to roll pointer.
 const REWRITTEN_BYTES: usize = 14;
+
+/// A changed part that begins at most so many bytes into the row goes into one operation with the header: the bytes between
+/// them cost less than a second operation does. (Fixed-size columns are in front of the row.)
+const NEAR_BYTES: usize = 40;
 
 /// Longest payload that stays in its leaf.
 fn max_inline_bytes(system: &TrxSystem) -> usize {
@@ -324,7 +328,7 @@ fn change_row(
         &NewChange { delete: false, table: rows.id(), key, old, entries_changed, middle, old_middle },
     );
     let growth = new_payload.len().saturating_sub(old_payload.len());
-    let (removed, at) = (splice.cut(old_payload).len(), ROW_HEADER_BYTES + splice.prefix);
+    let old_bytes = old_payload.len();
     if entries_changed && !any_overflow {
         buffers.old_row.clear();
         buffers.old_row.extend_from_slice(old_payload);
@@ -334,15 +338,40 @@ fn change_row(
         return Err(Stop::MakeRoom(growth));
     }
     let roll_ptr = append_undo(body, mtr, undo_page);
-    let header = RowHeader { flags, trx_id: body.id, roll_ptr }.encode();
-    leaf.splice(mtr, slot, 0, REWRITTEN_BYTES, &header[..REWRITTEN_BYTES]);
-    let buffers = &body.buffers;
-    let new_payload = if any_overflow { &buffers.value[ROW_HEADER_BYTES..] } else { &buffers.new_row };
-    let added = splice.cut(new_payload);
-    if removed > 0 || !added.is_empty() {
-        leaf.splice(mtr, slot, at, removed, added);
-    }
+    let header = RowHeader { flags, trx_id: body.id, roll_ptr };
+    let Buffers { record: scratch, value, new_row, .. } = &mut body.buffers;
+    let new_payload = if any_overflow { &value[ROW_HEADER_BYTES..] } else { new_row };
+    write_version(mtr, leaf, slot, &header, splice, old_bytes, new_payload, scratch);
     Ok(Found::Changed)
+}
+
+/// Turns the stored value, with a payload of `old_bytes`, into `header` and `new_payload`, the payloads differing by
+/// `splice`.
+#[expect(clippy::too_many_arguments, reason = "the last step of `change_row`, split for reading")]
+#[inline]
+fn write_version(
+    mtr: &mut Mtr<'_>,
+    leaf: LeafMut,
+    slot: usize,
+    header: &RowHeader,
+    splice: Middle,
+    old_bytes: usize,
+    new_payload: &[u8],
+    scratch: &mut Vec<u8>,
+) {
+    let (header, Middle { prefix, suffix }) = (header.encode(), splice);
+    let (removed, added) = (old_bytes - suffix - prefix, splice.cut(new_payload));
+    if prefix <= NEAR_BYTES {
+        scratch.clear();
+        scratch.extend_from_slice(&header);
+        scratch.extend_from_slice(&new_payload[..prefix + added.len()]);
+        leaf.splice(mtr, slot, 0, ROW_HEADER_BYTES + prefix + removed, scratch);
+        return;
+    }
+    leaf.splice(mtr, slot, 0, REWRITTEN_BYTES, &header[..REWRITTEN_BYTES]);
+    if removed > 0 || !added.is_empty() {
+        leaf.splice(mtr, slot, ROW_HEADER_BYTES + prefix, removed, added);
+    }
 }
 
 /// Delete-marks old and inserts new entries after an update; the rows are in `old_row` and `new_row`.

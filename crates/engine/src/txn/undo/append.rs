@@ -58,6 +58,7 @@ impl UndoLog {
         let mut place = self.stream.tail;
         if self.header.is_none() {
             self.joined.clear();
+            self.joined.reserve(HEADER_RECORD_BYTES + bytes.len());
             record::put_header(&mut self.joined, trx_id);
             self.joined.extend_from_slice(bytes);
             write(mtr, latched, place.offset, &self.joined);
