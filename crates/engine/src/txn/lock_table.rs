@@ -171,15 +171,12 @@ impl LockTable {
         queue.granted.iter().any(conflicts) || (!holds_some && queue.waiting.iter().any(conflicts))
     }
 
-    fn holds(queue: &Queue, slot: u32, mode: LockMode) -> bool {
-        queue.granted.iter().any(|(owner, held)| *owner == slot && held.covers(mode))
-    }
-
     /// As [`super::lock::LockSystem::blocks_row`], by slot.
     pub(crate) fn blocks_row(&self, slot: u32, row: RowName<'_>, mode: LockMode) -> bool {
         self.find_queue(row, row.hash()).is_some_and(|at| {
-            let queue = &self.queues[at as usize];
-            !Self::holds(queue, slot, mode) && Self::must_wait(queue, slot, mode)
+            // Also for one who holds the row: an explicit lock is granted without the leaf's latch, so another's implicit
+            // lock may stand beside it once that is made explicit. Then the row is theirs first, and we wait.
+            Self::must_wait(&self.queues[at as usize], slot, mode)
         })
     }
 
