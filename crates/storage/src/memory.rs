@@ -75,26 +75,25 @@ impl MemoryDevice {
     /// This device goes on as if nothing had happened.
     pub fn cut(&self, seed: u64) -> MemoryDevice {
         let image = self.power_cut(seed);
+        self.holding_now(image)
+    }
+
+    /// As [`cut`](MemoryDevice::cut), for several (different) devices at the same moment.
+    pub(crate) fn cut_at_once<const N: usize>(devices: &[MemoryDevice; N], seeds: [u64; N]) -> [MemoryDevice; N] {
+        // All of them held: nothing is written to one between the looks at two others.
+        let held = devices.each_ref().map(|device| device.shared.bytes.lock());
+        std::array::from_fn(|i| devices[i].holding_now(held[i].power_cut(seeds[i])))
+    }
+
+    /// A device like this one that holds `image`, durable.
+    fn holding_now(&self, image: Vec<u8>) -> MemoryDevice {
         let bytes = Bytes { current: image.clone(), durable: image, unsynced: Vec::new() };
         MemoryDevice::with(self.shared.name.clone(), self.shared.alignment, self.shared.limit_bytes, bytes)
     }
 
     /// The bytes of [`cut`](MemoryDevice::cut).
     pub fn power_cut(&self, seed: u64) -> Vec<u8> {
-        let bytes = self.shared.bytes.lock();
-        let mut random = Random::new(seed);
-        let mut image = bytes.durable.clone();
-        let lens: Vec<usize> = bytes.unsynced.iter().filter_map(Change::new_len).collect();
-        for &len in &lens[..random.below(lens.len() + 1)] {
-            image.resize(len, 0);
-        }
-        let mut writes: Vec<&Change> = bytes.unsynced.iter().filter(|c| c.new_len().is_none()).collect();
-        random.shuffle(&mut writes);
-        let survival_of_8 = random.below(9);
-        for change in writes {
-            change.survive(&mut image, &mut random, survival_of_8);
-        }
-        image
+        self.shared.bytes.lock().power_cut(seed)
     }
 
     /// What reads see now.
@@ -134,6 +133,25 @@ impl MemoryDevice {
             return Ok(());
         }
         Err(self.error(operation, offset, data.len(), ErrorKind::InvalidInput))
+    }
+}
+
+impl Bytes {
+    /// What a power cut could leave.
+    fn power_cut(&self, seed: u64) -> Vec<u8> {
+        let mut random = Random::new(seed);
+        let mut image = self.durable.clone();
+        let lens: Vec<usize> = self.unsynced.iter().filter_map(Change::new_len).collect();
+        for &len in &lens[..random.below(lens.len() + 1)] {
+            image.resize(len, 0);
+        }
+        let mut writes: Vec<&Change> = self.unsynced.iter().filter(|c| c.new_len().is_none()).collect();
+        random.shuffle(&mut writes);
+        let survival_of_8 = random.below(9);
+        for change in writes {
+            change.survive(&mut image, &mut random, survival_of_8);
+        }
+        image
     }
 }
 

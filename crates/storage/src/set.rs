@@ -106,18 +106,19 @@ impl StorageSet {
         StorageSet { data, redo, doublewrite, origin: Arc::new(Origin::Memory(devices)) }
     }
 
-    /// What a power cut now could leave of a set in memory, chosen by `seed`; this set goes on untouched.
+    /// What a power cut now could leave of a set in memory, chosen by `seed`; this set goes on untouched. The three devices
+    /// lose their power at the same moment, also when threads are writing.
     ///
     /// # Panics
     /// If the set is not in memory.
     pub fn cut(&self, seed: u64) -> StorageSet {
         let devices = self.memory_devices().expect("only a set in memory can lose its power");
         let mut seed = seed;
-        let cut = devices.clone().map(|device| {
+        let seeds = std::array::from_fn(|_| {
             seed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(0x632B_E5AB);
-            device.cut(seed)
+            seed
         });
-        StorageSet::in_memory(cut)
+        StorageSet::in_memory(MemoryDevice::cut_at_once(devices, seeds))
     }
 
     /// The devices (data, redo, doublewrite) of a set in memory, below any wrapper.

@@ -22,13 +22,24 @@ pub fn data_file(dir: &Path) -> Result<FileDevice, Failure> {
     Ok(FileDevice::open_read_only(&path).map_err(highwater::Error::from)?)
 }
 
+/// Looks at a data file.
+///
+/// # Errors
+/// [`Failure::Usage`] if it is none of ours.
+pub fn raw_file(data: &FileDevice) -> Result<RawFile<'_>, Failure> {
+    RawFile::open(data).map_err(|error| match error {
+        highwater::Error::Incompatible(reason) => Failure::Usage(reason),
+        error => error.into(),
+    })
+}
+
 /// The summary.
 ///
 /// # Errors
 /// There is no database, or its page size cannot be found out.
 pub fn summary(dir: &Path, log_dir: &Path) -> Result<View, Failure> {
     let data = data_file(dir)?;
-    let file = RawFile::open(&data)?;
+    let file = raw_file(&data)?;
     let log = super::log::read(log_dir);
     let (mut text, header) = (String::new(), header_json(&file));
     let mut rows = vec![vec![
@@ -49,6 +60,13 @@ pub fn summary(dir: &Path, log_dir: &Path) -> Result<View, Failure> {
     let tables = tables_of(&file);
     text.push('\n');
     text.push_str(&tables.text);
+    let groups = log.as_ref().ok().and_then(|log| log.scan.as_ref()).map_or(0, |scan| scan.groups.len());
+    if groups > 0 {
+        let _ = writeln!(
+            text,
+            "the database was not closed: up to {groups} changes are in the redo log only and not shown"
+        );
+    }
     let json = json!({
         "dir": dir.display().to_string(),
         "data": header,
@@ -95,7 +113,7 @@ fn log_rows(log: &Result<LogLook, String>) -> Vec<Vec<String>> {
 /// There is no database, or its page size cannot be found out.
 pub fn tables(dir: &Path) -> Result<View, Failure> {
     let data = data_file(dir)?;
-    let file = RawFile::open(&data)?;
+    let file = raw_file(&data)?;
     let mut view = tables_of(&file);
     for table in file.tables() {
         let _ = write!(view.text, "\n{}", columns_of(table));
@@ -119,13 +137,16 @@ fn tables_of(file: &RawFile<'_>) -> View {
     let mut rows = vec![head.map(str::to_string).to_vec()];
     let extents = file.extent_use();
     let pages_of = |segment: u32| extents.segments.get(&segment).map_or(0, |segment| segment.pages_used);
-    let mut all = Vec::new();
+    let (mut all, mut notes) = (Vec::new(), String::new());
     for table in file.tables() {
         rows.push(vec![table.definition.name.clone()]);
         let mut trees = Vec::new();
         for tree in &table.trees {
             let (row, json) = tree_of(file, table, tree, pages_of(tree.segment));
             rows.push(row);
+            if let Some(problem) = json["problem"].as_str() {
+                let _ = writeln!(notes, "{}, {}: {problem}", table.definition.name, tree.name);
+            }
             trees.push(json);
         }
         let overflow = pages_of(table.overflow_segment);
@@ -139,6 +160,7 @@ fn tables_of(file: &RawFile<'_>) -> View {
     if file.tables().is_empty() {
         text = "no tables\n".to_string();
     }
+    text.push_str(&notes);
     let problem = file.catalog_problem().map(|reason| format!("the catalog cannot be read: {reason}"));
     if let Some(problem) = &problem {
         let _ = writeln!(text, "{problem}");
@@ -170,10 +192,12 @@ fn tree_of(file: &RawFile<'_>, table: &RawTable, tree: &RawTree, pages: u64) -> 
     let size = file.tree_size(tree, pages);
     let name = |part: &highwater::table::key::KeyPart| table.definition.columns[part.column].name.clone();
     let names: Vec<String> = tree.key.parts().iter().map(name).collect();
+    let unknown = || "?".to_string();
     let (levels, fill, records) = match &size {
         Ok(size) => (size.levels.to_string(), size.fill_percent.to_string(), size.records_estimate.to_string()),
-        Err(error) => ("?".to_string(), "?".to_string(), error.to_string()),
+        Err(_) => (unknown(), unknown(), unknown()),
     };
+    let problem = size.as_ref().err().map(ToString::to_string);
     let unique = if tree.unique { " unique" } else { "" };
     let columns = format!("({}){unique}", names.join(", "));
     let row =
@@ -190,6 +214,7 @@ fn tree_of(file: &RawFile<'_>, table: &RawTable, tree: &RawTree, pages: u64) -> 
         "levels": size.map(|size| size.levels),
         "fill_percent": size.map(|size| size.fill_percent),
         "records_estimate": size.map(|size| size.records_estimate),
+        "problem": problem,
     });
     (row, json)
 }
@@ -202,8 +227,12 @@ pub fn lists(dir: &Path, log_dir: Option<PathBuf>) -> Result<View, Failure> {
     data_file(dir)?;
     // Recovery first, so that the maps are those of now.
     let opened = Database::open_idle(dir, Options { log_dir, ..Options::default() });
+    let opened = match opened.map_err(Failure::from) {
+        Err(wrong_use @ Failure::Usage(_)) => return Err(wrong_use),
+        opened => opened,
+    };
     let data = data_file(dir)?;
-    let file = RawFile::open(&data)?;
+    let file = raw_file(&data)?;
     let extents = file.extent_use();
     let mut rows =
         vec![["segment", "pages used", "pages free", "extents", "fragments", ""].map(str::to_string).to_vec()];
@@ -240,7 +269,7 @@ pub fn lists(dir: &Path, log_dir: Option<PathBuf>) -> Result<View, Failure> {
     Ok(View { text, json, problem })
 }
 
-fn pool_lists(opened: highwater::Result<Database>) -> (String, Value, Option<String>) {
+fn pool_lists(opened: Result<Database, Failure>) -> (String, Value, Option<String>) {
     let db = match opened {
         Ok(db) => db,
         Err(error) => {

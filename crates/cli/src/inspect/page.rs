@@ -1,6 +1,6 @@
 //! One page.
 
-use super::files::data_file;
+use super::files::{data_file, raw_file};
 use super::{View, hex};
 use crate::failure::Failure;
 use highwater::PageNo;
@@ -17,7 +17,7 @@ use std::path::Path;
 /// There is no database or no such page.
 pub fn view(dir: &Path, number: u32, with_bytes: bool) -> Result<View, Failure> {
     let data = data_file(dir)?;
-    let file = RawFile::open(&data)?;
+    let file = raw_file(&data)?;
     if u64::from(number) >= file.page_count() {
         let last = file.page_count().saturating_sub(1);
         return Err(Failure::Usage(format!("there is no page {number}; the last one is {last}")));

@@ -157,6 +157,49 @@ fn a_healthy_database_passes() {
 }
 
 #[test]
+fn what_a_power_cut_leaves_passes() {
+    for seed in 0..8 {
+        let storage = StorageSet::memory();
+        let db = Database::open_storage(storage.clone(), small_options()).unwrap();
+        let table = db.create_table("person", schema()).unwrap();
+        fill(&db, &table, 300 + seed * 100).unwrap();
+        let mut open = db.begin().unwrap();
+        for id in (2..100u64).step_by(3) {
+            open.update(&table, &values![id], &[(1, "cut off".into()), (3, "z".repeat(5000).as_str().into())]).unwrap();
+        }
+        db.flush_log().unwrap();
+        let left = storage.cut(seed);
+        drop(open);
+        let db = Database::open_storage_idle(left, small_options()).unwrap();
+        assert_eq!(db.check().unwrap().findings, [], "seed {seed}");
+        while db.transactions().purge_step(100).unwrap() > 0 {}
+        assert_eq!(db.check().unwrap().findings, [], "seed {seed}, purged");
+    }
+}
+
+/// Its rollback writes more redo than fits between two checkpoints.
+#[test]
+fn a_long_transaction_is_rolled_back_at_opening() {
+    let storage = StorageSet::memory();
+    let db = Database::open_storage(storage.clone(), small_options()).unwrap();
+    let table = db.create_table("person", schema()).unwrap();
+    let mut txn = db.begin().unwrap();
+    for n in 0..8000u64 {
+        txn.insert(&table, &values![null, name(n).as_str(), null, "a".repeat(800).as_str()]).unwrap();
+    }
+    txn.commit().unwrap();
+    let mut txn = db.begin().unwrap();
+    for n in 1..=8000u64 {
+        txn.update(&table, &values![n], &[(3, "b".repeat(800).as_str().into())]).unwrap();
+    }
+    db.flush_log().unwrap();
+    let left = storage.cut(3);
+    drop((txn, db));
+    let report = check(&left).unwrap();
+    assert_eq!((report.findings.len(), report.counts.rows), (0, 8000));
+}
+
+#[test]
 fn a_check_runs_beside_readers_and_after_writers() {
     let storage = StorageSet::memory();
     let db = Database::open_storage(storage, small_options()).unwrap();
