@@ -10,6 +10,7 @@ pub mod error;
 pub mod report;
 pub mod result;
 pub mod run;
+pub mod subject;
 pub mod summary;
 pub mod workload;
 
