@@ -26,6 +26,20 @@ pub enum Error {
         /// The operating system's answer.
         source: std::io::Error,
     },
+    /// The user asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// An emulated device refused.
+    #[error(transparent)]
+    Device(#[from] highwater_device::DeviceError),
+    /// A measurement of an experiment failed.
+    #[error("{cell}: {source}")]
+    Cell {
+        /// Which.
+        cell: String,
+        /// Why.
+        source: Box<Error>,
+    },
 }
 
 impl Error {

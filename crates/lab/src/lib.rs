@@ -7,6 +7,8 @@
 
 pub mod adapter;
 pub mod error;
+pub mod experiment;
+pub mod interrupt;
 pub mod report;
 pub mod result;
 pub mod run;

@@ -16,6 +16,7 @@ pub mod ycsb;
 
 use crate::adapter::{Column, Read, RowView, Scan, Session, Store, TableSpec, Transaction, column};
 use crate::error::{Error, Result};
+use crate::interrupt;
 use crate::result::Condition;
 use highwater::values;
 use highwater::{Type, ValueRef};
@@ -225,6 +226,7 @@ impl<'p> Batch<'p> {
     ) -> Result<()> {
         let mut next = range.start;
         while next < range.end {
+            interrupt::check()?;
             let mut txn = session.begin()?;
             let mut rows = 0;
             while next < range.end && rows < Self::ROWS {
