@@ -97,7 +97,7 @@ fn replay_refuses_bad_input() {
     std::fs::write(path("cut.csv"), &whole[..whole.len() / 2]).expect("a file");
     let packed = zstd::encode_all(&whole[..], 3).expect("compressed");
     std::fs::write(path("cut.csv.zst"), &packed[..packed.len() / 2]).expect("a file");
-    let mut record = vec![0; 48];
+    let mut record = [0; 48];
     record[..4].copy_from_slice(&0x6561_7407u32.to_le_bytes());
     std::fs::write(path("cut.blktrace.0"), [&record[..], &record[..20]].concat()).expect("a file");
     std::fs::write(path("picture.png"), [0x89, b'P', b'N', b'G', 0, 1, 2]).expect("a file");
