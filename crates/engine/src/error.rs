@@ -117,4 +117,12 @@ impl Error {
     pub fn corrupt_page(page: PageNo, reason: impl Into<String>) -> Error {
         Error::CorruptPage { page, reason: reason.into() }
     }
+
+    /// What is wrong, without the page's number where that is said otherwise.
+    pub(crate) fn into_reason(self) -> String {
+        match self {
+            Error::CorruptPage { reason, .. } => reason,
+            other => other.to_string(),
+        }
+    }
 }

@@ -18,6 +18,9 @@ pub enum Error {
     /// The database does not hold what the workload loaded.
     #[error("{0}")]
     Data(String),
+    /// A database server does not start, does not stop or refuses a statement.
+    #[error("{0}")]
+    Server(String),
     /// A file of ours (report, result, acknowledgements) cannot be read or written.
     #[error("{path}: {source}")]
     File {
@@ -25,6 +28,20 @@ pub enum Error {
         path: PathBuf,
         /// The operating system's answer.
         source: std::io::Error,
+    },
+    /// The user asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// An emulated device refused.
+    #[error(transparent)]
+    Device(#[from] highwater_device::DeviceError),
+    /// A measurement of an experiment failed.
+    #[error("{cell}: {source}")]
+    Cell {
+        /// Which.
+        cell: String,
+        /// Why.
+        source: Box<Error>,
     },
 }
 

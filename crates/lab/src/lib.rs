@@ -7,9 +7,12 @@
 
 pub mod adapter;
 pub mod error;
+pub mod experiment;
+pub mod interrupt;
 pub mod report;
 pub mod result;
 pub mod run;
+pub mod subject;
 pub mod summary;
 pub mod workload;
 

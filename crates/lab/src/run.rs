@@ -8,9 +8,11 @@
 //!    stops when the last client has finished its transaction.
 //! 4. The first error that is not retryable stops every client and is the run's result.
 //! 5. Nothing of the warm-up is counted.
+//! 6. A request to stop ([`interrupt`]) ends the run as an error.
 
 use crate::adapter::Store;
 use crate::error::{Error, Result};
+use crate::interrupt;
 use crate::result::{Interval, KindResult, LatencyUs, Queries, RunResult, bytes_written, counters};
 use crate::summary::interval_line;
 use crate::workload::{Client, Outcome, Workload, note_spoiled};
@@ -163,7 +165,7 @@ impl Shared {
 
     /// `None` when no more transactions are to start; otherwise whether the next one counts (the warm-up does not).
     fn next_counts(&self) -> Option<bool> {
-        if self.stop.load(Relaxed) {
+        if self.stop.load(Relaxed) || interrupt::is_requested() {
             return None;
         }
         let counts = self.measuring.load(Relaxed);
@@ -362,6 +364,7 @@ pub fn run<S: Store, W: Workload<S>>(
     if let Some(error) = shared.failure.lock().take() {
         return Err(error);
     }
+    interrupt::check()?;
     let mut result = measurement.result(workload);
     result.config.extend(driver_options(options));
     Ok(result)

@@ -15,15 +15,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-struct Fixture {
+pub(super) struct Fixture {
     core: Core,
-    tree: BTree,
+    pub(super) tree: BTree,
 }
 
 type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
 impl Fixture {
-    fn new() -> Fixture {
+    pub(super) fn new() -> Fixture {
         Fixture::over(small_core())
     }
 
@@ -40,7 +40,7 @@ impl Fixture {
         Fixture { core, tree }
     }
 
-    fn ctx(&self) -> &Context {
+    pub(super) fn ctx(&self) -> &Context {
         &self.core.ctx
     }
 
@@ -90,7 +90,7 @@ fn new_tree(core: &Core, id: u32) -> BTree {
 }
 
 /// Inserts or replaces, as a row operation does.
-fn put(ctx: &Context, tree: &BTree, key: &[u8], value: &[u8]) -> Result<()> {
+pub(super) fn put(ctx: &Context, tree: &BTree, key: &[u8], value: &[u8]) -> Result<()> {
     loop {
         let mut mtr = ctx.mtr()?;
         let leaf = tree.leaf_mut(&mut mtr, key)?;

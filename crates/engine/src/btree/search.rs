@@ -255,10 +255,11 @@ impl BTree {
         self.judge_slowly(page, is_ours, found, seek)
     }
 
-    /// `judge` for the root and for leaves whose parent has changed meanwhile.
+    /// `judge` for the root and for leaves whose parent has changed meanwhile, or was latched exclusively for a moment: it may be
+    /// current again by now, so only a page that is not ours can be corrupt.
     #[inline(never)]
     fn judge_slowly(&self, page: &[u8], is_ours: bool, found: &Found<'_>, seek: Seek<'_>) -> Verdict {
-        if found.parent.is_some() && found.is_current() {
+        if !is_ours && found.parent.is_some() && found.is_current() {
             return Verdict::Corrupt("it is no leaf of the tree that leads to it");
         }
         let leaf = Node::new(page);
@@ -311,5 +312,26 @@ fn unless_stale(found: &Found<'_>, error: Error) -> Result<()> {
     match error {
         Error::CorruptPage { .. } | Error::Incompatible(_) if !found.is_current() => Ok(()),
         error => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::btree::btree_test::{Fixture, put};
+
+    /// A parent that is latched exclusively for a moment and then let go unchanged: not current at the first look, current
+    /// at the second.
+    #[test]
+    fn a_parent_latched_for_a_moment_is_no_damage() {
+        let fixture = Fixture::new();
+        let (ctx, tree) = (fixture.ctx(), &fixture.tree);
+        (0..200u32).for_each(|n| put(ctx, tree, &n.to_be_bytes(), &[7; 500]).unwrap());
+        let seek = Seek::Covers(&[0, 0, 0, 50]);
+        let found = tree.descend(ctx, seek, |_| {}).unwrap().unwrap();
+        let page = ctx.pool.fix_s(found.leaf).unwrap();
+        assert!(found.parent.is_some() && found.is_current());
+        assert!(matches!(tree.judge_slowly(&page, true, &found, seek), Verdict::Sought));
+        assert!(matches!(tree.judge_slowly(&page, false, &found, seek), Verdict::Corrupt(_)));
     }
 }

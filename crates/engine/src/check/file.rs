@@ -90,10 +90,7 @@ impl Scan<'_> {
             // Page 0 was reported with the file header.
             Err(_) if page_no.0 == 0 && self.file.header().is_err() => {}
             Err(error) => {
-                let reason = match error {
-                    crate::Error::CorruptPage { reason, .. } => reason,
-                    other => other.to_string(),
-                };
+                let reason = error.into_reason();
                 self.find(
                     Some(page_no),
                     self.file.name_of(page_no).map_or(reason.clone(), |name| format!("{name}: {reason}")),
@@ -105,15 +102,6 @@ impl Scan<'_> {
     fn count(&mut self, found: PageType) {
         let counts = &mut self.report.counts;
         counts.pages_verified += 1;
-        *match found {
-            PageType::Free => &mut counts.reserved_pages,
-            PageType::FileHeader => &mut counts.file_header_pages,
-            PageType::ExtentMap => &mut counts.extent_map_pages,
-            PageType::Inner => &mut counts.inner_pages,
-            PageType::Leaf => &mut counts.leaf_pages,
-            PageType::Undo => &mut counts.undo_pages,
-            PageType::UndoDirectory => &mut counts.undo_directory_pages,
-            PageType::Overflow => &mut counts.overflow_pages,
-        } += 1;
+        *counts.pages_of(found) += 1;
     }
 }

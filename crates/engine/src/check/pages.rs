@@ -88,13 +88,7 @@ impl Checker<'_> {
         let verified = header::verify(page, page_no).and_then(|()| header::page_type(page));
         let found = match verified {
             Ok(found) => found,
-            Err(error) => {
-                let reason = match error {
-                    crate::Error::CorruptPage { reason, .. } => reason,
-                    other => other.to_string(),
-                };
-                return self.unreadable_page(page_no, owner, reason);
-            }
+            Err(error) => return self.unreadable_page(page_no, owner, error.into_reason()),
         };
         if let Some(Owner { kind, place }) = self.owners.get(&owner).cloned()
             && let Some(reason) = self.misfit(page_no, page, found, owner, kind)
@@ -142,18 +136,10 @@ impl Checker<'_> {
     fn count(&mut self, found: PageType, kind: Option<Kind>) {
         let counts = &mut self.report.counts;
         counts.pages_verified += 1;
-        let of_type = match found {
-            _ if kind == Some(Kind::Unfinished) => &mut counts.unfinished_pages,
-            PageType::Free => &mut counts.reserved_pages,
-            PageType::FileHeader => &mut counts.file_header_pages,
-            PageType::ExtentMap => &mut counts.extent_map_pages,
-            PageType::Inner => &mut counts.inner_pages,
-            PageType::Leaf => &mut counts.leaf_pages,
-            PageType::Undo => &mut counts.undo_pages,
-            PageType::UndoDirectory => &mut counts.undo_directory_pages,
-            PageType::Overflow => &mut counts.overflow_pages,
-        };
-        *of_type += 1;
+        *match kind {
+            Some(Kind::Unfinished) => &mut counts.unfinished_pages,
+            _ => counts.pages_of(found),
+        } += 1;
     }
 
     /// Compares an extent map with what memory knows, and claims the group's system pages.

@@ -1,5 +1,6 @@
 //! What a check tells: findings and counts.
 
+use crate::page::PageType;
 use crate::types::PageNo;
 
 /// Findings kept; more are only counted.
@@ -97,6 +98,20 @@ impl CheckCounts {
     /// Bytes of pages not in use.
     pub fn bytes_free(&self) -> u64 {
         self.pages.saturating_sub(self.pages_used) * self.page_bytes
+    }
+
+    /// The count of verified pages of a type.
+    pub(super) fn pages_of(&mut self, page_type: PageType) -> &mut u64 {
+        match page_type {
+            PageType::Free => &mut self.reserved_pages,
+            PageType::FileHeader => &mut self.file_header_pages,
+            PageType::ExtentMap => &mut self.extent_map_pages,
+            PageType::Inner => &mut self.inner_pages,
+            PageType::Leaf => &mut self.leaf_pages,
+            PageType::Undo => &mut self.undo_pages,
+            PageType::UndoDirectory => &mut self.undo_directory_pages,
+            PageType::Overflow => &mut self.overflow_pages,
+        }
     }
 
     /// Name and value of every count, bytes used and free included, in order; names carry units.

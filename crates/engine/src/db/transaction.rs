@@ -36,6 +36,39 @@ pub struct Inserted {
     pub auto_increment: Option<u64>,
 }
 
+/// Reading without locks: the same in both kinds of transaction.
+macro_rules! snapshot_reads {
+    () => {
+        /// The row of a primary key, as the transaction's snapshot has it.
+        ///
+        /// # Errors
+        /// `BadValue` if the key does not fit, an I/O error.
+        #[inline]
+        pub fn get(&mut self, table: &Table, key: &[ValueRef<'_>]) -> Result<Option<Row>> {
+            self.session.get(table, key, LockMode::None)
+        }
+
+        /// As [`get`](Self::get), but hands the row to `look` in place instead of copying it.
+        ///
+        /// # Errors
+        /// As [`get`](Self::get).
+        #[inline]
+        pub fn get_with<R>(
+            &mut self,
+            table: &Table,
+            key: &[ValueRef<'_>],
+            look: impl FnOnce(RowRef<'_>) -> R,
+        ) -> Result<Option<R>> {
+            self.session.get_with(table, key, LockMode::None, look)
+        }
+
+        /// A scan of a table, to be described further.
+        pub fn scan<'v>(&mut self, table: &Table) -> Scan<'_, 'v> {
+            Scan::new(&mut self.session, table)
+        }
+    };
+}
+
 /// A transaction that reads and writes.
 #[must_use = "a transaction that is dropped is rolled back"]
 pub struct WriteTxn {
@@ -56,28 +89,7 @@ impl WriteTxn {
         Ok(Inserted { auto_increment: self.session.insert(table, values)? })
     }
 
-    /// The row of a primary key, as the transaction's snapshot has it.
-    ///
-    /// # Errors
-    /// `BadValue` if the key does not fit, an I/O error.
-    #[inline]
-    pub fn get(&mut self, table: &Table, key: &[ValueRef<'_>]) -> Result<Option<Row>> {
-        self.session.get(table, key, LockMode::None)
-    }
-
-    /// As [`get`](Self::get), but hands the row to `look` in place instead of copying it.
-    ///
-    /// # Errors
-    /// As [`get`](Self::get).
-    #[inline]
-    pub fn get_with<R>(
-        &mut self,
-        table: &Table,
-        key: &[ValueRef<'_>],
-        look: impl FnOnce(RowRef<'_>) -> R,
-    ) -> Result<Option<R>> {
-        self.session.get_with(table, key, LockMode::None, look)
-    }
+    snapshot_reads!();
 
     /// The newest committed row, locked exclusively until the transaction ends.
     ///
@@ -131,11 +143,6 @@ impl WriteTxn {
         self.session.delete(table, key)
     }
 
-    /// A scan of a table, to be described further.
-    pub fn scan<'v>(&mut self, table: &Table) -> Scan<'_, 'v> {
-        Scan::new(&mut self.session, table)
-    }
-
     /// Marks this point of the transaction.
     pub fn savepoint(&mut self) -> Savepoint {
         self.session.savepoint()
@@ -176,31 +183,5 @@ impl ReadTxn {
         ReadTxn { session }
     }
 
-    /// The row of a primary key.
-    ///
-    /// # Errors
-    /// `BadValue` if the key does not fit, an I/O error.
-    #[inline]
-    pub fn get(&mut self, table: &Table, key: &[ValueRef<'_>]) -> Result<Option<Row>> {
-        self.session.get(table, key, LockMode::None)
-    }
-
-    /// As [`get`](Self::get), but hands the row to `look` in place instead of copying it.
-    ///
-    /// # Errors
-    /// As [`get`](Self::get).
-    #[inline]
-    pub fn get_with<R>(
-        &mut self,
-        table: &Table,
-        key: &[ValueRef<'_>],
-        look: impl FnOnce(RowRef<'_>) -> R,
-    ) -> Result<Option<R>> {
-        self.session.get_with(table, key, LockMode::None, look)
-    }
-
-    /// A scan of a table, to be described further.
-    pub fn scan<'v>(&mut self, table: &Table) -> Scan<'_, 'v> {
-        Scan::new(&mut self.session, table)
-    }
+    snapshot_reads!();
 }

@@ -117,14 +117,25 @@ pub(super) fn create(device: &dyn Device, size_bytes: u64, database_id: u64) -> 
     Ok(device.sync()?)
 }
 
-/// The newest header, if it is one of this database and the device is as long as it says.
-pub(super) fn read_header(device: &dyn Device, database_id: u64) -> Result<Header> {
-    let (name, len) = (device.name(), device.len_bytes()?);
+/// Both header slots as they are.
+///
+/// # Errors
+/// An I/O error, or a file too short for them.
+pub(super) fn read_header_slots(device: &dyn Device) -> Result<AlignedBuf> {
+    let len = device.len_bytes()?;
     if len < 2 * BLOCK_BYTES {
-        return Err(Error::Incompatible(format!("{name} has {len} bytes, too few for a Highwater redo log")));
+        let reason = format!("{} has {len} bytes, too few for a Highwater redo log", device.name());
+        return Err(Error::Incompatible(reason));
     }
     let mut slots = AlignedBuf::zeroed(2 * BLOCK_BYTES as usize);
     device.read_at(0, &mut slots)?;
+    Ok(slots)
+}
+
+/// The newest header, if it is one of this database and the device is as long as it says.
+pub(super) fn read_header(device: &dyn Device, database_id: u64) -> Result<Header> {
+    let (name, len) = (device.name(), device.len_bytes()?);
+    let slots = read_header_slots(device)?;
     let (first, second) = slots.split_at(BLOCK_BYTES as usize);
     let header = format::choose([first, second], &name)?;
     if header.database_id != database_id {

@@ -1,10 +1,11 @@
 //! Looking at a redo log without opening it: both headers, and the groups since the last checkpoint. Nothing is written.
 
+use super::checkpoint::read_header_slots;
 use super::format::{self, BLOCK_BYTES, FIRST_LSN, Geometry, Header, Unusable};
 use super::scan::Scan;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::types::Lsn;
-use highwater_storage::{AlignedBuf, Device};
+use highwater_storage::Device;
 
 /// What a header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,12 +40,8 @@ pub struct LogLook {
 /// # Errors
 /// An I/O error, or a file too short for two headers.
 pub fn look(device: &dyn Device) -> Result<LogLook> {
-    let (name, len) = (device.name(), device.len_bytes()?);
-    if len < 2 * BLOCK_BYTES {
-        return Err(Error::Incompatible(format!("{name} has {len} bytes, too few for a Highwater redo log")));
-    }
-    let mut slots = AlignedBuf::zeroed(2 * BLOCK_BYTES as usize);
-    device.read_at(0, &mut slots)?;
+    let len = device.len_bytes()?;
+    let slots = read_header_slots(device)?;
     let (first, second) = slots.split_at(BLOCK_BYTES as usize);
     let decoded = [first, second].map(Header::decode);
     let newest =

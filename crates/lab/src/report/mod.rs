@@ -7,12 +7,14 @@
 
 mod tables;
 
+pub(crate) use tables::escape;
+
 use crate::error::{Error, Result};
 use crate::result::RunResult;
 use std::path::Path;
 
 const PAGE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("style.css");
+pub(crate) const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("chart.js");
 
 /// The page as text.
@@ -36,7 +38,7 @@ pub fn html(result: &RunResult) -> Result<String> {
 }
 
 /// The template with each `{{name}}` replaced. What is put in is not looked at again.
-fn fill(template: &str, parts: &[(&str, String)]) -> String {
+pub(crate) fn fill(template: &str, parts: &[(&str, String)]) -> String {
     let mut pieces = template.split("{{");
     let mut page = pieces.next().unwrap_or("").to_string();
     for piece in pieces {

@@ -115,10 +115,7 @@ impl RawFile<'_> {
     /// It lies beyond the end, or an I/O error. Damage is said in the result.
     pub fn look_at(&self, page_no: PageNo) -> Result<PageLook> {
         let bytes = self.page(page_no)?;
-        let problem = header::verify(&bytes, page_no).err().map(|error| match error {
-            crate::Error::CorruptPage { reason, .. } => reason,
-            other => other.to_string(),
-        });
+        let problem = header::verify(&bytes, page_no).err().map(crate::Error::into_reason);
         let type_number = bytes.u8_at(16);
         let page_type = PageType::from_u8(type_number);
         let contents = match page_type {

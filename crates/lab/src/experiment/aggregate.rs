@@ -1,0 +1,67 @@
+//! Cells into rows: medians and spread over the repetitions.
+
+use super::{Cell, Experiment, Measured, Row};
+use std::collections::BTreeMap;
+
+/// The rows of measured cells, in the order in which settings first come.
+pub fn rows(experiment: &dyn Experiment, cells: &[(Cell, Measured)]) -> Vec<Row> {
+    let mut groups: Vec<Vec<&(Cell, Measured)>> = Vec::new();
+    for one in cells {
+        let same = |group: &&mut Vec<&(Cell, Measured)>| is_same_setting(&group[0].0, &one.0);
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(one),
+            None => groups.push(vec![one]),
+        }
+    }
+    let mut rows: Vec<Row> = groups.into_iter().map(|group| row(experiment, &group)).collect();
+    let order = super::outcome::subjects(&rows).into_iter().map(String::from).collect::<Vec<_>>();
+    rows.sort_by_key(|row| order.iter().position(|name| *name == row.subject));
+    rows
+}
+
+fn is_same_setting(a: &Cell, b: &Cell) -> bool {
+    (&a.subject, &a.device, &a.setting) == (&b.subject, &b.device, &b.setting)
+}
+
+fn row(experiment: &dyn Experiment, group: &[&(Cell, Measured)]) -> Row {
+    let (cell, first) = group[0];
+    let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for (_, measured) in group {
+        for (name, value) in &measured.values {
+            values.entry(name.clone()).or_default().push(*value);
+        }
+    }
+    values.values_mut().for_each(|list| list.sort_by(f64::total_cmp));
+    Row {
+        subject: cell.subject.clone(),
+        device: cell.device.clone(),
+        setting: cell.setting.clone(),
+        measured: values.iter().map(|(name, list)| (name.clone(), median(list))).collect(),
+        spread: values.iter().map(|(name, list)| (name.clone(), [list[0], list[list.len() - 1]])).collect(),
+        repetitions: group.len() as u32,
+        paper: experiment.paper(cell),
+        series: first.series.clone(),
+        info: first.info.clone(),
+    }
+}
+
+/// The median of an ascending list; 0 of none.
+pub fn median(sorted: &[f64]) -> f64 {
+    match sorted.len() {
+        0 => 0.0,
+        n if n % 2 == 1 => sorted[n / 2],
+        n => (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_of_odd_and_even_counts() {
+        assert_eq!(median(&[1.0, 2.0, 9.0]), 2.0);
+        assert_eq!(median(&[1.0, 2.0, 4.0, 9.0]), 3.0);
+        assert_eq!(median(&[]), 0.0);
+    }
+}

@@ -1,0 +1,81 @@
+//! What an experiment works with while it measures: somebody to tell, and places for databases.
+
+use crate::error::Result;
+use crate::interrupt;
+use crate::workload::{Progress, Silent};
+use std::path::Path;
+use std::time::Duration;
+
+/// Somebody who watches an experiment.
+pub trait Watch {
+    /// So many cells are to be measured; `finished` of them were measured by an earlier run.
+    fn begin(&mut self, cells: usize, finished: usize) {
+        let _ = (cells, finished);
+    }
+    /// The `number`th cell (from 1) begins; `left` is how long the rest will take, once that can be guessed.
+    fn cell(&mut self, number: usize, text: &str, left: Option<Duration>) {
+        let _ = (number, text, left);
+    }
+    /// What is being done for the cell.
+    fn step(&mut self, text: &str) {
+        let _ = text;
+    }
+    /// A line for the user.
+    fn line(&mut self, text: &str) {
+        let _ = text;
+    }
+    /// A load of so many rows begins.
+    fn load(&mut self, rows: u64) -> Box<dyn Progress> {
+        let _ = rows;
+        Box::new(Silent)
+    }
+}
+
+/// Watches and says nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Quiet;
+
+impl Watch for Quiet {}
+
+/// What an experiment works with.
+pub struct Bench<'w> {
+    watch: &'w mut dyn Watch,
+    work_dir: &'w Path,
+}
+
+impl<'w> Bench<'w> {
+    /// A bench that keeps databases below `work_dir`.
+    pub fn new(work_dir: &'w Path, watch: &'w mut dyn Watch) -> Bench<'w> {
+        Bench { watch, work_dir }
+    }
+
+    /// Folder for whatever the measurement needs; the framework removes it at the end.
+    pub fn work_dir(&self) -> &'w Path {
+        self.work_dir
+    }
+
+    /// Tells that the `number`th cell begins.
+    pub(super) fn begin_cell(&mut self, number: usize, text: &str, left: Option<Duration>) {
+        self.watch.cell(number, text, left);
+    }
+
+    /// Tells what is being done.
+    ///
+    /// # Errors
+    /// When the user wants it to stop.
+    pub fn step(&mut self, text: &str) -> Result<()> {
+        interrupt::check()?;
+        self.watch.step(text);
+        Ok(())
+    }
+
+    /// A line for the user.
+    pub fn line(&mut self, text: &str) {
+        self.watch.line(text);
+    }
+
+    /// Progress of a load of so many rows.
+    pub fn load(&mut self, rows: u64) -> Box<dyn Progress> {
+        self.watch.load(rows)
+    }
+}

@@ -1,0 +1,74 @@
+//! Experiments: the source documents' measurements, repeated on every subject.
+//!
+//! Rules
+//! 1. An experiment is a list of *cells* (one measurement each), a way to measure one, and *claims* computed from what was measured. Everything else
+//!    (order, resuming, medians, files, the report) is the framework's.
+//! 2. A cell's id is unique and the same for the same plan, so that a run can go on where it stopped.
+//! 3. Claims and figures see rows only, never a subject: the same rows give the same claims.
+//! 4. A figure of the paper never stands in a measured column.
+
+mod aggregate;
+mod bench;
+mod files;
+pub mod kind;
+mod outcome;
+mod plan;
+mod registry;
+pub mod report;
+mod runner;
+
+pub use bench::{Bench, Quiet, Watch};
+pub use files::{read_outcome, write_outcome};
+pub use kind::SubjectKind;
+pub use outcome::{Chart, Claim, Figure, Line, Measured, Outcome, Row, Table};
+pub use plan::{Cell, DeviceChoice, Plan, Scale, setting};
+pub use registry::{all, find};
+pub use runner::run;
+
+use crate::error::Result;
+use std::collections::BTreeMap;
+
+/// One of the source documents' experiments.
+pub trait Experiment: Sync {
+    /// Name on the command line.
+    fn name(&self) -> &'static str;
+    /// One line: what is varied and what is looked at.
+    fn about(&self) -> &'static str;
+    /// Which document it rebuilds.
+    fn source(&self) -> &'static str;
+    /// Subjects it can run on; all of them are the default.
+    fn subjects(&self) -> &'static [SubjectKind];
+    /// Devices it can run on: `local` or names of presets, the default first.
+    fn devices(&self) -> &'static [&'static str] {
+        &["local"]
+    }
+    /// How often each cell is measured unless asked otherwise.
+    fn repetitions(&self, scale: Scale) -> u32 {
+        match scale {
+            Scale::Smoke | Scale::Quick => 1,
+            Scale::Standard | Scale::Full => 3,
+        }
+    }
+    /// Whether the plan mounts emulated devices, which only root may.
+    fn mounts(&self, plan: &Plan) -> bool {
+        plan.device != DeviceChoice::Local && plan.subjects.iter().any(|s| *s != SubjectKind::Highwater)
+    }
+    /// The measurements in the order to take them: repetitions outermost, so that settings are interleaved.
+    ///
+    /// # Errors
+    /// When the plan cannot be carried out.
+    fn cells(&self, plan: &Plan) -> Result<Vec<Cell>>;
+    /// Takes one measurement.
+    ///
+    /// # Errors
+    /// Whatever went wrong; the run stops there and can be resumed.
+    fn measure(&self, plan: &Plan, cell: &Cell, lab: &mut Bench<'_>) -> Result<Measured>;
+    /// The paper's figures for this cell's setting, under the names of the measured values; empty if it has none.
+    fn paper(&self, cell: &Cell) -> BTreeMap<String, f64>;
+    /// The paper's claims for each subject.
+    fn claims(&self, plan: &Plan, rows: &[Row]) -> Vec<Claim>;
+    /// Tables and charts beside the paper's.
+    fn figures(&self, rows: &[Row]) -> Vec<Figure>;
+    /// Ratios kept, and what differs from the paper.
+    fn notes(&self, plan: &Plan) -> Vec<String>;
+}

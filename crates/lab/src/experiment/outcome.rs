@@ -1,0 +1,192 @@
+//! What an experiment leaves behind: `result.json`.
+//!
+//! Rules
+//! 1. Field names stay the same across releases.
+//! 2. A row is a setting's median over its repetitions, with the least and the greatest value beside it.
+
+use super::{Scale, SubjectKind};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What one cell gave.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Numbers by name; units in the name.
+    pub values: BTreeMap<String, f64>,
+    /// Series by name: points (x, y).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub series: BTreeMap<String, Vec<[f64; 2]>>,
+    /// Texts by name: versions, what a policy chose.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub info: BTreeMap<String, String>,
+}
+
+impl Measured {
+    /// Adds a number.
+    pub fn put(&mut self, name: &str, value: f64) {
+        self.values.insert(name.to_string(), value);
+    }
+}
+
+/// A setting's measurements.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Name of the subject.
+    pub subject: String,
+    /// Name of the device.
+    pub device: String,
+    /// What was varied.
+    pub setting: BTreeMap<String, String>,
+    /// Medians over the repetitions.
+    pub measured: BTreeMap<String, f64>,
+    /// Least and greatest over the repetitions.
+    pub spread: BTreeMap<String, [f64; 2]>,
+    /// How many repetitions.
+    pub repetitions: u32,
+    /// The paper's figures for this setting, under the same names.
+    pub paper: BTreeMap<String, f64>,
+    /// Series of the first repetition.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub series: BTreeMap<String, Vec<[f64; 2]>>,
+    /// Texts of the first repetition.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub info: BTreeMap<String, String>,
+}
+
+impl Row {
+    /// A value of the setting; empty when there is none.
+    pub fn get(&self, name: &str) -> &str {
+        self.setting.get(name).map_or("", String::as_str)
+    }
+
+    /// A median; not a number when it was not measured.
+    pub fn value(&self, name: &str) -> f64 {
+        self.measured.get(name).copied().unwrap_or(f64::NAN)
+    }
+
+    /// Half the width of the spread of a value.
+    pub fn half_spread(&self, name: &str) -> f64 {
+        self.spread.get(name).map_or(0.0, |[least, greatest]| (greatest - least) / 2.0)
+    }
+}
+
+/// A statement of the paper about a subject, and whether the rows show it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// The statement.
+    pub text: String,
+    /// About which subject.
+    pub subject: String,
+    /// Whether the rows show it.
+    pub holds: bool,
+    /// The numbers.
+    pub detail: String,
+}
+
+/// A figure of the report.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Figure {
+    /// Lines over categories or numbers.
+    Chart(Chart),
+    /// A table.
+    Table(Table),
+}
+
+/// Lines over categories or numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Chart {
+    /// Heading.
+    pub title: String,
+    /// What to see.
+    pub caption: String,
+    /// What the horizontal axis shows.
+    pub x_label: String,
+    /// What the vertical axis shows, with its unit.
+    pub y_label: String,
+    /// Names of the places x = 0, 1, 2 and so on; empty: x are numbers.
+    pub categories: Vec<String>,
+    /// The vertical axis begins here; none: at 0.
+    pub y_from: Option<f64>,
+    /// The lines.
+    pub lines: Vec<Line>,
+}
+
+/// A line of a chart.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Line {
+    /// Name in the legend.
+    pub name: String,
+    /// Points (x, y), ascending in x.
+    pub points: Vec<[f64; 2]>,
+    /// The paper's: drawn dashed.
+    pub paper: bool,
+}
+
+/// A table; columns after the first `texts` hold numbers and are set to the right.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// Heading.
+    pub title: String,
+    /// What to see.
+    pub caption: String,
+    /// Columns of text at the left.
+    pub texts: usize,
+    /// Names of the columns.
+    pub head: Vec<String>,
+    /// Rows of as many cells.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// Everything about a run of an experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Its name.
+    pub experiment: String,
+    /// One line about it.
+    pub about: String,
+    /// The document it rebuilds.
+    pub source: String,
+    /// How much was measured.
+    pub scale: Scale,
+    /// Everything that was chosen: seed, repetitions, device, subjects, version.
+    pub config: BTreeMap<String, String>,
+    /// The paper's statements.
+    pub claims: Vec<Claim>,
+    /// Ratios kept, what differs from the paper, what was left out.
+    pub notes: Vec<String>,
+    /// The measurements.
+    pub rows: Vec<Row>,
+}
+
+impl Outcome {
+    /// Whether every claim holds.
+    pub fn all_hold(&self) -> bool {
+        self.claims.iter().all(|claim| claim.holds)
+    }
+
+    /// The subjects there are rows of, in order.
+    pub fn subjects(&self) -> Vec<&str> {
+        subjects(&self.rows)
+    }
+}
+
+/// The subjects of rows, in order.
+pub fn subjects(rows: &[Row]) -> Vec<&str> {
+    let mut names = Vec::new();
+    for row in rows {
+        if !names.contains(&row.subject.as_str()) {
+            names.push(row.subject.as_str());
+        }
+    }
+    names
+}
+
+/// A subject as the reports write it.
+pub fn title_of(subject: &str) -> &str {
+    let known = [
+        (SubjectKind::Highwater, "Highwater"),
+        (SubjectKind::Mysql, "MySQL 5.6"),
+        (SubjectKind::Mariadb, "MariaDB 10.11"),
+    ];
+    known.into_iter().find(|(kind, _)| kind.name() == subject).map_or(subject, |(_, title)| title)
+}

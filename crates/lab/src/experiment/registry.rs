@@ -1,0 +1,20 @@
+//! The experiments there are.
+
+use super::Experiment;
+use crate::error::{Error, Result};
+
+/// All of them, in the order of the source documents.
+pub fn all() -> &'static [&'static dyn Experiment] {
+    &[]
+}
+
+/// The experiment of that name.
+///
+/// # Errors
+/// [`Error::Usage`] lists those there are.
+pub fn find(name: &str) -> Result<&'static dyn Experiment> {
+    all().iter().copied().find(|experiment| experiment.name() == name).ok_or_else(|| {
+        let names = all().iter().map(|experiment| experiment.name()).collect::<Vec<_>>().join(", ");
+        Error::Usage(format!("there is no experiment {name:?}; there are: {names}"))
+    })
+}

@@ -1,0 +1,173 @@
+//! Runs an experiment: cell after cell, each kept as soon as it is measured.
+//!
+//! Rules
+//! 1. A cell that an earlier run finished is not measured again (`--resume`).
+//! 2. The first cell that fails ends the run; what was measured stays, and the error says how to go on.
+//! 3. The work folder is a new one below the plan's, named by this process, and is removed at the end, also after an error. What a killed run left
+//!    there is removed by the next one.
+
+use super::files::{Folder, write_outcome};
+use super::{Bench, Cell, Experiment, Measured, Outcome, Plan, Watch, aggregate};
+use crate::error::{Error, Result};
+use crate::interrupt;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Runs the experiment and writes everything into the plan's output folder.
+///
+/// # Errors
+/// [`Error::Usage`] for a folder that cannot be used; the failed cell's error.
+pub fn run(experiment: &dyn Experiment, plan: &Plan, resume: bool, watch: &mut dyn Watch) -> Result<Outcome> {
+    let cells = experiment.cells(plan)?;
+    let folder = Folder::open(experiment, plan, resume)?;
+    let work = WorkFolder::new(&plan.work_dir)?;
+    let plan = Plan { work_dir: work.path.clone(), ..plan.clone() };
+    let measured = measure_all(experiment, &plan, cells, &folder, watch)?;
+    let outcome = outcome(experiment, &plan, aggregate::rows(experiment, &measured));
+    write_outcome(experiment, &outcome, &plan.out_dir)?;
+    Ok(outcome)
+}
+
+fn outcome(experiment: &dyn Experiment, plan: &Plan, rows: Vec<super::Row>) -> Outcome {
+    let mut notes = experiment.notes(plan);
+    notes.extend(plan.skipped.iter().cloned());
+    Outcome {
+        experiment: experiment.name().into(),
+        about: experiment.about().into(),
+        source: experiment.source().into(),
+        scale: plan.scale,
+        config: config(plan),
+        claims: experiment.claims(plan, &rows),
+        notes,
+        rows,
+    }
+}
+
+fn config(plan: &Plan) -> BTreeMap<String, String> {
+    let subjects = plan.subjects.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    let processors = std::thread::available_parallelism().map_or(0, |n| n.get());
+    super::setting([
+        ("seed", plan.seed.to_string()),
+        ("repetitions", plan.repetitions.to_string()),
+        ("device", plan.device.name().to_string()),
+        ("subjects", subjects),
+        ("highwater_version", env!("CARGO_PKG_VERSION").to_string()),
+        ("processors", processors.to_string()),
+    ])
+}
+
+fn measure_all(
+    experiment: &dyn Experiment,
+    plan: &Plan,
+    cells: Vec<Cell>,
+    folder: &Folder,
+    watch: &mut dyn Watch,
+) -> Result<Vec<(Cell, Measured)>> {
+    let mut finished = BTreeMap::new();
+    for (number, cell) in cells.iter().enumerate() {
+        if let Some(found) = folder.find(cell)? {
+            finished.insert(number, found);
+        }
+    }
+    watch.begin(cells.len(), finished.len());
+    let mut pace = Pace { seconds: finished.values().map(|f| f.1).sum(), cells: finished.len() };
+    let mut measured: BTreeMap<usize, Measured> = finished.into_iter().map(|(n, found)| (n, found.0)).collect();
+    let mut bench = Bench::new(&plan.work_dir, watch);
+    for (number, cell) in cells.iter().enumerate() {
+        if measured.contains_key(&number) {
+            continue;
+        }
+        let left = pace.left(cells.len() - measured.len());
+        let (found, seconds) =
+            measure(experiment, plan, cell, number + 1, left, &mut bench).map_err(|e| explained(cell, e))?;
+        folder.keep(cell, &found, seconds)?;
+        pace.add(seconds);
+        measured.insert(number, found);
+    }
+    Ok(cells.into_iter().enumerate().filter_map(|(n, cell)| Some((cell, measured.remove(&n)?))).collect())
+}
+
+fn measure(
+    experiment: &dyn Experiment,
+    plan: &Plan,
+    cell: &Cell,
+    number: usize,
+    left: Option<Duration>,
+    bench: &mut Bench<'_>,
+) -> Result<(Measured, f64)> {
+    interrupt::check()?;
+    let text = format!("{} on {}: {}", cell.subject, cell.device, cell.describe());
+    bench.begin_cell(number, &text, left);
+    let started = Instant::now();
+    let measured = experiment.measure(plan, cell, bench)?;
+    Ok((measured, started.elapsed().as_secs_f64()))
+}
+
+/// What went wrong, where, and how to go on.
+fn explained(cell: &Cell, error: Error) -> Error {
+    match error {
+        Error::Interrupted => Error::Interrupted,
+        Error::Usage(reason) => Error::Usage(reason),
+        error => Error::Cell { cell: cell.id.clone(), source: Box::new(error) },
+    }
+}
+
+/// How long cells take.
+struct Pace {
+    seconds: f64,
+    cells: usize,
+}
+
+impl Pace {
+    fn add(&mut self, seconds: f64) {
+        self.seconds += seconds;
+        self.cells += 1;
+    }
+
+    fn left(&self, cells: usize) -> Option<Duration> {
+        (self.cells > 0).then(|| Duration::from_secs_f64(self.seconds / self.cells as f64 * cells as f64))
+    }
+}
+
+const WORK_PREFIX: &str = "highwater-lab-";
+
+/// The folder databases lie in while an experiment runs.
+struct WorkFolder {
+    path: PathBuf,
+}
+
+impl WorkFolder {
+    fn new(parent: &Path) -> Result<WorkFolder> {
+        std::fs::create_dir_all(parent).map_err(|e| Error::file(parent, e))?;
+        remove_leftovers(parent);
+        let path = parent.join(format!("{WORK_PREFIX}{}", std::process::id()));
+        std::fs::create_dir_all(&path).map_err(|e| Error::file(&path, e))?;
+        // Servers and mounts want whole paths.
+        let path = path.canonicalize().map_err(|e| Error::file(&path, e))?;
+        Ok(WorkFolder { path })
+    }
+}
+
+impl Drop for WorkFolder {
+    fn drop(&mut self) {
+        // Nobody is left to be told; the next run tries again.
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Removes the work folders of processes that are gone.
+fn remove_leftovers(parent: &Path) {
+    let Ok(entries) = std::fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name().into_string().unwrap_or_default();
+        let owner = name.strip_prefix(WORK_PREFIX).and_then(|pid| pid.parse::<u32>().ok());
+        if owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "runner_test.rs"]
+mod tests;
