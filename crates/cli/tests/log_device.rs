@@ -13,8 +13,11 @@ fn highwater(arguments: &[&str]) -> Output {
 fn bench(db: &Path, log: &Path, more: &[&str]) -> Output {
     let mut arguments = vec!["bench", "sysbench", "write_only", "--dir", text(db), "--log-dir", text(log)];
     arguments.extend(["--tables", "1", "--table-size", "500", "--events", "200", "--threads", "2"]);
-    arguments.extend(["--buffer-pool-size", "4M", "--log-file-size", "8M"]);
+    arguments.extend(["--buffer-pool-size", "4M"]);
     arguments.extend(more);
+    if !more.contains(&"--log-file-size") {
+        arguments.extend(["--log-file-size", "8M"]);
+    }
     highwater(&arguments)
 }
 
