@@ -12,6 +12,7 @@ pub mod interrupt;
 pub mod report;
 pub mod result;
 pub mod run;
+pub mod subject;
 pub mod summary;
 pub mod workload;
 
