@@ -12,6 +12,7 @@ use super::install::Programs;
 use super::{Files, Installed, MemoryGroup, Settings, SubjectKind};
 use crate::adapter::mysql::MysqlStore;
 use crate::error::{Error, Result};
+use crate::interrupt;
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -111,6 +112,7 @@ impl Server {
     fn wait_until_ready(&mut self) -> Result<MysqlStore> {
         let deadline = Instant::now() + START;
         loop {
+            interrupt::check()?;
             if let Some(status) = self.child.try_wait().map_err(|e| Error::file("the server", e))? {
                 return Err(self.failed(&format!("ended while starting ({status})")));
             }
