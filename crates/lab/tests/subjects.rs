@@ -49,7 +49,11 @@ fn flushed_pages_add_up(result: &RunResult, at: &str) {
     let flushed = count("pages_flushed");
     // Counters are read one after the other while pages are being written.
     let slack = flushed / 20 + 200;
-    assert!(sum.abs_diff(flushed) <= slack, "{at}: {flushed} pages flushed, the reasons say {sum}: {:?}", result.counters);
+    assert!(
+        sum.abs_diff(flushed) <= slack,
+        "{at}: {flushed} pages flushed, the reasons say {sum}: {:?}",
+        result.counters
+    );
     assert!(count("pages_flushed_shutdown") <= slack, "{at}: {flushed} pages flushed: {:?}", result.counters);
 }
 

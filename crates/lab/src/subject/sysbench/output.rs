@@ -165,7 +165,7 @@ mod tests {
     fn a_summary_that_is_cut_off_names_what_is_missing() {
         let cut = RECORDED.split("General statistics").next().unwrap();
         let error = totals(cut).unwrap_err().to_string();
-        assert!(error.contains("total time:") && error.contains("reconnects"), "{error}");
+        assert!(error.contains("95th percentile:") && error.contains("reconnects"), "{error}");
     }
 
     #[test]
