@@ -18,6 +18,8 @@ const CONTIGUOUS_GAIN: f64 = 4.0;
 const EXTENT_GAIN: f64 = 12.0;
 /// Writes in flight where an arm moves: the disk sorts them (32 is what SATA queues).
 const DISK_DEPTH: u32 = 32;
+/// Writes in flight at least, whatever was measured: a busy moment must not make flushing serial.
+const SHALLOWEST: u32 = 8;
 /// Writes in flight where more of them still help at the largest depth measured.
 const DEEPEST: u32 = 128;
 /// A depth within this share of the best time is good enough; a deeper queue only makes reads wait.
@@ -53,7 +55,7 @@ fn flash_depth(evidence: &Evidence) -> u32 {
     let Some(best) = timed().map(|(_, us)| us).min() else { return DEEPEST };
     let good = timed().find(|(_, us)| f64::from(*us) <= f64::from(best) * GOOD_ENOUGH).map(|(depth, _)| depth);
     match good {
-        Some(depth) if depth < DEPTHS[DEPTHS.len() - 1] => depth,
+        Some(depth) if depth < DEPTHS[DEPTHS.len() - 1] => depth.max(SHALLOWEST),
         _ => DEEPEST,
     }
 }

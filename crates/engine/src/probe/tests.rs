@@ -16,10 +16,10 @@ fn neighbors_follow_from_what_a_place_costs() {
         ("a 7200 rpm disk", evidence(11_000, 270_000, [0; 3]), Extent, 32),
         ("a disk that sorts within a track", evidence(15_000, 110_000, [0; 3]), Contiguous, 32),
         ("an NVMe SSD", evidence(700, 900, [2400, 1000, 900]), Off, 128),
-        ("a SATA SSD of one channel", evidence(2500, 5000, [5300, 5100, 5000]), Off, 1),
+        ("a SATA SSD of one channel", evidence(2500, 5000, [5300, 5100, 5000]), Off, 8),
         ("flash that likes eight", evidence(2500, 5000, [9000, 5100, 5000]), Off, 8),
         ("a busy moment: far apart in time, but no seek", evidence(200, 4000, [0; 3]), Off, 128),
-        ("all slow: places do not matter", evidence(90_000, 110_000, [110_000; 3]), Off, 1),
+        ("all slow: places do not matter", evidence(90_000, 110_000, [110_000; 3]), Off, 8),
         ("a memory card that collects", evidence(40_000, 400_000, [0; 3]), Contiguous, 32),
         ("nothing measured", Evidence::default(), Off, 128),
     ];
