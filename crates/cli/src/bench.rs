@@ -4,14 +4,18 @@
 //! 1. The folder stays. When it holds the data that the options ask for, they are used as they are; other data are refused, unless
 //!    `--fresh`, which removes a benchmark's database (and nothing else) first.
 //! 2. The configuration in the result has every option of the workload, the driver and the engine, and says what was durable.
-//! 3. A violated consistency condition is exit status 1.
+//! 3. With `--device` the database lies on an emulated disk in this process ([`crate::device::target`]) and is gone afterwards.
+//! 4. A violated consistency condition is exit status 1.
 
+use crate::device::target::TargetOptions;
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;
+use crate::metrics::{self, MetricsServer};
 use crate::output::{Json, Lines, must_be_writable, write_json};
 use crate::progress::Progress;
 use crate::workload_options::{SysbenchOptions, TpccOptions, UserTableOptions, YcsbOptions};
 use clap::{Args, Subcommand};
+use highwater::config::KnobValue;
 use highwater::{Database, Options};
 use highwater_lab::adapter::embedded::Embedded;
 use highwater_lab::result::RunResult;
@@ -23,6 +27,7 @@ use highwater_lab::workload::ycsb::Ycsb;
 use highwater_lab::workload::{self, Workload, load_or_reuse, loaded_identity};
 use highwater_lab::{report, summary};
 use parking_lot::Mutex;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -69,8 +74,10 @@ enum BenchWorkload {
 #[derive(Args, Clone, Debug)]
 struct Common {
     /// Folder of the database; made when missing, kept afterwards, used again when it holds the right data
-    #[arg(long, value_name = "DIR")]
-    dir: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "device")]
+    dir: Option<PathBuf>,
+    #[command(flatten)]
+    target: TargetOptions,
     /// Client threads
     #[arg(long, short = 't', default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     threads: u64,
@@ -101,6 +108,9 @@ struct Common {
     /// Write a report with charts to FILE, one offline page
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
+    /// Serve the engine's counters to Prometheus at http://ADDRESS:PORT/metrics while it runs; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = metrics::address)]
+    metrics_listen: Option<SocketAddr>,
     #[command(flatten)]
     engine: EngineOptions,
 }
@@ -118,6 +128,37 @@ fn interval(text: &str) -> Result<f64, String> {
 impl Common {
     fn lines(&self) -> Lines {
         Lines { stdout_taken: self.json == Some(Json::Stdout) }
+    }
+
+    /// The database: in its folder, or on an emulated disk.
+    fn open(&self, options: Options) -> Result<Embedded, Failure> {
+        match (&self.dir, &self.target.device) {
+            (_, Some(device)) => self.target.open(device, &options),
+            (Some(dir), None) => {
+                if self.fresh {
+                    remove_benchmark(dir, &options)?;
+                }
+                Ok(Embedded::new(Database::open(dir, options)?))
+            }
+            (None, None) => Err(Failure::Usage("neither --dir nor --device".into())),
+        }
+    }
+
+    /// Where the data lie, for the configuration.
+    fn place(&self) -> Vec<(String, String)> {
+        match (&self.dir, &self.target.device) {
+            (_, Some(device)) => self.target.describe(device),
+            (Some(dir), None) => vec![("dir".into(), dir.display().to_string())],
+            (None, None) => Vec::new(),
+        }
+    }
+
+    fn serve_metrics(&self, database: &Database) -> Result<Option<MetricsServer>, Failure> {
+        let Some(address) = self.metrics_listen else { return Ok(None) };
+        let database = database.clone();
+        let server = MetricsServer::start(address, move || metrics::render(&database))?;
+        eprintln!("Metrics at http://{}/metrics", server.address());
+        Ok(Some(server))
     }
 
     fn load_threads(&self) -> usize {
@@ -165,11 +206,10 @@ fn bench<W: Workload<Embedded>>(workload: &W, common: &Common, conditions: bool)
         must_be_writable(path)?;
     }
     let options = common.engine.options(&[])?;
-    if common.fresh {
-        remove_benchmark(&common.dir, &options)?;
-    }
-    let store = Embedded::new(Database::open(&common.dir, options)?);
+    let store = common.open(options)?;
+    let metrics = common.serve_metrics(store.database())?;
     let result = measure(&store, workload, common, conditions);
+    drop(metrics);
     let closed = store.database().clone().close();
     let result = result?;
     closed?;
@@ -187,7 +227,7 @@ fn measure<W: Workload<Embedded>>(
     lines.write(&format!("Running {} with {} threads", workload.name(), common.threads));
     let mut result = drive(store, workload, &common.run_options(workload.is_bounded()), &mut |line| lines.write(line))?;
     result.load_s = load_s;
-    describe(&mut result, store.database().options(), common);
+    describe(&mut result, store.database(), common);
     if conditions {
         let found = workload.conditions(store)?;
         result.consistency = (!found.is_empty()).then_some(found);
@@ -251,12 +291,20 @@ impl workload::Progress for LoadProgress {
 }
 
 /// Puts what the lab cannot know into the configuration.
-fn describe(result: &mut RunResult, options: &Options, common: &Common) {
+fn describe(result: &mut RunResult, database: &Database, common: &Common) {
+    let options = database.options();
     let engine = options.values().into_iter().map(|(name, value)| (name.to_string(), value));
     result.config.extend(engine);
+    result.config.extend(common.place());
+    if let Some(probe) = database.probe() {
+        result.config.extend([
+            ("flush_neighbors_chosen".into(), probe.choice.flush_neighbors.show()),
+            ("write_depth_chosen".into(), probe.choice.write_depth.to_string()),
+            ("probe".into(), probe.to_string()),
+        ]);
+    }
     result.config.extend([
         ("subject".into(), format!("highwater {}", env!("CARGO_PKG_VERSION"))),
-        ("dir".into(), common.dir.display().to_string()),
         ("durability".into(), durability(options).into()),
         ("data".into(), if result.load_s.is_some() { "freshly loaded" } else { "loaded by an earlier run" }.into()),
     ]);
@@ -283,8 +331,9 @@ fn remove_benchmark(dir: &Path, options: &Options) -> Result<(), Failure> {
     if foreign {
         return Err(Failure::Usage(format!("{} holds a database that is no benchmark's; not removed", dir.display())));
     }
-    let redo = options.log_dir.as_deref().unwrap_or(dir).join("redo");
-    for file in [dir.join("data"), dir.join("doublewrite"), redo] {
+    let redo = options.log_dir.as_deref().unwrap_or(dir);
+    highwater_storage::forget_redo(redo).map_err(|e| Failure::Failed(e.to_string()))?;
+    for file in [dir.join("data"), dir.join("doublewrite")] {
         match std::fs::remove_file(&file) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Failure::Failed(format!("{}: {e}", file.display())));

@@ -103,6 +103,8 @@ fn our_part(out: &mut String, r: &RunResult) -> std::fmt::Result {
         writeln!(out, "New orders per minute:                   {rate:.0}\n")?;
     }
     pages_part(out, r)?;
+    device_part(out, r)?;
+    counters_part(out, r)?;
     consistency_part(out, r)
 }
 
@@ -129,6 +131,42 @@ fn pages_part(out: &mut String, r: &RunResult) -> std::fmt::Result {
         writeln!(out, "    bytes per transaction:               {each}")?;
     }
     Ok(())
+}
+
+fn device_part(out: &mut String, r: &RunResult) -> std::fmt::Result {
+    let Some(device) = &r.device else { return Ok(()) };
+    let totals = &device.totals;
+    writeln!(out, "\nDevice ({}, {:.0} MiB):", device.device, mib(device.capacity_bytes))?;
+    writeln!(out, "    write amplification:                 {:.3}", totals.write_amplification)?;
+    for (name, bytes) in [
+        ("host written (MiB):", totals.host_written_bytes),
+        ("media written (MiB):", totals.media_written_bytes),
+        ("copied by collection (MiB):", totals.copied_bytes),
+        ("host read (MiB):", totals.host_read_bytes),
+    ] {
+        writeln!(out, "    {name:<37}{:.1}", mib(bytes))?;
+    }
+    writeln!(out, "    flushes:                             {}", totals.flushes)?;
+    for s in &device.streams {
+        let (host, copied, waf) = (mib(s.host_written_bytes), mib(s.copied_bytes), s.write_amplification);
+        let name = format!("stream {}:", s.stream);
+        writeln!(out, "    {name:<37}host {host:.1}, copied {copied:.1}, write amplification {waf:.3}")?;
+    }
+    Ok(())
+}
+
+/// Every counter of the engine's table (gauges: their last value), but those that are 0.
+fn counters_part(out: &mut String, r: &RunResult) -> std::fmt::Result {
+    let (some, none): (Vec<_>, Vec<_>) = r.counters.iter().partition(|(_, value)| **value > 0);
+    if some.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nCounters:")?;
+    for (name, value) in some {
+        writeln!(out, "    {:<37}{value}", format!("{name}:"))?;
+    }
+    let zero: Vec<&str> = none.iter().map(|(name, _)| name.as_str()).collect();
+    if zero.is_empty() { Ok(()) } else { writeln!(out, "    0: {}", zero.join(", ")) }
 }
 
 fn consistency_part(out: &mut String, r: &RunResult) -> std::fmt::Result {

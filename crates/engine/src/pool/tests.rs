@@ -270,11 +270,15 @@ fn background_threads_keep_frames_free() {
 fn flushed_with(mode: FlushNeighbors, reason: FlushReason) -> (u64, u64, Vec<bool>) {
     let core = open(StorageSet::memory(), Options { flush_neighbors: mode, ..small_options() });
     // Pages enter the LRU list as old ones once it is long enough to have an old part.
-    (0..65).for_each(|_| drop(new_page(&core.ctx, &core.space)));
+    for _ in 0..65 {
+        new_page(&core.ctx, &core.space);
+    }
     let pages: Vec<_> = (0..31).map(|_| new_page(&core.ctx, &core.space)).collect();
     core.ctx.pool.flush_all().unwrap();
     assert!(pages.windows(2).all(|w| w[1].0 == w[0].0 + 1), "the test wants neighbors: {pages:?}");
-    pages.iter().enumerate().filter(|(n, _)| n % 5 != 4).for_each(|(n, p)| drop(put(&core.ctx, *p, n as u64)));
+    for (n, page) in pages.iter().enumerate().filter(|(n, _)| n % 5 != 4) {
+        put(&core.ctx, *page, n as u64);
+    }
     let before = core.ctx.stats.snapshot();
     let frame = core.ctx.pool.frame_of(pages[6]).unwrap();
     core.ctx.pool.flush_frames(&[frame], reason).unwrap();
