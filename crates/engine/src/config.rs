@@ -116,6 +116,32 @@ impl KnobValue for FlushNeighbors {
     }
 }
 
+/// What happens when a frame is needed and the page at the LRU tail is dirty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VictimPolicy {
+    /// The thread writes the page, waits, and reads then: InnoDB's read-after-write.
+    Raw,
+    /// The page is set aside, the thread reads first, the write comes after.
+    War,
+    /// The least recently used clean page goes; dirty ones are written in batches in the background.
+    #[default]
+    LruClean,
+}
+
+/// Names of the victim policies.
+const VICTIM_POLICIES: [(&str, VictimPolicy); 3] =
+    [("raw", VictimPolicy::Raw), ("war", VictimPolicy::War), ("lru-clean", VictimPolicy::LruClean)];
+
+impl KnobValue for VictimPolicy {
+    fn parse(text: &str) -> std::result::Result<Self, String> {
+        parse_name(&VICTIM_POLICIES, text)
+    }
+
+    fn show(&self) -> String {
+        show_name(&VICTIM_POLICIES, self)
+    }
+}
+
 /// The value that `text` names in `names`.
 fn parse_name<T: Copy>(names: &[(&str, T)], text: &str) -> std::result::Result<T, String> {
     let found = names.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
@@ -224,8 +250,18 @@ options! {
     max_dirty_pages_pct: u64 = 75, "75", "1 to 99", |v| (1..=99).contains(v);
     /// What is flushed with a page: 0 nothing, 1 the contiguous dirty pages around it in its extent, 2 all dirty pages of its extent, auto what suits the device.
     flush_neighbors: FlushNeighbors = FlushNeighbors::Auto, "auto", "0, 1, 2 or auto", |_v| true;
+    /// What happens when a frame is needed and the page at the LRU tail is dirty: raw = write it, then read; war = set it aside, read, write after; lru-clean = take the least recently used clean page.
+    victim_policy: VictimPolicy = VictimPolicy::LruClean, "lru-clean", "raw, war or lru-clean", |_v| true;
     /// Milliseconds between two rounds of the page cleaner when nothing wakes it earlier.
     cleaner_interval_ms: u64 = 50, "50", "1 to 10000", |v| (1..=10_000).contains(v);
+    /// Percentage of dirty frames above which flushing for their sake begins, gradually; 0 = only at max_dirty_pages_pct.
+    max_dirty_pages_pct_lwm: u64 = 50, "50", "0 to 99", |v| *v <= 99;
+    /// Percentage of the log's capacity, as checkpoint age, above which flushing for its sake begins.
+    adaptive_flushing_lwm: u64 = 10, "10", "0 to 70", |v| *v <= 70;
+    /// Percentage of the log's capacity, as checkpoint age, above which writers are slowed to the speed of flushing.
+    checkpoint_age_async_pct: u64 = 75, "75", "20 to 95", |v| (20..=95).contains(v);
+    /// Percentage of the log's capacity, as checkpoint age, above which flushing counts as sync flush.
+    checkpoint_age_sync_pct: u64 = 90, "90", "25 to 99", |v| (25..=99).contains(v);
     /// Pages per second the cleaner may write when nothing presses.
     io_capacity: u64 = 2000, "2000", "16 and more", |v| *v >= 16;
     /// Milliseconds a page must stay on the old part of the LRU list before a second access makes it young.

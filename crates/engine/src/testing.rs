@@ -1,6 +1,6 @@
 //! For unit tests: databases in memory.
 
-use crate::config::Options;
+use crate::config::{FlushNeighbors, Options, VictimPolicy};
 use crate::db::core::Core;
 use highwater_storage::StorageSet;
 
@@ -13,6 +13,13 @@ pub fn small_options() -> Options {
         log_buffer_size: 1 << 20,
         ..Options::default()
     }
+}
+
+/// The same with a victim policy and a neighbor option that the seed chooses; nine seeds in a row give every pair.
+pub fn seeded_options(seed: u64) -> Options {
+    let victim_policy = [VictimPolicy::LruClean, VictimPolicy::Raw, VictimPolicy::War][seed as usize % 3];
+    let neighbors = [FlushNeighbors::Off, FlushNeighbors::Contiguous, FlushNeighbors::Extent];
+    Options { victim_policy, flush_neighbors: neighbors[seed as usize / 3 % 3], ..small_options() }
 }
 
 /// A small database in memory without background threads: call the steps yourself.

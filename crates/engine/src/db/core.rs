@@ -19,6 +19,7 @@ use crate::mtr::Context;
 use crate::page;
 use crate::pool::cleaner::{Cleaner, checkpoint_target};
 use crate::pool::doublewrite::{self, PageWriter};
+use crate::pool::lru_flusher::LruFlusher;
 use crate::pool::{MIN_FRAMES, Pool};
 use crate::probe::Record;
 use crate::recovery::{self, Replayed};
@@ -125,6 +126,8 @@ impl Core {
     /// The system has no thread to give.
     pub fn start_threads(&mut self) -> Result<()> {
         self.start_cleaner()?;
+        self.start_lru_flusher()?;
+        self.ctx.pool.set_threads(true);
         if self.options.flush_log_at_trx_commit != 1 {
             self.start_log()?;
         }
@@ -133,7 +136,7 @@ impl Core {
 
     fn start_cleaner(&mut self) -> Result<()> {
         let (ctx, space, started) = (self.ctx.clone(), self.space.clone(), self.started);
-        let mut cleaner = Cleaner::new(&self.options, ctx.log.end_lsn(), 0);
+        let mut cleaner = Cleaner::new(&self.options);
         // The log belongs to the context: a strong handle here would keep both alive for ever.
         let waker = Arc::downgrade(&self.ctx);
         self.ctx.log.on_pressure(Box::new(move || {
@@ -152,6 +155,15 @@ impl Core {
         self.background.spawn("cleaner", self.ctx.clone(), step, pause, move || waker.pool.cleaner_wake().wake())
     }
 
+    fn start_lru_flusher(&mut self) -> Result<()> {
+        let (ctx, started, mut flusher) = (self.ctx.clone(), self.started, LruFlusher::new());
+        let (pauser, waker) = (self.ctx.clone(), self.ctx.clone());
+        let step = move || flusher.step(&ctx.pool, started.elapsed().as_millis() as u64).map(drop);
+        let interval = Duration::from_millis(self.options.cleaner_interval_ms);
+        let pause = move || pauser.pool.lru_wake().wait(interval);
+        self.background.spawn("lru", self.ctx.clone(), step, pause, move || waker.pool.lru_wake().wake())
+    }
+
     fn start_log(&mut self) -> Result<()> {
         let ctx = self.ctx.clone();
         let bell = Arc::new(crate::pool::cleaner::Wake::default());
@@ -165,6 +177,7 @@ impl Core {
     /// # Errors
     /// The database was poisoned, or an I/O error.
     pub fn close(&mut self) -> Result<()> {
+        self.ctx.pool.set_threads(false);
         self.background.stop();
         self.ctx.poison.check()?;
         self.ctx.pool.flush_all()?;

@@ -108,6 +108,7 @@ impl Context {
     pub fn mtr_with(&self, redo_bytes: usize, frames: usize) -> Result<Mtr<'_>> {
         self.poison.check()?;
         let mut buffers = Lent::take();
+        self.pool.keep_pace();
         let reservation = self.log.reserve(redo_bytes as u64)?;
         if frames > 0 {
             self.pool.take_frames(frames, &mut buffers.spare)?;

@@ -1,15 +1,13 @@
-//! Page cleaner: keeps frames free, pages clean enough, the checkpoint moving.
+//! Page cleaner: keeps pages clean enough and the checkpoint moving. (Frames are freed by [`super::lru_flusher`].)
 //!
-//! One [`Cleaner::step`] does a bounded amount of work: plan ([`super::policy`]), LRU-list flushing, flush-list
-//! flushing, checkpoint. A thread calls it in production; tests and simulators call it directly.
+//! One [`Cleaner::step`] does a bounded amount of work: see how things are, decide ([`super::policy`]), flush a batch, move
+//! the checkpoint, tell users their pace. A thread calls it in production; tests and simulators call it directly.
 //!
-//! Rules
-//! 1. The LRU part runs first and again after every flush-list batch, so that it never waits behind the other.
-//! 2. The checkpoint never passes the oldest change that is not in the data file.
+//! Rule: the checkpoint never passes the oldest change that is not in the data file.
 
-use super::doublewrite::BATCH_PAGES;
-use super::policy::{self, Plan, Snapshot};
-use super::{FlushReason, Pool};
+use super::Pool;
+use super::doublewrite::{Area, BATCH_PAGES};
+use super::policy::{Limits, Orders, Pacer, Snapshot};
 use crate::config::Options;
 use crate::error::Result;
 use crate::log::Log;
@@ -54,96 +52,54 @@ impl Pool {
 /// The cleaner's memory between steps.
 #[derive(Debug)]
 pub struct Cleaner {
-    redo_bytes_per_s: f64,
-    last_end_lsn: Lsn,
-    last_ms: u64,
-    max_dirty_pages_pct: u64,
-    io_capacity: u64,
+    pacer: Pacer,
 }
 
 impl Cleaner {
     /// A cleaner that has seen nothing yet.
-    pub fn new(options: &Options, end_lsn: Lsn, now_ms: u64) -> Cleaner {
-        Cleaner {
-            redo_bytes_per_s: 0.0,
-            last_end_lsn: end_lsn,
-            last_ms: now_ms,
-            max_dirty_pages_pct: options.max_dirty_pages_pct,
-            io_capacity: options.io_capacity,
-        }
+    pub fn new(options: &Options) -> Cleaner {
+        Cleaner { pacer: Pacer::new(Limits::new(options)) }
     }
 
-    /// One bounded step; `now_ms` is any clock that never goes back. Says how many pages it flushed.
+    /// One bounded step; `now_ms` is any clock that never goes back. Says how many pages it flushed; when that is a batch,
+    /// it asks to be called again at once.
     ///
     /// # Errors
     /// An I/O error, after which the database is poisoned.
     pub fn step(&mut self, pool: &Pool, log: &Log, now_ms: u64) -> Result<usize> {
         pool.set_now_ms(now_ms);
-        let plan = policy::plan(&self.snapshot(pool, log, now_ms));
-        let mut flushed = refill_free_list(pool, plan.free_pages)?;
-        flushed += flush_for_log(pool, plan)?;
+        let orders = self.pacer.decide(&snapshot(pool, log, now_ms));
+        pool.stats.redo_bytes_per_s.set(self.pacer.redo_bytes_per_s() as u64);
+        pool.pace.set(orders.user_redo_bytes_per_s, log.end_lsn());
+        let flushed = flush(pool, &orders)?;
         move_checkpoint(pool, log)?;
         pool.publish_gauges();
+        if flushed >= BATCH_PAGES / 2 || orders.user_redo_bytes_per_s.is_some() {
+            pool.cleaner.wake();
+        }
         Ok(flushed)
     }
+}
 
-    fn snapshot(&mut self, pool: &Pool, log: &Log, now_ms: u64) -> Snapshot {
-        let end_lsn = log.end_lsn();
-        let elapsed_ms = now_ms.saturating_sub(self.last_ms);
-        if elapsed_ms > 0 {
-            let redo = end_lsn.0 - self.last_end_lsn.0;
-            self.redo_bytes_per_s = policy::smooth(self.redo_bytes_per_s, redo, elapsed_ms);
-            (self.last_end_lsn, self.last_ms) = (end_lsn, now_ms);
-            pool.stats.redo_bytes_per_s.set(self.redo_bytes_per_s as u64);
-        }
-        Snapshot {
-            end_lsn,
-            oldest_lsn: pool.oldest_dirty_lsn().unwrap_or(end_lsn).min(end_lsn),
-            log_capacity_bytes: log.capacity_bytes(),
-            redo_bytes_per_s: self.redo_bytes_per_s,
-            elapsed_ms,
-            frames: pool.frame_count(),
-            dirty: pool.dirty_count(),
-            free: pool.free_count(),
-            free_target: pool.free_target(),
-            max_dirty_pages_pct: self.max_dirty_pages_pct,
-            io_capacity_pages_per_s: self.io_capacity,
-        }
+fn snapshot(pool: &Pool, log: &Log, now_ms: u64) -> Snapshot {
+    let end_lsn = log.end_lsn();
+    Snapshot {
+        now_s: now_ms as f64 / 1000.0,
+        end_lsn,
+        oldest_lsn: pool.oldest_dirty_lsn().unwrap_or(end_lsn).min(end_lsn),
+        log_capacity_bytes: log.capacity_bytes(),
+        frames: pool.frame_count(),
+        dirty: pool.dirty_count(),
+        batch_us: pool.writer.batch_us(Area::FlushList),
     }
 }
 
-/// Evicts clean pages and flushes dirty ones at the LRU tail until `want` frames came free or nothing moves.
-fn refill_free_list(pool: &Pool, want: usize) -> Result<usize> {
-    let (mut freed, mut flushed) = (0, 0);
-    while freed < want {
-        let evicted = pool.evict_clean(pool.lru_scan_depth, want - freed);
-        freed += evicted;
-        if freed >= want {
-            break;
-        }
-        let dirty = pool.dirty_tail(pool.lru_scan_depth, BATCH_PAGES.min(want - freed));
-        let wrote = pool.flush_frames(&dirty, FlushReason::LruList)?;
-        flushed += wrote;
-        if evicted == 0 && wrote == 0 {
-            break;
-        }
+fn flush(pool: &Pool, orders: &Orders) -> Result<usize> {
+    let flushed = pool.flush_oldest(orders.flush_before, BATCH_PAGES, orders.reason)?;
+    if flushed > 0 || orders.pages == 0 {
+        return Ok(flushed);
     }
-    Ok(flushed)
-}
-
-fn flush_for_log(pool: &Pool, plan: Plan) -> Result<usize> {
-    let mut flushed = 0;
-    loop {
-        let by_age = pool.flush_oldest(plan.flush_before, BATCH_PAGES, plan.reason)?;
-        let short = plan.flush_pages.saturating_sub(flushed + by_age).min(BATCH_PAGES);
-        let by_share = if short > 0 { pool.flush_oldest(Lsn(u64::MAX), short, FlushReason::DirtyPct)? } else { 0 };
-        flushed += by_age + by_share;
-        if by_age + by_share == 0 || (by_age < BATCH_PAGES && flushed >= plan.flush_pages) {
-            return Ok(flushed);
-        }
-        let missing = pool.free_target().saturating_sub(pool.free_count());
-        flushed += refill_free_list(pool, missing)?;
-    }
+    pool.flush_oldest(Lsn(u64::MAX), orders.pages.min(BATCH_PAGES), orders.pages_reason)
 }
 
 /// Moves the checkpoint if that gives a worthwhile part of the log back, or if the log is more than half full.

@@ -1,12 +1,15 @@
-//! Getting a free frame: from the free list, by evicting a clean page, by flushing one page.
+//! Getting a free frame: from the free list, by evicting a clean page, by the victim policy if there is none.
 //!
 //! Rules
 //! 1. Called with no latch held (pool rule 1).
-//! 2. In steady load the cleaner keeps the free list filled; what happens here is the exception and is counted.
+//! 2. In steady load the LRU flusher keeps the free list filled; what happens here is the exception and is counted. (With
+//!    `raw` and `war` it is the rule, as in InnoDB.)
 //! 3. Never waits for ever: after `GIVE_UP_MS` the caller gets an error.
 
 use super::frame::{FrameNo, NIL, NO_PAGE};
+use super::lru::Lru;
 use super::{FlushReason, Pool};
+use crate::config::VictimPolicy;
 use crate::error::{Error, Result};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -15,6 +18,10 @@ use std::time::{Duration, Instant};
 pub(super) const GIVE_UP_MS: u64 = 20_000;
 /// How long it waits before it looks again.
 const NAP: Duration = Duration::from_millis(2);
+/// How long a thread relies on the LRU flusher before it flushes a page itself.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// How far InnoDB looks for a clean page before it writes a dirty one.
+const INNODB_SEARCH_DEPTH: usize = 100;
 /// Clean pages evicted at once by a thread that found no free frame.
 const EVICT_BATCH: usize = 16;
 
@@ -29,8 +36,8 @@ impl Pool {
         }
         match self.free.take(count, out) {
             Some(rest) => {
-                if rest < self.free_target() / 2 {
-                    self.cleaner.wake();
+                if rest < self.free_target() / 2 && self.victim_policy == VictimPolicy::LruClean {
+                    self.lru_flusher.wake();
                 }
                 Ok(())
             }
@@ -51,13 +58,22 @@ impl Pool {
 
     /// Free frames the cleaner keeps ready.
     pub(crate) fn free_target(&self) -> usize {
-        self.lru_scan_depth.min(self.frames.len() / 8).max(4)
+        self.free_target.load(Relaxed)
+    }
+
+    /// Changes that number.
+    pub(crate) fn set_free_target(&self, frames: usize) {
+        self.free_target.store(frames, Relaxed);
     }
 
     #[cold]
     fn take_frames_slow(&self, count: usize, out: &mut Vec<FrameNo>) -> Result<()> {
-        self.stats.free_frame_waits.inc();
         self.stats.dirty_victims.add(u64::from(self.is_tail_dirty()));
+        self.evict_clean(self.clean_search_depth(), EVICT_BATCH.max(count));
+        if self.free.take(count, out).is_some() {
+            return Ok(());
+        }
+        self.stats.free_frame_waits.inc();
         let start = Instant::now();
         let result = self.make_frames(count, out, start);
         let waited = start.elapsed();
@@ -67,14 +83,16 @@ impl Pool {
     }
 
     fn make_frames(&self, count: usize, out: &mut Vec<FrameNo>, start: Instant) -> Result<()> {
-        self.cleaner.wake();
         loop {
-            let evicted = self.evict_clean(self.lru_scan_depth, EVICT_BATCH.max(count));
+            self.poison.check()?;
+            if self.victim_policy == VictimPolicy::War && self.take_from_reserve(count, out) {
+                return Ok(());
+            }
+            let progress = self.make_clean(start)?;
+            self.evict_clean(self.clean_search_depth(), EVICT_BATCH.max(count));
             if self.free.take(count, out).is_some() {
                 return Ok(());
             }
-            self.poison.check()?;
-            let progress = evicted > 0 || self.flush_one_page()?;
             if start.elapsed().as_millis() as u64 > self.give_up_ms.load(Relaxed) {
                 return Err(Error::PoolExhausted {
                     frames: self.frames.len(),
@@ -87,13 +105,37 @@ impl Pool {
         }
     }
 
-    /// Evicts up to `want` clean pages among the last `depth` of the LRU list; says how many.
+    /// What a thread does that found no clean victim, by policy; says whether it cleaned a page itself.
+    fn make_clean(&self, start: Instant) -> Result<bool> {
+        self.lru_flusher.wake();
+        let others_work = self.threads.load(Relaxed) && start.elapsed() < PATIENCE;
+        match self.victim_policy {
+            VictimPolicy::Raw => self.flush_one_page(),
+            VictimPolicy::War if !others_work => Ok(self.write_set_aside()? > 0 || self.flush_one_page()?),
+            VictimPolicy::LruClean if !others_work => self.flush_one_page(),
+            VictimPolicy::War | VictimPolicy::LruClean => Ok(false),
+        }
+    }
+
+    /// How far from the tail a thread looks for a clean victim: as far as InnoDB does, or until the cursor has gone
+    /// through the old part, a few steps at a time.
+    fn clean_search_depth(&self) -> usize {
+        match self.victim_policy {
+            VictimPolicy::Raw | VictimPolicy::War => INNODB_SEARCH_DEPTH.min(self.lru_scan_depth),
+            VictimPolicy::LruClean => 4 * self.lru_scan_depth,
+        }
+    }
+
+    /// Evicts up to `want` clean pages among the last `depth` of the LRU list (`lru-clean`: among `depth` from the cursor on,
+    /// within the old part); says how many.
     pub(crate) fn evict_clean(&self, depth: usize, want: usize) -> usize {
         let mut evicted = Vec::with_capacity(want.min(self.frames.len()));
+        let by_cursor = self.victim_policy == VictimPolicy::LruClean;
         let mut lru = self.lru.lock();
-        let mut at = lru.tail();
+        let on = by_cursor && !self.cleaned.swap(false, Relaxed);
+        let mut at = if on { lru.cursor() } else { lru.tail() };
         for _ in 0..depth {
-            if at == NIL || evicted.len() == want {
+            if at == NIL || evicted.len() == want || (by_cursor && lru.is_beyond_old(&self.frames, at)) {
                 break;
             }
             let next = lru.toward_head(at);
@@ -103,6 +145,9 @@ impl Pool {
             }
             at = next;
         }
+        // At the end of the old part it starts again: pages that were latched when it passed may be free now.
+        let at_end = at == NIL || lru.is_beyond_old(&self.frames, at);
+        lru.set_cursor(if by_cursor && !at_end { at } else { NIL });
         drop(lru);
         let count = evicted.len();
         self.stats.pages_evicted.add(count as u64);
@@ -113,12 +158,12 @@ impl Pool {
     }
 
     /// Takes a clean, unlatched page out of the page table; its frame stays latched exclusively.
-    fn detach_if_clean(&self, frame: FrameNo) -> bool {
+    pub(super) fn detach_if_clean(&self, frame: FrameNo) -> bool {
         let state = self.frames.get(frame);
         if state.oldest_lsn().is_some() || !state.latch.try_lock_exclusive() {
             return false;
         }
-        if state.oldest_lsn().is_some() || state.is_flushing() {
+        if state.oldest_lsn().is_some() || state.is_flushing() || state.kept.load(Relaxed) {
             state.latch.unlock_exclusive(false);
             return false;
         }
@@ -154,8 +199,12 @@ impl Pool {
 
     /// Up to `want` dirty frames among the last `depth` of the LRU list, least recently used first.
     pub(crate) fn dirty_tail(&self, depth: usize, want: usize) -> Vec<FrameNo> {
+        self.dirty_at_tail(&self.lru.lock(), depth, want)
+    }
+
+    /// The same, on the locked list.
+    pub(super) fn dirty_at_tail(&self, lru: &Lru, depth: usize, want: usize) -> Vec<FrameNo> {
         let mut dirty = Vec::new();
-        let lru = self.lru.lock();
         let mut at = lru.tail();
         for _ in 0..depth {
             if at == NIL || dirty.len() == want {

@@ -140,6 +140,8 @@ impl Pool {
     fn finish(&self, batch: &Batch) {
         let mut list = self.flush_list.lock();
         batch.entries().iter().for_each(|e| list.end_write(&self.frames, e.frame));
+        drop(list);
+        self.cleaned.store(true, Relaxed);
     }
 
     fn count(&self, flushed: usize, neighbors: usize, reason: FlushReason) {

@@ -43,6 +43,8 @@ pub struct Frame {
     rewrite_lsn: AtomicU64,
     /// A copy of the page is on its way to the data file.
     flushing: AtomicBool,
+    /// The page stays resident until the pool is dropped. Set under the exclusive latch.
+    pub kept: AtomicBool,
 }
 
 impl Frame {
@@ -56,6 +58,7 @@ impl Frame {
             oldest_lsn: AtomicU64::new(0),
             rewrite_lsn: AtomicU64::new(0),
             flushing: AtomicBool::new(false),
+            kept: AtomicBool::new(false),
         }
     }
 

@@ -6,18 +6,25 @@
 
 use super::frame::FrameNo;
 use parking_lot::{Condvar, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// The list.
 pub struct FreeList {
     frames: Mutex<Vec<FrameNo>>,
     arrived: Condvar,
+    /// Frames ever taken.
+    taken: AtomicU64,
 }
 
 impl FreeList {
     /// All `count` frames are free.
     pub fn new(count: usize) -> FreeList {
-        FreeList { frames: Mutex::new((0..count as FrameNo).rev().collect()), arrived: Condvar::new() }
+        FreeList {
+            frames: Mutex::new((0..count as FrameNo).rev().collect()),
+            arrived: Condvar::new(),
+            taken: AtomicU64::new(0),
+        }
     }
 
     /// Free frames.
@@ -30,7 +37,13 @@ impl FreeList {
         let mut frames = self.frames.lock();
         let rest = frames.len().checked_sub(count)?;
         out.extend(frames.drain(rest..));
+        self.taken.fetch_add(count as u64, Relaxed);
         Some(rest)
+    }
+
+    /// Frames ever taken.
+    pub fn taken(&self) -> u64 {
+        self.taken.load(Relaxed)
     }
 
     /// Gives frames back.

@@ -5,7 +5,9 @@
 //!    `old_blocks_time_ms`. So one scan passes through the old part and leaves the young part alone.
 //! 2. The old part is `old_pct` per cent of the list, give or take `TOLERANCE`, once the list has `MIN_FOR_OLD` frames.
 //! 3. `young_stamp` of a frame is 0 iff it is in the old part.
-//! 4. A young frame moves to the head only when a quarter of the pool has passed it (nobody takes the mutex for a page
+//! 4. The cursor: frames nearer the tail than it held no clean page when it passed them. It follows the frame it points at and
+//!    goes back when a page enters nearer the tail; who makes pages clean sends it back to the tail.
+//! 5. A young frame moves to the head only when a quarter of the pool has passed it (nobody takes the mutex for a page
 //!    that is near the head anyway).
 
 use super::frame::{FrameNo, Frames, NIL};
@@ -86,12 +88,15 @@ pub struct Lru {
     old_len: usize,
     old_pct: usize,
     member: Box<[bool]>,
+    /// Where the search for a clean page goes on; `NIL` = at the tail.
+    cursor: FrameNo,
 }
 
 impl Lru {
     /// An empty list over `frames` frames.
     pub fn new(frames: usize, old_pct: usize) -> Lru {
-        Lru { links: Links::new(frames), old: NIL, old_len: 0, old_pct, member: vec![false; frames].into_boxed_slice() }
+        let member = vec![false; frames].into_boxed_slice();
+        Lru { links: Links::new(frames), old: NIL, old_len: 0, old_pct, member, cursor: NIL }
     }
 
     /// Frames on the list.
@@ -114,6 +119,21 @@ impl Lru {
         self.links.prev(frame)
     }
 
+    /// Where the search for a clean page goes on.
+    pub fn cursor(&self) -> FrameNo {
+        if self.cursor == NIL { self.links.tail } else { self.cursor }
+    }
+
+    /// Leaves the cursor at a frame of the list; `NIL` = at the tail.
+    pub fn set_cursor(&mut self, frame: FrameNo) {
+        self.cursor = frame;
+    }
+
+    /// Whether the frame is in the young part of a list that has an old one.
+    pub fn is_beyond_old(&self, frames: &Frames, frame: FrameNo) -> bool {
+        self.old != NIL && frames.get(frame).young_stamp.load(Relaxed) != 0
+    }
+
     /// Enters a page just read: at the head of the old part.
     pub fn insert_old(&mut self, frames: &Frames, frame: FrameNo) {
         if self.old == NIL {
@@ -121,6 +141,9 @@ impl Lru {
         }
         self.member[frame as usize] = true;
         self.links.insert_before(frame, self.old);
+        if self.cursor != NIL && self.is_beyond_old(frames, self.cursor) {
+            self.cursor = frame;
+        }
         self.old = frame;
         self.old_len += 1;
         frames.get(frame).young_stamp.store(0, Relaxed);
@@ -144,6 +167,9 @@ impl Lru {
             self.old_len -= 1;
         }
         self.member[frame as usize] = false;
+        if self.cursor == frame {
+            self.cursor = self.links.prev(frame);
+        }
         self.links.remove(frame);
         self.rebalance(frames, 1);
     }

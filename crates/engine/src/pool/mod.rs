@@ -10,7 +10,7 @@
 //! 3. A page is written only after the redo up to its LSN is durable, from a copy, so its latch is not held meanwhile.
 //! 4. A page that does not verify never becomes resident.
 //!
-//! Lock order: page latches (tree order) < log mutex < flush-list mutex; LRU mutex < try-latch < page-table shard;
+//! Lock order: set-aside mutex < LRU mutex; page latches (tree order) < log mutex < flush-list mutex; LRU mutex < try-latch < page-table shard;
 //! the free-list mutex is last and alone.
 //!
 //! Differs from InnoDB: no buf_fix_count, no instances, no SX latch (pages are written from copies), inner tree pages
@@ -27,10 +27,14 @@ mod guard;
 mod hash;
 pub mod latency;
 mod lru;
+pub mod lru_flusher;
 mod neighbors;
 mod optimistic;
+pub mod pace;
+pub mod pacing_model;
 pub mod policy;
 mod read;
+mod set_aside;
 mod shared_sync;
 #[cfg(test)]
 mod tests;
@@ -41,7 +45,7 @@ pub use frame::FrameNo;
 pub use guard::SharedPage;
 pub use optimistic::OptimisticPage;
 
-use crate::config::Options;
+use crate::config::{Options, VictimPolicy};
 use crate::error::Result;
 use crate::log::Log;
 use crate::stats::Stats;
@@ -55,9 +59,11 @@ use hash::PageTable;
 use highwater_storage::Device;
 use latency::{Histogram, LatencySnapshot};
 use lru::Lru;
+use pace::Pace;
 use parking_lot::Mutex;
+use set_aside::SetAside;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Fewest frames a pool works with.
 pub const MIN_FRAMES: usize = 64;
@@ -81,6 +87,15 @@ pub struct Pool {
     stats: Arc<Stats>,
     poison: Arc<Poison>,
     cleaner: cleaner::Wake,
+    lru_flusher: cleaner::Wake,
+    /// Threads keep frames free; without them, who needs a frame does everything alone.
+    threads: AtomicBool,
+    victim_policy: VictimPolicy,
+    set_aside: Mutex<SetAside>,
+    /// Pages became clean since the LRU list's cursor was last sent back.
+    cleaned: AtomicBool,
+    free_target: AtomicUsize,
+    pace: Pace,
     give_up_ms: AtomicU64,
     /// 0, 1 or 2; see `flush_neighbors`.
     flush_neighbors: AtomicU8,
@@ -119,6 +134,13 @@ impl Pool {
             stats,
             poison,
             cleaner: cleaner::Wake::default(),
+            lru_flusher: cleaner::Wake::default(),
+            threads: AtomicBool::new(false),
+            victim_policy: options.victim_policy,
+            set_aside: Mutex::new(SetAside::new(doublewrite::BATCH_PAGES.min(count / 16))),
+            cleaned: AtomicBool::new(false),
+            free_target: AtomicUsize::new((options.lru_scan_depth as usize).min(count / 8).max(4)),
+            pace: Pace::default(),
             give_up_ms: AtomicU64::new(evict::GIVE_UP_MS),
             flush_neighbors: AtomicU8::new(0),
             page_read_latency: Histogram::default(),
@@ -126,6 +148,23 @@ impl Pool {
         };
         pool.set_flush_neighbors(options.flush_neighbors);
         Ok(pool)
+    }
+
+    /// Slows users above the async watermark. The caller holds no latch.
+    #[inline]
+    pub(crate) fn keep_pace(&self) {
+        if let Some(waited) = self.pace.wait(|| self.log.end_lsn()) {
+            self.stats.sync_flush_waits.inc();
+            self.stats.sync_flush_wait_us.add(waited.as_micros() as u64);
+        }
+    }
+
+    /// Threads run that call the cleaner's and the LRU flusher's steps, or no more.
+    pub(crate) fn set_threads(&self, run: bool) {
+        self.threads.store(run, Relaxed);
+        if !run {
+            self.pace.set(None, self.log.end_lsn());
+        }
     }
 
     /// From finding that a page is not resident until it is readable, the wait for a frame included.

@@ -1,154 +1,239 @@
-//! How much to flush: pure functions of a snapshot.
+//! How much to flush, and how fast users may write: pure functions of what is seen and what was seen before.
 //!
-//! Two budgets that never touch: `free_pages` refills the free list from the LRU tail; `flush_before`/`flush_pages` move
-//! the checkpoint and hold the dirty share. The first is never reduced by the second.
+//! Two budgets that never touch: [`free_target`] for the thread that frees frames from the LRU tail, [`Pacer`] for the one
+//! that works on the flush list.
 //!
-//! Flushing follows the redo rate. With `x` = checkpoint age / log capacity:
-//! - below 1/8 nothing is flushed for the log's sake (pages change again; writing them early is waste);
-//! - at 1/2 the flush list's tail moves exactly as fast as the log grows;
-//! - between, and above, the speed goes with the square, so a burst is met early and gently;
-//! - above 7/8 everything older than 3/4 of the capacity goes at once.
+//! The flush list. With `x` = checkpoint age / log capacity:
+//! - below `adaptive_flushing_lwm` nothing is flushed for the log's sake (pages change again; writing them early is waste);
+//! - above it the flush list's tail moves with the redo rate times a square: as fast as the redo at [`EVEN_PCT`], slower
+//!   below, faster above;
+//! - above the async watermark everything old goes as fast as the device takes it, and users may write redo at a multiple
+//!   of the speed at which the tail moves: 4 times at the async watermark, once halfway, a quarter at the sync watermark. So
+//!   the load meets the device's speed somewhere between, smoothly, and the end of the log is never reached;
+//! - above the sync watermark it is the same work, counted as sync flush.
+//!
+//! Besides, the dirty share is held between its two marks, and what is dirty while nobody changes anything is written
+//! slowly.
 
 use super::FlushReason;
+use crate::config::Options;
 use crate::types::Lsn;
 
-/// What the cleaner knows when it plans a step.
+/// Checkpoint age, in per cent of the log, at which flushing is exactly as fast as the redo.
+pub const EVEN_PCT: f64 = 60.0;
+/// Share of `io_capacity` spent while nothing is changed.
+const IDLE_SHARE: f64 = 0.1;
+/// The log counts as idle after so many seconds without redo.
+const IDLE_AFTER_S: f64 = 1.0;
+/// Pages flushed for the dirty share or in idle time are flushed so many at a time.
+const SMALL_BATCH: f64 = 32.0;
+
+/// The options that steer flushing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Per cent of dirty frames at which all of `io_capacity` is used.
+    pub max_dirty_pages_pct: f64,
+    /// Per cent of dirty frames at which flushing for their sake begins; 0 = at the maximum.
+    pub max_dirty_pages_pct_lwm: f64,
+    /// Pages per second.
+    pub io_capacity: f64,
+    /// Per cent of the log at which flushing for its sake begins.
+    pub adaptive_flushing_lwm: f64,
+    /// Per cent of the log at which users are slowed.
+    pub async_pct: f64,
+    /// Per cent of the log at which the rest is meant to stay untouched.
+    pub sync_pct: f64,
+}
+
+impl Limits {
+    /// As the options say; marks in a wrong order are put in order.
+    pub fn new(options: &Options) -> Limits {
+        let max_dirty_pages_pct = options.max_dirty_pages_pct as f64;
+        let lwm = options.max_dirty_pages_pct_lwm as f64;
+        let async_pct = options.checkpoint_age_async_pct as f64;
+        Limits {
+            max_dirty_pages_pct,
+            max_dirty_pages_pct_lwm: if lwm == 0.0 { max_dirty_pages_pct } else { lwm.min(max_dirty_pages_pct) },
+            io_capacity: options.io_capacity as f64,
+            adaptive_flushing_lwm: (options.adaptive_flushing_lwm as f64).min(async_pct - 1.0),
+            async_pct,
+            sync_pct: (options.checkpoint_age_sync_pct as f64).max(async_pct + 1.0),
+        }
+    }
+}
+
+/// What is seen at a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Snapshot {
+    /// Any clock that never goes back, in seconds.
+    pub now_s: f64,
     /// End of the log.
     pub end_lsn: Lsn,
     /// Start of the oldest change not in the data file (or the log's end).
     pub oldest_lsn: Lsn,
     /// Bytes the log can hold between checkpoint and end.
     pub log_capacity_bytes: u64,
-    /// Redo written per second, smoothed.
-    pub redo_bytes_per_s: f64,
-    /// Milliseconds since the step before.
-    pub elapsed_ms: u64,
     /// Frames in the pool.
     pub frames: usize,
     /// Dirty frames.
     pub dirty: usize,
-    /// Free frames.
-    pub free: usize,
-    /// Free frames wanted.
-    pub free_target: usize,
-    /// The option.
-    pub max_dirty_pages_pct: u64,
-    /// The option.
-    pub io_capacity_pages_per_s: u64,
+    /// Microseconds that a batch of page writes takes of late.
+    pub batch_us: u64,
 }
 
-/// What the cleaner does in a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plan {
-    /// Frames to free from the LRU tail.
-    pub free_pages: usize,
-    /// Flush every page whose oldest change is before this.
+/// Bytes per second: lately, and over a few seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Rate {
+    fast: f64,
+    slow: f64,
+}
+
+impl Rate {
+    fn add(&mut self, bytes: u64, elapsed_s: f64) {
+        let now = bytes as f64 / elapsed_s;
+        self.fast += (now - self.fast) * (1.0 - (-elapsed_s / 0.25).exp());
+        self.slow += (now - self.slow) * (1.0 - (-elapsed_s / 2.0).exp());
+    }
+
+    /// The larger one: a burst is seen at once and remembered for a while.
+    fn cautious(&self) -> f64 {
+        self.fast.max(self.slow)
+    }
+}
+
+/// What to do now.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Orders {
+    /// Flush pages whose oldest change is before this, oldest first, a batch at a time.
     pub flush_before: Lsn,
-    /// Why: the checkpoint age, or the sync watermark.
+    /// Why.
     pub reason: FlushReason,
-    /// Flush at least so many of the oldest pages, whatever their LSN.
-    pub flush_pages: usize,
+    /// If that was nothing: flush so many of the oldest pages all the same.
+    pub pages: usize,
+    /// Why.
+    pub pages_reason: FlushReason,
+    /// Bytes of redo that users may write per second; `None` = as they like.
+    pub user_redo_bytes_per_s: Option<f64>,
 }
 
-/// Plans a step.
-pub fn plan(now: &Snapshot) -> Plan {
-    Plan {
-        free_pages: now.free_target.saturating_sub(now.free),
-        flush_before: flush_before(now),
-        reason: if share_of_log(now) >= SYNC_SHARE { FlushReason::Sync } else { FlushReason::CheckpointAge },
-        flush_pages: pages_over_dirty_limit(now),
+/// The memory between steps.
+#[derive(Clone, Debug)]
+pub struct Pacer {
+    limits: Limits,
+    last: Option<Snapshot>,
+    redo: Rate,
+    drain: Rate,
+    idle_s: f64,
+    due_lsn: f64,
+    credit_pages: f64,
+}
+
+impl Pacer {
+    /// One that has seen nothing yet.
+    pub fn new(limits: Limits) -> Pacer {
+        let (redo, drain) = (Rate::default(), Rate::default());
+        Pacer { limits, last: None, redo, drain, idle_s: 0.0, due_lsn: 0.0, credit_pages: 0.0 }
     }
-}
 
-/// Share of the log above which the oldest changes are flushed at once.
-const SYNC_SHARE: f64 = 0.875;
-
-/// Checkpoint age as a share of the log.
-fn share_of_log(now: &Snapshot) -> f64 {
-    now.end_lsn.0.saturating_sub(now.oldest_lsn.0) as f64 / now.log_capacity_bytes as f64
-}
-
-fn flush_before(now: &Snapshot) -> Lsn {
-    let capacity = now.log_capacity_bytes as f64;
-    let share = share_of_log(now);
-    if share >= SYNC_SHARE {
-        return Lsn(now.end_lsn.0 - (capacity * 0.75) as u64);
+    /// Redo per second, smoothed, in bytes.
+    pub fn redo_bytes_per_s(&self) -> f64 {
+        self.redo.fast
     }
-    let speed = ((share - 0.125).max(0.0) / 0.375).powi(2);
-    let advance = now.redo_bytes_per_s * now.elapsed_ms as f64 / 1000.0 * speed;
-    Lsn(now.oldest_lsn.0 + advance as u64)
-}
 
-fn pages_over_dirty_limit(now: &Snapshot) -> usize {
-    let limit = now.frames * now.max_dirty_pages_pct as usize / 100;
-    let budget = (now.io_capacity_pages_per_s * now.elapsed_ms).div_ceil(1000) as usize;
-    now.dirty.saturating_sub(limit).min(budget.max(1))
-}
+    /// Takes notice of what is seen and says what to do.
+    pub fn decide(&mut self, now: &Snapshot) -> Orders {
+        let elapsed_s = self.last.map_or(0.0, |last| now.now_s - last.now_s);
+        if self.last.is_none() || elapsed_s >= 0.005 {
+            self.learn(now, elapsed_s);
+        }
+        let age_pct = age_pct(now);
+        let (pages, pages_reason) = self.extra_pages(now);
+        let reason = if age_pct >= self.limits.sync_pct { FlushReason::Sync } else { FlushReason::CheckpointAge };
+        let flush_before = if age_pct >= self.limits.async_pct { now.end_lsn } else { Lsn(self.due_lsn as u64) };
+        let user_redo_bytes_per_s = self.user_limit(age_pct, now.log_capacity_bytes);
+        Orders { flush_before, reason, pages, pages_reason, user_redo_bytes_per_s }
+    }
 
-/// Smooths the redo rate: three parts of the past, one part of now.
-pub fn smooth(past: f64, redo_bytes: u64, elapsed_ms: u64) -> f64 {
-    let now = redo_bytes as f64 * 1000.0 / elapsed_ms.max(1) as f64;
-    if past == 0.0 { now } else { past * 0.75 + now * 0.25 }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn calm() -> Snapshot {
-        Snapshot {
-            end_lsn: Lsn(1000 << 20),
-            oldest_lsn: Lsn(1000 << 20),
-            log_capacity_bytes: 256 << 20,
-            redo_bytes_per_s: (64 << 20) as f64,
-            elapsed_ms: 100,
-            frames: 8192,
-            dirty: 100,
-            free: 1024,
-            free_target: 1024,
-            max_dirty_pages_pct: 75,
-            io_capacity_pages_per_s: 2000,
+    fn learn(&mut self, now: &Snapshot, elapsed_s: f64) {
+        let Some(last) = self.last.replace(*now) else {
+            self.due_lsn = now.oldest_lsn.0 as f64;
+            return;
+        };
+        let redo = now.end_lsn.0 - last.end_lsn.0;
+        self.redo.add(redo, elapsed_s);
+        self.drain.add(now.oldest_lsn.0.saturating_sub(last.oldest_lsn.0), elapsed_s);
+        self.idle_s = if redo == 0 { self.idle_s + elapsed_s } else { 0.0 };
+        let advance = self.redo.cautious() * speed(age_pct(now), &self.limits) * elapsed_s;
+        let keep = now.log_capacity_bytes as f64 * self.limits.adaptive_flushing_lwm / 100.0;
+        let due = self.due_lsn.max(now.oldest_lsn.0 as f64) + advance;
+        self.due_lsn = due.min((now.end_lsn.0 as f64 - keep).max(now.oldest_lsn.0 as f64));
+        let (pages_per_s, _) = self.extra_rate(now);
+        self.credit_pages = (self.credit_pages + pages_per_s * elapsed_s).min(4.0 * SMALL_BATCH);
+        if pages_per_s == 0.0 {
+            self.credit_pages = 0.0;
         }
     }
 
-    fn advance_at(share: f64) -> u64 {
-        let now = calm();
-        let age = (now.log_capacity_bytes as f64 * share) as u64;
-        let now = Snapshot { oldest_lsn: Lsn(now.end_lsn.0 - age), ..now };
-        plan(&now).flush_before.0 - now.oldest_lsn.0
+    /// Pages per second beside those the log asks for, and why.
+    fn extra_rate(&self, now: &Snapshot) -> (f64, FlushReason) {
+        let limits = &self.limits;
+        let dirty_pct = now.dirty as f64 * 100.0 / now.frames.max(1) as f64;
+        if dirty_pct >= limits.max_dirty_pages_pct {
+            return (limits.io_capacity, FlushReason::DirtyPct);
+        }
+        let idle = if self.idle_s >= IDLE_AFTER_S && now.dirty > 0 { limits.io_capacity * IDLE_SHARE } else { 0.0 };
+        let span = limits.max_dirty_pages_pct - limits.max_dirty_pages_pct_lwm;
+        let share = if span > 0.0 { ((dirty_pct - limits.max_dirty_pages_pct_lwm) / span).max(0.0) } else { 0.0 };
+        let gradual = limits.io_capacity * share;
+        if gradual > idle { (gradual, FlushReason::DirtyPct) } else { (idle, FlushReason::Idle) }
     }
 
-    #[test]
-    fn flushing_follows_the_redo_rate() {
-        let per_step = (64 << 20) / 10;
-        assert_eq!(advance_at(0.10), 0);
-        assert!(advance_at(0.25) < per_step / 4);
-        assert!(advance_at(0.5).abs_diff(per_step) < per_step / 100);
-        assert!(advance_at(0.75) > per_step * 5 / 2);
-        assert!(advance_at(0.95) >= (256 << 20) / 5);
-        let speeds: Vec<u64> = (0..=100).map(|pct| advance_at(f64::from(pct) / 100.0)).collect();
-        assert!(speeds.is_sorted(), "more age must never mean less flushing: {speeds:?}");
+    fn extra_pages(&mut self, now: &Snapshot) -> (usize, FlushReason) {
+        let reason = self.extra_rate(now).1;
+        let least = SMALL_BATCH.min(now.dirty as f64);
+        if self.credit_pages < least.max(1.0) {
+            return (0, reason);
+        }
+        let pages = self.credit_pages.floor();
+        self.credit_pages -= pages;
+        (pages as usize, reason)
     }
 
-    #[test]
-    fn budgets_are_apart() {
-        let pressed = Snapshot { free: 24, dirty: 8000, oldest_lsn: Lsn(760 << 20), ..calm() };
-        let plan_pressed = plan(&pressed);
-        assert_eq!(plan_pressed.free_pages, 1000);
-        assert_eq!(plan_pressed.flush_pages, 200);
-        assert_eq!(plan(&Snapshot { free: 24, ..calm() }).free_pages, 1000);
-        assert_eq!(
-            plan(&calm()),
-            Plan { free_pages: 0, flush_before: calm().oldest_lsn, reason: FlushReason::CheckpointAge, flush_pages: 0 }
-        );
-    }
-
-    #[test]
-    fn rate_is_smoothed() {
-        assert_eq!(smooth(0.0, 1000, 1000), 1000.0);
-        assert_eq!(smooth(1000.0, 2000, 1000), 1250.0);
-        assert_eq!(smooth(1000.0, 0, 0), 750.0);
+    fn user_limit(&self, age_pct: f64, log_capacity_bytes: u64) -> Option<f64> {
+        let (from, to) = (self.limits.async_pct, self.limits.sync_pct);
+        if age_pct < from {
+            return None;
+        }
+        // A device about which nothing is known yet is taken to write the log's worth of pages in four minutes.
+        let least = log_capacity_bytes as f64 / 256.0;
+        let above = ((age_pct - from) / (to - from)).min(1.5);
+        Some(self.drain.slow.max(least) * 4_f64.powf(1.0 - 2.0 * above))
     }
 }
+
+/// Checkpoint age in per cent of the log.
+pub fn age_pct(now: &Snapshot) -> f64 {
+    now.end_lsn.0.saturating_sub(now.oldest_lsn.0) as f64 * 100.0 / now.log_capacity_bytes as f64
+}
+
+/// How fast the flush list's tail moves below the async watermark, in units of the redo rate.
+pub fn speed(age_pct: f64, limits: &Limits) -> f64 {
+    let even = EVEN_PCT.min(limits.async_pct).max(limits.adaptive_flushing_lwm + 1.0);
+    ((age_pct - limits.adaptive_flushing_lwm).max(0.0) / (even - limits.adaptive_flushing_lwm)).powi(2)
+}
+
+/// Free frames to keep ready: what is taken while two batches are written and a thread is woken.
+pub fn free_target(demand_per_s: f64, batch_us: u64, frames: usize, lru_scan_depth: usize) -> usize {
+    let lead_s = 2.0 * batch_us as f64 / 1e6 + 0.02;
+    let most = lru_scan_depth.min(frames / 8).max(4);
+    ((demand_per_s * lead_s) as usize).clamp(64.min(most), most)
+}
+
+/// Pages of a batch so that it takes about `aim_us`, when a batch of `pages` took `took_us`.
+pub fn batch_pages(most: usize, took_us: u64, aim_us: u64) -> usize {
+    if took_us <= aim_us { most } else { ((most as u64 * aim_us / took_us) as usize).clamp(8.min(most), most) }
+}
+
+#[cfg(test)]
+#[path = "policy_test.rs"]
+mod tests;

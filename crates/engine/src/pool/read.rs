@@ -149,6 +149,7 @@ impl Pool {
     /// Those of [`Pool::load`].
     pub fn make_resident(&self, page: PageNo) -> Result<()> {
         let frame = self.latched_frame(page)?;
+        self.frames.get(frame).kept.store(true, Relaxed);
         let mut lru = self.lru.lock();
         if lru.contains(frame) {
             lru.remove(&self.frames, frame);

@@ -1,16 +1,16 @@
 //! The pool with a real log and mini-transactions over memory.
 
 use super::{FlushReason, doublewrite};
-use crate::config::{FlushNeighbors, Options};
+use crate::config::{FlushNeighbors, Options, VictimPolicy};
 use crate::db::core::Core;
 use crate::error::Error;
 use crate::log::Log;
 use crate::mtr::Context;
 use crate::page::{PageOp, PageType};
 use crate::space::{SEGMENT_SYSTEM, Space, header};
-use crate::testing::{open, small_core, small_options};
+use crate::testing::{open, seeded_options, small_core, small_options};
 use crate::types::{Lsn, PageNo, SegmentId};
-use highwater_storage::StorageSet;
+use highwater_storage::{Faults, StorageSet};
 use std::sync::Arc;
 
 const SEGMENT: SegmentId = SegmentId(99);
@@ -40,36 +40,145 @@ fn get(ctx: &Context, page: PageNo) -> u64 {
 
 #[test]
 fn more_pages_than_frames() {
-    let core = small_core();
-    let pages: Vec<_> = (0..1000).map(|_| new_page(&core.ctx, &core.space)).collect();
-    for (n, p) in pages.iter().enumerate() {
-        put(&core.ctx, *p, n as u64);
+    for seed in 0..9 {
+        let core = open(StorageSet::memory(), seeded_options(seed));
+        let pages: Vec<_> = (0..1000).map(|_| new_page(&core.ctx, &core.space)).collect();
+        for (n, p) in pages.iter().enumerate() {
+            put(&core.ctx, *p, n as u64);
+        }
+        for (n, p) in pages.iter().enumerate() {
+            assert_eq!(get(&core.ctx, *p), n as u64);
+        }
+        assert!(core.ctx.pool.frame_count() < 300);
+        let stats = core.ctx.stats.snapshot();
+        assert!(stats.pages_read > 500, "{stats:?}");
+        assert!(stats.pages_flushed_single_page + stats.pages_flushed_lru_list > 500, "{stats:?}");
+        assert_eq!(core.ctx.pool.page_read_latency().count(), stats.pages_read);
     }
-    for (n, p) in pages.iter().enumerate() {
-        assert_eq!(get(&core.ctx, *p), n as u64);
-    }
-    assert!(core.ctx.pool.frame_count() < 300);
-    let stats = core.ctx.stats.snapshot();
-    assert!(stats.pages_read > 500 && stats.pages_flushed_single_page > 0, "{stats:?}");
 }
 
 #[test]
 fn many_threads_on_few_frames_make_progress() {
-    let core = small_core();
-    let pages: Vec<_> = (0..600).map(|_| new_page(&core.ctx, &core.space)).collect();
-    let (ctx, pages) = (&core.ctx, &pages);
-    std::thread::scope(|scope| {
-        for t in 0..16_usize {
-            scope.spawn(move || {
-                for n in 0..200_usize {
-                    let page = pages[(n * 37 + t * 101) % pages.len()];
-                    put(ctx, page, n as u64);
-                    ctx.pool.fix_s(page).unwrap();
-                }
-            });
+    for seed in 0..6 {
+        let mut core = open(StorageSet::memory(), seeded_options(seed));
+        if seed >= 3 {
+            core.start_threads().unwrap();
         }
+        let pages: Vec<_> = (0..600).map(|_| new_page(&core.ctx, &core.space)).collect();
+        let (ctx, pages) = (&core.ctx, &pages);
+        std::thread::scope(|scope| {
+            for t in 0..16_usize {
+                scope.spawn(move || {
+                    for n in 0..200_usize {
+                        let page = pages[(n * 37 + t * 101) % pages.len()];
+                        put(ctx, page, n as u64);
+                        ctx.pool.fix_s(page).unwrap();
+                    }
+                });
+            }
+        });
+        assert!(!ctx.poison.is_set());
+        core.close().unwrap();
+    }
+}
+
+/// Two threads raise counters that do not fit the pool, with all background threads, until the power goes; what was
+/// acknowledged is there afterwards.
+fn counters_after_a_power_cut(seed: u64) {
+    let storage = StorageSet::memory();
+    let faults = Faults::new();
+    let mut core = open(storage.map(|device| faults.wrap(device)), seeded_options(seed));
+    let pages: Vec<_> = (0..400).map(|_| new_page(&core.ctx, &core.space)).collect();
+    let lsn = core.ctx.log.end_lsn();
+    core.ctx.log.flush_to(lsn).unwrap();
+    core.start_threads().unwrap();
+    faults.power_off_after(300 + seed * 97 % 900);
+    let ctx = &core.ctx;
+    let durable: Vec<Vec<u64>> = std::thread::scope(|scope| {
+        let halves = pages.chunks(200).map(|half| {
+            scope.spawn(move || {
+                let mut durable = vec![0; half.len()];
+                for n in 0..200_000_usize {
+                    let at = (n * 7919) % half.len();
+                    let Ok(lsn) = try_put(ctx, half[at], n as u64 + 1) else { break };
+                    if n % 8 == 0 && ctx.log.flush_to(lsn).is_ok() {
+                        durable[at] = n as u64 + 1;
+                    }
+                }
+                durable
+            })
+        });
+        halves.collect::<Vec<_>>().into_iter().map(|half| half.join().unwrap()).collect()
     });
-    assert!(!ctx.poison.is_set());
+    assert!(faults.is_power_off(), "seed {seed}: the load ended before the power went");
+    drop(core);
+    let core = open(storage.cut(seed), seeded_options(seed));
+    for (page, least) in pages.iter().zip(durable.concat()) {
+        let found = get(&core.ctx, *page);
+        assert!(found >= least, "seed {seed}: page {page} holds {found}, {least} was durable");
+    }
+}
+
+fn try_put(ctx: &Context, page: PageNo, value: u64) -> crate::error::Result<Lsn> {
+    let mut mtr = ctx.mtr()?;
+    let latched = mtr.fix_x(page)?;
+    mtr.apply(latched, &PageOp::Write { offset: FIELD, bytes: &value.to_le_bytes() });
+    Ok(mtr.commit())
+}
+
+#[test]
+fn power_cuts_in_the_middle_of_eviction_and_flushing() {
+    (0..27).for_each(counters_after_a_power_cut);
+}
+
+#[test]
+fn a_page_set_aside_is_found_with_its_newest_bytes() {
+    let options = Options { victim_policy: VictimPolicy::War, ..small_options() };
+    let core = open(StorageSet::memory(), options);
+    let pool = &core.ctx.pool;
+    let pages: Vec<_> = (0..150).map(|_| new_page(&core.ctx, &core.space)).collect();
+    pages.iter().for_each(|p| assert!(put(&core.ctx, *p, 5).0 > 0));
+    pool.write_set_aside().unwrap();
+    let (mut all, mut frames) = (Vec::new(), Vec::new());
+    pool.take_frames(pool.free_count(), &mut all).unwrap();
+    pool.take_frames(3, &mut frames).unwrap();
+    let stats = core.ctx.stats.snapshot();
+    assert_eq!((frames.len(), stats.pages_flushed), (3, 0), "frames came without a write");
+    let reads = stats.pages_read;
+    assert!(pages.iter().all(|p| get(&core.ctx, *p) == 5) && core.ctx.stats.snapshot().pages_read == reads);
+    put(&core.ctx, pages[0], 6);
+    assert_eq!(pool.write_set_aside().unwrap(), 3);
+    assert_eq!(pages.iter().filter(|p| pool.frame_of(**p).is_none()).count(), 3, "written, then evicted");
+    pool.give_frames(all.into_iter().chain(frames));
+    assert_eq!(get(&core.ctx, pages[0]), 6);
+    assert!(pages[1..].iter().all(|p| get(&core.ctx, *p) == 5));
+}
+
+#[test]
+fn lru_clean_passes_over_dirty_pages_and_raw_writes_them() {
+    let dirty_tail = |policy| {
+        let core = open(StorageSet::memory(), Options { victim_policy: policy, ..small_options() });
+        let pages: Vec<_> = (0..200).map(|_| new_page(&core.ctx, &core.space)).collect();
+        core.ctx.pool.flush_all().unwrap();
+        // The 20 least recently used pages, and nearly all that follow, are dirty.
+        pages[..160].iter().for_each(|p| assert!(put(&core.ctx, *p, 5).0 > 0));
+        let mut frames = Vec::new();
+        core.ctx.pool.take_frames(core.ctx.pool.free_count(), &mut frames).unwrap();
+        let before = core.ctx.stats.snapshot();
+        core.ctx.pool.take_frames(1, &mut frames).unwrap();
+        core.ctx.pool.give_frames(frames);
+        let stats = core.ctx.stats.snapshot().since(&before);
+        (
+            stats.dirty_victims,
+            stats.pages_flushed_single_page,
+            pages.iter().position(|p| core.ctx.pool.frame_of(*p).is_none()),
+        )
+    };
+    let (dirty, single, evicted) = dirty_tail(VictimPolicy::LruClean);
+    assert!((dirty, single) == (1, 0) && evicted.is_some_and(|n| n >= 160), "{single} {evicted:?}");
+    let (dirty, single, evicted) = dirty_tail(VictimPolicy::Raw);
+    assert_eq!((dirty, single), (1, 1));
+    assert!(evicted.is_some_and(|n| n < 160), "{evicted:?}");
 }
 
 #[test]
@@ -114,7 +223,7 @@ fn exhausted_pool_is_an_error_and_not_a_hang() {
 #[test]
 fn what_was_durable_survives_a_power_cut() {
     for seed in 0..40 {
-        let core = small_core();
+        let core = open(StorageSet::memory(), seeded_options(seed));
         let pages: Vec<_> = (0..300).map(|_| new_page(&core.ctx, &core.space)).collect();
         let mut durable = Lsn(0);
         for round in 0..5_u64 {
@@ -126,7 +235,7 @@ fn what_was_durable_survives_a_power_cut() {
             }
         }
         core.ctx.log.flush_to(durable).unwrap();
-        let core = open(core.storage().cut(seed), small_options());
+        let core = open(core.storage().cut(seed), seeded_options(seed));
         for (n, p) in pages.iter().enumerate() {
             assert_eq!(get(&core.ctx, *p), 4000 + n as u64, "seed {seed} page {p}");
             assert_eq!(core.space.owner(*p), Some(SEGMENT));

@@ -6,7 +6,7 @@ use crate::btree::BTree;
 use crate::db::core::Core;
 use crate::pool::FlushReason;
 use crate::space::ROOT_CATALOG;
-use crate::testing::{open, small_options};
+use crate::testing::{open, seeded_options, small_options};
 use crate::types::{IndexId, SegmentId};
 use highwater_storage::{Faults, StorageSet};
 use std::collections::BTreeMap;
@@ -167,7 +167,7 @@ fn live(storage: StorageSet, power_off_after: u64, seed: u64, model: &mut Model)
     let faults = Faults::new();
     let powered = storage.map(|device| faults.wrap(device));
     faults.power_off_after(power_off_after);
-    if let Ok(core) = Core::open(powered, small_options())
+    if let Ok(core) = Core::open(powered, seeded_options(seed))
         && let Ok(tree) = open_tree(&core).map_or_else(|| create_tree(&core), Ok)
     {
         let start = core.ctx.log.end_lsn();
@@ -185,7 +185,7 @@ fn live(storage: StorageSet, power_off_after: u64, seed: u64, model: &mut Model)
 
 /// Opens a copy of what the crash left and compares it with the history.
 fn check_image(image: StorageSet, history: &History, seed: u64) -> Model {
-    let core = open(image, small_options());
+    let core = open(image, seeded_options(seed));
     let tree = open_tree(&core).expect("the tree's creation was acknowledged");
     let found = dump(&core, &tree);
     history.assert_contains(&found, seed);

@@ -1,0 +1,121 @@
+//! The pace of users: above the async watermark a mini-transaction may have to wait before it starts.
+//!
+//! A wall moves through the log at the speed the page cleaner allows; a mini-transaction starts once the end of the log
+//! lies before the wall. So the redo rate is the allowed one for any number of threads, and all are slowed alike.
+//!
+//! Rules
+//! 1. Whoever waits here holds no latch. The wall never stands still, so nobody waits for ever.
+//! 2. While there is no limit, the cost is one load of a word that rarely changes.
+
+use crate::types::Lsn;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// Redo that may be written at once after a pause, as time at the allowed rate.
+const BURST_S: f64 = 0.02;
+/// Redo written too much that still has to be waited for, likewise.
+const DEBT_S: f64 = 0.2;
+/// How long a waiter sleeps before it looks at the wall again.
+const LONGEST_NAP: Duration = Duration::from_millis(10);
+/// Nobody is held back longer than this.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// The wall.
+#[derive(Debug, Default)]
+pub struct Pace {
+    limited: AtomicBool,
+    wall: Mutex<Option<Wall>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Wall {
+    lsn: f64,
+    since: Instant,
+    bytes_per_s: f64,
+}
+
+impl Wall {
+    fn lsn_at(&self, now: Instant) -> f64 {
+        self.lsn + now.duration_since(self.since).as_secs_f64() * self.bytes_per_s
+    }
+}
+
+impl Pace {
+    /// Sets the redo that may be written per second from now on; `None` = as much as anyone likes.
+    pub fn set(&self, bytes_per_s: Option<f64>, end_lsn: Lsn) {
+        if bytes_per_s.is_none() && !self.limited.load(Relaxed) {
+            return;
+        }
+        let mut wall = self.wall.lock();
+        *wall = bytes_per_s.map(|bytes_per_s| {
+            let (now, end) = (Instant::now(), end_lsn.0 as f64);
+            let before = wall.map_or(end, |w| w.lsn_at(now));
+            let lsn = before.clamp(end - bytes_per_s * DEBT_S, end + bytes_per_s * BURST_S);
+            Wall { lsn, since: now, bytes_per_s }
+        });
+        self.limited.store(wall.is_some(), Relaxed);
+    }
+
+    /// Waits until the next mini-transaction may start; says how long that took, if it had to wait.
+    #[inline]
+    pub fn wait(&self, end_lsn: impl Fn() -> Lsn) -> Option<Duration> {
+        if self.limited.load(Relaxed) { self.wait_for_wall(end_lsn) } else { None }
+    }
+
+    #[cold]
+    fn wait_for_wall(&self, end_lsn: impl Fn() -> Lsn) -> Option<Duration> {
+        let start = Instant::now();
+        let mut waited = false;
+        while start.elapsed() < LONGEST_WAIT {
+            let Some(wall) = *self.wall.lock() else { break };
+            let ahead = end_lsn().0 as f64 - wall.lsn_at(Instant::now());
+            if ahead <= 0.0 {
+                break;
+            }
+            waited = true;
+            let nap = Duration::try_from_secs_f64(ahead / wall.bytes_per_s.max(1.0)).unwrap_or(LONGEST_NAP);
+            std::thread::sleep(nap.min(LONGEST_NAP));
+        }
+        waited.then(|| start.elapsed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU64;
+
+    #[test]
+    fn without_a_limit_nobody_waits() {
+        let pace = Pace::default();
+        assert_eq!(pace.wait(|| Lsn(u64::MAX)), None);
+        pace.set(Some(1.0), Lsn(1000));
+        assert!(pace.wait(|| Lsn(1010)).is_some());
+        pace.set(None, Lsn(1000));
+        assert_eq!(pace.wait(|| Lsn(u64::MAX)), None);
+    }
+
+    #[test]
+    fn any_number_of_threads_keeps_to_the_rate() {
+        for threads in [1, 16] {
+            let (pace, end) = (Pace::default(), AtomicU64::new(1 << 30));
+            let written = AtomicU64::new(0);
+            pace.set(Some(1e6), Lsn(1 << 30));
+            let start = Instant::now();
+            std::thread::scope(|scope| {
+                for _ in 0..threads {
+                    scope.spawn(|| {
+                        while start.elapsed() < Duration::from_millis(300) {
+                            pace.wait(|| Lsn(end.load(Relaxed)));
+                            end.fetch_add(500, Relaxed);
+                            written.fetch_add(500, Relaxed);
+                        }
+                    });
+                }
+            });
+            let rate = written.load(Relaxed) as f64 / start.elapsed().as_secs_f64();
+            assert!((2e5..1.3e6).contains(&rate), "{threads} threads wrote {rate} bytes per second");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The policy as tables, and in closed loops with a modelled load.
+
+use super::*;
+use crate::pool::pacing_model::{Load, Sample, run};
+
+fn limits() -> Limits {
+    Limits::new(&Options::default())
+}
+
+const MIB: u64 = 1 << 20;
+
+fn at(now_s: f64, end: u64, age: u64, dirty: usize) -> Snapshot {
+    Snapshot {
+        now_s,
+        end_lsn: Lsn(end),
+        oldest_lsn: Lsn(end - age),
+        log_capacity_bytes: 100 * MIB,
+        frames: 1000,
+        dirty,
+        batch_us: 2000,
+    }
+}
+
+/// A pacer that has seen 10 MiB of redo per second for ten seconds at this age.
+fn seasoned(age_mib: u64, dirty: usize) -> (Pacer, Snapshot) {
+    let mut pacer = Pacer::new(limits());
+    for tick in 0..=200_u64 {
+        pacer.decide(&at(tick as f64 * 0.05, 1000 * MIB + tick * MIB / 2, age_mib * MIB, dirty));
+    }
+    (pacer, at(10.0, 1100 * MIB, age_mib * MIB, dirty))
+}
+
+#[test]
+fn flushing_follows_the_redo_rate() {
+    let speeds: Vec<f64> = (0..=100).map(|pct| speed(f64::from(pct), &limits())).collect();
+    assert!(speeds.is_sorted(), "more age must never mean less flushing: {speeds:?}");
+    assert_eq!((speeds[5], speeds[10], speeds[60]), (0.0, 0.0, 1.0));
+    assert!(speeds[30] < 0.2 && speeds[70] > 1.3);
+}
+
+#[test]
+fn users_are_slowed_above_the_async_watermark_only_and_smoothly() {
+    let limit = |age| {
+        let (mut pacer, now) = seasoned(age, 100);
+        pacer.decide(&now).user_redo_bytes_per_s
+    };
+    assert_eq!(limit(74), None);
+    let drain = 10.0 * MIB as f64;
+    let allowed: Vec<f64> = [75, 80, 85, 90, 95].map(|age| limit(age).unwrap() / drain).to_vec();
+    assert!((3.5..4.5).contains(&allowed[0]) && (0.2..0.3).contains(&allowed[3]), "{allowed:?}");
+    assert!(allowed.windows(2).all(|w| w[0] > w[1] && w[1] > w[0] / 3.0), "no step: {allowed:?}");
+    assert!(allowed[4] > 0.0, "never a stop");
+}
+
+#[test]
+fn reasons_by_watermark() {
+    let orders = |age| {
+        let (mut pacer, now) = seasoned(age, 100);
+        pacer.decide(&now)
+    };
+    assert!(orders(5).flush_before <= at(0.0, 1100 * MIB, 5 * MIB, 0).oldest_lsn);
+    assert_eq!(orders(50).reason, FlushReason::CheckpointAge);
+    assert_eq!((orders(80).reason, orders(80).flush_before), (FlushReason::CheckpointAge, Lsn(1100 * MIB)));
+    assert_eq!(orders(91).reason, FlushReason::Sync);
+}
+
+#[test]
+fn the_dirty_share_is_held_gradually() {
+    let rate = |dirty| seasoned(1, dirty).0.extra_rate(&at(10.0, 1100 * MIB, MIB, dirty)).0;
+    assert_eq!((rate(100), rate(500)), (0.0, 0.0));
+    assert!(rate(600) > 0.0 && rate(600) < rate(700) && rate(700) < rate(750));
+    assert_eq!((rate(750), rate(1000)), (2000.0, 2000.0));
+}
+
+#[test]
+fn idle_time_is_used_gently() {
+    let mut pacer = Pacer::new(limits());
+    let mut flushed = 0;
+    for tick in 0..=220 {
+        let orders = pacer.decide(&at(f64::from(tick) * 0.05, 1000 * MIB, MIB, 400));
+        assert_eq!(orders.pages_reason, FlushReason::Idle);
+        flushed += orders.pages;
+    }
+    assert!((1900..=2010).contains(&flushed), "ten seconds of a tenth of io_capacity: {flushed}");
+}
+
+#[test]
+fn free_frames_follow_the_demand() {
+    let rows = [(0.0, 0, 64), (1000.0, 2000, 64), (20_000.0, 5000, 600), (1e6, 5000, 1024), (20_000.0, 100_000, 1024)];
+    for (demand, batch_us, expected) in rows {
+        assert_eq!(free_target(demand, batch_us, 65_536, 1024), expected, "{demand} {batch_us}");
+    }
+    assert_eq!(free_target(1e6, 5000, 256, 64), 32);
+    assert_eq!(free_target(0.0, 0, 64, 16), 8);
+}
+
+#[test]
+fn batches_shrink_on_slow_devices() {
+    assert_eq!([0, 20_000, 40_000, 10_000_000].map(|us| batch_pages(128, us, 20_000)), [128, 128, 64, 8]);
+}
+
+/// The worst second's throughput over the median's, the first ten seconds left out.
+fn worst_to_median(samples: &[Sample]) -> f64 {
+    let mut rates: Vec<f64> = samples.iter().skip(10).map(|s| s.redo_bytes_per_s).collect();
+    rates.sort_by(f64::total_cmp);
+    rates[0] / rates[rates.len() / 2]
+}
+
+#[test]
+fn no_stall_when_users_outrun_the_device() {
+    for device_pages_per_s in [2_000.0, 8_000.0, 20_000.0] {
+        let load = Load { device_pages_per_s, ..Load::default() };
+        let samples = run(&load, limits(), 120);
+        let worst = worst_to_median(&samples);
+        let oldest = samples.iter().map(|s| s.age_pct).fold(0.0, f64::max);
+        assert!(worst >= 0.5, "worst second {worst:.2} of the median at {device_pages_per_s} pages/s");
+        assert!(oldest < limits().sync_pct, "sync flush at {oldest:.1} % with {device_pages_per_s} pages/s");
+    }
+}
+
+#[test]
+fn a_burst_is_taken_without_a_stop() {
+    let load = Load { burst_factor: 8.0, offered_bytes_per_s: 2e6, device_pages_per_s: 20_000.0, ..Load::default() };
+    let samples = run(&load, limits(), 120);
+    assert!(samples.iter().all(|s| s.age_pct < limits().sync_pct));
+    let calm = samples.iter().skip(10).map(|s| s.redo_bytes_per_s).fold(f64::MAX, f64::min);
+    assert!(calm >= 1.9e6, "the calm load is never slowed: {calm}");
+}
+
+#[test]
+fn without_pacing_the_model_does_stall() {
+    let load = Load { device_pages_per_s: 2_000.0, pacing: false, ..Load::default() };
+    let samples = run(&load, limits(), 120);
+    assert!(worst_to_median(&samples) < 0.5 || samples.iter().any(|s| s.age_pct >= limits().sync_pct));
+}
