@@ -471,7 +471,7 @@ fn use_everything(fixture: &Fixture, key: &[u8]) -> Vec<Error> {
 fn damage(fixture: &Fixture, page: PageNo, op: &PageOp<'_>) {
     let (pool, data) = (&fixture.ctx().pool, &fixture.core.storage().data);
     pool.flush_all().unwrap();
-    pool.evict_clean(usize::MAX, usize::MAX);
+    pool.evict_all_clean();
     let mut bytes = vec![0; pool.page_bytes()];
     let offset = u64::from(page.0) * bytes.len() as u64;
     data.read_at(offset, &mut bytes).unwrap();

@@ -90,6 +90,7 @@ fn snapshot(pool: &Pool, log: &Log, now_ms: u64) -> Snapshot {
         log_capacity_bytes: log.capacity_bytes(),
         frames: pool.frame_count(),
         dirty: pool.dirty_count(),
+        flushed: pool.stats.pages_flushed.get(),
         batch_us: pool.writer.batch_us(Area::FlushList),
     }
 }

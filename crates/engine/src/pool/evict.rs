@@ -127,15 +127,24 @@ impl Pool {
     }
 
     /// Evicts up to `want` clean pages among the last `depth` of the LRU list (`lru-clean`: among `depth` from the cursor on,
-    /// within the old part); says how many.
+    /// within the old part and short of what came in lately); says how many.
     pub(crate) fn evict_clean(&self, depth: usize, want: usize) -> usize {
+        self.evict(depth, want, self.victim_policy == VictimPolicy::LruClean)
+    }
+
+    /// Evicts every clean page.
+    #[cfg(test)]
+    pub(crate) fn evict_all_clean(&self) -> usize {
+        self.evict(usize::MAX, usize::MAX, false)
+    }
+
+    fn evict(&self, depth: usize, want: usize, by_cursor: bool) -> usize {
         let mut evicted = Vec::with_capacity(want.min(self.frames.len()));
-        let by_cursor = self.victim_policy == VictimPolicy::LruClean;
         let mut lru = self.lru.lock();
         let on = by_cursor && !self.cleaned.swap(false, Relaxed);
         let mut at = if on { lru.cursor() } else { lru.tail() };
         for _ in 0..depth {
-            if at == NIL || evicted.len() == want || (by_cursor && lru.is_beyond_old(&self.frames, at)) {
+            if at == NIL || evicted.len() == want || (by_cursor && lru.ends_search(&self.frames, at)) {
                 break;
             }
             let next = lru.toward_head(at);
@@ -145,8 +154,8 @@ impl Pool {
             }
             at = next;
         }
-        // At the end of the old part it starts again: pages that were latched when it passed may be free now.
-        let at_end = at == NIL || lru.is_beyond_old(&self.frames, at);
+        // At the end of the search it starts again: pages that were latched when it passed may be free now.
+        let at_end = at == NIL || lru.ends_search(&self.frames, at);
         lru.set_cursor(if by_cursor && !at_end { at } else { NIL });
         drop(lru);
         let count = evicted.len();

@@ -90,13 +90,25 @@ pub struct Lru {
     member: Box<[bool]>,
     /// Where the search for a clean page goes on; `NIL` = at the tail.
     cursor: FrameNo,
+    /// Value of `entries` when the frame came to the list or to its head.
+    entered: Box<[u32]>,
+    entries: u32,
 }
 
 impl Lru {
     /// An empty list over `frames` frames.
     pub fn new(frames: usize, old_pct: usize) -> Lru {
         let member = vec![false; frames].into_boxed_slice();
-        Lru { links: Links::new(frames), old: NIL, old_len: 0, old_pct, member, cursor: NIL }
+        Lru {
+            links: Links::new(frames),
+            old: NIL,
+            old_len: 0,
+            old_pct,
+            member,
+            cursor: NIL,
+            entered: vec![0; frames].into_boxed_slice(),
+            entries: 0,
+        }
     }
 
     /// Frames on the list.
@@ -130,8 +142,26 @@ impl Lru {
     }
 
     /// Whether the frame is in the young part of a list that has an old one.
-    pub fn is_beyond_old(&self, frames: &Frames, frame: FrameNo) -> bool {
+    fn is_beyond_old(&self, frames: &Frames, frame: FrameNo) -> bool {
         self.old != NIL && frames.get(frame).young_stamp.load(Relaxed) != 0
+    }
+
+    /// Whether the search for a clean page ends here: the young part, or pages that came in lately. (Were those taken, a page
+    /// just read would go before it is used, whenever all others are dirty.)
+    pub fn ends_search(&self, frames: &Frames, frame: FrameNo) -> bool {
+        let (fresh, age) = self.fresh(frame);
+        self.is_beyond_old(frames, frame) || age < fresh
+    }
+
+    /// Entries to the list that make a page no longer fresh, and those since it came.
+    fn fresh(&self, frame: FrameNo) -> (u32, u32) {
+        let part = if self.old == NIL { self.links.len } else { self.old_len };
+        (part as u32 / 2, self.entries.wrapping_sub(self.entered[frame as usize]))
+    }
+
+    fn note_entry(&mut self, frame: FrameNo) {
+        self.entries = self.entries.wrapping_add(1);
+        self.entered[frame as usize] = self.entries;
     }
 
     /// Enters a page just read: at the head of the old part.
@@ -140,6 +170,7 @@ impl Lru {
             return self.insert_young(frames, frame, 1);
         }
         self.member[frame as usize] = true;
+        self.note_entry(frame);
         self.links.insert_before(frame, self.old);
         if self.cursor != NIL && self.is_beyond_old(frames, self.cursor) {
             self.cursor = frame;
@@ -153,6 +184,7 @@ impl Lru {
     /// Enters at the head; `stamp` (not 0) is the LRU clock.
     pub fn insert_young(&mut self, frames: &Frames, frame: FrameNo, stamp: u32) {
         self.member[frame as usize] = true;
+        self.note_entry(frame);
         self.links.insert_before(frame, self.links.head);
         frames.get(frame).young_stamp.store(stamp, Relaxed);
         self.rebalance(frames, stamp);

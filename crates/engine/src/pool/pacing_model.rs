@@ -64,6 +64,7 @@ struct Model {
     /// Dirty pages in order of that LSN; stale entries are skipped.
     list: VecDeque<(u64, usize)>,
     dirty: usize,
+    flushed: u64,
     random: u64,
     device_busy_until_s: f64,
     allowance_bytes: f64,
@@ -84,6 +85,7 @@ impl Model {
             oldest: vec![0; load.pages],
             list: VecDeque::new(),
             dirty: 0,
+            flushed: 0,
             random: 1,
             device_busy_until_s: 0.0,
             allowance_bytes: 0.0,
@@ -121,6 +123,7 @@ impl Model {
             log_capacity_bytes: self.load.log_bytes,
             frames: self.load.pages * 2,
             dirty: self.dirty,
+            flushed: self.flushed,
             batch_us: 2000,
         }
     }
@@ -135,6 +138,7 @@ impl Model {
                 }
                 self.oldest[page] = 0;
                 self.dirty -= 1;
+                self.flushed += 1;
                 flushed += 1;
             }
             self.list.pop_front();

@@ -77,6 +77,8 @@ pub struct Snapshot {
     pub frames: usize,
     /// Dirty frames.
     pub dirty: usize,
+    /// Pages written so far, for any reason.
+    pub flushed: u64,
     /// Microseconds that a batch of page writes takes of late.
     pub batch_us: u64,
 }
@@ -122,7 +124,7 @@ pub struct Pacer {
     limits: Limits,
     last: Option<Snapshot>,
     redo: Rate,
-    drain: Rate,
+    flushed: Rate,
     idle_s: f64,
     due_lsn: f64,
     credit_pages: f64,
@@ -131,8 +133,8 @@ pub struct Pacer {
 impl Pacer {
     /// One that has seen nothing yet.
     pub fn new(limits: Limits) -> Pacer {
-        let (redo, drain) = (Rate::default(), Rate::default());
-        Pacer { limits, last: None, redo, drain, idle_s: 0.0, due_lsn: 0.0, credit_pages: 0.0 }
+        let (redo, flushed) = (Rate::default(), Rate::default());
+        Pacer { limits, last: None, redo, flushed, idle_s: 0.0, due_lsn: 0.0, credit_pages: 0.0 }
     }
 
     /// Redo per second, smoothed, in bytes.
@@ -150,7 +152,7 @@ impl Pacer {
         let (pages, pages_reason) = self.extra_pages(now);
         let reason = if age_pct >= self.limits.sync_pct { FlushReason::Sync } else { FlushReason::CheckpointAge };
         let flush_before = if age_pct >= self.limits.async_pct { now.end_lsn } else { Lsn(self.due_lsn as u64) };
-        let user_redo_bytes_per_s = self.user_limit(age_pct, now.log_capacity_bytes);
+        let user_redo_bytes_per_s = self.user_limit(age_pct, now);
         Orders { flush_before, reason, pages, pages_reason, user_redo_bytes_per_s }
     }
 
@@ -161,7 +163,7 @@ impl Pacer {
         };
         let redo = now.end_lsn.0 - last.end_lsn.0;
         self.redo.add(redo, elapsed_s);
-        self.drain.add(now.oldest_lsn.0.saturating_sub(last.oldest_lsn.0), elapsed_s);
+        self.flushed.add(now.flushed - last.flushed, elapsed_s);
         self.idle_s = if redo == 0 { self.idle_s + elapsed_s } else { 0.0 };
         let advance = self.redo.cautious() * speed(age_pct(now), &self.limits) * elapsed_s;
         let keep = now.log_capacity_bytes as f64 * self.limits.adaptive_flushing_lwm / 100.0;
@@ -199,15 +201,18 @@ impl Pacer {
         (pages as usize, reason)
     }
 
-    fn user_limit(&self, age_pct: f64, log_capacity_bytes: u64) -> Option<f64> {
+    /// The tail's speed is taken from the whole flush list, not from how its tail moves just now: a clump of pages that were
+    /// changed at the same time would stop everybody until it is written.
+    fn user_limit(&self, age_pct: f64, now: &Snapshot) -> Option<f64> {
         let (from, to) = (self.limits.async_pct, self.limits.sync_pct);
         if age_pct < from {
             return None;
         }
+        let bytes_per_page = (now.end_lsn.0 - now.oldest_lsn.0) as f64 / now.dirty.max(1) as f64;
         // A device about which nothing is known yet is taken to write the log's worth of pages in four minutes.
-        let least = log_capacity_bytes as f64 / 256.0;
+        let least = now.log_capacity_bytes as f64 / 256.0;
         let above = ((age_pct - from) / (to - from)).min(1.5);
-        Some(self.drain.slow.max(least) * 4_f64.powf(1.0 - 2.0 * above))
+        Some((self.flushed.slow * bytes_per_page).max(least) * 4_f64.powf(1.0 - 2.0 * above))
     }
 }
 

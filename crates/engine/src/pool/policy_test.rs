@@ -17,17 +17,19 @@ fn at(now_s: f64, end: u64, age: u64, dirty: usize) -> Snapshot {
         log_capacity_bytes: 100 * MIB,
         frames: 1000,
         dirty,
+        flushed: 0,
         batch_us: 2000,
     }
 }
 
-/// A pacer that has seen 10 MiB of redo per second for ten seconds at this age.
+/// A pacer that has seen 10 MiB of redo and 1000 flushed pages per second for ten seconds at this age.
 fn seasoned(age_mib: u64, dirty: usize) -> (Pacer, Snapshot) {
     let mut pacer = Pacer::new(limits());
     for tick in 0..=200_u64 {
-        pacer.decide(&at(tick as f64 * 0.05, 1000 * MIB + tick * MIB / 2, age_mib * MIB, dirty));
+        let seen = at(tick as f64 * 0.05, 1000 * MIB + tick * MIB / 2, age_mib * MIB, dirty);
+        pacer.decide(&Snapshot { flushed: tick * 50, ..seen });
     }
-    (pacer, at(10.0, 1100 * MIB, age_mib * MIB, dirty))
+    (pacer, Snapshot { flushed: 200 * 50, ..at(10.0, 1100 * MIB, age_mib * MIB, dirty) })
 }
 
 #[test]
@@ -45,8 +47,9 @@ fn users_are_slowed_above_the_async_watermark_only_and_smoothly() {
         pacer.decide(&now).user_redo_bytes_per_s
     };
     assert_eq!(limit(74), None);
-    let drain = 10.0 * MIB as f64;
-    let allowed: Vec<f64> = [75, 80, 85, 90, 95].map(|age| limit(age).unwrap() / drain).to_vec();
+    // A tenth of the age's bytes is freed by a hundred of the thousand dirty pages.
+    let drain = |age: u64| (age * MIB * 10) as f64;
+    let allowed: Vec<f64> = [75, 80, 85, 90, 95].map(|age| limit(age).unwrap() / drain(age)).to_vec();
     assert!((3.5..4.5).contains(&allowed[0]) && (0.2..0.3).contains(&allowed[3]), "{allowed:?}");
     assert!(allowed.windows(2).all(|w| w[0] > w[1] && w[1] > w[0] / 3.0), "no step: {allowed:?}");
     assert!(allowed[4] > 0.0, "never a stop");

@@ -6,7 +6,7 @@ use crate::btree::BTree;
 use crate::db::core::Core;
 use crate::pool::FlushReason;
 use crate::space::ROOT_CATALOG;
-use crate::testing::{open, seeded_options, small_options};
+use crate::testing::{open, seeded_options};
 use crate::types::{IndexId, SegmentId};
 use highwater_storage::{Faults, StorageSet};
 use std::collections::BTreeMap;
