@@ -15,6 +15,8 @@ mod failure;
 mod import;
 mod infer;
 mod inspect;
+mod lab;
+mod lab_progress;
 mod output;
 mod progress;
 mod table_commands;
@@ -34,6 +36,7 @@ Examples:
   highwater import /tmp/world city cities.csv --primary-key id --index by_name=name
   highwater export /tmp/world city cities-again.csv
   highwater inspect /tmp/world page 70
+  highwater lab run flush-neighbors --scale quick --subject highwater --out /tmp/neighbors
 
 Exit status: 0 fine; 1 a check failed or an error happened; 2 wrong use.";
 
@@ -57,6 +60,8 @@ enum Command {
     Export(table_commands::ExportOptions),
     /// Look at a database's tables, pages, redo log and lists
     Inspect(inspect::InspectArgs),
+    /// Repeat the experiments of the source documents on Highwater, MySQL and MariaDB
+    Lab(lab::LabArgs),
     /// Try to break a database: kill it at random moments and check what is left
     Torture(torture::TortureArgs),
 }
@@ -68,6 +73,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Import(options) => table_commands::import(options),
         Command::Export(options) => table_commands::export(options),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Lab(args) => lab::run(&args),
         Command::Torture(args) => torture::run(&args),
     }
 }

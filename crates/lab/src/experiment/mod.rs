@@ -9,20 +9,25 @@
 
 mod aggregate;
 mod bench;
+mod buffer_pool_size;
 mod files;
-pub mod kind;
+mod flush_neighbors;
+mod judge;
 mod outcome;
 mod plan;
 mod registry;
 pub mod report;
+mod request;
 mod runner;
+mod trial;
 
 pub use bench::{Bench, Quiet, Watch};
 pub use files::{read_outcome, write_outcome};
-pub use kind::SubjectKind;
+pub use crate::subject::SubjectKind;
 pub use outcome::{Chart, Claim, Figure, Line, Measured, Outcome, Row, Table};
 pub use plan::{Cell, DeviceChoice, Plan, Scale, setting};
 pub use registry::{all, find};
+pub use request::Request;
 pub use runner::run;
 
 use crate::error::Result;

@@ -1,11 +1,13 @@
 //! The experiments there are.
 
 use super::Experiment;
+use super::buffer_pool_size::BufferPoolSize;
+use super::flush_neighbors::FlushNeighbors;
 use crate::error::{Error, Result};
 
 /// All of them, in the order of the source documents.
 pub fn all() -> &'static [&'static dyn Experiment] {
-    &[]
+    &[&FlushNeighbors, &BufferPoolSize]
 }
 
 /// The experiment of that name.
