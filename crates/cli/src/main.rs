@@ -9,6 +9,7 @@
 mod bench;
 mod check;
 mod csv_field;
+mod device;
 mod engine_options;
 mod export;
 mod failure;
@@ -36,6 +37,7 @@ Examples:
   highwater import /tmp/world city cities.csv --primary-key id --index by_name=name
   highwater export /tmp/world city cities-again.csv
   highwater inspect /tmp/world page 70
+  highwater device replay tpcc.csv.zst --stream 1=journal --passes 2
   highwater lab run flush-neighbors --scale quick --subject highwater --out /tmp/neighbors
 
 Exit status: 0 fine; 1 a check failed or an error happened; 2 wrong use.";
@@ -60,6 +62,8 @@ enum Command {
     Export(table_commands::ExportOptions),
     /// Look at a database's tables, pages, redo log and lists
     Inspect(inspect::InspectArgs),
+    /// The emulated SSD and hard disk on their own: presets, trace replay, a mounted block device
+    Device(device::DeviceArgs),
     /// Repeat the experiments of the source documents on Highwater, MySQL and MariaDB
     Lab(lab::LabArgs),
     /// Try to break a database: kill it at random moments and check what is left
@@ -71,6 +75,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Bench(args) => bench::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Import(options) => table_commands::import(options),
+        Command::Device(args) => device::run(&args),
         Command::Export(options) => table_commands::export(options),
         Command::Inspect(args) => inspect::run(&args),
         Command::Lab(args) => lab::run(&args),

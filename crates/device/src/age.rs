@@ -46,18 +46,29 @@ impl std::str::FromStr for Age {
     }
 }
 
-/// Ages a new device whose blocks belong to the given streams. Takes no time.
-pub fn apply(age: &Age, model: &mut dyn BlockModel, streams: &Labels<u8>) -> Result<()> {
+/// Ages a new device whose blocks belong to the given streams. Takes no time. `progress` hears now and then which share is done.
+pub fn apply(age: &Age, model: &mut dyn BlockModel, streams: &Labels<u8>, progress: &mut dyn FnMut(f64)) -> Result<()> {
     const RUN: u32 = 1024;
+    const PROGRESS_EVERY: u64 = 1 << 20;
     let capacity = model.capacity_blocks();
-    if age.fill {
-        for lba in (0..capacity).step_by(RUN as usize) {
-            write(model, streams, lba, RUN.min(capacity - lba))?;
+    let (filled, overwritten) = (u64::from(capacity) * u64::from(age.fill), f64::from(capacity) * age.overwrites);
+    let all = filled as f64 + overwritten;
+    let mut done = 0;
+    while done < filled {
+        let lba = done as u32;
+        let blocks = RUN.min(capacity - lba);
+        write(model, streams, lba, blocks)?;
+        done += u64::from(blocks);
+        if done.is_multiple_of(PROGRESS_EVERY) {
+            progress(done as f64 / all);
         }
     }
     let mut rng = SmallRng::seed_from_u64(age.seed);
-    for _ in 0..(f64::from(capacity) * age.overwrites) as u64 {
+    for i in 0..overwritten as u64 {
         write(model, streams, rng.random_range(0..capacity), 1)?;
+        if i.is_multiple_of(PROGRESS_EVERY) {
+            progress((filled + i) as f64 / all);
+        }
     }
     Ok(())
 }

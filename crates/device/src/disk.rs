@@ -82,7 +82,7 @@ impl Disk {
     /// Builds the disk.
     pub fn new(options: &DiskOptions) -> Result<Disk> {
         let mut model = options.config.build(options.time != TimeMode::Off)?;
-        age::apply(&options.age, model.as_mut(), &Labels::all(0))?;
+        age::apply(&options.age, model.as_mut(), &Labels::all(0), &mut |_| {})?;
         let capacity_bytes = u64::from(model.capacity_blocks()) * BLOCK;
         let store: Box<dyn Store> = match &options.backing {
             Some(path) => Box::new(FileStore::open(path, capacity_bytes)?),

@@ -46,6 +46,12 @@ pub enum DeviceError {
         /// The 4 KiB block.
         lba: u64,
     },
+    /// A file that is no trace at all.
+    #[error("{path} is neither a CSV trace (time_us,op,lba,blocks a line) nor blktrace output", path = path.display())]
+    NotATrace {
+        /// The file.
+        path: PathBuf,
+    },
     /// A trace that is not what it should be.
     #[error("{path}: line or record {at}: {what}", path = path.display())]
     Trace {
@@ -56,8 +62,19 @@ pub enum DeviceError {
         /// What was found and what was expected.
         what: String,
     },
-    /// A stream rule that cannot be understood or resolved.
-    #[error("stream rule \"{rule}\": {what}")]
+    /// A request of a trace that the device refuses.
+    #[error("{path}: request {number}: {source}", path = path.display())]
+    Request {
+        /// The trace.
+        path: PathBuf,
+        /// Which request, from 1.
+        number: u64,
+        /// Why.
+        #[source]
+        source: Box<DeviceError>,
+    },
+    /// A stream rule or a named range that cannot be understood or resolved.
+    #[error("\"{rule}\": {what}")]
     Rule {
         /// The rule as written.
         rule: String,

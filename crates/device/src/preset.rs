@@ -99,6 +99,16 @@ impl Preset {
     pub fn config(&self) -> DeviceConfig {
         (self.make)()
     }
+
+    /// Where a parameter comes from: its own source, else that of the group it is in, else that of the whole preset.
+    pub fn source_of(&self, path: &str) -> Option<&'static Source> {
+        let speaks_of = |source: &&Source| {
+            source.0 == "all"
+                || path.strip_prefix(source.0).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let length = |source: &&Source| if source.0 == "all" { 0 } else { source.0.len() };
+        self.sources.iter().filter(speaks_of).max_by_key(length)
+    }
 }
 
 /// Every preset.

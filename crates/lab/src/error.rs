@@ -18,6 +18,9 @@ pub enum Error {
     /// The database does not hold what the workload loaded.
     #[error("{0}")]
     Data(String),
+    /// A database server does not start, does not stop or refuses a statement.
+    #[error("{0}")]
+    Server(String),
     /// A file of ours (report, result, acknowledgements) cannot be read or written.
     #[error("{path}: {source}")]
     File {

@@ -13,6 +13,7 @@ pub mod place;
 pub mod report;
 pub mod result;
 pub mod run;
+pub mod subject;
 pub mod summary;
 pub mod workload;
 

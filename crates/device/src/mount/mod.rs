@@ -28,7 +28,7 @@ use crate::crash::CutReport;
 use crate::disk::Disk;
 use crate::error::{DeviceError, Result};
 use crate::labels::Labels;
-use crate::trace::ranges::NamedRange;
+use crate::trace::ranges::{NamedRange, StreamRule};
 use crate::trace::record::Recorder;
 use access::Access;
 use file_system::{DiskFileSystem, FILE_NAME, Label, Shared};
@@ -60,6 +60,7 @@ impl Mount {
         options.validate()?;
         host::check(&["losetup", "mount", "umount", "mkfs.ext4"])?;
         let disk = Disk::new(&options.disk)?;
+        has_streams(&disk, &options.rules)?;
         let labels = Labels::all(Label { stream: 0, region: Region::Main });
         let traffic = options.classify.then(Traffic::default);
         let recorder = options.record.as_deref().map(Recorder::create).transpose()?;
@@ -150,10 +151,6 @@ impl Mount {
             labels.paint(range.first_lba, range.blocks, Label { stream: 0, region: Region::Journal });
         }
         for rule in &self.options.rules {
-            if rule.stream >= disk.streams() {
-                let (stream, streams) = (rule.stream.into(), disk.streams().into());
-                return Err(DeviceError::NoSuchStream { stream, streams });
-            }
             for range in rule.resolve(&self.journal)? {
                 let region = labels.at(range.first_lba).region;
                 labels.paint(range.first_lba, range.blocks, Label { stream: rule.stream, region });
@@ -300,6 +297,15 @@ impl Drop for Mount {
     fn drop(&mut self) {
         // What fails here is left to the clean-up shell, which sees its pipe close.
         let _ = self.tear_down();
+    }
+}
+
+/// Whether the disk has every stream that the rules name.
+fn has_streams(disk: &Disk, rules: &[StreamRule]) -> Result<()> {
+    let streams = disk.streams();
+    match rules.iter().map(|rule| rule.stream).find(|stream| *stream >= streams) {
+        Some(stream) => Err(DeviceError::NoSuchStream { stream: stream.into(), streams: streams.into() }),
+        None => Ok(()),
     }
 }
 

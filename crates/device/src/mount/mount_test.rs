@@ -137,7 +137,7 @@ fn a_recorded_mount_can_be_replayed() {
     mount.unmount().unwrap();
     let mut replayed = crate::replay::ReplayOptions::new(&trace, options.disk.config.clone());
     replayed.rules = vec!["1=journal".parse().unwrap()];
-    let result = crate::replay::run(&replayed, &mut |_, _| {}).unwrap();
+    let result = crate::replay::run(&replayed, &mut |_| {}).unwrap();
     assert!(!result.journal_found, "it was named");
     assert_eq!(result.streams.len(), 2);
 }

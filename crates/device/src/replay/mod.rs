@@ -24,14 +24,28 @@ use crate::error::Result;
 use crate::trace::Trace;
 use std::time::Instant;
 
-/// Replays a trace. `progress` hears of the pass (from 1) and of the host blocks written so far, now and then.
-pub fn run(options: &ReplayOptions, progress: &mut dyn FnMut(u32, u64)) -> Result<ReplayResult> {
+/// How far a replay has come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// The pass, from 1; 0 while the device is aged.
+    pub pass: u32,
+    /// Which share of this pass (or of the ageing) is done: 0 to 1.
+    pub share: f64,
+    /// Host blocks of 4 KiB written by the trace so far, all passes.
+    pub host_blocks: u64,
+}
+
+/// Replays a trace. `progress` hears now and then how far it has come.
+pub fn run(options: &ReplayOptions, progress: &mut dyn FnMut(Progress)) -> Result<ReplayResult> {
     let trace = Trace::open(&options.trace)?;
     let config = options.device_config()?;
     let plan = plan::Plan::new(options, &trace, &config)?;
     let mut model = config.build(options.pace.is_timed())?;
     let started = Instant::now();
-    age::apply(&options.age, model.as_mut(), &plan.labels.map(|label| label.stream))?;
+    let streams = plan.labels.map(|label| label.stream);
+    age::apply(&options.age, model.as_mut(), &streams, &mut |share| {
+        progress(Progress { pass: 0, share, host_blocks: 0 });
+    })?;
     let aged = model.counters();
     let mut replay = run::Run::new(model, &plan, options, &config);
     for pass in 1..=options.passes.max(1) {

@@ -29,6 +29,25 @@ impl Pace {
     }
 }
 
+impl std::str::FromStr for Pace {
+    type Err = DeviceError;
+
+    /// `untimed`, `as-recorded` or `queue-depth:N`.
+    fn from_str(text: &str) -> Result<Pace> {
+        let depth = |n: &str| n.parse().ok().filter(|n| (1..=65_536).contains(n));
+        match (text, text.strip_prefix("queue-depth:").and_then(depth)) {
+            ("untimed", _) => Ok(Pace::Untimed),
+            ("as-recorded", _) => Ok(Pace::AsRecorded),
+            (_, Some(depth)) => Ok(Pace::QueueDepth(depth)),
+            _ => {
+                let what =
+                    format!("pace \"{text}\" is none of untimed, as-recorded, queue-depth:N (N from 1 to 65536)");
+                Err(DeviceError::Config(what))
+            }
+        }
+    }
+}
+
 /// Options of a replay. Only `trace` and `device` must be set; [`ReplayOptions::new`] gives the rest defaults.
 #[derive(Clone, Debug)]
 pub struct ReplayOptions {
@@ -165,6 +184,15 @@ mod tests {
         assert!(options.device_config().is_err());
         options.overprovisioning = Some(0.001);
         assert!(options.device_config().unwrap_err().to_string().contains("more overprovisioning"));
+    }
+
+    #[test]
+    fn pace_as_text() {
+        assert_eq!("as-recorded".parse::<Pace>().unwrap(), Pace::AsRecorded);
+        assert_eq!("queue-depth:32".parse::<Pace>().unwrap(), Pace::QueueDepth(32));
+        for bad in ["", "fast", "queue-depth:", "queue-depth:0", "queue-depth:x"] {
+            assert!(bad.parse::<Pace>().is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -29,7 +29,7 @@ fn ring_trace(folder: &Path) -> PathBuf {
 }
 
 fn replay(options: &ReplayOptions) -> Result<ReplayResult> {
-    run(options, &mut |_, _| {})
+    run(options, &mut |_| {})
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn bad_input_is_named() {
         options.rules = rules.iter().map(|r| r.parse().unwrap()).collect();
         replay(&options).unwrap_err().to_string()
     };
-    assert!(fails("1,W,5,1\n2,W,16383,2\n", &[], 1).contains("record 2: request of 2 blocks at LBA 16383"));
+    assert!(fails("1,W,5,1\n2,W,16383,2\n", &[], 1).contains("request 2: request of 2 blocks at LBA 16383"));
     assert!(fails("1,W,5,1\n", &["4=0-10"], 2).contains("stream 4"));
     assert!(fails("1,W,5,1\n", &["1=journal"], 2).contains("no range of that name"));
     assert!(fails("1,W,5,1\n", &["1=16000+500"], 2).contains("beyond"));

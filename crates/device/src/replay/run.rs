@@ -1,5 +1,6 @@
 //! The loop of a replay.
 
+use super::Progress;
 use super::options::{Pace, ReplayOptions};
 use super::plan::Plan;
 use super::result::{GroupResult, ReplayResult, Speed, TimingResult, Totals, streams_of};
@@ -15,6 +16,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
+/// Events between two calls of `progress`.
+const PROGRESS_EVERY: usize = 1 << 16;
 const HEAT_STRETCHES: u32 = 512;
 const BLOCK: u64 = BLOCK_BYTES as u64;
 
@@ -73,17 +76,22 @@ impl<'a> Run<'a> {
     }
 
     /// Runs the trace once.
-    pub fn pass(&mut self, trace: &Trace, pass: u32, progress: &mut dyn FnMut(u32, u64)) -> Result<()> {
+    pub fn pass(&mut self, trace: &Trace, pass: u32, progress: &mut dyn FnMut(Progress)) -> Result<()> {
         self.now_ns = self.now_ns.max(self.state.end_ns);
         self.outstanding.clear();
         self.state = PassState::new(self.model.counters(), self.now_ns, self.plan, self.model.capacity_blocks());
-        for (number, event) in trace.events()?.enumerate() {
+        let mut events = trace.events()?;
+        let mut number = 0;
+        while let Some(event) = events.next() {
             let event = event?;
             self.event(&event).map_err(|e| at_event(e, trace, number))?;
+            number += 1;
+            if number.is_multiple_of(PROGRESS_EVERY) {
+                progress(Progress { pass, share: events.share(), host_blocks: self.host_blocks });
+            }
             if self.sampler.is_due(self.host_blocks) {
                 let since = event.time_ns.saturating_sub(self.state.first_event_ns.unwrap_or(0));
                 self.sampler.take(pass, since, self.model.counters());
-                progress(pass, self.host_blocks);
             }
         }
         self.passes.push(Totals::of(&self.model.counters().since(&self.state.start)));
@@ -189,7 +197,7 @@ impl<'a> Run<'a> {
 }
 
 fn at_event(error: DeviceError, trace: &Trace, number: usize) -> DeviceError {
-    DeviceError::Trace { path: trace.path().into(), at: number as u64 + 1, what: error.to_string() }
+    DeviceError::Request { path: trace.path().into(), number: number as u64 + 1, source: Box::new(error) }
 }
 
 impl PassState {

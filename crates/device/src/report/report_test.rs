@@ -13,7 +13,7 @@ fn result(pace: Pace, name: &str) -> ReplayResult {
     options.capacity_bytes = Some(256 << 20);
     options.pace = pace;
     options.passes = 2;
-    replay::run(&options, &mut |_, _| {}).unwrap()
+    replay::run(&options, &mut |_| {}).unwrap()
 }
 
 #[test]

@@ -21,6 +21,8 @@ use crate::model::Op;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One recorded request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +54,38 @@ pub struct Trace {
 }
 
 /// The events of a trace, in order of arrival.
-pub type Events = Box<dyn Iterator<Item = Result<Event>>>;
+pub struct Events {
+    inner: Box<dyn Iterator<Item = Result<Event>>>,
+    extent: Extent,
+}
+
+/// How much of a trace there is.
+enum Extent {
+    /// Bytes of the file read so far, and all of them.
+    Bytes(Arc<AtomicU64>, u64),
+    /// All events; they are in memory already.
+    Events(usize),
+}
+
+impl Events {
+    /// Which share of the trace has been read: 0 to 1.
+    pub fn share(&self) -> f64 {
+        let (read, all) = match &self.extent {
+            Extent::Bytes(read, all) => (read.load(Ordering::Relaxed) as f64, *all as f64),
+            Extent::Events(all) => ((all - self.inner.size_hint().0.min(*all)) as f64, *all as f64),
+        };
+        if all > 0.0 { (read / all).min(1.0) } else { 1.0 }
+    }
+}
+
+impl Iterator for Events {
+    type Item = Result<Event>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Result<Event>> {
+        self.inner.next()
+    }
+}
 
 impl Trace {
     /// Looks at the file's first bytes to tell its format.
@@ -62,8 +95,7 @@ impl Trace {
         let start = reader.fill_buf().map_err(|e| read_error(&path, e))?;
         let format = if blktrace::is_magic(start) { Format::Blktrace } else { Format::Csv };
         if format == Format::Csv && !csv::looks_right(start) {
-            let what = "neither a CSV trace (time_us,op,lba,blocks) nor blktrace output".into();
-            return Err(DeviceError::Trace { path, at: 1, what });
+            return Err(DeviceError::NotATrace { path });
         }
         Ok(Trace { path, format })
     }
@@ -80,18 +112,51 @@ impl Trace {
 
     /// Reads from the start.
     pub fn events(&self) -> Result<Events> {
-        Ok(match self.format {
-            Format::Csv => Box::new(csv::CsvEvents::new(plain_reader(&self.path)?, self.path.clone())),
-            Format::Blktrace => Box::new(blktrace::read_all(&self.path)?.into_iter().map(Ok)),
-        })
+        match self.format {
+            Format::Csv => self.csv_events(),
+            Format::Blktrace => {
+                let events = blktrace::read_all(&self.path)?;
+                Ok(Events { extent: Extent::Events(events.len()), inner: Box::new(events.into_iter().map(Ok)) })
+            }
+        }
+    }
+
+    fn csv_events(&self) -> Result<Events> {
+        let file = open(&self.path)?;
+        let all = file.metadata().map_err(|e| read_error(&self.path, e))?.len();
+        let read = Arc::new(AtomicU64::new(0));
+        let reader = decompressed(Counted { file, read: read.clone() }, &self.path)?;
+        let inner = Box::new(csv::CsvEvents::new(reader, self.path.clone()));
+        Ok(Events { inner, extent: Extent::Bytes(read, all) })
     }
 }
 
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 
+/// A file that counts the bytes read from it.
+struct Counted {
+    file: File,
+    read: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.file.read(buf)?;
+        self.read.fetch_add(n as u64, Ordering::Relaxed);
+        Ok(n)
+    }
+}
+
+fn open(path: &Path) -> Result<File> {
+    File::open(path).map_err(|e| DeviceError::io(format!("opening {}", path.display()), e))
+}
+
 /// A reader of the file's content, decompressed if it is zstd.
 pub(crate) fn plain_reader(path: &Path) -> Result<Box<dyn BufRead>> {
-    let file = File::open(path).map_err(|e| DeviceError::io(format!("opening {}", path.display()), e))?;
+    decompressed(open(path)?, path)
+}
+
+fn decompressed(file: impl Read + 'static, path: &Path) -> Result<Box<dyn BufRead>> {
     let mut reader = BufReader::with_capacity(1 << 16, file);
     let compressed = reader.fill_buf().map_err(|e| read_error(path, e))?.starts_with(&ZSTD_MAGIC);
     if !compressed {
@@ -102,7 +167,10 @@ pub(crate) fn plain_reader(path: &Path) -> Result<Box<dyn BufRead>> {
 }
 
 pub(crate) fn read_error(path: &Path, source: std::io::Error) -> DeviceError {
-    DeviceError::io(format!("reading {}", path.display()), source)
+    // zstd has no kind of error of its own for a frame that does not end.
+    let ends_early = source.kind() == std::io::ErrorKind::UnexpectedEof || source.to_string() == "incomplete frame";
+    let why = if ends_early { ": the file is truncated" } else { "" };
+    DeviceError::io(format!("reading {}{why}", path.display()), source)
 }
 
 /// All of a (small) file's text.

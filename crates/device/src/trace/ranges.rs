@@ -33,6 +33,24 @@ impl NamedRange {
     }
 }
 
+impl std::str::FromStr for NamedRange {
+    type Err = DeviceError;
+
+    /// `NAME=FIRST+COUNT` or `NAME=FIRST-LAST`, in 4 KiB blocks.
+    fn from_str(text: &str) -> Result<NamedRange> {
+        let parts = text.split_once('=').and_then(|(name, place)| Some((name.trim(), parse_range(place.trim())?)));
+        match parts {
+            Some((name, (first_lba, blocks))) if !name.is_empty() => {
+                Ok(NamedRange { name: name.into(), first_lba, blocks, first_block_in_file: 0 })
+            }
+            _ => {
+                let what = "expected NAME=FIRST+COUNT or NAME=FIRST-LAST in blocks of 4 KiB".into();
+                Err(DeviceError::Rule { rule: text.into(), what })
+            }
+        }
+    }
+}
+
 /// Reads `first_lba,blocks,file,first_block_in_file` lines.
 pub fn read_files(path: &Path) -> Result<Vec<NamedRange>> {
     let mut ranges = Vec::new();

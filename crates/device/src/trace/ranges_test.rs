@@ -80,3 +80,13 @@ fn a_ring_outside_all_files_is_the_journal() {
     assert_eq!(find_journal(&trace, &files).unwrap(), Some(range("journal", 50_000, 2000, 0)));
     assert_eq!(find_journal(&trace, &[range("all", 0, 60_000, 0)]).unwrap(), None);
 }
+
+#[test]
+fn ranges_as_text() {
+    let range: NamedRange = "journal=262144+2048".parse().unwrap();
+    assert_eq!((range.name.as_str(), range.first_lba, range.blocks), ("journal", 262_144, 2048));
+    assert_eq!("a=5-5".parse::<NamedRange>().unwrap().blocks, 1);
+    for bad in ["", "journal", "=1+1", "a=", "a=9-1", "a=1+0", "a=x+1"] {
+        assert!(bad.parse::<NamedRange>().is_err(), "{bad}");
+    }
+}

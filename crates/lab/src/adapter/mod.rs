@@ -10,6 +10,7 @@
 pub mod embedded;
 #[cfg(test)]
 pub(crate) mod model;
+pub mod mysql;
 
 use crate::error::Result;
 use highwater::stats::StatsSnapshot;
@@ -95,6 +96,11 @@ pub trait Session: Send + 'static {
 
     /// Begins a transaction under REPEATABLE READ.
     fn begin(&mut self) -> Result<Self::Txn<'_>>;
+    /// Begins a transaction that inserts many rows and does nothing else. A store may put inserts together until the transaction
+    /// ends, so that their errors come then, and give out no auto-increment numbers.
+    fn begin_bulk(&mut self) -> Result<Self::Txn<'_>> {
+        self.begin()
+    }
     /// Begins a read-only transaction.
     fn snapshot(&mut self) -> Result<Self::Snapshot<'_>>;
 }

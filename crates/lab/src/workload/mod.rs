@@ -166,18 +166,26 @@ pub fn load_or_reuse<S: Store, W: Workload<S>>(
     threads: usize,
     progress: &dyn Progress,
 ) -> Result<bool> {
-    let wanted = workload.identity();
+    load_once(store, &workload.identity(), || workload.load(store, threads, progress))
+}
+
+/// Calls `load` unless the store holds the data of that identity already. Returns whether it loaded.
+pub(crate) fn load_once<S: Store>(
+    store: &S,
+    wanted: &BTreeMap<String, String>,
+    load: impl FnOnce() -> Result<()>,
+) -> Result<bool> {
     match loaded_identity(store)? {
-        Some(found) if found == wanted => Ok(false),
+        Some(found) if found == *wanted => Ok(false),
         Some(found) => Err(Error::Usage(format!(
             "the database was loaded for {}; this run needs {}; take another folder or load again (--fresh)",
             describe(&found),
-            describe(&wanted)
+            describe(wanted)
         ))),
         None => {
             let meta = create_meta(store)?;
-            workload.load(store, threads, progress)?;
-            remember_identity(store, &meta, &wanted)?;
+            load()?;
+            remember_identity(store, &meta, wanted)?;
             Ok(true)
         }
     }
@@ -227,7 +235,7 @@ impl<'p> Batch<'p> {
         let mut next = range.start;
         while next < range.end {
             interrupt::check()?;
-            let mut txn = session.begin()?;
+            let mut txn = session.begin_bulk()?;
             let mut rows = 0;
             while next < range.end && rows < Self::ROWS {
                 rows += insert(&mut txn, next)?;

@@ -1,0 +1,71 @@
+//! `highwater device`: the emulated SSD and hard disk on their own.
+//!
+//! Rules
+//! 1. Wrong use (exit status 2): options, rules and files that make no sense, a file that is no trace, a trace that does not fit the device, a
+//!    host that cannot mount. A trace that is damaged on the way, a disk that fails: exit status 1.
+//! 2. Nothing is written to the results' files, and nothing mounted, before the options have been checked.
+
+mod list;
+#[cfg(target_os = "linux")]
+mod mount;
+mod replay;
+
+use crate::failure::Failure;
+use clap::{Args, Subcommand};
+use highwater_device::DeviceError;
+use std::io::ErrorKind;
+
+/// The emulated SSD and hard disk on their own
+#[derive(Args, Debug)]
+pub struct DeviceArgs {
+    #[command(subcommand)]
+    command: DeviceCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum DeviceCommand {
+    /// The devices there are, and where their figures come from
+    List(list::ListOptions),
+    /// Run a recorded trace on a device: write amplification, copies by stream, wear, time
+    Replay(Box<replay::ReplayArgs>),
+    /// Mount a device under a real file system, for any program to use
+    #[cfg(target_os = "linux")]
+    Mount(Box<mount::MountArgs>),
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failure`] says why and with which exit status.
+pub fn run(args: &DeviceArgs) -> Result<(), Failure> {
+    match &args.command {
+        DeviceCommand::List(options) => list::run(options),
+        DeviceCommand::Replay(options) => replay::run(options),
+        #[cfg(target_os = "linux")]
+        DeviceCommand::Mount(options) => mount::run(options),
+    }
+}
+
+impl From<DeviceError> for Failure {
+    fn from(error: DeviceError) -> Failure {
+        if wrong_use(&error) { Failure::Usage(error.to_string()) } else { Failure::Failed(error.to_string()) }
+    }
+}
+
+fn wrong_use(error: &DeviceError) -> bool {
+    use DeviceError::{Config, Io, NoSuchStream, NotATrace, OutOfRange, Request, Rule, UnknownPreset};
+    match error {
+        Config(_) | NoSuchStream { .. } | NotATrace { .. } | OutOfRange { .. } => true,
+        Request { source, .. } => wrong_use(source),
+        Rule { .. } | UnknownPreset { .. } => true,
+        Io { source, .. } => {
+            matches!(source.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::IsADirectory)
+        }
+        _ => false,
+    }
+}
+
+/// A value of the device crate, from its text.
+fn parsed<T: std::str::FromStr<Err = DeviceError>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|e: DeviceError| e.to_string())
+}

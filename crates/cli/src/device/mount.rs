@@ -1,0 +1,293 @@
+//! `highwater device mount MOUNTPOINT`: an emulated device under a real file system, until Ctrl-C.
+//!
+//! Rules
+//! 1. SIGINT, SIGTERM and SIGHUP unmount. While somebody uses the file system that is tried again; a second signal gives up, and the clean-up
+//!    shell of the device crate takes over.
+//! 2. A backing file that holds something is never overwritten unless `--overwrite` says so.
+//! 3. On a terminal the counters are one view that is drawn again; elsewhere a line every interval.
+
+use super::parsed;
+use crate::engine_options::size;
+use crate::failure::Failure;
+use crate::output::{Json, Lines, must_be_writable};
+use clap::{Args, ValueEnum};
+use highwater_device::age::Age;
+use highwater_device::disk::{DiskOptions, TimeMode};
+use highwater_device::mount::{self, Event, FileSystemKind, JournalMode, Mount, MountOptions, MountSample, host};
+use highwater_device::preset;
+use highwater_device::replay::options::blocks_of;
+use highwater_device::report;
+use highwater_device::trace::ranges::{self, StreamRule};
+use std::fs::File;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  highwater device mount /mnt/emulated
+  highwater device mount /mnt/emulated --journal-mode data --journal-size 64M --stream 1=journal --capacity 4G
+  highwater device mount /mnt/emulated --device wd10ezex-1tb --capacity 20G --clock real --backing /srv/disk.img
+  highwater device mount /mnt/emulated --journal-mode data --stream 1=journal --record tpcc.csv.zst --json samples.jsonl
+
+Needs root, FUSE, loop devices, and mkfs.ext4. Ctrl-C unmounts; nothing is left behind, not even when the command is killed.
+
+Exit status: 0 unmounted; 1 it could not be mounted or unmounted; 2 wrong use: not root, no FUSE, options that make no sense.";
+
+/// The largest default: memory holds what is written.
+const DEFAULT_CAPACITY_BYTES: u64 = 4 << 30;
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Clock {
+    /// Requests take no time of the model's: only wear is counted
+    None,
+    /// Requests complete when the model says
+    Real,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum FileSystem {
+    /// Make ext4 and mount it
+    Ext4,
+    /// Only the block device: its name is printed
+    None,
+}
+
+/// Mount a device under a real file system, for any program to use
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct MountArgs {
+    /// Where the file system is mounted; made if it does not exist
+    mountpoint: PathBuf,
+    /// The device; highwater device list shows them
+    #[arg(long, default_value = "samsung-pm953-960gb", value_name = "PRESET")]
+    device: String,
+    /// Scale the device to this size; ratios stay [default: the preset's, at most 4G]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    capacity: Option<u64>,
+    /// What is put on the device
+    #[arg(long, default_value = "ext4", value_name = "WHAT")]
+    fs: FileSystem,
+    /// How ext4 journals: ordered, data or writeback
+    #[arg(long, default_value = "ordered", value_name = "MODE", value_parser = parsed::<JournalMode>)]
+    journal_mode: JournalMode,
+    /// Size of ext4's journal [default: mkfs.ext4's choice]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    journal_size: Option<u64>,
+    /// Which stream what goes to, as 1=journal, or FIRST+COUNT in blocks of 4 KiB; may be given again, later ones win
+    #[arg(long, value_name = "STREAM=WHAT", value_parser = parsed::<StreamRule>)]
+    stream: Vec<StreamRule>,
+    /// A file of such rules; --stream wins over it
+    #[arg(long, value_name = "FILE")]
+    rules: Option<PathBuf>,
+    /// What was written to the flash before: none, fill or random:N (times the capacity, at random)
+    #[arg(long, default_value = "fill", value_parser = parsed::<Age>)]
+    age: Age,
+    /// The clock requests run by
+    #[arg(long, default_value = "none")]
+    clock: Clock,
+    /// A file for the data [default: memory]
+    #[arg(long, value_name = "FILE")]
+    backing: Option<PathBuf>,
+    /// Mount the file system that the backing file holds, as an earlier mount left it
+    #[arg(long, requires = "backing")]
+    keep: bool,
+    /// Make a new file system although the backing file holds something
+    #[arg(long, requires = "backing", conflicts_with = "keep")]
+    overwrite: bool,
+    /// Let the file system discard what it frees (off keeps an aged device aged)
+    #[arg(long)]
+    discard: bool,
+    /// Record every request, for highwater device replay
+    #[arg(long, value_name = "NAME.csv.zst")]
+    record: Option<PathBuf>,
+    /// Logical sector size of the block device
+    #[arg(long, default_value_t = 512, value_name = "BYTES")]
+    sector_size: u32,
+    /// Threads that serve requests [default: 8, or 32 with a real clock]
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Seconds between samples
+    #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
+    interval: f64,
+    /// Write a line of JSON every interval and at the end to FILE; - is stdout, and nothing else goes there
+    #[arg(long, value_name = "FILE")]
+    json: Option<Json>,
+}
+
+impl MountArgs {
+    fn options(&self) -> Result<MountOptions, Failure> {
+        let mut rules = match &self.rules {
+            Some(path) => ranges::read_rules(path)?,
+            None => Vec::new(),
+        };
+        rules.extend(self.stream.iter().cloned());
+        let mut options = MountOptions::new(self.disk()?, &self.mountpoint);
+        options.file_system = match self.fs {
+            FileSystem::Ext4 => {
+                FileSystemKind::Ext4 { journal_mode: self.journal_mode, journal_bytes: self.journal_size }
+            }
+            FileSystem::None => FileSystemKind::None,
+        };
+        options.threads = self.threads.unwrap_or(options.threads);
+        options.format = !self.keep;
+        options.rules = rules;
+        options.discard = self.discard;
+        options.record = self.record.clone();
+        options.sector_bytes = self.sector_size;
+        options.validate()?;
+        Ok(options)
+    }
+
+    fn disk(&self) -> Result<DiskOptions, Failure> {
+        let native = preset::find(&self.device)?.config();
+        let native_bytes = u64::from(native.capacity_blocks()) * 4096;
+        let bytes = self.capacity.unwrap_or_else(|| native_bytes.min(DEFAULT_CAPACITY_BYTES));
+        let blocks = blocks_of(bytes, "the capacity")?;
+        let config = if blocks == native.capacity_blocks() { native } else { native.scaled_to(blocks) };
+        let time = match self.clock {
+            Clock::None => TimeMode::Off,
+            Clock::Real => TimeMode::Real,
+        };
+        Ok(DiskOptions { time, backing: self.backing.clone(), age: self.age, ..DiskOptions::new(config) })
+    }
+
+    /// Rule 2.
+    fn check_backing(&self) -> Result<(), Failure> {
+        let Some(path) = &self.backing else { return Ok(()) };
+        let bytes = std::fs::metadata(path).map_or(0, |m| m.len());
+        match (bytes > 0, self.keep, self.overwrite) {
+            (true, false, false) => {
+                let what = "holds something; --keep mounts the file system in it, --overwrite makes a new one";
+                Err(Failure::Usage(format!("{} {what}", path.display())))
+            }
+            (false, true, _) => Err(Failure::Usage(format!("{} holds nothing to keep", path.display()))),
+            _ => self.check_size(path, bytes),
+        }
+    }
+
+    fn check_size(&self, path: &Path, bytes: u64) -> Result<(), Failure> {
+        let capacity = u64::from(self.disk()?.config.capacity_blocks()) * 4096;
+        if self.keep && bytes != capacity {
+            let path = path.display();
+            return Err(Failure::Usage(format!(
+                "{path} has {bytes} bytes, the device {capacity}: give --capacity {bytes}"
+            )));
+        }
+        Ok(())
+    }
+
+    fn interval(&self) -> Result<Duration, Failure> {
+        let seconds = Some(self.interval).filter(|s| (0.05..=86_400.0).contains(s));
+        let seconds = seconds.ok_or_else(|| Failure::Usage("--interval must be 0.05 to 86400 seconds".into()))?;
+        Ok(Duration::from_secs_f64(seconds))
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failure`] says why and with which exit status.
+pub fn run(args: &MountArgs) -> Result<(), Failure> {
+    let (options, interval) = (args.options()?, args.interval()?);
+    args.check_backing()?;
+    host::check(&["losetup", "mount", "umount", "mkfs.ext4"]).map_err(|e| Failure::Usage(e.to_string()))?;
+    let mut view = View::new(args.json.as_ref())?;
+    let (stop, give_up) = signals()?;
+    mount::run(&options, interval, &stop, &give_up, &mut |event| view.show(event))?;
+    view.end()
+}
+
+/// What the first signal sets, and what the second.
+fn signals() -> Result<(Arc<AtomicBool>, Arc<AtomicBool>), Failure> {
+    let (stop, give_up) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (stops, gives_up) = (stop.clone(), give_up.clone());
+    let set = ctrlc::set_handler(move || {
+        if stops.swap(true, Ordering::SeqCst) {
+            gives_up.store(true, Ordering::SeqCst);
+        }
+    });
+    set.map_err(|e| Failure::Failed(format!("waiting for signals: {e}")))?;
+    Ok((stop, give_up))
+}
+
+/// Where the counters go.
+struct View {
+    lines: Lines,
+    /// One view that is drawn again.
+    redraws: bool,
+    json: Option<Box<dyn Write>>,
+    head: String,
+    last: Option<MountSample>,
+    failed: Option<std::io::Error>,
+}
+
+impl View {
+    fn new(json: Option<&Json>) -> Result<View, Failure> {
+        let json: Option<Box<dyn Write>> = match json {
+            None => None,
+            Some(Json::Stdout) => Some(Box::new(std::io::stdout())),
+            Some(Json::File(path)) => {
+                must_be_writable(path)?;
+                let made = File::create(path).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?;
+                Some(Box::new(made))
+            }
+        };
+        let redraws = json.is_none() && std::io::stdout().is_terminal();
+        let lines = Lines { stdout_taken: json.is_some() };
+        Ok(View { lines, redraws, json, head: String::new(), last: None, failed: None })
+    }
+
+    fn show(&mut self, event: Event<'_>) {
+        match event {
+            Event::Mounted(mount) => self.mounted(mount),
+            Event::Sample(sample) => self.sample(sample),
+            Event::Busy(error) => self.lines.write(&format!("still in use ({error}); Ctrl-C again gives up")),
+        }
+    }
+
+    fn mounted(&mut self, mount: &Mount) {
+        let place = mount.mountpoint().display();
+        self.head = format!("{} as {} on {place}; Ctrl-C unmounts", mount.disk().name(), mount.device());
+        for range in mount.journal() {
+            let (first, last) = (range.first_lba, range.first_lba + range.blocks - 1);
+            self.head += &format!("\njournal at blocks {first} to {last}");
+        }
+        self.lines.write(&self.head);
+    }
+
+    fn sample(&mut self, sample: &MountSample) {
+        if let Some(out) = &mut self.json {
+            let text = serde_json::to_string(sample).unwrap_or_default();
+            let written = writeln!(out, "{text}").and_then(|()| out.flush());
+            self.failed = self.failed.take().or(written.err());
+        } else if self.redraws {
+            let view = format!(
+                "\x1b[H\x1b[2J{}\n\n{}\n\n{}",
+                self.head,
+                report::mount_line(sample),
+                report::mount_table(sample)
+            );
+            self.lines.write(&view);
+        } else {
+            self.lines.write(&report::mount_line(sample));
+        }
+        self.last = Some(sample.clone());
+    }
+
+    /// The table at the end, where it has not been shown already.
+    fn end(self) -> Result<(), Failure> {
+        if let (Some(sample), false) = (&self.last, self.redraws) {
+            self.lines.write(&format!("\n{}", report::mount_table(sample).trim_end()));
+        }
+        match self.failed {
+            // A reader that went away is not an error.
+            Some(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                Err(Failure::Failed(format!("writing samples: {error}")))
+            }
+            _ => Ok(()),
+        }
+    }
+}

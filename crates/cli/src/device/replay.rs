@@ -1,0 +1,169 @@
+//! `highwater device replay TRACE`: what the recorded requests would have cost a device.
+
+use super::parsed;
+use crate::engine_options::size;
+use crate::failure::Failure;
+use crate::output::{Json, Lines, must_be_writable, write_json};
+use crate::progress::Progress as Bar;
+use clap::Args;
+use highwater_device::age::Age;
+use highwater_device::replay::{self, Pace, Progress, ReplayOptions};
+use highwater_device::report;
+use highwater_device::ssd::config::CopyBack;
+use highwater_device::ssd::victim::VictimPolicy;
+use highwater_device::trace::ranges::{self, NamedRange, StreamRule};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  highwater device replay tpcc.csv.zst
+  highwater device replay tpcc.csv.zst --stream 1=journal --passes 2 --report tpcc.html
+  highwater device replay tpcc.csv.zst --device samsung-pm953-960gb --capacity 2G --age random:1 --rules rules.txt
+  highwater device replay sda.blktrace.0 --device datacenter-nvme --capacity 64G --pace as-recorded --json -
+
+TRACE is CSV (time_us,op,lba,blocks a line, in blocks of 4 KiB; op R, W, D or F) or blktrace's binary output (NAME.blktrace.0 stands for
+the files of all processors); either may be compressed with zstd. NAME.files.csv beside NAME.csv.zst names files
+(first_lba,blocks,file,first_block_in_file). A stream rule is STREAM=WHAT; WHAT is journal, doublewrite, a file name or pattern
+(tpcc/*.ibd), FIRST-LAST or FIRST+COUNT in blocks. A rules file has one rule a line; # begins a comment; later rules win.
+
+Exit status: 0 fine; 1 the trace is damaged; 2 wrong use: not a trace, it does not fit the device, a stream the device does not have.";
+
+/// Run a recorded trace on a device: write amplification, copies by stream, wear, time
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct ReplayArgs {
+    /// The trace
+    trace: PathBuf,
+    /// The device; highwater device list shows them
+    #[arg(long, default_value = "simple-2gb", value_name = "PRESET")]
+    device: String,
+    /// Scale the device to this size; ratios stay [default: the preset's]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    capacity: Option<u64>,
+    /// What was written before: none, fill (all of it once) or random:N (and N times the capacity overwritten at random)
+    #[arg(long, default_value = "fill", value_parser = parsed::<Age>)]
+    age: Age,
+    /// Which stream what goes to, as 1=journal; may be given again, later ones win
+    #[arg(long, value_name = "STREAM=WHAT", value_parser = parsed::<StreamRule>)]
+    stream: Vec<StreamRule>,
+    /// A file of such rules; --stream wins over it
+    #[arg(long, value_name = "FILE")]
+    rules: Option<PathBuf>,
+    /// Where each file lies [default: NAME.files.csv beside the trace]
+    #[arg(long, value_name = "CSV")]
+    files: Option<PathBuf>,
+    /// A name for a stretch of the device, as journal=262144+2048; may be given again
+    #[arg(long, value_name = "NAME=FIRST+COUNT", value_parser = parsed::<NamedRange>)]
+    range: Vec<NamedRange>,
+    /// How garbage collection picks victims: greedy, cost-benefit or fifo [default: the preset's]
+    #[arg(long, value_name = "POLICY", value_parser = parsed::<VictimPolicy>)]
+    victim: Option<VictimPolicy>,
+    /// Whether copies keep streams apart: separate or shared [default: the preset's]
+    #[arg(long, value_name = "HOW", value_parser = parsed::<CopyBack>)]
+    copy_back: Option<CopyBack>,
+    /// Spare flash as a share of the capacity, as 0.15 [default: the preset's]
+    #[arg(long, value_name = "SHARE")]
+    overprovisioning: Option<f64>,
+    /// Size of an erase unit [default: the preset's]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    erase_unit: Option<u64>,
+    /// Size of the write buffer; 0 for none [default: the preset's]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    write_buffer: Option<u64>,
+    /// How often the trace is run; figures are those of the last pass
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    passes: u32,
+    /// When requests arrive: untimed (only wear is counted), as-recorded or queue-depth:N
+    #[arg(long, default_value = "untimed", value_parser = parsed::<Pace>)]
+    pace: Pace,
+    /// Host bytes between two points of write amplification over time [default: a tenth of the capacity]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    sample: Option<u64>,
+    /// Write the result as JSON to FILE; - is stdout, and nothing else goes there
+    #[arg(long, value_name = "FILE")]
+    json: Option<Json>,
+    /// Write a report with charts to FILE, one offline page
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+}
+
+impl ReplayArgs {
+    fn options(&self) -> Result<ReplayOptions, Failure> {
+        let mut rules = match &self.rules {
+            Some(path) => ranges::read_rules(path)?,
+            None => Vec::new(),
+        };
+        rules.extend(self.stream.iter().cloned());
+        Ok(ReplayOptions {
+            capacity_bytes: self.capacity,
+            overprovisioning: self.overprovisioning,
+            erase_unit_bytes: self.erase_unit,
+            victim_policy: self.victim,
+            copy_back: self.copy_back,
+            write_buffer_bytes: self.write_buffer,
+            rules,
+            ranges: self.range.clone(),
+            files: self.files.clone(),
+            age: self.age,
+            passes: self.passes,
+            pace: self.pace,
+            sample_bytes: self.sample,
+            ..ReplayOptions::on_preset(&self.trace, &self.device)?
+        })
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failure`] says why and with which exit status.
+pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
+    let options = args.options()?;
+    options.device_config()?;
+    let mut shown = Shown { pass: None, bar: None };
+    let result = check_files(args).and_then(|()| Ok(replay::run(&options, &mut |p| shown.at(p))?));
+    drop(shown);
+    let result = result?;
+    let lines = Lines { stdout_taken: args.json == Some(Json::Stdout) };
+    lines.write(report::text(&result).trim_end());
+    if let Some(json) = &args.json {
+        let text = serde_json::to_string_pretty(&result).map_err(|e| Failure::Failed(e.to_string()))?;
+        write_json(json, &text)?;
+    }
+    match &args.report {
+        Some(path) => Ok(report::write_html(&result, path)?),
+        None => Ok(()),
+    }
+}
+
+/// The trace is opened first: a mistyped name leaves no empty result behind.
+fn check_files(args: &ReplayArgs) -> Result<(), Failure> {
+    highwater_device::trace::Trace::open(&args.trace)?;
+    if let Some(Json::File(path)) = &args.json {
+        must_be_writable(path)?;
+    }
+    args.report.as_deref().map_or(Ok(()), must_be_writable)
+}
+
+/// The progress bar: one for the ageing, one for each pass.
+struct Shown {
+    pass: Option<u32>,
+    bar: Option<Bar>,
+}
+
+impl Shown {
+    const STEPS: u64 = 1000;
+
+    fn at(&mut self, progress: Progress) {
+        if self.pass != Some(progress.pass) {
+            self.pass = Some(progress.pass);
+            let what = if progress.pass == 0 { "ageing" } else { "replaying" };
+            // The old bar goes before the new one is drawn.
+            self.bar = None;
+            self.bar = Some(Bar::new(what, Self::STEPS).counting("blocks"));
+        }
+        if let Some(bar) = &mut self.bar {
+            bar.at((progress.share * Self::STEPS as f64) as u64, progress.host_blocks);
+        }
+    }
+}

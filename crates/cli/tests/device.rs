@@ -1,0 +1,248 @@
+//! `highwater device` as a process: what it prints, its exit statuses, what it leaves behind.
+//!
+//! Mounting needs root, FUSE and loop devices; on a host without them the tests of the mount hold the command to a clear refusal.
+#![cfg(target_os = "linux")]
+
+use highwater_device::mount::host;
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_highwater");
+const PROGRAMS: [&str; 4] = ["losetup", "mount", "umount", "mkfs.ext4"];
+
+fn device(arguments: &[&str]) -> Output {
+    Command::new(PROGRAM).arg("device").args(arguments).output().expect("the command starts")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The command must end with `status` and say `what`, on one line that begins with `error:`, without a panic.
+fn refused(arguments: &[&str], status: i32, what: &str) {
+    let output = device(arguments);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {said}");
+    assert!(said.starts_with("error: ") && said.contains(what) && !said.contains("panicked"), "{arguments:?}: {said}");
+    assert!(output.stdout.is_empty(), "{arguments:?}");
+}
+
+fn json(output: &Output) -> Value {
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
+    serde_json::from_slice(&output.stdout).expect("JSON and nothing else")
+}
+
+#[test]
+fn list_shows_every_device_and_its_sources() {
+    let text = String::from_utf8(device(&["list"]).stdout).expect("text");
+    let one = String::from_utf8(device(&["list", "samsung-pm953-960gb"]).stdout).expect("text");
+    assert!(one.contains("published") && one.contains("assumed") && one.contains("timing.program_ns"), "{one}");
+    let all = json(&device(&["list", "--json", "-"]));
+    for preset in all.as_array().expect("an array") {
+        assert!(text.contains(preset["name"].as_str().expect("a name")), "{text}");
+        assert!(preset["capacity_bytes"].is_u64() && !preset["sources"].as_array().expect("an array").is_empty());
+    }
+    assert!(all.as_array().is_some_and(|a| a.len() >= 6));
+    refused(&["list", "floppy"], 2, "wd10ezex-1tb");
+}
+
+/// A journal of 8 MiB at 64 MiB that is written round and round, and writes elsewhere, on a device of 128 MiB.
+fn write_trace(path: &Path) {
+    let mut text = String::from("time_us,op,lba,blocks\n");
+    for i in 0..20_000u64 {
+        let _ = writeln!(text, "{},W,{},4", i * 10, 16_384 + i % 512 * 4);
+        let _ = writeln!(text, "{},W,{},1", i * 10 + 5, i.wrapping_mul(2_654_435_761) % 16_000);
+    }
+    std::fs::write(path, text + "200000,F,0,0\n").expect("a trace");
+}
+
+#[test]
+fn replay_reports_in_every_form() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (trace, report, rules) =
+        (folder.path().join("t.csv"), folder.path().join("r.html"), folder.path().join("rules.txt"));
+    write_trace(&trace);
+    std::fs::write(&rules, "1=journal # hot\n").expect("a file");
+    let [trace, report, rules] = [&trace, &report, &rules].map(|p| p.to_str().expect("a readable path"));
+    let base = ["replay", trace, "--capacity", "128M", "--passes", "2", "--range", "journal=16384+2048", "--json", "-"];
+    let one = json(&device(&base));
+    let two = json(&device(&[&base[..], &["--rules", rules, "--report", report]].concat()));
+    let waf = |v: &Value| v["totals"]["write_amplification"].as_f64().expect("a number");
+    assert!(waf(&two) < waf(&one) - 0.01, "a journal in a stream of its own: {} and {}", waf(&two), waf(&one));
+    assert_eq!(two["streams"][1]["stream"], "1");
+    assert_eq!(two["totals"]["host_written_bytes"], 20_000u64 * 5 * 4096);
+    assert_eq!(two["passes"].as_array().map(Vec::len), Some(2));
+    assert!(std::fs::read_to_string(report).expect("a report").to_lowercase().starts_with("<!doctype html>"));
+
+    let shared = json(&device(&[&base[..], &["--stream", "1=journal", "--copy-back", "shared"]].concat()));
+    assert!(waf(&shared) >= 1.0);
+    let timed = ["--pace", "queue-depth:8", "--victim", "cost-benefit", "--age", "random:1"];
+    let timed = json(&device(&[&base[..], &timed].concat()));
+    assert!(timed["timing"]["device_s"].as_f64().is_some_and(|s| s > 0.0));
+}
+
+#[test]
+fn replay_refuses_bad_input() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("a readable path").to_string();
+    let trace = path("t.csv");
+    write_trace(Path::new(&trace));
+    let whole = std::fs::read(&trace).expect("a trace");
+    std::fs::write(path("cut.csv"), &whole[..whole.len() / 2]).expect("a file");
+    let packed = zstd::encode_all(&whole[..], 3).expect("compressed");
+    std::fs::write(path("cut.csv.zst"), &packed[..packed.len() / 2]).expect("a file");
+    let mut record = [0; 48];
+    record[..4].copy_from_slice(&0x6561_7407u32.to_le_bytes());
+    std::fs::write(path("cut.blktrace.0"), [&record[..], &record[..20]].concat()).expect("a file");
+    std::fs::write(path("picture.png"), [0x89, b'P', b'N', b'G', 0, 1, 2]).expect("a file");
+    std::fs::write(path("empty.csv"), "").expect("a file");
+
+    let small = ["--capacity", "128M"];
+    for name in ["cut.csv", "cut.csv.zst", "cut.blktrace.0"] {
+        refused(&[&["replay", &path(name)], &small[..]].concat(), 1, name);
+    }
+    refused(&[&["replay", &path("cut.csv.zst")], &small[..]].concat(), 1, "truncated");
+    for name in ["picture.png", "empty.csv"] {
+        refused(&["replay", &path(name)], 2, "neither a CSV trace");
+    }
+    refused(&["replay", &path("missing.csv")], 2, "missing.csv");
+    refused(&["replay", &trace, "--capacity", "64M"], 2, "goes beyond the device's 16384 blocks");
+    refused(&["replay", &trace, "--stream", "16=1+5"], 2, "the device has 16");
+    let client = ["--device", "samsung-850-pro-256gb", "--capacity", "1G", "--stream", "1=1+5"];
+    refused(&[&["replay", &trace], &client[..]].concat(), 2, "stream 1 asked for, but the device has 1");
+    refused(&["replay", &trace, "--stream", "1=ibdata1"], 2, "no range of that name");
+    refused(&["replay", &trace, "--device", "wd10ezex-1tb", "--victim", "greedy"], 2, "hard disk");
+    refused(&["replay", &trace, "--json", "/no/such/folder/x"], 2, "/no/such/folder/x");
+    assert!(device(&["replay", &trace, "--stream", "journal"]).status.code() == Some(2));
+}
+
+/// A mount of the command, and the first lines it printed.
+struct Mounted {
+    child: Child,
+    loop_device: String,
+}
+
+impl Mounted {
+    /// None where the host cannot mount; then the refusal has been checked.
+    fn start(place: &Path, more: &[&str]) -> Option<Mounted> {
+        let place = place.to_str().expect("a readable path");
+        let able = host::check(&PROGRAMS).is_ok();
+        if !able {
+            refused(&[&["mount", place], more].concat(), 2, "");
+            return None;
+        }
+        let mut command = Command::new(PROGRAM);
+        command.args(["device", "mount", place, "--capacity", "64M", "--interval", "0.1"]).args(more);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the command starts");
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().expect("a pipe")).read_line(&mut line).expect("a line");
+        let loop_device = line.split(" as ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap_or_default();
+        assert!(loop_device.starts_with("/dev/loop"), "{line}");
+        Some(Mounted { loop_device: loop_device.into(), child })
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status();
+        assert!(sent.expect("kill").success());
+    }
+
+    /// Whether mount, loop device and FUSE folder are gone.
+    fn is_gone(&self, place: &Path) -> bool {
+        let mounts = std::fs::read_to_string("/proc/mounts").expect("the mounts");
+        let name = self.loop_device.trim_start_matches("/dev/");
+        let backing = std::fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")).unwrap_or_default();
+        let ours = format!("highwater-device-{}-", self.child.id());
+        !mounts.contains(place.to_str().expect("a readable path"))
+            && !mounts.contains(&ours)
+            && !backing.contains(&ours)
+    }
+}
+
+#[test]
+fn an_interrupted_mount_is_unmounted_and_its_samples_are_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (place, samples, backing) =
+        (folder.path().join("mnt"), folder.path().join("s.jsonl"), folder.path().join("disk"));
+    let [samples_path, backing_path] = [&samples, &backing].map(|p| p.to_str().expect("a readable path"));
+    let more = ["--journal-mode", "data", "--journal-size", "4M", "--stream", "1=journal"];
+    let kept = ["--json", samples_path, "--backing", backing_path];
+    let Some(mut mounted) = Mounted::start(&place, &[&more[..], &kept].concat()) else { return };
+    std::fs::write(place.join("f"), vec![7; 300_000]).expect("a file");
+    std::fs::File::open(place.join("f")).and_then(|f| f.sync_all()).expect("synced");
+    mounted.signal("INT");
+    assert_eq!(mounted.child.wait().expect("it ends").code(), Some(0));
+    assert!(mounted.is_gone(&place));
+    let text = std::fs::read_to_string(&samples).expect("samples");
+    let last: Value = serde_json::from_str(text.lines().last().expect("a line")).expect("JSON");
+    let journal = last["streams"].as_array().expect("streams").iter().find(|s| s["stream"] == "1").expect("stream 1");
+    assert!(journal["host_written_bytes"].as_u64().is_some_and(|b| b >= 300_000), "{last}");
+
+    let place_text = place.to_str().expect("a readable path");
+    let capacity = ["mount", place_text, "--capacity", "64M", "--backing", backing_path];
+    refused(&capacity, 2, "--keep");
+    let mut again =
+        Mounted::start(&place, &["--keep", "--json", samples_path, "--backing", backing_path]).expect("mounted");
+    assert_eq!(std::fs::read(place.join("f")).expect("the file"), vec![7; 300_000]);
+    again.signal("TERM");
+    assert_eq!(again.child.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn a_killed_mount_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().join("mnt");
+    let Some(mut mounted) = Mounted::start(&place, &["--json", "-"]) else { return };
+    std::fs::write(place.join("f"), vec![1; 1_000_000]).expect("a file");
+    mounted.signal("KILL");
+    mounted.child.wait().expect("it ends");
+    for _ in 0..200 {
+        if mounted.is_gone(&place) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("{} is still there", mounted.loop_device);
+}
+
+#[test]
+fn mount_refuses_what_cannot_be() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().join("mnt");
+    let place = place.to_str().expect("a readable path");
+    refused(&["mount", place, "--journal-size", "1M"], 2, "at least 4 MiB");
+    refused(&["mount", place, "--device", "floppy"], 2, "floppy");
+    refused(&["mount", place, "--interval", "0"], 2, "--interval");
+    let Ok(()) = host::check(&PROGRAMS) else { return };
+    refused(&["mount", place, "--capacity", "64M", "--stream", "16=journal"], 2, "the device has 16");
+    refused(&["mount", place, "--capacity", "64M", "--record", "trace.csv"], 2, "NAME.csv.zst");
+}
+
+/// Somebody who is not root, and a host without FUSE: as root both can be had.
+#[test]
+fn a_host_that_cannot_mount_is_refused_clearly() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().join("mnt");
+    if !host::is_root() {
+        return refused(&["mount", place.to_str().expect("a readable path")], 2, "root");
+    }
+    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
+    let program = folder.path().join("highwater");
+    std::fs::copy(PROGRAM, &program).expect("a copy where everybody may run it");
+    let output = Command::new(&program).args(["device", "mount"]).arg(&place).uid(65_534).gid(65_534).output();
+    let output = output.expect("the command starts");
+    assert!(output.status.code() == Some(2) && stderr(&output).contains("needs root"), "{}", stderr(&output));
+
+    let script = "mount -t tmpfs none /dev && exec \"$0\" device mount \"$1\"";
+    let hidden = Command::new("unshare").args(["-m", "sh", "-c", script]).arg(PROGRAM).arg(&place).output();
+    let Ok(hidden) = hidden else { return };
+    if !stderr(&hidden).starts_with("error: ") {
+        return;
+    }
+    assert!(hidden.status.code() == Some(2) && stderr(&hidden).contains("no FUSE"), "{}", stderr(&hidden));
+}

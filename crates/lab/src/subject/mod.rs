@@ -1,0 +1,97 @@
+//! What is measured: Highwater, MySQL 5.6, MariaDB 10.11, each behind the same few calls.
+//!
+//! Rules
+//! 1. [`Settings`] mean the same for every subject; what a subject cannot do is an error, never left out in silence.
+//! 2. No server outlives this process, however it ends ([`guard`]).
+//! 3. A result carries the exact configuration of the subject it was measured on.
+//! 4. The same workload code runs on all of them, but sysbench's profiles on servers: those run in the real sysbench.
+
+mod cgroup;
+mod config;
+mod guard;
+mod install;
+mod running;
+mod server;
+mod settings;
+mod status;
+mod sysbench;
+
+pub(crate) use status::snapshot as server_status;
+
+pub use cgroup::MemoryGroup;
+pub use install::{Installed, Missing};
+pub use running::{Load, Running};
+pub use server::Server;
+pub use settings::{Files, Settings};
+
+use crate::error::Error;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// A storage engine under test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SubjectKind {
+    /// This project's engine, in this process.
+    Highwater,
+    /// MySQL 5.6 with InnoDB, a server.
+    Mysql,
+    /// MariaDB 10.11 with InnoDB, a server.
+    Mariadb,
+}
+
+impl SubjectKind {
+    /// Every subject.
+    pub const ALL: [SubjectKind; 3] = [SubjectKind::Highwater, SubjectKind::Mysql, SubjectKind::Mariadb];
+
+    /// Its name on command lines and in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            SubjectKind::Highwater => "highwater",
+            SubjectKind::Mysql => "mysql",
+            SubjectKind::Mariadb => "mariadb",
+        }
+    }
+
+    /// Whether it runs in a process of its own.
+    pub fn is_server(self) -> bool {
+        self != SubjectKind::Highwater
+    }
+
+    /// Where it is installed.
+    ///
+    /// # Errors
+    /// [`Missing`], whose text says how to get it.
+    pub fn find(self) -> Result<Installed, Missing> {
+        install::find(self)
+    }
+}
+
+impl fmt::Display for SubjectKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for SubjectKind {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<SubjectKind, Error> {
+        let found = SubjectKind::ALL.into_iter().find(|kind| kind.name() == text);
+        found.ok_or_else(|| Error::Usage(format!("{text:?} is none of highwater, mysql, mariadb")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_read_back() {
+        for kind in SubjectKind::ALL {
+            assert_eq!(kind.to_string().parse::<SubjectKind>().unwrap(), kind);
+        }
+        assert!("oracle".parse::<SubjectKind>().is_err());
+    }
+}

@@ -1,0 +1,217 @@
+//! A subject that runs: start, load, run, look at, stop, the same for all of them.
+
+use super::{Files, Installed, Server, Settings, SubjectKind, sysbench};
+use crate::adapter::Store;
+use crate::adapter::embedded::Embedded;
+use crate::error::{Error, Result};
+use crate::result::{Condition, RunResult};
+use crate::run::{RunOptions, run};
+use crate::workload::{Progress, Workload, load_or_reuse, sysbench as profiles, tpcc, user_table};
+use highwater::stats::StatsSnapshot;
+use highwater::{Database, Options};
+use highwater_storage::StorageSet;
+
+/// A workload with its options.
+#[derive(Clone, Debug)]
+pub enum Load {
+    /// sysbench's OLTP profiles: the real sysbench on servers.
+    Sysbench(profiles::Config),
+    /// TPC-C.
+    Tpcc(tpcc::Config),
+    /// The `user` table.
+    UserTable(user_table::Config),
+}
+
+/// A subject that runs.
+pub enum Running {
+    /// Highwater in this process.
+    Highwater(Embedded),
+    /// A server.
+    Server(Server),
+}
+
+/// Calls `$body` with the workload of `$load` as `$workload`.
+macro_rules! with_workload {
+    ($load:expr, $workload:ident => $body:expr) => {
+        match $load {
+            Load::Sysbench(config) => {
+                let $workload = &profiles::Sysbench::new(config.clone());
+                $body
+            }
+            Load::Tpcc(config) => {
+                let $workload = &tpcc::Tpcc::new(config.clone());
+                $body
+            }
+            Load::UserTable(config) => {
+                let $workload = &user_table::UserTable::new(config.clone());
+                $body
+            }
+        }
+    };
+}
+
+fn rows<S: Store>(_store: &S, workload: &impl Workload<S>) -> u64 {
+    workload.load_units()
+}
+
+impl Load {
+    /// Rows of the load, for progress.
+    pub fn units(&self, running: &Running) -> u64 {
+        match running {
+            Running::Highwater(store) => with_workload!(self, workload => rows(store, workload)),
+            Running::Server(server) => with_workload!(self, workload => rows(server.store(), workload)),
+        }
+    }
+}
+
+impl Running {
+    /// Starts a subject on `files`: makes the database when the folder is empty, opens it (with recovery) otherwise.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for settings that the subject does not have; the subject's.
+    pub fn start(installed: &Installed, files: &Files, settings: &Settings) -> Result<Running> {
+        if installed.kind.is_server() {
+            return Ok(Running::Server(Server::start(installed, files, settings)?));
+        }
+        refuse_memory_limit(settings)?;
+        files.create()?;
+        let options = settings.options(files.log.as_deref())?;
+        Ok(Running::Highwater(Embedded::new(Database::open(&files.data, options)?)))
+    }
+
+    /// Starts Highwater on devices.
+    ///
+    /// # Errors
+    /// As [`Running::start`].
+    pub fn on_storage(set: StorageSet, settings: &Settings) -> Result<Running> {
+        refuse_memory_limit(settings)?;
+        let options: Options = settings.options(None)?;
+        Ok(Running::Highwater(Embedded::new(Database::open_storage(set, options)?)))
+    }
+
+    /// Which subject.
+    pub fn kind(&self) -> SubjectKind {
+        match self {
+            Running::Highwater(_) => SubjectKind::Highwater,
+            Running::Server(server) => server.kind(),
+        }
+    }
+
+    /// Loads the data unless they are there already.
+    ///
+    /// # Errors
+    /// The subject's; [`Error::Usage`] when other data are there.
+    pub fn load(&self, load: &Load, threads: usize, progress: &dyn Progress) -> Result<()> {
+        match (self, load) {
+            (Running::Server(server), Load::Sysbench(config)) => sysbench::load(server, config, threads, progress),
+            (Running::Server(server), load) => {
+                with_workload!(load, workload => load_or_reuse(server.store(), workload, threads, progress)).map(drop)
+            }
+            (Running::Highwater(store), load) => {
+                with_workload!(load, workload => load_or_reuse(store, workload, threads, progress)).map(drop)
+            }
+        }
+    }
+
+    /// Runs the workload and measures it. The result says on what.
+    ///
+    /// # Errors
+    /// The subject's.
+    pub fn run(&self, load: &Load, options: &RunOptions, line: &mut dyn FnMut(&str)) -> Result<RunResult> {
+        let mut result = match (self, load) {
+            (Running::Server(server), Load::Sysbench(config)) => sysbench::run(server, config, options, line)?,
+            (Running::Server(server), load) => {
+                with_workload!(load, workload => run(server.store(), workload, options, line))?
+            }
+            (Running::Highwater(store), load) => with_workload!(load, workload => run(store, workload, options, line))?,
+        };
+        self.describe(&mut result);
+        Ok(result)
+    }
+
+    /// Puts the subject and its configuration into a result.
+    fn describe(&self, result: &mut RunResult) {
+        result.config.insert("subject".into(), self.kind().to_string());
+        match self {
+            Running::Highwater(store) => {
+                result.config.insert("subject_version".into(), env!("CARGO_PKG_VERSION").into());
+                let options = store.database().options().values();
+                result.config.extend(options.into_iter().map(|(name, value)| (name.to_string(), value)));
+            }
+            Running::Server(server) => {
+                result.config.insert("subject_version".into(), server.version().into());
+                result.config.extend(server.config().clone());
+            }
+        }
+    }
+
+    /// The workload's conditions on the data (TPC-C's twelve).
+    ///
+    /// # Errors
+    /// The subject's.
+    pub fn conditions(&self, load: &Load) -> Result<Vec<Condition>> {
+        match self {
+            Running::Highwater(store) => with_workload!(load, workload => workload.conditions(store)),
+            Running::Server(server) => with_workload!(load, workload => workload.conditions(server.store())),
+        }
+    }
+
+    /// The counters now.
+    pub fn stats(&self) -> StatsSnapshot {
+        match self {
+            Running::Highwater(store) => store.stats(),
+            Running::Server(server) => server.store().stats(),
+        }
+    }
+
+    /// Every problem that the subject's own check of all its data finds.
+    ///
+    /// # Errors
+    /// The subject's; nothing was found out then.
+    pub fn check_tables(&self) -> Result<Vec<String>> {
+        match self {
+            Running::Highwater(store) => {
+                let report = store.database().check()?;
+                Ok(report.findings.iter().map(ToString::to_string).collect())
+            }
+            Running::Server(server) => server.store().check_tables(),
+        }
+    }
+
+    /// Stops it cleanly.
+    ///
+    /// # Errors
+    /// The subject's.
+    pub fn stop(self) -> Result<()> {
+        match self {
+            Running::Highwater(store) => Ok(store.database().clone().close()?),
+            Running::Server(server) => server.stop(),
+        }
+    }
+
+    /// Ends a server at once, as a crash would. Highwater, in this process, cannot be killed alone; it is closed without waiting for its
+    /// result.
+    pub fn kill(self) {
+        match self {
+            Running::Highwater(store) => drop(store.database().clone().close()),
+            Running::Server(server) => server.kill(),
+        }
+    }
+
+    /// The process number of a server.
+    pub fn pid(&self) -> Option<u32> {
+        match self {
+            Running::Highwater(_) => None,
+            Running::Server(server) => Some(server.pid()),
+        }
+    }
+}
+
+fn refuse_memory_limit(settings: &Settings) -> Result<()> {
+    match settings.memory_limit_bytes {
+        None => Ok(()),
+        Some(_) => Err(Error::Usage(
+            "highwater runs in this process: put the process into a memory group (MemoryGroup::enter) instead of limiting the subject".into(),
+        )),
+    }
+}

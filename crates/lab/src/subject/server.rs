@@ -1,0 +1,316 @@
+//! A MySQL or MariaDB server of our own: made, started, stopped, killed, by its process number.
+//!
+//! Rules
+//! 1. Its files are in the folders given, its socket and temporary files in a short folder of its own that goes with it.
+//! 2. A data folder is made beside its place and moved there when it is whole: an interrupted creation is done again.
+//! 3. Starting ends when the server answers, fails when it has ended or takes too long; the error quotes the end of its log.
+//! 4. Stopping asks first (SIGTERM, which flushes every page) and kills only what does not end in time. Dropping kills.
+
+use super::config::{self, Options, Place};
+use super::guard::Guard;
+use super::install::Programs;
+use super::{Files, Installed, MemoryGroup, Settings, SubjectKind};
+use crate::adapter::mysql::MysqlStore;
+use crate::error::{Error, Result};
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longest start, recovery included.
+const START: Duration = Duration::from_secs(600);
+/// Longest stop: every dirty page is written.
+const STOP: Duration = Duration::from_secs(300);
+/// Lines of the server's log in an error.
+const LOG_LINES: usize = 12;
+
+/// A running server.
+#[derive(Debug)]
+pub struct Server {
+    kind: SubjectKind,
+    version: String,
+    sysbench: PathBuf,
+    place: Place,
+    config: BTreeMap<String, String>,
+    child: Child,
+    guard: Guard,
+    store: Option<MysqlStore>,
+    // Dropped last: a folder and a group that the server used.
+    _run: tempfile::TempDir,
+    group: Option<MemoryGroup>,
+}
+
+impl Server {
+    /// Starts a server on `files`, making its database when the folder is empty.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for settings it does not have, [`Error::Server`] when it does not start.
+    pub fn start(installed: &Installed, files: &Files, settings: &Settings) -> Result<Server> {
+        let Some(programs) = &installed.programs else {
+            return Err(Error::Usage(format!("{} is no server", installed.kind)));
+        };
+        files.create()?;
+        let run = tempfile::Builder::new().prefix("highwater-").tempdir_in("/tmp");
+        let run = run.map_err(|e| Error::file("/tmp", e))?;
+        let files = Files { data: absolute(&files.data)?, log: files.log.as_deref().map(absolute).transpose()? };
+        let place = Place::new(programs.base(), &files, run.path());
+        let options = config::options(installed.kind, &place, settings)?;
+        create(programs, &files, &place, settings)?;
+        let group = settings.memory_limit_bytes.map(MemoryGroup::new).transpose()?;
+        let mut guard = Guard::new()?;
+        guard.holds_folder(run.path())?;
+        let child = spawn(&mut guard, programs, &files, &place, &options, group.as_ref())?;
+        let mut config = config::record(&options);
+        config.extend(settings.memory_limit_bytes.map(|bytes| ("memory_limit_bytes".into(), bytes.to_string())));
+        let (kind, version, sysbench) = (installed.kind, installed.version.clone(), programs.sysbench.clone());
+        let mut server = Server { kind, version, sysbench, place, config, child, guard, store: None, _run: run, group };
+        server.store = Some(server.wait_until_ready()?);
+        Ok(server)
+    }
+
+    /// Which server.
+    pub fn kind(&self) -> SubjectKind {
+        self.kind
+    }
+
+    /// Its version.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Its socket.
+    pub fn socket(&self) -> PathBuf {
+        self.place.socket()
+    }
+
+    /// Every option it was started with.
+    pub fn config(&self) -> &BTreeMap<String, String> {
+        &self.config
+    }
+
+    /// Its process number.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its memory group, if memory is limited.
+    pub fn memory_group(&self) -> Option<&MemoryGroup> {
+        self.group.as_ref()
+    }
+
+    pub(super) fn sysbench(&self) -> &Path {
+        &self.sysbench
+    }
+
+    /// Connections to it.
+    pub fn store(&self) -> &MysqlStore {
+        self.store.as_ref().expect("set before the server is handed out")
+    }
+
+    fn wait_until_ready(&mut self) -> Result<MysqlStore> {
+        let deadline = Instant::now() + START;
+        loop {
+            if let Some(status) = self.child.try_wait().map_err(|e| Error::file("the server", e))? {
+                return Err(self.failed(&format!("ended while starting ({status})")));
+            }
+            match MysqlStore::connect(&self.place.socket(), self.kind) {
+                Ok(store) => return Ok(store),
+                Err(error) if Instant::now() >= deadline => {
+                    return Err(self.failed(&format!("does not answer after {} s: {error}", START.as_secs())));
+                }
+                Err(_) => std::thread::sleep(Duration::from_millis(50)),
+            }
+        }
+    }
+
+    fn failed(&self, what: &str) -> Error {
+        Error::Server(format!("{} {} {what}; its log ends:\n{}", self.kind, self.version, self.log_end()))
+    }
+
+    fn log_end(&self) -> String {
+        last_lines(&self.place.error_log, LOG_LINES)
+    }
+
+    /// Stops it: every page is written, the log is empty afterwards.
+    ///
+    /// # Errors
+    /// [`Error::Server`] when it had to be killed, or ended with an error.
+    pub fn stop(mut self) -> Result<()> {
+        drop(self.store.take());
+        signal(&self.child, "TERM")?;
+        let deadline = Instant::now() + STOP;
+        loop {
+            match self.child.try_wait().map_err(|e| Error::file("the server", e))? {
+                Some(status) if status.success() => return Ok(()),
+                Some(status) => return Err(self.failed(&format!("stopped with {status}"))),
+                None if Instant::now() >= deadline => {
+                    return Err(self.failed(&format!("was killed: it did not stop in {} s", STOP.as_secs())));
+                }
+                None => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
+    }
+
+    /// Ends it at once (SIGKILL): what a crash of the server leaves.
+    pub fn kill(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.store.take());
+        // It may have ended already; then there is nothing to kill.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.guard.finish();
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::fs::canonicalize(path).map_err(|e| Error::file(path, e))
+}
+
+fn signal(child: &Child, name: &str) -> Result<()> {
+    let status = Command::new("/bin/sh").args(["-c", &format!("kill -{name} {}", child.id())]).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err(Error::Server(format!("the server (process {}) is gone", child.id()))),
+        Err(error) => Err(Error::file("/bin/sh", error)),
+    }
+}
+
+/// The server with its messages in its log and nothing on this process's output.
+fn spawn(
+    guard: &mut Guard,
+    programs: &Programs,
+    files: &Files,
+    place: &Place,
+    options: &Options,
+    group: Option<&MemoryGroup>,
+) -> Result<Child> {
+    let file = files.data.join("my.cnf");
+    std::fs::write(&file, config::file(options)).map_err(|e| Error::file(&file, e))?;
+    let mut command = guard.command(&programs.server, group.map(MemoryGroup::path))?;
+    command.arg(format!("--defaults-file={}", file.display()));
+    as_this_user(&mut command);
+    let log = OpenOptions::new().create(true).append(true).open(&place.error_log);
+    let log = log.map_err(|e| Error::file(&place.error_log, e))?;
+    command.stderr(Stdio::from(log)).stdout(Stdio::null());
+    if programs.install_db.is_none() {
+        command.env("LD_LIBRARY_PATH", programs.base());
+    }
+    command.spawn().map_err(|e| Error::file(&programs.server, e))
+}
+
+/// Servers refuse to run as root unless told.
+fn as_this_user(command: &mut Command) {
+    let root = std::fs::metadata("/proc/self").is_ok_and(|about| std::os::unix::fs::MetadataExt::uid(&about) == 0);
+    if root {
+        command.arg("--user=root");
+    }
+}
+
+/// Makes the server's data folder unless it is there.
+fn create(programs: &Programs, files: &Files, place: &Place, settings: &Settings) -> Result<()> {
+    if place.data.is_dir() {
+        return move_log(&place.data, &place.log);
+    }
+    let new = files.data.join("db.new");
+    if new.exists() {
+        std::fs::remove_dir_all(&new).map_err(|e| Error::file(&new, e))?;
+    }
+    if let Some(log) = &files.log {
+        refuse_other_log(log)?;
+    }
+    match &programs.install_db {
+        Some(install_db) => install(install_db, &new, settings)?,
+        None => copy(&programs.base().join("data"), &new)?,
+    }
+    std::fs::rename(&new, &place.data).map_err(|e| Error::file(&place.data, e))?;
+    move_log(&place.data, &place.log)
+}
+
+fn log_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder).map_err(|e| Error::file(folder, e))?;
+    let is_log = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("ib_logfile"));
+    Ok(entries.flatten().map(|entry| entry.path()).filter(is_log).collect())
+}
+
+fn refuse_other_log(folder: &Path) -> Result<()> {
+    match log_files(folder)?.first() {
+        Some(file) => Err(Error::Usage(format!("{}: the redo log of another database", file.display()))),
+        None => Ok(()),
+    }
+}
+
+/// Moves the redo log of a new data folder to its own folder, which may be on another file system.
+fn move_log(from: &Path, to: &Path) -> Result<()> {
+    for file in if from == to { Vec::new() } else { log_files(from)? } {
+        let target = to.join(file.file_name().unwrap_or_default());
+        std::fs::copy(&file, &target).map_err(|e| Error::file(&target, e))?;
+        std::fs::remove_file(&file).map_err(|e| Error::file(&file, e))?;
+    }
+    Ok(())
+}
+
+fn install(install_db: &Path, folder: &Path, settings: &Settings) -> Result<()> {
+    let mut command = Command::new(install_db);
+    command.arg("--no-defaults").arg(format!("--datadir={}", folder.display()));
+    command.args(["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"]);
+    command.arg(format!("--innodb-page-size={}", settings.page_bytes));
+    as_this_user(&mut command);
+    let output = command.stdin(Stdio::null()).output().map_err(|e| Error::file(install_db, e))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [&output.stdout[..], &output.stderr[..]].concat();
+    let said = String::from_utf8_lossy(&said);
+    Err(Error::Server(format!("{} failed ({}):\n{}", install_db.display(), output.status, tail(&said, LOG_LINES))))
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir(to).map_err(|e| Error::file(to, e))?;
+    for entry in std::fs::read_dir(from).map_err(|e| Error::file(from, e))?.flatten() {
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        if source.is_dir() {
+            copy(&source, &target)?;
+        } else {
+            std::fs::copy(&source, &target).map_err(|e| Error::file(&target, e))?;
+        }
+    }
+    Ok(())
+}
+
+fn last_lines(path: &Path, lines: usize) -> String {
+    match std::fs::read(path) {
+        Ok(text) => tail(&String::from_utf8_lossy(&text), lines),
+        Err(error) => format!("{}: {error}", path.display()),
+    }
+}
+
+fn tail(text: &str, lines: usize) -> String {
+    let all: Vec<&str> = text.lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_text_is_its_last_lines() {
+        assert_eq!(tail("a\nb\nc\n", 2), "b\nc");
+        assert_eq!(tail("a", 2), "a");
+        assert!(last_lines(Path::new("/nowhere/x"), 2).contains("/nowhere/x"));
+    }
+
+    #[test]
+    fn a_log_of_another_database_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        refuse_other_log(folder.path()).unwrap();
+        std::fs::write(folder.path().join("ib_logfile0"), "x").unwrap();
+        assert!(refuse_other_log(folder.path()).unwrap_err().to_string().contains("ib_logfile0"));
+    }
+}

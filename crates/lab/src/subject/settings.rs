@@ -1,0 +1,124 @@
+//! The settings that experiments vary, once for every subject, in InnoDB's words.
+
+use crate::error::{Error, Result};
+use highwater::Options;
+use highwater::config::{FlushMethod, KNOBS, KnobValue};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// How a subject is set up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    /// Bytes of the buffer pool.
+    pub buffer_pool_bytes: u64,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Bytes of the whole redo log, all its files together.
+    pub log_bytes: u64,
+    /// How files are written and made durable.
+    #[serde(serialize_with = "show", deserialize_with = "parse")]
+    pub flush_method: FlushMethod,
+    /// Neighbor flushing: 0, 1 or 2, and `auto` on Highwater.
+    pub flush_neighbors: String,
+    /// Whether pages are written twice.
+    pub doublewrite: bool,
+    /// When a commit is durable: 1 = when it returns.
+    pub flush_log_at_trx_commit: u8,
+    /// Pages looked at from the tail of the LRU list.
+    pub lru_scan_depth: u64,
+    /// Percentage of dirty pages above which flushing is no longer put off.
+    pub max_dirty_pages_pct: u64,
+    /// Pages per second that background flushing may write.
+    pub io_capacity: u64,
+    /// Memory for the subject and what the operating system caches for it, in bytes; `None` is no limit.
+    pub memory_limit_bytes: Option<u64>,
+    /// Options of one subject only, by the name that it gives them.
+    pub extra: BTreeMap<String, String>,
+}
+
+impl Default for Settings {
+    /// InnoDB's defaults as the source documents used them, on a small pool.
+    fn default() -> Settings {
+        Settings {
+            buffer_pool_bytes: 128 << 20,
+            page_bytes: 16 << 10,
+            log_bytes: 256 << 20,
+            flush_method: FlushMethod::Direct,
+            flush_neighbors: "1".into(),
+            doublewrite: true,
+            flush_log_at_trx_commit: 1,
+            lru_scan_depth: 1024,
+            max_dirty_pages_pct: 75,
+            io_capacity: 2000,
+            memory_limit_bytes: None,
+            extra: BTreeMap::new(),
+        }
+    }
+}
+
+fn show<S: Serializer>(method: &FlushMethod, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.serialize_str(&method.show())
+}
+
+fn parse<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<FlushMethod, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    FlushMethod::parse(&text).map_err(serde::de::Error::custom)
+}
+
+/// Where a subject keeps its files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Files {
+    /// Folder of the database.
+    pub data: PathBuf,
+    /// Folder of the redo log, if it has one of its own.
+    pub log: Option<PathBuf>,
+}
+
+impl Files {
+    /// Everything in one folder.
+    pub fn in_folder(data: impl Into<PathBuf>) -> Files {
+        Files { data: data.into(), log: None }
+    }
+
+    /// Makes the folders.
+    pub(super) fn create(&self) -> Result<()> {
+        for folder in [Some(&self.data), self.log.as_ref()].into_iter().flatten() {
+            std::fs::create_dir_all(folder).map_err(|e| Error::file(folder, e))?;
+        }
+        Ok(())
+    }
+}
+
+impl Settings {
+    /// As Highwater's options.
+    ///
+    /// # Errors
+    /// The first value that Highwater does not take.
+    pub fn options(&self, log: Option<&Path>) -> Result<Options> {
+        let mut options = Options::default();
+        let on = |value: bool| if value { "on" } else { "off" }.to_string();
+        for (name, value) in [
+            ("buffer_pool_size", self.buffer_pool_bytes.to_string()),
+            ("page_size", self.page_bytes.to_string()),
+            ("log_file_size", self.log_bytes.to_string()),
+            ("flush_method", self.flush_method.show()),
+            ("flush_neighbors", self.flush_neighbors.clone()),
+            ("doublewrite", on(self.doublewrite)),
+            ("flush_log_at_trx_commit", self.flush_log_at_trx_commit.to_string()),
+            ("lru_scan_depth", self.lru_scan_depth.to_string()),
+            ("max_dirty_pages_pct", self.max_dirty_pages_pct.to_string()),
+            ("io_capacity", self.io_capacity.to_string()),
+        ] {
+            if KNOBS.iter().any(|knob| knob.name == name) {
+                options.set(name, &value)?;
+            }
+        }
+        for (name, value) in &self.extra {
+            options.set(name, value)?;
+        }
+        options.log_dir = log.map(Path::to_path_buf);
+        Ok(options)
+    }
+}

@@ -1,0 +1,153 @@
+//! The servers' counters in the engine's words: SHOW GLOBAL STATUS and INNODB_METRICS as a [`StatsSnapshot`].
+//!
+//! Rules
+//! 1. A counter that a server does not have is zero; nothing is made up.
+//! 2. Every flushed page is counted once. `pages_flushed` is what the server wrote (`Innodb_pages_written`); the reasons are its batches'
+//!    own counts. The batches count neighbors in with the list that began them, so neighbors are taken out of both lists by their share.
+//! 3. Adaptive flushing looks at the dirty pages and at the log in one; its pages count as flushed for the checkpoint age.
+//! 4. Milliseconds become microseconds, pages become bytes.
+
+use super::SubjectKind;
+use highwater::stats::StatsSnapshot;
+use std::collections::HashMap;
+
+/// Rows of SHOW GLOBAL STATUS: name and value, not all of them numbers.
+pub(crate) type Status = Vec<(String, String)>;
+/// Name and count of each metric of InnoDB.
+pub(crate) type Metrics = Vec<(String, i64)>;
+
+struct Counters {
+    status: HashMap<String, u64>,
+    metrics: HashMap<String, u64>,
+}
+
+impl Counters {
+    fn new(status: Status, metrics: Metrics) -> Counters {
+        let number = |(name, value): (String, String)| Some((name.to_ascii_lowercase(), value.parse().ok()?));
+        Counters {
+            status: status.into_iter().filter_map(number).collect(),
+            metrics: metrics
+                .into_iter()
+                .map(|(name, count)| (name.to_ascii_lowercase(), count.max(0) as u64))
+                .collect(),
+        }
+    }
+
+    /// A status variable that begins with `Innodb_`.
+    fn status(&self, name: &str) -> u64 {
+        self.status.get(&format!("innodb_{name}")).copied().unwrap_or(0)
+    }
+
+    fn metric(&self, name: &str) -> u64 {
+        self.metrics.get(name).copied().unwrap_or(0)
+    }
+
+    fn metrics(&self, names: &[&str]) -> u64 {
+        names.iter().map(|name| self.metric(name)).sum()
+    }
+
+    /// Of the status and the metric, whichever the server has.
+    fn either(&self, status: &str, metric: &str) -> u64 {
+        self.status(status).max(self.metric(metric))
+    }
+}
+
+/// Pages flushed, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Flushed {
+    lru_list: u64,
+    adaptive: u64,
+    background: u64,
+    sync: u64,
+    neighbor: u64,
+    single_page: u64,
+    /// Written by nobody's batch: at shutdown, in recovery, by the server's own checkpoints.
+    rest: u64,
+}
+
+fn flushed(kind: SubjectKind, counters: &Counters, written: u64) -> Flushed {
+    let lru = match kind {
+        SubjectKind::Mysql => counters.metric("buffer_lru_batch_total_pages"),
+        _ => counters.either("buffer_pool_pages_lru_flushed", "buffer_lru_batch_flush_total_pages"),
+    };
+    let failed = counters.metric("buffer_lru_single_flush_failure_count");
+    let single = counters.metric("buffer_lru_single_flush_num_scan").saturating_sub(failed);
+    let list =
+        ["adaptive", "background", "sync"].map(|reason| counters.metric(&format!("buffer_flush_{reason}_total_pages")));
+    let neighbor = counters.metric("buffer_flush_neighbor_total_pages");
+    let all = lru + list.iter().sum::<u64>();
+    let own = |pages: u64| {
+        if all == 0 { 0 } else { pages - (u128::from(pages) * u128::from(neighbor.min(all)) / u128::from(all)) as u64 }
+    };
+    let [adaptive, background, sync] = list.map(own);
+    let lru_list = own(lru);
+    let neighbor = all - lru_list - adaptive - background - sync;
+    let rest = written.saturating_sub(all + single);
+    Flushed { lru_list, adaptive, background, sync, neighbor, single_page: single, rest }
+}
+
+/// The snapshot.
+pub(crate) fn snapshot(kind: SubjectKind, status: Status, metrics: Metrics) -> StatsSnapshot {
+    let c = Counters::new(status, metrics);
+    let page_bytes = c.status("page_size");
+    let written = c.status("pages_written");
+    let flushed = flushed(kind, &c, written);
+    let bytes = |names: &[&str]| c.metrics(names) * page_bytes;
+    StatsSnapshot {
+        pages_read: c.status("pages_read"),
+        pages_flushed: written,
+        pages_flushed_lru_list: flushed.lru_list,
+        pages_flushed_flush_list: flushed.adaptive + flushed.background + flushed.sync,
+        pages_flushed_single_page: flushed.single_page,
+        pages_evicted: c.status("buffer_pool_pages_lru_freed"),
+        pages_made_young: c.status("buffer_pool_pages_made_young"),
+        free_frame_waits: c.status("buffer_pool_wait_free"),
+        log_waits: c.status("log_waits"),
+        log_writes: c.status("log_writes"),
+        log_syncs: c.status("os_log_fsyncs"),
+        data_syncs: c.status("data_fsyncs").saturating_sub(c.status("os_log_fsyncs")),
+        checkpoints: c.metric("log_checkpoints"),
+        redo_bytes: c.either("lsn_current", "log_lsn_current"),
+        bytes_written_redo: c.status("os_log_written"),
+        bytes_written_doublewrite: c.status("dblwr_pages_written") * page_bytes,
+        bytes_written_undo: bytes(&["buffer_page_written_undo_log"]),
+        bytes_written_change_buffer: bytes(&[
+            "buffer_page_written_index_ibuf_leaf",
+            "buffer_page_written_index_ibuf_non_leaf",
+        ]),
+        bytes_written_index_leaf: bytes(&["buffer_page_written_index_leaf"]),
+        bytes_written_index_inner: bytes(&["buffer_page_written_index_non_leaf"]),
+        bytes_written_other: other_bytes(&c, page_bytes, written),
+        btree_splits: c.metric("index_page_splits"),
+        btree_merges: c.metric("index_page_merge_successful"),
+        trx_commits: c.metrics(&["trx_rw_commits", "trx_ro_commits", "trx_nl_ro_commits"]),
+        trx_rollbacks: c.metric("trx_rollbacks"),
+        row_lock_waits: c.status("row_lock_waits"),
+        row_lock_wait_us: c.status("row_lock_time") * 1000,
+        row_lock_timeouts: c.metric("lock_timeouts"),
+        deadlocks: c.either("deadlocks", "lock_deadlocks"),
+        purged_records: c.metrics(&["purge_del_mark_records", "purge_upd_exist_or_extern_records"]),
+        history_list_length: c.metric("trx_rseg_history_len"),
+        pool_pages_free: c.status("buffer_pool_pages_free"),
+        pool_pages_dirty: c.status("buffer_pool_pages_dirty"),
+        pool_pages_data: c.status("buffer_pool_pages_data"),
+        checkpoint_age_bytes: c.either("checkpoint_age", "log_lsn_checkpoint_age"),
+        rows_inserted: c.either("rows_inserted", "dml_inserts"),
+        rows_read: c.either("rows_read", "dml_reads"),
+        rows_updated: c.either("rows_updated", "dml_updates"),
+        rows_deleted: c.either("rows_deleted", "dml_deletes"),
+        ..StatsSnapshot::default()
+    }
+}
+
+/// Pages written that are neither index, undo nor change buffer.
+fn other_bytes(c: &Counters, page_bytes: u64, written: u64) -> u64 {
+    let named = c.metrics(&[
+        "buffer_page_written_undo_log",
+        "buffer_page_written_index_ibuf_leaf",
+        "buffer_page_written_index_ibuf_non_leaf",
+        "buffer_page_written_index_leaf",
+        "buffer_page_written_index_non_leaf",
+    ]);
+    written.saturating_sub(named) * page_bytes
+}

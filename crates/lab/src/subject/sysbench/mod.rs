@@ -1,0 +1,223 @@
+//! The real sysbench 1.0 on a server: the same profiles and options as ours, its output as a [`RunResult`].
+//!
+//! Rules
+//! 1. The data are prepared by sysbench, too; the database remembers what was loaded as it does for every workload.
+//! 2. Counters of the server are sampled when sysbench prints an interval, so they are of that interval.
+//! 3. sysbench 1.0 has no warm-up of its own: a run before the measured one warms up.
+//! 4. sysbench does not say what each thread did; those lists are empty.
+
+mod output;
+
+use super::Server;
+use crate::adapter::Store;
+use crate::adapter::mysql::DATABASE;
+use crate::error::{Error, Result};
+use crate::result::{Interval, KindResult, LatencyUs, Queries, RunResult, bytes_written, counters};
+use crate::run::RunOptions;
+use crate::workload::sysbench::{Config, RandType, Sysbench};
+use crate::workload::{Progress, Workload, load_once, note_spoiled};
+use highwater::stats::StatsSnapshot;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+
+type OnServer = crate::adapter::mysql::MysqlStore;
+
+/// Fills the tables unless they are there.
+pub(super) fn load(server: &Server, config: &Config, threads: usize, progress: &dyn Progress) -> Result<()> {
+    let workload = Sysbench::new(config.clone());
+    let identity = Workload::<OnServer>::identity(&workload);
+    let loaded = load_once(server.store(), &identity, || {
+        let mut command = command(server, config)?;
+        command.arg(format!("--threads={}", threads.clamp(1, config.tables.max(1) as usize))).arg("prepare");
+        let output = command.stdin(Stdio::null()).output().map_err(|e| Error::file(server.sysbench(), e))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(failed("prepare", &String::from_utf8_lossy(&output.stdout), &String::from_utf8_lossy(&output.stderr)))
+    })?;
+    if loaded {
+        progress.advance(Workload::<OnServer>::load_units(&workload));
+    }
+    Ok(())
+}
+
+/// Runs a profile.
+pub(super) fn run(
+    server: &Server,
+    config: &Config,
+    options: &RunOptions,
+    line: &mut dyn FnMut(&str),
+) -> Result<RunResult> {
+    let workload = Sysbench::new(config.clone());
+    note_spoiled(server.store(), &workload)?;
+    if options.warmup_s > 0.0 {
+        let warmup = RunOptions { seconds: options.warmup_s, events: 0, ..options.clone() };
+        drive(server, config, &warmup, &mut |_| {})?;
+    }
+    let driven = drive(server, config, options, line)?;
+    let mut result = driven.result(&workload)?;
+    result.config.insert("threads".into(), options.threads.to_string());
+    result.config.insert("warmup_s".into(), options.warmup_s.to_string());
+    result.config.insert("driver".into(), "sysbench 1.0".into());
+    Ok(result)
+}
+
+/// The command with everything but the threads, the limits and the verb.
+fn command(server: &Server, config: &Config) -> Result<Command> {
+    let mut command = Command::new(server.sysbench());
+    command.arg(format!("oltp_{}", config.profile.name()));
+    command.args(["--db-driver=mysql", "--mysql-user=root", "--mysql-ssl=off"]);
+    command.arg(format!("--mysql-socket={}", server.socket().display())).arg(format!("--mysql-db={DATABASE}"));
+    command.args(profile_options(config)?);
+    Ok(command)
+}
+
+/// Our options with sysbench's names.
+fn profile_options(config: &Config) -> Result<Vec<String>> {
+    if config.rand_type == RandType::Zipfian {
+        return Err(Error::Usage("sysbench 1.0 has no --rand-type=zipfian; servers cannot run it".into()));
+    }
+    let numbers = [
+        ("tables", config.tables),
+        ("table_size", config.table_size),
+        ("point_selects", config.point_selects.into()),
+        ("simple_ranges", config.simple_ranges.into()),
+        ("sum_ranges", config.sum_ranges.into()),
+        ("order_ranges", config.order_ranges.into()),
+        ("distinct_ranges", config.distinct_ranges.into()),
+        ("range_size", config.range_size),
+        ("index_updates", config.index_updates.into()),
+        ("non_index_updates", config.non_index_updates.into()),
+        ("delete_inserts", config.delete_inserts.into()),
+    ];
+    // The smaller scripts know only some of the options, and refuse the others.
+    let known = |name: &str| match config.profile.name() {
+        "insert" | "delete" | "update_index" | "update_non_index" | "point_select" => {
+            matches!(name, "tables" | "table_size")
+        }
+        _ => true,
+    };
+    let options = numbers.iter().filter(|(name, _)| known(name)).map(|(name, value)| format!("--{name}={value}"));
+    let random = [format!("--rand-type={}", config.rand_type.name()), format!("--rand-seed={}", config.seed)];
+    Ok(options.chain(random).collect())
+}
+
+/// What sysbench printed, and the server's counters at each interval.
+struct Driven {
+    text: String,
+    intervals: Vec<Interval>,
+    first: StatsSnapshot,
+    last: StatsSnapshot,
+}
+
+fn drive(server: &Server, config: &Config, options: &RunOptions, line: &mut dyn FnMut(&str)) -> Result<Driven> {
+    let mut command = command(server, config)?;
+    command.arg(format!("--threads={}", options.threads.max(1)));
+    // Whole seconds, as sysbench wants them.
+    command.arg(format!("--time={}", options.seconds.ceil() as u64)).arg(format!("--events={}", options.events));
+    command.arg(format!("--report-interval={}", (options.report_interval_s.round() as u64).max(1)));
+    command.args(["--percentile=95", "--histogram=on", "run"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let first = server.store().stats();
+    let mut child = Running(command.spawn().map_err(|e| Error::file(server.sysbench(), e))?);
+    let mut driven = Driven { text: String::new(), intervals: Vec::new(), first, last: first };
+    let errors = child.0.stderr.take().map(|pipe| std::thread::spawn(move || read_all(pipe)));
+    if let Some(pipe) = child.0.stdout.take() {
+        driven.read(server, pipe, line)?;
+    }
+    let status = child.0.wait().map_err(|e| Error::file(server.sysbench(), e))?;
+    driven.last = server.store().stats();
+    let errors = errors.and_then(|thread| thread.join().ok()).unwrap_or_default();
+    if status.success() { Ok(driven) } else { Err(failed("run", &driven.text, &errors)) }
+}
+
+/// Ends sysbench when its output is no longer read.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Usually it has ended, and there is nothing to kill.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn read_all(mut pipe: impl Read) -> String {
+    let mut bytes = Vec::new();
+    // What was read before an error is still worth showing.
+    let _ = pipe.read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn failed(verb: &str, output: &str, errors: &str) -> Error {
+    let said: Vec<&str> =
+        output.lines().chain(errors.lines()).filter(|l| l.contains("FATAL") || l.contains("rror")).take(6).collect();
+    let said = if said.is_empty() { errors.trim().to_string() } else { said.join("\n") };
+    Error::Server(format!("sysbench {verb} failed:\n{said}"))
+}
+
+impl Driven {
+    /// Reads sysbench's output to its end.
+    fn read(&mut self, server: &Server, pipe: impl Read, line: &mut dyn FnMut(&str)) -> Result<()> {
+        for text in BufReader::new(pipe).lines() {
+            let text = text.map_err(|e| Error::file("sysbench's output", e))?;
+            if let Some(found) = output::interval(&text) {
+                line(&text);
+                let now = server.store().stats();
+                self.interval(&found, now);
+            }
+            self.text.push_str(&text);
+            self.text.push('\n');
+        }
+        Ok(())
+    }
+
+    fn interval(&mut self, found: &output::IntervalLine, now: StatsSnapshot) {
+        let before = self.intervals.last().map_or(0.0, |interval| interval.at_s);
+        let length_s = (found.at_s - before).max(1e-9);
+        let growth = now.since(&self.last);
+        let count = |per_s: f64| (per_s * length_s).round() as u64;
+        self.intervals.push(Interval {
+            at_s: found.at_s,
+            length_s,
+            tps: found.tps,
+            queries: Queries {
+                read: count(found.reads_per_s),
+                write: count(found.writes_per_s),
+                other: count(found.other_per_s),
+            },
+            errors_per_s: found.errors_per_s,
+            latency_us: LatencyUs { p95: found.p95_us, ..LatencyUs::default() },
+            pool_pages_free: now.pool_pages_free,
+            pool_pages_dirty: now.pool_pages_dirty,
+            pool_pages_data: now.pool_pages_data,
+            checkpoint_age_bytes: now.checkpoint_age_bytes,
+            pages: (&growth).into(),
+            bytes_written: bytes_written(&growth),
+        });
+        self.last = now;
+    }
+
+    fn result(self, workload: &Sysbench) -> Result<RunResult> {
+        let totals = output::totals(&self.text)?;
+        let growth = self.last.since(&self.first);
+        let kind = KindResult { transactions: totals.transactions, rolled_back: 0, latency_us: totals.latency_us };
+        let name = Workload::<OnServer>::kinds(workload).first().map(|name| name.to_string()).unwrap_or_default();
+        Ok(RunResult {
+            workload: Workload::<OnServer>::name(workload),
+            config: Workload::<OnServer>::options(workload),
+            elapsed_s: totals.elapsed_s,
+            transactions: totals.transactions,
+            tps: totals.transactions as f64 / totals.elapsed_s.max(1e-9),
+            errors: totals.errors,
+            queries: totals.queries,
+            latency_us: totals.latency_us,
+            kinds: [(name, kind)].into(),
+            pages: (&growth).into(),
+            bytes_written: bytes_written(&growth),
+            counters: counters(&self.first, &self.last),
+            intervals: self.intervals,
+            ..RunResult::default()
+        })
+    }
+}
