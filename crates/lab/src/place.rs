@@ -291,7 +291,9 @@ fn copy_file(from: &Path, to: &Path) -> Result<()> {
 /// Copies Highwater's three files from a folder onto devices.
 fn copy_into_devices(from: &Path, set: &StorageSet) -> Result<()> {
     let files = [("data", &set.data, Placement::Other), ("redo", &set.redo, Placement::Redo)];
-    for (name, device, placement) in files.into_iter().chain([("doublewrite", &set.doublewrite, Placement::Doublewrite)]) {
+    for (name, device, placement) in
+        files.into_iter().chain([("doublewrite", &set.doublewrite, Placement::Doublewrite)])
+    {
         copy_into_device(&from.join(name), &**device, placement)?;
     }
     Ok(())

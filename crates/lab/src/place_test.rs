@@ -9,12 +9,23 @@ fn load() -> Load {
 }
 
 /// Runs a few transactions in a new place; returns how many rows of redo log folders there were and what the devices counted.
-fn measure(device: &DeviceChoice, log: Option<&DeviceChoice>, lab: &mut Bench<'_>) -> (Option<Counters>, Option<Counters>) {
+fn measure(
+    device: &DeviceChoice,
+    log: Option<&DeviceChoice>,
+    lab: &mut Bench<'_>,
+) -> (Option<Counters>, Option<Counters>) {
     let installed = SubjectKind::Highwater.find().unwrap();
     let settings = Settings { buffer_pool_bytes: 8 << 20, log_bytes: 4 << 20, ..Settings::default() };
     let load = load();
-    let want =
-        Want { installed: &installed, load: &load, settings: &settings, device, log, data_bytes: 4 << 20, mounted: false };
+    let want = Want {
+        installed: &installed,
+        load: &load,
+        settings: &settings,
+        device,
+        log,
+        data_bytes: 4 << 20,
+        mounted: false,
+    };
     let place = Place::prepare(lab, &want).unwrap();
     let before = (place.data_counters(), place.log_counters());
     let running = place.start().unwrap();

@@ -11,7 +11,10 @@
 
 use super::judge::{Rows, Verdict, falls, for_each_subject, list, number, rises};
 use super::trial::Trial;
-use super::{Bench, Cell, Chart, Claim, DeviceChoice, Experiment, Figure, Line, Measured, Plan, Row, Scale, SubjectKind, Table, setting};
+use super::{
+    Bench, Cell, Chart, Claim, DeviceChoice, Experiment, Figure, Line, Measured, Plan, Row, Scale, SubjectKind, Table,
+    setting,
+};
 use crate::error::Result;
 use crate::experiment::outcome::{subjects, title_of};
 use crate::run::RunOptions;
@@ -155,12 +158,17 @@ impl Experiment for BufferPoolSize {
             ("data_writes_per_s", PAPER_WRITES[n]),
             ("log_writes_per_s", PAPER_LOG[n]),
         ];
-        values.into_iter().filter(|(_, value)| value.is_finite()).map(|(name, value)| (name.to_string(), value)).collect()
+        values
+            .into_iter()
+            .filter(|(_, value)| value.is_finite())
+            .map(|(name, value)| (name.to_string(), value))
+            .collect()
     }
 
     fn claims(&self, _plan: &Plan, rows: &[Row]) -> Vec<Claim> {
         let mut claims = Vec::new();
-        let mut add = |text: &str, judge: &dyn Fn(&Rows<'_>) -> Verdict| claims.extend(for_each_subject(rows, text, judge));
+        let mut add =
+            |text: &str, judge: &dyn Fn(&Rows<'_>) -> Verdict| claims.extend(for_each_subject(rows, text, judge));
         add("The LRU list's share of flushed pages falls, the flush list's rises with the pool", &|rows| {
             let shares = series(rows, "lru_list_pct");
             (falls(&shares, TOLERANCE), format!("LRU list {} % (paper: 98 to 54 %)", list(&shares)))
@@ -229,7 +237,11 @@ fn series(rows: &Rows<'_>, name: &str) -> Vec<f64> {
 }
 
 fn per_transaction(rows: &Rows<'_>, name: &str) -> Vec<f64> {
-    series(rows, name).iter().zip(series(rows, "transactions")).map(|(count, transactions)| count / transactions).collect()
+    series(rows, name)
+        .iter()
+        .zip(series(rows, "transactions"))
+        .map(|(count, transactions)| count / transactions)
+        .collect()
 }
 
 fn table(rows: &[Row]) -> Table {
@@ -245,7 +257,8 @@ fn table(rows: &[Row]) -> Table {
     let first = Rows::of(rows, subjects(rows).first().copied().unwrap_or(""));
     for share in SHARES {
         let paper = first.find(&[("pool", share)]).map(|row| &row.paper);
-        let cells = columns.iter().map(|(_, name)| paper.and_then(|p| p.get(*name)).map_or("–".into(), |v| number(*v)));
+        let cells =
+            columns.iter().map(|(_, name)| paper.and_then(|p| p.get(*name)).map_or("–".into(), |v| number(*v)));
         lines.push(["Paper: MySQL 5.7.21".to_string(), share.to_string()].into_iter().chain(cells).collect());
     }
     for subject in subjects(rows) {
@@ -262,7 +275,8 @@ fn table(rows: &[Row]) -> Table {
 fn chart(rows: &[Row], name: &str, title: &str, unit: &str) -> Chart {
     let mut lines = Vec::new();
     for subject in subjects(rows) {
-        let points = series(&Rows::of(rows, subject), name).into_iter().enumerate().map(|(n, y)| [n as f64, y]).collect();
+        let points =
+            series(&Rows::of(rows, subject), name).into_iter().enumerate().map(|(n, y)| [n as f64, y]).collect();
         lines.push(Line { name: title_of(subject).into(), points, paper: false });
     }
     let first = Rows::of(rows, subjects(rows).first().copied().unwrap_or(""));

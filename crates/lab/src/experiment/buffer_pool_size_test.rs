@@ -40,7 +40,9 @@ fn the_papers_shape_shows_every_claim() {
 
 #[test]
 fn each_claim_can_be_lost() {
-    let bent = |at: usize, which: &'static str, value: f64| verdicts(&rows(move |n, name| (n == at && name == which).then_some(value)));
+    let bent = |at: usize, which: &'static str, value: f64| {
+        verdicts(&rows(move |n, name| (n == at && name == which).then_some(value)))
+    };
     assert_eq!(bent(4, "lru_list_pct", 99.0), [false, true, true, true, true, true]);
     assert_eq!(bent(0, "lru_list_pct", 85.0), [true, false, true, true, true, true]);
     assert_eq!(bent(4, "pages_read", 900.0), [true, true, false, true, true, true]);
@@ -57,5 +59,8 @@ fn ratios_are_the_papers() {
     };
     assert_eq!(settings("15 %", Scale::Full).buffer_pool_bytes, 1_500_000_000);
     assert_eq!(settings("75 %", Scale::Standard).buffer_pool_bytes, 375_000_000);
-    assert_eq!((settings("15 %", Scale::Full).log_bytes, settings("15 %", Scale::Full).lru_scan_depth), (96 << 20, 1024));
+    assert_eq!(
+        (settings("15 %", Scale::Full).log_bytes, settings("15 %", Scale::Full).lru_scan_depth),
+        (96 << 20, 1024)
+    );
 }

@@ -11,7 +11,9 @@
 
 use super::judge::{Rows, Verdict, at_least, for_each_subject, list, number};
 use super::trial::Trial;
-use super::{Bench, Cell, Chart, Claim, Experiment, Figure, Line, Measured, Plan, Row, Scale, SubjectKind, Table, setting};
+use super::{
+    Bench, Cell, Chart, Claim, Experiment, Figure, Line, Measured, Plan, Row, Scale, SubjectKind, Table, setting,
+};
 use crate::error::Result;
 use crate::experiment::outcome::{subjects, title_of};
 use crate::run::RunOptions;
@@ -144,11 +146,16 @@ impl Experiment for FlushNeighbors {
 
     fn claims(&self, plan: &Plan, rows: &[Row]) -> Vec<Claim> {
         let sizes = sizes(plan.scale);
-        let mut claims = for_each_subject(rows, "Pages flushed: 0 < 1 < 2 at every size", |rows| flushed_in_order(rows, sizes));
-        claims.extend(for_each_subject(rows, "What 2 flushes more than 0 shrinks from the smallest to the largest size", |rows| {
-            gap_narrows(rows, sizes)
+        let mut claims =
+            for_each_subject(rows, "Pages flushed: 0 < 1 < 2 at every size", |rows| flushed_in_order(rows, sizes));
+        claims.extend(for_each_subject(
+            rows,
+            "What 2 flushes more than 0 shrinks from the smallest to the largest size",
+            |rows| gap_narrows(rows, sizes),
+        ));
+        claims.extend(for_each_subject(rows, "TPS: 0 ≥ 1 ≥ 2 at every size, within the spread", |rows| {
+            tps_in_order(rows, sizes)
         }));
-        claims.extend(for_each_subject(rows, "TPS: 0 ≥ 1 ≥ 2 at every size, within the spread", |rows| tps_in_order(rows, sizes)));
         let highwater: Vec<Row> = rows.iter().filter(|row| row.subject == "highwater").cloned().collect();
         let text = "Beyond the document: auto is as fast as the best of 0, 1, 2 at every size, within the spread";
         claims.extend(for_each_subject(&highwater, text, |rows| auto_is_best(rows, sizes)));
@@ -156,7 +163,10 @@ impl Experiment for FlushNeighbors {
     }
 
     fn figures(&self, rows: &[Row]) -> Vec<Figure> {
-        let mut figures = vec![Figure::Table(table(rows, "pages_flushed", "Pages flushed")), Figure::Table(table(rows, "tps", "Transactions per second"))];
+        let mut figures = vec![
+            Figure::Table(table(rows, "pages_flushed", "Pages flushed")),
+            Figure::Table(table(rows, "tps", "Transactions per second")),
+        ];
         for subject in subjects(rows) {
             for (name, what) in [("pages_flushed", "Pages flushed"), ("tps", "TPS")] {
                 figures.push(Figure::Chart(chart(rows, subject, name, what)));
@@ -240,7 +250,8 @@ fn table(rows: &[Row], name: &str, title: &str) -> Table {
     let options = ["0", "1", "2", "auto"];
     let mut lines = Vec::new();
     let paper_rows = Rows::of(rows, subjects(rows).first().copied().unwrap_or(""));
-    let of_paper = |size: &str, option: &str| paper_rows.find(&key(size, option)).and_then(|row| row.paper.get(name)).copied();
+    let of_paper =
+        |size: &str, option: &str| paper_rows.find(&key(size, option)).and_then(|row| row.paper.get(name)).copied();
     let present = SIZES.iter().filter(|size| paper_rows.find(&[("size", size)]).is_some());
     for size in present.clone() {
         let cells = options.iter().map(|option| of_paper(size, option).map_or("–".into(), number));

@@ -29,7 +29,8 @@ impl<'r> Rows<'r> {
 
     /// The row of a setting.
     pub(super) fn find(&self, setting: &[(&str, &str)]) -> Option<&'r Row> {
-        let fits = |row: &&Row| row.subject == self.subject && setting.iter().all(|(name, value)| row.get(name) == *value);
+        let fits =
+            |row: &&Row| row.subject == self.subject && setting.iter().all(|(name, value)| row.get(name) == *value);
         self.rows.iter().find(fits)
     }
 

@@ -5,7 +5,8 @@ use crate::error::Result;
 use crate::place::{Place, Want};
 use crate::result::RunResult;
 use crate::run::RunOptions;
-use crate::subject::{Load, Settings};
+use crate::subject::{Load, MemoryGroup, Running, Settings};
+use highwater::LatencySnapshot;
 use highwater_device::ssd::counters::Counters;
 
 /// What to measure.
@@ -23,39 +24,75 @@ pub(super) struct Trial<'a> {
 /// What was measured.
 pub(super) struct Taken {
     pub result: RunResult,
+    /// What the data's emulated device counted meanwhile.
     pub device: Option<Counters>,
+    /// How long missing pages took to come, on Highwater.
+    page_reads: Option<LatencySnapshot>,
 }
 
 impl Trial<'_> {
     /// Makes the place, runs the workload, stops the subject, removes the place.
     pub(super) fn take(&self, lab: &mut Bench<'_>) -> Result<Taken> {
-        let installed = self.cell.kind()?.find().map_err(|missing| crate::Error::Usage(missing.to_string()))?;
+        let kind = self.cell.kind()?;
+        let installed = kind.find().map_err(|missing| crate::Error::Usage(missing.to_string()))?;
+        // Highwater runs in this process, so this process goes into the memory group.
+        let limit = self.settings.memory_limit_bytes.filter(|_| !kind.is_server());
+        let mut settings = self.settings.clone();
+        settings.memory_limit_bytes = settings.memory_limit_bytes.filter(|_| limit.is_none());
         let want = Want {
             installed: &installed,
             load: &self.load,
-            settings: &self.settings,
+            settings: &settings,
             device: self.device,
             log: self.log.as_ref(),
             data_bytes: self.data_bytes,
             mounted: self.mounted,
         };
         let place = Place::prepare(lab, &want)?;
+        let group = limit.map(|bytes| MemoryGroup::new(bytes)?.enter()).transpose()?;
         lab.step("starting")?;
         let running = place.start()?;
-        lab.step("measuring")?;
-        let before = place.data_counters();
-        let result = running.run(&self.load, &self.options, &mut |line| lab.tick(line));
-        let device = place.data_counters().zip(before).map(|(now, before)| now.since(&before));
+        let taken = self.measure(&place, &running, lab);
         // What failed first is what to tell.
         let stopped = running.stop();
-        let result = result?;
+        drop(group);
+        let taken = taken?;
         stopped?;
         place.close()?;
-        Ok(Taken { result, device })
+        Ok(taken)
+    }
+
+    /// Warm-up, then the run that counts.
+    fn measure(&self, place: &Place, running: &Running, lab: &mut Bench<'_>) -> Result<Taken> {
+        let RunOptions { threads, warmup_s, .. } = self.options;
+        if warmup_s > 0.0 {
+            lab.step("warming up")?;
+            let warmup = RunOptions { threads, seconds: warmup_s, ..RunOptions::default() };
+            running.run(&self.load, &warmup, &mut |line| lab.tick(line))?;
+        }
+        lab.step("measuring")?;
+        let before = (place.data_counters(), page_reads(running));
+        let options = RunOptions { warmup_s: 0.0, ..self.options.clone() };
+        let result = running.run(&self.load, &options, &mut |line| lab.tick(line))?;
+        let device = place.data_counters().zip(before.0).map(|(now, before)| now.since(&before));
+        let page_reads = page_reads(running).zip(before.1).map(|(now, before)| now.since(&before));
+        Ok(Taken { result, device, page_reads })
+    }
+}
+
+fn page_reads(running: &Running) -> Option<LatencySnapshot> {
+    match running {
+        Running::Highwater(store) => Some(store.database().page_read_latency()),
+        Running::Server(_) => None,
     }
 }
 
 impl Taken {
+    /// Microseconds that so many percent of the page misses did not exceed.
+    pub(super) fn page_read_us(&self, percentile: f64) -> Option<f64> {
+        self.page_reads.as_ref().map(|reads| reads.percentile(percentile))
+    }
+
     /// Growth of a counter during the measurement; of a gauge its value at the end.
     pub(super) fn counter(&self, name: &str) -> f64 {
         self.result.counters.get(name).copied().unwrap_or(0) as f64
@@ -68,7 +105,10 @@ impl Taken {
 
     /// Pages flushed from the flush list, whatever the reason.
     pub(super) fn flush_list(&self) -> f64 {
-        ["dirty_pct", "checkpoint_age", "idle", "sync"].iter().map(|why| self.counter(&format!("pages_flushed_{why}"))).sum()
+        ["dirty_pct", "checkpoint_age", "idle", "sync"]
+            .iter()
+            .map(|why| self.counter(&format!("pages_flushed_{why}")))
+            .sum()
     }
 
     /// The values every experiment keeps.

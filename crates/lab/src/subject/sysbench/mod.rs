@@ -160,6 +160,7 @@ impl Driven {
     /// Reads sysbench's output to its end.
     fn read(&mut self, server: &Server, pipe: impl Read, line: &mut dyn FnMut(&str)) -> Result<()> {
         for text in BufReader::new(pipe).lines() {
+            crate::interrupt::check()?;
             let text = text.map_err(|e| Error::file("sysbench's output", e))?;
             if let Some(found) = output::interval(&text) {
                 line(&text);
