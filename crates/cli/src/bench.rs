@@ -4,8 +4,10 @@
 //! 1. The folder stays. When it holds the data that the options ask for, they are used as they are; other data are refused, unless
 //!    `--fresh`, which removes a benchmark's database (and nothing else) first.
 //! 2. The configuration in the result has every option of the workload, the driver and the engine, and says what was durable.
-//! 3. A violated consistency condition is exit status 1.
+//! 3. With `--device` the database lies on an emulated disk in this process ([`crate::device::target`]) and is gone afterwards.
+//! 4. A violated consistency condition is exit status 1.
 
+use crate::device::target::TargetOptions;
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;
 use crate::output::{Json, Lines, must_be_writable, write_json};
@@ -69,8 +71,10 @@ enum BenchWorkload {
 #[derive(Args, Clone, Debug)]
 struct Common {
     /// Folder of the database; made when missing, kept afterwards, used again when it holds the right data
-    #[arg(long, value_name = "DIR")]
-    dir: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "device")]
+    dir: Option<PathBuf>,
+    #[command(flatten)]
+    target: TargetOptions,
     /// Client threads
     #[arg(long, short = 't', default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     threads: u64,
@@ -120,6 +124,29 @@ impl Common {
         Lines { stdout_taken: self.json == Some(Json::Stdout) }
     }
 
+    /// The database: in its folder, or on an emulated disk.
+    fn open(&self, options: Options) -> Result<Embedded, Failure> {
+        match (&self.dir, &self.target.device) {
+            (_, Some(device)) => self.target.open(device, &options),
+            (Some(dir), None) => {
+                if self.fresh {
+                    remove_benchmark(dir, &options)?;
+                }
+                Ok(Embedded::new(Database::open(dir, options)?))
+            }
+            (None, None) => Err(Failure::Usage("neither --dir nor --device".into())),
+        }
+    }
+
+    /// Where the data lie, for the configuration.
+    fn place(&self) -> Vec<(String, String)> {
+        match (&self.dir, &self.target.device) {
+            (_, Some(device)) => self.target.describe(device),
+            (Some(dir), None) => vec![("dir".into(), dir.display().to_string())],
+            (None, None) => Vec::new(),
+        }
+    }
+
     fn load_threads(&self) -> usize {
         let processors = || std::thread::available_parallelism().map_or(1, |n| n.get());
         self.load_threads.map_or_else(processors, |n| n as usize)
@@ -165,10 +192,7 @@ fn bench<W: Workload<Embedded>>(workload: &W, common: &Common, conditions: bool)
         must_be_writable(path)?;
     }
     let options = common.engine.options(&[])?;
-    if common.fresh {
-        remove_benchmark(&common.dir, &options)?;
-    }
-    let store = Embedded::new(Database::open(&common.dir, options)?);
+    let store = common.open(options)?;
     let result = measure(&store, workload, common, conditions);
     let closed = store.database().clone().close();
     let result = result?;
@@ -254,9 +278,9 @@ impl workload::Progress for LoadProgress {
 fn describe(result: &mut RunResult, options: &Options, common: &Common) {
     let engine = options.values().into_iter().map(|(name, value)| (name.to_string(), value));
     result.config.extend(engine);
+    result.config.extend(common.place());
     result.config.extend([
         ("subject".into(), format!("highwater {}", env!("CARGO_PKG_VERSION"))),
-        ("dir".into(), common.dir.display().to_string()),
         ("durability".into(), durability(options).into()),
         ("data".into(), if result.load_s.is_some() { "freshly loaded" } else { "loaded by an earlier run" }.into()),
     ]);
@@ -283,8 +307,9 @@ fn remove_benchmark(dir: &Path, options: &Options) -> Result<(), Failure> {
     if foreign {
         return Err(Failure::Usage(format!("{} holds a database that is no benchmark's; not removed", dir.display())));
     }
-    let redo = options.log_dir.as_deref().unwrap_or(dir).join("redo");
-    for file in [dir.join("data"), dir.join("doublewrite"), redo] {
+    let redo = options.log_dir.as_deref().unwrap_or(dir);
+    highwater_storage::forget_redo(redo).map_err(|e| Failure::Failed(e.to_string()))?;
+    for file in [dir.join("data"), dir.join("doublewrite")] {
         match std::fs::remove_file(&file) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Failure::Failed(format!("{}: {e}", file.display())));

@@ -9,6 +9,7 @@ mod list;
 #[cfg(target_os = "linux")]
 mod mount;
 mod replay;
+pub mod target;
 
 use crate::failure::Failure;
 use clap::{Args, Subcommand};

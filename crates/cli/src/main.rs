@@ -33,6 +33,7 @@ Examples:
   highwater bench tpcc --warehouses 2 --threads 4 --seconds 20 --dir /tmp/tpcc --report tpcc.html
   highwater bench sysbench read_write --tables 4 --table-size 100000 --threads 8 --seconds 60 --dir /tmp/sb
   highwater bench ycsb b --records 1000000 --threads 4 --seconds 30 --dir /tmp/ycsb --json -
+  highwater bench tpcc --device samsung-pm953-960gb --capacity 2G --seconds 30 --json -
   highwater check /tmp/tpcc
   highwater import /tmp/world city cities.csv --primary-key id --index by_name=name
   highwater export /tmp/world city cities-again.csv

@@ -35,6 +35,7 @@ fn promised_command_lines_parse() {
         "highwater bench user-table --bytes 500M --dir D --flush_log_at_trx_commit 2",
         "highwater import D t f.csv --primary-key a,b --index i=a --no-header --delimiter tab",
         "highwater export D t - --null NULL",
+        "highwater bench tpcc --device samsung-pm953-960gb --capacity 2G --clock virtual --placement redo=1,doublewrite=2",
         "highwater torture crash --runs 30 --dir D --seed 7",
         "highwater lab list",
         "highwater lab run flush-neighbors --subject highwater,mysql --device local --scale quick --out D --resume --strict",
@@ -51,6 +52,9 @@ fn wrong_use_says_what_is_wrong() {
     for (line, reason) in [
         ("highwater", "Usage"),
         ("highwater bench tpcc", "--dir"),
+        ("highwater bench tpcc --dir D --device simple-2gb", "cannot be used with"),
+        ("highwater bench tpcc --dir D --capacity 4G", "cannot be used with"),
+        ("highwater bench tpcc --device simple-2gb --clock lunar", "virtual"),
         ("highwater bench tpcc --dir D --warehouses 0", "warehouses"),
         ("highwater bench tpcc --dir D --seconds -1", "-1"),
         ("highwater bench tpcc --dir D --warehouse-count 3", "--warehouse-count"),

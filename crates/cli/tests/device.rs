@@ -246,3 +246,53 @@ fn a_host_that_cannot_mount_is_refused_clearly() {
     }
     assert!(hidden.status.code() == Some(2) && stderr(&hidden).contains("no FUSE"), "{}", stderr(&hidden));
 }
+
+/// A small benchmark in process; further arguments at the end.
+fn bench(more: &[&str]) -> Output {
+    let mut arguments = vec!["bench", "sysbench", "write_only", "--table-size", "40000", "--threads", "2"];
+    arguments.extend(["--events", "600", "--buffer-pool-size", "8M"]);
+    Command::new(PROGRAM).args(arguments).args(more).output().expect("the command starts")
+}
+
+/// Placements go to streams, and what the device counted stands in JSON, summary and report.
+#[test]
+fn a_benchmark_runs_on_a_device() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let report = folder.path().join("r.html");
+    let place = ["--device", "simple-2gb", "--capacity", "256M", "--log-file-size", "8M"];
+    let spread = json(&bench(&[&place[..], &["--clock", "virtual", "--json", "-"]].concat()));
+    let (device, written) = (&spread["device"], &spread["bytes_written"]);
+    let stream = |name: &str| {
+        let found = device["streams"].as_array().expect("streams").iter().find(|s| s["stream"] == name);
+        found.and_then(|s| s["host_written_bytes"].as_u64()).unwrap_or(0)
+    };
+    assert_eq!(stream("1"), written["redo"].as_u64().expect("redo"), "redo has stream 1: {device}");
+    assert!(stream("1") > 0 && stream("0") > 0, "{device}");
+    let host = device["totals"]["host_written_bytes"].as_u64().expect("a number");
+    assert!(host >= written.as_object().expect("placements").values().filter_map(Value::as_u64).sum::<u64>());
+    assert!(device["totals"]["write_amplification"].as_f64().is_some_and(|waf| waf >= 1.0));
+    assert!(device["device_s"].as_f64().is_some_and(|s| s > 0.0) && spread["config"]["device_clock"] == "virtual");
+
+    let report_path = report.to_str().expect("a readable path");
+    let place = ["--device", "samsung-pm953-960gb", "--capacity", "256M", "--log-file-size", "8M"];
+    let one = bench(&[&place[..], &["--placement", "one", "--report", report_path]].concat());
+    let text = String::from_utf8_lossy(&one.stdout).into_owned();
+    assert_eq!(one.status.code(), Some(0), "{}", stderr(&one));
+    assert!(text.contains("Device (samsung-pm953-960gb") && !text.contains("stream 1:"), "{text}");
+    assert!(std::fs::read_to_string(report).expect("a report").contains("Device write amplification"));
+}
+
+#[test]
+fn a_benchmark_on_a_device_that_cannot_be_is_refused() {
+    for (more, what) in [
+        (&["--device", "floppy"][..], "no device preset named"),
+        (&["--device", "samsung-850-pro-256gb", "--capacity", "1G", "--placement", "redo=1"], "stream 1 asked for"),
+        (&["--device", "simple-2gb", "--capacity", "256M"], "leave no room for data"),
+        (&["--device", "simple-2gb", "--log-dir", "/tmp"], "--log-dir"),
+        (&["--device", "simple-2gb", "--placement", "index=1"], "no such placement"),
+    ] {
+        let output = bench(more);
+        let said = stderr(&output);
+        assert!(output.status.code() == Some(2) && said.contains(what), "{more:?}: {said}");
+    }
+}

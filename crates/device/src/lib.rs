@@ -15,6 +15,7 @@
 //! | [`store`], [`crash`], [`disk`] | bytes, power cuts, and all of it together: a disk with data |
 //! | [`trace`], [`histogram`] | recorded requests, named ranges, stream rules; latencies |
 //! | [`replay`], [`report`] | a trace on a device; what it found, for people |
+//! | [`usage`] | what a device did between two moments |
 //! | [`adapter`] | an engine on a device, in process |
 //! | [`mount`] | a device under a real file system |
 //!
@@ -39,5 +40,6 @@ pub mod report;
 pub mod ssd;
 pub mod store;
 pub mod trace;
+pub mod usage;
 
 pub use error::{DeviceError, Result};

@@ -7,6 +7,7 @@
 
 use crate::error::{Error, Result};
 use highwater::stats::StatsSnapshot;
+use highwater_device::usage::DeviceUsage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -167,6 +168,9 @@ pub struct RunResult {
     pub bytes_written: BTreeMap<String, u64>,
     /// Every counter's growth during the run (gauges: value at the end).
     pub counters: BTreeMap<String, u64>,
+    /// What the emulated device did; absent where there is none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub device: Option<DeviceUsage>,
     /// Consistency conditions (TPC-C only).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub consistency: Option<Vec<Condition>>,

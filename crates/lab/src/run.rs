@@ -18,6 +18,7 @@ use crate::summary::interval_line;
 use crate::workload::{Client, Outcome, Workload, note_spoiled};
 use hdrhistogram::Histogram;
 use highwater::stats::StatsSnapshot;
+use highwater_device::usage::{DeviceUsage, Mark};
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -246,6 +247,7 @@ struct Measurement<'a, S: Store> {
     last_tick: Instant,
     first_stats: StatsSnapshot,
     last_stats: StatsSnapshot,
+    first_mark: Option<Mark>,
     intervals: Vec<Interval>,
 }
 
@@ -265,6 +267,7 @@ impl<'a, S: Store> Measurement<'a, S> {
             last_tick: now,
             first_stats: stats,
             last_stats: stats,
+            first_mark: store.disk().map(Mark::of),
             intervals: Vec::new(),
         }
     }
@@ -330,6 +333,7 @@ impl<'a, S: Store> Measurement<'a, S> {
             pages: (&growth).into(),
             bytes_written: bytes_written(&growth),
             counters: counters(&self.first_stats, &self.last_stats),
+            device: self.store.disk().zip(self.first_mark).map(|(disk, mark)| DeviceUsage::since(disk, &mark)),
             intervals: self.intervals,
             ..RunResult::default()
         }

@@ -103,6 +103,7 @@ fn our_part(out: &mut String, r: &RunResult) -> std::fmt::Result {
         writeln!(out, "New orders per minute:                   {rate:.0}\n")?;
     }
     pages_part(out, r)?;
+    device_part(out, r)?;
     consistency_part(out, r)
 }
 
@@ -127,6 +128,28 @@ fn pages_part(out: &mut String, r: &RunResult) -> std::fmt::Result {
     }
     if let Some(each) = total.checked_div(r.transactions) {
         writeln!(out, "    bytes per transaction:               {each}")?;
+    }
+    Ok(())
+}
+
+fn device_part(out: &mut String, r: &RunResult) -> std::fmt::Result {
+    let Some(device) = &r.device else { return Ok(()) };
+    let totals = &device.totals;
+    writeln!(out, "\nDevice ({}, {:.0} MiB):", device.device, mib(device.capacity_bytes))?;
+    writeln!(out, "    write amplification:                 {:.3}", totals.write_amplification)?;
+    for (name, bytes) in [
+        ("host written (MiB):", totals.host_written_bytes),
+        ("media written (MiB):", totals.media_written_bytes),
+        ("copied by collection (MiB):", totals.copied_bytes),
+        ("host read (MiB):", totals.host_read_bytes),
+    ] {
+        writeln!(out, "    {name:<37}{:.1}", mib(bytes))?;
+    }
+    writeln!(out, "    flushes:                             {}", totals.flushes)?;
+    for s in &device.streams {
+        let (host, copied, waf) = (mib(s.host_written_bytes), mib(s.copied_bytes), s.write_amplification);
+        let name = format!("stream {}:", s.stream);
+        writeln!(out, "    {name:<37}host {host:.1}, copied {copied:.1}, write amplification {waf:.3}")?;
     }
     Ok(())
 }

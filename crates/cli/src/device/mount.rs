@@ -7,6 +7,7 @@
 //! 3. On a terminal the counters are one view that is drawn again; elsewhere a line every interval.
 
 use super::parsed;
+use super::target::DEFAULT_CAPACITY_BYTES;
 use crate::engine_options::size;
 use crate::failure::Failure;
 use crate::output::{Json, Lines, must_be_writable};
@@ -35,9 +36,6 @@ Examples:
 Needs root, FUSE, loop devices, and mkfs.ext4. Ctrl-C unmounts; nothing is left behind, not even when the command is killed.
 
 Exit status: 0 unmounted; 1 it could not be mounted or unmounted; 2 wrong use: not root, no FUSE, options that make no sense.";
-
-/// The largest default: memory holds what is written.
-const DEFAULT_CAPACITY_BYTES: u64 = 4 << 30;
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Clock {

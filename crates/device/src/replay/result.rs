@@ -79,7 +79,7 @@ pub struct Totals {
 pub struct StreamResult {
     /// The stream's number, or `shared` for copies out of units that streams share.
     pub stream: String,
-    /// Bytes the host wrote.
+    /// Bytes of the host that were handed to the flash; rewrites absorbed in the write buffer are not among them.
     pub host_written_bytes: u64,
     /// Bytes copied out of its erase units.
     pub copied_bytes: u64,

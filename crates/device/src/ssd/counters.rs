@@ -11,7 +11,7 @@ pub const SHARED: usize = MAX_STREAMS;
 /// Slots written for one stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamCounters {
-    /// 4 KiB blocks the host wrote.
+    /// 4 KiB blocks of the host that were handed to the flash: neither those absorbed in the write buffer nor those that still wait there.
     pub host_blocks: u64,
     /// 4 KiB blocks garbage collection copied out of this stream's units.
     pub copied_blocks: u64,
@@ -55,7 +55,7 @@ impl Counters {
         self.streams.iter().map(of).sum()
     }
 
-    /// 4 KiB blocks written by the host, also those absorbed in the write buffer.
+    /// 4 KiB blocks written by the host, also those absorbed in the write buffer; those that still wait there are not counted yet.
     pub fn host_blocks(&self) -> u64 {
         self.sum(|s| s.host_blocks) + self.absorbed_blocks
     }

@@ -4,18 +4,26 @@ use super::{IndexSpec, Read, RowChanges, RowView, Scan, Session, Store, TableSpe
 use crate::error::Result;
 use highwater::stats::StatsSnapshot;
 use highwater::{Changes, Database, ReadTxn, RowRef, Schema, Table, ValueRef, WriteTxn};
+use highwater_device::disk::Disk;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// An open database as a store.
 #[derive(Clone)]
 pub struct Embedded {
     db: Database,
+    disk: Option<Arc<Disk>>,
 }
 
 impl Embedded {
     /// The store of this database.
     pub fn new(db: Database) -> Embedded {
-        Embedded { db }
+        Embedded { db, disk: None }
+    }
+
+    /// The store of this database, which lies on an emulated disk.
+    pub fn on_disk(db: Database, disk: Arc<Disk>) -> Embedded {
+        Embedded { db, disk: Some(disk) }
     }
 
     /// The database.
@@ -61,6 +69,10 @@ impl Store for Embedded {
 
     fn stats(&self) -> StatsSnapshot {
         self.db.stats()
+    }
+
+    fn disk(&self) -> Option<&Disk> {
+        self.disk.as_deref()
     }
 }
 

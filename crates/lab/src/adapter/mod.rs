@@ -15,6 +15,7 @@ pub mod mysql;
 use crate::error::Result;
 use highwater::stats::StatsSnapshot;
 use highwater::{DateTime, Decimal, Type, ValueRef};
+use highwater_device::disk::Disk;
 use std::ops::ControlFlow;
 
 /// A column of a [`TableSpec`].
@@ -79,6 +80,10 @@ pub trait Store: Clone + Send + Sync + 'static {
     fn session(&self) -> Result<Self::Session>;
     /// The store's counters now; zero where a store has none.
     fn stats(&self) -> StatsSnapshot;
+    /// The emulated disk the store lies on, if it does.
+    fn disk(&self) -> Option<&Disk> {
+        None
+    }
 }
 
 /// One client's connection.

@@ -5,6 +5,7 @@
 //! 2. Numbers carry their unit beside them; thousands are set apart by a narrow space.
 
 use crate::result::{Condition, RunResult};
+use highwater_device::usage::DeviceUsage;
 use std::collections::BTreeMap;
 
 /// Text as HTML.
@@ -97,6 +98,11 @@ pub(crate) fn tiles(r: &RunResult) -> String {
     let each = written.checked_div(r.transactions).map(bytes);
     let each = each.map_or(String::new(), |(amount, unit)| format!("{amount} {unit} a transaction"));
     out += &tile("Written", &amount, unit, &each, "");
+    if let Some(device) = &r.device {
+        let (media, unit) = bytes(device.totals.media_written_bytes);
+        let waf = format!("{:.2}", device.totals.write_amplification);
+        out += &tile("Device write amplification", &waf, "", &format!("{media} {unit} to the medium"), "");
+    }
     let errors = if r.errors == 0 { "" } else { "bad" };
     out += &tile("Errors", &thousands(r.errors), "", "retried transactions", errors);
     if let Some(conditions) = &r.consistency {
@@ -160,6 +166,23 @@ fn written(r: &RunResult) -> String {
     )
 }
 
+fn device(usage: &DeviceUsage) -> String {
+    let amount = |count: u64| {
+        let (amount, unit) = bytes(count);
+        format!("{amount} {unit}")
+    };
+    let line = |name: &str, host: u64, copied: u64, waf: f64| {
+        vec![escape(name), amount(host), amount(copied), format!("{waf:.3}")]
+    };
+    let streams = usage.streams.iter();
+    let rows = streams.map(|s| line(&s.stream, s.host_written_bytes, s.copied_bytes, s.write_amplification));
+    let t = &usage.totals;
+    let all = line("all", t.host_written_bytes, t.copied_bytes, t.write_amplification);
+    let title = format!("Device: {}, {}", escape(&usage.device), amount(usage.capacity_bytes));
+    let head = ["Stream", "#Host writes", "#Copied by collection", "#Write amplification"];
+    card(&title, "", &table(&head, rows.chain([all])))
+}
+
 fn pages(r: &RunResult) -> String {
     let p = &r.pages;
     let rows = [
@@ -208,9 +231,10 @@ fn pairs(title: &str, open: bool, pairs: &BTreeMap<String, String>) -> String {
 /// Every table.
 pub(crate) fn tables(r: &RunResult) -> String {
     let counters = r.counters.iter().map(|(name, value)| (name.clone(), thousands(*value))).collect();
+    let device = r.device.as_ref().map(device).unwrap_or_default();
     let conditions = r.consistency.as_deref().map(conditions).unwrap_or_default();
     format!(
-        "<section class=\"tables\">\n{}{conditions}{}{}{}{}</section>",
+        "<section class=\"tables\">\n{}{conditions}{}{}{device}{}{}</section>",
         kinds(r),
         written(r),
         pages(r),

@@ -1,0 +1,90 @@
+//! `bench --device PRESET`: a database on an emulated disk in this process.
+//!
+//! Rules
+//! 1. The disk is new, aged, and gone afterwards: its data lie in memory.
+//! 2. Redo gets the room its options ask for; what is left is for data.
+
+use super::parsed;
+use crate::engine_options::size;
+use crate::failure::Failure;
+use clap::{Args, ValueEnum};
+use highwater::{Database, Options};
+use highwater_device::adapter::{EngineDisk, EngineDiskOptions, PlacementStreams};
+use highwater_device::age::Age;
+use highwater_device::disk::{DiskOptions, TimeMode};
+use highwater_device::preset;
+use highwater_device::replay::options::blocks_of;
+use highwater_lab::adapter::embedded::Embedded;
+
+/// The largest default: memory holds what is written.
+pub const DEFAULT_CAPACITY_BYTES: u64 = 4 << 30;
+/// Room beside the redo log's own size, for its headers.
+const REDO_SLACK_BYTES: u64 = 1 << 20;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Clock {
+    /// Requests complete when the model says
+    Real,
+    /// Requests complete at once; the model's time is counted
+    Virtual,
+}
+
+/// The emulated disk of a benchmark.
+#[derive(Args, Clone, Debug)]
+pub struct TargetOptions {
+    /// Instead of --dir: an emulated device in this process, new and in memory; highwater device list shows them
+    #[arg(long, value_name = "PRESET", conflicts_with_all = ["dir", "fresh"])]
+    pub device: Option<String>,
+    /// Scale the device to this size; ratios stay [default: the preset's, at most 4G]
+    #[arg(long, value_name = "SIZE", conflicts_with = "dir", value_parser = size)]
+    capacity: Option<u64>,
+    /// The clock of the device's requests
+    #[arg(long, default_value = "real", conflicts_with = "dir")]
+    clock: Clock,
+    /// What was written to the flash before: none, fill or random:N (times the capacity, at random)
+    #[arg(long, default_value = "fill", conflicts_with = "dir", value_parser = parsed::<Age>)]
+    age: Age,
+    /// Which stream each kind of write goes to: one, spread or redo=1,doublewrite=2,... [default: spread over those there are]
+    #[arg(long, value_name = "STREAMS", conflicts_with = "dir", value_parser = parsed::<PlacementStreams>)]
+    placement: Option<PlacementStreams>,
+}
+
+impl TargetOptions {
+    /// The database on a new disk of preset `name`.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for options that make no disk.
+    pub fn open(&self, name: &str, options: &Options) -> Result<Embedded, Failure> {
+        if options.log_dir.is_some() {
+            return Err(Failure::Usage(
+                "--log-dir names a folder; with --device the redo log lies on the device".into(),
+            ));
+        }
+        let engine_disk = EngineDisk::new(&self.engine_disk(name, options)?)?;
+        let database = Database::open_storage(engine_disk.set(), options.clone())?;
+        Ok(Embedded::on_disk(database, engine_disk.disk().clone()))
+    }
+
+    fn engine_disk(&self, name: &str, options: &Options) -> Result<EngineDiskOptions, Failure> {
+        let native = preset::find(name)?.config();
+        let native_bytes = u64::from(native.capacity_blocks()) * 4096;
+        let bytes = self.capacity.unwrap_or_else(|| native_bytes.min(DEFAULT_CAPACITY_BYTES));
+        let config = native.scaled_to(blocks_of(bytes, "the capacity")?);
+        let time = if self.clock == Clock::Real { TimeMode::Real } else { TimeMode::Virtual };
+        let disk = DiskOptions { time, age: self.age, ..DiskOptions::new(config) };
+        let mut made = EngineDiskOptions::new(disk);
+        made.redo_bytes = options.log_file_size + REDO_SLACK_BYTES;
+        made.streams = self.placement.unwrap_or(made.streams);
+        Ok(made)
+    }
+
+    /// What was chosen, for the result's configuration.
+    pub fn describe(&self, name: &str) -> Vec<(String, String)> {
+        let clock = if self.clock == Clock::Real { "real" } else { "virtual" };
+        vec![
+            ("device".into(), name.into()),
+            ("device_clock".into(), clock.into()),
+            ("device_age".into(), format!("filled {}, overwritten {} times", self.age.fill, self.age.overwrites)),
+        ]
+    }
+}
