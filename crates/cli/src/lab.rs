@@ -12,8 +12,6 @@ use crate::output::{Json, Lines, must_be_writable, write_json};
 use clap::{Args, Subcommand};
 use highwater_lab::experiment::{self, Experiment, Outcome, Request, Scale, SubjectKind};
 use highwater_lab::interrupt;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -167,20 +165,16 @@ fn claims(outcome: &Outcome) -> String {
 
 /// The first signal asks everything to stop; the second one, or [`PATIENCE`], ends the process.
 fn stop_on_signals() -> Result<(), Failure> {
-    let signals = Signals::new([SIGINT, SIGTERM]);
-    let mut signals = signals.map_err(|e| Failure::Failed(format!("cannot listen to signals: {e}")))?;
-    std::thread::spawn(move || {
-        for _ in signals.forever() {
-            if interrupt::is_requested() {
-                std::process::exit(1);
-            }
-            interrupt::request();
-            eprintln!("stopping (once more to stop at once)");
-            std::thread::spawn(|| {
-                std::thread::sleep(PATIENCE);
-                std::process::exit(1);
-            });
+    let set = ctrlc::set_handler(|| {
+        if interrupt::is_requested() {
+            std::process::exit(1);
         }
+        interrupt::request();
+        eprintln!("stopping (once more to stop at once)");
+        std::thread::spawn(|| {
+            std::thread::sleep(PATIENCE);
+            std::process::exit(1);
+        });
     });
-    Ok(())
+    set.map_err(|e| Failure::Failed(format!("waiting for signals: {e}")))
 }

@@ -4,13 +4,13 @@
 //! 850 PRO.
 //!
 //! Choices
-//! 1. The log keeps the paper's ratio to the data: MySQL 5.7's default, 2 x 48 MiB for 10 GB, but no less than the 4 MiB every subject needs.
+//! 1. The log keeps the paper's ratio to the data: MySQL 5.7's default, 2 x 48 MiB for 10 GB, but no less than the 8 MiB every subject takes.
 //! 2. `flush_neighbors` is 0, so that every flushed page belongs to one list.
 //! 3. Requests are counted as pages read and flushed and as writes to the log, by the subjects themselves: the same on every device. The copies that
 //!    go to the doublewrite area are not in them.
 
 use super::judge::{Rows, Verdict, falls, for_each_subject, list, number, rises};
-use super::trial::Trial;
+use super::trial::{Trial, log_bytes};
 use super::{
     Bench, Cell, Chart, Claim, DeviceChoice, Experiment, Figure, Line, Measured, Plan, Row, Scale, SubjectKind, Table,
     setting,
@@ -26,7 +26,6 @@ const SHARES: [&str; 5] = ["15 %", "30 %", "45 %", "60 %", "75 %"];
 const WAREHOUSE_BYTES: u64 = 100_000_000;
 const PAPER_WAREHOUSES: u64 = 100;
 const LOG_BYTES: u64 = 96 << 20;
-const MIN_LOG_BYTES: u64 = 4 << 20;
 /// 1,024 for each of the paper's eight pool instances.
 const LRU_SCAN_DEPTH: u64 = 8 * 1024;
 /// A step against the claimed direction of up to this share is taken for noise.
@@ -59,15 +58,15 @@ fn settings(cell: &Cell, scale: Scale) -> Settings {
     let share: u64 = cell.get("pool").trim_end_matches(" %").parse().unwrap_or(100);
     Settings {
         buffer_pool_bytes: (data_bytes * share / 100).max(5 << 20),
-        log_bytes: log_bytes(scale),
+        log_bytes: log_of(scale),
         flush_neighbors: "0".into(),
         lru_scan_depth: (LRU_SCAN_DEPTH * warehouses(scale) / PAPER_WAREHOUSES).clamp(100, 1024),
         ..Settings::default()
     }
 }
 
-fn log_bytes(scale: Scale) -> u64 {
-    (LOG_BYTES * warehouses(scale) / PAPER_WAREHOUSES).max(MIN_LOG_BYTES)
+fn log_of(scale: Scale) -> u64 {
+    log_bytes(LOG_BYTES * warehouses(scale) / PAPER_WAREHOUSES)
 }
 
 /// The paper's log has a device of its own: the 850 PRO beside the 960 PRO.
@@ -215,10 +214,10 @@ impl Experiment for BufferPoolSize {
         let (warmup_s, seconds) = seconds(scale);
         vec![
             format!(
-                "{} warehouses instead of 100 ({} MB instead of 10 GB); pools of 15, 30, 45, 60 and 75 % of that; log {} MiB (the paper's, MySQL 5.7's default of 96 MiB, in the same ratio to the data, but at least 4 MiB).",
+                "{} warehouses instead of 100 ({} MB instead of 10 GB); pools of 15, 30, 45, 60 and 75 % of that; log {} MiB (the paper's, MySQL 5.7's default of 96 MiB, in the same ratio to the data, but at least 8 MiB).",
                 warehouses(scale),
                 warehouses(scale) * WAREHOUSE_BYTES / 1_000_000,
-                log_bytes(scale) >> 20
+                log_of(scale) >> 20
             ),
             format!("{} client threads; the paper had 64 on a server of 24 threads.", threads(scale)),
             format!("{warmup_s} s of warm-up, then {seconds} s measured, each on a fresh copy of the same loaded data; the mix is tpcc-mysql's, 10:10:1:1:1."),

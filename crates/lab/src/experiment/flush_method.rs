@@ -10,7 +10,7 @@
 //! 3. The document does not say how many rows a transaction had. One each would measure the disk's sync alone; there are [`ROWS_PER_TRANSACTION`].
 
 use super::judge::{Rows, Verdict, for_each_subject, list, number};
-use super::trial::Trial;
+use super::trial::{Trial, log_bytes};
 use super::{
     Bench, Cell, Chart, Claim, DeviceChoice, Experiment, Figure, Line, Measured, Plan, Row, Scale, SubjectKind, Table,
     setting,
@@ -29,7 +29,6 @@ const DATA_BYTES: u64 = 500 << 20;
 const MEMORY_BYTES: u64 = 4 << 30;
 /// MySQL 5.5's default: two files of 5 MiB.
 const LOG_BYTES: u64 = 10 << 20;
-const MIN_LOG_BYTES: u64 = 4 << 20;
 /// No server takes less.
 const MIN_POOL_BYTES: u64 = 5 << 20;
 const ROWS_PER_TRANSACTION: u64 = 100;
@@ -105,7 +104,7 @@ impl Experiment for FlushMethods {
         let method = FlushMethod::parse(cell.get("flush_method")).map_err(crate::Error::Usage)?;
         let settings = Settings {
             buffer_pool_bytes: pool_bytes(cell.get("pool"), plan.scale, cell.kind()?),
-            log_bytes: (LOG_BYTES / by).max(MIN_LOG_BYTES),
+            log_bytes: log_bytes(LOG_BYTES / by),
             flush_method: method,
             flush_neighbors: "1".into(),
             lru_scan_depth: 100,
@@ -181,7 +180,7 @@ impl Experiment for FlushMethods {
                 "The operating system's cache is limited by a memory control group of {} MiB, in which the subject runs: the document's 4 GB of RAM in the same ratio to its data. What a server itself allocates counts too.",
                 (MEMORY_BYTES / by) >> 20
             ),
-            format!("{THREADS} clients, {ROWS_PER_TRANSACTION} rows a transaction, every commit synced; redo log {} MiB (MySQL 5.5's default of 10 MiB, at least 4). The document states none of these.", (LOG_BYTES / by).max(MIN_LOG_BYTES) >> 20),
+            format!("{THREADS} clients, {ROWS_PER_TRANSACTION} rows a transaction, every commit synced; redo log {} MiB (MySQL 5.5's default of 10 MiB, at least 8). The document states none of these.", log_bytes(LOG_BYTES / by) >> 20),
             "fsync is what the document calls fdatasync, MySQL's default then: buffered writes, then fsync. O_DSYNC opens the log with O_SYNC and syncs the data files.".into(),
             "The document shows its result as a figure without numbers, so no column of it can stand beside ours.".into(),
         ];

@@ -7,10 +7,10 @@
 //! 2. A cell is a number of transactions, as in the paper, not of seconds: so options are compared over the same work. Pages are counted from the
 //!    first to the last transaction, as `Innodb_buffer_pool_pages_flushed` was; the dirty pages left then are counted beside, for the cost to
 //!    the same, clean, end state.
-//! 3. At the smaller scales everything is divided by the same number, but the log, which no subject has below 4 MiB.
+//! 3. At the smaller scales everything is divided by the same number, but the log, which not every subject has below 8 MiB.
 
 use super::judge::{Rows, Verdict, at_least, for_each_subject, list, number};
-use super::trial::Trial;
+use super::trial::{Trial, log_bytes};
 use super::{
     Bench, Cell, Chart, Claim, Experiment, Figure, Line, Measured, Plan, Row, Scale, SubjectKind, Table, setting,
 };
@@ -27,7 +27,6 @@ const POOL_BYTES: u64 = 4 << 30;
 const REQUESTS: u64 = 1_000_000;
 /// MySQL 5.6's default: two files of 48 MiB.
 const LOG_BYTES: u64 = 96 << 20;
-const MIN_LOG_BYTES: u64 = 4 << 20;
 const TABLES: u64 = 2;
 /// What a row of sysbench takes in an InnoDB table, its index included.
 const ROW_BYTES: u64 = 240;
@@ -66,7 +65,7 @@ fn settings(cell: &Cell, scale: Scale) -> Settings {
     let pool = POOL_BYTES / divisor(scale);
     Settings {
         buffer_pool_bytes: pool.max(5 << 20),
-        log_bytes: (LOG_BYTES / divisor(scale)).max(MIN_LOG_BYTES),
+        log_bytes: log_bytes(LOG_BYTES / divisor(scale)),
         flush_neighbors: cell.get("flush_neighbors").into(),
         lru_scan_depth: (pool / (16 << 10) / 32).clamp(100, 1024),
         ..Settings::default()
@@ -186,8 +185,8 @@ impl Experiment for FlushNeighbors {
             ),
             "The paper does not state its buffer pool. Its TPS stay from 1 to 5 GB and fall at 10 GB, so the pool lay between; half of its 8 GB of memory, 4 GB, is taken.".into(),
             format!(
-                "The redo log is {} MiB in all. MySQL 5.6's default, 96 MiB for 1 to 50 GB, divided by {by} would be less than any subject takes (4 MiB).",
-                (LOG_BYTES / by).max(MIN_LOG_BYTES) >> 20
+                "The redo log is {} MiB in all. MySQL 5.6's default, 96 MiB for 1 to 50 GB, divided by {by} would be less than every subject takes (8 MiB).",
+                log_bytes(LOG_BYTES / by) >> 20
             ),
             format!("{THREADS} client threads; sysbench's default distribution (special); {TABLES} tables. The paper states none of these."),
             "Pages are counted over the same number of transactions for every option, from the first to the last of them. pages_flushed_to_clean adds the pages still dirty then: the cost to the same, clean, end state.".into(),

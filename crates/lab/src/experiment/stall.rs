@@ -9,7 +9,7 @@
 //! 2. The seconds of the warm-up, during which the pool fills and the log runs round for the first time, are not judged.
 
 use super::judge::{Rows, Verdict, for_each_subject, number};
-use super::trial::Trial;
+use super::trial::{Trial, log_bytes};
 use super::{
     Bench, Cell, Chart, Claim, Experiment, Figure, Line, Measured, Plan, Row, Scale, SubjectKind, Table, setting,
 };
@@ -35,7 +35,7 @@ const WHOLE_INTERVAL: f64 = 0.9;
 pub struct Stall;
 
 fn data_bytes(scale: Scale) -> u64 {
-    scale.pick(32 << 20, 256 << 20, 512 << 20, 4 << 30)
+    scale.pick(64 << 20, 256 << 20, 512 << 20, 4 << 30)
 }
 
 fn seconds(scale: Scale) -> (f64, f64) {
@@ -91,7 +91,7 @@ impl Experiment for Stall {
         };
         let settings = Settings {
             buffer_pool_bytes: data_bytes * 2,
-            log_bytes: data_bytes / DIRTY_TO_LOG,
+            log_bytes: log_bytes(data_bytes / DIRTY_TO_LOG),
             flush_neighbors: "0".into(),
             max_dirty_pages_pct: 90,
             ..Settings::default()
@@ -112,7 +112,7 @@ impl Experiment for Stall {
             measured.put(name, taken.counter(name));
         }
         put_seconds(&mut measured, &taken.result.intervals);
-        measured.info.insert("log_bytes".into(), (data_bytes / DIRTY_TO_LOG).to_string());
+        measured.info.insert("log_bytes".into(), log_bytes(data_bytes / DIRTY_TO_LOG).to_string());
         Ok(measured)
     }
 
@@ -148,7 +148,7 @@ impl Experiment for Stall {
             format!(
                 "{} MiB of rows, all in the pool, every row written to with equal chance: the dirty volume is the database. Redo log {} MiB.",
                 data >> 20,
-                data / DIRTY_TO_LOG >> 20
+                log_bytes(data / DIRTY_TO_LOG) >> 20
             ),
             format!("sysbench write-only, {THREADS} threads, every commit synced; {warmup_s} s of warm-up, then {seconds} s judged, second by second."),
             "What else runs on the machine or its disk makes seconds slow too; an emulated device (--device) takes the disk out of it.".into(),

@@ -9,6 +9,14 @@ use crate::subject::{Load, MemoryGroup, Running, Settings};
 use highwater::LatencySnapshot;
 use highwater_device::ssd::counters::Counters;
 
+/// The least redo log that every subject takes, in bytes.
+pub(super) const MIN_LOG_BYTES: u64 = 8 << 20;
+
+/// A log of about so many bytes that every subject takes: whole steps of 2 MiB.
+pub(super) fn log_bytes(bytes: u64) -> u64 {
+    bytes.max(MIN_LOG_BYTES).next_multiple_of(2 << 20)
+}
+
 /// What to measure.
 pub(super) struct Trial<'a> {
     pub cell: &'a Cell,

@@ -8,7 +8,7 @@
 //! 2. Highwater runs on the emulated SSD in process: no file system, no other user of the device.
 
 use super::judge::{Rows, for_each_subject, list, number};
-use super::trial::Trial;
+use super::trial::{Trial, log_bytes};
 use super::{
     Bench, Cell, Chart, Claim, Experiment, Figure, Line, Measured, Plan, Row, Scale, SubjectKind, Table, setting,
 };
@@ -95,7 +95,7 @@ impl Experiment for VictimPolicy {
         let pool = data_bytes / DATA_TO_POOL;
         let settings = Settings {
             buffer_pool_bytes: pool,
-            log_bytes: (data_bytes / 8).max(16 << 20),
+            log_bytes: log_bytes(data_bytes / 8),
             flush_neighbors: "0".into(),
             lru_scan_depth: (pool / (16 << 10) / 8).clamp(100, 1024),
             extra: BTreeMap::from([("victim_policy".to_string(), cell.get("victim_policy").to_string())]),
