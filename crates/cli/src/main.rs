@@ -16,6 +16,7 @@ mod failure;
 mod import;
 mod infer;
 mod inspect;
+mod metrics;
 mod output;
 mod progress;
 mod table_commands;
