@@ -85,15 +85,14 @@ fn whole_life(subject: &Installed, load: &Load) {
     running.stop().unwrap();
 }
 
+/// The subjects take their turns side by side: most of the time is waiting.
 #[test]
 fn every_subject_lives_through_every_load() {
-    for subject in installed() {
-        for load in loads() {
-            let started = Instant::now();
-            whole_life(&subject, &load);
-            eprintln!("{} {load:?}: {:.0} s", subject.kind, started.elapsed().as_secs_f64());
+    std::thread::scope(|scope| {
+        for subject in installed() {
+            scope.spawn(move || loads().iter().for_each(|load| whole_life(&subject, load)));
         }
-    }
+    });
 }
 
 /// Names a folder for [`starts_a_server_and_waits_to_be_killed`].
