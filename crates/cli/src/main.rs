@@ -18,6 +18,7 @@ mod infer;
 mod inspect;
 mod lab;
 mod lab_progress;
+mod metrics;
 mod output;
 mod progress;
 mod table_commands;

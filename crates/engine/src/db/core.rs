@@ -5,7 +5,8 @@
 //! 2. Doublewrite: repair the pages a crash tore.
 //! 3. Log: find its end. Redo: bring the pages there and make them durable. Only then a new log generation.
 //! 4. Space: derive what is free from the extent maps.
-//! 5. Threads: cleaner, log.
+//! 5. Probe: what `auto` means on this device.
+//! 6. Threads: cleaner, log.
 //!
 //! Order of creation: redo and doublewrite first, then the extent map, page 0 last. A crash before page 0 is durable
 //! leaves files that count as not created (see `is_uncreated`) and are created again.
@@ -19,6 +20,7 @@ use crate::page;
 use crate::pool::cleaner::{Cleaner, checkpoint_target};
 use crate::pool::doublewrite::{self, PageWriter};
 use crate::pool::{MIN_FRAMES, Pool};
+use crate::probe::Record;
 use crate::recovery::{self, Replayed};
 use crate::space::header::{self, FileHeader};
 use crate::space::layout::Layout;
@@ -48,6 +50,8 @@ pub struct Core {
     pub replayed: Replayed,
     /// Torn pages repaired at opening.
     pub repaired: Vec<PageNo>,
+    /// The probe of the device, if an option is `auto` and there is something to measure.
+    pub probe: Option<Record>,
     /// Threads; upper layers add theirs.
     pub background: Background,
     started: Instant,
@@ -109,8 +113,9 @@ impl Core {
         drop(scan);
         let ctx = Arc::new(Context::new(pool, log, stats, poison));
         let space = Space::open(&ctx, storage.data.clone())?;
+        let probe = super::probe::settle(&storage, &ctx, &options)?;
         let background = Background::default();
-        Ok(Core { ctx, space, options, replayed, repaired, background, started: Instant::now(), storage })
+        Ok(Core { ctx, space, options, replayed, repaired, probe, background, started: Instant::now(), storage })
     }
 
     /// Starts the cleaner's and the log's threads.
