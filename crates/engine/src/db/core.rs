@@ -2,8 +2,8 @@
 //!
 //! Order of opening (each step needs those before)
 //! 1. Page 0's fixed fields: what the file is, its page size, the database id.
-//! 2. Doublewrite: repair the pages a crash tore.
-//! 3. Log: find its end. Redo: bring the pages there and make them durable. Only then a new log generation.
+//! 2. Log: find its checkpoint and its end. Doublewrite: repair the pages a crash tore since that checkpoint.
+//! 3. Redo: bring the pages there and make them durable. Only then a new log generation.
 //! 4. Space: derive what is free from the extent maps.
 //! 5. Probe: what `auto` means on this device.
 //! 6. Threads: cleaner, log.
@@ -88,8 +88,6 @@ impl Core {
         }
         let file = read_header(&*storage.data)?;
         check_pool_size(&options, file.page_bytes)?;
-        let repaired =
-            doublewrite::restore(&*storage.doublewrite, &*storage.data, file.page_bytes, file.database_id)?.pages;
         let stats = Arc::new(Stats::default());
         let poison = Arc::new(Poison::default());
         let scan_start = Instant::now();
@@ -101,9 +99,12 @@ impl Core {
             stats.clone(),
         )?;
         let log = Arc::new(log);
+        let (checkpoint, page_bytes) = (scan.checkpoint_lsn, file.page_bytes);
+        let (copies, data) = (&*storage.doublewrite, &*storage.data);
+        let repaired = doublewrite::restore(copies, data, page_bytes, file.database_id, checkpoint)?.pages;
         let doublewrite = options.doublewrite.then(|| storage.doublewrite.clone());
-        let writer = PageWriter::new(storage.data.clone(), doublewrite, file.database_id, stats.clone());
-        let (data, page_bytes) = (storage.data.clone(), file.page_bytes);
+        let data = storage.data.clone();
+        let writer = PageWriter::new(data.clone(), doublewrite, page_bytes, file.database_id, stats.clone())?;
         let pool = Pool::new(&options, page_bytes, data, writer, log.clone(), stats.clone(), poison.clone())?;
         let replayed = recovery::replay(&pool, &scan)?;
         stats.recovery_redo_bytes.set(replayed.redo_bytes);
