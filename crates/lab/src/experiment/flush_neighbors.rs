@@ -9,7 +9,7 @@
 //!    the same, clean, end state.
 //! 3. At the smaller scales everything is divided by the same number, but the log, which not every subject has below 8 MiB.
 
-use super::judge::{Rows, Verdict, at_least, for_each_subject, list, number};
+use super::judge::{Rows, Verdict, for_each_subject, list, number};
 use super::trial::{Trial, log_bytes};
 use super::{
     Bench, Cell, Chart, Claim, Experiment, Figure, Line, Measured, Plan, Row, Scale, SubjectKind, Table, setting,
@@ -90,7 +90,11 @@ impl Experiment for FlushNeighbors {
     }
 
     fn devices(&self) -> &'static [&'static str] {
-        &["local", "samsung-850-pro-256gb", "samsung-960-pro-512gb", "datacenter-nvme", "wd10ezex-1tb"]
+        &["samsung-850-pro-256gb", "samsung-960-pro-512gb", "datacenter-nvme", "wd10ezex-1tb", "local"]
+    }
+
+    fn repetitions(&self, scale: Scale) -> u32 {
+        scale.pick(1, 1, 2, 3)
     }
 
     fn cells(&self, plan: &Plan) -> Result<Vec<Cell>> {
@@ -152,11 +156,13 @@ impl Experiment for FlushNeighbors {
             "What 2 flushes more than 0 shrinks from the smallest to the largest size",
             |rows| gap_narrows(rows, sizes),
         ));
-        claims.extend(for_each_subject(rows, "TPS: 0 ≥ 1 ≥ 2 at every size, within the spread", |rows| {
-            tps_in_order(rows, sizes)
-        }));
+        claims.extend(for_each_subject(
+            rows,
+            "TPS: 0 ≥ 1 ≥ 2 in the mean of all sizes, within the spread (at least 3 %)",
+            |rows| tps_in_order(rows, sizes),
+        ));
         let highwater: Vec<Row> = rows.iter().filter(|row| row.subject == "highwater").cloned().collect();
-        let text = "Beyond the document: auto is as fast as the best of 0, 1, 2 at every size, within the spread";
+        let text = "Beyond the document: auto is as fast as each of 0, 1, 2 in the mean of all sizes, within the spread (at least 3 %)";
         claims.extend(for_each_subject(&highwater, text, |rows| auto_is_best(rows, sizes)));
         claims
     }
@@ -190,6 +196,7 @@ impl Experiment for FlushNeighbors {
             ),
             format!("{THREADS} client threads; sysbench's default distribution (special); {TABLES} tables. The paper states none of these."),
             "Pages are counted over the same number of transactions for every option, from the first to the last of them. pages_flushed_to_clean adds the pages still dirty then: the cost to the same, clean, end state.".into(),
+            "The paper's TPS differ by 0.3 to 2.6 %, less than two runs of the same setting differ here; so TPS are compared in the mean over all sizes, and what differs by less than the spread, or 3 %, counts as equal.".into(),
             "Every option of a size follows the other at once, repetition after repetition (A B C A B C), each on a fresh copy of the same loaded data, caches cold.".into(),
         ]
     }
@@ -222,26 +229,44 @@ fn gap_narrows(rows: &Rows<'_>, sizes: &[&str]) -> Verdict {
     (last < first && last.is_finite(), shown.join(", ") + " (paper: +27.1 % to +6.3 %)")
 }
 
+/// How many times as fast `a` is as `b`: the geometric mean over the sizes, and how far it can be trusted: the mean of both spreads.
+fn speed(rows: &Rows<'_>, sizes: &[&str], a: &str, b: &str) -> (f64, f64) {
+    let mut logarithms = 0.0;
+    let mut spreads = 0.0;
+    for size in sizes {
+        let (Some(a), Some(b)) = (rows.find(&key(size, a)), rows.find(&key(size, b))) else { return (f64::NAN, 0.0) };
+        logarithms += (a.value("tps") / b.value("tps")).ln();
+        spreads += a.half_spread("tps") / a.value("tps") + b.half_spread("tps") / b.value("tps");
+    }
+    let n = sizes.len() as f64;
+    ((logarithms / n).exp(), spreads / n)
+}
+
+fn is_at_least((ratio, spread): (f64, f64)) -> bool {
+    ratio >= 1.0 - spread.max(TPS_TOLERANCE)
+}
+
 fn tps_in_order(rows: &Rows<'_>, sizes: &[&str]) -> Verdict {
-    let ordered = |size: &&str| {
-        let found: Option<Vec<&Row>> = OPTIONS.iter().map(|option| rows.find(&key(size, option))).collect();
-        found.is_some_and(|found| found.windows(2).all(|pair| at_least(pair[0], pair[1], "tps", TPS_TOLERANCE)))
-    };
+    let (first, second) = (speed(rows, sizes, "0", "1"), speed(rows, sizes, "1", "2"));
     let shown = sizes.iter().map(|size| format!("{size}: {}", list(&three(rows, size, "tps"))));
-    (sizes.iter().all(|size| ordered(size)), shown.collect::<Vec<_>>().join("; "))
+    let detail = format!(
+        "0 is {} times 1 (± {}), 1 is {} times 2 (± {}); {}",
+        number(first.0),
+        number(first.1),
+        number(second.0),
+        number(second.1),
+        shown.collect::<Vec<_>>().join("; ")
+    );
+    (is_at_least(first) && is_at_least(second), detail)
 }
 
 fn auto_is_best(rows: &Rows<'_>, sizes: &[&str]) -> Verdict {
-    let good = |size: &&str| {
-        let Some(auto) = rows.find(&key(size, "auto")) else { return false };
-        let others = OPTIONS.iter().filter_map(|option| rows.find(&key(size, option)));
-        others.into_iter().all(|other| at_least(auto, other, "tps", TPS_TOLERANCE))
-    };
-    let shown = sizes.iter().map(|size| {
-        let best = three(rows, size, "tps").into_iter().fold(f64::NAN, f64::max);
-        format!("{size}: {} against {}", number(rows.value(&key(size, "auto"), "tps")), number(best))
-    });
-    (sizes.iter().all(|size| good(size)), shown.collect::<Vec<_>>().join("; "))
+    let ratios = OPTIONS.map(|option| speed(rows, sizes, "auto", option));
+    let shown = OPTIONS
+        .iter()
+        .zip(ratios)
+        .map(|(option, (ratio, spread))| format!("{} times {option} (± {})", number(ratio), number(spread)));
+    (ratios.into_iter().all(is_at_least), shown.collect::<Vec<_>>().join(", "))
 }
 
 /// Ours and the paper's, a line a subject and size.

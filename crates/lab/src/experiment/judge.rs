@@ -40,12 +40,6 @@ impl<'r> Rows<'r> {
     }
 }
 
-/// Whether `a` is at least `b`, give or take the spread of either and `tolerance` of `b`.
-pub(super) fn at_least(a: &Row, b: &Row, name: &str, tolerance: f64) -> bool {
-    let slack = (a.half_spread(name) + b.half_spread(name)).max(b.value(name) * tolerance);
-    a.value(name) + slack >= b.value(name)
-}
-
 /// Whether values go up from first to last, no step going down by more than `tolerance` of the value before it.
 pub(super) fn rises(values: &[f64], tolerance: f64) -> bool {
     let (Some(first), Some(last)) = (values.first(), values.last()) else { return false };
