@@ -211,9 +211,10 @@ pub fn choose_fates(promises: &Promises, pending: &[Pending], rng: &mut SmallRng
         if write.flushed {
             return if promises.faults.unserializable_writes && rng.random_ratio(1, 8) { vec![] } else { whole(write) };
         }
-        let fate = match promises.ordered && promises.volatile_cache && !write.under_way {
-            true => ordered_fate(promises, write, i, prefix, rng),
-            false => unordered_fate(promises, write, survivors_in_ten, rng),
+        let fate = match promises.ordered && promises.volatile_cache {
+            // A write under way comes after all that completed: it may survive only if they all do.
+            true if !write.under_way || i >= prefix => ordered_fate(promises, write, i, prefix, rng),
+            _ => unordered_fate(promises, write, survivors_in_ten, rng),
         };
         if promises.faults.shorn_writes && rng.random_ratio(1, 4) { shear(fate, rng) } else { fate }
     };
