@@ -8,6 +8,7 @@ mod layers;
 mod source;
 mod test;
 mod tidy;
+mod tools;
 
 use std::path::Path;
 use std::process::ExitCode;

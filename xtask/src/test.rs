@@ -28,11 +28,12 @@ struct Run {
     scratch: PathBuf,
 }
 
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     Step { name: "format", run: |run| run.cargo(&["fmt", "--all", "--check"]) },
     Step { name: "tidy", run: |run| run.tidy() },
     Step { name: "lints", run: |run| run.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]) },
     Step { name: "docs", run: |run| run.docs() },
+    Step { name: "tools", run: |_| crate::tools::ensure() },
     Step { name: "tests", run: |run| run.cargo(&["test", "--workspace"]) },
     Step { name: "release build", run: |run| run.cargo(&["build", "--release"]) },
     Step { name: "TPC-C, checked", run: |run| run.tpcc() },

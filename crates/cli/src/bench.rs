@@ -307,8 +307,9 @@ fn remove_benchmark(dir: &Path, options: &Options) -> Result<(), Failure> {
     if foreign {
         return Err(Failure::Usage(format!("{} holds a database that is no benchmark's; not removed", dir.display())));
     }
-    let redo = options.log_dir.as_deref().unwrap_or(dir).join("redo");
-    for file in [dir.join("data"), dir.join("doublewrite"), redo] {
+    let redo = options.log_dir.as_deref().unwrap_or(dir);
+    highwater_storage::forget_redo(redo).map_err(|e| Failure::Failed(e.to_string()))?;
+    for file in [dir.join("data"), dir.join("doublewrite")] {
         match std::fs::remove_file(&file) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Failure::Failed(format!("{}: {e}", file.display())));

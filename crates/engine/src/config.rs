@@ -188,8 +188,8 @@ options! {
     old_blocks_pct: u64 = 37, "37", "5 to 95", |v| (5..=95).contains(v);
     /// Milliseconds a transaction waits for a row lock.
     lock_wait_timeout_ms: u64 = 50_000, "50000", "1 and more", |v| *v >= 1;
-    /// Folder of the redo log; empty = the database's own folder.
-    log_dir: Option<PathBuf> = None, "", "a folder", |_v| true;
+    /// Folder of the redo log, or a block device that is the redo log; empty = the database's own folder.
+    log_dir: Option<PathBuf> = None, "", "a folder or a block device", |_v| true;
     /// Create the database when the folder holds none.
     create_if_missing: bool = true, "on", "on or off", |_v| true;
 }

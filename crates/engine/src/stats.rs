@@ -154,6 +154,12 @@ counters! {
     rows_updated,
     /// Rows deleted.
     rows_deleted,
+    /// System calls that made writes durable, all files; fewer than syncs where the flush method needs none.
+    os_syncs,
+    /// Writes to files that were a system call each.
+    os_writes,
+    /// Writes to files handed over in batches through io_uring.
+    os_ring_writes,
 }
 
 impl Stats {

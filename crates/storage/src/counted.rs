@@ -2,7 +2,7 @@
 //!
 //! Rule: an operation is counted when it succeeded.
 
-use crate::{Device, Placement, Result, Write};
+use crate::{Device, IoCounts, Placement, Result, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -124,6 +124,10 @@ impl Device for Counted {
 
     fn alignment_bytes(&self) -> usize {
         self.inner.alignment_bytes()
+    }
+
+    fn io_counts(&self) -> IoCounts {
+        self.inner.io_counts()
     }
 }
 

@@ -29,6 +29,9 @@ impl StorageError {
     }
 }
 
+/// Zeros at the start of a block device that say nobody uses it.
+pub(crate) const REDO_ZEROS_BYTES: usize = 64 << 10;
+
 /// Why the files of a database cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -50,6 +53,12 @@ pub enum OpenError {
         /// A file that is there.
         present: PathBuf,
     },
+    /// A block device for a new redo log holds something.
+    #[error(
+        "{} holds something already: a redo log is made only on a block device that begins with {REDO_ZEROS_BYTES} zero \
+         bytes (wipe it if nobody needs what it holds)", .0.display()
+    )]
+    NotEmpty(PathBuf),
     /// The folder cannot be written.
     #[error("{} cannot be written: {source}", .path.display())]
     NotWritable {

@@ -7,7 +7,7 @@
 //! 3. After the power is cut nothing reaches the devices any more and every operation fails, so the engine above cannot
 //!    acknowledge what it did not write. Each write of a batch is a crash point of its own.
 
-use crate::{Device, Placement, Result, StorageError, Write};
+use crate::{Device, IoCounts, Placement, Result, StorageError, Write};
 use parking_lot::Mutex;
 use std::io::{Error, ErrorKind};
 use std::sync::Arc;
@@ -195,6 +195,10 @@ impl Device for FaultDevice {
 
     fn alignment_bytes(&self) -> usize {
         self.inner.alignment_bytes()
+    }
+
+    fn io_counts(&self) -> IoCounts {
+        self.inner.io_counts()
     }
 }
 

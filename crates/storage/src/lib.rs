@@ -21,7 +21,7 @@ pub use error::{OpenError, Result, StorageError};
 pub use fault::{FaultKind, Faults, Operation};
 pub use memory::MemoryDevice;
 pub use os::{FileDevice, FileRole, FlushMethod};
-pub use set::{SetOptions, StorageSet};
+pub use set::{SetOptions, StorageSet, forget_redo, redo_path};
 
 /// What a write is; the storage maps it to a stream, a lifetime hint or nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -80,6 +80,17 @@ pub struct Write<'a> {
     pub placement: Placement,
 }
 
+/// System calls a device made for its caller so far; zeros for a device that makes none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IoCounts {
+    /// Calls that make writes durable. A [`Device::sync`] may need none.
+    pub syncs: u64,
+    /// Writes, each a call of its own.
+    pub writes: u64,
+    /// Writes handed over in batches through io_uring.
+    pub ring_writes: u64,
+}
+
 /// A file, block device, emulated device or memory that keeps bytes.
 pub trait Device: Send + Sync + 'static {
     /// Name for messages: the path of a file, or what stands for it.
@@ -102,4 +113,8 @@ pub trait Device: Send + Sync + 'static {
     fn discard(&self, offset: u64, len: u64) -> Result<()>;
     /// Offsets, lengths and buffer addresses must be multiples of this (1 = no constraint).
     fn alignment_bytes(&self) -> usize;
+    /// The system calls made so far.
+    fn io_counts(&self) -> IoCounts {
+        IoCounts::default()
+    }
 }

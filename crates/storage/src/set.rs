@@ -7,18 +7,23 @@
 //! 3. Hence, if a file is missing while another one has contents, the missing one was lost: an error that names it. If
 //!    all that is there is empty, a creation was interrupted (or never begun), and can be done again. What an empty or
 //!    half-written `data` means beyond that, its owner decides.
-//! 4. Any other file in the folder is left alone.
+//! 4. The redo may be a block device of its own (`log_dir` names it, or is a folder in which `redo` links to it). It counts
+//!    as empty while it begins with zeros; a database is never created over anything else.
+//! 5. Any other file in the folder is left alone.
 
+use crate::error::REDO_ZEROS_BYTES;
 use crate::os::folder::{self, FolderLock, failed};
-use crate::{Device, FileDevice, FileRole, FlushMethod, MemoryDevice, OpenError};
-use std::io::ErrorKind;
+use crate::{Device, FileDevice, FileRole, FlushMethod, MemoryDevice, OpenError, Placement, StorageError};
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How to open a folder.
 #[derive(Clone, Debug, Default)]
 pub struct SetOptions {
-    /// Folder of the redo file, if it is not the database's own.
+    /// Folder of the redo file, if it is not the database's own; or a block device that is the redo file.
     pub log_dir: Option<PathBuf>,
     /// How files are written and made durable.
     pub flush_method: FlushMethod,
@@ -71,10 +76,10 @@ impl StorageSet {
         let log_dir = options.log_dir.as_deref().unwrap_or(dir);
         if options.create {
             folder::create(dir)?;
-            folder::create(log_dir)?;
+            create_log_dir(log_dir)?;
         }
         let locks = lock_folders(dir, log_dir)?;
-        let paths = [dir.join("data"), log_dir.join("redo"), dir.join("doublewrite")];
+        let paths = [dir.join("data"), redo_path(log_dir), dir.join("doublewrite")];
         let found = look(&paths)?;
         if found == Found::Nothing && !options.create {
             return Err(OpenError::NotFound(dir.to_path_buf()));
@@ -86,7 +91,7 @@ impl StorageSet {
         let doublewrite = open(&paths[2], FileRole::Doublewrite)?;
         if found == Found::Nothing {
             folder::sync(dir)?;
-            folder::sync(log_dir)?;
+            sync_log_dir(log_dir)?;
         }
         Ok(StorageSet { data, redo, doublewrite, origin: Arc::new(Origin::Folder { _locks: locks }) })
     }
@@ -160,7 +165,7 @@ fn look(paths: &[PathBuf; 3]) -> Result<Found, OpenError> {
     let mut missing = None;
     let mut with_contents = None;
     for path in paths {
-        match len_of(path)? {
+        match contents_of(path)? {
             None => drop(missing.get_or_insert(path)),
             Some(0) => {}
             Some(_) => drop(with_contents.get_or_insert(path)),
@@ -169,26 +174,72 @@ fn look(paths: &[PathBuf; 3]) -> Result<Found, OpenError> {
     match (missing, with_contents) {
         (_, None) => Ok(Found::Nothing),
         (None, Some(_)) => Ok(Found::Files),
+        (Some(_), Some(present)) if is_block_device(present) => Err(OpenError::NotEmpty(present.clone())),
         (Some(missing), Some(present)) => {
             Err(OpenError::Incomplete { missing: missing.clone(), present: present.clone() })
         }
     }
 }
 
-/// Length of the file, `None` if there is none. Something else than a regular file (a block device, say) counts as having
-/// contents.
-fn len_of(path: &Path) -> Result<Option<u64>, OpenError> {
+/// Length of the file, `None` if there is none. A block device without contents counts as 0 bytes long.
+fn contents_of(path: &Path) -> Result<Option<u64>, OpenError> {
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => Ok(Some(metadata.len())),
+        Ok(metadata) if metadata.file_type().is_block_device() => {
+            begins_with_zeros(path).map(|zeros| Some(if zeros { 0 } else { u64::MAX }))
+        }
         Ok(_) => Ok(Some(u64::MAX)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(source) => Err(failed("look at", path, source).into()),
     }
 }
 
+fn begins_with_zeros(path: &Path) -> Result<bool, OpenError> {
+    let mut bytes = Vec::with_capacity(REDO_ZEROS_BYTES);
+    let read = File::open(path).and_then(|file| file.take(REDO_ZEROS_BYTES as u64).read_to_end(&mut bytes));
+    read.map_err(|source| failed("look at", path, source))?;
+    Ok(bytes.iter().all(|byte| *byte == 0))
+}
+
+fn is_block_device(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
+}
+
+/// Where the redo is: in the folder `log_dir`, or the block device of that name.
+pub fn redo_path(log_dir: &Path) -> PathBuf {
+    if is_block_device(log_dir) { log_dir.to_path_buf() } else { log_dir.join("redo") }
+}
+
+/// Removes the redo file in the folder `log_dir`; a block device of that name gets the zeros that say nobody uses it.
+///
+/// # Errors
+/// The operating system's, except that there is no such file.
+pub fn forget_redo(log_dir: &Path) -> Result<(), StorageError> {
+    let path = redo_path(log_dir);
+    if is_block_device(&path) {
+        let device = FileDevice::open(&path, FileRole::Redo, FlushMethod::Fsync, false)?;
+        device.write_at(0, &[0; REDO_ZEROS_BYTES], Placement::Redo)?;
+        return device.sync();
+    }
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(failed("remove", &path, error)),
+        _ => Ok(()),
+    }
+}
+
+fn create_log_dir(log_dir: &Path) -> Result<(), OpenError> {
+    if is_block_device(log_dir) { Ok(()) } else { folder::create(log_dir) }
+}
+
+fn sync_log_dir(log_dir: &Path) -> Result<(), OpenError> {
+    if is_block_device(log_dir) { Ok(()) } else { folder::sync(log_dir) }
+}
+
 /// Locks the one or two folders. The order is that of the names, so that two openers cannot each take one.
 fn lock_folders(dir: &Path, log_dir: &Path) -> Result<Vec<FolderLock>, OpenError> {
     let mut folders = vec![real_path(dir)?, real_path(log_dir)?];
+    // A block device is opened exclusively instead.
+    folders.retain(|folder| !is_block_device(folder));
     folders.sort();
     folders.dedup();
     folders.iter().map(|f| folder::lock(f)).collect()
@@ -205,6 +256,7 @@ fn real_path(path: &Path) -> Result<PathBuf, OpenError> {
 fn open_device(path: &Path, role: FileRole, method: FlushMethod, create: bool) -> Result<Arc<dyn Device>, OpenError> {
     let device = FileDevice::open(path, role, method, create).map_err(|error| match error.source.kind() {
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => not_writable(path, error.source),
+        ErrorKind::ResourceBusy => OpenError::InUse(path.to_path_buf()),
         _ => error.into(),
     })?;
     Ok(Arc::new(device))
@@ -217,7 +269,6 @@ fn not_writable(path: &Path, source: std::io::Error) -> OpenError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Placement;
 
     fn open(dir: &Path, create: bool) -> Result<StorageSet, OpenError> {
         StorageSet::open_dir(dir, None, FlushMethod::Fsync, create)

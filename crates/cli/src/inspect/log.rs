@@ -13,7 +13,8 @@ use std::path::Path;
 
 /// Reads the log in a folder, or says why not.
 pub fn read(log_dir: &Path) -> Result<LogLook, String> {
-    let device = FileDevice::open_read_only(&log_dir.join("redo")).map_err(|error| error.to_string())?;
+    let device =
+        FileDevice::open_read_only(&highwater_storage::redo_path(log_dir)).map_err(|error| error.to_string())?;
     look(&device).map_err(|error| error.to_string())
 }
 

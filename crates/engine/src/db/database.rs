@@ -346,7 +346,12 @@ impl Database {
 
     /// The counters.
     pub fn stats(&self) -> StatsSnapshot {
-        self.inner.ctx.stats.snapshot()
+        let (stats, storage) = (&self.inner.ctx.stats, &self.inner.storage);
+        let calls = [&storage.data, &storage.redo, &storage.doublewrite].map(|device| device.io_counts());
+        stats.os_syncs.set(calls.iter().map(|c| c.syncs).sum());
+        stats.os_writes.set(calls.iter().map(|c| c.writes).sum());
+        stats.os_ring_writes.set(calls.iter().map(|c| c.ring_writes).sum());
+        stats.snapshot()
     }
 
     /// Verifies every page, tree and cross-reference. Meanwhile transactions read; who writes or changes a schema waits, and so

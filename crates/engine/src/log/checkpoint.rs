@@ -142,10 +142,14 @@ pub(super) fn read_header(device: &dyn Device, database_id: u64) -> Result<Heade
         let (has, wanted) = (header.database_id, database_id);
         return Err(Error::Incompatible(format!("{name} belongs to database {has:016x}, not to {wanted:016x}")));
     }
-    if header.size_bytes != len {
+    // Longer it may be: a block device has the length it has.
+    if header.size_bytes > len {
         return Err(Error::Corrupt(format!("{name} has {len} bytes, but was made with {}", header.size_bytes)));
     }
-    if !format::is_size_possible(len) || header.checkpoint_lsn < FIRST_LSN || header.checkpoint_lsn.0 >= 1 << 62 {
+    if !format::is_size_possible(header.size_bytes)
+        || header.checkpoint_lsn < FIRST_LSN
+        || header.checkpoint_lsn.0 >= 1 << 62
+    {
         return Err(Error::Corrupt(format!("the header of {name} contradicts itself: {header:?}")));
     }
     Ok(header)

@@ -47,13 +47,14 @@ pub fn look(device: &dyn Device) -> Result<LogLook> {
     let newest =
         (0..2).filter(|slot| decoded[*slot].is_ok()).max_by_key(|slot| decoded[*slot].map_or(0, |h| h.sequence));
     let header = newest.and_then(|slot| decoded[slot].ok());
-    let usable = header.filter(|h| h.size_bytes == len && format::is_size_possible(len) && is_lsn_possible(h));
+    let usable = header.filter(|h| h.size_bytes <= len && format::is_size_possible(h.size_bytes) && is_lsn_possible(h));
     let scan = match usable {
         Some(header) => Some(Scan::run(device, Geometry::new(header.size_bytes), &header)?),
         None => None,
     };
+    let ring_end = usable.map_or(len, |header| header.size_bytes);
     let headers = decoded.map(|header| header.map(fields).map_err(reason));
-    Ok(LogLook { headers, newest, ring_bytes: format::block_floor(len) - 2 * BLOCK_BYTES, scan })
+    Ok(LogLook { headers, newest, ring_bytes: format::block_floor(ring_end) - 2 * BLOCK_BYTES, scan })
 }
 
 fn is_lsn_possible(header: &Header) -> bool {

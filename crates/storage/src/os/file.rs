@@ -1,4 +1,4 @@
-//! A file as a device: buffered or direct, synced by fdatasync or by each write.
+//! A file or block device as a device. What each flush method does is in `method`.
 //!
 //! Rules
 //! 1. Growing reserves the blocks first, so that a full disk is an error of `set_len_bytes` and the file keeps the
@@ -8,86 +8,24 @@
 //! 3. Where a later write is not followed by a sync (O_DIRECT_NO_FSYNC), no write may need the file system's own records
 //!    changed to be durable: growth is written with zeros, so that its blocks count as initialized, and discards are
 //!    left out.
-//! 4. A file system without direct I/O gets buffered I/O ([`FileDevice::is_direct`] says which).
-//!
-//! | method | data, doublewrite | redo |
-//! |---|---|---|
-//! | fsync | buffered, fdatasync | buffered, fdatasync |
-//! | O_DSYNC | buffered, fdatasync | buffered, each write durable |
-//! | O_DIRECT | direct, fdatasync | direct, fdatasync |
-//! | O_DIRECT_NO_FSYNC | direct, fdatasync only after a change of length | direct, fdatasync |
+//! 4. A block device has the length it has: any length up to it can be "set", nothing changes and nothing is zeroed. It
+//!    is opened exclusively: one that is mounted, or open elsewhere, is refused.
+//! 5. A file system without direct I/O gets buffered I/O ([`FileDevice::is_direct`] says which).
 
 use super::folder::failed;
+use super::method::{FileRole, FlushMethod, Mode};
 use super::sys::{self, WriteLifetime};
 use super::uring::BatchWriter;
 use crate::aligned::is_aligned;
-use crate::{ALIGNMENT_BYTES, AlignedBuf, Device, Placement, Result, StorageError, Write};
+use crate::{ALIGNMENT_BYTES, AlignedBuf, Device, IoCounts, Placement, Result, StorageError, Write};
 use std::fs::{File, OpenOptions};
-use std::io::{Error, ErrorKind};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::io::{Error, ErrorKind, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// How files are written and made durable (InnoDB's names).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FlushMethod {
-    /// Buffered writes, then fdatasync.
-    Fsync,
-    /// As `Fsync`, with the redo opened so that each of its writes is durable when it returns.
-    DSync,
-    /// Writes bypass the page cache; fdatasync.
-    #[default]
-    Direct,
-    /// As `Direct`; data and doublewrite are synced only when their length changed.
-    DirectNoFsync,
-}
-
-/// Which of a database's files this is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileRole {
-    /// Pages in place.
-    Data,
-    /// Copies of pages on their way to their place.
-    Doublewrite,
-    /// The redo ring, written and synced at each commit.
-    Redo,
-    /// The redo ring when a commit only writes it: through the page cache whatever the method, where a write is a copy.
-    RedoCached,
-}
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Zeros written at once.
 const ZEROS_BYTES: u64 = 1 << 20;
-
-/// The flags that follow from role and method.
-#[derive(Clone, Copy, Debug)]
-struct Mode {
-    direct: bool,
-    each_write_durable: bool,
-    sync_only_after_len_change: bool,
-}
-
-impl Mode {
-    fn of(role: FileRole, method: FlushMethod) -> Mode {
-        use FileRole::{Data, Doublewrite, Redo, RedoCached};
-        let is_redo = matches!(role, Redo | RedoCached);
-        let direct = matches!(method, FlushMethod::Direct | FlushMethod::DirectNoFsync) && role != RedoCached;
-        let each_write_durable = method == FlushMethod::DSync && role == Redo;
-        let unsynced_data = method == FlushMethod::DirectNoFsync && matches!(role, Data | Doublewrite);
-        debug_assert!(!(is_redo && unsynced_data));
-        Mode { direct, each_write_durable, sync_only_after_len_change: each_write_durable || unsynced_data }
-    }
-
-    /// Whether a write may never be followed by a sync.
-    fn writes_unsynced(self) -> bool {
-        self.sync_only_after_len_change && !self.each_write_durable
-    }
-
-    fn open_flags(self) -> i32 {
-        let direct = if self.direct { libc::O_DIRECT } else { 0 };
-        let dsync = if self.each_write_durable { libc::O_DSYNC } else { 0 };
-        direct | dsync
-    }
-}
 
 /// A file of the operating system.
 #[derive(Debug)]
@@ -95,9 +33,14 @@ pub struct FileDevice {
     file: File,
     path: PathBuf,
     mode: Mode,
+    /// A block device, or taken for one: its length is fixed.
+    fixed_len: bool,
     batches: BatchWriter,
     len_changed: AtomicBool,
     sync_failed: AtomicBool,
+    syncs: AtomicU64,
+    writes: AtomicU64,
+    ring_writes: AtomicU64,
 }
 
 impl FileDevice {
@@ -117,14 +60,7 @@ impl FileDevice {
         let file = file.map_err(|source| failed("open", path, source))?;
         let short_lived = role != FileRole::Data;
         sys::hint_lifetime(&file, if short_lived { WriteLifetime::Short } else { WriteLifetime::Medium });
-        Ok(FileDevice {
-            file,
-            path: path.to_path_buf(),
-            mode,
-            batches: BatchWriter::default(),
-            len_changed: AtomicBool::new(true),
-            sync_failed: AtomicBool::new(false),
-        })
+        Ok(FileDevice::of(file, path, mode))
     }
 
     /// Opens the file at `path` to read it only, through the page cache: no lock, no alignment, and nothing can be written.
@@ -133,14 +69,23 @@ impl FileDevice {
     /// Whatever the operating system answers, with the path.
     pub fn open_read_only(path: &Path) -> Result<FileDevice> {
         let file = File::open(path).map_err(|source| failed("open", path, source))?;
-        Ok(FileDevice {
+        Ok(FileDevice::of(file, path, Mode::READ_ONLY))
+    }
+
+    fn of(file: File, path: &Path, mode: Mode) -> FileDevice {
+        FileDevice {
             file,
             path: path.to_path_buf(),
-            mode: Mode { direct: false, each_write_durable: false, sync_only_after_len_change: false },
+            mode,
+            fixed_len: is_block_device(path),
             batches: BatchWriter::default(),
-            len_changed: AtomicBool::new(false),
+            // What an earlier process changed may not be durable yet.
+            len_changed: AtomicBool::new(true),
             sync_failed: AtomicBool::new(false),
-        })
+            syncs: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
+            ring_writes: AtomicU64::new(0),
+        }
     }
 
     /// Whether reads and writes bypass the page cache.
@@ -199,7 +144,14 @@ impl FileDevice {
 }
 
 fn open_file(path: &Path, mode: Mode, create: bool) -> std::io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(create).truncate(false).custom_flags(mode.open_flags()).open(path)
+    let is_block = is_block_device(path);
+    let exclusive = if is_block { libc::O_EXCL } else { 0 };
+    let flags = mode.open_flags() | exclusive;
+    OpenOptions::new().read(true).write(true).create(create && !is_block).truncate(false).custom_flags(flags).open(path)
+}
+
+fn is_block_device(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|m| m.file_type().is_block_device())
 }
 
 impl Device for FileDevice {
@@ -208,12 +160,17 @@ impl Device for FileDevice {
     }
 
     fn len_bytes(&self) -> Result<u64> {
-        self.file.metadata().map(|m| m.len()).map_err(|source| self.error("look", 0, 0, source))
+        // By seek: the metadata of a block device have no length. Reads and writes name their offsets.
+        (&self.file).seek(SeekFrom::End(0)).map_err(|source| self.error("look", 0, 0, source))
     }
 
     fn set_len_bytes(&self, len: u64) -> Result<()> {
         self.refuse_after_failed_sync("set length", 0, len)?;
         let present = self.len_bytes()?;
+        if self.fixed_len {
+            let full = || Error::new(ErrorKind::StorageFull, format!("the device has {present} bytes"));
+            return if len <= present { Ok(()) } else { Err(self.error("set length", present, len - present, full())) };
+        }
         let result = if len > present { self.grow(present, len) } else { self.file.set_len(len) };
         self.len_changed.store(true, Ordering::Release);
         result.map_err(|source| self.error("set length", present.min(len), present.abs_diff(len), source))
@@ -228,6 +185,7 @@ impl Device for FileDevice {
     fn write_at(&self, offset: u64, data: &[u8], _placement: Placement) -> Result<()> {
         self.check_alignment("write", offset, data)?;
         self.refuse_after_failed_sync("write", offset, data.len() as u64)?;
+        self.writes.fetch_add(1, Ordering::Relaxed);
         let result = self.file.write_all_at(data, offset);
         result.map_err(|source| self.error("write", offset, data.len() as u64, source))
     }
@@ -241,10 +199,13 @@ impl Device for FileDevice {
         }
         self.refuse_after_failed_sync("write", writes[0].offset, writes.iter().map(|w| w.data.len() as u64).sum())?;
         match self.batches.write(&self.file, writes) {
-            Some(result) => result.map_err(|(failed, source)| {
-                let write = &writes[failed];
-                self.error("write", write.offset, write.data.len() as u64, source)
-            }),
+            Some(result) => {
+                self.ring_writes.fetch_add(writes.len() as u64, Ordering::Relaxed);
+                result.map_err(|(failed, source)| {
+                    let write = &writes[failed];
+                    self.error("write", write.offset, write.data.len() as u64, source)
+                })
+            }
             None => writes.iter().try_for_each(|w| self.write_at(w.offset, w.data, w.placement)),
         }
     }
@@ -255,7 +216,9 @@ impl Device for FileDevice {
         if self.mode.sync_only_after_len_change && !len_changed {
             return Ok(());
         }
-        self.file.sync_data().map_err(|source| {
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        let synced = if self.mode.whole_sync { self.file.sync_all() } else { self.file.sync_data() };
+        synced.map_err(|source| {
             self.sync_failed.store(true, Ordering::Release);
             self.error("sync", 0, 0, source)
         })
@@ -275,142 +238,14 @@ impl Device for FileDevice {
     fn alignment_bytes(&self) -> usize {
         if self.mode.direct { ALIGNMENT_BYTES } else { 1 }
     }
+
+    fn io_counts(&self) -> IoCounts {
+        let [syncs, writes, ring_writes] =
+            [&self.syncs, &self.writes, &self.ring_writes].map(|count| count.load(Ordering::Relaxed));
+        IoCounts { syncs, writes, ring_writes }
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const METHODS: [FlushMethod; 4] =
-        [FlushMethod::Fsync, FlushMethod::DSync, FlushMethod::Direct, FlushMethod::DirectNoFsync];
-    const ROLES: [FileRole; 4] = [FileRole::Data, FileRole::Doublewrite, FileRole::Redo, FileRole::RedoCached];
-
-    fn device(folder: &tempfile::TempDir, role: FileRole, method: FlushMethod) -> FileDevice {
-        FileDevice::open(&folder.path().join("file"), role, method, true).unwrap()
-    }
-
-    fn block(fill: u8) -> AlignedBuf {
-        AlignedBuf::copy_of(&[fill; ALIGNMENT_BYTES])
-    }
-
-    #[test]
-    fn what_is_written_is_read_with_every_method_and_role() {
-        for (method, role) in METHODS.iter().flat_map(|&m| ROLES.map(|r| (m, r))) {
-            let folder = tempfile::tempdir().unwrap();
-            let device = device(&folder, role, method);
-            device.set_len_bytes(16 * 4096).unwrap();
-            let data: Vec<AlignedBuf> = (0..8).map(|i| block(i + 1)).collect();
-            device.write_at(8 * 4096, &data[0], Placement::Redo).unwrap();
-            let write = |i: usize| Write { offset: i as u64 * 4096, data: &data[i], placement: Placement::Other };
-            device.write_batch(&(1..8).map(write).collect::<Vec<_>>()).unwrap();
-            device.sync().unwrap();
-            let mut all = AlignedBuf::zeroed(16 * 4096);
-            device.read_at(0, &mut all).unwrap();
-            for i in 0..16 {
-                let want = [0, 2, 3, 4, 5, 6, 7, 8, 1].get(i).copied().unwrap_or(0);
-                assert!(all[i * 4096..(i + 1) * 4096].iter().all(|&b| b == want), "{method:?} {role:?} block {i}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_large_batch_is_written_whole() {
-        let folder = tempfile::tempdir().unwrap();
-        let device = device(&folder, FileRole::Data, FlushMethod::Direct);
-        device.set_len_bytes(1000 * 4096).unwrap();
-        let blocks: Vec<AlignedBuf> = (0..1000).map(|i| block((i % 251) as u8)).collect();
-        let write = |(i, b)| Write { offset: i as u64 * 4096, data: b, placement: Placement::IndexLeaf };
-        let writes: Vec<Write<'_>> = blocks.iter().map(|b| &b[..]).enumerate().map(write).collect();
-        device.write_batch(&writes).unwrap();
-        let mut all = AlignedBuf::zeroed(1000 * 4096);
-        device.read_at(0, &mut all).unwrap();
-        assert!(all.chunks(4096).enumerate().all(|(i, c)| c.iter().all(|&b| b == (i % 251) as u8)));
-    }
-
-    #[test]
-    fn reading_past_the_end_says_where() {
-        let folder = tempfile::tempdir().unwrap();
-        let device = device(&folder, FileRole::Data, FlushMethod::Fsync);
-        device.set_len_bytes(100).unwrap();
-        let error = device.read_at(90, &mut [0; 20]).unwrap_err();
-        assert_eq!((error.operation, error.offset, error.len), ("read", 90, 20));
-    }
-
-    #[test]
-    fn growing_reads_as_zeros_and_cutting_forgets() {
-        let folder = tempfile::tempdir().unwrap();
-        let device = device(&folder, FileRole::Data, FlushMethod::Fsync);
-        device.set_len_bytes(4096).unwrap();
-        device.write_at(0, &[7; 4096], Placement::Other).unwrap();
-        device.set_len_bytes(100).unwrap();
-        device.set_len_bytes(8192).unwrap();
-        let mut bytes = [1; 8192];
-        device.read_at(0, &mut bytes).unwrap();
-        assert!(bytes[..100].iter().all(|&b| b == 7) && bytes[100..].iter().all(|&b| b == 0));
-        assert_eq!(device.len_bytes().unwrap(), 8192);
-    }
-
-    #[test]
-    fn growing_beyond_the_disk_is_an_error_and_changes_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let device = device(&folder, FileRole::Data, FlushMethod::Fsync);
-        device.set_len_bytes(4096).unwrap();
-        device.write_at(0, &[7; 4096], Placement::Other).unwrap();
-        assert!(device.set_len_bytes(1 << 62).is_err());
-        assert_eq!(device.len_bytes().unwrap(), 4096);
-        let mut bytes = [0; 4096];
-        device.read_at(0, &mut bytes).unwrap();
-        assert_eq!(bytes, [7; 4096]);
-    }
-
-    #[test]
-    fn a_discarded_range_keeps_the_length() {
-        let folder = tempfile::tempdir().unwrap();
-        let device = device(&folder, FileRole::Data, FlushMethod::Fsync);
-        device.set_len_bytes(64 * 4096).unwrap();
-        device.write_at(0, &[7; 4096], Placement::Other).unwrap();
-        device.discard(4096, 8 * 4096).unwrap();
-        device.discard(0, 0).unwrap();
-        assert_eq!(device.len_bytes().unwrap(), 64 * 4096);
-        let mut bytes = [0; 4096];
-        device.read_at(0, &mut bytes).unwrap();
-        assert_eq!(bytes, [7; 4096]);
-    }
-
-    #[test]
-    fn direct_io_refuses_what_is_not_aligned() {
-        let folder = tempfile::tempdir().unwrap();
-        let device = device(&folder, FileRole::Data, FlushMethod::Direct);
-        if !device.is_direct() {
-            assert_eq!(device.alignment_bytes(), 1);
-            return;
-        }
-        let data = block(1);
-        assert!(device.write_at(100, &data, Placement::Other).is_err());
-        assert!(device.write_at(0, &data[..100], Placement::Other).is_err());
-    }
-
-    #[test]
-    fn without_syncs_growth_is_initialized_and_nothing_is_punched() {
-        use std::os::unix::fs::MetadataExt;
-        let folder = tempfile::tempdir().unwrap();
-        let device = device(&folder, FileRole::Data, FlushMethod::DirectNoFsync);
-        device.set_len_bytes(3 << 20).unwrap();
-        device.write_at(0, &block(7), Placement::Other).unwrap();
-        device.set_len_bytes((3 << 20) + 5 * 4096).unwrap();
-        device.discard(0, 1 << 20).unwrap();
-        device.sync().unwrap();
-        assert!(device.file.metadata().unwrap().blocks() * 512 >= (3 << 20) + 5 * 4096);
-        let mut bytes = AlignedBuf::zeroed((3 << 20) + 5 * 4096);
-        device.read_at(0, &mut bytes).unwrap();
-        assert!(bytes[..4096].iter().all(|&b| b == 7) && bytes[4096..].iter().all(|&b| b == 0));
-    }
-
-    #[test]
-    fn opening_what_is_not_there_names_the_path() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("none");
-        let error = FileDevice::open(&path, FileRole::Data, FlushMethod::Direct, false).unwrap_err();
-        assert!(error.to_string().contains("none"), "{error}");
-    }
-}
+#[path = "file_test.rs"]
+mod tests;

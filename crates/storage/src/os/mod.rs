@@ -2,11 +2,13 @@
 //!
 //! `file` is the device, `uring` sends its batches, `sys` has the few calls the standard library lacks, `folder` locks
 //! folders and makes their entries durable. Which flags a file is opened with follows from its [`FileRole`] and the
-//! [`FlushMethod`], in `file`.
+//! [`FlushMethod`], in `method`.
 
 mod file;
 pub(crate) mod folder;
+mod method;
 mod sys;
 mod uring;
 
-pub use file::{FileDevice, FileRole, FlushMethod};
+pub use file::FileDevice;
+pub use method::{FileRole, FlushMethod};

@@ -1,0 +1,163 @@
+//! Tests of the file device.
+
+use super::*;
+
+const METHODS: [FlushMethod; 4] =
+    [FlushMethod::Fsync, FlushMethod::DSync, FlushMethod::Direct, FlushMethod::DirectNoFsync];
+const ROLES: [FileRole; 4] = [FileRole::Data, FileRole::Doublewrite, FileRole::Redo, FileRole::RedoCached];
+
+fn device(folder: &tempfile::TempDir, role: FileRole, method: FlushMethod) -> FileDevice {
+    FileDevice::open(&folder.path().join("file"), role, method, true).unwrap()
+}
+
+fn block(fill: u8) -> AlignedBuf {
+    AlignedBuf::copy_of(&[fill; ALIGNMENT_BYTES])
+}
+
+#[test]
+fn what_is_written_is_read_with_every_method_and_role() {
+    for (method, role) in METHODS.iter().flat_map(|&m| ROLES.map(|r| (m, r))) {
+        let folder = tempfile::tempdir().unwrap();
+        let device = device(&folder, role, method);
+        device.set_len_bytes(16 * 4096).unwrap();
+        let data: Vec<AlignedBuf> = (0..8).map(|i| block(i + 1)).collect();
+        device.write_at(8 * 4096, &data[0], Placement::Redo).unwrap();
+        let write = |i: usize| Write { offset: i as u64 * 4096, data: &data[i], placement: Placement::Other };
+        device.write_batch(&(1..8).map(write).collect::<Vec<_>>()).unwrap();
+        device.sync().unwrap();
+        let mut all = AlignedBuf::zeroed(16 * 4096);
+        device.read_at(0, &mut all).unwrap();
+        for i in 0..16 {
+            let want = [0, 2, 3, 4, 5, 6, 7, 8, 1].get(i).copied().unwrap_or(0);
+            assert!(all[i * 4096..(i + 1) * 4096].iter().all(|&b| b == want), "{method:?} {role:?} block {i}");
+        }
+    }
+}
+
+#[test]
+fn a_large_batch_is_written_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let device = device(&folder, FileRole::Data, FlushMethod::Direct);
+    device.set_len_bytes(1000 * 4096).unwrap();
+    let blocks: Vec<AlignedBuf> = (0..1000).map(|i| block((i % 251) as u8)).collect();
+    let write = |(i, b)| Write { offset: i as u64 * 4096, data: b, placement: Placement::IndexLeaf };
+    let writes: Vec<Write<'_>> = blocks.iter().map(|b| &b[..]).enumerate().map(write).collect();
+    device.write_batch(&writes).unwrap();
+    let mut all = AlignedBuf::zeroed(1000 * 4096);
+    device.read_at(0, &mut all).unwrap();
+    assert!(all.chunks(4096).enumerate().all(|(i, c)| c.iter().all(|&b| b == (i % 251) as u8)));
+}
+
+#[test]
+fn reading_past_the_end_says_where() {
+    let folder = tempfile::tempdir().unwrap();
+    let device = device(&folder, FileRole::Data, FlushMethod::Fsync);
+    device.set_len_bytes(100).unwrap();
+    let error = device.read_at(90, &mut [0; 20]).unwrap_err();
+    assert_eq!((error.operation, error.offset, error.len), ("read", 90, 20));
+}
+
+#[test]
+fn growing_reads_as_zeros_and_cutting_forgets() {
+    let folder = tempfile::tempdir().unwrap();
+    let device = device(&folder, FileRole::Data, FlushMethod::Fsync);
+    device.set_len_bytes(4096).unwrap();
+    device.write_at(0, &[7; 4096], Placement::Other).unwrap();
+    device.set_len_bytes(100).unwrap();
+    device.set_len_bytes(8192).unwrap();
+    let mut bytes = [1; 8192];
+    device.read_at(0, &mut bytes).unwrap();
+    assert!(bytes[..100].iter().all(|&b| b == 7) && bytes[100..].iter().all(|&b| b == 0));
+    assert_eq!(device.len_bytes().unwrap(), 8192);
+}
+
+#[test]
+fn growing_beyond_the_disk_is_an_error_and_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let device = device(&folder, FileRole::Data, FlushMethod::Fsync);
+    device.set_len_bytes(4096).unwrap();
+    device.write_at(0, &[7; 4096], Placement::Other).unwrap();
+    assert!(device.set_len_bytes(1 << 62).is_err());
+    assert_eq!(device.len_bytes().unwrap(), 4096);
+    let mut bytes = [0; 4096];
+    device.read_at(0, &mut bytes).unwrap();
+    assert_eq!(bytes, [7; 4096]);
+}
+
+#[test]
+fn a_discarded_range_keeps_the_length() {
+    let folder = tempfile::tempdir().unwrap();
+    let device = device(&folder, FileRole::Data, FlushMethod::Fsync);
+    device.set_len_bytes(64 * 4096).unwrap();
+    device.write_at(0, &[7; 4096], Placement::Other).unwrap();
+    device.discard(4096, 8 * 4096).unwrap();
+    device.discard(0, 0).unwrap();
+    assert_eq!(device.len_bytes().unwrap(), 64 * 4096);
+    let mut bytes = [0; 4096];
+    device.read_at(0, &mut bytes).unwrap();
+    assert_eq!(bytes, [7; 4096]);
+}
+
+#[test]
+fn direct_io_refuses_what_is_not_aligned() {
+    let folder = tempfile::tempdir().unwrap();
+    let device = device(&folder, FileRole::Data, FlushMethod::Direct);
+    if !device.is_direct() {
+        assert_eq!(device.alignment_bytes(), 1);
+        return;
+    }
+    let data = block(1);
+    assert!(device.write_at(100, &data, Placement::Other).is_err());
+    assert!(device.write_at(0, &data[..100], Placement::Other).is_err());
+}
+
+#[test]
+fn without_syncs_growth_is_initialized_and_nothing_is_punched() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = tempfile::tempdir().unwrap();
+    let device = device(&folder, FileRole::Data, FlushMethod::DirectNoFsync);
+    device.set_len_bytes(3 << 20).unwrap();
+    device.write_at(0, &block(7), Placement::Other).unwrap();
+    device.set_len_bytes((3 << 20) + 5 * 4096).unwrap();
+    device.discard(0, 1 << 20).unwrap();
+    device.sync().unwrap();
+    assert!(device.file.metadata().unwrap().blocks() * 512 >= (3 << 20) + 5 * 4096);
+    let mut bytes = AlignedBuf::zeroed((3 << 20) + 5 * 4096);
+    device.read_at(0, &mut bytes).unwrap();
+    assert!(bytes[..4096].iter().all(|&b| b == 7) && bytes[4096..].iter().all(|&b| b == 0));
+}
+
+#[test]
+fn opening_what_is_not_there_names_the_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("none");
+    let error = FileDevice::open(&path, FileRole::Data, FlushMethod::Direct, false).unwrap_err();
+    assert!(error.to_string().contains("none"), "{error}");
+}
+
+#[test]
+fn a_fixed_length_is_kept_and_is_the_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut device = device(&folder, FileRole::Redo, FlushMethod::Direct);
+    device.set_len_bytes(1 << 20).unwrap();
+    device.fixed_len = true;
+    device.set_len_bytes(1 << 19).unwrap();
+    assert_eq!(device.len_bytes().unwrap(), 1 << 20);
+    let error = device.set_len_bytes((1 << 20) + 1).unwrap_err();
+    assert!(error.is_full() && error.to_string().contains("the device has 1048576 bytes"), "{error}");
+}
+
+#[test]
+fn calls_are_counted_when_they_are_made() {
+    for (method, syncs) in [(FlushMethod::Fsync, 3), (FlushMethod::Direct, 3), (FlushMethod::DirectNoFsync, 1)] {
+        let folder = tempfile::tempdir().unwrap();
+        let device = device(&folder, FileRole::Data, method);
+        device.set_len_bytes(8192).unwrap();
+        for _ in 0..3 {
+            device.write_at(0, &block(1), Placement::Other).unwrap();
+            device.sync().unwrap();
+        }
+        let counts = device.io_counts();
+        assert_eq!((counts.syncs, counts.writes, counts.ring_writes), (syncs, 3, 0), "{method:?}");
+    }
+}

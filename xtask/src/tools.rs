@@ -1,0 +1,45 @@
+//! Programs the tests need beside the toolchain.
+//!
+//! Rule: what is missing is installed where that is possible without asking (root on a system with apt); elsewhere the
+//! failure says what to install.
+
+use std::process::{Command, Stdio};
+
+/// Program, the arguments that show it runs, Debian's package.
+const TOOLS: &[(&str, &str, &str)] = &[("strace", "-V", "strace")];
+
+/// Makes sure every tool is there.
+pub fn ensure() -> Result<(), String> {
+    TOOLS.iter().try_for_each(|(program, argument, package)| ensure_one(program, argument, package))
+}
+
+fn ensure_one(program: &str, argument: &str, package: &str) -> Result<(), String> {
+    if runs(program, &[argument]) || (install(package) && runs(program, &[argument])) {
+        return Ok(());
+    }
+    Err(format!("{program} is not installed; get it with: apt-get install {package}"))
+}
+
+fn install(package: &str) -> bool {
+    let install = ["install", "--yes", "--no-install-recommends", package];
+    let is_root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout.trim_ascii() == b"0");
+    is_root && (runs("apt-get", &install) || (runs("apt-get", &["update"]) && runs("apt-get", &install)))
+}
+
+fn runs(program: &str, arguments: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    let quiet = command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_is_enough_and_what_is_not_is_named() {
+        ensure_one("cargo", "--version", "cargo").unwrap();
+        let failure = ensure_one("no-such-program", "-V", "no-such-package-anywhere").unwrap_err();
+        assert!(failure.contains("apt-get install no-such-package-anywhere"), "{failure}");
+    }
+}
