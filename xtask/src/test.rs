@@ -28,11 +28,12 @@ struct Run {
     scratch: PathBuf,
 }
 
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 11] = [
     Step { name: "format", run: |run| run.cargo(&["fmt", "--all", "--check"]) },
     Step { name: "tidy", run: |run| run.tidy() },
     Step { name: "lints", run: |run| run.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]) },
     Step { name: "docs", run: |run| run.docs() },
+    Step { name: "servers to compare with", run: |run| run.servers() },
     Step { name: "tools", run: |_| crate::tools::ensure() },
     Step { name: "tests", run: |run| run.cargo(&["test", "--workspace"]) },
     Step { name: "release build", run: |run| run.cargo(&["build", "--release"]) },
@@ -60,6 +61,11 @@ pub fn all(root: &Path) -> Result<(), Failure> {
 impl Run {
     fn cargo(&self, arguments: &[&str]) -> Result<(), Failure> {
         self.finish(Command::new("cargo").args(arguments))
+    }
+
+    /// Installs the servers that tests start, unless they are there; each is started once.
+    fn servers(&self) -> Result<(), Failure> {
+        self.finish(&mut Command::new(self.root.join("scripts/install-servers")))
     }
 
     fn docs(&self) -> Result<(), Failure> {

@@ -76,16 +76,58 @@ const FLUSH_METHODS: [(&str, FlushMethod); 4] = [
 
 impl KnobValue for FlushMethod {
     fn parse(text: &str) -> std::result::Result<Self, String> {
-        let found = FLUSH_METHODS.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
-        found.map(|(_, method)| *method).ok_or_else(|| {
-            let names = FLUSH_METHODS.map(|(name, _)| name).join(", ");
-            format!("{text:?} is none of {names}")
-        })
+        parse_name(&FLUSH_METHODS, text)
     }
 
     fn show(&self) -> String {
-        FLUSH_METHODS.iter().find(|(_, m)| m == self).map_or_else(String::new, |(name, _)| name.to_string())
+        show_name(&FLUSH_METHODS, self)
     }
+}
+
+/// What else of a page's extent is flushed with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FlushNeighbors {
+    /// 0: nothing.
+    Off,
+    /// 1: the contiguous run of dirty pages around it.
+    Contiguous,
+    /// 2: every dirty page.
+    Extent,
+    /// What suits the device; whoever opens the database finds out.
+    #[default]
+    Auto,
+}
+
+/// InnoDB's names of the neighbor options.
+const FLUSH_NEIGHBORS: [(&str, FlushNeighbors); 4] = [
+    ("0", FlushNeighbors::Off),
+    ("1", FlushNeighbors::Contiguous),
+    ("2", FlushNeighbors::Extent),
+    ("auto", FlushNeighbors::Auto),
+];
+
+impl KnobValue for FlushNeighbors {
+    fn parse(text: &str) -> std::result::Result<Self, String> {
+        parse_name(&FLUSH_NEIGHBORS, text)
+    }
+
+    fn show(&self) -> String {
+        show_name(&FLUSH_NEIGHBORS, self)
+    }
+}
+
+/// The value that `text` names in `names`.
+fn parse_name<T: Copy>(names: &[(&str, T)], text: &str) -> std::result::Result<T, String> {
+    let found = names.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+        format!("{text:?} is none of {}", names.join(", "))
+    })
+}
+
+/// The name of `value` in `names`.
+fn show_name<T: PartialEq>(names: &[(&str, T)], value: &T) -> String {
+    names.iter().find(|(_, v)| v == value).map_or_else(String::new, |(name, _)| (*name).to_string())
 }
 
 impl KnobValue for Option<PathBuf> {
@@ -180,6 +222,10 @@ options! {
     lru_scan_depth: u64 = 1024, "1024", "16 and more", |v| *v >= 16;
     /// Percentage of dirty frames above which the cleaner flushes the flush list regardless of the log.
     max_dirty_pages_pct: u64 = 75, "75", "1 to 99", |v| (1..=99).contains(v);
+    /// What is flushed with a page: 0 nothing, 1 the contiguous dirty pages around it in its extent, 2 all dirty pages of its extent, auto what suits the device.
+    flush_neighbors: FlushNeighbors = FlushNeighbors::Auto, "auto", "0, 1, 2 or auto", |_v| true;
+    /// Milliseconds between two rounds of the page cleaner when nothing wakes it earlier.
+    cleaner_interval_ms: u64 = 50, "50", "1 to 10000", |v| (1..=10_000).contains(v);
     /// Pages per second the cleaner may write when nothing presses.
     io_capacity: u64 = 2000, "2000", "16 and more", |v| *v >= 16;
     /// Milliseconds a page must stay on the old part of the LRU list before a second access makes it young.

@@ -63,6 +63,7 @@ pub use check::{CheckReport, Finding};
 pub use config::Options;
 pub use db::{Database, Inserted, ReadTxn, Scan, ScanIter, TxnOptions, WriteTxn};
 pub use error::{Error, Result};
+pub use pool::latency::LatencySnapshot;
 pub use stats::StatsSnapshot;
 pub use table::{
     Changes, Column, DateTime, Decimal, IndexDefinition, Row, RowRef, Schema, Table, TableDefinition, Type, Value,

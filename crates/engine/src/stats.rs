@@ -64,14 +64,26 @@ impl Counter {
 counters! {
     /// Pages read from the data file.
     pages_read,
-    /// Pages written to the data file, for any reason.
+    /// Pages written to the data file, for any reason; the sum of those that follow.
     pages_flushed,
     /// Pages flushed from the tail of the LRU list.
     pages_flushed_lru_list,
-    /// Pages flushed from the flush list.
-    pages_flushed_flush_list,
+    /// Pages flushed from the flush list because too many frames are dirty.
+    pages_flushed_dirty_pct,
+    /// Pages flushed from the flush list so that the checkpoint keeps up with the redo.
+    pages_flushed_checkpoint_age,
+    /// Pages flushed from the flush list while nothing was changed.
+    pages_flushed_idle,
+    /// Pages flushed from the flush list above the sync watermark of the checkpoint age.
+    pages_flushed_sync,
+    /// Pages flushed because they lie beside one that was to be flushed (`flush_neighbors`).
+    pages_flushed_neighbor,
     /// Pages flushed one at a time by a thread that found no free frame.
     pages_flushed_single_page,
+    /// Pages flushed at closing and by recovery.
+    pages_flushed_shutdown,
+    /// Microseconds threads spent in single-page flushes.
+    single_page_flush_us,
     /// Frames taken from the LRU list, clean or cleaned.
     pages_evicted,
     /// Pages made young (moved to the head of the LRU list).
@@ -80,6 +92,16 @@ counters! {
     free_frame_waits,
     /// Microseconds spent in those waits.
     free_frame_wait_us,
+    /// Times the page at the LRU tail was dirty when a thread needed its frame.
+    dirty_victims,
+    /// Times a batch waited for its part of the doublewrite file.
+    doublewrite_waits,
+    /// Microseconds spent in those waits.
+    doublewrite_wait_us,
+    /// Times a mini-transaction was slowed or stopped because the checkpoint lagged.
+    sync_flush_waits,
+    /// Microseconds spent in those waits.
+    sync_flush_wait_us,
     /// Times a thread waited for room in the redo ring.
     log_waits,
     /// Microseconds spent in those waits.
@@ -140,6 +162,8 @@ counters! {
     pool_pages_data,
     /// Gauge: bytes between the last checkpoint and the end of the log.
     checkpoint_age_bytes,
+    /// Gauge: redo generated per second, smoothed.
+    redo_bytes_per_s,
     /// Bytes of redo scanned when the database was opened.
     recovery_redo_bytes,
     /// Pages read to replay it.
@@ -176,5 +200,24 @@ impl Stats {
             P::Other => &self.bytes_written_other,
         };
         counter.add(bytes as u64);
+    }
+}
+
+impl StatsSnapshot {
+    /// Pages flushed from the flush list, for any of its reasons.
+    pub fn pages_flushed_flush_list(&self) -> u64 {
+        self.pages_flushed_dirty_pct
+            + self.pages_flushed_checkpoint_age
+            + self.pages_flushed_idle
+            + self.pages_flushed_sync
+    }
+
+    /// The sum of the reasons for which pages were flushed; equals `pages_flushed` whenever no flush is going on.
+    pub fn pages_flushed_by_reason(&self) -> u64 {
+        self.pages_flushed_lru_list
+            + self.pages_flushed_flush_list()
+            + self.pages_flushed_neighbor
+            + self.pages_flushed_single_page
+            + self.pages_flushed_shutdown
     }
 }

@@ -44,6 +44,9 @@ number!(
     IndexId(u32)
 );
 
+/// Pages of an extent, the unit in which space is given out and neighbors are flushed.
+pub const EXTENT_PAGES: u32 = 64;
+
 impl RollPtr {
     /// No earlier version.
     pub const NONE: RollPtr = RollPtr(0);

@@ -37,15 +37,22 @@ pub struct LatencyUs {
     pub max: f64,
 }
 
-/// Pages read and flushed.
+/// Pages read and flushed. `flushed_flush_list` is the sum of the four reasons that follow it.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(default)]
 #[allow(missing_docs)]
 pub struct Pages {
     pub read: u64,
     pub flushed: u64,
     pub flushed_lru_list: u64,
     pub flushed_flush_list: u64,
+    pub flushed_dirty_pct: u64,
+    pub flushed_checkpoint_age: u64,
+    pub flushed_idle: u64,
+    pub flushed_sync: u64,
+    pub flushed_neighbor: u64,
     pub flushed_single_page: u64,
+    pub flushed_shutdown: u64,
 }
 
 impl From<&StatsSnapshot> for Pages {
@@ -54,8 +61,14 @@ impl From<&StatsSnapshot> for Pages {
             read: stats.pages_read,
             flushed: stats.pages_flushed,
             flushed_lru_list: stats.pages_flushed_lru_list,
-            flushed_flush_list: stats.pages_flushed_flush_list,
+            flushed_flush_list: stats.pages_flushed_flush_list(),
+            flushed_dirty_pct: stats.pages_flushed_dirty_pct,
+            flushed_checkpoint_age: stats.pages_flushed_checkpoint_age,
+            flushed_idle: stats.pages_flushed_idle,
+            flushed_sync: stats.pages_flushed_sync,
+            flushed_neighbor: stats.pages_flushed_neighbor,
             flushed_single_page: stats.pages_flushed_single_page,
+            flushed_shutdown: stats.pages_flushed_shutdown,
         }
     }
 }
@@ -231,7 +244,13 @@ mod tests {
             "/pages/flushed",
             "/pages/flushed_lru_list",
             "/pages/flushed_flush_list",
+            "/pages/flushed_dirty_pct",
+            "/pages/flushed_checkpoint_age",
+            "/pages/flushed_idle",
+            "/pages/flushed_sync",
+            "/pages/flushed_neighbor",
             "/pages/flushed_single_page",
+            "/pages/flushed_shutdown",
             "/bytes_written",
             "/consistency",
             "/intervals",

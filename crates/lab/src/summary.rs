@@ -113,8 +113,13 @@ fn pages_part(out: &mut String, r: &RunResult) -> std::fmt::Result {
     writeln!(out, "    read:                                {}", p.read)?;
     writeln!(
         out,
-        "    flushed:                             {} (LRU list {}, flush list {}, single page {})\n",
-        p.flushed, p.flushed_lru_list, p.flushed_flush_list, p.flushed_single_page
+        "    flushed:                             {} (LRU list {}, flush list {}, neighbor {}, single page {})",
+        p.flushed, p.flushed_lru_list, p.flushed_flush_list, p.flushed_neighbor, p.flushed_single_page
+    )?;
+    writeln!(
+        out,
+        "    flush list:                          dirty percentage {}, checkpoint age {}, idle {}, sync {}\n",
+        p.flushed_dirty_pct, p.flushed_checkpoint_age, p.flushed_idle, p.flushed_sync
     )?;
     let total: u64 = r.bytes_written.values().sum();
     writeln!(out, "Written (MiB):                           {:.1}", mib(total))?;

@@ -4,9 +4,14 @@
 //! 1. The same table of cases for every subject. One that is not installed is named on standard error; `cargo xtask test` installs all.
 //! 2. Databases lie in a folder of the test's own.
 
+use highwater_lab::result::RunResult;
 use highwater_lab::run::RunOptions;
 use highwater_lab::subject::{Files, Installed, Load, Running, Settings, SubjectKind};
 use highwater_lab::workload::{Silent, sysbench, tpcc, user_table};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 fn installed() -> Vec<Installed> {
     let found = SubjectKind::ALL.map(SubjectKind::find);
@@ -15,13 +20,13 @@ fn installed() -> Vec<Installed> {
 }
 
 fn settings() -> Settings {
-    Settings { buffer_pool_bytes: 32 << 20, log_bytes: 64 << 20, ..Settings::default() }
+    Settings { buffer_pool_bytes: 16 << 20, log_bytes: 64 << 20, ..Settings::default() }
 }
 
 fn loads() -> Vec<Load> {
     vec![
         Load::Tpcc(tpcc::Config::default()),
-        Load::Sysbench(sysbench::Config { tables: 2, table_size: 20_000, ..sysbench::Config::default() }),
+        Load::Sysbench(sysbench::Config { tables: 2, table_size: 60_000, ..sysbench::Config::default() }),
         Load::UserTable(user_table::Config { bytes: 4 << 20, ..user_table::Config::default() }),
     ]
 }
@@ -34,6 +39,22 @@ fn check(running: &Running, load: &Load, at: &str) {
     let broken: Vec<_> = running.conditions(load).unwrap().into_iter().filter(|c| !c.holds).collect();
     assert!(broken.is_empty(), "{at}: {broken:?}");
     assert_eq!(running.check_tables().unwrap(), Vec::<String>::new(), "{at}");
+}
+
+/// Every page that was flushed has a reason, and nearly all of them one that a running database has.
+fn flushed_pages_add_up(result: &RunResult, at: &str) {
+    let count = |name: &str| result.counters[name];
+    let reasons = ["lru_list", "dirty_pct", "checkpoint_age", "idle", "sync", "neighbor", "single_page", "shutdown"];
+    let sum: u64 = reasons.iter().map(|reason| count(&format!("pages_flushed_{reason}"))).sum();
+    let flushed = count("pages_flushed");
+    // Counters are read one after the other while pages are being written.
+    let slack = flushed / 20 + 200;
+    assert!(
+        sum.abs_diff(flushed) <= slack,
+        "{at}: {flushed} pages flushed, the reasons say {sum}: {:?}",
+        result.counters
+    );
+    assert!(count("pages_flushed_shutdown") <= slack, "{at}: {flushed} pages flushed: {:?}", result.counters);
 }
 
 /// Loads, runs 3 s, stops, starts again, checks; then runs, kills, starts again, checks.
@@ -49,6 +70,7 @@ fn whole_life(subject: &Installed, load: &Load) {
     assert!(!lines.is_empty() && !result.intervals.is_empty(), "{at}");
     assert_eq!(result.config["subject"], subject.kind.to_string());
     assert!(result.bytes_written["redo"] > 0 && result.latency_us.p99 >= result.latency_us.p50, "{at}: {result:?}");
+    flushed_pages_add_up(&result, &at);
     running.stop().unwrap();
 
     let running = Running::start(subject, &files, &settings()).unwrap();
@@ -66,9 +88,66 @@ fn whole_life(subject: &Installed, load: &Load) {
 fn every_subject_lives_through_every_load() {
     for subject in installed() {
         for load in loads() {
-            let started = std::time::Instant::now();
+            let started = Instant::now();
             whole_life(&subject, &load);
             eprintln!("{} {load:?}: {:.0} s", subject.kind, started.elapsed().as_secs_f64());
         }
+    }
+}
+
+/// Names a folder for [`starts_a_server_and_waits_to_be_killed`].
+const FOLDER: &str = "HIGHWATER_TEST_SERVER_FOLDER";
+
+/// What the test below runs in a process of its own, which it kills. By itself it has nothing to do.
+#[test]
+fn starts_a_server_and_waits_to_be_killed() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let folder = Path::new(&folder);
+    let kind: SubjectKind = folder.file_name().unwrap().to_str().unwrap().parse().unwrap();
+    let settings = Settings { memory_limit_bytes: Some(1 << 30), ..settings() };
+    let settings = if can_limit_memory() { settings } else { Settings { memory_limit_bytes: None, ..settings } };
+    let running = Running::start(&kind.find().unwrap(), &Files::in_folder(folder), &settings).unwrap();
+    println!("server {}", running.pid().unwrap());
+    std::thread::sleep(Duration::from_secs(600));
+}
+
+fn can_limit_memory() -> bool {
+    highwater_lab::subject::MemoryGroup::new(1 << 30).is_ok()
+}
+
+/// SIGKILL of the laboratory ends its servers within seconds and takes their sockets with them.
+#[test]
+fn no_server_outlives_a_killed_laboratory() {
+    for subject in installed().into_iter().filter(|subject| subject.kind.is_server()) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut laboratory = Command::new(std::env::current_exe().unwrap());
+        laboratory.args(["--exact", "starts_a_server_and_waits_to_be_killed", "--nocapture"]);
+        laboratory.env(FOLDER, folder.path().join(subject.kind.name())).stdout(Stdio::piped());
+        let mut laboratory = laboratory.spawn().unwrap();
+        let mut lines = BufReader::new(laboratory.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let pid = lines.find_map(|line| line.split_once("server ")?.1.parse::<u32>().ok()).unwrap();
+        let process = format!("/proc/{pid}");
+        assert!(Path::new(&process).exists());
+        let command_line = std::fs::read_to_string(format!("{process}/cmdline")).unwrap();
+        assert!(command_line.contains("--defaults-file"), "{command_line:?}");
+        laboratory.kill().unwrap();
+        laboratory.wait().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while Path::new(&process).exists() {
+            assert!(Instant::now() < deadline, "{} (process {pid}) lives on", subject.kind);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+/// A server that cannot start says why, in its own words.
+#[test]
+fn a_failed_start_quotes_the_servers_log() {
+    for subject in installed().into_iter().filter(|subject| subject.kind.is_server()) {
+        let folder = tempfile::tempdir().unwrap();
+        let extra = [("innodb_no_such_option".to_string(), "1".to_string())].into();
+        let settings = Settings { extra, ..settings() };
+        let error = Running::start(&subject, &Files::in_folder(folder.path()), &settings).err().unwrap().to_string();
+        assert!(error.contains("ended while starting") && error.contains("innodb_no_such_option"), "{error}");
     }
 }

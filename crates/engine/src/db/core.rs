@@ -33,8 +33,6 @@ use std::time::{Duration, Instant};
 
 /// Extents of a new data file.
 const FIRST_EXTENTS: u64 = 8;
-/// The cleaner's pause when nothing presses.
-const CLEANER_PAUSE: Duration = Duration::from_millis(50);
 /// The log thread's pause (modes 0 and 2 sync once a second).
 const LOG_PAUSE: Duration = Duration::from_secs(1);
 
@@ -143,7 +141,8 @@ impl Core {
             space.discard_step(&ctx);
             Ok(())
         };
-        let pause = move || pauser.pool.cleaner_wake().wait(CLEANER_PAUSE);
+        let interval = Duration::from_millis(self.options.cleaner_interval_ms);
+        let pause = move || pauser.pool.cleaner_wake().wait(interval);
         self.background.spawn("cleaner", self.ctx.clone(), step, pause, move || waker.pool.cleaner_wake().wake())
     }
 

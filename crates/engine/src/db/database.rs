@@ -16,6 +16,7 @@ use crate::config::Options;
 use crate::error::{Error, Result};
 use crate::mtr::{Context, MTR_REDO_BYTES};
 use crate::pool::cleaner::Wake;
+use crate::pool::latency::LatencySnapshot;
 use crate::space::{ROOT_UNDO, Space};
 use crate::stats::StatsSnapshot;
 use crate::table::catalog::{Catalog, Leftover};
@@ -352,6 +353,17 @@ impl Database {
         stats.os_writes.set(calls.iter().map(|c| c.writes).sum());
         stats.os_ring_writes.set(calls.iter().map(|c| c.ring_writes).sum());
         stats.snapshot()
+    }
+
+    /// How long page misses took since the opening: from finding that a page is not in the buffer pool until it is readable, the wait
+    /// for a free frame included.
+    pub fn page_read_latency(&self) -> LatencySnapshot {
+        self.inner.ctx.pool.page_read_latency()
+    }
+
+    /// How long threads waited since the opening that found no free frame.
+    pub fn free_frame_wait_latency(&self) -> LatencySnapshot {
+        self.inner.ctx.pool.free_frame_wait_latency()
     }
 
     /// Verifies every page, tree and cross-reference. Meanwhile transactions read; who writes or changes a schema waits, and so

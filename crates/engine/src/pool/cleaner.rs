@@ -94,6 +94,7 @@ impl Cleaner {
             let redo = end_lsn.0 - self.last_end_lsn.0;
             self.redo_bytes_per_s = policy::smooth(self.redo_bytes_per_s, redo, elapsed_ms);
             (self.last_end_lsn, self.last_ms) = (end_lsn, now_ms);
+            pool.stats.redo_bytes_per_s.set(self.redo_bytes_per_s as u64);
         }
         Snapshot {
             end_lsn,
@@ -133,9 +134,9 @@ fn refill_free_list(pool: &Pool, want: usize) -> Result<usize> {
 fn flush_for_log(pool: &Pool, plan: Plan) -> Result<usize> {
     let mut flushed = 0;
     loop {
-        let by_age = pool.flush_oldest(plan.flush_before, BATCH_PAGES)?;
+        let by_age = pool.flush_oldest(plan.flush_before, BATCH_PAGES, plan.reason)?;
         let short = plan.flush_pages.saturating_sub(flushed + by_age).min(BATCH_PAGES);
-        let by_share = if short > 0 { pool.flush_oldest(Lsn(u64::MAX), short)? } else { 0 };
+        let by_share = if short > 0 { pool.flush_oldest(Lsn(u64::MAX), short, FlushReason::DirtyPct)? } else { 0 };
         flushed += by_age + by_share;
         if by_age + by_share == 0 || (by_age < BATCH_PAGES && flushed >= plan.flush_pages) {
             return Ok(flushed);

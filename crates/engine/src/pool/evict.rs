@@ -57,9 +57,12 @@ impl Pool {
     #[cold]
     fn take_frames_slow(&self, count: usize, out: &mut Vec<FrameNo>) -> Result<()> {
         self.stats.free_frame_waits.inc();
+        self.stats.dirty_victims.add(u64::from(self.is_tail_dirty()));
         let start = Instant::now();
         let result = self.make_frames(count, out, start);
-        self.stats.free_frame_wait_us.add(start.elapsed().as_micros() as u64);
+        let waited = start.elapsed();
+        self.stats.free_frame_wait_us.add(waited.as_micros() as u64);
+        self.free_frame_wait_latency.record(waited);
         result
     }
 
@@ -137,7 +140,16 @@ impl Pool {
     /// Flushes the least recently used dirty page alone; false if there is none to flush.
     fn flush_one_page(&self) -> Result<bool> {
         let victim = self.dirty_tail(self.lru_scan_depth, 1);
-        Ok(self.flush_frames(&victim, FlushReason::SinglePage)? > 0)
+        let start = Instant::now();
+        let flushed = self.flush_frames(&victim, FlushReason::SinglePage)?;
+        self.stats.single_page_flush_us.add(start.elapsed().as_micros() as u64);
+        Ok(flushed > 0)
+    }
+
+    /// Whether the least recently used page is dirty.
+    fn is_tail_dirty(&self) -> bool {
+        let tail = self.lru.lock().tail();
+        tail != NIL && self.frames.get(tail).oldest_lsn().is_some()
     }
 
     /// Up to `want` dirty frames among the last `depth` of the LRU list, least recently used first.

@@ -8,67 +8,122 @@
 //!
 //! An error in 2 or 3 stops the database: what reached the disk is not known.
 
-use super::Pool;
 use super::doublewrite::{BATCH_PAGES, Batch};
-use super::frame::FrameNo;
+use super::frame::{FrameNo, NO_PAGE};
+use super::{Pool, neighbors};
+use crate::config::FlushNeighbors;
 use crate::error::Result;
 use crate::page;
-use crate::types::Lsn;
+use crate::types::{Lsn, PageNo};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Why pages are flushed; each flushed page is counted once under its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlushReason {
     /// They are at the tail of the LRU list and frames are needed.
     LruList,
-    /// They are the oldest of the flush list (checkpoint or dirty percentage).
-    FlushList,
+    /// Too many frames are dirty.
+    DirtyPct,
+    /// The checkpoint has to keep up with the redo.
+    CheckpointAge,
+    /// Nothing is being changed.
+    Idle,
+    /// The checkpoint age is above its sync watermark.
+    Sync,
     /// A thread found no free frame.
     SinglePage,
+    /// Closing, or the end of recovery.
+    Shutdown,
+}
+
+/// A page to be flushed.
+#[derive(Clone, Copy)]
+struct Job {
+    page_no: PageNo,
+    frame: FrameNo,
+    /// It goes with another one.
+    neighbor: bool,
 }
 
 impl Pool {
-    /// Flushes those of `frames` that are dirty and not latched exclusively right now; says how many.
+    /// Flushes those of `frames` that are dirty and not latched exclusively right now, and their neighbors; says how many.
     ///
     /// # Errors
     /// An I/O error, after which the database is poisoned.
     pub(crate) fn flush_frames(&self, frames: &[FrameNo], reason: FlushReason) -> Result<usize> {
-        let mut sorted: Vec<FrameNo> = frames.to_vec();
-        sorted.sort_unstable_by_key(|f| self.frames.get(*f).page_no());
         let mut flushed = 0;
-        for chunk in sorted.chunks(BATCH_PAGES) {
+        for jobs in self.jobs(frames, reason).chunks(BATCH_PAGES) {
             self.poison.check()?;
-            let mut batch = self.copy_dirty(chunk);
-            if batch.entries().is_empty() {
-                self.writer.recycle(batch);
-                continue;
+            let (mut batch, neighbors) = self.copy_dirty(jobs);
+            if !batch.entries().is_empty() {
+                if let Err(error) = self.write_batch(&mut batch) {
+                    self.poison.set(&error.to_string());
+                    self.log.poison(&error.to_string());
+                    return Err(error);
+                }
+                self.finish(&batch);
+                self.count(batch.entries().len(), neighbors, reason);
+                flushed += batch.entries().len();
             }
-            if let Err(error) = self.write_batch(&mut batch) {
-                self.poison.set(&error.to_string());
-                self.log.poison(&error.to_string());
-                return Err(error);
-            }
-            self.finish(&batch);
-            flushed += batch.entries().len();
             self.writer.recycle(batch);
         }
-        self.count(flushed, reason);
         Ok(flushed)
     }
 
-    fn copy_dirty(&self, frames: &[FrameNo]) -> Batch {
-        let mut batch = self.writer.batch(frames.len(), self.page_bytes());
-        for &frame in frames {
-            let state = self.frames.get(frame);
+    /// The pages in `frames` and their neighbors, by page number, each once.
+    fn jobs(&self, frames: &[FrameNo], reason: FlushReason) -> Vec<Job> {
+        let own = |&frame: &FrameNo| Job { page_no: self.frames.get(frame).page_no(), frame, neighbor: false };
+        let mut jobs: Vec<Job> = frames.iter().map(own).collect();
+        let mode = self.flush_neighbors();
+        if reason != FlushReason::SinglePage && mode != FlushNeighbors::Off {
+            self.add_neighbors(&mut jobs, mode, reason);
+        }
+        // A page asked for comes before the same page as a neighbor, and stays.
+        jobs.sort_unstable_by_key(|job| (job.page_no, job.neighbor));
+        jobs.dedup_by_key(|job| job.page_no);
+        jobs
+    }
+
+    fn add_neighbors(&self, jobs: &mut Vec<Job>, mode: FlushNeighbors, reason: FlushReason) {
+        let dirty = |page_no| self.dirty_frame(page_no, reason == FlushReason::LruList);
+        let mut pages = Vec::new();
+        for job in jobs.iter().filter(|job| job.page_no != NO_PAGE) {
+            neighbors::add(mode, job.page_no, |p| dirty(p).is_some(), &mut pages);
+        }
+        pages.sort_unstable();
+        pages.dedup();
+        jobs.extend(
+            pages.into_iter().filter_map(|page_no| Some(Job { page_no, frame: dirty(page_no)?, neighbor: true })),
+        );
+    }
+
+    /// The frame of a resident page that is dirty and not being written; with `old_only`, one about to leave the pool.
+    fn dirty_frame(&self, page_no: PageNo, old_only: bool) -> Option<FrameNo> {
+        let frame = self.table.find(&self.frames, page_no)?;
+        let state = self.frames.get(frame);
+        let old = !old_only || state.young_stamp.load(Relaxed) == 0;
+        (old && state.oldest_lsn().is_some() && !state.is_flushing()).then_some(frame)
+    }
+
+    /// Copies of the pages that are (still) there and dirty, and how many of them are neighbors.
+    fn copy_dirty(&self, jobs: &[Job]) -> (Batch, usize) {
+        let mut batch = self.writer.batch(jobs.len(), self.page_bytes());
+        let mut neighbors = 0;
+        for job in jobs {
+            let state = self.frames.get(job.frame);
             if state.oldest_lsn().is_none() || !state.latch.try_lock_shared() {
                 continue;
             }
-            if self.flush_list.lock().begin_write(&self.frames, frame) {
+            // The frame may hold another page by now, which nobody asked to flush.
+            let same = state.page_no() == job.page_no;
+            if same && self.flush_list.lock().begin_write(&self.frames, job.frame) {
                 // SAFETY: the frame's latch is held shared until the end of this block.
-                batch.push(unsafe { self.frames.bytes(frame) }, state.page_no(), frame);
+                batch.push(unsafe { self.frames.bytes(job.frame) }, job.page_no, job.frame);
+                neighbors += usize::from(job.neighbor);
             }
             state.latch.unlock_shared();
         }
-        batch
+        (batch, neighbors)
     }
 
     fn write_batch(&self, batch: &mut Batch) -> Result<()> {
@@ -82,23 +137,48 @@ impl Pool {
         batch.entries().iter().for_each(|e| list.end_write(&self.frames, e.frame));
     }
 
-    fn count(&self, flushed: usize, reason: FlushReason) {
-        let flushed = flushed as u64;
-        self.stats.pages_flushed.add(flushed);
-        match reason {
-            FlushReason::LruList => self.stats.pages_flushed_lru_list.add(flushed),
-            FlushReason::FlushList => self.stats.pages_flushed_flush_list.add(flushed),
-            FlushReason::SinglePage => self.stats.pages_flushed_single_page.add(flushed),
+    fn count(&self, flushed: usize, neighbors: usize, reason: FlushReason) {
+        let stats = &self.stats;
+        let counter = match reason {
+            FlushReason::LruList => &stats.pages_flushed_lru_list,
+            FlushReason::DirtyPct => &stats.pages_flushed_dirty_pct,
+            FlushReason::CheckpointAge => &stats.pages_flushed_checkpoint_age,
+            FlushReason::Idle => &stats.pages_flushed_idle,
+            FlushReason::Sync => &stats.pages_flushed_sync,
+            FlushReason::SinglePage => &stats.pages_flushed_single_page,
+            FlushReason::Shutdown => &stats.pages_flushed_shutdown,
+        };
+        counter.add((flushed - neighbors) as u64);
+        stats.pages_flushed_neighbor.add(neighbors as u64);
+        stats.pages_flushed.add(flushed as u64);
+    }
+
+    /// What is flushed with a page; never `Auto`.
+    pub fn flush_neighbors(&self) -> FlushNeighbors {
+        match self.flush_neighbors.load(Relaxed) {
+            1 => FlushNeighbors::Contiguous,
+            2 => FlushNeighbors::Extent,
+            _ => FlushNeighbors::Off,
         }
     }
 
-    /// Flushes up to `limit` of the oldest pages whose first change is before `before`; says how many.
+    /// Chooses what is flushed with a page from now on; `Auto`, which only the opener can resolve, means nothing.
+    pub fn set_flush_neighbors(&self, mode: FlushNeighbors) {
+        let value = match mode {
+            FlushNeighbors::Off | FlushNeighbors::Auto => 0,
+            FlushNeighbors::Contiguous => 1,
+            FlushNeighbors::Extent => 2,
+        };
+        self.flush_neighbors.store(value, Relaxed);
+    }
+
+    /// Flushes up to `limit` of the oldest pages whose first change is before `before`, and their neighbors; says how many.
     ///
     /// # Errors
     /// An I/O error, after which the database is poisoned.
-    pub fn flush_oldest(&self, before: Lsn, limit: usize) -> Result<usize> {
+    pub fn flush_oldest(&self, before: Lsn, limit: usize, reason: FlushReason) -> Result<usize> {
         let frames = self.flush_list.lock().oldest(&self.frames, before, limit);
-        self.flush_frames(&frames, FlushReason::FlushList)
+        self.flush_frames(&frames, reason)
     }
 
     /// Flushes every dirty page (close, recovery, tests). Pages changed meanwhile by others may stay dirty.
@@ -107,7 +187,7 @@ impl Pool {
     /// An I/O error, after which the database is poisoned.
     pub fn flush_all(&self) -> Result<()> {
         while self.dirty_count() > 0 {
-            if self.flush_oldest(Lsn(u64::MAX), BATCH_PAGES)? == 0 {
+            if self.flush_oldest(Lsn(u64::MAX), BATCH_PAGES, FlushReason::Shutdown)? == 0 {
                 std::thread::yield_now();
                 self.poison.check()?;
             }
@@ -116,12 +196,12 @@ impl Pool {
     }
 
     /// Whether the page is resident with bytes that differ from the data file's.
-    pub fn is_dirty(&self, page_no: crate::types::PageNo) -> bool {
+    pub fn is_dirty(&self, page_no: PageNo) -> bool {
         self.table.find(&self.frames, page_no).is_some_and(|f| self.frames.get(f).oldest_lsn().is_some())
     }
 
     /// LSN of a resident page, if it is resident.
-    pub fn resident_lsn(&self, page_no: crate::types::PageNo) -> Option<Lsn> {
+    pub fn resident_lsn(&self, page_no: PageNo) -> Option<Lsn> {
         self.try_fix_s(page_no).map(|guard| page::header::lsn(&guard))
     }
 }

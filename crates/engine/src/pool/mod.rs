@@ -25,7 +25,9 @@ mod frame;
 mod free_list;
 mod guard;
 mod hash;
+pub mod latency;
 mod lru;
+mod neighbors;
 mod optimistic;
 pub mod policy;
 mod read;
@@ -50,10 +52,11 @@ use frame::Frames;
 use free_list::FreeList;
 use hash::PageTable;
 use highwater_storage::Device;
+use latency::{Histogram, LatencySnapshot};
 use lru::Lru;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Fewest frames a pool works with.
 pub const MIN_FRAMES: usize = 64;
@@ -78,6 +81,10 @@ pub struct Pool {
     poison: Arc<Poison>,
     cleaner: cleaner::Wake,
     give_up_ms: AtomicU64,
+    /// 0, 1 or 2; see `flush_neighbors`.
+    flush_neighbors: AtomicU8,
+    page_read_latency: Histogram,
+    free_frame_wait_latency: Histogram,
 }
 
 impl Pool {
@@ -95,7 +102,7 @@ impl Pool {
         poison: Arc<Poison>,
     ) -> Result<Pool> {
         let count = (options.buffer_pool_size as usize / page_bytes).max(MIN_FRAMES);
-        Ok(Pool {
+        let pool = Pool {
             frames: Frames::new(count, page_bytes)?,
             table: PageTable::new(count),
             free: FreeList::new(count),
@@ -112,7 +119,22 @@ impl Pool {
             poison,
             cleaner: cleaner::Wake::default(),
             give_up_ms: AtomicU64::new(evict::GIVE_UP_MS),
-        })
+            flush_neighbors: AtomicU8::new(0),
+            page_read_latency: Histogram::default(),
+            free_frame_wait_latency: Histogram::default(),
+        };
+        pool.set_flush_neighbors(options.flush_neighbors);
+        Ok(pool)
+    }
+
+    /// From finding that a page is not resident until it is readable, the wait for a frame included.
+    pub fn page_read_latency(&self) -> LatencySnapshot {
+        self.page_read_latency.snapshot()
+    }
+
+    /// Waits of threads that found no free frame.
+    pub fn free_frame_wait_latency(&self) -> LatencySnapshot {
+        self.free_frame_wait_latency.snapshot()
     }
 
     /// Bytes of a page.
@@ -303,5 +325,16 @@ impl Pool {
         self.stats.pool_pages_free.set(free as u64);
         self.stats.pool_pages_data.set((self.frames.len() - free) as u64);
         self.stats.pool_pages_dirty.set(self.dirty_count() as u64);
+    }
+}
+
+/// Every flushed page was counted once, whatever the mix.
+#[cfg(debug_assertions)]
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let stats = self.stats.snapshot();
+        if !std::thread::panicking() {
+            assert_eq!(stats.pages_flushed, stats.pages_flushed_by_reason(), "{stats:?}");
+        }
     }
 }

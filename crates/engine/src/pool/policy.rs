@@ -9,6 +9,7 @@
 //! - between, and above, the speed goes with the square, so a burst is met early and gently;
 //! - above 7/8 everything older than 3/4 of the capacity goes at once.
 
+use super::FlushReason;
 use crate::types::Lsn;
 
 /// What the cleaner knows when it plans a step.
@@ -45,6 +46,8 @@ pub struct Plan {
     pub free_pages: usize,
     /// Flush every page whose oldest change is before this.
     pub flush_before: Lsn,
+    /// Why: the checkpoint age, or the sync watermark.
+    pub reason: FlushReason,
     /// Flush at least so many of the oldest pages, whatever their LSN.
     pub flush_pages: usize,
 }
@@ -54,15 +57,23 @@ pub fn plan(now: &Snapshot) -> Plan {
     Plan {
         free_pages: now.free_target.saturating_sub(now.free),
         flush_before: flush_before(now),
+        reason: if share_of_log(now) >= SYNC_SHARE { FlushReason::Sync } else { FlushReason::CheckpointAge },
         flush_pages: pages_over_dirty_limit(now),
     }
 }
 
+/// Share of the log above which the oldest changes are flushed at once.
+const SYNC_SHARE: f64 = 0.875;
+
+/// Checkpoint age as a share of the log.
+fn share_of_log(now: &Snapshot) -> f64 {
+    now.end_lsn.0.saturating_sub(now.oldest_lsn.0) as f64 / now.log_capacity_bytes as f64
+}
+
 fn flush_before(now: &Snapshot) -> Lsn {
-    let age = now.end_lsn.0.saturating_sub(now.oldest_lsn.0) as f64;
     let capacity = now.log_capacity_bytes as f64;
-    let share = age / capacity;
-    if share >= 0.875 {
+    let share = share_of_log(now);
+    if share >= SYNC_SHARE {
         return Lsn(now.end_lsn.0 - (capacity * 0.75) as u64);
     }
     let speed = ((share - 0.125).max(0.0) / 0.375).powi(2);
@@ -128,7 +139,10 @@ mod tests {
         assert_eq!(plan_pressed.free_pages, 1000);
         assert_eq!(plan_pressed.flush_pages, 200);
         assert_eq!(plan(&Snapshot { free: 24, ..calm() }).free_pages, 1000);
-        assert_eq!(plan(&calm()), Plan { free_pages: 0, flush_before: calm().oldest_lsn, flush_pages: 0 });
+        assert_eq!(
+            plan(&calm()),
+            Plan { free_pages: 0, flush_before: calm().oldest_lsn, reason: FlushReason::CheckpointAge, flush_pages: 0 }
+        );
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::page;
 use crate::types::{Lsn, PageNo};
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
 impl Pool {
     /// Reads the page into the pool if it is not there. The caller holds no latch.
@@ -24,6 +25,7 @@ impl Pool {
         if self.find_definitely(page).is_some() {
             return Ok(());
         }
+        let missed = Instant::now();
         self.poison.check()?;
         let mut taken = Vec::with_capacity(1);
         self.take_frames(1, &mut taken)?;
@@ -36,6 +38,7 @@ impl Pool {
             Ok(()) => {
                 self.lru.lock().insert_old(&self.frames, frame);
                 self.frames.get(frame).latch.unlock_exclusive(true);
+                self.page_read_latency.record(missed.elapsed());
                 Ok(())
             }
             Err(error) => {

@@ -1,5 +1,7 @@
 //! The pool with a real log and mini-transactions over memory.
 
+use super::FlushReason;
+use crate::config::{FlushNeighbors, Options};
 use crate::db::core::Core;
 use crate::error::Error;
 use crate::mtr::Context;
@@ -118,7 +120,7 @@ fn what_was_durable_survives_a_power_cut() {
                 durable = put(&core.ctx, *p, round * 1000 + n as u64);
             }
             if round == seed % 5 {
-                core.ctx.pool.flush_oldest(Lsn(u64::MAX), 100).unwrap();
+                core.ctx.pool.flush_oldest(Lsn(u64::MAX), 100, FlushReason::CheckpointAge).unwrap();
             }
         }
         core.ctx.log.flush_to(durable).unwrap();
@@ -227,9 +229,44 @@ fn background_threads_keep_frames_free() {
     assert!(pages.iter().all(|p| get(&core.ctx, *p) == 19));
     core.close().unwrap();
     let stats = core.ctx.stats.snapshot();
-    assert!(stats.pages_flushed_lru_list + stats.pages_flushed_flush_list > 0);
+    assert!(stats.pages_flushed_lru_list + stats.pages_flushed_flush_list() > 0);
     assert!(stats.checkpoints > 0);
     let again = open(core.storage().cut(3), small_options());
     assert_eq!(again.replayed.operations, 0, "a clean close leaves nothing to replay");
     assert!(pages.iter().all(|p| get(&again.ctx, *p) == 19));
+}
+
+/// Flushes the seventh of 32 new pages, of which all but every fifth are dirty, for `reason`; says what was counted.
+fn flushed_with(mode: FlushNeighbors, reason: FlushReason) -> (u64, u64, Vec<bool>) {
+    let core = open(StorageSet::memory(), Options { flush_neighbors: mode, ..small_options() });
+    let pages: Vec<_> = (0..32).map(|_| new_page(&core.ctx, &core.space)).collect();
+    core.ctx.pool.flush_all().unwrap();
+    assert!(pages.windows(2).all(|w| w[1].0 == w[0].0 + 1), "the test wants neighbors: {pages:?}");
+    pages.iter().enumerate().filter(|(n, _)| n % 5 != 4).for_each(|(n, p)| drop(put(&core.ctx, *p, n as u64)));
+    let before = core.ctx.stats.snapshot();
+    let frame = core.ctx.pool.try_latch_x(pages[6]).unwrap();
+    core.ctx.pool.frames().get(frame).latch.unlock_exclusive(false);
+    core.ctx.pool.flush_frames(&[frame], reason).unwrap();
+    let stats = core.ctx.stats.snapshot().since(&before);
+    assert_eq!(stats.pages_flushed, stats.pages_flushed_by_reason());
+    let own = stats.pages_flushed - stats.pages_flushed_neighbor;
+    (own, stats.pages_flushed_neighbor, pages.iter().map(|p| core.ctx.pool.is_dirty(*p)).collect())
+}
+
+#[test]
+fn neighbors_go_with_a_page_as_the_option_says() {
+    for reason in [FlushReason::LruList, FlushReason::CheckpointAge, FlushReason::Idle] {
+        let (own, neighbors, dirty) = flushed_with(FlushNeighbors::Off, reason);
+        assert_eq!((own, neighbors, dirty[6]), (1, 0, false));
+        let (own, neighbors, dirty) = flushed_with(FlushNeighbors::Contiguous, reason);
+        assert_eq!((own, neighbors), (1, 3), "{reason:?}");
+        assert!(dirty[3] && !dirty[5] && !dirty[8] && dirty[10]);
+        let (own, neighbors, dirty) = flushed_with(FlushNeighbors::Extent, reason);
+        assert!(own == 1 && neighbors > 20, "{reason:?}: {neighbors}");
+        assert!(!dirty[0] && !dirty[10]);
+    }
+    let (own, neighbors, _) = flushed_with(FlushNeighbors::Extent, FlushReason::SinglePage);
+    assert_eq!((own, neighbors), (1, 0), "a single-page flush writes its page alone");
+    let (_, neighbors, _) = flushed_with(FlushNeighbors::Auto, FlushReason::CheckpointAge);
+    assert_eq!(neighbors, 0);
 }

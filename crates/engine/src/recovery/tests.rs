@@ -4,6 +4,7 @@
 use super::*;
 use crate::btree::BTree;
 use crate::db::core::Core;
+use crate::pool::FlushReason;
 use crate::space::ROOT_CATALOG;
 use crate::testing::{open, small_options};
 use crate::types::{IndexId, SegmentId};
@@ -147,7 +148,7 @@ fn run(core: &Core, tree: &BTree, seed: u64, history: &mut History) -> Result<()
                 core.ctx.log.flush_to(lsn)?;
                 history.acknowledged = lsn;
             }
-            4 => drop(core.ctx.pool.flush_oldest(Lsn(u64::MAX), 20)?),
+            4 => drop(core.ctx.pool.flush_oldest(Lsn(u64::MAX), 20, FlushReason::DirtyPct)?),
             5 => checkpoint(core)?,
             _ => {}
         }

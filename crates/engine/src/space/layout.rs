@@ -4,10 +4,9 @@
 //! (0 = nobody). The first two pages of a group are the file header (of group 0; unused in others) and the map.
 
 use crate::page::HEADER_BYTES;
+pub use crate::types::EXTENT_PAGES;
 use crate::types::PageNo;
 
-/// Pages of an extent.
-pub const EXTENT_PAGES: u32 = 64;
 /// Chunks of an extent.
 pub const CHUNKS: u32 = 8;
 /// Pages of a chunk.

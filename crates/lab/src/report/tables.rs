@@ -189,7 +189,11 @@ fn pages(r: &RunResult) -> String {
         ("Read", p.read),
         ("Flushed", p.flushed),
         ("– from the LRU list", p.flushed_lru_list),
-        ("– from the flush list", p.flushed_flush_list),
+        ("– from the flush list: dirty percentage", p.flushed_dirty_pct),
+        ("– from the flush list: checkpoint age", p.flushed_checkpoint_age),
+        ("– from the flush list: idle", p.flushed_idle),
+        ("– from the flush list: sync flush", p.flushed_sync),
+        ("– neighbors", p.flushed_neighbor),
         ("– single pages, by waiting threads", p.flushed_single_page),
     ];
     let rows = rows.into_iter().map(|(name, count)| {

@@ -77,7 +77,8 @@ impl Guard {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", BECOME, "server"]).arg(program);
         command.stdin(Stdio::from(pipe.map_err(|e| Error::file("a pipe", e))?));
-        command.env("HIGHWATER_GROUP", group.map(Path::as_os_str).unwrap_or_default());
+        // Ctrl-C on the terminal is for us; the server hears of it from us.
+        command.process_group(0).env("HIGHWATER_GROUP", group.map(Path::as_os_str).unwrap_or_default());
         Ok(command)
     }
 

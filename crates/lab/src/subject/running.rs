@@ -27,7 +27,7 @@ pub enum Running {
     /// Highwater in this process.
     Highwater(Embedded),
     /// A server.
-    Server(Server),
+    Server(Box<Server>),
 }
 
 /// Calls `$body` with the workload of `$load` as `$workload`.
@@ -71,7 +71,7 @@ impl Running {
     /// [`Error::Usage`] for settings that the subject does not have; the subject's.
     pub fn start(installed: &Installed, files: &Files, settings: &Settings) -> Result<Running> {
         if installed.kind.is_server() {
-            return Ok(Running::Server(Server::start(installed, files, settings)?));
+            return Ok(Running::Server(Box::new(Server::start(installed, files, settings)?)));
         }
         refuse_memory_limit(settings)?;
         files.create()?;

@@ -12,6 +12,7 @@ use super::install::Programs;
 use super::{Files, Installed, MemoryGroup, Settings, SubjectKind};
 use crate::adapter::mysql::MysqlStore;
 use crate::error::{Error, Result};
+use crate::interrupt;
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -33,6 +34,8 @@ pub struct Server {
     sysbench: PathBuf,
     place: Place,
     config: BTreeMap<String, String>,
+    /// Bytes of its log that were there before it started.
+    old_log_bytes: usize,
     child: Child,
     guard: Guard,
     store: Option<MysqlStore>,
@@ -60,11 +63,24 @@ impl Server {
         let group = settings.memory_limit_bytes.map(MemoryGroup::new).transpose()?;
         let mut guard = Guard::new()?;
         guard.holds_folder(run.path())?;
+        let old_log_bytes = std::fs::metadata(&place.error_log).map_or(0, |about| about.len() as usize);
         let child = spawn(&mut guard, programs, &files, &place, &options, group.as_ref())?;
         let mut config = config::record(&options);
         config.extend(settings.memory_limit_bytes.map(|bytes| ("memory_limit_bytes".into(), bytes.to_string())));
         let (kind, version, sysbench) = (installed.kind, installed.version.clone(), programs.sysbench.clone());
-        let mut server = Server { kind, version, sysbench, place, config, child, guard, store: None, _run: run, group };
+        let mut server = Server {
+            kind,
+            version,
+            sysbench,
+            place,
+            config,
+            old_log_bytes,
+            child,
+            guard,
+            store: None,
+            _run: run,
+            group,
+        };
         server.store = Some(server.wait_until_ready()?);
         Ok(server)
     }
@@ -111,6 +127,7 @@ impl Server {
     fn wait_until_ready(&mut self) -> Result<MysqlStore> {
         let deadline = Instant::now() + START;
         loop {
+            interrupt::check()?;
             if let Some(status) = self.child.try_wait().map_err(|e| Error::file("the server", e))? {
                 return Err(self.failed(&format!("ended while starting ({status})")));
             }
@@ -125,11 +142,13 @@ impl Server {
     }
 
     fn failed(&self, what: &str) -> Error {
-        Error::Server(format!("{} {} {what}; its log ends:\n{}", self.kind, self.version, self.log_end()))
-    }
-
-    fn log_end(&self) -> String {
-        last_lines(&self.place.error_log, LOG_LINES)
+        Error::Server(format!(
+            "{} {} {what}; its log ({}):\n{}",
+            self.kind,
+            self.version,
+            self.place.error_log.display(),
+            end_of_log(&self.place.error_log, self.old_log_bytes)
+        ))
     }
 
     /// Stops it: every page is written, the log is empty afterwards.
@@ -283,11 +302,17 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-fn last_lines(path: &Path, lines: usize) -> String {
+/// The errors in what was written to the log since, or its end if there are none.
+fn end_of_log(path: &Path, old_bytes: usize) -> String {
     match std::fs::read(path) {
-        Ok(text) => tail(&String::from_utf8_lossy(&text), lines),
-        Err(error) => format!("{}: {error}", path.display()),
+        Ok(text) => errors_or_end(&String::from_utf8_lossy(text.get(old_bytes..).unwrap_or_default())),
+        Err(error) => error.to_string(),
     }
+}
+
+fn errors_or_end(text: &str) -> String {
+    let errors: String = text.lines().filter(|line| line.contains("[ERROR]")).flat_map(|line| [line, "\n"]).collect();
+    tail(if errors.is_empty() { text } else { &errors }, LOG_LINES)
 }
 
 fn tail(text: &str, lines: usize) -> String {
@@ -303,7 +328,9 @@ mod tests {
     fn the_end_of_a_text_is_its_last_lines() {
         assert_eq!(tail("a\nb\nc\n", 2), "b\nc");
         assert_eq!(tail("a", 2), "a");
-        assert!(last_lines(Path::new("/nowhere/x"), 2).contains("/nowhere/x"));
+        assert_eq!(errors_or_end("a\nb [ERROR] x\nc\n"), "b [ERROR] x");
+        assert_eq!(errors_or_end("a\nb\n"), "a\nb");
+        assert!(end_of_log(Path::new("/nowhere/x"), 0).contains("No such file"));
     }
 
     #[test]

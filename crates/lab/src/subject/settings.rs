@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use highwater::Options;
-use highwater::config::{FlushMethod, KNOBS, KnobValue};
+use highwater::config::{FlushMethod, KnobValue};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -111,14 +111,40 @@ impl Settings {
             ("max_dirty_pages_pct", self.max_dirty_pages_pct.to_string()),
             ("io_capacity", self.io_capacity.to_string()),
         ] {
-            if KNOBS.iter().any(|knob| knob.name == name) {
-                options.set(name, &value)?;
-            }
+            options.set(name, &value)?;
         }
         for (name, value) in &self.extra {
             options.set(name, value)?;
         }
         options.log_dir = log.map(Path::to_path_buf);
         Ok(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_highwaters_options() {
+        let extra = BTreeMap::from([("lock_wait_timeout_ms".to_string(), "77".to_string())]);
+        let settings = Settings { flush_neighbors: "2".into(), log_bytes: 8 << 20, extra, ..Settings::default() };
+        let options = settings.options(Some(Path::new("/l"))).unwrap();
+        let values: BTreeMap<_, _> = options.values().into_iter().collect();
+        assert_eq!((values["flush_neighbors"].as_str(), values["log_dir"].as_str()), ("2", "/l"));
+        assert_eq!((options.log_file_size, options.lock_wait_timeout_ms), (8 << 20, 77));
+        let unknown = BTreeMap::from([("innodb_magic".to_string(), "1".to_string())]);
+        let error = Settings { extra: unknown, ..Settings::default() }.options(None).unwrap_err().to_string();
+        assert!(error.contains("innodb_magic"), "{error}");
+    }
+
+    #[test]
+    fn settings_read_back_from_json() {
+        let settings =
+            Settings { flush_method: FlushMethod::DSync, memory_limit_bytes: Some(5), ..Settings::default() };
+        let json = serde_json::to_string(&settings).unwrap();
+        assert!(json.contains("\"O_DSYNC\""), "{json}");
+        assert_eq!(serde_json::from_str::<Settings>(&json).unwrap(), settings);
+        assert!(serde_json::from_str::<Settings>("{\"flush_method\": \"hope\"}").is_err());
     }
 }

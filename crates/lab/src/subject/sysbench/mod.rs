@@ -7,6 +7,7 @@
 //! 4. sysbench does not say what each thread did; those lists are empty.
 
 mod output;
+mod process;
 
 use super::Server;
 use crate::adapter::Store;
@@ -17,8 +18,7 @@ use crate::run::RunOptions;
 use crate::workload::sysbench::{Config, RandType, Sysbench};
 use crate::workload::{Progress, Workload, load_once, note_spoiled};
 use highwater::stats::StatsSnapshot;
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 type OnServer = crate::adapter::mysql::MysqlStore;
 
@@ -26,19 +26,15 @@ type OnServer = crate::adapter::mysql::MysqlStore;
 pub(super) fn load(server: &Server, config: &Config, threads: usize, progress: &dyn Progress) -> Result<()> {
     let workload = Sysbench::new(config.clone());
     let identity = Workload::<OnServer>::identity(&workload);
-    let loaded = load_once(server.store(), &identity, || {
+    load_once(server.store(), &identity, || {
         let mut command = command(server, config)?;
         command.arg(format!("--threads={}", threads.clamp(1, config.tables.max(1) as usize))).arg("prepare");
-        let output = command.stdin(Stdio::null()).output().map_err(|e| Error::file(server.sysbench(), e))?;
-        if output.status.success() {
-            return Ok(());
-        }
-        Err(failed("prepare", &String::from_utf8_lossy(&output.stdout), &String::from_utf8_lossy(&output.stderr)))
-    })?;
-    if loaded {
-        progress.advance(Workload::<OnServer>::load_units(&workload));
-    }
-    Ok(())
+        // A table is full when its index is made.
+        let mut full =
+            |line: &str| progress.advance(if line.contains("secondary index") { config.table_size } else { 0 });
+        process::run(command, &mut full).map(drop)
+    })
+    .map(drop)
 }
 
 /// Runs a profile.
@@ -90,14 +86,7 @@ fn profile_options(config: &Config) -> Result<Vec<String>> {
         ("non_index_updates", config.non_index_updates.into()),
         ("delete_inserts", config.delete_inserts.into()),
     ];
-    // The smaller scripts know only some of the options, and refuse the others.
-    let known = |name: &str| match config.profile.name() {
-        "insert" | "delete" | "update_index" | "update_non_index" | "point_select" => {
-            matches!(name, "tables" | "table_size")
-        }
-        _ => true,
-    };
-    let options = numbers.iter().filter(|(name, _)| known(name)).map(|(name, value)| format!("--{name}={value}"));
+    let options = numbers.iter().map(|(name, value)| format!("--{name}={value}"));
     let random = [format!("--rand-type={}", config.rand_type.name()), format!("--rand-seed={}", config.seed)];
     Ok(options.chain(random).collect())
 }
@@ -117,61 +106,19 @@ fn drive(server: &Server, config: &Config, options: &RunOptions, line: &mut dyn 
     command.arg(format!("--time={}", options.seconds.ceil() as u64)).arg(format!("--events={}", options.events));
     command.arg(format!("--report-interval={}", (options.report_interval_s.round() as u64).max(1)));
     command.args(["--percentile=95", "--histogram=on", "run"]);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let first = server.store().stats();
-    let mut child = Running(command.spawn().map_err(|e| Error::file(server.sysbench(), e))?);
     let mut driven = Driven { text: String::new(), intervals: Vec::new(), first, last: first };
-    let errors = child.0.stderr.take().map(|pipe| std::thread::spawn(move || read_all(pipe)));
-    if let Some(pipe) = child.0.stdout.take() {
-        driven.read(server, pipe, line)?;
-    }
-    let status = child.0.wait().map_err(|e| Error::file(server.sysbench(), e))?;
+    driven.text = process::run(command, &mut |text| {
+        if let Some(found) = output::interval(text) {
+            line(text);
+            driven.interval(&found, server.store().stats());
+        }
+    })?;
     driven.last = server.store().stats();
-    let errors = errors.and_then(|thread| thread.join().ok()).unwrap_or_default();
-    if status.success() { Ok(driven) } else { Err(failed("run", &driven.text, &errors)) }
-}
-
-/// Ends sysbench when its output is no longer read.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Usually it has ended, and there is nothing to kill.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn read_all(mut pipe: impl Read) -> String {
-    let mut bytes = Vec::new();
-    // What was read before an error is still worth showing.
-    let _ = pipe.read_to_end(&mut bytes);
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn failed(verb: &str, output: &str, errors: &str) -> Error {
-    let said: Vec<&str> =
-        output.lines().chain(errors.lines()).filter(|l| l.contains("FATAL") || l.contains("rror")).take(6).collect();
-    let said = if said.is_empty() { errors.trim().to_string() } else { said.join("\n") };
-    Error::Server(format!("sysbench {verb} failed:\n{said}"))
+    Ok(driven)
 }
 
 impl Driven {
-    /// Reads sysbench's output to its end.
-    fn read(&mut self, server: &Server, pipe: impl Read, line: &mut dyn FnMut(&str)) -> Result<()> {
-        for text in BufReader::new(pipe).lines() {
-            let text = text.map_err(|e| Error::file("sysbench's output", e))?;
-            if let Some(found) = output::interval(&text) {
-                line(&text);
-                let now = server.store().stats();
-                self.interval(&found, now);
-            }
-            self.text.push_str(&text);
-            self.text.push('\n');
-        }
-        Ok(())
-    }
-
     fn interval(&mut self, found: &output::IntervalLine, now: StatsSnapshot) {
         let before = self.intervals.last().map_or(0.0, |interval| interval.at_s);
         let length_s = (found.at_s - before).max(1e-9);

@@ -116,3 +116,64 @@ fn quantile(buckets: &[(f64, u64)], quantile: f64) -> Option<f64> {
         })
         .map(|bucket| bucket.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What sysbench 1.0.20 printed in a run of three seconds.
+    const RECORDED: &str = include_str!("recorded.txt");
+
+    #[test]
+    fn intervals_are_read() {
+        let lines: Vec<IntervalLine> = RECORDED.lines().filter_map(interval).collect();
+        assert_eq!(lines.len(), 3);
+        let first = IntervalLine {
+            at_s: 1.0,
+            threads: 4,
+            tps: 307.10,
+            reads_per_s: 4311.30,
+            writes_per_s: 1228.38,
+            other_per_s: 618.18,
+            p95_us: 44_170.0,
+            errors_per_s: 0.0,
+        };
+        assert_eq!(lines[0], first);
+        assert_eq!(interval("[ 2s ] thds: 4 tps: many"), None);
+        assert_eq!(interval("Threads started!"), None);
+    }
+
+    #[test]
+    fn our_own_interval_lines_are_read_alike() {
+        let line = "[ 10s ] thds: 4 tps: 50.00 qps: 1000.00 (r/w/o: 700.00/200.00/100.00) lat (ms,95%): 5.50 err/s: 0.25 reconn/s: 0.00";
+        let found = interval(line).unwrap();
+        assert_eq!((found.at_s, found.tps, found.other_per_s, found.p95_us), (10.0, 50.0, 100.0, 5_500.0));
+        assert_eq!(found.errors_per_s, 0.25);
+    }
+
+    #[test]
+    fn the_summary_is_read() {
+        let totals = totals(RECORDED).unwrap();
+        assert_eq!((totals.transactions, totals.errors, totals.elapsed_s), (849, 0, 3.0155));
+        assert_eq!(totals.queries, Queries { read: 11_886, write: 3_396, other: 1_698 });
+        let l = totals.latency_us;
+        let found = [l.min, l.mean, l.max, l.p50, l.p95, l.p99].map(|us| us.round() as u64);
+        assert_eq!(found, [960, 14_170, 140_250, 8_428, 42_610, 61_083]);
+    }
+
+    #[test]
+    fn a_summary_that_is_cut_off_names_what_is_missing() {
+        let cut = RECORDED.split("General statistics").next().unwrap();
+        let error = totals(cut).unwrap_err().to_string();
+        assert!(error.contains("95th percentile:") && error.contains("reconnects"), "{error}");
+    }
+
+    #[test]
+    fn quantiles_are_of_all_transactions() {
+        let buckets = [(1.0, 1), (2.0, 98), (3.0, 1)];
+        assert_eq!(quantile(&buckets, 0.5), Some(2.0));
+        assert_eq!(quantile(&buckets, 0.99), Some(2.0));
+        assert_eq!(quantile(&buckets, 1.0), Some(3.0));
+        assert_eq!(quantile(&[], 0.5), None);
+    }
+}
