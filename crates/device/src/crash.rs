@@ -133,6 +133,12 @@ impl CrashLog {
         }
     }
 
+    /// Everything is durable: nothing of the past can be undone.
+    pub fn forget(&mut self) {
+        self.entries.clear();
+        self.bytes = 0;
+    }
+
     /// Flushed writes are kept where a fault may still reach them.
     fn keeps_flushed(&self) -> bool {
         let faults = &self.promises.faults;

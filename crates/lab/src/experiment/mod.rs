@@ -10,12 +10,15 @@
 mod aggregate;
 mod bench;
 mod files;
+mod journal_power_cut;
+mod journaled;
 pub mod kind;
 mod outcome;
 mod plan;
 mod registry;
 pub mod report;
 mod runner;
+mod stream_journal;
 
 pub use bench::{Bench, Quiet, Watch};
 pub use files::{read_outcome, write_outcome};

@@ -1,11 +1,13 @@
 //! The experiments there are.
 
 use super::Experiment;
+use super::journal_power_cut::JournalPowerCut;
+use super::stream_journal::StreamJournal;
 use crate::error::{Error, Result};
 
 /// All of them, in the order of the source documents.
 pub fn all() -> &'static [&'static dyn Experiment] {
-    &[]
+    &[&StreamJournal, &JournalPowerCut]
 }
 
 /// The experiment of that name.
