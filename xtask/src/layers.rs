@@ -11,6 +11,7 @@ use crate::source::code_without_comments;
 pub const LAYERS: &[&[&str]] = &[
     &["types", "error", "config", "stats", "sync"],
     &["page"],
+    &["probe"],
     &["log"],
     &["pool"],
     &["mtr"],

@@ -10,10 +10,12 @@
 use crate::device::target::TargetOptions;
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;
+use crate::metrics::{self, MetricsServer};
 use crate::output::{Json, Lines, must_be_writable, write_json};
 use crate::progress::Progress;
 use crate::workload_options::{SysbenchOptions, TpccOptions, UserTableOptions, YcsbOptions};
 use clap::{Args, Subcommand};
+use highwater::config::KnobValue;
 use highwater::{Database, Options};
 use highwater_lab::adapter::embedded::Embedded;
 use highwater_lab::result::RunResult;
@@ -25,6 +27,7 @@ use highwater_lab::workload::ycsb::Ycsb;
 use highwater_lab::workload::{self, Workload, load_or_reuse, loaded_identity};
 use highwater_lab::{report, summary};
 use parking_lot::Mutex;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -105,6 +108,9 @@ struct Common {
     /// Write a report with charts to FILE, one offline page
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
+    /// Serve the engine's counters to Prometheus at http://ADDRESS:PORT/metrics while it runs; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = metrics::address)]
+    metrics_listen: Option<SocketAddr>,
     #[command(flatten)]
     engine: EngineOptions,
 }
@@ -145,6 +151,14 @@ impl Common {
             (Some(dir), None) => vec![("dir".into(), dir.display().to_string())],
             (None, None) => Vec::new(),
         }
+    }
+
+    fn serve_metrics(&self, database: &Database) -> Result<Option<MetricsServer>, Failure> {
+        let Some(address) = self.metrics_listen else { return Ok(None) };
+        let database = database.clone();
+        let server = MetricsServer::start(address, move || metrics::render(&database))?;
+        eprintln!("Metrics at http://{}/metrics", server.address());
+        Ok(Some(server))
     }
 
     fn load_threads(&self) -> usize {
@@ -193,7 +207,9 @@ fn bench<W: Workload<Embedded>>(workload: &W, common: &Common, conditions: bool)
     }
     let options = common.engine.options(&[])?;
     let store = common.open(options)?;
+    let metrics = common.serve_metrics(store.database())?;
     let result = measure(&store, workload, common, conditions);
+    drop(metrics);
     let closed = store.database().clone().close();
     let result = result?;
     closed?;
@@ -211,7 +227,7 @@ fn measure<W: Workload<Embedded>>(
     lines.write(&format!("Running {} with {} threads", workload.name(), common.threads));
     let mut result = drive(store, workload, &common.run_options(workload.is_bounded()), &mut |line| lines.write(line))?;
     result.load_s = load_s;
-    describe(&mut result, store.database().options(), common);
+    describe(&mut result, store.database(), common);
     if conditions {
         let found = workload.conditions(store)?;
         result.consistency = (!found.is_empty()).then_some(found);
@@ -275,10 +291,18 @@ impl workload::Progress for LoadProgress {
 }
 
 /// Puts what the lab cannot know into the configuration.
-fn describe(result: &mut RunResult, options: &Options, common: &Common) {
+fn describe(result: &mut RunResult, database: &Database, common: &Common) {
+    let options = database.options();
     let engine = options.values().into_iter().map(|(name, value)| (name.to_string(), value));
     result.config.extend(engine);
     result.config.extend(common.place());
+    if let Some(probe) = database.probe() {
+        result.config.extend([
+            ("flush_neighbors_chosen".into(), probe.choice.flush_neighbors.show()),
+            ("write_depth_chosen".into(), probe.choice.write_depth.to_string()),
+            ("probe".into(), probe.to_string()),
+        ]);
+    }
     result.config.extend([
         ("subject".into(), format!("highwater {}", env!("CARGO_PKG_VERSION"))),
         ("durability".into(), durability(options).into()),

@@ -7,6 +7,7 @@
 //! 3. Exit status 1: what was to be shown cannot be read.
 
 mod files;
+mod flush;
 mod log;
 mod page;
 

@@ -317,6 +317,10 @@ impl Device for File {
     fn alignment_bytes(&self) -> usize {
         SECTOR_BYTES as usize
     }
+
+    fn identity(&self) -> Option<String> {
+        self.disk.takes_time().then(|| format!("emulated {}", self.disk.name()))
+    }
 }
 
 #[cfg(test)]

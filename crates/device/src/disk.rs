@@ -111,6 +111,11 @@ impl Disk {
         &self.name
     }
 
+    /// Whether requests take the time the model says.
+    pub fn takes_time(&self) -> bool {
+        matches!(self.clock, Clock::Real(_))
+    }
+
     /// Size in bytes.
     pub fn capacity_bytes(&self) -> u64 {
         self.capacity_bytes

@@ -54,6 +54,7 @@ pub mod log;
 pub mod mtr;
 pub mod page;
 pub mod pool;
+pub mod probe;
 pub mod recovery;
 pub mod space;
 pub mod table;

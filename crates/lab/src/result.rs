@@ -202,15 +202,12 @@ impl RunResult {
     }
 }
 
-const GAUGES: [&str; 5] =
-    ["history_list_length", "pool_pages_free", "pool_pages_dirty", "pool_pages_data", "checkpoint_age_bytes"];
-
 /// Growth of every counter between two moments; gauges as at the end.
 pub fn counters(earlier: &StatsSnapshot, now: &StatsSnapshot) -> BTreeMap<String, u64> {
     let growth = now.since(earlier);
     let rows = growth.table().into_iter().zip(now.table());
-    rows.map(|((name, _, grown), (_, _, value))| (name.to_string(), if GAUGES.contains(&name) { value } else { grown }))
-        .collect()
+    let value = |doc: &str, grown, value| if doc.starts_with("Gauge: ") { value } else { grown };
+    rows.map(|((name, doc, grown), (_, _, now))| (name.to_string(), value(doc, grown, now))).collect()
 }
 
 /// The counters `bytes_written_*`, by placement.

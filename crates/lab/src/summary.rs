@@ -104,6 +104,7 @@ fn our_part(out: &mut String, r: &RunResult) -> std::fmt::Result {
     }
     pages_part(out, r)?;
     device_part(out, r)?;
+    counters_part(out, r)?;
     consistency_part(out, r)
 }
 
@@ -152,6 +153,20 @@ fn device_part(out: &mut String, r: &RunResult) -> std::fmt::Result {
         writeln!(out, "    {name:<37}host {host:.1}, copied {copied:.1}, write amplification {waf:.3}")?;
     }
     Ok(())
+}
+
+/// Every counter of the engine's table (gauges: their last value), but those that are 0.
+fn counters_part(out: &mut String, r: &RunResult) -> std::fmt::Result {
+    let (some, none): (Vec<_>, Vec<_>) = r.counters.iter().partition(|(_, value)| **value > 0);
+    if some.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nCounters:")?;
+    for (name, value) in some {
+        writeln!(out, "    {:<37}{value}", format!("{name}:"))?;
+    }
+    let zero: Vec<&str> = none.iter().map(|(name, _)| name.as_str()).collect();
+    if zero.is_empty() { Ok(()) } else { writeln!(out, "    0: {}", zero.join(", ")) }
 }
 
 fn consistency_part(out: &mut String, r: &RunResult) -> std::fmt::Result {

@@ -129,6 +129,14 @@ impl Device for Counted {
     fn io_counts(&self) -> IoCounts {
         self.inner.io_counts()
     }
+
+    fn identity(&self) -> Option<String> {
+        self.inner.identity()
+    }
+
+    fn set_write_depth(&self, writes: u32) {
+        self.inner.set_write_depth(writes);
+    }
 }
 
 #[cfg(test)]

@@ -113,6 +113,13 @@ pub trait Device: Send + Sync + 'static {
     fn discard(&self, offset: u64, len: u64) -> Result<()>;
     /// Offsets, lengths and buffer addresses must be multiples of this (1 = no constraint).
     fn alignment_bytes(&self) -> usize;
+    /// What the bytes lie on, the same for as long as it is the same device and different for another; `None` for memory,
+    /// where there is nothing to measure.
+    fn identity(&self) -> Option<String> {
+        None
+    }
+    /// At most so many writes of a batch in flight at once. A device that has no say in it ignores this.
+    fn set_write_depth(&self, _writes: u32) {}
     /// The system calls made so far.
     fn io_counts(&self) -> IoCounts {
         IoCounts::default()

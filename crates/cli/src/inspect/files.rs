@@ -53,6 +53,8 @@ pub fn summary(dir: &Path, log_dir: &Path) -> Result<View, Failure> {
     let extents = file.extent_use();
     rows.push(vec!["extents".to_string(), format!("{}, {} of them free", extents.extents, extents.free_extents)]);
     rows.extend(log_rows(&log));
+    let (flush_rows, flush) = super::flush::view(&file);
+    rows.extend(flush_rows);
     let width = rows.iter().map(|row| row[0].len()).max().unwrap_or(0);
     for row in rows {
         let _ = writeln!(text, "{:<width$}  {}", row[0], row[1]);
@@ -71,6 +73,7 @@ pub fn summary(dir: &Path, log_dir: &Path) -> Result<View, Failure> {
         "dir": dir.display().to_string(),
         "data": header,
         "log": log.as_ref().map_or_else(|reason| json!({ "problem": reason }), super::log::summary_json),
+        "flush": flush,
         "tables": tables.json,
     });
     Ok(View { text, json, problem: file.header().as_ref().err().cloned().or(tables.problem) })

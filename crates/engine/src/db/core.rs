@@ -2,10 +2,11 @@
 //!
 //! Order of opening (each step needs those before)
 //! 1. Page 0's fixed fields: what the file is, its page size, the database id.
-//! 2. Doublewrite: repair the pages a crash tore.
-//! 3. Log: find its end. Redo: bring the pages there and make them durable. Only then a new log generation.
+//! 2. Log: find its checkpoint and its end. Doublewrite: repair the pages a crash tore since that checkpoint.
+//! 3. Redo: bring the pages there and make them durable. Only then a new log generation.
 //! 4. Space: derive what is free from the extent maps.
-//! 5. Threads: cleaner, log.
+//! 5. Probe: what `auto` means on this device.
+//! 6. Threads: cleaner, log.
 //!
 //! Order of creation: redo and doublewrite first, then the extent map, page 0 last. A crash before page 0 is durable
 //! leaves files that count as not created (see `is_uncreated`) and are created again.
@@ -19,6 +20,7 @@ use crate::page;
 use crate::pool::cleaner::{Cleaner, checkpoint_target};
 use crate::pool::doublewrite::{self, PageWriter};
 use crate::pool::{MIN_FRAMES, Pool};
+use crate::probe::Record;
 use crate::recovery::{self, Replayed};
 use crate::space::header::{self, FileHeader};
 use crate::space::layout::Layout;
@@ -48,6 +50,8 @@ pub struct Core {
     pub replayed: Replayed,
     /// Torn pages repaired at opening.
     pub repaired: Vec<PageNo>,
+    /// The probe of the device, if an option is `auto` and there is something to measure.
+    pub probe: Option<Record>,
     /// Threads; upper layers add theirs.
     pub background: Background,
     started: Instant,
@@ -84,8 +88,6 @@ impl Core {
         }
         let file = read_header(&*storage.data)?;
         check_pool_size(&options, file.page_bytes)?;
-        let repaired =
-            doublewrite::restore(&*storage.doublewrite, &*storage.data, file.page_bytes, file.database_id)?.pages;
         let stats = Arc::new(Stats::default());
         let poison = Arc::new(Poison::default());
         let scan_start = Instant::now();
@@ -97,9 +99,12 @@ impl Core {
             stats.clone(),
         )?;
         let log = Arc::new(log);
+        let (checkpoint, page_bytes) = (scan.checkpoint_lsn, file.page_bytes);
+        let (copies, data) = (&*storage.doublewrite, &*storage.data);
+        let repaired = doublewrite::restore(copies, data, page_bytes, file.database_id, checkpoint)?.pages;
         let doublewrite = options.doublewrite.then(|| storage.doublewrite.clone());
-        let writer = PageWriter::new(storage.data.clone(), doublewrite, file.database_id, stats.clone());
-        let (data, page_bytes) = (storage.data.clone(), file.page_bytes);
+        let data = storage.data.clone();
+        let writer = PageWriter::new(data.clone(), doublewrite, page_bytes, file.database_id, stats.clone())?;
         let pool = Pool::new(&options, page_bytes, data, writer, log.clone(), stats.clone(), poison.clone())?;
         let replayed = recovery::replay(&pool, &scan)?;
         stats.recovery_redo_bytes.set(replayed.redo_bytes);
@@ -109,8 +114,9 @@ impl Core {
         drop(scan);
         let ctx = Arc::new(Context::new(pool, log, stats, poison));
         let space = Space::open(&ctx, storage.data.clone())?;
+        let probe = super::probe::settle(&storage, &ctx, &options)?;
         let background = Background::default();
-        Ok(Core { ctx, space, options, replayed, repaired, background, started: Instant::now(), storage })
+        Ok(Core { ctx, space, options, replayed, repaired, probe, background, started: Instant::now(), storage })
     }
 
     /// Starts the cleaner's and the log's threads.

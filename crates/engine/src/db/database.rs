@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::mtr::{Context, MTR_REDO_BYTES};
 use crate::pool::cleaner::Wake;
 use crate::pool::latency::LatencySnapshot;
+use crate::probe::Record;
 use crate::space::{ROOT_UNDO, Space};
 use crate::stats::StatsSnapshot;
 use crate::table::catalog::{Catalog, Leftover};
@@ -54,6 +55,8 @@ pub(crate) struct Inner {
     catalog: Arc<Catalog>,
     registry: Arc<Registry>,
     options: Options,
+    /// What `auto` was found to mean.
+    probe: Option<Record>,
     /// Keeps the files locked.
     storage: StorageSet,
     /// Held by a schema change.
@@ -170,6 +173,7 @@ impl Database {
             catalog,
             registry,
             options: core.options.clone(),
+            probe: core.probe.clone(),
             storage: core.storage().clone(),
             core: Mutex::new(Some(core)),
             schema: Mutex::new(()),
@@ -186,6 +190,11 @@ impl Database {
     /// The options it was opened with.
     pub fn options(&self) -> &Options {
         &self.inner.options
+    }
+
+    /// The probe of the data device and what it chose; `None` if no option is `auto` or the device is memory.
+    pub fn probe(&self) -> Option<&Record> {
+        self.inner.probe.as_ref()
     }
 
     /// Pool, log and counters, for programs that look inside.

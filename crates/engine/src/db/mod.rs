@@ -4,6 +4,7 @@ pub mod background;
 pub mod core;
 mod database;
 mod index_build;
+mod probe;
 mod scan;
 mod session;
 mod transaction;

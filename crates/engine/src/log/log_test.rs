@@ -404,7 +404,9 @@ fn power_cuts_under_many_threads_lose_nothing_acknowledged() {
             let before = Lsn(acknowledged.load(Ordering::SeqCst));
             open_as(Arc::new(memory.cut(*seed)), 1).map_or(true, |(_, scan)| scan.end_lsn < before)
         };
-        let losses: Vec<u64> = (0..300).filter(cut_loses).collect();
+        // Until the ring has gone round, however slow the machine is; not for ever, should the writers fail.
+        let goes_on = |seed: &u64| *seed < 300 || (*seed < 100_000 && acknowledged.load(Ordering::SeqCst) <= 300 << 10);
+        let losses: Vec<u64> = (0..).take_while(goes_on).filter(cut_loses).collect();
         stop.store(true, Ordering::Relaxed);
         assert!(losses.is_empty(), "cuts {losses:?}");
     });
@@ -501,12 +503,16 @@ fn files_that_are_no_log_of_this_database_are_refused() {
     Log::create(Arc::new(other.clone()), SMALL, ID + 1).unwrap();
     let error = refuse(other);
     assert!(matches!(&error, Error::Incompatible(what) if what.contains("belongs to database")), "{error}");
-    for len in [SMALL as usize - 4096, SMALL as usize + 4096, 8192] {
+    for len in [SMALL as usize - 4096, 8192] {
         let cut = new_device();
         cut.damage(|bytes| bytes.resize(len, 0));
         let error = refuse(cut);
         assert!(matches!(&error, Error::Corrupt(what) if what.contains("was made with")), "{error}");
     }
+    let longer = new_device();
+    longer.damage(|bytes| bytes.resize(2 * SMALL as usize, 7));
+    let (log, scan) = open_as(Arc::new(longer), 1).unwrap();
+    assert_eq!((log.geometry.capacity_bytes(), scan.groups.len()), (Geometry::new(SMALL).capacity_bytes(), 0));
     let error = Log::create(Arc::new(MemoryDevice::new()), SMALL - 1, ID).unwrap_err();
     assert!(matches!(error, Error::BadOption { .. }), "{error}");
     let error = Log::create(Arc::new(MemoryDevice::limited(1 << 20)), 4 << 20, ID).unwrap_err();

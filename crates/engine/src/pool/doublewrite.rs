@@ -1,34 +1,48 @@
 //! Writing pages so that a torn write can be repaired.
 //!
-//! A batch is first written, with a directory in front, to the doublewrite file and synced; then to its places in the
-//! data file and synced. The doublewrite file holds one batch: the last.
+//! A batch is first written, with a directory in front, to an area of the doublewrite file and synced; then to its places
+//! in the data file and synced. Each area holds one batch: its last. Batches of different areas do not wait for each
+//! other, so LRU-list, flush-list and single-page flushes go on at once; their syncs are shared.
+//!
+//! | area | at | pages |
+//! |---|---|---|
+//! | flush list | 0 | [`BATCH_PAGES`] |
+//! | LRU list | behind it | [`BATCH_PAGES`] |
+//! | single page, [`SINGLE_PAGE_AREAS`] of them | behind that | 1 each |
 //!
 //! Rules (crash order)
 //! 1. Directory and copies are durable before the first page is written to its place.
-//! 2. The data file is synced before the next batch overwrites the doublewrite file.
-//! 3. So after a crash only pages of the last batch can be torn, and their copies are whole. `restore` puts back the
-//!    copy of each page that does not verify in place. A page outside the batch that does not verify is corruption,
-//!    not a torn write, and is left for the reader to report.
-//! 4. One batch at a time: the file's mutex is held across all four steps.
+//! 2. The data file is synced before the next batch overwrites the area: its mutex is held across all four steps.
+//! 3. A page is in one unfinished batch at most (the pool marks it as being written), and the checkpoint does not pass
+//!    the page's oldest change before its batch has finished. So a page can be torn by a crash only if its copy in some
+//!    area is newer than the last checkpoint.
+//! 4. `restore` therefore looks at copies newer than the checkpoint only, and puts back each whose page in place does not
+//!    verify or is older. If several areas hold the page, the newest copy wins. A copy that was not the page's last is
+//!    harmless: redo from the checkpoint brings the page on. A copy from before the checkpoint never replaces a page that
+//!    rotted later; that page is left for the reader to report.
 //!
-//! Differs from InnoDB: one area for batches and single pages alike, with a directory, so that a stale copy can never
-//! replace a page that rotted later.
+//! Differs from InnoDB: a directory in each area; areas by reason rather than one buffer with one mutex.
 
 use super::frame::FrameNo;
+use super::shared_sync::SharedSync;
 use crate::error::Result;
 use crate::page::{self, PageType};
 use crate::stats::Stats;
 use crate::types::{Lsn, PageNo};
 use highwater_storage::{AlignedBuf, Device, Placement, Write};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Instant;
 
 /// Most pages in a batch.
 pub const BATCH_PAGES: usize = 128;
 /// A batch up to this size is made when needed, a larger one is kept for reuse.
 const SMALL_BATCH_PAGES: usize = 8;
 /// Large batches kept.
-const SPARE_BATCHES: usize = 2;
+const SPARE_BATCHES: usize = 4;
+/// Single pages that can be on their way at once.
+pub const SINGLE_PAGE_AREAS: usize = 8;
 /// Bytes of the directory before the copies; the alignment of direct I/O.
 const DIRECTORY_BYTES: usize = 4096;
 const MAGIC: &[u8; 8] = b"HWDBLWR1";
@@ -116,25 +130,101 @@ impl Batch {
     }
 }
 
+/// Which area of the doublewrite file a batch goes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Area {
+    /// Pages of the flush list.
+    FlushList,
+    /// Pages of the LRU list's tail.
+    LruList,
+    /// One page, flushed by a thread that needs its frame.
+    SinglePage,
+}
+
+/// Where an area begins, and the right to use it.
+struct Place {
+    at: u64,
+    free: Mutex<()>,
+}
+
+/// The doublewrite file in use.
+struct Doublewrite {
+    file: SharedSync,
+    flush_list: Place,
+    lru_list: Place,
+    single_pages: Vec<Place>,
+    /// Where the next single page looks first.
+    next: AtomicUsize,
+}
+
+impl Doublewrite {
+    fn new(device: Arc<dyn Device>, page_bytes: usize) -> Doublewrite {
+        let mut places = area_offsets(page_bytes).map(|at| Place { at, free: Mutex::new(()) });
+        let mut next = || places.next().expect("there are more areas than two");
+        let (flush_list, lru_list) = (next(), next());
+        let file = SharedSync::new(device);
+        Doublewrite { file, flush_list, lru_list, single_pages: places.collect(), next: AtomicUsize::new(0) }
+    }
+
+    /// The area, once it is free.
+    fn take(&self, area: Area, stats: &Stats) -> (u64, MutexGuard<'_, ()>) {
+        let place = match area {
+            Area::FlushList => &self.flush_list,
+            Area::LruList => &self.lru_list,
+            Area::SinglePage => {
+                let first = self.next.fetch_add(1, Relaxed);
+                let order =
+                    (0..self.single_pages.len()).map(|i| &self.single_pages[(first + i) % self.single_pages.len()]);
+                if let Some(free) = order.clone().find_map(|place| Some((place.at, place.free.try_lock()?))) {
+                    return free;
+                }
+                &self.single_pages[first % self.single_pages.len()]
+            }
+        };
+        if let Some(free) = place.free.try_lock() {
+            return (place.at, free);
+        }
+        let since = Instant::now();
+        let free = place.free.lock();
+        stats.doublewrite_waits.inc();
+        stats.doublewrite_wait_us.add(since.elapsed().as_micros() as u64);
+        (place.at, free)
+    }
+}
+
 /// Writes batches of pages; the choice of write atomicity lives here.
 pub struct PageWriter {
-    data: Arc<dyn Device>,
-    doublewrite: Option<Mutex<Arc<dyn Device>>>,
+    data: SharedSync,
+    doublewrite: Option<Doublewrite>,
     database_id: u64,
     stats: Arc<Stats>,
     /// Full-size batches between uses.
     spare: Mutex<Vec<Batch>>,
+    /// Smoothed microseconds that a batch took, by area.
+    batch_us: [AtomicU64; 3],
 }
 
 impl PageWriter {
-    /// A writer to `data`, through `doublewrite` if given.
+    /// A writer to `data`, through `doublewrite` if given, which it makes long enough.
+    ///
+    /// # Errors
+    /// The doublewrite file cannot be made long enough.
     pub fn new(
         data: Arc<dyn Device>,
         doublewrite: Option<Arc<dyn Device>>,
+        page_bytes: usize,
         database_id: u64,
         stats: Arc<Stats>,
-    ) -> PageWriter {
-        PageWriter { data, doublewrite: doublewrite.map(Mutex::new), database_id, stats, spare: Mutex::default() }
+    ) -> Result<PageWriter> {
+        if let Some(device) = &doublewrite
+            && device.len_bytes()? < file_bytes(page_bytes)
+        {
+            device.set_len_bytes(file_bytes(page_bytes))?;
+            device.sync()?;
+        }
+        let doublewrite = doublewrite.map(|device| Doublewrite::new(device, page_bytes));
+        let (data, spare) = (SharedSync::new(data), Mutex::default());
+        Ok(PageWriter { data, doublewrite, database_id, stats, spare, batch_us: Default::default() })
     }
 
     /// An empty batch for up to `pages` pages.
@@ -154,38 +244,68 @@ impl PageWriter {
         }
     }
 
-    /// Makes the batch durable in the data file.
+    /// Makes the batch durable in the data file, through `area` of the doublewrite file.
     ///
     /// # Errors
     /// An I/O error; the caller must poison the database.
-    pub fn write(&self, batch: &mut Batch) -> Result<()> {
+    ///
+    /// # Panics
+    /// If the batch is larger than the area (a bug of the caller).
+    pub fn write(&self, batch: &mut Batch, area: Area) -> Result<()> {
+        assert!(area != Area::SinglePage || batch.entries.len() == 1, "one page at a time");
+        let start = Instant::now();
         match &self.doublewrite {
-            None => self.write_in_place(batch),
+            None => self.write_in_place(batch)?,
             Some(doublewrite) => {
-                let device = doublewrite.lock();
-                let bytes = batch.seal_directory(self.database_id);
-                device.write_at(0, bytes, Placement::Doublewrite)?;
-                self.stats.bytes_written_doublewrite.add(bytes.len() as u64);
-                device.sync()?;
-                self.stats.doublewrite_syncs.inc();
-                self.write_in_place(batch)
+                let (at, _free) = doublewrite.take(area, &self.stats);
+                self.write_aside(doublewrite, at, batch)?;
+                self.write_in_place(batch)?;
             }
         }
+        self.note_batch_us(area, start.elapsed().as_micros() as u64);
+        Ok(())
+    }
+
+    fn write_aside(&self, doublewrite: &Doublewrite, at: u64, batch: &mut Batch) -> Result<()> {
+        let bytes = batch.seal_directory(self.database_id);
+        doublewrite.file.device().write_at(at, bytes, Placement::Doublewrite)?;
+        self.stats.bytes_written_doublewrite.add(bytes.len() as u64);
+        self.stats.doublewrite_syncs.add(u64::from(doublewrite.file.sync()?));
+        Ok(())
     }
 
     fn write_in_place(&self, batch: &Batch) -> Result<()> {
         let writes = batch.writes();
-        self.data.write_batch(&writes)?;
+        self.data.device().write_batch(&writes)?;
         writes.iter().for_each(|w| self.stats.count_written(w.placement, w.data.len()));
-        self.data.sync()?;
-        self.stats.data_syncs.inc();
+        self.stats.data_syncs.add(u64::from(self.data.sync()?));
         Ok(())
     }
+
+    fn note_batch_us(&self, area: Area, took_us: u64) {
+        let smoothed = &self.batch_us[area as usize];
+        let past = smoothed.load(Relaxed);
+        let now = if past == 0 { took_us } else { (past * 7 + took_us) / 8 };
+        smoothed.store(now.max(1), Relaxed);
+    }
+
+    /// Microseconds that a batch through `area` takes of late; 0 when there was none yet.
+    pub fn batch_us(&self, area: Area) -> u64 {
+        self.batch_us[area as usize].load(Relaxed)
+    }
+}
+
+/// Where the areas begin: flush list, LRU list, single pages.
+fn area_offsets(page_bytes: usize) -> impl Iterator<Item = u64> {
+    let bytes = move |pages: usize| (DIRECTORY_BYTES + pages * page_bytes) as u64;
+    let singles = (0..SINGLE_PAGE_AREAS as u64).map(move |n| 2 * bytes(BATCH_PAGES) + n * bytes(1));
+    [0, bytes(BATCH_PAGES)].into_iter().chain(singles)
 }
 
 /// Bytes of the doublewrite file.
 pub fn file_bytes(page_bytes: usize) -> u64 {
-    (DIRECTORY_BYTES + BATCH_PAGES * page_bytes) as u64
+    let last = area_offsets(page_bytes).last().unwrap_or(0);
+    last + (DIRECTORY_BYTES + page_bytes) as u64
 }
 
 /// What `restore` did.
@@ -195,39 +315,67 @@ pub struct Restored {
     pub pages: Vec<PageNo>,
 }
 
-/// Repairs pages of the last batch that were torn by a crash. Durable on return; may be repeated.
+/// Repairs pages that were torn by a crash after the checkpoint at `checkpoint_lsn`. Durable on return; may be repeated.
 ///
 /// # Errors
-/// An I/O error. A doublewrite file without a valid directory repairs nothing.
-pub fn restore(doublewrite: &dyn Device, data: &dyn Device, page_bytes: usize, database_id: u64) -> Result<Restored> {
+/// An I/O error. An area without a valid directory repairs nothing.
+pub fn restore(
+    doublewrite: &dyn Device,
+    data: &dyn Device,
+    page_bytes: usize,
+    database_id: u64,
+    checkpoint_lsn: Lsn,
+) -> Result<Restored> {
     let mut restored = Restored::default();
     let mut directory = AlignedBuf::zeroed(DIRECTORY_BYTES);
-    if doublewrite.len_bytes()? < DIRECTORY_BYTES as u64 {
-        return Ok(restored);
-    }
-    doublewrite.read_at(0, &mut directory)?;
-    let mut copy = AlignedBuf::zeroed(page_bytes);
-    let mut place = AlignedBuf::zeroed(page_bytes);
-    for (index, (page_no, lsn)) in parse_directory(&directory, database_id).into_iter().enumerate() {
-        doublewrite.read_at((DIRECTORY_BYTES + index * page_bytes) as u64, &mut copy)?;
-        if page::header::verify(&copy, page_no).is_err() || page::header::lsn(&copy) != lsn {
-            continue;
+    for at in area_offsets(page_bytes) {
+        if doublewrite.len_bytes()? < at + DIRECTORY_BYTES as u64 {
+            break;
         }
-        let offset = u64::from(page_no.0) * page_bytes as u64;
-        if offset + page_bytes as u64 > data.len_bytes()? {
-            data.set_len_bytes(offset + page_bytes as u64)?;
-        }
-        data.read_at(offset, &mut place)?;
-        let torn = page::header::verify(&place, page_no).is_err() || page::header::lsn(&place) < lsn;
-        if torn {
-            data.write_at(offset, &copy, placement_of(&copy))?;
-            restored.pages.push(page_no);
+        doublewrite.read_at(at, &mut directory)?;
+        for (index, (page_no, lsn)) in parse_directory(&directory, database_id).into_iter().enumerate() {
+            let copy_at = at + (DIRECTORY_BYTES + index * page_bytes) as u64;
+            if lsn > checkpoint_lsn && restore_page(doublewrite, copy_at, data, page_bytes, page_no, lsn)? {
+                restored.pages.push(page_no);
+            }
         }
     }
+    restored.pages.sort_unstable();
+    restored.pages.dedup();
     if !restored.pages.is_empty() {
         data.sync()?;
     }
     Ok(restored)
+}
+
+/// Puts the copy at `copy_at` back if it is whole and its page in place is not, or is older; says whether it did.
+fn restore_page(
+    doublewrite: &dyn Device,
+    copy_at: u64,
+    data: &dyn Device,
+    page_bytes: usize,
+    page_no: PageNo,
+    lsn: Lsn,
+) -> Result<bool> {
+    let mut copy = AlignedBuf::zeroed(page_bytes);
+    if copy_at + page_bytes as u64 > doublewrite.len_bytes()? {
+        return Ok(false);
+    }
+    doublewrite.read_at(copy_at, &mut copy)?;
+    if page::header::verify(&copy, page_no).is_err() || page::header::lsn(&copy) != lsn {
+        return Ok(false);
+    }
+    let offset = u64::from(page_no.0) * page_bytes as u64;
+    if offset + page_bytes as u64 > data.len_bytes()? {
+        data.set_len_bytes(offset + page_bytes as u64)?;
+    }
+    let mut place = AlignedBuf::zeroed(page_bytes);
+    data.read_at(offset, &mut place)?;
+    let torn = page::header::verify(&place, page_no).is_err() || page::header::lsn(&place) < lsn;
+    if torn {
+        data.write_at(offset, &copy, placement_of(&copy))?;
+    }
+    Ok(torn)
 }
 
 /// What a page is, for the device; a page of unknown type is `Other`.

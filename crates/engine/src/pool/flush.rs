@@ -8,7 +8,7 @@
 //!
 //! An error in 2 or 3 stops the database: what reached the disk is not known.
 
-use super::doublewrite::{BATCH_PAGES, Batch};
+use super::doublewrite::{Area, BATCH_PAGES, Batch};
 use super::frame::{FrameNo, NO_PAGE};
 use super::{Pool, neighbors};
 use crate::config::FlushNeighbors;
@@ -56,7 +56,7 @@ impl Pool {
             self.poison.check()?;
             let (mut batch, neighbors) = self.copy_dirty(jobs);
             if !batch.entries().is_empty() {
-                if let Err(error) = self.write_batch(&mut batch) {
+                if let Err(error) = self.write_batch(&mut batch, reason) {
                     self.poison.set(&error.to_string());
                     self.log.poison(&error.to_string());
                     return Err(error);
@@ -126,10 +126,15 @@ impl Pool {
         (batch, neighbors)
     }
 
-    fn write_batch(&self, batch: &mut Batch) -> Result<()> {
+    fn write_batch(&self, batch: &mut Batch, reason: FlushReason) -> Result<()> {
         let newest = batch.entries().iter().map(|e| e.lsn).max().unwrap_or(Lsn(0));
         self.log.flush_to(newest)?;
-        self.writer.write(batch)
+        let area = match reason {
+            FlushReason::LruList => Area::LruList,
+            FlushReason::SinglePage => Area::SinglePage,
+            _ => Area::FlushList,
+        };
+        self.writer.write(batch, area)
     }
 
     fn finish(&self, batch: &Batch) {
@@ -198,6 +203,12 @@ impl Pool {
     /// Whether the page is resident with bytes that differ from the data file's.
     pub fn is_dirty(&self, page_no: PageNo) -> bool {
         self.table.find(&self.frames, page_no).is_some_and(|f| self.frames.get(f).oldest_lsn().is_some())
+    }
+
+    /// The frame of a resident page.
+    #[cfg(test)]
+    pub(crate) fn frame_of(&self, page_no: PageNo) -> Option<FrameNo> {
+        self.table.find(&self.frames, page_no)
     }
 
     /// LSN of a resident page, if it is resident.

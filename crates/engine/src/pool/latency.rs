@@ -50,6 +50,13 @@ impl LatencySnapshot {
         self.buckets.iter().sum()
     }
 
+    /// Those of at most `us` microseconds, within a bucket.
+    pub fn count_within_us(&self, us: u64) -> u64 {
+        let limit_ns = us.saturating_mul(1000);
+        let within = self.buckets.iter().enumerate().take_while(|(bucket, _)| upper_ns(*bucket) <= limit_ns);
+        within.map(|(_, n)| n).sum()
+    }
+
     /// The duration in microseconds that `percent` (0 to 100) of them do not exceed; 0 when there are none.
     pub fn percentile(&self, percent: f64) -> f64 {
         let count = self.count();

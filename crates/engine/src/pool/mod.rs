@@ -31,6 +31,7 @@ mod neighbors;
 mod optimistic;
 pub mod policy;
 mod read;
+mod shared_sync;
 #[cfg(test)]
 mod tests;
 

@@ -1,15 +1,17 @@
 //! The pool with a real log and mini-transactions over memory.
 
-use super::FlushReason;
+use super::{FlushReason, doublewrite};
 use crate::config::{FlushNeighbors, Options};
 use crate::db::core::Core;
 use crate::error::Error;
+use crate::log::Log;
 use crate::mtr::Context;
 use crate::page::{PageOp, PageType};
-use crate::space::{SEGMENT_SYSTEM, Space};
+use crate::space::{SEGMENT_SYSTEM, Space, header};
 use crate::testing::{open, small_core, small_options};
 use crate::types::{Lsn, PageNo, SegmentId};
 use highwater_storage::StorageSet;
+use std::sync::Arc;
 
 const SEGMENT: SegmentId = SegmentId(99);
 const FIELD: u16 = 64;
@@ -133,38 +135,66 @@ fn what_was_durable_survives_a_power_cut() {
     }
 }
 
-#[test]
-fn a_torn_page_is_repaired_and_a_rotten_one_is_reported() {
-    let mut core = small_core();
+/// A database of one page, `flushed` for that reason, without a checkpoint since; and the page.
+fn with_flushed_page(reason: FlushReason) -> (Core, PageNo) {
+    let core = small_core();
     let page = new_page(&core.ctx, &core.space);
     put(&core.ctx, page, 7);
-    core.close().unwrap();
-    let image = core.storage().cut(0);
-    let devices = image.memory_devices().unwrap().clone();
-    let at = page.0 as usize * 4096;
-    devices[0].damage(|bytes| bytes[at + 2048..at + 4096].fill(0xaa));
-    let core = open(image, small_options());
-    assert_eq!(core.repaired, vec![page]);
-    assert_eq!(get(&core.ctx, page), 7);
-    drop(core);
-    let image = open_and_damage_other_page(page);
-    let core = open(image, small_options());
-    let error = core.ctx.pool.load(page).unwrap_err();
-    assert!(error.to_string().contains(&format!("page {page} ")), "{error}");
+    let frame = core.ctx.pool.frame_of(page).unwrap();
+    assert_eq!(core.ctx.pool.flush_frames(&[frame], reason).unwrap(), 1);
+    (core, page)
 }
 
-/// A database whose last doublewrite batch does not hold `page`, which is then damaged.
-fn open_and_damage_other_page(page: PageNo) -> StorageSet {
-    let mut core = small_core();
-    assert_eq!(new_page(&core.ctx, &core.space), page);
-    core.ctx.pool.flush_all().unwrap();
-    let other = new_page(&core.ctx, &core.space);
-    put(&core.ctx, other, 1);
-    core.close().unwrap();
-    let image = core.storage().cut(0);
+fn damage(image: &StorageSet, page: PageNo) {
     let at = page.0 as usize * 4096;
-    image.memory_devices().unwrap()[0].damage(|bytes| bytes[at + 100] ^= 1);
-    image
+    image.memory_devices().unwrap()[0].damage(|bytes| bytes[at + 2048..at + 4096].fill(0xaa));
+}
+
+#[test]
+fn a_torn_page_is_repaired_from_every_area() {
+    for reason in [FlushReason::LruList, FlushReason::CheckpointAge, FlushReason::SinglePage] {
+        let (core, page) = with_flushed_page(reason);
+        let image = core.storage().cut(0);
+        damage(&image, page);
+        let core = open(image, small_options());
+        assert_eq!(core.repaired, vec![page], "{reason:?}");
+        assert_eq!(get(&core.ctx, page), 7);
+    }
+}
+
+#[test]
+fn of_several_copies_the_newest_is_put_back() {
+    let reasons = [FlushReason::LruList, FlushReason::CheckpointAge, FlushReason::SinglePage];
+    for newest in 0..3 {
+        let (core, page) = with_flushed_page(reasons[(newest + 1) % 3]);
+        let frame = core.ctx.pool.frame_of(page).unwrap();
+        for value in [8, 9] {
+            put(&core.ctx, page, value);
+            core.ctx.pool.flush_frames(&[frame], reasons[(newest + 4 - (value as usize - 7)) % 3]).unwrap();
+        }
+        let image = core.storage().cut(0);
+        damage(&image, page);
+        let [data, redo, copies] = image.memory_devices().unwrap().clone();
+        let id = header::parse(&data.image()).unwrap().database_id;
+        let checkpoint = Log::open(Arc::new(redo), 1 << 20, 1, id, Arc::default()).unwrap().1.checkpoint_lsn;
+        assert_eq!(doublewrite::restore(&copies, &data, 4096, id, checkpoint).unwrap().pages, vec![page]);
+        let at = page.0 as usize * 4096 + FIELD as usize;
+        assert_eq!(data.image()[at..at + 8], 9_u64.to_le_bytes(), "{:?}", reasons[newest]);
+    }
+}
+
+#[test]
+fn a_page_that_rots_after_the_checkpoint_is_reported_and_not_replaced() {
+    for reason in [FlushReason::LruList, FlushReason::CheckpointAge, FlushReason::SinglePage] {
+        let (mut core, page) = with_flushed_page(reason);
+        core.close().unwrap();
+        let image = core.storage().cut(0);
+        damage(&image, page);
+        let core = open(image, small_options());
+        assert_eq!(core.repaired, vec![]);
+        let error = core.ctx.pool.load(page).unwrap_err();
+        assert!(error.to_string().contains(&format!("page {page} ")), "{error}");
+    }
 }
 
 #[test]
@@ -236,16 +266,21 @@ fn background_threads_keep_frames_free() {
     assert!(pages.iter().all(|p| get(&again.ctx, *p) == 19));
 }
 
-/// Flushes the seventh of 32 new pages, of which all but every fifth are dirty, for `reason`; says what was counted.
+/// Flushes the seventh of 31 new pages, of which all but every fifth are dirty, for `reason`; says what was counted.
 fn flushed_with(mode: FlushNeighbors, reason: FlushReason) -> (u64, u64, Vec<bool>) {
     let core = open(StorageSet::memory(), Options { flush_neighbors: mode, ..small_options() });
-    let pages: Vec<_> = (0..32).map(|_| new_page(&core.ctx, &core.space)).collect();
+    // Pages enter the LRU list as old ones once it is long enough to have an old part.
+    for _ in 0..65 {
+        new_page(&core.ctx, &core.space);
+    }
+    let pages: Vec<_> = (0..31).map(|_| new_page(&core.ctx, &core.space)).collect();
     core.ctx.pool.flush_all().unwrap();
     assert!(pages.windows(2).all(|w| w[1].0 == w[0].0 + 1), "the test wants neighbors: {pages:?}");
-    pages.iter().enumerate().filter(|(n, _)| n % 5 != 4).for_each(|(n, p)| drop(put(&core.ctx, *p, n as u64)));
+    for (n, page) in pages.iter().enumerate().filter(|(n, _)| n % 5 != 4) {
+        put(&core.ctx, *page, n as u64);
+    }
     let before = core.ctx.stats.snapshot();
-    let frame = core.ctx.pool.try_latch_x(pages[6]).unwrap();
-    core.ctx.pool.frames().get(frame).latch.unlock_exclusive(false);
+    let frame = core.ctx.pool.frame_of(pages[6]).unwrap();
     core.ctx.pool.flush_frames(&[frame], reason).unwrap();
     let stats = core.ctx.stats.snapshot().since(&before);
     assert_eq!(stats.pages_flushed, stats.pages_flushed_by_reason());

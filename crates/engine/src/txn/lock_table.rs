@@ -412,3 +412,36 @@ impl LockTable {
         self.by_hash.is_empty() && self.ranges.is_empty() && self.slots.iter().all(Option::is_none)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn active(id: u64) -> Arc<Holder> {
+        let holder = Holder::default();
+        holder.trx_id.store(id, SeqCst);
+        Arc::new(holder)
+    }
+
+    /// The first locks the row explicitly without the leaf's latch; meanwhile the second, which changed it, holds it
+    /// implicitly. Once that lock is explicit too, the first has to wait: it would try for ever without waiting, where no
+    /// deadlock detector sees it.
+    #[test]
+    fn who_holds_a_row_waits_for_an_implicit_lock_beside_its_own() {
+        let mut table = LockTable::new(Arc::new(Counters::default()));
+        let (first, second) = (active(1), active(2));
+        let row = RowName { index: IndexId(7), key: b"row" };
+        assert!(table.try_lock_row(&first, row, LockMode::Exclusive));
+        assert!(
+            !table.blocks_row(first.slot.load(Relaxed), row, LockMode::Exclusive),
+            "its own lock is none in its way"
+        );
+        assert!(table.make_explicit(&second, TrxId(2), row));
+        assert!(table.blocks_row(first.slot.load(Relaxed), row, LockMode::Exclusive));
+        assert!(table.blocks_row(first.slot.load(Relaxed), row, LockMode::Shared));
+        assert!(
+            !table.try_lock_row(&first, row, LockMode::Exclusive),
+            "and takes nothing it holds already for granted"
+        );
+    }
+}

@@ -12,6 +12,8 @@
 mod live;
 mod replay;
 
+pub use replay::look_for_traces_in;
+
 use super::journaled::Mode;
 use super::{Bench, Cell, Chart, Claim, DeviceChoice, Experiment, Figure, Line, Measured, Plan, Row, Scale, Table};
 use super::{SubjectKind, setting};

@@ -20,7 +20,7 @@ use crate::aligned::is_aligned;
 use crate::{ALIGNMENT_BYTES, AlignedBuf, Device, IoCounts, Placement, Result, StorageError, Write};
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Seek, SeekFrom};
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -237,6 +237,16 @@ impl Device for FileDevice {
 
     fn alignment_bytes(&self) -> usize {
         if self.mode.direct { ALIGNMENT_BYTES } else { 1 }
+    }
+
+    fn identity(&self) -> Option<String> {
+        let metadata = self.file.metadata().ok()?;
+        let number = if self.fixed_len { metadata.rdev() } else { metadata.dev() };
+        Some(format!("device {}:{}", libc::major(number), libc::minor(number)))
+    }
+
+    fn set_write_depth(&self, writes: u32) {
+        self.batches.set_depth(writes);
     }
 
     fn io_counts(&self) -> IoCounts {

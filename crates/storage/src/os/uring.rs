@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use std::fs::File;
 use std::io::{Error, ErrorKind};
 use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Writes in flight at most.
 const RING_ENTRIES: u32 = 128;
@@ -19,9 +20,15 @@ const RING_ENTRIES: u32 = 128;
 type BatchResult = Result<(), (usize, Error)>;
 
 /// One ring, made at the first batch.
-#[derive(Default)]
 pub(super) struct BatchWriter {
     ring: Mutex<State>,
+    depth: AtomicU32,
+}
+
+impl Default for BatchWriter {
+    fn default() -> BatchWriter {
+        BatchWriter { ring: Mutex::default(), depth: AtomicU32::new(RING_ENTRIES) }
+    }
 }
 
 #[derive(Default)]
@@ -39,6 +46,11 @@ impl std::fmt::Debug for BatchWriter {
 }
 
 impl BatchWriter {
+    /// At most so many writes in flight, [`RING_ENTRIES`] in any case.
+    pub(super) fn set_depth(&self, writes: u32) {
+        self.depth.store(writes.clamp(1, RING_ENTRIES), Relaxed);
+    }
+
     /// Writes all of `writes`, in any order. `None` if io_uring is not to be had and nothing was written.
     pub(super) fn write(&self, file: &File, writes: &[Write<'_>]) -> Option<BatchResult> {
         let mut state = self.ring.lock();
@@ -46,7 +58,7 @@ impl BatchWriter {
             *state = IoUring::new(RING_ENTRIES).map_or(State::Unavailable, |ring| State::Ready(Box::new(ring)));
         }
         let State::Ready(ring) = &mut *state else { return None };
-        let mut batch = Batch::new(file, writes);
+        let mut batch = Batch::new(file, writes, self.depth.load(Relaxed) as usize);
         batch.run(ring);
         if batch.ring_failed {
             *state = State::Unavailable;
@@ -64,19 +76,21 @@ struct Batch<'a> {
     /// Writes to be sent (again).
     to_send: Vec<usize>,
     in_flight: usize,
+    depth: usize,
     completed: usize,
     failure: Option<(usize, Error)>,
     ring_failed: bool,
 }
 
 impl<'a> Batch<'a> {
-    fn new(file: &File, writes: &'a [Write<'a>]) -> Batch<'a> {
+    fn new(file: &File, writes: &'a [Write<'a>], depth: usize) -> Batch<'a> {
         Batch {
             fd: Fd(file.as_raw_fd()),
             writes,
             done: vec![0; writes.len()],
             to_send: (0..writes.len()).rev().collect(),
             in_flight: 0,
+            depth,
             completed: 0,
             failure: None,
             ring_failed: false,
@@ -100,7 +114,7 @@ impl<'a> Batch<'a> {
             return;
         }
         let mut queue = ring.submission();
-        while !queue.is_full() && self.in_flight < RING_ENTRIES as usize {
+        while !queue.is_full() && self.in_flight < self.depth {
             let Some(index) = self.to_send.pop() else { return };
             let rest = &self.writes[index].data[self.done[index]..];
             let len = u32::try_from(rest.len()).unwrap_or(1 << 30);
@@ -180,6 +194,18 @@ mod tests {
         let write =
             |(i, d): (usize, &'a [u8; 64])| Write { offset: i as u64 * 64, data: d, placement: Placement::Other };
         data.iter().enumerate().map(write).collect()
+    }
+
+    #[test]
+    fn a_shallow_queue_writes_everything_too() {
+        let (file, writer) = (tempfile::tempfile().unwrap(), BatchWriter::default());
+        writer.set_depth(3);
+        let data: Vec<[u8; 64]> = (0..100).map(|i| [i; 64]).collect();
+        let Some(result) = writer.write(&file, &writes(&data)) else { return };
+        result.unwrap();
+        let mut got = vec![0; 6400];
+        file.read_exact_at(&mut got, 0).unwrap();
+        assert_eq!(got, data.concat());
     }
 
     #[test]

@@ -153,10 +153,9 @@ impl Site {
         load_until_cut(&running, self.mount.disk(), &Load::Tpcc(self.load(seed)), seed)?;
         running.kill();
         let aftermath = self.look();
-        if aftermath.as_ref().is_ok_and(|a| a.damage.is_some() || !a.lost.is_empty()) {
-            if let Some(running) = self.running.take() {
-                running.kill();
-            }
+        let bad = aftermath.as_ref().is_ok_and(|a| a.damage.is_some() || !a.lost.is_empty());
+        if let Some(running) = self.running.take_if(|_| bad) {
+            running.kill();
         }
         aftermath
     }
@@ -222,7 +221,8 @@ impl Site {
 fn servers_of(file: &Path) -> Vec<u32> {
     let wanted = format!("--defaults-file={}", file.display());
     let fits = |pid: &u32| {
-        std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.split(|b| *b == 0).any(|a| a == wanted.as_bytes()))
+        std::fs::read(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|line| line.split(|b| *b == 0).any(|a| a == wanted.as_bytes()))
     };
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(fits).collect()

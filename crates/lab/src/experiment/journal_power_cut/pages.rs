@@ -26,8 +26,8 @@ fn is_whole(page: &[u8]) -> bool {
     }
     let sums = (word(page, 0), word(page, TRAILER));
     let crc = crc32c::crc32c(&page[4..26]) ^ crc32c::crc32c(&page[38..TRAILER]);
-    let summed = sums == (crc, crc)
-        || sums == (fold(&page[4..26]).wrapping_add(fold(&page[38..TRAILER])), fold(&page[..26]));
+    let summed =
+        sums == (crc, crc) || sums == (fold(&page[4..26]).wrapping_add(fold(&page[38..TRAILER])), fold(&page[..26]));
     summed && word(page, TRAILER + 4) == word(page, 20)
 }
 

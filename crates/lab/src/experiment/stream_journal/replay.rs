@@ -1,7 +1,7 @@
 //! Recorded runs replayed: write amplification without a server.
 //!
 //! Rules
-//! 1. The traces lie in the folder that HIGHWATER_TRACES names, or in `~/.cache/highwater/traces`.
+//! 1. The traces lie in the folder that `--traces` names, or HIGHWATER_TRACES, or in `~/.cache/highwater/traces`.
 //! 2. The device has the recorder's 2 GiB, is filled once and overwritten once at random, and runs the trace twice; figures are the second pass's.
 
 use super::{Mode, OWN_SPARE, places};
@@ -11,8 +11,18 @@ use highwater_device::age::Age;
 use highwater_device::replay::result::{GroupResult, ReplayResult};
 use highwater_device::replay::{self, ReplayOptions};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 const CAPACITY_BYTES: u64 = 2 << 30;
+
+/// The folder the user named.
+static NAMED: OnceLock<PathBuf> = OnceLock::new();
+
+/// Looks for traces in this folder, for the whole process. The first call counts.
+pub fn look_for_traces_in(folder: PathBuf) {
+    // A second folder would be a mistake of the caller's; the first stays.
+    let _ = NAMED.set(folder);
+}
 
 /// The folder of the traces.
 fn folder(set: Option<PathBuf>, cache: Option<PathBuf>) -> PathBuf {
@@ -22,7 +32,7 @@ fn folder(set: Option<PathBuf>, cache: Option<PathBuf>) -> PathBuf {
 fn folder_here() -> PathBuf {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")));
-    folder(variable("HIGHWATER_TRACES"), cache)
+    folder(NAMED.get().cloned().or_else(|| variable("HIGHWATER_TRACES")), cache)
 }
 
 /// Name of the trace of a cell.
@@ -39,7 +49,7 @@ fn trace(folder: &Path, name: &str) -> Result<PathBuf> {
     if path.is_file() {
         return Ok(path);
     }
-    let how = "name the folder of the traces in HIGHWATER_TRACES, or record them: highwater device mount MOUNTPOINT --capacity 2G \
+    let how = "name their folder with --traces (or in HIGHWATER_TRACES), or record them: highwater device mount MOUNTPOINT --capacity 2G \
                --journal-mode ordered|data --journal-size 8M|64M --record NAME.csv.zst, with a MySQL 5.6 and its TPC-C load on it; --scale \
                standard runs without traces";
     Err(Error::Usage(format!("there is no {}; {how}", path.display())))

@@ -1,0 +1,53 @@
+//! How pages are flushed: the kept probe of the device, and what the options are unless an opening says otherwise.
+
+use highwater::PageNo;
+use highwater::check::look::RawFile;
+use highwater::config::{KnobValue, Options};
+use highwater::probe::Record;
+use serde_json::{Value, json};
+
+/// The options that decide how pages are flushed.
+const OPTIONS: &[&str] = &[
+    "flush_method",
+    "flush_neighbors",
+    "doublewrite",
+    "lru_scan_depth",
+    "max_dirty_pages_pct",
+    "max_dirty_pages_pct_lwm",
+    "io_capacity",
+    "victim_policy",
+    "cleaner_interval_ms",
+];
+
+/// Lines (name and text) and JSON.
+pub fn view(file: &RawFile<'_>) -> (Vec<Vec<String>>, Value) {
+    let record = file.page(PageNo(0)).ok().and_then(|page| Record::decode(&page));
+    let defaults: Vec<_> = Options::default().values().into_iter().filter(|(name, _)| OPTIONS.contains(name)).collect();
+    let listed = defaults.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ");
+    let auto = record.as_ref().map_or_else(|| "not measured yet".to_string(), ToString::to_string);
+    let rows = vec![
+        vec!["flush options".to_string(), format!("{listed} (unless an opening says otherwise)")],
+        vec!["auto means".to_string(), auto],
+    ];
+    let defaults: serde_json::Map<_, _> =
+        defaults.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+    (rows, json!({ "defaults": defaults, "probe": record.as_ref().map(probe_json) }))
+}
+
+fn probe_json(record: &Record) -> Value {
+    let evidence = &record.evidence;
+    json!({
+        "taken_unix_s": record.taken_unix_s,
+        "taken": record.date(),
+        "device": record.device,
+        "flush_method": record.flush_method.show(),
+        "flush_neighbors": record.choice.flush_neighbors.show(),
+        "write_depth": record.choice.write_depth,
+        "pages": evidence.pages,
+        "page_bytes": evidence.page_bytes,
+        "sync_us": evidence.sync_us,
+        "contiguous_us": evidence.contiguous_us,
+        "scattered_us": evidence.scattered_us,
+        "at_depth_us": evidence.at_depth_us,
+    })
+}

@@ -1,0 +1,61 @@
+//! From evidence to choice: pure functions.
+//!
+//! The physics
+//! - On flash every place costs the same: writing pages side by side saves a few microseconds of commands. A neighbor that is
+//!   flushed before its time is a write more, so none is.
+//! - Where an arm moves, a place of its own costs milliseconds and the page beside it almost nothing. A neighbor flushed now
+//!   saves a seek later. Both signs must be there: times that only look apart because the machine was busy do not count.
+//! - An extent (64 pages) is flushed as a whole where the gain is so large that gaps are cheaper than coming back.
+
+use super::{DEPTHS, Evidence};
+use crate::config::FlushNeighbors;
+
+/// A page in a place of its own that costs less than this is no seek: the shortest seeks of disks take about a millisecond.
+const LEAST_SEEK_US: f64 = 500.0;
+/// Side by side at least so many times faster: neighbors pay.
+const CONTIGUOUS_GAIN: f64 = 4.0;
+/// Side by side at least so many times faster: the whole extent.
+const EXTENT_GAIN: f64 = 12.0;
+/// Writes in flight where an arm moves: the disk sorts them (32 is what SATA queues).
+const DISK_DEPTH: u32 = 32;
+/// Writes in flight at least, whatever was measured: a busy moment must not make flushing serial.
+const SHALLOWEST: u32 = 8;
+/// Writes in flight where more of them still help at the largest depth measured.
+const DEEPEST: u32 = 128;
+/// A depth within this share of the best time is good enough; a deeper queue only makes reads wait.
+const GOOD_ENOUGH: f64 = 1.10;
+
+/// What follows from the evidence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// What is flushed with a page; never `Auto`.
+    pub flush_neighbors: FlushNeighbors,
+    /// Page writes in flight at most.
+    pub write_depth: u32,
+}
+
+/// Chooses.
+pub fn choose(evidence: &Evidence) -> Choice {
+    let flush_neighbors = neighbors(evidence);
+    let write_depth = if flush_neighbors == FlushNeighbors::Off { flash_depth(evidence) } else { DISK_DEPTH };
+    Choice { flush_neighbors, write_depth }
+}
+
+fn neighbors(evidence: &Evidence) -> FlushNeighbors {
+    match evidence.gain() {
+        _ if evidence.place_us() < LEAST_SEEK_US => FlushNeighbors::Off,
+        gain if gain >= EXTENT_GAIN => FlushNeighbors::Extent,
+        gain if gain >= CONTIGUOUS_GAIN => FlushNeighbors::Contiguous,
+        _ => FlushNeighbors::Off,
+    }
+}
+
+fn flash_depth(evidence: &Evidence) -> u32 {
+    let timed = || DEPTHS.into_iter().zip(evidence.at_depth_us).filter(|(_, us)| *us > 0);
+    let Some(best) = timed().map(|(_, us)| us).min() else { return DEEPEST };
+    let good = timed().find(|(_, us)| f64::from(*us) <= f64::from(best) * GOOD_ENOUGH).map(|(depth, _)| depth);
+    match good {
+        Some(depth) if depth < DEPTHS[DEPTHS.len() - 1] => depth.max(SHALLOWEST),
+        _ => DEEPEST,
+    }
+}

@@ -1,0 +1,142 @@
+//! The measurement: a few batches of writes with a sync after each.
+//!
+//! Rules
+//! 1. Times are the best of up to three rounds, side by side and apart in turns, so that a busy moment does not decide.
+//! 2. After [`ENOUGH`] no new round begins, and after twice that none of depths, which are timed only where no arm moves.
+//! 3. Contents are pseudo-random: a device that compresses or deduplicates shows its true speed.
+
+use super::{DEPTHS, Evidence, PROBE_PAGES};
+use crate::error::Result;
+use highwater_storage::{AlignedBuf, Device, Placement, Write};
+use std::time::{Duration, Instant};
+
+/// Rounds at most.
+const ROUNDS: usize = 3;
+/// No new round after this.
+const ENOUGH: Duration = Duration::from_millis(60);
+/// Bytes over which the places are spread, if the device can lend so many.
+const SPAN_BYTES: u64 = 16 << 20;
+/// Apart so many times slower than side by side: an arm, whatever the depth.
+const ARM_GAIN: f64 = 4.0;
+
+/// A scratch region: a whole device whose contents nobody needs, put back to its length when dropped by [`Region::end`].
+pub struct Region<'d> {
+    device: &'d dyn Device,
+    len_before: u64,
+    len: u64,
+    /// Syncs that the flush method leaves out are made all the same: a change of length calls for one.
+    force_sync: bool,
+}
+
+impl<'d> Region<'d> {
+    /// Takes `device` over, made longer if there is room.
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub fn begin(device: &'d dyn Device, force_sync: bool) -> Result<Region<'d>> {
+        let len_before = device.len_bytes()?;
+        let longer = len_before < SPAN_BYTES && device.set_len_bytes(SPAN_BYTES).is_ok();
+        let len = if longer { SPAN_BYTES.max(len_before) } else { device.len_bytes()? };
+        let region = Region { device, len_before, len, force_sync };
+        // The file system's records of the growth are not what is to be measured.
+        region.sync()?;
+        Ok(region)
+    }
+
+    /// Gives the space back.
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub fn end(self) -> Result<()> {
+        self.device.discard(0, self.len.min(self.device.len_bytes()?))?;
+        if self.len != self.len_before {
+            self.device.set_len_bytes(self.len_before)?;
+        }
+        Ok(self.device.sync()?)
+    }
+
+    fn sync(&self) -> Result<()> {
+        if self.force_sync {
+            self.device.set_len_bytes(self.len)?;
+        }
+        Ok(self.device.sync()?)
+    }
+
+    /// Where page `i` of `pages` lies: spread over the region, neighbors in number far apart.
+    fn place(&self, i: u32, page_bytes: usize) -> u64 {
+        let slots = self.len / page_bytes as u64;
+        let stride = slots / u64::from(PROBE_PAGES);
+        // 13 is coprime to 32: the order of writing jumps about.
+        let slot = u64::from(i * 13 % PROBE_PAGES) * stride.max(1);
+        slot.min(slots.saturating_sub(1)) * page_bytes as u64
+    }
+
+    fn timed(&self, write: impl FnOnce() -> highwater_storage::Result<()>) -> Result<u32> {
+        let start = Instant::now();
+        write()?;
+        self.sync()?;
+        Ok(u32::try_from(start.elapsed().as_micros()).unwrap_or(u32::MAX).max(1))
+    }
+
+    fn side_by_side(&self, bytes: &[u8]) -> Result<u32> {
+        let offset = self.len / 2 / bytes.len() as u64 * bytes.len() as u64;
+        let offset = if offset + bytes.len() as u64 <= self.len { offset } else { 0 };
+        self.timed(|| self.device.write_at(offset, bytes, Placement::Doublewrite))
+    }
+
+    fn apart(&self, bytes: &[u8], page_bytes: usize, depth: u32) -> Result<u32> {
+        let write = |(i, data): (usize, _)| Write {
+            offset: self.place(i as u32, page_bytes),
+            data,
+            placement: Placement::Doublewrite,
+        };
+        let writes: Vec<Write<'_>> = bytes.chunks(page_bytes).enumerate().map(write).collect();
+        self.timed(|| writes.chunks(depth as usize).try_for_each(|part| self.device.write_batch(part)))
+    }
+}
+
+/// Measures writes of pages in `region`.
+///
+/// # Errors
+/// An I/O error.
+pub fn measure(region: &Region<'_>, page_bytes: usize) -> Result<Evidence> {
+    let bytes = noise(PROBE_PAGES as usize * page_bytes);
+    let mut found = Evidence { pages: PROBE_PAGES, page_bytes: page_bytes as u32, ..Evidence::default() };
+    let start = Instant::now();
+    for _ in 0..ROUNDS {
+        least(&mut found.contiguous_us, region.side_by_side(&bytes)?);
+        least(&mut found.scattered_us, region.apart(&bytes, page_bytes, PROBE_PAGES)?);
+        least(&mut found.sync_us, region.side_by_side(&bytes[..page_bytes])?);
+        if start.elapsed() > ENOUGH {
+            break;
+        }
+    }
+    if found.gain() < ARM_GAIN {
+        for _ in 0..ROUNDS {
+            for (depth, us) in DEPTHS.into_iter().zip(&mut found.at_depth_us) {
+                least(us, region.apart(&bytes, page_bytes, depth)?);
+            }
+            if start.elapsed() > 2 * ENOUGH {
+                break;
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Keeps the smaller of two times; 0 is none yet.
+fn least(best: &mut u32, us: u32) {
+    *best = if *best == 0 { us } else { us.min(*best) };
+}
+
+fn noise(len: usize) -> AlignedBuf {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut bytes = AlignedBuf::zeroed(len);
+    for word in bytes.chunks_exact_mut(8) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        word.copy_from_slice(&state.to_le_bytes());
+    }
+    bytes
+}

@@ -1,0 +1,75 @@
+//! What the data device is like, measured at opening, and what follows from it: the meaning of `flush_neighbors = auto`.
+//!
+//! Terms: the *evidence* is a few times of writing the same pages side by side and each in a place of its own; the
+//! *choice* (neighbor flushing, writes in flight) is a pure function of it ([`choose`]).
+//!
+//! Rules
+//! 1. Nothing is measured over live pages: the doublewrite file lends its space, which nobody needs once the pages it
+//!    protects are in place and durable. What was written there is discarded.
+//! 2. A probe ends early: at most about 150 ms on flash, 1 s on a disk.
+//! 3. What was found is kept in page 0 with its time and device ([`Record`]), so only the first opening on a device pays.
+//!    Another device, page size or flush method measures again.
+//! 4. A device that cannot say what it is ([`Device::identity`](highwater_storage::Device::identity)) is memory: not
+//!    measured, nothing to gain from neighbors.
+
+mod choice;
+mod measure;
+mod record;
+
+#[cfg(test)]
+mod tests;
+
+pub use choice::{Choice, choose};
+pub use measure::{Region, measure};
+pub use record::{RECORD_AT, RECORD_BYTES, Record};
+
+/// Depths at which scattered writes are timed.
+pub const DEPTHS: [u32; 3] = [1, 8, 32];
+/// Pages written for each time.
+pub const PROBE_PAGES: u32 = 32;
+
+/// What was measured; each time is the best of its rounds, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Evidence {
+    /// Pages of each measurement.
+    pub pages: u32,
+    /// Bytes of a page.
+    pub page_bytes: u32,
+    /// One page and a sync.
+    pub sync_us: u32,
+    /// All pages side by side, as one write, and a sync.
+    pub contiguous_us: u32,
+    /// The same pages far apart, in one batch, and a sync.
+    pub scattered_us: u32,
+    /// The same pages far apart, at most [`DEPTHS`] of them in flight; 0 = not measured (a disk: the answer is known).
+    pub at_depth_us: [u32; DEPTHS.len()],
+}
+
+impl Evidence {
+    /// What a page costs more because it lies in a place of its own, in microseconds.
+    pub fn place_us(&self) -> f64 {
+        f64::from(self.scattered_us.saturating_sub(self.contiguous_us)) / f64::from(self.pages.max(1))
+    }
+
+    /// How many times faster the pages are written side by side.
+    pub fn gain(&self) -> f64 {
+        f64::from(self.scattered_us) / f64::from(self.contiguous_us.max(1))
+    }
+}
+
+impl std::fmt::Display for Evidence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} pages of {} bytes: {} us side by side, {} us apart ({:.0} us more for each), one page and a sync {} us",
+            self.pages,
+            self.page_bytes,
+            self.contiguous_us,
+            self.scattered_us,
+            self.place_us(),
+            self.sync_us
+        )?;
+        let timed = DEPTHS.iter().zip(self.at_depth_us).filter(|(_, us)| *us > 0);
+        timed.into_iter().try_for_each(|(depth, us)| write!(f, ", {us} us with {depth} in flight"))
+    }
+}

@@ -1,0 +1,153 @@
+//! The record of a probe in page 0: when, on which device, what was measured, what was chosen.
+//!
+//! Layout, little-endian: checksum u32 of the rest, version u16, neighbors u8, flush method u8, then u32 each: depth, pages,
+//! page bytes, sync, contiguous, scattered, three times at depths; time u64 (seconds since 1970); device: length u16, 64 bytes.
+//! A record that does not verify is none: it is measured again.
+
+use super::{Choice, DEPTHS, Evidence};
+use crate::config::{FlushMethod, FlushNeighbors};
+
+/// Place of the record in page 0, behind the root slots.
+pub const RECORD_AT: usize = 1024;
+/// Bytes of the record.
+pub const RECORD_BYTES: usize = 8 + 4 * NUMBERS + 8 + 2 + DEVICE_BYTES;
+const NUMBERS: usize = 6 + DEPTHS.len();
+const DEVICE_BYTES: usize = 64;
+const VERSION: u16 = 1;
+
+/// A probe and its outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// When, in seconds since 1970.
+    pub taken_unix_s: u64,
+    /// The device, as it names itself; the first 64 bytes of it.
+    pub device: String,
+    /// How files were written.
+    pub flush_method: FlushMethod,
+    /// What was measured.
+    pub evidence: Evidence,
+    /// What follows.
+    pub choice: Choice,
+}
+
+impl Record {
+    /// A record of now.
+    pub fn new(device: &str, flush_method: FlushMethod, evidence: Evidence) -> Record {
+        let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        Record {
+            taken_unix_s: since_1970.map_or(0, |d| d.as_secs()),
+            device: shortened(device).to_string(),
+            flush_method,
+            evidence,
+            choice: super::choose(&evidence),
+        }
+    }
+
+    /// Whether it still tells about this device, used this way.
+    pub fn is_about(&self, device: &str, flush_method: FlushMethod, page_bytes: usize) -> bool {
+        self.device == shortened(device)
+            && self.flush_method == flush_method
+            && self.evidence.page_bytes as usize == page_bytes
+    }
+
+    /// When, as a date.
+    pub fn date(&self) -> String {
+        let (days, seconds) = (self.taken_unix_s / 86_400, self.taken_unix_s % 86_400);
+        let (year, month, day) = civil(days);
+        format!("{year:04}-{month:02}-{day:02} {:02}:{:02} UTC", seconds / 3600, seconds / 60 % 60)
+    }
+
+    /// As bytes for page 0.
+    pub fn encode(&self) -> [u8; RECORD_BYTES] {
+        let (e, mut bytes) = (&self.evidence, [0; RECORD_BYTES]);
+        bytes[4..6].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[6] = neighbors_code(self.choice.flush_neighbors);
+        bytes[7] = method_code(self.flush_method);
+        let [first, second, third] = e.at_depth_us;
+        let numbers = [self.choice.write_depth, e.pages, e.page_bytes, e.sync_us, e.contiguous_us, e.scattered_us];
+        let numbers = numbers.into_iter().chain([first, second, third]);
+        for (slot, number) in bytes[8..].chunks_exact_mut(4).zip(numbers) {
+            slot.copy_from_slice(&number.to_le_bytes());
+        }
+        let at = 8 + 4 * NUMBERS;
+        bytes[at..at + 8].copy_from_slice(&self.taken_unix_s.to_le_bytes());
+        let device = shortened(&self.device).as_bytes();
+        bytes[at + 8..at + 10].copy_from_slice(&(device.len() as u16).to_le_bytes());
+        bytes[at + 10..at + 10 + device.len()].copy_from_slice(device);
+        let sum = crc32c::crc32c(&bytes[4..]);
+        bytes[..4].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// The record in the bytes of page 0, if there is one.
+    pub fn decode(page: &[u8]) -> Option<Record> {
+        let bytes = page.get(RECORD_AT..RECORD_AT + RECORD_BYTES)?;
+        let u32_at = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+        let u16_at = |at: usize| Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
+        if u32_at(0)? != crc32c::crc32c(&bytes[4..]) || u16_at(4)? != VERSION {
+            return None;
+        }
+        let number = |i: usize| u32_at(8 + 4 * i);
+        let at = 8 + 4 * NUMBERS;
+        let device = bytes.get(at + 10..at + 10 + usize::from(u16_at(at + 8)?))?;
+        Some(Record {
+            taken_unix_s: u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?),
+            device: std::str::from_utf8(device).ok()?.to_string(),
+            flush_method: METHODS.get(usize::from(bytes[7])).copied()?,
+            evidence: Evidence {
+                pages: number(1)?,
+                page_bytes: number(2)?,
+                sync_us: number(3)?,
+                contiguous_us: number(4)?,
+                scattered_us: number(5)?,
+                at_depth_us: [number(6)?, number(7)?, number(8)?],
+            },
+            choice: Choice {
+                flush_neighbors: NEIGHBORS.get(usize::from(bytes[6])).copied()?,
+                write_depth: number(0)?.max(1),
+            },
+        })
+    }
+}
+
+impl std::fmt::Display for Record {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let neighbors = neighbors_code(self.choice.flush_neighbors);
+        write!(
+            f,
+            "flush_neighbors {neighbors}, {} writes in flight; measured {} on {}: {}",
+            self.choice.write_depth,
+            self.date(),
+            self.device,
+            self.evidence
+        )
+    }
+}
+
+const METHODS: [FlushMethod; 4] =
+    [FlushMethod::Fsync, FlushMethod::DSync, FlushMethod::Direct, FlushMethod::DirectNoFsync];
+const NEIGHBORS: [FlushNeighbors; 3] = [FlushNeighbors::Off, FlushNeighbors::Contiguous, FlushNeighbors::Extent];
+
+fn method_code(method: FlushMethod) -> u8 {
+    METHODS.iter().position(|m| *m == method).unwrap_or(0) as u8
+}
+
+fn neighbors_code(neighbors: FlushNeighbors) -> u8 {
+    NEIGHBORS.iter().position(|n| *n == neighbors).unwrap_or(0) as u8
+}
+
+/// Year, month and day of a day counted from 1970-01-01. Years begin in March here, so that leap days end them.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * of_year + 2) / 153;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    (year, month, of_year - (153 * march_month + 2) / 5 + 1)
+}
+
+fn shortened(device: &str) -> &str {
+    &device[..device.floor_char_boundary(DEVICE_BYTES)]
+}

@@ -1,0 +1,139 @@
+//! The choice on made-up evidence; records; measuring on a device that answers at given speeds.
+
+use super::*;
+use crate::config::{FlushMethod, FlushNeighbors};
+use highwater_storage::{AlignedBuf, Device, MemoryDevice, Placement, Write};
+use std::time::Duration;
+
+fn evidence(contiguous_us: u32, scattered_us: u32, at_depth_us: [u32; 3]) -> Evidence {
+    Evidence { pages: 32, page_bytes: 16384, sync_us: 300, contiguous_us, scattered_us, at_depth_us }
+}
+
+#[test]
+fn neighbors_follow_from_what_a_place_costs() {
+    use FlushNeighbors::{Contiguous, Extent, Off};
+    let table = [
+        ("a 7200 rpm disk", evidence(11_000, 270_000, [0; 3]), Extent, 32),
+        ("a disk that sorts within a track", evidence(15_000, 110_000, [0; 3]), Contiguous, 32),
+        ("an NVMe SSD", evidence(700, 900, [2400, 1000, 900]), Off, 128),
+        ("a SATA SSD of one channel", evidence(2500, 5000, [5300, 5100, 5000]), Off, 8),
+        ("flash that likes eight", evidence(2500, 5000, [9000, 5100, 5000]), Off, 8),
+        ("a busy moment: far apart in time, but no seek", evidence(200, 4000, [0; 3]), Off, 128),
+        ("all slow: places do not matter", evidence(90_000, 110_000, [110_000; 3]), Off, 8),
+        ("a memory card that collects", evidence(40_000, 400_000, [0; 3]), Contiguous, 32),
+        ("nothing measured", Evidence::default(), Off, 128),
+    ];
+    for (what, evidence, flush_neighbors, write_depth) in table {
+        assert_eq!(choose(&evidence), Choice { flush_neighbors, write_depth }, "{what}: {evidence}");
+    }
+}
+
+#[test]
+fn a_record_is_read_as_it_was_written_and_not_after_damage() {
+    let record = Record::new(
+        "a disk with an ü and a name much longer than the sixty-four bytes there are",
+        FlushMethod::DSync,
+        evidence(11_000, 270_000, [0; 3]),
+    );
+    let mut page = vec![0; 4096];
+    assert_eq!(Record::decode(&page), None);
+    page[RECORD_AT..RECORD_AT + RECORD_BYTES].copy_from_slice(&record.encode());
+    assert_eq!(Record::decode(&page).as_ref(), Some(&record));
+    for at in RECORD_AT..RECORD_AT + RECORD_BYTES {
+        page[at] ^= 0x40;
+        assert_eq!(Record::decode(&page), None, "byte {at}");
+        page[at] ^= 0x40;
+    }
+    assert_eq!(Record::decode(&page[..RECORD_AT + 10]), None);
+}
+
+#[test]
+fn a_record_is_about_one_device_used_one_way() {
+    let record = Record::new("device 8:1", FlushMethod::Direct, evidence(700, 900, [0; 3]));
+    assert!(record.is_about("device 8:1", FlushMethod::Direct, 16384));
+    assert!(!record.is_about("device 8:2", FlushMethod::Direct, 16384));
+    assert!(!record.is_about("device 8:1", FlushMethod::Fsync, 16384));
+    assert!(!record.is_about("device 8:1", FlushMethod::Direct, 4096));
+}
+
+#[test]
+fn times_are_dates() {
+    let at = |taken_unix_s| Record { taken_unix_s, ..Record::new("d", FlushMethod::Direct, Evidence::default()) };
+    assert_eq!(at(0).date(), "1970-01-01 00:00 UTC");
+    assert_eq!(at(951_782_400).date(), "2000-02-29 00:00 UTC");
+    assert_eq!(at(1_767_225_599).date(), "2025-12-31 23:59 UTC");
+}
+
+/// Memory whose writes take a time for each place.
+struct Paced {
+    memory: MemoryDevice,
+    place: Duration,
+}
+
+impl Device for Paced {
+    fn name(&self) -> String {
+        "paced".into()
+    }
+
+    fn len_bytes(&self) -> highwater_storage::Result<u64> {
+        self.memory.len_bytes()
+    }
+
+    fn set_len_bytes(&self, len: u64) -> highwater_storage::Result<()> {
+        self.memory.set_len_bytes(len)
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> highwater_storage::Result<()> {
+        self.memory.read_at(offset, buf)
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> highwater_storage::Result<()> {
+        std::thread::sleep(self.place);
+        self.memory.write_at(offset, data, placement)
+    }
+
+    fn write_batch(&self, writes: &[Write<'_>]) -> highwater_storage::Result<()> {
+        writes.iter().try_for_each(|w| self.write_at(w.offset, w.data, w.placement))
+    }
+
+    fn sync(&self) -> highwater_storage::Result<()> {
+        self.memory.sync()
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
+        self.memory.discard(offset, len)
+    }
+
+    fn alignment_bytes(&self) -> usize {
+        1
+    }
+}
+
+#[test]
+fn an_arm_is_seen_and_the_region_is_given_back() {
+    for (len, limit) in [(2 << 20, u64::MAX), (2 << 20, 4 << 20), (64 << 10, 64 << 10)] {
+        let memory = MemoryDevice::limited(limit);
+        memory.set_len_bytes(len).unwrap();
+        let paced = Paced { memory, place: Duration::from_millis(3) };
+        let region = Region::begin(&paced, false).unwrap();
+        let found = measure(&region, 1024).unwrap();
+        region.end().unwrap();
+        assert_eq!(choose(&found).flush_neighbors, FlushNeighbors::Extent, "{found}");
+        assert_eq!(found.at_depth_us, [0; 3], "an arm needs no depths");
+        assert_eq!(paced.len_bytes().unwrap(), len);
+        let mut start = AlignedBuf::zeroed(4096);
+        paced.read_at(0, &mut start).unwrap();
+        assert!(start.iter().all(|byte| *byte == start[0]), "what was written is discarded");
+    }
+}
+
+#[test]
+fn without_an_arm_depths_are_measured() {
+    let memory = MemoryDevice::new();
+    memory.set_len_bytes(2 << 20).unwrap();
+    let region = Region::begin(&memory, false).unwrap();
+    let found = measure(&region, 16384).unwrap();
+    region.end().unwrap();
+    assert_eq!(choose(&found).flush_neighbors, FlushNeighbors::Off, "{found}");
+    assert!(found.sync_us > 0 && found.contiguous_us > 0 && found.scattered_us > 0);
+}
