@@ -230,8 +230,9 @@ fn servers_of(file: &Path) -> Vec<u32> {
 
 fn first_line(error: &Error) -> String {
     let text = error.to_string();
-    let telling = text.lines().find(|line| line.contains("corrupt") || line.contains("ssertion"));
-    telling.or(text.lines().next()).unwrap_or_default().to_string()
+    let says = |what: &str| text.lines().find(|line| line.contains(what));
+    let telling = ["corruption on disk", "ssertion failure", "corrupt"].into_iter().find_map(says);
+    telling.or(text.lines().next()).unwrap_or_default().trim().to_string()
 }
 
 /// Runs the load until its server is dead of the cut.
