@@ -22,6 +22,7 @@ const RUN_EXAMPLES: &str = "\
 Examples:
   highwater lab run flush-neighbors --scale quick --subject highwater --out /tmp/neighbors
   highwater lab run buffer-pool-size --subject highwater,mysql --device samsung-960-pro-512gb --out /tmp/pool
+  highwater lab run stream-journal --scale quick --traces /srv/traces --out /tmp/journal
   highwater lab run stall --scale standard --out /tmp/stall --resume
 
 Scales: smoke = seconds, shows that the laboratory works, too small for claims; quick = the whole experiment on one subject in
@@ -71,6 +72,9 @@ struct RunArgs {
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Folder of the recorded traces that stream-journal replays up to quick [default: $HIGHWATER_TRACES, or ~/.cache/highwater/traces]
+    #[arg(long, value_name = "DIR")]
+    traces: Option<PathBuf>,
     /// Folder for databases while the experiment runs, removed afterwards [default: the output folder]
     #[arg(long, value_name = "DIR")]
     work_dir: Option<PathBuf>,
@@ -110,6 +114,9 @@ fn run_experiment(args: &RunArgs) -> Result<(), Failure> {
     let experiment = experiment::find(&args.experiment)?;
     let request = request(args)?;
     let plan = request.plan(experiment)?;
+    if let Some(folder) = &args.traces {
+        experiment::look_for_traces_in(folder.clone());
+    }
     if let Some(Json::File(path)) = &args.json {
         must_be_writable(path)?;
     }

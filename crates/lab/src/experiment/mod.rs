@@ -13,6 +13,8 @@ mod buffer_pool_size;
 mod files;
 mod flush_method;
 mod flush_neighbors;
+mod journal_power_cut;
+mod journaled;
 mod judge;
 mod outcome;
 mod plan;
@@ -21,6 +23,7 @@ pub mod report;
 mod request;
 mod runner;
 mod stall;
+mod stream_journal;
 mod trial;
 mod victim_policy;
 
@@ -32,6 +35,7 @@ pub use plan::{Cell, DeviceChoice, Plan, Scale, setting};
 pub use registry::{all, find};
 pub use request::Request;
 pub use runner::run;
+pub use stream_journal::look_for_traces_in;
 
 use crate::error::Result;
 use std::collections::BTreeMap;
