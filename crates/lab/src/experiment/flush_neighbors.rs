@@ -90,7 +90,7 @@ impl Experiment for FlushNeighbors {
     }
 
     fn devices(&self) -> &'static [&'static str] {
-        &["samsung-850-pro-256gb", "samsung-960-pro-512gb", "datacenter-nvme", "wd10ezex-1tb", "local"]
+        &["local", "samsung-850-pro-256gb", "samsung-960-pro-512gb", "datacenter-nvme", "wd10ezex-1tb"]
     }
 
     fn repetitions(&self, scale: Scale) -> u32 {

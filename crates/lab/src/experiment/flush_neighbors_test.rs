@@ -63,9 +63,9 @@ fn each_claim_can_be_lost() {
     // Within the spread of what was measured: not told apart either.
     let mut spread = rows.clone();
     change(&mut spread, "5 GB", "0", "tps", 1500.0);
-    spread
-        .iter_mut()
-        .for_each(|row| drop(row.spread.insert("tps".into(), [row.value("tps") * 0.9, row.value("tps") * 1.1])));
+    for row in &mut spread {
+        row.spread.insert("tps".into(), [row.value("tps") * 0.9, row.value("tps") * 1.1]);
+    }
     assert!(verdicts(&spread)[2]);
     let missing: Vec<Row> = rows.iter().filter(|row| row.get("size") != "10 GB").cloned().collect();
     assert_eq!(verdicts(&missing), [false, true, false, false]);
