@@ -1,3 +1,5 @@
+//! Every kind of place: loaded data are there, devices count, nothing is left.
+
 use super::*;
 use crate::experiment::Quiet;
 use crate::run::RunOptions;

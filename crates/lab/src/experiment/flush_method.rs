@@ -78,7 +78,7 @@ impl Experiment for FlushMethods {
     }
 
     fn devices(&self) -> &'static [&'static str] {
-        &["sata-7200rpm-500gb", "local", "wd10ezex-1tb", "samsung-850-pro-256gb"]
+        &["local", "sata-7200rpm-500gb", "wd10ezex-1tb", "samsung-850-pro-256gb"]
     }
 
     fn mounts(&self, plan: &Plan) -> bool {

@@ -185,7 +185,7 @@ impl Experiment for FlushNeighbors {
         vec![
             format!(
                 "Sizes, pool and number of requests are the paper's divided by {by}: pool {} MiB, {} requests a cell, {} transactions per MB of the smallest database.",
-                POOL_BYTES / by >> 20,
+                (POOL_BYTES / by) >> 20,
                 REQUESTS / by,
                 REQUESTS / 1000
             ),

@@ -1,3 +1,5 @@
+//! Claims and figures of flush-neighbors: the paper's own figures as rows, and rows bent one value at a time.
+
 use super::*;
 use crate::experiment::DeviceChoice;
 
