@@ -16,6 +16,8 @@ mod failure;
 mod import;
 mod infer;
 mod inspect;
+mod lab;
+mod lab_progress;
 mod metrics;
 mod output;
 mod progress;
@@ -38,6 +40,7 @@ Examples:
   highwater export /tmp/world city cities-again.csv
   highwater inspect /tmp/world page 70
   highwater device replay tpcc.csv.zst --stream 1=journal --passes 2
+  highwater lab run flush-neighbors --scale quick --subject highwater --out /tmp/neighbors
 
 Exit status: 0 fine; 1 a check failed or an error happened; 2 wrong use.";
 
@@ -63,6 +66,8 @@ enum Command {
     Inspect(inspect::InspectArgs),
     /// The emulated SSD and hard disk on their own: presets, trace replay, a mounted block device
     Device(device::DeviceArgs),
+    /// Repeat the experiments of the source documents on Highwater, MySQL and MariaDB
+    Lab(lab::LabArgs),
     /// Try to break a database: kill it at random moments and check what is left
     Torture(torture::TortureArgs),
 }
@@ -75,6 +80,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Device(args) => device::run(&args),
         Command::Export(options) => table_commands::export(options),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Lab(args) => lab::run(&args),
         Command::Torture(args) => torture::run(&args),
     }
 }

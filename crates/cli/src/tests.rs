@@ -37,6 +37,9 @@ fn promised_command_lines_parse() {
         "highwater export D t - --null NULL",
         "highwater bench tpcc --device samsung-pm953-960gb --capacity 2G --clock virtual --placement redo=1,doublewrite=2",
         "highwater torture crash --runs 30 --dir D --seed 7",
+        "highwater lab list",
+        "highwater lab run flush-neighbors --subject highwater,mysql --device local --scale quick --out D --resume --strict",
+        "highwater lab run stall --out D --repetitions 2 --seed 7 --work-dir W --json -",
     ] {
         if let Err(error) = CommandLine::try_parse_from(line.split_whitespace()) {
             panic!("{line}: {error}");
@@ -59,6 +62,8 @@ fn wrong_use_says_what_is_wrong() {
         ("highwater bench sysbench --dir D --rand-type flat", "pareto"),
         ("highwater bench user-table --dir D --bytes 5X", "5X"),
         ("highwater import D t f.csv --delimiter ab", "one character"),
+        ("highwater lab run stall", "--out"),
+        ("highwater lab run stall --out D --repetitions 0", "repetitions"),
     ] {
         let found = refused(line);
         assert!(found.contains(reason), "{line}: {found}");

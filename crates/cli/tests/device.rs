@@ -296,3 +296,43 @@ fn a_benchmark_on_a_device_that_cannot_be_is_refused() {
         assert!(output.status.code() == Some(2) && said.contains(what), "{more:?}: {said}");
     }
 }
+
+/// `lab run stream-journal` on the reduced traces of the device crate, and without traces. A host without MySQL is told so.
+#[test]
+fn the_laboratory_replays_traces_from_a_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |traces: &Path, out: &str| {
+        let out = folder.path().join(out);
+        let mut command = Command::new(PROGRAM);
+        command.args(["lab", "run", "stream-journal", "--scale", "smoke", "--json", "-"]);
+        command.arg("--traces").arg(traces).arg("--out").arg(out).output().expect("the command starts")
+    };
+    let without = run(folder.path(), "without");
+    let said = stderr(&without);
+    assert_eq!(without.status.code(), Some(2), "{said}");
+    if said.contains("not installed") {
+        return;
+    }
+    assert!(said.contains("tpcc-ordered-j8-dwb.csv.zst") && said.contains("--record"), "{said}");
+
+    let traces = folder.path().join("traces");
+    std::fs::create_dir(&traces).expect("a folder");
+    let heads = Path::new(env!("CARGO_MANIFEST_DIR")).join("../device/tests/traces");
+    for (head, name) in [
+        ("tpcc-ordered-j8-dwb-head", "tpcc-ordered-j8-dwb"),
+        ("tpcc-data-j8-head", "tpcc-data-j8"),
+        ("tpcc-data-j8-head", "tpcc-data-j64"),
+    ] {
+        let (from, to) = (heads.join(format!("{head}.csv.zst")), traces.join(format!("{name}.csv.zst")));
+        std::fs::copy(from, to).expect("a copy");
+    }
+    let outcome = json(&run(&traces, "with"));
+    let rows = outcome["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 5);
+    for row in rows {
+        let waf = row["measured"]["write_amplification"].as_f64().expect("a number");
+        assert!((1.0..10.0).contains(&waf), "{row}");
+        assert!(row["paper"]["write_amplification"].is_number(), "{row}");
+    }
+    assert!(folder.path().join("with/report.html").is_file());
+}

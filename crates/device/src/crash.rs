@@ -133,6 +133,12 @@ impl CrashLog {
         }
     }
 
+    /// Everything is durable: nothing of the past can be undone.
+    pub fn forget(&mut self) {
+        self.entries.clear();
+        self.bytes = 0;
+    }
+
     /// Flushed writes are kept where a fault may still reach them.
     fn keeps_flushed(&self) -> bool {
         let faults = &self.promises.faults;
@@ -211,9 +217,10 @@ pub fn choose_fates(promises: &Promises, pending: &[Pending], rng: &mut SmallRng
         if write.flushed {
             return if promises.faults.unserializable_writes && rng.random_ratio(1, 8) { vec![] } else { whole(write) };
         }
-        let fate = match promises.ordered && promises.volatile_cache && !write.under_way {
-            true => ordered_fate(promises, write, i, prefix, rng),
-            false => unordered_fate(promises, write, survivors_in_ten, rng),
+        let fate = match promises.ordered && promises.volatile_cache {
+            // A write under way comes after all that completed: it may survive only if they all do.
+            true if !write.under_way || i >= prefix => ordered_fate(promises, write, i, prefix, rng),
+            _ => unordered_fate(promises, write, survivors_in_ten, rng),
         };
         if promises.faults.shorn_writes && rng.random_ratio(1, 4) { shear(fate, rng) } else { fate }
     };

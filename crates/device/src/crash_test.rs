@@ -104,6 +104,21 @@ fn order_is_a_promise() {
     assert!(out_of_order(false) > 50);
 }
 
+/// A write under way when power failed does not overtake completed ones on a device that promises order, and is never certain.
+#[test]
+fn a_write_under_way_keeps_the_order() {
+    let promises = Promises { ordered: true, ..promises(4096) };
+    let mut writes: Vec<_> = (0..8).map(|i| pending(i * 16384..(i + 1) * 16384)).collect();
+    writes[7].under_way = true;
+    let kept = |fate: &Fate| fate.iter().map(|r| r.end - r.start).sum::<u64>();
+    let cuts: Vec<_> = (0..300).map(|seed| choose_fates(&promises, &writes, &mut rng(seed))).collect();
+    let overtakes = |fates: &&Vec<Fate>| kept(&fates[7]) > 0 && fates[..7].iter().any(|f| kept(f) < 16384);
+    assert_eq!(cuts.iter().filter(overtakes).count(), 0);
+    let whole_before = |fates: &&Vec<Fate>| fates[..7].iter().all(|f| kept(f) == 16384);
+    assert!(cuts.iter().filter(whole_before).any(|fates| kept(&fates[7]) == 0));
+    assert!(cuts.iter().any(|fates| kept(&fates[7]) > 0));
+}
+
 #[test]
 fn a_protected_device_loses_only_what_was_under_way() {
     for seed in 0..50 {

@@ -12,6 +12,7 @@ use crate::age::{self, Age};
 use crate::clock::Clock;
 use crate::crash::{CrashLog, CutReport, Damage, LOG_BYTES};
 use crate::error::{DeviceError, Result};
+use crate::image::Image;
 use crate::labels::Labels;
 use crate::model::{BlockModel, Request, Wear};
 use crate::preset::DeviceConfig;
@@ -253,6 +254,29 @@ impl Disk {
     /// Whether power is on.
     pub fn is_powered(&self) -> bool {
         self.powered.load(Ordering::SeqCst)
+    }
+
+    /// The disk's bytes now, as reads see them.
+    pub fn image(&self) -> Result<Image> {
+        Image::of(&*self.store, self.capacity_bytes)
+    }
+
+    /// Puts the bytes of an image on the disk, durable, and heals all damage: nothing is pending and power is on. Wear stays. Nobody may be
+    /// using the disk meanwhile.
+    pub fn restore(&self, image: &Image) -> Result<()> {
+        if image.len_bytes() != self.capacity_bytes {
+            let what = format!("an image of {} bytes on a disk of {}", image.len_bytes(), self.capacity_bytes);
+            return Err(DeviceError::Config(what));
+        }
+        if let Some(log) = &self.crash {
+            log.lock().forget();
+        }
+        self.fuse.store(-1, Ordering::Relaxed);
+        *self.damage.write() = Damage::default();
+        self.damaged.store(false, Ordering::Relaxed);
+        image.put(&*self.store)?;
+        self.powered.store(true, Ordering::SeqCst);
+        Ok(())
     }
 
     /// Changes what the device promises from now on.

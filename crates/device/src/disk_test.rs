@@ -22,6 +22,22 @@ fn read(disk: &Disk, offset: u64, len: usize) -> Result<Vec<u8>> {
 }
 
 #[test]
+fn a_restored_disk_has_the_images_bytes_and_nothing_pending() {
+    let config = crate::preset::find("simple-2gb").unwrap().config().scaled_to(16_384);
+    let disk = Disk::new(&DiskOptions { crashes: true, ..DiskOptions::new(config) }).unwrap();
+    disk.write(8192, &[1; 4096], 0).unwrap();
+    let image = disk.image().unwrap();
+    for seed in 0..5 {
+        disk.write(8192, &[2; 8192], 0).unwrap();
+        disk.power_cut(seed).unwrap();
+        disk.restore(&image).unwrap();
+        assert_eq!(disk.power_cut(seed).unwrap().pending_writes, 0);
+        disk.power_on().unwrap();
+        assert_eq!(disk.image().unwrap(), image);
+    }
+}
+
+#[test]
 fn bytes_come_back_and_blocks_are_counted() {
     let disk = disk();
     disk.write(4096 - 512, &[7; 1024], 3).unwrap();

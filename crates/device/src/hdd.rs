@@ -90,15 +90,15 @@ pub fn wd10ezex() -> HddConfig {
 
 /// Where the values of [`wd10ezex`] come from.
 pub const SOURCES_WD10EZEX: &[Source] = &[
-    Source("capacity_blocks", Published, "1,953,525,168 sectors of 512 bytes (label)"),
-    Source("rpm", Published, "data sheet: 7200 rpm class, 64 MB cache, SATA 6 Gb/s"),
-    Source("track_seek_ns", Assumed, "usual for desktop disks; the data sheet gives no seek times"),
-    Source("average_seek_ns", Assumed, "the maker's earlier Blue disks list 8.9 ms"),
+    Source("capacity_blocks", Published, "1 TB (maker's listing); in sectors by IDEMA's rule LBA1-03: 1,953,525,168"),
+    Source("rpm", Published, "maker's listing of WD10EZEX: 7200 rpm, SATA 6 Gb/s, 64 MB cache"),
+    Source("track_seek_ns", Assumed, "usual for desktop disks; the listing gives no seek times"),
+    Source("average_seek_ns", Assumed, "usual for desktop disks of 7200 rpm: 8.5 to 9 ms"),
     Source("full_seek_ns", Assumed, "twice the average, as in data sheets that list both"),
-    Source("outer_mb_per_s", Assumed, "reviews of the one-platter version measure about 180 MB/s outside"),
-    Source("inner_mb_per_s", Assumed, "reviews measure a little under half of it inside"),
+    Source("outer_mb_per_s", Assumed, "one platter of 1 TB at 7200 rpm: about 180 MB/s outside"),
+    Source("inner_mb_per_s", Assumed, "a little under half of the outside, as on disks that list both"),
     Source("cache_blocks", Assumed, "half of the 64 MB for writes"),
-    Source("link_mb_per_s", Published, "SATA 6 Gb/s less coding"),
+    Source("link_mb_per_s", Published, "maker's listing: SATA 6 Gb/s; less coding and frames"),
     Source("command_ns", Assumed, "firmware time of a desktop disk"),
     Source("promises", Assumed, "4 KiB physical sectors, volatile cache"),
 ];
@@ -123,15 +123,19 @@ pub fn sata_7200rpm() -> HddConfig {
 
 /// Where the values of [`sata_7200rpm`] come from.
 pub const SOURCES_SATA_7200: &[Source] = &[
-    Source("capacity_blocks", Published, "500 GB: 976,773,168 sectors of 512 bytes (IDEMA LBA1-03)"),
+    Source(
+        "capacity_blocks",
+        Published,
+        "500 GB (Deskstar 7K500, techreport.com review 8752); in sectors by IDEMA's rule LBA1-03: 976,773,168",
+    ),
     Source("rpm", Published, "the document: SATA HDD, 7200 rpm"),
     Source("track_seek_ns", Assumed, "usual for desktop disks of the time"),
-    Source("average_seek_ns", Assumed, "data sheets of the time list 8 to 9 ms"),
+    Source("average_seek_ns", Published, "Deskstar 7K500: 8.5 ms (techreport.com review 8752)"),
     Source("full_seek_ns", Assumed, "twice the average"),
     Source("outer_mb_per_s", Published, "Deskstar 7K500 specification, table 10: 64.8 MB/s sustained in zone 0"),
     Source("inner_mb_per_s", Published, "Deskstar 7K500 specification, table 10: 31.0 MB/s sustained in zone 29"),
-    Source("cache_blocks", Assumed, "half of 16 MB for writes"),
-    Source("link_mb_per_s", Published, "SATA 3 Gb/s less coding"),
+    Source("cache_blocks", Assumed, "half of the 16 MB (Deskstar 7K500, techreport.com review 8752) for writes"),
+    Source("link_mb_per_s", Published, "Deskstar 7K500: 300 MB/s (its specification, table 10); less frames"),
     Source("command_ns", Assumed, "firmware time of a desktop disk"),
     Source("promises", Assumed, "512-byte sectors, volatile cache"),
 ];

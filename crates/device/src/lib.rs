@@ -12,7 +12,7 @@
 //! | [`ssd`], [`hdd`] | the two models |
 //! | [`preset`] | devices by name |
 //! | [`labels`], [`age`] | what each block is; what was written before |
-//! | [`store`], [`crash`], [`disk`] | bytes, power cuts, and all of it together: a disk with data |
+//! | [`store`], [`image`], [`crash`], [`disk`] | bytes, bytes at a moment, power cuts, and all of it together: a disk with data |
 //! | [`trace`], [`histogram`] | recorded requests, named ranges, stream rules; latencies |
 //! | [`replay`], [`report`] | a trace on a device; what it found, for people |
 //! | [`usage`] | what a device did between two moments |
@@ -29,6 +29,7 @@ pub mod disk;
 pub mod error;
 pub mod hdd;
 pub mod histogram;
+pub mod image;
 pub mod labels;
 pub mod model;
 #[cfg(target_os = "linux")]

@@ -9,6 +9,7 @@ pub mod adapter;
 pub mod error;
 pub mod experiment;
 pub mod interrupt;
+pub mod place;
 pub mod report;
 pub mod result;
 pub mod run;

@@ -27,6 +27,7 @@ pub use sample::MountSample;
 use crate::crash::CutReport;
 use crate::disk::Disk;
 use crate::error::{DeviceError, Result};
+use crate::image::Image;
 use crate::labels::Labels;
 use crate::trace::ranges::{NamedRange, StreamRule};
 use crate::trace::record::Recorder;
@@ -227,6 +228,26 @@ impl Mount {
         self.detach()?;
         self.shared.disk.power_on()?;
         self.attach()?;
+        self.mount()
+    }
+
+    /// The disk's bytes with the file system cleanly unmounted. Everything that used it must have been stopped.
+    pub fn image(&mut self) -> Result<Image> {
+        self.unmount_file_system()?;
+        self.detach()?;
+        let image = self.shared.disk.image();
+        self.attach()?;
+        self.mount()?;
+        image
+    }
+
+    /// Puts an image on the disk and mounts the file system in it, whatever state the disk was in. Counters go on.
+    pub fn restore(&mut self, image: &Image) -> Result<()> {
+        self.unmount_file_system()?;
+        self.detach()?;
+        self.shared.disk.restore(image)?;
+        self.attach()?;
+        self.tag()?;
         self.mount()
     }
 

@@ -94,6 +94,21 @@ fn synced_files_survive_power_cuts() {
     mount.unmount().unwrap();
 }
 
+/// An image brings a file system back, after writes and after a power cut.
+#[test]
+fn an_image_is_mounted_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut mount) = mounted(&options(folder.path())) else { return };
+    write_synced(&folder.path().join("f"), b"first").unwrap();
+    let image = mount.image().unwrap();
+    write_synced(&folder.path().join("f"), b"second").unwrap();
+    mount.power_cut(1).unwrap();
+    mount.restore(&image).unwrap();
+    assert_eq!(std::fs::read(folder.path().join("f")).unwrap(), b"first");
+    assert!(!mount.journal().is_empty());
+    mount.unmount().unwrap();
+}
+
 #[test]
 fn a_backing_file_keeps_the_file_system() {
     let folder = tempfile::tempdir().unwrap();

@@ -58,18 +58,30 @@ pub const SOURCES_850_PRO: &[Source] = &[
     Source(
         "capacity_blocks",
         Published,
-        "256 GB as on the label: 500,118,192 sectors of 512 bytes (IDEMA LBA1-03 count for 256 GB)",
+        "256 GB (Samsung's specification, printed in ubergizmo.com's review of 2014); in sectors by IDEMA's rule LBA1-03: 500,118,192",
     ),
     Source("geometry", Assumed, DIES),
     Source("geometry.blocks_per_plane", Assumed, SPARE),
-    Source("streams", Published, "SATA has no streams directive"),
+    Source("streams", Assumed, "client drive; the specification lists no streams"),
     Source("victim_policy", Assumed, INSIDE),
     Source("copy_back", Assumed, "irrelevant with one stream"),
     Source("reserve_units", Assumed, RESERVE),
-    Source("write_buffer_blocks", Assumed, "16 MiB of the 512 MB LPDDR2 (data sheet); most of that holds the map"),
-    Source("power_loss_protection", Published, "client drive; the data sheet lists none"),
-    Source("timing.link_mb_per_s", Published, "data sheet: sequential read 550 MB/s"),
-    Source("timing.program_ns", Published, "ISSCC 2014: MLC V-NAND with 50 MB/s programming, that is 32 KiB in 660 us"),
+    Source(
+        "write_buffer_blocks",
+        Assumed,
+        "16 MiB of the 512 MB LPDDR2 that the specification lists; most of that holds the map",
+    ),
+    Source("power_loss_protection", Assumed, "client drive; the specification lists no power-loss protection"),
+    Source(
+        "timing.link_mb_per_s",
+        Published,
+        "Samsung's specification, printed in ubergizmo.com's review of 2014: sequential read 550 MB/s (write 520 MB/s)",
+    ),
+    Source(
+        "timing.program_ns",
+        Assumed,
+        "the 24-layer MLC V-NAND before it programs 50 MB/s (ISSCC 2014, paper 19.5): 32 KiB in 655 us",
+    ),
     Source("timing", Assumed, TIMES),
     Source("promises", Assumed, "4 KiB mapping unit; FAST 2013 found most client drives to keep less"),
 ];
@@ -110,9 +122,21 @@ pub fn samsung_960_pro_512gb() -> SsdConfig {
 
 /// Where the values of [`samsung_960_pro_512gb`] come from.
 pub const SOURCES_960_PRO: &[Source] = &[
-    Source("capacity_blocks", Published, "512 GB as on the label: 1,000,215,216 sectors of 512 bytes (IDEMA LBA1-03)"),
-    Source("geometry.channels", Published, "reviews of the Polaris controller: five cores, eight channels"),
-    Source("geometry.dies_per_channel", Published, "256 Gbit dies (launch reports), so 16 for 512 GiB"),
+    Source(
+        "capacity_blocks",
+        Published,
+        "512 GB (AnandTech's review 10754); in sectors by IDEMA's rule LBA1-03: 1,000,215,216",
+    ),
+    Source(
+        "geometry.channels",
+        Assumed,
+        "eight is usual for the class; reviews of the Polaris controller name five cores",
+    ),
+    Source(
+        "geometry.dies_per_channel",
+        Published,
+        "48-layer 256 Gbit MLC V-NAND (AnandTech's review 10754): 16 dies make 512 GiB, over eight channels",
+    ),
     Source("geometry", Assumed, "two MLC pages of 16 KiB go in one program per plane"),
     Source("geometry.blocks_per_plane", Assumed, SPARE),
     Source("streams", Assumed, "client drive without the streams directive"),
@@ -120,8 +144,12 @@ pub const SOURCES_960_PRO: &[Source] = &[
     Source("copy_back", Assumed, "irrelevant with one stream"),
     Source("reserve_units", Assumed, RESERVE),
     Source("write_buffer_blocks", Assumed, "32 MiB of the 512 MB DRAM; most of that holds the map"),
-    Source("power_loss_protection", Published, "client drive; the data sheet lists none"),
-    Source("timing.link_mb_per_s", Published, "data sheet: sequential read 3,500 MB/s"),
+    Source("power_loss_protection", Assumed, "client drive; the specification lists no power-loss protection"),
+    Source(
+        "timing.link_mb_per_s",
+        Published,
+        "AnandTech's review 10754: sequential read 3,500 MB/s (write 2,100 MB/s)",
+    ),
     Source("timing", Assumed, TIMES),
     Source("promises", Assumed, "4 KiB mapping unit"),
 ];
@@ -165,7 +193,7 @@ pub const SOURCES_PM953: &[Source] = &[
     Source(
         "capacity_blocks",
         Published,
-        "960 GB model (launch report): 1,875,385,008 sectors of 512 bytes (IDEMA LBA1-03)",
+        "960 GB as M.2 (computerbase.de, 2015, news 51111); in sectors by IDEMA's rule LBA1-03: 1,875,385,008",
     ),
     Source("streams", Published, "stream-journal document: up to 16 streams"),
     Source("geometry", Assumed, DIES),
@@ -215,7 +243,11 @@ pub fn datacenter_nvme() -> SsdConfig {
 
 /// Where the values of [`datacenter_nvme`] come from.
 pub const SOURCES_DATACENTER: &[Source] = &[
-    Source("capacity_blocks", Published, "1.92 TB class: 3,750,748,848 sectors of 512 bytes (IDEMA LBA1-03)"),
+    Source(
+        "capacity_blocks",
+        Published,
+        "1.92 TB, as Micron's 9200 PRO (its data sheet); in sectors by IDEMA's rule LBA1-03: 3,750,748,848",
+    ),
     Source("streams", Assumed, "FDP drives give 8 to 128 reclaim unit handles; 16 is this emulator's most"),
     Source("geometry", Assumed, "512 Gbit TLC dies of four planes; three 16 KiB pages go in one program"),
     Source("geometry.blocks_per_plane", Assumed, SPARE),
@@ -223,14 +255,18 @@ pub const SOURCES_DATACENTER: &[Source] = &[
     Source("copy_back", Assumed, "FDP: persistently isolated handles"),
     Source("reserve_units", Assumed, RESERVE),
     Source("write_buffer_blocks", Assumed, "64 MiB: what the capacitors can save"),
-    Source("power_loss_protection", Published, "every drive of the class lists it"),
-    Source("timing.link_mb_per_s", Published, "PCIe 4.0 x4 drives: up to about 6,500 MB/s reading"),
+    Source("power_loss_protection", Published, "Micron 9200 data sheet: power-backed cache; the class has it"),
+    Source("timing.link_mb_per_s", Assumed, "PCIe 4.0 x4 carries 7,900 MB/s; drives read a sixth or so below it"),
     Source(
         "timing",
         Assumed,
-        "1.92 TB drives of the class list 2,700 to 4,000 MB/s writing; a write is acknowledged from protected memory in 10 to 20 us, a read takes 70 to 90 us",
+        "a write acknowledged from protected memory takes about 20 us, a read about 90 us (Micron 9200 data sheet: 21 and 92 to 150); writing at about 3,000 MB/s",
     ),
-    Source("promises", Assumed, "16 KiB atomic writes wherever they begin, as such drives report in AWUPF"),
+    Source(
+        "promises",
+        Assumed,
+        "16 KiB atomic writes wherever they begin, for databases without doublewrite; drives differ (Micron's 9200 lists 4 KiB)",
+    ),
 ];
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use crate::error::Result;
 use crate::interrupt;
 use crate::workload::{Progress, Silent};
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Somebody who watches an experiment.
@@ -24,6 +25,10 @@ pub trait Watch {
     fn line(&mut self, text: &str) {
         let _ = text;
     }
+    /// What the subject just did; once a second.
+    fn tick(&mut self, text: &str) {
+        let _ = text;
+    }
     /// A load of so many rows begins.
     fn load(&mut self, rows: u64) -> Box<dyn Progress> {
         let _ = rows;
@@ -41,12 +46,14 @@ impl Watch for Quiet {}
 pub struct Bench<'w> {
     watch: &'w mut dyn Watch,
     work_dir: &'w Path,
+    templates: BTreeMap<String, PathBuf>,
+    folders: u32,
 }
 
 impl<'w> Bench<'w> {
     /// A bench that keeps databases below `work_dir`.
     pub fn new(work_dir: &'w Path, watch: &'w mut dyn Watch) -> Bench<'w> {
-        Bench { watch, work_dir }
+        Bench { watch, work_dir, templates: BTreeMap::new(), folders: 0 }
     }
 
     /// Folder for whatever the measurement needs; the framework removes it at the end.
@@ -67,6 +74,27 @@ impl<'w> Bench<'w> {
         interrupt::check()?;
         self.watch.step(text);
         Ok(())
+    }
+
+    /// Shows what the subject just did.
+    pub fn tick(&mut self, text: &str) {
+        self.watch.tick(text);
+    }
+
+    /// A path below the work folder that nothing else has.
+    pub fn new_folder(&mut self, role: &str) -> PathBuf {
+        self.folders += 1;
+        self.work_dir.join(format!("{role}-{}", self.folders))
+    }
+
+    /// The folder of loaded data kept under this key.
+    pub(crate) fn template(&self, key: &str) -> Option<PathBuf> {
+        self.templates.get(key).cloned()
+    }
+
+    /// Keeps a folder of loaded data.
+    pub(crate) fn keep_template(&mut self, key: String, folder: PathBuf) {
+        self.templates.insert(key, folder);
     }
 
     /// A line for the user.

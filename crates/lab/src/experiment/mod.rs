@@ -9,21 +9,33 @@
 
 mod aggregate;
 mod bench;
+mod buffer_pool_size;
 mod files;
-pub mod kind;
+mod flush_method;
+mod flush_neighbors;
+mod journal_power_cut;
+mod journaled;
+mod judge;
 mod outcome;
 mod plan;
 mod registry;
 pub mod report;
+mod request;
 mod runner;
+mod stall;
+mod stream_journal;
+mod trial;
+mod victim_policy;
 
+pub use crate::subject::SubjectKind;
 pub use bench::{Bench, Quiet, Watch};
 pub use files::{read_outcome, write_outcome};
-pub use kind::SubjectKind;
 pub use outcome::{Chart, Claim, Figure, Line, Measured, Outcome, Row, Table};
 pub use plan::{Cell, DeviceChoice, Plan, Scale, setting};
 pub use registry::{all, find};
+pub use request::Request;
 pub use runner::run;
+pub use stream_journal::look_for_traces_in;
 
 use crate::error::Result;
 use std::collections::BTreeMap;

@@ -1,11 +1,18 @@
 //! The experiments there are.
 
 use super::Experiment;
+use super::buffer_pool_size::BufferPoolSize;
+use super::flush_method::FlushMethods;
+use super::flush_neighbors::FlushNeighbors;
+use super::journal_power_cut::JournalPowerCut;
+use super::stall::Stall;
+use super::stream_journal::StreamJournal;
+use super::victim_policy::VictimPolicy;
 use crate::error::{Error, Result};
 
 /// All of them, in the order of the source documents.
 pub fn all() -> &'static [&'static dyn Experiment] {
-    &[]
+    &[&FlushNeighbors, &BufferPoolSize, &FlushMethods, &StreamJournal, &JournalPowerCut, &VictimPolicy, &Stall]
 }
 
 /// The experiment of that name.

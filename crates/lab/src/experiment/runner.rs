@@ -104,9 +104,10 @@ fn measure(
     Ok((measured, started.elapsed().as_secs_f64()))
 }
 
-/// What went wrong, where, and how to go on.
+/// What went wrong and where. After a request to stop every error is its consequence: a signal also ends the programs that measure.
 fn explained(cell: &Cell, error: Error) -> Error {
     match error {
+        _ if interrupt::is_requested() => Error::Interrupted,
         Error::Interrupted => Error::Interrupted,
         Error::Usage(reason) => Error::Usage(reason),
         error => Error::Cell { cell: cell.id.clone(), source: Box::new(error) },

@@ -201,4 +201,16 @@ mod tests {
         drop(group);
         assert!(!path.exists());
     }
+
+    /// This process goes in and comes back out. The limit is far above what tests use: those that run meanwhile are in the group, too.
+    #[test]
+    fn this_process_enters_and_leaves() {
+        let Ok(group) = MemoryGroup::new(4 << 30) else { return };
+        let (version, path) = (group.version, group.path().to_path_buf());
+        let home = own_group(version).unwrap();
+        let inside = group.enter().unwrap();
+        assert_eq!(own_group(version).unwrap(), path);
+        drop(inside);
+        assert_eq!((own_group(version).unwrap(), path.exists()), (home, false));
+    }
 }

@@ -1,3 +1,5 @@
+//! The page of a made-up outcome.
+
 use super::*;
 use crate::experiment::{Chart, Claim, Row, Scale, Table};
 use std::collections::BTreeMap;

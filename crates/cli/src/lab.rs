@@ -1,0 +1,187 @@
+//! `highwater lab list`, `highwater lab run EXPERIMENT`: the source documents' experiments.
+//!
+//! Rules
+//! 1. Progress goes to stderr; claims and where the report is go to stdout, or with `--json -` the JSON alone.
+//! 2. Ctrl-C or SIGTERM lets the measurement under way undo what it set up; a second one, or none of that within [`PATIENCE`], ends the process at
+//!    once, and the guards of servers and mounts clean up.
+//! 3. A lost claim is exit status 1 with `--strict` only: a document's claim need not hold here.
+
+use crate::failure::Failure;
+use crate::lab_progress::Terminal;
+use crate::output::{Json, Lines, must_be_writable, write_json};
+use clap::{Args, Subcommand};
+use highwater_lab::experiment::{self, Experiment, Outcome, Request, Scale, SubjectKind};
+use highwater_lab::interrupt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long an interrupted measurement may take to undo what it set up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  highwater lab run flush-neighbors --scale quick --subject highwater --out /tmp/neighbors
+  highwater lab run buffer-pool-size --subject highwater,mysql --device samsung-960-pro-512gb --out /tmp/pool
+  highwater lab run stream-journal --scale quick --traces /srv/traces --out /tmp/journal
+  highwater lab run stall --scale standard --out /tmp/stall --resume
+
+Scales: smoke = seconds, shows that the laboratory works, too small for claims; quick = the whole experiment on one subject in
+at most three minutes; standard = half an hour; full = the documents' sizes.";
+
+/// Repeat the experiments of the source documents
+#[derive(Args, Debug)]
+pub struct LabArgs {
+    #[command(subcommand)]
+    command: LabCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum LabCommand {
+    /// List the experiments
+    List,
+    /// Run an experiment: measurements, claims, report
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(Box<RunArgs>),
+}
+
+#[derive(Args, Debug)]
+struct RunArgs {
+    /// Name of the experiment (highwater lab list)
+    experiment: String,
+    /// What to measure, with commas: highwater, mysql, mariadb [default: all the experiment has]
+    #[arg(long, value_name = "SUBJECTS", value_delimiter = ',')]
+    subject: Vec<String>,
+    /// Where the data lie: local, or the preset of an emulated device [default: the experiment's first]
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
+    /// How much: smoke, quick, standard or full
+    #[arg(long, default_value = "standard")]
+    scale: String,
+    /// Folder for the results; new or empty, or with --resume that of the same run
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Go on where an earlier run into the same folder stopped
+    #[arg(long)]
+    resume: bool,
+    /// Exit status 1 if a claim does not hold
+    #[arg(long)]
+    strict: bool,
+    /// How often each setting is measured [default: the experiment's, by scale]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repetitions: Option<u32>,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Folder of the recorded traces that stream-journal replays up to quick [default: $HIGHWATER_TRACES, or ~/.cache/highwater/traces]
+    #[arg(long, value_name = "DIR")]
+    traces: Option<PathBuf>,
+    /// Folder for databases while the experiment runs, removed afterwards [default: the output folder]
+    #[arg(long, value_name = "DIR")]
+    work_dir: Option<PathBuf>,
+    /// Write the result as JSON to FILE too; - is stdout, and nothing else goes there
+    #[arg(long, value_name = "FILE")]
+    json: Option<Json>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failure`] says why and with which exit status.
+pub fn run(args: &LabArgs) -> Result<(), Failure> {
+    match &args.command {
+        LabCommand::List => list(),
+        LabCommand::Run(args) => run_experiment(args),
+    }
+}
+
+fn list() -> Result<(), Failure> {
+    let out = Lines { stdout_taken: false };
+    for one in experiment::all() {
+        let subjects = one.subjects().iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
+        let text = format!(
+            "{}\n    {}\n    source: {}\n    subjects: {subjects}\n    devices: {}",
+            one.name(),
+            one.about(),
+            one.source(),
+            one.devices().join(", ")
+        );
+        out.write(&text);
+    }
+    Ok(())
+}
+
+fn run_experiment(args: &RunArgs) -> Result<(), Failure> {
+    let experiment = experiment::find(&args.experiment)?;
+    let request = request(args)?;
+    let plan = request.plan(experiment)?;
+    if let Some(folder) = &args.traces {
+        experiment::look_for_traces_in(folder.clone());
+    }
+    if let Some(Json::File(path)) = &args.json {
+        must_be_writable(path)?;
+    }
+    stop_on_signals()?;
+    for line in &plan.skipped {
+        eprintln!("{line}");
+    }
+    let mut terminal = Terminal::new();
+    let outcome = experiment::run(experiment, &plan, args.resume, &mut terminal);
+    drop(terminal);
+    finish(experiment, args, outcome)
+}
+
+fn request(args: &RunArgs) -> Result<Request, Failure> {
+    let subjects = args.subject.iter().map(|name| name.parse::<SubjectKind>()).collect::<Result<Vec<_>, _>>()?;
+    Ok(Request {
+        subjects,
+        device: args.device.clone(),
+        scale: args.scale.parse::<Scale>()?,
+        repetitions: args.repetitions,
+        seed: args.seed,
+        work_dir: args.work_dir.clone(),
+        out_dir: args.out.clone(),
+    })
+}
+
+fn finish(experiment: &dyn Experiment, args: &RunArgs, outcome: highwater_lab::Result<Outcome>) -> Result<(), Failure> {
+    let outcome = outcome.map_err(|error| match error {
+        highwater_lab::Error::Usage(reason) => Failure::Usage(reason),
+        error => Failure::Failed(format!(
+            "{}: {error}; what was measured is kept: the same command with --resume goes on",
+            experiment.name()
+        )),
+    })?;
+    let out = Lines { stdout_taken: args.json == Some(Json::Stdout) };
+    out.write(&claims(&outcome));
+    out.write(&format!("Report: {}", args.out.join("report.html").display()));
+    if let Some(json) = &args.json {
+        let text = serde_json::to_string_pretty(&outcome).map_err(|e| Failure::Failed(format!("as JSON: {e}")))?;
+        write_json(json, &text)?;
+    }
+    if args.strict && !outcome.all_hold() { Err(Failure::NotFine) } else { Ok(()) }
+}
+
+/// A line a claim and subject.
+fn claims(outcome: &Outcome) -> String {
+    let line = |claim: &experiment::Claim| {
+        let verdict = if claim.holds { "holds" } else { "LOST" };
+        format!("{verdict:<6} {:<10} {}: {}", claim.subject, claim.text, claim.detail)
+    };
+    outcome.claims.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The first signal asks everything to stop; the second one, or [`PATIENCE`], ends the process.
+fn stop_on_signals() -> Result<(), Failure> {
+    let set = ctrlc::set_handler(|| {
+        if interrupt::is_requested() {
+            std::process::exit(1);
+        }
+        interrupt::request();
+        eprintln!("stopping (once more to stop at once)");
+        std::thread::spawn(|| {
+            std::thread::sleep(PATIENCE);
+            std::process::exit(1);
+        });
+    });
+    set.map_err(|e| Failure::Failed(format!("waiting for signals: {e}")))
+}

@@ -1,0 +1,140 @@
+//! `highwater lab` as a process: a whole experiment, resuming, interrupting, refusals.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn lab(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_highwater"));
+    command.arg("lab").args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    lab(arguments).output().expect("the command starts")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Arguments of a smoke run of an experiment on Highwater.
+fn smoke<'a>(experiment: &'a str, out: &'a Path) -> Vec<&'a str> {
+    let out = out.to_str().expect("a readable path");
+    vec!["run", experiment, "--scale", "smoke", "--subject", "highwater", "--device", "local", "--out", out]
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("the folder is there");
+    let mut names: Vec<String> =
+        entries.map(|e| e.expect("an entry").file_name().into_string().expect("text")).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn an_experiment_runs_reports_and_resumes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out");
+    let arguments = [smoke("flush-neighbors", &out), vec!["--json", "-"]].concat();
+    let output = run(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let result: Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
+    assert_eq!((&result["experiment"], &result["scale"]), (&"flush-neighbors".into(), &"smoke".into()));
+    let rows = result["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 8);
+    for row in rows {
+        assert!(row["measured"]["pages_flushed"].is_number() && row["measured"]["tps"].as_f64() > Some(0.0), "{row}");
+        assert_eq!(row["measured"]["transactions"], 976.0);
+    }
+    assert!(rows.iter().any(|row| row["paper"]["tps"] == 2068.68));
+    let claims = result["claims"].as_array().expect("claims");
+    assert!(claims.iter().all(|claim| claim["holds"].is_boolean() && claim["detail"] != ""), "{claims:?}");
+    assert_eq!(names(&out), ["cells", "plan.json", "report.html", "result.json", "rows.csv"]);
+
+    // One cell is lost: only that one is measured again.
+    let cells = names(&out.join("cells"));
+    std::fs::remove_file(out.join("cells").join(&cells[0])).expect("a cell");
+    let refused = run(&arguments);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("--resume"), "{}", stderr(&refused));
+    let resumed = run(&[arguments, vec!["--resume"]].concat());
+    assert_eq!(resumed.status.code(), Some(0), "{}", stderr(&resumed));
+    assert!(stderr(&resumed).contains("7 of them by an earlier run"), "{}", stderr(&resumed));
+    assert_eq!(names(&out.join("cells")), cells);
+}
+
+/// Waits until the cells' folder has a file.
+fn wait_for_a_cell(out: &Path, child: &mut Child) {
+    let started = Instant::now();
+    while !out.join("cells").is_dir() || names(&out.join("cells")).is_empty() {
+        assert!(child.try_wait().expect("a status").is_none(), "ended before its first cell");
+        assert!(started.elapsed() < Duration::from_secs(60), "no cell after a minute");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn an_interrupted_run_cleans_up_and_a_killed_one_is_cleaned_up_after() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out");
+    let arguments = smoke("buffer-pool-size", &out);
+    for signal in ["TERM", "KILL"] {
+        let resume: &[&str] = if signal == "TERM" { &[] } else { &["--resume"] };
+        let mut child =
+            lab(&arguments).args(resume).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
+        wait_for_a_cell(&out, &mut child);
+        let killed = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status().expect("kill");
+        assert!(killed.success());
+        let output = child.wait_with_output().expect("it ends");
+        let left: Vec<String> = names(&out).into_iter().filter(|name| name.starts_with("highwater-lab-")).collect();
+        if signal == "TERM" {
+            assert_eq!(output.status.code(), Some(1));
+            assert!(
+                stderr(&output).contains("interrupted") && stderr(&output).contains("--resume"),
+                "{}",
+                stderr(&output)
+            );
+            assert!(left.is_empty(), "{left:?}");
+        } else {
+            assert_eq!(left.len(), 1, "the killed process can remove nothing");
+        }
+    }
+    let output = lab(&arguments).arg("--resume").output().expect("it starts");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).contains("by an earlier run"), "{}", stderr(&output));
+    assert_eq!(names(&out), ["cells", "plan.json", "report.html", "result.json", "rows.csv"]);
+}
+
+#[test]
+fn wrong_use_is_said_before_anything_is_done() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out");
+    let out_text = out.to_str().expect("a readable path");
+    for (arguments, reason) in [
+        (vec!["run", "flush-neighbours"], "there are: flush-neighbors, buffer-pool-size"),
+        (vec!["run", "stall", "--subject", "oracle"], "oracle"),
+        (
+            vec!["run", "victim-policy", "--subject", "mysql"],
+            "victim-policy does not run on mysql; it runs on: highwater",
+        ),
+        (vec!["run", "stall", "--subject", "highwater", "--device", "floppy"], "it runs on: "),
+        (vec!["run", "stall", "--subject", "highwater", "--scale", "huge"], "quick, standard, full"),
+    ] {
+        let output = run(&[arguments.clone(), vec!["--out", out_text]].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(stderr(&output).contains(reason), "{arguments:?}: {}", stderr(&output));
+        assert!(!out.exists(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn the_list_names_every_experiment_with_its_devices() {
+    let output = run(&["list"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    for name in ["flush-neighbors", "buffer-pool-size", "flush-method", "victim-policy", "stall"] {
+        assert!(text.lines().any(|line| line == name), "{name}: {text}");
+    }
+    assert!(text.contains("samsung-850-pro-256gb") && text.contains("highwater, mysql, mariadb"), "{text}");
+}

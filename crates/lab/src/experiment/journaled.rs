@@ -1,0 +1,102 @@
+//! The ways of journaling that the `stream-journal` document compares, as settings of the file system, the streams and the server.
+
+use crate::error::{Error, Result};
+use highwater_device::DeviceError;
+use highwater_device::disk::DiskOptions;
+use highwater_device::mount::{FileSystemKind, JournalMode, Mount, MountOptions};
+use std::path::{Path, PathBuf};
+
+/// A way of journaling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Ordered journaling, InnoDB's doublewrite on.
+    OrderedDoublewrite,
+    /// Ordered journaling, doublewrite off.
+    Ordered,
+    /// Data journaling, doublewrite off.
+    Data,
+    /// Data journaling with the journal in a stream of its own, doublewrite off.
+    DataStreams,
+}
+
+impl Mode {
+    pub(super) const ALL: [Mode; 4] = [Mode::OrderedDoublewrite, Mode::Ordered, Mode::Data, Mode::DataStreams];
+
+    /// The document's name.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Mode::OrderedDoublewrite => "OJ+DWB",
+            Mode::Ordered => "OJ",
+            Mode::Data => "DJ",
+            Mode::DataStreams => "MS-DJ",
+        }
+    }
+
+    pub(super) fn named(name: &str) -> Result<Mode> {
+        let found = Mode::ALL.into_iter().find(|mode| mode.name() == name);
+        found.ok_or_else(|| Error::Usage(format!("there is no way of journaling {name:?}")))
+    }
+
+    pub(super) fn doublewrite(self) -> bool {
+        self == Mode::OrderedDoublewrite
+    }
+
+    pub(super) fn journals_data(self) -> bool {
+        matches!(self, Mode::Data | Mode::DataStreams)
+    }
+
+    fn journal_mode(self) -> JournalMode {
+        if self.journals_data() { JournalMode::Data } else { JournalMode::Ordered }
+    }
+
+    fn rules(self) -> Vec<&'static str> {
+        if self == Mode::DataStreams { vec!["1=journal"] } else { Vec::new() }
+    }
+
+    /// Stream rules of the device.
+    pub(super) fn stream_rules(self) -> Result<Vec<highwater_device::trace::ranges::StreamRule>> {
+        Ok(self.rules().into_iter().map(str::parse).collect::<std::result::Result<Vec<_>, DeviceError>>()?)
+    }
+
+    /// A disk with ext4 mounted this way at `place`.
+    pub(super) fn mount(self, disk: DiskOptions, journal_bytes: u64, place: &Path) -> Result<Mount> {
+        let mut options = MountOptions::new(disk, place);
+        let journal_bytes = Some(journal_bytes);
+        options.file_system = FileSystemKind::Ext4 { journal_mode: self.journal_mode(), journal_bytes };
+        options.rules = self.stream_rules()?;
+        options.classify = false;
+        Ok(Mount::new(&options)?)
+    }
+}
+
+/// Copies a folder with everything in it, and syncs each file.
+pub(super) fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to).map_err(|e| Error::file(to, e))?;
+    for entry in std::fs::read_dir(from).map_err(|e| Error::file(from, e))? {
+        crate::interrupt::check()?;
+        let entry = entry.map_err(|e| Error::file(from, e))?;
+        let (source, target): (PathBuf, PathBuf) = (entry.path(), to.join(entry.file_name()));
+        if source.is_dir() {
+            copy_folder(&source, &target)?;
+        } else {
+            let copied = std::fs::copy(&source, &target).and_then(|_| std::fs::File::open(&target)?.sync_all());
+            copied.map_err(|e| Error::file(&target, e))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_read_back_and_differ() {
+        for mode in Mode::ALL {
+            assert_eq!(Mode::named(mode.name()).unwrap(), mode);
+        }
+        assert!(Mode::named("XJ").is_err());
+        assert!(Mode::OrderedDoublewrite.doublewrite() && !Mode::Data.doublewrite());
+        assert_eq!(Mode::DataStreams.stream_rules().unwrap().len(), 1);
+    }
+}

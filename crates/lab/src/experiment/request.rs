@@ -1,0 +1,89 @@
+//! From what a user asks for to a plan: defaults, and precise refusals before anything is done.
+
+use super::{DeviceChoice, Experiment, Plan, Scale, SubjectKind};
+use crate::error::{Error, Result};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// What a user asks for.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Subjects; empty: all the experiment has.
+    pub subjects: Vec<SubjectKind>,
+    /// `local` or a preset; none: the experiment's default.
+    pub device: Option<String>,
+    /// How much.
+    pub scale: Scale,
+    /// How often each cell is measured; none: the experiment's default.
+    pub repetitions: Option<u32>,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Where databases lie meanwhile; none: the output folder.
+    pub work_dir: Option<PathBuf>,
+    /// Where results go.
+    pub out_dir: PathBuf,
+}
+
+impl Request {
+    /// The plan; subjects that are not installed are left out with a line that says how to get them.
+    ///
+    /// # Errors
+    /// [`Error::Usage`]: a subject or device that is not the experiment's, no subject left, mounts without root.
+    pub fn plan(&self, experiment: &dyn Experiment) -> Result<Plan> {
+        let device = device(experiment, self.device.as_deref())?;
+        let (subjects, skipped) = subjects(experiment, &self.subjects)?;
+        let plan = Plan {
+            scale: self.scale,
+            subjects,
+            device,
+            repetitions: self.repetitions.unwrap_or_else(|| experiment.repetitions(self.scale)),
+            seed: self.seed,
+            work_dir: self.work_dir.clone().unwrap_or_else(|| self.out_dir.clone()),
+            out_dir: self.out_dir.clone(),
+            skipped,
+        };
+        if experiment.mounts(&plan) && !is_root() {
+            let reason = "servers on an emulated device need a mount, which only root may make: run as root, or take --device local, or \
+                          --subject highwater";
+            return Err(Error::Usage(reason.into()));
+        }
+        Ok(plan)
+    }
+}
+
+fn device(experiment: &dyn Experiment, wanted: Option<&str>) -> Result<DeviceChoice> {
+    let known = experiment.devices();
+    let name = wanted.or(known.first().copied()).unwrap_or("local");
+    if !known.contains(&name) {
+        let name_of = experiment.name();
+        let reason = format!("{name_of} does not run on the device {name:?}; it runs on: {}", known.join(", "));
+        return Err(Error::Usage(reason));
+    }
+    Ok(DeviceChoice::from(name.to_string()))
+}
+
+/// The subjects to measure, and a line for each that is not installed.
+fn subjects(experiment: &dyn Experiment, wanted: &[SubjectKind]) -> Result<(Vec<SubjectKind>, Vec<String>)> {
+    let known = experiment.subjects();
+    if let Some(foreign) = wanted.iter().find(|kind| !known.contains(kind)) {
+        let names = known.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
+        return Err(Error::Usage(format!("{} does not run on {foreign}; it runs on: {names}", experiment.name())));
+    }
+    let (mut found, mut skipped) = (Vec::new(), Vec::new());
+    for kind in if wanted.is_empty() { known } else { wanted } {
+        match kind.find() {
+            Ok(_) if found.contains(kind) => {}
+            Ok(_) => found.push(*kind),
+            Err(missing) => skipped.push(format!("Left out: {missing}")),
+        }
+    }
+    if found.is_empty() {
+        return Err(Error::Usage(format!("nothing to measure: {}", skipped.join("; "))));
+    }
+    Ok((found, skipped))
+}
+
+/// Whether this process may do everything: `/proc/self` belongs to its effective user.
+fn is_root() -> bool {
+    std::fs::metadata(Path::new("/proc/self")).is_ok_and(|found| found.uid() == 0)
+}

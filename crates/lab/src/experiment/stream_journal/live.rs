@@ -1,0 +1,186 @@
+//! A real MySQL with a TPC-C load on a mounted device that keeps time.
+//!
+//! Rules
+//! 1. The database is loaded once, into a folder; each cell gets a new aged device and a copy of the folder.
+//! 2. Counters begin at zero after the warm-up.
+
+use super::{Mode, places};
+use crate::error::{Error, Result};
+use crate::experiment::journaled::copy_folder;
+use crate::experiment::{Bench, Cell, DeviceChoice, Measured, Plan, Scale};
+use crate::result::RunResult;
+use crate::run::RunOptions;
+use crate::subject::{Files, Installed, Load, Running, Settings, SubjectKind};
+use crate::workload::tpcc;
+use highwater_device::age::Age;
+use highwater_device::disk::{DiskOptions, TimeMode};
+use highwater_device::mount::{Mount, MountSample};
+use highwater_device::preset;
+use std::path::PathBuf;
+
+const THREADS: usize = 16;
+const INTERVAL_S: f64 = 5.0;
+const MIB: u64 = 1 << 20;
+
+/// What a scale means.
+struct Size {
+    warehouses: u64,
+    capacity_bytes: u64,
+    small_journal_bytes: u64,
+    large_journal_bytes: u64,
+    warmup_s: f64,
+    seconds: f64,
+}
+
+fn size(scale: Scale) -> Size {
+    let full = scale == Scale::Full;
+    Size {
+        warehouses: if full { 100 } else { 10 },
+        capacity_bytes: if full { 20 << 30 } else { 2 << 30 },
+        small_journal_bytes: if full { 10 * MIB } else { 8 * MIB },
+        large_journal_bytes: if full { 400 * MIB } else { 64 * MIB },
+        warmup_s: if full { 600.0 } else { 20.0 },
+        seconds: if full { 18_000.0 } else { 150.0 },
+    }
+}
+
+fn settings(mode: Mode) -> Settings {
+    Settings {
+        buffer_pool_bytes: 128 * MIB,
+        log_bytes: 128 * MIB,
+        doublewrite: mode.doublewrite(),
+        ..Settings::default()
+    }
+}
+
+fn load(plan: &Plan, seed: u64) -> Load {
+    let (warehouses, mix) = (size(plan.scale).warehouses, tpcc::Mix::TpccMysql);
+    Load::Tpcc(tpcc::Config { warehouses, mix, seed, ..tpcc::Config::default() })
+}
+
+fn installed() -> Result<Installed> {
+    SubjectKind::Mysql.find().map_err(|missing| Error::Usage(missing.to_string()))
+}
+
+pub(super) fn measure(plan: &Plan, cell: &Cell, lab: &mut Bench<'_>) -> Result<Measured> {
+    let installed = installed()?;
+    let template = template(plan, &installed, lab)?;
+    let mode = Mode::named(cell.get("mode"))?;
+    lab.step("ageing a device and mounting it")?;
+    let place = lab.work_dir().join("mnt");
+    let mut mount = mode.mount(disk(plan)?, journal_bytes(plan, cell), &place)?;
+    lab.step("copying the database")?;
+    let files = Files::in_folder(place.join("mysql"));
+    copy_folder(&template, &files.data)?;
+    let running = Running::start(&installed, &files, &settings(mode))?;
+    let measured = run(plan, cell, &running, &mut mount, lab);
+    let stopped = running.stop();
+    let measured = measured?;
+    stopped?;
+    mount.unmount()?;
+    Ok(measured)
+}
+
+fn disk(plan: &Plan) -> Result<DiskOptions> {
+    let DeviceChoice::Preset(name) = &plan.device else {
+        return Err(Error::Usage("the journal's stream needs an emulated device, not this disk".into()));
+    };
+    let config = preset::find(name)?.config().scaled_to((size(plan.scale).capacity_bytes / 4096) as u32);
+    let age = Age { overwrites: 1.0, seed: plan.seed, ..Age::default() };
+    Ok(DiskOptions { time: TimeMode::Real, age, ..DiskOptions::new(config) })
+}
+
+fn journal_bytes(plan: &Plan, cell: &Cell) -> u64 {
+    let size = size(plan.scale);
+    if cell.get("journal") == "small" { size.small_journal_bytes } else { size.large_journal_bytes }
+}
+
+/// The folder with the loaded database.
+fn template(plan: &Plan, installed: &Installed, lab: &mut Bench<'_>) -> Result<PathBuf> {
+    let (done, new) = (lab.work_dir().join("template"), lab.work_dir().join("template.new"));
+    if done.is_dir() {
+        return Ok(done);
+    }
+    lab.step("loading the database")?;
+    let settings = Settings { buffer_pool_bytes: 1 << 30, flush_log_at_trx_commit: 0, ..settings(Mode::Ordered) };
+    let running = Running::start(installed, &Files::in_folder(&new), &settings)?;
+    let load = load(plan, plan.seed);
+    let progress = lab.load(load.units(&running));
+    let loaded = running.load(&load, 4, &*progress);
+    let stopped = running.stop();
+    loaded?;
+    stopped?;
+    std::fs::rename(&new, &done).map_err(|e| Error::file(&done, e))?;
+    Ok(done)
+}
+
+fn run(plan: &Plan, cell: &Cell, running: &Running, mount: &mut Mount, lab: &mut Bench<'_>) -> Result<Measured> {
+    let size = size(plan.scale);
+    let load = load(plan, plan.seed + u64::from(cell.repetition));
+    lab.step("warming up")?;
+    let options =
+        |seconds| RunOptions { threads: THREADS, seconds, report_interval_s: INTERVAL_S, ..RunOptions::default() };
+    running.run(&load, &options(size.warmup_s), &mut |_| {})?;
+    lab.step("measuring")?;
+    mount.reset_counters();
+    let mut samples = Vec::new();
+    let result = running.run(&load, &options(size.seconds), &mut |_| samples.push(mount.sample()))?;
+    samples.push(mount.sample());
+    Ok(measured(&result, &samples, mount))
+}
+
+fn measured(result: &RunResult, samples: &[MountSample], mount: &Mount) -> Measured {
+    let mut measured = Measured::default();
+    let access = mount.access();
+    let group = |name: &str| access.groups.iter().find(|group| group.name == name);
+    let per_block = |name: &str| group(name).map_or(0.0, |group| group.writes_per_written_block);
+    if let Some(sample) = samples.last() {
+        let totals = &sample.totals;
+        let host = totals.host_written_bytes as f64;
+        for (name, value) in [
+            ("write_amplification", totals.write_amplification),
+            ("host_written_bytes", host),
+            ("media_written_bytes", totals.media_written_bytes as f64),
+            ("copied_bytes", totals.copied_bytes as f64),
+            ("journal_share", group("journal").map_or(0.0, |group| group.written_bytes as f64 / host)),
+        ] {
+            measured.put(name, value);
+        }
+        for stream in &sample.streams {
+            measured.put(&format!("stream_{}_write_amplification", stream.stream), stream.write_amplification);
+        }
+    }
+    measured.put("journal_writes_per_block", per_block("journal"));
+    measured.put("other_writes_per_block", per_block("main"));
+    measured.put("nopm", result.new_orders_per_min.unwrap_or(f64::NAN));
+    measured.put("latency_p95_us", result.latency_us.p95);
+    let point =
+        |s: &MountSample| [s.totals.host_written_bytes as f64 / f64::from(1 << 30), s.totals.write_amplification];
+    measured.series.insert("waf_over_time".into(), samples.iter().map(point).collect());
+    let by_place = places(&access.heat_written_blocks, mount.disk().capacity_bytes());
+    measured.series.insert("writes_by_place".into(), by_place);
+    measured
+}
+
+pub(super) fn notes(plan: &Plan) -> Vec<String> {
+    let size = size(plan.scale);
+    let database_mib = size.warehouses * 110;
+    vec![
+        format!(
+            "MySQL 5.6.24, {} warehouses (about {database_mib} MiB, growing), tpcc-mysql's mix, {THREADS} connections, pool 128 MiB, redo log 128 MiB, on \
+             a device of {} MiB that keeps the model's time: journal : database : device = {} : {database_mib} : {} and {} : {database_mib} : {}.",
+            size.warehouses,
+            size.capacity_bytes / MIB,
+            size.small_journal_bytes / MIB,
+            size.capacity_bytes / MIB,
+            size.large_journal_bytes / MIB,
+            size.capacity_bytes / MIB,
+        ),
+        format!(
+            "Before each measurement the device was filled once and overwritten once at random, the database copied onto it, and run for {} s; then \
+             {} s were measured.",
+            size.warmup_s, size.seconds
+        ),
+        "Server, file system and device model share this machine's processors; the document had a server of its own for each.".into(),
+    ]
+}

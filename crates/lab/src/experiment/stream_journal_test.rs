@@ -1,0 +1,78 @@
+//! Tests of the claims of `stream-journal`, on made-up rows.
+
+use super::*;
+
+fn plan(scale: Scale) -> Plan {
+    Plan {
+        scale,
+        subjects: vec![SubjectKind::Mysql],
+        device: DeviceChoice::Preset("simple-2gb".into()),
+        repetitions: 1,
+        seed: 1,
+        work_dir: "/w".into(),
+        out_dir: "/o".into(),
+        skipped: Vec::new(),
+    }
+}
+
+/// Rows of every cell of a plan; `waf` and `nopm` by mode.
+fn rows(plan: &Plan, waf: [f64; 3], nopm: [f64; 3]) -> Vec<Row> {
+    let cells = StreamJournal.cells(plan).unwrap();
+    let row = |cell: &Cell| {
+        let mode = MODES.iter().position(|m| m.name() == cell.get("mode")).unwrap();
+        let large = if cell.get("journal") == "large" { 0.01 } else { 0.0 };
+        let waf = waf[mode] - large;
+        let measured = [
+            ("write_amplification", waf),
+            ("nopm", nopm[mode]),
+            ("journal_writes_per_block", 9.0),
+            ("other_writes_per_block", 3.0),
+        ];
+        Row {
+            setting: cell.setting.clone(),
+            measured: measured.map(|(name, value)| (name.to_string(), value)).into(),
+            series: BTreeMap::from([("waf_over_time".to_string(), vec![[1.0, 1.0], [2.0, waf], [3.0, waf]])]),
+            paper: StreamJournal.paper(cell),
+            ..Row::default()
+        }
+    };
+    cells.iter().map(row).collect()
+}
+
+fn lost(plan: &Plan, rows: &[Row]) -> Vec<String> {
+    StreamJournal.claims(plan, rows).into_iter().filter(|c| !c.holds).map(|c| c.text).collect()
+}
+
+#[test]
+fn the_documents_shape_holds_all_claims() {
+    for scale in [Scale::Smoke, Scale::Quick, Scale::Standard] {
+        let plan = plan(scale);
+        let rows = rows(&plan, [2.681, 1.827, 1.662], [100.0, 130.0, 139.0]);
+        assert_eq!(lost(&plan, &rows), Vec::<String>::new(), "{scale}");
+        assert!(!StreamJournal.figures(&rows).is_empty());
+    }
+}
+
+#[test]
+fn another_shape_loses_the_claims_it_breaks() {
+    let (quick, standard) = (plan(Scale::Quick), plan(Scale::Standard));
+    let lost_quick = lost(&quick, &rows(&quick, [1.5, 1.827, 1.662], [0.0; 3]));
+    assert!(lost_quick.iter().any(|c| c.starts_with("Write amplification, small")), "{lost_quick:?}");
+    assert!(lost_quick.iter().any(|c| c.contains("(7 % spare flash)")), "{lost_quick:?}");
+    let slow = lost(&standard, &rows(&standard, [2.681, 1.827, 1.662], [100.0, 130.0, 110.0]));
+    assert!(slow.len() == 2 && slow.iter().all(|c| c.starts_with("New orders")), "{slow:?}");
+    let crossing = lost(&standard, &rows(&standard, [2.681, 1.6, 1.662], [100.0, 130.0, 139.0]));
+    assert!(crossing.iter().any(|c| c.contains("always lowest")), "{crossing:?}");
+    assert!(lost(&standard, &[]).len() >= 6, "nothing measured, nothing holds");
+}
+
+#[test]
+fn cells_differ_and_only_recorded_ones_are_replayed() {
+    let ids = |scale| {
+        let cells = StreamJournal.cells(&plan(scale)).unwrap();
+        let ids: std::collections::BTreeSet<String> = cells.iter().map(|c| c.id.clone()).collect();
+        assert_eq!(ids.len(), cells.len());
+        ids.len()
+    };
+    assert_eq!((ids(Scale::Smoke), ids(Scale::Quick), ids(Scale::Standard)), (5, 15, 6));
+}

@@ -1,0 +1,155 @@
+//! One measurement of a workload on a subject at a place, as most experiments take it.
+
+use super::{Bench, Cell, DeviceChoice, Measured};
+use crate::error::Result;
+use crate::place::{Place, Want};
+use crate::result::RunResult;
+use crate::run::RunOptions;
+use crate::subject::{Load, MemoryGroup, Running, Settings};
+use highwater::LatencySnapshot;
+use highwater_device::ssd::counters::Counters;
+
+/// The least redo log that every subject takes, in bytes.
+pub(super) const MIN_LOG_BYTES: u64 = 8 << 20;
+
+/// A log of about so many bytes that every subject takes: whole steps of 2 MiB.
+pub(super) fn log_bytes(bytes: u64) -> u64 {
+    bytes.max(MIN_LOG_BYTES).next_multiple_of(2 << 20)
+}
+
+/// What to measure.
+pub(super) struct Trial<'a> {
+    pub cell: &'a Cell,
+    pub load: Load,
+    pub settings: Settings,
+    pub device: &'a DeviceChoice,
+    pub log: Option<DeviceChoice>,
+    pub data_bytes: u64,
+    pub mounted: bool,
+    pub options: RunOptions,
+}
+
+/// What was measured.
+pub(super) struct Taken {
+    pub result: RunResult,
+    /// What the data's emulated device counted meanwhile.
+    pub device: Option<Counters>,
+    /// How long missing pages took to come, on Highwater.
+    page_reads: Option<LatencySnapshot>,
+}
+
+impl Trial<'_> {
+    /// Makes the place, runs the workload, stops the subject, removes the place.
+    pub(super) fn take(&self, lab: &mut Bench<'_>) -> Result<Taken> {
+        let kind = self.cell.kind()?;
+        let installed = kind.find().map_err(|missing| crate::Error::Usage(missing.to_string()))?;
+        // Highwater runs in this process, so this process goes into the memory group.
+        let limit = self.settings.memory_limit_bytes.filter(|_| !kind.is_server());
+        let mut settings = self.settings.clone();
+        settings.memory_limit_bytes = settings.memory_limit_bytes.filter(|_| limit.is_none());
+        let want = Want {
+            installed: &installed,
+            load: &self.load,
+            settings: &settings,
+            device: self.device,
+            log: self.log.as_ref(),
+            data_bytes: self.data_bytes,
+            mounted: self.mounted,
+        };
+        let place = Place::prepare(lab, &want)?;
+        let group = limit.map(|bytes| MemoryGroup::new(bytes)?.enter()).transpose()?;
+        lab.step("starting")?;
+        let running = place.start()?;
+        let taken = self.measure(&place, &running, lab);
+        // What failed first is what to tell.
+        let stopped = running.stop();
+        drop(group);
+        let taken = taken?;
+        stopped?;
+        place.close()?;
+        Ok(taken)
+    }
+
+    /// Warm-up, then the run that counts.
+    fn measure(&self, place: &Place, running: &Running, lab: &mut Bench<'_>) -> Result<Taken> {
+        let RunOptions { threads, warmup_s, .. } = self.options;
+        if warmup_s > 0.0 {
+            lab.step("warming up")?;
+            let warmup = RunOptions { threads, seconds: warmup_s, ..RunOptions::default() };
+            running.run(&self.load, &warmup, &mut |line| lab.tick(line))?;
+        }
+        lab.step("measuring")?;
+        let before = (place.data_counters(), page_reads(running));
+        let options = RunOptions { warmup_s: 0.0, ..self.options.clone() };
+        let result = running.run(&self.load, &options, &mut |line| lab.tick(line))?;
+        let device = place.data_counters().zip(before.0).map(|(now, before)| now.since(&before));
+        let page_reads = page_reads(running).zip(before.1).map(|(now, before)| now.since(&before));
+        Ok(Taken { result, device, page_reads })
+    }
+}
+
+fn page_reads(running: &Running) -> Option<LatencySnapshot> {
+    match running {
+        Running::Highwater(store) => Some(store.database().page_read_latency()),
+        Running::Server(_) => None,
+    }
+}
+
+impl Taken {
+    /// Microseconds that so many percent of the page misses did not exceed.
+    pub(super) fn page_read_us(&self, percentile: f64) -> Option<f64> {
+        self.page_reads.as_ref().map(|reads| reads.percentile(percentile))
+    }
+
+    /// Growth of a counter during the measurement; of a gauge its value at the end.
+    pub(super) fn counter(&self, name: &str) -> f64 {
+        self.result.counters.get(name).copied().unwrap_or(0) as f64
+    }
+
+    /// Growth of a counter per second.
+    pub(super) fn rate(&self, name: &str) -> f64 {
+        self.counter(name) / self.result.elapsed_s.max(1e-9)
+    }
+
+    /// Pages flushed from the flush list, whatever the reason.
+    pub(super) fn flush_list(&self) -> f64 {
+        ["dirty_pct", "checkpoint_age", "idle", "sync"]
+            .iter()
+            .map(|why| self.counter(&format!("pages_flushed_{why}")))
+            .sum()
+    }
+
+    /// The values every experiment keeps.
+    pub(super) fn measured(&self) -> Measured {
+        let mut measured = Measured::default();
+        let r = &self.result;
+        for (name, value) in [
+            ("tps", r.tps),
+            ("elapsed_s", r.elapsed_s),
+            ("transactions", r.transactions as f64),
+            ("latency_p99_us", r.latency_us.p99),
+            ("pages_read", self.counter("pages_read")),
+            ("pages_flushed", self.counter("pages_flushed")),
+            ("pages_flushed_lru_list", self.counter("pages_flushed_lru_list")),
+            ("pages_flushed_flush_list", self.flush_list()),
+            ("pages_flushed_neighbor", self.counter("pages_flushed_neighbor")),
+            ("pages_flushed_single_page", self.counter("pages_flushed_single_page")),
+            ("pages_flushed_sync", self.counter("pages_flushed_sync")),
+            ("pages_dirty_at_end", self.counter("pool_pages_dirty")),
+            ("redo_bytes", self.counter("redo_bytes")),
+        ] {
+            measured.put(name, value);
+        }
+        if let Some(device) = &self.device {
+            measured.put("device_host_written_bytes", device.hbmw() as f64);
+            measured.put("device_media_written_bytes", device.mbmw() as f64);
+            measured.put("device_read_bytes", device.read_blocks as f64 * 4096.0);
+        }
+        for name in ["subject_version", "flush_neighbors", "innodb_flush_neighbors"] {
+            if let Some(value) = r.config.get(name) {
+                measured.info.insert(name.into(), value.clone());
+            }
+        }
+        measured
+    }
+}

@@ -1,0 +1,333 @@
+//! Highwater on an emulated disk whose power is cut at a random write: what each promise of the disk is worth to the engine, and what the engine's
+//! handling (doublewrite, checksums, syncs) saves.
+//!
+//! Rules
+//! 1. A row's value is its id and a number that grows with each commit, so that every row tells which commit wrote it last.
+//! 2. After a cut the database is opened and checked as a whole. The verdict is one of [`Verdict`]; a value that was never written is a failure of
+//!    the test whatever the disk did: damage must be told, never returned.
+//! 3. Each switch is tried with the handling and without it: without it something breaks, with it nothing.
+
+use highwater::{Database, Error, Options, Schema, Type, ValueRef, values};
+use highwater_device::adapter::{EngineDisk, EngineDiskOptions};
+use highwater_device::disk::DiskOptions;
+use highwater_device::preset::DeviceConfig;
+use highwater_device::promises::{Faults, Promises};
+use highwater_device::ssd::config::SsdConfig;
+use highwater_storage::{Device, Placement, StorageError, StorageSet, Write};
+use std::sync::Arc;
+
+const ROWS: u64 = 1500;
+const SEEDS: u64 = 40;
+const FILLER: usize = 600;
+
+/// What a power cut did to the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// Every acknowledged commit is there, the check finds nothing.
+    Sound,
+    /// Sound, but commits at the end are missing although they were acknowledged.
+    LostCommits,
+    /// The engine says that the database is damaged.
+    Damaged,
+    /// Rows of different moments: pages that were written survive redo that was flushed before them and is gone. Only a disk that breaks its
+    /// promises about flushed data can do this.
+    Mixed,
+    /// The disk did not come back.
+    DeadDisk,
+}
+
+/// A device whose sync does nothing.
+struct NoSync(Arc<dyn Device>);
+
+impl Device for NoSync {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+    fn len_bytes(&self) -> Result<u64, StorageError> {
+        self.0.len_bytes()
+    }
+    fn set_len_bytes(&self, len: u64) -> Result<(), StorageError> {
+        self.0.set_len_bytes(len)
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<(), StorageError> {
+        self.0.read_at(offset, buf)
+    }
+    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> Result<(), StorageError> {
+        self.0.write_at(offset, data, placement)
+    }
+    fn write_batch(&self, writes: &[Write<'_>]) -> Result<(), StorageError> {
+        self.0.write_batch(writes)
+    }
+    fn sync(&self) -> Result<(), StorageError> {
+        Ok(())
+    }
+    fn discard(&self, offset: u64, len: u64) -> Result<(), StorageError> {
+        self.0.discard(offset, len)
+    }
+    fn alignment_bytes(&self) -> usize {
+        self.0.alignment_bytes()
+    }
+}
+
+/// How the engine and its disk are set up.
+#[derive(Clone, Copy)]
+struct Setup {
+    promises: Promises,
+    doublewrite: bool,
+    /// Whether a sync of the engine reaches the disk.
+    syncs: bool,
+    flush_log_at_trx_commit: u64,
+}
+
+impl Setup {
+    /// A disk with these promises, every protection on.
+    fn on(promises: Promises) -> Setup {
+        Setup { promises, doublewrite: true, syncs: true, flush_log_at_trx_commit: 1 }
+    }
+
+    fn options(&self) -> Options {
+        let mut options = Options {
+            page_size: 16384,
+            buffer_pool_size: 1 << 20,
+            log_file_size: 4 << 20,
+            log_buffer_size: 1 << 20,
+            doublewrite: self.doublewrite,
+            ..Options::default()
+        };
+        options.set("flush_log_at_trx_commit", &self.flush_log_at_trx_commit.to_string()).unwrap();
+        options
+    }
+
+    fn disk(&self) -> EngineDiskOptions {
+        let config = SsdConfig { promises: self.promises, ..SsdConfig::simple(64 << 8, 0.3, 64) };
+        let disk = DiskOptions { crashes: true, ..DiskOptions::new(DeviceConfig::Ssd(config)) };
+        // Every file begins at a multiple of 16 KiB, as pages do.
+        EngineDiskOptions { redo_bytes: 8 << 20, ..EngineDiskOptions::new(disk) }
+    }
+
+    fn set(&self, disk: &EngineDisk) -> StorageSet {
+        match self.syncs {
+            true => disk.set(),
+            false => disk.set().map(|device| Arc::new(NoSync(device))),
+        }
+    }
+
+    /// Runs until power fails at a write that `seed` chooses, then opens and looks.
+    fn cut(&self, seed: u64) -> Verdict {
+        let (options, disk_options) = (self.options(), self.disk());
+        let disk = EngineDisk::new(&disk_options).unwrap();
+        let database = Database::open_storage(self.set(&disk), options.clone()).unwrap();
+        load(&database);
+        disk.disk().flush().unwrap();
+        disk.disk().power_cut_at_write(20 + seed * 7919 % 900, seed);
+        let acknowledged = update(&database, seed);
+        assert!(!disk.disk().is_powered(), "seed {seed}: the run ended before the cut");
+        let closed = database.close();
+        assert!(closed.is_err(), "seed {seed}: a disk without power cannot be closed cleanly");
+        if disk.disk().power_on().is_err() {
+            return Verdict::DeadDisk;
+        }
+        let disk = match EngineDisk::on(disk.disk().clone(), &disk_options) {
+            Ok(disk) => disk,
+            Err(_) => return Verdict::Damaged,
+        };
+        match Database::open_storage(disk.set(), options) {
+            Ok(database) => look(&database, acknowledged, seed),
+            Err(error) => damaged(&error, seed),
+        }
+    }
+
+    /// Whether one of many cuts has this verdict; stops at the first.
+    fn ever(&self, wanted: Verdict) -> bool {
+        (0..20 * SEEDS).any(|seed| self.cut(seed) == wanted)
+    }
+
+    /// The verdicts of many cuts.
+    fn verdicts(&self) -> Vec<Verdict> {
+        (0..SEEDS).map(|seed| self.cut(seed)).collect()
+    }
+}
+
+fn value(id: u64, number: u64) -> String {
+    format!("{id} {number} {}", "x".repeat(FILLER))
+}
+
+fn load(database: &Database) {
+    let schema = Schema::new().column("id", Type::U64).column("v", Type::Text(800)).primary_key(&["id"]);
+    let table = database.create_table("t", schema).unwrap();
+    for ids in (0..ROWS).collect::<Vec<_>>().chunks(100) {
+        let mut txn = database.begin().unwrap();
+        for id in ids {
+            txn.insert(&table, &values![*id, value(*id, 0).as_str()]).unwrap();
+        }
+        txn.commit().unwrap();
+    }
+}
+
+/// Commits until the disk fails; the number of the last commit that was acknowledged.
+fn update(database: &Database, seed: u64) -> u64 {
+    let table = database.table("t").unwrap();
+    for number in 1..20_000 {
+        let id = fastrand::Rng::with_seed(seed ^ number).u64(..ROWS);
+        let text = value(id, number);
+        let changed = database.begin().and_then(|mut txn| {
+            txn.update(&table, &values![id], &[(1, ValueRef::from(text.as_str()))])?;
+            txn.commit()
+        });
+        if changed.is_err() {
+            return number - 1;
+        }
+    }
+    panic!("seed {seed}: power did not fail");
+}
+
+/// The engine says what is wrong; anything else would be a failure of its own.
+fn damaged(error: &Error, seed: u64) -> Verdict {
+    let told = matches!(
+        error,
+        Error::CorruptPage { .. } | Error::Corrupt(_) | Error::Incompatible(_) | Error::Storage(_) | Error::Poisoned(_)
+    );
+    assert!(told, "seed {seed}: {error}");
+    Verdict::Damaged
+}
+
+fn look(database: &Database, acknowledged: u64, seed: u64) -> Verdict {
+    let found = database.check();
+    let newest = found.map_err(|e| damaged(&e, seed)).and_then(|report| match report.is_sound() {
+        true => newest(database, acknowledged, seed).map_err(|e| damaged(&e, seed)),
+        false => Err(Verdict::Damaged),
+    });
+    drop(database.clone().close());
+    match newest {
+        Err(verdict) => verdict,
+        Ok(Found::After(newest)) if newest >= acknowledged => Verdict::Sound,
+        Ok(Found::After(_) | Found::NoLoad) => Verdict::LostCommits,
+        Ok(Found::Mixed) => Verdict::Mixed,
+    }
+}
+
+/// What the rows say.
+enum Found {
+    /// Not even all of the load is there.
+    NoLoad,
+    /// They are those after exactly this commit.
+    After(u64),
+    /// They are those of no moment.
+    Mixed,
+}
+
+/// Reads every row: each must be one that was written.
+fn newest(database: &Database, acknowledged: u64, seed: u64) -> Result<Found, Error> {
+    let Some(table) = database.tables().into_iter().find(|table| table.name() == "t") else { return Ok(Found::NoLoad) };
+    let mut read = database.snapshot()?;
+    let (mut numbers, mut newest) = (Vec::new(), 0);
+    for row in read.scan(&table).iter()? {
+        let row = row?;
+        let (id, text) = (row.u64(0), row.str(1).to_string());
+        let number = text.split(' ').nth(1).and_then(|n| n.parse().ok()).expect("a number");
+        assert_eq!(text, value(id, number), "seed {seed}: a value that was never written");
+        newest = newest.max(number);
+        numbers.push(number);
+    }
+    if numbers.len() as u64 != ROWS {
+        return Ok(Found::NoLoad);
+    }
+    assert!(newest <= acknowledged + 1, "seed {seed}: commit {newest} was never begun");
+    let mut expected = vec![0; ROWS as usize];
+    (1..=newest).for_each(|n| expected[fastrand::Rng::with_seed(seed ^ n).u64(..ROWS) as usize] = n);
+    Ok(if numbers == expected { Found::After(newest) } else { Found::Mixed })
+}
+
+fn honest(atomic_write_bytes: u32) -> Promises {
+    Promises { atomic_write_bytes, ..Promises::default() }
+}
+
+fn faulty(atomic_write_bytes: u32, set: impl Fn(&mut Faults)) -> Promises {
+    let mut promises = honest(atomic_write_bytes);
+    set(&mut promises.faults);
+    promises
+}
+
+fn count(verdicts: &[Verdict], wanted: Verdict) -> usize {
+    verdicts.iter().filter(|verdict| **verdict == wanted).count()
+}
+
+fn all_sound(setup: Setup) {
+    let verdicts = setup.verdicts();
+    assert_eq!(count(&verdicts, Verdict::Sound) as u64, SEEDS, "{verdicts:?}");
+}
+
+/// Writes of 512 bytes or 4 KiB tear a page of 16 KiB: doublewrite repairs it, and without doublewrite it is damage.
+#[test]
+fn doublewrite_saves_pages_larger_than_the_atomic_unit() {
+    for atomic in [512, 4096] {
+        all_sound(Setup::on(honest(atomic)));
+        let without = Setup { doublewrite: false, ..Setup::on(honest(atomic)) };
+        assert!(without.ever(Verdict::Damaged), "atomic writes of {atomic} bytes");
+    }
+}
+
+/// A disk that writes 16 KiB atomically needs no doublewrite.
+#[test]
+fn atomic_writes_of_a_page_need_no_doublewrite() {
+    all_sound(Setup { doublewrite: false, ..Setup::on(honest(16384)) });
+}
+
+#[test]
+fn doublewrite_saves_shorn_writes() {
+    let shorn = faulty(16384, |f| f.shorn_writes = true);
+    all_sound(Setup::on(shorn));
+    assert!(Setup { doublewrite: false, ..Setup::on(shorn) }.ever(Verdict::Damaged));
+}
+
+/// What was not synced is lost with the cache: commits survive because each one is synced.
+#[test]
+fn a_volatile_cache_loses_commits_that_were_not_synced() {
+    all_sound(Setup::on(honest(4096)));
+    let unsynced = Setup { flush_log_at_trx_commit: 2, ..Setup::on(honest(4096)) }.verdicts();
+    assert!(count(&unsynced, Verdict::LostCommits) > 0, "{unsynced:?}");
+    assert_eq!(count(&unsynced, Verdict::Damaged), 0, "{unsynced:?}");
+    all_sound(Setup { flush_log_at_trx_commit: 2, ..Setup::on(Promises::protected(4096)) });
+}
+
+/// Syncs put writes in order. A disk that keeps the order by itself loses only the end without them, another one anything.
+#[test]
+fn syncs_order_what_the_disk_does_not() {
+    let ordered = Promises { ordered: true, ..honest(4096) };
+    all_sound(Setup::on(ordered));
+    let kept = Setup { syncs: false, ..Setup::on(ordered) }.verdicts();
+    assert!(count(&kept, Verdict::LostCommits) > 0 && count(&kept, Verdict::Damaged) == 0, "{kept:?}");
+    let mixed = Setup { syncs: false, ..Setup::on(honest(4096)) }.verdicts();
+    assert!(count(&mixed, Verdict::Damaged) + count(&mixed, Verdict::Mixed) > 0, "{mixed:?}");
+}
+
+/// A flush that lies takes acknowledged commits with it, and no engine can help that: it is what this test shows.
+#[test]
+fn a_lying_flush_loses_acknowledged_commits() {
+    let verdicts = Setup::on(faulty(4096, |f| f.lying_flush = true)).verdicts();
+    let kept = count(&verdicts, Verdict::Sound);
+    assert!((kept as u64) < SEEDS / 2, "{verdicts:?}");
+}
+
+#[test]
+fn flushed_writes_that_vanish_are_damage_or_lost_commits() {
+    let verdicts = Setup::on(faulty(4096, |f| f.unserializable_writes = true)).verdicts();
+    assert!(count(&verdicts, Verdict::Sound) < verdicts.len(), "{verdicts:?}");
+}
+
+/// Checksums find flipped bits: damage is told, or the redo log ends before it; no wrong value is ever returned ([`newest`] would fail).
+/// A log that ends too early may leave pages newer than itself.
+#[test]
+fn flipped_bits_are_never_returned() {
+    let verdicts = Setup::on(faulty(4096, |f| f.bit_corruption = true)).verdicts();
+    assert!(count(&verdicts, Verdict::Damaged) > 0, "{verdicts:?}");
+    assert!(count(&verdicts, Verdict::LostCommits) > 0, "{verdicts:?}");
+}
+
+#[test]
+fn a_lost_map_page_and_a_dead_disk_are_errors() {
+    let lost = Setup::on(faulty(4096, |f| f.metadata_corruption = true)).verdicts();
+    assert!(count(&lost, Verdict::Damaged) as u64 > SEEDS / 2, "{lost:?}");
+    let dead = Setup::on(faulty(4096, |f| f.dead_device = true)).verdicts();
+    assert!(count(&dead, Verdict::DeadDisk) > 0 && count(&dead, Verdict::Damaged) == 0, "{dead:?}");
+}
