@@ -70,7 +70,8 @@ impl Pool {
     fn take_frames_slow(&self, count: usize, out: &mut Vec<FrameNo>) -> Result<()> {
         self.stats.dirty_victims.add(u64::from(self.is_tail_dirty()));
         self.evict_clean(self.clean_search_depth(), EVICT_BATCH.max(count));
-        if self.free.take(count, out).is_some() {
+        let war = self.victim_policy == VictimPolicy::War;
+        if self.free.take(count, out).is_some() || (war && self.take_from_reserve(count, out)) {
             return Ok(());
         }
         self.stats.free_frame_waits.inc();
