@@ -6,7 +6,7 @@
 //! Rules
 //! 1. With victim policy `lru-clean` free frames are kept as [`policy::free_target`] says, from clean pages as far as there
 //!    are any; dirty pages at the very tail are written in batches before their frames are needed.
-//! 2. With `raw` and `war`, which copy what InnoDB does, it scans the tail once in [`ROUND_MS`] and is not woken by demand;
+//! 2. With `raw` and `war`, which copy what InnoDB does, it scans the tail once in `ROUND_MS` and is not woken by demand;
 //!    with `war` it also writes the pages that were set aside, as soon as there are any.
 
 use super::cleaner::Wake;

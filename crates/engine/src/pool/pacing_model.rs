@@ -1,6 +1,6 @@
 //! A model of users, pages and a device around the real policy: to test it in a closed loop and to plot it.
 //!
-//! Users write redo as fast as they like and may; each [`CHANGE_BYTES`] of it change a page chosen at random. The device
+//! Users write redo as fast as they like and may; each `CHANGE_BYTES` of it change a page chosen at random. The device
 //! writes a batch of pages in a fixed time each. Log space comes back when the oldest page is written.
 
 use super::doublewrite::BATCH_PAGES;
