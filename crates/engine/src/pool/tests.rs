@@ -95,7 +95,7 @@ fn counters_after_a_power_cut(seed: u64) {
     core.start_threads().unwrap();
     faults.power_off_after(300 + seed * 97 % 900);
     // Rare commits leave pages to be written whose redo is not durable yet.
-    let commit_every = if seed % 2 == 0 { 8 } else { 10_000 };
+    let commit_every = if seed.is_multiple_of(2) { 8 } else { 10_000 };
     let ctx = &core.ctx;
     let durable: Vec<Vec<u64>> = std::thread::scope(|scope| {
         let halves = pages.chunks(200).map(|half| {
