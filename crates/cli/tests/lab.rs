@@ -65,14 +65,19 @@ fn an_experiment_runs_reports_and_resumes() {
     assert_eq!(names(&out.join("cells")), cells);
 }
 
-/// Waits until the cells' folder has a file.
-fn wait_for_a_cell(out: &Path, child: &mut Child) {
+/// Waits until the run has come to a point.
+fn wait_for(child: &mut Child, is_there: impl Fn() -> bool) {
     let started = Instant::now();
-    while !out.join("cells").is_dir() || names(&out.join("cells")).is_empty() {
-        assert!(child.try_wait().expect("a status").is_none(), "ended before its first cell");
-        assert!(started.elapsed() < Duration::from_secs(60), "no cell after a minute");
+    while !is_there() {
+        assert!(child.try_wait().expect("a status").is_none(), "ended before it was interrupted");
+        assert!(started.elapsed() < Duration::from_secs(60), "not there after a minute");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// The work folders in the output folder.
+fn work_folders(out: &Path) -> Vec<String> {
+    names(out).into_iter().filter(|name| name.starts_with("highwater-lab-")).collect()
 }
 
 #[test]
@@ -84,11 +89,14 @@ fn an_interrupted_run_cleans_up_and_a_killed_one_is_cleaned_up_after() {
         let resume: &[&str] = if signal == "TERM" { &[] } else { &["--resume"] };
         let mut child =
             lab(&arguments).args(resume).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
-        wait_for_a_cell(&out, &mut child);
+        wait_for(&mut child, || {
+            let has_cell = out.join("cells").is_dir() && !names(&out.join("cells")).is_empty();
+            has_cell && work_folders(&out).len() == 1
+        });
         let killed = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status().expect("kill");
         assert!(killed.success());
         let output = child.wait_with_output().expect("it ends");
-        let left: Vec<String> = names(&out).into_iter().filter(|name| name.starts_with("highwater-lab-")).collect();
+        let left = work_folders(&out);
         if signal == "TERM" {
             assert_eq!(output.status.code(), Some(1));
             assert!(
