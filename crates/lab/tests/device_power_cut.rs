@@ -92,6 +92,10 @@ impl Setup {
             log_file_size: 4 << 20,
             log_buffer_size: 1 << 20,
             doublewrite: self.doublewrite,
+            // Pages are flushed all the time, so that many cuts fall into it.
+            max_dirty_pages_pct: 1,
+            io_capacity: 20_000,
+            cleaner_interval_ms: 1,
             ..Options::default()
         };
         options.set("flush_log_at_trx_commit", &self.flush_log_at_trx_commit.to_string()).unwrap();
