@@ -100,9 +100,9 @@ impl Core {
             stats.clone(),
         )?;
         let log = Arc::new(log);
-        let (checkpoint, page_bytes) = (scan.checkpoint_lsn, file.page_bytes);
+        let (redo, page_bytes) = (scan.checkpoint_lsn..scan.end_lsn, file.page_bytes);
         let (copies, data) = (&*storage.doublewrite, &*storage.data);
-        let repaired = doublewrite::restore(copies, data, page_bytes, file.database_id, checkpoint)?.pages;
+        let repaired = doublewrite::restore(copies, data, page_bytes, file.database_id, redo)?.pages;
         let doublewrite = options.doublewrite.then(|| storage.doublewrite.clone());
         let data = storage.data.clone();
         let writer = PageWriter::new(data.clone(), doublewrite, page_bytes, file.database_id, stats.clone())?;

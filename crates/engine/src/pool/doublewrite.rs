@@ -20,17 +20,20 @@
 //!    verify or is older. If several areas hold the page, the newest copy wins. A copy that was not the page's last is
 //!    harmless: redo from the checkpoint brings the page on. A copy from before the checkpoint never replaces a page that
 //!    rotted later; that page is left for the reader to report.
+//! 5. The log is durable up to a page's LSN before its copy is written. So a copy newer than the log's end proves that the
+//!    log lost its end: `restore` then changes nothing and says so.
 //!
 //! Differs from InnoDB: a directory in each area; areas by reason rather than one buffer with one mutex.
 
 use super::frame::FrameNo;
 use super::shared_sync::SharedSync;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::page::{self, PageType};
 use crate::stats::Stats;
 use crate::types::{Lsn, PageNo};
 use highwater_storage::{AlignedBuf, Device, Placement, Write};
 use parking_lot::{Mutex, MutexGuard};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
@@ -315,29 +318,31 @@ pub struct Restored {
     pub pages: Vec<PageNo>,
 }
 
-/// Repairs pages that were torn by a crash after the checkpoint at `checkpoint_lsn`. Durable on return; may be repeated.
+/// Repairs pages that were torn by a crash after the log's checkpoint; `log` reaches from there to its end. Durable on
+/// return; may be repeated.
 ///
 /// # Errors
-/// An I/O error. An area without a valid directory repairs nothing.
+/// [`Error::Corrupt`] for a copy newer than the log's end, an I/O error. An area without a valid directory repairs nothing.
 pub fn restore(
     doublewrite: &dyn Device,
     data: &dyn Device,
     page_bytes: usize,
     database_id: u64,
-    checkpoint_lsn: Lsn,
+    log: Range<Lsn>,
 ) -> Result<Restored> {
+    let copies = listed_copies(doublewrite, page_bytes, database_id)?;
+    if let Some(newest) = copies.iter().max_by_key(|copy| copy.lsn).filter(|copy| copy.lsn > log.end) {
+        let Copy { page_no, lsn, .. } = newest;
+        return Err(Error::Corrupt(format!(
+            "the redo log ends at LSN {}, but page {page_no} was written with changes up to LSN {lsn}: the log lost its \
+             end and with it committed changes; restore a backup",
+            log.end
+        )));
+    }
     let mut restored = Restored::default();
-    let mut directory = AlignedBuf::zeroed(DIRECTORY_BYTES);
-    for at in area_offsets(page_bytes) {
-        if doublewrite.len_bytes()? < at + DIRECTORY_BYTES as u64 {
-            break;
-        }
-        doublewrite.read_at(at, &mut directory)?;
-        for (index, (page_no, lsn)) in parse_directory(&directory, database_id).into_iter().enumerate() {
-            let copy_at = at + (DIRECTORY_BYTES + index * page_bytes) as u64;
-            if lsn > checkpoint_lsn && restore_page(doublewrite, copy_at, data, page_bytes, page_no, lsn)? {
-                restored.pages.push(page_no);
-            }
+    for copy in copies.iter().filter(|copy| copy.lsn > log.start) {
+        if restore_page(doublewrite, data, page_bytes, copy)? {
+            restored.pages.push(copy.page_no);
         }
     }
     restored.pages.sort_unstable();
@@ -348,20 +353,38 @@ pub fn restore(
     Ok(restored)
 }
 
-/// Puts the copy at `copy_at` back if it is whole and its page in place is not, or is older; says whether it did.
-fn restore_page(
-    doublewrite: &dyn Device,
-    copy_at: u64,
-    data: &dyn Device,
-    page_bytes: usize,
+/// A copy that a whole directory lists.
+struct Copy {
+    at: u64,
     page_no: PageNo,
     lsn: Lsn,
-) -> Result<bool> {
+}
+
+/// What the directories of all areas list; the copies themselves may be torn.
+fn listed_copies(doublewrite: &dyn Device, page_bytes: usize, database_id: u64) -> Result<Vec<Copy>> {
+    let mut copies = Vec::new();
+    let mut directory = AlignedBuf::zeroed(DIRECTORY_BYTES);
+    for area in area_offsets(page_bytes) {
+        if doublewrite.len_bytes()? < area + DIRECTORY_BYTES as u64 {
+            break;
+        }
+        doublewrite.read_at(area, &mut directory)?;
+        for (index, (page_no, lsn)) in parse_directory(&directory, database_id).into_iter().enumerate() {
+            let at = area + (DIRECTORY_BYTES + index * page_bytes) as u64;
+            copies.push(Copy { at, page_no, lsn });
+        }
+    }
+    Ok(copies)
+}
+
+/// Puts the copy back if it is whole and its page in place is not, or is older; says whether it did.
+fn restore_page(doublewrite: &dyn Device, data: &dyn Device, page_bytes: usize, listed: &Copy) -> Result<bool> {
+    let Copy { at, page_no, lsn } = *listed;
     let mut copy = AlignedBuf::zeroed(page_bytes);
-    if copy_at + page_bytes as u64 > doublewrite.len_bytes()? {
+    if at + page_bytes as u64 > doublewrite.len_bytes()? {
         return Ok(false);
     }
-    doublewrite.read_at(copy_at, &mut copy)?;
+    doublewrite.read_at(at, &mut copy)?;
     if page::header::verify(&copy, page_no).is_err() || page::header::lsn(&copy) != lsn {
         return Ok(false);
     }

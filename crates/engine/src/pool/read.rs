@@ -5,7 +5,8 @@
 //!    meanwhile waits on the latch, so a page is read once.
 //! 2. A page that verifies and is a tree page is also checked as one, whole, so that nobody who uses it later needs to
 //!    doubt its bytes.
-//! 3. A page that does not verify leaves the table before the latch is released; each waiter then tries for itself and
+//! 3. A page newer than the log is an error: the log has lost its end, and with it changes of other pages.
+//! 4. A page that does not verify leaves the table before the latch is released; each waiter then tries for itself and
 //!    gets the error.
 
 use super::Pool;
@@ -76,7 +77,17 @@ impl Pool {
         self.data.read_at(offset, bytes)?;
         self.stats.pages_read.inc();
         page::header::verify(bytes, page)?;
+        self.is_within_log(bytes, page)?;
         if page::header::page_type(bytes)?.is_node() { page::node::check(bytes, page) } else { Ok(()) }
+    }
+
+    /// Log before data: a page on disk whose last change the log does not reach means that the log lost its end.
+    fn is_within_log(&self, bytes: &[u8], page: PageNo) -> Result<()> {
+        let (last, end) = (page::header::lsn(bytes), self.log.written_lsn());
+        if last <= end {
+            return Ok(());
+        }
+        Err(Error::corrupt_page(page, format!("its LSN {last} is beyond the end of the redo log, {end}")))
     }
 
     fn drop_unread(&self, frame: FrameNo) {

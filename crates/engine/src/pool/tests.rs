@@ -296,8 +296,9 @@ fn of_several_copies_the_newest_is_put_back() {
         damage(&image, page);
         let [data, redo, copies] = image.memory_devices().unwrap().clone();
         let id = header::parse(&data.image()).unwrap().database_id;
-        let checkpoint = Log::open(Arc::new(redo), 1 << 20, 1, id, Arc::default()).unwrap().1.checkpoint_lsn;
-        assert_eq!(doublewrite::restore(&copies, &data, 4096, id, checkpoint).unwrap().pages, vec![page]);
+        let scan = Log::open(Arc::new(redo), 1 << 20, 1, id, Arc::default()).unwrap().1;
+        let log = scan.checkpoint_lsn..scan.end_lsn;
+        assert_eq!(doublewrite::restore(&copies, &data, 4096, id, log).unwrap().pages, vec![page]);
         let at = page.0 as usize * 4096 + FIELD as usize;
         assert_eq!(data.image()[at..at + 8], 9_u64.to_le_bytes(), "{:?}", reasons[newest]);
     }
@@ -315,6 +316,32 @@ fn a_page_that_rots_after_the_checkpoint_is_reported_and_not_replaced() {
         let error = core.ctx.pool.load(page).unwrap_err();
         assert!(error.to_string().contains(&format!("page {page} ")), "{error}");
     }
+}
+
+/// The database of `with_flushed_page` with every byte of the ring from the last checkpoint on zeroed.
+fn without_the_logs_end(reason: FlushReason) -> (StorageSet, PageNo) {
+    let (core, page) = with_flushed_page(reason);
+    let image = core.storage().cut(0);
+    image.memory_devices().unwrap()[1].damage(|bytes| bytes[8192..].fill(0));
+    (image, page)
+}
+
+#[test]
+fn a_log_that_lost_its_end_is_told_from_the_copies() {
+    for reason in [FlushReason::LruList, FlushReason::CheckpointAge, FlushReason::SinglePage] {
+        let (image, page) = without_the_logs_end(reason);
+        let error = Core::open(image, small_options()).err().expect("refused").to_string();
+        assert!(error.contains("lost its end") && error.contains(&format!("page {page} ")), "{error}");
+    }
+}
+
+#[test]
+fn a_page_newer_than_the_log_is_reported() {
+    let (image, page) = without_the_logs_end(FlushReason::LruList);
+    image.memory_devices().unwrap()[2].damage(|bytes| bytes.fill(0));
+    let core = open(image, small_options());
+    let error = core.ctx.pool.load(page).unwrap_err().to_string();
+    assert!(error.contains("beyond the end of the redo log"), "{error}");
 }
 
 #[test]

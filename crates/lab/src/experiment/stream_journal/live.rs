@@ -2,7 +2,8 @@
 //!
 //! Rules
 //! 1. The database is loaded once, into a folder; each cell gets a new aged device and a copy of the folder.
-//! 2. Counters begin at zero after the warm-up.
+//! 2. Write amplification of a cell that wrote little is that of a device less settled. So the warm-up lasts until the load has written the device's
+//!    capacity once, whatever the time, and counters begin at zero after it.
 
 use super::{Mode, places};
 use crate::error::{Error, Result};
@@ -20,6 +21,9 @@ use std::path::PathBuf;
 
 const THREADS: usize = 16;
 const INTERVAL_S: f64 = 5.0;
+/// The warm-up goes on in steps of so many seconds; most steps.
+const WARMUP_STEP_S: f64 = 10.0;
+const WARMUP_STEPS: u64 = 360;
 const MIB: u64 = 1 << 20;
 
 /// What a scale means.
@@ -28,29 +32,23 @@ struct Size {
     capacity_bytes: u64,
     small_journal_bytes: u64,
     large_journal_bytes: u64,
-    warmup_s: f64,
     seconds: f64,
 }
 
 fn size(scale: Scale) -> Size {
     let full = scale == Scale::Full;
     Size {
-        warehouses: if full { 100 } else { 10 },
-        capacity_bytes: if full { 20 << 30 } else { 2 << 30 },
-        small_journal_bytes: if full { 10 * MIB } else { 8 * MIB },
-        large_journal_bytes: if full { 400 * MIB } else { 64 * MIB },
-        warmup_s: if full { 600.0 } else { 20.0 },
-        seconds: if full { 18_000.0 } else { 150.0 },
+        warehouses: if full { 100 } else { 5 },
+        capacity_bytes: if full { 20 << 30 } else { 1 << 30 },
+        small_journal_bytes: if full { 10 * MIB } else { 4 * MIB },
+        large_journal_bytes: if full { 400 * MIB } else { 32 * MIB },
+        seconds: if full { 18_000.0 } else { 120.0 },
     }
 }
 
-fn settings(mode: Mode) -> Settings {
-    Settings {
-        buffer_pool_bytes: 128 * MIB,
-        log_bytes: 128 * MIB,
-        doublewrite: mode.doublewrite(),
-        ..Settings::default()
-    }
+fn settings(mode: Mode, scale: Scale) -> Settings {
+    let bytes = scale.pick(64, 64, 64, 1280) * MIB;
+    Settings { buffer_pool_bytes: bytes, log_bytes: bytes, doublewrite: mode.doublewrite(), ..Settings::default() }
 }
 
 fn load(plan: &Plan, seed: u64) -> Load {
@@ -72,7 +70,7 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, lab: &mut Bench<'_>) -> Result<M
     lab.step("copying the database")?;
     let files = Files::in_folder(place.join("mysql"));
     copy_folder(&template, &files.data)?;
-    let running = Running::start(&installed, &files, &settings(mode))?;
+    let running = Running::start(&installed, &files, &settings(mode, plan.scale))?;
     let measured = run(plan, cell, &running, &mut mount, lab);
     let stopped = running.stop();
     let measured = measured?;
@@ -102,7 +100,8 @@ fn template(plan: &Plan, installed: &Installed, lab: &mut Bench<'_>) -> Result<P
         return Ok(done);
     }
     lab.step("loading the database")?;
-    let settings = Settings { buffer_pool_bytes: 1 << 30, flush_log_at_trx_commit: 0, ..settings(Mode::Ordered) };
+    let settings =
+        Settings { buffer_pool_bytes: 1 << 30, flush_log_at_trx_commit: 0, ..settings(Mode::Ordered, plan.scale) };
     let running = Running::start(installed, &Files::in_folder(&new), &settings)?;
     let load = load(plan, plan.seed);
     let progress = lab.load(load.units(&running));
@@ -117,10 +116,17 @@ fn template(plan: &Plan, installed: &Installed, lab: &mut Bench<'_>) -> Result<P
 fn run(plan: &Plan, cell: &Cell, running: &Running, mount: &mut Mount, lab: &mut Bench<'_>) -> Result<Measured> {
     let size = size(plan.scale);
     let load = load(plan, plan.seed + u64::from(cell.repetition));
-    lab.step("warming up")?;
     let options =
         |seconds| RunOptions { threads: THREADS, seconds, report_interval_s: INTERVAL_S, ..RunOptions::default() };
-    running.run(&load, &options(size.warmup_s), &mut |_| {})?;
+    mount.reset_counters();
+    for _ in 0..WARMUP_STEPS {
+        let written = mount.sample().totals.host_written_bytes;
+        if written >= size.capacity_bytes {
+            break;
+        }
+        lab.step(&format!("warming up, {} % of the device written", written * 100 / size.capacity_bytes))?;
+        running.run(&load, &options(WARMUP_STEP_S), &mut |_| {})?;
+    }
     lab.step("measuring")?;
     mount.reset_counters();
     let mut samples = Vec::new();
@@ -167,9 +173,10 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
     let database_mib = size.warehouses * 110;
     vec![
         format!(
-            "MySQL 5.6.24, {} warehouses (about {database_mib} MiB, growing), tpcc-mysql's mix, {THREADS} connections, pool 128 MiB, redo log 128 MiB, on \
+            "MySQL 5.6.24, {} warehouses (about {database_mib} MiB, growing), tpcc-mysql's mix, {THREADS} connections, pool and redo log {} MiB each, on \
              a device of {} MiB that keeps the model's time: journal : database : device = {} : {database_mib} : {} and {} : {database_mib} : {}.",
             size.warehouses,
+            settings(Mode::Ordered, plan.scale).log_bytes / MIB,
             size.capacity_bytes / MIB,
             size.small_journal_bytes / MIB,
             size.capacity_bytes / MIB,
@@ -177,9 +184,9 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
             size.capacity_bytes / MIB,
         ),
         format!(
-            "Before each measurement the device was filled once and overwritten once at random, the database copied onto it, and run for {} s; then \
-             {} s were measured.",
-            size.warmup_s, size.seconds
+            "Before each measurement the device was filled once and overwritten once at random, the database copied onto it, and the load run until it had \
+             written the device's capacity; then {} s were measured.",
+            size.seconds
         ),
         "Server, file system and device model share this machine's processors; the document had a server of its own for each.".into(),
     ]
