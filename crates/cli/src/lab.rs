@@ -13,10 +13,12 @@ use clap::{Args, Subcommand};
 use highwater_lab::experiment::{self, Experiment, Outcome, Request, Scale, SubjectKind};
 use highwater_lab::interrupt;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long an interrupted measurement may take to undo what it set up.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Signals closer than this are one.
+const SAME_SIGNAL: Duration = Duration::from_millis(500);
 
 const RUN_EXAMPLES: &str = "\
 Examples:
@@ -170,11 +172,15 @@ fn claims(outcome: &Outcome) -> String {
     outcome.claims.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The first signal asks everything to stop; the second one, or [`PATIENCE`], ends the process.
+/// The first signal asks everything to stop; the second one, or [`PATIENCE`], ends the process. A signal that follows at once is the first one again:
+/// timeout(1) sends two.
 fn stop_on_signals() -> Result<(), Failure> {
-    let set = ctrlc::set_handler(|| {
-        if interrupt::is_requested() {
-            std::process::exit(1);
+    let mut asked: Option<Instant> = None;
+    let set = ctrlc::set_handler(move || {
+        match asked {
+            Some(asked) if asked.elapsed() < SAME_SIGNAL => return,
+            Some(_) => std::process::exit(1),
+            None => asked = Some(Instant::now()),
         }
         interrupt::request();
         eprintln!("stopping (once more to stop at once)");

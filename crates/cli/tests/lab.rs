@@ -1,6 +1,7 @@
 //! `highwater lab` as a process: a whole experiment, resuming, interrupting, refusals.
 
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -113,6 +114,43 @@ fn an_interrupted_run_cleans_up_and_a_killed_one_is_cleaned_up_after() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stderr(&output).contains("by an earlier run"), "{}", stderr(&output));
     assert_eq!(names(&out), ["cells", "plan.json", "report.html", "result.json", "rows.csv"]);
+}
+
+/// What of a mount of the process is left.
+fn mounted_by(pid: u32) -> String {
+    let mounts = std::fs::read_to_string("/proc/mounts").expect("mounts");
+    let ours = [format!("highwater-device-{pid}-"), format!("highwater-lab-{pid}/")];
+    mounts.lines().filter(|line| ours.iter().any(|name| line.contains(name))).collect::<Vec<_>>().join("; ")
+}
+
+/// Highwater on a disk that its own process serves: killed, it must not wait for itself for ever.
+#[test]
+fn a_killed_run_on_its_own_mount_ends_and_is_unmounted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out");
+    let mut arguments = smoke("flush-method", &out);
+    *arguments.iter_mut().find(|argument| **argument == "local").expect("a device") = "sata-7200rpm-500gb";
+    for attempt in 0..3 {
+        let mut child = lab(&arguments).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
+        let pid = child.id();
+        let mut said = Vec::new();
+        let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines().map_while(Result::ok);
+        if !lines.by_ref().inspect(|line| said.push(line.clone())).any(|line| line.contains("measuring")) {
+            let said = said.join("\n");
+            assert!(said.contains("root") || said.contains("/dev/fuse") || said.contains("loop"), "{said}");
+            child.wait().expect("a status");
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(200 * attempt));
+        child.kill().expect("killed");
+        let ended = Instant::now();
+        while mounted_by(pid) != "" || Path::new(&format!("/run/highwater-device-{pid}-0")).exists() {
+            assert!(ended.elapsed() < Duration::from_secs(30), "left: {}", mounted_by(pid));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        child.wait().expect("a status");
+        std::fs::remove_dir_all(&out).expect("removed");
+    }
 }
 
 #[test]

@@ -3,7 +3,10 @@
 //! Rules
 //! 1. The shell reads from a pipe what has been set up, a line each. The end of the pipe means that we died: it undoes everything, newest first.
 //! 2. A line `gone WHAT` takes one thing off; `done` lets the shell go without doing anything.
-//! 3. Only the very things named are undone: one mount point, one loop device.
+//! 3. The pipe does not end while a thread of ours waits for the very file system that we served: it keeps our files open and waits for an answer that
+//!    nobody gives any more. So the shell also looks, once a second, whether we are dying, and then ends the FUSE connection by force, which lets
+//!    such threads go.
+//! 4. Only the very things named are undone: one mount point, one loop device.
 
 use crate::error::{DeviceError, Result};
 use std::io::Write;
@@ -35,23 +38,34 @@ impl Thing {
 }
 
 const SCRIPT: &str = r#"
-mount= loop= fuse= folder=
+owner=$1 mount= loop= fuse= folder= watcher=
+PATH=$PATH:/usr/sbin:/sbin
+# Signal 9 is bit 8 of the pending ones.
+is_dying() { grep -Eq '^(State:[[:space:]]*[ZX]|SigPnd:.*[13579bdf]..$)' "/proc/$owner/status"; }
+watch() {
+  while sleep 1; do
+    is_dying && umount -f "$1"
+  done
+}
+leave() {
+  [ -n "$watcher" ] && kill "$watcher"
+  exit 0
+}
 while IFS=' ' read -r word value; do
   case $word in
     mount) mount=$value ;;
     loop) loop=$value ;;
-    fuse) fuse=$value ;;
+    fuse) fuse=$value; watch "$value" & watcher=$! ;;
     folder) folder=$value ;;
     gone) eval "$value=" ;;
-    done) exit 0 ;;
+    done) leave ;;
   esac
 done
-PATH=$PATH:/usr/sbin:/sbin
 [ -n "$fuse" ] && umount -l "$fuse"
 [ -n "$mount" ] && { umount "$mount" || umount -l "$mount"; }
 [ -n "$loop" ] && losetup -d "$loop"
 [ -n "$folder" ] && rmdir "$folder/fuse" "$folder"
-exit 0
+leave
 "#;
 
 /// The shell.
@@ -63,7 +77,12 @@ impl Guard {
     /// Starts it.
     pub fn new() -> Result<Guard> {
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", SCRIPT]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let owner = std::process::id().to_string();
+        command
+            .args(["-c", SCRIPT, "highwater-guard", &owner])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let child = command.process_group(0).spawn();
         Ok(Guard { child: child.map_err(|e| DeviceError::io("starting /bin/sh", e))? })
     }
