@@ -49,7 +49,7 @@ pub struct FlushNeighbors;
 
 /// By what the paper's sizes are divided.
 fn divisor(scale: Scale) -> u64 {
-    scale.pick(1024, 256, 128, 1)
+    scale.pick(1024, 256, 64, 1)
 }
 
 fn size_bytes(size: &str, scale: Scale) -> u64 {
