@@ -103,8 +103,8 @@ fn refill(pool: &Pool, target: usize) -> Result<usize> {
 /// Writes the dirty pages that will be needed next, once they are worth a batch.
 fn clean_ahead(pool: &Pool, target: usize) -> Result<usize> {
     let most = policy::batch_pages(BATCH_PAGES, pool.writer.batch_us(Area::LruList), AIM_US);
-    let next = pool.dirty_tail(2 * target, most);
-    if pool.free_count() == pool.frame_count() || next.len() < (most / 2).min(target) {
+    let next = pool.dirty_tail(target, most);
+    if pool.free_count() == pool.frame_count() || next.len() < (most / 4).min(target) {
         return Ok(0);
     }
     pool.flush_frames(&next, FlushReason::LruList)

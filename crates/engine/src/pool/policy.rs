@@ -227,10 +227,12 @@ pub fn speed(age_pct: f64, limits: &Limits) -> f64 {
     ((age_pct - limits.adaptive_flushing_lwm).max(0.0) / (even - limits.adaptive_flushing_lwm)).powi(2)
 }
 
-/// Free frames to keep ready: what is taken while two batches are written and a thread is woken.
+/// Free frames to keep ready: what is taken while two batches are written and a thread is woken. No more than a 64th of a
+/// large pool: empty frames hold nothing, and pages cleaned long before they go are changed and written again.
 pub fn free_target(demand_per_s: f64, batch_us: u64, frames: usize, lru_scan_depth: usize) -> usize {
     let lead_s = 2.0 * batch_us as f64 / 1e6 + 0.02;
-    let most = lru_scan_depth.min(frames / 8).max(4);
+    let share = (frames / 64).max(64.min(frames / 8));
+    let most = lru_scan_depth.min(share).max(4);
     ((demand_per_s * lead_s) as usize).clamp(64.min(most), most)
 }
 
