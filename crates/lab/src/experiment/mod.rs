@@ -65,6 +65,11 @@ pub trait Experiment: Sync {
     fn mounts(&self, plan: &Plan) -> bool {
         plan.device != DeviceChoice::Local && plan.subjects.iter().any(|s| *s != SubjectKind::Highwater)
     }
+    /// Whether the subjects run at this scale, and so must be installed; not so where recordings of them are replayed.
+    fn runs_subjects(&self, scale: Scale) -> bool {
+        let _ = scale;
+        true
+    }
     /// The measurements in the order to take them: repetitions outermost, so that settings are interleaved.
     ///
     /// # Errors

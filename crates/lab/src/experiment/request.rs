@@ -31,7 +31,7 @@ impl Request {
     /// [`Error::Usage`]: a subject or device that is not the experiment's, no subject left, mounts without root.
     pub fn plan(&self, experiment: &dyn Experiment) -> Result<Plan> {
         let device = device(experiment, self.device.as_deref())?;
-        let (subjects, skipped) = subjects(experiment, &self.subjects)?;
+        let (subjects, skipped) = subjects(experiment, &self.subjects, self.scale)?;
         let plan = Plan {
             scale: self.scale,
             subjects,
@@ -63,7 +63,11 @@ fn device(experiment: &dyn Experiment, wanted: Option<&str>) -> Result<DeviceCho
 }
 
 /// The subjects to measure, and a line for each that is not installed.
-fn subjects(experiment: &dyn Experiment, wanted: &[SubjectKind]) -> Result<(Vec<SubjectKind>, Vec<String>)> {
+fn subjects(
+    experiment: &dyn Experiment,
+    wanted: &[SubjectKind],
+    scale: Scale,
+) -> Result<(Vec<SubjectKind>, Vec<String>)> {
     let known = experiment.subjects();
     if let Some(foreign) = wanted.iter().find(|kind| !known.contains(kind)) {
         let names = known.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
@@ -72,7 +76,8 @@ fn subjects(experiment: &dyn Experiment, wanted: &[SubjectKind]) -> Result<(Vec<
     let (mut found, mut skipped) = (Vec::new(), Vec::new());
     for kind in if wanted.is_empty() { known } else { wanted } {
         match kind.find() {
-            Ok(_) if found.contains(kind) => {}
+            _ if found.contains(kind) => {}
+            _ if !experiment.runs_subjects(scale) => found.push(*kind),
             Ok(_) => found.push(*kind),
             Err(missing) => skipped.push(format!("Left out: {missing}")),
         }
