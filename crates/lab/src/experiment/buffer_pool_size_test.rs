@@ -22,16 +22,7 @@ fn rows(change: impl Fn(usize, &str) -> Option<f64>) -> Vec<Row> {
 }
 
 fn verdicts(rows: &[Row]) -> Vec<bool> {
-    let plan = Plan {
-        scale: Scale::Quick,
-        subjects: vec![SubjectKind::Highwater],
-        device: DeviceChoice::Local,
-        repetitions: 1,
-        seed: 1,
-        work_dir: "work".into(),
-        out_dir: "out".into(),
-        skipped: Vec::new(),
-    };
+    let plan = Plan::on_paper(Scale::Quick, "local", &[SubjectKind::Highwater]);
     BufferPoolSize.claims(&plan, rows).iter().map(|claim| claim.holds).collect()
 }
 

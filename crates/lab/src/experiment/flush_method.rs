@@ -293,16 +293,7 @@ mod tests {
     }
 
     fn verdicts(rows: &[Row]) -> Vec<bool> {
-        let plan = Plan {
-            scale: Scale::Quick,
-            subjects: vec![SubjectKind::Mysql],
-            device: DeviceChoice::Local,
-            repetitions: 1,
-            seed: 1,
-            work_dir: "work".into(),
-            out_dir: "out".into(),
-            skipped: Vec::new(),
-        };
+        let plan = Plan::on_paper(Scale::Quick, "local", &[SubjectKind::Mysql]);
         FlushMethods.claims(&plan, rows).iter().map(|claim| claim.holds).collect()
     }
 

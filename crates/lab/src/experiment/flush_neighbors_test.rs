@@ -1,19 +1,9 @@
 //! Claims and figures of flush-neighbors: the paper's own figures as rows, and rows bent one value at a time.
 
 use super::*;
-use crate::experiment::DeviceChoice;
 
 fn plan() -> Plan {
-    Plan {
-        scale: Scale::Standard,
-        subjects: vec![SubjectKind::Highwater, SubjectKind::Mysql],
-        device: DeviceChoice::Local,
-        repetitions: 2,
-        seed: 1,
-        work_dir: "work".into(),
-        out_dir: "out".into(),
-        skipped: Vec::new(),
-    }
+    Plan { repetitions: 2, ..Plan::on_paper(Scale::Standard, "local", &[SubjectKind::Highwater, SubjectKind::Mysql]) }
 }
 
 /// Rows with the paper's own figures as if they had been measured, `auto` as good as option 0.

@@ -1,19 +1,9 @@
 //! Tests of the claims of `journal-power-cut`, on made-up rows.
 
 use super::*;
-use crate::experiment::DeviceChoice;
 
 fn plan(scale: Scale) -> Plan {
-    Plan {
-        scale,
-        subjects: vec![SubjectKind::Mysql],
-        device: DeviceChoice::Preset("samsung-850-pro-256gb".into()),
-        repetitions: 1,
-        seed: 1,
-        work_dir: "/w".into(),
-        out_dir: "/o".into(),
-        skipped: Vec::new(),
-    }
+    Plan::on_paper(scale, "samsung-850-pro-256gb", &[SubjectKind::Mysql])
 }
 
 /// Rows of every cell: so many of ten databases damaged in each mode, commits lost in so many of DJ.

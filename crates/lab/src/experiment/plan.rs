@@ -114,6 +114,23 @@ pub struct Plan {
     pub skipped: Vec<String>,
 }
 
+#[cfg(test)]
+impl Plan {
+    /// A plan for tests of claims, which are made from rows.
+    pub(super) fn on_paper(scale: Scale, device: &str, subjects: &[SubjectKind]) -> Plan {
+        Plan {
+            scale,
+            subjects: subjects.to_vec(),
+            device: DeviceChoice::from(device.to_string()),
+            repetitions: 1,
+            seed: 1,
+            work_dir: "work".into(),
+            out_dir: "out".into(),
+            skipped: Vec::new(),
+        }
+    }
+}
+
 /// Names and values of a setting.
 pub fn setting<const N: usize>(pairs: [(&str, String); N]) -> BTreeMap<String, String> {
     pairs.into_iter().map(|(name, value)| (name.to_string(), value)).collect()

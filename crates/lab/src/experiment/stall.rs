@@ -243,7 +243,6 @@ fn share_of_log(row: &Row) -> Vec<[f64; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::DeviceChoice;
 
     fn row(subject: &str, seconds: &[f64], sync: f64, single: f64) -> Row {
         let intervals: Vec<Interval> = seconds
@@ -260,16 +259,7 @@ mod tests {
     }
 
     fn verdicts(row: Row) -> Vec<bool> {
-        let plan = Plan {
-            scale: Scale::Quick,
-            subjects: vec![SubjectKind::Highwater],
-            device: DeviceChoice::Local,
-            repetitions: 1,
-            seed: 1,
-            work_dir: "work".into(),
-            out_dir: "out".into(),
-            skipped: Vec::new(),
-        };
+        let plan = Plan::on_paper(Scale::Quick, "local", &[SubjectKind::Highwater]);
         Stall.claims(&plan, &[row]).iter().map(|claim| claim.holds).collect()
     }
 

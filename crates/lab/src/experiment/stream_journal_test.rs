@@ -3,16 +3,7 @@
 use super::*;
 
 fn plan(scale: Scale) -> Plan {
-    Plan {
-        scale,
-        subjects: vec![SubjectKind::Mysql],
-        device: DeviceChoice::Preset("simple-2gb".into()),
-        repetitions: 1,
-        seed: 1,
-        work_dir: "/w".into(),
-        out_dir: "/o".into(),
-        skipped: Vec::new(),
-    }
+    Plan::on_paper(scale, "simple-2gb", &[SubjectKind::Mysql])
 }
 
 /// Rows of every cell of a plan; `waf` and `nopm` by mode.

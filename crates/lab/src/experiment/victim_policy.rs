@@ -242,7 +242,6 @@ fn table(rows: &[Row]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::DeviceChoice;
 
     fn rows(tps: [f64; 3], waits: [f64; 3]) -> Vec<Row> {
         let row = |n: usize| Row {
@@ -257,16 +256,7 @@ mod tests {
     }
 
     fn verdicts(rows: &[Row]) -> Vec<bool> {
-        let plan = Plan {
-            scale: Scale::Quick,
-            subjects: vec![SubjectKind::Highwater],
-            device: DeviceChoice::Local,
-            repetitions: 1,
-            seed: 1,
-            work_dir: "work".into(),
-            out_dir: "out".into(),
-            skipped: Vec::new(),
-        };
+        let plan = Plan::on_paper(Scale::Quick, "local", &[SubjectKind::Highwater]);
         VictimPolicy.claims(&plan, rows).iter().map(|claim| claim.holds).collect()
     }
 
