@@ -4,11 +4,12 @@ use super::*;
 
 /// Rows of the claimed shape; `change` may bend one value.
 fn rows(change: impl Fn(usize, &str) -> Option<f64>) -> Vec<Row> {
-    let values: [(&str, [f64; 5]); 6] = [
+    let values: [(&str, [f64; 5]); 7] = [
         ("lru_list_pct", [98.0, 90.0, 80.0, 66.0, 54.0]),
         ("data_reads_per_s", [2683.0, 2400.0, 2200.0, 1900.0, 1725.0]),
         ("data_writes_per_s", [2470.0, 2700.0, 2900.0, 3100.0, 3363.0]),
         ("log_writes_per_s", PAPER_LOG),
+        ("log_bytes_per_s", [1e6, 2e6, 3e6, 4e6, 5e6]),
         ("pages_read", [50.0, 40.0, 30.0, 20.0, 10.0]),
         ("transactions", [10.0, 11.0, 12.0, 13.0, 14.0]),
     ];
@@ -28,7 +29,7 @@ fn verdicts(rows: &[Row]) -> Vec<bool> {
 
 #[test]
 fn the_papers_shape_shows_every_claim() {
-    assert_eq!(verdicts(&rows(|_, _| None)), [true; 6]);
+    assert_eq!(verdicts(&rows(|_, _| None)), [true; 7]);
 }
 
 #[test]
@@ -36,12 +37,13 @@ fn each_claim_can_be_lost() {
     let bent = |at: usize, which: &'static str, value: f64| {
         verdicts(&rows(move |n, name| (n == at && name == which).then_some(value)))
     };
-    assert_eq!(bent(4, "lru_list_pct", 99.0), [false, true, true, true, true, true]);
-    assert_eq!(bent(0, "lru_list_pct", 85.0), [true, false, true, true, true, true]);
-    assert_eq!(bent(4, "pages_read", 900.0), [true, true, false, true, true, true]);
-    assert_eq!(bent(4, "data_reads_per_s", 9000.0), [true, true, true, false, true, true]);
-    assert_eq!(bent(4, "data_writes_per_s", 100.0), [true, true, true, true, false, true]);
-    assert_eq!(bent(4, "log_writes_per_s", 1.0), [true, true, true, true, true, false]);
+    assert_eq!(bent(4, "lru_list_pct", 99.0), [false, true, true, true, true, true, true]);
+    assert_eq!(bent(0, "lru_list_pct", 85.0), [true, false, true, true, true, true, true]);
+    assert_eq!(bent(4, "pages_read", 900.0), [true, true, false, true, true, true, true]);
+    assert_eq!(bent(4, "data_reads_per_s", 9000.0), [true, true, true, false, true, true, true]);
+    assert_eq!(bent(4, "data_writes_per_s", 100.0), [true, true, true, true, false, true, true]);
+    assert_eq!(bent(4, "log_writes_per_s", 1.0), [true, true, true, true, true, false, true]);
+    assert_eq!(bent(4, "log_bytes_per_s", 1.0), [true, true, true, true, true, true, false]);
     assert!(!bent(1, "lru_list_pct", f64::NAN)[0]);
 }
 
