@@ -144,7 +144,7 @@ fn a_killed_run_on_its_own_mount_ends_and_is_unmounted() {
         std::thread::sleep(Duration::from_millis(200 * attempt));
         child.kill().expect("killed");
         let ended = Instant::now();
-        while mounted_by(pid) != "" || Path::new(&format!("/run/highwater-device-{pid}-0")).exists() {
+        while !mounted_by(pid).is_empty() || Path::new(&format!("/run/highwater-device-{pid}-0")).exists() {
             assert!(ended.elapsed() < Duration::from_secs(30), "left: {}", mounted_by(pid));
             std::thread::sleep(Duration::from_millis(50));
         }
