@@ -10,7 +10,7 @@
 //!    go to the doublewrite area are not in them.
 
 use super::judge::{Rows, Verdict, falls, for_each_subject, list, number, rises};
-use super::trial::{Trial, log_bytes};
+use super::trial::{MIN_SERVER_POOL_BYTES, Trial, log_bytes};
 use super::{
     Bench, Cell, Chart, Claim, DeviceChoice, Experiment, Figure, Line, Measured, Plan, Row, Scale, SubjectKind, Table,
     setting,
@@ -57,7 +57,7 @@ fn settings(cell: &Cell, scale: Scale) -> Settings {
     let data_bytes = warehouses(scale) * WAREHOUSE_BYTES;
     let share: u64 = cell.get("pool").trim_end_matches(" %").parse().unwrap_or(100);
     Settings {
-        buffer_pool_bytes: (data_bytes * share / 100).max(5 << 20),
+        buffer_pool_bytes: (data_bytes * share / 100).max(MIN_SERVER_POOL_BYTES),
         log_bytes: log_of(scale),
         flush_neighbors: "0".into(),
         lru_scan_depth: (LRU_SCAN_DEPTH * warehouses(scale) / PAPER_WAREHOUSES).clamp(100, 1024),

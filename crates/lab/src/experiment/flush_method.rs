@@ -10,7 +10,7 @@
 //! 3. The document does not say how many rows a transaction had. One each would measure the disk's sync alone; there are [`ROWS_PER_TRANSACTION`].
 
 use super::judge::{Rows, Verdict, for_each_subject, list, number};
-use super::trial::{Trial, log_bytes};
+use super::trial::{MIN_SERVER_POOL_BYTES, Trial, log_bytes};
 use super::{
     Bench, Cell, Chart, Claim, DeviceChoice, Experiment, Figure, Line, Measured, Plan, Row, Scale, SubjectKind, Table,
     setting,
@@ -29,8 +29,6 @@ const DATA_BYTES: u64 = 500 << 20;
 const MEMORY_BYTES: u64 = 4 << 30;
 /// MySQL 5.5's default: two files of 5 MiB.
 const LOG_BYTES: u64 = 10 << 20;
-/// No server takes less.
-const MIN_SERVER_POOL_BYTES: u64 = 5 << 20;
 /// Highwater takes no less.
 const MIN_POOL_BYTES: u64 = 1 << 20;
 const ROWS_PER_TRANSACTION: u64 = 100;

@@ -10,7 +10,7 @@
 //! 3. At the smaller scales everything is divided by the same number, but the log, which not every subject has below 8 MiB.
 
 use super::judge::{Rows, Verdict, for_each_subject, list, number};
-use super::trial::{Trial, log_bytes};
+use super::trial::{MIN_SERVER_POOL_BYTES, Trial, log_bytes};
 use super::{
     Bench, Cell, Chart, Claim, Experiment, Figure, Line, Measured, Plan, Row, Scale, SubjectKind, Table, setting,
 };
@@ -64,7 +64,7 @@ fn sizes(scale: Scale) -> &'static [&'static str] {
 fn settings(cell: &Cell, scale: Scale) -> Settings {
     let pool = POOL_BYTES / divisor(scale);
     Settings {
-        buffer_pool_bytes: pool.max(5 << 20),
+        buffer_pool_bytes: pool.max(MIN_SERVER_POOL_BYTES),
         log_bytes: log_bytes(LOG_BYTES / divisor(scale)),
         flush_neighbors: cell.get("flush_neighbors").into(),
         lru_scan_depth: (pool / (16 << 10) / 32).clamp(100, 1024),

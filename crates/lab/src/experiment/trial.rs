@@ -12,6 +12,9 @@ use highwater_device::ssd::counters::Counters;
 /// The least redo log that every subject takes, in bytes.
 pub(super) const MIN_LOG_BYTES: u64 = 8 << 20;
 
+/// The least buffer pool that every server takes, in bytes: MariaDB 10.11 with pages of 16 KiB refuses 5 MiB.
+pub(super) const MIN_SERVER_POOL_BYTES: u64 = 6 << 20;
+
 /// A log of about so many bytes that every subject takes: whole steps of 2 MiB.
 pub(super) fn log_bytes(bytes: u64) -> u64 {
     bytes.max(MIN_LOG_BYTES).next_multiple_of(2 << 20)
