@@ -95,9 +95,7 @@ impl Checker<'_> {
         {
             self.find_on_page(page_no, SegmentId(owner), &place, reason);
         }
-        let end = self.subject.ctx.log.end_lsn();
-        if header::lsn(page) > end {
-            let text = format!("its LSN {} is beyond the end of the redo log, {end}", header::lsn(page));
+        if let Some(text) = header::beyond_log(page, self.subject.ctx.log.end_lsn()) {
             self.find(Some(page_no), &Place::default(), text);
         }
         self.count(found, self.owners.get(&owner).map(|owner| owner.kind));

@@ -6,7 +6,7 @@
 //! Rule: the checkpoint never passes the oldest change that is not in the data file.
 
 use super::Pool;
-use super::doublewrite::{Area, BATCH_PAGES};
+use super::doublewrite::BATCH_PAGES;
 use super::policy::{Limits, Orders, Pacer, Snapshot};
 use crate::config::Options;
 use crate::error::Result;
@@ -91,7 +91,6 @@ fn snapshot(pool: &Pool, log: &Log, now_ms: u64) -> Snapshot {
         frames: pool.frame_count(),
         dirty: pool.dirty_count(),
         flushed: pool.stats.pages_flushed.get(),
-        batch_us: pool.writer.batch_us(Area::FlushList),
     }
 }
 

@@ -124,7 +124,6 @@ impl Model {
             frames: self.load.pages * 2,
             dirty: self.dirty,
             flushed: self.flushed,
-            batch_us: 2000,
         }
     }
 

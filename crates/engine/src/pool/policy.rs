@@ -79,8 +79,6 @@ pub struct Snapshot {
     pub dirty: usize,
     /// Pages written so far, for any reason.
     pub flushed: u64,
-    /// Microseconds that a batch of page writes takes of late.
-    pub batch_us: u64,
 }
 
 /// Bytes per second: lately, and over a few seconds.

@@ -18,7 +18,6 @@ fn at(now_s: f64, end: u64, age: u64, dirty: usize) -> Snapshot {
         frames: 1000,
         dirty,
         flushed: 0,
-        batch_us: 2000,
     }
 }
 
@@ -93,6 +92,7 @@ fn free_frames_follow_the_demand() {
     for (demand, batch_us, expected) in rows {
         assert_eq!(free_target(demand, batch_us, 65_536, 1024), expected, "{demand} {batch_us}");
     }
+    assert_eq!(free_target(20_000.0, 5000, 16_384, 1024), 256, "a 64th of the pool");
     assert_eq!(free_target(1e6, 5000, 256, 64), 32);
     assert_eq!(free_target(0.0, 0, 64, 16), 8);
 }

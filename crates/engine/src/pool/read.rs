@@ -77,17 +77,10 @@ impl Pool {
         self.data.read_at(offset, bytes)?;
         self.stats.pages_read.inc();
         page::header::verify(bytes, page)?;
-        self.is_within_log(bytes, page)?;
-        if page::header::page_type(bytes)?.is_node() { page::node::check(bytes, page) } else { Ok(()) }
-    }
-
-    /// Log before data: a page on disk whose last change the log does not reach means that the log lost its end.
-    fn is_within_log(&self, bytes: &[u8], page: PageNo) -> Result<()> {
-        let (last, end) = (page::header::lsn(bytes), self.log.written_lsn());
-        if last <= end {
-            return Ok(());
+        if let Some(reason) = page::header::beyond_log(bytes, self.log.written_lsn()) {
+            return Err(Error::corrupt_page(page, reason));
         }
-        Err(Error::corrupt_page(page, format!("its LSN {last} is beyond the end of the redo log, {end}")))
+        if page::header::page_type(bytes)?.is_node() { page::node::check(bytes, page) } else { Ok(()) }
     }
 
     fn drop_unread(&self, frame: FrameNo) {

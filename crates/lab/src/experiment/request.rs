@@ -75,10 +75,10 @@ fn subjects(
     }
     let (mut found, mut skipped) = (Vec::new(), Vec::new());
     for kind in if wanted.is_empty() { known } else { wanted } {
-        match kind.find() {
-            _ if found.contains(kind) => {}
-            _ if !experiment.runs_subjects(scale) => found.push(*kind),
-            Ok(_) => found.push(*kind),
+        let is_there = if experiment.runs_subjects(scale) { kind.find().map(drop) } else { Ok(()) };
+        match is_there {
+            Ok(()) if found.contains(kind) => {}
+            Ok(()) => found.push(*kind),
             Err(missing) => skipped.push(format!("Left out: {missing}")),
         }
     }

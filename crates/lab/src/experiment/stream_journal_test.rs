@@ -66,4 +66,6 @@ fn cells_differ_and_only_recorded_ones_are_replayed() {
         ids.len()
     };
     assert_eq!((ids(Scale::Smoke), ids(Scale::Quick), ids(Scale::Standard)), (5, 15, 6));
+    assert!(!StreamJournal.runs_subjects(Scale::Quick), "a replay needs no server");
+    assert!(StreamJournal.runs_subjects(Scale::Standard));
 }
