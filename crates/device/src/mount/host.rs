@@ -1,6 +1,7 @@
 //! What the mount needs of the host: root, FUSE, and the programs that make loop devices and file systems.
 
 use crate::error::{DeviceError, Result};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -27,8 +28,20 @@ fn missing(root: bool, nodes: &Path, programs: &[&str]) -> Option<String> {
 
 /// Whether the process runs as root.
 pub fn is_root() -> bool {
-    use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0)
+}
+
+/// An error if something is mounted at `mountpoint` already: a second file system there would hide the first, and unmounting by its path would
+/// take the wrong one. A folder that does not exist yet is free.
+pub fn is_free(mountpoint: &Path) -> Result<()> {
+    let device = |path: &Path| std::fs::metadata(path).map(|m| m.dev());
+    match (device(mountpoint), device(&mountpoint.join(".."))) {
+        (Ok(own), Ok(parent)) if own != parent => {
+            let place = mountpoint.display();
+            Err(DeviceError::Host(format!("{place} is in use: a file system is mounted there; name another folder")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Folders of system programs, which a user's PATH may lack.
@@ -67,6 +80,15 @@ mod tests {
         assert!(error.contains("/no/such/folder"), "{error}");
         assert!(run("no-such-program", &[]).unwrap_err().to_string().contains("no-such-program"));
         assert!(is_installed("sh") && !is_installed("no-such-program"));
+    }
+
+    #[test]
+    fn a_place_is_free_unless_something_is_mounted_there() {
+        let folder = tempfile::tempdir().unwrap();
+        is_free(folder.path()).unwrap();
+        is_free(&folder.path().join("not yet")).unwrap();
+        let error = is_free(Path::new("/proc")).unwrap_err().to_string();
+        assert!(error.contains("/proc is in use"), "{error}");
     }
 
     #[test]

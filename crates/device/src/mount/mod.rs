@@ -60,6 +60,7 @@ impl Mount {
     pub fn new(options: &MountOptions) -> Result<Mount> {
         options.validate()?;
         host::check(&["losetup", "mount", "umount", "mkfs.ext4"])?;
+        host::is_free(&options.mountpoint)?;
         let disk = Disk::new(&options.disk)?;
         has_streams(&disk, &options.rules)?;
         let labels = Labels::all(Label { stream: 0, region: Region::Main });
@@ -165,6 +166,7 @@ impl Mount {
         let FileSystemKind::Ext4 { journal_mode, .. } = self.options.file_system else { return Ok(()) };
         let path = self.options.mountpoint.clone();
         std::fs::create_dir_all(&path).map_err(|e| DeviceError::io(format!("making {}", path.display()), e))?;
+        host::is_free(&path)?;
         let discard = if self.options.discard { ",discard" } else { "" };
         let with = format!("noatime,data={}{discard}", journal_mode.mount_option());
         let path = path.display().to_string();

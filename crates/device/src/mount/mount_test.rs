@@ -71,6 +71,19 @@ fn a_mounted_disk_tags_its_journal_and_leaves_nothing_behind() {
     assert!(!folder.path().join("page").exists());
 }
 
+/// The second would hide the first, whose clean-up would then unmount the second.
+#[test]
+fn a_second_mount_at_the_same_place_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path());
+    let Some(mut mount) = mounted(&options) else { return };
+    let error = Mount::new(&options).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("is in use"), "{error}");
+    write_synced(&folder.path().join("still there"), b"x").unwrap();
+    mount.unmount().unwrap();
+    assert!(!folder.path().join("still there").exists());
+}
+
 /// Synced files survive power cuts of an honest device, mount after mount.
 #[test]
 fn synced_files_survive_power_cuts() {

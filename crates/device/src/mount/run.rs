@@ -18,6 +18,9 @@ pub enum Event<'a> {
 /// How long to wait between looks at `stop`.
 const STEP: Duration = Duration::from_millis(50);
 
+/// How long to wait before unmounting a busy file system is tried again.
+const BUSY_STEP: Duration = Duration::from_secs(1);
+
 /// Mounts, samples every `interval` until `stop` is set, and unmounts. While the file system is in use it stays mounted, and unmounting is tried
 /// again until `give_up` is set too.
 pub fn run(
@@ -40,7 +43,10 @@ pub fn run(
     tell(Event::Sample(&mount.sample()));
     loop {
         match mount.unmount() {
-            Err(error) if !give_up.load(Ordering::Relaxed) => tell(Event::Busy(&error)),
+            Err(error) if !give_up.load(Ordering::Relaxed) => {
+                tell(Event::Busy(&error));
+                std::thread::sleep(BUSY_STEP);
+            }
             done => return done,
         }
     }
