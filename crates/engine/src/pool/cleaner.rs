@@ -94,12 +94,14 @@ fn snapshot(pool: &Pool, log: &Log, now_ms: u64) -> Snapshot {
     }
 }
 
+/// What is flushed for the log's sake counts for the other budget too.
 fn flush(pool: &Pool, orders: &Orders) -> Result<usize> {
-    let flushed = pool.flush_oldest(orders.flush_before, BATCH_PAGES, orders.reason)?;
-    if flushed > 0 || orders.pages == 0 {
-        return Ok(flushed);
+    let for_log = pool.flush_oldest(orders.flush_before, BATCH_PAGES, orders.reason)?;
+    let more = orders.pages.min(BATCH_PAGES).saturating_sub(for_log);
+    if more == 0 {
+        return Ok(for_log);
     }
-    pool.flush_oldest(Lsn(u64::MAX), orders.pages.min(BATCH_PAGES), orders.pages_reason)
+    Ok(for_log + pool.flush_oldest(Lsn(u64::MAX), more, orders.pages_reason)?)
 }
 
 /// Moves the checkpoint if that gives a worthwhile part of the log back, or if the log is more than half full.

@@ -6,6 +6,7 @@
 //!    `raw` and `war` it is the rule, as in InnoDB.)
 //! 3. Never waits for ever: after `GIVE_UP_MS` the caller gets an error.
 
+use super::doublewrite::SINGLE_PAGE_AREAS;
 use super::frame::{FrameNo, NIL, NO_PAGE};
 use super::lru::Lru;
 use super::{FlushReason, Pool};
@@ -173,7 +174,7 @@ impl Pool {
         if state.oldest_lsn().is_some() || !state.latch.try_lock_exclusive() {
             return false;
         }
-        if state.oldest_lsn().is_some() || state.is_flushing() || state.kept.load(Relaxed) {
+        if state.oldest_lsn().is_some() || state.dirty.is_flushing() || state.kept.load(Relaxed) {
             state.latch.unlock_exclusive(false);
             return false;
         }
@@ -192,11 +193,16 @@ impl Pool {
         state.latch.nudge();
     }
 
-    /// Flushes the least recently used dirty page alone; false if there is none to flush.
+    /// Flushes the least recently used dirty page alone that no other thread was faster to take; false if there is none.
     fn flush_one_page(&self) -> Result<bool> {
-        let victim = self.dirty_tail(self.lru_scan_depth, 1);
         let start = Instant::now();
-        let flushed = self.flush_frames(&victim, FlushReason::SinglePage)?;
+        let mut flushed = 0;
+        for victim in self.dirty_tail(self.lru_scan_depth, SINGLE_PAGE_AREAS) {
+            flushed = self.flush_frames(&[victim], FlushReason::SinglePage)?;
+            if flushed > 0 {
+                break;
+            }
+        }
         self.stats.single_page_flush_us.add(start.elapsed().as_micros() as u64);
         Ok(flushed > 0)
     }
@@ -221,7 +227,7 @@ impl Pool {
                 break;
             }
             let state = self.frames.get(at);
-            if state.oldest_lsn().is_some() && !state.is_flushing() {
+            if state.oldest_lsn().is_some() && !state.dirty.is_flushing() {
                 dirty.push(at);
             }
             at = lru.toward_head(at);

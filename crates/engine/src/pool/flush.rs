@@ -102,7 +102,7 @@ impl Pool {
         let frame = self.table.find(&self.frames, page_no)?;
         let state = self.frames.get(frame);
         let old = !old_only || state.young_stamp.load(Relaxed) == 0;
-        (old && state.oldest_lsn().is_some() && !state.is_flushing()).then_some(frame)
+        (old && state.oldest_lsn().is_some() && !state.dirty.is_flushing()).then_some(frame)
     }
 
     /// Copies of the pages that are (still) there and dirty, and how many of them are neighbors.

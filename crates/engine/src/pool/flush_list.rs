@@ -3,8 +3,8 @@
 //! Rules
 //! 1. A frame is on the list iff its `oldest_lsn` is set.
 //! 2. From head to tail `oldest_lsn` never grows; the tail is what holds the checkpoint back.
-//! 3. A change that finds its page being written (`flushing`) notes its LSN in `rewrite_lsn`; when the write is done the
-//!    frame stays on the list at that LSN, else it leaves the list.
+//! 3. A change that finds its page being written is noted beside the older ones ([`super::dirty`]); when the write is done
+//!    the frame stays on the list at that LSN, else it leaves the list.
 //! 4. A frame's first change enters it at the head, in LSN order: callers come one at a time, in log order.
 //!
 //! Crash: losing the list is harmless; redo from the tail's LSN rebuilds the pages.
@@ -36,37 +36,23 @@ impl FlushList {
 
     /// Notes a change that starts at `lsn`; the caller holds the frame's latch exclusively.
     pub fn note_change(&mut self, frames: &Frames, frame: FrameNo, lsn: Lsn) {
-        let state = frames.get(frame);
-        if state.oldest_lsn().is_none() {
-            state.set_oldest_lsn(Some(lsn));
+        if frames.get(frame).dirty.note(lsn.0) {
             self.insert_sorted(frames, frame, lsn);
-        } else if state.is_flushing() && state.rewrite_lsn().is_none() {
-            state.set_rewrite_lsn(Some(lsn));
         }
     }
 
     /// Marks a dirty page as being written; the caller holds its latch (shared is enough) and copies it now.
     /// False if there is nothing to write or it is being written already.
     pub fn begin_write(&mut self, frames: &Frames, frame: FrameNo) -> bool {
-        let state = frames.get(frame);
-        let begin = state.oldest_lsn().is_some() && !state.is_flushing();
-        if begin {
-            state.set_flushing(true);
-        }
-        begin
+        frames.get(frame).dirty.begin_write()
     }
 
     /// The copy made at `begin_write` is durable in the data file.
     pub fn end_write(&mut self, frames: &Frames, frame: FrameNo) {
-        let state = frames.get(frame);
-        debug_assert!(state.is_flushing() && state.oldest_lsn().is_some());
-        let rewritten = state.rewrite_lsn();
         self.links.remove(frame);
-        state.set_flushing(false);
-        state.set_rewrite_lsn(None);
-        state.set_oldest_lsn(rewritten);
-        if let Some(lsn) = rewritten {
-            self.insert_sorted(frames, frame, lsn);
+        let rewritten = frames.get(frame).dirty.end_write();
+        if rewritten != 0 {
+            self.insert_sorted(frames, frame, Lsn(rewritten));
         }
     }
 
@@ -75,7 +61,7 @@ impl FlushList {
         let mut chosen = Vec::with_capacity(limit.min(self.links.len));
         let mut at = self.links.tail;
         while at != NIL && chosen.len() < limit && frames.get(at).oldest_lsn().is_some_and(|lsn| lsn < before) {
-            if !frames.get(at).is_flushing() {
+            if !frames.get(at).dirty.is_flushing() {
                 chosen.push(at);
             }
             at = self.links.prev(at);

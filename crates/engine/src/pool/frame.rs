@@ -6,15 +6,16 @@
 //! 2. `page_no` changes only under the exclusive latch. A free frame has `PageNo::MAX` and is held exclusively by the
 //!    free list (or whoever took it from there), so nobody can latch it; who waits for the latch of a page's frame waits only
 //!    while the frame is that page's.
-//! 3. `oldest_lsn`, `rewrite_lsn` and `flushing` change under the flush-list mutex. `oldest_lsn != 0` iff the frame is
-//!    on the flush list (the frame is *dirty*).
+//! 3. The dirty marks change under the flush-list mutex ([`super::dirty`]). `oldest_lsn` is set iff the frame is on the
+//!    flush list (the frame is *dirty*).
 //! 4. Frame memory lives as long as the pool; a stale reader reads other bytes, never unmapped ones.
 
+use super::dirty::DirtyMarks;
 use crate::error::{Error, Result};
 use crate::sync::latch::Latch;
 use crate::types::{Lsn, PageNo};
 use memmap2::MmapMut;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 /// Index of a frame.
 pub type FrameNo = u32;
@@ -37,12 +38,8 @@ pub struct Frame {
     pub young_stamp: AtomicU32,
     /// Pool time (ms, never 0) of the first access since the page came in; 0 before.
     pub first_access_ms: AtomicU32,
-    /// Start of the oldest change not in the data file; 0 = clean.
-    oldest_lsn: AtomicU64,
-    /// Start of the first change after the copy that is being written; 0 = none.
-    rewrite_lsn: AtomicU64,
-    /// A copy of the page is on its way to the data file.
-    flushing: AtomicBool,
+    /// How the page differs from the data file.
+    pub dirty: DirtyMarks,
     /// The page stays resident until the pool is dropped. Set under the exclusive latch.
     pub kept: AtomicBool,
 }
@@ -55,9 +52,7 @@ impl Frame {
             hash_next: AtomicU32::new(NIL),
             young_stamp: AtomicU32::new(0),
             first_access_ms: AtomicU32::new(0),
-            oldest_lsn: AtomicU64::new(0),
-            rewrite_lsn: AtomicU64::new(0),
-            flushing: AtomicBool::new(false),
+            dirty: DirtyMarks::default(),
             kept: AtomicBool::new(false),
         }
     }
@@ -76,39 +71,10 @@ impl Frame {
     /// Start of the oldest change not in the data file; `None` = clean.
     #[inline]
     pub fn oldest_lsn(&self) -> Option<Lsn> {
-        match self.oldest_lsn.load(Relaxed) {
+        match self.dirty.oldest() {
             0 => None,
             lsn => Some(Lsn(lsn)),
         }
-    }
-
-    /// Sets or clears the dirty mark (rule 3).
-    pub fn set_oldest_lsn(&self, lsn: Option<Lsn>) {
-        self.oldest_lsn.store(lsn.map_or(0, |l| l.0), Relaxed);
-    }
-
-    /// Whether a copy is being written.
-    #[inline]
-    pub fn is_flushing(&self) -> bool {
-        self.flushing.load(Relaxed)
-    }
-
-    /// Sets or clears the being-written mark (rule 3).
-    pub fn set_flushing(&self, flushing: bool) {
-        self.flushing.store(flushing, Relaxed);
-    }
-
-    /// Start of the first change after the copy being written.
-    pub fn rewrite_lsn(&self) -> Option<Lsn> {
-        match self.rewrite_lsn.load(Relaxed) {
-            0 => None,
-            lsn => Some(Lsn(lsn)),
-        }
-    }
-
-    /// Notes or forgets the first change after the copy (rule 3).
-    pub fn set_rewrite_lsn(&self, lsn: Option<Lsn>) {
-        self.rewrite_lsn.store(lsn.map_or(0, |l| l.0), Relaxed);
     }
 }
 

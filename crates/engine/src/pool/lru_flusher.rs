@@ -100,11 +100,15 @@ fn refill(pool: &Pool, target: usize) -> Result<usize> {
     Ok(flushed)
 }
 
-/// Writes the dirty pages that will be needed next, once they are worth a batch.
+/// Writes the dirty pages that will be needed next, once they are worth a batch. None is needed while more than twice
+/// as many frames are free as are kept.
 fn clean_ahead(pool: &Pool, target: usize) -> Result<usize> {
+    if pool.free_count() > 2 * target {
+        return Ok(0);
+    }
     let most = policy::batch_pages(BATCH_PAGES, pool.writer.batch_us(Area::LruList), AIM_US);
     let next = pool.dirty_tail(target, most);
-    if pool.free_count() == pool.frame_count() || next.len() < (most / 4).min(target) {
+    if next.len() < (most / 4).min(target) {
         return Ok(0);
     }
     pool.flush_frames(&next, FlushReason::LruList)

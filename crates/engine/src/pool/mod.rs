@@ -17,6 +17,7 @@
 //! are read without latching at all.
 
 pub mod cleaner;
+mod dirty;
 pub mod doublewrite;
 mod evict;
 mod flush;
@@ -38,6 +39,10 @@ mod set_aside;
 mod shared_sync;
 #[cfg(test)]
 mod tests;
+/// What [`dirty`] is made of; a model checker gives it others.
+mod atomic {
+    pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+}
 
 pub use crate::page::PageBytes;
 pub use flush::FlushReason;
@@ -314,11 +319,7 @@ impl Pool {
     /// exclusively. Called in log order.
     pub(crate) fn note_changes(&self, changed: impl Iterator<Item = FrameNo> + Clone, lsn: Lsn) {
         // A frame that is dirty and not being written stays so while we hold its latch: nothing to note.
-        let is_new = |f: &FrameNo| {
-            let state = self.frames.get(*f);
-            state.oldest_lsn().is_none() || state.is_flushing()
-        };
-        if changed.clone().any(|f| is_new(&f)) {
+        if changed.clone().any(|f| !self.frames.get(f).dirty.is_noted()) {
             let mut list = self.flush_list.lock();
             changed.for_each(|f| list.note_change(&self.frames, f, lsn));
         }

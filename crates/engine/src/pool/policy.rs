@@ -25,7 +25,7 @@ pub const EVEN_PCT: f64 = 60.0;
 const IDLE_SHARE: f64 = 0.1;
 /// The log counts as idle after so many seconds without redo.
 const IDLE_AFTER_S: f64 = 1.0;
-/// Pages flushed for the dirty share or in idle time are flushed so many at a time.
+/// Below the async watermark pages are flushed so many at a time: a batch costs two syncs, whatever its size.
 const SMALL_BATCH: f64 = 32.0;
 
 /// The options that steer flushing.
@@ -108,7 +108,7 @@ pub struct Orders {
     pub flush_before: Lsn,
     /// Why.
     pub reason: FlushReason,
-    /// If that was nothing: flush so many of the oldest pages all the same.
+    /// If that were fewer: flush so many of the oldest pages in all.
     pub pages: usize,
     /// Why.
     pub pages_reason: FlushReason,
@@ -149,9 +149,16 @@ impl Pacer {
         let age_pct = age_pct(now);
         let (pages, pages_reason) = self.extra_pages(now);
         let reason = if age_pct >= self.limits.sync_pct { FlushReason::Sync } else { FlushReason::CheckpointAge };
-        let flush_before = if age_pct >= self.limits.async_pct { now.end_lsn } else { Lsn(self.due_lsn as u64) };
+        let flush_before = if age_pct >= self.limits.async_pct { now.end_lsn } else { self.due(now) };
         let user_redo_bytes_per_s = self.user_limit(age_pct, now);
         Orders { flush_before, reason, pages, pages_reason, user_redo_bytes_per_s }
+    }
+
+    /// What the redo rate has made due, once it is a batch; the pages are taken to be spread evenly over the log.
+    fn due(&self, now: &Snapshot) -> Lsn {
+        let (due, age) = (self.due_lsn - now.oldest_lsn.0 as f64, (now.end_lsn.0 - now.oldest_lsn.0) as f64);
+        let pages = now.dirty as f64 * due / age.max(1.0);
+        if pages >= SMALL_BATCH.min(now.dirty as f64 / 4.0) { Lsn(self.due_lsn as u64) } else { now.oldest_lsn }
     }
 
     fn learn(&mut self, now: &Snapshot, elapsed_s: f64) {

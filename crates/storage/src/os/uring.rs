@@ -3,7 +3,8 @@
 //! Rules
 //! 1. `write` returns only when the kernel has finished with every buffer, also when one of the writes failed.
 //! 2. Every completion is looked at: an error fails the batch, a short write is sent again for its rest.
-//! 3. A ring that cannot be made, or that fails to take requests, is not used again; the caller writes one by one.
+//! 3. A ring is used by one batch at a time; a batch that finds none idle makes one, so batches do not wait for each other.
+//! 4. After a ring that cannot be made, or that fails to take requests, none is used again; the caller writes one by one.
 
 use crate::Write;
 use io_uring::{IoUring, opcode, types::Fd};
@@ -11,7 +12,7 @@ use parking_lot::Mutex;
 use std::fs::File;
 use std::io::{Error, ErrorKind};
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 /// Writes in flight at most.
 const RING_ENTRIES: u32 = 128;
@@ -19,24 +20,18 @@ const RING_ENTRIES: u32 = 128;
 /// Result of a batch: the index of a write that failed, and why.
 type BatchResult = Result<(), (usize, Error)>;
 
-/// One ring, made at the first batch.
+/// As many rings as there were batches at once.
 pub(super) struct BatchWriter {
-    ring: Mutex<State>,
+    idle: Mutex<Vec<IoUring>>,
+    unavailable: AtomicBool,
     depth: AtomicU32,
 }
 
 impl Default for BatchWriter {
     fn default() -> BatchWriter {
-        BatchWriter { ring: Mutex::default(), depth: AtomicU32::new(RING_ENTRIES) }
+        let depth = AtomicU32::new(RING_ENTRIES);
+        BatchWriter { idle: Mutex::default(), unavailable: AtomicBool::new(false), depth }
     }
-}
-
-#[derive(Default)]
-enum State {
-    #[default]
-    Unused,
-    Ready(Box<IoUring>),
-    Unavailable,
 }
 
 impl std::fmt::Debug for BatchWriter {
@@ -53,17 +48,25 @@ impl BatchWriter {
 
     /// Writes all of `writes`, in any order. `None` if io_uring is not to be had and nothing was written.
     pub(super) fn write(&self, file: &File, writes: &[Write<'_>]) -> Option<BatchResult> {
-        let mut state = self.ring.lock();
-        if matches!(*state, State::Unused) {
-            *state = IoUring::new(RING_ENTRIES).map_or(State::Unavailable, |ring| State::Ready(Box::new(ring)));
-        }
-        let State::Ready(ring) = &mut *state else { return None };
+        let mut ring = self.take_ring()?;
         let mut batch = Batch::new(file, writes, self.depth.load(Relaxed) as usize);
-        batch.run(ring);
+        batch.run(&mut ring);
         if batch.ring_failed {
-            *state = State::Unavailable;
+            self.unavailable.store(true, Relaxed);
+        } else {
+            self.idle.lock().push(ring);
         }
         batch.outcome()
+    }
+
+    fn take_ring(&self) -> Option<IoUring> {
+        if self.unavailable.load(Relaxed) {
+            return None;
+        }
+        let idle = self.idle.lock().pop();
+        let ring = idle.or_else(|| IoUring::new(RING_ENTRIES).ok());
+        self.unavailable.fetch_or(ring.is_none(), Relaxed);
+        ring
     }
 }
 

@@ -1,0 +1,80 @@
+//! The marks of a page that differs from the data file. Together they say whether a change still has to be noted.
+//!
+//! Terms: *oldest* is the start of the oldest change not in the data file, *rewrite* that of the first change after the
+//! copy that is being written, *flushing* says that there is such a copy.
+//!
+//! Rules
+//! 1. Marks change under the flush-list mutex. A change is noted, and a write begins, under the frame's latch besides; a
+//!    write ends without it.
+//! 2. [`is_noted`](DirtyMarks::is_noted) is asked under the latch alone. It reads *flushing* first: once that is false no
+//!    write can end any more, and *oldest* stays as it is until the latch is given up.
+//! 3. A write that ends clears *flushing* last. Who sees it cleared sees what became of *oldest*.
+//!
+//! `tests/dirty_marks.rs` checks these rules for every order of the threads' steps; the atomics are therefore the parent's.
+
+use super::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The marks of one frame; LSNs are plain numbers here, 0 = none.
+#[derive(Debug)]
+pub struct DirtyMarks {
+    oldest: AtomicU64,
+    rewrite: AtomicU64,
+    flushing: AtomicBool,
+}
+
+impl Default for DirtyMarks {
+    fn default() -> DirtyMarks {
+        let none = || AtomicU64::new(0);
+        DirtyMarks { oldest: none(), rewrite: none(), flushing: AtomicBool::new(false) }
+    }
+}
+
+impl DirtyMarks {
+    /// Start of the oldest change not in the data file; 0 = the page is clean.
+    #[inline]
+    pub fn oldest(&self) -> u64 {
+        self.oldest.load(Ordering::Relaxed)
+    }
+
+    /// Whether a copy is being written.
+    #[inline]
+    pub fn is_flushing(&self) -> bool {
+        self.flushing.load(Ordering::Relaxed)
+    }
+
+    /// Whether another change needs no note: the page is dirty and stays so. The caller holds the latch exclusively.
+    #[inline]
+    pub fn is_noted(&self) -> bool {
+        !self.flushing.load(Ordering::Acquire) && self.oldest() != 0
+    }
+
+    /// Notes a change that starts at `lsn`; says whether the page was clean before.
+    pub fn note(&self, lsn: u64) -> bool {
+        let first = self.oldest() == 0;
+        if first {
+            self.oldest.store(lsn, Ordering::Relaxed);
+        } else if self.is_flushing() && self.rewrite.load(Ordering::Relaxed) == 0 {
+            self.rewrite.store(lsn, Ordering::Relaxed);
+        }
+        first
+    }
+
+    /// A copy is made now; false if the page is clean or a copy is being written already.
+    pub fn begin_write(&self) -> bool {
+        let begin = self.oldest() != 0 && !self.is_flushing();
+        if begin {
+            self.flushing.store(true, Ordering::Relaxed);
+        }
+        begin
+    }
+
+    /// The copy is in the data file. What is oldest now: the first change since the copy was made, 0 = the page is clean.
+    pub fn end_write(&self) -> u64 {
+        debug_assert!(self.is_flushing() && self.oldest() != 0);
+        let rewritten = self.rewrite.load(Ordering::Relaxed);
+        self.rewrite.store(0, Ordering::Relaxed);
+        self.oldest.store(rewritten, Ordering::Relaxed);
+        self.flushing.store(false, Ordering::Release);
+        rewritten
+    }
+}

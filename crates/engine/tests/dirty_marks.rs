@@ -1,0 +1,73 @@
+//! Every order in which a thread that changes a page and one that writes it can take their steps (loom).
+
+mod atomic {
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+}
+#[path = "../src/pool/dirty.rs"]
+mod dirty;
+
+use dirty::DirtyMarks;
+use loom::sync::{Arc, Mutex};
+
+/// A page that is its number of changes, its latch, the flush-list mutex, and what is in the data file.
+struct Page {
+    marks: DirtyMarks,
+    flush_list: Mutex<()>,
+    latched: Mutex<u64>,
+    in_file: Mutex<u64>,
+}
+
+impl Page {
+    fn change(&self, lsn: u64) {
+        let mut changes = self.latched.lock().unwrap();
+        *changes += 1;
+        if !self.marks.is_noted() {
+            let _list = self.flush_list.lock().unwrap();
+            self.marks.note(lsn);
+        }
+    }
+
+    fn write(&self) {
+        let copy = {
+            let changes = self.latched.lock().unwrap();
+            let _list = self.flush_list.lock().unwrap();
+            if !self.marks.begin_write() {
+                return;
+            }
+            *changes
+        };
+        *self.in_file.lock().unwrap() = copy;
+        let _list = self.flush_list.lock().unwrap();
+        self.marks.end_write();
+    }
+}
+
+/// A page whose last change is not in the data file is dirty, whoever was faster.
+#[test]
+fn no_change_is_taken_for_written_that_is_not() {
+    loom::model(|| {
+        let page = Arc::new(Page {
+            marks: DirtyMarks::default(),
+            flush_list: Mutex::new(()),
+            latched: Mutex::new(0),
+            in_file: Mutex::new(0),
+        });
+        page.change(10);
+        let writer = {
+            let page = page.clone();
+            loom::thread::spawn(move || page.write())
+        };
+        page.change(20);
+        page.change(30);
+        writer.join().unwrap();
+        let (changes, in_file) = (*page.latched.lock().unwrap(), *page.in_file.lock().unwrap());
+        assert!(changes == in_file || page.marks.oldest() != 0, "{changes} changes, {in_file} in the data file, clean");
+        assert!(!page.marks.is_flushing());
+        assert!(
+            page.marks.oldest() <= 10 * (in_file + 1),
+            "recovery would begin after a change that is not in the file"
+        );
+        page.write();
+        assert!(page.marks.oldest() == 0 && *page.in_file.lock().unwrap() == 3);
+    });
+}
