@@ -95,7 +95,7 @@ fn snapshot(pool: &Pool, log: &Log, now_ms: u64) -> Snapshot {
 }
 
 /// What is flushed for the log's sake counts for the other budget too.
-fn flush(pool: &Pool, orders: &Orders) -> Result<usize> {
+pub(super) fn flush(pool: &Pool, orders: &Orders) -> Result<usize> {
     let for_log = pool.flush_oldest(orders.flush_before, BATCH_PAGES, orders.reason)?;
     let more = orders.pages.min(BATCH_PAGES).saturating_sub(for_log);
     if more == 0 {

@@ -66,6 +66,30 @@ fn reasons_by_watermark() {
     assert_eq!(orders(91).reason, FlushReason::Sync);
 }
 
+/// At 2 MB of redo a second and a page in every 1 MB of it, less than a batch a step is due: it is collected first.
+#[test]
+fn due_pages_wait_for_a_batch() {
+    let batches = |bytes_per_page: u64| {
+        let mut pacer = Pacer::new(limits());
+        let (mut oldest, mut batches, mut pages) = (960 * MIB, 0_u64, 0);
+        for tick in 0..600_u64 {
+            let end = 1000 * MIB + tick * MIB / 10;
+            let dirty = ((end - oldest) / bytes_per_page) as usize;
+            let orders = pacer.decide(&at(tick as f64 * 0.05, end, end - oldest, dirty));
+            let due = orders.flush_before.0.saturating_sub(oldest) / bytes_per_page;
+            (batches, pages) = (batches + u64::from(due > 0), pages + due);
+            oldest += due * bytes_per_page;
+        }
+        (batches, pages / batches.max(1), (1060 * MIB - oldest) / MIB)
+    };
+    let (few, size, age) = batches(128 << 10);
+    assert!(few > 3 && size >= 32 && age < 70, "{few} batches of {size}, age {age} MiB");
+    let (many, size, age) = batches(4 << 10);
+    assert!(many > 50 && size >= 32 && age < 70, "{many} batches of {size}, age {age} MiB");
+    let (_, size, age) = batches(4 << 20);
+    assert!(size < 32 && age < 70, "ten dirty pages need no batch of 32: {size}, age {age} MiB");
+}
+
 #[test]
 fn the_dirty_share_is_held_gradually() {
     let rate = |dirty| seasoned(1, dirty).0.extra_rate(&at(10.0, 1100 * MIB, MIB, dirty)).0;

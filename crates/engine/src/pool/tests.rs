@@ -1,6 +1,8 @@
 //! The pool with a real log and mini-transactions over memory.
 
-use super::{FlushReason, doublewrite};
+use super::lru_flusher::LruFlusher;
+use super::policy::Orders;
+use super::{FlushReason, cleaner, doublewrite};
 use crate::config::{FlushNeighbors, Options, VictimPolicy};
 use crate::db::core::Core;
 use crate::error::Error;
@@ -411,6 +413,41 @@ fn background_threads_keep_frames_free() {
     let again = open(core.storage().cut(3), small_options());
     assert_eq!(again.replayed.operations, 0, "a clean close leaves nothing to replay");
     assert!(pages.iter().all(|p| get(&again.ctx, *p) == 19));
+}
+
+/// With room for everything, nothing is written to free frames; with a few frames free only, the tail is.
+#[test]
+fn the_lru_list_is_flushed_only_when_frames_are_short() {
+    for (pages, expected) in [(20, false), (200, true)] {
+        let core = small_core();
+        let pages: Vec<_> = (0..pages).map(|_| new_page(&core.ctx, &core.space)).collect();
+        let mut flusher = LruFlusher::new();
+        for round in 0..20 {
+            for p in &pages {
+                put(&core.ctx, *p, round);
+            }
+            flusher.step(&core.ctx.pool, 50 * (round + 1)).unwrap();
+        }
+        let stats = core.ctx.stats.snapshot();
+        assert_eq!(stats.pages_flushed_lru_list > 0, expected, "{} pages: {stats:?}", pages.len());
+    }
+}
+
+/// One page is due for the log's sake and fifty for the dirty share's.
+#[test]
+fn a_page_flushed_for_the_log_does_not_spend_the_other_budget() {
+    let core = small_core();
+    let pages: Vec<_> = (0..100).map(|_| new_page(&core.ctx, &core.space)).collect();
+    core.ctx.pool.flush_all().unwrap();
+    put(&core.ctx, pages[0], 1);
+    let second = core.ctx.log.end_lsn();
+    pages[1..].iter().for_each(|p| assert!(put(&core.ctx, *p, 1) > second));
+    let (reason, pages_reason) = (FlushReason::CheckpointAge, FlushReason::DirtyPct);
+    let orders = Orders { flush_before: second, reason, pages: 50, pages_reason, user_redo_bytes_per_s: None };
+    let before = core.ctx.stats.snapshot();
+    assert_eq!(cleaner::flush(&core.ctx.pool, &orders).unwrap(), 50);
+    let stats = core.ctx.stats.snapshot().since(&before);
+    assert_eq!((stats.pages_flushed_checkpoint_age, stats.pages_flushed_dirty_pct), (1, 49));
 }
 
 /// Flushes the seventh of 31 new pages, of which all but every fifth are dirty, for `reason`; says what was counted.

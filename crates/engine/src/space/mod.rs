@@ -161,6 +161,7 @@ impl Space {
             ctx.fail_stop(&error.to_string());
             return Err(error.into());
         }
+        ctx.stats.data_syncs.inc();
         for group in self.layout.groups(have)..self.layout.groups(want) {
             self.format_map(ctx, group)?;
         }

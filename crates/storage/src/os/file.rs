@@ -4,7 +4,8 @@
 //! 1. Growing reserves the blocks first, so that a full disk is an error of `set_len_bytes` and the file keeps the
 //!    length and contents it had.
 //! 2. The first failed sync is final: the kernel forgets which pages it could not write, so every later write and sync
-//!    of the file fails too.
+//!    of the file fails too. Syncs go one at a time, because the kernel tells only one of several of the failure, and
+//!    because one that has nothing to do (rule 3) may not return before the one that has.
 //! 3. Where a later write is not followed by a sync (O_DIRECT_NO_FSYNC), no write may need the file system's own records
 //!    changed to be durable: growth is written with zeros, so that its blocks count as initialized, and discards are
 //!    left out.
@@ -18,6 +19,7 @@ use super::sys::{self, WriteLifetime};
 use super::uring::BatchWriter;
 use crate::aligned::is_aligned;
 use crate::{ALIGNMENT_BYTES, AlignedBuf, Device, IoCounts, Placement, Result, StorageError, Write};
+use parking_lot::Mutex;
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -37,6 +39,7 @@ pub struct FileDevice {
     fixed_len: bool,
     batches: BatchWriter,
     len_changed: AtomicBool,
+    syncing: Mutex<()>,
     sync_failed: AtomicBool,
     syncs: AtomicU64,
     writes: AtomicU64,
@@ -81,6 +84,7 @@ impl FileDevice {
             batches: BatchWriter::default(),
             // What an earlier process changed may not be durable yet.
             len_changed: AtomicBool::new(true),
+            syncing: Mutex::default(),
             sync_failed: AtomicBool::new(false),
             syncs: AtomicU64::new(0),
             writes: AtomicU64::new(0),
@@ -211,6 +215,7 @@ impl Device for FileDevice {
     }
 
     fn sync(&self) -> Result<()> {
+        let _one_at_a_time = self.syncing.lock();
         self.refuse_after_failed_sync("sync", 0, 0)?;
         let len_changed = self.len_changed.swap(false, Ordering::AcqRel);
         if self.mode.sync_only_after_len_change && !len_changed {
