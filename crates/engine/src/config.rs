@@ -231,7 +231,7 @@ macro_rules! options {
 
 options! {
     /// Bytes of memory for page frames.
-    buffer_pool_size: u64 = 128 << 20, "128MiB", "1MiB and more", |v| *v >= 1 << 20;
+    buffer_pool_size: u64 = 128 << 20, "128MiB", "1MiB to 15TiB", |v| (1 << 20..=15 << 40).contains(v);
     /// Page size in bytes, fixed when the database is created.
     page_size: u64 = 16384, "16KiB", "4KiB, 8KiB or 16KiB", |v| matches!(*v, 4096 | 8192 | 16384);
     /// Bytes of the redo ring, fixed when the log is created.
@@ -274,4 +274,19 @@ options! {
     log_dir: Option<PathBuf> = None, "", "a folder or a block device", |_v| true;
     /// Create the database when the folder holds none.
     create_if_missing: bool = true, "on", "on or off", |_v| true;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_of_more_frames_than_numbers_is_refused_before_anything_is_made() {
+        let mut options = Options::default();
+        let error = options.set("buffer-pool-size", "900T").unwrap_err().to_string();
+        assert!(
+            error.starts_with("option buffer-pool-size: ") && error.ends_with("accepted: 1MiB to 15TiB"),
+            "{error}"
+        );
+    }
 }
