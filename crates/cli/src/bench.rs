@@ -31,8 +31,37 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+const EXAMPLES: &str = "\
+Examples:
+  highwater bench tpcc --warehouses 2 --threads 4 --seconds 20 --dir /tmp/tpcc --report tpcc.html
+  highwater bench sysbench read_write --tables 4 --table-size 100000 --threads 8 --seconds 60 --dir /tmp/sb
+  highwater bench user-table --bytes 500M --device samsung-pm953-960gb --capacity 2G --json -";
+
+const SYSBENCH_EXAMPLES: &str = "\
+Examples:
+  highwater bench sysbench read_write --tables 4 --table-size 100000 --threads 8 --seconds 60 --dir /tmp/sb
+  highwater bench sysbench point_select --table-size 1M --rand-type pareto --seconds 30 --dir /tmp/sb --fresh
+  highwater bench sysbench write_only --events 100000 --flush-neighbors 1 --dir /tmp/sb --json neighbors.json";
+
+const TPCC_EXAMPLES: &str = "\
+Examples:
+  highwater bench tpcc --warehouses 2 --threads 4 --seconds 20 --dir /tmp/tpcc --report tpcc.html
+  highwater bench tpcc --mix 10/10/1/1/1 --warmup 30 --seconds 300 --buffer-pool-size 1G --dir /tmp/tpcc
+  highwater bench tpcc --device samsung-pm953-960gb --capacity 2G --seconds 30 --json -";
+
+const YCSB_EXAMPLES: &str = "\
+Examples:
+  highwater bench ycsb a --records 1M --threads 8 --seconds 60 --dir /tmp/ycsb
+  highwater bench ycsb e --records 1M --threads 4 --seconds 30 --dir /tmp/ycsb --json -";
+
+const USER_TABLE_EXAMPLES: &str = "\
+Examples:
+  highwater bench user-table --bytes 500M --dir /tmp/user
+  highwater bench user-table --bytes 2G --rows-per-transaction 100 --threads 4 --dir /tmp/user --fresh --json -";
+
 /// Run a workload
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct BenchArgs {
     #[command(subcommand)]
     workload: BenchWorkload,
@@ -41,6 +70,7 @@ pub struct BenchArgs {
 #[derive(Debug, Subcommand)]
 enum BenchWorkload {
     /// sysbench's OLTP profiles
+    #[command(after_help = SYSBENCH_EXAMPLES)]
     Sysbench {
         #[command(flatten)]
         workload: SysbenchOptions,
@@ -48,6 +78,7 @@ enum BenchWorkload {
         common: Common,
     },
     /// A TPC-C-like load; afterwards the specification's consistency conditions
+    #[command(after_help = TPCC_EXAMPLES)]
     Tpcc {
         #[command(flatten)]
         workload: TpccOptions,
@@ -55,6 +86,7 @@ enum BenchWorkload {
         common: Common,
     },
     /// YCSB's core workloads A to F
+    #[command(after_help = YCSB_EXAMPLES)]
     Ycsb {
         #[command(flatten)]
         workload: YcsbOptions,
@@ -62,6 +94,7 @@ enum BenchWorkload {
         common: Common,
     },
     /// Inserts into the `user` table with its NAME_INDEX until so many bytes are in
+    #[command(after_help = USER_TABLE_EXAMPLES)]
     UserTable {
         #[command(flatten)]
         workload: UserTableOptions,

@@ -20,6 +20,15 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Signals closer than this are one.
 const SAME_SIGNAL: Duration = Duration::from_millis(500);
 
+const EXAMPLES: &str = "\
+Examples:
+  highwater lab list
+  highwater lab run flush-neighbors --scale quick --subject highwater --out /tmp/neighbors";
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  highwater lab list";
+
 const RUN_EXAMPLES: &str = "\
 Examples:
   highwater lab run flush-neighbors --scale quick --subject highwater --out /tmp/neighbors
@@ -32,6 +41,7 @@ at most three minutes; standard = half an hour; full = the documents' sizes.";
 
 /// Repeat the experiments of the source documents
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct LabArgs {
     #[command(subcommand)]
     command: LabCommand,
@@ -40,6 +50,7 @@ pub struct LabArgs {
 #[derive(Debug, Subcommand)]
 enum LabCommand {
     /// List the experiments
+    #[command(after_help = LIST_EXAMPLES)]
     List,
     /// Run an experiment: measurements, claims, report
     #[command(after_help = RUN_EXAMPLES)]
