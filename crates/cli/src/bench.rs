@@ -3,7 +3,8 @@
 //! Rules
 //! 1. The folder stays. When it holds the data that the options ask for, they are used as they are; other data are refused, unless
 //!    `--fresh`, which removes a benchmark's database (and nothing else) first.
-//! 2. The configuration in the result has every option of the workload, the driver and the engine, and says what was durable.
+//! 2. The configuration in the result has every option of the workload, the driver and the engine as it was in force, and says what was
+//!    durable. An option fixed when the database was created is refused when it is otherwise.
 //! 3. With `--device` the database lies on an emulated disk in this process ([`crate::device::target`]) and is gone afterwards.
 //! 4. A violated consistency condition is exit status 1.
 
@@ -240,6 +241,7 @@ fn bench<W: Workload<Embedded>>(workload: &W, common: &Common, conditions: bool)
     }
     let options = common.engine.options(&[])?;
     let store = common.open(options)?;
+    common.engine.must_agree_with(store.database())?;
     let metrics = common.serve_metrics(store.database())?;
     let result = measure(&store, workload, common, conditions);
     drop(metrics);

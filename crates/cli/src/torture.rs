@@ -101,7 +101,9 @@ impl CrashOptions {
     }
 
     fn open(&self) -> Result<Embedded, Failure> {
-        Ok(Embedded::new(Database::open(self.database(), self.engine.options(ENGINE_DEFAULTS)?)?))
+        let database = Database::open(self.database(), self.engine.options(ENGINE_DEFAULTS)?)?;
+        self.engine.must_agree_with(&database)?;
+        Ok(Embedded::new(database))
     }
 }
 

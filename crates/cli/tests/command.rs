@@ -68,6 +68,36 @@ fn data_are_kept_and_used_again_or_refused() {
 }
 
 #[test]
+fn the_configuration_is_the_one_in_force_and_what_was_fixed_is_not_asked_otherwise() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let db = folder.path().join("db");
+    let dir = db.to_str().expect("a readable path");
+    let run = |more: &[&str]| {
+        let line = ["bench", "sysbench", "read_only", "--dir", dir, "--table-size", "100", "--events", "5"];
+        highwater(&[&line[..], &["--json", "-"], more].concat())
+    };
+    let created = run(&["--page-size", "4K", "--log-file-size", "4194305", "--buffer-pool-size", "1050000"]);
+    assert_eq!(status(&created), 0, "{}", stderr(&created));
+    let again = run(&["--buffer-pool-size", "1M", "--lru-scan-depth", "1000000", "--log-file-size", "4194305"]);
+    assert_eq!(status(&again), 0, "{}", stderr(&again));
+    let config = |output: &Output| serde_json::from_slice::<Value>(&output.stdout).expect("JSON")["config"].clone();
+    for config in [config(&created), config(&again)] {
+        for (name, value) in [("page_size", "4096"), ("log_file_size", "4194304"), ("buffer_pool_size", "1048576")] {
+            assert_eq!(config[name], value, "{name}");
+        }
+        assert_eq!(config["lru_scan_depth"], "64", "a quarter of 256 frames");
+    }
+    for (option, value, found) in [("--page-size", "8K", "4096"), ("--log-file-size", "512M", "4194304")] {
+        let refused = run(&[option, value]);
+        assert_eq!(status(&refused), 2, "{}", stderr(&refused));
+        let text = stderr(&refused);
+        let name = option.trim_start_matches('-');
+        assert!(text.contains(name) && text.contains(&format!("was created with {found}")), "{text}");
+        assert!(refused.stdout.is_empty());
+    }
+}
+
+#[test]
 fn fresh_removes_only_a_benchmark() {
     let folder = tempfile::tempdir().expect("a folder");
     let (db, csv) = (folder.path().join("db"), folder.path().join("people.csv"));
