@@ -6,7 +6,9 @@
 //! 2. The configuration in the result has every option of the workload, the driver and the engine as it was in force, and says what was
 //!    durable. An option fixed when the database was created is refused when it is otherwise.
 //! 3. With `--device` the database lies on an emulated disk in this process ([`crate::device::target`]) and is gone afterwards.
-//! 4. A violated consistency condition is exit status 1.
+//! 4. SIGINT and SIGTERM end the measurement under way: its summary is written and the database closed; the consistency conditions are not
+//!    checked. Before the measurement they end the command as an error, the database closed. A second signal ends the process at once.
+//! 5. A violated consistency condition is exit status 1.
 
 use crate::device::target::TargetOptions;
 use crate::engine_options::EngineOptions;
@@ -14,11 +16,13 @@ use crate::failure::Failure;
 use crate::metrics::{self, MetricsServer};
 use crate::output::{Json, Lines, must_be_writable, write_json};
 use crate::progress::Progress;
+use crate::signals;
 use crate::workload_options::{SysbenchOptions, TpccOptions, UserTableOptions, YcsbOptions};
 use clap::{Args, Subcommand};
 use highwater::config::KnobValue;
 use highwater::{Database, Options};
 use highwater_lab::adapter::embedded::Embedded;
+use highwater_lab::interrupt;
 use highwater_lab::result::RunResult;
 use highwater_lab::run::{RunOptions, run as drive};
 use highwater_lab::workload::sysbench::Sysbench;
@@ -208,6 +212,7 @@ impl Common {
             events: self.events,
             warmup_s: self.warmup,
             report_interval_s: self.report_interval,
+            keep_interrupted: true,
         }
     }
 }
@@ -240,6 +245,7 @@ fn bench<W: Workload<Embedded>>(workload: &W, common: &Common, conditions: bool)
         must_be_writable(path)?;
     }
     let options = common.engine.options(&[])?;
+    signals::stop(None)?;
     let store = common.open(options)?;
     common.engine.must_agree_with(store.database())?;
     let metrics = common.serve_metrics(store.database())?;
@@ -263,7 +269,10 @@ fn measure<W: Workload<Embedded>>(
     let mut result = drive(store, workload, &common.run_options(workload.is_bounded()), &mut |line| lines.write(line))?;
     result.load_s = load_s;
     describe(&mut result, store.database(), common);
-    if conditions {
+    if interrupt::is_requested() {
+        result.config.insert("ended_by".into(), "signal".into());
+        lines.write("Ended by a signal; consistency conditions are not checked");
+    } else if conditions {
         let found = workload.conditions(store)?;
         result.consistency = (!found.is_empty()).then_some(found);
     }

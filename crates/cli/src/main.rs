@@ -21,6 +21,7 @@ mod lab_progress;
 mod metrics;
 mod output;
 mod progress;
+mod signals;
 mod table_commands;
 mod torture;
 mod workload_options;

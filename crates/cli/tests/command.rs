@@ -1,8 +1,9 @@
 //! The `highwater` command as a process: exit statuses, what goes where, what is left behind.
 
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn highwater(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_highwater")).args(arguments).output().expect("the command starts")
@@ -94,6 +95,33 @@ fn the_configuration_is_the_one_in_force_and_what_was_fixed_is_not_asked_otherwi
         let name = option.trim_start_matches('-');
         assert!(text.contains(name) && text.contains(&format!("was created with {found}")), "{text}");
         assert!(refused.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_signal_ends_a_benchmark_with_its_summary_and_a_closed_database() {
+    for signal in ["TERM", "INT"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let db = folder.path().join("db");
+        let dir = db.to_str().expect("a readable path");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_highwater"));
+        command.args(["bench", "sysbench", "write_only", "--dir", dir, "--table-size", "500", "--seconds", "300"]);
+        command.args(["--report-interval", "0.1", "--log-file-size", "8M", "--json"]).arg(folder.path().join("json"));
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the command starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("stdout")).lines().map_while(Result::ok);
+        lines.find(|line| line.starts_with("[ ")).expect("an interval");
+        let kill = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
+        assert!(kill.expect("kill starts").success());
+        let rest: Vec<String> = lines.collect();
+        assert_eq!(child.wait().expect("the command ends").code(), Some(0), "{signal}: {rest:?}");
+        assert!(rest.iter().any(|line| line.contains("transactions:")), "{signal}: {rest:?}");
+        let json = std::fs::read_to_string(folder.path().join("json")).expect("a result");
+        let result: Value = serde_json::from_str(&json).expect("JSON");
+        assert!(result["transactions"].as_u64().is_some_and(|n| n > 0), "{signal}: {result}");
+        assert_eq!(result["config"]["ended_by"], "signal");
+        let summary = highwater(&["inspect", dir]);
+        let text = String::from_utf8_lossy(&summary.stdout);
+        assert!(status(&summary) == 0 && !text.contains("was not closed"), "{signal}: {text}");
     }
 }
 
