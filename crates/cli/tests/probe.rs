@@ -59,5 +59,9 @@ fn the_probe_is_kept_and_shown_by_inspect() {
     assert_eq!(probe["flush_method"], "O_DIRECT");
     assert_eq!(summary["flush"]["defaults"]["flush_neighbors"], "auto");
     let other = bench(&["--dir", dir, "--flush-method", "fsync"])["probe"].clone();
+    let text = Command::new(env!("CARGO_BIN_EXE_highwater")).args(["inspect", dir]).output().expect("inspect");
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    let line = text.lines().find(|line| line.contains("flush_method O_DIRECT,")).expect("the defaults");
+    assert!(line.starts_with("default flush options") && line.contains("is not kept"), "{line}");
     assert_ne!(other, first, "another flush method is measured anew");
 }
