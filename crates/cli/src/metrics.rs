@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. Every counter of the engine's one table, by its name there: `highwater_NAME_total`, gauges `highwater_NAME`. What the
-//!    table calls a gauge is one.
+//!    table calls a gauge is one. The HELP of each names InnoDB's counter, where there is one.
 //! 2. `GET /metrics` is all there is, and `HEAD` of it; what follows a `?` is ignored.
 //! 3. Each client has a thread of its own and a limit of time and bytes. One more than [`MOST_CLIENTS`] takes the place of the
 //!    oldest, so that silent clients delay neither other scrapes nor the benchmark.
@@ -11,6 +11,7 @@
 use crate::failure::Failure;
 use highwater::Database;
 use highwater::pool::latency::LatencySnapshot;
+use highwater::stats::CounterRow;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -188,12 +189,13 @@ fn read_head(client: &mut TcpStream) -> std::io::Result<String> {
 /// Every counter of the database, and the latency of page reads.
 pub fn render(database: &Database) -> String {
     let mut out = String::new();
-    for (name, doc, value) in database.stats().table() {
+    for CounterRow { name, doc, innodb, value } in database.stats().table() {
         let (name, kind, help) = match doc.strip_prefix("Gauge: ") {
             Some(help) => (format!("highwater_{name}"), "gauge", help),
             None => (format!("highwater_{name}_total"), "counter", doc),
         };
-        let help = help.replace('\\', "\\\\").replace('\n', " ");
+        let innodb = innodb.map(|name| format!(" InnoDB: {name}.")).unwrap_or_default();
+        let help = format!("{help}{innodb}").replace('\\', "\\\\").replace('\n', " ");
         // Writing to a String cannot fail.
         let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
     }

@@ -79,6 +79,9 @@ fn counters_are_scraped_during_a_run() {
     let get = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
     let (head, body) = request(&address, get);
     let first = parsed(&body);
+    let help = "# HELP highwater_free_frame_waits_total Times a thread found the free list empty and waited. \
+                InnoDB: buffer_pool_wait_free.";
+    assert!(body.contains(help), "{body}");
     std::thread::sleep(std::time::Duration::from_millis(300));
     let second = parsed(&request(&address, get).1);
     let others =
