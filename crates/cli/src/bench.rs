@@ -5,6 +5,7 @@
 //!    `--fresh`, which removes a benchmark's database (and nothing else) first.
 //! 2. The configuration in the result has every option of the workload, the driver and the engine as it was in force, and says what was
 //!    durable. An option fixed when the database was created is refused when it is otherwise.
+//!    One line at the opening says what `flush_neighbors` is and on what evidence.
 //! 3. With `--device` the database lies on an emulated disk in this process ([`crate::device::target`]) and is gone afterwards.
 //! 4. SIGINT and SIGTERM end the measurement under way: its summary is written and the database closed; the consistency conditions are not
 //!    checked. Before the measurement they end the command as an error, the database closed. A second signal ends the process at once.
@@ -19,7 +20,7 @@ use crate::progress::Progress;
 use crate::signals;
 use crate::workload_options::{SysbenchOptions, TpccOptions, UserTableOptions, YcsbOptions};
 use clap::{Args, Subcommand};
-use highwater::config::KnobValue;
+use highwater::config::{FlushNeighbors, KnobValue};
 use highwater::{Database, Options};
 use highwater_lab::adapter::embedded::Embedded;
 use highwater_lab::interrupt;
@@ -248,6 +249,7 @@ fn bench<W: Workload<Embedded>>(workload: &W, common: &Common, conditions: bool)
     signals::stop(None)?;
     let store = common.open(options)?;
     common.engine.must_agree_with(store.database())?;
+    eprintln!("{}", neighbors_line(store.database()));
     let metrics = common.serve_metrics(store.database())?;
     let result = measure(&store, workload, common, conditions);
     drop(metrics);
@@ -352,6 +354,18 @@ fn describe(result: &mut RunResult, database: &Database, common: &Common) {
         ("durability".into(), durability(options).into()),
         ("data".into(), if result.load_s.is_some() { "freshly loaded" } else { "loaded by an earlier run" }.into()),
     ]);
+}
+
+/// How neighbors are flushed, and why.
+fn neighbors_line(database: &Database) -> String {
+    let asked = database.options().flush_neighbors;
+    match (asked, database.probe()) {
+        (FlushNeighbors::Auto, Some(probe)) => {
+            format!("flush_neighbors auto is {probe} (--probe-again on measures again)")
+        }
+        (FlushNeighbors::Auto, None) => "flush_neighbors auto is 0: this device cannot be measured".into(),
+        (asked, _) => format!("flush_neighbors {}, as asked: nothing is measured", asked.show()),
+    }
 }
 
 /// What was durable when a commit returned.

@@ -274,6 +274,8 @@ options! {
     max_dirty_pages_pct: f32 = 75.0, "75", "0 to 99.99", |v| (0.0..=99.99).contains(v);
     /// What is flushed with a page: 0 nothing, 1 the contiguous dirty pages around it in its extent, 2 all dirty pages of its extent, auto what suits the device.
     flush_neighbors: FlushNeighbors = FlushNeighbors::Auto, "auto", "0, 1, 2 or auto", |_v| true;
+    /// Measure again at this opening what auto means, though an earlier measurement of the device is kept.
+    probe_again: bool = false, "off", "on or off", |_v| true;
     /// What happens when a frame is needed and the page at the LRU tail is dirty: raw = write it, then read; war = set it aside, read, write after; lru-clean = take the least recently used clean page.
     victim_policy: VictimPolicy = VictimPolicy::LruClean, "lru-clean", "raw, war or lru-clean", |_v| true;
     /// Milliseconds between two rounds of the page cleaner when nothing wakes it earlier.
