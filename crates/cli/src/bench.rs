@@ -361,9 +361,9 @@ fn neighbors_line(database: &Database) -> String {
     let asked = database.options().flush_neighbors;
     match (asked, database.probe()) {
         (FlushNeighbors::Auto, Some(probe)) => {
-            format!("flush_neighbors auto is {probe} (--probe-again on measures again)")
+            format!("auto means {probe} (--probe-again on measures again)")
         }
-        (FlushNeighbors::Auto, None) => "flush_neighbors auto is 0: this device cannot be measured".into(),
+        (FlushNeighbors::Auto, None) => "auto means flush_neighbors 0: this device cannot be measured".into(),
         (asked, _) => format!("flush_neighbors {}, as asked: nothing is measured", asked.show()),
     }
 }
