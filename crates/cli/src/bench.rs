@@ -3,9 +3,13 @@
 //! Rules
 //! 1. The folder stays. When it holds the data that the options ask for, they are used as they are; other data are refused, unless
 //!    `--fresh`, which removes a benchmark's database (and nothing else) first.
-//! 2. The configuration in the result has every option of the workload, the driver and the engine, and says what was durable.
+//! 2. The configuration in the result has every option of the workload, the driver and the engine as it was in force, and says what was
+//!    durable. An option fixed when the database was created is refused when it is otherwise.
+//!    One line at the opening says what `flush_neighbors` is and on what evidence.
 //! 3. With `--device` the database lies on an emulated disk in this process ([`crate::device::target`]) and is gone afterwards.
-//! 4. A violated consistency condition is exit status 1.
+//! 4. SIGINT and SIGTERM end the measurement under way: its summary is written and the database closed; the consistency conditions are not
+//!    checked. Before the measurement they end the command as an error, the database closed. A second signal ends the process at once.
+//! 5. A violated consistency condition is exit status 1.
 
 use crate::device::target::TargetOptions;
 use crate::engine_options::EngineOptions;
@@ -13,11 +17,13 @@ use crate::failure::Failure;
 use crate::metrics::{self, MetricsServer};
 use crate::output::{Json, Lines, must_be_writable, write_json};
 use crate::progress::Progress;
+use crate::signals;
 use crate::workload_options::{SysbenchOptions, TpccOptions, UserTableOptions, YcsbOptions};
 use clap::{Args, Subcommand};
-use highwater::config::KnobValue;
+use highwater::config::{FlushNeighbors, KnobValue};
 use highwater::{Database, Options};
 use highwater_lab::adapter::embedded::Embedded;
+use highwater_lab::interrupt;
 use highwater_lab::result::RunResult;
 use highwater_lab::run::{RunOptions, run as drive};
 use highwater_lab::workload::sysbench::Sysbench;
@@ -31,8 +37,37 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+const EXAMPLES: &str = "\
+Examples:
+  highwater bench tpcc --warehouses 2 --threads 4 --seconds 20 --dir /tmp/tpcc --report tpcc.html
+  highwater bench sysbench read_write --tables 4 --table-size 100000 --threads 8 --seconds 60 --dir /tmp/sb
+  highwater bench user-table --bytes 500M --device samsung-pm953-960gb --capacity 2G --json -";
+
+const SYSBENCH_EXAMPLES: &str = "\
+Examples:
+  highwater bench sysbench read_write --tables 4 --table-size 100000 --threads 8 --seconds 60 --dir /tmp/sb
+  highwater bench sysbench point_select --table-size 1M --rand-type pareto --seconds 30 --dir /tmp/sb --fresh
+  highwater bench sysbench write_only --events 100000 --flush-neighbors 1 --dir /tmp/sb --json neighbors.json";
+
+const TPCC_EXAMPLES: &str = "\
+Examples:
+  highwater bench tpcc --warehouses 2 --threads 4 --seconds 20 --dir /tmp/tpcc --report tpcc.html
+  highwater bench tpcc --mix 10/10/1/1/1 --warmup 30 --seconds 300 --buffer-pool-size 1G --dir /tmp/tpcc
+  highwater bench tpcc --device samsung-pm953-960gb --capacity 2G --seconds 30 --json -";
+
+const YCSB_EXAMPLES: &str = "\
+Examples:
+  highwater bench ycsb a --records 1M --threads 8 --seconds 60 --dir /tmp/ycsb
+  highwater bench ycsb e --records 1M --threads 4 --seconds 30 --dir /tmp/ycsb --json -";
+
+const USER_TABLE_EXAMPLES: &str = "\
+Examples:
+  highwater bench user-table --bytes 500M --dir /tmp/user
+  highwater bench user-table --bytes 2G --rows-per-transaction 100 --threads 4 --dir /tmp/user --fresh --json -";
+
 /// Run a workload
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct BenchArgs {
     #[command(subcommand)]
     workload: BenchWorkload,
@@ -41,6 +76,7 @@ pub struct BenchArgs {
 #[derive(Debug, Subcommand)]
 enum BenchWorkload {
     /// sysbench's OLTP profiles
+    #[command(after_help = SYSBENCH_EXAMPLES)]
     Sysbench {
         #[command(flatten)]
         workload: SysbenchOptions,
@@ -48,6 +84,7 @@ enum BenchWorkload {
         common: Common,
     },
     /// A TPC-C-like load; afterwards the specification's consistency conditions
+    #[command(after_help = TPCC_EXAMPLES)]
     Tpcc {
         #[command(flatten)]
         workload: TpccOptions,
@@ -55,6 +92,7 @@ enum BenchWorkload {
         common: Common,
     },
     /// YCSB's core workloads A to F
+    #[command(after_help = YCSB_EXAMPLES)]
     Ycsb {
         #[command(flatten)]
         workload: YcsbOptions,
@@ -62,6 +100,7 @@ enum BenchWorkload {
         common: Common,
     },
     /// Inserts into the `user` table with its NAME_INDEX until so many bytes are in
+    #[command(after_help = USER_TABLE_EXAMPLES)]
     UserTable {
         #[command(flatten)]
         workload: UserTableOptions,
@@ -174,6 +213,7 @@ impl Common {
             events: self.events,
             warmup_s: self.warmup,
             report_interval_s: self.report_interval,
+            keep_interrupted: true,
         }
     }
 }
@@ -206,7 +246,10 @@ fn bench<W: Workload<Embedded>>(workload: &W, common: &Common, conditions: bool)
         must_be_writable(path)?;
     }
     let options = common.engine.options(&[])?;
+    signals::stop(None)?;
     let store = common.open(options)?;
+    common.engine.must_agree_with(store.database())?;
+    eprintln!("{}", neighbors_line(store.database()));
     let metrics = common.serve_metrics(store.database())?;
     let result = measure(&store, workload, common, conditions);
     drop(metrics);
@@ -228,7 +271,10 @@ fn measure<W: Workload<Embedded>>(
     let mut result = drive(store, workload, &common.run_options(workload.is_bounded()), &mut |line| lines.write(line))?;
     result.load_s = load_s;
     describe(&mut result, store.database(), common);
-    if conditions {
+    if interrupt::is_requested() {
+        result.config.insert("ended_by".into(), "signal".into());
+        lines.write("Ended by a signal; consistency conditions are not checked");
+    } else if conditions {
         let found = workload.conditions(store)?;
         result.consistency = (!found.is_empty()).then_some(found);
     }
@@ -308,6 +354,18 @@ fn describe(result: &mut RunResult, database: &Database, common: &Common) {
         ("durability".into(), durability(options).into()),
         ("data".into(), if result.load_s.is_some() { "freshly loaded" } else { "loaded by an earlier run" }.into()),
     ]);
+}
+
+/// How neighbors are flushed, and why.
+fn neighbors_line(database: &Database) -> String {
+    let asked = database.options().flush_neighbors;
+    match (asked, database.probe()) {
+        (FlushNeighbors::Auto, Some(probe)) => {
+            format!("auto means {probe} (--probe-again on measures again)")
+        }
+        (FlushNeighbors::Auto, None) => "auto means flush_neighbors 0: this device cannot be measured".into(),
+        (asked, _) => format!("flush_neighbors {}, as asked: nothing is measured", asked.show()),
+    }
 }
 
 /// What was durable when a commit returned.

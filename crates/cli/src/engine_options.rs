@@ -3,7 +3,8 @@
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use highwater::config::{KNOBS, Knob};
-use highwater::{Error, Options};
+use highwater::log::Log;
+use highwater::{Database, Error, Options};
 
 /// Options that no command takes: the commands themselves know whether they create a database.
 const HIDDEN: &[&str] = &["create_if_missing"];
@@ -28,6 +29,27 @@ impl EngineOptions {
             options.set(name, value)?;
         }
         Ok(options)
+    }
+
+    /// Refuses what was given about things that were fixed when the database was created, and are otherwise.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] says how they are.
+    pub fn must_agree_with(&self, database: &Database) -> Result<(), Error> {
+        let (asked, found) = (self.options(&[])?, database.options());
+        let fixed = [
+            ("page_size", asked.page_size, found.page_size),
+            ("log_file_size", Log::size_created(asked.log_file_size), found.log_file_size),
+        ];
+        let given = |name: &str| self.given.iter().any(|(one, _)| *one == name);
+        let Some((name, asked, found)) = fixed.into_iter().find(|(name, asked, found)| given(name) && asked != found)
+        else {
+            return Ok(());
+        };
+        let reason = format!(
+            "{asked} bytes were asked for, but the database was created with {found}; leave the option out or create the database anew"
+        );
+        Err(Error::BadOption { option: name.replace('_', "-"), reason })
     }
 
     /// What was given, as arguments for another process.

@@ -24,6 +24,31 @@ Examples:
   highwater inspect /srv/shop log --limit 20
   highwater inspect /srv/shop lists --json -";
 
+const SUMMARY_EXAMPLES: &str = "\
+Examples:
+  highwater inspect /srv/shop summary
+  highwater inspect /srv/shop summary --log-dir /srv/redo --json -";
+
+const TABLES_EXAMPLES: &str = "\
+Examples:
+  highwater inspect /srv/shop tables
+  highwater inspect /srv/shop tables --json tables.json";
+
+const PAGE_EXAMPLES: &str = "\
+Examples:
+  highwater inspect /srv/shop page 70
+  highwater inspect /srv/shop page 70 --hex";
+
+const LOG_EXAMPLES: &str = "\
+Examples:
+  highwater inspect /srv/shop log --limit 20
+  highwater inspect /srv/shop log --log-dir /srv/redo --json -";
+
+const LISTS_EXAMPLES: &str = "\
+Examples:
+  highwater inspect /srv/shop lists
+  highwater inspect /srv/shop lists --json -";
+
 /// Look at a database's tables, pages, redo log and lists
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -43,10 +68,13 @@ pub struct InspectArgs {
 #[derive(Clone, Debug, Subcommand)]
 enum What {
     /// File header, sizes, log, tables (the default)
+    #[command(after_help = SUMMARY_EXAMPLES)]
     Summary,
     /// Tables with their columns and trees
+    #[command(after_help = TABLES_EXAMPLES)]
     Tables,
     /// A page: header and contents
+    #[command(after_help = PAGE_EXAMPLES)]
     Page {
         /// Number of the page
         number: u32,
@@ -55,12 +83,14 @@ enum What {
         hex: bool,
     },
     /// The redo log: headers, and the groups since the checkpoint
+    #[command(after_help = LOG_EXAMPLES)]
     Log {
         /// Show so many groups, the newest
         #[arg(long, default_value_t = 50)]
         limit: usize,
     },
     /// Extents and who owns them; then, with the database opened, the pool's lists
+    #[command(after_help = LISTS_EXAMPLES)]
     Lists,
 }
 

@@ -9,16 +9,23 @@
 use crate::failure::Failure;
 use crate::lab_progress::Terminal;
 use crate::output::{Json, Lines, must_be_writable, write_json};
+use crate::signals;
 use clap::{Args, Subcommand};
 use highwater_lab::experiment::{self, Experiment, Outcome, Request, Scale, SubjectKind};
-use highwater_lab::interrupt;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long an interrupted measurement may take to undo what it set up.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Signals closer than this are one.
-const SAME_SIGNAL: Duration = Duration::from_millis(500);
+
+const EXAMPLES: &str = "\
+Examples:
+  highwater lab list
+  highwater lab run flush-neighbors --scale quick --subject highwater --out /tmp/neighbors";
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  highwater lab list";
 
 const RUN_EXAMPLES: &str = "\
 Examples:
@@ -32,6 +39,7 @@ at most three minutes; standard = half an hour; full = the documents' sizes.";
 
 /// Repeat the experiments of the source documents
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct LabArgs {
     #[command(subcommand)]
     command: LabCommand,
@@ -40,6 +48,7 @@ pub struct LabArgs {
 #[derive(Debug, Subcommand)]
 enum LabCommand {
     /// List the experiments
+    #[command(after_help = LIST_EXAMPLES)]
     List,
     /// Run an experiment: measurements, claims, report
     #[command(after_help = RUN_EXAMPLES)]
@@ -122,7 +131,7 @@ fn run_experiment(args: &RunArgs) -> Result<(), Failure> {
     if let Some(Json::File(path)) = &args.json {
         must_be_writable(path)?;
     }
-    stop_on_signals()?;
+    signals::stop(Some(PATIENCE))?;
     for line in &plan.skipped {
         eprintln!("{line}");
     }
@@ -170,24 +179,4 @@ fn claims(outcome: &Outcome) -> String {
         format!("{verdict:<6} {:<10} {}: {}", claim.subject, claim.text, claim.detail)
     };
     outcome.claims.iter().map(line).collect::<Vec<_>>().join("\n")
-}
-
-/// The first signal asks everything to stop; the second one, or [`PATIENCE`], ends the process. A signal that follows at once is the first one again:
-/// timeout(1) sends two.
-fn stop_on_signals() -> Result<(), Failure> {
-    let mut asked: Option<Instant> = None;
-    let set = ctrlc::set_handler(move || {
-        match asked {
-            Some(asked) if asked.elapsed() < SAME_SIGNAL => return,
-            Some(_) => std::process::exit(1),
-            None => asked = Some(Instant::now()),
-        }
-        interrupt::request();
-        eprintln!("stopping (once more to stop at once)");
-        std::thread::spawn(|| {
-            std::thread::sleep(PATIENCE);
-            std::process::exit(1);
-        });
-    });
-    set.map_err(|e| Failure::Failed(format!("waiting for signals: {e}")))
 }

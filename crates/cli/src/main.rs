@@ -21,6 +21,7 @@ mod lab_progress;
 mod metrics;
 mod output;
 mod progress;
+mod signals;
 mod table_commands;
 mod torture;
 mod workload_options;
@@ -44,6 +45,11 @@ Examples:
 
 Exit status: 0 fine; 1 a check failed or an error happened; 2 wrong use.";
 
+const DEVICE_EXAMPLES: &str = "\
+Examples:
+  highwater device list
+  highwater device replay tpcc.csv.zst --stream 1=journal --passes 2";
+
 /// A transactional storage engine for flash: benchmarks, checks and tools
 #[derive(Debug, Parser)]
 #[command(name = "highwater", version, after_help = EXAMPLES, max_term_width = 110)]
@@ -65,6 +71,7 @@ enum Command {
     /// Look at a database's tables, pages, redo log and lists
     Inspect(inspect::InspectArgs),
     /// The emulated SSD and hard disk on their own: presets, trace replay, a mounted block device
+    #[command(after_help = DEVICE_EXAMPLES)]
     Device(device::DeviceArgs),
     /// Repeat the experiments of the source documents on Highwater, MySQL and MariaDB
     Lab(lab::LabArgs),

@@ -2,26 +2,33 @@
 //!
 //! Rules
 //! 1. Every counter of the engine's one table, by its name there: `highwater_NAME_total`, gauges `highwater_NAME`. What the
-//!    table calls a gauge is one.
-//! 2. `GET /metrics` is all there is. One request at a time, each with a limit of time and bytes: a slow client delays
-//!    other scrapes by at most [`PATIENCE`], and the benchmark never.
-//! 3. The server ends when it is dropped.
+//!    table calls a gauge is one. The HELP of each names InnoDB's counter, where there is one.
+//! 2. `GET /metrics` is all there is, and `HEAD` of it; what follows a `?` is ignored.
+//! 3. Each client has a thread of its own and a limit of time and bytes. One more than [`MOST_CLIENTS`] takes the place of the
+//!    oldest, so that silent clients delay neither other scrapes nor the benchmark.
+//! 4. When the server is dropped it ends, and with it every client: nobody holds the database any longer.
 
 use crate::failure::Failure;
 use highwater::Database;
+use highwater::pool::latency::LatencySnapshot;
+use highwater::stats::CounterRow;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Longest wait for a client.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_millis(500);
+/// Clients at the same time.
+const MOST_CLIENTS: usize = 16;
 /// Longest request head.
 const HEAD_BYTES: usize = 8192;
-/// Upper bounds of the page-read latency histogram, in microseconds.
+/// Upper bounds of the latency histograms, in microseconds.
 const BOUNDS_US: [u64; 14] =
     [10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 100_000, 1_000_000, 10_000_000];
 
@@ -45,21 +52,17 @@ impl MetricsServer {
     ///
     /// # Errors
     /// [`Failure::Usage`] if the address cannot be listened at.
-    pub fn start(address: SocketAddr, render: impl Fn() -> String + Send + 'static) -> Result<MetricsServer, Failure> {
+    pub fn start(
+        address: SocketAddr,
+        render: impl Fn() -> String + Send + Sync + 'static,
+    ) -> Result<MetricsServer, Failure> {
         let refuse = |error| Failure::Usage(format!("cannot listen at {address} for metrics: {error}"));
         let listener = TcpListener::bind(address).map_err(refuse)?;
         let address = listener.local_addr().map_err(refuse)?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
-        let thread = std::thread::Builder::new().name("metrics".into()).spawn(move || {
-            for client in listener.incoming() {
-                if stopped.load(Ordering::Acquire) {
-                    return;
-                }
-                // A client that went away is its own affair.
-                let _ = client.and_then(|mut client| answer(&mut client, &render));
-            }
-        });
+        let thread =
+            std::thread::Builder::new().name("metrics".into()).spawn(move || serve(&listener, &stopped, &render));
         Ok(MetricsServer { address, stop, thread: Some(thread.map_err(refuse)?) })
     }
 
@@ -81,14 +84,80 @@ impl Drop for MetricsServer {
     }
 }
 
+/// Answers clients until `stopped`.
+fn serve(listener: &TcpListener, stopped: &AtomicBool, render: &(impl Fn() -> String + Sync)) {
+    let clients = Clients::default();
+    std::thread::scope(|scope| {
+        for client in listener.incoming() {
+            if stopped.load(Ordering::Acquire) {
+                break;
+            }
+            let Ok(mut client) = client else { continue };
+            // A client that went away, or for whom the system has no thread, is its own affair.
+            let Ok(place) = clients.enter(&client) else { continue };
+            let _ = std::thread::Builder::new().name("metrics client".into()).spawn_scoped(scope, move || {
+                let _ = answer(&mut client, render);
+                drop(place);
+            });
+        }
+        clients.end_all();
+    });
+}
+
+/// The clients being answered, oldest first.
+#[derive(Default)]
+struct Clients {
+    connected: Mutex<(u64, VecDeque<(u64, TcpStream)>)>,
+}
+
+/// A client's place among the [`Clients`]; given up when dropped.
+struct Place<'a> {
+    clients: &'a Clients,
+    number: u64,
+}
+
+impl Clients {
+    /// Takes a place for `client`, if need be that of the oldest one, whose connection ends.
+    fn enter(&self, client: &TcpStream) -> std::io::Result<Place<'_>> {
+        let handle = client.try_clone()?;
+        let mut connected = self.connected.lock();
+        let (next, all) = &mut *connected;
+        if all.len() == MOST_CLIENTS
+            && let Some((_, oldest)) = all.pop_front()
+        {
+            // It may have ended by itself.
+            let _ = oldest.shutdown(Shutdown::Both);
+        }
+        *next += 1;
+        all.push_back((*next, handle));
+        Ok(Place { clients: self, number: *next })
+    }
+
+    fn end_all(&self) {
+        for (_, client) in &self.connected.lock().1 {
+            let _ = client.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.clients.connected.lock().1.retain(|(number, _)| *number != self.number);
+    }
+}
+
 fn answer(client: &mut TcpStream, render: &impl Fn() -> String) -> std::io::Result<()> {
     client.set_write_timeout(Some(PATIENCE))?;
     let head = read_head(client)?;
     let mut words = head.split_whitespace();
-    let (status, extra, body) = match (words.next(), words.next()) {
-        (Some("GET"), Some("/metrics")) => ("200 OK", "", render()),
-        (Some("GET"), Some(_)) => ("404 Not Found", "", "only /metrics is here\n".to_string()),
-        (Some(_), Some(_)) => ("405 Method Not Allowed", "Allow: GET\r\n", "only GET is answered\n".to_string()),
+    let method = words.next();
+    let path = words.next().map(|target| target.split('?').next().unwrap_or(target));
+    let (status, extra, body) = match (method, path) {
+        (Some("GET" | "HEAD"), Some("/metrics")) => ("200 OK", "", render()),
+        (Some("GET" | "HEAD"), Some(_)) => ("404 Not Found", "", "only /metrics is here\n".to_string()),
+        (Some(_), Some(_)) => {
+            ("405 Method Not Allowed", "Allow: GET, HEAD\r\n", "only GET and HEAD are answered\n".to_string())
+        }
         _ => ("400 Bad Request", "", "no HTTP request\n".to_string()),
     };
     let length = body.len();
@@ -97,7 +166,7 @@ fn answer(client: &mut TcpStream, render: &impl Fn() -> String) -> std::io::Resu
          {extra}Connection: close\r\n\r\n"
     );
     client.write_all(head.as_bytes())?;
-    client.write_all(body.as_bytes())
+    if method == Some("HEAD") { Ok(()) } else { client.write_all(body.as_bytes()) }
 }
 
 /// The request up to its empty line, or as far as it came in time and size.
@@ -120,28 +189,72 @@ fn read_head(client: &mut TcpStream) -> std::io::Result<String> {
 /// Every counter of the database, and the latency of page reads.
 pub fn render(database: &Database) -> String {
     let mut out = String::new();
-    for (name, doc, value) in database.stats().table() {
+    for CounterRow { name, doc, innodb, value } in database.stats().table() {
         let (name, kind, help) = match doc.strip_prefix("Gauge: ") {
             Some(help) => (format!("highwater_{name}"), "gauge", help),
             None => (format!("highwater_{name}_total"), "counter", doc),
         };
-        let help = help.replace('\\', "\\\\").replace('\n', " ");
+        let innodb = innodb.map(|name| format!(" InnoDB: {name}.")).unwrap_or_default();
+        let help = format!("{help}{innodb}").replace('\\', "\\\\").replace('\n', " ");
         // Writing to a String cannot fail.
         let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
     }
-    latency(&mut out, database);
+    let (read, wait) = (database.page_read_latency(), database.free_frame_wait_latency());
+    latency(&mut out, "page_read", "Microseconds from missing a page to reading it, with the wait for a frame.", &read);
+    latency(&mut out, "free_frame_wait", "Microseconds that threads waited for a free frame.", &wait);
     out
 }
 
-fn latency(out: &mut String, database: &Database) {
-    let (name, found) = ("highwater_page_read_latency_us", database.page_read_latency());
-    let _ = writeln!(
-        out,
-        "# HELP {name} Microseconds from missing a page to reading it, with the wait for a frame.\n# TYPE {name} histogram"
-    );
+fn latency(out: &mut String, name: &str, help: &str, found: &LatencySnapshot) {
+    let name = format!("highwater_{name}_latency_us");
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} histogram");
     for bound in BOUNDS_US {
         let _ = writeln!(out, "{name}_bucket{{le=\"{bound}\"}} {}", found.count_within_us(bound));
     }
-    let count = found.count();
-    let _ = writeln!(out, "{name}_bucket{{le=\"+Inf\"}} {count}\n{name}_count {count}");
+    let (count, sum) = (found.count(), found.sum_us());
+    let _ = writeln!(out, "{name}_bucket{{le=\"+Inf\"}} {count}\n{name}_sum {sum}\n{name}_count {count}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server() -> MetricsServer {
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        MetricsServer::start(address, || "all is well\n".to_string()).expect("a port")
+    }
+
+    fn ask(server: &MetricsServer, request: &str) -> String {
+        let mut client = TcpStream::connect(server.address()).expect("a connection");
+        client.write_all(request.as_bytes()).expect("a request");
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).expect("an answer");
+        answer
+    }
+
+    #[test]
+    fn silent_clients_delay_nobody_and_end_with_the_server() {
+        let server = server();
+        let connect = |_| TcpStream::connect(server.address()).expect("a connection");
+        let silent: Vec<TcpStream> = (0..3 * MOST_CLIENTS).map(connect).collect();
+        let started = Instant::now();
+        assert!(ask(&server, "GET /metrics HTTP/1.1\r\n\r\n").ends_with("\r\n\r\nall is well\n"));
+        assert!(started.elapsed() < 3 * PATIENCE, "{:?}", started.elapsed());
+        drop(server);
+        for mut client in silent {
+            client.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+            assert!(client.read_to_end(&mut Vec::new()).is_ok(), "the server has ended the connection");
+        }
+    }
+
+    #[test]
+    fn a_query_is_ignored_and_head_has_no_body() {
+        let server = server();
+        assert!(ask(&server, "GET /metrics?x=1 HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 OK"));
+        let head = ask(&server, "HEAD /metrics HTTP/1.1\r\n\r\n");
+        assert!(head.starts_with("HTTP/1.1 200 OK") && head.ends_with("\r\n\r\n"), "{head}");
+        assert!(head.contains("Content-Length: 12\r\n"), "{head}");
+        assert!(ask(&server, "GET /metricsx HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+        assert!(ask(&server, "PUT /metrics HTTP/1.1\r\n\r\n").contains("Allow: GET, HEAD"));
+    }
 }

@@ -15,6 +15,11 @@ Examples:
 
 Types: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 decimal(P,S) text(BYTES) binary(BYTES) datetime; a ? after it takes NULL.";
 
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  highwater export world city cities.csv
+  highwater export world city --delimiter tab --null NULL | less";
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum OnErrorOption {
     /// Import nothing
@@ -102,6 +107,7 @@ pub fn import(options: ImportOptions) -> Result<(), Failure> {
 
 /// Write a table as CSV
 #[derive(Args, Debug)]
+#[command(after_help = EXPORT_EXAMPLES)]
 pub struct ExportOptions {
     /// Folder of the database
     dir: PathBuf,

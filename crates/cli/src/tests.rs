@@ -14,6 +14,37 @@ fn the_definition_is_sound() {
     CommandLine::command().debug_assert();
 }
 
+/// The example lines of a command's help.
+fn examples(command: &clap::Command) -> Vec<String> {
+    let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let lines = help.lines().filter(|line| line.starts_with("  highwater "));
+    lines.map(|line| line.split(" | ").next().unwrap_or(line).trim().to_string()).collect()
+}
+
+/// Every command that help shows, with its whole name.
+fn commands(command: &clap::Command, name: &str) -> Vec<(String, clap::Command)> {
+    let below = command.get_subcommands().filter(|one| !one.is_hide_set() && one.get_name() != "help");
+    let below = below.flat_map(|one| commands(one, &format!("{name} {}", one.get_name())));
+    std::iter::once((name.to_string(), command.clone())).chain(below).collect()
+}
+
+#[test]
+fn every_help_has_an_example_of_its_command_that_parses() {
+    let all = commands(&CommandLine::command(), "highwater");
+    assert!(all.len() > 20, "{} commands", all.len());
+    for (name, command) in all {
+        let examples = examples(&command);
+        // `inspect` takes its folder before what it shows.
+        let own = |line: &String| name.split(' ').all(|word| line.split(' ').any(|given| given == word));
+        assert!(examples.iter().any(own), "{name} --help has no example");
+        for line in &examples {
+            assert!(own(line), "{name} --help has an example of another command: {line}");
+            let parsed = CommandLine::try_parse_from(line.split_whitespace());
+            assert!(parsed.is_ok(), "{name}: {line}: {}", parsed.map(drop).unwrap_err());
+        }
+    }
+}
+
 #[test]
 fn every_engine_option_is_an_argument_of_bench() {
     let mut command = CommandLine::command();

@@ -35,8 +35,14 @@ const ENGINE_DEFAULTS: &[(&str, &str)] = &[("buffer_pool_size", "24M"), ("log_fi
 /// Longest wait for a child to be ready.
 const READY_WITHIN: Duration = Duration::from_secs(300);
 
+const EXAMPLES: &str = "\
+Examples:
+  highwater torture crash --runs 30 --dir /tmp/torture
+  highwater torture crash --runs 100 --dir /tmp/torture --seed 7 --max-run-ms 500 --threads 8";
+
 /// Try to break a database
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct TortureArgs {
     #[command(subcommand)]
     kind: Torture,
@@ -45,6 +51,7 @@ pub struct TortureArgs {
 #[derive(Debug, Subcommand)]
 enum Torture {
     /// Kill the process at random moments of a TPC-C run; check after each
+    #[command(after_help = EXAMPLES)]
     Crash(Box<CrashOptions>),
     /// The process that is killed
     #[command(hide = true)]
@@ -94,7 +101,9 @@ impl CrashOptions {
     }
 
     fn open(&self) -> Result<Embedded, Failure> {
-        Ok(Embedded::new(Database::open(self.database(), self.engine.options(ENGINE_DEFAULTS)?)?))
+        let database = Database::open(self.database(), self.engine.options(ENGINE_DEFAULTS)?)?;
+        self.engine.must_agree_with(&database)?;
+        Ok(Embedded::new(database))
     }
 }
 

@@ -1,8 +1,9 @@
 //! The `highwater` command as a process: exit statuses, what goes where, what is left behind.
 
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn highwater(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_highwater")).args(arguments).output().expect("the command starts")
@@ -65,6 +66,63 @@ fn data_are_kept_and_used_again_or_refused() {
     assert_eq!(status(&fresh), 0, "{}", stderr(&fresh));
     let spoiled = sysbench(&db, "read_only", &[]);
     assert!(status(&spoiled) == 2 && stderr(&spoiled).contains("spoiled_by"), "{}", stderr(&spoiled));
+}
+
+#[test]
+fn the_configuration_is_the_one_in_force_and_what_was_fixed_is_not_asked_otherwise() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let db = folder.path().join("db");
+    let dir = db.to_str().expect("a readable path");
+    let run = |more: &[&str]| {
+        let line = ["bench", "sysbench", "read_only", "--dir", dir, "--table-size", "100", "--events", "5"];
+        highwater(&[&line[..], &["--json", "-"], more].concat())
+    };
+    let created = run(&["--page-size", "4K", "--log-file-size", "4194305", "--buffer-pool-size", "1050000"]);
+    assert_eq!(status(&created), 0, "{}", stderr(&created));
+    let again = run(&["--buffer-pool-size", "1M", "--lru-scan-depth", "1000000", "--log-file-size", "4194305"]);
+    assert_eq!(status(&again), 0, "{}", stderr(&again));
+    let config = |output: &Output| serde_json::from_slice::<Value>(&output.stdout).expect("JSON")["config"].clone();
+    for config in [config(&created), config(&again)] {
+        for (name, value) in [("page_size", "4096"), ("log_file_size", "4194304"), ("buffer_pool_size", "1048576")] {
+            assert_eq!(config[name], value, "{name}");
+        }
+        assert_eq!(config["lru_scan_depth"], "64", "a quarter of 256 frames");
+    }
+    for (option, value, found) in [("--page-size", "8K", "4096"), ("--log-file-size", "512M", "4194304")] {
+        let refused = run(&[option, value]);
+        assert_eq!(status(&refused), 2, "{}", stderr(&refused));
+        let text = stderr(&refused);
+        let name = option.trim_start_matches('-');
+        assert!(text.contains(name) && text.contains(&format!("was created with {found}")), "{text}");
+        assert!(refused.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_signal_ends_a_benchmark_with_its_summary_and_a_closed_database() {
+    for signal in ["TERM", "INT"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let db = folder.path().join("db");
+        let dir = db.to_str().expect("a readable path");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_highwater"));
+        command.args(["bench", "sysbench", "write_only", "--dir", dir, "--table-size", "500", "--seconds", "300"]);
+        command.args(["--report-interval", "0.1", "--log-file-size", "8M", "--json"]).arg(folder.path().join("json"));
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the command starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("stdout")).lines().map_while(Result::ok);
+        lines.find(|line| line.starts_with("[ ")).expect("an interval");
+        let kill = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
+        assert!(kill.expect("kill starts").success());
+        let rest: Vec<String> = lines.collect();
+        assert_eq!(child.wait().expect("the command ends").code(), Some(0), "{signal}: {rest:?}");
+        assert!(rest.iter().any(|line| line.contains("transactions:")), "{signal}: {rest:?}");
+        let json = std::fs::read_to_string(folder.path().join("json")).expect("a result");
+        let result: Value = serde_json::from_str(&json).expect("JSON");
+        assert!(result["transactions"].as_u64().is_some_and(|n| n > 0), "{signal}: {result}");
+        assert_eq!(result["config"]["ended_by"], "signal");
+        let summary = highwater(&["inspect", dir]);
+        let text = String::from_utf8_lossy(&summary.stdout);
+        assert!(status(&summary) == 0 && !text.contains("was not closed"), "{signal}: {text}");
+    }
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn parsed(text: &str) -> BTreeMap<String, f64> {
         } else if !line.starts_with('#') {
             let (name, value) = line.rsplit_once(' ').expect("a name and a value");
             let bare = name.split('{').next().unwrap_or(name);
-            let known = ["", "_bucket", "_count"]
+            let known = ["", "_bucket", "_sum", "_count"]
                 .iter()
                 .any(|end| bare.strip_suffix(end).is_some_and(|n| types.contains_key(n)));
             assert!(known && bare.starts_with("highwater_"), "{line}");
@@ -79,6 +79,9 @@ fn counters_are_scraped_during_a_run() {
     let get = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
     let (head, body) = request(&address, get);
     let first = parsed(&body);
+    let help = "# HELP highwater_free_frame_waits_total Times a thread found the free list empty and waited. \
+                InnoDB: buffer_pool_wait_free.";
+    assert!(body.contains(help), "{body}");
     std::thread::sleep(std::time::Duration::from_millis(300));
     let second = parsed(&request(&address, get).1);
     let others =
@@ -92,9 +95,12 @@ fn counters_are_scraped_during_a_run() {
     }
     assert!(second["highwater_trx_commits_total"] > first["highwater_trx_commits_total"]);
     assert!(first["highwater_pool_pages_data"] > 0.0 && first.contains_key("highwater_checkpoint_age_bytes"));
-    let (name, all) = ("highwater_page_read_latency_us", "highwater_page_read_latency_us_bucket{le=\"+Inf\"}");
-    assert_eq!(first[&format!("{name}_count")], first[all]);
-    assert!(first[&format!("{name}_bucket{{le=\"10\"}}")] <= first[all]);
+    for name in ["highwater_page_read_latency_us", "highwater_free_frame_wait_latency_us"] {
+        let all = first[&format!("{name}_bucket{{le=\"+Inf\"}}")];
+        assert_eq!(first[&format!("{name}_count")], all);
+        assert!(first[&format!("{name}_bucket{{le=\"10\"}}")] <= all);
+        assert!(first.contains_key(&format!("{name}_sum")), "{name}");
+    }
     assert!(first.len() > 50, "{} samples", first.len());
 }
 

@@ -17,6 +17,14 @@ fn bench(more: &[&str]) -> Value {
     highwater(&[&load[..], &sizes, more].concat())["config"].clone()
 }
 
+/// What a benchmark writes to stderr.
+fn said_at_opening(more: &[&str]) -> String {
+    let line = ["bench", "sysbench", "write_only", "--tables", "1", "--table-size", "50", "--events", "3"];
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_highwater")).args(line).args(more).output().expect("the command starts");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
 fn on_device(preset: &str) -> Value {
     bench(&["--device", preset, "--capacity", "256M", "--age", "none"])
 }
@@ -50,6 +58,13 @@ fn the_probe_is_kept_and_shown_by_inspect() {
     let lengths = |db: &Path| std::fs::metadata(db.join("doublewrite")).expect("a file").len();
     assert!(lengths(&db) < 16 << 20, "the lent space was given back");
     assert_eq!(bench(&["--dir", dir])["probe"], first, "opening again measures nothing");
+    let text = first.as_str().unwrap_or("?");
+    assert!(said_at_opening(&["--dir", dir]).contains(&format!("auto means {text}")), "{text}");
+    assert!(said_at_opening(&["--dir", dir, "--flush-neighbors", "1"]).contains("flush_neighbors 1, as asked"));
+    let again = bench(&["--dir", dir, "--probe-again", "on"])["probe"].clone();
+    assert!(again.is_string() && again != first, "measured again, in microseconds: {again}");
+    assert_eq!(bench(&["--dir", dir])["probe"], again, "the new measurement is kept");
+    let first = again;
     let summary = highwater(&["inspect", dir, "--json", "-"]);
     let probe = &summary["flush"]["probe"];
     assert!(first.as_str().is_some_and(|text| text.contains(probe["device"].as_str().unwrap_or("?"))), "{probe}");
@@ -59,5 +74,9 @@ fn the_probe_is_kept_and_shown_by_inspect() {
     assert_eq!(probe["flush_method"], "O_DIRECT");
     assert_eq!(summary["flush"]["defaults"]["flush_neighbors"], "auto");
     let other = bench(&["--dir", dir, "--flush-method", "fsync"])["probe"].clone();
+    let text = Command::new(env!("CARGO_BIN_EXE_highwater")).args(["inspect", dir]).output().expect("inspect");
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    let line = text.lines().find(|line| line.contains("flush_method O_DIRECT,")).expect("the defaults");
+    assert!(line.starts_with("default flush options") && line.contains("is not kept"), "{line}");
     assert_ne!(other, first, "another flush method is measured anew");
 }

@@ -35,6 +35,19 @@ impl KnobValue for u64 {
     }
 }
 
+/// A percentage, with fractions as InnoDB takes them.
+impl KnobValue for f32 {
+    fn parse(text: &str) -> std::result::Result<Self, String> {
+        let plain = |c: char| c.is_ascii_digit() || c == '.';
+        let number = text.trim().parse().ok().filter(|_| text.trim().chars().all(plain));
+        number.ok_or_else(|| format!("{text:?} is not a number such as 75 or 75.5"))
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
 impl KnobValue for bool {
     fn parse(text: &str) -> std::result::Result<Self, String> {
         match text {
@@ -62,7 +75,10 @@ pub fn parse_size(text: &str) -> std::result::Result<u64, String> {
         "t" | "tb" | "tib" => 40,
         _ => return Err(format!("{text:?} is not a number or a size such as 64M or 1GiB")),
     };
-    let number: u64 = number.parse().map_err(|_| format!("{text:?} is not a number or a size such as 64M or 1GiB"))?;
+    if number.is_empty() {
+        return Err(format!("{text:?} is not a number or a size such as 64M or 1GiB"));
+    }
+    let number: u64 = number.parse().map_err(|_| format!("{text:?} is too large"))?;
     number.checked_mul(1 << shift).ok_or_else(|| format!("{text:?} is too large"))
 }
 
@@ -76,7 +92,10 @@ const FLUSH_METHODS: [(&str, FlushMethod); 4] = [
 
 impl KnobValue for FlushMethod {
     fn parse(text: &str) -> std::result::Result<Self, String> {
-        parse_name(&FLUSH_METHODS, text)
+        parse_name(&FLUSH_METHODS, text).map_err(|reason| match text.eq_ignore_ascii_case("fdatasync") {
+            true => format!("{reason}; what older InnoDB calls fdatasync is fsync"),
+            false => reason,
+        })
     }
 
     fn show(&self) -> String {
@@ -166,10 +185,15 @@ impl KnobValue for Option<PathBuf> {
     }
 }
 
+/// An option's name as it is spelled on the command line and in every message.
+fn option_name(name: &str) -> String {
+    name.trim_start_matches('-').replace('_', "-")
+}
+
 macro_rules! options {
     ($($(#[doc = $doc:literal])+ $name:ident: $type:ty = $default:expr, $text:literal, $accepts:literal, |$v:ident| $valid:expr;)*) => {
         /// Every option of a database. `Options::default()` is durable and needs no tuning.
-        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct Options { $($(#[doc = $doc])+ pub $name: $type,)* }
 
         impl Default for Options {
@@ -194,10 +218,10 @@ macro_rules! options {
                 match key.as_str() {
                     $(stringify!($name) => {
                         self.$name = <$type>::parse(value)
-                            .map_err(|reason| Error::BadOption { option: name.to_string(), reason })?;
+                            .map_err(|reason| Error::BadOption { option: option_name(name), reason })?;
                     })*
                     _ => return Err(Error::BadOption {
-                        option: name.to_string(),
+                        option: option_name(name),
                         reason: "no such option".to_string(),
                     }),
                 }
@@ -213,7 +237,7 @@ macro_rules! options {
                     let $v = &self.$name;
                     if !$valid {
                         return Err(Error::BadOption {
-                            option: stringify!($name).replace('_', "-"),
+                            option: option_name(stringify!($name)),
                             reason: format!("{} is not allowed; accepted: {}", $v.show(), $accepts),
                         });
                     }
@@ -231,7 +255,7 @@ macro_rules! options {
 
 options! {
     /// Bytes of memory for page frames.
-    buffer_pool_size: u64 = 128 << 20, "128MiB", "1MiB and more", |v| *v >= 1 << 20;
+    buffer_pool_size: u64 = 128 << 20, "128MiB", "1MiB to 15TiB", |v| (1 << 20..=15 << 40).contains(v);
     /// Page size in bytes, fixed when the database is created.
     page_size: u64 = 16384, "16KiB", "4KiB, 8KiB or 16KiB", |v| matches!(*v, 4096 | 8192 | 16384);
     /// Bytes of the redo ring, fixed when the log is created.
@@ -247,15 +271,17 @@ options! {
     /// LRU pages looked at from the tail when free frames run short.
     lru_scan_depth: u64 = 1024, "1024", "16 and more", |v| *v >= 16;
     /// Percentage of dirty frames above which the cleaner flushes the flush list regardless of the log.
-    max_dirty_pages_pct: u64 = 75, "75", "1 to 99", |v| (1..=99).contains(v);
+    max_dirty_pages_pct: f32 = 75.0, "75", "0 to 99.99", |v| (0.0..=99.99).contains(v);
     /// What is flushed with a page: 0 nothing, 1 the contiguous dirty pages around it in its extent, 2 all dirty pages of its extent, auto what suits the device.
     flush_neighbors: FlushNeighbors = FlushNeighbors::Auto, "auto", "0, 1, 2 or auto", |_v| true;
+    /// Measure again at this opening what auto means, though an earlier measurement of the device is kept.
+    probe_again: bool = false, "off", "on or off", |_v| true;
     /// What happens when a frame is needed and the page at the LRU tail is dirty: raw = write it, then read; war = set it aside, read, write after; lru-clean = take the least recently used clean page.
     victim_policy: VictimPolicy = VictimPolicy::LruClean, "lru-clean", "raw, war or lru-clean", |_v| true;
     /// Milliseconds between two rounds of the page cleaner when nothing wakes it earlier.
     cleaner_interval_ms: u64 = 50, "50", "1 to 10000", |v| (1..=10_000).contains(v);
     /// Percentage of dirty frames above which flushing for their sake begins, gradually; 0 = only at max_dirty_pages_pct.
-    max_dirty_pages_pct_lwm: u64 = 50, "50", "0 to 99", |v| *v <= 99;
+    max_dirty_pages_pct_lwm: f32 = 50.0, "50", "0 to 99.99", |v| (0.0..=99.99).contains(v);
     /// Percentage of the log's capacity, as checkpoint age, above which flushing for its sake begins.
     adaptive_flushing_lwm: u64 = 10, "10", "0 to 70", |v| *v <= 70;
     /// Percentage of the log's capacity, as checkpoint age, above which writers are slowed to the speed of flushing.
@@ -274,4 +300,75 @@ options! {
     log_dir: Option<PathBuf> = None, "", "a folder or a block device", |_v| true;
     /// Create the database when the folder holds none.
     create_if_missing: bool = true, "on", "on or off", |_v| true;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(name: &str, value: &str) -> String {
+        Options::default().set(name, value).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_option_has_one_spelling_in_every_message() {
+        for name in ["lru_scan_depth", "lru-scan-depth", "--lru_scan_depth"] {
+            for value in ["0", "99999999999999999999", "deep"] {
+                let text = refusal(name, value);
+                assert!(text.starts_with("option lru-scan-depth: "), "{text}");
+            }
+        }
+        assert_eq!(refusal("no_such_thing", "1"), "option no-such-thing: no such option");
+    }
+
+    #[test]
+    fn a_number_out_of_range_is_a_number() {
+        for text in ["99999999999999999999", "99999999999999999999K", "99999999T"] {
+            assert!(parse_size(text).unwrap_err().ends_with("is too large"), "{text}");
+        }
+        for text in ["", "K", "-1", "1.5G", "12Q"] {
+            assert!(parse_size(text).unwrap_err().contains("is not a number"), "{text}");
+        }
+    }
+
+    #[test]
+    fn percentages_have_fractions() {
+        let mut options = Options::default();
+        for (value, shown) in [("75.5", "75.5"), ("0", "0"), ("99.99", "99.99"), ("75", "75"), ("0.01", "0.01")] {
+            for name in ["max_dirty_pages_pct", "max_dirty_pages_pct_lwm"] {
+                options.set(name, value).unwrap();
+                assert!(options.values().contains(&(name, shown.to_string())), "{name} {value}");
+            }
+        }
+        for value in ["100", "99.999", "-1", "nan", "inf", "1e1", "", "75 %"] {
+            assert!(refusal("max-dirty-pages-pct", value).starts_with("option max-dirty-pages-pct: "), "{value}");
+        }
+    }
+
+    #[test]
+    fn defaults_are_shown_as_they_are() {
+        for (knob, (name, value)) in KNOBS.iter().zip(Options::default().values()) {
+            let mut options = Options::default();
+            if !knob.default.is_empty() {
+                options.set(name, knob.default).unwrap();
+            }
+            assert_eq!(options, Options::default(), "{name}: {} is not {value}", knob.default);
+        }
+    }
+
+    #[test]
+    fn fdatasync_gets_a_hint() {
+        assert!(refusal("flush_method", "fdatasync").ends_with("what older InnoDB calls fdatasync is fsync"));
+        assert!(!refusal("flush_method", "mmap").contains("fdatasync"));
+    }
+
+    #[test]
+    fn a_pool_of_more_frames_than_numbers_is_refused_before_anything_is_made() {
+        let mut options = Options::default();
+        let error = options.set("buffer-pool-size", "900T").unwrap_err().to_string();
+        assert!(
+            error.starts_with("option buffer-pool-size: ") && error.ends_with("accepted: 1MiB to 15TiB"),
+            "{error}"
+        );
+    }
 }

@@ -1,9 +1,10 @@
-//! The counter table: each counter once, with its name and meaning. Everything that prints counters walks it.
+//! The counter table: each counter once, with its name, its meaning and, where InnoDB counts the same, InnoDB's name (as in
+//! `INNODB_METRICS` or `SHOW GLOBAL STATUS LIKE 'Innodb_%'`). Everything that prints counters walks it.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 macro_rules! counters {
-    ($($(#[doc = $doc:literal])+ $name:ident,)*) => {
+    ($($(#[doc = $doc:literal])+ $name:ident $(= $innodb:literal)?,)*) => {
         /// Live counters of one database.
         #[derive(Debug, Default)]
         pub struct Stats { $($(#[doc = $doc])+ pub $name: Counter,)* }
@@ -20,9 +21,14 @@ macro_rules! counters {
         }
 
         impl StatsSnapshot {
-            /// Name, meaning and value of every counter, in table order.
-            pub fn table(&self) -> Vec<(&'static str, &'static str, u64)> {
-                vec![$((stringify!($name), concat!($($doc),+).trim_ascii(), self.$name),)*]
+            /// Every counter with its value, in table order.
+            pub fn table(&self) -> Vec<CounterRow> {
+                vec![$(CounterRow {
+                    name: stringify!($name),
+                    doc: concat!($($doc),+).trim_ascii(),
+                    innodb: None$(.or(Some($innodb)))?,
+                    value: self.$name,
+                },)*]
             }
 
             /// What happened since `earlier` (gauges keep their present value's difference, saturating).
@@ -31,6 +37,19 @@ macro_rules! counters {
             }
         }
     };
+}
+
+/// One row of the counter table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CounterRow {
+    /// Name.
+    pub name: &'static str,
+    /// Meaning; a gauge's begins with `Gauge: `.
+    pub doc: &'static str,
+    /// InnoDB's name, and its unit where that is another; `None` where InnoDB counts nothing of the kind.
+    pub innodb: Option<&'static str>,
+    /// Value.
+    pub value: u64,
 }
 
 /// A relaxed counter.
@@ -63,33 +82,33 @@ impl Counter {
 
 counters! {
     /// Pages read from the data file.
-    pages_read,
+    pages_read = "buffer_pages_read",
     /// Pages written to the data file, for any reason; the sum of those that follow.
-    pages_flushed,
+    pages_flushed = "buffer_pages_written",
     /// Pages flushed from the tail of the LRU list.
-    pages_flushed_lru_list,
+    pages_flushed_lru_list = "buffer_LRU_batch_flush_total_pages",
     /// Pages flushed from the flush list because too many frames are dirty.
     pages_flushed_dirty_pct,
     /// Pages flushed from the flush list so that the checkpoint keeps up with the redo.
-    pages_flushed_checkpoint_age,
+    pages_flushed_checkpoint_age = "buffer_flush_adaptive_total_pages",
     /// Pages flushed from the flush list while nothing was changed.
-    pages_flushed_idle,
+    pages_flushed_idle = "buffer_flush_background_total_pages",
     /// Pages flushed from the flush list above the sync watermark of the checkpoint age.
-    pages_flushed_sync,
+    pages_flushed_sync = "buffer_flush_sync_total_pages",
     /// Pages flushed because they lie beside one that was to be flushed (`flush_neighbors`).
-    pages_flushed_neighbor,
+    pages_flushed_neighbor = "buffer_flush_neighbor_total_pages",
     /// Pages flushed one at a time by a thread that found no free frame.
-    pages_flushed_single_page,
+    pages_flushed_single_page = "buffer_LRU_single_flush_num_scan",
     /// Pages flushed at closing and by recovery.
     pages_flushed_shutdown,
     /// Microseconds threads spent in single-page flushes.
     single_page_flush_us,
     /// Frames taken from the LRU list, clean or cleaned.
-    pages_evicted,
+    pages_evicted = "buffer_pool_pages_LRU_freed",
     /// Pages made young (moved to the head of the LRU list).
-    pages_made_young,
+    pages_made_young = "buffer_pool_pages_made_young",
     /// Times a thread found the free list empty and waited.
-    free_frame_waits,
+    free_frame_waits = "buffer_pool_wait_free",
     /// Microseconds spent in those waits.
     free_frame_wait_us,
     /// Times the page at the LRU tail was dirty when a thread needed its frame.
@@ -99,69 +118,69 @@ counters! {
     /// Microseconds spent in those waits.
     doublewrite_wait_us,
     /// Times a mini-transaction was slowed or stopped because the checkpoint lagged.
-    sync_flush_waits,
+    sync_flush_waits = "buffer_flush_sync_waits",
     /// Microseconds spent in those waits.
     sync_flush_wait_us,
     /// Times a thread waited for room in the redo ring.
-    log_waits,
+    log_waits = "log_waits",
     /// Microseconds spent in those waits.
     log_wait_us,
     /// Writes to the redo device.
-    log_writes,
+    log_writes = "log_writes",
     /// Syncs of the redo device.
-    log_syncs,
+    log_syncs = "os_log_fsyncs",
     /// Syncs of the data device.
     data_syncs,
     /// Syncs of the doublewrite device.
     doublewrite_syncs,
     /// Checkpoints written.
-    checkpoints,
+    checkpoints = "log_checkpoints",
     /// Bytes of redo generated.
-    redo_bytes,
+    redo_bytes = "log_lsn_current",
     /// Bytes written: redo.
-    bytes_written_redo,
+    bytes_written_redo = "os_log_written",
     /// Bytes written: doublewrite.
-    bytes_written_doublewrite,
+    bytes_written_doublewrite = "dblwr_pages_written, in pages",
     /// Bytes written: undo pages.
-    bytes_written_undo,
+    bytes_written_undo = "buffer_page_written_undo_log, in pages",
     /// Bytes written: change buffer.
-    bytes_written_change_buffer,
+    bytes_written_change_buffer = "buffer_page_written_index_ibuf_leaf, in pages",
     /// Bytes written: tree leaves.
-    bytes_written_index_leaf,
+    bytes_written_index_leaf = "buffer_page_written_index_leaf, in pages",
     /// Bytes written: inner tree pages.
-    bytes_written_index_inner,
+    bytes_written_index_inner = "buffer_page_written_index_non_leaf, in pages",
     /// Bytes written: everything else.
     bytes_written_other,
     /// Page splits.
-    btree_splits,
+    btree_splits = "index_page_splits",
     /// Page merges.
-    btree_merges,
+    btree_merges = "index_page_merge_successful",
     /// Optimistic descents that had to start again.
     btree_restarts,
     /// Transactions committed.
-    trx_commits,
+    trx_commits = "trx_rw_commits",
     /// Transactions rolled back.
-    trx_rollbacks,
+    trx_rollbacks = "trx_rollbacks",
     /// Row lock waits.
-    row_lock_waits,
+    row_lock_waits = "lock_row_lock_waits",
     /// Microseconds spent in row lock waits.
-    row_lock_wait_us,
+    row_lock_wait_us = "lock_row_lock_time, in milliseconds",
     /// Row lock waits that timed out.
-    row_lock_timeouts,
+    row_lock_timeouts = "lock_timeouts",
     /// Deadlocks resolved.
-    deadlocks,
+    deadlocks = "lock_deadlocks",
     /// Undo records purged.
-    purged_records,
+    purged_records = "purge_del_mark_records",
     /// Gauge: committed transactions whose undo is not purged yet.
-    history_list_length,
+    history_list_length = "trx_rseg_history_len",
     /// Gauge: frames on the free list.
-    pool_pages_free,
+    pool_pages_free = "buffer_pool_pages_free",
     /// Gauge: dirty frames.
-    pool_pages_dirty,
+    pool_pages_dirty = "buffer_pool_pages_dirty",
     /// Gauge: frames that hold a page.
-    pool_pages_data,
+    pool_pages_data = "buffer_pool_pages_data",
     /// Gauge: bytes between the last checkpoint and the end of the log.
-    checkpoint_age_bytes,
+    checkpoint_age_bytes = "log_lsn_checkpoint_age",
     /// Gauge: redo generated per second, smoothed.
     redo_bytes_per_s,
     /// Bytes of redo scanned when the database was opened.
@@ -171,15 +190,15 @@ counters! {
     /// Microseconds from the start of the scan until every replayed page was durable.
     recovery_us,
     /// Rows inserted.
-    rows_inserted,
+    rows_inserted = "dml_inserts",
     /// Rows read.
-    rows_read,
+    rows_read = "dml_reads",
     /// Rows updated.
-    rows_updated,
+    rows_updated = "dml_updates",
     /// Rows deleted.
-    rows_deleted,
+    rows_deleted = "dml_deletes",
     /// System calls that made writes durable, all files; fewer than syncs where the flush method needs none.
-    os_syncs,
+    os_syncs = "os_data_fsyncs",
     /// Writes to files that were a system call each.
     os_writes,
     /// Writes to files handed over in batches through io_uring.
@@ -219,5 +238,27 @@ impl StatsSnapshot {
             + self.pages_flushed_neighbor
             + self.pages_flushed_single_page
             + self.pages_flushed_shutdown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn counters_that_innodb_has_carry_its_name() {
+        let table = StatsSnapshot { free_frame_waits: 7, ..StatsSnapshot::default() }.table();
+        let row = |name: &str| *table.iter().find(|row| row.name == name).unwrap();
+        assert_eq!((row("free_frame_waits").innodb, row("free_frame_waits").value), (Some("buffer_pool_wait_free"), 7));
+        assert_eq!(row("pool_pages_dirty").innodb, Some("buffer_pool_pages_dirty"));
+        assert_eq!(row("pages_flushed_lru_list").innodb, Some("buffer_LRU_batch_flush_total_pages"));
+        assert_eq!(row("free_frame_wait_us").innodb, None);
+        let names: Vec<_> = table.iter().filter_map(|row| row.innodb).collect();
+        assert_eq!(
+            names.iter().collect::<HashSet<_>>().len(),
+            names.len(),
+            "a name of InnoDB's is that of one counter"
+        );
     }
 }

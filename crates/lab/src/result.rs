@@ -6,7 +6,7 @@
 //! 3. `intervals` is the series the report draws.
 
 use crate::error::{Error, Result};
-use highwater::stats::StatsSnapshot;
+use highwater::stats::{CounterRow, StatsSnapshot};
 use highwater_device::usage::DeviceUsage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -206,14 +206,15 @@ impl RunResult {
 pub fn counters(earlier: &StatsSnapshot, now: &StatsSnapshot) -> BTreeMap<String, u64> {
     let growth = now.since(earlier);
     let rows = growth.table().into_iter().zip(now.table());
-    let value = |doc: &str, grown, value| if doc.starts_with("Gauge: ") { value } else { grown };
-    rows.map(|((name, doc, grown), (_, _, now))| (name.to_string(), value(doc, grown, now))).collect()
+    let value =
+        |grown: &CounterRow, now: &CounterRow| if now.doc.starts_with("Gauge: ") { now.value } else { grown.value };
+    rows.map(|(grown, now)| (now.name.to_string(), value(&grown, &now))).collect()
 }
 
 /// The counters `bytes_written_*`, by placement.
 pub fn bytes_written(growth: &StatsSnapshot) -> BTreeMap<String, u64> {
     let rows = growth.table().into_iter();
-    rows.filter_map(|(name, _, value)| Some((name.strip_prefix("bytes_written_")?.to_string(), value))).collect()
+    rows.filter_map(|row| Some((row.name.strip_prefix("bytes_written_")?.to_string(), row.value))).collect()
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@
 //!    stops when the last client has finished its transaction.
 //! 4. The first error that is not retryable stops every client and is the run's result.
 //! 5. Nothing of the warm-up is counted.
-//! 6. A request to stop ([`interrupt`]) ends the run as an error.
+//! 6. A request to stop ([`interrupt`]) ends the run as an error; or, with `keep_interrupted` and once measuring has begun, as an end of
+//!    the measurement like any other.
 
 use crate::adapter::Store;
 use crate::error::{Error, Result};
@@ -36,11 +37,20 @@ pub struct RunOptions {
     pub warmup_s: f64,
     /// Seconds between interval lines and samples.
     pub report_interval_s: f64,
+    /// Whether a measurement that a request to stop cut short is a result.
+    pub keep_interrupted: bool,
 }
 
 impl Default for RunOptions {
     fn default() -> RunOptions {
-        RunOptions { threads: 1, seconds: 10.0, events: 0, warmup_s: 0.0, report_interval_s: 1.0 }
+        RunOptions {
+            threads: 1,
+            seconds: 10.0,
+            events: 0,
+            warmup_s: 0.0,
+            report_interval_s: 1.0,
+            keep_interrupted: false,
+        }
     }
 }
 
@@ -356,19 +366,22 @@ pub fn run<S: Store, W: Workload<S>>(
     let shared = Shared::new(options, kinds);
     // Without a warm-up the clock and the counters start before the first client does.
     let mut begun = (options.warmup_s <= 0.0).then(|| Measurement::begin(store, &shared, kinds));
-    let measurement = std::thread::scope(|scope| {
+    let (measurement, keep) = std::thread::scope(|scope| {
         for (client, recorder) in clients.into_iter().zip(&shared.recorders) {
             scope.spawn(|| shared.client_thread(client, recorder));
         }
         if begun.is_none() {
             shared.wait_until(Some(Instant::now() + Duration::from_secs_f64(options.warmup_s)));
         }
-        drive(begun.take().unwrap_or_else(|| Measurement::begin(store, &shared, kinds)), options, line)
+        let keep = options.keep_interrupted && !interrupt::is_requested();
+        (drive(begun.take().unwrap_or_else(|| Measurement::begin(store, &shared, kinds)), options, line), keep)
     });
     if let Some(error) = shared.failure.lock().take() {
         return Err(error);
     }
-    interrupt::check()?;
+    if !keep {
+        interrupt::check()?;
+    }
     let mut result = measurement.result(workload);
     result.config.extend(driver_options(options));
     Ok(result)

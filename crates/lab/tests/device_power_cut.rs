@@ -93,7 +93,7 @@ impl Setup {
             log_buffer_size: 1 << 20,
             doublewrite: self.doublewrite,
             // Pages are flushed all the time, so that many cuts fall into it.
-            max_dirty_pages_pct: 1,
+            max_dirty_pages_pct: 1.0,
             io_capacity: 20_000,
             cleaner_interval_ms: 1,
             ..Options::default()

@@ -1,4 +1,4 @@
-//! How pages are flushed: the kept probe of the device, and what the options are unless an opening says otherwise.
+//! How pages are flushed: the kept probe of the device, and the options' defaults. What an opening was given is not kept in the files.
 
 use highwater::PageNo;
 use highwater::check::look::RawFile;
@@ -26,7 +26,7 @@ pub fn view(file: &RawFile<'_>) -> (Vec<Vec<String>>, Value) {
     let listed = defaults.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ");
     let auto = record.as_ref().map_or_else(|| "not measured yet".to_string(), ToString::to_string);
     let rows = vec![
-        vec!["flush options".to_string(), format!("{listed} (unless an opening says otherwise)")],
+        vec!["default flush options".to_string(), format!("{listed} (what an opening is given instead is not kept)")],
         vec!["auto means".to_string(), auto],
     ];
     let defaults: serde_json::Map<_, _> =

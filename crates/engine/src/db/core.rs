@@ -45,7 +45,7 @@ pub struct Core {
     pub ctx: Arc<Context>,
     /// File space.
     pub space: Arc<Space>,
-    /// The options it was opened with.
+    /// The options it is open with; see `in_force`.
     pub options: Options,
     /// What recovery did at opening.
     pub replayed: Replayed,
@@ -116,6 +116,7 @@ impl Core {
         let ctx = Arc::new(Context::new(pool, log, stats, poison));
         let space = Space::open(&ctx, storage.data.clone())?;
         let probe = super::probe::settle(&storage, &ctx, &options)?;
+        let options = in_force(options, &ctx);
         let background = Background::default();
         Ok(Core { ctx, space, options, replayed, repaired, probe, background, started: Instant::now(), storage })
     }
@@ -199,6 +200,19 @@ fn check_pool_size(options: &Options, page_bytes: usize) -> Result<()> {
         return Err(Error::BadOption { option: "buffer-pool-size".into(), reason });
     }
     Ok(())
+}
+
+/// The options as they are in force: page and log have the size they were created with, the pool holds whole pages, and a small
+/// pool is scanned less deep.
+fn in_force(asked: Options, ctx: &Context) -> Options {
+    let (pool, page_bytes) = (&ctx.pool, ctx.pool.page_bytes());
+    Options {
+        page_size: page_bytes as u64,
+        log_file_size: ctx.log.size_bytes(),
+        buffer_pool_size: (pool.frame_count() * page_bytes) as u64,
+        lru_scan_depth: pool.lru_scan_depth() as u64,
+        ..asked
+    }
 }
 
 fn first_bytes(options: &Options) -> u64 {

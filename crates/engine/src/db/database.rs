@@ -187,7 +187,8 @@ impl Database {
         &self.inner.storage
     }
 
-    /// The options it was opened with.
+    /// The options in force: those it was opened with, but page and log have the size they were created with, the pool that of its
+    /// whole pages, and `lru_scan_depth` is what so large a pool uses.
     pub fn options(&self) -> &Options {
         &self.inner.options
     }

@@ -1,4 +1,4 @@
-//! `auto` at opening: the kept probe of this device, or a new one; what it chose goes to the pool and the device.
+//! `auto` at opening: the kept probe of this device, or a new one (always with `probe_again`); what it chose goes to the pool and the device.
 //!
 //! Rules
 //! 1. Comes after recovery, when the doublewrite file protects nothing any more, and before threads start.
@@ -23,11 +23,12 @@ pub(super) fn settle(storage: &StorageSet, ctx: &Context, options: &Options) -> 
     let Some(device) = storage.data.identity() else { return Ok(None) };
     let page_bytes = ctx.pool.page_bytes();
     let kept = kept(ctx)?.filter(|record| record.is_about(&device, options.flush_method, page_bytes));
+    // The scratch space must be of the device that it is about.
+    let can_measure = storage.doublewrite.identity().as_ref() == Some(&device);
     let record = match kept {
-        Some(record) => record,
-        // The scratch space must be of the device that it is about.
-        None if storage.doublewrite.identity().as_ref() != Some(&device) => return Ok(None),
-        None => {
+        Some(record) if !(options.probe_again && can_measure) => record,
+        _ if !can_measure => return Ok(None),
+        _ => {
             let record = take(storage, &device, options.flush_method, page_bytes)?;
             keep(ctx, &record)?;
             record

@@ -150,6 +150,16 @@ impl Log {
         Lsn(self.checkpoint.load(Ordering::Acquire))
     }
 
+    /// Bytes of a log that is created with `size_bytes`: whole blocks.
+    pub fn size_created(size_bytes: u64) -> u64 {
+        format::block_floor(size_bytes)
+    }
+
+    /// Bytes of the log on its device, headers and ring.
+    pub fn size_bytes(&self) -> u64 {
+        self.io.lock().header.size_bytes
+    }
+
     /// Bytes of redo, reserved or appended, that fit between a checkpoint and the end of the log.
     pub fn capacity_bytes(&self) -> u64 {
         self.geometry.capacity_bytes()

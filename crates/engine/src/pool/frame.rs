@@ -81,6 +81,15 @@ impl Frame {
 /// Readable bytes behind the last frame: a latch-free read may begin at the last byte of a page.
 pub const READ_SLACK_BYTES: usize = 8;
 
+/// Frame numbers are 32 bits wide, and [`NIL`] is none.
+fn check_count(count: usize) -> Result<()> {
+    if count < NIL as usize {
+        return Ok(());
+    }
+    let reason = format!("{count} frames are too many: a pool has at most {}", NIL - 1);
+    Err(Error::BadOption { option: "buffer-pool-size".into(), reason })
+}
+
 /// All frames and their memory.
 pub struct Frames {
     frames: Box<[Frame]>,
@@ -101,9 +110,13 @@ impl Frames {
     /// `count` free frames of `page_bytes` each, zeroed.
     ///
     /// # Errors
-    /// [`Error::BadOption`] when the system has no such memory.
+    /// [`Error::BadOption`] for more frames than can be numbered, or when the system has no such memory.
     pub fn new(count: usize, page_bytes: usize) -> Result<Frames> {
-        assert!(count > 0 && count < NIL as usize && page_bytes.is_power_of_two());
+        assert!(
+            count > 0 && page_bytes.is_power_of_two(),
+            "a pool has at least MIN_FRAMES frames, pages of checked size"
+        );
+        check_count(count)?;
         let too_large = || Error::BadOption {
             option: "buffer-pool-size".into(),
             reason: format!("the system has no memory for {count} frames of {page_bytes} bytes"),
@@ -168,5 +181,19 @@ impl Frames {
         }
         // SAFETY: `offset + len <= page_bytes` was just checked, so the pointer stays inside the frame.
         Some(unsafe { self.address(frame).add(offset).cast_const() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_frames_than_numbers_are_refused() {
+        for count in [NIL as usize, (900 << 40) / 16384, usize::MAX] {
+            let error = Frames::new(count, 16384).map(|frames| frames.len()).unwrap_err();
+            assert!(matches!(&error, Error::BadOption { option, .. } if option == "buffer-pool-size"), "{error}");
+            assert!(error.to_string().contains("at most 4294967294"), "{error}");
+        }
     }
 }

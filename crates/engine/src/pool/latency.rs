@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. Buckets grow with the value: eight to each power of two, so a percentile is right within an eighth.
-//! 2. Adding touches one counter of one bucket; reading takes a copy, which may miss what is added meanwhile.
+//! 2. Adding touches the counter of one bucket and the sum; reading takes a copy, which may miss what is added meanwhile.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -17,17 +17,19 @@ const BUCKETS: usize = ((40 - SUB_BITS + 1) << SUB_BITS) as usize + 1;
 #[derive(Debug)]
 pub struct Histogram {
     buckets: Box<[AtomicU64]>,
+    sum_ns: AtomicU64,
 }
 
 /// A histogram at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LatencySnapshot {
     buckets: Vec<u64>,
+    sum_ns: u64,
 }
 
 impl Default for Histogram {
     fn default() -> Histogram {
-        Histogram { buckets: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect() }
+        Histogram { buckets: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(), sum_ns: AtomicU64::new(0) }
     }
 }
 
@@ -36,11 +38,13 @@ impl Histogram {
     pub fn record(&self, took: Duration) {
         let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.buckets[bucket_of(ns)].fetch_add(1, Relaxed);
+        self.sum_ns.fetch_add(ns, Relaxed);
     }
 
     /// The present state.
     pub fn snapshot(&self) -> LatencySnapshot {
-        LatencySnapshot { buckets: self.buckets.iter().map(|b| b.load(Relaxed)).collect() }
+        let buckets = self.buckets.iter().map(|b| b.load(Relaxed)).collect();
+        LatencySnapshot { buckets, sum_ns: self.sum_ns.load(Relaxed) }
     }
 }
 
@@ -48,6 +52,11 @@ impl LatencySnapshot {
     /// Durations in it.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
+    }
+
+    /// All of them together, in microseconds.
+    pub fn sum_us(&self) -> u64 {
+        self.sum_ns / 1000
     }
 
     /// Those of at most `us` microseconds, within a bucket.
@@ -74,7 +83,8 @@ impl LatencySnapshot {
     /// Those added since `earlier`.
     pub fn since(&self, earlier: &LatencySnapshot) -> LatencySnapshot {
         let difference = |(now, then): (&u64, &u64)| now.saturating_sub(*then);
-        LatencySnapshot { buckets: self.buckets.iter().zip(&earlier.buckets).map(difference).collect() }
+        let buckets = self.buckets.iter().zip(&earlier.buckets).map(difference).collect();
+        LatencySnapshot { buckets, sum_ns: difference((&self.sum_ns, &earlier.sum_ns)) }
     }
 }
 
@@ -120,14 +130,14 @@ mod tests {
         assert_eq!(histogram.snapshot().percentile(99.0), 0.0);
         (1..=1000).for_each(|us| histogram.record(Duration::from_micros(us)));
         let all = histogram.snapshot();
-        assert_eq!(all.count(), 1000);
+        assert_eq!((all.count(), all.sum_us()), (1000, 500_500));
         for (percent, exact) in [(50.0, 500.0), (99.0, 990.0), (100.0, 1000.0), (0.0, 1.0)] {
             let found = all.percentile(percent);
             assert!((exact..=exact * 1.13).contains(&found), "{percent}: {found}");
         }
         histogram.record(Duration::from_secs(5));
         let later = histogram.snapshot().since(&all);
-        assert_eq!(later.count(), 1);
+        assert_eq!((later.count(), later.sum_us()), (1, 5_000_000));
         assert!(later.percentile(1.0) >= 5e6);
     }
 }

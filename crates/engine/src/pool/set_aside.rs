@@ -43,6 +43,11 @@ impl SetAside {
 }
 
 impl Pool {
+    /// Pages looked at from the tail of the LRU list: the option, within what so small a pool allows.
+    pub fn lru_scan_depth(&self) -> usize {
+        self.lru_scan_depth
+    }
+
     /// Sets dirty pages at the LRU tail aside for as many frames of the reserve; says whether it did.
     pub(super) fn take_from_reserve(&self, count: usize, out: &mut Vec<FrameNo>) -> bool {
         let mut aside = self.set_aside.lock();

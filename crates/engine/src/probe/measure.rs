@@ -1,8 +1,10 @@
 //! The measurement: a few batches of writes with a sync after each.
 //!
 //! Rules
-//! 1. Times are the best of up to three rounds, side by side and apart in turns, so that a busy moment does not decide.
-//! 2. After [`ENOUGH`] no new round begins, and after twice that none of depths, which are timed only where no arm moves.
+//! 1. Times are medians of rounds, side by side and apart in turns, so that a busy moment does not decide. There are at least
+//!    [`LEAST_ROUNDS`], however long they take; more only until [`ENOUGH`].
+//! 2. Depths are timed only where no arm moves; they decide nothing but how many writes are in flight, so after twice [`ENOUGH`] no
+//!    new round of them begins.
 //! 3. Contents are pseudo-random: a device that compresses or deduplicates shows its true speed.
 
 use super::{DEPTHS, Evidence, PROBE_PAGES};
@@ -10,9 +12,13 @@ use crate::error::Result;
 use highwater_storage::{AlignedBuf, Device, Placement, Write};
 use std::time::{Duration, Instant};
 
+/// Rounds before anything is chosen: fewer have no median that leaves a busy moment out.
+const LEAST_ROUNDS: usize = 3;
 /// Rounds at most.
-const ROUNDS: usize = 3;
-/// No new round after this.
+const ROUNDS: usize = 5;
+/// Rounds of depths at most.
+const DEPTH_ROUNDS: usize = 3;
+/// No new round that need not be after this.
 const ENOUGH: Duration = Duration::from_millis(60);
 /// Bytes over which the places are spread, if the device can lend so many.
 const SPAN_BYTES: u64 = 16 << 20;
@@ -103,30 +109,33 @@ pub fn measure(region: &Region<'_>, page_bytes: usize) -> Result<Evidence> {
     let bytes = noise(PROBE_PAGES as usize * page_bytes);
     let mut found = Evidence { pages: PROBE_PAGES, page_bytes: page_bytes as u32, ..Evidence::default() };
     let start = Instant::now();
-    for _ in 0..ROUNDS {
-        least(&mut found.contiguous_us, region.side_by_side(&bytes)?);
-        least(&mut found.scattered_us, region.apart(&bytes, page_bytes, PROBE_PAGES)?);
-        least(&mut found.sync_us, region.side_by_side(&bytes[..page_bytes])?);
-        if start.elapsed() > ENOUGH {
-            break;
-        }
+    let mut rounds = Vec::with_capacity(ROUNDS);
+    while rounds.len() < LEAST_ROUNDS || (rounds.len() < ROUNDS && start.elapsed() < ENOUGH) {
+        rounds.push([
+            region.side_by_side(&bytes)?,
+            region.apart(&bytes, page_bytes, PROBE_PAGES)?,
+            region.side_by_side(&bytes[..page_bytes])?,
+        ]);
     }
+    [found.contiguous_us, found.scattered_us, found.sync_us] = medians(&rounds);
     if found.gain() < ARM_GAIN {
-        for _ in 0..ROUNDS {
-            for (depth, us) in DEPTHS.into_iter().zip(&mut found.at_depth_us) {
-                least(us, region.apart(&bytes, page_bytes, depth)?);
-            }
-            if start.elapsed() > 2 * ENOUGH {
-                break;
-            }
+        let mut rounds = Vec::with_capacity(DEPTH_ROUNDS);
+        while rounds.is_empty() || (rounds.len() < DEPTH_ROUNDS && start.elapsed() < 2 * ENOUGH) {
+            let [first, second, third] = DEPTHS.map(|depth| region.apart(&bytes, page_bytes, depth));
+            rounds.push([first?, second?, third?]);
         }
+        found.at_depth_us = medians(&rounds);
     }
     Ok(found)
 }
 
-/// Keeps the smaller of two times; 0 is none yet.
-fn least(best: &mut u32, us: u32) {
-    *best = if *best == 0 { us } else { us.min(*best) };
+/// The median of each column; of an even number of rounds the smaller of the two in the middle. There is at least one.
+fn medians(rounds: &[[u32; 3]]) -> [u32; 3] {
+    std::array::from_fn(|column| {
+        let mut times: Vec<u32> = rounds.iter().map(|round| round[column]).collect();
+        times.sort_unstable();
+        times[(times.len() - 1) / 2]
+    })
 }
 
 fn noise(len: usize) -> AlignedBuf {

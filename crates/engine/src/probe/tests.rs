@@ -3,6 +3,7 @@
 use super::*;
 use crate::config::{FlushMethod, FlushNeighbors};
 use highwater_storage::{AlignedBuf, Device, MemoryDevice, Placement, Write};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 fn evidence(contiguous_us: u32, scattered_us: u32, at_depth_us: [u32; 3]) -> Evidence {
@@ -68,6 +69,14 @@ fn times_are_dates() {
 struct Paced {
     memory: MemoryDevice,
     place: Duration,
+    /// So many writes take it; the others take none.
+    slow_writes: AtomicU32,
+}
+
+impl Paced {
+    fn new(memory: MemoryDevice, place_ms: u64, slow_writes: u32) -> Paced {
+        Paced { memory, place: Duration::from_millis(place_ms), slow_writes: AtomicU32::new(slow_writes) }
+    }
 }
 
 impl Device for Paced {
@@ -88,7 +97,9 @@ impl Device for Paced {
     }
 
     fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> highwater_storage::Result<()> {
-        std::thread::sleep(self.place);
+        if self.slow_writes.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
+            std::thread::sleep(self.place);
+        }
         self.memory.write_at(offset, data, placement)
     }
 
@@ -114,7 +125,7 @@ fn an_arm_is_seen_and_the_region_is_given_back() {
     for (len, limit) in [(2 << 20, u64::MAX), (2 << 20, 4 << 20), (64 << 10, 64 << 10)] {
         let memory = MemoryDevice::limited(limit);
         memory.set_len_bytes(len).unwrap();
-        let paced = Paced { memory, place: Duration::from_millis(3) };
+        let paced = Paced::new(memory, 3, u32::MAX);
         let region = Region::begin(&paced, false).unwrap();
         let found = measure(&region, 1024).unwrap();
         region.end().unwrap();
@@ -125,6 +136,18 @@ fn an_arm_is_seen_and_the_region_is_given_back() {
         paced.read_at(0, &mut start).unwrap();
         assert!(start.iter().all(|byte| *byte == start[0]), "what was written is discarded");
     }
+}
+
+#[test]
+fn a_busy_first_round_does_not_decide() {
+    // One write side by side, then each page apart: a round of 33 slow writes looks like an arm, and takes longer than a probe may.
+    let paced = Paced::new(MemoryDevice::new(), 4, 1 + PROBE_PAGES);
+    paced.set_len_bytes(2 << 20).unwrap();
+    let region = Region::begin(&paced, false).unwrap();
+    let found = measure(&region, 4096).unwrap();
+    region.end().unwrap();
+    assert_eq!(choose(&found).flush_neighbors, FlushNeighbors::Off, "{found}");
+    assert!(found.at_depth_us.iter().all(|us| *us > 0), "{found}");
 }
 
 #[test]
