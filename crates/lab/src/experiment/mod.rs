@@ -61,6 +61,10 @@ pub trait Experiment: Sync {
             Scale::Standard | Scale::Full => 3,
         }
     }
+    /// How often each cell of a server is, where that differs.
+    fn server_repetitions(&self, scale: Scale) -> u32 {
+        self.repetitions(scale)
+    }
     /// Whether the plan mounts emulated devices, which only root may.
     fn mounts(&self, plan: &Plan) -> bool {
         plan.device != DeviceChoice::Local && plan.subjects.iter().any(|s| *s != SubjectKind::Highwater)

@@ -50,6 +50,7 @@ fn config(plan: &Plan) -> BTreeMap<String, String> {
     super::setting([
         ("seed", plan.seed.to_string()),
         ("repetitions", plan.repetitions.to_string()),
+        ("repetitions_of_servers", plan.server_repetitions.to_string()),
         ("device", plan.device.name().to_string()),
         ("subjects", subjects),
         ("highwater_version", env!("CARGO_PKG_VERSION").to_string()),

@@ -66,6 +66,7 @@ fn plan(folder: &Path) -> Plan {
         subjects: vec![SubjectKind::Highwater],
         device: DeviceChoice::Local,
         repetitions: 3,
+        server_repetitions: 3,
         seed: 1,
         work_dir: folder.join("work"),
         out_dir: folder.join("out"),
