@@ -92,4 +92,9 @@ pub trait Experiment: Sync {
     fn figures(&self, rows: &[Row]) -> Vec<Figure>;
     /// Ratios kept, and what differs from the paper.
     fn notes(&self, plan: &Plan) -> Vec<String>;
+    /// Why lost claims were lost, as far as the rows show it; they follow the notes.
+    fn explanations(&self, rows: &[Row]) -> Vec<String> {
+        let _ = rows;
+        Vec::new()
+    }
 }

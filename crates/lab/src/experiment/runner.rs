@@ -31,6 +31,7 @@ pub fn run(experiment: &dyn Experiment, plan: &Plan, resume: bool, watch: &mut d
 
 fn outcome(experiment: &dyn Experiment, plan: &Plan, rows: Vec<super::Row>) -> Outcome {
     let mut notes = experiment.notes(plan);
+    notes.extend(experiment.explanations(&rows));
     notes.extend(plan.skipped.iter().cloned());
     Outcome {
         experiment: experiment.name().into(),
