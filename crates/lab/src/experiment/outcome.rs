@@ -22,9 +22,11 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Adds a number.
+    /// Adds a number; what is none (not counted, not measured) stays absent.
     pub fn put(&mut self, name: &str, value: f64) {
-        self.values.insert(name.to_string(), value);
+        if value.is_finite() {
+            self.values.insert(name.to_string(), value);
+        }
     }
 }
 

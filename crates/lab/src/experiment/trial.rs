@@ -109,9 +109,9 @@ impl Taken {
         self.page_reads.as_ref().map(|reads| reads.percentile(percentile))
     }
 
-    /// Growth of a counter during the measurement; of a gauge its value at the end.
+    /// Growth of a counter during the measurement; of a gauge its value at the end; not a number where the subject has no such counter.
     pub(super) fn counter(&self, name: &str) -> f64 {
-        self.result.counters.get(name).copied().unwrap_or(0) as f64
+        self.result.counters.get(name).map_or(f64::NAN, |value| *value as f64)
     }
 
     /// Growth of a counter per second.
@@ -124,6 +124,7 @@ impl Taken {
         ["dirty_pct", "checkpoint_age", "idle", "sync"]
             .iter()
             .map(|why| self.counter(&format!("pages_flushed_{why}")))
+            .filter(|pages| pages.is_finite())
             .sum()
     }
 
