@@ -6,6 +6,7 @@
 //! 3. Nothing here prints to standard output; callers hand in where lines go.
 
 pub mod adapter;
+mod cpu;
 pub mod error;
 pub mod experiment;
 pub mod interrupt;

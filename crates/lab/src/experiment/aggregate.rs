@@ -31,6 +31,8 @@ fn row(experiment: &dyn Experiment, group: &[&(Cell, Measured)]) -> Row {
             values.entry(name.clone()).or_default().push(*value);
         }
     }
+    let is_whole = |(_, list): &(&String, &Vec<f64>)| list.len() == group.len();
+    let runs = values.iter().filter(is_whole).map(|(name, list)| (name.clone(), list.clone())).collect();
     values.values_mut().for_each(|list| list.sort_by(f64::total_cmp));
     Row {
         subject: cell.subject.clone(),
@@ -39,6 +41,7 @@ fn row(experiment: &dyn Experiment, group: &[&(Cell, Measured)]) -> Row {
         measured: values.iter().map(|(name, list)| (name.clone(), median(list))).collect(),
         spread: values.iter().map(|(name, list)| (name.clone(), [list[0], list[list.len() - 1]])).collect(),
         repetitions: group.len() as u32,
+        runs,
         paper: experiment.paper(cell),
         series: first.series.clone(),
         info: first.info.clone(),

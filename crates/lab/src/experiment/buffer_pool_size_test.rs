@@ -48,6 +48,35 @@ fn each_claim_can_be_lost() {
 }
 
 #[test]
+fn processors_explain_lost_claims_only_where_they_were_busy() {
+    // The percentage at 75 %, data writes there, log writes there: what the explanation must say, if there is one.
+    let data = "Data writes a second are";
+    let log = "A log write is a group";
+    for (busy, data_writes, log_writes, expected) in [
+        (97.0, 3363.0, 43.0, None),
+        (50.0, 100.0, 1.0, None),
+        (f64::NAN, 100.0, 1.0, None),
+        (97.0, 100.0, 43.0, Some((true, false))),
+        (97.0, 3363.0, 1.0, Some((false, true))),
+        (97.0, 100.0, 1.0, Some((true, true))),
+    ] {
+        let mut rows = rows(|n, name| match name {
+            "data_writes_per_s" if n == 4 => Some(data_writes),
+            "log_writes_per_s" if n == 4 => Some(log_writes),
+            _ => None,
+        });
+        for (n, row) in rows.iter_mut().enumerate() {
+            row.measured.insert("cpu_pct".into(), if n == 4 { busy } else { 40.0 });
+        }
+        let found = BufferPoolSize.explanations(&rows);
+        assert_eq!(found.first().map(|text| (text.contains(data), text.contains(log))), expected, "{found:?}");
+        assert!(found.iter().all(|text| text.contains("40.0, 40.0, 40.0, 40.0, 97.0 %")), "{found:?}");
+    }
+    let notes = BufferPoolSize.notes(&Plan::on_paper(Scale::Quick, "local", &[SubjectKind::Highwater]));
+    assert!(notes.iter().all(|note| !note.contains("processors")), "{notes:?}");
+}
+
+#[test]
 fn ratios_are_the_papers() {
     let settings = |share: &str, scale: Scale| {
         settings(&Cell::new(SubjectKind::Mysql, "local", setting([("pool", share.into())]), 0), scale)

@@ -22,6 +22,7 @@ struct Identity {
     seed: u64,
     device: String,
     repetitions: u32,
+    server_repetitions: u32,
     subjects: Vec<String>,
 }
 
@@ -33,6 +34,7 @@ impl Identity {
             seed: plan.seed,
             device: plan.device.name().into(),
             repetitions: plan.repetitions,
+            server_repetitions: plan.server_repetitions,
             subjects: plan.subjects.iter().map(ToString::to_string).collect(),
         }
     }
@@ -45,6 +47,7 @@ impl Identity {
             ("seed", self.seed.to_string(), wanted.seed.to_string()),
             ("device", self.device.clone(), wanted.device.clone()),
             ("repetitions", self.repetitions.to_string(), wanted.repetitions.to_string()),
+            ("repetitions of servers", self.server_repetitions.to_string(), wanted.server_repetitions.to_string()),
             ("subjects", self.subjects.join(","), wanted.subjects.join(",")),
         ];
         pairs.into_iter().find(|(_, found, wanted)| found != wanted)

@@ -7,7 +7,9 @@
 //! 1. Buffered writes leave pages in the operating system's cache, which is why they win below a small pool. So the cache is limited as that machine's
 //!    memory limited it: a memory control group of eight times the data, in which the subject runs.
 //! 2. On an emulated device Highwater too goes through a mounted file system: without one there is no cache to compare with.
-//! 3. The document does not say how many rows a transaction had. One each would measure the disk's sync alone; there are [`ROWS_PER_TRANSACTION`].
+//! 3. Subjects have a least pool. Of the document's pools that would be the same one for a subject only the largest, whose ratio to the data is the
+//!    nearest, is measured; claims are of the pools that are. Each row has the pool, log and data it really had.
+//! 4. The document does not say how many rows a transaction had. One each would measure the disk's sync alone; there are [`ROWS_PER_TRANSACTION`].
 
 use super::judge::{Rows, Verdict, for_each_subject, list, number};
 use super::trial::{MIN_SERVER_POOL_BYTES, Trial, log_bytes};
@@ -40,6 +42,9 @@ const CROSSOVER: &str = "128 MB";
 #[derive(Debug)]
 pub struct FlushMethods;
 
+/// A claim's judge: a subject's rows, its pools below the crossover, those from it on.
+type Judge = dyn Fn(&Rows<'_>, &[&str], &[&str]) -> Verdict;
+
 /// The emulated hard disks, on which a run takes a hundred times as long as on flash.
 const DISKS: [&str; 2] = ["sata-7200rpm-500gb", "wd10ezex-1tb"];
 
@@ -56,10 +61,22 @@ fn pools(scale: Scale) -> &'static [&'static str] {
     if scale == Scale::Smoke { &POOLS[3..] } else { &POOLS }
 }
 
+/// The pools that differ for a subject, and those that would be the same as the next larger one.
+fn distinct_pools(plan: &Plan, subject: SubjectKind) -> (Vec<&'static str>, Vec<&'static str>) {
+    let pools = pools(plan.scale);
+    let bytes = |pool: &str| pool_bytes(pool, divisor(plan), subject);
+    let numbered: Vec<(usize, &str)> = pools.iter().copied().enumerate().collect();
+    let (same, distinct): (Vec<_>, Vec<_>) =
+        numbered.into_iter().partition(|(n, pool)| pools.get(n + 1).is_some_and(|next| bytes(pool) == bytes(next)));
+    let names = |list: Vec<(usize, &'static str)>| list.into_iter().map(|(_, pool)| pool).collect();
+    (names(distinct), names(same))
+}
+
 /// At the quick scale and on disks O_DSYNC, of which the document says only that it exists, is measured with the smallest and the largest pool.
-fn methods(plan: &Plan, pool: &str) -> &'static [&'static str] {
+fn methods(plan: &Plan, pools: &[&str], pool: &str) -> &'static [&'static str] {
     let is_short = plan.scale == Scale::Quick || is_disk(plan);
-    if is_short && pool != POOLS[0] && pool != POOLS[4] { &METHODS[..2] } else { &METHODS }
+    let is_end = pools.first() == Some(&pool) || pools.last() == Some(&pool);
+    if is_short && !is_end { &METHODS[..2] } else { &METHODS }
 }
 
 fn least_pool_bytes(subject: SubjectKind) -> u64 {
@@ -105,7 +122,9 @@ impl Experiment for FlushMethods {
         for repetition in 0..plan.repetitions {
             for pool in pools(plan.scale) {
                 for subject in &plan.subjects {
-                    for method in methods(plan, pool) {
+                    let (distinct, _) = distinct_pools(plan, *subject);
+                    let methods = if distinct.contains(pool) { methods(plan, &distinct, pool) } else { &[] };
+                    for method in methods {
                         let setting = setting([("pool", pool.to_string()), ("flush_method", method.to_string())]);
                         cells.push(Cell::new(*subject, plan.device.name(), setting, repetition));
                     }
@@ -118,9 +137,10 @@ impl Experiment for FlushMethods {
     fn measure(&self, plan: &Plan, cell: &Cell, lab: &mut Bench<'_>) -> Result<Measured> {
         let by = divisor(plan);
         let method = FlushMethod::parse(cell.get("flush_method")).map_err(crate::Error::Usage)?;
+        let (pool, log) = (pool_bytes(cell.get("pool"), by, cell.kind()?), log_bytes(LOG_BYTES / by));
         let settings = Settings {
-            buffer_pool_bytes: pool_bytes(cell.get("pool"), by, cell.kind()?),
-            log_bytes: log_bytes(LOG_BYTES / by),
+            buffer_pool_bytes: pool,
+            log_bytes: log,
             flush_method: method,
             flush_neighbors: "1".into(),
             lru_scan_depth: 100,
@@ -144,6 +164,7 @@ impl Experiment for FlushMethods {
         };
         let taken = trial.take(lab)?;
         let mut measured = taken.measured();
+        put_sizes(&mut measured, pool, log, DATA_BYTES / by);
         let megabytes = (DATA_BYTES / by) as f64 / 1e6;
         measured.put("load_mb_per_s", megabytes / taken.result.elapsed_s.max(1e-9));
         Ok(measured)
@@ -154,26 +175,24 @@ impl Experiment for FlushMethods {
     }
 
     fn claims(&self, plan: &Plan, rows: &[Row]) -> Vec<Claim> {
-        let pools = pools(plan.scale);
-        let from = pools.iter().position(|pool| *pool == CROSSOVER).unwrap_or(0);
         let mut claims = Vec::new();
-        if from > 0 {
-            claims.extend(for_each_subject(
-                rows,
-                "With a pool below a quarter of the data fdatasync is faster than O_DIRECT",
-                |rows| wins(rows, &pools[..from], "fsync", "O_DIRECT"),
-            ));
+        let mut add = |text: &str, judge: &Judge| {
+            claims.extend(for_each_subject(rows, text, |rows| {
+                let (below, above) = around_crossover(plan, rows.subject);
+                judge(rows, &below, &above)
+            }));
+        };
+        if pools(plan.scale)[0] != CROSSOVER {
+            add("With a pool below a quarter of the data fdatasync is faster than O_DIRECT", &|rows, below, _| {
+                wins(rows, below, "fsync", "O_DIRECT")
+            });
         }
-        claims.extend(for_each_subject(
-            rows,
-            "From a pool of a quarter of the data on O_DIRECT is faster than fdatasync",
-            |rows| wins(rows, &pools[from..], "O_DIRECT", "fsync"),
-        ));
-        claims.extend(for_each_subject(
-            rows,
-            "O_DIRECT gains on fdatasync from the smallest to the largest pool",
-            |rows| gains(rows, pools),
-        ));
+        add("From a pool of a quarter of the data on O_DIRECT is faster than fdatasync", &|rows, _, above| {
+            wins(rows, above, "O_DIRECT", "fsync")
+        });
+        add("O_DIRECT gains on fdatasync from the smallest to the largest pool", &|rows, below, above| {
+            gains(rows, &[below, above].concat())
+        });
         claims
     }
 
@@ -196,18 +215,11 @@ impl Experiment for FlushMethods {
                 "The operating system's cache is limited by a memory control group of {} MiB, in which the subject runs: the document's 4 GB of RAM in the same ratio to its data. What a server itself allocates counts too.",
                 (MEMORY_BYTES / by) >> 20
             ),
-            format!("{THREADS} clients, {ROWS_PER_TRANSACTION} rows a transaction, every commit synced; redo log {} MiB (MySQL 5.5's default of 10 MiB, at least 8). The document states none of these.", log_bytes(LOG_BYTES / by) >> 20),
+            format!("{THREADS} clients, {ROWS_PER_TRANSACTION} rows a transaction, every commit synced; redo log {} MiB, {} % of the data (MySQL 5.5's default of 10 MiB would be 2 %, but no subject takes less than 8 MiB). The document states none of these.", log_bytes(LOG_BYTES / by) >> 20, number(percent(log_bytes(LOG_BYTES / by), DATA_BYTES / by))),
             "fsync is what the document calls fdatasync, MySQL's default then: buffered writes, then fsync. O_DSYNC opens the log with O_SYNC and syncs the data files.".into(),
             "The document shows its result as a figure without numbers, so no column of it can stand beside ours.".into(),
         ];
-        for (who, least) in [("A server", MIN_SERVER_POOL_BYTES), ("Highwater", MIN_POOL_BYTES)] {
-            if (16 << 20) / by < least {
-                let least = least >> 20;
-                notes.push(format!(
-                    "{who} takes no pool below {least} MiB: where the ratio asks for less, it has {least} MiB."
-                ));
-            }
-        }
+        notes.extend(plan.subjects.iter().filter_map(|subject| least_pool_note(plan, *subject)));
         if !is_disk(plan) {
             notes.push("Why a small pool may not favour fdatasync here: on the document's disk a page that the operating system's cache still holds saves a seek, 8 ms or more; on flash it saves a read of a tenth of a millisecond or less, about what copying the page through that cache costs at each write. --device sata-7200rpm-500gb has the document's disk.".into());
         }
@@ -218,12 +230,54 @@ impl Experiment for FlushMethods {
     }
 }
 
+/// The sizes that a cell really had.
+fn put_sizes(measured: &mut Measured, pool: u64, log: u64, data: u64) {
+    for (name, bytes) in [("pool_bytes", pool), ("log_bytes", log), ("data_bytes", data)] {
+        measured.put(name, bytes as f64);
+    }
+    measured.put("pool_to_data_pct", percent(pool, data));
+    measured.put("log_to_data_pct", percent(log, data));
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    part as f64 * 100.0 / whole as f64
+}
+
+/// What became of the pools that are smaller than the subject takes.
+fn least_pool_note(plan: &Plan, subject: SubjectKind) -> Option<String> {
+    let (least, by) = (least_pool_bytes(subject), divisor(plan));
+    let (distinct, same) = distinct_pools(plan, subject);
+    let smallest = distinct.first()?;
+    if pool_bytes(smallest, by, subject) > least {
+        return None;
+    }
+    let (name, mib) = (title_of(subject.name()), least >> 20);
+    let share = number(percent(least, DATA_BYTES / by));
+    let mut note = format!(
+        "{name} takes no pool below {mib} MiB, here {share} % of the data: it has that for the document's {smallest}."
+    );
+    if !same.is_empty() {
+        note += &format!(" Left out, because it would be the same pool: {}.", same.join(", "));
+    }
+    Some(note)
+}
+
+/// The pools that are measured on a subject, below the document's crossover and from it on.
+fn around_crossover(plan: &Plan, subject: &str) -> (Vec<&'static str>, Vec<&'static str>) {
+    let distinct = subject.parse().map_or(Vec::new(), |subject| distinct_pools(plan, subject).0);
+    let place = |pool: &str| POOLS.iter().position(|one| *one == pool);
+    distinct.into_iter().partition(|pool| place(pool) < place(CROSSOVER))
+}
+
 fn rate(rows: &Rows<'_>, pool: &str, method: &str) -> f64 {
     rows.value(&[("pool", pool), ("flush_method", method)], "load_mb_per_s")
 }
 
 /// Whether one method is faster than the other with each of the pools.
 fn wins(rows: &Rows<'_>, pools: &[&str], winner: &str, loser: &str) -> Verdict {
+    if pools.is_empty() {
+        return (false, "no such pool is measured: this subject takes none so small".into());
+    }
     let holds = pools.iter().all(|pool| rate(rows, pool, winner) > rate(rows, pool, loser));
     let shown = pools.iter().map(|pool| {
         format!("{pool}: {} against {}", number(rate(rows, pool, winner)), number(rate(rows, pool, loser)))
@@ -233,27 +287,44 @@ fn wins(rows: &Rows<'_>, pools: &[&str], winner: &str, loser: &str) -> Verdict {
 
 fn gains(rows: &Rows<'_>, pools: &[&str]) -> Verdict {
     let ratios: Vec<f64> = pools.iter().map(|pool| rate(rows, pool, "O_DIRECT") / rate(rows, pool, "fsync")).collect();
-    (ratios[0] < ratios[ratios.len() - 1], format!("O_DIRECT is {} times fdatasync", list(&ratios)))
+    (ratios.first() < ratios.last() && ratios.len() > 1, format!("O_DIRECT is {} times fdatasync", list(&ratios)))
 }
 
 fn present(rows: &[Row]) -> Vec<&'static str> {
     POOLS.into_iter().filter(|pool| rows.iter().any(|row| row.get("pool") == *pool)).collect()
 }
 
+const HEAD: [&str; 10] = [
+    "Subject",
+    "Pool",
+    "Data MiB",
+    "Pool MiB",
+    "Log MiB",
+    "Pool, % of data",
+    "Log, % of data",
+    "fsync (fdatasync)",
+    "O_DIRECT",
+    "O_DSYNC",
+];
+
 fn table(rows: &[Row]) -> Table {
     let mut lines = Vec::new();
     for subject in subjects(rows) {
         let of = Rows::of(rows, subject);
-        for pool in present(rows) {
-            let cells = METHODS.map(|method| number(rate(&of, pool, method)));
+        for (pool, row) in present(rows).into_iter().filter_map(|pool| Some((pool, of.find(&[("pool", pool)])?))) {
+            let mib = |name: &str| number(row.value(name) / f64::from(1 << 20));
+            let sizes = ["data_bytes", "pool_bytes", "log_bytes"].map(mib);
+            let shares = ["pool_to_data_pct", "log_to_data_pct"].map(|name| number(row.value(name)));
+            let rates = METHODS.map(|method| number(rate(&of, pool, method)));
+            let cells = sizes.into_iter().chain(shares).chain(rates);
             lines.push([title_of(subject).to_string(), pool.to_string()].into_iter().chain(cells).collect());
         }
     }
     Table {
         title: "Load speed, MB of values per second".into(),
-        caption: "Pools by their size in the document.".into(),
+        caption: "Pools by their size in the document, and what data, pool and log really had.".into(),
         texts: 2,
-        head: ["Subject", "Pool", "fsync (fdatasync)", "O_DIRECT", "O_DSYNC"].map(String::from).to_vec(),
+        head: HEAD.map(String::from).to_vec(),
         rows: lines,
     }
 }
@@ -263,7 +334,12 @@ fn chart(rows: &[Row], subject: &str) -> Chart {
     let pools = present(rows);
     let line = |method: &str| Line {
         name: method.into(),
-        points: pools.iter().enumerate().map(|(n, pool)| [n as f64, rate(&of, pool, method)]).collect(),
+        points: pools
+            .iter()
+            .enumerate()
+            .map(|(n, pool)| [n as f64, rate(&of, pool, method)])
+            .filter(|point| point[1].is_finite())
+            .collect(),
         paper: false,
     };
     Chart {
@@ -290,8 +366,16 @@ mod tests {
         (0..5).flat_map(|n| [row(n, "fsync", fsync[n]), row(n, "O_DIRECT", direct[n])]).collect()
     }
 
+    fn plan(scale: Scale, device: &str, subject: SubjectKind) -> Plan {
+        Plan::on_paper(scale, device, &[subject])
+    }
+
     fn verdicts(rows: &[Row]) -> Vec<bool> {
-        let plan = Plan::on_paper(Scale::Quick, "local", &[SubjectKind::Mysql]);
+        verdicts_at(Scale::Standard, rows)
+    }
+
+    fn verdicts_at(scale: Scale, rows: &[Row]) -> Vec<bool> {
+        let plan = plan(scale, "local", SubjectKind::Mysql);
         FlushMethods.claims(&plan, rows).iter().map(|claim| claim.holds).collect()
     }
 
@@ -303,5 +387,52 @@ mod tests {
         assert_eq!(verdicts(&rows(fsync, [1.0, 3.0, 6.0, 7.0, 12.0])), [true, false, true]);
         assert_eq!(verdicts(&rows(fsync, [4.9, 3.0, 6.0, 7.0, 8.0])), [true, false, false]);
         assert_eq!(verdicts(&rows(fsync, [1.0, 3.0, 6.0, 9.0, 12.0])[..2]), [false; 3]);
+    }
+
+    #[test]
+    fn no_two_pools_of_a_subject_are_the_same() {
+        let disk = DISKS[0];
+        for (scale, device, subject, measured) in [
+            (Scale::Quick, "local", SubjectKind::Mysql, &POOLS[2..]),
+            (Scale::Standard, disk, SubjectKind::Mariadb, &POOLS[2..]),
+            (Scale::Quick, disk, SubjectKind::Mariadb, &POOLS[4..]),
+            (Scale::Quick, disk, SubjectKind::Highwater, &POOLS[1..]),
+            (Scale::Standard, "local", SubjectKind::Mysql, &POOLS[..]),
+            (Scale::Full, disk, SubjectKind::Mysql, &POOLS[..]),
+        ] {
+            let plan = plan(scale, device, subject);
+            let cells = FlushMethods.cells(&plan).unwrap();
+            let mut pools: Vec<&str> = cells.iter().map(|cell| cell.get("pool")).collect();
+            pools.dedup();
+            assert_eq!(pools, measured, "{scale} {device} {subject}");
+            let mut bytes: Vec<u64> = pools.iter().map(|pool| pool_bytes(pool, divisor(&plan), subject)).collect();
+            bytes.dedup();
+            assert_eq!(bytes.len(), measured.len(), "{bytes:?}");
+            // Both ends are measured with every method, and what is left out is said.
+            assert!(cells.iter().filter(|cell| cell.get("pool") == measured[0]).count() >= METHODS.len());
+            let left_out = POOLS[..POOLS.len() - measured.len()].join(", ");
+            let says =
+                FlushMethods.notes(&plan).iter().any(|note| note.contains(&format!("the same pool: {left_out}.")));
+            assert_eq!(says, !left_out.is_empty(), "{scale} {device} {subject}");
+        }
+    }
+
+    #[test]
+    fn claims_are_of_the_pools_that_are_measured() {
+        let all = rows([5.0, 6.0, 7.0, 8.0, 9.0], [9.0, 9.0, 6.0, 9.0, 12.0]);
+        assert_eq!((verdicts(&all)[0], verdicts_at(Scale::Quick, &all[4..])), (false, vec![true; 3]));
+        let plan = plan(Scale::Quick, DISKS[0], SubjectKind::Mysql);
+        let claims = FlushMethods.claims(&plan, &all[8..]);
+        assert_eq!(claims.iter().map(|claim| claim.holds).collect::<Vec<_>>(), [false, true, false]);
+        assert!(claims[0].detail.contains("no such pool"), "{claims:?}");
+    }
+
+    #[test]
+    fn rows_have_the_sizes_they_really_had() {
+        let mut measured = Measured::default();
+        put_sizes(&mut measured, 6 << 20, 8 << 20, 32 << 20);
+        assert_eq!((measured.values["pool_bytes"], measured.values["pool_to_data_pct"]), (6_291_456.0, 18.75));
+        let row = Row { measured: measured.values, ..rows([1.0; 5], [1.0; 5]).remove(0) };
+        assert_eq!(table(&[row]).rows[0][2..7], ["32.0", "6.00", "8.00", "18.8", "25.0"]);
     }
 }

@@ -61,6 +61,10 @@ pub trait Experiment: Sync {
             Scale::Standard | Scale::Full => 3,
         }
     }
+    /// How often each cell of a server is, where that differs.
+    fn server_repetitions(&self, scale: Scale) -> u32 {
+        self.repetitions(scale)
+    }
     /// Whether the plan mounts emulated devices, which only root may.
     fn mounts(&self, plan: &Plan) -> bool {
         plan.device != DeviceChoice::Local && plan.subjects.iter().any(|s| *s != SubjectKind::Highwater)
@@ -88,4 +92,9 @@ pub trait Experiment: Sync {
     fn figures(&self, rows: &[Row]) -> Vec<Figure>;
     /// Ratios kept, and what differs from the paper.
     fn notes(&self, plan: &Plan) -> Vec<String>;
+    /// Why lost claims were lost, as far as the rows show it; they follow the notes.
+    fn explanations(&self, rows: &[Row]) -> Vec<String> {
+        let _ = rows;
+        Vec::new()
+    }
 }

@@ -22,9 +22,11 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Adds a number.
+    /// Adds a number; what is none (not counted, not measured) stays absent.
     pub fn put(&mut self, name: &str, value: f64) {
-        self.values.insert(name.to_string(), value);
+        if value.is_finite() {
+            self.values.insert(name.to_string(), value);
+        }
     }
 }
 
@@ -43,6 +45,9 @@ pub struct Row {
     pub spread: BTreeMap<String, [f64; 2]>,
     /// How many repetitions.
     pub repetitions: u32,
+    /// Every repetition's value, in the order in which they were taken; only of what every repetition has.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub runs: BTreeMap<String, Vec<f64>>,
     /// The paper's figures for this setting, under the same names.
     pub paper: BTreeMap<String, f64>,
     /// Series of the first repetition.
@@ -64,9 +69,9 @@ impl Row {
         self.measured.get(name).copied().unwrap_or(f64::NAN)
     }
 
-    /// Half the width of the spread of a value.
-    pub fn half_spread(&self, name: &str) -> f64 {
-        self.spread.get(name).map_or(0.0, |[least, greatest]| (greatest - least) / 2.0)
+    /// A value of each repetition, in order; the median alone where they are not kept.
+    pub fn runs(&self, name: &str) -> Vec<f64> {
+        self.runs.get(name).cloned().unwrap_or_else(|| vec![self.value(name)])
     }
 }
 

@@ -104,6 +104,8 @@ pub struct Plan {
     pub device: DeviceChoice,
     /// How often each cell is measured.
     pub repetitions: u32,
+    /// How often each cell of a server is.
+    pub server_repetitions: u32,
     /// Seed of everything random.
     pub seed: u64,
     /// Folder for databases while the experiment runs; emptied afterwards.
@@ -112,6 +114,13 @@ pub struct Plan {
     pub out_dir: PathBuf,
     /// A line for each subject that was left out, for the notes.
     pub skipped: Vec<String>,
+}
+
+impl Plan {
+    /// How often each cell of a subject is measured.
+    pub fn repetitions_of(&self, subject: SubjectKind) -> u32 {
+        if subject.is_server() { self.server_repetitions } else { self.repetitions }
+    }
 }
 
 #[cfg(test)]
@@ -123,6 +132,7 @@ impl Plan {
             subjects: subjects.to_vec(),
             device: DeviceChoice::from(device.to_string()),
             repetitions: 1,
+            server_repetitions: 1,
             seed: 1,
             work_dir: "work".into(),
             out_dir: "out".into(),

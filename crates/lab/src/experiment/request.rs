@@ -37,6 +37,7 @@ impl Request {
             subjects,
             device,
             repetitions: self.repetitions.unwrap_or_else(|| experiment.repetitions(self.scale)),
+            server_repetitions: self.repetitions.unwrap_or_else(|| experiment.server_repetitions(self.scale)),
             seed: self.seed,
             work_dir: self.work_dir.clone().unwrap_or_else(|| self.out_dir.clone()),
             out_dir: self.out_dir.clone(),

@@ -31,6 +31,7 @@ pub fn run(experiment: &dyn Experiment, plan: &Plan, resume: bool, watch: &mut d
 
 fn outcome(experiment: &dyn Experiment, plan: &Plan, rows: Vec<super::Row>) -> Outcome {
     let mut notes = experiment.notes(plan);
+    notes.extend(experiment.explanations(&rows));
     notes.extend(plan.skipped.iter().cloned());
     Outcome {
         experiment: experiment.name().into(),
@@ -50,6 +51,7 @@ fn config(plan: &Plan) -> BTreeMap<String, String> {
     super::setting([
         ("seed", plan.seed.to_string()),
         ("repetitions", plan.repetitions.to_string()),
+        ("repetitions_of_servers", plan.server_repetitions.to_string()),
         ("device", plan.device.name().to_string()),
         ("subjects", subjects),
         ("highwater_version", env!("CARGO_PKG_VERSION").to_string()),

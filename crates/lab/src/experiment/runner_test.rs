@@ -58,6 +58,9 @@ impl Experiment for MadeUp {
     fn notes(&self, _plan: &Plan) -> Vec<String> {
         vec!["a note".into()]
     }
+    fn explanations(&self, rows: &[Row]) -> Vec<String> {
+        vec![format!("of {} rows", rows.len())]
+    }
 }
 
 fn plan(folder: &Path) -> Plan {
@@ -66,6 +69,7 @@ fn plan(folder: &Path) -> Plan {
         subjects: vec![SubjectKind::Highwater],
         device: DeviceChoice::Local,
         repetitions: 3,
+        server_repetitions: 3,
         seed: 1,
         work_dir: folder.join("work"),
         out_dir: folder.join("out"),
@@ -86,7 +90,7 @@ fn rows_are_medians_and_everything_is_written() {
     assert_eq!((row.value("tps"), row.spread["tps"], row.repetitions), (201.0, [200.0, 202.0], 3));
     assert_eq!((outcome.rows[0].paper["tps"], row.paper.len()), (7.0, 0));
     assert!(outcome.all_hold());
-    assert_eq!(outcome.notes, ["a note", "mysql: not installed"]);
+    assert_eq!(outcome.notes, ["a note", "of 2 rows", "mysql: not installed"]);
     assert_eq!(read_outcome(&plan.out_dir.join("result.json")).unwrap(), outcome);
     let csv = std::fs::read_to_string(plan.out_dir.join("rows.csv")).unwrap();
     assert_eq!(csv.lines().next().unwrap(), "subject,device,size,repetitions,tps,tps least,tps greatest,tps paper");

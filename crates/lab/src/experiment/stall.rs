@@ -6,7 +6,8 @@
 //!
 //! Choices
 //! 1. Everything fits the pool and every row is written to with equal chance, so the dirty volume is the whole database.
-//! 2. The seconds of the warm-up, during which the pool fills and the log runs round for the first time, are not judged.
+//! 2. Sync flushing and single-page flushing are claimed of what the subject counts. What it does not count is no zero: the claim is not shown.
+//! 3. The seconds of the warm-up, during which the pool fills and the log runs round for the first time, are not judged.
 
 use super::judge::{Rows, Verdict, for_each_subject, number};
 use super::trial::{Trial, log_bytes};
@@ -152,7 +153,7 @@ impl Experiment for Stall {
             ),
             format!("sysbench write-only, {THREADS} threads, every commit synced; {warmup_s} s of warm-up, then {seconds} s judged, second by second."),
             "What else runs on the machine or its disk makes seconds slow too; an emulated device (--device) takes the disk out of it.".into(),
-            "Not every server counts sync flushing and single-page flushing; what a server does not count is 0.".into(),
+            "Not every server counts sync flushing and single-page flushing; what a server does not count is absent, and the claim about it then says so and does not hold.".into(),
         ]
     }
 }
@@ -191,6 +192,9 @@ fn worst_second(rows: &Rows<'_>) -> Verdict {
 
 fn none(rows: &Rows<'_>, name: &str) -> Verdict {
     let pages = rows.value(&[], name);
+    if pages.is_nan() {
+        return (false, "not counted by this subject".into());
+    }
     (pages == 0.0, format!("{pages} pages"))
 }
 
@@ -270,6 +274,20 @@ mod tests {
         assert_eq!(verdicts(row("mysql", &[100.0, 90.0, 80.0], 3.0, 0.0)), [true, false, true]);
         assert_eq!(verdicts(row("mysql", &[100.0, 90.0, 80.0], 0.0, 2.0)), [true, true, false]);
         assert!(!verdicts(row("mysql", &[], 0.0, 0.0))[0]);
+    }
+
+    #[test]
+    fn what_is_not_counted_is_not_claimed() {
+        for (name, expected) in
+            [("pages_flushed_sync", [true, false, true]), ("pages_flushed_single_page", [true, true, false])]
+        {
+            let mut row = row("mariadb", &[100.0, 90.0, 80.0], 0.0, 0.0);
+            row.measured.remove(name);
+            let plan = Plan::on_paper(Scale::Quick, "local", &[SubjectKind::Mariadb]);
+            let claims = Stall.claims(&plan, &[row]);
+            assert_eq!(claims.iter().map(|claim| claim.holds).collect::<Vec<_>>(), expected);
+            assert!(claims.iter().all(|claim| claim.holds != claim.detail.contains("not counted")), "{claims:?}");
+        }
     }
 
     #[test]

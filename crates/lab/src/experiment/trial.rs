@@ -1,6 +1,7 @@
 //! One measurement of a workload on a subject at a place, as most experiments take it.
 
 use super::{Bench, Cell, DeviceChoice, Measured};
+use crate::cpu::{CpuTimes, CpuUse};
 use crate::error::Result;
 use crate::place::{Place, Want};
 use crate::result::RunResult;
@@ -37,6 +38,8 @@ pub(super) struct Taken {
     pub result: RunResult,
     /// What the data's emulated device counted meanwhile.
     pub device: Option<Counters>,
+    /// Processor time meanwhile; the process is the subject's: the server, or this one.
+    cpu: CpuUse,
     /// How long missing pages took to come, on Highwater.
     page_reads: Option<LatencySnapshot>,
 }
@@ -82,12 +85,14 @@ impl Trial<'_> {
             running.run(&self.load, &warmup, &mut |line| lab.tick(line))?;
         }
         lab.step("measuring")?;
-        let before = (place.data_counters(), page_reads(running));
+        let pid = running.pid().unwrap_or_else(std::process::id);
+        let before = (place.data_counters(), page_reads(running), CpuTimes::now(pid));
         let options = RunOptions { warmup_s: 0.0, ..self.options.clone() };
         let result = running.run(&self.load, &options, &mut |line| lab.tick(line))?;
+        let cpu = CpuTimes::now(pid).since(&before.2);
         let device = place.data_counters().zip(before.0).map(|(now, before)| now.since(&before));
         let page_reads = page_reads(running).zip(before.1).map(|(now, before)| now.since(&before));
-        Ok(Taken { result, device, page_reads })
+        Ok(Taken { result, device, cpu, page_reads })
     }
 }
 
@@ -104,9 +109,9 @@ impl Taken {
         self.page_reads.as_ref().map(|reads| reads.percentile(percentile))
     }
 
-    /// Growth of a counter during the measurement; of a gauge its value at the end.
+    /// Growth of a counter during the measurement; of a gauge its value at the end; not a number where the subject has no such counter.
     pub(super) fn counter(&self, name: &str) -> f64 {
-        self.result.counters.get(name).copied().unwrap_or(0) as f64
+        self.result.counters.get(name).map_or(f64::NAN, |value| *value as f64)
     }
 
     /// Growth of a counter per second.
@@ -119,6 +124,7 @@ impl Taken {
         ["dirty_pct", "checkpoint_age", "idle", "sync"]
             .iter()
             .map(|why| self.counter(&format!("pages_flushed_{why}")))
+            .filter(|pages| pages.is_finite())
             .sum()
     }
 
@@ -142,6 +148,10 @@ impl Taken {
             ("redo_bytes", self.counter("redo_bytes")),
         ] {
             measured.put(name, value);
+        }
+        // Of all processors, whatever ran; and of the subject's process: the server, or Highwater with its clients and device.
+        for (name, value) in [("cpu_pct", self.cpu.machine_pct), ("subject_cpu_s", self.cpu.process_s)] {
+            value.into_iter().for_each(|value| measured.put(name, value));
         }
         if let Some(device) = &self.device {
             measured.put("device_host_written_bytes", device.hbmw() as f64);

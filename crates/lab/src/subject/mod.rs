@@ -16,7 +16,7 @@ mod settings;
 mod status;
 mod sysbench;
 
-pub(crate) use status::snapshot as server_status;
+pub(crate) use status::{snapshot as server_status, uncounted as server_uncounted};
 
 pub use cgroup::MemoryGroup;
 pub use install::{Installed, Missing};

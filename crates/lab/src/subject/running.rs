@@ -113,7 +113,7 @@ impl Running {
         }
     }
 
-    /// Runs the workload and measures it. The result says on what.
+    /// Runs the workload and measures it. The result says on what; counters that the subject does not have are not in it.
     ///
     /// # Errors
     /// The subject's.
@@ -126,6 +126,11 @@ impl Running {
             (Running::Highwater(store), load) => with_workload!(load, workload => run(store, workload, options, line))?,
         };
         self.describe(&mut result);
+        if let Running::Server(server) = self {
+            for name in server.store().uncounted()? {
+                result.counters.remove(name);
+            }
+        }
         Ok(result)
     }
 

@@ -1,7 +1,8 @@
 //! The servers' counters in the engine's words: SHOW GLOBAL STATUS and INNODB_METRICS as a [`StatsSnapshot`].
 //!
 //! Rules
-//! 1. A counter that a server does not have is zero; nothing is made up.
+//! 1. A counter that a server does not have is zero in the snapshot, which has no other way to say it; [`uncounted`] names it, and results leave it
+//!    out. Nothing is made up.
 //! 2. Every flushed page is counted once. `pages_flushed` is what the server wrote (`Innodb_pages_written`); the reasons are its batches'
 //!    own counts. The batches count neighbors in with the list that began them, so neighbors are taken out of both lists by their share.
 //! 3. Adaptive flushing looks at the dirty pages and at the log in one; its pages count as flushed for the checkpoint age.
@@ -52,6 +53,26 @@ impl Counters {
     fn either(&self, status: &str, metric: &str) -> u64 {
         self.status(status).max(self.metric(metric))
     }
+}
+
+/// Counters of ours that a server may lack, and where it has them: a status variable, without `Innodb_`, or a metric.
+const MAY_LACK: [(&str, &str); 6] = [
+    ("pages_flushed_single_page", "buffer_lru_single_flush_num_scan"),
+    ("pages_flushed_sync", "buffer_flush_sync_total_pages"),
+    ("sync_flush_waits", "buffer_flush_sync_waits"),
+    ("free_frame_waits", "buffer_pool_wait_free"),
+    ("log_waits", "log_waits"),
+    ("log_writes", "log_writes"),
+];
+/// Counters of ours that claims or tables show and that no server has.
+const ALL_LACK: [&str; 1] = ["log_wait_us"];
+
+/// Our names of the counters that the server does not have.
+pub(crate) fn uncounted(status: Status, metrics: Metrics) -> Vec<&'static str> {
+    let c = Counters::new(status, metrics);
+    let has = |source: &str| c.status.contains_key(&format!("innodb_{source}")) || c.metrics.contains_key(source);
+    let missing = MAY_LACK.into_iter().filter(|(_, source)| !has(source)).map(|(name, _)| name);
+    missing.chain(ALL_LACK).collect()
 }
 
 /// Pages flushed, by reason.
@@ -207,6 +228,23 @@ mod tests {
         assert_eq!((stats.pages_flushed, stats.pages_flushed_by_reason()), (47_000, 46_940));
         assert_eq!((stats.pages_flushed_checkpoint_age, stats.pages_flushed_neighbor), (19_619, 27_321));
         assert_eq!(stats.checkpoint_age_bytes, 5);
+    }
+
+    #[test]
+    fn a_missing_counter_is_named_and_one_at_zero_is_not() {
+        let metrics = |names: &[&str]| names.iter().map(|name| (name.to_string(), 0)).collect::<Metrics>();
+        let status = |names: &[&str]| names.iter().map(|name| (name.to_string(), "0".to_string())).collect::<Status>();
+        let all = uncounted(
+            status(&["Innodb_log_waits", "Innodb_log_writes", "Innodb_buffer_pool_wait_free"]),
+            metrics(&["buffer_LRU_single_flush_num_scan", "buffer_flush_sync_total_pages", "buffer_flush_sync_waits"]),
+        );
+        assert_eq!(all, ["log_wait_us"]);
+        let some = uncounted(status(&["Innodb_log_waits", "Innodb_log_writes"]), metrics(&["buffer_flush_sync_waits"]));
+        assert_eq!(some, ["pages_flushed_single_page", "pages_flushed_sync", "free_frame_waits", "log_wait_us"]);
+        // Each of them is a counter of ours.
+        let table = StatsSnapshot::default().table();
+        let ours: Vec<&str> = table.into_iter().map(|(name, ..)| name).collect();
+        assert!(MAY_LACK.iter().map(|(name, _)| name).chain(&ALL_LACK).all(|name| ours.contains(name)), "{ours:?}");
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub use table::MysqlTable;
 
 use super::{IndexSpec, Store, TableSpec};
 use crate::error::{Error, Result};
-use crate::subject::{SubjectKind, server_status};
+use crate::subject::{SubjectKind, server_status, server_uncounted};
 use highwater::error::Error as EngineError;
 use highwater::stats::StatsSnapshot;
 use mysql::consts::CapabilityFlags;
@@ -119,13 +119,30 @@ impl MysqlStore {
         Ok(problems)
     }
 
+    /// The names of our counters that the server does not have; they are zero in [`Store::stats`].
+    ///
+    /// # Errors
+    /// The server's.
+    pub fn uncounted(&self) -> Result<Vec<&'static str>> {
+        let (status, metrics) = said(&mut self.shared.control.lock().0)?;
+        Ok(server_uncounted(status, metrics))
+    }
+
     fn counters(&self) -> Result<StatsSnapshot> {
         let mut control = self.shared.control.lock();
-        let status = control.0.query("SHOW GLOBAL STATUS").map_err(error)?;
-        let metrics = control.0.query("SELECT NAME, COUNT FROM information_schema.INNODB_METRICS").map_err(error)?;
+        let (status, metrics) = said(&mut control.0)?;
         control.1 = server_status(self.shared.kind, status, metrics);
         Ok(control.1)
     }
+}
+
+type Said = (Vec<(String, String)>, Vec<(String, i64)>);
+
+/// The server's status variables and InnoDB's metrics.
+fn said(control: &mut Conn) -> Result<Said> {
+    let status = control.query("SHOW GLOBAL STATUS").map_err(error)?;
+    let metrics = control.query("SELECT NAME, COUNT FROM information_schema.INNODB_METRICS").map_err(error)?;
+    Ok((status, metrics))
 }
 
 impl Store for MysqlStore {

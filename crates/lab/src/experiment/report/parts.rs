@@ -10,8 +10,15 @@ use std::collections::BTreeSet;
 pub(super) fn lead(outcome: &Outcome) -> String {
     let chosen = |name: &str| outcome.config.get(name).map_or("", String::as_str);
     let subjects: Vec<&str> = outcome.subjects().into_iter().map(title_of).collect();
-    let times =
-        if chosen("repetitions") == "1" { "once".into() } else { format!("{} times, medians", chosen("repetitions")) };
+    let times = |name: &str| if chosen(name) == "1" { "once".into() } else { format!("{} times", chosen(name)) };
+    let servers = match outcome.config.get("repetitions_of_servers") {
+        Some(of_servers) if of_servers != chosen("repetitions") => {
+            format!(" (on servers {})", times("repetitions_of_servers"))
+        }
+        _ => String::new(),
+    };
+    let medians = if chosen("repetitions") == "1" { "" } else { ", medians" };
+    let times = format!("{}{servers}{medians}", times("repetitions"));
     let text = format!(
         "{}. Source: {}. Scale {}, {} on {}, each setting {times}.",
         outcome.about.trim_end_matches('.'),
