@@ -74,6 +74,14 @@ impl Ssd {
         self.ftl.locate(lba).is_some() || self.buffer.as_ref().is_some_and(|b| b.contains(lba))
     }
 
+    /// Nothing is under way any more.
+    fn reset_time(&mut self) {
+        if self.timer.is_some() {
+            let (timing, geometry) = (self.config.timing, &self.config.geometry);
+            self.timer = Some(SsdTimer::new(timing, geometry, self.config.write_buffer_blocks));
+        }
+    }
+
     fn check(&self, request: &Request) -> Result<()> {
         let capacity = u64::from(self.ftl.capacity_blocks());
         let (lba, blocks) = (u64::from(request.lba), u64::from(request.blocks));
@@ -177,10 +185,12 @@ impl BlockModel for Ssd {
         if let Some(buffer) = &mut self.buffer {
             while buffer.take().is_some() {}
         }
-        if self.timer.is_some() {
-            let (timing, geometry) = (self.config.timing, &self.config.geometry);
-            self.timer = Some(SsdTimer::new(timing, geometry, self.config.write_buffer_blocks));
-        }
+        self.reset_time();
+    }
+
+    fn rest(&mut self) {
+        empty(&mut self.ftl, &mut self.buffer, &mut Silent);
+        self.reset_time();
     }
 }
 
@@ -207,13 +217,19 @@ fn accept<L: MediaListener>(
     }
 }
 
+/// What a flush costs: everything that waits goes to the flash, and half-filled programs are finished.
 fn drain<L: MediaListener>(ftl: &mut Ftl, buffer: &mut Option<WriteBuffer>, listener: &mut L) {
+    empty(ftl, buffer, listener);
+    ftl.pad(listener);
+}
+
+/// Hands everything that waits in the buffer to the flash.
+fn empty<L: MediaListener>(ftl: &mut Ftl, buffer: &mut Option<WriteBuffer>, listener: &mut L) {
     if let Some(buffer) = buffer {
         while let Some((lba, stream)) = buffer.take() {
             ftl.write(lba, 1, stream, listener);
         }
     }
-    ftl.pad(listener);
 }
 
 #[cfg(test)]
