@@ -130,7 +130,12 @@ fn a_backing_file_keeps_the_file_system() {
     options.disk.backing = Some(folder.path().join("backing"));
     let Some(mut mount) = mounted(&options) else { return };
     write_synced(&place.join("f"), b"kept").unwrap();
+    let mut other = options.clone();
+    other.mountpoint = folder.path().join("other");
+    let error = Mount::new(&other).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("in use by another mount"), "{error}");
     mount.unmount().unwrap();
+    drop(mount);
     options.format = false;
     let mut again = Mount::new(&options).unwrap();
     assert_eq!(std::fs::read(place.join("f")).unwrap(), b"kept");
