@@ -31,6 +31,15 @@ impl NamedRange {
     fn end(&self) -> u32 {
         self.first_lba.saturating_add(self.blocks)
     }
+
+    /// An error if it goes beyond a device of so many blocks.
+    pub fn check(&self, capacity_blocks: u32) -> Result<()> {
+        let (lba, blocks, capacity_blocks) = (self.first_lba.into(), self.blocks.into(), u64::from(capacity_blocks));
+        if lba + blocks > capacity_blocks {
+            return Err(DeviceError::OutOfRange { lba, blocks, capacity_blocks });
+        }
+        Ok(())
+    }
 }
 
 impl std::str::FromStr for NamedRange {
