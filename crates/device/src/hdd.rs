@@ -281,7 +281,10 @@ impl Hdd {
     fn count(&mut self, request: &Request) {
         let blocks = u64::from(request.blocks);
         match request.op {
-            Op::Write => self.counters.streams[0].host_blocks += blocks,
+            Op::Write => {
+                self.counters.accepted_blocks += blocks;
+                self.counters.streams[0].host_blocks += blocks;
+            }
             Op::Read => self.counters.read_blocks += blocks,
             Op::Flush => self.counters.flushes += 1,
             Op::Discard => {}

@@ -66,7 +66,7 @@ impl Mount {
         let labels = Labels::all(Label { stream: 0, region: Region::Main });
         let traffic = options.classify.then(Traffic::default);
         let recorder = options.record.as_deref().map(Recorder::create).transpose()?;
-        let access = Access::new((disk.capacity_bytes() / 4096) as u32);
+        let access = Access::new((disk.capacity_bytes() / 4096) as u32)?;
         let shared = Arc::new(Shared { disk, labels: RwLock::new(labels), access, traffic, recorder });
         let mut mount = Mount {
             options: options.clone(),

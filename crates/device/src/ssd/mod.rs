@@ -24,7 +24,7 @@ pub mod geometry;
 pub mod listener;
 pub mod nand;
 pub mod preset;
-mod table;
+pub(crate) mod table;
 pub mod timing;
 pub mod victim;
 pub mod victim_index;
@@ -52,8 +52,10 @@ impl Ssd {
     pub fn new(config: SsdConfig, timed: bool) -> Result<Ssd> {
         config.validate()?;
         Ok(Ssd {
-            ftl: Ftl::new(&config),
-            buffer: (config.write_buffer_blocks > 0).then(|| WriteBuffer::new(config.write_buffer_blocks)),
+            ftl: Ftl::new(&config)?,
+            buffer: (config.write_buffer_blocks > 0)
+                .then(|| WriteBuffer::new(config.write_buffer_blocks))
+                .transpose()?,
             timer: timed.then(|| SsdTimer::new(config.timing, &config.geometry, config.write_buffer_blocks)),
             config,
         })
@@ -171,7 +173,8 @@ impl BlockModel for Ssd {
     }
 
     fn counters(&self) -> Counters {
-        *self.ftl.counters()
+        let waiting_blocks = self.buffer.as_ref().map_or(0, WriteBuffer::len) as u64;
+        Counters { waiting_blocks, ..*self.ftl.counters() }
     }
 
     fn wear(&self) -> Option<Wear> {
@@ -202,6 +205,7 @@ fn accept<L: MediaListener>(
     stream: u8,
     listener: &mut L,
 ) {
+    ftl.counters_mut().accepted_blocks += u64::from(blocks);
     let Some(buffer) = buffer else {
         return ftl.write(lba, blocks, stream, listener);
     };
