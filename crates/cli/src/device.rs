@@ -54,9 +54,9 @@ impl From<DeviceError> for Failure {
 }
 
 fn wrong_use(error: &DeviceError) -> bool {
-    use DeviceError::{Config, Io, NoSuchStream, NotATrace, OutOfRange, Request, Rule, UnknownPreset};
+    use DeviceError::{Config, InUse, Io, NoSuchStream, NotATrace, OutOfRange, Request, Rule, UnknownPreset};
     match error {
-        Config(_) | NoSuchStream { .. } | NotATrace { .. } | OutOfRange { .. } => true,
+        Config(_) | InUse { .. } | NoSuchStream { .. } | NotATrace { .. } | OutOfRange { .. } => true,
         Request { source, .. } => wrong_use(source),
         Rule { .. } | UnknownPreset { .. } => true,
         Io { source, .. } => {

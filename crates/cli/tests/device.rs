@@ -193,6 +193,20 @@ fn an_interrupted_mount_is_unmounted_and_its_samples_are_there() {
     assert_eq!(again.child.wait().expect("it ends").code(), Some(0));
 }
 
+/// A full disk under the recorded trace: the file system goes on, and the end tells.
+#[test]
+fn a_recording_that_failed_is_told_at_the_end() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (place, trace) = (folder.path().join("mnt"), folder.path().join("t.csv.zst"));
+    std::os::unix::fs::symlink("/dev/full", &trace).expect("a link");
+    let more = ["--json", "-", "--record", trace.to_str().expect("a readable path")];
+    let Some(mut mounted) = Mounted::start(&place, &more) else { return };
+    std::fs::write(place.join("f"), vec![7; 300_000]).expect("a file");
+    mounted.signal("INT");
+    assert_eq!(mounted.child.wait().expect("it ends").code(), Some(1));
+    assert!(mounted.is_gone(&place));
+}
+
 #[test]
 fn a_killed_mount_leaves_nothing_behind() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -46,7 +46,8 @@ impl std::str::FromStr for Age {
     }
 }
 
-/// Ages a new device whose blocks belong to the given streams. Takes no time. `progress` hears now and then which share is done.
+/// Ages a new device whose blocks belong to the given streams. Takes no time: afterwards the device is idle at time 0 and its buffers are
+/// empty. `progress` hears now and then which share is done.
 pub fn apply(age: &Age, model: &mut dyn BlockModel, streams: &Labels<u8>, progress: &mut dyn FnMut(f64)) -> Result<()> {
     const RUN: u32 = 1024;
     const PROGRESS_EVERY: u64 = 1 << 20;
@@ -70,6 +71,7 @@ pub fn apply(age: &Age, model: &mut dyn BlockModel, streams: &Labels<u8>, progre
             progress((filled + i) as f64 / all);
         }
     }
+    model.rest();
     Ok(())
 }
 
@@ -80,6 +82,24 @@ fn write(model: &mut dyn BlockModel, streams: &Labels<u8>, lba: u32, blocks: u32
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::preset::PRESETS;
+
+    /// What was written before the story begins must neither delay its first requests nor leak into its counts.
+    #[test]
+    fn ageing_takes_no_time_and_leaves_nothing_waiting() {
+        let first_requests = |age: Age, model: &mut dyn BlockModel| {
+            apply(&age, model, &Labels::all(0), &mut |_| {}).unwrap();
+            let aged = model.counters();
+            let requests = [Request::write(7, 1, 0), Request::flush(), Request::write(99, 4, 0), Request::flush()];
+            let times = requests.map(|request| model.submit(0, &request).unwrap());
+            (times, model.counters().since(&aged))
+        };
+        for preset in PRESETS {
+            let config = preset.config().scaled_to(1 << 16);
+            let aged = first_requests(Age::default(), config.build(true).unwrap().as_mut());
+            assert_eq!(aged, first_requests(Age::NONE, config.build(true).unwrap().as_mut()), "{}", preset.name);
+        }
+    }
 
     #[test]
     fn text_forms() {

@@ -9,8 +9,10 @@
 //! Rules
 //! 1. A cut undoes the log from the newest write to the oldest, so that the store holds what is certainly durable; then the writes that
 //!    survive are applied again, oldest first. Any subset of pieces is a possible outcome of a device that promises no order.
-//! 2. A flush empties the log, unless the device lies about flushes or forgets flushed writes.
-//! 3. A write that was under way when power failed is never certain, whatever the device promises: some of its pieces may be missing.
+//! 2. A flush makes durable what had completed when it began, once it has completed itself, unless the device lies about flushes. What is durable
+//!    leaves the log, unless the device forgets flushed writes. Without a volatile cache a write is durable when it completes.
+//! 3. A write that had not completed when power failed is under way: never certain, whatever the device promises; some of its pieces may be missing.
+//!    Many can be under way together.
 //! 4. When the log is full its oldest write becomes durable, as when a cache makes room.
 //! 5. [`choose_fates`] is a pure function of promises, writes and random numbers.
 
@@ -24,6 +26,8 @@ use std::ops::Range;
 
 /// Default bytes of undo data the log keeps.
 pub const LOG_BYTES: usize = 64 << 20;
+/// A time that does not come: of a write that does not complete, or is not durable.
+pub const NEVER: u64 = u64::MAX;
 const SECTOR: u64 = 512;
 const BLOCK: u64 = 4096;
 
@@ -31,13 +35,15 @@ const BLOCK: u64 = 4096;
 struct Entry {
     offset: u64,
     old: Box<[u8]>,
-    flushed: bool,
-    under_way: bool,
+    /// When the write completes.
+    done_ns: u64,
+    /// When the device has promised to keep it: [`NEVER`] until a flush says otherwise.
+    durable_ns: u64,
 }
 
 impl Entry {
-    fn pending(&self) -> Pending {
-        let (flushed, under_way) = (self.flushed, self.under_way);
+    fn pending(&self, now_ns: u64) -> Pending {
+        let (flushed, under_way) = (self.durable_ns <= now_ns, self.done_ns > now_ns);
         Pending { range: self.offset..self.offset + self.old.len() as u64, flushed, under_way }
     }
 }
@@ -105,32 +111,43 @@ impl CrashLog {
         self.promises = promises;
     }
 
-    /// About to write `len` bytes at `offset` (a discard is a write of zeros): keeps what is there now.
-    pub fn before_write(&mut self, store: &dyn Store, offset: u64, len: u64, under_way: bool) -> Result<()> {
-        if !self.promises.volatile_cache && !under_way && !self.keeps_flushed() {
+    /// About to write a range (a discard is a write of zeros), at `now_ns`, which completes at `done_ns`: keeps what is there now.
+    pub fn before_write(&mut self, store: &dyn Store, range: Range<u64>, done_ns: u64, now_ns: u64) -> Result<()> {
+        self.drop_durable(now_ns);
+        let durable_ns = if self.promises.volatile_cache { NEVER } else { done_ns };
+        if durable_ns <= now_ns && !self.keeps_flushed() {
             return Ok(());
         }
-        let mut old = vec![0; len as usize].into_boxed_slice();
-        store.read(offset, &mut old)?;
+        let mut old = vec![0; (range.end - range.start) as usize].into_boxed_slice();
+        store.read(range.start, &mut old)?;
         self.bytes += old.len();
-        let flushed = !self.promises.volatile_cache && !under_way;
-        self.entries.push_back(Entry { offset, old, flushed, under_way });
+        self.entries.push_back(Entry { offset: range.start, old, done_ns, durable_ns });
         while self.bytes > self.limit_bytes && self.entries.len() > 1 {
-            self.bytes -= self.entries.pop_front().map_or(0, |e| e.old.len());
+            self.drop_oldest();
         }
         Ok(())
     }
 
-    /// The host flushed.
-    pub fn flush(&mut self) {
-        match () {
-            () if self.promises.faults.lying_flush => {}
-            () if self.keeps_flushed() => self.entries.iter_mut().for_each(|e| e.flushed = true),
-            () => {
-                self.entries.clear();
-                self.bytes = 0;
-            }
+    /// The host flushed at `now_ns`; the flush completes at `done_ns`.
+    pub fn flush(&mut self, now_ns: u64, done_ns: u64) {
+        if self.promises.faults.lying_flush {
+            return;
         }
+        for entry in self.entries.iter_mut().filter(|e| e.done_ns <= now_ns) {
+            entry.durable_ns = entry.durable_ns.min(done_ns);
+        }
+        self.drop_durable(now_ns);
+    }
+
+    /// Lets go of the oldest writes as far as nothing can undo them any more.
+    fn drop_durable(&mut self, now_ns: u64) {
+        while !self.keeps_flushed() && self.entries.front().is_some_and(|e| e.durable_ns <= now_ns) {
+            self.drop_oldest();
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        self.bytes -= self.entries.pop_front().map_or(0, |e| e.old.len());
     }
 
     /// Everything is durable: nothing of the past can be undone.
@@ -145,10 +162,17 @@ impl CrashLog {
         faults.unserializable_writes || faults.bit_corruption || faults.metadata_corruption
     }
 
-    /// Cuts the power: leaves in `store` what survives and empties the log.
-    pub fn cut(&mut self, store: &dyn Store, seed: u64, capacity_blocks: u32) -> Result<(CutReport, Damage)> {
+    /// Cuts the power at `now_ns`: leaves in `store` what survives and empties the log.
+    pub fn cut(
+        &mut self,
+        store: &dyn Store,
+        seed: u64,
+        capacity_blocks: u32,
+        now_ns: u64,
+    ) -> Result<(CutReport, Damage)> {
+        self.drop_durable(now_ns);
         let mut rng = SmallRng::seed_from_u64(seed);
-        let pending: Vec<Pending> = self.entries.iter().map(Entry::pending).collect();
+        let pending: Vec<Pending> = self.entries.iter().map(|e| e.pending(now_ns)).collect();
         let fates = choose_fates(&self.promises, &pending, &mut rng);
         let new = self.undo(store)?;
         for ((entry, new), fate) in self.entries.iter().zip(&new).zip(&fates) {
@@ -213,7 +237,9 @@ impl CrashLog {
 pub fn choose_fates(promises: &Promises, pending: &[Pending], rng: &mut SmallRng) -> Vec<Fate> {
     let survivors_in_ten = [0, 1, 5, 9, 10][rng.random_range(0..5)];
     let prefix = rng.random_range(0..=pending.len());
+    let ranks = completion_order(pending);
     let fate = |(i, write): (usize, &Pending)| {
+        let i = ranks[i];
         if write.flushed {
             return if promises.faults.unserializable_writes && rng.random_ratio(1, 8) { vec![] } else { whole(write) };
         }
@@ -225,6 +251,17 @@ pub fn choose_fates(promises: &Promises, pending: &[Pending], rng: &mut SmallRng
         if promises.faults.shorn_writes && rng.random_ratio(1, 4) { shear(fate, rng) } else { fate }
     };
     pending.iter().enumerate().map(fate).collect()
+}
+
+/// The place of each write in order of completion: those under way come after all that completed.
+fn completion_order(pending: &[Pending]) -> Vec<usize> {
+    let (mut completed, mut under_way) = (0, pending.iter().filter(|p| !p.under_way).count());
+    let mut next = |write: &Pending| {
+        let counter = if write.under_way { &mut under_way } else { &mut completed };
+        *counter += 1;
+        *counter - 1
+    };
+    pending.iter().map(&mut next).collect()
 }
 
 fn whole(write: &Pending) -> Fate {

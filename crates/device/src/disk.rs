@@ -10,7 +10,7 @@
 
 use crate::age::{self, Age};
 use crate::clock::Clock;
-use crate::crash::{CrashLog, CutReport, Damage, LOG_BYTES};
+use crate::crash::{CrashLog, CutReport, Damage, LOG_BYTES, NEVER};
 use crate::error::{DeviceError, Result};
 use crate::image::Image;
 use crate::labels::Labels;
@@ -83,12 +83,12 @@ impl Disk {
     /// Builds the disk.
     pub fn new(options: &DiskOptions) -> Result<Disk> {
         let mut model = options.config.build(options.time != TimeMode::Off)?;
-        age::apply(&options.age, model.as_mut(), &Labels::all(0), &mut |_| {})?;
         let capacity_bytes = u64::from(model.capacity_blocks()) * BLOCK;
         let store: Box<dyn Store> = match &options.backing {
             Some(path) => Box::new(FileStore::open(path, capacity_bytes)?),
             None => Box::new(MemoryStore::new(capacity_bytes)),
         };
+        age::apply(&options.age, model.as_mut(), &Labels::all(0), &mut |_| {})?;
         let log = || Mutex::new(CrashLog::new(options.config.promises(), LOG_BYTES));
         Ok(Disk {
             streams: model.streams(),
@@ -159,15 +159,16 @@ impl Disk {
     pub fn begin_write(&self, offset: u64, data: &[u8], stream: u8) -> Result<u64> {
         let len = data.len() as u64;
         self.check(offset, len)?;
-        let last = self.burn_fuse();
         let done = self.submit(|lba, blocks| Request::write(lba, blocks, stream), offset, len)?;
+        let last = self.burn_fuse();
         match &self.crash {
             None => self.store.write(offset, data)?,
             Some(log) => {
                 let mut log = log.lock();
                 // Power may have failed while this request waited for the lock.
                 self.check_power()?;
-                log.before_write(&*self.store, offset, len, last)?;
+                let done = if last { NEVER } else { done };
+                log.before_write(&*self.store, offset..offset + len, done, self.clock.now_ns())?;
                 self.store.write(offset, data)?;
             }
         }
@@ -196,7 +197,7 @@ impl Disk {
                 self.check_power()?;
                 for at in (offset..offset + len).step_by(PART as usize) {
                     let part = PART.min(offset + len - at);
-                    log.before_write(&*self.store, at, part, false)?;
+                    log.before_write(&*self.store, at..at + part, done, self.clock.now_ns())?;
                     self.store.punch(at, part)?;
                 }
             }
@@ -208,11 +209,12 @@ impl Disk {
     /// Makes completed writes durable, as far as the device is honest.
     pub fn flush(&self) -> Result<()> {
         self.check_power()?;
-        let done = self.model.lock().submit(self.clock.now_ns(), &Request::flush())?;
+        let now = self.clock.now_ns();
+        let done = self.model.lock().submit(now, &Request::flush())?;
         if let Some(log) = &self.crash {
             let mut log = log.lock();
             self.check_power()?;
-            log.flush();
+            log.flush(now, done);
         }
         self.clock.wait_until(done);
         Ok(())
@@ -227,7 +229,7 @@ impl Disk {
         self.powered.store(false, Ordering::SeqCst);
         self.fuse.store(-1, Ordering::Relaxed);
         let capacity_blocks = (self.capacity_bytes / BLOCK) as u32;
-        let (report, damage) = log.cut(&*self.store, seed, capacity_blocks)?;
+        let (report, damage) = log.cut(&*self.store, seed, capacity_blocks, self.clock.now_ns())?;
         let mut all = self.damage.write();
         all.unreadable.extend(damage.unreadable);
         all.dead |= damage.dead;

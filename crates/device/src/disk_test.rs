@@ -94,6 +94,48 @@ fn the_fuse_cuts_power_in_the_middle_of_a_write() {
 }
 
 #[test]
+fn a_refused_write_does_not_burn_the_fuse() {
+    let disk = disk();
+    disk.power_cut_at_write(1, 1);
+    assert!(disk.write(0, &[1; 4096], 99).unwrap_err().to_string().contains("stream 99"));
+    assert!(disk.write(0, &[1; 4096], 0).unwrap_err().to_string().contains("power is off"));
+}
+
+/// Of writes that have begun but not completed, each may be lost, also on a device that keeps what completed.
+#[test]
+fn every_write_under_way_may_be_lost() {
+    let survivors = |seed: u64| {
+        let disk = Disk::new(&DiskOptions { time: TimeMode::Virtual, ..options(Promises::protected(4096)) }).unwrap();
+        disk.write(0, &[1; 4096], 0).unwrap();
+        for i in 1..=4u64 {
+            disk.begin_write(i * 4096, &[1; 4096], 0).unwrap();
+        }
+        assert_eq!(disk.power_cut(seed).unwrap().pending_writes, 4);
+        disk.power_on().unwrap();
+        [0, 1, 2, 3, 4].map(|i| read(&disk, i * 4096, 4096).unwrap()[0] == 1)
+    };
+    let cuts: Vec<_> = (0..60).map(survivors).collect();
+    assert!(cuts.iter().all(|kept| kept[0]), "the completed write is safe");
+    assert!((1..=4).all(|i| cuts.iter().any(|kept| kept[i]) && cuts.iter().any(|kept| !kept[i])), "{cuts:?}");
+}
+
+/// A flush makes durable what had completed when it began, once it has completed itself.
+#[test]
+fn a_flush_covers_completed_writes_only() {
+    let lost = (0..60).any(|seed| {
+        let disk = Disk::new(&DiskOptions { time: TimeMode::Virtual, ..options(Promises::default()) }).unwrap();
+        disk.write(0, &[1; 4096], 0).unwrap();
+        disk.begin_write(4096, &[1; 4096], 0).unwrap();
+        disk.flush().unwrap();
+        disk.power_cut(seed).unwrap();
+        disk.power_on().unwrap();
+        assert_eq!(read(&disk, 0, 4096).unwrap(), [1; 4096]);
+        read(&disk, 4096, 4096).unwrap() == [0; 4096]
+    });
+    assert!(lost);
+}
+
+#[test]
 fn unreadable_blocks_heal_when_written() {
     let faults = Faults { metadata_corruption: true, ..Faults::default() };
     let disk = Disk::new(&options(Promises { faults, ..Promises::default() })).unwrap();

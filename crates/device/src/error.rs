@@ -81,6 +81,12 @@ pub enum DeviceError {
         /// Why not.
         what: String,
     },
+    /// A file that somebody else uses.
+    #[error("{path} is in use by another mount; unmount that one, or name another file", path = path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
     /// The host lacks something (root, FUSE, a program).
     #[error("{0}")]
     Host(String),

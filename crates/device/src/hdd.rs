@@ -5,9 +5,10 @@
 //! 2. A seek over a share d of the stroke takes `a + b*sqrt(d) + c*d` (Ruemmler and Wilkes, "An Introduction to Disk Drive Modeling", IEEE
 //!    Computer 1994: square root for short seeks, linear for long ones), fitted to the track-to-track, average (d = 1/3) and full-stroke times.
 //! 3. Outer tracks come first and are faster; speed falls linearly over the stroke.
-//! 4. A request that begins where the last one ended neither seeks nor waits (read-ahead, track skew).
+//! 4. An access that begins where the last one ended neither seeks nor waits if it is a read (read-ahead) or if it starts no later than the last
+//!    one ended (streaming; track skew). A write that comes later finds that its sector has passed by and waits for the rest of the turn.
 //! 5. With the write cache on, a write completes when the cache has room. The cache is emptied upwards from the arm (one-way elevator): in idle
-//!    time, when full, and at a flush. Reads come before what waits in the cache; blocks in the cache are read from there.
+//!    time from the moment a block has come, when full, and at a flush. Reads come before what waits in the cache; blocks in the cache are read from there.
 
 use crate::error::{DeviceError, Result};
 use crate::model::{BlockModel, Op, Request, Wear};
@@ -150,8 +151,12 @@ pub struct Hdd {
     busy_until: u64,
     /// Where the last media access ended.
     arm: u32,
+    /// When it ended.
+    arm_since: u64,
     /// Blocks waiting in the write cache.
     dirty: BTreeSet<u32>,
+    /// When the first block came into the empty cache.
+    dirty_since: u64,
     counters: Counters,
 }
 
@@ -165,7 +170,9 @@ impl Hdd {
             timed,
             busy_until: 0,
             arm: 0,
+            arm_since: 0,
             dirty: BTreeSet::new(),
+            dirty_since: 0,
             counters: Counters::default(),
             config,
         })
@@ -194,11 +201,12 @@ impl Hdd {
     }
 
     /// When a media access that may start at `from` has transferred its blocks. Moves the arm.
-    fn access(&mut self, from: u64, lba: u32, blocks: u32) -> u64 {
+    fn access(&mut self, op: Op, from: u64, lba: u32, blocks: u32) -> u64 {
         let radius = self.radius(lba);
         let per_byte = self.media_ns_per_byte(radius);
         let mut at = from;
-        if lba != self.arm {
+        let goes_on = lba == self.arm && (op == Op::Read || from <= self.arm_since);
+        if !goes_on {
             at += self.seek_ns((radius - self.radius(self.arm)).abs());
             let track_bytes = self.revolution_ns / per_byte;
             let target = (f64::from(lba) * f64::from(BLOCK_BYTES) / track_bytes).fract();
@@ -206,14 +214,15 @@ impl Hdd {
             at += ((target - angle).rem_euclid(1.0) * self.revolution_ns) as u64;
         }
         self.arm = lba + blocks;
-        at + (f64::from(blocks) * f64::from(BLOCK_BYTES) * per_byte) as u64
+        self.arm_since = at + (f64::from(blocks) * f64::from(BLOCK_BYTES) * per_byte) as u64;
+        self.arm_since
     }
 
     fn link_ns(&self, blocks: u32) -> u64 {
         u64::from(blocks) * u64::from(BLOCK_BYTES) * 1000 / u64::from(self.config.link_mb_per_s)
     }
 
-    /// Writes the next run of waiting blocks, upwards from the arm, starting at `from`; returns its end.
+    /// Writes the next run of waiting blocks, upwards from the arm, starting at `from` or when they have come; returns its end.
     fn destage(&mut self, from: u64) -> u64 {
         let next = self.dirty.range(self.arm..).next().or_else(|| self.dirty.first()).copied();
         let Some(first) = next else { return from };
@@ -221,12 +230,12 @@ impl Hdd {
         while blocks < 2048 && self.dirty.remove(&(first + blocks)) {
             blocks += 1;
         }
-        self.access(from, first, blocks)
+        self.access(Op::Write, from.max(self.dirty_since), first, blocks)
     }
 
     /// Empties the cache with the time the disk was idle before `now`.
     fn use_idle_time(&mut self, now: u64) {
-        while !self.dirty.is_empty() && self.busy_until < now {
+        while !self.dirty.is_empty() && self.busy_until.max(self.dirty_since) < now {
             self.busy_until = self.destage(self.busy_until);
         }
     }
@@ -234,13 +243,16 @@ impl Hdd {
     fn write(&mut self, now: u64, lba: u32, blocks: u32) -> u64 {
         let arrived = now + self.config.command_ns + self.link_ns(blocks);
         if self.config.cache_blocks == 0 {
-            self.busy_until = self.access(arrived.max(self.busy_until), lba, blocks);
+            self.busy_until = self.access(Op::Write, arrived.max(self.busy_until), lba, blocks);
             return self.busy_until;
         }
         let mut done = arrived;
         while self.dirty.len() as u32 + blocks > self.config.cache_blocks.max(blocks) {
             self.busy_until = self.destage(self.busy_until.max(now));
             done = done.max(self.busy_until);
+        }
+        if self.dirty.is_empty() {
+            self.dirty_since = arrived;
         }
         self.dirty.extend(lba..lba + blocks);
         done
@@ -251,7 +263,7 @@ impl Hdd {
         if (lba..lba + blocks).all(|lba| self.dirty.contains(&lba)) {
             return start + self.link_ns(blocks);
         }
-        self.busy_until = self.access(start.max(self.busy_until), lba, blocks);
+        self.busy_until = self.access(Op::Read, start.max(self.busy_until), lba, blocks);
         self.busy_until + self.link_ns(1)
     }
 
@@ -269,7 +281,10 @@ impl Hdd {
     fn count(&mut self, request: &Request) {
         let blocks = u64::from(request.blocks);
         match request.op {
-            Op::Write => self.counters.streams[0].host_blocks += blocks,
+            Op::Write => {
+                self.counters.accepted_blocks += blocks;
+                self.counters.streams[0].host_blocks += blocks;
+            }
             Op::Read => self.counters.read_blocks += blocks,
             Op::Flush => self.counters.flushes += 1,
             Op::Discard => {}
@@ -316,9 +331,12 @@ impl BlockModel for Hdd {
     }
 
     fn power_cut(&mut self) {
+        self.rest();
+    }
+
+    fn rest(&mut self) {
         self.dirty.clear();
-        self.busy_until = 0;
-        self.arm = 0;
+        (self.busy_until, self.arm, self.arm_since, self.dirty_since) = (0, 0, 0, 0);
     }
 }
 

@@ -48,6 +48,33 @@ fn sequential_reads_run_at_media_speed() {
     }
 }
 
+/// When the next block in order comes after the flush of the last one, its sector has passed by.
+#[test]
+fn a_flushed_write_costs_a_turn_wherever_it_goes() {
+    for step in [0, 1, 8] {
+        let mut hdd = disk(8192);
+        let mut now = 0;
+        for i in 0..100 {
+            now = hdd.submit(now, &Request::write(1000 + i * step, 1, 0)).unwrap();
+            now = hdd.submit(now, &Request::flush()).unwrap();
+        }
+        let turns = now as f64 / hdd.revolution_ns / 100.0;
+        assert!((0.8..1.1).contains(&turns), "{turns} turns for a flushed write every {step} blocks");
+    }
+}
+
+#[test]
+fn sequential_writes_without_flush_run_at_media_speed() {
+    let mut hdd = disk(8192);
+    let mut now = 0;
+    for i in 0..2000 {
+        now = hdd.submit(now, &Request::write(i * 64, 64, 0)).unwrap();
+    }
+    let done = hdd.submit(now, &Request::flush()).unwrap();
+    let speed = 2000.0 * 64.0 * 4096.0 / 1e6 / (done as f64 / 1e9);
+    assert!((speed / 180.0 - 1.0).abs() < 0.05, "{speed} MB/s, not 180");
+}
+
 #[test]
 fn the_cache_makes_writes_quick_until_a_flush() {
     let mut hdd = disk(8192);

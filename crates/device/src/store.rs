@@ -4,10 +4,11 @@
 //! 1. What was never written, or punched out, reads as zeros.
 //! 2. Ranges are within the store's length; the caller has checked.
 //! 3. Concurrent calls on disjoint ranges do not disturb each other.
+//! 4. A file belongs to one store at a time: it is locked as long as the store lives.
 
 use crate::error::{DeviceError, Result};
 use parking_lot::Mutex;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -99,12 +100,17 @@ pub struct FileStore {
 }
 
 impl FileStore {
-    /// Opens or creates the file and makes it `len` bytes long. Contents are kept.
+    /// Opens or creates the file, locks it and makes it `len` bytes long. Contents are kept.
     pub fn open(path: &Path, len: u64) -> Result<FileStore> {
         let name = path.display().to_string();
         let mut options = OpenOptions::new();
         let open = options.read(true).write(true).create(true).truncate(false).open(path);
         let file = open.map_err(|e| DeviceError::io(format!("opening {name}"), e))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(DeviceError::InUse { path: path.into() }),
+            Err(TryLockError::Error(e)) => return Err(DeviceError::io(format!("locking {name}"), e)),
+        }
         file.set_len(len).map_err(|e| DeviceError::io(format!("resizing {name} to {len} bytes"), e))?;
         Ok(FileStore { file, path: name })
     }
@@ -211,5 +217,18 @@ mod tests {
         FileStore::open(&path, 4 * CHUNK_BYTES).unwrap().read(10, &mut buf).unwrap();
         assert_eq!(&buf, b"kept");
         assert!(FileStore::open(&folder.path().join("no/such"), 1).is_err());
+    }
+
+    /// The second must not even resize the file.
+    #[test]
+    fn a_file_belongs_to_one_store_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("backing");
+        let first = FileStore::open(&path, CHUNK_BYTES).unwrap();
+        let error = FileStore::open(&path, 512).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("in use by another mount"), "{error}");
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), CHUNK_BYTES);
+        drop(first);
+        FileStore::open(&path, CHUNK_BYTES).unwrap();
     }
 }

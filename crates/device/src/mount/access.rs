@@ -2,8 +2,10 @@
 
 use super::file_system::Label;
 use super::traffic::Region;
+use crate::error::Result;
 use crate::labels::Labels;
 use crate::replay::result::GroupResult;
+use crate::ssd::table::room;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -26,8 +28,10 @@ pub struct Access {
 
 impl Access {
     /// Nothing accessed yet on a disk of `blocks` blocks.
-    pub fn new(blocks: u32) -> Access {
-        Access { writes: (0..blocks).map(|_| AtomicU32::new(0)).collect(), read_blocks: Default::default() }
+    pub fn new(blocks: u32) -> Result<Access> {
+        let mut writes = room(blocks as usize)?;
+        writes.extend((0..blocks).map(|_| AtomicU32::new(0)));
+        Ok(Access { writes: writes.into_boxed_slice(), read_blocks: Default::default() })
     }
 
     /// Counts a write.
@@ -53,7 +57,7 @@ impl Access {
         let total = self.writes.len() as u64;
         let mut heat = vec![0; STRETCHES.min(total) as usize];
         let (mut blocks, mut touched, mut written) = ([0u64; 2], [0u64; 2], [0u64; 2]);
-        let _: Result<(), ()> = labels.split(0, total as u32, |first, n, label| {
+        let _: std::result::Result<(), ()> = labels.split(0, total as u32, |first, n, label| {
             let region = label.region as usize;
             blocks[region] += u64::from(n);
             for lba in first..first + n {
@@ -86,7 +90,7 @@ mod tests {
 
     #[test]
     fn accesses_are_counted_by_region_and_place() {
-        let access = Access::new(1024);
+        let access = Access::new(1024).unwrap();
         let mut labels = Labels::all(Label { stream: 0, region: Region::Main });
         labels.paint(512, 16, Label { stream: 1, region: Region::Journal });
         (0..10).for_each(|_| access.written(512, 8));

@@ -69,14 +69,14 @@ impl Shared {
             }
             Ok(())
         })?;
-        self.record(Op::Write, offset, data.len() as u64)?;
+        self.record(Op::Write, touched(offset, data.len() as u64));
         self.disk.wait_until(done);
         Ok(())
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.disk.read(offset, buf)?;
-        self.record(Op::Read, offset, buf.len() as u64)?;
+        self.record(Op::Read, touched(offset, buf.len() as u64));
         self.pieces(offset, buf.len() as u64, |at, range, label| {
             self.access.read(label.region, touched(at, range.len() as u64).1);
             if let Some(traffic) = &self.traffic {
@@ -87,19 +87,23 @@ impl Shared {
     }
 
     fn flush(&self) -> Result<()> {
-        self.record(Op::Flush, 0, 0)?;
+        self.record(Op::Flush, (0, 0));
         self.disk.flush()
     }
 
     fn discard(&self, offset: u64, len: u64) -> Result<()> {
-        self.record(Op::Discard, offset, len)?;
-        self.disk.discard(offset, len)
+        self.disk.discard(offset, len)?;
+        match covered(offset, len) {
+            (_, 0) => {}
+            whole => self.record(Op::Discard, whole),
+        }
+        Ok(())
     }
 
-    fn record(&self, op: Op, offset: u64, len: u64) -> Result<()> {
-        let Some(recorder) = &self.recorder else { return Ok(()) };
-        let (lba, blocks) = if op == Op::Flush { (0, 0) } else { touched(offset, len) };
-        recorder.record(op, lba.into(), blocks.into())
+    fn record(&self, op: Op, (lba, blocks): (u32, u32)) {
+        if let Some(recorder) = &self.recorder {
+            recorder.record(op, lba.into(), blocks.into());
+        }
     }
 
     /// Calls `f` with (byte offset on the disk, range of the buffer, label) for each piece of equal label.
@@ -127,6 +131,12 @@ impl Shared {
 fn touched(offset: u64, len: u64) -> (u32, u32) {
     let (first, end) = (offset / BLOCK, (offset + len).div_ceil(BLOCK));
     (first as u32, (end - first) as u32)
+}
+
+/// The 4 KiB blocks that lie wholly in a range of bytes: the first and how many. Only these does a discard free.
+fn covered(offset: u64, len: u64) -> (u32, u32) {
+    let (first, end) = (offset.div_ceil(BLOCK), (offset + len) / BLOCK);
+    (first as u32, end.saturating_sub(first) as u32)
 }
 
 /// The file system.
@@ -299,5 +309,18 @@ impl Filesystem for DiskFileSystem {
             }
         }
         reply.ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_touches_blocks_and_a_discard_frees_whole_ones() {
+        assert_eq!((touched(512, 8192), covered(512, 8192)), ((0, 3), (1, 1)));
+        assert_eq!((touched(4096, 4096), covered(4096, 4096)), ((1, 1), (1, 1)));
+        assert_eq!(covered(512, 4096).1, 0);
+        assert_eq!(covered(1024, 512).1, 0);
     }
 }

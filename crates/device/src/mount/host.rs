@@ -44,6 +44,25 @@ pub fn is_free(mountpoint: &Path) -> Result<()> {
     }
 }
 
+/// Whether a block device is mounted anywhere.
+pub fn is_mounted(device: &str) -> bool {
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
+    mounts.lines().any(|line| line.split(' ').next() == Some(device))
+}
+
+/// An error if what is seen at `mountpoint` is not the file system of `device`: unmounting by the path would then take another one.
+pub fn is_on_top(mountpoint: &Path, device: &str) -> Result<()> {
+    match (std::fs::metadata(mountpoint), std::fs::metadata(device)) {
+        (Ok(seen), Ok(ours)) if seen.dev() != ours.rdev() => {
+            let place = mountpoint.display();
+            let what =
+                format!("another file system is mounted over the one of {device} at {place}; unmount that first");
+            Err(DeviceError::Host(what))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Folders of system programs, which a user's PATH may lack.
 const SYSTEM_FOLDERS: &str = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin";
 

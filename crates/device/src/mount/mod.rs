@@ -66,7 +66,7 @@ impl Mount {
         let labels = Labels::all(Label { stream: 0, region: Region::Main });
         let traffic = options.classify.then(Traffic::default);
         let recorder = options.record.as_deref().map(Recorder::create).transpose()?;
-        let access = Access::new((disk.capacity_bytes() / 4096) as u32);
+        let access = Access::new((disk.capacity_bytes() / 4096) as u32)?;
         let shared = Arc::new(Shared { disk, labels: RwLock::new(labels), access, traffic, recorder });
         let mut mount = Mount {
             options: options.clone(),
@@ -148,17 +148,8 @@ impl Mount {
             let ranges = ext4::journal_ranges(&read, disk.capacity_bytes())?;
             self.journal = ranges.iter().map(journal_range).collect();
         }
-        let mut labels = Labels::all(Label { stream: 0, region: Region::Main });
-        for range in &self.journal {
-            labels.paint(range.first_lba, range.blocks, Label { stream: 0, region: Region::Journal });
-        }
-        for rule in &self.options.rules {
-            for range in rule.resolve(&self.journal)? {
-                let region = labels.at(range.first_lba).region;
-                labels.paint(range.first_lba, range.blocks, Label { stream: rule.stream, region });
-            }
-        }
-        *self.shared.labels.write() = labels;
+        let capacity_blocks = (disk.capacity_bytes() / 4096) as u32;
+        *self.shared.labels.write() = labels_of(&self.journal, &self.options.rules, capacity_blocks)?;
         Ok(())
     }
 
@@ -259,26 +250,47 @@ impl Mount {
     }
 
     fn unmount_file_system(&mut self) -> Result<()> {
-        if self.mounted {
+        if self.mounted && host::is_mounted(self.device()) {
+            host::is_on_top(&self.options.mountpoint, self.device())?;
             let path = self.options.mountpoint.display().to_string();
             retry(|| host::run("umount", &[&path]))?;
+        }
+        if self.mounted {
             self.mounted = false;
             self.released(Thing::Mount);
         }
         Ok(())
     }
 
+    /// Lets the loop device go. It stays ours until it is really gone: FUSE must not end under it.
     fn detach(&mut self) -> Result<()> {
-        if let Some(device) = self.loop_device.take() {
-            let detached = retry(|| host::run("losetup", &["-d", &device]));
-            if let Err(error) = detached {
-                self.loop_device = Some(device);
-                return Err(error);
+        if let Some(device) = self.loop_device.clone() {
+            if self.is_attached(&device) {
+                retry(|| host::run("losetup", &["-d", &device]))?;
             }
-            wait_until_detached(&device)?;
+            self.wait_until_detached(&device)?;
+            self.loop_device = None;
             self.released(Thing::Loop);
         }
         Ok(())
+    }
+
+    /// Whether the loop device still stands on our file; somebody else may have its name by now.
+    fn is_attached(&self, device: &str) -> bool {
+        let name = device.trim_start_matches("/dev/");
+        let backing = std::fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")).unwrap_or_default();
+        Path::new(backing.trim_end()).starts_with(&self.folder)
+    }
+
+    /// `losetup -d` of a device in use only marks it; waits until it is really gone.
+    fn wait_until_detached(&self, device: &str) -> Result<()> {
+        for _ in 0..100 {
+            if !self.is_attached(device) {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Err(DeviceError::Host(format!("{device} is still in use")))
     }
 
     fn stop_serving(&mut self) -> Result<()> {
@@ -301,26 +313,51 @@ impl Mount {
         self.unmount_file_system()?;
         self.detach()?;
         self.stop_serving()?;
-        if let Some(recorder) = &self.shared.recorder {
-            recorder.finish(&self.journal)?;
-        }
         if let Some(guard) = self.guard.take() {
             guard.finish();
         }
         Ok(())
     }
 
-    /// Unmounts everything. An error (the file system is busy, say) leaves what could not be undone; call it again.
+    /// Ends the recorded trace, if there is one. An error met while recording is told here, once.
+    fn finish_recording(&self) -> Result<()> {
+        self.shared.recorder.as_ref().map_or(Ok(()), |recorder| recorder.finish(&self.journal))
+    }
+
+    /// Unmounts everything and ends the recorded trace. An error (the file system is busy, say) leaves what could not be undone; call it again.
     pub fn unmount(&mut self) -> Result<()> {
-        self.tear_down()
+        self.tear_down()?;
+        self.finish_recording()
     }
 }
 
 impl Drop for Mount {
     fn drop(&mut self) {
         // What fails here is left to the clean-up shell, which sees its pipe close.
-        let _ = self.tear_down();
+        let _ = self.unmount();
     }
+}
+
+/// What each block is: the journal's are the journal's, and rules give streams, later ones win.
+fn labels_of(journal: &[NamedRange], rules: &[StreamRule], capacity_blocks: u32) -> Result<Labels<Label>> {
+    let mut labels = Labels::all(Label { stream: 0, region: Region::Main });
+    for range in journal {
+        labels.paint(range.first_lba, range.blocks, Label { stream: 0, region: Region::Journal });
+    }
+    for rule in rules {
+        for range in rule.resolve(journal)? {
+            range.check(capacity_blocks)?;
+            let mut pieces = Vec::new();
+            labels.split(range.first_lba, range.blocks, |first, blocks, label| {
+                pieces.push((first, blocks, label.region));
+                Ok::<(), DeviceError>(())
+            })?;
+            for (first, blocks, region) in pieces {
+                labels.paint(first, blocks, Label { stream: rule.stream, region });
+            }
+        }
+    }
+    Ok(labels)
 }
 
 /// Whether the disk has every stream that the rules name.
@@ -361,19 +398,6 @@ fn retry(mut act: impl FnMut() -> Result<String>) -> Result<String> {
         std::thread::sleep(Duration::from_millis(100));
     }
     act()
-}
-
-/// `losetup -d` of a device in use only marks it; waits until it is really gone.
-fn wait_until_detached(device: &str) -> Result<()> {
-    let name = device.trim_start_matches("/dev/");
-    let backing = PathBuf::from(format!("/sys/block/{name}/loop/backing_file"));
-    for _ in 0..100 {
-        if !backing.exists() {
-            return Ok(());
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    Err(DeviceError::Host(format!("{device} is still in use")))
 }
 
 #[cfg(test)]

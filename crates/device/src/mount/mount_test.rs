@@ -84,6 +84,47 @@ fn a_second_mount_at_the_same_place_is_refused() {
     assert!(!folder.path().join("still there").exists());
 }
 
+/// What lies over our file system is not unmounted in its place; what somebody else unmounted is not missed.
+#[test]
+fn only_our_own_file_system_is_unmounted() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut mount) = mounted(&options(folder.path())) else { return };
+    let place = folder.path().to_str().unwrap();
+    host::run("mount", &["-t", "tmpfs", "none", place]).unwrap();
+    let error = mount.unmount().unwrap_err().to_string();
+    host::run("umount", &[place]).unwrap();
+    assert!(error.contains("another file system is mounted over"), "{error}");
+    host::run("umount", &[place]).unwrap();
+    mount.unmount().unwrap();
+}
+
+/// FUSE must not end under a loop device that somebody still uses.
+#[test]
+fn a_loop_device_in_use_is_kept_until_it_is_free() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut mount) = mounted(&options(folder.path())) else { return };
+    let used = std::fs::File::open(mount.device()).unwrap();
+    for _ in 0..2 {
+        assert!(mount.unmount().unwrap_err().to_string().contains("in use"));
+        assert!(mount.session.is_some() && !mount.device().is_empty());
+    }
+    drop(used);
+    mount.unmount().unwrap();
+}
+
+/// A rule that covers the journal moves its stream, not its name; one beyond the device is refused.
+#[test]
+fn rules_change_streams_and_not_regions() {
+    let journal = [NamedRange { name: "journal".into(), first_lba: 100, blocks: 50, first_block_in_file: 0 }];
+    let rules = |text: &str| [text.parse::<StreamRule>().unwrap()];
+    let labels = labels_of(&journal, &rules("1=0-119"), 1000).unwrap();
+    let at = |lba| (labels.at(lba).stream, labels.at(lba).region);
+    assert_eq!([at(99), at(100), at(119)], [(1, Region::Main), (1, Region::Journal), (1, Region::Journal)]);
+    assert_eq!([at(120), at(150)], [(0, Region::Journal), (0, Region::Main)]);
+    let error = labels_of(&journal, &rules("1=999+2"), 1000).unwrap_err().to_string();
+    assert!(error.contains("beyond the device's 1000 blocks"), "{error}");
+}
+
 /// Synced files survive power cuts of an honest device, mount after mount.
 #[test]
 fn synced_files_survive_power_cuts() {
@@ -130,7 +171,12 @@ fn a_backing_file_keeps_the_file_system() {
     options.disk.backing = Some(folder.path().join("backing"));
     let Some(mut mount) = mounted(&options) else { return };
     write_synced(&place.join("f"), b"kept").unwrap();
+    let mut other = options.clone();
+    other.mountpoint = folder.path().join("other");
+    let error = Mount::new(&other).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("in use by another mount"), "{error}");
     mount.unmount().unwrap();
+    drop(mount);
     options.format = false;
     let mut again = Mount::new(&options).unwrap();
     assert_eq!(std::fs::read(place.join("f")).unwrap(), b"kept");
@@ -175,19 +221,25 @@ fn a_mount_runs_until_told_to_stop() {
     use std::sync::atomic::{AtomicBool, Ordering};
     let folder = tempfile::tempdir().unwrap();
     let (stop, give_up) = (AtomicBool::new(false), AtomicBool::new(true));
-    let (mut mounts, mut samples) = (0, 0);
+    let (mut mounts, mut samples, mut written) = (0, 0, 0);
+    let file = folder.path().join("f");
     let result = run(&options(folder.path()), Duration::from_millis(60), &stop, &give_up, &mut |event| match event {
-        Event::Mounted(mount) => mounts += usize::from(mount.mountpoint() == folder.path()),
+        Event::Mounted(mount) => {
+            mounts += usize::from(mount.mountpoint() == folder.path());
+            std::fs::write(&file, vec![1; 5_000_000]).unwrap();
+        }
         Event::Sample(sample) => {
             samples += 1;
             stop.store(samples >= 2, Ordering::Relaxed);
             assert!(sample.elapsed_s > 0.0);
+            written = sample.totals.host_written_bytes;
         }
         Event::Busy(error) => panic!("{error}"),
     });
     if host::check(&["losetup", "mount", "umount", "mkfs.ext4"]).is_ok() {
         result.unwrap();
         assert_eq!((mounts, samples), (1, 3));
+        assert!(written >= 5_000_000, "the last sample has what unmounting wrote back: {written}");
     } else {
         assert!(matches!(result, Err(DeviceError::Host(_))));
     }

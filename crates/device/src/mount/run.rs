@@ -22,7 +22,7 @@ const STEP: Duration = Duration::from_millis(50);
 const BUSY_STEP: Duration = Duration::from_secs(1);
 
 /// Mounts, samples every `interval` until `stop` is set, and unmounts. While the file system is in use it stays mounted, and unmounting is tried
-/// again until `give_up` is set too.
+/// again until `give_up` is set too. The last sample has what unmounting wrote back.
 pub fn run(
     options: &MountOptions,
     interval: Duration,
@@ -37,12 +37,21 @@ pub fn run(
         std::thread::sleep(STEP.min(interval));
         if Instant::now() >= next {
             tell(Event::Sample(&mount.sample()));
-            next += interval;
+            // Samples missed meanwhile are not made up for.
+            next = Instant::now() + interval;
         }
     }
+    let unmounted = insist(give_up, tell, || mount.unmount_file_system());
     tell(Event::Sample(&mount.sample()));
+    unmounted?;
+    insist(give_up, tell, || mount.tear_down())?;
+    mount.finish_recording()
+}
+
+/// Tries again as long as somebody is in the way and nobody gives up.
+fn insist(give_up: &AtomicBool, tell: &mut dyn FnMut(Event<'_>), mut act: impl FnMut() -> Result<()>) -> Result<()> {
     loop {
-        match mount.unmount() {
+        match act() {
             Err(error) if !give_up.load(Ordering::Relaxed) => {
                 tell(Event::Busy(&error));
                 std::thread::sleep(BUSY_STEP);

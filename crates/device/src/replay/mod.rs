@@ -47,11 +47,12 @@ pub fn run(options: &ReplayOptions, progress: &mut dyn FnMut(Progress)) -> Resul
         progress(Progress { pass: 0, share, host_blocks: 0 });
     })?;
     let aged = model.counters();
-    let mut replay = run::Run::new(model, &plan, options, &config);
+    let mut replay = run::Run::new(model, &plan, options, &config)?;
+    let passes_started = Instant::now();
     for pass in 1..=options.passes.max(1) {
         replay.pass(&trace, pass, progress)?;
     }
-    Ok(replay.finish(&trace, aged, started.elapsed()))
+    Ok(replay.finish(&trace, aged, started.elapsed(), passes_started.elapsed()))
 }
 
 #[cfg(test)]

@@ -70,11 +70,7 @@ impl Plan {
     }
 
     fn paint(&mut self, range: &NamedRange, stream: Option<u8>, group: &str, capacity: u32) -> Result<()> {
-        let end = u64::from(range.first_lba) + u64::from(range.blocks);
-        if end > u64::from(capacity) {
-            let (lba, blocks) = (range.first_lba.into(), range.blocks.into());
-            return Err(DeviceError::OutOfRange { lba, blocks, capacity_blocks: capacity.into() });
-        }
+        range.check(capacity)?;
         let group = self.group(group)?;
         let mut pieces = Vec::new();
         let _: std::result::Result<(), ()> =

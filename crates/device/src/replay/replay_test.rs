@@ -84,6 +84,35 @@ fn timed_replays_report_latencies() {
     assert_eq!(slow.totals.media_written_bytes, fast.totals.media_written_bytes, "time does not change wear");
 }
 
+/// What waits in the write buffer at the end of the ageing or of a pass belongs to no later count.
+#[test]
+fn a_write_buffer_moves_nothing_from_one_count_to_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t.csv");
+    std::fs::write(&trace, (0..100).map(|i| format!("{i},W,{i},1\n")).collect::<String>()).unwrap();
+    let mut options = ReplayOptions::new(&trace, device(2));
+    options.write_buffer_bytes = Some(1000 * 4096);
+    options.passes = 2;
+    let result = replay(&options).unwrap();
+    for pass in &result.passes {
+        assert_eq!((pass.host_written_bytes, pass.waiting_bytes), (100 * 4096, 100 * 4096));
+        assert_eq!(pass.media_written_bytes, 0, "nothing of the ageing");
+    }
+    assert_eq!(result.age_totals.media_written_bytes, u64::from(CAPACITY) * 4096);
+    options.write_buffer_bytes = Some(u64::from(CAPACITY + 1) * 4096);
+    assert!(replay(&options).unwrap_err().to_string().contains("--write-buffer must be at most"));
+}
+
+/// The speed is that of the trace: what the ageing wrote is not in it.
+#[test]
+fn speed_leaves_the_ageing_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t.csv");
+    std::fs::write(&trace, "1,W,5,1\n").unwrap();
+    let speed = replay(&ReplayOptions::new(&trace, device(1))).unwrap().speed;
+    assert!(speed.host_blocks_per_s <= 1.0 / 1e-6, "one block in a microsecond at the very best: {speed:?}");
+}
+
 #[test]
 fn the_hard_disk_replays_too() {
     let folder = tempfile::tempdir().unwrap();

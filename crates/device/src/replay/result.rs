@@ -64,6 +64,9 @@ pub struct Totals {
     pub padded_bytes: u64,
     /// Bytes overwritten in the write buffer before they reached the medium.
     pub absorbed_bytes: u64,
+    /// Bytes that wait in the write buffer at the end: written by the host, not yet to the medium.
+    #[serde(default)]
+    pub waiting_bytes: u64,
     /// Bytes the host read.
     pub host_read_bytes: u64,
     /// Bytes discarded that held data.
@@ -141,7 +144,7 @@ pub struct TimingResult {
 pub struct Speed {
     /// Wall time of ageing and all passes.
     pub wall_s: f64,
-    /// 4 KiB host blocks written per second of wall time, ageing and parsing included.
+    /// 4 KiB blocks of the trace written per second of wall time of all passes, parsing included, ageing not.
     pub host_blocks_per_s: f64,
 }
 
@@ -157,6 +160,7 @@ impl Totals {
             copied_bytes: counters.copied_blocks() * BLOCK,
             padded_bytes: counters.streams.iter().map(|s| s.padded_blocks).sum::<u64>() * BLOCK,
             absorbed_bytes: counters.absorbed_blocks * BLOCK,
+            waiting_bytes: counters.waiting_blocks * BLOCK,
             host_read_bytes: counters.read_blocks * BLOCK,
             trimmed_bytes: counters.trimmed_blocks * BLOCK,
             flushes: counters.flushes,

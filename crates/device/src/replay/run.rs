@@ -11,6 +11,7 @@ use crate::model::{BlockModel, Op, Request};
 use crate::preset::DeviceConfig;
 use crate::ssd::counters::Counters;
 use crate::ssd::geometry::BLOCK_BYTES;
+use crate::ssd::table::table;
 use crate::trace::{Event, Trace};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,6 +19,8 @@ use std::time::Duration;
 
 /// Events between two calls of `progress`.
 const PROGRESS_EVERY: usize = 1 << 16;
+/// Device time beyond which a replay is refused: far from where nanoseconds overflow.
+const TIME_NS_MAX: u64 = 100 * 366 * 86_400 * 1_000_000_000;
 const HEAT_STRETCHES: u32 = 512;
 const BLOCK: u64 = BLOCK_BYTES as u64;
 
@@ -31,7 +34,7 @@ struct PassState {
     write: Histogram,
     flush: Histogram,
     heat: Vec<u64>,
-    written: Vec<u64>,
+    written: Box<[u64]>,
     group_written: Vec<u64>,
     group_read: Vec<u64>,
 }
@@ -58,12 +61,12 @@ impl<'a> Run<'a> {
         plan: &'a Plan,
         options: &'a ReplayOptions,
         config: &'a DeviceConfig,
-    ) -> Run<'a> {
+    ) -> Result<Run<'a>> {
         let every = options.sample_bytes.map_or(u64::from(model.capacity_blocks()) / 10, |bytes| bytes / BLOCK);
         let start = model.counters();
-        Run {
+        Ok(Run {
             sampler: Sampler::new(every, start),
-            state: PassState::new(start, 0, plan, model.capacity_blocks()),
+            state: PassState::new(start, 0, plan, model.capacity_blocks())?,
             model,
             plan,
             options,
@@ -72,14 +75,14 @@ impl<'a> Run<'a> {
             outstanding: BinaryHeap::new(),
             now_ns: 0,
             passes: Vec::new(),
-        }
+        })
     }
 
     /// Runs the trace once.
     pub fn pass(&mut self, trace: &Trace, pass: u32, progress: &mut dyn FnMut(Progress)) -> Result<()> {
         self.now_ns = self.now_ns.max(self.state.end_ns);
         self.outstanding.clear();
-        self.state = PassState::new(self.model.counters(), self.now_ns, self.plan, self.model.capacity_blocks());
+        self.state = PassState::new(self.model.counters(), self.now_ns, self.plan, self.model.capacity_blocks())?;
         let mut events = trace.events()?;
         let mut number = 0;
         while let Some(event) = events.next() {
@@ -105,6 +108,10 @@ impl<'a> Run<'a> {
         }
         let (lba, blocks) = (event.lba as u32, event.blocks as u32);
         let arrival = self.arrival(event.time_ns);
+        if arrival > TIME_NS_MAX {
+            let what = "the passes together take more than a hundred years of device time: fewer --passes";
+            return Err(DeviceError::Config(what.into()));
+        }
         let mut done = arrival;
         let (model, state) = (&mut self.model, &mut self.state);
         match event.op {
@@ -136,7 +143,7 @@ impl<'a> Run<'a> {
         match self.options.pace {
             Pace::Untimed => 0,
             Pace::AsRecorded => {
-                self.now_ns = self.now_ns.max(self.state.started_ns + recorded_ns.saturating_sub(first));
+                self.now_ns = self.now_ns.max(self.state.started_ns.saturating_add(recorded_ns.saturating_sub(first)));
                 self.now_ns
             }
             Pace::QueueDepth(depth) => {
@@ -166,10 +173,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The result. `wall` is the time of ageing and all passes.
-    pub fn finish(self, trace: &Trace, aged: Counters, wall: Duration) -> ReplayResult {
-        let all = self.model.counters();
-        let last = all.since(&self.state.start);
+    /// The result. `wall` is the time of ageing and all passes, `passes_wall` that of the passes.
+    pub fn finish(self, trace: &Trace, aged: Counters, wall: Duration, passes_wall: Duration) -> ReplayResult {
+        let last = self.model.counters().since(&self.state.start);
         let capacity = self.model.capacity_blocks();
         ReplayResult {
             trace: trace.path().display().to_string(),
@@ -190,7 +196,7 @@ impl<'a> Run<'a> {
             wear: self.model.wear(),
             speed: Speed {
                 wall_s: wall.as_secs_f64(),
-                host_blocks_per_s: all.host_blocks() as f64 / wall.as_secs_f64().max(1e-9),
+                host_blocks_per_s: self.host_blocks as f64 / passes_wall.as_secs_f64().max(1e-9),
             },
         }
     }
@@ -201,8 +207,8 @@ fn at_event(error: DeviceError, trace: &Trace, number: usize) -> DeviceError {
 }
 
 impl PassState {
-    fn new(start: Counters, started_ns: u64, plan: &Plan, capacity: u32) -> PassState {
-        PassState {
+    fn new(start: Counters, started_ns: u64, plan: &Plan, capacity: u32) -> Result<PassState> {
+        Ok(PassState {
             start,
             started_ns,
             first_event_ns: None,
@@ -211,10 +217,10 @@ impl PassState {
             write: Histogram::default(),
             flush: Histogram::default(),
             heat: vec![0; HEAT_STRETCHES.min(capacity) as usize],
-            written: vec![0; (capacity as usize).div_ceil(64)],
+            written: table((capacity as usize).div_ceil(64), 0)?,
             group_written: vec![0; plan.groups.len()],
             group_read: vec![0; plan.groups.len()],
-        }
+        })
     }
 
     /// Counts a write under the stretches it touches and marks its blocks.

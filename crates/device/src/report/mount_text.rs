@@ -26,6 +26,8 @@ pub fn mount_table(sample: &MountSample) -> String {
         ("host written (hbmw)", bytes(totals.host_written_bytes)),
         ("media written (mbmw)", bytes(totals.media_written_bytes)),
         ("media erased (mbe)", bytes(totals.media_erased_bytes)),
+        ("absorbed in the buffer", bytes(totals.absorbed_bytes)),
+        ("waiting in the buffer", bytes(totals.waiting_bytes)),
         ("host read", bytes(totals.host_read_bytes)),
         ("flushes", totals.flushes.to_string()),
         ("data stored", bytes(sample.stored_bytes)),

@@ -13,6 +13,7 @@ fn result(pace: Pace, name: &str) -> ReplayResult {
     options.capacity_bytes = Some(256 << 20);
     options.pace = pace;
     options.passes = 2;
+    options.ranges = vec!["hot=0+100".parse().unwrap()];
     replay::run(&options, &mut |_| {}).unwrap()
 }
 
@@ -48,7 +49,17 @@ fn a_hard_disk_has_a_report_too() {
 #[test]
 fn the_table_tells_the_essentials() {
     let table = text(&result(Pace::QueueDepth(1), "samsung-850-pro-256gb"));
-    for part in ["write amplification", "hbmw", "by pass", "stream", "wear of", "flush", "device time"] {
+    for part in [
+        "write amplification",
+        "hbmw",
+        "by pass",
+        "stream",
+        "wear of",
+        "flush",
+        "device time",
+        "absorbed in",
+        "writes per written block",
+    ] {
         assert!(table.contains(part), "{part} in\n{table}");
     }
     assert!(table.lines().all(|l| l.chars().count() <= 100));

@@ -35,6 +35,8 @@ fn head(out: &mut String, result: &ReplayResult) {
         ("media written (mbmw)", bytes(totals.media_written_bytes)),
         ("media erased (mbe)", bytes(totals.media_erased_bytes)),
         ("copied by collection", bytes(totals.copied_bytes)),
+        ("absorbed in the buffer", bytes(totals.absorbed_bytes)),
+        ("waiting in the buffer", bytes(totals.waiting_bytes)),
     ] {
         let _ = writeln!(out, "  {name:<22} {value:>12}");
     }
@@ -63,10 +65,10 @@ fn groups(out: &mut String, result: &ReplayResult) {
     if result.groups.len() < 2 {
         return;
     }
-    let _ = writeln!(out, "\n{:<24} {:>12} {:>12} {:>14}", "range", "size", "written", "writes/block");
+    let _ = writeln!(out, "\n{:<24} {:>12} {:>12} {:>24}", "range", "size", "written", "writes per written block");
     for g in &result.groups {
         let (size, written) = (bytes(g.bytes), bytes(g.written_bytes));
-        let _ = writeln!(out, "{:<24} {size:>12} {written:>12} {:>14.1}", g.name, g.writes_per_written_block);
+        let _ = writeln!(out, "{:<24} {size:>12} {written:>12} {:>24.1}", g.name, g.writes_per_written_block);
     }
 }
 

@@ -71,7 +71,7 @@ impl SsdConfig {
             copy_back: CopyBack::Separate,
             reserve_units: 1,
             write_buffer_blocks: 0,
-            power_loss_protection: true,
+            power_loss_protection: false,
             timing: SsdTiming::default(),
             promises: Promises::default(),
         }
@@ -128,6 +128,17 @@ impl SsdConfig {
         }
         if self.capacity_blocks == 0 || self.reserve_units == 0 {
             return Err(DeviceError::Config("capacity_blocks and reserve_units must not be 0".into()));
+        }
+        if self.write_buffer_blocks > self.capacity_blocks {
+            let (buffer, capacity) = (self.write_buffer_blocks, self.capacity_blocks);
+            return Err(DeviceError::Config(format!(
+                "a write buffer of {buffer} blocks on a device of {capacity}: --write-buffer must be at most the capacity"
+            )));
+        }
+        if self.power_loss_protection == self.promises.volatile_cache {
+            return Err(DeviceError::Config(
+                "power_loss_protection and promises.volatile_cache contradict each other: one of them is true".into(),
+            ));
         }
         self.validate_spare()
     }
@@ -221,6 +232,8 @@ mod tests {
         assert!(config.validate().unwrap_err().to_string().contains("more overprovisioning"));
         config.streams = 1;
         config.validate().unwrap();
+        config.power_loss_protection = true;
+        assert!(config.validate().unwrap_err().to_string().contains("volatile_cache"));
         config.streams = 17;
         assert!(config.validate().unwrap_err().to_string().contains("1 to 16"));
     }

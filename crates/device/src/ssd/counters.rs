@@ -34,6 +34,10 @@ impl StreamCounters {
 /// The counters of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
+    /// 4 KiB blocks the host wrote, counted when the device takes them.
+    pub accepted_blocks: u64,
+    /// Of those, how many wait in the write buffer now. Not a sum: a difference of counters has that of its end.
+    pub waiting_blocks: u64,
     /// By stream; the last entry counts copies out of units shared by streams.
     pub streams: [StreamCounters; MAX_STREAMS + 1],
     /// 4 KiB blocks the host read.
@@ -55,9 +59,9 @@ impl Counters {
         self.streams.iter().map(of).sum()
     }
 
-    /// 4 KiB blocks written by the host, also those absorbed in the write buffer; those that still wait there are not counted yet.
+    /// 4 KiB blocks written by the host, also those absorbed in the write buffer or still waiting there.
     pub fn host_blocks(&self) -> u64 {
-        self.sum(|s| s.host_blocks) + self.absorbed_blocks
+        self.accepted_blocks
     }
 
     /// 4 KiB blocks copied by garbage collection.
@@ -102,6 +106,7 @@ impl Counters {
             now.padded_blocks -= then.padded_blocks;
             now.collected_units -= then.collected_units;
         }
+        delta.accepted_blocks -= earlier.accepted_blocks;
         delta.read_blocks -= earlier.read_blocks;
         delta.trimmed_blocks -= earlier.trimmed_blocks;
         delta.flushes -= earlier.flushes;
@@ -117,7 +122,8 @@ mod tests {
 
     #[test]
     fn sums_and_differences() {
-        let mut counters = Counters { slots_per_unit: 64, erased_units: 2, ..Counters::default() };
+        let mut counters =
+            Counters { slots_per_unit: 64, erased_units: 2, accepted_blocks: 200, ..Counters::default() };
         counters.streams[0] = StreamCounters { host_blocks: 100, copied_blocks: 50, ..Default::default() };
         counters.streams[1] = StreamCounters { host_blocks: 90, padded_blocks: 3, ..Default::default() };
         counters.absorbed_blocks = 10;

@@ -19,6 +19,7 @@ use super::nand::Nand;
 use super::table::table;
 use super::victim::{Candidate, VictimPolicy, choose};
 use super::victim_index::VictimIndex;
+use crate::error::Result;
 use std::collections::VecDeque;
 
 const NONE: u32 = u32::MAX;
@@ -71,20 +72,20 @@ pub struct Ftl {
 }
 
 impl Ftl {
-    /// An empty, erased device. The configuration must have been validated.
-    pub fn new(config: &SsdConfig) -> Ftl {
+    /// An empty, erased device; an error if its tables do not fit in memory. The configuration must have been validated.
+    pub fn new(config: &SsdConfig) -> Result<Ftl> {
         let geometry = &config.geometry;
         let (units, slots_per_unit) = (geometry.units(), geometry.slots_per_unit());
         let slots = geometry.slots() as usize;
         let unit = Unit { filled_at: 0, valid: 0, stream: 0, state: UnitState::Free };
-        Ftl {
-            map: table(config.capacity_blocks as usize, NONE),
-            reverse: table(slots, NONE),
-            valid: table(slots / 64, 0),
-            units: vec![unit; units as usize].into_boxed_slice(),
+        Ok(Ftl {
+            map: table(config.capacity_blocks as usize, NONE)?,
+            reverse: table(slots, NONE)?,
+            valid: table(slots / 64, 0)?,
+            units: table(units as usize, unit)?,
             free: (0..units).collect(),
-            victims: VictimIndex::new(config.victim_policy, units, slots_per_unit),
-            nand: Nand::new(geometry),
+            victims: VictimIndex::new(config.victim_policy, units, slots_per_unit)?,
+            nand: Nand::new(geometry)?,
             host: [NO_FRONTIER; MAX_STREAMS],
             copies: [NO_FRONTIER; MAX_STREAMS + 1],
             counters: Counters { slots_per_unit, ..Counters::default() },
@@ -95,7 +96,7 @@ impl Ftl {
             reserve: config.reserve_units as usize,
             policy: config.victim_policy,
             copy_back: config.copy_back,
-        }
+        })
     }
 
     /// Writes `blocks` blocks from `lba` in `stream`. Bounds are the caller's to check.

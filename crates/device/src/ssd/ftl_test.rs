@@ -11,7 +11,7 @@ fn config() -> SsdConfig {
 
 fn ftl(config: &SsdConfig) -> Ftl {
     config.validate().unwrap();
-    Ftl::new(config)
+    Ftl::new(config).unwrap()
 }
 
 /// Rules 1 to 3 of the file header, checked slot by slot.

@@ -24,7 +24,7 @@ pub mod geometry;
 pub mod listener;
 pub mod nand;
 pub mod preset;
-mod table;
+pub(crate) mod table;
 pub mod timing;
 pub mod victim;
 pub mod victim_index;
@@ -52,8 +52,10 @@ impl Ssd {
     pub fn new(config: SsdConfig, timed: bool) -> Result<Ssd> {
         config.validate()?;
         Ok(Ssd {
-            ftl: Ftl::new(&config),
-            buffer: (config.write_buffer_blocks > 0).then(|| WriteBuffer::new(config.write_buffer_blocks)),
+            ftl: Ftl::new(&config)?,
+            buffer: (config.write_buffer_blocks > 0)
+                .then(|| WriteBuffer::new(config.write_buffer_blocks))
+                .transpose()?,
             timer: timed.then(|| SsdTimer::new(config.timing, &config.geometry, config.write_buffer_blocks)),
             config,
         })
@@ -72,6 +74,14 @@ impl Ssd {
     /// Whether a block holds data (written and not trimmed since).
     pub fn holds(&self, lba: u32) -> bool {
         self.ftl.locate(lba).is_some() || self.buffer.as_ref().is_some_and(|b| b.contains(lba))
+    }
+
+    /// Nothing is under way any more.
+    fn reset_time(&mut self) {
+        if self.timer.is_some() {
+            let (timing, geometry) = (self.config.timing, &self.config.geometry);
+            self.timer = Some(SsdTimer::new(timing, geometry, self.config.write_buffer_blocks));
+        }
     }
 
     fn check(&self, request: &Request) -> Result<()> {
@@ -163,7 +173,8 @@ impl BlockModel for Ssd {
     }
 
     fn counters(&self) -> Counters {
-        *self.ftl.counters()
+        let waiting_blocks = self.buffer.as_ref().map_or(0, WriteBuffer::len) as u64;
+        Counters { waiting_blocks, ..*self.ftl.counters() }
     }
 
     fn wear(&self) -> Option<Wear> {
@@ -177,10 +188,12 @@ impl BlockModel for Ssd {
         if let Some(buffer) = &mut self.buffer {
             while buffer.take().is_some() {}
         }
-        if self.timer.is_some() {
-            let (timing, geometry) = (self.config.timing, &self.config.geometry);
-            self.timer = Some(SsdTimer::new(timing, geometry, self.config.write_buffer_blocks));
-        }
+        self.reset_time();
+    }
+
+    fn rest(&mut self) {
+        empty(&mut self.ftl, &mut self.buffer, &mut Silent);
+        self.reset_time();
     }
 }
 
@@ -192,6 +205,7 @@ fn accept<L: MediaListener>(
     stream: u8,
     listener: &mut L,
 ) {
+    ftl.counters_mut().accepted_blocks += u64::from(blocks);
     let Some(buffer) = buffer else {
         return ftl.write(lba, blocks, stream, listener);
     };
@@ -207,13 +221,19 @@ fn accept<L: MediaListener>(
     }
 }
 
+/// What a flush costs: everything that waits goes to the flash, and half-filled programs are finished.
 fn drain<L: MediaListener>(ftl: &mut Ftl, buffer: &mut Option<WriteBuffer>, listener: &mut L) {
+    empty(ftl, buffer, listener);
+    ftl.pad(listener);
+}
+
+/// Hands everything that waits in the buffer to the flash.
+fn empty<L: MediaListener>(ftl: &mut Ftl, buffer: &mut Option<WriteBuffer>, listener: &mut L) {
     if let Some(buffer) = buffer {
         while let Some((lba, stream)) = buffer.take() {
             ftl.write(lba, 1, stream, listener);
         }
     }
-    ftl.pad(listener);
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@
 //! keep those in step, so one write pointer serves them all.
 
 use super::geometry::Geometry;
+use super::table::table;
+use crate::error::Result;
 
 /// Write pointers and erase counts of all blocks.
 pub struct Nand {
@@ -22,13 +24,13 @@ pub struct Nand {
 
 impl Nand {
     /// Erased flash without wear.
-    pub fn new(geometry: &Geometry) -> Nand {
-        Nand {
+    pub fn new(geometry: &Geometry) -> Result<Nand> {
+        Ok(Nand {
             dies_per_unit: geometry.dies_per_unit,
             pages_per_block: geometry.pages_per_block as u16,
-            next_page: vec![0; geometry.units() as usize * geometry.dies_per_unit as usize].into_boxed_slice(),
-            erases: vec![0; geometry.units() as usize].into_boxed_slice(),
-        }
+            next_page: table(geometry.units() as usize * geometry.dies_per_unit as usize, 0)?,
+            erases: table(geometry.units() as usize, 0)?,
+        })
     }
 
     /// Programs the pages of program number `program` of `unit`.
@@ -73,7 +75,7 @@ mod tests {
 
     fn nand() -> Nand {
         let geometry = Geometry { dies_per_channel: 2, dies_per_unit: 2, ..Geometry::simple(4, 64) };
-        Nand::new(&geometry)
+        Nand::new(&geometry).unwrap()
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::config::SsdConfig;
 use super::*;
+use crate::promises::Promises;
 
 fn config() -> SsdConfig {
     let mut config = SsdConfig { streams: 2, ..SsdConfig::simple(4096, 0.3, 64) };
@@ -11,7 +12,8 @@ fn config() -> SsdConfig {
 }
 
 fn buffered(power_loss_protection: bool) -> Ssd {
-    Ssd::new(SsdConfig { write_buffer_blocks: 16, power_loss_protection, ..config() }, false).unwrap()
+    let promises = if power_loss_protection { Promises::protected(4096) } else { Promises::default() };
+    Ssd::new(SsdConfig { write_buffer_blocks: 16, power_loss_protection, promises, ..config() }, false).unwrap()
 }
 
 fn submit(ssd: &mut Ssd, request: Request) {
@@ -37,8 +39,19 @@ fn rewrites_in_the_buffer_do_not_reach_the_flash() {
     for _ in 0..10 {
         submit(&mut ssd, Request::write(5, 2, 0));
     }
-    assert_eq!((ssd.counters().host_blocks(), ssd.counters().media_blocks()), (2 + 18 - 2, 0));
+    assert_eq!((ssd.counters().host_blocks(), ssd.counters().media_blocks()), (20, 0));
+    assert_eq!((ssd.counters().absorbed_blocks, ssd.counters().waiting_blocks), (18, 2));
     assert!(ssd.holds(5) && !ssd.holds(7));
+}
+
+/// More memory than there is must be refused, not end the process.
+#[test]
+fn a_device_too_large_for_memory_is_refused() {
+    let too_large = |config: SsdConfig| Ssd::new(config, false).map(|_| ()).unwrap_err().to_string();
+    let buffer = SsdConfig { write_buffer_blocks: 4097, ..config() };
+    assert!(too_large(buffer).contains("--write-buffer"), "a buffer larger than the device");
+    let error = table::table(usize::MAX / 64, 0u64).unwrap_err().to_string();
+    assert!(error.contains("GiB of memory") && error.contains("--capacity"), "{error}");
 }
 
 #[test]

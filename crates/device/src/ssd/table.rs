@@ -1,12 +1,29 @@
 //! Large tables that are hit at random: asked to lie on huge pages, which spares most of the address-translation misses
 //! (on a 32 GiB device they were half of the time of a write).
 
+use crate::error::{DeviceError, Result};
+
+/// Room for `len` values; an error that says what to do if there is not that much memory.
+pub fn room<T>(len: usize) -> Result<Vec<T>> {
+    let mut room = Vec::new();
+    room.try_reserve_exact(len).map_err(|_| too_large(len as f64 * size_of::<T>() as f64))?;
+    Ok(room)
+}
+
+/// The error for `bytes` of memory that cannot be had.
+pub fn too_large(bytes: f64) -> DeviceError {
+    let gib = bytes / f64::from(1 << 30);
+    DeviceError::Config(format!(
+        "the emulation needs {gib:.1} GiB of memory for one of its tables, more than there is; a smaller --capacity needs less"
+    ))
+}
+
 /// A table of `len` copies of `value`. On Linux the memory is advised to be huge pages before it is touched.
-pub fn table<T: Copy>(len: usize, value: T) -> Box<[T]> {
-    let mut table = Vec::with_capacity(len);
+pub fn table<T: Copy>(len: usize, value: T) -> Result<Box<[T]>> {
+    let mut table = room(len)?;
     advise_huge(table.as_mut_ptr() as usize, len * size_of::<T>());
     table.resize(len, value);
-    table.into_boxed_slice()
+    Ok(table.into_boxed_slice())
 }
 
 #[cfg(target_os = "linux")]
@@ -32,7 +49,7 @@ mod tests {
     #[test]
     fn tables_of_any_size_hold_their_value() {
         for len in [0, 1, 1000, 3 << 20] {
-            let table = table(len, 7u32);
+            let table = table(len, 7u32).unwrap();
             assert_eq!(table.len(), len);
             assert!(table.iter().all(|v| *v == 7));
         }

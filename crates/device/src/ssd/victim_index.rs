@@ -9,7 +9,9 @@
 //!
 //! Cost-benefit keeps no lists; it looks at every closed unit through [`choose`](super::victim::choose).
 
+use super::table::table;
 use super::victim::VictimPolicy;
+use crate::error::Result;
 
 const NONE: u32 = u32::MAX;
 
@@ -35,14 +37,14 @@ pub struct VictimIndex {
 
 impl VictimIndex {
     /// An empty index for `units` units of `slots_per_unit` slots.
-    pub fn new(policy: VictimPolicy, units: u32, slots_per_unit: u32) -> VictimIndex {
+    pub fn new(policy: VictimPolicy, units: u32, slots_per_unit: u32) -> Result<VictimIndex> {
         let lists = if policy == VictimPolicy::Greedy { slots_per_unit as usize + 1 } else { 1 };
-        VictimIndex {
+        Ok(VictimIndex {
             policy,
-            lists: vec![Ends { head: NONE, tail: NONE }; lists].into_boxed_slice(),
-            links: vec![Links { next: NONE, previous: NONE }; units as usize].into_boxed_slice(),
+            lists: table(lists, Ends { head: NONE, tail: NONE })?,
+            links: table(units as usize, Links { next: NONE, previous: NONE })?,
             lowest: lists as u32,
-        }
+        })
     }
 
     /// A unit was filled; it has `valid` valid slots.
@@ -116,7 +118,7 @@ mod tests {
     fn index_agrees_with_the_pure_choice() {
         for (policy, seed) in [(VictimPolicy::Greedy, 1), (VictimPolicy::Fifo, 2)] {
             let mut rng = SmallRng::seed_from_u64(seed);
-            let mut index = VictimIndex::new(policy, 50, 64);
+            let mut index = VictimIndex::new(policy, 50, 64).unwrap();
             let mut model: Vec<Candidate> = Vec::new();
             for now in 0..20_000u64 {
                 match rng.random_range(0..10) {
@@ -149,6 +151,6 @@ mod tests {
 
     #[test]
     fn an_empty_index_has_no_victim() {
-        assert_eq!(VictimIndex::new(VictimPolicy::Greedy, 4, 64).take(), None);
+        assert_eq!(VictimIndex::new(VictimPolicy::Greedy, 4, 64).unwrap().take(), None);
     }
 }

@@ -5,6 +5,8 @@
 //! 2. Blocks leave oldest first. A trimmed block leaves its place empty.
 //! 3. No allocation after construction.
 
+use super::table::{table, too_large};
+use crate::error::Result;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -36,10 +38,11 @@ pub struct WriteBuffer {
 
 impl WriteBuffer {
     /// An empty buffer for `blocks` blocks, at least 1.
-    pub fn new(blocks: u32) -> WriteBuffer {
+    pub fn new(blocks: u32) -> Result<WriteBuffer> {
+        let ring = table(blocks.max(1) as usize, (EMPTY, 0))?;
         let mut place = HashMap::default();
-        place.reserve(blocks as usize * 2);
-        WriteBuffer { ring: vec![(EMPTY, 0); blocks.max(1) as usize].into_boxed_slice(), head: 0, queued: 0, place }
+        place.try_reserve(blocks as usize * 2).map_err(|_| too_large(f64::from(blocks) * 2.0 * 9.0))?;
+        Ok(WriteBuffer { ring, head: 0, queued: 0, place })
     }
 
     /// Puts a block in. True if it was there already: the earlier write is absorbed.
@@ -110,7 +113,7 @@ mod tests {
 
     #[test]
     fn rewrites_are_absorbed_and_order_kept() {
-        let mut buffer = WriteBuffer::new(3);
+        let mut buffer = WriteBuffer::new(3).unwrap();
         assert!(!buffer.put(7, 0) && !buffer.put(8, 0) && buffer.put(7, 2));
         assert_eq!((buffer.len(), buffer.is_full()), (2, false));
         buffer.put(9, 0);
@@ -122,7 +125,7 @@ mod tests {
 
     #[test]
     fn forgotten_blocks_do_not_come_out() {
-        let mut buffer = WriteBuffer::new(4);
+        let mut buffer = WriteBuffer::new(4).unwrap();
         (0..4).for_each(|lba| _ = buffer.put(lba, 0));
         buffer.forget(1);
         buffer.forget(99);

@@ -72,7 +72,7 @@ pub fn read_all(path: &Path) -> Result<Vec<Event>> {
 }
 
 /// The files of all processors, if `path` is one of them; else only `path`.
-fn siblings(path: &Path) -> Result<Vec<PathBuf>> {
+pub(super) fn siblings(path: &Path) -> Result<Vec<PathBuf>> {
     let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("");
     let Some((stem, _)) = name.rsplit_once('.').filter(|(s, n)| s.ends_with(".blktrace") && n.parse::<u32>().is_ok())
     else {
@@ -125,7 +125,7 @@ fn read_record(reader: &mut dyn BufRead, path: &Path, number: u64) -> Result<Opt
     if skipped < pdu_bytes {
         return Err(damaged("the file ends within a record: the trace is truncated".into()));
     }
-    Ok(event(&bytes, order))
+    event(&bytes, order).map_err(damaged)
 }
 
 fn truncated(error: std::io::Error, path: &Path, number: u64) -> DeviceError {
@@ -138,29 +138,39 @@ fn truncated(error: std::io::Error, path: &Path, number: u64) -> DeviceError {
     }
 }
 
-/// What a record says; none for records that are not requests.
-fn event(bytes: &[u8; RECORD_BYTES], order: Order) -> Option<Record> {
+/// What a record says; none for records that are not requests; why not if it cannot be.
+fn event(bytes: &[u8; RECORD_BYTES], order: Order) -> std::result::Result<Option<Record>, String> {
     let action = word(bytes, 28, order);
     // Bit 8 only says that the record comes from a control group.
     let (code, category) = (action & 0xFF, action >> 16);
     let length = u64::from(word(bytes, 24, order));
-    let first = long(bytes, 16, order).checked_mul(512)?;
     if !matches!(code, EVENT_QUEUE | EVENT_ISSUE) || category & CATEGORY_NOTIFY != 0 {
-        return None;
+        return Ok(None);
     }
+    let (sector, time_ns) = (long(bytes, 16, order), long(bytes, 8, order));
     let op = match () {
         () if length == 0 && category & CATEGORY_FLUSH != 0 => Op::Flush,
-        () if length == 0 => return None,
+        () if length == 0 => return Ok(None),
         () if category & CATEGORY_DISCARD != 0 => Op::Discard,
         () if category & CATEGORY_WRITE != 0 => Op::Write,
         () => Op::Read,
     };
     let (lba, blocks) = match op {
         Op::Flush => (0, 0),
-        _ => (first / 4096, (first + length).div_ceil(4096) - first / 4096),
+        _ => {
+            let first = sector.checked_mul(512);
+            let end = first.and_then(|first| first.checked_add(length));
+            let (Some(first), Some(end)) = (first, end) else {
+                return Err(format!("{length} bytes at sector {sector} lie beyond any device"));
+            };
+            (first / 4096, end.div_ceil(4096) - first / 4096)
+        }
     };
+    if let Some(what) = super::impossible_time(time_ns) {
+        return Err(what);
+    }
     let with_flush = op == Op::Write && category & CATEGORY_FLUSH != 0;
-    Some((code, Event { time_ns: long(bytes, 8, order), op, lba, blocks }, with_flush))
+    Ok(Some((code, Event { time_ns, op, lba, blocks }, with_flush)))
 }
 
 fn word(bytes: &[u8; RECORD_BYTES], at: usize, order: Order) -> u32 {
@@ -269,5 +279,18 @@ mod tests {
         let mut version = good.clone();
         version[0] = 6;
         assert!(fails(&version).contains("version 6"));
+        let beyond = record(5, u64::MAX / 512, 4096, READ_QUEUE, b"", false);
+        assert!(fails(&beyond).contains("record 2: 4096 bytes at sector"));
+        assert!(fails(&record(u64::MAX, 0, 4096, READ_QUEUE, b"", false)).contains("more than ten years"));
+    }
+
+    /// The processor of the first file may have had nothing to do.
+    #[test]
+    fn an_empty_first_file_does_not_hide_the_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = write("sda.blktrace.0", folder.path(), &[]);
+        write("sda.blktrace.1", folder.path(), &[record(2, 8, 4096, READ_QUEUE, b"", false)]);
+        let trace = super::super::Trace::open(&first).unwrap();
+        assert_eq!(trace.events().unwrap().count(), 1);
     }
 }

@@ -1,10 +1,10 @@
-//! The CSV trace format: `time_us,op,lba,blocks`.
+//! The CSV trace format: `time_us,op,lba,blocks`. The first line may be a heading: it begins with a letter and has four fields or more.
 
 use super::{Event, read_error};
 use crate::error::{DeviceError, Result};
 use crate::model::Op;
 use std::io::BufRead;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Reads events from CSV text.
 pub struct CsvEvents {
@@ -30,8 +30,7 @@ impl CsvEvents {
                 return Ok(None);
             }
             let text = self.line.trim_ascii();
-            let heading = self.number == 1 && text.first().is_some_and(u8::is_ascii_alphabetic);
-            if text.is_empty() || heading {
+            if text.is_empty() || self.number == 1 && is_heading(text) {
                 continue;
             }
             return match parse(text) {
@@ -60,12 +59,26 @@ impl Iterator for CsvEvents {
     }
 }
 
-/// Whether the start of a file can be such a trace.
-pub fn looks_right(start: &[u8]) -> bool {
-    let mut lines = start.split(|b| *b == b'\n').map(<[u8]>::trim_ascii).filter(|l| !l.is_empty());
-    let Some(first) = lines.next() else { return false };
-    let heading = first.starts_with(b"time_us,");
-    heading || parse(first).is_ok()
+fn is_heading(line: &[u8]) -> bool {
+    line.first().is_some_and(u8::is_ascii_alphabetic) && commas(line) >= 3
+}
+
+fn commas(line: &[u8]) -> usize {
+    line.iter().filter(|b| **b == b',').count()
+}
+
+/// Whether the start of a file can be such a trace. A first line with commas is taken for one that is damaged, and the damage is named.
+pub fn check_start(start: &[u8], path: &Path) -> Result<()> {
+    let mut lines = start.split(|b| *b == b'\n').map(<[u8]>::trim_ascii).enumerate().filter(|(_, l)| !l.is_empty());
+    let Some((number, first)) = lines.next() else { return Err(DeviceError::NotATrace { path: path.into() }) };
+    match parse(first) {
+        Ok(_) => Ok(()),
+        Err(_) if number == 0 && is_heading(first) => Ok(()),
+        Err(what) if commas(first) > 0 && first.is_ascii() => {
+            Err(DeviceError::Trace { path: path.into(), at: number as u64 + 1, what })
+        }
+        Err(_) => Err(DeviceError::NotATrace { path: path.into() }),
+    }
 }
 
 fn parse(line: &[u8]) -> std::result::Result<Event, String> {
@@ -81,7 +94,11 @@ fn parse(line: &[u8]) -> std::result::Result<Event, String> {
     if blocks == 0 && op != Op::Flush {
         return Err("a request of 0 blocks".into());
     }
-    Ok(Event { time_ns: time_us.saturating_mul(1000), op, lba, blocks })
+    let time_ns = time_us.saturating_mul(1000);
+    if let Some(what) = super::impossible_time(time_ns) {
+        return Err(what);
+    }
+    Ok(Event { time_ns, op, lba, blocks })
 }
 
 fn operation(field: &[u8]) -> std::result::Result<Op, String> {
@@ -128,6 +145,7 @@ mod tests {
             ("1,R,-2,3\n", "lba \"-2\" is not a number"),
             ("1,R,2,99999999999999999999\n", "blocks \"99999999999999999999\" is not a number"),
             ("1,W,2,0\n", "0 blocks"),
+            ("999999999999999999,W,2,1\n", "more than ten years"),
             ("1,R,2,3\n2,W,100,1", "truncated"),
         ] {
             let error = read(text).unwrap_err().to_string();
@@ -137,10 +155,14 @@ mod tests {
 
     #[test]
     fn foreign_files_are_recognised() {
-        assert!(looks_right(b"14985933,R,134457,8\n1498"));
-        assert!(looks_right(b"time_us,op,lba,blocks\n"));
-        assert!(!looks_right(b"<html><body>"));
-        assert!(!looks_right(b"\x7fELF\x02\x01"));
-        assert!(!looks_right(b""));
+        let start = |text: &[u8]| check_start(text, Path::new("t.csv")).map_err(|e| e.to_string());
+        start(b"14985933,R,134457,8\n1498").unwrap();
+        start(b"time_us,op,lba,blocks\n").unwrap();
+        start(b"Time,Operation,LBA,Blocks,Process\n").unwrap();
+        for foreign in [&b"<html><body>"[..], b"\x7fELF\x02\x01", b"", b"\x89PNG,,,,", b"garbage"] {
+            assert!(start(foreign).unwrap_err().contains("neither a CSV trace"), "{foreign:?}");
+        }
+        assert!(start(b"1,X,2,3\n").unwrap_err().contains("line or record 1: op \"X\""));
+        assert!(start(b"\n1,R,2\n").unwrap_err().contains("line or record 2: no field \"blocks\""));
     }
 }

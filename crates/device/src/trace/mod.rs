@@ -88,14 +88,18 @@ impl Iterator for Events {
 }
 
 impl Trace {
-    /// Looks at the file's first bytes to tell its format.
+    /// Looks at the first bytes to tell the format: those of the file, or if it is empty those of another processor's.
     pub fn open(path: impl Into<PathBuf>) -> Result<Trace> {
         let path = path.into();
-        let mut reader = plain_reader(&path)?;
-        let start = reader.fill_buf().map_err(|e| read_error(&path, e))?;
-        let format = if blktrace::is_magic(start) { Format::Blktrace } else { Format::Csv };
-        if format == Format::Csv && !csv::looks_right(start) {
-            return Err(DeviceError::NotATrace { path });
+        let mut start = first_bytes(&path)?;
+        for other in blktrace::siblings(&path)? {
+            if start.is_empty() {
+                start = first_bytes(&other)?;
+            }
+        }
+        let format = if blktrace::is_magic(&start) { Format::Blktrace } else { Format::Csv };
+        if format == Format::Csv {
+            csv::check_start(&start, &path)?;
         }
         Ok(Trace { path, format })
     }
@@ -129,6 +133,18 @@ impl Trace {
         let inner = Box::new(csv::CsvEvents::new(reader, self.path.clone()));
         Ok(Events { inner, extent: Extent::Bytes(read, all) })
     }
+}
+
+/// The start of a file's content.
+fn first_bytes(path: &Path) -> Result<Vec<u8>> {
+    let mut reader = plain_reader(path)?;
+    Ok(reader.fill_buf().map_err(|e| read_error(path, e))?.to_vec())
+}
+
+/// Why a recorded time cannot be, if it cannot: more than ten years are no recording, and sums of more would overflow.
+fn impossible_time(time_ns: u64) -> Option<String> {
+    const TEN_YEARS_NS: u64 = 10 * 366 * 86_400 * 1_000_000_000;
+    (time_ns > TEN_YEARS_NS).then(|| format!("a time of {} s is more than ten years", time_ns / 1_000_000_000))
 }
 
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];

@@ -11,6 +11,7 @@
 use super::{Trace, read_text};
 use crate::error::{DeviceError, Result};
 use crate::model::Op;
+use crate::ssd::table::too_large;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -30,6 +31,15 @@ pub struct NamedRange {
 impl NamedRange {
     fn end(&self) -> u32 {
         self.first_lba.saturating_add(self.blocks)
+    }
+
+    /// An error if it goes beyond a device of so many blocks.
+    pub fn check(&self, capacity_blocks: u32) -> Result<()> {
+        let (lba, blocks, capacity_blocks) = (self.first_lba.into(), self.blocks.into(), u64::from(capacity_blocks));
+        if lba + blocks > capacity_blocks {
+            return Err(DeviceError::OutOfRange { lba, blocks, capacity_blocks });
+        }
+        Ok(())
     }
 }
 
@@ -101,6 +111,8 @@ pub fn find_journal(trace: &Trace, files: &[NamedRange]) -> Result<Option<NamedR
             continue;
         }
         if writes.len() < end as usize {
+            let more = end as usize - writes.len();
+            writes.try_reserve(more).map_err(|_| too_large(end as f64 * 4.0))?;
             writes.resize(end as usize, 0);
         }
         writes[event.lba as usize..end as usize].iter_mut().for_each(|w| *w += 1);

@@ -1,4 +1,6 @@
 //! Records requests as a compressed CSV trace that [`super::csv`] reads.
+//!
+//! Rule: recording never makes a request fail. The first error ends the recording; [`Recorder::finish`] tells it.
 
 use crate::error::{DeviceError, Result};
 use crate::model::Op;
@@ -9,9 +11,21 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+type Encoder = zstd::stream::write::Encoder<'static, BufWriter<File>>;
+
+/// Where the lines go.
+enum Out {
+    /// Into the file.
+    Open(Encoder),
+    /// Nowhere: this happened.
+    Failed(std::io::Error),
+    /// Nowhere: the file has been ended, or what happened has been told.
+    Ended,
+}
+
 /// Writes `NAME.csv.zst`, and `NAME.files.csv` beside it.
 pub struct Recorder {
-    out: Mutex<Option<zstd::stream::write::Encoder<'static, BufWriter<File>>>>,
+    out: Mutex<Out>,
     path: PathBuf,
     began: Instant,
 }
@@ -25,12 +39,12 @@ impl Recorder {
         }
         let failed = |e| DeviceError::io(format!("creating {}", path.display()), e);
         let file = File::create(path).map_err(failed)?;
-        let encoder = zstd::stream::write::Encoder::new(BufWriter::new(file), 3).map_err(failed)?;
-        Ok(Recorder { out: Mutex::new(Some(encoder)), path: path.into(), began: Instant::now() })
+        let encoder = Encoder::new(BufWriter::new(file), 3).map_err(failed)?;
+        Ok(Recorder { out: Mutex::new(Out::Open(encoder)), path: path.into(), began: Instant::now() })
     }
 
     /// Appends a request. Nothing is written any more after an error or [`finish`](Self::finish).
-    pub fn record(&self, op: Op, lba: u64, blocks: u64) -> Result<()> {
+    pub fn record(&self, op: Op, lba: u64, blocks: u64) {
         let letter = match op {
             Op::Read => 'R',
             Op::Write => 'W',
@@ -38,18 +52,23 @@ impl Recorder {
             Op::Flush => 'F',
         };
         let mut out = self.out.lock();
-        let Some(encoder) = &mut *out else { return Ok(()) };
+        let Out::Open(encoder) = &mut *out else { return };
         let written = writeln!(encoder, "{},{letter},{lba},{blocks}", self.began.elapsed().as_micros());
-        written.map_err(|e| {
-            *out = None;
-            self.failed(e)
-        })
+        if let Err(error) = written {
+            // What was written before can be read if the stream can still be ended; the first error is the one to tell.
+            if let Out::Open(encoder) = std::mem::replace(&mut *out, Out::Failed(error)) {
+                let _ = end(encoder);
+            }
+        }
     }
 
-    /// Ends the file and writes the map of named ranges beside it.
+    /// Ends the file and writes the map of named ranges beside it. An error, also one of earlier on, is told once.
     pub fn finish(&self, ranges: &[NamedRange]) -> Result<()> {
-        let Some(encoder) = self.out.lock().take() else { return Ok(()) };
-        encoder.finish().and_then(|mut file| file.flush()).map_err(|e| self.failed(e))?;
+        match std::mem::replace(&mut *self.out.lock(), Out::Ended) {
+            Out::Open(encoder) => end(encoder).map_err(|e| self.failed(e))?,
+            Out::Failed(error) => return Err(self.failed(error)),
+            Out::Ended => return Ok(()),
+        }
         let line = |r: &NamedRange| format!("{},{},{},{}\n", r.first_lba, r.blocks, r.name, r.first_block_in_file);
         let name = self.path.to_string_lossy().replace(".csv.zst", ".files.csv");
         let text: String = ranges.iter().map(line).collect();
@@ -57,8 +76,12 @@ impl Recorder {
     }
 
     fn failed(&self, source: std::io::Error) -> DeviceError {
-        DeviceError::io(format!("recording to {}", self.path.display()), source)
+        DeviceError::io(format!("recording to {}: the trace is not whole", self.path.display()), source)
     }
+}
+
+fn end(encoder: Encoder) -> std::io::Result<()> {
+    encoder.finish().and_then(|mut file| file.flush())
 }
 
 #[cfg(test)]
@@ -71,11 +94,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.csv.zst");
         let recorder = Recorder::create(&path).unwrap();
-        recorder.record(Op::Write, 5, 2).unwrap();
-        recorder.record(Op::Flush, 0, 0).unwrap();
+        recorder.record(Op::Write, 5, 2);
+        recorder.record(Op::Flush, 0, 0);
         let journal = NamedRange { name: "journal".into(), first_lba: 7, blocks: 9, first_block_in_file: 0 };
         recorder.finish(std::slice::from_ref(&journal)).unwrap();
-        recorder.record(Op::Read, 1, 1).unwrap();
+        recorder.record(Op::Read, 1, 1);
         let events: Vec<_> = Trace::open(&path).unwrap().events().unwrap().map(|e| e.unwrap()).collect();
         assert_eq!(
             events.iter().map(|e| (e.op, e.lba, e.blocks)).collect::<Vec<_>>(),
@@ -83,5 +106,22 @@ mod tests {
         );
         assert_eq!(ranges::read_files(&ranges::beside(&path).unwrap()).unwrap(), [journal]);
         assert!(Recorder::create(&folder.path().join("t.csv")).is_err());
+    }
+
+    /// A full disk is told at the end, once, however long ago it was met.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_is_told_at_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.csv.zst");
+        std::os::unix::fs::symlink("/dev/full", &path).unwrap();
+        let recorder = Recorder::create(&path).unwrap();
+        for i in 0..200_000u64 {
+            recorder.record(Op::Write, i.wrapping_mul(2_654_435_761) % 1_000_000_007, 1);
+        }
+        assert!(matches!(*recorder.out.lock(), Out::Failed(_)), "met on the way");
+        let error = recorder.finish(&[]).unwrap_err().to_string();
+        assert!(error.contains("t.csv.zst: the trace is not whole"), "{error}");
+        recorder.finish(&[]).unwrap();
     }
 }
