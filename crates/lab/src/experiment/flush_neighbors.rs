@@ -155,6 +155,10 @@ impl Experiment for FlushNeighbors {
         Ok(measured)
     }
 
+    fn required(&self) -> &'static [&'static str] {
+        &["tps", "pages_flushed"]
+    }
+
     fn paper(&self, cell: &Cell) -> BTreeMap<String, f64> {
         let size = SIZES.iter().position(|size| *size == cell.get("size"));
         let option = OPTIONS.iter().position(|option| *option == cell.get("flush_neighbors"));
