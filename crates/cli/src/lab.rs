@@ -11,7 +11,12 @@ use crate::lab_progress::Terminal;
 use crate::output::{Json, Lines, must_be_writable, write_json};
 use crate::signals;
 use clap::{Args, Subcommand};
+<<<<<<< HEAD
 use highwater_lab::experiment::{self, Experiment, Outcome, Request, Scale, SubjectKind};
+=======
+use highwater_lab::experiment::{self, Experiment, Outcome, Request, Resume, Scale, SubjectKind};
+use highwater_lab::interrupt;
+>>>>>>> labfix
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -74,6 +79,9 @@ struct RunArgs {
     /// Go on where an earlier run into the same folder stopped
     #[arg(long)]
     resume: bool,
+    /// With --resume: go on although another build measured the rest; the results are then of both
+    #[arg(long, requires = "resume")]
+    any_build: bool,
     /// Exit status 1 if a claim does not hold
     #[arg(long)]
     strict: bool,
@@ -136,7 +144,12 @@ fn run_experiment(args: &RunArgs) -> Result<(), Failure> {
         eprintln!("{line}");
     }
     let mut terminal = Terminal::new();
-    let outcome = experiment::run(experiment, &plan, args.resume, &mut terminal);
+    let resume = match (args.resume, args.any_build) {
+        (false, _) => Resume::No,
+        (true, false) => Resume::SameBuild,
+        (true, true) => Resume::AnyBuild,
+    };
+    let outcome = experiment::run(experiment, &plan, resume, &mut terminal);
     drop(terminal);
     finish(experiment, args, outcome)
 }
@@ -157,10 +170,11 @@ fn request(args: &RunArgs) -> Result<Request, Failure> {
 fn finish(experiment: &dyn Experiment, args: &RunArgs, outcome: highwater_lab::Result<Outcome>) -> Result<(), Failure> {
     let outcome = outcome.map_err(|error| match error {
         highwater_lab::Error::Usage(reason) => Failure::Usage(reason),
-        error => Failure::Failed(format!(
+        error if experiment::has_cells(&args.out) => Failure::Failed(format!(
             "{}: {error}; what was measured is kept: the same command with --resume goes on",
             experiment.name()
         )),
+        error => Failure::Failed(format!("{}: {error}", experiment.name())),
     })?;
     let out = Lines { stdout_taken: args.json == Some(Json::Stdout) };
     out.write(&claims(&outcome));

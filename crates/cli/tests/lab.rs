@@ -176,6 +176,23 @@ fn wrong_use_is_said_before_anything_is_done() {
 }
 
 #[test]
+fn folders_that_cannot_be_used_are_wrong_use_without_a_word_of_resuming() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("afile");
+    std::fs::write(&file, "x").expect("written");
+    let (out, file) = (folder.path().join("out"), file.to_str().expect("a readable path"));
+    let bad_work = [smoke("flush-neighbors", &out), vec!["--work-dir", file]].concat();
+    for arguments in
+        [smoke("flush-neighbors", Path::new(file)), smoke("flush-neighbors", Path::new("/proc/x1")), bad_work]
+    {
+        let output = run(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(!stderr(&output).contains("--resume"), "{}", stderr(&output));
+        assert!(!out.join("plan.json").exists());
+    }
+}
+
+#[test]
 fn the_list_names_every_experiment_with_its_devices() {
     let output = run(&["list"]);
     let text = String::from_utf8_lossy(&output.stdout);

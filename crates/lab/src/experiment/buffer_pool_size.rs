@@ -152,6 +152,10 @@ impl Experiment for BufferPoolSize {
         Ok(measured)
     }
 
+    fn required(&self) -> &'static [&'static str] {
+        &["tps", "transactions", "pages_read", "pages_flushed"]
+    }
+
     fn paper(&self, cell: &Cell) -> BTreeMap<String, f64> {
         let Some(n) = SHARES.iter().position(|share| *share == cell.get("pool")) else { return BTreeMap::new() };
         let values = [

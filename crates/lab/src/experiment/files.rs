@@ -6,7 +6,11 @@
 //! | `cells/ID.json` | one finished measurement |
 //! | `result.json`, `rows.csv`, `report.html` | the outcome |
 //!
-//! Rule: a file is written beside its place and renamed, so that one that is there is whole.
+//! Rules
+//! 1. A file is written beside its place and renamed, so that one that is there is whole.
+//! 2. A folder is looked at before anything is made in it: one that is refused stays as it was.
+//! 3. A kept cell that cannot be read, or lacks a value that claims need, counts as not measured.
+//! 4. Cells of different builds are not mixed unless the user says so ([`Resume::AnyBuild`]).
 
 use super::{Cell, Experiment, Measured, Outcome, Plan, report};
 use crate::error::{Error, Result};
@@ -24,6 +28,26 @@ struct Identity {
     repetitions: u32,
     server_repetitions: u32,
     subjects: Vec<String>,
+    #[serde(default)]
+    build: String,
+}
+
+/// Whether to go on with what an earlier run measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resume {
+    /// Begin anew, in an empty folder.
+    No,
+    /// Go on with a run of this build.
+    SameBuild,
+    /// Go on, whichever build measured the rest.
+    AnyBuild,
+}
+
+/// This program: its version and the checksum of its file.
+fn build() -> String {
+    let bytes = std::env::current_exe().and_then(std::fs::read);
+    let sum = bytes.map_or("unknown".into(), |bytes| format!("{:08x}", crc32c::crc32c(&bytes)));
+    format!("{}-{sum}", env!("CARGO_PKG_VERSION"))
 }
 
 impl Identity {
@@ -36,6 +60,7 @@ impl Identity {
             repetitions: plan.repetitions,
             server_repetitions: plan.server_repetitions,
             subjects: plan.subjects.iter().map(ToString::to_string).collect(),
+            build: build(),
         }
     }
 
@@ -65,46 +90,82 @@ struct Finished {
 /// The cells' files.
 pub(super) struct Folder {
     root: PathBuf,
+    /// What to write when the folder is new.
+    new: Option<Identity>,
+    required: &'static [&'static str],
+}
+
+/// What is kept of a cell.
+pub(super) enum Kept {
+    /// Its values, and how many seconds it took.
+    Measured(Measured, f64),
+    /// Nothing that can be used, and why.
+    Unusable(String),
+    /// Nothing.
+    Missing,
 }
 
 impl Folder {
-    /// Takes the plan's folder: an empty one, or with `resume` one of the same plan.
-    pub(super) fn open(experiment: &dyn Experiment, plan: &Plan, resume: bool) -> Result<Folder> {
-        let root = plan.out_dir.clone();
-        std::fs::create_dir_all(root.join("cells")).map_err(|e| Error::file(root.join("cells"), e))?;
-        let folder = Folder { root };
+    /// Looks at the plan's folder: an empty one, none yet, or with `resume` one of the same plan. Makes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for every other folder.
+    pub(super) fn look(experiment: &dyn Experiment, plan: &Plan, resume: Resume) -> Result<Folder> {
+        let mut folder = Folder { root: plan.out_dir.clone(), new: None, required: experiment.required() };
         let wanted = Identity::of(experiment, plan);
-        match folder.identity()? {
-            None if folder.is_empty()? => write_json(&folder.root.join("plan.json"), &wanted)?,
+        match read_json::<Identity>(&folder.root.join("plan.json")).map_err(usage)? {
+            None if folder.is_empty().map_err(usage)? => folder.new = Some(wanted),
             None => return Err(folder.refused("is not empty and holds no experiment; take another folder")),
-            Some(_) if !resume => {
+            Some(_) if resume == Resume::No => {
                 return Err(
                     folder.refused("holds an experiment already; go on with it (--resume) or take another folder")
                 );
             }
-            Some(found) => {
-                if let Some((what, found, wanted)) = found.difference(&wanted) {
-                    let reason = format!("cannot be resumed: its {what} is {found}, this run's is {wanted}");
-                    return Err(folder.refused(&reason));
-                }
-            }
+            Some(found) => folder.check_same(&found, &wanted, resume)?,
         }
         Ok(folder)
+    }
+
+    fn check_same(&self, found: &Identity, wanted: &Identity, resume: Resume) -> Result<()> {
+        if let Some((what, found, wanted)) = found.difference(wanted) {
+            return Err(self.refused(&format!("cannot be resumed: its {what} is {found}, this run's is {wanted}")));
+        }
+        if resume != Resume::AnyBuild && found.build != wanted.build {
+            let found = if found.build.is_empty() { "unknown" } else { &found.build };
+            let reason = format!(
+                "cannot be resumed: its build is {found}, this one is {}; --any-build goes on all the same and mixes them",
+                wanted.build
+            );
+            return Err(self.refused(&reason));
+        }
+        Ok(())
+    }
+
+    /// Makes what is missing of the folder.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when it cannot be made.
+    pub(super) fn create(&self) -> Result<()> {
+        let cells = self.root.join("cells");
+        std::fs::create_dir_all(&cells).map_err(|e| usage(Error::file(&cells, e)))?;
+        match &self.new {
+            Some(identity) => write_json(&self.root.join("plan.json"), identity).map_err(usage),
+            None => Ok(()),
+        }
     }
 
     fn refused(&self, reason: &str) -> Error {
         Error::Usage(format!("{} {reason}", self.root.display()))
     }
 
-    fn identity(&self) -> Result<Option<Identity>> {
-        read_json(&self.root.join("plan.json"))
-    }
-
     /// Whether there is nothing but the folder of cells, itself empty.
     fn is_empty(&self) -> Result<bool> {
         let names = |path: &Path| -> Result<BTreeSet<String>> {
-            let entries = std::fs::read_dir(path).map_err(|e| Error::file(path, e))?;
-            Ok(entries.filter_map(|e| e.ok()?.file_name().into_string().ok()).collect())
+            match std::fs::read_dir(path) {
+                Ok(entries) => Ok(entries.filter_map(|e| e.ok()?.file_name().into_string().ok()).collect()),
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(BTreeSet::new()),
+                Err(e) => Err(Error::file(path, e)),
+            }
         };
         let cells = self.root.join("cells");
         Ok(names(&self.root)?.iter().all(|name| name == "cells") && names(&cells)?.is_empty())
@@ -115,12 +176,25 @@ impl Folder {
     }
 
     /// What an earlier run measured for the cell, and how many seconds it took.
-    pub(super) fn find(&self, cell: &Cell) -> Result<Option<(Measured, f64)>> {
-        let Some(found) = read_json::<Finished>(&self.path(cell))? else { return Ok(None) };
+    pub(super) fn find(&self, cell: &Cell) -> Result<Kept> {
+        let found = match read_json::<Finished>(&self.path(cell)) {
+            Ok(None) => return Ok(Kept::Missing),
+            Ok(Some(found)) => found,
+            Err(Error::Usage(reason)) => return Ok(Kept::Unusable(reason)),
+            Err(error) => return Err(error),
+        };
+        let path = self.path(cell);
         if found.cell != *cell {
-            return Err(Error::Usage(format!("{} is of another cell", self.path(cell).display())));
+            return Err(Error::Usage(format!("{} is of another cell", path.display())));
         }
-        Ok(Some((found.measured, found.seconds)))
+        let values = &found.measured.values;
+        if values.is_empty() {
+            return Ok(Kept::Unusable(format!("{} has no values", path.display())));
+        }
+        match self.required.iter().find(|name| !values.contains_key(**name)) {
+            Some(name) => Ok(Kept::Unusable(format!("{} has no {name}", path.display()))),
+            None => Ok(Kept::Measured(found.measured, found.seconds)),
+        }
     }
 
     /// Keeps a finished cell.
@@ -128,6 +202,17 @@ impl Folder {
         let finished = Finished { cell: cell.clone(), measured: measured.clone(), seconds };
         write_json(&self.path(cell), &finished)
     }
+}
+
+/// A folder that cannot be used is wrong use.
+pub(super) fn usage(error: Error) -> Error {
+    Error::Usage(error.to_string())
+}
+
+/// Whether an output folder keeps a finished cell.
+pub fn has_cells(out_dir: &Path) -> bool {
+    let is_cell = |entry: std::fs::DirEntry| entry.path().extension().is_some_and(|kind| kind == "json");
+    std::fs::read_dir(out_dir.join("cells")).is_ok_and(|entries| entries.flatten().any(is_cell))
 }
 
 fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>> {

@@ -170,6 +170,10 @@ impl Experiment for FlushMethods {
         Ok(measured)
     }
 
+    fn required(&self) -> &'static [&'static str] {
+        &["load_mb_per_s"]
+    }
+
     fn paper(&self, _cell: &Cell) -> BTreeMap<String, f64> {
         BTreeMap::new()
     }

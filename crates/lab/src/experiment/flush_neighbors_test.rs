@@ -94,6 +94,25 @@ fn a_single_pair_and_a_missing_one_decide_nothing() {
 }
 
 #[test]
+fn the_scan_depth_is_innodbs_and_not_divided() {
+    let cell = Cell::new(SubjectKind::Mysql, "local", setting([("flush_neighbors", "0".into())]), 0);
+    for (scale, depth) in [(Scale::Smoke, 96), (Scale::Quick, 256), (Scale::Standard, 1024), (Scale::Full, 1024)] {
+        assert_eq!(settings(&cell, scale).lru_scan_depth, depth, "{scale}");
+    }
+}
+
+#[test]
+fn the_share_of_single_pages_is_of_what_is_counted() {
+    let mut measured = Measured::default();
+    measured.put("pages_flushed", 200.0);
+    put_single_page_share(&mut measured);
+    assert!(!measured.values.contains_key("single_page_pct"));
+    measured.put("pages_flushed_single_page", 50.0);
+    put_single_page_share(&mut measured);
+    assert_eq!(measured.values["single_page_pct"], 25.0);
+}
+
+#[test]
 fn cells_interleave_options_and_only_highwater_has_auto() {
     let cells = FlushNeighbors.cells(&plan()).unwrap();
     assert_eq!(cells.len(), 5 * (3 * 4 + 3), "a server is measured as often as planned for servers");
@@ -107,11 +126,14 @@ fn cells_interleave_options_and_only_highwater_has_auto() {
 fn figures_show_the_paper_beside() {
     let mut rows = rows_of_the_paper("mysql");
     for row in &mut rows {
+        row.measured.insert("single_page_pct".into(), 92.0);
         row.paper = FlushNeighbors.paper(&Cell::new(SubjectKind::Mysql, "local", row.setting.clone(), 0));
     }
     let figures = FlushNeighbors.figures(&rows);
     let Figure::Table(table) = &figures[0] else { panic!("a table first") };
     assert_eq!(table.rows[0][2..], table.rows[5][2..=4].iter().cloned().chain(["–".into()]).collect::<Vec<_>>());
-    let Figure::Chart(chart) = &figures[2] else { panic!("then a chart") };
+    let Figure::Table(single) = &figures[2] else { panic!("then another table") };
+    assert_eq!((single.title.contains("single pages"), single.rows[5][2].as_str()), (true, "92.0"));
+    let Figure::Chart(chart) = &figures[3] else { panic!("then a chart") };
     assert_eq!(chart.lines[0].points, chart.lines[1].points);
 }

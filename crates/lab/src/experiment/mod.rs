@@ -29,7 +29,7 @@ mod victim_policy;
 
 pub use crate::subject::SubjectKind;
 pub use bench::{Bench, Quiet, Watch};
-pub use files::{read_outcome, write_outcome};
+pub use files::{Resume, has_cells, read_outcome, write_outcome};
 pub use outcome::{Chart, Claim, Figure, Line, Measured, Outcome, Row, Table};
 pub use plan::{Cell, DeviceChoice, Plan, Scale, setting};
 pub use registry::{all, find};
@@ -84,6 +84,10 @@ pub trait Experiment: Sync {
     /// # Errors
     /// Whatever went wrong; the run stops there and can be resumed.
     fn measure(&self, plan: &Plan, cell: &Cell, lab: &mut Bench<'_>) -> Result<Measured>;
+    /// Values without which a kept cell is measured again.
+    fn required(&self) -> &'static [&'static str] {
+        &[]
+    }
     /// The paper's figures for this cell's setting, under the names of the measured values; empty if it has none.
     fn paper(&self, cell: &Cell) -> BTreeMap<String, f64>;
     /// The paper's claims for each subject.

@@ -1,12 +1,12 @@
 //! Runs an experiment: cell after cell, each kept as soon as it is measured.
 //!
 //! Rules
-//! 1. A cell that an earlier run finished is not measured again (`--resume`).
+//! 1. A cell that an earlier run finished is not measured again (`--resume`), unless what it kept cannot be used; that is said.
 //! 2. The first cell that fails ends the run; what was measured stays, and the error says how to go on.
 //! 3. The work folder is a new one below the plan's, named by this process, and is removed at the end, also after an error. What a killed run left
 //!    there is removed by the next one.
 
-use super::files::{Folder, write_outcome};
+use super::files::{Folder, Kept, Resume, usage, write_outcome};
 use super::{Bench, Cell, Experiment, Measured, Outcome, Plan, Watch, aggregate};
 use crate::error::{Error, Result};
 use crate::interrupt;
@@ -18,10 +18,11 @@ use std::time::{Duration, Instant};
 ///
 /// # Errors
 /// [`Error::Usage`] for a folder that cannot be used; the failed cell's error.
-pub fn run(experiment: &dyn Experiment, plan: &Plan, resume: bool, watch: &mut dyn Watch) -> Result<Outcome> {
+pub fn run(experiment: &dyn Experiment, plan: &Plan, resume: Resume, watch: &mut dyn Watch) -> Result<Outcome> {
     let cells = experiment.cells(plan)?;
-    let folder = Folder::open(experiment, plan, resume)?;
-    let work = WorkFolder::new(&plan.work_dir)?;
+    let folder = Folder::look(experiment, plan, resume)?;
+    let work = WorkFolder::new(&plan.work_dir).map_err(usage)?;
+    folder.create()?;
     let plan = Plan { work_dir: work.path.clone(), ..plan.clone() };
     let measured = measure_all(experiment, &plan, cells, &folder, watch)?;
     let outcome = outcome(experiment, &plan, aggregate::rows(experiment, &measured));
@@ -68,8 +69,10 @@ fn measure_all(
 ) -> Result<Vec<(Cell, Measured)>> {
     let mut finished = BTreeMap::new();
     for (number, cell) in cells.iter().enumerate() {
-        if let Some(found) = folder.find(cell)? {
-            finished.insert(number, found);
+        match folder.find(cell)? {
+            Kept::Measured(found, seconds) => drop(finished.insert(number, (found, seconds))),
+            Kept::Unusable(reason) => watch.line(&format!("{reason}; measured again")),
+            Kept::Missing => {}
         }
     }
     watch.begin(cells.len(), finished.len());

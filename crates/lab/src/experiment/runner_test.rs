@@ -1,7 +1,9 @@
 //! A made-up experiment through the runner.
 
 use super::*;
-use crate::experiment::{Claim, DeviceChoice, Figure, Quiet, Row, Scale, SubjectKind, read_outcome, setting};
+use crate::experiment::{
+    Claim, DeviceChoice, Figure, Quiet, Row, Scale, SubjectKind, has_cells, read_outcome, setting,
+};
 use parking_lot::Mutex;
 
 /// Two sizes; each measurement says how many there were before it. Fails where it is told to.
@@ -45,6 +47,9 @@ impl Experiment for MadeUp {
         measured.put("tps", size * 100.0 + f64::from(cell.repetition));
         Ok(measured)
     }
+    fn required(&self) -> &'static [&'static str] {
+        &["tps"]
+    }
     fn paper(&self, cell: &Cell) -> BTreeMap<String, f64> {
         if cell.get("size") == "1" { BTreeMap::from([("tps".into(), 7.0)]) } else { BTreeMap::new() }
     }
@@ -85,7 +90,7 @@ fn is_empty(folder: &Path) -> bool {
 fn rows_are_medians_and_everything_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan(folder.path());
-    let outcome = run(&MadeUp::default(), &plan, false, &mut Quiet).unwrap();
+    let outcome = run(&MadeUp::default(), &plan, Resume::No, &mut Quiet).unwrap();
     let row = &outcome.rows[1];
     assert_eq!((row.value("tps"), row.spread["tps"], row.repetitions), (201.0, [200.0, 202.0], 3));
     assert_eq!((outcome.rows[0].paper["tps"], row.paper.len()), (7.0, 0));
@@ -104,17 +109,17 @@ fn a_failed_run_goes_on_where_it_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan(folder.path());
     let failing = MadeUp { fail_at: Some("size=1-2"), ..MadeUp::default() };
-    let error = run(&failing, &plan, false, &mut Quiet).unwrap_err().to_string();
+    let error = run(&failing, &plan, Resume::No, &mut Quiet).unwrap_err().to_string();
     assert!(error.contains("size=1-2") && error.contains("fell off"), "{error}");
     assert!(is_empty(&plan.work_dir));
     let second = MadeUp::default();
-    let outcome = run(&second, &plan, true, &mut Quiet).unwrap();
+    let outcome = run(&second, &plan, Resume::SameBuild, &mut Quiet).unwrap();
     assert_eq!(failing.measured.lock().len(), 2);
     assert_eq!(second.measured.lock().len(), 4);
     assert_eq!(outcome.rows[0].repetitions, 3);
     // A third one has nothing left to do.
     let third = MadeUp::default();
-    run(&third, &plan, true, &mut Quiet).unwrap();
+    run(&third, &plan, Resume::SameBuild, &mut Quiet).unwrap();
     assert!(third.measured.lock().is_empty());
 }
 
@@ -122,33 +127,89 @@ fn a_failed_run_goes_on_where_it_stopped() {
 fn a_folder_of_something_else_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan(folder.path());
-    run(&MadeUp::default(), &plan, false, &mut Quiet).unwrap();
-    let refused = |experiment: &MadeUp, plan: &Plan, resume: bool, reason: &str| {
+    run(&MadeUp::default(), &plan, Resume::No, &mut Quiet).unwrap();
+    let refused = |experiment: &MadeUp, plan: &Plan, resume: Resume, reason: &str| {
         let error = run(experiment, plan, resume, &mut Quiet).unwrap_err();
         assert!(matches!(error, Error::Usage(_)) && error.to_string().contains(reason), "{error}");
     };
     let same = MadeUp::default();
-    refused(&same, &plan, false, "--resume");
-    refused(&MadeUp { renamed: true, ..MadeUp::default() }, &plan, true, "its experiment is made-up");
-    refused(&same, &Plan { seed: 2, ..plan.clone() }, true, "its seed is 1, this run's is 2");
-    refused(&same, &Plan { scale: Scale::Full, ..plan.clone() }, true, "its scale is smoke");
-    refused(&same, &Plan { repetitions: 9, ..plan.clone() }, true, "its repetitions is 3");
+    refused(&same, &plan, Resume::No, "--resume");
+    refused(&MadeUp { renamed: true, ..MadeUp::default() }, &plan, Resume::SameBuild, "its experiment is made-up");
+    refused(&same, &Plan { seed: 2, ..plan.clone() }, Resume::SameBuild, "its seed is 1, this run's is 2");
+    refused(&same, &Plan { scale: Scale::Full, ..plan.clone() }, Resume::SameBuild, "its scale is smoke");
+    refused(&same, &Plan { repetitions: 9, ..plan.clone() }, Resume::SameBuild, "its repetitions is 3");
     let foreign = folder.path().join("foreign");
     std::fs::create_dir(&foreign).unwrap();
     std::fs::write(foreign.join("letter.txt"), "dear").unwrap();
-    refused(&same, &Plan { out_dir: foreign.clone(), ..plan.clone() }, true, "is not empty");
-    assert!(!foreign.join("plan.json").exists());
+    refused(&same, &Plan { out_dir: foreign.clone(), ..plan.clone() }, Resume::SameBuild, "is not empty");
+    assert_eq!(std::fs::read_dir(&foreign).unwrap().count(), 1, "nothing was made in it");
 }
 
 #[test]
-fn a_damaged_measurement_is_named() {
+fn folders_that_cannot_be_made_are_wrong_use_and_leave_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan(folder.path());
-    run(&MadeUp::default(), &plan, false, &mut Quiet).unwrap();
-    let cell = plan.out_dir.join("cells/highwater-local-size=1-1.json");
-    std::fs::write(&cell, "{").unwrap();
-    let error = run(&MadeUp::default(), &plan, true, &mut Quiet).unwrap_err().to_string();
-    assert!(error.contains("size=1-1.json"), "{error}");
+    let file = folder.path().join("afile");
+    std::fs::write(&file, "x").unwrap();
+    for bad in [
+        Plan { out_dir: file.clone(), ..plan.clone() },
+        Plan { out_dir: "/proc/x1".into(), ..plan.clone() },
+        Plan { work_dir: file.clone(), ..plan.clone() },
+    ] {
+        let error = run(&MadeUp::default(), &bad, Resume::No, &mut Quiet).unwrap_err();
+        assert!(matches!(error, Error::Usage(_)), "{error}");
+        assert!(!has_cells(&bad.out_dir) && !plan.out_dir.join("plan.json").exists());
+    }
+    // The corrected command needs no --resume.
+    run(&MadeUp::default(), &plan, Resume::No, &mut Quiet).unwrap();
+    assert!(has_cells(&plan.out_dir));
+}
+
+#[test]
+fn another_build_resumes_only_when_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(folder.path());
+    run(&MadeUp::default(), &plan, Resume::No, &mut Quiet).unwrap();
+    let path = plan.out_dir.join("plan.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let ours = text.lines().find(|line| line.contains("\"build\"")).unwrap();
+    assert!(ours.contains(env!("CARGO_PKG_VERSION")) && !ours.contains("unknown"), "{ours}");
+    std::fs::write(&path, text.replace(ours, "  \"build\": \"0.0.1-beef\"")).unwrap();
+    let error = run(&MadeUp::default(), &plan, Resume::SameBuild, &mut Quiet).unwrap_err().to_string();
+    assert!(error.contains("its build is 0.0.1-beef") && error.contains("--any-build"), "{error}");
+    run(&MadeUp::default(), &plan, Resume::AnyBuild, &mut Quiet).unwrap();
+}
+
+/// Keeps the lines it is told.
+#[derive(Default)]
+struct Lines(Vec<String>);
+
+impl Watch for Lines {
+    fn line(&mut self, text: &str) {
+        self.0.push(text.into());
+    }
+}
+
+#[test]
+fn a_damaged_measurement_is_named_and_taken_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(folder.path());
+    run(&MadeUp::default(), &plan, Resume::No, &mut Quiet).unwrap();
+    let path = plan.out_dir.join("cells/highwater-local-size=1-1.json");
+    let whole = std::fs::read_to_string(&path).unwrap();
+    let without_tps = whole.replace("\"tps\"", "\"other\"");
+    let empty = {
+        let mut json: serde_json::Value = serde_json::from_str(&whole).unwrap();
+        json["measured"]["values"] = serde_json::json!({});
+        json.to_string()
+    };
+    for (text, reason) in [("{", "cannot be read"), (&without_tps, "has no tps"), (&empty, "has no values")] {
+        std::fs::write(&path, text).unwrap();
+        let (experiment, mut lines) = (MadeUp::default(), Lines::default());
+        run(&experiment, &plan, Resume::SameBuild, &mut lines).unwrap();
+        assert_eq!(*experiment.measured.lock(), ["highwater-local-size=1-1"]);
+        assert!(lines.0[0].contains("size=1-1.json") && lines.0[0].contains(reason), "{:?}", lines.0);
+    }
 }
 
 #[test]
@@ -160,6 +221,6 @@ fn leftovers_of_killed_runs_are_removed() {
     let other = plan.work_dir.join("mine");
     std::fs::create_dir_all(&leftover).unwrap();
     std::fs::create_dir_all(&other).unwrap();
-    run(&MadeUp::default(), &plan, false, &mut Quiet).unwrap();
+    run(&MadeUp::default(), &plan, Resume::No, &mut Quiet).unwrap();
     assert!(!leftover.exists() && other.exists());
 }

@@ -117,6 +117,10 @@ impl Experiment for Stall {
         Ok(measured)
     }
 
+    fn required(&self) -> &'static [&'static str] {
+        &["seconds", "tps_median_second"]
+    }
+
     fn paper(&self, _cell: &Cell) -> BTreeMap<String, f64> {
         BTreeMap::new()
     }

@@ -128,6 +128,10 @@ impl Experiment for VictimPolicy {
         Ok(measured)
     }
 
+    fn required(&self) -> &'static [&'static str] {
+        &["tps"]
+    }
+
     fn paper(&self, _cell: &Cell) -> BTreeMap<String, f64> {
         BTreeMap::new()
     }

@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(some, ["pages_flushed_single_page", "pages_flushed_sync", "free_frame_waits", "log_wait_us"]);
         // Each of them is a counter of ours.
         let table = StatsSnapshot::default().table();
-        let ours: Vec<&str> = table.into_iter().map(|(name, ..)| name).collect();
+        let ours: Vec<&str> = table.into_iter().map(|row| row.name).collect();
         assert!(MAY_LACK.iter().map(|(name, _)| name).chain(&ALL_LACK).all(|name| ours.contains(name)), "{ours:?}");
     }
 
