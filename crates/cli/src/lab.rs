@@ -11,12 +11,7 @@ use crate::lab_progress::Terminal;
 use crate::output::{Json, Lines, must_be_writable, write_json};
 use crate::signals;
 use clap::{Args, Subcommand};
-<<<<<<< HEAD
-use highwater_lab::experiment::{self, Experiment, Outcome, Request, Scale, SubjectKind};
-=======
 use highwater_lab::experiment::{self, Experiment, Outcome, Request, Resume, Scale, SubjectKind};
-use highwater_lab::interrupt;
->>>>>>> labfix
 use std::path::PathBuf;
 use std::time::Duration;
 
