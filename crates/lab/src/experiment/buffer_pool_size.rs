@@ -102,7 +102,7 @@ impl Experiment for BufferPoolSize {
         &["samsung-960-pro-512gb", "samsung-850-pro-256gb", "datacenter-nvme", "local"]
     }
 
-    fn repetitions(&self, scale: Scale) -> u32 {
+    fn repetitions(&self, scale: Scale, _: &DeviceChoice) -> u32 {
         if scale == Scale::Standard { 2 } else { 1 }
     }
 

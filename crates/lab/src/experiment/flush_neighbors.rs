@@ -19,7 +19,8 @@
 use super::judge::{Rows, Verdict, for_each_subject, list, number};
 use super::trial::{MIN_SERVER_POOL_BYTES, Trial, log_bytes};
 use super::{
-    Bench, Cell, Chart, Claim, Experiment, Figure, Line, Measured, Plan, Row, Scale, SubjectKind, Table, setting,
+    Bench, Cell, Chart, Claim, DeviceChoice, Experiment, Figure, Line, Measured, Plan, Row, Scale, SubjectKind, Table,
+    setting,
 };
 use crate::error::Result;
 use crate::experiment::outcome::{subjects, title_of};
@@ -104,11 +105,11 @@ impl Experiment for FlushNeighbors {
         &["local", "samsung-850-pro-256gb", "samsung-960-pro-512gb", "datacenter-nvme", "wd10ezex-1tb"]
     }
 
-    fn repetitions(&self, scale: Scale) -> u32 {
+    fn repetitions(&self, scale: Scale, _: &DeviceChoice) -> u32 {
         scale.pick(1, 1, 7, 3)
     }
 
-    fn server_repetitions(&self, scale: Scale) -> u32 {
+    fn server_repetitions(&self, scale: Scale, _: &DeviceChoice) -> u32 {
         scale.pick(1, 1, 1, 3)
     }
 

@@ -7,7 +7,9 @@ mod cycle;
 mod pages;
 
 use super::journaled::Mode;
-use super::{Bench, Cell, Claim, Experiment, Figure, Measured, Plan, Row, Scale, SubjectKind, Table, setting};
+use super::{
+    Bench, Cell, Claim, DeviceChoice, Experiment, Figure, Measured, Plan, Row, Scale, SubjectKind, Table, setting,
+};
 use crate::error::Result;
 use cycle::{Aftermath, Site};
 use std::collections::BTreeMap;
@@ -44,7 +46,7 @@ impl Experiment for JournalPowerCut {
         &["samsung-850-pro-256gb", "samsung-960-pro-512gb"]
     }
 
-    fn repetitions(&self, _: Scale) -> u32 {
+    fn repetitions(&self, _: Scale, _: &DeviceChoice) -> u32 {
         1
     }
 

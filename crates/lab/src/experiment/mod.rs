@@ -55,15 +55,15 @@ pub trait Experiment: Sync {
         &["local"]
     }
     /// How often each cell is measured unless asked otherwise.
-    fn repetitions(&self, scale: Scale) -> u32 {
+    fn repetitions(&self, scale: Scale, _device: &DeviceChoice) -> u32 {
         match scale {
             Scale::Smoke | Scale::Quick => 1,
             Scale::Standard | Scale::Full => 3,
         }
     }
     /// How often each cell of a server is, where that differs.
-    fn server_repetitions(&self, scale: Scale) -> u32 {
-        self.repetitions(scale)
+    fn server_repetitions(&self, scale: Scale, device: &DeviceChoice) -> u32 {
+        self.repetitions(scale, device)
     }
     /// Whether the plan mounts emulated devices, which only root may.
     fn mounts(&self, plan: &Plan) -> bool {

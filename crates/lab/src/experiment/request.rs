@@ -35,9 +35,9 @@ impl Request {
         let plan = Plan {
             scale: self.scale,
             subjects,
+            repetitions: self.repetitions.unwrap_or_else(|| experiment.repetitions(self.scale, &device)),
+            server_repetitions: self.repetitions.unwrap_or_else(|| experiment.server_repetitions(self.scale, &device)),
             device,
-            repetitions: self.repetitions.unwrap_or_else(|| experiment.repetitions(self.scale)),
-            server_repetitions: self.repetitions.unwrap_or_else(|| experiment.server_repetitions(self.scale)),
             seed: self.seed,
             work_dir: self.work_dir.clone().unwrap_or_else(|| self.out_dir.clone()),
             out_dir: self.out_dir.clone(),

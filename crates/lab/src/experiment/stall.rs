@@ -9,6 +9,7 @@
 //! 2. Sync flushing and single-page flushing are claimed of what the subject counts. What it does not count is no zero: the claim is not shown.
 //! 3. The seconds of the warm-up, during which the pool fills and the log runs round for the first time, are not judged.
 
+use super::DeviceChoice;
 use super::judge::{Rows, Verdict, for_each_subject, number};
 use super::trial::{Trial, log_bytes};
 use super::{
@@ -64,7 +65,7 @@ impl Experiment for Stall {
         &["local", "samsung-850-pro-256gb", "samsung-960-pro-512gb", "datacenter-nvme"]
     }
 
-    fn repetitions(&self, _scale: Scale) -> u32 {
+    fn repetitions(&self, _scale: Scale, _: &DeviceChoice) -> u32 {
         1
     }
 

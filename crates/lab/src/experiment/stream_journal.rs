@@ -59,7 +59,7 @@ impl Experiment for StreamJournal {
         &["samsung-pm953-960gb", "simple-2gb", "datacenter-nvme"]
     }
 
-    fn repetitions(&self, _: Scale) -> u32 {
+    fn repetitions(&self, _: Scale, _: &DeviceChoice) -> u32 {
         1
     }
 

@@ -10,7 +10,8 @@
 use super::judge::{Rows, for_each_subject, list, number};
 use super::trial::{Trial, log_bytes};
 use super::{
-    Bench, Cell, Chart, Claim, Experiment, Figure, Line, Measured, Plan, Row, Scale, SubjectKind, Table, setting,
+    Bench, Cell, Chart, Claim, DeviceChoice, Experiment, Figure, Line, Measured, Plan, Row, Scale, SubjectKind, Table,
+    setting,
 };
 use crate::error::Result;
 use crate::experiment::outcome::{subjects, title_of};
@@ -66,7 +67,7 @@ impl Experiment for VictimPolicy {
         &["samsung-850-pro-256gb", "samsung-960-pro-512gb", "samsung-pm953-960gb", "datacenter-nvme", "local"]
     }
 
-    fn repetitions(&self, scale: Scale) -> u32 {
+    fn repetitions(&self, scale: Scale, _: &DeviceChoice) -> u32 {
         scale.pick(1, 2, 5, 3)
     }
 
