@@ -60,7 +60,8 @@ fn wrong_use(error: &DeviceError) -> bool {
         Request { source, .. } => wrong_use(source),
         Rule { .. } | UnknownPreset { .. } => true,
         Io { source, .. } => {
-            matches!(source.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::IsADirectory)
+            use ErrorKind::{InvalidData, IsADirectory, NotFound, PermissionDenied};
+            matches!(source.kind(), NotFound | PermissionDenied | IsADirectory | InvalidData)
         }
         _ => false,
     }

@@ -6,11 +6,11 @@
 use highwater_device::mount::host;
 use serde_json::Value;
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::Duration;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_highwater");
@@ -120,11 +120,46 @@ fn replay_refuses_bad_input() {
     refused(&["replay", &trace, "--device", "wd10ezex-1tb", "--victim", "greedy"], 2, "hard disk");
     refused(&["replay", &trace, "--json", "/no/such/folder/x"], 2, "/no/such/folder/x");
     assert!(device(&["replay", &trace, "--stream", "journal"]).status.code() == Some(2));
+    refused(&["replay", &trace, "--capacity", "1M"], 2, "it must be at least");
+    refused(&["replay", &trace, "--write-buffer", "7T"], 2, "--write-buffer must be at most");
+    refused(&["replay", &trace, "--erase-unit", "4096"], 2, "--erase-unit must be 256K");
+    refused(&["replay", &trace, "--report", "-"], 2, "--report needs the name of a file");
+    std::fs::write(path("rules.txt"), [0xFF, 0xFE, 0]).expect("a file");
+    refused(&["replay", &trace, "--rules", &path("rules.txt")], 2, "rules.txt");
+    std::fs::write(path("far.csv"), "1,W,2000000,1\n").expect("a file");
+    refused(&["replay", &path("far.csv"), "--device", "samsung-pm953-960gb"], 2, "--capacity makes it larger");
+}
+
+/// A failed replay leaves neither an empty result nor a part of one, and an earlier result as it was.
+#[test]
+fn a_failed_replay_leaves_no_result_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("a readable path").to_string();
+    std::fs::write(path("t.csv"), "1,W,5,1\n2,X,5,1\n").expect("a file");
+    std::fs::write(path("old.html"), "old").expect("a file");
+    let results = ["--json", &path("new.json"), "--report", &path("old.html")];
+    refused(&[&["replay", &path("t.csv")], &results[..]].concat(), 1, "line or record 2");
+    assert_eq!(std::fs::read_to_string(path("old.html")).expect("the old report"), "old");
+    let names = std::fs::read_dir(folder.path()).expect("the folder").count();
+    assert_eq!(names, 2, "the trace and the old report");
+    std::fs::write(path("t.csv"), "1,W,5,1\n").expect("a file");
+    assert_eq!(device(&[&["replay", &path("t.csv")], &results[..]].concat()).status.code(), Some(0));
+    let whole = std::fs::read_to_string(path("new.json")).expect("a result");
+    assert!(serde_json::from_str::<Value>(&whole).is_ok() && whole.ends_with('\n'));
+    assert_ne!(std::fs::read_to_string(path("old.html")).expect("a report"), "old");
+}
+
+/// Whether this host can mount. Where HIGHWATER_TEST_MOUNTS is set it must.
+fn able() -> bool {
+    let able = host::check(&PROGRAMS);
+    assert!(able.is_ok() || std::env::var_os("HIGHWATER_TEST_MOUNTS").is_none(), "{able:?}");
+    able.is_ok()
 }
 
 /// A mount of the command, and the first lines it printed.
 struct Mounted {
     child: Child,
+    stderr: BufReader<ChildStderr>,
     loop_device: String,
 }
 
@@ -132,8 +167,7 @@ impl Mounted {
     /// None where the host cannot mount; then the refusal has been checked.
     fn start(place: &Path, more: &[&str]) -> Option<Mounted> {
         let place = place.to_str().expect("a readable path");
-        let able = host::check(&PROGRAMS).is_ok();
-        if !able {
+        if !able() {
             refused(&[&["mount", place], more].concat(), 2, "");
             return None;
         }
@@ -141,10 +175,11 @@ impl Mounted {
         command.args(["device", "mount", place, "--capacity", "64M", "--interval", "0.1"]).args(more);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the command starts");
         let mut line = String::new();
-        BufReader::new(child.stderr.take().expect("a pipe")).read_line(&mut line).expect("a line");
+        let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+        stderr.read_line(&mut line).expect("a line");
         let loop_device = line.split(" as ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap_or_default();
         assert!(loop_device.starts_with("/dev/loop"), "{line}");
-        Some(Mounted { loop_device: loop_device.into(), child })
+        Some(Mounted { loop_device: loop_device.into(), child, stderr })
     }
 
     fn signal(&self, name: &str) {
@@ -203,7 +238,10 @@ fn a_recording_that_failed_is_told_at_the_end() {
     let Some(mut mounted) = Mounted::start(&place, &more) else { return };
     std::fs::write(place.join("f"), vec![7; 300_000]).expect("a file");
     mounted.signal("INT");
-    assert_eq!(mounted.child.wait().expect("it ends").code(), Some(1));
+    let mut said = String::new();
+    mounted.stderr.read_to_string(&mut said).expect("text");
+    assert_eq!(mounted.child.wait().expect("it ends").code(), Some(1), "{said}");
+    assert!(said.contains("the trace is not whole"), "{said}");
     assert!(mounted.is_gone(&place));
 }
 
@@ -232,9 +270,20 @@ fn mount_refuses_what_cannot_be() {
     refused(&["mount", place, "--journal-size", "1M"], 2, "at least 4 MiB");
     refused(&["mount", place, "--device", "floppy"], 2, "floppy");
     refused(&["mount", place, "--interval", "0"], 2, "--interval");
-    let Ok(()) = host::check(&PROGRAMS) else { return };
+    refused(&["mount", place, "--capacity", "64M", "--journal-size", "1G"], 2, "--journal-size must be at most half");
+    refused(&["mount", "/proc/version"], 2, "is no folder");
+    refused(&["mount", place, "--capacity", "1M"], 2, "--capacity is too small");
+    refused(&["mount", place, "--backing", "/tmp"], 2, "is a folder");
+    refused(&["mount"], 2, "MOUNTPOINT");
+    refused(&["mount", place, "--fs", "none"], 2, "leave out the MOUNTPOINT");
+    refused(&["mount", "--fs", "none", "--journal-mode", "data"], 2, "do not go with --fs none");
+    if !able() {
+        return;
+    }
     refused(&["mount", place, "--capacity", "64M", "--stream", "16=journal"], 2, "the device has 16");
     refused(&["mount", place, "--capacity", "64M", "--record", "trace.csv"], 2, "NAME.csv.zst");
+    refused(&["mount", place, "--capacity", "64M", "--stream", "1=99999999+5"], 2, "beyond the device's");
+    refused(&["mount", "--fs", "none", "--capacity", "64M", "--stream", "1=journal"], 2, "no other has a name");
 }
 
 /// Somebody who is not root, and a host without FUSE: as root both can be had.

@@ -46,11 +46,14 @@ impl std::str::FromStr for Age {
     }
 }
 
+/// Hears which share of the ageing is done, 0 to 1. An error ends the ageing.
+pub type Progress<'a> = dyn FnMut(f64) -> Result<()> + 'a;
+
 /// Ages a new device whose blocks belong to the given streams. Takes no time: afterwards the device is idle at time 0 and its buffers are
-/// empty. `progress` hears now and then which share is done.
-pub fn apply(age: &Age, model: &mut dyn BlockModel, streams: &Labels<u8>, progress: &mut dyn FnMut(f64)) -> Result<()> {
+/// empty. `progress` hears now and then which share is done; an error of its own ends the work.
+pub fn apply(age: &Age, model: &mut dyn BlockModel, streams: &Labels<u8>, progress: &mut Progress<'_>) -> Result<()> {
     const RUN: u32 = 1024;
-    const PROGRESS_EVERY: u64 = 1 << 20;
+    const PROGRESS_EVERY: u64 = 1 << 18;
     let capacity = model.capacity_blocks();
     let (filled, overwritten) = (u64::from(capacity) * u64::from(age.fill), f64::from(capacity) * age.overwrites);
     let all = filled as f64 + overwritten;
@@ -61,14 +64,14 @@ pub fn apply(age: &Age, model: &mut dyn BlockModel, streams: &Labels<u8>, progre
         write(model, streams, lba, blocks)?;
         done += u64::from(blocks);
         if done.is_multiple_of(PROGRESS_EVERY) {
-            progress(done as f64 / all);
+            progress(done as f64 / all)?;
         }
     }
     let mut rng = SmallRng::seed_from_u64(age.seed);
     for i in 0..overwritten as u64 {
         write(model, streams, rng.random_range(0..capacity), 1)?;
         if i.is_multiple_of(PROGRESS_EVERY) {
-            progress((filled + i) as f64 / all);
+            progress((filled + i) as f64 / all)?;
         }
     }
     model.rest();
@@ -82,13 +85,13 @@ fn write(model: &mut dyn BlockModel, streams: &Labels<u8>, lba: u32, blocks: u32
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::preset::PRESETS;
+    use crate::preset::{self, PRESETS};
 
     /// What was written before the story begins must neither delay its first requests nor leak into its counts.
     #[test]
     fn ageing_takes_no_time_and_leaves_nothing_waiting() {
         let first_requests = |age: Age, model: &mut dyn BlockModel| {
-            apply(&age, model, &Labels::all(0), &mut |_| {}).unwrap();
+            apply(&age, model, &Labels::all(0), &mut |_| Ok(())).unwrap();
             let aged = model.counters();
             let requests = [Request::write(7, 1, 0), Request::flush(), Request::write(99, 4, 0), Request::flush()];
             let times = requests.map(|request| model.submit(0, &request).unwrap());
@@ -98,6 +101,16 @@ mod tests {
             let config = preset.config().scaled_to(1 << 16);
             let aged = first_requests(Age::default(), config.build(true).unwrap().as_mut());
             assert_eq!(aged, first_requests(Age::NONE, config.build(true).unwrap().as_mut()), "{}", preset.name);
+        }
+    }
+
+    #[test]
+    fn ageing_can_be_stopped() {
+        for age in ["fill", "random:2"] {
+            let mut model = preset::find("simple-2gb").unwrap().config().build(false).unwrap();
+            let mut stop = |_| Err(DeviceError::Stopped);
+            let stopped = apply(&age.parse().unwrap(), model.as_mut(), &Labels::all(0), &mut stop);
+            assert!(matches!(stopped, Err(DeviceError::Stopped)), "{age}");
         }
     }
 

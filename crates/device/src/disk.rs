@@ -82,13 +82,18 @@ pub struct Disk {
 impl Disk {
     /// Builds the disk.
     pub fn new(options: &DiskOptions) -> Result<Disk> {
+        Disk::with_progress(options, &mut |_| Ok(()))
+    }
+
+    /// Builds the disk; `progress` hears of the ageing and may end it.
+    pub fn with_progress(options: &DiskOptions, progress: &mut age::Progress<'_>) -> Result<Disk> {
         let mut model = options.config.build(options.time != TimeMode::Off)?;
         let capacity_bytes = u64::from(model.capacity_blocks()) * BLOCK;
         let store: Box<dyn Store> = match &options.backing {
             Some(path) => Box::new(FileStore::open(path, capacity_bytes)?),
             None => Box::new(MemoryStore::new(capacity_bytes)),
         };
-        age::apply(&options.age, model.as_mut(), &Labels::all(0), &mut |_| {})?;
+        age::apply(&options.age, model.as_mut(), &Labels::all(0), progress)?;
         let log = || Mutex::new(CrashLog::new(options.config.promises(), LOG_BYTES));
         Ok(Disk {
             streams: model.streams(),

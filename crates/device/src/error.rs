@@ -87,6 +87,9 @@ pub enum DeviceError {
         /// The file.
         path: PathBuf,
     },
+    /// Somebody asked to stop.
+    #[error("stopped before it was done")]
+    Stopped,
     /// The host lacks something (root, FUSE, a program).
     #[error("{0}")]
     Host(String),

@@ -32,6 +32,9 @@ pub enum DeviceConfig {
     Hdd(HddConfig),
 }
 
+/// 4 KiB blocks in a MiB.
+const MIB_BLOCKS: u32 = 256;
+
 impl DeviceConfig {
     /// Name in reports.
     pub fn name(&self) -> &str {
@@ -54,6 +57,38 @@ impl DeviceConfig {
         match self {
             DeviceConfig::Ssd(config) => DeviceConfig::Ssd(config.scaled_to(capacity_blocks)),
             DeviceConfig::Hdd(config) => DeviceConfig::Hdd(config.scaled_to(capacity_blocks)),
+        }
+    }
+
+    /// The same device at another capacity; an error that names the least one if it is too small.
+    pub fn at_capacity(self, capacity_blocks: u32) -> Result<DeviceConfig> {
+        let scaled = self.clone().scaled_to(capacity_blocks);
+        match scaled.validate() {
+            Ok(()) => Ok(scaled),
+            Err(_) if capacity_blocks < self.least_capacity_blocks() => {
+                let (name, least) = (self.name(), self.least_capacity_blocks() / MIB_BLOCKS);
+                Err(DeviceError::Config(format!("--capacity is too small for {name}: it must be at least {least}M")))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The least capacity, in whole MiB, that makes a device of this kind.
+    pub fn least_capacity_blocks(&self) -> u32 {
+        let works = |mib: u32| self.clone().scaled_to(mib * MIB_BLOCKS).validate().is_ok();
+        let native = (self.capacity_blocks() / MIB_BLOCKS).max(1);
+        let (mut too_small, mut enough) = (0, native);
+        while enough - too_small > 1 {
+            let middle = too_small + (enough - too_small) / 2;
+            if works(middle) { enough = middle } else { too_small = middle }
+        }
+        enough * MIB_BLOCKS
+    }
+
+    fn validate(&self) -> Result<()> {
+        match self {
+            DeviceConfig::Ssd(config) => config.validate(),
+            DeviceConfig::Hdd(config) => config.validate(),
         }
     }
 
@@ -190,6 +225,46 @@ mod tests {
         }
         let error = find("floppy").err().unwrap().to_string();
         assert!(error.contains("floppy") && error.contains("wd10ezex-1tb"), "{error}");
+    }
+
+    /// Every leaf of every preset, of hard disks too: by its own source or that of the group it is in.
+    #[test]
+    fn every_parameter_says_where_it_comes_from() {
+        fn leaves(prefix: &str, value: &serde_json::Value, found: &mut Vec<String>) {
+            match value.as_object() {
+                Some(fields) => fields.iter().for_each(|(name, v)| leaves(&format!("{prefix}.{name}"), v, found)),
+                None => found.push(prefix.trim_start_matches('.').into()),
+            }
+        }
+        for preset in PRESETS {
+            let value = match preset.config() {
+                DeviceConfig::Ssd(config) => serde_json::to_value(config).unwrap(),
+                DeviceConfig::Hdd(config) => serde_json::to_value(config).unwrap(),
+            };
+            let mut paths = Vec::new();
+            leaves("", &value, &mut paths);
+            assert!(paths.len() > 10);
+            for path in paths.iter().filter(|path| *path != "name") {
+                assert!(preset.source_of(path).is_some(), "{}: {path} has no source", preset.name);
+            }
+            for source in preset.sources.iter().filter(|s| s.0 != "all") {
+                let speaks = paths.iter().any(|p| p == source.0 || p.starts_with(&format!("{}.", source.0)));
+                assert!(speaks, "{}: the source of {} is of nothing", preset.name, source.0);
+            }
+        }
+    }
+
+    #[test]
+    fn too_small_a_capacity_is_told_the_least() {
+        for preset in PRESETS {
+            let native = preset.config();
+            let least = native.least_capacity_blocks();
+            native.clone().at_capacity(least).unwrap();
+            if let DeviceConfig::Ssd(_) = native {
+                let error = native.at_capacity(100).unwrap_err().to_string();
+                assert!(error.contains(&format!("at least {}M", least / 256)), "{error}");
+            }
+        }
     }
 
     #[test]

@@ -7,16 +7,15 @@
 //! 3. On a terminal the counters are one view that is drawn again; elsewhere a line every interval.
 
 use super::parsed;
-use super::target::DEFAULT_CAPACITY_BYTES;
+use super::target::device_config;
 use crate::engine_options::size;
 use crate::failure::Failure;
 use crate::output::{Json, Lines, must_be_writable};
+use crate::progress::Progress;
 use clap::{Args, ValueEnum};
 use highwater_device::age::Age;
 use highwater_device::disk::{DiskOptions, TimeMode};
 use highwater_device::mount::{self, Event, FileSystemKind, JournalMode, Mount, MountOptions, MountSample, host};
-use highwater_device::preset;
-use highwater_device::replay::options::blocks_of;
 use highwater_device::report;
 use highwater_device::trace::ranges::{self, StreamRule};
 use std::fs::File;
@@ -57,8 +56,8 @@ enum FileSystem {
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct MountArgs {
-    /// Where the file system is mounted; made if it does not exist
-    mountpoint: PathBuf,
+    /// Where the file system is mounted; made if it does not exist, and then removed at the end. None with --fs none
+    mountpoint: Option<PathBuf>,
     /// The device; highwater device list shows them
     #[arg(long, default_value = "samsung-pm953-960gb", value_name = "PRESET")]
     device: String,
@@ -68,9 +67,9 @@ pub struct MountArgs {
     /// What is put on the device
     #[arg(long, default_value = "ext4", value_name = "WHAT")]
     fs: FileSystem,
-    /// How ext4 journals: ordered, data or writeback
-    #[arg(long, default_value = "ordered", value_name = "MODE", value_parser = parsed::<JournalMode>)]
-    journal_mode: JournalMode,
+    /// How ext4 journals: ordered, data or writeback [default: ordered]
+    #[arg(long, value_name = "MODE", value_parser = parsed::<JournalMode>)]
+    journal_mode: Option<JournalMode>,
     /// Size of ext4's journal [default: mkfs.ext4's choice]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     journal_size: Option<u64>,
@@ -122,13 +121,9 @@ impl MountArgs {
             None => Vec::new(),
         };
         rules.extend(self.stream.iter().cloned());
-        let mut options = MountOptions::new(self.disk()?, &self.mountpoint);
-        options.file_system = match self.fs {
-            FileSystem::Ext4 => {
-                FileSystemKind::Ext4 { journal_mode: self.journal_mode, journal_bytes: self.journal_size }
-            }
-            FileSystem::None => FileSystemKind::None,
-        };
+        let (mountpoint, file_system) = self.file_system()?;
+        let mut options = MountOptions::new(self.disk()?, mountpoint);
+        options.file_system = file_system;
         options.threads = self.threads.unwrap_or(options.threads);
         options.format = !self.keep;
         options.rules = rules;
@@ -139,12 +134,26 @@ impl MountArgs {
         Ok(options)
     }
 
+    /// What is mounted where: ext4 needs a place, and without a file system there is nothing to mount.
+    fn file_system(&self) -> Result<(PathBuf, FileSystemKind), Failure> {
+        let refuse = |what: &str| Err(Failure::Usage(what.into()));
+        match (self.fs, &self.mountpoint) {
+            (FileSystem::Ext4, Some(place)) => {
+                let journal_mode = self.journal_mode.unwrap_or(JournalMode::Ordered);
+                let journal_bytes = self.journal_size;
+                Ok((place.clone(), FileSystemKind::Ext4 { journal_mode, journal_bytes }))
+            }
+            (FileSystem::Ext4, None) => refuse("name a MOUNTPOINT for the file system, or give --fs none"),
+            (FileSystem::None, Some(_)) => refuse("--fs none mounts nothing: leave out the MOUNTPOINT"),
+            (FileSystem::None, None) if self.journal_mode.is_some() || self.journal_size.is_some() => {
+                refuse("--journal-mode and --journal-size are ext4's: they do not go with --fs none")
+            }
+            (FileSystem::None, None) => Ok((PathBuf::new(), FileSystemKind::None)),
+        }
+    }
+
     fn disk(&self) -> Result<DiskOptions, Failure> {
-        let native = preset::find(&self.device)?.config();
-        let native_bytes = u64::from(native.capacity_blocks()) * 4096;
-        let bytes = self.capacity.unwrap_or_else(|| native_bytes.min(DEFAULT_CAPACITY_BYTES));
-        let blocks = blocks_of(bytes, "the capacity")?;
-        let config = if blocks == native.capacity_blocks() { native } else { native.scaled_to(blocks) };
+        let config = device_config(&self.device, self.capacity)?;
         let time = match self.clock {
             Clock::None => TimeMode::Off,
             Clock::Real => TimeMode::Real,
@@ -155,6 +164,9 @@ impl MountArgs {
     /// Rule 2.
     fn check_backing(&self) -> Result<(), Failure> {
         let Some(path) = &self.backing else { return Ok(()) };
+        if path.is_dir() {
+            return Err(Failure::Usage(format!("--backing {} is a folder; name a file", path.display())));
+        }
         let bytes = std::fs::metadata(path).map_or(0, |m| m.len());
         match (bytes > 0, self.keep, self.overwrite) {
             (true, false, false) => {
@@ -219,6 +231,8 @@ struct View {
     json: Option<Box<dyn Write>>,
     head: String,
     last: Option<MountSample>,
+    /// While the device is aged.
+    bar: Option<Progress>,
     failed: Option<std::io::Error>,
 }
 
@@ -235,11 +249,16 @@ impl View {
         };
         let redraws = json.is_none() && std::io::stdout().is_terminal();
         let lines = Lines { stdout_taken: json.is_some() };
-        Ok(View { lines, redraws, json, head: String::new(), last: None, failed: None })
+        Ok(View { lines, redraws, json, head: String::new(), last: None, bar: None, failed: None })
     }
 
     fn show(&mut self, event: Event<'_>) {
         match event {
+            Event::Ageing(share) => {
+                let bar = self.bar.get_or_insert_with(|| Progress::new("ageing", 1000).counting("thousandths"));
+                let done = (share * 1000.0) as u64;
+                bar.at(done, done);
+            }
             Event::Mounted(mount) => self.mounted(mount),
             Event::Sample(sample) => self.sample(sample),
             Event::Busy(error) => self.lines.write(&format!("still in use ({error}); Ctrl-C again gives up")),
@@ -247,8 +266,12 @@ impl View {
     }
 
     fn mounted(&mut self, mount: &Mount) {
-        let place = mount.mountpoint().display();
-        self.head = format!("{} as {} on {place}; Ctrl-C unmounts", mount.disk().name(), mount.device());
+        self.bar = None;
+        let (name, device, place) = (mount.disk().name(), mount.device(), mount.mountpoint());
+        self.head = match place.as_os_str().is_empty() {
+            true => format!("{name} as {device} ; Ctrl-C detaches it"),
+            false => format!("{name} as {device} on {}; Ctrl-C unmounts", place.display()),
+        };
         for range in mount.journal() {
             let (first, last) = (range.first_lba, range.first_lba + range.blocks - 1);
             self.head += &format!("\njournal at blocks {first} to {last}");

@@ -1,18 +1,21 @@
 //! `highwater device replay TRACE`: what the recorded requests would have cost a device.
+//!
+//! Rule: a result's file appears whole or not at all: it is written under another name beside, and renamed.
 
 use super::parsed;
+use super::target::device_config;
 use crate::engine_options::size;
 use crate::failure::Failure;
 use crate::output::{Json, Lines, must_be_writable, write_json};
 use crate::progress::Progress as Bar;
 use clap::Args;
 use highwater_device::age::Age;
-use highwater_device::replay::{self, Pace, Progress, ReplayOptions};
+use highwater_device::replay::{self, Pace, Progress, ReplayOptions, ReplayResult};
 use highwater_device::report;
 use highwater_device::ssd::config::CopyBack;
 use highwater_device::ssd::victim::VictimPolicy;
 use highwater_device::trace::ranges::{self, NamedRange, StreamRule};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -37,7 +40,7 @@ pub struct ReplayArgs {
     /// The device; highwater device list shows them
     #[arg(long, default_value = "simple-2gb", value_name = "PRESET")]
     device: String,
-    /// Scale the device to this size; ratios stay [default: the preset's]
+    /// Scale the device to this size; ratios stay [default: the preset's, at most 4G]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     capacity: Option<u64>,
     /// What was written before: none, fill (all of it once) or random:N (and N times the capacity overwritten at random)
@@ -95,7 +98,6 @@ impl ReplayArgs {
         };
         rules.extend(self.stream.iter().cloned());
         Ok(ReplayOptions {
-            capacity_bytes: self.capacity,
             overprovisioning: self.overprovisioning,
             erase_unit_bytes: self.erase_unit,
             victim_policy: self.victim,
@@ -108,7 +110,7 @@ impl ReplayArgs {
             passes: self.passes,
             pace: self.pace,
             sample_bytes: self.sample,
-            ..ReplayOptions::on_preset(&self.trace, &self.device)?
+            ..ReplayOptions::new(&self.trace, device_config(&self.device, self.capacity)?)
         })
     }
 }
@@ -121,28 +123,99 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let options = args.options()?;
     options.device_config()?;
     let mut shown = Shown { pass: None, bar: None };
-    let result = check_files(args).and_then(|()| Ok(replay::run(&options, &mut |p| shown.at(p))?));
+    let result = Files::new(args).and_then(|files| Ok((files, replay::run(&options, &mut |p| shown.at(p))?)));
     drop(shown);
-    let result = result?;
+    let (files, result) = result.map_err(|failure| args.with_advice(failure))?;
     let lines = Lines { stdout_taken: args.json == Some(Json::Stdout) };
     lines.write(report::text(&result).trim_end());
-    if let Some(json) = &args.json {
-        let text = serde_json::to_string_pretty(&result).map_err(|e| Failure::Failed(e.to_string()))?;
-        write_json(json, &text)?;
-    }
-    match &args.report {
-        Some(path) => Ok(report::write_html(&result, path)?),
-        None => Ok(()),
+    files.write(args, &result)
+}
+
+impl ReplayArgs {
+    /// A trace that does not fit the capacity that nobody chose.
+    fn with_advice(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Usage(text) if self.capacity.is_none() && text.contains("goes beyond the device") => {
+                Failure::Usage(format!("{text}; --capacity makes it larger"))
+            }
+            failure => failure,
+        }
     }
 }
 
-/// The trace is opened first: a mistyped name leaves no empty result behind.
-fn check_files(args: &ReplayArgs) -> Result<(), Failure> {
-    highwater_device::trace::Trace::open(&args.trace)?;
-    if let Some(Json::File(path)) = &args.json {
-        must_be_writable(path)?;
+/// Where results go.
+struct Files {
+    json: Option<ResultFile>,
+    report: Option<ResultFile>,
+}
+
+impl Files {
+    /// The trace is opened first: a mistyped name is found before anything is made.
+    fn new(args: &ReplayArgs) -> Result<Files, Failure> {
+        highwater_device::trace::Trace::open(&args.trace)?;
+        let json = match &args.json {
+            Some(Json::File(path)) => Some(ResultFile::new(path)?),
+            _ => None,
+        };
+        if args.report.as_deref() == Some(Path::new("-")) {
+            return Err(Failure::Usage("--report needs the name of a file; only --json knows -".into()));
+        }
+        Ok(Files { json, report: args.report.as_deref().map(ResultFile::new).transpose()? })
     }
-    args.report.as_deref().map_or(Ok(()), must_be_writable)
+
+    fn write(mut self, args: &ReplayArgs, result: &ReplayResult) -> Result<(), Failure> {
+        let text = || serde_json::to_string_pretty(result).map_err(|e| Failure::Failed(e.to_string()));
+        match &mut self.json {
+            Some(file) => file.write(&(text()? + "\n"))?,
+            None if args.json.is_some() => write_json(&Json::Stdout, &text()?)?,
+            None => {}
+        }
+        self.report.as_mut().map_or(Ok(()), |file| file.write(&report::html(result)?))
+    }
+}
+
+/// A file that appears when it is whole. What is no plain file (a device, a link) is written as it is.
+struct ResultFile {
+    path: PathBuf,
+    /// The name until it is whole; none for what is written as it is.
+    beside: Option<PathBuf>,
+}
+
+impl ResultFile {
+    fn new(path: &Path) -> Result<ResultFile, Failure> {
+        let failed = |e: std::io::Error| Failure::Usage(format!("{}: {e}", path.display()));
+        let special = path.symlink_metadata().is_ok_and(|m| !m.is_file());
+        if special || path.file_name().is_none() {
+            must_be_writable(path)?;
+            return Ok(ResultFile { path: path.into(), beside: None });
+        }
+        if path.exists() {
+            must_be_writable(path)?;
+        }
+        let mut name = path.file_name().unwrap_or_default().to_os_string();
+        name.push(format!(".{}.part", std::process::id()));
+        let beside = path.with_file_name(name);
+        std::fs::write(&beside, "").map_err(failed)?;
+        Ok(ResultFile { path: path.into(), beside: Some(beside) })
+    }
+
+    fn write(&mut self, text: &str) -> Result<(), Failure> {
+        let place = self.beside.as_ref().unwrap_or(&self.path);
+        let written = std::fs::write(place, text).and_then(|()| match &self.beside {
+            Some(beside) => std::fs::rename(beside, &self.path),
+            None => Ok(()),
+        });
+        written.map_err(|e| Failure::Failed(format!("{}: {e}", self.path.display())))
+    }
+}
+
+impl Drop for ResultFile {
+    fn drop(&mut self) {
+        if let Some(beside) = &self.beside {
+            // Renamed already, if all went well.
+            let _ = std::fs::remove_file(beside);
+        }
+    }
 }
 
 /// The progress bar: one for the ageing, one for each pass.

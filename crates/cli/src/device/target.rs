@@ -12,12 +12,23 @@ use highwater::{Database, Options};
 use highwater_device::adapter::{EngineDisk, EngineDiskOptions, PlacementStreams};
 use highwater_device::age::Age;
 use highwater_device::disk::{DiskOptions, TimeMode};
-use highwater_device::preset;
+use highwater_device::preset::{self, DeviceConfig};
 use highwater_device::replay::options::blocks_of;
 use highwater_lab::adapter::embedded::Embedded;
 
 /// The largest default: memory holds what is written.
 pub const DEFAULT_CAPACITY_BYTES: u64 = 4 << 30;
+/// The preset of that name at the capacity asked for, by default its own up to [`DEFAULT_CAPACITY_BYTES`].
+///
+/// # Errors
+/// [`Failure::Usage`] for a preset that there is not, and a capacity too small for it.
+pub fn device_config(name: &str, capacity_bytes: Option<u64>) -> Result<DeviceConfig, Failure> {
+    let native = preset::find(name)?.config();
+    let native_bytes = u64::from(native.capacity_blocks()) * 4096;
+    let blocks = blocks_of(capacity_bytes.unwrap_or_else(|| native_bytes.min(DEFAULT_CAPACITY_BYTES)), "the capacity")?;
+    Ok(if blocks == native.capacity_blocks() { native } else { native.at_capacity(blocks)? })
+}
+
 /// Room beside the redo log's own size, for its headers.
 const REDO_SLACK_BYTES: u64 = 1 << 20;
 
@@ -66,10 +77,7 @@ impl TargetOptions {
     }
 
     fn engine_disk(&self, name: &str, options: &Options) -> Result<EngineDiskOptions, Failure> {
-        let native = preset::find(name)?.config();
-        let native_bytes = u64::from(native.capacity_blocks()) * 4096;
-        let bytes = self.capacity.unwrap_or_else(|| native_bytes.min(DEFAULT_CAPACITY_BYTES));
-        let config = native.scaled_to(blocks_of(bytes, "the capacity")?);
+        let config = device_config(name, self.capacity)?;
         let time = if self.clock == Clock::Real { TimeMode::Real } else { TimeMode::Virtual };
         let disk = DiskOptions { time, age: self.age, ..DiskOptions::new(config) };
         let mut made = EngineDiskOptions::new(disk);

@@ -24,6 +24,7 @@ pub use options::{FileSystemKind, JournalMode, MountOptions};
 pub use run::{Event, run};
 pub use sample::MountSample;
 
+use crate::age::Progress;
 use crate::crash::CutReport;
 use crate::disk::Disk;
 use crate::error::{DeviceError, Result};
@@ -50,6 +51,8 @@ pub struct Mount {
     session: Option<BackgroundSession>,
     loop_device: Option<String>,
     mounted: bool,
+    /// Whether the mount point's folder was made here.
+    made_folder: bool,
     guard: Option<Guard>,
     journal: Vec<NamedRange>,
     sampler: Sampler,
@@ -58,10 +61,15 @@ pub struct Mount {
 impl Mount {
     /// Sets everything up.
     pub fn new(options: &MountOptions) -> Result<Mount> {
+        Mount::with_progress(options, &mut |_| Ok(()))
+    }
+
+    /// Sets everything up; `progress` hears of the ageing and may end it.
+    pub fn with_progress(options: &MountOptions, progress: &mut Progress<'_>) -> Result<Mount> {
         options.validate()?;
         host::check(&["losetup", "mount", "umount", "mkfs.ext4"])?;
         host::is_free(&options.mountpoint)?;
-        let disk = Disk::new(&options.disk)?;
+        let disk = Disk::with_progress(&options.disk, progress)?;
         has_streams(&disk, &options.rules)?;
         let labels = Labels::all(Label { stream: 0, region: Region::Main });
         let traffic = options.classify.then(Traffic::default);
@@ -76,6 +84,7 @@ impl Mount {
             session: None,
             loop_device: None,
             mounted: false,
+            made_folder: false,
             guard: Some(Guard::new()?),
             journal: Vec::new(),
         };
@@ -156,6 +165,7 @@ impl Mount {
     fn mount(&mut self) -> Result<()> {
         let FileSystemKind::Ext4 { journal_mode, .. } = self.options.file_system else { return Ok(()) };
         let path = self.options.mountpoint.clone();
+        self.made_folder |= !path.exists();
         std::fs::create_dir_all(&path).map_err(|e| DeviceError::io(format!("making {}", path.display()), e))?;
         host::is_free(&path)?;
         let discard = if self.options.discard { ",discard" } else { "" };
@@ -250,10 +260,18 @@ impl Mount {
     }
 
     fn unmount_file_system(&mut self) -> Result<()> {
+        self.unmount_with(&|path| retry(|| host::run("umount", &[path])))
+    }
+
+    /// As [`unmount_file_system`](Self::unmount_file_system), without patience.
+    fn try_unmount_file_system(&mut self) -> Result<()> {
+        self.unmount_with(&|path| host::run("umount", &[path]))
+    }
+
+    fn unmount_with(&mut self, umount: &dyn Fn(&str) -> Result<String>) -> Result<()> {
         if self.mounted && host::is_mounted(self.device()) {
             host::is_on_top(&self.options.mountpoint, self.device())?;
-            let path = self.options.mountpoint.display().to_string();
-            retry(|| host::run("umount", &[&path]))?;
+            umount(&self.options.mountpoint.display().to_string())?;
         }
         if self.mounted {
             self.mounted = false;
@@ -311,6 +329,10 @@ impl Mount {
 
     fn tear_down(&mut self) -> Result<()> {
         self.unmount_file_system()?;
+        if std::mem::take(&mut self.made_folder) {
+            // One that holds something by now is somebody's.
+            let _ = std::fs::remove_dir(&self.options.mountpoint);
+        }
         self.detach()?;
         self.stop_serving()?;
         if let Some(guard) = self.guard.take() {

@@ -22,13 +22,19 @@ fn options(mountpoint: &Path) -> MountOptions {
     }
 }
 
+/// Whether this host can mount. Where HIGHWATER_TEST_MOUNTS is set it must.
+fn able() -> bool {
+    let able = host::check(&["losetup", "mount", "umount", "mkfs.ext4"]);
+    assert!(able.is_ok() || std::env::var_os("HIGHWATER_TEST_MOUNTS").is_none(), "{able:?}");
+    able.is_ok()
+}
+
 /// Mounts, or checks that the host's refusal is clear and gives nothing.
 fn mounted(options: &MountOptions) -> Option<Mount> {
     match Mount::new(options) {
         Ok(mount) => Some(mount),
         Err(error) => {
-            let able = host::check(&["losetup", "mount", "umount", "mkfs.ext4"]).is_ok();
-            assert!(!able, "{error}");
+            assert!(!able(), "{error}");
             assert!(matches!(error, DeviceError::Host(_)), "{error}");
             None
         }
@@ -188,7 +194,7 @@ fn what_cannot_be_mounted_is_explained_and_undone() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = options(folder.path());
     options.rules = vec!["5=journal".parse().unwrap()];
-    if host::check(&[]).is_err() {
+    if !able() {
         return;
     }
     let error = Mount::new(&options).err().unwrap().to_string();
@@ -217,6 +223,55 @@ fn a_recorded_mount_can_be_replayed() {
 }
 
 #[test]
+fn a_mount_can_be_stopped_while_its_device_is_aged() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = options(&folder.path().join("mnt"));
+    options.disk.config = DeviceConfig::Ssd(SsdConfig::simple(1 << 20, 0.2, 1024));
+    options.disk.age = "random:1000".parse().unwrap();
+    options.rules.clear();
+    if !able() {
+        return;
+    }
+    let (stop, give_up) = (AtomicBool::new(false), AtomicBool::new(false));
+    run(&options, Duration::from_secs(1), &stop, &give_up, &mut |event| match event {
+        Event::Ageing(_) => stop.store(true, Ordering::Relaxed),
+        _ => panic!("it never gets as far"),
+    })
+    .unwrap();
+    assert!(!options.mountpoint.exists());
+}
+
+/// The first failure is told at once. A folder that was made for the mount goes with it.
+#[test]
+fn somebody_in_the_way_is_told_at_once() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(&folder.path().join("mnt"));
+    if !able() {
+        return;
+    }
+    let (stop, give_up) = (AtomicBool::new(true), AtomicBool::new(false));
+    let (mut holder, mut asked) = (None, std::time::Instant::now());
+    let mut told = Vec::new();
+    run(&options, Duration::from_secs(1), &stop, &give_up, &mut |event| match event {
+        Event::Mounted(mount) => {
+            holder = std::fs::File::create(mount.mountpoint().join("f")).ok();
+            asked = std::time::Instant::now();
+        }
+        Event::Busy(_) => {
+            told.push(asked.elapsed());
+            holder = None;
+        }
+        Event::Ageing(_) | Event::Sample(_) => {}
+    })
+    .unwrap();
+    let _ = stop.load(Ordering::Relaxed);
+    assert!(told.first().is_some_and(|after| *after < Duration::from_secs(2)), "{told:?}");
+    assert!(!options.mountpoint.exists());
+}
+
+#[test]
 fn a_mount_runs_until_told_to_stop() {
     use std::sync::atomic::{AtomicBool, Ordering};
     let folder = tempfile::tempdir().unwrap();
@@ -234,9 +289,10 @@ fn a_mount_runs_until_told_to_stop() {
             assert!(sample.elapsed_s > 0.0);
             written = sample.totals.host_written_bytes;
         }
+        Event::Ageing(share) => assert!((0.0..=1.0).contains(&share)),
         Event::Busy(error) => panic!("{error}"),
     });
-    if host::check(&["losetup", "mount", "umount", "mkfs.ext4"]).is_ok() {
+    if able() {
         result.unwrap();
         assert_eq!((mounts, samples), (1, 3));
         assert!(written >= 5_000_000, "the last sample has what unmounting wrote back: {written}");

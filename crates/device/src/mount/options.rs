@@ -54,6 +54,9 @@ pub enum FileSystemKind {
     None,
 }
 
+/// Most 4 KiB blocks that mke2fs gives a journal.
+const JOURNAL_BLOCKS_MAX: u64 = 10_240_000;
+
 /// Options of a mount.
 #[derive(Clone, Debug)]
 pub struct MountOptions {
@@ -112,6 +115,16 @@ impl MountOptions {
             if bytes < 4 << 20 || bytes % (1 << 20) != 0 {
                 return refuse("the journal must be a multiple of 1 MiB and at least 4 MiB");
             }
+            let most = (u64::from(self.disk.config.capacity_blocks()) / 2).min(JOURNAL_BLOCKS_MAX) * 4096;
+            if bytes > most {
+                let most = most >> 20;
+                return refuse(&format!(
+                    "--journal-size must be at most half of the capacity, and 40000M: {most}M here"
+                ));
+            }
+        }
+        if self.mountpoint.exists() && !self.mountpoint.is_dir() {
+            return refuse(&format!("the mount point {} is no folder; name one", self.mountpoint.display()));
         }
         match self.mountpoint.to_str() {
             Some(path) if !path.contains('\n') => Ok(()),
@@ -134,8 +147,14 @@ mod tests {
         assert!(MountOptions { sector_bytes: 1024, ..good.clone() }.validate().is_err());
         let journal_bytes = Some(1 << 20);
         let file_system = FileSystemKind::Ext4 { journal_mode: JournalMode::Data, journal_bytes };
-        let error = MountOptions { file_system, ..good }.validate().unwrap_err();
+        let error = MountOptions { file_system, ..good.clone() }.validate().unwrap_err();
         assert!(error.to_string().contains("4 MiB"));
+        let journal_bytes = Some((1 << 30) + (1 << 20));
+        let file_system = FileSystemKind::Ext4 { journal_mode: JournalMode::Data, journal_bytes };
+        let error = MountOptions { file_system, ..good.clone() }.validate().unwrap_err();
+        assert!(error.to_string().contains("1024M here"), "{error}");
+        let error = MountOptions { mountpoint: "/proc/version".into(), ..good }.validate().unwrap_err();
+        assert!(error.to_string().contains("is no folder"), "{error}");
         assert_eq!("data".parse::<JournalMode>().unwrap().mount_option(), "journal");
         assert!("none".parse::<JournalMode>().is_err());
     }

@@ -1,18 +1,20 @@
 //! A mount for as long as somebody wants it: the loop of `highwater device mount`.
 
 use super::{Mount, MountOptions, MountSample};
-use crate::error::Result;
+use crate::error::{DeviceError, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// What [`run`] tells.
 pub enum Event<'a> {
+    /// The device is aged; which share is done.
+    Ageing(f64),
     /// Everything is set up.
     Mounted(&'a Mount),
     /// Counters, every interval and once at the end.
     Sample(&'a MountSample),
     /// Asked to stop, but somebody still uses the file system: it is tried again.
-    Busy(&'a crate::DeviceError),
+    Busy(&'a DeviceError),
 }
 
 /// How long to wait between looks at `stop`.
@@ -22,7 +24,7 @@ const STEP: Duration = Duration::from_millis(50);
 const BUSY_STEP: Duration = Duration::from_secs(1);
 
 /// Mounts, samples every `interval` until `stop` is set, and unmounts. While the file system is in use it stays mounted, and unmounting is tried
-/// again until `give_up` is set too. The last sample has what unmounting wrote back.
+/// again until `give_up` is set too. The last sample has what unmounting wrote back. A stop before everything is set up is no error.
 pub fn run(
     options: &MountOptions,
     interval: Duration,
@@ -30,7 +32,15 @@ pub fn run(
     give_up: &AtomicBool,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<()> {
-    let mut mount = Mount::new(options)?;
+    let mut ageing = |share| {
+        tell(Event::Ageing(share));
+        if stop.load(Ordering::Relaxed) { Err(DeviceError::Stopped) } else { Ok(()) }
+    };
+    let mut mount = match Mount::with_progress(options, &mut ageing) {
+        // The programs that set up may have heard the signal too, and failed of it.
+        Err(_) if stop.load(Ordering::Relaxed) => return Ok(()),
+        mount => mount?,
+    };
     tell(Event::Mounted(&mount));
     let mut next = Instant::now() + interval;
     while !stop.load(Ordering::Relaxed) {
@@ -41,7 +51,7 @@ pub fn run(
             next = Instant::now() + interval;
         }
     }
-    let unmounted = insist(give_up, tell, || mount.unmount_file_system());
+    let unmounted = insist(give_up, tell, || mount.try_unmount_file_system());
     tell(Event::Sample(&mount.sample()));
     unmounted?;
     insist(give_up, tell, || mount.tear_down())?;

@@ -45,6 +45,7 @@ pub fn run(options: &ReplayOptions, progress: &mut dyn FnMut(Progress)) -> Resul
     let streams = plan.labels.map(|label| label.stream);
     age::apply(&options.age, model.as_mut(), &streams, &mut |share| {
         progress(Progress { pass: 0, share, host_blocks: 0 });
+        Ok(())
     })?;
     let aged = model.counters();
     let mut replay = run::Run::new(model, &plan, options, &config)?;

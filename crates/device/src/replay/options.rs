@@ -3,7 +3,7 @@
 use crate::age::Age;
 use crate::error::{DeviceError, Result};
 use crate::preset::{self, DeviceConfig};
-use crate::ssd::config::CopyBack;
+use crate::ssd::config::{CopyBack, MIN_UNIT_BYTES};
 use crate::ssd::geometry::BLOCK_BYTES;
 use crate::ssd::victim::VictimPolicy;
 use crate::trace::ranges::{NamedRange, StreamRule};
@@ -114,7 +114,7 @@ impl ReplayOptions {
     pub fn device_config(&self) -> Result<DeviceConfig> {
         let mut config = self.device.clone();
         if let Some(bytes) = self.capacity_bytes {
-            config = config.scaled_to(blocks_of(bytes, "the capacity")?);
+            config = config.at_capacity(blocks_of(bytes, "the capacity")?)?;
         }
         match config {
             DeviceConfig::Ssd(ssd) => Ok(DeviceConfig::Ssd(self.adjust(ssd)?)),
@@ -140,6 +140,11 @@ impl ReplayOptions {
             return Err(DeviceError::Config(format!("overprovisioning {overprovisioning} is not between 0 and 100")));
         }
         if let Some(bytes) = self.erase_unit_bytes {
+            let capacity = u64::from(ssd.capacity_blocks) * u64::from(BLOCK_BYTES);
+            if !(u64::from(MIN_UNIT_BYTES)..=capacity).contains(&bytes) {
+                let what = format!("--erase-unit must be 256K to the capacity ({capacity} bytes), not {bytes} bytes");
+                return Err(DeviceError::Config(what));
+            }
             ssd = ssd.with_erase_units(blocks_of(bytes, "the erase unit")?);
         }
         if self.overprovisioning.is_some() || self.erase_unit_bytes.is_some() {
@@ -177,6 +182,10 @@ mod tests {
         options.overprovisioning = Some(0.25);
         let DeviceConfig::Ssd(ssd) = options.device_config().unwrap() else { panic!() };
         assert_eq!((ssd.capacity_blocks, ssd.geometry.slots_per_unit(), ssd.geometry.units()), (1 << 18, 512, 640));
+        for bytes in [4096, 7 << 40] {
+            let options = ReplayOptions { erase_unit_bytes: Some(bytes), ..options.clone() };
+            assert!(options.device_config().unwrap_err().to_string().contains("--erase-unit must be 256K"));
+        }
         options.capacity_bytes = Some(1000);
         assert!(options.device_config().unwrap_err().to_string().contains("multiple of 4096"));
         options.capacity_bytes = None;

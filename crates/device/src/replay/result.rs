@@ -27,6 +27,9 @@ pub struct ReplayResult {
     pub ranges: Vec<NamedRange>,
     /// Whether the journal's place was found from the trace.
     pub journal_found: bool,
+    /// Requests of one pass.
+    #[serde(default)]
+    pub requests: u64,
     /// Totals of the last pass.
     pub totals: Totals,
     /// Totals of the ageing.

@@ -47,6 +47,8 @@ pub struct Run<'a> {
     config: &'a DeviceConfig,
     sampler: Sampler,
     host_blocks: u64,
+    /// Requests of the pass.
+    requests: u64,
     /// Completion times of the outstanding requests ([`Pace::QueueDepth`]).
     outstanding: BinaryHeap<Reverse<u64>>,
     now_ns: u64,
@@ -72,6 +74,7 @@ impl<'a> Run<'a> {
             options,
             config,
             host_blocks: 0,
+            requests: 0,
             outstanding: BinaryHeap::new(),
             now_ns: 0,
             passes: Vec::new(),
@@ -97,6 +100,7 @@ impl<'a> Run<'a> {
                 self.sampler.take(pass, since, self.model.counters());
             }
         }
+        self.requests = number as u64;
         self.passes.push(Totals::of(&self.model.counters().since(&self.state.start)));
         Ok(())
     }
@@ -185,6 +189,7 @@ impl<'a> Run<'a> {
             pace: self.options.pace,
             ranges: self.plan.ranges.clone(),
             journal_found: self.plan.journal_found,
+            requests: self.requests,
             totals: Totals::of(&last),
             age_totals: Totals::of(&aged),
             passes: self.passes,

@@ -66,6 +66,16 @@ fn the_table_tells_the_essentials() {
 }
 
 #[test]
+fn a_trace_without_requests_is_said_to_have_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t.csv");
+    std::fs::write(&trace, "time_us,op,lba,blocks\n").unwrap();
+    let options = ReplayOptions::new(trace, preset::find("simple-2gb").unwrap().config());
+    let table = text(&replay::run(&options, &mut |_| {}).unwrap());
+    assert!(table.contains("no requests") && !table.contains("writes/s"), "{table}");
+}
+
+#[test]
 fn sizes_are_readable() {
     assert_eq!([0, 1023, 1024, 1 << 20, 3 << 40].map(bytes), ["0 B", "1023 B", "1.0 KiB", "1.0 MiB", "3.0 TiB"]);
 }

@@ -14,6 +14,9 @@ pub fn text(result: &ReplayResult) -> String {
     over_time(&mut out, result);
     wear(&mut out, result);
     timing(&mut out, result);
+    if result.requests == 0 {
+        return out + "warning: the trace has no requests\n";
+    }
     let speed = &result.speed;
     let _ =
         writeln!(out, "replayed in {:.1} s, {:.1} million 4 KiB writes/s", speed.wall_s, speed.host_blocks_per_s / 1e6);

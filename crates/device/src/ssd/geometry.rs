@@ -123,7 +123,11 @@ impl Geometry {
             return Err(DeviceError::Config(format!("dies_per_unit {per_unit} does not divide the {dies} dies")));
         }
         let per_unit = u64::from(self.programs_per_unit()) * u64::from(self.slots_per_program());
-        if !per_unit.is_multiple_of(64) || per_unit > u64::from(u32::MAX) / 4 {
+        if per_unit > u64::from(u32::MAX) / 4 {
+            let what = format!("an erase unit of {per_unit} slots of 4 KiB is too large: a smaller --erase-unit");
+            return Err(DeviceError::Config(what));
+        }
+        if !per_unit.is_multiple_of(64) {
             return Err(DeviceError::Config(format!("an erase unit must hold a multiple of 64 slots, not {per_unit}")));
         }
         if self.pages_per_block > u32::from(u16::MAX) {

@@ -177,9 +177,17 @@ impl std::str::FromStr for StreamRule {
     fn from_str(text: &str) -> Result<StreamRule> {
         let error = |what: &str| DeviceError::Rule { rule: text.into(), what: what.into() };
         let (stream, what) = text.split_once('=').ok_or_else(|| error("expected STREAM=WHAT, as in 1=journal"))?;
-        let stream = stream.trim().parse().map_err(|_| error("the stream is not a number"))?;
+        let stream = match stream.trim().parse::<u64>() {
+            // Whether the device has it is the device's to say.
+            Ok(stream) if stream <= u8::MAX.into() => stream as u8,
+            Ok(_) => return Err(error("the streams of a device are 0 to 15")),
+            Err(_) => return Err(error("the stream is not a number")),
+        };
         match what.trim() {
             "" => Err(error("nothing after the equals sign")),
+            what if is_meant_as_range(what) && parse_range(what).is_none() => {
+                Err(error("no range: expected FIRST-LAST or FIRST+COUNT in blocks of 4 KiB, not empty and below 2^32"))
+            }
             what => Ok(StreamRule { stream, what: what.into() }),
         }
     }
@@ -189,7 +197,17 @@ impl std::str::FromStr for StreamRule {
 pub fn read_rules(path: &Path) -> Result<Vec<StreamRule>> {
     let text = read_text(path)?;
     let lines = text.lines().map(|l| l.split('#').next().unwrap_or("").trim());
-    lines.filter(|l| !l.is_empty()).map(str::parse).collect()
+    let rules = lines.enumerate().filter(|(_, l)| !l.is_empty());
+    let parse = |(number, line): (usize, &str)| {
+        line.parse().map_err(|error| match error {
+            DeviceError::Rule { rule, what } => {
+                let rule = format!("{}: line {}: {rule}", path.display(), number + 1);
+                DeviceError::Rule { rule, what }
+            }
+            error => error,
+        })
+    };
+    rules.map(parse).collect()
 }
 
 impl StreamRule {
@@ -208,10 +226,11 @@ impl StreamRule {
 
 fn unknown(named: &[NamedRange]) -> String {
     let mut names: Vec<_> = named.iter().map(|r| r.name.as_str()).collect();
-    names.sort_unstable();
+    // Files are many; what is not a file comes first.
+    names.sort_unstable_by_key(|name| (!["journal", "doublewrite"].contains(name), *name));
     names.dedup();
     match names.len() {
-        0 => "no range of that name: the trace names none; say where it lies, as in FIRST+COUNT".into(),
+        0 => "no range of that name, and no other has a name; say where it lies, as in FIRST+COUNT".into(),
         n => format!(
             "no range of that name; there are: {}{}",
             names[..n.min(12)].join(", "),
@@ -228,6 +247,12 @@ fn parse_range(text: &str) -> Option<(u32, u32)> {
     let (first, last) = text.split_once('-')?;
     let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
     Some((first, last.checked_sub(first)?.checked_add(1)?))
+}
+
+/// Whether a text is two numbers with a sign between them.
+fn is_meant_as_range(text: &str) -> bool {
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    text.split_once(['+', '-']).is_some_and(|(first, rest)| digits(first) && digits(rest))
 }
 
 /// Whether `name` fits `pattern`, in which `*` stands for any characters.

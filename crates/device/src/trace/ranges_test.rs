@@ -28,13 +28,13 @@ fn the_doublewrite_buffer_follows_its_file() {
 #[test]
 fn rules_are_parsed_and_resolved() {
     let named = [range("journal", 100, 50, 0), range("data/t/a.ibd", 7, 1, 0), range("data/t/b.ibd", 9, 1, 0)];
-    let resolve = |text: &str| text.parse::<StreamRule>().unwrap().resolve(&named);
+    let resolve = |text: &str| text.parse::<StreamRule>().and_then(|rule| rule.resolve(&named));
     assert_eq!(resolve("1=journal").unwrap(), [named[0].clone()]);
     assert_eq!(resolve("2=data/*.ibd").unwrap().len(), 2);
     assert_eq!(resolve("3=10-19").unwrap()[0].blocks, 10);
     assert_eq!(resolve("3=10+5").unwrap()[0].blocks, 5);
     let error = resolve("1=jornal").unwrap_err().to_string();
-    assert!(error.contains("1=jornal") && error.contains("b.ibd, journal"), "{error}");
+    assert!(error.contains("1=jornal") && error.contains("there are: journal, data/t/a.ibd"), "{error}");
     for bad in ["journal", "x=journal", "1="] {
         assert!(bad.parse::<StreamRule>().is_err(), "{bad}");
     }
@@ -89,4 +89,26 @@ fn ranges_as_text() {
     for bad in ["", "journal", "=1+1", "a=", "a=9-1", "a=1+0", "a=x+1"] {
         assert!(bad.parse::<NamedRange>().is_err(), "{bad}");
     }
+}
+
+#[test]
+fn rules_that_cannot_be_say_why() {
+    let fails = |text: &str| text.parse::<StreamRule>().unwrap_err().to_string();
+    assert!(fails("300=journal").contains("0 to 15"));
+    assert!(fails("x=journal").contains("not a number"));
+    for range in ["1=5-3", "1=0+0", "1=0+99999999999"] {
+        assert!(fails(range).contains("no range: expected FIRST-LAST"), "{range}");
+    }
+    "1=5-year-plan".parse::<StreamRule>().unwrap();
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rules.txt");
+    std::fs::write(&path, "# two\n1=journal\n\n300=journal\n").unwrap();
+    let error = read_rules(&path).unwrap_err().to_string();
+    assert!(error.contains("rules.txt: line 4: 300=journal"), "{error}");
+
+    let named = |name: &str| NamedRange { name: name.into(), first_lba: 0, blocks: 1, first_block_in_file: 0 };
+    let files: Vec<_> = (0..20).map(|i| named(&format!("a/{i}.ibd"))).chain([named("journal")]).collect();
+    let error = "1=redo".parse::<StreamRule>().unwrap().resolve(&files).unwrap_err().to_string();
+    assert!(error.contains("there are: journal, a/0.ibd"), "{error}");
 }

@@ -9,11 +9,11 @@
 //! 2. Sync flushing and single-page flushing are claimed of what the subject counts. What it does not count is no zero: the claim is not shown.
 //! 3. The seconds of the warm-up, during which the pool fills and the log runs round for the first time, are not judged.
 
-use super::DeviceChoice;
 use super::judge::{Rows, Verdict, for_each_subject, number};
 use super::trial::{Trial, log_bytes};
 use super::{
-    Bench, Cell, Chart, Claim, Experiment, Figure, Line, Measured, Plan, Row, Scale, SubjectKind, Table, setting,
+    Bench, Cell, Chart, Claim, DeviceChoice, Experiment, Figure, Line, Measured, Plan, Row, Scale, SubjectKind, Table,
+    setting,
 };
 use crate::error::Result;
 use crate::experiment::aggregate::median;
