@@ -269,7 +269,7 @@ impl View {
         self.bar = None;
         let (name, device, place) = (mount.disk().name(), mount.device(), mount.mountpoint());
         self.head = match place.as_os_str().is_empty() {
-            true => format!("{name} as {device} ; Ctrl-C detaches it"),
+            true => format!("{name} as {device}; Ctrl-C detaches it"),
             false => format!("{name} as {device} on {}; Ctrl-C unmounts", place.display()),
         };
         for range in mount.journal() {
