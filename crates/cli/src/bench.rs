@@ -196,7 +196,7 @@ impl Common {
         let Some(address) = self.metrics_listen else { return Ok(None) };
         let database = database.clone();
         let server = MetricsServer::start(address, move || metrics::render(&database))?;
-        eprintln!("Metrics at http://{}/metrics", server.address());
+        tell!("Metrics at http://{}/metrics", server.address());
         Ok(Some(server))
     }
 
@@ -249,7 +249,7 @@ fn bench<W: Workload<Embedded>>(workload: &W, common: &Common, conditions: bool)
     signals::stop(None)?;
     let store = common.open(options)?;
     common.engine.must_agree_with(store.database())?;
-    eprintln!("{}", neighbors_line(store.database()));
+    tell!("{}", neighbors_line(store.database()));
     let metrics = common.serve_metrics(store.database())?;
     let result = measure(&store, workload, common, conditions);
     drop(metrics);
@@ -306,12 +306,12 @@ pub fn load<W: Workload<Embedded>>(store: &Embedded, workload: &W, threads: usiz
     let loaded = load_or_reuse(store, workload, threads, &progress)?;
     drop(progress);
     if !loaded {
-        eprintln!("Using the data that are there");
+        tell!("Using the data that are there");
         return Ok(None);
     }
     let seconds = started.elapsed().as_secs_f64();
     if workload.load_units() > 0 {
-        eprintln!("Loaded {} rows in {seconds:.1} s", workload.load_units());
+        tell!("Loaded {} rows in {seconds:.1} s", workload.load_units());
     }
     Ok(Some(seconds))
 }

@@ -136,7 +136,7 @@ fn run_experiment(args: &RunArgs) -> Result<(), Failure> {
     }
     signals::stop(Some(PATIENCE))?;
     for line in &plan.skipped {
-        eprintln!("{line}");
+        tell!("{line}");
     }
     let mut terminal = Terminal::new();
     let resume = match (args.resume, args.any_build) {

@@ -23,7 +23,7 @@ impl Terminal {
     fn show(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.set_message(text.to_string()),
-            None => eprintln!("{text}"),
+            None => tell!("{text}"),
         }
     }
 }
@@ -50,7 +50,7 @@ impl Watch for Terminal {
             self.cell += &left;
             bar.set_message(self.cell.clone());
         } else {
-            eprintln!("[{number}/{}] {text}{left}", self.cells);
+            tell!("[{number}/{}] {text}{left}", self.cells);
         }
     }
 
@@ -63,8 +63,8 @@ impl Watch for Terminal {
 
     fn line(&mut self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("{text}")),
-            None => eprintln!("{text}"),
+            Some(bar) => bar.suspend(|| tell!("{text}")),
+            None => tell!("{text}"),
         }
     }
 
@@ -104,7 +104,7 @@ impl Progress for Load {
         }
         match &self.bar {
             Some(bar) => bar.set_message(format!("{}: loading, {percent} %", self.cell)),
-            None if percent / 25 > before / 25 => eprintln!("    loading, {percent} %"),
+            None if percent / 25 > before / 25 => tell!("    loading, {percent} %"),
             None => {}
         }
     }

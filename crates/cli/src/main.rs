@@ -6,6 +6,14 @@
 //! 3. With `--json -` stdout carries the JSON and nothing else.
 //! 4. This file only chooses; each command lives in a file of its own.
 
+/// A line on stderr. Where nobody reads it any more the work goes on (`eprintln!` would panic).
+macro_rules! tell {
+    ($($what:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($what)*);
+    }};
+}
+
 mod bench;
 mod check;
 mod csv_field;
@@ -99,7 +107,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(message) = failure.message() {
-                eprintln!("error: {message}");
+                tell!("error: {message}");
             }
             ExitCode::from(failure.status())
         }

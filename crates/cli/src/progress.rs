@@ -41,8 +41,8 @@ impl Progress {
         } else if Instant::now() >= self.next_line {
             self.next_line = Instant::now() + LINE_EVERY;
             match (position * 100).checked_div(self.total) {
-                Some(percent) => eprintln!("{} {count} {unit} ({percent}%)", self.what),
-                None => eprintln!("{} {count} {unit}", self.what),
+                Some(percent) => tell!("{} {count} {unit} ({percent}%)", self.what),
+                None => tell!("{} {count} {unit}", self.what),
             }
         }
     }
@@ -50,8 +50,8 @@ impl Progress {
     /// Writes a line without disturbing the bar.
     pub fn line(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("{text}")),
-            None => eprintln!("{text}"),
+            Some(bar) => bar.suspend(|| tell!("{text}")),
+            None => tell!("{text}"),
         }
     }
 }

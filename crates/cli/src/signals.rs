@@ -24,7 +24,7 @@ pub fn stop(patience: Option<Duration>) -> Result<(), Failure> {
             None => asked = Some(Instant::now()),
         }
         interrupt::request();
-        eprintln!("stopping (once more to stop at once)");
+        tell!("stopping (once more to stop at once)");
         if let Some(patience) = patience {
             std::thread::spawn(move || {
                 std::thread::sleep(patience);

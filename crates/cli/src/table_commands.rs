@@ -101,7 +101,7 @@ pub fn import(options: ImportOptions) -> Result<(), Failure> {
             OnErrorOption::Skip => OnError::Skip,
         },
     })?;
-    eprintln!("{imported}");
+    tell!("{imported}");
     if imported.skipped > 0 { Err(Failure::NotFine) } else { Ok(()) }
 }
 
@@ -142,6 +142,6 @@ pub fn export(options: ExportOptions) -> Result<(), Failure> {
         delimiter: options.delimiter,
         null: options.null,
     })?;
-    eprintln!("exported {rows} rows");
+    tell!("exported {rows} rows");
     Ok(())
 }
