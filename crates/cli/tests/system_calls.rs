@@ -15,7 +15,7 @@ struct Trace {
 }
 
 impl Trace {
-    /// Runs a small write load that flushes pages, with 4 MiB of pool and log.
+    /// Runs a small write load on data of four times the pool, so that pages must be flushed; pool and log have 4 MiB.
     fn of(method: &str, more: &[&str]) -> Trace {
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
         let (db, out) = (folder.path().join("db"), folder.path().join("trace"));
@@ -23,7 +23,7 @@ impl Trace {
         command.args(["-f", "-y", "-qq", "-o"]).arg(&out);
         command.args(["-e", "trace=openat,pwrite64,fsync,fdatasync,fallocate,ftruncate,io_uring_setup,io_uring_enter"]);
         command.args([env!("CARGO_BIN_EXE_highwater"), "bench", "sysbench", "write_only", "--dir"]).arg(&db);
-        command.args(["--tables", "1", "--table-size", "20000", "--threads", "2", "--events", "300", "--json", "-"]);
+        command.args(["--tables", "1", "--table-size", "60000", "--threads", "2", "--events", "300", "--json", "-"]);
         command.args(["--buffer-pool-size", "4M", "--log-file-size", "4M", "--flush-method", method]).args(more);
         let output = command.output().unwrap_or_else(|e| panic!("strace: {e}; get it with: apt-get install strace"));
         let stderr = String::from_utf8_lossy(&output.stderr);
