@@ -135,7 +135,7 @@ mod tests {
         assert_eq!((options.log_file_size, options.lock_wait_timeout_ms), (8 << 20, 77));
         let unknown = BTreeMap::from([("innodb_magic".to_string(), "1".to_string())]);
         let error = Settings { extra: unknown, ..Settings::default() }.options(None).unwrap_err().to_string();
-        assert!(error.contains("innodb_magic"), "{error}");
+        assert!(error.contains("innodb-magic"), "{error}");
     }
 
     #[test]
