@@ -103,8 +103,9 @@ impl Setup {
     }
 
     fn disk(&self) -> EngineDiskOptions {
-        let config = SsdConfig { promises: self.promises, ..SsdConfig::simple(64 << 8, 0.3, 64) };
-        let disk = DiskOptions { crashes: true, ..DiskOptions::new(DeviceConfig::Ssd(config)) };
+        let mut config = DeviceConfig::Ssd(SsdConfig::simple(64 << 8, 0.3, 64));
+        config.set_promises(self.promises);
+        let disk = DiskOptions { crashes: true, ..DiskOptions::new(config) };
         // Every file begins at a multiple of 16 KiB, as pages do.
         EngineDiskOptions { redo_bytes: 8 << 20, ..EngineDiskOptions::new(disk) }
     }
