@@ -129,9 +129,9 @@ counters! {
     log_writes = "log_writes",
     /// Syncs of the redo device.
     log_syncs = "os_log_fsyncs",
-    /// Syncs of the data device.
+    /// Syncs of the data device that were asked for; with O_DIRECT_NO_FSYNC few of them are a call (`os_syncs`).
     data_syncs,
-    /// Syncs of the doublewrite device.
+    /// Syncs of the doublewrite device that were asked for.
     doublewrite_syncs,
     /// Checkpoints written.
     checkpoints = "log_checkpoints",
