@@ -1,18 +1,20 @@
 //! The measurement: a few batches of writes with a sync after each.
 //!
 //! Rules
-//! 1. Times are medians of rounds, side by side and apart in turns, so that a busy moment does not decide. There are at least
-//!    [`LEAST_ROUNDS`], however long they take; more only until [`ENOUGH`].
+//! 1. Times are the shortest of rounds, side by side and apart in turns: a busy moment or a throttled device only adds to them,
+//!    and an arm has to move every time. What looks like one is measured in all [`ROUNDS`], however long they take; where none
+//!    is seen, no round after [`LEAST_ROUNDS`] begins later than [`ENOUGH`].
 //! 2. Depths are timed only where no arm moves; they decide nothing but how many writes are in flight, so after twice [`ENOUGH`] no
 //!    new round of them begins.
 //! 3. Contents are pseudo-random: a device that compresses or deduplicates shows its true speed.
 
-use super::{DEPTHS, Evidence, PROBE_PAGES};
+use super::{DEPTHS, Evidence, PROBE_PAGES, choose};
+use crate::config::FlushNeighbors;
 use crate::error::Result;
 use highwater_storage::{AlignedBuf, Device, Placement, Write};
 use std::time::{Duration, Instant};
 
-/// Rounds before anything is chosen: fewer have no median that leaves a busy moment out.
+/// Rounds in any case.
 const LEAST_ROUNDS: usize = 3;
 /// Rounds at most.
 const ROUNDS: usize = 5;
@@ -22,8 +24,6 @@ const DEPTH_ROUNDS: usize = 3;
 const ENOUGH: Duration = Duration::from_millis(60);
 /// Bytes over which the places are spread, if the device can lend so many.
 const SPAN_BYTES: u64 = 16 << 20;
-/// Apart so many times slower than side by side: an arm, whatever the depth.
-const ARM_GAIN: f64 = 4.0;
 
 /// A scratch region: a whole device whose contents nobody needs, put back to its length when dropped by [`Region::end`].
 pub struct Region<'d> {
@@ -110,32 +110,32 @@ pub fn measure(region: &Region<'_>, page_bytes: usize) -> Result<Evidence> {
     let mut found = Evidence { pages: PROBE_PAGES, page_bytes: page_bytes as u32, ..Evidence::default() };
     let start = Instant::now();
     let mut rounds = Vec::with_capacity(ROUNDS);
-    while rounds.len() < LEAST_ROUNDS || (rounds.len() < ROUNDS && start.elapsed() < ENOUGH) {
+    while rounds.len() < LEAST_ROUNDS || (rounds.len() < ROUNDS && (start.elapsed() < ENOUGH || shows_arm(&found))) {
         rounds.push([
             region.side_by_side(&bytes)?,
             region.apart(&bytes, page_bytes, PROBE_PAGES)?,
             region.side_by_side(&bytes[..page_bytes])?,
         ]);
+        [found.contiguous_us, found.scattered_us, found.sync_us] = shortest(&rounds);
     }
-    [found.contiguous_us, found.scattered_us, found.sync_us] = medians(&rounds);
-    if found.gain() < ARM_GAIN {
+    if !shows_arm(&found) {
         let mut rounds = Vec::with_capacity(DEPTH_ROUNDS);
         while rounds.is_empty() || (rounds.len() < DEPTH_ROUNDS && start.elapsed() < 2 * ENOUGH) {
             let [first, second, third] = DEPTHS.map(|depth| region.apart(&bytes, page_bytes, depth));
             rounds.push([first?, second?, third?]);
         }
-        found.at_depth_us = medians(&rounds);
+        found.at_depth_us = shortest(&rounds);
     }
     Ok(found)
 }
 
-/// The median of each column; of an even number of rounds the smaller of the two in the middle. There is at least one.
-fn medians(rounds: &[[u32; 3]]) -> [u32; 3] {
-    std::array::from_fn(|column| {
-        let mut times: Vec<u32> = rounds.iter().map(|round| round[column]).collect();
-        times.sort_unstable();
-        times[(times.len() - 1) / 2]
-    })
+fn shows_arm(found: &Evidence) -> bool {
+    choose(found).flush_neighbors != FlushNeighbors::Off
+}
+
+/// The least of each column; there is at least one round.
+fn shortest(rounds: &[[u32; 3]]) -> [u32; 3] {
+    rounds.iter().fold([u32::MAX; 3], |least, round| std::array::from_fn(|column| least[column].min(round[column])))
 }
 
 fn noise(len: usize) -> AlignedBuf {

@@ -6,7 +6,7 @@
 //! Rules
 //! 1. Nothing is measured over live pages: the doublewrite file lends its space, which nobody needs once the pages it
 //!    protects are in place and durable. What was written there is discarded.
-//! 2. A probe ends early: after about 150 ms on flash, 1 s on a disk, and three rounds on whatever is slower.
+//! 2. A probe ends early: after about 150 ms on flash, 2 s on a disk; and three to five rounds on whatever is slower.
 //! 3. What was found is kept in page 0 with its time and device ([`Record`]), so only the first opening on a device pays.
 //!    Another device, page size or flush method measures again, and so does `probe_again`.
 //! 4. A device that cannot say what it is ([`Device::identity`](highwater_storage::Device::identity)) is memory: not
@@ -28,7 +28,7 @@ pub const DEPTHS: [u32; 3] = [1, 8, 32];
 /// Pages written for each time.
 pub const PROBE_PAGES: u32 = 32;
 
-/// What was measured; each time is the median of its rounds, in microseconds.
+/// What was measured; each time is the shortest of its rounds, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
     /// Pages of each measurement.
