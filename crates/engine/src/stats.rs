@@ -129,6 +129,8 @@ counters! {
     log_writes = "log_writes",
     /// Syncs of the redo device.
     log_syncs = "os_log_fsyncs",
+    /// Microseconds spent in those syncs.
+    log_sync_us,
     /// Syncs of the data device that were asked for; with O_DIRECT_NO_FSYNC few of them are a call (`os_syncs`).
     data_syncs,
     /// Syncs of the doublewrite device that were asked for.

@@ -123,6 +123,15 @@ pub struct Interval {
     pub pool_pages_data: u64,
     /// Bytes between the last checkpoint and the end of the log, at the end.
     pub checkpoint_age_bytes: u64,
+    /// Syncs of the redo log in the interval.
+    #[serde(default)]
+    pub log_syncs: u64,
+    /// Microseconds spent in them; 0 where the subject does not count them.
+    #[serde(default)]
+    pub log_sync_us: u64,
+    /// How much of all processors' time the hypervisor withheld in the interval, in percent; absent where the kernel does not say.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cpu_withheld_pct: Option<f64>,
     /// Pages read and flushed in the interval.
     pub pages: Pages,
     /// Bytes written in the interval, by placement.

@@ -12,6 +12,7 @@
 //!    the measurement like any other.
 
 use crate::adapter::Store;
+use crate::cpu::CpuTimes;
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::result::{Interval, KindResult, LatencyUs, Queries, RunResult, bytes_written, counters};
@@ -257,6 +258,7 @@ struct Measurement<'a, S: Store> {
     last_tick: Instant,
     first_stats: StatsSnapshot,
     last_stats: StatsSnapshot,
+    last_cpu: CpuTimes,
     first_mark: Option<Mark>,
     intervals: Vec<Interval>,
 }
@@ -277,6 +279,7 @@ impl<'a, S: Store> Measurement<'a, S> {
             last_tick: now,
             first_stats: stats,
             last_stats: stats,
+            last_cpu: CpuTimes::now(std::process::id()),
             first_mark: store.disk().map(Mark::of),
             intervals: Vec::new(),
         }
@@ -293,7 +296,7 @@ impl<'a, S: Store> Measurement<'a, S> {
             self.spare.clear();
         }
         self.total.add(&self.interval);
-        let (now, stats) = (Instant::now(), self.store.stats());
+        let (now, stats, cpu) = (Instant::now(), self.store.stats(), CpuTimes::now(std::process::id()));
         let length_s = now.duration_since(self.last_tick).as_secs_f64().max(1e-9);
         let growth = stats.since(&self.last_stats);
         self.intervals.push(Interval {
@@ -307,11 +310,15 @@ impl<'a, S: Store> Measurement<'a, S> {
             pool_pages_dirty: stats.pool_pages_dirty,
             pool_pages_data: stats.pool_pages_data,
             checkpoint_age_bytes: stats.checkpoint_age_bytes,
+            log_syncs: growth.log_syncs,
+            log_sync_us: growth.log_sync_us,
+            cpu_withheld_pct: cpu.since(&self.last_cpu).withheld_pct,
             pages: (&growth).into(),
             bytes_written: bytes_written(&growth),
         });
         self.last_tick = now;
         self.last_stats = stats;
+        self.last_cpu = cpu;
         &self.intervals[self.intervals.len() - 1]
     }
 

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::types::Lsn;
 use highwater_storage::{Placement, Write};
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 impl Log {
     /// Returns when everything before `lsn` is written and synced (one leader syncs for all who wait).
@@ -126,8 +127,10 @@ impl Log {
     pub(super) fn sync(&self, _io: &mut Io) -> Result<()> {
         let written = self.written.load(Ordering::Relaxed);
         self.poison.check()?;
+        let since = Instant::now();
         self.fail_stop(self.device.sync())?;
         self.stats.log_syncs.inc();
+        self.stats.log_sync_us.add(since.elapsed().as_micros() as u64);
         self.durable.store(written, Ordering::Release);
         Ok(())
     }

@@ -7,7 +7,10 @@
 //! Choices
 //! 1. Everything fits the pool and every row is written to with equal chance, so the dirty volume is the whole database.
 //! 2. Sync flushing and single-page flushing are claimed of what the subject counts. What it does not count is no zero: the claim is not shown.
-//! 3. The seconds of the warm-up, during which the pool fills and the log runs round for the first time, are not judged.
+//! 3. A commit waits for a sync of the log, and how long that takes the device decides. So the worst second is told with its log syncs beside those of
+//!    the median second, with the processor time that the hypervisor withheld in it, and with the worst of the seconds in which it withheld little: what
+//!    made a second slow then shows. The claim is about all seconds all the same.
+//! 4. The seconds of the warm-up, during which the pool fills and the log runs round for the first time, are not judged.
 
 use super::judge::{Rows, Verdict, for_each_subject, number};
 use super::trial::{Trial, log_bytes};
@@ -29,6 +32,8 @@ const TABLES: u64 = 8;
 const THREADS: usize = 8;
 /// The log is the dirty volume divided by this.
 const DIRTY_TO_LOG: u64 = 8;
+/// In an undisturbed second the hypervisor withheld at most so much of the processors' time.
+const UNDISTURBED_PCT: f64 = 10.0;
 /// Shorter last intervals say little.
 const WHOLE_INTERVAL: f64 = 0.9;
 
@@ -144,6 +149,7 @@ impl Experiment for Stall {
             Figure::Chart(over_time(rows, "tps", "Throughput", "transactions per second")),
             Figure::Chart(over_time(rows, "checkpoint_age", "Checkpoint age", "percent of the log")),
             Figure::Chart(over_time(rows, "flushed", "Pages flushed", "pages per second")),
+            Figure::Chart(over_time(rows, "log_sync_us", "A sync of the redo log", "microseconds, mean of the second")),
         ]
     }
 
@@ -171,10 +177,39 @@ fn put_seconds(measured: &mut Measured, intervals: &[Interval]) {
     measured.series.insert("tps".into(), series(&|i| i.tps));
     measured.series.insert("checkpoint_age_bytes".into(), series(&|i| i.checkpoint_age_bytes as f64));
     measured.series.insert("flushed".into(), series(&|i| i.pages.flushed as f64 / i.length_s));
+    put_log_syncs(measured, &whole);
+    put_withheld(measured, &whole);
     tps.sort_by(f64::total_cmp);
     measured.put("seconds", tps.len() as f64);
     measured.put("tps_median_second", median(&tps));
     measured.put("tps_worst_second", tps.first().copied().unwrap_or(f64::NAN));
+}
+
+/// What a sync of the log took in each second; nothing of a subject that does not say.
+fn put_log_syncs(measured: &mut Measured, whole: &[&Interval]) {
+    let mean_us = |i: &Interval| (i.log_sync_us > 0).then(|| i.log_sync_us as f64 / i.log_syncs.max(1) as f64);
+    let seconds: Vec<[f64; 2]> = whole.iter().filter_map(|i| Some([i.at_s, mean_us(i)?])).collect();
+    let mut sorted: Vec<f64> = seconds.iter().map(|[_, us]| *us).collect();
+    sorted.sort_by(f64::total_cmp);
+    let worst = whole.iter().min_by(|a, b| a.tps.total_cmp(&b.tps)).and_then(|i| mean_us(i));
+    if let Some(worst) = worst {
+        measured.put("log_sync_us_worst_second", worst);
+        measured.put("log_sync_us_median_second", median(&sorted));
+    }
+    measured.series.insert("log_sync_us".into(), seconds);
+}
+
+/// What the hypervisor withheld in the worst second, and the worst second in which it withheld little.
+fn put_withheld(measured: &mut Measured, whole: &[&Interval]) {
+    let slowest = |a: &&&Interval, b: &&&Interval| a.tps.total_cmp(&b.tps);
+    if let Some(withheld) = whole.iter().min_by(slowest).and_then(|i| i.cpu_withheld_pct) {
+        measured.put("cpu_withheld_pct_worst_second", withheld);
+    }
+    let undisturbed = || whole.iter().filter(|i| i.cpu_withheld_pct.is_some_and(|pct| pct <= UNDISTURBED_PCT));
+    measured.put("seconds_undisturbed", undisturbed().count() as f64);
+    if let Some(worst) = undisturbed().min_by(slowest) {
+        measured.put("tps_worst_second_undisturbed", worst.tps);
+    }
 }
 
 fn only<'r>(rows: &Rows<'r>) -> Option<&'r Row> {
@@ -186,13 +221,33 @@ fn worst_second(rows: &Rows<'_>) -> Verdict {
     let (worst, median) = (row.value("tps_worst_second"), row.value("tps_median_second"));
     let percent = worst * 100.0 / median;
     let detail = format!(
-        "{} of {} /s: {} % in the worst of {} seconds",
+        "{} of {} /s: {} % in the worst of {:.0} seconds{}",
         number(worst),
         number(median),
         number(percent),
-        number(row.value("seconds"))
+        row.value("seconds"),
+        circumstances(row)
     );
     (worst * 2.0 >= median && median > 0.0, detail)
+}
+
+/// What the device and the machine were like meanwhile, as far as it was counted.
+fn circumstances(row: &Row) -> String {
+    let (worst, median) = (row.value("log_sync_us_worst_second"), row.value("log_sync_us_median_second"));
+    let mut text = String::new();
+    if worst.is_finite() && median.is_finite() {
+        text = format!("; a log sync took {} us in it, {} us in the median second", number(worst), number(median));
+    }
+    let withheld = row.value("cpu_withheld_pct_worst_second");
+    let (undisturbed, seconds) = (row.value("tps_worst_second_undisturbed"), row.value("seconds_undisturbed"));
+    if withheld.is_finite() && undisturbed.is_finite() {
+        let (withheld, most) = (number(withheld), number(UNDISTURBED_PCT));
+        let undisturbed = number(undisturbed);
+        text += &format!(
+            "; the hypervisor withheld {withheld} % of the processors' time in it; worst of the {seconds:.0} seconds with at most {most} %: {undisturbed} /s"
+        );
+    }
+    text
 }
 
 fn none(rows: &Rows<'_>, name: &str) -> Verdict {
@@ -293,6 +348,25 @@ mod tests {
             assert_eq!(claims.iter().map(|claim| claim.holds).collect::<Vec<_>>(), expected);
             assert!(claims.iter().all(|claim| claim.holds != claim.detail.contains("not counted")), "{claims:?}");
         }
+    }
+
+    #[test]
+    fn the_worst_second_is_told_with_its_log_syncs() {
+        let second =
+            |tps, log_sync_us| Interval { length_s: 1.0, tps, log_syncs: 10, log_sync_us, ..Interval::default() };
+        let mut measured = Measured::default();
+        put_seconds(&mut measured, &[second(100.0, 5_000), second(9.0, 80_000), second(110.0, 4_000)]);
+        let row = Row { subject: "highwater".into(), measured: measured.values, ..Row::default() };
+        let plan = Plan::on_paper(Scale::Quick, "local", &[SubjectKind::Highwater]);
+        let told = Stall.claims(&plan, &[row])[0].detail.replace('\u{202f}', " ");
+        assert!(told.starts_with("9.00 of 100 /s"), "{told}");
+        assert!(told.contains("; a log sync took 8 000 us in it, 500 us in the median second"), "{told}");
+        assert!(
+            told.ends_with(
+                "withheld 62.5 % of the processors' time in it; worst of the 2 seconds with at most 10.0 %: 100 /s"
+            ),
+            "{told}"
+        );
     }
 
     #[test]

@@ -150,7 +150,11 @@ impl Taken {
             measured.put(name, value);
         }
         // Of all processors, whatever ran; and of the subject's process: the server, or Highwater with its clients and device.
-        for (name, value) in [("cpu_pct", self.cpu.machine_pct), ("subject_cpu_s", self.cpu.process_s)] {
+        for (name, value) in [
+            ("cpu_pct", self.cpu.machine_pct),
+            ("cpu_withheld_pct", self.cpu.withheld_pct),
+            ("subject_cpu_s", self.cpu.process_s),
+        ] {
             value.into_iter().for_each(|value| measured.put(name, value));
         }
         if let Some(device) = &self.device {

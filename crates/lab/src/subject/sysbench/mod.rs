@@ -12,6 +12,7 @@ mod process;
 use super::Server;
 use crate::adapter::Store;
 use crate::adapter::mysql::DATABASE;
+use crate::cpu::CpuTimes;
 use crate::error::{Error, Result};
 use crate::result::{Interval, KindResult, LatencyUs, Queries, RunResult, bytes_written, counters};
 use crate::run::RunOptions;
@@ -97,6 +98,7 @@ struct Driven {
     intervals: Vec<Interval>,
     first: StatsSnapshot,
     last: StatsSnapshot,
+    cpu: CpuTimes,
 }
 
 fn drive(server: &Server, config: &Config, options: &RunOptions, line: &mut dyn FnMut(&str)) -> Result<Driven> {
@@ -107,7 +109,8 @@ fn drive(server: &Server, config: &Config, options: &RunOptions, line: &mut dyn 
     command.arg(format!("--report-interval={}", (options.report_interval_s.round() as u64).max(1)));
     command.args(["--percentile=95", "--histogram=on", "run"]);
     let first = server.store().stats();
-    let mut driven = Driven { text: String::new(), intervals: Vec::new(), first, last: first };
+    let cpu = CpuTimes::now(std::process::id());
+    let mut driven = Driven { text: String::new(), intervals: Vec::new(), first, last: first, cpu };
     driven.text = process::run(command, &mut |text| {
         if let Some(found) = output::interval(text) {
             line(text);
@@ -122,7 +125,7 @@ impl Driven {
     fn interval(&mut self, found: &output::IntervalLine, now: StatsSnapshot) {
         let before = self.intervals.last().map_or(0.0, |interval| interval.at_s);
         let length_s = (found.at_s - before).max(1e-9);
-        let growth = now.since(&self.last);
+        let (growth, cpu) = (now.since(&self.last), CpuTimes::now(std::process::id()));
         let count = |per_s: f64| (per_s * length_s).round() as u64;
         self.intervals.push(Interval {
             at_s: found.at_s,
@@ -139,10 +142,14 @@ impl Driven {
             pool_pages_dirty: now.pool_pages_dirty,
             pool_pages_data: now.pool_pages_data,
             checkpoint_age_bytes: now.checkpoint_age_bytes,
+            log_syncs: growth.log_syncs,
+            log_sync_us: growth.log_sync_us,
+            cpu_withheld_pct: cpu.since(&self.cpu).withheld_pct,
             pages: (&growth).into(),
             bytes_written: bytes_written(&growth),
         });
         self.last = now;
+        self.cpu = cpu;
     }
 
     fn result(self, workload: &Sysbench) -> Result<RunResult> {
