@@ -352,10 +352,16 @@ mod tests {
 
     #[test]
     fn the_worst_second_is_told_with_its_log_syncs() {
-        let second =
-            |tps, log_sync_us| Interval { length_s: 1.0, tps, log_syncs: 10, log_sync_us, ..Interval::default() };
+        let second = |tps, log_sync_us, withheld| Interval {
+            length_s: 1.0,
+            tps,
+            log_syncs: 10,
+            log_sync_us,
+            cpu_withheld_pct: Some(withheld),
+            ..Interval::default()
+        };
         let mut measured = Measured::default();
-        put_seconds(&mut measured, &[second(100.0, 5_000), second(9.0, 80_000), second(110.0, 4_000)]);
+        put_seconds(&mut measured, &[second(100.0, 5_000, 0.0), second(9.0, 80_000, 62.5), second(110.0, 4_000, 9.0)]);
         let row = Row { subject: "highwater".into(), measured: measured.values, ..Row::default() };
         let plan = Plan::on_paper(Scale::Quick, "local", &[SubjectKind::Highwater]);
         let told = Stall.claims(&plan, &[row])[0].detail.replace('\u{202f}', " ");
