@@ -1,27 +1,63 @@
 //! SIGINT, SIGTERM and SIGHUP: long work is asked to stop and undoes or reports what it has done.
 //!
 //! Rules
-//! 1. The first signal is a request ([`interrupt`]); a second one ends the process at once, with status 1.
-//! 2. A signal that follows within [`SAME_SIGNAL`] is the first one again: timeout(1) sends two.
+//! 1. The first signal is a request; what a second one does is the command's choice.
+//! 2. A signal that follows within [`SAME_SIGNAL`] is the one before it again: timeout(1) sends two.
+//! 3. SIGHUP that was ignored when the process began stays so: under nohup(1) work goes on when the terminal closes.
 
 use crate::failure::Failure;
 use highwater_lab::interrupt;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 use std::time::{Duration, Instant};
 
 /// Signals closer than this are one.
 const SAME_SIGNAL: Duration = Duration::from_millis(500);
 
-/// Makes signals requests to stop. What has not stopped within `patience` of one, if there is such a limit, ends with the process.
+/// How often it was asked to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// For the first time.
+    First,
+    /// Not for the first time.
+    Again,
+}
+
+/// Calls `on_signal` for every signal, on a thread of its own.
 ///
 /// # Errors
 /// [`Failure::Failed`] if signals cannot be waited for.
+pub fn listen(mut on_signal: impl FnMut(Asked) + Send + 'static) -> Result<(), Failure> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let heard =
+        [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| *signal != SIGHUP || !is_ignored(&status, *signal));
+    let failed = |e: std::io::Error| Failure::Failed(format!("waiting for signals: {e}"));
+    let mut signals = Signals::new(heard).map_err(failed)?;
+    let wait = move || {
+        let mut last: Option<Instant> = None;
+        for _ in signals.forever() {
+            let asked = match last {
+                Some(last) if last.elapsed() < SAME_SIGNAL => continue,
+                Some(_) => Asked::Again,
+                None => Asked::First,
+            };
+            last = Some(Instant::now());
+            on_signal(asked);
+        }
+    };
+    std::thread::Builder::new().name("hw-signals".into()).spawn(wait).map_err(failed)?;
+    Ok(())
+}
+
+/// Makes the first signal a request ([`interrupt`]) and a second one the end of the process, with status 1. What has not stopped within
+/// `patience` of the request, if there is such a limit, ends with the process too.
+///
+/// # Errors
+/// As [`listen`].
 pub fn stop(patience: Option<Duration>) -> Result<(), Failure> {
-    let mut asked: Option<Instant> = None;
-    let set = ctrlc::set_handler(move || {
-        match asked {
-            Some(asked) if asked.elapsed() < SAME_SIGNAL => return,
-            Some(_) => std::process::exit(1),
-            None => asked = Some(Instant::now()),
+    listen(move |asked| {
+        if asked == Asked::Again {
+            std::process::exit(1);
         }
         interrupt::request();
         tell!("stopping (once more to stop at once)");
@@ -31,6 +67,27 @@ pub fn stop(patience: Option<Duration>) -> Result<(), Failure> {
                 std::process::exit(1);
             });
         }
-    });
-    set.map_err(|e| Failure::Failed(format!("waiting for signals: {e}")))
+    })
+}
+
+/// Whether the mask `SigIgn` of a `/proc/PID/status` has the signal.
+fn is_ignored(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_signals_are_read_from_the_kernels_mask() {
+        let status = "Name:\tx\nSigBlk:\t0000000000000001\nSigIgn:\t0000000000001001\nSigCgt:\t0000000000000002\n";
+        assert!(is_ignored(status, SIGHUP));
+        assert!(!is_ignored(status, SIGINT) && !is_ignored(status, SIGTERM));
+        for none in ["", "SigIgn:", "SigIgn:\tzz"] {
+            assert!(!is_ignored(none, SIGHUP), "{none:?}");
+        }
+    }
 }

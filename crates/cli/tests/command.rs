@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 fn highwater(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_highwater")).args(arguments).output().expect("the command starts")
@@ -98,20 +98,34 @@ fn the_configuration_is_the_one_in_force_and_what_was_fixed_is_not_asked_otherwi
     }
 }
 
+/// A benchmark of five minutes in `folder`, run by `program` with `first` before its own arguments; at its first interval line.
+fn long_bench(folder: &Path, program: &str, first: &[&str]) -> (Child, impl Iterator<Item = String> + use<>) {
+    let mut command = Command::new(program);
+    command.args(first).args(["bench", "sysbench", "write_only", "--table-size", "500", "--seconds", "300"]);
+    command.args(["--report-interval", "0.1", "--log-file-size", "8M", "--dir"]).arg(folder.join("db"));
+    let mut child = command
+        .arg("--json")
+        .arg(folder.join("json"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the command starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("stdout")).lines().map_while(Result::ok);
+    lines.find(|line| line.starts_with("[ ")).expect("an interval");
+    (child, lines)
+}
+
+fn send(signal: &str, child: &Child) {
+    let kill = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
+    assert!(kill.expect("kill starts").success());
+}
+
 #[test]
 fn a_signal_ends_a_benchmark_with_its_summary_and_a_closed_database() {
     for signal in ["TERM", "INT"] {
         let folder = tempfile::tempdir().expect("a folder");
-        let db = folder.path().join("db");
-        let dir = db.to_str().expect("a readable path");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_highwater"));
-        command.args(["bench", "sysbench", "write_only", "--dir", dir, "--table-size", "500", "--seconds", "300"]);
-        command.args(["--report-interval", "0.1", "--log-file-size", "8M", "--json"]).arg(folder.path().join("json"));
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("the command starts");
-        let mut lines = BufReader::new(child.stdout.take().expect("stdout")).lines().map_while(Result::ok);
-        lines.find(|line| line.starts_with("[ ")).expect("an interval");
-        let kill = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
-        assert!(kill.expect("kill starts").success());
+        let (mut child, lines) = long_bench(folder.path(), env!("CARGO_BIN_EXE_highwater"), &[]);
+        send(signal, &child);
         let rest: Vec<String> = lines.collect();
         assert_eq!(child.wait().expect("the command ends").code(), Some(0), "{signal}: {rest:?}");
         assert!(rest.iter().any(|line| line.contains("transactions:")), "{signal}: {rest:?}");
@@ -119,10 +133,22 @@ fn a_signal_ends_a_benchmark_with_its_summary_and_a_closed_database() {
         let result: Value = serde_json::from_str(&json).expect("JSON");
         assert!(result["transactions"].as_u64().is_some_and(|n| n > 0), "{signal}: {result}");
         assert_eq!(result["config"]["ended_by"], "signal");
-        let summary = highwater(&["inspect", dir]);
+        let summary = highwater(&["inspect", folder.path().join("db").to_str().expect("a readable path")]);
         let text = String::from_utf8_lossy(&summary.stdout);
         assert!(status(&summary) == 0 && !text.contains("was not closed"), "{signal}: {text}");
     }
+}
+
+#[test]
+fn under_nohup_a_closed_terminal_ends_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut child, mut lines) = long_bench(folder.path(), "nohup", &[env!("CARGO_BIN_EXE_highwater")]);
+    send("HUP", &child);
+    let intervals = lines.by_ref().take(8).filter(|line| line.starts_with("[ ")).count();
+    assert_eq!(intervals, 8, "it goes on");
+    send("TERM", &child);
+    assert!(lines.any(|line| line.contains("transactions:")), "a summary");
+    assert_eq!(child.wait().expect("the command ends").code(), Some(0));
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::engine_options::size;
 use crate::failure::Failure;
 use crate::output::{Json, Lines, must_be_writable};
 use crate::progress::Progress;
+use crate::signals::{self, Asked};
 use clap::{Args, ValueEnum};
 use highwater_device::age::Age;
 use highwater_device::disk::{DiskOptions, TimeMode};
@@ -205,21 +206,19 @@ pub fn run(args: &MountArgs) -> Result<(), Failure> {
     args.check_backing()?;
     host::check(&["losetup", "mount", "umount", "mkfs.ext4"]).map_err(|e| Failure::Usage(e.to_string()))?;
     let mut view = View::new(args.json.as_ref())?;
-    let (stop, give_up) = signals()?;
+    let (stop, give_up) = stop_requests()?;
     mount::run(&options, interval, &stop, &give_up, &mut |event| view.show(event))?;
     view.end()
 }
 
 /// What the first signal sets, and what the second.
-fn signals() -> Result<(Arc<AtomicBool>, Arc<AtomicBool>), Failure> {
+fn stop_requests() -> Result<(Arc<AtomicBool>, Arc<AtomicBool>), Failure> {
     let (stop, give_up) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (stops, gives_up) = (stop.clone(), give_up.clone());
-    let set = ctrlc::set_handler(move || {
-        if stops.swap(true, Ordering::SeqCst) {
-            gives_up.store(true, Ordering::SeqCst);
-        }
-    });
-    set.map_err(|e| Failure::Failed(format!("waiting for signals: {e}")))?;
+    signals::listen(move |asked| match asked {
+        Asked::First => stops.store(true, Ordering::SeqCst),
+        Asked::Again => gives_up.store(true, Ordering::SeqCst),
+    })?;
     Ok((stop, give_up))
 }
 
