@@ -14,7 +14,8 @@
 //! 2. Bytes between a file's length and the end of its range are zeros: shortening discards, so growth reads as zeros.
 //! 3. A write's placement chooses its stream ([`PlacementStreams`]).
 
-use crate::disk::{Disk, DiskOptions, SECTOR_BYTES};
+use crate::age;
+use crate::disk::{Disk, DiskOptions, SECTOR_BYTES, Ticket};
 use crate::error::{DeviceError, Result};
 use highwater_storage::{Device, Placement, StorageError, StorageSet, Write};
 use parking_lot::Mutex;
@@ -114,7 +115,12 @@ pub struct EngineDisk {
 impl EngineDisk {
     /// Builds the disk and lays the files out.
     pub fn new(options: &EngineDiskOptions) -> Result<EngineDisk> {
-        EngineDisk::on(Arc::new(Disk::new(&options.disk)?), options)
+        EngineDisk::with_progress(options, &mut |_| Ok(()))
+    }
+
+    /// As [`new`](Self::new); `progress` hears of the ageing and may end it.
+    pub fn with_progress(options: &EngineDiskOptions, progress: &mut age::Progress<'_>) -> Result<EngineDisk> {
+        EngineDisk::on(Arc::new(Disk::with_progress(&options.disk, progress)?), options)
     }
 
     /// The files of `disk`: those it holds already, or empty ones. Opening a disk again after a power cut goes through here.
@@ -254,7 +260,7 @@ impl File {
         Ok(self.start + offset)
     }
 
-    fn begin(&self, write: &Write<'_>) -> highwater_storage::Result<u64> {
+    fn begin(&self, write: &Write<'_>) -> highwater_storage::Result<Ticket> {
         let (offset, len) = (write.offset, write.data.len() as u64);
         let at = self.place("write", offset, len)?;
         let begun = self.disk.begin_write(at, write.data, self.streams.of(write.placement));
@@ -292,17 +298,19 @@ impl Device for File {
     }
 
     fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> highwater_storage::Result<()> {
-        self.disk.wait_until(self.begin(&Write { offset, data, placement })?);
-        Ok(())
+        let ticket = self.begin(&Write { offset, data, placement })?;
+        self.disk.wait(ticket).map_err(|e| self.failed("write", offset, data.len() as u64, e))
     }
 
     fn write_batch(&self, writes: &[Write<'_>]) -> highwater_storage::Result<()> {
-        let mut done = 0;
+        let mut all: Option<Ticket> = None;
         for write in writes {
-            done = done.max(self.begin(write)?);
+            let ticket = self.begin(write)?;
+            all = Some(all.map_or(ticket, |before| before.and(ticket)));
         }
-        self.disk.wait_until(done);
-        Ok(())
+        let Some(ticket) = all else { return Ok(()) };
+        let len = writes.iter().map(|write| write.data.len() as u64).sum();
+        self.disk.wait(ticket).map_err(|e| self.failed("write", writes[0].offset, len, e))
     }
 
     fn sync(&self) -> highwater_storage::Result<()> {

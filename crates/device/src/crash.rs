@@ -44,7 +44,8 @@ struct Entry {
 impl Entry {
     fn pending(&self, now_ns: u64) -> Pending {
         let (flushed, under_way) = (self.durable_ns <= now_ns, self.done_ns > now_ns);
-        Pending { range: self.offset..self.offset + self.old.len() as u64, flushed, under_way }
+        let range = self.offset..self.offset + self.old.len() as u64;
+        Pending { range, flushed, under_way, done_ns: self.done_ns }
     }
 }
 
@@ -57,6 +58,8 @@ pub struct Pending {
     pub flushed: bool,
     /// Whether it had not completed.
     pub under_way: bool,
+    /// When it completed, or would have.
+    pub done_ns: u64,
 }
 
 /// What is left of a write: the byte ranges that survive.
@@ -182,6 +185,10 @@ impl CrashLog {
             }
         }
         let mut report = summarise(&pending, &fates, seed);
+        if !self.keeps_flushed() {
+            // Flushed, but behind one that was not: these could not be lost.
+            report.pending_writes -= pending.iter().filter(|p| p.flushed).count() as u64;
+        }
         report.flipped_bits = self.flip_bits(store, &pending, &mut rng)?;
         let damage = self.damage(&pending, capacity_blocks, &mut rng);
         report.unreadable_blocks = damage.unreadable.len() as u64;
@@ -253,15 +260,15 @@ pub fn choose_fates(promises: &Promises, pending: &[Pending], rng: &mut SmallRng
     pending.iter().enumerate().map(fate).collect()
 }
 
-/// The place of each write in order of completion: those under way come after all that completed.
+/// The place of each write in order of completion, equal ones as they were issued: those under way come after all that completed.
 fn completion_order(pending: &[Pending]) -> Vec<usize> {
-    let (mut completed, mut under_way) = (0, pending.iter().filter(|p| !p.under_way).count());
-    let mut next = |write: &Pending| {
-        let counter = if write.under_way { &mut under_way } else { &mut completed };
-        *counter += 1;
-        *counter - 1
-    };
-    pending.iter().map(&mut next).collect()
+    let mut order: Vec<usize> = (0..pending.len()).collect();
+    order.sort_by_key(|&n| (pending[n].under_way, pending[n].done_ns));
+    let mut ranks = vec![0; pending.len()];
+    for (rank, n) in order.into_iter().enumerate() {
+        ranks[n] = rank;
+    }
+    ranks
 }
 
 fn whole(write: &Pending) -> Fate {

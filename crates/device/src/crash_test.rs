@@ -17,7 +17,7 @@ fn with_fault(set: impl Fn(&mut Faults)) -> Promises {
 }
 
 fn pending(range: Range<u64>) -> Pending {
-    Pending { range, flushed: false, under_way: false }
+    Pending { range, flushed: false, under_way: false, done_ns: 0 }
 }
 
 fn rng(seed: u64) -> SmallRng {
@@ -211,4 +211,17 @@ fn metadata_corruption_and_death_bite() {
         dead += usize::from(report.dead);
     }
     assert!((4..20).contains(&dead), "{dead} of 40");
+}
+
+#[test]
+fn a_device_that_keeps_order_keeps_a_prefix_of_completions() {
+    let promises = Promises { ordered: true, ..Promises::default() };
+    // The second write completed first.
+    let writes = [Pending { done_ns: 100, ..pending(0..4096) }, Pending { done_ns: 60, ..pending(4096..8192) }];
+    let mut seen = std::collections::BTreeSet::new();
+    for seed in 0..200 {
+        let fates = choose_fates(&promises, &writes, &mut SmallRng::seed_from_u64(seed));
+        seen.insert([0, 1].map(|n| fates[n] == [writes[n].range.clone()]));
+    }
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), [[false, false], [false, true], [true, true]]);
 }

@@ -6,7 +6,8 @@
 //!    So what reads see and what was logged never differ, and a request that fails changed no bytes.
 //! 3. Lock order: crash log < damage < model; a write takes them one after the other, never two at once. Requests on overlapping ranges are
 //!    the caller's to order, as on any disk.
-//! 4. After a power cut every request fails until [`Disk::power_on`].
+//! 4. After a power cut every request fails until [`Disk::power_on`], also one that waits for its completion at that moment: what it was to make
+//!    durable is not, so it must not be acknowledged.
 
 use crate::age::{self, Age};
 use crate::clock::Clock;
@@ -19,10 +20,10 @@ use crate::preset::DeviceConfig;
 use crate::promises::Promises;
 use crate::ssd::counters::Counters;
 use crate::ssd::geometry::BLOCK_BYTES;
-use crate::store::{FileStore, MemoryStore, Store};
+use crate::store::{FileClaim, MemoryStore, Store};
 use parking_lot::{Mutex, RwLock};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
 /// Ranges must be multiples of this.
@@ -62,6 +63,21 @@ impl DiskOptions {
     }
 }
 
+/// A request under way: when it completes, and before which power cut it was made.
+#[must_use = "a request is acknowledged only after `Disk::wait`"]
+#[derive(Clone, Copy, Debug)]
+pub struct Ticket {
+    done_ns: u64,
+    cuts: u64,
+}
+
+impl Ticket {
+    /// Both requests: completes with the later one, and fails if either does.
+    pub fn and(self, other: Ticket) -> Ticket {
+        Ticket { done_ns: self.done_ns.max(other.done_ns), cuts: self.cuts.min(other.cuts) }
+    }
+}
+
 /// An emulated disk with its data.
 pub struct Disk {
     model: Mutex<Box<dyn BlockModel>>,
@@ -74,6 +90,8 @@ pub struct Disk {
     damage: RwLock<Damage>,
     damaged: AtomicBool,
     powered: AtomicBool,
+    /// Power cuts so far; changes under the crash log's lock.
+    cuts: AtomicU64,
     /// Writes until power fails by itself; negative: never.
     fuse: AtomicI64,
     fuse_seed: AtomicI64,
@@ -89,11 +107,12 @@ impl Disk {
     pub fn with_progress(options: &DiskOptions, progress: &mut age::Progress<'_>) -> Result<Disk> {
         let mut model = options.config.build(options.time != TimeMode::Off)?;
         let capacity_bytes = u64::from(model.capacity_blocks()) * BLOCK;
-        let store: Box<dyn Store> = match &options.backing {
-            Some(path) => Box::new(FileStore::open(path, capacity_bytes)?),
+        let claim = options.backing.as_deref().map(FileClaim::new).transpose()?;
+        age::apply(&options.age, model.as_mut(), &Labels::all(0), progress)?;
+        let store: Box<dyn Store> = match claim {
+            Some(claim) => Box::new(claim.into_store(capacity_bytes)?),
             None => Box::new(MemoryStore::new(capacity_bytes)),
         };
-        age::apply(&options.age, model.as_mut(), &Labels::all(0), progress)?;
         let log = || Mutex::new(CrashLog::new(options.config.promises(), LOG_BYTES));
         Ok(Disk {
             streams: model.streams(),
@@ -106,6 +125,7 @@ impl Disk {
             damage: RwLock::default(),
             damaged: AtomicBool::new(false),
             powered: AtomicBool::new(true),
+            cuts: AtomicU64::new(0),
             fuse: AtomicI64::new(-1),
             fuse_seed: AtomicI64::new(0),
         })
@@ -150,28 +170,35 @@ impl Disk {
 
     /// Writes `data` at `offset` in `stream`.
     pub fn write(&self, offset: u64, data: &[u8], stream: u8) -> Result<()> {
-        let done = self.begin_write(offset, data, stream)?;
-        self.clock.wait_until(done);
-        Ok(())
+        self.wait(self.begin_write(offset, data, stream)?)
     }
 
-    /// Waits until the device's time has reached `done_ns`.
-    pub fn wait_until(&self, done_ns: u64) {
-        self.clock.wait_until(done_ns);
+    /// Waits until a request completes.
+    ///
+    /// # Errors
+    /// [`DeviceError::Dead`] if power failed meanwhile, even if it is back.
+    pub fn wait(&self, ticket: Ticket) -> Result<()> {
+        self.clock.wait_until(ticket.done_ns);
+        match self.cuts.load(Ordering::SeqCst) == ticket.cuts {
+            true => Ok(()),
+            false => Err(DeviceError::Dead("power failed before the request completed")),
+        }
     }
 
-    /// As [`write`](Self::write), but returns at once, with the time at which the write completes: many may be under way together.
-    pub fn begin_write(&self, offset: u64, data: &[u8], stream: u8) -> Result<u64> {
+    /// As [`write`](Self::write), but returns at once: many may be under way together.
+    pub fn begin_write(&self, offset: u64, data: &[u8], stream: u8) -> Result<Ticket> {
         let len = data.len() as u64;
         self.check(offset, len)?;
         let done = self.submit(|lba, blocks| Request::write(lba, blocks, stream), offset, len)?;
         let last = self.burn_fuse();
+        let mut ticket = Ticket { done_ns: done, cuts: 0 };
         match &self.crash {
             None => self.store.write(offset, data)?,
             Some(log) => {
                 let mut log = log.lock();
                 // Power may have failed while this request waited for the lock.
                 self.check_power()?;
+                ticket.cuts = self.cuts.load(Ordering::SeqCst);
                 let done = if last { NEVER } else { done };
                 log.before_write(&*self.store, offset..offset + len, done, self.clock.now_ns())?;
                 self.store.write(offset, data)?;
@@ -179,17 +206,17 @@ impl Disk {
         }
         if last {
             self.power_cut(self.fuse_seed.load(Ordering::Relaxed) as u64)?;
-            return self.check_power().map(|()| done);
+            return self.check_power().map(|()| ticket);
         }
         self.heal(offset, len);
-        Ok(done)
+        Ok(ticket)
     }
 
     /// Says that a range holds nothing; it reads as zeros afterwards. Only whole 4 KiB blocks are freed.
     pub fn discard(&self, offset: u64, len: u64) -> Result<()> {
         self.check(offset, len)?;
         let (first, end) = (offset.div_ceil(BLOCK), (offset + len) / BLOCK);
-        let mut done = 0;
+        let (mut done, mut cuts) = (0, 0);
         if first < end {
             let request = Request::discard(first as u32, (end - first) as u32);
             done = self.model.lock().submit(self.clock.now_ns(), &request)?;
@@ -200,6 +227,7 @@ impl Disk {
                 const PART: u64 = 1 << 20;
                 let mut log = log.lock();
                 self.check_power()?;
+                cuts = self.cuts.load(Ordering::SeqCst);
                 for at in (offset..offset + len).step_by(PART as usize) {
                     let part = PART.min(offset + len - at);
                     log.before_write(&*self.store, at..at + part, done, self.clock.now_ns())?;
@@ -207,8 +235,7 @@ impl Disk {
                 }
             }
         }
-        self.clock.wait_until(done);
-        Ok(())
+        self.wait(Ticket { done_ns: done, cuts })
     }
 
     /// Makes completed writes durable, as far as the device is honest.
@@ -216,13 +243,14 @@ impl Disk {
         self.check_power()?;
         let now = self.clock.now_ns();
         let done = self.model.lock().submit(now, &Request::flush())?;
+        let mut cuts = 0;
         if let Some(log) = &self.crash {
             let mut log = log.lock();
             self.check_power()?;
+            cuts = self.cuts.load(Ordering::SeqCst);
             log.flush(now, done);
         }
-        self.clock.wait_until(done);
-        Ok(())
+        self.wait(Ticket { done_ns: done, cuts })
     }
 
     /// Cuts the power now. Leaves in the store what `seed` chooses among the outcomes the promises allow.
@@ -232,6 +260,7 @@ impl Disk {
         })?;
         let mut log = log.lock();
         self.powered.store(false, Ordering::SeqCst);
+        self.cuts.fetch_add(1, Ordering::SeqCst);
         self.fuse.store(-1, Ordering::Relaxed);
         let capacity_blocks = (self.capacity_bytes / BLOCK) as u32;
         let (report, damage) = log.cut(&*self.store, seed, capacity_blocks, self.clock.now_ns())?;

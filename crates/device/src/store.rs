@@ -9,8 +9,9 @@
 use crate::error::{DeviceError, Result};
 use parking_lot::Mutex;
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Keeps bytes.
@@ -99,20 +100,61 @@ pub struct FileStore {
     path: String,
 }
 
+/// A file opened and locked for a store, its contents and length as they were. Dropped before it became one, a file made for it is removed.
+pub struct FileClaim {
+    store: FileStore,
+    made: Made,
+}
+
+/// A file that nobody needs yet.
+struct Made(Option<PathBuf>);
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+impl FileClaim {
+    /// Opens or creates the file and locks it.
+    pub fn new(path: &Path) -> Result<FileClaim> {
+        let name = path.display().to_string();
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        let (file, made) = match options.clone().create_new(true).open(path) {
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => (options.open(path), None),
+            made => (made, Some(path.into())),
+        };
+        let file = file.map_err(|e| DeviceError::io(format!("opening {name}"), e))?;
+        match file.try_lock() {
+            Ok(()) => Ok(FileClaim { store: FileStore { file, path: name }, made: Made(made) }),
+            Err(TryLockError::WouldBlock) => Err(DeviceError::InUse { path: path.into() }),
+            Err(TryLockError::Error(e)) => Err(DeviceError::io(format!("locking {name}"), e)),
+        }
+    }
+
+    /// Makes the file `len` bytes long.
+    pub fn into_store(mut self, len: u64) -> Result<FileStore> {
+        let resized = self.store.file.set_len(len);
+        resized.map_err(|e| DeviceError::io(format!("resizing {} to {len} bytes", self.store.path), e))?;
+        self.made.0 = None;
+        Ok(self.store)
+    }
+}
+
+impl Drop for FileStore {
+    fn drop(&mut self) {
+        // A program started meanwhile may hold a copy of the descriptor for a moment: closing ours would not unlock the file yet.
+        let _ = self.file.unlock();
+    }
+}
+
 impl FileStore {
     /// Opens or creates the file, locks it and makes it `len` bytes long. Contents are kept.
     pub fn open(path: &Path, len: u64) -> Result<FileStore> {
-        let name = path.display().to_string();
-        let mut options = OpenOptions::new();
-        let open = options.read(true).write(true).create(true).truncate(false).open(path);
-        let file = open.map_err(|e| DeviceError::io(format!("opening {name}"), e))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(DeviceError::InUse { path: path.into() }),
-            Err(TryLockError::Error(e)) => return Err(DeviceError::io(format!("locking {name}"), e)),
-        }
-        file.set_len(len).map_err(|e| DeviceError::io(format!("resizing {name} to {len} bytes"), e))?;
-        Ok(FileStore { file, path: name })
+        FileClaim::new(path)?.into_store(len)
     }
 
     fn failed(&self, what: &str, offset: u64, source: std::io::Error) -> DeviceError {
@@ -217,6 +259,20 @@ mod tests {
         FileStore::open(&path, 4 * CHUNK_BYTES).unwrap().read(10, &mut buf).unwrap();
         assert_eq!(&buf, b"kept");
         assert!(FileStore::open(&folder.path().join("no/such"), 1).is_err());
+    }
+
+    #[test]
+    fn a_claim_given_up_leaves_what_was_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let (new, old) = (folder.path().join("new"), folder.path().join("old"));
+        std::fs::write(&old, "something").unwrap();
+        for path in [&new, &old] {
+            let claim = FileClaim::new(path).unwrap();
+            assert!(matches!(FileClaim::new(path), Err(DeviceError::InUse { .. })));
+            drop(claim);
+        }
+        assert!(!new.exists());
+        assert_eq!(std::fs::read(&old).unwrap(), b"something");
     }
 
     /// The second must not even resize the file.

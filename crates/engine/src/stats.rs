@@ -98,7 +98,7 @@ counters! {
     /// Pages flushed because they lie beside one that was to be flushed (`flush_neighbors`).
     pages_flushed_neighbor = "buffer_flush_neighbor_total_pages",
     /// Pages flushed one at a time by a thread that found no free frame.
-    pages_flushed_single_page = "buffer_LRU_single_flush_num_scan",
+    pages_flushed_single_page = "buffer_LRU_single_flush_num_scan, in scans",
     /// Pages flushed at closing and by recovery.
     pages_flushed_shutdown,
     /// Microseconds threads spent in single-page flushes.
@@ -138,7 +138,7 @@ counters! {
     /// Checkpoints written.
     checkpoints = "log_checkpoints",
     /// Bytes of redo generated.
-    redo_bytes = "log_lsn_current",
+    redo_bytes = "log_lsn_current, from the creation on",
     /// Bytes written: redo.
     bytes_written_redo = "os_log_written",
     /// Bytes written: doublewrite.
@@ -172,7 +172,7 @@ counters! {
     /// Deadlocks resolved.
     deadlocks = "lock_deadlocks",
     /// Undo records purged.
-    purged_records = "purge_del_mark_records",
+    purged_records = "purge_del_mark_records, without updates",
     /// Gauge: committed transactions whose undo is not purged yet.
     history_list_length = "trx_rseg_history_len",
     /// Gauge: frames on the free list.

@@ -9,7 +9,7 @@
 
 use super::access::Access;
 use super::traffic::{Region, Traffic};
-use crate::disk::Disk;
+use crate::disk::{Disk, Ticket};
 use crate::error::{DeviceError, Result};
 use crate::labels::Labels;
 use crate::model::Op;
@@ -58,10 +58,11 @@ pub struct Shared {
 
 impl Shared {
     fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
-        let mut done = 0;
+        let mut all: Option<Ticket> = None;
         self.pieces(offset, data.len() as u64, |at, range, label| {
             let piece = &data[range];
-            done = done.max(self.disk.begin_write(at, piece, label.stream)?);
+            let ticket = self.disk.begin_write(at, piece, label.stream)?;
+            all = Some(all.map_or(ticket, |before| before.and(ticket)));
             let (lba, blocks) = touched(at, piece.len() as u64);
             self.access.written(lba, blocks);
             if let Some(traffic) = &self.traffic {
@@ -70,8 +71,7 @@ impl Shared {
             Ok(())
         })?;
         self.record(Op::Write, touched(offset, data.len() as u64));
-        self.disk.wait_until(done);
-        Ok(())
+        all.map_or(Ok(()), |ticket| self.disk.wait(ticket))
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {

@@ -38,6 +38,7 @@ use fuser::{BackgroundSession, Config, MountOption, Session};
 use guard::{Guard, Thing};
 use parking_lot::RwLock;
 use sample::Sampler;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -293,11 +294,13 @@ impl Mount {
         Ok(())
     }
 
-    /// Whether the loop device still stands on our file; somebody else may have its name by now.
+    /// Whether the loop device still stands on our file; somebody else may have its name by now. What cannot be seen is taken for ours.
     fn is_attached(&self, device: &str) -> bool {
-        let name = device.trim_start_matches("/dev/");
-        let backing = std::fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")).unwrap_or_default();
-        Path::new(backing.trim_end()).starts_with(&self.folder)
+        let block = Path::new("/sys/block").join(device.trim_start_matches("/dev/"));
+        match std::fs::read_to_string(block.join("loop/backing_file")) {
+            Ok(backing) => Path::new(backing.trim_end()).starts_with(&self.folder),
+            Err(error) => error.kind() != ErrorKind::NotFound || !block.is_dir(),
+        }
     }
 
     /// `losetup -d` of a device in use only marks it; waits until it is really gone.
@@ -355,8 +358,9 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // What fails here is left to the clean-up shell, which sees its pipe close.
-        let _ = self.unmount();
+        // What fails here is left to the clean-up shell, which sees its pipe close. What was recorded is kept all the same.
+        let _ = self.tear_down();
+        let _ = self.finish_recording();
     }
 }
 
@@ -403,8 +407,11 @@ fn run_folder() -> Result<PathBuf> {
     for number in 0..1000 {
         let folder = base.join(format!("highwater-device-{}-{number}", std::process::id()));
         match std::fs::create_dir(&folder) {
-            Ok(()) => return Ok(folder),
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+            // As the kernel will name it, whatever links lead there.
+            Ok(()) => {
+                return folder.canonicalize().map_err(|e| DeviceError::io(format!("finding {}", folder.display()), e));
+            }
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
             Err(e) => return Err(DeviceError::io(format!("making {}", folder.display()), e)),
         }
     }

@@ -42,6 +42,15 @@ pub fn run(
         mount => mount?,
     };
     tell(Event::Mounted(&mount));
+    watch(&mut mount, interval, stop, tell);
+    let ended = end(&mut mount, give_up, tell);
+    // Also when the file system is given up: what was recorded until now is kept.
+    let recorded = mount.finish_recording();
+    ended.and(recorded)
+}
+
+/// Samples until `stop` is set.
+fn watch(mount: &mut Mount, interval: Duration, stop: &AtomicBool, tell: &mut dyn FnMut(Event<'_>)) {
     let mut next = Instant::now() + interval;
     while !stop.load(Ordering::Relaxed) {
         std::thread::sleep(STEP.min(interval));
@@ -51,11 +60,14 @@ pub fn run(
             next = Instant::now() + interval;
         }
     }
+}
+
+/// Unmounts, samples what that wrote back, and takes everything down.
+fn end(mount: &mut Mount, give_up: &AtomicBool, tell: &mut dyn FnMut(Event<'_>)) -> Result<()> {
     let unmounted = insist(give_up, tell, || mount.try_unmount_file_system());
     tell(Event::Sample(&mount.sample()));
     unmounted?;
-    insist(give_up, tell, || mount.tear_down())?;
-    mount.finish_recording()
+    insist(give_up, tell, || mount.tear_down())
 }
 
 /// Tries again as long as somebody is in the way and nobody gives up.

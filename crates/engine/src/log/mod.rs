@@ -49,6 +49,7 @@ use parking_lot::Mutex;
 use space::Space;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// The smallest log buffer; a mini-transaction of up to this much redo always fits one.
 const LEAST_BUFFER_BYTES: usize = 1 << 20;
@@ -105,8 +106,10 @@ impl Log {
         let header = checkpoint::read_header(&*device, database_id)?;
         let geometry = Geometry::new(header.size_bytes);
         // What a killed process wrote may not be durable yet; recovery is about to build on it.
+        let since = Instant::now();
         device.sync()?;
         stats.log_syncs.inc();
+        stats.log_sync_us.add(since.elapsed().as_micros() as u64);
         let scan = Scan::run(&*device, geometry, &header)?;
         let longest_group = buffer_bytes.max(LEAST_BUFFER_BYTES).min(geometry.capacity_bytes() as usize);
         let end = scan.end_lsn;

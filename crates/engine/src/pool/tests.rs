@@ -435,7 +435,7 @@ fn the_lru_list_is_flushed_only_when_frames_are_short() {
 
 /// One page is due for the log's sake and fifty for the dirty share's.
 #[test]
-fn a_page_flushed_for_the_log_does_not_spend_the_other_budget() {
+fn a_page_flushed_for_the_log_counts_for_the_other_budget() {
     let core = small_core();
     let pages: Vec<_> = (0..100).map(|_| new_page(&core.ctx, &core.space)).collect();
     core.ctx.pool.flush_all().unwrap();

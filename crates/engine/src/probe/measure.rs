@@ -5,7 +5,7 @@
 //!    and an arm has to move every time. What looks like one is measured in all [`ROUNDS`], however long they take; where none
 //!    is seen, no round after [`LEAST_ROUNDS`] begins later than [`ENOUGH`].
 //! 2. Depths are timed only where no arm moves; they decide nothing but how many writes are in flight, so after twice [`ENOUGH`] no
-//!    new round of them begins.
+//!    new round of them begins but the first.
 //! 3. Contents are pseudo-random: a device that compresses or deduplicates shows its true speed.
 
 use super::{DEPTHS, Evidence, PROBE_PAGES, choose};

@@ -13,14 +13,21 @@ use std::path::Path;
 /// A locked folder; unlocked on drop.
 #[derive(Debug)]
 pub(crate) struct FolderLock {
-    _folder: File,
+    folder: File,
+}
+
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        // A program started meanwhile may hold a copy of the descriptor for a moment: closing ours would not unlock the folder yet.
+        let _ = self.folder.unlock();
+    }
 }
 
 /// Locks `folder` for this handle alone.
 pub(crate) fn lock(folder: &Path) -> Result<FolderLock, OpenError> {
     let handle = open(folder)?;
     match handle.try_lock() {
-        Ok(()) => Ok(FolderLock { _folder: handle }),
+        Ok(()) => Ok(FolderLock { folder: handle }),
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse(folder.to_path_buf())),
         Err(TryLockError::Error(source)) => Err(failed("lock", folder, source).into()),
     }
