@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::output::{Json, Lines, must_be_writable, write_json};
 use crate::progress::Progress;
 use clap::Args;
-use highwater::{CheckReport, Database, Error, Options};
+use highwater::{CheckReport, Error};
 use highwater_storage::{FileDevice, OpenError};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         must_be_writable(path)?;
     }
     let started = Instant::now();
-    let checked = check(&args.dir, &args.engine.options(&[])?)?;
+    let checked = check(args)?;
     let elapsed_s = started.elapsed().as_secs_f64();
     print(&checked, elapsed_s, Lines { stdout_taken: args.json == Some(Json::Stdout) });
     if let Some(json) = &args.json {
@@ -67,13 +67,13 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     if checked.is_sound() { Ok(()) } else { Err(Failure::NotFine) }
 }
 
-fn check(dir: &Path, options: &Options) -> Result<Checked, Failure> {
+fn check(args: &CheckArgs) -> Result<Checked, Failure> {
     let mut progress = None;
     let mut tell = |done, total| {
         let bar = progress.get_or_insert_with(|| Progress::new("checking", total).counting("pages"));
         bar.at(done, done);
     };
-    let checked = Database::open_idle(dir, options.clone()).and_then(|db| {
+    let checked = args.engine.open_idle(&args.dir).and_then(|db| {
         let report = db.check_with(&mut tell)?;
         db.close()?;
         Ok(report)
@@ -81,7 +81,7 @@ fn check(dir: &Path, options: &Options) -> Result<Checked, Failure> {
     match checked {
         Ok(report) => Ok(Checked { report, cannot_open: None }),
         Err(error) if is_wrong_use(&error) => Err(Failure::Usage(error.to_string())),
-        Err(error) => scan(dir, &error),
+        Err(error) => scan(&args.dir, &error),
     }
 }
 

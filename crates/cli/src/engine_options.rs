@@ -5,6 +5,7 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use highwater::config::{KNOBS, Knob};
 use highwater::log::Log;
 use highwater::{Database, Error, Options};
+use std::path::Path;
 
 /// Options that no command takes: the commands themselves know whether they create a database.
 const HIDDEN: &[&str] = &["create_if_missing"];
@@ -52,9 +53,40 @@ impl EngineOptions {
         Err(Error::BadOption { option: name.replace('_', "-"), reason })
     }
 
+    /// Opens the database in `dir`, or creates it if that is wanted, with the command's `defaults` and what was given.
+    ///
+    /// # Errors
+    /// Those of [`options`](Self::options), of [`Database::open`] and of [`must_agree_with`](Self::must_agree_with).
+    pub fn open(&self, dir: &Path, defaults: &[(&str, &str)], create_if_missing: bool) -> Result<Database, Error> {
+        self.agreeing(Database::open(dir, Options { create_if_missing, ..self.options(defaults)? })?)
+    }
+
+    /// As [`open`](Self::open), for a database that is only looked at.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_idle(&self, dir: &Path) -> Result<Database, Error> {
+        self.agreeing(Database::open_idle(dir, self.options(&[])?)?)
+    }
+
+    fn agreeing(&self, database: Database) -> Result<Database, Error> {
+        match self.must_agree_with(&database) {
+            Ok(()) => Ok(database),
+            Err(error) => database.close().and(Err(error)),
+        }
+    }
+
     /// What was given, as arguments for another process.
     pub fn as_arguments(&self) -> impl Iterator<Item = String> + '_ {
         self.given.iter().map(|(name, value)| format!("--{}={value}", name.replace('_', "-")))
+    }
+}
+
+#[cfg(test)]
+impl EngineOptions {
+    /// As if these had been given.
+    pub fn given(options: &[(&'static str, &str)]) -> EngineOptions {
+        EngineOptions { given: options.iter().map(|(name, value)| (*name, value.to_string())).collect() }
     }
 }
 

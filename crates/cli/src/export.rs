@@ -6,9 +6,10 @@
 //!    them ends early, so does the export, content.
 
 use crate::csv_field::write_field;
+use crate::engine_options::EngineOptions;
 use crate::import::CsvError;
 use crate::progress::Progress;
-use highwater::{Database, Options, Table};
+use highwater::{Database, Table};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Write};
@@ -30,7 +31,7 @@ pub struct ExportArgs {
     /// How NULL is written.
     pub null: String,
     /// The database's options.
-    pub options: Options,
+    pub engine: EngineOptions,
 }
 
 /// Exports a table; returns the number of rows written.
@@ -38,8 +39,7 @@ pub struct ExportArgs {
 /// # Errors
 /// [`CsvError::Database`] if there is no such database or table, [`CsvError::File`] if the file cannot be written.
 pub fn run(args: &ExportArgs) -> Result<u64, CsvError> {
-    let options = Options { create_if_missing: false, ..args.options.clone() };
-    let db = Database::open(&args.dir, options)?;
+    let db = args.engine.open(&args.dir, &[], false)?;
     let table = db.table(&args.table)?;
     let mut rows = 0;
     let written = match &args.file {

@@ -12,9 +12,10 @@
 //! Without `--primary-key` a new table gets a first column `row_id` that counts by itself.
 
 use crate::csv_field::{Field, read_field, shortened};
+use crate::engine_options::EngineOptions;
 use crate::infer::Guess;
 use crate::progress::Progress;
-use highwater::{Database, Error, Options, Schema, Table, Type, ValueRef, WriteTxn};
+use highwater::{Database, Error, Schema, Table, Type, ValueRef, WriteTxn};
 use std::fmt;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -63,7 +64,7 @@ pub struct ImportArgs {
     /// What to do about a bad line.
     pub on_error: OnError,
     /// The database's options.
-    pub options: Options,
+    pub engine: EngineOptions,
 }
 
 /// What was imported.
@@ -126,7 +127,7 @@ pub fn run(args: &ImportArgs) -> Result<Imported> {
     // Before anything is created.
     let mut file = open(args)?;
     let header = read_header(args, &mut file)?;
-    let db = Database::open(&args.dir, args.options.clone())?;
+    let db = args.engine.open(&args.dir, &[], true)?;
     let done = match db.table(&args.table) {
         Ok(table) => import_into(args, &db, &table, &header),
         Err(_) => import_new(args, &db, &header),

@@ -30,7 +30,7 @@ impl Place {
             null: "\\N".to_string(),
             commit_every: 2,
             on_error: OnError::Stop,
-            options: Options { log_file_size: 8 << 20, buffer_pool_size: 4 << 20, ..Options::default() },
+            engine: EngineOptions::given(&[("log_file_size", "8M"), ("buffer_pool_size", "4M")]),
         }
     }
 
@@ -44,7 +44,7 @@ impl Place {
             header: true,
             delimiter: b',',
             null: args.null,
-            options: args.options,
+            engine: args.engine,
         };
         export::run(&args).unwrap();
         assert!(!file.with_extension("csv.part").exists());
@@ -53,7 +53,7 @@ impl Place {
 
     fn db(&self) -> Database {
         let args = self.import(b"x");
-        Database::open(args.dir, args.options).unwrap()
+        args.engine.open(&args.dir, &[], true).unwrap()
     }
 }
 

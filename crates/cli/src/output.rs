@@ -58,6 +58,19 @@ pub fn must_be_writable(path: &Path) -> Result<(), Failure> {
     opened.map(drop).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))
 }
 
+/// Refuses one file for two results.
+///
+/// # Errors
+/// [`Failure::Usage`] names the file.
+pub fn must_differ(json: Option<&Json>, report: Option<&Path>) -> Result<(), Failure> {
+    match (json, report) {
+        (Some(Json::File(json)), Some(report)) if json == report => {
+            Err(Failure::Usage(format!("{}: --json and --report need a file each", json.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Writes JSON where it was asked for.
 ///
 /// # Errors

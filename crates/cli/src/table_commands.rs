@@ -84,7 +84,7 @@ pub struct ImportOptions {
 /// Those of [`import::run`]; [`Failure::NotFine`] when bad lines were left out.
 pub fn import(options: ImportOptions) -> Result<(), Failure> {
     let imported = import::run(&ImportArgs {
-        options: options.engine.options(&[])?,
+        engine: options.engine,
         dir: options.dir,
         table: options.table,
         file: options.file,
@@ -134,7 +134,7 @@ pub struct ExportOptions {
 /// Those of [`export::run`].
 pub fn export(options: ExportOptions) -> Result<(), Failure> {
     let rows = export::run(&ExportArgs {
-        options: options.engine.options(&[])?,
+        engine: options.engine,
         dir: options.dir,
         table: options.table,
         file: options.file.filter(|file| file.as_os_str() != "-"),

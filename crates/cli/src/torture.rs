@@ -19,7 +19,6 @@ use crate::failure::Failure;
 use crate::output::Lines;
 use clap::{Args, Subcommand};
 use fastrand::Rng;
-use highwater::Database;
 use highwater_lab::adapter::embedded::Embedded;
 use highwater_lab::run::{RunOptions, run as drive};
 use highwater_lab::workload::Workload;
@@ -101,9 +100,7 @@ impl CrashOptions {
     }
 
     fn open(&self) -> Result<Embedded, Failure> {
-        let database = Database::open(self.database(), self.engine.options(ENGINE_DEFAULTS)?)?;
-        self.engine.must_agree_with(&database)?;
-        Ok(Embedded::new(database))
+        Ok(Embedded::new(self.engine.open(&self.database(), ENGINE_DEFAULTS, true)?))
     }
 }
 

@@ -98,8 +98,18 @@ fn the_configuration_is_the_one_in_force_and_what_was_fixed_is_not_asked_otherwi
     }
 }
 
+/// A process that does not outlive its test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A benchmark of five minutes in `folder`, run by `program` with `first` before its own arguments; at its first interval line.
-fn long_bench(folder: &Path, program: &str, first: &[&str]) -> (Child, impl Iterator<Item = String> + use<>) {
+fn long_bench(folder: &Path, program: &str, first: &[&str]) -> (Running, impl Iterator<Item = String> + use<>) {
     let mut command = Command::new(program);
     command.args(first).args(["bench", "sysbench", "write_only", "--table-size", "500", "--seconds", "300"]);
     command.args(["--report-interval", "0.1", "--log-file-size", "8M", "--dir"]).arg(folder.join("db"));
@@ -112,11 +122,11 @@ fn long_bench(folder: &Path, program: &str, first: &[&str]) -> (Child, impl Iter
         .expect("the command starts");
     let mut lines = BufReader::new(child.stdout.take().expect("stdout")).lines().map_while(Result::ok);
     lines.find(|line| line.starts_with("[ ")).expect("an interval");
-    (child, lines)
+    (Running(child), lines)
 }
 
-fn send(signal: &str, child: &Child) {
-    let kill = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
+fn send(signal: &str, child: &Running) {
+    let kill = Command::new("kill").args(["-s", signal, &child.0.id().to_string()]).status();
     assert!(kill.expect("kill starts").success());
 }
 
@@ -127,7 +137,7 @@ fn a_signal_ends_a_benchmark_with_its_summary_and_a_closed_database() {
         let (mut child, lines) = long_bench(folder.path(), env!("CARGO_BIN_EXE_highwater"), &[]);
         send(signal, &child);
         let rest: Vec<String> = lines.collect();
-        assert_eq!(child.wait().expect("the command ends").code(), Some(0), "{signal}: {rest:?}");
+        assert_eq!(child.0.wait().expect("the command ends").code(), Some(0), "{signal}: {rest:?}");
         assert!(rest.iter().any(|line| line.contains("transactions:")), "{signal}: {rest:?}");
         let json = std::fs::read_to_string(folder.path().join("json")).expect("a result");
         let result: Value = serde_json::from_str(&json).expect("JSON");
@@ -148,7 +158,7 @@ fn under_nohup_a_closed_terminal_ends_nothing() {
     assert_eq!(intervals, 8, "it goes on");
     send("TERM", &child);
     assert!(lines.any(|line| line.contains("transactions:")), "a summary");
-    assert_eq!(child.wait().expect("the command ends").code(), Some(0));
+    assert_eq!(child.0.wait().expect("the command ends").code(), Some(0));
 }
 
 #[test]

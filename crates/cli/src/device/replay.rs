@@ -6,7 +6,7 @@ use super::parsed;
 use super::target::device_config;
 use crate::engine_options::size;
 use crate::failure::Failure;
-use crate::output::{Json, Lines, must_be_writable, write_json};
+use crate::output::{Json, Lines, must_be_writable, must_differ, write_json};
 use crate::progress::Progress as Bar;
 use clap::Args;
 use highwater_device::age::Age;
@@ -157,6 +157,7 @@ impl Files {
             Some(Json::File(path)) => Some(ResultFile::new(path)?),
             _ => None,
         };
+        must_differ(args.json.as_ref(), args.report.as_deref())?;
         if args.report.as_deref() == Some(Path::new("-")) {
             return Err(Failure::Usage("--report needs the name of a file; only --json knows -".into()));
         }
@@ -195,7 +196,8 @@ impl ResultFile {
         let mut name = path.file_name().unwrap_or_default().to_os_string();
         name.push(format!(".{}.part", std::process::id()));
         let beside = path.with_file_name(name);
-        std::fs::write(&beside, "").map_err(failed)?;
+        // Whether it can be made is found out now; it is there only while it is written.
+        std::fs::write(&beside, "").and_then(|()| std::fs::remove_file(&beside)).map_err(failed)?;
         Ok(ResultFile { path: path.into(), beside: Some(beside) })
     }
 

@@ -15,6 +15,7 @@ use highwater_device::disk::{DiskOptions, TimeMode};
 use highwater_device::preset::{self, DeviceConfig};
 use highwater_device::replay::options::blocks_of;
 use highwater_lab::adapter::embedded::Embedded;
+use highwater_lab::interrupt;
 
 /// The largest default: memory holds what is written.
 pub const DEFAULT_CAPACITY_BYTES: u64 = 4 << 30;
@@ -71,7 +72,8 @@ impl TargetOptions {
                 "--log-dir names a folder; with --device the redo log lies on the device".into(),
             ));
         }
-        let engine_disk = EngineDisk::new(&self.engine_disk(name, options)?)?;
+        let mut stop = |_| if interrupt::is_requested() { Err(highwater_device::DeviceError::Stopped) } else { Ok(()) };
+        let engine_disk = EngineDisk::with_progress(&self.engine_disk(name, options)?, &mut stop)?;
         let database = Database::open_storage(engine_disk.set(), options.clone())?;
         Ok(Embedded::on_disk(database, engine_disk.disk().clone()))
     }

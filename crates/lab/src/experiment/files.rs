@@ -10,7 +10,8 @@
 //! 1. A file is written beside its place and renamed, so that one that is there is whole.
 //! 2. A folder is looked at before anything is made in it: one that is refused stays as it was.
 //! 3. A kept cell that cannot be read, or lacks a value that claims need, counts as not measured.
-//! 4. Cells of different builds are not mixed unless the user says so ([`Resume::AnyBuild`]).
+//! 4. Cells of different builds are not mixed unless the user says so ([`Resume::AnyBuild`]). Each keeps the build that measured it, and the
+//!    outcome names them all.
 
 use super::{Cell, Experiment, Measured, Outcome, Plan, report};
 use crate::error::{Error, Result};
@@ -26,10 +27,10 @@ struct Identity {
     seed: u64,
     device: String,
     repetitions: u32,
-    server_repetitions: u32,
-    subjects: Vec<String>,
+    /// Absent in folders of old: there servers were measured as often as Highwater.
     #[serde(default)]
-    build: String,
+    server_repetitions: Option<u32>,
+    subjects: Vec<String>,
 }
 
 /// Whether to go on with what an earlier run measured.
@@ -58,21 +59,21 @@ impl Identity {
             seed: plan.seed,
             device: plan.device.name().into(),
             repetitions: plan.repetitions,
-            server_repetitions: plan.server_repetitions,
+            server_repetitions: Some(plan.server_repetitions),
             subjects: plan.subjects.iter().map(ToString::to_string).collect(),
-            build: build(),
         }
     }
 
     /// The first thing in which two differ: its name, the folder's, ours.
     fn difference(&self, wanted: &Identity) -> Option<(&'static str, String, String)> {
+        let of_servers = |identity: &Identity| identity.server_repetitions.unwrap_or(identity.repetitions).to_string();
         let pairs = [
             ("experiment", self.experiment.clone(), wanted.experiment.clone()),
             ("scale", self.scale.clone(), wanted.scale.clone()),
             ("seed", self.seed.to_string(), wanted.seed.to_string()),
             ("device", self.device.clone(), wanted.device.clone()),
             ("repetitions", self.repetitions.to_string(), wanted.repetitions.to_string()),
-            ("repetitions of servers", self.server_repetitions.to_string(), wanted.server_repetitions.to_string()),
+            ("repetitions of servers", of_servers(self), of_servers(wanted)),
             ("subjects", self.subjects.join(","), wanted.subjects.join(",")),
         ];
         pairs.into_iter().find(|(_, found, wanted)| found != wanted)
@@ -85,6 +86,9 @@ struct Finished {
     cell: Cell,
     measured: Measured,
     seconds: f64,
+    /// Which build measured it; empty in folders of old.
+    #[serde(default)]
+    build: String,
 }
 
 /// The cells' files.
@@ -93,12 +97,14 @@ pub(super) struct Folder {
     /// What to write when the folder is new.
     new: Option<Identity>,
     required: &'static [&'static str],
+    /// This program.
+    build: String,
 }
 
 /// What is kept of a cell.
 pub(super) enum Kept {
-    /// Its values, and how many seconds it took.
-    Measured(Measured, f64),
+    /// Its values, how many seconds it took, and which build measured it.
+    Measured(Measured, f64, String),
     /// Nothing that can be used, and why.
     Unusable(String),
     /// Nothing.
@@ -111,7 +117,8 @@ impl Folder {
     /// # Errors
     /// [`Error::Usage`] for every other folder.
     pub(super) fn look(experiment: &dyn Experiment, plan: &Plan, resume: Resume) -> Result<Folder> {
-        let mut folder = Folder { root: plan.out_dir.clone(), new: None, required: experiment.required() };
+        let (root, required) = (plan.out_dir.clone(), experiment.required());
+        let mut folder = Folder { root, new: None, required, build: build() };
         let wanted = Identity::of(experiment, plan);
         match read_json::<Identity>(&folder.root.join("plan.json")).map_err(usage)? {
             None if folder.is_empty().map_err(usage)? => folder.new = Some(wanted),
@@ -130,15 +137,30 @@ impl Folder {
         if let Some((what, found, wanted)) = found.difference(wanted) {
             return Err(self.refused(&format!("cannot be resumed: its {what} is {found}, this run's is {wanted}")));
         }
-        if resume != Resume::AnyBuild && found.build != wanted.build {
-            let found = if found.build.is_empty() { "unknown" } else { &found.build };
-            let reason = format!(
-                "cannot be resumed: its build is {found}, this one is {}; --any-build goes on all the same and mixes them",
-                wanted.build
-            );
-            return Err(self.refused(&reason));
+        if resume == Resume::AnyBuild { Ok(()) } else { self.check_builds() }
+    }
+
+    /// Refuses cells of other builds. What cannot be read is measured again anyway.
+    fn check_builds(&self) -> Result<()> {
+        #[derive(Deserialize)]
+        struct Build {
+            #[serde(default)]
+            build: String,
         }
-        Ok(())
+        let cells = self.root.join("cells");
+        let entries = std::fs::read_dir(&cells).into_iter().flatten().flatten();
+        let read = |entry: std::fs::DirEntry| read_json::<Build>(&entry.path()).ok().flatten();
+        let Some(other) = entries.filter_map(read).find(|kept| kept.build != self.build) else { return Ok(()) };
+        let found = if other.build.is_empty() { "unknown" } else { &other.build };
+        let ours = &self.build;
+        Err(self.refused(&format!(
+            "cannot be resumed: its build is {found}, this one is {ours}; --any-build goes on all the same and mixes them"
+        )))
+    }
+
+    /// This program: what it measures now is kept as of this build.
+    pub(super) fn build(&self) -> &str {
+        &self.build
     }
 
     /// Makes what is missing of the folder.
@@ -175,7 +197,7 @@ impl Folder {
         self.root.join("cells").join(format!("{}.json", cell.id))
     }
 
-    /// What an earlier run measured for the cell, and how many seconds it took.
+    /// What an earlier run measured for the cell.
     pub(super) fn find(&self, cell: &Cell) -> Result<Kept> {
         let found = match read_json::<Finished>(&self.path(cell)) {
             Ok(None) => return Ok(Kept::Missing),
@@ -193,13 +215,13 @@ impl Folder {
         }
         match self.required.iter().find(|name| !values.contains_key(**name)) {
             Some(name) => Ok(Kept::Unusable(format!("{} has no {name}", path.display()))),
-            None => Ok(Kept::Measured(found.measured, found.seconds)),
+            None => Ok(Kept::Measured(found.measured, found.seconds, found.build)),
         }
     }
 
     /// Keeps a finished cell.
     pub(super) fn keep(&self, cell: &Cell, measured: &Measured, seconds: f64) -> Result<()> {
-        let finished = Finished { cell: cell.clone(), measured: measured.clone(), seconds };
+        let finished = Finished { cell: cell.clone(), measured: measured.clone(), seconds, build: self.build.clone() };
         write_json(&self.path(cell), &finished)
     }
 }

@@ -32,11 +32,17 @@ impl Request {
     pub fn plan(&self, experiment: &dyn Experiment) -> Result<Plan> {
         let device = device(experiment, self.device.as_deref())?;
         let (subjects, skipped) = subjects(experiment, &self.subjects, self.scale)?;
+        let own = self.repetitions.unwrap_or_else(|| experiment.repetitions(self.scale, &device));
+        let servers = self.repetitions.unwrap_or_else(|| experiment.server_repetitions(self.scale, &device));
+        // What is not measured at all has no number of its own.
+        let are_servers = |all: bool| {
+            if all { subjects.iter().all(|s| s.is_server()) } else { subjects.iter().any(|s| s.is_server()) }
+        };
         let plan = Plan {
             scale: self.scale,
+            repetitions: if are_servers(true) { servers } else { own },
+            server_repetitions: if are_servers(false) { servers } else { own },
             subjects,
-            repetitions: self.repetitions.unwrap_or_else(|| experiment.repetitions(self.scale, &device)),
-            server_repetitions: self.repetitions.unwrap_or_else(|| experiment.server_repetitions(self.scale, &device)),
             device,
             seed: self.seed,
             work_dir: self.work_dir.clone().unwrap_or_else(|| self.out_dir.clone()),

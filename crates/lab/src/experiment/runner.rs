@@ -10,7 +10,7 @@ use super::files::{Folder, Kept, Resume, usage, write_outcome};
 use super::{Bench, Cell, Experiment, Measured, Outcome, Plan, Watch, aggregate};
 use crate::error::{Error, Result};
 use crate::interrupt;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -24,29 +24,38 @@ pub fn run(experiment: &dyn Experiment, plan: &Plan, resume: Resume, watch: &mut
     let work = WorkFolder::new(&plan.work_dir).map_err(usage)?;
     folder.create()?;
     let plan = Plan { work_dir: work.path.clone(), ..plan.clone() };
-    let measured = measure_all(experiment, &plan, cells, &folder, watch)?;
-    let outcome = outcome(experiment, &plan, aggregate::rows(experiment, &measured));
+    let mut builds = BTreeSet::new();
+    let measured = measure_all(experiment, &plan, cells, &folder, &mut builds, watch)?;
+    let outcome = outcome(experiment, &plan, &builds, aggregate::rows(experiment, &measured));
     write_outcome(experiment, &outcome, &plan.out_dir)?;
     Ok(outcome)
 }
 
-fn outcome(experiment: &dyn Experiment, plan: &Plan, rows: Vec<super::Row>) -> Outcome {
+fn outcome(experiment: &dyn Experiment, plan: &Plan, builds: &BTreeSet<String>, rows: Vec<super::Row>) -> Outcome {
     let mut notes = experiment.notes(plan);
     notes.extend(experiment.explanations(&rows));
     notes.extend(plan.skipped.iter().cloned());
+    let builds = builds.iter().map(|build| if build.is_empty() { "unknown" } else { build }).collect::<Vec<_>>();
+    if builds.len() > 1 {
+        notes.push(format!(
+            "Measured by {} builds of the laboratory, and of Highwater: {}.",
+            builds.len(),
+            builds.join(", ")
+        ));
+    }
     Outcome {
         experiment: experiment.name().into(),
         about: experiment.about().into(),
         source: experiment.source().into(),
         scale: plan.scale,
-        config: config(plan),
+        config: config(plan, builds.join(",")),
         claims: experiment.claims(plan, &rows),
         notes,
         rows,
     }
 }
 
-fn config(plan: &Plan) -> BTreeMap<String, String> {
+fn config(plan: &Plan, builds: String) -> BTreeMap<String, String> {
     let subjects = plan.subjects.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
     let processors = std::thread::available_parallelism().map_or(0, |n| n.get());
     super::setting([
@@ -55,6 +64,7 @@ fn config(plan: &Plan) -> BTreeMap<String, String> {
         ("repetitions_of_servers", plan.server_repetitions.to_string()),
         ("device", plan.device.name().to_string()),
         ("subjects", subjects),
+        ("builds", builds),
         ("highwater_version", env!("CARGO_PKG_VERSION").to_string()),
         ("processors", processors.to_string()),
     ])
@@ -65,12 +75,16 @@ fn measure_all(
     plan: &Plan,
     cells: Vec<Cell>,
     folder: &Folder,
+    builds: &mut BTreeSet<String>,
     watch: &mut dyn Watch,
 ) -> Result<Vec<(Cell, Measured)>> {
     let mut finished = BTreeMap::new();
     for (number, cell) in cells.iter().enumerate() {
         match folder.find(cell)? {
-            Kept::Measured(found, seconds) => drop(finished.insert(number, (found, seconds))),
+            Kept::Measured(found, seconds, build) => {
+                finished.insert(number, (found, seconds));
+                builds.insert(build);
+            }
             Kept::Unusable(reason) => watch.line(&format!("{reason}; measured again")),
             Kept::Missing => {}
         }
@@ -87,6 +101,7 @@ fn measure_all(
         let (found, seconds) =
             measure(experiment, plan, cell, number + 1, left, &mut bench).map_err(|e| explained(cell, e))?;
         folder.keep(cell, &found, seconds)?;
+        builds.insert(folder.build().into());
         pace.add(seconds);
         measured.insert(number, found);
     }

@@ -170,14 +170,35 @@ fn another_build_resumes_only_when_told() {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan(folder.path());
     run(&MadeUp::default(), &plan, Resume::No, &mut Quiet).unwrap();
-    let path = plan.out_dir.join("plan.json");
+    let path = plan.out_dir.join("cells/highwater-local-size=1-1.json");
     let text = std::fs::read_to_string(&path).unwrap();
     let ours = text.lines().find(|line| line.contains("\"build\"")).unwrap();
     assert!(ours.contains(env!("CARGO_PKG_VERSION")) && !ours.contains("unknown"), "{ours}");
     std::fs::write(&path, text.replace(ours, "  \"build\": \"0.0.1-beef\"")).unwrap();
+    let refused = || run(&MadeUp::default(), &plan, Resume::SameBuild, &mut Quiet).unwrap_err().to_string();
+    assert!(refused().contains("its build is 0.0.1-beef") && refused().contains("--any-build"), "{}", refused());
+    let outcome = run(&MadeUp::default(), &plan, Resume::AnyBuild, &mut Quiet).unwrap();
+    assert!(outcome.config["builds"].starts_with("0.0.1-beef,"), "{:?}", outcome.config);
+    assert!(outcome.notes.iter().any(|note| note.contains("2 builds")), "{:?}", outcome.notes);
+    assert!(refused().contains("its build is 0.0.1-beef"), "mixed once is mixed for good: {}", refused());
+}
+
+#[test]
+fn a_folder_of_old_is_resumed_only_with_any_build() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(folder.path());
+    run(&MadeUp::default(), &plan, Resume::No, &mut Quiet).unwrap();
+    let of_old = |path: &Path, name: &str| {
+        let mut json: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        json.as_object_mut().unwrap().remove(name).expect("it is there now");
+        std::fs::write(path, json.to_string()).unwrap();
+    };
+    of_old(&plan.out_dir.join("plan.json"), "server_repetitions");
+    of_old(&plan.out_dir.join("cells/highwater-local-size=1-1.json"), "build");
     let error = run(&MadeUp::default(), &plan, Resume::SameBuild, &mut Quiet).unwrap_err().to_string();
-    assert!(error.contains("its build is 0.0.1-beef") && error.contains("--any-build"), "{error}");
-    run(&MadeUp::default(), &plan, Resume::AnyBuild, &mut Quiet).unwrap();
+    assert!(error.contains("its build is unknown"), "{error}");
+    let outcome = run(&MadeUp::default(), &plan, Resume::AnyBuild, &mut Quiet).unwrap();
+    assert!(outcome.notes.iter().any(|note| note.contains("unknown")), "{:?}", outcome.notes);
 }
 
 /// Keeps the lines it is told.
