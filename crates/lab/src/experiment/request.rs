@@ -35,13 +35,15 @@ impl Request {
         let own = self.repetitions.unwrap_or_else(|| experiment.repetitions(self.scale, &device));
         let servers = self.repetitions.unwrap_or_else(|| experiment.server_repetitions(self.scale, &device));
         // What is not measured at all has no number of its own.
-        let are_servers = |all: bool| {
-            if all { subjects.iter().all(|s| s.is_server()) } else { subjects.iter().any(|s| s.is_server()) }
+        let (own, servers) = match (subjects.iter().all(|s| s.is_server()), subjects.iter().any(|s| s.is_server())) {
+            (true, _) => (servers, servers),
+            (false, true) => (own, servers),
+            (false, false) => (own, own),
         };
         let plan = Plan {
             scale: self.scale,
-            repetitions: if are_servers(true) { servers } else { own },
-            server_repetitions: if are_servers(false) { servers } else { own },
+            repetitions: own,
+            server_repetitions: servers,
             subjects,
             device,
             seed: self.seed,

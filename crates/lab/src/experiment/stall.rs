@@ -34,8 +34,8 @@ const THREADS: usize = 8;
 const DIRTY_TO_LOG: u64 = 8;
 /// In an undisturbed second the hypervisor withheld at most so much of the processors' time.
 const UNDISTURBED_PCT: f64 = 10.0;
-/// Shorter last intervals say little.
-const WHOLE_INTERVAL: f64 = 0.9;
+/// The last second may end so much early.
+const LATEST_END: f64 = 0.1;
 
 /// The experiment.
 #[derive(Debug)]
@@ -149,6 +149,12 @@ impl Experiment for Stall {
             Figure::Chart(over_time(rows, "tps", "Throughput", "transactions per second")),
             Figure::Chart(over_time(rows, "checkpoint_age", "Checkpoint age", "percent of the log")),
             Figure::Chart(over_time(rows, "flushed", "Pages flushed", "pages per second")),
+            Figure::Chart(over_time(
+                rows,
+                "cpu_withheld_pct",
+                "Withheld by the hypervisor",
+                "percent of the processors' time",
+            )),
             Figure::Chart(over_time(rows, "log_sync_us", "A sync of the redo log", "microseconds, mean of the second")),
         ]
     }
@@ -169,47 +175,80 @@ impl Experiment for Stall {
     }
 }
 
-/// Throughput, checkpoint age and flushing of each whole second.
+/// Throughput, checkpoint age and flushing of each second.
 fn put_seconds(measured: &mut Measured, intervals: &[Interval]) {
-    let whole: Vec<&Interval> = intervals.iter().filter(|i| i.length_s >= WHOLE_INTERVAL).collect();
-    let mut tps: Vec<f64> = whole.iter().map(|i| i.tps).collect();
-    let series = |value: &dyn Fn(&Interval) -> f64| whole.iter().map(|i| [i.at_s, value(i)]).collect::<Vec<_>>();
-    measured.series.insert("tps".into(), series(&|i| i.tps));
-    measured.series.insert("checkpoint_age_bytes".into(), series(&|i| i.checkpoint_age_bytes as f64));
-    measured.series.insert("flushed".into(), series(&|i| i.pages.flushed as f64 / i.length_s));
-    put_log_syncs(measured, &whole);
-    put_withheld(measured, &whole);
-    tps.sort_by(f64::total_cmp);
+    let tps = by_second(intervals, |i| i.tps * i.length_s);
+    let at = |n: usize| n as f64 + 1.0;
+    let series = |values: &[f64]| values.iter().enumerate().map(|(n, value)| [at(n), *value]).collect::<Vec<_>>();
+    measured.series.insert("tps".into(), series(&tps));
+    measured.series.insert("flushed".into(), series(&by_second(intervals, |i| i.pages.flushed as f64)));
+    let ages = intervals.iter().map(|i| [i.at_s, i.checkpoint_age_bytes as f64]).collect();
+    measured.series.insert("checkpoint_age_bytes".into(), ages);
     measured.put("seconds", tps.len() as f64);
-    measured.put("tps_median_second", median(&tps));
-    measured.put("tps_worst_second", tps.first().copied().unwrap_or(f64::NAN));
+    let Some(worst) = least(&tps) else { return };
+    measured.put("tps_median_second", median_of(&tps));
+    measured.put("tps_worst_second", tps[worst]);
+    put_log_syncs(measured, intervals, worst);
+    put_withheld(measured, intervals, &tps, worst);
 }
 
-/// What a sync of the log took in each second; nothing of a subject that does not say.
-fn put_log_syncs(measured: &mut Measured, whole: &[&Interval]) {
-    let mean_us = |i: &Interval| (i.log_sync_us > 0).then(|| i.log_sync_us as f64 / i.log_syncs.max(1) as f64);
-    let seconds: Vec<[f64; 2]> = whole.iter().filter_map(|i| Some([i.at_s, mean_us(i)?])).collect();
-    let mut sorted: Vec<f64> = seconds.iter().map(|[_, us]| *us).collect();
+/// What happened in each whole second. Ticks of a busy machine are late; what an interval counted is spread evenly over it, so that no second is
+/// left out and none is longer than another.
+fn by_second(intervals: &[Interval], amount: impl Fn(&Interval) -> f64) -> Vec<f64> {
+    let end_s = intervals.last().map_or(0.0, |i| i.at_s);
+    let mut seconds = vec![0.0; (end_s + LATEST_END).floor() as usize];
+    for interval in intervals {
+        let (mut from, to) = ((interval.at_s - interval.length_s).max(0.0), interval.at_s);
+        while from < to {
+            let end = (from.floor() + 1.0).min(to);
+            if let Some(second) = seconds.get_mut(from as usize) {
+                *second += amount(interval) * (end - from) / interval.length_s;
+            }
+            from = end;
+        }
+    }
+    seconds
+}
+
+/// Which is the least.
+fn least(values: &[f64]) -> Option<usize> {
+    (0..values.len()).min_by(|a, b| values[*a].total_cmp(&values[*b]))
+}
+
+fn median_of(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let worst = whole.iter().min_by(|a, b| a.tps.total_cmp(&b.tps)).and_then(|i| mean_us(i));
-    if let Some(worst) = worst {
-        measured.put("log_sync_us_worst_second", worst);
-        measured.put("log_sync_us_median_second", median(&sorted));
-    }
-    measured.series.insert("log_sync_us".into(), seconds);
+    median(&sorted)
 }
 
-/// What the hypervisor withheld in the worst second, and the worst second in which it withheld little.
-fn put_withheld(measured: &mut Measured, whole: &[&Interval]) {
-    let slowest = |a: &&&Interval, b: &&&Interval| a.tps.total_cmp(&b.tps);
-    if let Some(withheld) = whole.iter().min_by(slowest).and_then(|i| i.cpu_withheld_pct) {
-        measured.put("cpu_withheld_pct_worst_second", withheld);
+/// What a sync of the log took in each second; nothing of a subject that does not say. A second in which none ended has none.
+fn put_log_syncs(measured: &mut Measured, intervals: &[Interval], worst: usize) {
+    if intervals.iter().all(|i| i.log_sync_us == 0) {
+        return;
     }
-    let undisturbed = || whole.iter().filter(|i| i.cpu_withheld_pct.is_some_and(|pct| pct <= UNDISTURBED_PCT));
-    measured.put("seconds_undisturbed", undisturbed().count() as f64);
-    if let Some(worst) = undisturbed().min_by(slowest) {
-        measured.put("tps_worst_second_undisturbed", worst.tps);
+    let (syncs, us) = (by_second(intervals, |i| i.log_syncs as f64), by_second(intervals, |i| i.log_sync_us as f64));
+    let mean_us = |second: usize| (syncs[second] > 0.0).then(|| us[second] / syncs[second]);
+    let means: Vec<[f64; 2]> = (0..syncs.len()).filter_map(|n| Some([n as f64 + 1.0, mean_us(n)?])).collect();
+    measured.put("log_syncs_worst_second", syncs[worst]);
+    measured.put("log_sync_us_worst_second", mean_us(worst).unwrap_or(f64::NAN));
+    measured.put("log_sync_us_median_second", median_of(&means.iter().map(|[_, us]| *us).collect::<Vec<_>>()));
+    measured.series.insert("log_sync_us".into(), means);
+}
+
+/// What the hypervisor withheld in the worst second, and the worst second in which it withheld little; nothing where the kernel does not say.
+fn put_withheld(measured: &mut Measured, intervals: &[Interval], tps: &[f64], worst: usize) {
+    if intervals.iter().any(|i| i.cpu_withheld_pct.is_none()) {
+        return;
     }
+    let withheld = by_second(intervals, |i| i.cpu_withheld_pct.unwrap_or(0.0) * i.length_s);
+    let undisturbed: Vec<f64> = (0..tps.len()).filter(|n| withheld[*n] <= UNDISTURBED_PCT).map(|n| tps[n]).collect();
+    measured.put("cpu_withheld_pct_worst_second", withheld[worst]);
+    measured.put("seconds_undisturbed", undisturbed.len() as f64);
+    measured.put("tps_worst_second_undisturbed", least(&undisturbed).map_or(f64::NAN, |n| undisturbed[n]));
+    measured.series.insert(
+        "cpu_withheld_pct".into(),
+        withheld.iter().enumerate().map(|(n, pct)| [n as f64 + 1.0, *pct]).collect(),
+    );
 }
 
 fn only<'r>(rows: &Rows<'r>) -> Option<&'r Row> {
@@ -235,17 +274,19 @@ fn worst_second(rows: &Rows<'_>) -> Verdict {
 fn circumstances(row: &Row) -> String {
     let (worst, median) = (row.value("log_sync_us_worst_second"), row.value("log_sync_us_median_second"));
     let mut text = String::new();
-    if worst.is_finite() && median.is_finite() {
+    if row.value("log_syncs_worst_second") == 0.0 {
+        text = format!("; no sync of the log ended in it, {} us each took in the median second", number(median));
+    } else if worst.is_finite() {
         text = format!("; a log sync took {} us in it, {} us in the median second", number(worst), number(median));
     }
     let withheld = row.value("cpu_withheld_pct_worst_second");
+    if withheld.is_finite() {
+        text += &format!("; the hypervisor withheld {withheld:.0} % of the processors' time in it");
+    }
     let (undisturbed, seconds) = (row.value("tps_worst_second_undisturbed"), row.value("seconds_undisturbed"));
-    if withheld.is_finite() && undisturbed.is_finite() {
-        let (withheld, most) = (number(withheld), number(UNDISTURBED_PCT));
+    if undisturbed.is_finite() {
         let undisturbed = number(undisturbed);
-        text += &format!(
-            "; the hypervisor withheld {withheld} % of the processors' time in it; worst of the {seconds:.0} seconds with at most {most} %: {undisturbed} /s"
-        );
+        text += &format!("; worst of the {seconds:.0} seconds with at most {UNDISTURBED_PCT:.0} %: {undisturbed} /s");
     }
     text
 }
@@ -313,7 +354,7 @@ mod tests {
             .iter()
             .enumerate()
             .map(|(n, tps)| Interval { at_s: n as f64 + 1.0, length_s: 1.0, tps: *tps, ..Interval::default() })
-            .chain([Interval { at_s: 99.0, length_s: 0.1, tps: 0.0, ..Interval::default() }])
+            .chain([Interval { at_s: seconds.len() as f64 + 0.1, length_s: 0.1, tps: 0.0, ..Interval::default() }])
             .collect();
         let mut measured = Measured::default();
         put_seconds(&mut measured, &intervals);
@@ -350,28 +391,72 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_worst_second_is_told_with_its_log_syncs() {
-        let second = |tps, log_sync_us, withheld| Interval {
-            length_s: 1.0,
-            tps,
-            log_syncs: 10,
-            log_sync_us,
-            cpu_withheld_pct: Some(withheld),
-            ..Interval::default()
-        };
-        let mut measured = Measured::default();
-        put_seconds(&mut measured, &[second(100.0, 5_000, 0.0), second(9.0, 80_000, 62.5), second(110.0, 4_000, 9.0)]);
+    fn told(measured: Measured) -> String {
         let row = Row { subject: "highwater".into(), measured: measured.values, ..Row::default() };
         let plan = Plan::on_paper(Scale::Quick, "local", &[SubjectKind::Highwater]);
-        let told = Stall.claims(&plan, &[row])[0].detail.replace('\u{202f}', " ");
-        assert!(told.starts_with("9.00 of 100 /s"), "{told}");
-        assert!(told.contains("; a log sync took 8 000 us in it, 500 us in the median second"), "{told}");
+        Stall.claims(&plan, &[row])[0].detail.replace('\u{202f}', " ")
+    }
+
+    fn second(at_s: f64, tps: f64, log_sync_us: u64, withheld: f64) -> Interval {
+        let (log_syncs, cpu_withheld_pct) = (log_sync_us / 400, Some(withheld));
+        Interval { at_s, length_s: 1.0, tps, log_syncs, log_sync_us, cpu_withheld_pct, ..Interval::default() }
+    }
+
+    #[test]
+    fn the_worst_second_is_told_with_its_circumstances() {
+        let mut measured = Measured::default();
+        let mut slow = second(2.0, 9.0, 80_000, 62.0);
+        slow.log_syncs = 10;
+        put_seconds(&mut measured, &[second(1.0, 100.0, 5_200, 0.0), slow.clone(), second(3.0, 110.0, 4_000, 9.0)]);
+        let text = told(measured);
         assert!(
-            told.ends_with(
-                "withheld 62.5 % of the processors' time in it; worst of the 2 seconds with at most 10.0 %: 100 /s"
+            text.starts_with(
+                "9.00 of 100 /s: 9.00 % in the worst of 3 seconds; a log sync took 8 000 us in it, 400 us"
             ),
-            "{told}"
+            "{text}"
+        );
+        assert!(
+            text.ends_with(
+                "withheld 62 % of the processors' time in it; worst of the 2 seconds with at most 10 %: 100 /s"
+            ),
+            "{text}"
+        );
+        // A sync that outlasts the second; and none of the seconds undisturbed.
+        (slow.log_syncs, slow.log_sync_us) = (0, 0);
+        let mut measured = Measured::default();
+        put_seconds(&mut measured, &[second(1.0, 100.0, 5_200, 50.0), slow]);
+        let text = told(measured);
+        assert!(
+            text.contains("; no sync of the log ended in it, 400 us")
+                && text.ends_with("withheld 62 % of the processors' time in it"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_nobody_says_is_not_told() {
+        let mut measured = Measured::default();
+        let silent = |at_s, tps| Interval { at_s, length_s: 1.0, tps, ..Interval::default() };
+        put_seconds(&mut measured, &[silent(1.0, 100.0), silent(2.0, 60.0)]);
+        assert!(told(measured).ends_with("in the worst of 2 seconds"));
+    }
+
+    #[test]
+    fn late_ticks_leave_no_second_out() {
+        // The second tick is late by 0.9 s, the third comes half a second after it.
+        let interval = |at_s, length_s, transactions: f64| Interval {
+            at_s,
+            length_s,
+            tps: transactions / length_s,
+            ..Interval::default()
+        };
+        let intervals =
+            [interval(1.0, 1.0, 100.0), interval(2.9, 1.9, 19.0), interval(3.4, 0.5, 50.0), interval(4.0, 0.6, 60.0)];
+        let tps = by_second(&intervals, |i| i.tps * i.length_s);
+        let expected = [100.0, 10.0, 9.0 + 10.0, 90.0 + 10.0];
+        assert!(
+            tps.len() == 4 && tps.iter().zip(expected).all(|(found, wanted)| (found - wanted).abs() < 1e-6),
+            "{tps:?}"
         );
     }
 
