@@ -8,7 +8,7 @@
 //!    page latches if need be), never around I/O.
 //! 2. `min_active` is at most the smallest active id: a row whose id is below it is nobody's, without the mutex.
 //! 3. Ids are below a durable limit that is raised, in big steps, before they reach it; after a crash counting goes on
-//!    from the limit.
+//!    from the limit, which is raised before the first id or number is given, also to what recovery rolls back.
 //! 4. End of a transaction, in this order: number given; state and number written to its undo header (the commit point);
 //!    stream given back; out of the active set; locks released; then the caller waits for the log. If the set were left
 //!    before the header is written, others could build on changes that a crash takes back.
@@ -141,6 +141,8 @@ impl TrxSystem {
         let count = recovered.len();
         for trx in recovered {
             let Some(holder) = self.holder_of(trx.id) else { continue };
+            // Counting goes on from the limit itself: before its end takes a number, the limit must be above that.
+            self.prepare_ids()?;
             let mut body = self.spare_body();
             body.adopt(trx, holder);
             super::rollback::roll_back_all(self, &mut body)?;

@@ -141,3 +141,18 @@ fn ids_never_come_back() {
     session.commit();
     assert_eq!(next.begin().keys(), ["a", "c"]);
 }
+
+/// Killed again right after the opening that rolled a transaction back: its number was given then and must not be given a second time.
+#[test]
+fn numbers_given_at_an_opening_never_come_back() {
+    let db = Db::new();
+    let mut open = db.begin();
+    open.insert("a", &row("", "", "")).unwrap();
+    db.core.ctx.log.flush_to(db.core.ctx.log.end_lsn()).unwrap();
+    let next = db.after_power_cut(1);
+    std::mem::forget(open);
+    next.core.ctx.log.flush_to(next.core.ctx.log.end_lsn()).unwrap();
+    let given_below = next.system.next_id();
+    let last = next.after_power_cut(2);
+    assert!(last.system.next_id() >= given_below, "{} after {given_below}", last.system.next_id());
+}
