@@ -97,9 +97,10 @@ impl Pool {
         );
     }
 
-    /// The frame of a resident page that is dirty and not being written; with `old_only`, one about to leave the pool.
+    /// The frame of a resident page that is dirty and not being written; with `old_only`, one about to leave the pool. It may
+    /// miss one now and then: that neighbor is not flushed this time.
     fn dirty_frame(&self, page_no: PageNo, old_only: bool) -> Option<FrameNo> {
-        let frame = self.table.find(&self.frames, page_no)?;
+        let frame = self.table.glance(&self.frames, page_no)?;
         let state = self.frames.get(frame);
         let old = !old_only || state.young_stamp.load(Relaxed) == 0;
         (old && state.oldest_lsn().is_some() && !state.dirty.is_flushing()).then_some(frame)

@@ -2,8 +2,11 @@
 //!
 //! Rules
 //! 1. Chains are linked through `Frame::hash_next`. They change only under the bucket's shard mutex.
-//! 2. `find` takes no mutex. It may miss a page while its chain changes (a false `None`); it may return a frame that
-//!    has moved on. So the caller latches and compares `page_no`, and decides "not here" only by `find_locked`.
+//! 2. `glance` takes no mutex. A frame it stands on may leave its chain and enter another, which it then follows: so it may
+//!    miss a page that is there (a false `None`), and it may return a frame that has moved on.
+//! 3. `find` glances first; that a page is *not* here it says only after a look under the shard mutex, when the chain
+//!    stands still. So its `None` is true, and its frame is a guess: the caller latches it and compares `page_no`.
+//! 4. The shard mutexes are last in the lock order: no other lock is taken under one, and one may be taken under any latch.
 
 use super::frame::{FrameNo, Frames, NIL};
 use crate::types::PageNo;
@@ -11,8 +14,8 @@ use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const SHARDS: usize = 64;
-/// A chain longer than this is being rewired under our feet.
-const CHAIN_LIMIT: usize = 128;
+/// Steps of a glance. A walk as long as this is being led from chain to chain.
+const GLANCE_STEPS: usize = 128;
 
 /// The table.
 pub struct PageTable {
@@ -40,16 +43,28 @@ impl PageTable {
         (mixed >> 32) as usize & (self.heads.len() - 1)
     }
 
+    /// Whether two pages are in one chain.
+    #[cfg(test)]
+    pub fn is_same_chain(&self, page: PageNo, other: PageNo) -> bool {
+        self.bucket(page) == self.bucket(other)
+    }
+
     /// Locks the page's part of the table.
     pub fn lock(&self, page: PageNo) -> ShardGuard<'_> {
         ShardGuard(self.shards[self.bucket(page) % SHARDS].lock())
     }
 
-    /// The frame that probably holds the page (rule 2).
+    /// The frame that holds the page, or held it a moment ago; `None` = the page is not here (rule 3).
     #[inline]
     pub fn find(&self, frames: &Frames, page: PageNo) -> Option<FrameNo> {
+        self.glance(frames, page).or_else(|| self.find_surely(frames, page))
+    }
+
+    /// The frame that probably holds the page; `None` says nothing for sure (rule 2).
+    #[inline]
+    pub fn glance(&self, frames: &Frames, page: PageNo) -> Option<FrameNo> {
         let mut at = self.heads[self.bucket(page)].load(Ordering::Acquire);
-        for _ in 0..CHAIN_LIMIT {
+        for _ in 0..GLANCE_STEPS {
             if at == NIL {
                 return None;
             }
@@ -57,9 +72,16 @@ impl PageTable {
             if frame.page_no() == page {
                 return Some(at);
             }
+            #[cfg(test)]
+            meanwhile::happen(at);
             at = frame.hash_next.load(Ordering::Acquire);
         }
         None
+    }
+
+    #[cold]
+    fn find_surely(&self, frames: &Frames, page: PageNo) -> Option<FrameNo> {
+        self.find_locked(frames, page, &self.lock(page))
     }
 
     /// The frame that holds the page.
@@ -96,9 +118,39 @@ impl PageTable {
     }
 }
 
+/// What tests let happen while a glance of their thread stands on a frame.
+#[cfg(test)]
+pub(super) mod meanwhile {
+    use crate::pool::FrameNo;
+    use std::cell::RefCell;
+
+    type Event = Box<dyn FnOnce()>;
+
+    thread_local! {
+        static NEXT: RefCell<Option<(FrameNo, Event)>> = const { RefCell::new(None) };
+    }
+
+    /// Has `event` happen once, when a glance of this thread stands on `frame`.
+    pub fn on(frame: FrameNo, event: Event) {
+        NEXT.set(Some((frame, event)));
+    }
+
+    /// Whether the event is still to come.
+    pub fn is_pending() -> bool {
+        NEXT.with_borrow(Option::is_some)
+    }
+
+    pub fn happen(frame: FrameNo) {
+        if let Some((_, event)) = NEXT.with_borrow_mut(|next| next.take_if(|(at, _)| *at == frame)) {
+            event();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     #[test]
     fn finds_what_was_inserted_and_only_that() {
@@ -118,5 +170,60 @@ mod tests {
             assert_eq!(table.find(&frames, page), expected);
         }
         assert_eq!(table.find(&frames, PageNo(1)), None);
+    }
+
+    /// The frames of pages in the bucket of `page`, and of another one.
+    fn others(table: &PageTable, page: PageNo) -> (PageNo, PageNo) {
+        let find = |same| (page.0 + 1..).map(PageNo).find(|p| table.is_same_chain(*p, page) == same);
+        (find(true).unwrap(), find(false).unwrap())
+    }
+
+    fn move_to(frames: &Frames, table: &PageTable, frame: FrameNo, page: PageNo) {
+        let lock = table.lock(frames.get(frame).page_no());
+        table.remove(frames, frame, &lock);
+        drop(lock);
+        frames.get(frame).set_page_no(page);
+        table.insert(frames, frame, &table.lock(page));
+    }
+
+    /// A reader stands on a frame that is evicted and given to a page of another chain: it must not take the end of that
+    /// chain for the end of its own.
+    #[test]
+    fn a_reader_led_to_another_chain_finds_its_page() {
+        let frames = Arc::new(Frames::new(2, 4096).unwrap());
+        let table = Arc::new(PageTable::new(64));
+        let sought = PageNo(1);
+        let (same, elsewhere) = others(&table, sought);
+        for (frame, page) in [(0, sought), (1, same)] {
+            frames.get(frame).set_page_no(page);
+            table.insert(&frames, frame, &table.lock(page));
+        }
+        let lead_away = || {
+            move_to(&frames, &table, 1, same);
+            let (frames, table) = (frames.clone(), table.clone());
+            meanwhile::on(1, Box::new(move || move_to(&frames, &table, 1, elsewhere)));
+        };
+        lead_away();
+        assert_eq!(table.glance(&frames, sought), None, "what a glance may do");
+        lead_away();
+        assert_eq!(table.find(&frames, sought), Some(0));
+        assert!(!meanwhile::is_pending());
+        assert_eq!(table.find(&frames, same), None);
+    }
+
+    /// A chain longer than a glance is walked to its end.
+    #[test]
+    fn a_long_chain_is_walked_to_its_end() {
+        let frames = Frames::new(300, 4096).unwrap();
+        let table = PageTable::new(4);
+        let bucket = table.bucket(PageNo(0));
+        let pages: Vec<_> = (0..).map(PageNo).filter(|p| table.bucket(*p) == bucket).take(300).collect();
+        for (frame, page) in pages.iter().enumerate() {
+            frames.get(frame as FrameNo).set_page_no(*page);
+            table.insert(&frames, frame as FrameNo, &table.lock(*page));
+        }
+        for (frame, page) in pages.iter().enumerate() {
+            assert_eq!(table.find(&frames, *page), Some(frame as FrameNo));
+        }
     }
 }

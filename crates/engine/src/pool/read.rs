@@ -23,7 +23,7 @@ impl Pool {
     /// # Errors
     /// [`Error::CorruptPage`], an I/O error, [`Error::PoolExhausted`].
     pub fn load(&self, page: PageNo) -> Result<()> {
-        if self.find_definitely(page).is_some() {
+        if self.table.find(&self.frames, page).is_some() {
             return Ok(());
         }
         let missed = Instant::now();
@@ -47,11 +47,6 @@ impl Pool {
                 Err(error)
             }
         }
-    }
-
-    fn find_definitely(&self, page: PageNo) -> Option<FrameNo> {
-        let lock = self.table.lock(page);
-        self.table.find_locked(&self.frames, page, &lock)
     }
 
     /// Enters `page` into the page table in `frame` (held exclusively); the frame that already has it, if any.

@@ -1,5 +1,6 @@
 //! The pool with a real log and mini-transactions over memory.
 
+use super::hash::meanwhile;
 use super::lru_flusher::LruFlusher;
 use super::policy::Orders;
 use super::{FlushReason, cleaner, doublewrite};
@@ -215,6 +216,31 @@ fn nobody_waits_for_the_frame_of_a_page_that_was_evicted() {
         }
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
     });
+}
+
+/// While a commit looks for the extent map, the frame it stands on goes to a page of another chain.
+#[test]
+fn a_commit_finds_the_extent_map_whatever_moves_in_front_of_it() {
+    let core = small_core();
+    let map = PageNo(1);
+    let pages: Vec<_> = (0..2000).map(|_| new_page(&core.ctx, &core.space)).collect();
+    let is_in_front = |page: &&PageNo| core.ctx.pool.table.is_same_chain(**page, map);
+    let same = *pages.iter().find(is_in_front).unwrap();
+    let elsewhere = *pages.iter().find(|page| !is_in_front(page)).unwrap();
+    core.ctx.pool.flush_all().unwrap();
+    core.ctx.pool.evict_all_clean();
+    core.ctx.pool.load(same).unwrap();
+    let frame = core.ctx.pool.frame_of(same).unwrap();
+    let ctx = core.ctx.clone();
+    let lead_away = move || {
+        ctx.pool.evict_all_clean();
+        ctx.pool.load(elsewhere).unwrap();
+        assert_eq!(ctx.pool.frame_of(elsewhere), Some(frame));
+    };
+    meanwhile::on(frame, Box::new(lead_away));
+    let page = new_page(&core.ctx, &core.space);
+    assert!(!meanwhile::is_pending(), "the commit passed by");
+    assert_eq!(core.space.owner(page), Some(SEGMENT));
 }
 
 #[test]
