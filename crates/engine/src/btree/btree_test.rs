@@ -342,11 +342,11 @@ fn positions_tell_whether_a_leaf_changed() {
     let fixture = Fixture::new();
     fixture.put(b"a", b"1").unwrap();
     let leaf = fixture.tree.leaf(fixture.ctx(), Seek::First).unwrap();
-    let position = leaf.position();
+    let seen = leaf.version();
     drop(leaf);
-    assert!(Leaf::reopen(fixture.ctx(), position).is_some());
+    assert!(Leaf::reopen(fixture.ctx(), seen).is_some());
     fixture.put(b"b", b"2").unwrap();
-    assert!(Leaf::reopen(fixture.ctx(), position).is_none());
+    assert!(Leaf::reopen(fixture.ctx(), seen).is_none());
 }
 
 #[test]

@@ -8,7 +8,7 @@
 use crate::mtr::{Context, Latched, Mtr};
 use crate::page::header::{self, MAX_TRX_ID_OFFSET};
 use crate::page::{Node, PageOp};
-use crate::pool::SharedPage;
+use crate::pool::{PageVersion, SharedPage};
 use crate::types::PageNo;
 
 /// A leaf latched shared.
@@ -69,16 +69,22 @@ impl<'c> Leaf<'c> {
         self.node().upper()
     }
 
-    /// Page number and frame version, to come back to by [`Leaf::reopen`].
+    /// Which page.
     #[inline]
-    pub fn position(&self) -> (PageNo, u64) {
-        (self.page.page_no(), self.page.version())
+    pub fn page_no(&self) -> PageNo {
+        self.page.page_no()
     }
 
-    /// The leaf again if its page is resident and unchanged since `position`.
+    /// The leaf as it is now, to come back to by [`Leaf::reopen`].
     #[inline]
-    pub fn reopen(ctx: &'c Context, position: (PageNo, u64)) -> Option<Leaf<'c>> {
-        ctx.pool.fix_s_if(position.0, position.1).map(Leaf::new)
+    pub fn version(&self) -> PageVersion {
+        self.page.version()
+    }
+
+    /// The leaf again, if its page has neither left the pool nor changed since it was `seen`.
+    #[inline]
+    pub fn reopen(ctx: &'c Context, seen: PageVersion) -> Option<Leaf<'c>> {
+        ctx.pool.fix_s_if(seen).map(Leaf::new)
     }
 
     /// Largest transaction number that changed this (secondary) leaf.

@@ -96,7 +96,7 @@ impl BTree {
             }
         }
         let leaf = self.sought_leaf(ctx, seek)?;
-        hint::note_descent(self.serial, leaf.position().0, hint.is_some());
+        hint::note_descent(self.serial, leaf.page_no(), hint.is_some());
         Ok(leaf)
     }
 

@@ -3,7 +3,8 @@
 //! Rules
 //! 1. A frame's bytes are read under its latch (shared or exclusive) and written under the exclusive latch, or read
 //!    optimistically: by volatile loads that mean nothing until the latch's version is confirmed.
-//! 2. `page_no` changes only under the exclusive latch. A free frame has `PageNo::MAX` and is held exclusively by the
+//! 2. `page_no` changes only under the exclusive latch, and raises its version: a frame and a version name one page, unchanged,
+//!    in one stay in the pool, whatever has become of page or frame meanwhile. A free frame has `PageNo::MAX` and is held exclusively by the
 //!    free list (or whoever took it from there), so nobody can latch it; who waits for the latch of a page's frame waits only
 //!    while the frame is that page's.
 //! 3. The dirty marks change under the flush-list mutex ([`super::dirty`]). `oldest_lsn` is set iff the frame is on the
@@ -63,8 +64,9 @@ impl Frame {
         PageNo(self.page_no.load(Relaxed))
     }
 
-    /// Gives the frame to a page (rule 2).
+    /// Gives the frame to a page (rule 2). The caller holds it exclusively.
     pub fn set_page_no(&self, page: PageNo) {
+        self.latch.raise_version();
         self.page_no.store(page.0, Relaxed);
     }
 

@@ -1,4 +1,5 @@
-//! Shared page guards. (Exclusive latches live in mini-transactions.)
+//! Shared page guards, and what one remembers to come back to the page as it was. (Exclusive latches live in
+//! mini-transactions.)
 
 use super::Pool;
 use super::frame::FrameNo;
@@ -9,6 +10,15 @@ use std::ops::Deref;
 pub struct SharedPage<'p> {
     pool: &'p Pool,
     frame: FrameNo,
+}
+
+/// A page as somebody saw it: [`Pool::fix_s_if`] finds it again iff it has not left its frame and not changed. Nothing else
+/// can match: a frame never has a version twice ([`super::frame`], rule 2), but two frames may have the same one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageVersion {
+    pub(super) page_no: PageNo,
+    pub(super) frame: FrameNo,
+    pub(super) version: u64,
 }
 
 impl<'p> SharedPage<'p> {
@@ -22,9 +32,10 @@ impl<'p> SharedPage<'p> {
         self.pool.frames.get(self.frame).page_no()
     }
 
-    /// Version of the frame: an equal version later (see [`Pool::fix_s_if`]) means unchanged bytes.
-    pub fn version(&self) -> u64 {
-        self.pool.frames.get(self.frame).latch.held_version()
+    /// The page as it is now, to come back to.
+    pub fn version(&self) -> PageVersion {
+        let state = self.pool.frames.get(self.frame);
+        PageVersion { page_no: state.page_no(), frame: self.frame, version: state.latch.held_version() }
     }
 }
 

@@ -6,7 +6,8 @@
 //! Rules
 //! 1. Whoever waits for I/O or for a free frame holds no latch. With latches held only `try_*` calls are made; on a
 //!    miss everything is released, `load` called, and the work starts again.
-//! 2. There are no pins: a latched page stays; an unlatched one is found again by number, or by (number, version).
+//! 2. There are no pins: a latched page stays; an unlatched one is found again by number, or, unchanged, by the frame it was in
+//!    and that frame's version.
 //! 3. A page is written only after the redo up to its LSN is durable, from a copy, so its latch is not held meanwhile.
 //! 4. A page that does not verify never becomes resident.
 //!
@@ -47,7 +48,7 @@ mod atomic {
 pub use crate::page::PageBytes;
 pub use flush::FlushReason;
 pub use frame::FrameNo;
-pub use guard::SharedPage;
+pub use guard::{PageVersion, SharedPage};
 pub use optimistic::OptimisticPage;
 
 use crate::config::{Options, VictimPolicy};
@@ -264,10 +265,23 @@ impl Pool {
         }
     }
 
-    /// Shared latch iff the page is resident and its version is still `version`.
-    pub fn fix_s_if(&self, page: PageNo, version: u64) -> Option<SharedPage<'_>> {
-        let guard = self.try_fix_s(page)?;
-        (guard.version() == version).then_some(guard)
+    /// Shared latch iff the page is where it was seen, unchanged.
+    pub fn fix_s_if(&self, seen: PageVersion) -> Option<SharedPage<'_>> {
+        let guard = self.latch_s_at(seen.frame, seen.page_no, seen.version)?;
+        self.touch(seen.frame);
+        Some(guard)
+    }
+
+    /// Shared latch on a frame iff it is at `version`, at which it held `page`.
+    #[inline]
+    fn latch_s_at(&self, frame: FrameNo, page: PageNo, version: u64) -> Option<SharedPage<'_>> {
+        let state = self.frames.get(frame);
+        if !state.latch.lock_shared_while(|| state.page_no() == page) {
+            return None;
+        }
+        // Adopted at once: whatever becomes of it, the hold is given back.
+        let guard = SharedPage::adopt(self, frame);
+        (state.latch.held_version() == version).then_some(guard)
     }
 
     /// Exclusive latch on a resident page; `None` if it is not resident. The caller owns the hold.
@@ -298,15 +312,7 @@ impl Pool {
     /// Shared latch on the page of `view` iff it is unchanged.
     #[inline]
     pub fn latch_s(&self, view: OptimisticPage<'_>) -> Option<SharedPage<'_>> {
-        let state = self.frames.get(view.frame);
-        if !state.latch.lock_shared_while(|| state.page_no() == view.page_no()) {
-            return None;
-        }
-        if state.latch.held_version() == view.version {
-            return Some(SharedPage::adopt(self, view.frame));
-        }
-        state.latch.unlock_shared();
-        None
+        self.latch_s_at(view.frame, view.page_no(), view.version)
     }
 
     /// The frames themselves, for mini-transactions.

@@ -243,6 +243,36 @@ fn a_commit_finds_the_extent_map_whatever_moves_in_front_of_it() {
     assert_eq!(core.space.owner(page), Some(SEGMENT));
 }
 
+/// A page that comes back changed, into a frame whose version is the one the page was seen with in another.
+#[test]
+fn a_changed_page_is_not_taken_for_the_one_seen_before() {
+    let core = small_core();
+    let pool = &core.ctx.pool;
+    let page = new_page(&core.ctx, &core.space);
+    let mut busy = Vec::new();
+    // Each time in a frame that nobody has used yet.
+    let mut come_back = || {
+        pool.flush_all().unwrap();
+        pool.evict_all_clean();
+        assert_eq!(pool.frame_of(page), None);
+        pool.take_frames(1, &mut busy).unwrap();
+        pool.fix_s(page).unwrap().version()
+    };
+    let seen = come_back();
+    assert!(pool.fix_s_if(seen).is_some());
+    put(&core.ctx, page, 1);
+    assert!(pool.fix_s_if(seen).is_none());
+    let again = come_back();
+    assert_eq!((seen.page_no, seen.version), (again.page_no, again.version));
+    assert!(pool.fix_s_if(seen).is_none());
+    assert!(pool.fix_s_if(again).is_some());
+    pool.give_frames(busy);
+    // Gone and back in the same frame, unchanged: another stay, another version.
+    pool.evict_all_clean();
+    let back = pool.fix_s(page).unwrap().version();
+    assert!(pool.fix_s_if(again).is_none() && pool.fix_s_if(back).is_some());
+}
+
 #[test]
 fn exhausted_pool_is_an_error_and_not_a_hang() {
     let core = small_core();

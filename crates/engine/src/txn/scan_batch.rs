@@ -15,7 +15,7 @@ use super::system::TrxSystem;
 use super::trx::TrxBody;
 use crate::btree::{BTree, Leaf, Seek};
 use crate::error::Result;
-use crate::types::PageNo;
+use crate::pool::PageVersion;
 use std::ops::{Bound, Range};
 
 /// One copied record.
@@ -74,8 +74,8 @@ pub(crate) struct Position {
     pub(crate) upper: Bound<Vec<u8>>,
     pub(crate) reverse: bool,
     pub(crate) done: bool,
-    /// The leaf last read, and the slots of it that are still to come.
-    leaf: Option<((PageNo, u64), Range<usize>)>,
+    /// The leaf last read, as it was then, and the slots of it that are still to come.
+    leaf: Option<(PageVersion, Range<usize>)>,
     /// Scratch.
     key: Vec<u8>,
     /// Range lock of a locking scan.
@@ -181,7 +181,7 @@ impl Position {
         }
         match end {
             End::Full => {
-                self.leaf = Some((leaf.position(), slots));
+                self.leaf = Some((leaf.version(), slots));
                 self.move_to_key();
             }
             End::Conflict(stop) if batch.items.is_empty() => return Err(stop),

@@ -201,3 +201,40 @@ fn a_snapshot_stays_whole_while_everything_changes() {
     db.purge_all();
     db.check(true);
 }
+
+/// Between two batches the leaf is changed, leaves the pool, and comes back into another frame. Both are the first page
+/// their frames ever held, so that the frames' versions are alike.
+#[test]
+fn a_scan_does_not_take_a_leaf_that_came_back_changed_for_the_one_it_left() {
+    let db = Db::new();
+    let keys: Vec<String> = (0..12).map(|n| format!("k{n:02}0")).collect();
+    let rows: Vec<Row> = (0..12).map(|n| row("a", &format!("u{n}"), "old")).collect();
+    db.fill(&keys.iter().map(String::as_str).zip(rows).collect::<Vec<_>>());
+    let ctx = db.core.ctx.clone();
+    let leaf = db.table.clustered().root();
+    let mut busy = Vec::new();
+    let mut come_back_after = |frames: usize| {
+        ctx.pool.flush_all().unwrap();
+        ctx.pool.evict_all_clean();
+        ctx.pool.take_frames(frames - busy.len(), &mut busy).unwrap();
+        ctx.pool.load(leaf).unwrap();
+        ctx.pool.frame_of(leaf)
+    };
+    let first = come_back_after(100);
+    let mut reader = db.begin();
+    let mut cursor = reader.trx.scan(db.rows(), &ScanOptions::default()).unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        assert!(cursor.next(&mut reader.trx).unwrap());
+        seen.push(String::from_utf8(cursor.key().to_vec()).unwrap());
+    }
+    let mut writer = db.begin();
+    (1..4).for_each(|n| writer.insert(&format!("k00{n}"), &row("a", &format!("v{n}"), "new")).unwrap());
+    writer.commit();
+    assert_ne!(come_back_after(200), first);
+    while cursor.next(&mut reader.trx).unwrap() {
+        seen.push(String::from_utf8(cursor.key().to_vec()).unwrap());
+    }
+    assert_eq!(seen, keys);
+    ctx.pool.give_frames(busy);
+}
