@@ -137,11 +137,11 @@ impl<'s, 'v> Scan<'s, 'v> {
     /// `Schema` for an unknown index or a dropped table, `BadValue` for a bound that does not fit its column.
     pub fn iter(self) -> Result<ScanIter<'s>> {
         let used = self.session.using(&self.table, Mode::Read)?;
-        let rows = self.session.rows(used).clone();
         let index = match self.index {
-            Some(name) => rows.index_position(name)?,
+            Some(name) => self.session.index_position(used, name)?,
             None => None,
         };
+        let rows = self.session.rows(used).clone();
         let layout = index.map_or(&rows.key, |i| &rows.indexes[i].key);
         let range = self.range(layout, &rows.definition)?;
         let empty = self.limit == 0 || range.high.as_ref().is_some_and(|high| *high <= range.low);

@@ -2,7 +2,10 @@
 //!
 //! Rules
 //! 1. A table's lock is taken at its first use and given back after the transaction below has ended, never before.
-//! 2. The version of a table (its set of indexes) is that of the first use, until the end.
+//! 2. A transaction writes a table with its newest version (set of indexes): an index may come while it has only read, so it takes the
+//!    version anew when its lock becomes one for writing; from then on none can come or go. While it only reads none can go: its version
+//!    is the newest or lacks the youngest indexes, and is taken anew when an index is named that it lacks. The layout of rows is the
+//!    same in all versions, and an open cursor keeps the one it began with.
 //! 3. Keys and rows are built in buffers that live as long as the session: no allocation per call but the row that is returned.
 
 use super::database::Inner;
@@ -70,13 +73,19 @@ impl Session {
     pub(crate) fn using(&mut self, table: &Table, mode: Mode) -> Result<usize> {
         match self.tables.iter().position(|used| Arc::ptr_eq(&used.table, &table.shared)) {
             Some(at) if self.tables[at].mode >= mode => Ok(at),
-            Some(at) => {
-                self.tables[at].table.lock.upgrade(self.timeout)?;
-                self.tables[at].mode = mode;
-                Ok(at)
-            }
+            Some(at) => self.upgrade(at, mode),
             None => self.start_using(table, mode),
         }
+    }
+
+    /// Makes a read lock one for writing; see rule 2.
+    #[cold]
+    fn upgrade(&mut self, at: usize, mode: Mode) -> Result<usize> {
+        let used = &mut self.tables[at];
+        used.table.lock.upgrade(self.timeout)?;
+        used.mode = mode;
+        used.rows = used.table.current.read().clone();
+        Ok(at)
     }
 
     fn start_using(&mut self, table: &Table, mode: Mode) -> Result<usize> {
@@ -92,6 +101,15 @@ impl Session {
 
     pub(crate) fn rows(&self, used: usize) -> &Arc<TableRows> {
         &self.tables[used].rows
+    }
+
+    /// Position of an index of a table in use (`None` = the primary key), in its newest version if the one in use lacks it.
+    pub(crate) fn index_position(&mut self, used: usize, name: &str) -> Result<Option<usize>> {
+        let used = &mut self.tables[used];
+        used.rows.index_position(name).or_else(|_| {
+            used.rows = used.table.current.read().clone();
+            used.rows.index_position(name)
+        })
     }
 
     /// Reads the row of a key into `self.row`.

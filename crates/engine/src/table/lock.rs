@@ -4,7 +4,8 @@
 //! (readers go on, writers wait); *exclusive* by a removal (everybody waits).
 //!
 //! Rules
-//! 1. A transaction that has read may write later without asking for its read again ([`TableLock::upgrade`]).
+//! 1. A transaction that has read may write later without asking for its read again ([`TableLock::upgrade`]). An index build may have
+//!    come in between: it looks at the table anew then.
 //! 2. Schema changes come one at a time (the database's schema mutex), and new transactions queue behind a waiting one.
 //! 3. Every wait ends by a timeout, so a transaction that waits for its own lock gets an error, not a hang.
 //! 4. A lock taken on a dropped table is an error that says so.

@@ -1,7 +1,7 @@
 //! A table as the transaction layer sees it: trees, and the secondary entries of a row.
 //!
 //! Rules
-//! 1. `TableRows` never changes. An index that comes or goes makes a new one; transactions that use the table keep the one they began with.
+//! 1. `TableRows` never changes. An index that comes or goes makes a new one (`db/session.rs` says which one a transaction uses).
 //! 2. The clustered key and the entry keys are functions of the row's bytes alone.
 
 use super::key::KeyLayout;

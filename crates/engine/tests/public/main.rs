@@ -2,5 +2,6 @@
 
 mod api;
 mod ddl;
+mod ddl_beside;
 mod model;
 mod support;
