@@ -1,9 +1,12 @@
 //! `highwater check`: verifies a database and says what is wrong with it.
 //!
 //! Rules
-//! 1. The database is opened (and so recovered) and checked as a whole. If it cannot be opened, its data file is scanned page by
-//!    page, so that the damage is located all the same.
-//! 2. Exit status: 0 sound, 1 findings or a database that cannot be opened, 2 wrong use: no database there, in use.
+//! 1. The database is opened and checked as a whole. If it cannot be opened, its data file is scanned page by page, so that the
+//!    damage is located all the same.
+//! 2. Its files are only read, also where they lie on a file system mounted read-only. One that was not closed is recovered in
+//!    memory, and what was checked is what the next opening will make of it.
+//! 3. Exit status: 0 sound, 1 findings or a database that cannot be opened, 2 nobody could look: no database there, in use, no
+//!    right to read it, an option it cannot be opened with.
 
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;
@@ -21,7 +24,8 @@ Examples:
   highwater check /srv/shop
   highwater check /srv/shop --log-dir /srv/redo --json report.json
 
-Exit status: 0 sound; 1 something is wrong; 2 there is no database, or it is in use.";
+Nothing is written: a database that was not closed is recovered in memory.
+Exit status: 0 sound; 1 something is wrong; 2 could not look (no database there, in use, not readable).";
 
 /// Verify every page, tree and cross-reference of a database
 #[derive(Args, Debug)]
@@ -41,6 +45,8 @@ struct Checked {
     report: CheckReport,
     /// Why the database could not be opened or the check not be finished: then the report is of a scan of the data file.
     cannot_open: Option<String>,
+    /// Bytes of redo that were replayed in memory first.
+    replayed_bytes: u64,
 }
 
 impl Checked {
@@ -73,21 +79,27 @@ fn check(args: &CheckArgs) -> Result<Checked, Failure> {
         let bar = progress.get_or_insert_with(|| Progress::new("checking", total).counting("pages"));
         bar.at(done, done);
     };
-    let checked = args.engine.open_idle(&args.dir).and_then(|db| {
+    let checked = args.engine.open_read_only(&args.dir).and_then(|db| {
         let report = db.check_with(&mut tell)?;
+        let replayed_bytes = db.stats().recovery_redo_bytes;
         db.close()?;
-        Ok(report)
+        Ok(Checked { report, cannot_open: None, replayed_bytes })
     });
     match checked {
-        Ok(report) => Ok(Checked { report, cannot_open: None }),
-        Err(error) if is_wrong_use(&error) => Err(Failure::Usage(error.to_string())),
+        Ok(checked) => Ok(checked),
+        Err(error) if is_about_looking(&error) => Err(Failure::Usage(error.to_string())),
         Err(error) => scan(&args.dir, &error),
     }
 }
 
-fn is_wrong_use(error: &Error) -> bool {
-    use OpenError::{InUse, NotAFolder, NotFound};
-    matches!(error, Error::Open(InUse(_) | NotAFolder(_) | NotFound(_)) | Error::BadOption { .. })
+/// Whether the error says nothing about the database, only why it could not be looked at.
+fn is_about_looking(error: &Error) -> bool {
+    match error {
+        Error::Open(OpenError::Incomplete { .. }) => false,
+        Error::Storage(error) => error.source.kind() == std::io::ErrorKind::PermissionDenied,
+        Error::Open(_) | Error::BadOption { .. } | Error::PoolExhausted { .. } | Error::Usage(_) => true,
+        _ => false,
+    }
 }
 
 /// Scans the data file of a database that cannot be opened.
@@ -102,15 +114,20 @@ fn scan(dir: &Path, why: &Error) -> Result<Checked, Failure> {
         .map_err(Error::from)
         .and_then(|data| highwater::check::file::scan(&data, &mut tell));
     match scanned {
-        Ok(report) => Ok(Checked { report, cannot_open }),
+        Ok(report) => Ok(Checked { report, cannot_open, replayed_bytes: 0 }),
         // Not one page of a database: a foreign file.
         Err(Error::Incompatible(_)) if matches!(why, Error::Incompatible(_)) => Err(Failure::Usage(why.to_string())),
-        Err(_) => Ok(Checked { report: CheckReport::default(), cannot_open }),
+        Err(_) => Ok(Checked { report: CheckReport::default(), cannot_open, replayed_bytes: 0 }),
     }
 }
 
 fn print(checked: &Checked, elapsed_s: f64, lines: Lines) {
-    let Checked { report, cannot_open } = checked;
+    let Checked { report, cannot_open, replayed_bytes } = checked;
+    if *replayed_bytes > 0 {
+        lines.write(&format!(
+            "the database was not closed: {replayed_bytes} bytes of redo were replayed in memory, its files are as they were"
+        ));
+    }
     if let Some(reason) = cannot_open {
         lines.write(&format!("the database cannot be opened: {reason}"));
         lines.write("its data file was scanned page by page; trees and cross-references were not checked");
@@ -149,6 +166,7 @@ fn to_json(dir: &Path, checked: &Checked, elapsed_s: f64) -> Value {
         "dir": dir.display().to_string(),
         "sound": checked.is_sound(),
         "cannot_open": checked.cannot_open,
+        "replayed_bytes": checked.replayed_bytes,
         "elapsed_s": elapsed_s,
         "counts": counts,
         "findings": findings,

@@ -61,12 +61,12 @@ impl EngineOptions {
         self.agreeing(Database::open(dir, Options { create_if_missing, ..self.options(defaults)? })?)
     }
 
-    /// As [`open`](Self::open), for a database that is only looked at.
+    /// As [`open`](Self::open), for a database that is only looked at: its files are not written.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_idle(&self, dir: &Path) -> Result<Database, Error> {
-        self.agreeing(Database::open_idle(dir, self.options(&[])?)?)
+    pub fn open_read_only(&self, dir: &Path) -> Result<Database, Error> {
+        self.agreeing(Database::open_read_only(dir, self.options(&[])?)?)
     }
 
     fn agreeing(&self, database: Database) -> Result<Database, Error> {

@@ -4,6 +4,7 @@
 //! 1. What it writes, `import` reads as the same values, NULL and empty text kept apart (`csv_field.rs`).
 //! 2. A file appears whole or not at all: it is written beside its place and renamed. Without a file, rows go to stdout; if what reads
 //!    them ends early, so does the export, content.
+//! 3. The database is only read, also where it lies on a file system mounted read-only; one that was not closed is recovered in memory.
 
 use crate::csv_field::write_field;
 use crate::engine_options::EngineOptions;
@@ -39,7 +40,7 @@ pub struct ExportArgs {
 /// # Errors
 /// [`CsvError::Database`] if there is no such database or table, [`CsvError::File`] if the file cannot be written.
 pub fn run(args: &ExportArgs) -> Result<u64, CsvError> {
-    let db = args.engine.open(&args.dir, &[], false)?;
+    let db = args.engine.open_read_only(&args.dir)?;
     let table = db.table(&args.table)?;
     let mut rows = 0;
     let written = match &args.file {

@@ -13,6 +13,7 @@ mod error;
 mod fault;
 mod memory;
 mod os;
+mod overlay;
 mod set;
 
 pub use aligned::{ALIGNMENT_BYTES, AlignedBuf};
@@ -21,6 +22,7 @@ pub use error::{OpenError, Result, StorageError};
 pub use fault::{FaultKind, Faults, Operation};
 pub use memory::MemoryDevice;
 pub use os::{FileDevice, FileRole, FlushMethod};
+pub use overlay::Overlay;
 pub use set::{SetOptions, StorageSet, forget_redo, redo_path};
 
 /// What a write is; the storage maps it to a stream, a lifetime hint or nothing.

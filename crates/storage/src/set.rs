@@ -9,11 +9,13 @@
 //!    half-written `data` means beyond that, its owner decides.
 //! 4. The redo may be a block device of its own (`log_dir` names it, or is a folder in which `redo` links to it). It counts
 //!    as empty while it begins with zeros; a database is never created over anything else.
-//! 5. Any other file in the folder is left alone.
+//! 5. A set opened to be read takes no file open for writing, makes nothing and shares its lock with other readers. Its
+//!    devices are overlays: what is written into them is kept in memory and forgotten.
+//! 6. Any other file in the folder is left alone.
 
 use crate::error::REDO_ZEROS_BYTES;
-use crate::os::folder::{self, FolderLock, failed};
-use crate::{Device, FileDevice, FileRole, FlushMethod, MemoryDevice, OpenError, Placement, StorageError};
+use crate::os::folder::{self, Access, FolderLock, failed};
+use crate::{Device, FileDevice, FileRole, FlushMethod, MemoryDevice, OpenError, Overlay, Placement, StorageError};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::FileTypeExt;
@@ -43,6 +45,7 @@ pub struct StorageSet {
     /// Copies of pages on their way to their place.
     pub doublewrite: Arc<dyn Device>,
     origin: Arc<Origin>,
+    read_only: bool,
 }
 
 /// Where the devices come from.
@@ -78,7 +81,7 @@ impl StorageSet {
             folder::create(dir)?;
             create_log_dir(log_dir)?;
         }
-        let locks = lock_folders(dir, log_dir)?;
+        let locks = lock_folders(dir, log_dir, Access::Write)?;
         let paths = [dir.join("data"), redo_path(log_dir), dir.join("doublewrite")];
         let found = look(&paths)?;
         if found == Found::Nothing && !options.create {
@@ -93,7 +96,41 @@ impl StorageSet {
             folder::sync(dir)?;
             sync_log_dir(log_dir)?;
         }
-        Ok(StorageSet { data, redo, doublewrite, origin: Arc::new(Origin::Folder { _locks: locks }) })
+        let origin = Arc::new(Origin::Folder { _locks: locks });
+        Ok(StorageSet { data, redo, doublewrite, origin, read_only: false })
+    }
+
+    /// Opens the files in the folder `dir` (the redo in `log_dir`, if that is another) to read them only, through the page
+    /// cache: also on a file system mounted read-only. What is written into the set stays in memory ([`Overlay`]).
+    ///
+    /// # Errors
+    /// [`OpenError`] names the folder or file and what is wrong with it.
+    pub fn open_read_only(dir: &Path, log_dir: Option<&Path>) -> Result<StorageSet, OpenError> {
+        let log_dir = log_dir.unwrap_or(dir);
+        let locks = lock_folders(dir, log_dir, Access::Read)?;
+        let paths = [dir.join("data"), redo_path(log_dir), dir.join("doublewrite")];
+        if look(&paths)? == Found::Nothing {
+            return Err(OpenError::NotFound(dir.to_path_buf()));
+        }
+        let open = |path: &Path| FileDevice::open_read_only(path).map(|file| Arc::new(file) as Arc<dyn Device>);
+        let [data, redo, doublewrite] = [open(&paths[0])?, open(&paths[1])?, open(&paths[2])?];
+        let origin = Arc::new(Origin::Folder { _locks: locks });
+        Ok(StorageSet { data, redo, doublewrite, origin, read_only: false }.overlaid()?)
+    }
+
+    /// This set to be read only: nothing reaches its devices, what is written is kept in memory.
+    ///
+    /// # Errors
+    /// A device does not tell its length.
+    pub fn overlaid(&self) -> Result<StorageSet, StorageError> {
+        let over = |device: &Arc<dyn Device>| Overlay::new(Arc::clone(device)).map(|o| Arc::new(o) as Arc<dyn Device>);
+        let (data, redo, doublewrite) = (over(&self.data)?, over(&self.redo)?, over(&self.doublewrite)?);
+        Ok(StorageSet { data, redo, doublewrite, origin: Arc::clone(&self.origin), read_only: true })
+    }
+
+    /// Whether what is written into this set is forgotten.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
     }
 
     /// A new, empty set in memory.
@@ -103,12 +140,12 @@ impl StorageSet {
 
     /// A set of any three devices.
     pub fn of_devices(data: Arc<dyn Device>, redo: Arc<dyn Device>, doublewrite: Arc<dyn Device>) -> StorageSet {
-        StorageSet { data, redo, doublewrite, origin: Arc::new(Origin::Devices) }
+        StorageSet { data, redo, doublewrite, origin: Arc::new(Origin::Devices), read_only: false }
     }
 
     fn in_memory(devices: [MemoryDevice; 3]) -> StorageSet {
         let [data, redo, doublewrite] = devices.clone().map(|d| Arc::new(d) as Arc<dyn Device>);
-        StorageSet { data, redo, doublewrite, origin: Arc::new(Origin::Memory(devices)) }
+        StorageSet { data, redo, doublewrite, origin: Arc::new(Origin::Memory(devices)), read_only: false }
     }
 
     /// What a power cut now could leave of a set in memory, chosen by `seed`; this set goes on untouched. The three devices
@@ -142,6 +179,7 @@ impl StorageSet {
             redo: through(&self.redo),
             doublewrite: through(&self.doublewrite),
             origin: Arc::clone(&self.origin),
+            read_only: self.read_only,
         }
     }
 }
@@ -236,13 +274,13 @@ fn sync_log_dir(log_dir: &Path) -> Result<(), OpenError> {
 }
 
 /// Locks the one or two folders. The order is that of the names, so that two openers cannot each take one.
-fn lock_folders(dir: &Path, log_dir: &Path) -> Result<Vec<FolderLock>, OpenError> {
+fn lock_folders(dir: &Path, log_dir: &Path, access: Access) -> Result<Vec<FolderLock>, OpenError> {
     let mut folders = vec![real_path(dir)?, real_path(log_dir)?];
     // A block device is opened exclusively instead.
     folders.retain(|folder| !is_block_device(folder));
     folders.sort();
     folders.dedup();
-    folders.iter().map(|f| folder::lock(f)).collect()
+    folders.iter().map(|f| folder::lock(f, access)).collect()
 }
 
 fn real_path(path: &Path) -> Result<PathBuf, OpenError> {
@@ -314,6 +352,30 @@ mod tests {
         assert!(matches!(open(folder.path(), true), Err(OpenError::InUse(_))));
         drop(clone);
         open(folder.path(), false).unwrap();
+    }
+
+    #[test]
+    fn readers_share_a_folder_and_change_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let nothing = StorageSet::open_read_only(folder.path(), None).unwrap_err();
+        assert!(matches!(nothing, OpenError::NotFound(_)), "{nothing}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        made(folder.path());
+        let (one, two) =
+            (StorageSet::open_read_only(folder.path(), None).unwrap(), StorageSet::open_read_only(folder.path(), None));
+        assert!(matches!(open(folder.path(), false), Err(OpenError::InUse(_))));
+        for device in [&one.data, &one.redo, &one.doublewrite] {
+            device.write_at(0, &[7; 8192], Placement::Other).unwrap();
+            device.sync().unwrap();
+        }
+        assert_eq!((one.data.len_bytes().unwrap(), two.unwrap().data.len_bytes().unwrap()), (8192, 4096));
+        drop(one);
+        for name in ["data", "redo", "doublewrite"] {
+            assert_eq!(std::fs::read(folder.path().join(name)).unwrap(), vec![0; 4096]);
+        }
+        let writer = open(folder.path(), false).unwrap();
+        assert!(matches!(StorageSet::open_read_only(folder.path(), None), Err(OpenError::InUse(_))));
+        drop(writer);
     }
 
     #[test]

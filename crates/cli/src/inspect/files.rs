@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use highwater::check::look::{RawFile, RawTable, RawTree};
 use highwater::log::look::LogLook;
 use highwater::{Database, Options};
-use highwater_storage::FileDevice;
+use highwater_storage::{Device, FileDevice};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub fn data_file(dir: &Path) -> Result<FileDevice, Failure> {
 ///
 /// # Errors
 /// [`Failure::Usage`] if it is none of ours.
-pub fn raw_file(data: &FileDevice) -> Result<RawFile<'_>, Failure> {
+pub fn raw_file(data: &dyn Device) -> Result<RawFile<'_>, Failure> {
     RawFile::open(data).map_err(|error| match error {
         highwater::Error::Incompatible(reason) => Failure::Usage(reason),
         error => error.into(),
@@ -227,15 +227,15 @@ fn tree_of(file: &RawFile<'_>, table: &RawTable, tree: &RawTree, pages: u64) -> 
 /// # Errors
 /// There is no database, or its page size cannot be found out.
 pub fn lists(dir: &Path, log_dir: Option<PathBuf>) -> Result<View, Failure> {
-    data_file(dir)?;
-    // Recovery first, so that the maps are those of now.
-    let opened = Database::open_idle(dir, Options { log_dir, ..Options::default() });
+    let on_disk = data_file(dir)?;
+    let opened = Database::open_read_only(dir, Options { log_dir, ..Options::default() });
     let opened = match opened.map_err(Failure::from) {
         Err(wrong_use @ Failure::Usage(_)) => return Err(wrong_use),
         opened => opened,
     };
-    let data = data_file(dir)?;
-    let file = raw_file(&data)?;
+    // As recovery leaves it, in memory, so that the maps are those of now.
+    let recovered = opened.as_ref().ok().map(|db| db.storage().data.clone());
+    let file = raw_file(recovered.as_deref().unwrap_or(&on_disk))?;
     let extents = file.extent_use();
     let mut rows =
         vec![["segment", "pages used", "pages free", "extents", "fragments", ""].map(str::to_string).to_vec()];

@@ -8,6 +8,9 @@
 //! 5. Probe: what `auto` means on this device.
 //! 6. Threads: cleaner, log.
 //!
+//! A set opened to be read goes through the same steps, recovery and rollbacks included; what they write stays in memory (see
+//! `StorageSet::open_read_only`). It has no use for the doublewrite file's protection, and is not written when it closes.
+//!
 //! Order of creation: redo and doublewrite first, then the extent map, page 0 last. A crash before page 0 is durable
 //! leaves files that count as not created (see `is_uncreated`) and are created again.
 
@@ -75,6 +78,15 @@ impl Core {
         Core::open(StorageSet::open(dir, &set)?, options)
     }
 
+    /// Opens the database in folder `dir` to read it only: not a byte in it is written.
+    ///
+    /// # Errors
+    /// As [`Core::open`], and [`Error::Open`] for a folder that is in use, missing or not readable.
+    pub fn open_dir_read_only(dir: &Path, options: Options) -> Result<Core> {
+        options.validate()?;
+        Core::open(StorageSet::open_read_only(dir, options.log_dir.as_deref())?, options)
+    }
+
     /// Opens the database in `storage`, creating it in a new set.
     ///
     /// # Errors
@@ -82,7 +94,7 @@ impl Core {
     pub fn open(storage: StorageSet, options: Options) -> Result<Core> {
         options.validate()?;
         if is_uncreated(&*storage.data)? {
-            if !options.create_if_missing {
+            if !options.create_if_missing || storage.is_read_only() {
                 return Err(Error::Incompatible(format!("{} holds no database yet", storage.data.name())));
             }
             create(&storage, &options)?;
@@ -103,7 +115,7 @@ impl Core {
         let (redo, page_bytes) = (scan.checkpoint_lsn..scan.end_lsn, file.page_bytes);
         let (copies, data) = (&*storage.doublewrite, &*storage.data);
         let repaired = doublewrite::restore(copies, data, page_bytes, file.database_id, redo)?.pages;
-        let doublewrite = options.doublewrite.then(|| storage.doublewrite.clone());
+        let doublewrite = (options.doublewrite && !storage.is_read_only()).then(|| storage.doublewrite.clone());
         let data = storage.data.clone();
         let writer = PageWriter::new(data.clone(), doublewrite, page_bytes, file.database_id, stats.clone())?;
         let pool = Pool::new(&options, page_bytes, data, writer, log.clone(), stats.clone(), poison.clone())?;
@@ -173,7 +185,8 @@ impl Core {
         self.background.spawn("log", self.ctx.clone(), step, move || bell.wait(LOG_PAUSE), move || waker.wake())
     }
 
-    /// Stops the threads, writes every dirty page and a final checkpoint. A database that has failed is just stopped.
+    /// Stops the threads, writes every dirty page and a final checkpoint. A database that has failed, or is only read, is just
+    /// stopped.
     ///
     /// # Errors
     /// The database was poisoned, or an I/O error.
@@ -181,6 +194,9 @@ impl Core {
         self.ctx.pool.set_threads(false);
         self.background.stop();
         self.ctx.poison.check()?;
+        if self.storage.is_read_only() {
+            return Ok(());
+        }
         self.ctx.pool.flush_all()?;
         let end = checkpoint_target(&self.ctx.pool, &self.ctx.log);
         self.ctx.log.flush_to(end)?;

@@ -86,6 +86,7 @@ impl Inner {
         let Some(mut core) = self.core.lock().take() else { return Ok(()) };
         let settled = match self.ctx.poison.is_set() {
             true => Ok(()),
+            false if self.storage.is_read_only() => Ok(()),
             false => self.registry.all().iter().try_for_each(|table| table.settle()),
         };
         let closed = core.close();
@@ -119,17 +120,19 @@ impl Database {
         Database::open_core(Core::open(storage, options)?)
     }
 
-    /// Opens an existing database, recovering it if need be, but does not purge: for programs that look at it. So a damaged page
-    /// is met by nobody but the one who asks for it.
+    /// Opens an existing database to read it only: not a byte of its files is written, so they may lie on a file system mounted
+    /// read-only. A database that was not closed is recovered in memory, which then takes as much memory as the pages that
+    /// recovery and rollbacks change; the files stay as they are. Others may read it at the same time. There is no purge, so a
+    /// damaged page is met by nobody but the one who asks for it.
     ///
     /// # Errors
     /// As [`open`](Database::open).
-    pub fn open_idle(dir: impl AsRef<Path>, options: Options) -> Result<Database> {
-        let options = Options { create_if_missing: false, ..options };
-        Database::assemble(Core::open_dir(dir.as_ref(), options)?)
+    pub fn open_read_only(dir: impl AsRef<Path>, options: Options) -> Result<Database> {
+        Database::assemble(Core::open_dir_read_only(dir.as_ref(), options)?)
     }
 
-    /// As [`open_idle`](Database::open_idle), on devices of your own.
+    /// Opens an existing database on devices of your own, recovering it if need be, but does not purge: for programs that look
+    /// at it. A set that is read only stays as it is (see [`open_read_only`](Database::open_read_only)).
     ///
     /// # Errors
     /// As [`open`](Database::open).
@@ -233,7 +236,7 @@ impl Database {
     pub fn create_table(&self, name: &str, schema: Schema) -> Result<Table> {
         let definition = schema.check(name)?;
         let _one_at_a_time = self.inner.schema.lock();
-        self.check_open()?;
+        self.check_writable()?;
         if self.inner.registry.get(name).is_ok() {
             return Err(Error::Schema(format!("there is a table {name} already")));
         }
@@ -250,7 +253,7 @@ impl Database {
     pub fn drop_table(&self, name: &str) -> Result<()> {
         let inner = &self.inner;
         let _one_at_a_time = inner.schema.lock();
-        self.check_open()?;
+        self.check_writable()?;
         let table = inner.registry.get(name)?;
         let guard = table.lock.exclusive(inner.timeout())?;
         let mut entry = table.entry.lock();
@@ -269,7 +272,7 @@ impl Database {
     pub fn create_index(&self, table: &str, name: &str, columns: &[&str], unique: bool) -> Result<()> {
         let inner = &self.inner;
         let _one_at_a_time = inner.schema.lock();
-        self.check_open()?;
+        self.check_writable()?;
         let shared = inner.registry.get(table)?;
         let before = shared.current.read().clone();
         let definition = Arc::new(with_index(&before.definition, name, columns, unique)?);
@@ -313,7 +316,7 @@ impl Database {
     pub fn drop_index(&self, table: &str, name: &str) -> Result<()> {
         let inner = &self.inner;
         let _one_at_a_time = inner.schema.lock();
-        self.check_open()?;
+        self.check_writable()?;
         let shared = inner.registry.get(table)?;
         let before = shared.current.read().clone();
         let Some(at) = before.index_position(name)? else {
@@ -341,8 +344,9 @@ impl Database {
     /// Begins a transaction.
     ///
     /// # Errors
-    /// As [`begin`](Database::begin).
+    /// As [`begin`](Database::begin); [`Error::Usage`] if the database was opened to be read only.
     pub fn begin_with(&self, options: TxnOptions) -> Result<WriteTxn> {
+        self.check_writes_wanted()?;
         Ok(WriteTxn::new(Session::begin(&self.inner, self.trx_options(&options))?))
     }
 
@@ -441,6 +445,18 @@ impl Database {
         match *self.inner.core.lock() {
             Some(_) => Ok(()),
             None => Err(Error::Usage("the database is closed".to_string())),
+        }
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        self.check_writes_wanted()?;
+        self.check_open()
+    }
+
+    fn check_writes_wanted(&self) -> Result<()> {
+        match self.inner.storage.is_read_only() {
+            true => Err(Error::Usage("the database was opened to be read only".to_string())),
+            false => Ok(()),
         }
     }
 

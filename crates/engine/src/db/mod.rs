@@ -9,6 +9,9 @@ mod scan;
 mod session;
 mod transaction;
 
+#[cfg(test)]
+mod read_only_test;
+
 pub use database::Database;
 pub use scan::{Scan, ScanIter};
 pub use transaction::{Inserted, ReadTxn, TxnOptions, WriteTxn};

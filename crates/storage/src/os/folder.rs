@@ -3,12 +3,22 @@
 //! Rules
 //! 1. The lock is the kernel's (`flock` on the folder itself): it vanishes with the process, leaves no file behind and
 //!    needs no cleaning up after a crash.
-//! 2. A file made or removed is durable only after [`sync`] of its folder.
+//! 2. Who only reads shares the lock with others who only read.
+//! 3. A file made or removed is durable only after [`sync`] of its folder.
 
 use crate::error::{OpenError, StorageError};
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
 use std::path::Path;
+
+/// What a folder is locked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// One handle alone.
+    Write,
+    /// Any number of handles, none of which writes.
+    Read,
+}
 
 /// A locked folder; unlocked on drop.
 #[derive(Debug)]
@@ -23,10 +33,14 @@ impl Drop for FolderLock {
     }
 }
 
-/// Locks `folder` for this handle alone.
-pub(crate) fn lock(folder: &Path) -> Result<FolderLock, OpenError> {
+/// Locks `folder` for this handle alone, or together with other readers.
+pub(crate) fn lock(folder: &Path, access: Access) -> Result<FolderLock, OpenError> {
     let handle = open(folder)?;
-    match handle.try_lock() {
+    let locked = match access {
+        Access::Write => handle.try_lock(),
+        Access::Read => handle.try_lock_shared(),
+    };
+    match locked {
         Ok(()) => Ok(FolderLock { folder: handle }),
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse(folder.to_path_buf())),
         Err(TryLockError::Error(source)) => Err(failed("lock", folder, source).into()),
