@@ -6,7 +6,8 @@
 //!
 //! | file | concept |
 //! |---|---|
-//! | `system.rs` | ids, the active set, order of a commit |
+//! | `system.rs` | what transactions share, order of a commit |
+//! | `active.rs`, `holders.rs` | ids, who is active, the cut a view is made by |
 //! | `trx.rs` | a transaction's life, statements, savepoints |
 //! | `read_view.rs` | what a snapshot sees |
 //! | `row.rs`, `diff.rs` | bytes of rows and entries |
@@ -16,12 +17,20 @@
 //! | `lock.rs`, `lock_table.rs`, `lock_range.rs`, `deadlock.rs` | explicit locks and waits |
 //!
 //! Latch order: leaf, undo page, undo directory page; then the mutexes, none of them around I/O except the stripes of
-//! unique checks and those that make purge steps and new streams go one at a time: stripe, purge view, then lock table or
-//! active set.
+//! unique checks and those that make purge steps and new streams go one at a time: stripe, purge view, then lock table,
+//! holders, list of views, shard of the active set.
 
+/// What `active.rs` works with; `tests/active_set.rs` gives it loom's.
+mod atomic {
+    pub(super) use parking_lot::Mutex;
+    pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+}
+
+mod active;
 mod attempt;
 mod deadlock;
 mod diff;
+mod holders;
 mod lock;
 mod lock_range;
 mod lock_table;

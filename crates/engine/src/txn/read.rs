@@ -239,9 +239,7 @@ impl Trx {
             None => {
                 let handle = system.open_view();
                 let sight = Sight { view: &handle.view, own: body.id };
-                let found = visible_row(&system.ctx, sight, rows, key, out);
-                system.close_view(handle);
-                found
+                visible_row(&system.ctx, sight, rows, key, out)
             }
         }
     }

@@ -57,20 +57,6 @@ impl Default for ScanOptions<'_> {
     }
 }
 
-/// A view that a cursor has for itself.
-struct OwnView {
-    system: Arc<TrxSystem>,
-    handle: Option<ViewHandle>,
-}
-
-impl Drop for OwnView {
-    fn drop(&mut self) {
-        if let Some(handle) = self.handle.take() {
-            self.system.close_view(handle);
-        }
-    }
-}
-
 /// Where the current row's payload is.
 enum Payload {
     InBatch(Range<usize>),
@@ -83,7 +69,8 @@ pub struct Cursor {
     index: Option<usize>,
     lock: LockMode,
     trx_serial: u64,
-    view: Option<OwnView>,
+    /// Of a snapshot scan under READ COMMITTED.
+    view: Option<ViewHandle>,
     position: Position,
     batch: Batch,
     batch_limit: usize,
@@ -102,14 +89,13 @@ impl Trx {
     /// # Errors
     /// [`Error::Usage`] for locks in a read-only transaction, or after a deadlock.
     pub fn scan(&mut self, rows: Arc<dyn Rows>, options: &ScanOptions<'_>) -> Result<Cursor> {
-        let shared = Arc::clone(&self.system);
         let (system, body) = self.parts();
         body.check_active()?;
         let mut view = None;
         if options.lock != LockMode::None {
             body.prepare_locking_read(system)?;
         } else if body.options.isolation == Isolation::ReadCommitted && body.view.is_none() {
-            view = Some(OwnView { handle: Some(system.open_view()), system: shared });
+            view = Some(system.open_view());
         } else {
             body.open_view(system);
         }
@@ -282,6 +268,6 @@ impl Cursor {
     }
 }
 
-fn own_or<'v>(own: Option<&'v OwnView>, body: &'v TrxBody) -> Option<&'v ViewHandle> {
-    own.and_then(|view| view.handle.as_ref()).or(body.view.as_ref())
+fn own_or<'v>(own: Option<&'v ViewHandle>, body: &'v TrxBody) -> Option<&'v ViewHandle> {
+    own.or(body.view.as_ref())
 }

@@ -4,17 +4,23 @@
 //! from the one until it has ended: a row with its id is locked by it, snapshots made meanwhile do not see it.
 //!
 //! Rules
-//! 1. One mutex guards the counter, the active set, the numbers in commit and the list of views. It is taken last (under
-//!    page latches if need be), never around I/O.
-//! 2. `min_active` is at most the smallest active id: a row whose id is below it is nobody's, without the mutex.
-//! 3. Ids are below a durable limit that is raised, in big steps, before they reach it; after a crash counting goes on
-//!    from the limit, which is raised before the first id or number is given, also to what recovery rolls back.
+//! 1. No mutex is common to all who write: `active` (ids, numbers, who is active) and `holders` (who an id is) have shards.
+//!    Views are made under the mutex of their list. Order: list of views, then a shard of the active set; a shard of the
+//!    holders under page latches if need be; none of them around I/O.
+//! 2. `min_active` is at most the smallest active id: a row whose id is below it is nobody's, without a mutex. It is moved
+//!    by every new view, purge's included.
+//! 3. Ids and numbers are below a durable limit. At the limit none is given: it is raised first, in big steps and with no
+//!    latch held, and so it is early, when half a step is left. After a crash counting goes on from the limit, which is
+//!    raised before the first id or number is given, also to what recovery rolls back.
 //! 4. End of a transaction, in this order: number given; state and number written to its undo header (the commit point);
-//!    stream given back; out of the active set; locks released; then the caller waits for the log. If the set were left
-//!    before the header is written, others could build on changes that a crash takes back.
+//!    stream given back; out of the active set; out of the holders; locks released; then the caller waits for the log. If
+//!    the set were left before the header is written, others could build on changes that a crash takes back. If the
+//!    holders were left before the set, a view could see what was built on a change and not the change.
 //! 5. A reader may see, and be answered with, changes whose commit is in the log but not yet durable (as in InnoDB). A
 //!    transaction that writes is never acknowledged before those it built on: the log is one sequence.
 
+use super::active::ActiveSet;
+use super::holders::Holders;
 use super::lock::{Holder, LockSystem};
 use super::purge::PurgeState;
 use super::read_view::{ReadView, ViewHandle, ViewList};
@@ -29,31 +35,19 @@ use crate::types::{TableId, TrxId};
 use parking_lot::{Mutex, RwLock};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 /// How far the durable limit of ids is raised at a time.
 const ID_STEP: u64 = 1 << 18;
-/// How close ids may come to the limit before it is raised; more than threads can take at once.
-const ID_SLACK: u64 = 1 << 14;
+/// Shards of the active set for each thread that can run at a time, and the most there are: a cut locks them all.
+const SHARDS_PER_CPU: usize = 4;
+const MAX_SHARDS: usize = 128;
 /// Mutexes that make "look for a duplicate, then insert" one step, chosen by hash of the unique key.
 const UNIQUE_STRIPES: usize = 256;
 /// Transaction bodies kept for reuse.
 const SPARE_BODIES: usize = 64;
-
-#[derive(Debug, Default)]
-struct Active {
-    /// Next id or number.
-    next: u64,
-    /// Active ids, ascending, and their holders at the same places.
-    ids: Vec<u64>,
-    holders: Vec<Arc<Holder>>,
-    /// Numbers given to transactions that have not ended, ascending.
-    in_commit: Vec<u64>,
-    /// Counts changes of `ids`.
-    version: u64,
-    views: ViewList,
-}
 
 /// Everything transactions share.
 pub struct TrxSystem {
@@ -70,10 +64,14 @@ pub struct TrxSystem {
     pub(crate) history: AtomicU64,
     /// For each stream with something to purge, the number of its oldest ended transaction; smallest first.
     pub(crate) ended: Mutex<BinaryHeap<Reverse<(u64, usize)>>>,
-    active: Mutex<Active>,
+    active: ActiveSet,
+    holders: Holders,
+    views: Mutex<ViewList>,
     min_active: AtomicU64,
-    id_limit: AtomicU64,
     raising_limit: Mutex<()>,
+    /// Counts bodies made, to spread them over the shards.
+    bodies: AtomicUsize,
+    started: Instant,
     tables: OnceLock<Arc<dyn Tables>>,
     recovered: Mutex<Vec<Recovered>>,
     #[expect(clippy::vec_box, reason = "bodies are handed out and taken back; boxed, they do not move")]
@@ -99,20 +97,25 @@ impl TrxSystem {
         let stats = Arc::clone(&ctx.stats);
         let opened = UndoSpace::open(Arc::clone(&ctx), Arc::clone(&space))?;
         stats.history_list_length.set(opened.history);
-        let mut active = Active { next: opened.id_limit.max(1), ..Active::default() };
+        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let active = ActiveSet::new(opened.id_limit.max(1), (cpus * SHARDS_PER_CPU).min(MAX_SHARDS));
+        let holders = Holders::default();
         let mut recovered = opened.recovered;
         recovered.sort_by_key(|trx| trx.id);
         for trx in &recovered {
-            active.ids.push(trx.id.0);
-            active.holders.push(Arc::new(Holder { trx_id: AtomicU64::new(trx.id.0), ..Holder::default() }));
+            active.enter_again(shard_of_recovered(&active, trx.id), trx.id.0);
+            holders.enter(trx.id, Arc::new(Holder { trx_id: AtomicU64::new(trx.id.0), ..Holder::default() }));
         }
         let mut purge_view = ReadView::default();
-        purge_view.fill(&active.ids, None, active.next);
-        let min_active = AtomicU64::new(active.ids.first().copied().unwrap_or(active.next));
+        purge_view.fill(&active);
+        let min_active = AtomicU64::new(purge_view.up_limit_id);
         Ok(TrxSystem {
-            id_limit: AtomicU64::new(active.next),
-            active: Mutex::new(active),
+            active,
+            holders,
+            views: Mutex::default(),
             min_active,
+            bodies: AtomicUsize::new(0),
+            started: Instant::now(),
             ctx,
             space,
             locks: LockSystem::new(Arc::clone(&stats)),
@@ -141,10 +144,9 @@ impl TrxSystem {
         let count = recovered.len();
         for trx in recovered {
             let Some(holder) = self.holder_of(trx.id) else { continue };
-            // Counting goes on from the limit itself: before its end takes a number, the limit must be above that.
-            self.prepare_ids()?;
             let mut body = self.spare_body();
-            body.adopt(trx, holder);
+            let shard = shard_of_recovered(&self.active, trx.id);
+            body.adopt(trx, holder, shard);
             super::rollback::roll_back_all(self, &mut body)?;
             body.end(self);
             self.keep_spare(body);
@@ -168,66 +170,70 @@ impl TrxSystem {
 
     // ---- ids
 
-    /// Makes sure that ids can be given. The caller holds no latch.
-    pub(crate) fn prepare_ids(&self) -> Result<()> {
-        if self.active.lock().next + ID_SLACK < self.id_limit.load(Acquire) {
-            return Ok(());
+    /// Gives what `give` takes from the counter, raising the durable limit when it is at the limit or near. The caller
+    /// holds no latch.
+    fn below_limit(&self, mut give: impl FnMut() -> Option<u64>) -> Result<u64> {
+        loop {
+            let given = give();
+            if self.active.next() + ID_STEP / 2 >= self.active.limit() {
+                self.raise_limit()?;
+            }
+            if let Some(given) = given {
+                return Ok(given);
+            }
         }
+    }
+
+    fn raise_limit(&self) -> Result<()> {
         let _raising = self.raising_limit.lock();
-        let limit = self.id_limit.load(Acquire);
-        if self.active.lock().next + ID_SLACK >= limit {
-            self.undo.set_id_limit(limit + ID_STEP)?;
-            self.id_limit.store(limit + ID_STEP, Release);
+        let (next, limit) = (self.active.next(), self.active.limit());
+        if next + ID_STEP / 2 >= limit {
+            let limit = limit.max(next) + ID_STEP;
+            self.undo.set_id_limit(limit)?;
+            self.active.raise_limit(limit);
         }
         Ok(())
     }
 
     /// Makes `holder` an active transaction.
-    pub(crate) fn activate(&self, holder: &Arc<Holder>) -> TrxId {
-        let mut active = self.active.lock();
-        let id = active.next;
-        active.next += 1;
-        active.ids.push(id);
-        active.holders.push(Arc::clone(holder));
-        active.version += 1;
-        holder.trx_id.store(id, std::sync::atomic::Ordering::SeqCst);
-        TrxId(id)
+    ///
+    /// # Errors
+    /// The limit of ids cannot be raised.
+    pub(crate) fn activate(&self, holder: &Arc<Holder>, shard: usize) -> Result<TrxId> {
+        let id = TrxId(self.below_limit(|| self.active.enter(shard))?);
+        self.holders.enter(id, Arc::clone(holder));
+        holder.trx_id.store(id.0, std::sync::atomic::Ordering::SeqCst);
+        Ok(id)
     }
 
     /// Gives an ending transaction its number.
-    pub(crate) fn begin_commit(&self) -> u64 {
-        let mut active = self.active.lock();
-        let number = active.next;
-        active.next += 1;
-        active.in_commit.push(number);
-        number
+    ///
+    /// # Errors
+    /// The limit of ids cannot be raised.
+    pub(crate) fn begin_commit(&self, id: TrxId, shard: usize) -> Result<u64> {
+        self.below_limit(|| self.active.begin_end(shard, id.0))
     }
 
     /// Takes the number of a transaction back whose end could not be written.
-    pub(crate) fn abort_commit(&self, number: u64) {
-        self.active.lock().in_commit.retain(|in_commit| *in_commit != number);
+    pub(crate) fn abort_commit(&self, id: TrxId, shard: usize) {
+        self.active.abort_end(shard, id.0);
     }
 
     /// Takes an ended transaction out of the active set.
-    pub(crate) fn deactivate(&self, id: TrxId, number: Option<u64>) {
-        let mut active = self.active.lock();
-        if let Ok(at) = active.ids.binary_search(&id.0) {
-            active.ids.remove(at);
-            active.holders.remove(at);
-        }
-        if let Some(number) = number
-            && let Ok(at) = active.in_commit.binary_search(&number)
-        {
-            active.in_commit.remove(at);
-        }
-        active.version += 1;
-        let min = active.ids.first().copied().unwrap_or(active.next);
-        self.min_active.store(min, Release);
+    pub(crate) fn deactivate(&self, id: TrxId, shard: usize) {
+        self.active.leave(shard, id.0);
+        self.holders.leave(id);
     }
 
     /// Every id and number in use is below this.
     pub(crate) fn next_id(&self) -> u64 {
-        self.active.lock().next
+        self.active.next()
+    }
+
+    /// The limit that ids are given below, in tests.
+    #[cfg(test)]
+    pub(crate) fn limit_of_ids(&self) -> u64 {
+        self.active.limit()
     }
 
     /// Every id below this has ended.
@@ -239,40 +245,49 @@ impl TrxSystem {
     /// The transaction `id`, if it is active.
     #[inline]
     pub(crate) fn holder_of(&self, id: TrxId) -> Option<Arc<Holder>> {
-        if id.0 < self.min_active() {
-            return None;
-        }
-        let active = self.active.lock();
-        active.ids.binary_search(&id.0).ok().map(|at| Arc::clone(&active.holders[at]))
+        if id.0 < self.min_active() { None } else { self.holders.get(id) }
     }
 
     // ---- views
 
-    /// Opens a view of this moment.
-    pub(crate) fn open_view(&self) -> ViewHandle {
-        let active = &mut *self.active.lock();
-        let (ids, first, next) = (&active.ids, active.in_commit.first().copied(), active.next);
-        active.views.open(active.version, |view| view.fill(ids, first, next))
+    /// Milliseconds since the database was opened.
+    fn now_ms(&self) -> u64 {
+        self.started.elapsed().as_millis() as u64
     }
 
-    /// Closes a view.
-    pub(crate) fn close_view(&self, view: ViewHandle) {
-        self.active.lock().views.close(view);
+    /// Opens a view of this moment.
+    pub(crate) fn open_view(&self) -> ViewHandle {
+        let asked = self.active.clock();
+        let handle = self.views.lock().open(&self.active, asked, self.now_ms());
+        self.min_active.fetch_max(handle.view.up_limit_id, AcqRel);
+        handle
     }
 
     /// Makes `view` the oldest open view, or one of this moment when none is open.
     pub(crate) fn copy_oldest_view(&self, view: &mut ReadView) {
-        let active = self.active.lock();
-        match active.views.oldest() {
+        let asked = self.active.clock();
+        let mut views = self.views.lock();
+        let newest = views.refresh(&self.active, asked);
+        self.min_active.fetch_max(newest.up_limit_id, AcqRel);
+        match views.oldest() {
             Some(oldest) => view.copy_from(oldest),
-            None => view.fill(&active.ids, active.in_commit.first().copied(), active.next),
+            None => view.copy_from(views.refresh(&self.active, asked)),
         }
+    }
+
+    /// Milliseconds for which the oldest open view has been open; 0 if none is.
+    pub fn oldest_view_age_ms(&self) -> u64 {
+        self.views.lock().oldest_age_ms(self.now_ms())
     }
 
     // ---- bodies
 
     pub(crate) fn spare_body(&self) -> Box<TrxBody> {
-        self.spare.lock().pop().unwrap_or_default()
+        let spare = self.spare.lock().pop();
+        spare.unwrap_or_else(|| {
+            let shard = self.bodies.fetch_add(1, Relaxed) % self.active.shards();
+            Box::new(TrxBody { shard, ..TrxBody::default() })
+        })
     }
 
     pub(crate) fn keep_spare(&self, body: Box<TrxBody>) {
@@ -294,6 +309,11 @@ impl TrxSystem {
     /// Number of active transactions that write, in tests.
     #[cfg(test)]
     pub(crate) fn active_count(&self) -> usize {
-        self.active.lock().ids.len()
+        self.active.count()
     }
+}
+
+/// The shard of a transaction that was active when the database went down.
+fn shard_of_recovered(active: &ActiveSet, id: TrxId) -> usize {
+    id.0 as usize % active.shards()
 }

@@ -89,6 +89,8 @@ pub(crate) struct TrxBody {
     /// Id once it has written, else 0.
     pub(crate) id: TrxId,
     pub(crate) holder: Arc<Holder>,
+    /// Its shard of the active set.
+    pub(crate) shard: usize,
     pub(crate) undo: Option<UndoLog>,
     pub(crate) view: Option<ViewHandle>,
     pub(crate) buffers: Buffers,
@@ -203,11 +205,18 @@ impl TrxBody {
         if self.options.first_committer_wins {
             self.open_view(system);
         }
-        system.prepare_ids()?;
         let stream = system.undo.bind()?;
-        self.undo = Some(UndoLog::new(stream));
-        self.id = system.activate(&self.holder);
-        Ok(())
+        match system.activate(&self.holder, self.shard) {
+            Ok(id) => {
+                self.undo = Some(UndoLog::new(stream));
+                self.id = id;
+                Ok(())
+            }
+            Err(error) => {
+                system.undo.release(stream);
+                Err(error)
+            }
+        }
     }
 
     /// Opens the transaction's view if it has none.
@@ -222,9 +231,9 @@ impl TrxBody {
     }
 
     /// Becomes a transaction that a crash cut off.
-    pub(crate) fn adopt(&mut self, recovered: Recovered, holder: Arc<Holder>) {
+    pub(crate) fn adopt(&mut self, recovered: Recovered, holder: Arc<Holder>, shard: usize) {
         self.id = recovered.id;
-        self.holder = holder;
+        (self.holder, self.shard) = (holder, shard);
         self.undo = Some(UndoLog::recovered(recovered.stream, recovered.header));
     }
 
@@ -233,14 +242,20 @@ impl TrxBody {
         let Some(undo) = self.undo.take() else { return Ok(None) };
         if undo.start().is_none() {
             system.undo.release(undo.into_stream());
-            system.deactivate(self.id, None);
+            system.deactivate(self.id, self.shard);
             return Ok(None);
         }
-        let number = system.begin_commit();
+        let number = match system.begin_commit(self.id, self.shard) {
+            Ok(number) => number,
+            Err(error) => {
+                self.undo = Some(undo);
+                return Err(error);
+            }
+        };
         let lsn = match undo.finish(&system.ctx, state, number) {
             Ok(lsn) => lsn,
             Err(error) => {
-                system.abort_commit(number);
+                system.abort_commit(self.id, self.shard);
                 self.undo = Some(undo);
                 return Err(error);
             }
@@ -248,16 +263,14 @@ impl TrxBody {
         let stream = undo.into_stream();
         system.note_ended(&stream, number);
         system.undo.release(stream);
-        system.deactivate(self.id, Some(number));
+        system.deactivate(self.id, self.shard);
         Ok(lsn)
     }
 
     /// Lets go of locks and view, and makes the body fit for the next transaction.
     pub(crate) fn end(&mut self, system: &TrxSystem) {
         system.locks.release_all(&self.holder);
-        if let Some(view) = self.view.take() {
-            system.close_view(view);
-        }
+        self.view = None;
         self.holder.weight.store(0, Relaxed);
         self.id = TrxId(0);
     }
@@ -415,10 +428,8 @@ impl Drop for Trx {
     fn drop(&mut self) {
         // A rollback that fails leaves the transaction active; recovery will undo it.
         let _ = self.end_by_rollback();
-        if let Some(body) = self.body.as_mut()
-            && let Some(view) = body.view.take()
-        {
-            self.system.close_view(view);
+        if let Some(body) = self.body.as_mut() {
+            body.view = None;
         }
     }
 }

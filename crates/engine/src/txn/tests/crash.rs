@@ -156,3 +156,21 @@ fn numbers_given_at_an_opening_never_come_back() {
     let last = next.after_power_cut(2);
     assert!(last.system.next_id() >= given_below, "{} after {given_below}", last.system.next_id());
 }
+
+/// Ids and numbers are below the durable limit however many are given in a row, also to who did not ask for a raise before.
+#[test]
+fn no_id_is_above_the_durable_limit() {
+    let db = Db::new();
+    let system = &db.system;
+    let limit = || super::super::undo::read_directories(&db.core.ctx, &db.core.space).unwrap().2;
+    let holders: Vec<Arc<super::super::lock::Holder>> = (0..3).map(|_| Arc::default()).collect();
+    for _ in 0..150_000 {
+        let ids: Vec<_> = holders.iter().map(|holder| system.activate(holder, 0).unwrap()).collect();
+        for id in ids {
+            assert!(system.begin_commit(id, 0).unwrap() < system.limit_of_ids());
+            system.deactivate(id, 0);
+        }
+    }
+    assert!(system.limit_of_ids() <= limit() && system.next_id() <= limit(), "{} {}", system.next_id(), limit());
+    assert!(system.next_id() > 900_000, "some steps of the limit");
+}

@@ -1,0 +1,50 @@
+//! Who an active id is: the holders of active transactions, found by id.
+//!
+//! Rules
+//! 1. A transaction is entered before it writes its first row, and leaves after it has left the active set and before its
+//!    explicit locks are released. So a row whose id is not here is nobody's, and its transaction has its tick.
+//! 2. Shards by id; a shard's mutex is taken under page latches and around nothing.
+
+use super::lock::Holder;
+use crate::types::TrxId;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// Consecutive ids are in different shards.
+const SHARDS: u64 = 64;
+
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Shard(Mutex<Vec<(TrxId, Arc<Holder>)>>);
+
+/// See the file's head.
+#[derive(Debug)]
+pub(crate) struct Holders(Box<[Shard]>);
+
+impl Default for Holders {
+    fn default() -> Holders {
+        Holders((0..SHARDS).map(|_| Shard::default()).collect())
+    }
+}
+
+impl Holders {
+    fn shard(&self, id: TrxId) -> &Mutex<Vec<(TrxId, Arc<Holder>)>> {
+        &self.0[(id.0 % SHARDS) as usize].0
+    }
+
+    pub(crate) fn enter(&self, id: TrxId, holder: Arc<Holder>) {
+        self.shard(id).lock().push((id, holder));
+    }
+
+    pub(crate) fn leave(&self, id: TrxId) {
+        let mut shard = self.shard(id).lock();
+        if let Some(at) = shard.iter().position(|(there, _)| *there == id) {
+            shard.swap_remove(at);
+        }
+    }
+
+    pub(crate) fn get(&self, id: TrxId) -> Option<Arc<Holder>> {
+        let shard = self.shard(id).lock();
+        shard.iter().find(|(there, _)| *there == id).map(|(_, holder)| Arc::clone(holder))
+    }
+}

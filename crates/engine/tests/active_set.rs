@@ -1,0 +1,102 @@
+//! Every order in which transactions that come and go and a cut of the active set can take their steps (loom).
+
+mod atomic {
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+    /// Loom's mutex with the face of the engine's.
+    #[derive(Debug, Default)]
+    pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub(crate) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
+            self.0.lock().unwrap()
+        }
+    }
+}
+#[allow(dead_code, reason = "the model needs no more of it")]
+#[path = "../src/txn/active.rs"]
+mod active;
+
+use active::{ActiveSet, Cut};
+use loom::sync::Arc;
+
+/// A set of two shards, with room for ids.
+fn set() -> Arc<ActiveSet> {
+    let set = ActiveSet::new(1, 2);
+    set.raise_limit(100);
+    Arc::new(set)
+}
+
+/// Whether a cut sees `id`.
+fn sees(cut: &Cut, ids: &[u64], id: u64) -> bool {
+    id < cut.low_limit_id && !ids.contains(&id)
+}
+
+fn model(threads: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(threads);
+}
+
+/// T2 builds on what T1 left behind. A cut never sees T2 without T1, wherever their shards are, and purge's limit is not
+/// above the number of one that is not seen.
+#[test]
+fn what_a_cut_sees_is_whole() {
+    for (first, second) in [(0, 1), (1, 0)] {
+        model(move || {
+            let set = set();
+            let (t1, t2) = (set.enter(first).unwrap(), set.enter(second).unwrap());
+            let writers = set.clone();
+            let writers = loom::thread::spawn(move || {
+                let n1 = writers.begin_end(first, t1).unwrap();
+                writers.leave(first, t1);
+                let n2 = writers.begin_end(second, t2).unwrap();
+                writers.leave(second, t2);
+                (n1, n2)
+            });
+            let mut ids = Vec::new();
+            let cut = set.cut(&mut ids);
+            let (n1, n2) = writers.join().unwrap();
+            assert!(sees(&cut, &ids, t1) || !sees(&cut, &ids, t2), "{ids:?} {cut:?}");
+            for (id, number) in [(t1, n1), (t2, n2)] {
+                assert!(sees(&cut, &ids, id) || cut.low_limit_no <= number, "{ids:?} {cut:?} {number}");
+            }
+            // A second cut sees all who left before it, whatever the first one left lying about.
+            let cut = set.cut(&mut ids);
+            assert!(ids.is_empty() && sees(&cut, &ids, t1) && sees(&cut, &ids, t2));
+        });
+    }
+}
+
+/// One who enters beside a cut is not seen by it before it has left, and by a cut made after it has left it is.
+#[test]
+fn who_enters_beside_a_cut_is_not_taken_for_ended() {
+    model(|| {
+        let set = set();
+        let other = set.clone();
+        let writer = loom::thread::spawn(move || {
+            let id = other.enter(1).unwrap();
+            let asked = other.clock();
+            other.leave(1, id);
+            (id, asked, other.clock())
+        });
+        let mut ids = Vec::new();
+        let cut = set.cut(&mut ids);
+        let (id, before, after) = writer.join().unwrap();
+        assert!(!sees(&cut, &ids, id) || cut.clock > before, "{ids:?} {cut:?}");
+        assert!(sees(&cut, &ids, id) || cut.clock < after, "{ids:?} {cut:?}");
+    });
+}
+
+/// No number is given from the limit on.
+#[test]
+fn the_limit_holds() {
+    model(|| {
+        let set = Arc::new(ActiveSet::new(7, 2));
+        set.raise_limit(8);
+        let other = set.clone();
+        let thread = loom::thread::spawn(move || other.enter(1));
+        let given: Vec<u64> = [set.enter(0), thread.join().unwrap()].into_iter().flatten().collect();
+        assert_eq!(given, [7]);
+    });
+}
