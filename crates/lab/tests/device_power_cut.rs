@@ -5,16 +5,18 @@
 //! 1. A row's value is its id and a number that grows with each commit, so that every row tells which commit wrote it last.
 //! 2. After a cut the database is opened and checked as a whole. The verdict is one of [`Verdict`]; a value that was never written is a failure of
 //!    the test whatever the disk did: damage must be told, never returned.
-//! 3. Each switch is tried with the handling and without it: without it something breaks, with it nothing.
+//! 3. Growth into new extent-map groups is cut as well: with pages of 4 KiB a group has 25 MiB.
+//! 4. Each switch is tried with the handling and without it: without it something breaks, with it nothing.
 
 use highwater::{Database, Error, Options, Schema, Type, ValueRef, values};
 use highwater_device::adapter::{EngineDisk, EngineDiskOptions};
-use highwater_device::disk::{DiskOptions, TimeMode};
+use highwater_device::disk::{Disk, DiskOptions, TimeMode};
 use highwater_device::preset::DeviceConfig;
 use highwater_device::promises::{Faults, Promises};
 use highwater_device::ssd::config::SsdConfig;
 use highwater_storage::{Device, Placement, StorageError, StorageSet, Write};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 const ROWS: u64 = 1500;
 const SEEDS: u64 = 40;
@@ -337,4 +339,105 @@ fn a_lost_map_page_and_a_dead_disk_are_errors() {
     assert!(count(&lost, Verdict::Damaged) as u64 > SEEDS / 2, "{lost:?}");
     let dead = Setup::on(faulty(4096, |f| f.dead_device = true)).verdicts();
     assert!(count(&dead, Verdict::DeadDisk) > 0 && count(&dead, Verdict::Damaged) == 0, "{dead:?}");
+}
+
+/// Bytes that one extent map of 4 KiB describes: 101 extents of 64 pages.
+const GROUP_BYTES: u64 = 101 * 64 * 4096;
+
+/// A data file whose disk loses its power a few writes after the file grew into group `group`.
+struct CutAtGrowth {
+    data: Arc<dyn Device>,
+    disk: Arc<Disk>,
+    group: u64,
+    writes: u64,
+    done: AtomicBool,
+}
+
+impl Device for CutAtGrowth {
+    fn name(&self) -> String {
+        self.data.name()
+    }
+    fn len_bytes(&self) -> Result<u64, StorageError> {
+        self.data.len_bytes()
+    }
+    fn set_len_bytes(&self, len: u64) -> Result<(), StorageError> {
+        if len > self.group * GROUP_BYTES && !self.done.swap(true, SeqCst) {
+            self.disk.power_cut_at_write(self.writes, self.writes);
+        }
+        self.data.set_len_bytes(len)
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<(), StorageError> {
+        self.data.read_at(offset, buf)
+    }
+    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> Result<(), StorageError> {
+        self.data.write_at(offset, data, placement)
+    }
+    fn write_batch(&self, writes: &[Write<'_>]) -> Result<(), StorageError> {
+        self.data.write_batch(writes)
+    }
+    fn sync(&self) -> Result<(), StorageError> {
+        self.data.sync()
+    }
+    fn discard(&self, offset: u64, len: u64) -> Result<(), StorageError> {
+        self.data.discard(offset, len)
+    }
+    fn alignment_bytes(&self) -> usize {
+        self.data.alignment_bytes()
+    }
+}
+
+/// Commits rows of 300 KiB until the disk fails; how many were acknowledged.
+fn fill(database: &Database) -> u64 {
+    let schema = Schema::new().column("id", Type::U64).column("v", Type::Text(400_000)).primary_key(&["id"]);
+    let Ok(table) = database.create_table("big", schema) else { return 0 };
+    let text = "y".repeat(300 << 10);
+    let inserted = |id: u64| {
+        let mut txn = database.begin()?;
+        txn.insert(&table, &values![id, text.as_str()])?;
+        txn.commit()
+    };
+    (0..400).take_while(|id| inserted(*id).is_ok()).count() as u64
+}
+
+/// The power goes at the first writes after the file became longer, in the second and in the third group.
+#[test]
+fn growth_into_new_extent_map_groups_survives() {
+    let setup = Setup::on(honest(512));
+    let options = Options { page_size: 4096, ..setup.options() };
+    let mut config = DeviceConfig::Ssd(SsdConfig::simple(96 << 8, 0.3, 64));
+    config.set_promises(setup.promises);
+    let disk = DiskOptions { crashes: true, time: TimeMode::Virtual, ..DiskOptions::new(config) };
+    let disk_options = EngineDiskOptions { redo_bytes: 8 << 20, ..EngineDiskOptions::new(disk) };
+    for (group, writes) in (1..=8).map(|writes| (1, writes)).chain([(1, 30), (2, 1), (2, 2), (2, 3), (2, 4), (2, 6)]) {
+        let case = format!("cut at write {writes} of the growth into group {group}");
+        let disk = EngineDisk::new(&disk_options).unwrap();
+        let cutting = |data: Arc<dyn Device>, done: bool| -> Arc<dyn Device> {
+            let (disk, done) = (disk.disk().clone(), AtomicBool::new(done));
+            Arc::new(CutAtGrowth { data, disk, group, writes, done })
+        };
+        let data_name = disk.set().data.name();
+        let set = disk.set().map(|device| {
+            let other = device.name() != data_name;
+            cutting(device, other)
+        });
+        let database = Database::open_storage(set, options.clone()).unwrap();
+        let acknowledged = fill(&database);
+        assert!(!disk.disk().is_powered(), "{case}: the run ended before the cut");
+        drop(database.close());
+        disk.disk().power_on().unwrap();
+        let disk = EngineDisk::on(disk.disk().clone(), &disk_options).unwrap();
+        let database = Database::open_storage(disk.set(), options.clone()).unwrap_or_else(|e| panic!("{case}: {e}"));
+        assert!(database.check().unwrap().is_sound(), "{case}");
+        let table = database.table("big").unwrap();
+        let mut read = database.snapshot().unwrap();
+        let rows = read.scan(&table).iter().unwrap().map(|row| row.unwrap().str(1).len()).collect::<Vec<_>>();
+        drop(read);
+        assert!(rows.iter().all(|len| *len == 300 << 10), "{case}");
+        assert!(
+            (acknowledged..=acknowledged + 1).contains(&(rows.len() as u64)),
+            "{case}: {} of {acknowledged}",
+            rows.len()
+        );
+        database.close().unwrap();
+    }
 }

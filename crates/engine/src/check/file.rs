@@ -47,12 +47,12 @@ impl Scan<'_> {
     }
 
     fn check_length(&mut self, len: u64) {
-        let extent_bytes = self.file.layout().extent_bytes();
-        if !len.is_multiple_of(extent_bytes) {
-            self.find(None, format!("the data file has {len} bytes, not a whole number of extents of {extent_bytes}"));
-        }
-        let whole = len / extent_bytes;
-        if let Some(last) = self.file.last_owned_extent()
+        let whole = len / self.file.layout().extent_bytes();
+        if let Some(extents) = self.file.extents()
+            && u64::from(extents) > whole
+        {
+            self.find(None, format!("the data file is cut: it has {whole} whole extents of {extents}"));
+        } else if let Some(last) = self.file.last_owned_extent()
             && u64::from(last) >= whole
         {
             self.find(None, format!("the data file is cut: it has {whole} whole extents, extent {last} is in use"));

@@ -20,7 +20,6 @@ impl Checker<'_> {
         let in_use = |n: u32| space.extent(n).unwrap_or_default().used.count_ones();
         self.report.counts.pages_used = (0..extents).map(|n| u64::from(in_use(n))).sum();
         self.progress.total = self.report.counts.pages + self.report.counts.pages_used;
-        self.check_length()?;
         let mut bytes = AlignedBuf::zeroed(space.layout().extent_bytes() as usize);
         for number in 0..extents {
             let extent = space.extent(number).unwrap_or_default();
@@ -32,15 +31,6 @@ impl Checker<'_> {
         }
         for group in 0..space.layout().groups(extents) {
             self.check_map(group, extents)?;
-        }
-        Ok(())
-    }
-
-    fn check_length(&mut self) -> Result<()> {
-        let (len, extent_bytes) = (self.subject.data.len_bytes()?, self.subject.space.layout().extent_bytes());
-        if !len.is_multiple_of(extent_bytes) {
-            let text = format!("the data file has {len} bytes, not a whole number of extents of {extent_bytes} bytes");
-            self.find(None, &Place::default(), text);
         }
         Ok(())
     }

@@ -38,7 +38,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Extents of a new data file.
-const FIRST_EXTENTS: u64 = 8;
+const FIRST_EXTENTS: u32 = 8;
 /// The log thread's pause (modes 0 and 2 sync once a second).
 const LOG_PAUSE: Duration = Duration::from_secs(1);
 
@@ -232,14 +232,14 @@ fn in_force(asked: Options, ctx: &Context) -> Options {
 }
 
 fn first_bytes(options: &Options) -> u64 {
-    Layout::new(options.page_size as usize).extent_bytes() * FIRST_EXTENTS
+    Layout::new(options.page_size as usize).extent_bytes() * u64::from(FIRST_EXTENTS)
 }
 
 /// Whether creation never finished: the file is empty, or no larger than creation makes it with zeros for page 0 and
 /// for everything behind the extent map.
 fn is_uncreated(data: &dyn Device) -> Result<bool> {
     let len = data.len_bytes()?;
-    let longest = Layout::new(16384).extent_bytes() * FIRST_EXTENTS;
+    let longest = Layout::new(16384).extent_bytes() * u64::from(FIRST_EXTENTS);
     if len == 0 || len > longest || !len.is_multiple_of(4096) {
         return Ok(len == 0);
     }
@@ -277,7 +277,7 @@ fn create(storage: &StorageSet, options: &Options) -> Result<()> {
     data.write_at(page_bytes as u64, &map, Placement::Other)?;
     data.sync()?;
     let mut first = AlignedBuf::zeroed(page_bytes);
-    first.copy_from_slice(&header::new_page(FileHeader { page_bytes, database_id }));
+    first.copy_from_slice(&header::new_page(FileHeader { page_bytes, database_id }, FIRST_EXTENTS));
     data.write_at(0, &first, Placement::Other)?;
     Ok(data.sync()?)
 }

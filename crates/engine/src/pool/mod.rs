@@ -89,6 +89,8 @@ pub struct Pool {
     flush_list: Mutex<FlushList>,
     writer: PageWriter,
     data: Arc<dyn Device>,
+    /// The length of the data file when it was last asked for.
+    data_len_bytes: AtomicU64,
     log: Arc<Log>,
     stats: Arc<Stats>,
     poison: Arc<Poison>,
@@ -136,6 +138,7 @@ impl Pool {
             flush_list: Mutex::new(FlushList::new(count)),
             writer,
             data,
+            data_len_bytes: AtomicU64::new(0),
             log,
             stats,
             poison,

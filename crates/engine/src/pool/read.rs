@@ -66,7 +66,7 @@ impl Pool {
         // SAFETY: the frame came from the free list, so this thread holds its latch exclusively.
         let bytes = unsafe { self.frames.bytes_mut(frame) };
         let offset = u64::from(page.0) * bytes.len() as u64;
-        if offset + bytes.len() as u64 > self.data.len_bytes()? {
+        if !self.reaches(offset + bytes.len() as u64)? {
             return Err(Error::corrupt_page(page, "it lies beyond the end of the data file"));
         }
         self.data.read_at(offset, bytes)?;
@@ -76,6 +76,17 @@ impl Pool {
             return Err(Error::corrupt_page(page, reason));
         }
         if page::header::page_type(bytes)?.is_node() { page::node::check(bytes, page) } else { Ok(()) }
+    }
+
+    /// Whether the data file has `end` bytes. It never becomes shorter while it is open, so it is asked only about what lies
+    /// behind the length it had when it was asked last.
+    fn reaches(&self, end: u64) -> Result<bool> {
+        if end <= self.data_len_bytes.load(Relaxed) {
+            return Ok(true);
+        }
+        let len = self.data.len_bytes()?;
+        self.data_len_bytes.fetch_max(len, Relaxed);
+        Ok(end <= len)
     }
 
     fn drop_unread(&self, frame: FrameNo) {

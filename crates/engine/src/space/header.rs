@@ -1,14 +1,16 @@
 //! Page 0: what the file is. Magic, format version, page size, database id, root slots.
 //!
-//! Everything but the root slots is written once, when the database is created. Fields lie behind the page header.
+//! Everything but the root slots and the number of extents is written once, when the database is created. Fields lie
+//! behind the page header.
 
+use super::layout::MAX_EXTENTS;
 use crate::error::{Error, Result};
 use crate::page::{self, HEADER_BYTES, PageOp, PageType};
 use crate::types::PageNo;
 
 const MAGIC: &[u8; 8] = b"HIGHWTR\0";
 /// Version of the whole on-disk format.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 /// Number of root slots.
 pub const ROOTS: usize = 16;
 
@@ -16,6 +18,7 @@ const MAGIC_AT: usize = HEADER_BYTES;
 const VERSION_AT: usize = HEADER_BYTES + 8;
 const PAGE_BYTES_AT: usize = HEADER_BYTES + 12;
 const DATABASE_ID_AT: usize = HEADER_BYTES + 16;
+const EXTENTS_AT: usize = HEADER_BYTES + 24;
 const ROOTS_AT: usize = HEADER_BYTES + 32;
 
 /// What page 0 says of the file.
@@ -33,8 +36,13 @@ pub fn root_offset(slot: usize) -> u16 {
     (ROOTS_AT + slot * 4) as u16
 }
 
-/// A new page 0, sealed.
-pub fn new_page(header: FileHeader) -> Vec<u8> {
+/// The change of page 0 that makes the file one of so many extents; `bytes` is the number, little-endian.
+pub fn set_extents(bytes: &[u8; 4]) -> PageOp<'_> {
+    PageOp::Write { offset: EXTENTS_AT as u16, bytes }
+}
+
+/// A new page 0 for a file of `extents`, sealed.
+pub fn new_page(header: FileHeader, extents: u32) -> Vec<u8> {
     let mut bytes = vec![0; header.page_bytes];
     let mut apply = |op: PageOp<'_>| op.apply(&mut bytes).expect("a fresh page takes its header");
     apply(PageOp::Format { page_type: PageType::FileHeader, level: 0, owner: super::SEGMENT_SYSTEM.0 });
@@ -42,6 +50,7 @@ pub fn new_page(header: FileHeader) -> Vec<u8> {
     apply(PageOp::Write { offset: VERSION_AT as u16, bytes: &FORMAT_VERSION.to_le_bytes() });
     apply(PageOp::Write { offset: PAGE_BYTES_AT as u16, bytes: &(header.page_bytes as u32).to_le_bytes() });
     apply(PageOp::Write { offset: DATABASE_ID_AT as u16, bytes: &header.database_id.to_le_bytes() });
+    apply(set_extents(&extents.to_le_bytes()));
     page::header::seal(&mut bytes, PageNo(0));
     bytes
 }
@@ -70,14 +79,33 @@ pub fn parse(start: &[u8]) -> Result<FileHeader> {
     Ok(FileHeader { page_bytes: page_bytes as usize, database_id: u64::from_le_bytes(id) })
 }
 
+/// Reads the number of extents.
+///
+/// # Errors
+/// [`Error::CorruptPage`] if the page is not a file header, or the number cannot be.
+pub fn read_extents(page: &[u8]) -> Result<u32> {
+    expect_header(page)?;
+    let at = EXTENTS_AT;
+    let extents = u32::from_le_bytes(page[at..at + 4].try_into().expect("four bytes"));
+    if extents == 0 || extents > MAX_EXTENTS {
+        return Err(Error::corrupt_page(PageNo(0), format!("it claims {extents} extents; 1 to {MAX_EXTENTS} can be")));
+    }
+    Ok(extents)
+}
+
+fn expect_header(page: &[u8]) -> Result<()> {
+    if page::header::page_type(page)? != PageType::FileHeader {
+        return Err(Error::corrupt_page(PageNo(0), "it is not a file header"));
+    }
+    Ok(())
+}
+
 /// Reads the root slots.
 ///
 /// # Errors
 /// [`Error::Corrupt`] if the page is not a file header.
 pub fn read_roots(page: &[u8]) -> Result<[PageNo; ROOTS]> {
-    if page::header::page_type(page)? != PageType::FileHeader {
-        return Err(Error::corrupt_page(PageNo(0), "it is not a file header"));
-    }
+    expect_header(page)?;
     Ok(std::array::from_fn(|slot| {
         let at = ROOTS_AT + slot * 4;
         PageNo(u32::from_le_bytes(page[at..at + 4].try_into().expect("four bytes")))

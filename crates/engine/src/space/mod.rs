@@ -11,8 +11,11 @@
 //!    (free extents, partly used extents of a segment) is derived from them when the database is opened.
 //! 2. A page is used iff its bit is set; its owner is the chunk's. Both change in the mtr that formats or frees the page.
 //! 3. In memory a page is taken at once, and free again only when the mtr that freed it has committed.
-//! 4. The file's length is the number of extents: growing is `set_len` + sync, then the extents are free. A crash in
-//!    between leaves free extents, nothing else. Used pages beyond the file's end mean that it was cut.
+//! 4. Page 0 says how many extents there are; the file is at least that long. Growing is: the new length, durable; then
+//!    one mini-transaction that formats the maps of new groups and raises the number; then the extents are free. What lies
+//!    behind the number is a growth that never finished: it may hold anything, is read by nobody, and the next growth
+//!    takes it up again. A map of a counted group was formatted through redo, so one that does not verify is damage. A
+//!    file shorter than the number was cut.
 //! 5. Extents of a dropped segment are discarded on the device only after a checkpoint has passed the drop: recovery
 //!    may need to read them until then.
 //!
@@ -23,13 +26,15 @@
 pub mod header;
 pub mod layout;
 mod state;
+#[cfg(test)]
+mod tests;
 
 use crate::error::{Error, Result};
 use crate::mtr::{Context, Mtr, SpaceHook};
 use crate::page::{PageOp, PageType};
 use crate::types::{Lsn, PageNo, SegmentId};
 use highwater_storage::Device;
-use layout::{CHUNKS, EXTENT_PAGES, Layout};
+use layout::{CHUNKS, EXTENT_PAGES, Layout, MAX_EXTENTS};
 use parking_lot::Mutex;
 use state::State;
 pub use state::{Extent, read_entry};
@@ -78,11 +83,20 @@ impl Space {
     /// A corrupt map, pages used beyond the end of the file, an I/O error.
     pub fn open(ctx: &Context, data: Arc<dyn Device>) -> Result<Arc<Space>> {
         let layout = Layout::new(ctx.pool.page_bytes());
-        let extents = data.len_bytes()? / layout.extent_bytes();
-        let extents = u32::try_from(extents).unwrap_or(u32::MAX / EXTENT_PAGES).min(u32::MAX / EXTENT_PAGES);
         let mut state = State::new();
         ctx.pool.make_resident(PageNo(0))?;
-        state.roots = header::read_roots(&ctx.pool.fix_s(PageNo(0))?)?;
+        let extents = {
+            let page = ctx.pool.fix_s(PageNo(0))?;
+            state.roots = header::read_roots(&page)?;
+            header::read_extents(&page)?
+        };
+        let len = data.len_bytes()?;
+        if len < u64::from(extents) * layout.extent_bytes() {
+            let (file, each) = (data.name(), layout.extent_bytes());
+            let reason =
+                format!("{file} is cut: it has {len} bytes, and {extents} extents of {each} bytes belong to it");
+            return Err(Error::Corrupt(reason));
+        }
         for group in 0..layout.groups(extents) {
             let map = layout.map_page(group);
             ctx.pool.make_resident(map)?;
@@ -150,32 +164,43 @@ impl Space {
         let have = self.state.lock().extents();
         let step = (u64::from(have) / 4 * self.layout.extent_bytes()).min(GROW_LIMIT_BYTES);
         let step = ((step / self.layout.extent_bytes()) as u32).max(READY_EXTENTS as u32 * 2);
-        let want = have.saturating_add(step).min(u32::MAX / EXTENT_PAGES);
+        let want = have.saturating_add(step).min(MAX_EXTENTS);
         if want == have {
             return Err(Error::Usage(format!("the data file has its largest size, {have} extents")));
         }
-        let bytes = u64::from(want) * self.layout.extent_bytes();
-        let full = |source| Error::DiskFull { segment: SEGMENT_SYSTEM, source };
-        self.data.set_len_bytes(bytes).map_err(full)?;
+        self.lengthen(ctx, u64::from(want) * self.layout.extent_bytes())?;
+        self.count_extents(ctx, have, want)?;
+        self.state.lock().add_free(&self.layout, want);
+        Ok(())
+    }
+
+    /// Makes the file at least `bytes` long, durably. A growth that never finished may have left it longer.
+    fn lengthen(&self, ctx: &Context, bytes: u64) -> Result<()> {
+        if self.data.len_bytes()? < bytes {
+            let full = |source| Error::DiskFull { segment: SEGMENT_SYSTEM, source };
+            self.data.set_len_bytes(bytes).map_err(full)?;
+        }
         if let Err(error) = self.data.sync() {
             ctx.fail_stop(&error.to_string());
             return Err(error.into());
         }
         ctx.stats.data_syncs.inc();
-        for group in self.layout.groups(have)..self.layout.groups(want) {
-            self.format_map(ctx, group)?;
-        }
-        self.state.lock().add_free(&self.layout, want);
         Ok(())
     }
 
-    fn format_map(&self, ctx: &Context, group: u32) -> Result<()> {
-        let map = self.layout.map_page(group);
-        let mut mtr = ctx.mtr_with(crate::mtr::MTR_REDO_BYTES, 1)?;
-        let page = mtr.new_page(map);
-        format_map_ops(|op| mtr.apply(page, op));
+    /// Formats the maps of the groups that begin behind the first `have` extents and makes `want` the number of extents.
+    fn count_extents(&self, ctx: &Context, have: u32, want: u32) -> Result<()> {
+        let maps: Vec<PageNo> =
+            (self.layout.groups(have)..self.layout.groups(want)).map(|group| self.layout.map_page(group)).collect();
+        let mut mtr = ctx.mtr_with(crate::mtr::MTR_REDO_BYTES, maps.len())?;
+        let first = mtr.fix_x(PageNo(0))?;
+        for map in &maps {
+            let page = mtr.new_page(*map);
+            format_map_ops(|op| mtr.apply(page, op));
+        }
+        mtr.apply(first, &header::set_extents(&want.to_le_bytes()));
         mtr.commit();
-        ctx.pool.make_resident(map)
+        maps.into_iter().try_for_each(|map| ctx.pool.make_resident(map))
     }
 
     /// Takes a page for `segment`, near `near` where possible, recorded in `mtr`. Get its frame by `Mtr::new_page` and

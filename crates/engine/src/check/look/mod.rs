@@ -149,6 +149,11 @@ impl<'d> RawFile<'d> {
         self.len
     }
 
+    /// Extents that page 0 counts, if it can be read; the redo may know of more.
+    pub fn extents(&self) -> Option<u32> {
+        crate::space::header::read_extents(&self.sound_page(PageNo(0)).ok()?).ok()
+    }
+
     /// Whole pages in the file.
     pub fn page_count(&self) -> u64 {
         (self.len / self.page_bytes as u64).min(u64::from(u32::MAX))

@@ -1,0 +1,121 @@
+//! Growth over several extent-map groups, with the power cut at every change it makes.
+
+use super::*;
+use crate::db::core::Core;
+use crate::pool::FlushReason;
+use crate::testing::{open, small_options};
+use highwater_storage::{Faults, StorageSet};
+
+const SEGMENT: SegmentId = SegmentId(99);
+
+/// Allocates and formats a page.
+fn new_page(core: &Core) -> Result<PageNo> {
+    core.space.prepare(&core.ctx)?;
+    let mut mtr = core.ctx.mtr_with(4096, 1)?;
+    let page_no = core.space.allocate(&mut mtr, SEGMENT, None)?;
+    let page = mtr.new_page(page_no);
+    mtr.apply(page, &PageOp::Format { page_type: PageType::Overflow, level: 0, owner: SEGMENT.0 });
+    mtr.commit();
+    Ok(page_no)
+}
+
+fn extents(core: &Core) -> u32 {
+    core.space.page_count() / EXTENT_PAGES
+}
+
+/// A closed database whose next growth but `before` reaches into the second group, all but full.
+fn before_the_second_group() -> StorageSet {
+    let storage = StorageSet::memory();
+    let mut core = open(storage.clone(), small_options());
+    let group = core.space.layout().group_extents();
+    while extents(&core) + extents(&core) / 4 <= group {
+        core.space.grow(&core.ctx).unwrap();
+    }
+    while core.space.state.lock().free_extents() > READY_EXTENTS {
+        new_page(&core).unwrap();
+    }
+    assert_eq!(core.space.layout().groups(extents(&core)), 1);
+    core.close().unwrap();
+    storage
+}
+
+/// Grows the file into the second group and takes pages; those whose redo is durable go to `durable`.
+fn use_second_group(core: &Core, durable: &mut Vec<PageNo>) -> Result<()> {
+    while core.space.layout().groups(extents(core)) < 2 {
+        core.space.grow(&core.ctx)?;
+    }
+    for _ in 0..3 {
+        let pages = (0..10).map(|_| new_page(core)).collect::<Result<Vec<_>>>()?;
+        core.ctx.log.flush_to(core.ctx.log.end_lsn())?;
+        durable.extend(pages);
+    }
+    core.ctx.pool.flush_oldest(Lsn(u64::MAX), 3, FlushReason::CheckpointAge).map(drop)
+}
+
+/// Every page that was acknowledged is there and owned; memory and maps agree; the space can be used further.
+fn assert_sound(core: &Core, durable: &[PageNo], case: &str) {
+    for page in durable {
+        assert_eq!(core.space.owner(*page), Some(SEGMENT), "{case}: page {page}");
+        core.ctx.pool.fix_s(*page).unwrap_or_else(|e| panic!("{case}: {e}"));
+    }
+    let mut more = Vec::new();
+    use_second_group(core, &mut more).unwrap_or_else(|e| panic!("{case}: {e}"));
+    assert!(more.iter().all(|page| !durable.contains(page)), "{case}");
+}
+
+#[test]
+fn a_power_cut_at_every_change_of_a_growth_into_a_new_group() {
+    let base = before_the_second_group();
+    let mut cuts = 0;
+    for changes in 0.. {
+        let memory = base.cut(0);
+        let faults = Faults::new();
+        let core = open(memory.map(|device| faults.wrap(device)), small_options());
+        faults.power_off_after(changes);
+        let mut durable = Vec::new();
+        let used = use_second_group(&core, &mut durable);
+        drop(core);
+        let case = format!("power off after {changes} changes");
+        let cut = memory.cut(changes);
+        // Recovery is cut short, too, at a place that moves on with the first cut.
+        let again = Faults::new();
+        again.power_off_after(changes % 7);
+        drop(Core::open(cut.map(|device| again.wrap(device)), small_options()));
+        let core = Core::open(cut.cut(changes), small_options()).unwrap_or_else(|e| panic!("{case}: {e}"));
+        assert_sound(&core, &durable, &case);
+        drop(Core::open(core.storage().cut(changes), small_options()).unwrap_or_else(|e| panic!("{case}: {e}")));
+        if used.is_ok() {
+            break;
+        }
+        cuts += 1;
+    }
+    assert!(cuts > 8, "{cuts}");
+}
+
+#[test]
+fn what_lies_behind_the_counted_extents_may_be_anything() {
+    let storage = before_the_second_group();
+    // A growth that got as far as the new length, on a device that kept old bytes there.
+    let [data, ..] = storage.memory_devices().unwrap();
+    data.damage(|bytes| bytes.resize(bytes.len() + 30 * 64 * 4096 + 777, 0xD5));
+    let core = open(storage, small_options());
+    assert_sound(&core, &[], "old bytes");
+    assert_eq!(core.space.layout().groups(extents(&core)), 2);
+    open(core.storage().cut(3), small_options());
+}
+
+#[test]
+fn a_map_that_was_formatted_and_is_gone_is_damage() {
+    let storage = before_the_second_group();
+    let mut core = open(storage.clone(), small_options());
+    use_second_group(&core, &mut Vec::new()).unwrap();
+    let map = core.space.layout().map_page(1);
+    core.close().unwrap();
+    let [data, ..] = storage.memory_devices().unwrap();
+    data.damage(|bytes| bytes[map.0 as usize * 4096..][..4096].fill(0));
+    let error = Core::open(storage.clone(), small_options()).err().map(|e| e.to_string()).unwrap_or_default();
+    assert!(error.contains(&format!("page {map}")), "{error}");
+    data.damage(|bytes| bytes.truncate(120 * 64 * 4096 - 1));
+    let error = Core::open(storage, small_options()).err().map(|e| e.to_string()).unwrap_or_default();
+    assert!(error.contains("is cut"), "{error}");
+}
