@@ -4,6 +4,8 @@ pub mod background;
 pub mod core;
 mod database;
 mod index_build;
+#[cfg(test)]
+mod lock_wait_test;
 mod probe;
 mod scan;
 mod session;

@@ -3,26 +3,54 @@
 //! Rules
 //! 1. Once set, never cleared; the first reason stays.
 //! 2. Checked before every write and at every wait that a writer would end.
+//! 3. Who waits for another transaction, not for a writer, is told when it is set ([`OnStop`]): after the setting, so that who
+//!    checks and then waits, under a mutex that the telling takes, misses nothing.
 
 use crate::error::{Error, Result};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+/// Somebody with waiters to wake when the database stops. Called with any locks held but its own: it takes none that is held
+/// while the switch is set.
+pub trait OnStop: Send + Sync {
+    /// The database has stopped.
+    fn stopped(&self);
+}
 
 /// The switch. One per database, shared by pool, log and everything that waits.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Poison {
     set: AtomicBool,
     reason: Mutex<String>,
+    told: Mutex<Vec<Weak<dyn OnStop>>>,
+}
+
+impl std::fmt::Debug for Poison {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Poison").field("set", &self.set).field("reason", &self.reason).finish_non_exhaustive()
+    }
 }
 
 impl Poison {
     /// Stops the database.
     pub fn set(&self, reason: &str) {
         let mut first = self.reason.lock();
-        if !self.set.load(Ordering::Acquire) {
-            first.push_str(reason);
-            self.set.store(true, Ordering::Release);
+        if self.set.load(Ordering::Acquire) {
+            return;
         }
+        first.push_str(reason);
+        self.set.store(true, Ordering::Release);
+        drop(first);
+        let told: Vec<_> = self.told.lock().iter().filter_map(Weak::upgrade).collect();
+        told.iter().for_each(|waker| waker.stopped());
+    }
+
+    /// Has `waker` told when the database stops, as long as it lives.
+    pub fn tell(&self, waker: &Arc<dyn OnStop>) {
+        let mut told = self.told.lock();
+        told.retain(|waker| waker.strong_count() > 0);
+        told.push(Arc::downgrade(waker));
     }
 
     /// Whether the database has stopped.

@@ -18,6 +18,7 @@ use crate::btree::{BTree, Seek};
 use crate::error::{Error, Result};
 use crate::mtr::{Context, MTR_REDO_BYTES};
 use crate::space::{ROOT_CATALOG, SEGMENT_CATALOG, Space};
+use crate::sync::poison::Poison;
 use crate::types::{IndexId, Lsn, PageNo, SegmentId, TableId};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -91,6 +92,11 @@ impl Catalog {
         };
         let counters = Mutex::new(Counters { next_table: FIRST_USER_TABLE, next_index: FIRST_USER_INDEX });
         Ok(Catalog { ctx, space, tree, counters })
+    }
+
+    /// The fail-stop switch of the database.
+    pub(crate) fn poison(&self) -> &Arc<Poison> {
+        &self.ctx.poison
     }
 
     /// The catalog's tree.

@@ -15,6 +15,7 @@ use super::rows::{BackgroundRows, Secondary, TableRows, last_number};
 use super::schema::{Column, TableDefinition};
 use crate::btree::BTree;
 use crate::error::{Error, Result};
+use crate::sync::poison::OnStop;
 use crate::txn::{Rows, Tables};
 use crate::types::TableId;
 use parking_lot::{Mutex, RwLock};
@@ -41,6 +42,12 @@ pub(crate) struct TableShared {
     catalog: Arc<Catalog>,
 }
 
+impl OnStop for TableShared {
+    fn stopped(&self) {
+        self.lock.wake_all();
+    }
+}
+
 impl TableShared {
     /// Opens a table the catalog has; `page_bytes` is the database's page size.
     pub(crate) fn open(catalog: &Arc<Catalog>, entry: TableEntry, page_bytes: usize) -> Arc<TableShared> {
@@ -58,15 +65,19 @@ impl TableShared {
             let last = last_number(definition.columns[column].ty);
             (column, AutoIncrement::new(entry.record.auto_increment_bound.max(1), last))
         };
-        Arc::new(TableShared {
+        let poison = catalog.poison();
+        let table = Arc::new(TableShared {
             name: definition.name.clone(),
-            lock: TableLock::default(),
+            lock: TableLock::new(Arc::clone(poison)),
             current: RwLock::new(Arc::new(rows)),
             columns: definition.columns.clone(),
             auto_increment: definition.auto_increment.map(counter),
             entry: Mutex::new(entry),
             catalog: catalog.clone(),
-        })
+        });
+        let waker: Arc<dyn OnStop> = Arc::clone(&table) as Arc<dyn OnStop>;
+        poison.tell(&waker);
+        table
     }
 
     /// The catalog it stands in.

@@ -9,9 +9,12 @@
 //! 2. Schema changes come one at a time (the database's schema mutex), and new transactions queue behind a waiting one.
 //! 3. Every wait ends by a timeout, so a transaction that waits for its own lock gets an error, not a hang.
 //! 4. A lock taken on a dropped table is an error that says so.
+//! 5. When the database stops, everybody who waits is woken and gets the error that says so.
 
 use crate::error::{Error, Result};
+use crate::sync::poison::Poison;
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A table's lock.
@@ -19,6 +22,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct TableLock {
     state: Mutex<LockState>,
     changed: Condvar,
+    poison: Arc<Poison>,
 }
 
 #[derive(Debug, Default)]
@@ -42,6 +46,18 @@ pub(crate) enum Mode {
 }
 
 impl TableLock {
+    /// The lock of a table of the database that `poison` stops; whoever makes it has [`TableLock::wake_all`] called then.
+    pub(crate) fn new(poison: Arc<Poison>) -> TableLock {
+        TableLock { poison, ..TableLock::default() }
+    }
+
+    /// Wakes everybody who waits, to look why.
+    pub(crate) fn wake_all(&self) {
+        // Who has looked and not begun to wait holds the mutex.
+        drop(self.state.lock());
+        self.changed.notify_all();
+    }
+
     /// Takes the lock for a transaction. `table` is for the message.
     #[inline]
     pub(crate) fn lock(&self, table: &str, mode: Mode, timeout: Duration) -> Result<()> {
@@ -117,6 +133,7 @@ impl TableLock {
     ) -> Result<()> {
         let deadline = Instant::now().checked_add(timeout);
         while !free(state) {
+            self.poison.check()?;
             let timed_out = match deadline {
                 Some(deadline) => self.changed.wait_until(state, deadline).timed_out(),
                 None => {
@@ -205,5 +222,29 @@ mod tests {
         remover.join().unwrap();
         let error = lock.lock("t", Mode::Read, SHORT).unwrap_err();
         assert_eq!(error.to_string(), "table t was dropped");
+    }
+
+    #[test]
+    fn stopping_wakes_who_waits() {
+        let poison = Arc::<Poison>::default();
+        let lock = Arc::new(TableLock::new(Arc::clone(&poison)));
+        lock.lock("t", Mode::Write, LONG).unwrap();
+        let waits = |run: fn(&TableLock) -> Result<()>| {
+            let lock = lock.clone();
+            std::thread::spawn(move || run(&lock))
+        };
+        let remover = waits(|lock| lock.exclusive(LONG).map(drop));
+        while !lock.state.lock().exclusive {
+            std::thread::yield_now();
+        }
+        let newcomer = waits(|lock| lock.lock("t", Mode::Read, LONG));
+        let started = Instant::now();
+        poison.set("a test");
+        lock.wake_all();
+        for waiter in [remover, newcomer] {
+            assert!(!matches!(waiter.join().unwrap(), Err(Error::LockWaitTimeout)));
+        }
+        assert!(started.elapsed() < LONG);
+        assert!(matches!(lock.exclusive(LONG), Err(Error::Poisoned(_))));
     }
 }

@@ -1,54 +1,62 @@
-//! Deadlocks: cycles in the wait-for graph. Pure functions on slots.
+//! Deadlocks: cycles in the wait-for graph. Pure functions on the transactions' numbers.
 
-/// A cycle through `start`: its members in order, `start` first. `edges` appends the slots that a slot waits for.
-pub(crate) fn find_cycle(start: u32, edges: impl Fn(u32, &mut Vec<u32>)) -> Option<Vec<u32>> {
-    let mut path: Vec<u32> = Vec::new();
-    let mut seen = std::collections::HashSet::new();
-    // (depth at which to put the slot, slot); depth-first.
+use super::lock::OwnerId;
+use std::collections::HashSet;
+
+/// A cycle through `start`: its members in order, `start` first. `edges` appends those that a transaction waits for. Each
+/// transaction is asked once at most.
+pub(crate) fn find_cycle(start: OwnerId, mut edges: impl FnMut(OwnerId, &mut Vec<OwnerId>)) -> Option<Vec<OwnerId>> {
+    let mut path: Vec<OwnerId> = Vec::new();
+    let mut seen = HashSet::new();
+    // (depth at which to put it, transaction); depth-first.
     let mut todo = vec![(0usize, start)];
     let mut next = Vec::new();
-    while let Some((depth, slot)) = todo.pop() {
-        if depth > 0 && slot == start {
+    while let Some((depth, member)) = todo.pop() {
+        if depth > 0 && member == start {
             path.truncate(depth);
             return Some(path);
         }
-        if !seen.insert(slot) {
+        if !seen.insert(member) {
             continue;
         }
         path.truncate(depth);
-        path.push(slot);
+        path.push(member);
         next.clear();
-        edges(slot, &mut next);
-        todo.extend(next.iter().map(|slot| (depth + 1, *slot)));
+        edges(member, &mut next);
+        todo.extend(next.iter().map(|member| (depth + 1, *member)));
     }
     None
 }
 
 /// The member whose rollback costs least; among equals the first, which closed the cycle.
-pub(crate) fn choose_victim(cycle: &[u32], weight: impl Fn(u32) -> u64) -> u32 {
-    cycle.iter().copied().min_by_key(|member| weight(*member)).unwrap_or_default()
+pub(crate) fn choose_victim(cycle: &[OwnerId], weight: impl Fn(OwnerId) -> u64) -> Option<OwnerId> {
+    cycle.iter().copied().min_by_key(|member| weight(*member))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn graph(edges: &[(u32, u32)]) -> impl Fn(u32, &mut Vec<u32>) + '_ {
-        move |slot, out| out.extend(edges.iter().filter(|(from, _)| *from == slot).map(|(_, to)| *to))
+    fn cycle(edges: &[(u64, u64)]) -> Option<Vec<u64>> {
+        let edges = |member: OwnerId, out: &mut Vec<OwnerId>| {
+            out.extend(edges.iter().filter(|(from, _)| *from == member.0).map(|(_, to)| OwnerId(*to)));
+        };
+        find_cycle(OwnerId(1), edges).map(|cycle| cycle.into_iter().map(|member| member.0).collect())
     }
 
     #[test]
     fn cycles_through_the_start_are_found() {
-        assert_eq!(find_cycle(1, graph(&[(1, 2), (2, 3)])), None);
-        assert_eq!(find_cycle(1, graph(&[(1, 2), (2, 1)])), Some(vec![1, 2]));
-        assert_eq!(find_cycle(1, graph(&[(1, 4), (1, 2), (4, 5), (2, 3), (3, 1)])), Some(vec![1, 2, 3]));
+        assert_eq!(cycle(&[(1, 2), (2, 3)]), None);
+        assert_eq!(cycle(&[(1, 2), (2, 1)]), Some(vec![1, 2]));
+        assert_eq!(cycle(&[(1, 4), (1, 2), (4, 5), (2, 3), (3, 1)]), Some(vec![1, 2, 3]));
         // A cycle elsewhere is not ours.
-        assert_eq!(find_cycle(1, graph(&[(1, 2), (2, 3), (3, 2)])), None);
+        assert_eq!(cycle(&[(1, 2), (2, 3), (3, 2)]), None);
     }
 
     #[test]
     fn the_cheapest_member_is_the_victim() {
-        assert_eq!(choose_victim(&[1, 2, 3], |m| [0, 5, 3, 4][m as usize]), 2);
-        assert_eq!(choose_victim(&[1, 2, 3], |_| 7), 1);
+        let members = [1, 2, 3].map(OwnerId);
+        assert_eq!(choose_victim(&members, |m| [0, 5, 3, 4][m.0 as usize]), Some(OwnerId(2)));
+        assert_eq!(choose_victim(&members, |_| 7), Some(OwnerId(1)));
     }
 }

@@ -6,34 +6,41 @@
 //! never conflict with each other.
 //!
 //! Rules
-//! 1. One mutex guards the table. It is taken last: under page latches, never around them, never around I/O. Row operations
-//!    do not touch it unless a counter says that there may be an explicit lock on their row or a range in their index.
+//! 1. Mutexes: one for each shard of rows (by hash of the row), one for each shard of ranges (by index), and one of the
+//!    *waits*: the rows for which somebody waits, and who waits for whom. Order: one shard, then the waits; never two shards.
+//!    All are taken last: under page latches, never around them, never around I/O, and no code of other modules runs under
+//!    them. Row operations touch none unless a counter says that there may be an explicit lock on their row or a range in
+//!    their index; the waits are touched only where somebody waits. So whoever holds the waits sees the whole wait-for graph.
 //! 2. Whoever locks a row for reading enters the lock while he has the row's leaf latched; whoever changes a row checks
 //!    while he has it latched exclusively. So neither misses the other. The same holds for ranges and inserts.
 //! 3. A lock that was waited for says nothing about the implicit lock: after a wait the row is looked at again.
 //! 4. Requests on a row queue first in, first out; only a holder who asks for more goes ahead of the queue.
-//! 5. A waiter parks on its own condition variable. When a wait begins, the wait-for graph is searched for a cycle
-//!    through the new waiter; the victim is the member with the fewest undo records.
-//! 6. Locks are kept until the transaction ends.
+//! 5. A waiter holds no latch; it parks on its own condition variable. When a wait begins, the wait-for graph is searched for
+//!    a cycle through the new waiter, and through the one whose implicit lock became explicit for it; the victim is the
+//!    member with the fewest undo records.
+//! 6. Locks are kept until the transaction ends, and let go of in batches, so that no mutex is held for long.
+//! 7. When the database stops, everybody who waits is woken and gets the error that says so.
 //!
 //! Differs from InnoDB: range locks by key instead of gap locks by record (nothing to inherit when records move or are
 //! purged), one queue per row instead of bitmaps per page, insert intentions are no locks (an insert that found no
 //! conflicting range is done before the latch is released).
 
-use super::lock_table::LockTable;
-#[cfg(test)]
-use super::lock_table::Request;
+use super::lock_range::{Cut, IndexRanges};
+use super::lock_rows::RowShard;
+use super::lock_waits::Waits;
 use crate::error::{Error, Result};
 use crate::stats::Stats;
+use crate::sync::poison::{OnStop, Poison};
 use crate::types::{IndexId, TrxId};
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
+use std::collections::HashMap;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 /// How a read locks the rows it returns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LockMode {
     /// Not at all: a snapshot read.
     #[default]
@@ -58,16 +65,20 @@ impl LockMode {
     }
 }
 
-/// No slot in the lock table.
-pub(crate) const NO_SLOT: u32 = u32::MAX;
+/// A transaction, as the owner of locks. Numbers are never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct OwnerId(pub(crate) u64);
 
 /// A transaction as the lock system sees it.
 #[derive(Debug)]
 pub(crate) struct Holder {
+    pub(crate) owner: OwnerId,
     /// Its id while it is active, 0 before and after.
     pub(crate) trx_id: AtomicU64,
-    /// Its slot in the lock table, [`NO_SLOT`] while it has none. Written under the table's mutex.
-    pub(crate) slot: AtomicU32,
+    /// The shards in which it may have row locks, a bit each. Set under the shard's mutex.
+    pub(crate) shards: AtomicU64,
+    /// The indexes in which it has ranges. Only its own thread adds to them.
+    pub(crate) ranges: Mutex<Vec<IndexId>>,
     /// Undo records written: what a rollback costs.
     pub(crate) weight: AtomicU64,
     pub(crate) wake: Condvar,
@@ -75,9 +86,12 @@ pub(crate) struct Holder {
 
 impl Default for Holder {
     fn default() -> Holder {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
         Holder {
+            owner: OwnerId(NEXT.fetch_add(1, Relaxed)),
             trx_id: AtomicU64::new(0),
-            slot: AtomicU32::new(NO_SLOT),
+            shards: AtomicU64::new(0),
+            ranges: Mutex::default(),
             weight: AtomicU64::new(0),
             wake: Condvar::new(),
         }
@@ -127,12 +141,12 @@ impl Default for Counters {
 }
 
 impl Counters {
-    pub(crate) fn add_row(&self, hash: u64) {
+    pub(crate) fn add_row(&self, hash: u32) {
         self.rows[hash as usize % ROW_COUNTERS].fetch_add(1, SeqCst);
         self.all_rows.fetch_add(1, SeqCst);
     }
 
-    pub(crate) fn remove_row(&self, hash: u64) {
+    pub(crate) fn remove_row(&self, hash: u32) {
         self.all_rows.fetch_sub(1, SeqCst);
         self.rows[hash as usize % ROW_COUNTERS].fetch_sub(1, SeqCst);
     }
@@ -148,7 +162,7 @@ impl Counters {
     /// Whether the row may have explicit locks.
     #[inline]
     fn may_have_row(&self, row: RowName<'_>) -> bool {
-        self.all_rows.load(SeqCst) != 0 && self.rows[row.hash() as usize % ROW_COUNTERS].load(SeqCst) != 0
+        self.all_rows.load(SeqCst) != 0 && self.rows[row.hash() as u32 as usize % ROW_COUNTERS].load(SeqCst) != 0
     }
 
     /// Whether the index may have range locks.
@@ -158,12 +172,11 @@ impl Counters {
     }
 }
 
-/// The lock system of one database.
-pub(crate) struct LockSystem {
-    table: Mutex<LockTable>,
-    counters: Arc<Counters>,
-    stats: Arc<Stats>,
-}
+/// Shards of rows: as many as [`Holder::shards`] has bits.
+const ROW_SHARDS: usize = 64;
+const RANGE_SHARDS: usize = 64;
+/// Locks let go of in one hold of a mutex.
+const RELEASE_BATCH: usize = 128;
 
 /// How a wait ended, if not with the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,28 +189,76 @@ pub(crate) enum Outcome {
     Deadlock,
 }
 
-impl LockSystem {
-    pub(crate) fn new(stats: Arc<Stats>) -> LockSystem {
-        let counters = Arc::<Counters>::default();
-        LockSystem { table: Mutex::new(LockTable::new(Arc::clone(&counters))), counters, stats }
+/// The range locks of some indexes.
+type RangeShard = HashMap<IndexId, IndexRanges>;
+
+/// The lock system of one database.
+pub(crate) struct LockSystem {
+    rows: Box<[Mutex<RowShard>]>,
+    ranges: Box<[Mutex<RangeShard>]>,
+    waits: Mutex<Waits>,
+    /// Inserts that wait. Raised under the mutex of the shard whose ranges they wait for.
+    waiting_inserts: AtomicUsize,
+    counters: Arc<Counters>,
+    stats: Arc<Stats>,
+    poison: Arc<Poison>,
+}
+
+impl OnStop for LockSystem {
+    fn stopped(&self) {
+        self.waits.lock().wake_all();
     }
+}
+
+impl LockSystem {
+    pub(crate) fn open(stats: Arc<Stats>, poison: &Arc<Poison>) -> Arc<LockSystem> {
+        let counters = Arc::<Counters>::default();
+        let system = Arc::new(LockSystem {
+            rows: (0..ROW_SHARDS).map(|n| Mutex::new(RowShard::new(n, Arc::clone(&counters)))).collect(),
+            ranges: (0..RANGE_SHARDS).map(|_| Mutex::default()).collect(),
+            waits: Mutex::default(),
+            waiting_inserts: AtomicUsize::new(0),
+            counters,
+            stats,
+            poison: Arc::clone(poison),
+        });
+        let waker: Arc<dyn OnStop> = Arc::clone(&system) as Arc<dyn OnStop>;
+        poison.tell(&waker);
+        system
+    }
+
+    /// The shard of a row. (The shard's table goes by the other end of the hash.)
+    fn rows_of(&self, row: RowName<'_>) -> &Mutex<RowShard> {
+        &self.rows[(row.hash() >> 32) as usize % ROW_SHARDS]
+    }
+
+    fn ranges_of(&self, index: IndexId) -> &Mutex<RangeShard> {
+        &self.ranges[index.0 as usize % RANGE_SHARDS]
+    }
+
+    // ---- row locks
 
     /// Whether an explicit lock of another transaction keeps `me` from locking the row in `mode`. Takes nothing.
     #[inline]
     pub(crate) fn blocks_row(&self, me: &Holder, row: RowName<'_>, mode: LockMode) -> bool {
-        self.counters.may_have_row(row) && self.table.lock().blocks_row(me.slot.load(Relaxed), row, mode)
+        self.counters.may_have_row(row) && self.rows_of(row).lock().must_wait(&self.waits, me.owner, row, mode)
     }
 
     /// Takes an explicit row lock unless one of another transaction is in the way. The caller has the row's leaf latched.
-    pub(crate) fn try_lock_row(&self, me: &Arc<Holder>, row: RowName<'_>, mode: LockMode) -> bool {
-        self.table.lock().try_lock_row(me, row, mode)
+    pub(crate) fn try_lock_row(&self, me: &Holder, row: RowName<'_>, mode: LockMode) -> bool {
+        let mut shard = self.rows_of(row).lock();
+        let free = !shard.must_wait(&self.waits, me.owner, row, mode);
+        if free {
+            shard.grant(&self.waits, me, row, mode);
+        }
+        free
     }
 
     /// Waits for an explicit row lock. `implicit` is the transaction that holds the row by its id, if one does: its lock
     /// is made explicit first. The caller holds no latch and looks at the row again afterwards.
     ///
     /// # Errors
-    /// [`Error::LockWaitTimeout`], [`Error::Deadlock`].
+    /// [`Error::LockWaitTimeout`], [`Error::Deadlock`], [`Error::Poisoned`] when the database stops.
     pub(crate) fn wait_row(
         &self,
         me: &Arc<Holder>,
@@ -206,87 +267,179 @@ impl LockSystem {
         implicit: Option<(TrxId, &Arc<Holder>)>,
         timeout: Duration,
     ) -> Result<()> {
-        let mut table = self.table.lock();
-        if let Some((id, holder)) = implicit
-            && !table.make_explicit(holder, id, row)
-        {
+        if !self.begin_row_wait(me, row, mode, implicit) {
             return Ok(());
         }
-        if table.try_lock_row(me, row, mode) {
-            return Ok(());
+        self.resolve_deadlocks(me);
+        // It may wait itself, and who waits for the row already waits for it from now on.
+        if let Some((_, holder)) = implicit {
+            self.resolve_deadlocks(holder);
         }
-        let slot = table.enqueue_row(me, row, mode);
-        self.park(table, me, slot, timeout)
+        let result = self.park(me, timeout);
+        self.end_row_wait(me, row);
+        result
     }
+
+    /// Begins to wait, if there is something to wait for.
+    pub(crate) fn begin_row_wait(
+        &self,
+        me: &Arc<Holder>,
+        row: RowName<'_>,
+        mode: LockMode,
+        implicit: Option<(TrxId, &Arc<Holder>)>,
+    ) -> bool {
+        let mut shard = self.rows_of(row).lock();
+        if let Some((id, holder)) = implicit {
+            // Said first, so that its end looks here: either it does after this, or we see that it has ended.
+            shard.announce(holder);
+            if holder.trx_id.load(SeqCst) != id.0 {
+                return false;
+            }
+            shard.grant(&self.waits, holder, row, LockMode::Exclusive);
+        }
+        let waits = shard.must_wait(&self.waits, me.owner, row, mode);
+        if waits {
+            shard.begin_wait(&mut self.waits.lock(), me, row, mode);
+        } else {
+            shard.grant(&self.waits, me, row, mode);
+        }
+        waits
+    }
+
+    /// Ends a wait that is over or is given up.
+    pub(crate) fn end_row_wait(&self, me: &Holder, row: RowName<'_>) {
+        let mut shard = self.rows_of(row).lock();
+        shard.end_wait(&mut self.waits.lock(), me, row);
+    }
+
+    // ---- range locks
 
     /// Whether a range lock of another transaction keeps `me` from inserting `key` into `index`. Called under the
     /// exclusive latch of the leaf that takes the key.
     #[inline]
     pub(crate) fn blocks_insert(&self, me: &Holder, index: IndexId, key: &[u8]) -> bool {
-        self.counters.may_have_range(index) && self.table.lock().blocks_insert(me.slot.load(Relaxed), index, key)
+        self.counters.may_have_range(index)
+            && self.ranges_of(index).lock().get(&index).is_some_and(|ranges| ranges.is_blocked(me.owner, key))
     }
 
     /// Waits until no range lock of another transaction covers `key`. The caller holds no latch and checks again afterwards.
     ///
     /// # Errors
-    /// [`Error::LockWaitTimeout`], [`Error::Deadlock`].
+    /// As [`LockSystem::wait_row`].
     pub(crate) fn wait_insert(&self, me: &Arc<Holder>, index: IndexId, key: &[u8], timeout: Duration) -> Result<()> {
-        let mut table = self.table.lock();
-        if !table.blocks_insert(me.slot.load(Relaxed), index, key) {
+        if !self.begin_insert_wait(me, index, key) {
             return Ok(());
         }
-        let slot = table.enqueue_insert(me, index, key);
-        self.park(table, me, slot, timeout)
+        self.resolve_deadlocks(me);
+        let result = self.park(me, timeout);
+        self.end_insert_wait(me);
+        result
     }
 
-    /// Locks a range of keys, or extends the range `at` to take it in (the two must touch). The caller has the leaf latched
-    /// on which the newly covered keys are or would be.
-    pub(crate) fn lock_range(
-        &self,
-        me: &Arc<Holder>,
-        at: &mut Option<u64>,
-        index: IndexId,
-        lower: Bound<&[u8]>,
-        upper: Bound<&[u8]>,
-    ) {
-        self.table.lock().lock_range(me, at, index, lower, upper);
+    /// Begins to wait, if there is something to wait for.
+    pub(crate) fn begin_insert_wait(&self, me: &Arc<Holder>, index: IndexId, key: &[u8]) -> bool {
+        let shard = self.ranges_of(index).lock();
+        let blockers = shard.get(&index).map(|ranges| ranges.blockers(me.owner, key)).unwrap_or_default();
+        let waits = !blockers.is_empty();
+        if waits {
+            self.waiting_inserts.fetch_add(1, SeqCst);
+            self.waits.lock().begin_insert(me, blockers.into_iter().collect());
+        }
+        waits
+    }
+
+    /// Ends a wait that is over or is given up.
+    pub(crate) fn end_insert_wait(&self, me: &Holder) {
+        self.waits.lock().end(me.owner);
+        self.waiting_inserts.fetch_sub(1, SeqCst);
+    }
+
+    /// Locks a range of keys. The caller has the leaf latched on which the newly covered keys are or would be.
+    pub(crate) fn lock_range(&self, me: &Holder, index: IndexId, lower: Bound<&[u8]>, upper: Bound<&[u8]>) {
+        let (lower, upper) = (Cut::lower(lower), Cut::upper(upper));
+        if lower >= upper {
+            return;
+        }
+        let mut shard = self.ranges_of(index).lock();
+        let ranges = shard.entry(index).or_default();
+        if !ranges.has_ranges_of(me.owner) {
+            self.counters.add_range(index);
+            me.ranges.lock().push(index);
+        }
+        ranges.add(me.owner, lower, upper);
     }
 
     /// Locks the range that holds only `key`; as [`LockSystem::lock_range`].
-    pub(crate) fn lock_point(&self, me: &Arc<Holder>, index: IndexId, key: &[u8]) {
-        let mut table = self.table.lock();
-        if !table.has_range_over(me.slot.load(Relaxed), index, key) {
-            table.lock_range(me, &mut None, index, Bound::Included(key), Bound::Included(key));
-        }
+    pub(crate) fn lock_point(&self, me: &Holder, index: IndexId, key: &[u8]) {
+        self.lock_range(me, index, Bound::Included(key), Bound::Included(key));
     }
+
+    // ---- the end
 
     /// Gives up everything `me` holds. Its implicit locks must have ended before.
     pub(crate) fn release_all(&self, me: &Holder) {
         // Either a waiter that made our lock explicit is seen here, or it sees that we have ended.
         me.trx_id.store(0, SeqCst);
-        if me.slot.load(SeqCst) != NO_SLOT {
-            self.table.lock().release_all(me);
+        let mut shards = me.shards.swap(0, SeqCst);
+        while shards != 0 {
+            let number = shards.trailing_zeros() as usize;
+            shards &= shards - 1;
+            while self.rows[number].lock().release_some(&self.waits, me.owner, RELEASE_BATCH) {}
+        }
+        let indexes = std::mem::take(&mut *me.ranges.lock());
+        if !indexes.is_empty() {
+            indexes.into_iter().for_each(|index| self.release_ranges(me, index));
+            if self.waiting_inserts.load(SeqCst) > 0 {
+                self.waits.lock().unblock_inserts(me.owner);
+            }
         }
     }
 
-    fn park(&self, mut table: MutexGuard<'_, LockTable>, me: &Arc<Holder>, slot: u32, timeout: Duration) -> Result<()> {
+    fn release_ranges(&self, me: &Holder, index: IndexId) {
+        loop {
+            let mut shard = self.ranges_of(index).lock();
+            let Some(ranges) = shard.get_mut(&index) else { return };
+            if ranges.remove_some_of(me.owner, RELEASE_BATCH) {
+                continue;
+            }
+            self.counters.remove_range(index);
+            if ranges.is_empty() {
+                shard.remove(&index);
+            }
+            return;
+        }
+    }
+
+    // ---- waiting
+
+    /// Breaks the cycles through one that has begun to wait, or to hold.
+    fn resolve_deadlocks(&self, holder: &Holder) {
+        self.stats.deadlocks.add(self.waits.lock().resolve_deadlocks(holder.owner));
+    }
+
+    fn park(&self, me: &Arc<Holder>, timeout: Duration) -> Result<()> {
         let started = Instant::now();
         self.stats.row_lock_waits.inc();
-        self.stats.deadlocks.add(table.resolve_deadlocks(slot));
         // A duration too long for the clock waits for as long as the clock can tell.
         let deadline = started.checked_add(timeout).unwrap_or_else(|| started + Duration::from_secs(1 << 30));
+        let mut waits = self.waits.lock();
         let result = loop {
-            match table.outcome(slot) {
-                Outcome::Granted => break Ok(()),
-                Outcome::Deadlock => break Err(Error::Deadlock),
-                Outcome::Pending if Instant::now() >= deadline => {
-                    self.stats.row_lock_timeouts.inc();
-                    break Err(Error::LockWaitTimeout);
-                }
-                Outcome::Pending => drop(me.wake.wait_until(&mut table, deadline)),
+            match waits.outcome(me.owner) {
+                None | Some(Outcome::Granted) => break Ok(()),
+                Some(Outcome::Deadlock) => break Err(Error::Deadlock),
+                Some(Outcome::Pending) => {}
             }
+            // Whoever stops the database takes the mutex of the waits afterwards, and wakes us.
+            if let Err(stopped) = self.poison.check() {
+                break Err(stopped);
+            }
+            if Instant::now() >= deadline {
+                self.stats.row_lock_timeouts.inc();
+                break Err(Error::LockWaitTimeout);
+            }
+            me.wake.wait_until(&mut waits, deadline);
         };
-        table.end_wait(slot);
+        drop(waits);
         self.stats.row_lock_wait_us.add(started.elapsed().as_micros() as u64);
         result
     }
@@ -294,14 +447,27 @@ impl LockSystem {
     /// What a holder waits for, in tests.
     #[cfg(test)]
     pub(crate) fn is_waiting(&self, holder: &Holder) -> bool {
-        let table = self.table.lock();
-        let slot = holder.slot.load(Relaxed);
-        slot != NO_SLOT && table.request(slot) != Request::None && table.outcome(slot) == Outcome::Pending
+        self.waits.lock().outcome(holder.owner) == Some(Outcome::Pending)
+    }
+
+    /// Who waits for whom, in tests.
+    #[cfg(test)]
+    pub(crate) fn waits(&self) -> parking_lot::MutexGuard<'_, Waits> {
+        self.waits.lock()
+    }
+
+    /// Bytes of memory for row locks, in tests.
+    #[cfg(test)]
+    pub(crate) fn row_bytes(&self) -> usize {
+        self.rows.iter().map(|shard| shard.lock().bytes()).sum()
     }
 
     /// Whether no lock is left, in tests.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
-        self.table.lock().is_empty() && self.counters.all_rows.load(SeqCst) == 0
+        self.rows.iter().all(|shard| shard.lock().is_empty())
+            && self.ranges.iter().all(|shard| shard.lock().is_empty())
+            && self.waits.lock().is_empty()
+            && self.counters.all_rows.load(SeqCst) == 0
     }
 }

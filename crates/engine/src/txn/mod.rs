@@ -14,11 +14,12 @@
 //! | `attempt.rs`, `write.rs`, `secondary.rs`, `overflow.rs` | row operations |
 //! | `read.rs`, `scan.rs`, `scan_batch.rs` | reading by snapshot or with locks |
 //! | `undo/`, `versions.rs`, `rollback.rs`, `purge.rs` | older versions: kept, needed by whom, put back, taken away |
-//! | `lock.rs`, `lock_table.rs`, `lock_range.rs`, `deadlock.rs` | explicit locks and waits |
+//! | `lock.rs`, `lock_rows.rs`, `lock_range.rs`, `interval_tree.rs` | explicit locks |
+//! | `lock_queue.rs`, `lock_waits.rs`, `deadlock.rs` | waiting for them |
 //!
 //! Latch order: leaf, undo page, undo directory page; then the mutexes, none of them around I/O except the stripes of
-//! unique checks and those that make purge steps and new streams go one at a time: stripe, purge view, then lock table,
-//! holders, list of views, shard of the active set.
+//! unique checks and those that make purge steps and new streams go one at a time: stripe, purge view, then a shard of
+//! locks, the waits (`lock.rs`), holders, list of views, shard of the active set.
 
 /// What `active.rs` works with; `tests/active_set.rs` gives it loom's.
 mod atomic {
@@ -31,9 +32,12 @@ mod attempt;
 mod deadlock;
 mod diff;
 mod holders;
+mod interval_tree;
 mod lock;
+mod lock_queue;
 mod lock_range;
-mod lock_table;
+mod lock_rows;
+mod lock_waits;
 pub(crate) mod overflow;
 mod purge;
 mod read;
@@ -57,5 +61,7 @@ pub use system::TrxSystem;
 pub use trx::{Isolation, RowChange, Savepoint, Trx, TrxOptions};
 pub use write::MAX_ROW_BYTES;
 
+#[cfg(test)]
+mod lock_test;
 #[cfg(test)]
 mod tests;

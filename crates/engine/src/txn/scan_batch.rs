@@ -8,7 +8,6 @@
 
 use super::attempt::Stop;
 use super::lock::{LockMode, RowName};
-use super::lock_range::as_slice;
 use super::read::{Sight, lock_latched_row};
 use super::row::{EntryValue, ROW_HEADER_BYTES, RowHeader};
 use super::system::TrxSystem;
@@ -78,8 +77,6 @@ pub(crate) struct Position {
     leaf: Option<(PageVersion, Range<usize>)>,
     /// Scratch.
     key: Vec<u8>,
-    /// Range lock of a locking scan.
-    range: Option<u64>,
 }
 
 /// What a batch is to be filled for.
@@ -104,6 +101,11 @@ enum End {
     Conflict(Stop),
     /// All slots in range were looked at.
     Exhausted,
+}
+
+/// A bound, borrowed.
+fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    bound.as_ref().map(Vec::as_slice)
 }
 
 fn key_of(bound: Bound<&[u8]>) -> Option<&[u8]> {
@@ -142,7 +144,6 @@ impl Position {
             done: empty,
             leaf: None,
             key: Vec::new(),
-            range: None,
         }
     }
 
@@ -253,7 +254,7 @@ impl Position {
     }
 
     /// Locks the keys this batch has covered: from where it began to where it ended.
-    fn lock_range(&mut self, fill: &Fill<'_>, leaf: &Leaf<'_>, end: &End) {
+    fn lock_range(&self, fill: &Fill<'_>, leaf: &Leaf<'_>, end: &End) {
         let (mut lower, mut upper) = (as_slice(&self.lower), as_slice(&self.upper));
         let far = match end {
             End::Full => Some(Bound::Included(&self.key[..])),
@@ -272,7 +273,7 @@ impl Position {
             Some(far) => upper = far,
             None => {}
         }
-        fill.system.locks.lock_range(&fill.body.holder, &mut self.range, fill.tree.id(), lower, upper);
+        fill.system.locks.lock_range(&fill.body.holder, fill.tree.id(), lower, upper);
     }
 }
 
