@@ -15,7 +15,7 @@ use crate::device::target::TargetOptions;
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;
 use crate::metrics::{self, MetricsServer};
-use crate::output::{Json, Lines, must_be_writable, must_differ, write_json};
+use crate::output::{Json, Lines, json_must_be_writable, must_be_writable, must_differ, write_json};
 use crate::progress::Progress;
 use crate::signals;
 use crate::workload_options::{SysbenchOptions, TpccOptions, UserTableOptions, YcsbOptions};
@@ -240,9 +240,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
 
 fn bench<W: Workload<Embedded>>(workload: &W, common: &Common, conditions: bool) -> Result<(), Failure> {
     must_differ(common.json.as_ref(), common.report.as_deref())?;
-    if let Some(Json::File(path)) = &common.json {
-        must_be_writable(path)?;
-    }
+    json_must_be_writable(common.json.as_ref())?;
     if let Some(path) = &common.report {
         must_be_writable(path)?;
     }

@@ -10,7 +10,7 @@
 
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;
-use crate::output::{Json, Lines, must_be_writable, write_json};
+use crate::output::{Json, Lines, json_must_be_writable, write_json};
 use crate::progress::Progress;
 use clap::Args;
 use highwater::{CheckReport, Error};
@@ -60,9 +60,7 @@ impl Checked {
 /// # Errors
 /// [`Failure::NotFine`] when the database is not sound (which has been printed), [`Failure::Usage`] when there is none.
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
-    if let Some(Json::File(path)) = &args.json {
-        must_be_writable(path)?;
-    }
+    json_must_be_writable(args.json.as_ref())?;
     let started = Instant::now();
     let checked = check(args)?;
     let elapsed_s = started.elapsed().as_secs_f64();

@@ -2,8 +2,8 @@
 //!
 //! Rules
 //! 1. What it writes, `import` reads as the same values, NULL and empty text kept apart (`csv_field.rs`).
-//! 2. A file appears whole or not at all: it is written beside its place and renamed. Without a file, rows go to stdout; if what reads
-//!    them ends early, so does the export, content.
+//! 2. A file appears whole or not at all; pipes and devices are written in place; a file of a database is refused ([`OutputFile`]). Without
+//!    a file, rows go to stdout. If what reads a pipe ends early, so does the export, content.
 //! 3. The database is only read, also where it lies on a file system mounted read-only; one that was not closed is recovered in memory.
 
 use crate::csv_field::write_field;
@@ -11,8 +11,7 @@ use crate::engine_options::EngineOptions;
 use crate::import::CsvError;
 use crate::progress::Progress;
 use highwater::{Database, Table};
-use std::ffi::OsString;
-use std::fs::File;
+use highwater_storage::OutputFile;
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -58,18 +57,13 @@ pub fn run(args: &ExportArgs) -> Result<u64, CsvError> {
 }
 
 fn write_file(args: &ExportArgs, db: &Database, table: &Table, file: &Path, rows: &mut u64) -> Result<(), CsvError> {
-    let mut name = OsString::from(file);
-    name.push(".part");
-    let part = PathBuf::from(name);
     let failed = |source| CsvError::File { path: file.to_path_buf(), source };
-    let out = File::create(&part).map_err(failed)?;
-    let written = write_rows(args, db, table, &out, rows).map_err(|error| error.at(file));
-    let moved = written.and_then(|()| out.sync_all().and_then(|()| std::fs::rename(&part, file)).map_err(failed));
-    if moved.is_err() {
-        // The error that led here says more than one about the remains would.
-        let _ = std::fs::remove_file(&part);
+    let mut out = OutputFile::create(file).map_err(failed)?;
+    match write_rows(args, db, table, &mut out, rows) {
+        Err(WriteError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
+        written => written.map_err(|error| error.at(file))?,
     }
-    moved
+    out.finish().map_err(failed)
 }
 
 /// A failure while rows are written.

@@ -12,7 +12,7 @@ mod log;
 mod page;
 
 use crate::failure::Failure;
-use crate::output::{Json, Lines, must_be_writable, write_json};
+use crate::output::{Json, Lines, json_must_be_writable, write_json};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -109,9 +109,7 @@ pub struct View {
 /// # Errors
 /// [`Failure::Usage`] when there is no database, [`Failure::Failed`] when what was to be shown cannot be read.
 pub fn run(args: &InspectArgs) -> Result<(), Failure> {
-    if let Some(Json::File(path)) = &args.json {
-        must_be_writable(path)?;
-    }
+    json_must_be_writable(args.json.as_ref())?;
     let log_dir = args.log_dir.as_ref().unwrap_or(&args.dir);
     let view = match args.what.clone().unwrap_or(What::Summary) {
         What::Summary => files::summary(&args.dir, log_dir)?,

@@ -8,7 +8,7 @@
 
 use crate::failure::Failure;
 use crate::lab_progress::Terminal;
-use crate::output::{Json, Lines, must_be_writable, write_json};
+use crate::output::{Json, Lines, json_must_be_writable, write_json};
 use crate::signals;
 use clap::{Args, Subcommand};
 use highwater_lab::experiment::{self, Experiment, Outcome, Request, Resume, Scale, SubjectKind};
@@ -131,9 +131,7 @@ fn run_experiment(args: &RunArgs) -> Result<(), Failure> {
     if let Some(folder) = &args.traces {
         experiment::look_for_traces_in(folder.clone());
     }
-    if let Some(Json::File(path)) = &args.json {
-        must_be_writable(path)?;
-    }
+    json_must_be_writable(args.json.as_ref())?;
     signals::stop(Some(PATIENCE))?;
     for line in &plan.skipped {
         tell!("{line}");

@@ -103,7 +103,7 @@ fn run(command: Command) -> Result<(), Failure> {
 fn main() -> ExitCode {
     // Wrong use ends here, with status 2 and clap's message; --help and --version with status 0.
     let line = CommandLine::parse();
-    match run(line.command) {
+    match run(line.command).and_then(|()| output::stdout_failure()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(message) = failure.message() {

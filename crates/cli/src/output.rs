@@ -1,13 +1,18 @@
 //! Where results go.
 //!
 //! Rules
-//! 1. A reader that stops reading (`| head`) is not an error: the rest is dropped.
-//! 2. Files for results are opened before any work, so that a path that cannot be written is found at once.
+//! 1. A reader that stops reading (`| head`) is not an error: the rest is dropped. Any other failure of stdout (a full disk) is told at
+//!    the end, with exit status 1 ([`stdout_failure`]); the work goes on meanwhile.
+//! 2. Whether a file for results can be made is found out before any work; it is made when the result is there ([`OutputFile`]).
 
 use crate::failure::Failure;
-use std::fs::OpenOptions;
-use std::io::Write;
+use highwater_storage::OutputFile;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// The first failure of stdout.
+static FAILED: OnceLock<String> = OnceLock::new();
 
 /// Where `--json` goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,22 +45,58 @@ pub struct Lines {
 impl Lines {
     /// Writes one or more lines.
     pub fn write(self, text: &str) {
-        // Nobody is left to be told of a failure here.
-        let _ = if self.stdout_taken {
-            writeln!(std::io::stderr(), "{text}")
+        if self.stdout_taken {
+            tell!("{text}");
         } else {
-            writeln!(std::io::stdout(), "{text}")
-        };
+            write_stdout(text);
+        }
     }
 }
 
-/// Whether `path` can be written; makes the file if there is none.
+fn write_stdout(text: &str) {
+    let mut out = std::io::stdout().lock();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            // Only the first is told.
+            let _ = FAILED.set(error.to_string());
+        }
+        _ => {}
+    }
+}
+
+/// What kept a line from stdout, if anything did.
+///
+/// # Errors
+/// [`Failure::Failed`].
+pub fn stdout_failure() -> Result<(), Failure> {
+    FAILED.get().map_or(Ok(()), |error| Err(Failure::Failed(format!("stdout: {error}"))))
+}
+
+/// Whether `path` can be written; leaves everything as it is.
 ///
 /// # Errors
 /// [`Failure::Usage`] names the file and the reason.
 pub fn must_be_writable(path: &Path) -> Result<(), Failure> {
-    let opened = OpenOptions::new().create(true).append(true).open(path);
-    opened.map(drop).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))
+    OutputFile::check(path).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))
+}
+
+/// As [`must_be_writable`], for where `--json` goes, if it is a file.
+///
+/// # Errors
+/// As [`must_be_writable`].
+pub fn json_must_be_writable(json: Option<&Json>) -> Result<(), Failure> {
+    match json {
+        Some(Json::File(path)) => must_be_writable(path),
+        _ => Ok(()),
+    }
+}
+
+/// Writes a result's file.
+///
+/// # Errors
+/// [`Failure::Failed`] when it cannot be written.
+pub fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
+    OutputFile::write(path, text.as_bytes()).map_err(|e| Failure::Failed(format!("{}: {e}", path.display())))
 }
 
 /// Refuses one file for two results.
@@ -81,8 +122,6 @@ pub fn write_json(json: &Json, text: &str) -> Result<(), Failure> {
             Lines { stdout_taken: false }.write(text);
             Ok(())
         }
-        Json::File(path) => {
-            std::fs::write(path, format!("{text}\n")).map_err(|e| Failure::Failed(format!("{}: {e}", path.display())))
-        }
+        Json::File(path) => write_file(path, &format!("{text}\n")),
     }
 }

@@ -11,8 +11,10 @@ mod aligned;
 mod counted;
 mod error;
 mod fault;
+pub mod mark;
 mod memory;
 mod os;
+mod output;
 mod overlay;
 mod set;
 
@@ -22,6 +24,7 @@ pub use error::{OpenError, Result, StorageError};
 pub use fault::{FaultKind, Faults, Operation};
 pub use memory::MemoryDevice;
 pub use os::{FileDevice, FileRole, FlushMethod};
+pub use output::OutputFile;
 pub use overlay::Overlay;
 pub use set::{SetOptions, StorageSet, forget_redo, redo_path};
 

@@ -1,7 +1,7 @@
 //! `highwater device list`: the presets, their main figures, and where each parameter comes from.
 
 use crate::failure::Failure;
-use crate::output::{Json, Lines, must_be_writable, write_json};
+use crate::output::{Json, Lines, json_must_be_writable, write_json};
 use clap::Args;
 use highwater_device::hdd::HddConfig;
 use highwater_device::preset::{self, Basis, DeviceConfig, PRESETS, Preset};
@@ -39,9 +39,7 @@ pub fn run(options: &ListOptions) -> Result<(), Failure> {
         Some(name) => vec![preset::find(name)?],
         None => PRESETS.iter().collect(),
     };
-    if let Some(Json::File(path)) = &options.json {
-        must_be_writable(path)?;
-    }
+    json_must_be_writable(options.json.as_ref())?;
     let lines = Lines { stdout_taken: options.json == Some(Json::Stdout) };
     let detailed = options.verbose || options.preset.is_some();
     if !lines.stdout_taken {

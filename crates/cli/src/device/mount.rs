@@ -10,7 +10,7 @@ use super::parsed;
 use super::target::device_config;
 use crate::engine_options::size;
 use crate::failure::Failure;
-use crate::output::{Json, Lines, must_be_writable};
+use crate::output::{Json, Lines};
 use crate::progress::Progress;
 use crate::signals::{self, Asked};
 use clap::{Args, ValueEnum};
@@ -19,7 +19,7 @@ use highwater_device::disk::{DiskOptions, TimeMode};
 use highwater_device::mount::{self, Event, FileSystemKind, JournalMode, Mount, MountOptions, MountSample, host};
 use highwater_device::report;
 use highwater_device::trace::ranges::{self, StreamRule};
-use std::fs::File;
+use highwater_storage::OutputFile;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -241,8 +241,8 @@ impl View {
             None => None,
             Some(Json::Stdout) => Some(Box::new(std::io::stdout())),
             Some(Json::File(path)) => {
-                must_be_writable(path)?;
-                let made = File::create(path).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?;
+                // Samples are read while they come.
+                let made = OutputFile::stream(path).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?;
                 Some(Box::new(made))
             }
         };

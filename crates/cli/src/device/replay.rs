@@ -1,12 +1,10 @@
 //! `highwater device replay TRACE`: what the recorded requests would have cost a device.
-//!
-//! Rule: a result's file appears whole or not at all: it is written under another name beside, and renamed.
 
 use super::parsed;
 use super::target::device_config;
 use crate::engine_options::size;
 use crate::failure::Failure;
-use crate::output::{Json, Lines, must_be_writable, must_differ, write_json};
+use crate::output::{Json, Lines, json_must_be_writable, must_be_writable, must_differ, write_file, write_json};
 use crate::progress::Progress as Bar;
 use clap::Args;
 use highwater_device::age::Age;
@@ -123,12 +121,12 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let options = args.options()?;
     options.device_config()?;
     let mut shown = Shown { pass: None, bar: None };
-    let result = Files::new(args).and_then(|files| Ok((files, replay::run(&options, &mut |p| shown.at(p))?)));
+    let result = check_outputs(args).and_then(|()| Ok(replay::run(&options, &mut |p| shown.at(p))?));
     drop(shown);
-    let (files, result) = result.map_err(|failure| args.with_advice(failure))?;
+    let result = result.map_err(|failure| args.with_advice(failure))?;
     let lines = Lines { stdout_taken: args.json == Some(Json::Stdout) };
     lines.write(report::text(&result).trim_end());
-    files.write(args, &result)
+    write_results(args, &result)
 }
 
 impl ReplayArgs {
@@ -143,80 +141,28 @@ impl ReplayArgs {
     }
 }
 
-/// Where results go.
-struct Files {
-    json: Option<ResultFile>,
-    report: Option<ResultFile>,
-}
-
-impl Files {
-    /// The trace is opened first: a mistyped name is found before anything is made.
-    fn new(args: &ReplayArgs) -> Result<Files, Failure> {
-        highwater_device::trace::Trace::open(&args.trace)?;
-        let json = match &args.json {
-            Some(Json::File(path)) => Some(ResultFile::new(path)?),
-            _ => None,
-        };
-        must_differ(args.json.as_ref(), args.report.as_deref())?;
-        if args.report.as_deref() == Some(Path::new("-")) {
-            return Err(Failure::Usage("--report needs the name of a file; only --json knows -".into()));
+/// Whether the files for results can be made. The trace is opened first: a mistyped name is found before anything else.
+fn check_outputs(args: &ReplayArgs) -> Result<(), Failure> {
+    highwater_device::trace::Trace::open(&args.trace)?;
+    json_must_be_writable(args.json.as_ref())?;
+    must_differ(args.json.as_ref(), args.report.as_deref())?;
+    match args.report.as_deref() {
+        Some(path) if path == Path::new("-") => {
+            Err(Failure::Usage("--report needs the name of a file; only --json knows -".into()))
         }
-        Ok(Files { json, report: args.report.as_deref().map(ResultFile::new).transpose()? })
-    }
-
-    fn write(mut self, args: &ReplayArgs, result: &ReplayResult) -> Result<(), Failure> {
-        let text = || serde_json::to_string_pretty(result).map_err(|e| Failure::Failed(e.to_string()));
-        match &mut self.json {
-            Some(file) => file.write(&(text()? + "\n"))?,
-            None if args.json.is_some() => write_json(&Json::Stdout, &text()?)?,
-            None => {}
-        }
-        self.report.as_mut().map_or(Ok(()), |file| file.write(&report::html(result)?))
+        Some(path) => must_be_writable(path),
+        None => Ok(()),
     }
 }
 
-/// A file that appears when it is whole. What is no plain file (a device, a link) is written as it is.
-struct ResultFile {
-    path: PathBuf,
-    /// The name until it is whole; none for what is written as it is.
-    beside: Option<PathBuf>,
-}
-
-impl ResultFile {
-    fn new(path: &Path) -> Result<ResultFile, Failure> {
-        let failed = |e: std::io::Error| Failure::Usage(format!("{}: {e}", path.display()));
-        let special = path.symlink_metadata().is_ok_and(|m| !m.is_file());
-        if special || path.file_name().is_none() {
-            must_be_writable(path)?;
-            return Ok(ResultFile { path: path.into(), beside: None });
-        }
-        if path.exists() {
-            must_be_writable(path)?;
-        }
-        let mut name = path.file_name().unwrap_or_default().to_os_string();
-        name.push(format!(".{}.part", std::process::id()));
-        let beside = path.with_file_name(name);
-        // Whether it can be made is found out now; it is there only while it is written.
-        std::fs::write(&beside, "").and_then(|()| std::fs::remove_file(&beside)).map_err(failed)?;
-        Ok(ResultFile { path: path.into(), beside: Some(beside) })
+fn write_results(args: &ReplayArgs, result: &ReplayResult) -> Result<(), Failure> {
+    if let Some(json) = &args.json {
+        let text = serde_json::to_string_pretty(result).map_err(|e| Failure::Failed(e.to_string()))?;
+        write_json(json, &text)?;
     }
-
-    fn write(&mut self, text: &str) -> Result<(), Failure> {
-        let place = self.beside.as_ref().unwrap_or(&self.path);
-        let written = std::fs::write(place, text).and_then(|()| match &self.beside {
-            Some(beside) => std::fs::rename(beside, &self.path),
-            None => Ok(()),
-        });
-        written.map_err(|e| Failure::Failed(format!("{}: {e}", self.path.display())))
-    }
-}
-
-impl Drop for ResultFile {
-    fn drop(&mut self) {
-        if let Some(beside) = &self.beside {
-            // Renamed already, if all went well.
-            let _ = std::fs::remove_file(beside);
-        }
+    match &args.report {
+        Some(path) => write_file(path, &report::html(result)?),
+        None => Ok(()),
     }
 }
 

@@ -18,11 +18,13 @@ pub use text::text;
 
 use crate::error::{DeviceError, Result};
 use crate::replay::ReplayResult;
+use highwater_storage::OutputFile;
 use std::path::Path;
 
 /// Writes the page.
 pub fn write_html(result: &ReplayResult, path: &Path) -> Result<()> {
-    std::fs::write(path, html(result)?).map_err(|e| DeviceError::io(format!("writing {}", path.display()), e))
+    OutputFile::write(path, html(result)?.as_bytes())
+        .map_err(|e| DeviceError::io(format!("writing {}", path.display()), e))
 }
 
 /// Text as HTML.

@@ -5,13 +5,13 @@
 use crate::error::{DeviceError, Result};
 use crate::model::Op;
 use crate::trace::ranges::NamedRange;
+use highwater_storage::OutputFile;
 use parking_lot::Mutex;
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-type Encoder = zstd::stream::write::Encoder<'static, BufWriter<File>>;
+type Encoder = zstd::stream::write::Encoder<'static, BufWriter<OutputFile>>;
 
 /// Where the lines go.
 enum Out {
@@ -38,7 +38,7 @@ impl Recorder {
             return Err(DeviceError::Config(what));
         }
         let failed = |e| DeviceError::io(format!("creating {}", path.display()), e);
-        let file = File::create(path).map_err(failed)?;
+        let file = OutputFile::stream(path).map_err(failed)?;
         let encoder = Encoder::new(BufWriter::new(file), 3).map_err(failed)?;
         Ok(Recorder { out: Mutex::new(Out::Open(encoder)), path: path.into(), began: Instant::now() })
     }
@@ -72,7 +72,7 @@ impl Recorder {
         let line = |r: &NamedRange| format!("{},{},{},{}\n", r.first_lba, r.blocks, r.name, r.first_block_in_file);
         let name = self.path.to_string_lossy().replace(".csv.zst", ".files.csv");
         let text: String = ranges.iter().map(line).collect();
-        std::fs::write(&name, text).map_err(|e| DeviceError::io(format!("writing {name}"), e))
+        OutputFile::write(Path::new(&name), text.as_bytes()).map_err(|e| DeviceError::io(format!("writing {name}"), e))
     }
 
     fn failed(&self, source: std::io::Error) -> DeviceError {

@@ -31,7 +31,7 @@ pub(super) const FIRST_LSN: Lsn = Lsn(BLOCK_BYTES);
 /// Blocks of the smallest ring.
 const LEAST_RING_BLOCKS: u64 = 16;
 
-const MAGIC: [u8; 8] = *b"HWREDO\r\n";
+const MAGIC: [u8; 8] = highwater_storage::mark::REDO;
 const HEADER_BYTES: usize = 56;
 
 /// Rounds down to a block.

@@ -48,7 +48,7 @@ const SPARE_BATCHES: usize = 4;
 pub const SINGLE_PAGE_AREAS: usize = 8;
 /// Bytes of the directory before the copies; the alignment of direct I/O.
 const DIRECTORY_BYTES: usize = 4096;
-const MAGIC: &[u8; 8] = b"HWDBLWR1";
+const MAGIC: &[u8; 8] = &highwater_storage::mark::DOUBLEWRITE;
 /// Directory: checksum u32, count u32, magic, database id u64, then per page: number u32, LSN u64.
 const FIXED_BYTES: usize = 24;
 const ENTRY_BYTES: usize = 12;

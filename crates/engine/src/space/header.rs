@@ -7,14 +7,16 @@ use super::layout::MAX_EXTENTS;
 use crate::error::{Error, Result};
 use crate::page::{self, HEADER_BYTES, PageOp, PageType};
 use crate::types::PageNo;
+use highwater_storage::mark;
 
-const MAGIC: &[u8; 8] = b"HIGHWTR\0";
+const MAGIC: &[u8; 8] = &mark::DATA;
 /// Version of the whole on-disk format.
 pub const FORMAT_VERSION: u32 = 2;
 /// Number of root slots.
 pub const ROOTS: usize = 16;
 
 const MAGIC_AT: usize = HEADER_BYTES;
+const _: () = assert!(MAGIC_AT == mark::DATA_AT);
 const VERSION_AT: usize = HEADER_BYTES + 8;
 const PAGE_BYTES_AT: usize = HEADER_BYTES + 12;
 const DATABASE_ID_AT: usize = HEADER_BYTES + 16;

@@ -7,7 +7,7 @@
 //! | `result.json`, `rows.csv`, `report.html` | the outcome |
 //!
 //! Rules
-//! 1. A file is written beside its place and renamed, so that one that is there is whole.
+//! 1. A file takes its place when it is written ([`OutputFile`]), so that one that is there is whole.
 //! 2. A folder is looked at before anything is made in it: one that is refused stays as it was.
 //! 3. A kept cell that cannot be read, or lacks a value that claims need, counts as not measured.
 //! 4. Cells of different builds are not mixed unless the user says so ([`Resume::AnyBuild`]). Each keeps the build that measured it, and the
@@ -15,6 +15,7 @@
 
 use super::{Cell, Experiment, Measured, Outcome, Plan, report};
 use crate::error::{Error, Result};
+use highwater_storage::OutputFile;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -253,9 +254,7 @@ fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
-    let beside = path.with_extension("new");
-    std::fs::write(&beside, text).map_err(|e| Error::file(&beside, e))?;
-    std::fs::rename(&beside, path).map_err(|e| Error::file(path, e))
+    OutputFile::write(path, text.as_bytes()).map_err(|e| Error::file(path, e))
 }
 
 /// Writes `result.json`, `rows.csv` and `report.html`.

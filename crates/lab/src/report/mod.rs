@@ -11,6 +11,7 @@ pub(crate) use tables::escape;
 
 use crate::error::{Error, Result};
 use crate::result::RunResult;
+use highwater_storage::OutputFile;
 use std::path::Path;
 
 const PAGE: &str = include_str!("page.html");
@@ -54,7 +55,7 @@ pub(crate) fn fill(template: &str, parts: &[(&str, String)]) -> String {
 /// # Errors
 /// [`Error::File`] when the file cannot be written.
 pub fn write(result: &RunResult, path: &Path) -> Result<()> {
-    std::fs::write(path, html(result)?).map_err(|e| Error::file(path, e))
+    OutputFile::write(path, html(result)?.as_bytes()).map_err(|e| Error::file(path, e))
 }
 
 #[cfg(test)]

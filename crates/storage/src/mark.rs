@@ -1,0 +1,22 @@
+//! What the files of a database begin with, so that they are known by their contents whatever their names.
+//!
+//! Rule: the formats themselves belong to the engine; it takes its marks from here.
+
+/// Bytes from the start of a file in which its mark is.
+pub const LENGTH: usize = DATA_AT + 8;
+/// Of the data file, behind the header of its first page.
+pub const DATA: [u8; 8] = *b"HIGHWTR\0";
+/// Where.
+pub const DATA_AT: usize = 32;
+/// Of the redo log, at its start.
+pub const REDO: [u8; 8] = *b"HWREDO\r\n";
+/// Of the doublewrite file, in a directory.
+pub const DOUBLEWRITE: [u8; 8] = *b"HWDBLWR1";
+/// Where in the directory.
+pub const DOUBLEWRITE_AT: usize = 8;
+
+/// Whether a file that begins so is one of a database.
+pub fn is_of_a_database(start: &[u8; LENGTH]) -> bool {
+    let is_at = |at: usize, mark: &[u8; 8]| start[at..at + 8] == *mark;
+    is_at(0, &REDO) || is_at(DATA_AT, &DATA) || is_at(DOUBLEWRITE_AT, &DOUBLEWRITE)
+}

@@ -1,0 +1,221 @@
+//! Files that people ask for by name: exports, results, reports, traces. Every command that writes one writes it through here.
+//!
+//! Rules
+//! 1. A regular file is replaced whole or not at all: it is written under an unpredictable name in the same folder, made for it alone,
+//!    synced, given the permissions of the file it replaces, and renamed; then the folder is synced. Until [`OutputFile::finish`]
+//!    nothing under the name asked for has changed, and what is dropped before leaves nothing.
+//! 2. What is no regular file (a device, a pipe, a terminal), and what is reached through an open descriptor (`/dev/stdout`,
+//!    `/proc/self/fd/N`), is written in place. A folder is refused.
+//! 3. A symbolic link is followed: its target is what is replaced.
+//! 4. A file of a database is refused, however it is reached: by what it begins with ([`mark`]), and by its name beside such a file.
+//! 5. A [`stream`](OutputFile::stream) is for what is read while it is written: it goes in place, under the same refusals.
+
+use crate::mark;
+use crate::os::folder;
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{Error, ErrorKind, Read, Result, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// Links that are followed, one to the next, as the kernel does.
+const MOST_LINKS: usize = 40;
+/// Names of a database's files.
+const NAMES: [&str; 3] = ["data", "redo", "doublewrite"];
+
+/// An output file being written.
+#[derive(Debug)]
+pub struct OutputFile {
+    file: File,
+    replaces: Option<Replaces>,
+}
+
+/// A regular file that waits to take its place.
+#[derive(Debug)]
+struct Replaces {
+    temporary: PathBuf,
+    target: PathBuf,
+}
+
+/// Where an output goes.
+enum Place {
+    /// Written as it is.
+    InPlace,
+    /// A regular file at the end of all links, or none yet; with permissions and owner if there is one.
+    Regular(PathBuf, Option<(Permissions, u32, u32)>),
+}
+
+impl OutputFile {
+    /// Begins an output.
+    ///
+    /// # Errors
+    /// What rules 2 and 4 refuse; the operating system's. The message does not name the file.
+    pub fn create(path: &Path) -> Result<OutputFile> {
+        match find(path)? {
+            Place::InPlace => Ok(OutputFile { file: open_in_place(path)?, replaces: None }),
+            Place::Regular(target, before) => {
+                if before.is_some() {
+                    // Who may not write it may not replace it either.
+                    OpenOptions::new().write(true).open(&target)?;
+                }
+                let (temporary, file) = make_beside(&target)?;
+                let made = OutputFile { file, replaces: Some(Replaces { temporary, target }) };
+                if let Some((permissions, owner, group)) = before {
+                    // Only the superuser can give a file away; for others it stays their own.
+                    let _ = std::os::unix::fs::fchown(&made.file, Some(owner), Some(group));
+                    made.file.set_permissions(permissions)?;
+                }
+                Ok(made)
+            }
+        }
+    }
+
+    /// Begins an output that is read while it is written: a regular file is emptied and filled in place.
+    ///
+    /// # Errors
+    /// As [`create`](OutputFile::create).
+    pub fn stream(path: &Path) -> Result<OutputFile> {
+        let file = match find(path)? {
+            Place::InPlace => open_in_place(path)?,
+            Place::Regular(target, _) => File::create(target)?,
+        };
+        Ok(OutputFile { file, replaces: None })
+    }
+
+    /// Finds out whether an output could be made, and leaves everything as it is. A pipe is not opened: its reader would see its end.
+    ///
+    /// # Errors
+    /// As [`create`](OutputFile::create).
+    pub fn check(path: &Path) -> Result<()> {
+        if std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo()) {
+            return Ok(());
+        }
+        OutputFile::create(path).map(drop)
+    }
+
+    /// Writes a whole file.
+    ///
+    /// # Errors
+    /// As [`create`](OutputFile::create) and [`finish`](OutputFile::finish).
+    pub fn write(path: &Path, contents: &[u8]) -> Result<()> {
+        let mut file = OutputFile::create(path)?;
+        file.write_all(contents)?;
+        file.finish()
+    }
+
+    /// Ends the output: a regular file takes its place, durably.
+    ///
+    /// # Errors
+    /// The operating system's: the file that was there before is there still.
+    pub fn finish(mut self) -> Result<()> {
+        self.file.flush()?;
+        let Some(Replaces { temporary, target }) = &self.replaces else { return Ok(()) };
+        self.file.sync_all()?;
+        std::fs::rename(temporary, target)?;
+        let synced = folder::sync(folder_of(target)).map_err(Error::other);
+        self.replaces = None;
+        synced
+    }
+}
+
+impl Write for OutputFile {
+    fn write(&mut self, bytes: &[u8]) -> Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for OutputFile {
+    fn drop(&mut self) {
+        if let Some(Replaces { temporary, .. }) = &self.replaces {
+            // Nobody is left to be told.
+            let _ = std::fs::remove_file(temporary);
+        }
+    }
+}
+
+/// Where an output to `path` goes, if it may go anywhere.
+fn find(path: &Path) -> Result<Place> {
+    if path.as_os_str().as_bytes().ends_with(b"/") || path.is_dir() {
+        return Err(Error::new(ErrorKind::IsADirectory, "is a folder"));
+    }
+    let (target, by_descriptor) = follow(path)?;
+    let found = match std::fs::metadata(if by_descriptor { path } else { &target }) {
+        Ok(found) => Some(found),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    let place = match &found {
+        Some(found) if by_descriptor || !found.is_file() => Place::InPlace,
+        Some(found) => Place::Regular(target.clone(), Some((found.permissions(), found.uid(), found.gid()))),
+        None => Place::Regular(target.clone(), None),
+    };
+    let holds_bytes = found.is_some_and(|found| found.is_file() || found.file_type().is_block_device());
+    let owned = (holds_bytes && is_marked(path)) || is_beside_a_marked(&target);
+    if owned {
+        Err(Error::new(ErrorKind::InvalidInput, "is a file of a database; it is not written over"))
+    } else {
+        Ok(place)
+    }
+}
+
+/// The end of the symbolic links, and whether one of them is a process's descriptor.
+fn follow(path: &Path) -> Result<(PathBuf, bool)> {
+    let (mut at, mut by_descriptor) = (path.to_path_buf(), false);
+    for _ in 0..MOST_LINKS {
+        let Ok(to) = std::fs::read_link(&at) else { return Ok((at, by_descriptor)) };
+        by_descriptor |= folder_of(&at).canonicalize().is_ok_and(|folder| folder.starts_with("/proc"));
+        at = folder_of(&at).join(to);
+    }
+    Err(Error::other("too many symbolic links"))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// Whether a file begins as one of a database does. What cannot be read is not recognized.
+fn is_marked(path: &Path) -> bool {
+    let mut start = [0; mark::LENGTH];
+    File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && mark::is_of_a_database(&start)
+}
+
+/// Whether a file has the name of a database's file, and another one in its folder is one.
+fn is_beside_a_marked(path: &Path) -> bool {
+    let named = path.file_name().is_some_and(|name| NAMES.iter().any(|one| name == *one));
+    let is_regular = |path: &Path| path.metadata().is_ok_and(|found| found.is_file());
+    named && NAMES.iter().map(|name| folder_of(path).join(name)).any(|other| is_regular(&other) && is_marked(&other))
+}
+
+/// Opens what is no regular file, or one that is open elsewhere: what it holds is added to.
+fn open_in_place(path: &Path) -> Result<File> {
+    let is_file = std::fs::metadata(path)?.is_file();
+    OpenOptions::new().write(true).append(is_file).open(path)
+}
+
+/// Makes a file of an unpredictable name in the folder of `target`.
+fn make_beside(target: &Path) -> Result<(PathBuf, File)> {
+    loop {
+        let temporary = folder_of(target).join(format!(".highwater-{:016x}.part", random()));
+        match OpenOptions::new().write(true).create_new(true).open(&temporary) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => return made.map(|file| (temporary, file)),
+        }
+    }
+}
+
+fn random() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    // The standard library seeds this from the operating system's randomness.
+    std::hash::RandomState::new().build_hasher().finish()
+}
+
+#[cfg(test)]
+#[path = "output_test.rs"]
+mod tests;
