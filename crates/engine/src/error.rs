@@ -33,6 +33,9 @@ pub enum Error {
     /// An earlier failure stopped the database; reopen it.
     #[error("the database has stopped after an earlier failure ({0}); close it and open it again")]
     Poisoned(String),
+    /// The database was closed, through this handle or another one.
+    #[error("the database is closed; open it again")]
+    Closed,
     /// No frame could be freed: too many threads hold pages of too small a pool.
     #[error("no free frame in a buffer pool of {frames} frames after {waited_ms} ms; raise --buffer-pool-size")]
     PoolExhausted {

@@ -4,7 +4,8 @@
 //! 1. Opening: core (files, recovery), catalog, tables, cleaner, transactions (which need the tables to roll back what a crash cut
 //!    short), then what interrupted schema changes left is removed, then purge.
 //! 2. Schema changes come one at a time: the schema mutex.
-//! 3. Closing waits for nobody: transactions still open then find the database stopped, and are rolled back at the next opening.
+//! 3. Closing waits for nobody: transactions still open then find the database closed in their next call, whatever it is, and are rolled
+//!    back at the next opening.
 //!    The files stay locked until they are dropped too.
 
 use super::core::Core;
@@ -20,6 +21,7 @@ use crate::pool::latency::LatencySnapshot;
 use crate::probe::Record;
 use crate::space::{ROOT_UNDO, Space};
 use crate::stats::StatsSnapshot;
+use crate::sync::poison::CLOSED;
 use crate::table::catalog::{Catalog, Leftover};
 use crate::table::handle::{Registry, TableShared};
 use crate::table::key::KeyLayout;
@@ -31,7 +33,7 @@ use highwater_storage::StorageSet;
 use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Undo records in a purge step.
@@ -57,6 +59,8 @@ pub(crate) struct Inner {
     options: Options,
     /// What `auto` was found to mean.
     probe: Option<Record>,
+    /// Set when closing begins: no call of a session does anything from then on.
+    closed: AtomicBool,
     /// Keeps the files locked.
     storage: StorageSet,
     /// Held by a schema change.
@@ -78,19 +82,33 @@ impl Inner {
         Arc::ptr_eq(&self.catalog, table.catalog())
     }
 
+    /// Refuses a call once closing has begun.
+    #[inline]
+    pub(crate) fn check_not_closed(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
+    }
+
+    /// Refuses what begins in a database that is closed or has stopped.
+    #[inline]
+    pub(crate) fn check_running(&self) -> Result<()> {
+        self.check_not_closed()?;
+        self.ctx.poison.check()
+    }
+
     fn timeout(&self) -> Duration {
         Duration::from_millis(self.options.lock_wait_timeout_ms)
     }
 
     fn close(&self) -> Result<()> {
         let Some(mut core) = self.core.lock().take() else { return Ok(()) };
+        self.closed.store(true, Ordering::Release);
         let settled = match self.ctx.poison.is_set() {
             true => Ok(()),
             false if self.storage.is_read_only() => Ok(()),
             false => self.registry.all().iter().try_for_each(|table| table.settle()),
         };
         let closed = core.close();
-        self.ctx.fail_stop("the database is closed");
+        self.ctx.fail_stop(CLOSED);
         settled.and(closed)
     }
 }
@@ -181,6 +199,7 @@ impl Database {
             core: Mutex::new(Some(core)),
             schema: Mutex::new(()),
             schema_version: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
         };
         Ok(Database { inner: Arc::new(inner) })
     }
@@ -221,6 +240,7 @@ impl Database {
     /// # Errors
     /// [`Error::Schema`] if there is none.
     pub fn table(&self, name: &str) -> Result<Table> {
+        self.inner.check_not_closed()?;
         Ok(Table { shared: self.inner.registry.get(name)? })
     }
 
@@ -423,6 +443,7 @@ impl Database {
     /// # Errors
     /// An I/O error; the database has stopped then.
     pub fn flush_log(&self) -> Result<()> {
+        self.inner.check_not_closed()?;
         self.inner.catalog.flush()
     }
 
@@ -441,11 +462,7 @@ impl Database {
     }
 
     fn check_open(&self) -> Result<()> {
-        self.inner.ctx.poison.check()?;
-        match *self.inner.core.lock() {
-            Some(_) => Ok(()),
-            None => Err(Error::Usage("the database is closed".to_string())),
-        }
+        self.inner.check_running()
     }
 
     fn check_writable(&self) -> Result<()> {

@@ -6,7 +6,8 @@
 //!    version anew when its lock becomes one for writing; from then on none can come or go. While it only reads none can go: its version
 //!    is the newest or lacks the youngest indexes, and is taken anew when an index is named that it lacks. The layout of rows is the
 //!    same in all versions, and an open cursor keeps the one it began with.
-//! 3. Keys and rows are built in buffers that live as long as the session: no allocation per call but the row that is returned.
+//! 3. Once the database is closed every call is [`Error::Closed`], also one that would need nothing of it.
+//! 4. Keys and rows are built in buffers that live as long as the session: no allocation per call but the row that is returned.
 
 use super::database::Inner;
 use super::scan::Range;
@@ -55,6 +56,7 @@ macro_rules! parts {
 
 impl Session {
     pub(crate) fn begin(inner: &Arc<Inner>, options: TrxOptions) -> Result<Session> {
+        inner.check_running()?;
         let schema_version = inner.schema_version();
         Ok(Session {
             trx: inner.trx_system().begin(options)?,
@@ -71,6 +73,7 @@ impl Session {
     /// Locks the table at its first use; returns its place in `tables`.
     #[inline]
     pub(crate) fn using(&mut self, table: &Table, mode: Mode) -> Result<usize> {
+        self.inner.check_not_closed()?;
         match self.tables.iter().position(|used| Arc::ptr_eq(&used.table, &table.shared)) {
             Some(at) if self.tables[at].mode >= mode => Ok(at),
             Some(at) => self.upgrade(at, mode),
@@ -239,6 +242,7 @@ impl Session {
     /// Moves a cursor to its next row.
     #[inline]
     pub(crate) fn next(&mut self, cursor: &mut Cursor) -> Result<bool> {
+        self.inner.check_not_closed()?;
         cursor.next(&mut self.trx)
     }
 
@@ -247,10 +251,12 @@ impl Session {
     }
 
     pub(crate) fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
+        self.inner.check_not_closed()?;
         self.trx.rollback_to(savepoint)
     }
 
     pub(crate) fn commit(self) -> Result<()> {
+        self.inner.check_not_closed()?;
         let Session { trx, tables, .. } = self;
         let done = trx.commit();
         drop(tables);
@@ -258,6 +264,7 @@ impl Session {
     }
 
     pub(crate) fn rollback(self) -> Result<()> {
+        self.inner.check_not_closed()?;
         let Session { trx, tables, .. } = self;
         let done = trx.rollback();
         drop(tables);

@@ -151,7 +151,7 @@ impl WriteTxn {
     /// Undoes what was done since the savepoint. Locks stay.
     ///
     /// # Errors
-    /// The savepoint is of another transaction or was rolled back itself; an I/O error.
+    /// The savepoint is of another transaction, or gone since a rollback to an earlier one; an I/O error.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
         self.session.rollback_to(savepoint)
     }

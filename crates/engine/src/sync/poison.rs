@@ -5,6 +5,7 @@
 //! 2. Checked before every write and at every wait that a writer would end.
 //! 3. Who waits for another transaction, not for a writer, is told when it is set ([`OnStop`]): after the setting, so that who
 //!    checks and then waits, under a mutex that the telling takes, misses nothing.
+//! 4. Closing a database stops it the same way; what comes later finds it closed, not failed ([`CLOSED`]).
 
 use crate::error::{Error, Result};
 use parking_lot::Mutex;
@@ -17,6 +18,9 @@ pub trait OnStop: Send + Sync {
     /// The database has stopped.
     fn stopped(&self);
 }
+
+/// The reason of a stop that is no failure.
+pub const CLOSED: &str = "the database is closed";
 
 /// The switch. One per database, shared by pool, log and everything that waits.
 #[derive(Default)]
@@ -59,9 +63,17 @@ impl Poison {
         self.set.load(Ordering::Acquire)
     }
 
-    /// `Err(Error::Poisoned)` once the database has stopped.
+    /// `Err(Error::Poisoned)` once the database has stopped, `Err(Error::Closed)` if it was closed.
     #[inline]
     pub fn check(&self) -> Result<()> {
-        if self.is_set() { Err(Error::Poisoned(self.reason.lock().clone())) } else { Ok(()) }
+        if self.is_set() { Err(self.error()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn error(&self) -> Error {
+        match &**self.reason.lock() {
+            CLOSED => Error::Closed,
+            reason => Error::Poisoned(reason.to_string()),
+        }
     }
 }

@@ -17,7 +17,7 @@ use super::row::{OverflowRef, ROW_HEADER_BYTES, RowHeader};
 use super::rows::Rows;
 use super::secondary;
 use super::system::TrxSystem;
-use super::trx::{Savepoint, TrxBody};
+use super::trx::TrxBody;
 use super::undo::record::{Change, DEAD, FREEING, Kind, OVERFLOW_FIRST_PAGE_AT, Record, State};
 use super::undo::{OwnedRecord, Place, UndoLog, mark, pointer_to, read_record, record_before};
 use super::versions::EntryOf;
@@ -25,10 +25,10 @@ use crate::error::{Error, Result};
 use crate::mtr::Mtr;
 use crate::types::TrxId;
 
-/// Undoes what was done since `savepoint`.
-pub(crate) fn roll_back_to(system: &TrxSystem, body: &mut TrxBody, savepoint: Savepoint) -> Result<()> {
+/// Undoes what was done since the undo stood at `at` (`None`: before the first write).
+pub(crate) fn roll_back_to(system: &TrxSystem, body: &mut TrxBody, at: Option<Place>) -> Result<()> {
     match body.undo.as_ref().and_then(UndoLog::start) {
-        Some(start) => undo_down_to(system, body, savepoint.at.unwrap_or(start)),
+        Some(start) => undo_down_to(system, body, at.unwrap_or(start)),
         None => Ok(()),
     }
 }

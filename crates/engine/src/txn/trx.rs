@@ -67,7 +67,41 @@ pub struct Savepoint {
     /// Undo position; `None`: before the first write.
     pub(crate) at: Option<Place>,
     trx_serial: u64,
-    records: u64,
+    /// Counts the savepoints of its transaction, from 1.
+    number: u64,
+}
+
+/// The savepoints of a transaction: how many there were, and which a rollback to an earlier one has removed.
+#[derive(Debug, Default)]
+pub(crate) struct Savepoints {
+    taken: u64,
+    /// Runs of removed ones, in order and apart: the number before the first, and the last.
+    removed: Vec<(u64, u64)>,
+}
+
+impl Savepoints {
+    fn take(&mut self) -> u64 {
+        self.taken += 1;
+        self.taken
+    }
+
+    fn is_removed(&self, number: u64) -> bool {
+        let runs = self.removed.partition_point(|(before, _)| *before < number);
+        runs.checked_sub(1).is_some_and(|run| number <= self.removed[run].1)
+    }
+
+    /// Removes those after `number`, which is there.
+    fn remove_after(&mut self, number: u64) {
+        while self.removed.pop_if(|(before, _)| *before >= number).is_some() {}
+        if self.taken > number {
+            self.removed.push((number, self.taken));
+        }
+    }
+
+    fn clear(&mut self) {
+        self.taken = 0;
+        self.removed.clear();
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,6 +127,7 @@ pub(crate) struct TrxBody {
     pub(crate) shard: usize,
     pub(crate) undo: Option<UndoLog>,
     pub(crate) view: Option<ViewHandle>,
+    pub(crate) savepoints: Savepoints,
     pub(crate) buffers: Buffers,
 }
 
@@ -161,6 +196,7 @@ impl TrxSystem {
         let mut body = self.spare_body();
         body.serial = next_serial();
         body.state = State::Active;
+        body.savepoints.clear();
         body.options = options;
         body.options.first_committer_wins &= options.isolation == Isolation::RepeatableRead;
         Ok(Trx { system: Arc::clone(self), body: Some(body) })
@@ -224,10 +260,10 @@ impl TrxBody {
         self.view.get_or_insert_with(|| system.open_view())
     }
 
-    pub(crate) fn savepoint(&self) -> Savepoint {
-        let undo = self.undo.as_ref();
-        let at = undo.and_then(|undo| undo.start().map(|_| undo.tail()));
-        Savepoint { at, trx_serial: self.serial, records: undo.map_or(0, |undo| undo.records) }
+    /// Undo position of this moment; `None`: before the first write.
+    pub(crate) fn position(&self) -> Option<Place> {
+        let undo = self.undo.as_ref()?;
+        undo.start().map(|_| undo.tail())
     }
 
     /// Becomes a transaction that a crash cut off.
@@ -320,7 +356,7 @@ impl Trx {
         let (system, body) = self.parts();
         body.check_active()?;
         body.prepare_write(system)?;
-        let before = body.savepoint();
+        let before = body.position();
         run(system, body).map_err(|error| undo_statement(system, body, before, error))
     }
 
@@ -352,21 +388,27 @@ impl Trx {
 
     /// Marks the present state, to be rolled back to.
     pub fn savepoint(&mut self) -> Savepoint {
-        self.parts().1.savepoint()
+        let (_, body) = self.parts();
+        Savepoint { at: body.position(), trx_serial: body.serial, number: body.savepoints.take() }
     }
 
-    /// Undoes everything since `savepoint`. Later savepoints are void then.
+    /// Undoes everything since `savepoint`, which stays. Later savepoints are removed.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a savepoint of another transaction; I/O, after which the transaction can only be rolled back.
+    /// [`Error::Usage`] for a savepoint of another transaction or one that was removed; I/O, after which the transaction can only be rolled back.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
         let (system, body) = self.parts();
         body.check_active()?;
-        let written = body.undo.as_ref().map_or(0, |undo| undo.records);
-        if savepoint.trx_serial != body.serial || savepoint.records > written {
+        if savepoint.trx_serial != body.serial {
             return Err(Error::Usage("the savepoint is not one of this transaction".to_string()));
         }
-        rollback::roll_back_to(system, body, savepoint).inspect_err(|_| body.state = State::Broken)
+        if body.savepoints.is_removed(savepoint.number) {
+            let reason = "the savepoint is gone: the transaction was rolled back to an earlier one since";
+            return Err(Error::Usage(reason.to_string()));
+        }
+        rollback::roll_back_to(system, body, savepoint.at).inspect_err(|_| body.state = State::Broken)?;
+        body.savepoints.remove_after(savepoint.number);
+        Ok(())
     }
 
     /// Makes every change durable (as `flush_log_at_trx_commit` has it) and visible.
@@ -435,7 +477,7 @@ impl Drop for Trx {
 }
 
 /// Undoes a failed statement, or after a deadlock the whole transaction. Returns the error to report.
-fn undo_statement(system: &TrxSystem, body: &mut TrxBody, before: Savepoint, error: Error) -> Error {
+fn undo_statement(system: &TrxSystem, body: &mut TrxBody, before: Option<Place>, error: Error) -> Error {
     let undone = if matches!(error, Error::Deadlock) {
         system.stats.trx_rollbacks.inc();
         let undone = rollback::roll_back_all(system, body);
@@ -460,7 +502,7 @@ fn undo_statement(system: &TrxSystem, body: &mut TrxBody, before: Savepoint, err
 pub(crate) fn after_read_error(system: &TrxSystem, body: &mut TrxBody, error: Error) -> Error {
     match error {
         Error::Deadlock => {
-            let before = body.savepoint();
+            let before = body.position();
             undo_statement(system, body, before, error)
         }
         error => error,

@@ -378,6 +378,92 @@ fn mistakes_are_errors_that_say_so() {
 }
 
 #[test]
+fn a_savepoint_that_a_rollback_went_past_is_gone() {
+    let db = memory();
+    let people = people(&db);
+    let mut txn = db.begin().unwrap();
+    let add = |txn: &mut highwater::WriteTxn, name: &str| txn.insert(&people, &values![null, name, "", null]).unwrap();
+    let first = txn.savepoint();
+    add(&mut txn, "a");
+    let second = txn.savepoint();
+    let twin = txn.savepoint();
+    add(&mut txn, "b");
+    txn.rollback_to(second).unwrap();
+    txn.rollback_to(second).unwrap();
+    let gone = |error: highwater::Error| matches!(&error, Error::Usage(text) if text.contains("the savepoint is gone"));
+    assert!(gone(txn.rollback_to(twin).unwrap_err()));
+    txn.rollback_to(first).unwrap();
+    add(&mut txn, "kept");
+    let third = txn.savepoint();
+    add(&mut txn, "c");
+    for removed in [second, twin] {
+        assert!(gone(txn.rollback_to(removed).unwrap_err()));
+    }
+    // What was refused has undone nothing.
+    assert_eq!(txn.scan(&people).iter().unwrap().count(), 2);
+    txn.rollback_to(third).unwrap();
+    for _ in 0..3 {
+        let inner = txn.savepoint();
+        add(&mut txn, "inner");
+        txn.rollback_to(inner).unwrap();
+        assert!(gone(txn.rollback_to(twin).unwrap_err()));
+    }
+    let mut other = db.begin().unwrap();
+    assert!(
+        matches!(other.rollback_to(third), Err(Error::Usage(text)) if text.contains("not one of this transaction"))
+    );
+    txn.commit().unwrap();
+    assert_eq!(all(&db, &people, "by_name").len(), 1);
+    check_indexes(&db, &people);
+}
+
+#[test]
+fn every_call_finds_a_closed_database_closed() {
+    let db = memory();
+    let table = people(&db);
+    add(&db, &table, "a", "b", None);
+    let begin = || db.begin().unwrap();
+    let (mut wrote, mut read, mut idle, untouched) = (begin(), begin(), begin(), begin());
+    let mut snapshot = db.snapshot().unwrap();
+    let before = wrote.savepoint();
+    wrote.update(&table, &values![1], &[(1, "c".into())]).unwrap();
+    for txn in [&mut read, &mut idle] {
+        txn.get(&table, &values![1]).unwrap();
+    }
+    let mut rows = snapshot.scan(&table).iter().unwrap();
+    db.clone().close().unwrap();
+
+    fn closed<T>(result: highwater::Result<T>) {
+        let error = result.err().unwrap();
+        assert!(matches!(error, Error::Closed), "{error}");
+        assert_eq!(error.to_string(), "the database is closed; open it again");
+    }
+    closed(rows.next().unwrap());
+    drop(rows);
+    closed(snapshot.get(&table, &values![1]));
+    closed(read.get(&table, &values![1]));
+    closed(read.get_for_update(&table, &values![1]));
+    closed(read.scan(&table).iter());
+    closed(read.insert(&table, &values![null, "x", "", null]));
+    closed(read.update(&table, &values![1], &[(1, "d".into())]));
+    closed(read.delete(&table, &values![1]));
+    closed(wrote.rollback_to(before));
+    closed(wrote.commit());
+    closed(idle.commit());
+    closed(untouched.rollback());
+    closed(db.begin());
+    closed(db.snapshot());
+    closed(db.table("people"));
+    closed(db.create_table("t", Schema::new().column("id", Type::U8).primary_key(&["id"])));
+    closed(db.drop_table("people"));
+    closed(db.create_index("people", "i", &["first"], false));
+    closed(db.drop_index("people", "by_name"));
+    closed(db.check());
+    closed(db.flush_log());
+    db.close().unwrap();
+}
+
+#[test]
 fn a_closed_database_stays_closed() {
     let storage = StorageSet::memory();
     let db = open(&storage);
