@@ -9,6 +9,8 @@
 //! 3. Where a later write is not followed by a sync (O_DIRECT_NO_FSYNC), no write may need the file system's own records
 //!    changed to be durable: growth is written with zeros, so that its blocks count as initialized, and discards are
 //!    left out.
+//!    A file whose blocks are not all like that (a sparse copy, a reflink, one grown by another method, a file system that copies
+//!    on write) is synced after all, as with O_DIRECT.
 //! 4. A block device has the length it has: any length up to it can be "set", nothing changes and nothing is zeroed. It
 //!    is opened exclusively: one that is mounted, or open elsewhere, is refused.
 //! 5. A file system without direct I/O gets buffered I/O ([`FileDevice::is_direct`] says which).
@@ -61,6 +63,11 @@ impl FileDevice {
             other => (other, wanted),
         };
         let file = file.map_err(|source| failed("open", path, source))?;
+        let mode = if mode.writes_unsynced() && !is_block_device(path) && !is_all_initialized(&file) {
+            Mode { sync_only_after_len_change: false, ..mode }
+        } else {
+            mode
+        };
         let short_lived = role != FileRole::Data;
         sys::hint_lifetime(&file, if short_lived { WriteLifetime::Short } else { WriteLifetime::Medium });
         Ok(FileDevice::of(file, path, mode))
@@ -90,6 +97,11 @@ impl FileDevice {
             writes: AtomicU64::new(0),
             ring_writes: AtomicU64::new(0),
         }
+    }
+
+    /// Whether a write that does not change the length is durable without a sync (O_DIRECT_NO_FSYNC, where that can be).
+    pub fn writes_unsynced(&self) -> bool {
+        self.mode.writes_unsynced()
     }
 
     /// Whether reads and writes bypass the page cache.
@@ -145,6 +157,10 @@ impl FileDevice {
         }
         Ok(())
     }
+}
+
+fn is_all_initialized(file: &File) -> bool {
+    file.metadata().is_ok_and(|metadata| sys::overwrites_in_place(file, metadata.len()))
 }
 
 fn open_file(path: &Path, mode: Mode, create: bool) -> std::io::Result<File> {

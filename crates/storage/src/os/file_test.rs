@@ -161,3 +161,39 @@ fn calls_are_counted_when_they_are_made() {
         assert_eq!((counts.syncs, counts.writes, counts.ring_writes), (syncs, 3, 0), "{method:?}");
     }
 }
+
+/// A sparse copy, a file that another method has grown, and one on a file system that copies on write: an overwrite may need the
+/// file system's records, so it is synced.
+#[test]
+fn what_is_not_initialized_throughout_is_synced_after_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    let open = || FileDevice::open(&path, FileRole::Data, FlushMethod::DirectNoFsync, false).unwrap();
+    let made = device(&folder, FileRole::Data, FlushMethod::DirectNoFsync);
+    made.set_len_bytes(1 << 20).unwrap();
+    made.sync().unwrap();
+    let overwrites = made.writes_unsynced();
+    drop(made);
+    assert_eq!(open().writes_unsynced(), overwrites, "as it was made");
+    let holes = [
+        |path: &Path| {
+            drop(FileDevice::open(path, FileRole::Data, FlushMethod::Direct, false).unwrap().set_len_bytes(2 << 20))
+        },
+        |path: &Path| {
+            let sparse = File::create(path).unwrap();
+            sparse.set_len(1 << 20).unwrap();
+            sparse.write_all_at(&[1; 4096], 8192).unwrap();
+        },
+    ];
+    for make in holes {
+        make(&path);
+        let device = open();
+        assert!(!device.writes_unsynced());
+        let before = device.io_counts().syncs;
+        for n in 1..=3 {
+            device.write_at(0, &block(1), Placement::Other).unwrap();
+            device.sync().unwrap();
+            assert_eq!(device.io_counts().syncs, before + n);
+        }
+    }
+}

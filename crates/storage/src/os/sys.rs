@@ -44,6 +44,95 @@ fn fallocate(file: &File, mode: libc::c_int, offset: u64, len: u64) -> Result<()
     }
 }
 
+/// Whether overwriting any byte of the file up to `len` leaves the file system's own records as they are: its blocks are
+/// allocated, initialized and nobody else's, and the file system does not copy on write. False when it does not say.
+pub(super) fn overwrites_in_place(file: &File, len: u64) -> bool {
+    /// Extents asked for at once.
+    const BATCH: usize = 128;
+    /// Blocks that an overwrite allocates, converts, unpacks or copies: FIEMAP_EXTENT_UNKNOWN, _DELALLOC, _ENCODED, _DATA_INLINE,
+    /// _DATA_TAIL, _UNWRITTEN, _SHARED.
+    const TOUCHES_RECORDS: u32 = 0x2 | 0x4 | 0x8 | 0x200 | 0x400 | 0x800 | 0x2000;
+    if copies_on_write(file) {
+        return false;
+    }
+    let mut known = 0;
+    while known < len {
+        let mut map = FileMap { start: known, length: len - known, flags: FileMap::SYNC, ..FileMap::default() };
+        let mut extents = [Extent::default(); BATCH];
+        map.extent_count = BATCH as u32;
+        let mut request = MapRequest { map, extents };
+        // SAFETY: the descriptor is open while `file` is borrowed; the kernel reads the header and writes at most
+        // `extent_count` extents behind it, which is what `MapRequest` has room for, laid out as the kernel lays it out.
+        let asked = unsafe { libc::ioctl(file.as_raw_fd(), FileMap::REQUEST, &raw mut request) };
+        (map, extents) = (request.map, request.extents);
+        if asked != 0 || map.mapped_extents == 0 {
+            return false;
+        }
+        for extent in &extents[..(map.mapped_extents as usize).min(BATCH)] {
+            if extent.logical > known || extent.flags & TOUCHES_RECORDS != 0 {
+                return false;
+            }
+            known = known.max(extent.logical.saturating_add(extent.length));
+        }
+    }
+    true
+}
+
+/// Whether the file lies on a file system that writes changed blocks to other places.
+fn copies_on_write(file: &File) -> bool {
+    /// Btrfs, ZFS, bcachefs, as they number themselves.
+    const NUMBERS: [u32; 3] = [0x9123_683E, 0x2FC1_2FC1, 0xCA45_1A4E];
+    let mut found = std::mem::MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: the descriptor is open while `file` is borrowed; the kernel fills the struct, which is read only if it did.
+    let number = unsafe {
+        if libc::fstatfs(file.as_raw_fd(), found.as_mut_ptr()) != 0 {
+            return false;
+        }
+        found.assume_init().f_type as u32
+    };
+    NUMBERS.contains(&number)
+}
+
+/// The kernel's `struct fiemap` and, behind it, room for extents.
+#[repr(C)]
+struct MapRequest<const N: usize> {
+    map: FileMap,
+    extents: [Extent; N],
+}
+
+/// `struct fiemap`, without the extents behind it.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+struct FileMap {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped_extents: u32,
+    extent_count: u32,
+    reserved: u32,
+}
+
+impl FileMap {
+    /// `FS_IOC_FIEMAP`.
+    const REQUEST: libc::Ioctl = 0xC020_660B_u32 as libc::Ioctl;
+    /// `FIEMAP_FLAG_SYNC`: write out what is on its way first.
+    const SYNC: u32 = 1;
+}
+
+/// `struct fiemap_extent`.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+struct Extent {
+    logical: u64,
+    physical: u64,
+    length: u64,
+    reserved_64: [u64; 2],
+    flags: u32,
+    reserved: [u32; 3],
+}
+
+const _: () = assert!(size_of::<FileMap>() == 32 && size_of::<Extent>() == 56);
+
 /// Tells the file system how long this file's bytes live. A hint: most refuse, nothing depends on it.
 pub(super) fn hint_lifetime(file: &File, lifetime: WriteLifetime) {
     const F_LINUX_SPECIFIC_BASE: libc::c_int = 1024;
