@@ -5,7 +5,7 @@
 //!
 //! Rules
 //! 1. A hint is a page number and nothing else. It is believed only if the page, looked at without a latch, is a leaf of the tree
-//!    whose fences cover the key, and if it is unchanged when it is latched. The leaves of a tree divide all keys among
+//!    whose fences cover the key, if it was compared with its parent since it was read in, and if it is unchanged when it is latched. The leaves of a tree divide all keys among
 //!    them and a page given back is formatted as free, so such a page is the leaf sought.
 //! 2. Hints belong to one opened tree (`serial`), so that no page of a dropped tree or of another database is ever looked at.
 //! 3. A thread whose hints do not help stops asking for a while: a wrong hint costs a seventh of a descent.

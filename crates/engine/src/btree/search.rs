@@ -5,7 +5,10 @@
 //! 2. `None` from a step means "something changed or had to be read: start again". A step that finds nothing changed makes
 //!    progress or fails.
 //! 3. Before a descent the leaf this thread was last in is looked at (see `hint`).
-//! 4. An error met while reading a child counts only if the parent still names that child.
+//! 4. A page read in is compared with its parent before anything on it counts: the separators left and right of it are its fences.
+//!    So an older version of a page, whose checksum is right, hides no rows whose leaf it is not. Both pages are validated after the
+//!    comparison, and mini-transactions that change both hold both latches until they commit: what differs is damage.
+//! 5. An error met while reading a child counts only if the parent still names that child.
 
 use super::leaf::{Leaf, LeafMut};
 use super::{BTree, Seek, hint};
@@ -13,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::mtr::{Context, Latched, Mtr};
 use crate::page::header::{LEVEL, TYPE, identity};
 use crate::page::{Node, PageBytes, PageType, node};
-use crate::pool::{OptimisticPage, SharedPage};
+use crate::pool::{FrameNo, OptimisticPage, SharedPage};
 use crate::types::PageNo;
 use std::time::{Duration, Instant};
 
@@ -63,6 +66,8 @@ struct Found<'c> {
     leaf: PageNo,
     /// The page that named it; `None` when the root is the leaf.
     parent: Option<OptimisticPage<'c>>,
+    /// Where the parent names it.
+    slot: usize,
 }
 
 impl Found<'_> {
@@ -70,13 +75,19 @@ impl Found<'_> {
     fn is_current(&self) -> bool {
         self.parent.is_none_or(|parent| parent.validate())
     }
+
+    /// Whether the page in `frame`, latched, was compared with its parent; a root has none.
+    #[inline]
+    fn is_known(&self, ctx: &Context, frame: FrameNo) -> bool {
+        self.parent.as_ref().is_none_or(|parent| ctx.pool.is_known_child(parent, frame))
+    }
 }
 
 /// What a page turned out to be for a descent.
 enum Verdict {
     Sought,
     Stale,
-    Corrupt(&'static str),
+    Corrupt(String),
 }
 
 impl BTree {
@@ -106,7 +117,7 @@ impl BTree {
             if let Some(found) = self.descend(ctx, seek, |_| {})?
                 && let Some(page) = self.latch_shared(ctx, &found)?
             {
-                match self.judge(&page, &found, seek) {
+                match self.judge(ctx, &page, page.frame(), &found, seek) {
                     Verdict::Sought => return Ok(Leaf::new(page)),
                     Verdict::Stale => {}
                     Verdict::Corrupt(reason) => return Err(Error::corrupt_page(found.leaf, reason)),
@@ -121,7 +132,7 @@ impl BTree {
     fn hinted<'c>(&self, ctx: &'c Context, page: PageNo, key: &[u8]) -> Option<OptimisticPage<'c>> {
         let view = ctx.pool.optimistic(page)?;
         let is_leaf = view.u64_at(TYPE) == identity(PageType::Leaf, 0, self.id.0);
-        (is_leaf && node::covers(&view, key)).then_some(view)
+        (is_leaf && view.is_known_child() && node::covers(&view, key)).then_some(view)
     }
 
     /// X-latches the leaf that covers `key`. `mtr` and thread hold no latch yet.
@@ -149,7 +160,7 @@ impl BTree {
             if let Some(found) = self.descend(ctx, seek, |_| {})?
                 && let Some(latched) = self.latch_exclusive(mtr, &found)?
             {
-                match self.judge(mtr.page(latched), &found, seek) {
+                match self.judge(ctx, mtr.page(latched), mtr.frame(latched), &found, seek) {
                     Verdict::Sought => return Ok(LeafMut { latched }),
                     Verdict::Stale => mtr.release(latched),
                     Verdict::Corrupt(reason) => return Err(Error::corrupt_page(found.leaf, reason)),
@@ -190,7 +201,7 @@ impl BTree {
             return self.at_root(&view, PageType::Inner, level);
         }
         loop {
-            let child = next_child(&view, seek);
+            let (child, slot) = next_child(&view, seek);
             if !view.validate() {
                 return Ok(None);
             }
@@ -199,7 +210,7 @@ impl BTree {
                 return Err(Error::corrupt_page(child, "it is a child of its own"));
             }
             if level == 1 {
-                return Ok(Some(Found { leaf: child, parent: Some(view) }));
+                return Ok(Some(Found { leaf: child, parent: Some(view), slot }));
             }
             let Some(next) = ctx.pool.optimistic(child) else { return read_in(ctx, child, Some(view)) };
             if !view.validate() {
@@ -207,7 +218,10 @@ impl BTree {
             }
             level -= 1;
             if next.u64_at(TYPE) != identity(PageType::Inner, level, self.id.0) {
-                return misplaced(&next);
+                return misplaced(&next, Some(view.page_no()));
+            }
+            if !next.is_known_child_of(&view) && !compare(ctx, &view, slot, &next)? {
+                return Ok(None);
             }
             view = next;
         }
@@ -216,9 +230,9 @@ impl BTree {
     /// A root that is a leaf, or nothing a tree can begin with.
     fn at_root<'c>(&self, view: &OptimisticPage<'c>, page_type: PageType, level: u8) -> Result<Option<Found<'c>>> {
         if level <= MAX_LEVEL && view.u64_at(TYPE) == identity(page_type, level, self.id.0) {
-            return Ok(Some(Found { leaf: self.root, parent: None }));
+            return Ok(Some(Found { leaf: self.root, parent: None, slot: 0 }));
         }
-        misplaced(view)
+        misplaced(view, None)
     }
 
     /// Shared latch on the leaf found; `None` = start again.
@@ -247,10 +261,14 @@ impl BTree {
 
     /// Whether a latched page is the leaf sought.
     #[inline]
-    fn judge(&self, page: &[u8], found: &Found<'_>, seek: Seek<'_>) -> Verdict {
+    fn judge(&self, ctx: &Context, page: &[u8], frame: FrameNo, found: &Found<'_>, seek: Seek<'_>) -> Verdict {
         let is_ours = page.u64_at(TYPE) == identity(PageType::Leaf, 0, self.id.0);
-        if is_ours && found.parent.is_some() && found.is_current() {
+        let is_known = found.is_known(ctx, frame);
+        if is_ours && is_known && found.parent.is_some() && found.is_current() {
             return Verdict::Sought;
+        }
+        if is_ours && !is_known {
+            return judge_unknown(ctx, page, frame, found);
         }
         self.judge_slowly(page, is_ours, found, seek)
     }
@@ -260,7 +278,7 @@ impl BTree {
     #[inline(never)]
     fn judge_slowly(&self, page: &[u8], is_ours: bool, found: &Found<'_>, seek: Seek<'_>) -> Verdict {
         if !is_ours && found.parent.is_some() && found.is_current() {
-            return Verdict::Corrupt("it is no leaf of the tree that leads to it");
+            return Verdict::Corrupt(not_of_the_tree(found.parent.map(|parent| parent.page_no())));
         }
         let leaf = Node::new(page);
         let is_sought = match seek {
@@ -273,28 +291,63 @@ impl BTree {
     }
 }
 
-/// The child of an inner page to go on with.
+fn other_fences(parent: PageNo) -> String {
+    format!("its fences are not what its parent, page {parent}, says: one of the two is an older version of itself")
+}
+
+/// Judges a leaf that has not been compared with its parent yet.
+#[cold]
+fn judge_unknown(ctx: &Context, page: &[u8], frame: FrameNo, found: &Found<'_>) -> Verdict {
+    let Some(parent) = &found.parent else { return Verdict::Stale };
+    let is_right = node::fences_child(parent, found.slot, page);
+    match (parent.validate(), is_right) {
+        (false, _) => Verdict::Stale,
+        (true, true) => {
+            ctx.pool.note_child(parent, frame);
+            Verdict::Sought
+        }
+        (true, false) => Verdict::Corrupt(other_fences(parent.page_no())),
+    }
+}
+
+/// Compares an inner page with its parent; false = start again.
+#[cold]
+fn compare(ctx: &Context, parent: &OptimisticPage<'_>, slot: usize, child: &OptimisticPage<'_>) -> Result<bool> {
+    let is_right = node::fences_child(parent, slot, child);
+    if !child.validate() || !parent.validate() {
+        return Ok(false);
+    }
+    if !is_right {
+        return Err(Error::corrupt_page(child.page_no(), other_fences(parent.page_no())));
+    }
+    ctx.pool.note_child(parent, child.frame());
+    Ok(true)
+}
+
+/// The child of an inner page to go on with, and where it is named.
 #[inline]
-fn next_child(view: &OptimisticPage<'_>, seek: Seek<'_>) -> PageNo {
+fn next_child(view: &OptimisticPage<'_>, seek: Seek<'_>) -> (PageNo, usize) {
     let slot = match seek {
         Seek::Covers(key) => node::child_slot_covering(view, key),
         Seek::Before(key) => node::child_slot_before(view, key),
         Seek::First => 0,
         Seek::Last => usize::MAX,
     };
-    node::child_at(view, slot)
+    (node::child_at(view, slot), slot)
 }
 
 /// What a page that is not where it belongs means: damage, unless it has just changed.
 #[cold]
-fn misplaced<'c>(view: &OptimisticPage<'_>) -> Result<Option<Found<'c>>> {
+fn misplaced<'c>(view: &OptimisticPage<'_>, parent: Option<PageNo>) -> Result<Option<Found<'c>>> {
     if view.validate() {
-        return Err(Error::corrupt_page(
-            view.page_no(),
-            "it is no page of the tree that leads to it, or of another level",
-        ));
+        return Err(Error::corrupt_page(view.page_no(), not_of_the_tree(parent)));
     }
     Ok(None)
+}
+
+fn not_of_the_tree(parent: Option<PageNo>) -> String {
+    let from = parent.map_or_else(String::new, |parent| format!(" from page {parent}"));
+    format!("it is no page of the tree that leads to it{from}, or of another level")
 }
 
 /// Reads a missing page, then has the descent start again.
@@ -302,7 +355,7 @@ fn misplaced<'c>(view: &OptimisticPage<'_>) -> Result<Option<Found<'c>>> {
 fn read_in<'c>(ctx: &Context, page_no: PageNo, parent: Option<OptimisticPage<'c>>) -> Result<Option<Found<'c>>> {
     match ctx.pool.load(page_no) {
         Ok(()) => Ok(None),
-        Err(error) => unless_stale(&Found { leaf: page_no, parent }, error).map(|()| None),
+        Err(error) => unless_stale(&Found { leaf: page_no, parent, slot: 0 }, error).map(|()| None),
     }
 }
 

@@ -185,14 +185,18 @@ impl Checker<'_> {
         out.clear();
         let total = reference.total_bytes as usize;
         let mut next = reference.first;
+        // Of a chain whose front is gone, the first page that is left says which one it is.
+        let mut position = whole.then_some(0);
         while next != PageNo(0) {
             let before = out.len();
             if !self.claim(next, segment, place) {
                 self.find_on_page(next, segment, place, "more than one overflow chain leads here");
                 return Ok(false);
             }
-            match read_link(self.subject.ctx, next, out) {
-                Ok(following) if out.len() > before && out.len() <= total => next = following,
+            match read_link(self.subject.ctx, next, reference.stamp, position, out) {
+                Ok((following, at)) if out.len() > before && out.len() <= total => {
+                    (next, position) = (following, Some(at + 1));
+                }
                 Ok(_) => {
                     let text = format!("the overflow chain of a row of {total} bytes has {} here", out.len());
                     self.find_on_page(next, segment, place, text);

@@ -2,8 +2,9 @@
 //!
 //! Order of opening (each step needs those before)
 //! 1. Page 0's fixed fields: what the file is, its page size, the database id.
-//! 2. Log: find its checkpoint and its end. Doublewrite: repair the pages a crash tore since that checkpoint.
-//! 3. Redo: bring the pages there and make them durable. Only then a new log generation.
+//! 2. Log: find its checkpoint and its end. Doublewrite: repair the pages a crash tore since that checkpoint. Data and log are
+//!    of the same age (`pairing`), or nothing is done.
+//! 3. Redo: bring the pages there and make them durable. Only then a new log generation (`pairing`).
 //! 4. Space: derive what is free from the extent maps.
 //! 5. Probe: what `auto` means on this device.
 //! 6. Threads: cleaner, log.
@@ -15,6 +16,7 @@
 //! leaves files that count as not created (see `is_uncreated`) and are created again.
 
 use super::background::Background;
+use super::pairing;
 use crate::config::Options;
 use crate::error::{Error, Result};
 use crate::log::Log;
@@ -113,8 +115,10 @@ impl Core {
         )?;
         let log = Arc::new(log);
         let (redo, page_bytes) = (scan.checkpoint_lsn..scan.end_lsn, file.page_bytes);
+        pairing::check(&storage, page_bytes, &log, &scan)?;
         let (copies, data) = (&*storage.doublewrite, &*storage.data);
         let repaired = doublewrite::restore(copies, data, page_bytes, file.database_id, redo)?.pages;
+        pairing::check(&storage, page_bytes, &log, &scan)?;
         let doublewrite = (options.doublewrite && !storage.is_read_only()).then(|| storage.doublewrite.clone());
         let data = storage.data.clone();
         let writer = PageWriter::new(data.clone(), doublewrite, page_bytes, file.database_id, stats.clone())?;
@@ -123,7 +127,7 @@ impl Core {
         stats.recovery_redo_bytes.set(replayed.redo_bytes);
         stats.recovery_pages_read.set(stats.pages_read.get());
         stats.recovery_us.set(scan_start.elapsed().as_micros() as u64);
-        log.start(scan.end_lsn)?;
+        pairing::start(&pool, &log, scan.end_lsn)?;
         drop(scan);
         let ctx = Arc::new(Context::new(pool, log, stats, poison));
         let space = Space::open(&ctx, storage.data.clone())?;
@@ -200,7 +204,8 @@ impl Core {
         self.ctx.pool.flush_all()?;
         let end = checkpoint_target(&self.ctx.pool, &self.ctx.log);
         self.ctx.log.flush_to(end)?;
-        self.ctx.log.checkpoint(end)
+        self.ctx.log.checkpoint(end)?;
+        pairing::finish(&self.ctx.pool, &self.ctx.log)
     }
 
     /// The devices.

@@ -6,13 +6,18 @@ mod database;
 mod index_build;
 #[cfg(test)]
 mod lock_wait_test;
+mod pairing;
 mod probe;
 mod scan;
 mod session;
 mod transaction;
 
 #[cfg(test)]
+mod pairing_test;
+#[cfg(test)]
 mod read_only_test;
+#[cfg(test)]
+mod stale_test;
 
 pub use database::Database;
 pub use scan::{Scan, ScanIter};

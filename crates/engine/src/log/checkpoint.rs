@@ -5,7 +5,8 @@
 //!    it leaves the newest one, which is still true: what it needs is overwritten only after the sync.
 //! 2. A checkpoint is never ahead of what is durable in the log, never goes back, and lies at the start of a group (or at
 //!    the end of the log).
-//! 3. A generation begins at a block boundary: no block holds groups of two generations that both count.
+//! 3. A generation begins at a block boundary: no block holds groups of two generations that both count. The one that a clean
+//!    closing begins has no groups.
 
 use super::format::{self, BLOCK_BYTES, FIRST_LSN, Header};
 use super::{Io, Log};
@@ -70,6 +71,23 @@ impl Log {
         self.stats.checkpoints.inc();
         drop(io);
         self.space.checkpointed(self.checkpoint_lsn());
+        Ok(())
+    }
+
+    /// Ends the log at `end`, its checkpoint: begins a generation in which nothing is appended any more. If somebody has
+    /// appended meanwhile, nothing changes.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`], or the I/O error that poisons.
+    pub fn finish(&self, end: Lsn) -> Result<()> {
+        let mut io = self.io.lock();
+        if !io.started || self.checkpoint_lsn() != end || self.buffer.lock().end() != end {
+            return self.poison.check();
+        }
+        let header = Header { generation: io.header.generation + 1, ..io.header.next() };
+        self.write_header(&mut io, header)?;
+        // What is appended from now on is of the generation before: it must not be acknowledged.
+        self.poison("the database is closed");
         Ok(())
     }
 

@@ -158,6 +158,11 @@ impl Log {
         format::block_floor(size_bytes)
     }
 
+    /// Number of the present generation: one more at each [`start`](Log::start) and [`finish`](Log::finish).
+    pub fn generation(&self) -> u64 {
+        self.io.lock().header.generation
+    }
+
     /// Bytes of the log on its device, headers and ring.
     pub fn size_bytes(&self) -> u64 {
         self.io.lock().header.size_bytes

@@ -147,6 +147,12 @@ impl<'c> Mtr<'c> {
         Some(self.remember(frame, page))
     }
 
+    /// The frame of a latched page.
+    #[inline]
+    pub(crate) fn frame(&self, latched: Latched) -> FrameNo {
+        self.held(latched).frame
+    }
+
     /// X-latches the page of an optimistic view iff it is unchanged since; waits for shared holders.
     pub fn upgrade(&mut self, view: OptimisticPage<'c>) -> Option<Latched> {
         let frame = self.ctx.pool.upgrade(view)?;

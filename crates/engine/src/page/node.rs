@@ -305,6 +305,56 @@ pub fn child_at<B: PageBytes + ?Sized>(page: &B, slot: usize) -> PageNo {
     PageNo(page.u32_at(page.u16_at(offset) as usize + rest))
 }
 
+/// Whether the child at `slot` of an inner page has the fences that its parent's separators give it, so that both are of the
+/// same version of the tree.
+pub fn fences_child<P, C>(parent: &P, slot: usize, child: &C) -> bool
+where
+    P: PageBytes + ?Sized,
+    C: PageBytes + ?Sized,
+{
+    let (mut wanted, mut found) = (Vec::new(), Vec::new());
+    let slot = slot.min(count(parent));
+    let is_last = slot == count(parent);
+    let has_lower =
+        if slot == 0 { fence_into(parent, false, &mut wanted) } else { separator_into(parent, slot - 1, &mut wanted) };
+    if fence_into(child, false, &mut found) != has_lower || found != wanted {
+        return false;
+    }
+    let has_upper =
+        if is_last { fence_into(parent, true, &mut wanted) } else { separator_into(parent, slot, &mut wanted) };
+    fence_into(child, true, &mut found) == has_upper && found == wanted
+}
+
+/// Replaces `out` with the lower or upper fence; false if there is none.
+fn fence_into<B: PageBytes + ?Sized>(page: &B, upper: bool, out: &mut Vec<u8>) -> bool {
+    out.clear();
+    let [lower_len, upper_len] = [LOWER_LEN, UPPER_LEN].map(|at| page.u16_at(at));
+    let mut start = page.page_len();
+    for (len, is_sought) in [(lower_len, !upper), (upper_len, upper)] {
+        start = start.wrapping_sub(if len == NO_FENCE { 0 } else { len as usize });
+        if is_sought && len != NO_FENCE {
+            page.copy_at(start, len as usize, out);
+            return true;
+        }
+    }
+    false
+}
+
+/// Replaces `out` with the whole key of a slot; true.
+fn separator_into<B: PageBytes + ?Sized>(page: &B, slot: usize, out: &mut Vec<u8>) -> bool {
+    out.clear();
+    let (prefix_len, skip) = (page.u16_at(PREFIX_LEN) as usize, page.u16_at(SKIP) as usize);
+    page.copy_at(page.page_len().wrapping_sub(page.u16_at(LOWER_LEN) as usize), prefix_len, out);
+    let (at, suffix_len) = (page.u16_at(slot_at(slot)) as usize, page.u16_at(slot_at(slot) + SLOT_KEY_LEN) as usize);
+    let rest_len = rest_len(suffix_len, skip);
+    let before = rest_len.min(skip);
+    page.copy_at(at, before, out);
+    let head = page.u32_at(slot_at(slot) + SLOT_HEAD).to_be_bytes();
+    out.extend_from_slice(&head[..(suffix_len - rest_len).min(HEAD_BYTES)]);
+    page.copy_at(at + before, rest_len - before, out);
+    true
+}
+
 /// Records on the page.
 #[inline]
 pub fn count<B: PageBytes + ?Sized>(page: &B) -> usize {

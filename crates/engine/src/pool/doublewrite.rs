@@ -334,9 +334,11 @@ pub fn restore(
     if let Some(newest) = copies.iter().max_by_key(|copy| copy.lsn).filter(|copy| copy.lsn > log.end) {
         let Copy { page_no, lsn, .. } = newest;
         return Err(Error::Corrupt(format!(
-            "the redo log ends at LSN {}, but page {page_no} was written with changes up to LSN {lsn}: the log lost its \
-             end and with it committed changes; restore a backup",
-            log.end
+            "the redo log ends at LSN {}, but {} has a copy of page {page_no} with changes up to LSN {lsn}: the log lost its \
+             end and with it committed changes, or it is an older version of itself; put back the redo log that belongs to it, \
+             or all three files of one backup",
+            log.end,
+            doublewrite.name()
         )));
     }
     let mut restored = Restored::default();

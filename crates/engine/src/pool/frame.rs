@@ -9,7 +9,9 @@
 //!    while the frame is that page's.
 //! 3. The dirty marks change under the flush-list mutex ([`super::dirty`]). `oldest_lsn` is set iff the frame is on the
 //!    flush list (the frame is *dirty*).
-//! 4. Frame memory lives as long as the pool; a stale reader reads other bytes, never unmapped ones.
+//! 4. `arrival` numbers the page's arrivals in the pool; it changes under the exclusive latch. `known_child_of` is 0 while nobody
+//!    has compared a tree page with its parent since it was read in ([`super::kinship`]).
+//! 5. Frame memory lives as long as the pool; a stale reader reads other bytes, never unmapped ones.
 
 use super::dirty::DirtyMarks;
 use crate::error::{Error, Result};
@@ -41,6 +43,10 @@ pub struct Frame {
     pub first_access_ms: AtomicU32,
     /// How the page differs from the data file.
     pub dirty: DirtyMarks,
+    /// Which arrival of a page in the pool this is.
+    pub arrival: AtomicU32,
+    /// See [`super::kinship`].
+    pub known_child_of: AtomicU32,
     /// The page stays resident until the pool is dropped. Set under the exclusive latch.
     pub kept: AtomicBool,
 }
@@ -54,6 +60,8 @@ impl Frame {
             young_stamp: AtomicU32::new(0),
             first_access_ms: AtomicU32::new(0),
             dirty: DirtyMarks::default(),
+            arrival: AtomicU32::new(0),
+            known_child_of: AtomicU32::new(0),
             kept: AtomicBool::new(false),
         }
     }

@@ -32,6 +32,12 @@ impl<'p> SharedPage<'p> {
         self.pool.frames.get(self.frame).page_no()
     }
 
+    /// The frame it is in.
+    #[inline]
+    pub(crate) fn frame(&self) -> FrameNo {
+        self.frame
+    }
+
     /// The page as it is now, to come back to.
     pub fn version(&self) -> PageVersion {
         let state = self.pool.frames.get(self.frame);

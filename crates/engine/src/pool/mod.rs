@@ -27,6 +27,7 @@ mod frame;
 mod free_list;
 mod guard;
 mod hash;
+mod kinship;
 pub mod latency;
 mod lru;
 pub mod lru_flusher;
@@ -107,6 +108,8 @@ pub struct Pool {
     give_up_ms: AtomicU64,
     /// 0, 1 or 2; see `flush_neighbors`.
     flush_neighbors: AtomicU8,
+    /// Pages that arrived in frames so far.
+    arrivals: AtomicU32,
     page_read_latency: Histogram,
     free_frame_wait_latency: Histogram,
 }
@@ -152,6 +155,7 @@ impl Pool {
             pace: Pace::default(),
             give_up_ms: AtomicU64::new(evict::GIVE_UP_MS),
             flush_neighbors: AtomicU8::new(0),
+            arrivals: AtomicU32::new(0),
             page_read_latency: Histogram::default(),
             free_frame_wait_latency: Histogram::default(),
         };

@@ -46,6 +46,18 @@ impl<'p> OptimisticPage<'p> {
         self.page_no
     }
 
+    /// What the pool knows of the frame.
+    #[inline(always)]
+    pub(super) fn frame_state(&self) -> &Frame {
+        self.state
+    }
+
+    /// The frame the page was in.
+    #[inline]
+    pub(crate) fn frame(&self) -> FrameNo {
+        self.frame
+    }
+
     #[inline(always)]
     fn load<T: Copy>(&self, offset: usize) -> T {
         const { assert!(size_of::<T>() <= READ_SLACK_BYTES) };
@@ -127,7 +139,7 @@ impl PageBytes for OptimisticPage<'_> {
     }
 
     fn copy_at(&self, offset: usize, len: usize, out: &mut Vec<u8>) {
-        out.extend((offset..offset + len).map(|at| self.u8_at(at)));
+        out.extend((0..len).map(|n| self.u8_at(offset.wrapping_add(n))));
     }
 }
 

@@ -35,6 +35,7 @@ impl Pool {
             self.give_frames([frame]);
             return Ok(());
         }
+        self.note_arrival(frame, true);
         match self.read_page(page, frame) {
             Ok(()) => {
                 self.lru.lock().insert_old(&self.frames, frame);
@@ -104,6 +105,7 @@ impl Pool {
     pub(crate) fn adopt_new(&self, page: PageNo, spare: FrameNo) -> FrameNo {
         loop {
             if self.enter(page, spare).is_none() {
+                self.note_arrival(spare, false);
                 self.lru.lock().insert_old(&self.frames, spare);
                 return spare;
             }
@@ -116,8 +118,8 @@ impl Pool {
 
 impl Pool {
     /// Lets `change` work on the page's bytes under its exclusive latch, without redo; `fresh` pages are not read.
-    /// A page that `change` says it changed becomes dirty since `lsn`. For recovery only.
-    pub(crate) fn change_in_recovery(
+    /// A page that `change` says it changed becomes dirty since `lsn`. For recovery, and for the log's mark in page 0.
+    pub(crate) fn change_unlogged(
         &self,
         page: PageNo,
         fresh: bool,

@@ -94,7 +94,7 @@ fn since_format<'c, 's>(changes: &'c [Change<'s>]) -> &'c [Change<'s>] {
 fn replay_page(pool: &Pool, changes: &[Change<'_>], checkpoint_lsn: Lsn) -> Result<()> {
     let first = changes[0];
     let fresh = matches!(first.op, PageOp::Format { .. });
-    pool.change_in_recovery(first.page, fresh, checkpoint_lsn, |bytes| {
+    pool.change_unlogged(first.page, fresh, checkpoint_lsn, |bytes| {
         let mut lsn = if fresh { Lsn(0) } else { page::header::lsn(bytes) };
         let start = lsn;
         for change in changes.iter().filter(|c| c.end_lsn > start) {

@@ -1,17 +1,18 @@
-//! Page 0: what the file is. Magic, format version, page size, database id, root slots.
+//! Page 0: what the file is. Magic, format version, page size, database id, root slots, the mark of the redo log.
 //!
-//! Everything but the root slots and the number of extents is written once, when the database is created. Fields lie
-//! behind the page header.
+//! Everything but the root slots, the number of extents and the mark is written once, when the database is created. Fields lie
+//! behind the page header. The mark ([`LogMark`]) changes at opening and closing only, without redo: state u32, 4 bytes of
+//! zeros, generation u64, LSN u64.
 
 use super::layout::MAX_EXTENTS;
 use crate::error::{Error, Result};
-use crate::page::{self, HEADER_BYTES, PageOp, PageType};
-use crate::types::PageNo;
+use crate::page::{self, HEADER_BYTES, PageBytes, PageOp, PageType};
+use crate::types::{Lsn, PageNo};
 use highwater_storage::mark;
 
 const MAGIC: &[u8; 8] = &mark::DATA;
 /// Version of the whole on-disk format.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 /// Number of root slots.
 pub const ROOTS: usize = 16;
 
@@ -22,6 +23,7 @@ const PAGE_BYTES_AT: usize = HEADER_BYTES + 12;
 const DATABASE_ID_AT: usize = HEADER_BYTES + 16;
 const EXTENTS_AT: usize = HEADER_BYTES + 24;
 const ROOTS_AT: usize = HEADER_BYTES + 32;
+const MARK_AT: usize = ROOTS_AT + ROOTS * 4;
 
 /// What page 0 says of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +32,29 @@ pub struct FileHeader {
     pub page_bytes: usize,
     /// Random number that the three files of a database share.
     pub database_id: u64,
+}
+
+/// In which generation of the redo log the data file was last used; what follows from it, `db::pairing` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogMark {
+    /// How far the use had come.
+    pub state: MarkState,
+    /// Of the redo log.
+    pub generation: u64,
+    /// Where the generation before ended.
+    pub lsn: Lsn,
+}
+
+/// How far the use of a data file had come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum MarkState {
+    /// The generation is about to begin.
+    Opening = 1,
+    /// It has begun.
+    Open = 2,
+    /// It is about to begin, or has, and nothing is appended in it: the database is closed.
+    Closed = 3,
 }
 
 /// Offset of a root slot in page 0.
@@ -53,8 +78,30 @@ pub fn new_page(header: FileHeader, extents: u32) -> Vec<u8> {
     apply(PageOp::Write { offset: PAGE_BYTES_AT as u16, bytes: &(header.page_bytes as u32).to_le_bytes() });
     apply(PageOp::Write { offset: DATABASE_ID_AT as u16, bytes: &header.database_id.to_le_bytes() });
     apply(set_extents(&extents.to_le_bytes()));
+    put_log_mark(&mut bytes, LogMark { state: MarkState::Open, generation: 1, lsn: Lsn(0) });
     page::header::seal(&mut bytes, PageNo(0));
     bytes
+}
+
+/// Writes the mark of the redo log into page 0.
+pub fn put_log_mark(page: &mut [u8], mark: LogMark) {
+    page[MARK_AT..MARK_AT + 4].copy_from_slice(&(mark.state as u32).to_le_bytes());
+    page[MARK_AT + 8..MARK_AT + 16].copy_from_slice(&mark.generation.to_le_bytes());
+    page[MARK_AT + 16..MARK_AT + 24].copy_from_slice(&mark.lsn.0.to_le_bytes());
+}
+
+/// Reads the mark of the redo log.
+///
+/// # Errors
+/// [`Error::CorruptPage`] for a state that does not exist.
+pub fn log_mark(page: &[u8]) -> Result<LogMark> {
+    let state = match page.u32_at(MARK_AT) {
+        1 => MarkState::Opening,
+        2 => MarkState::Open,
+        3 => MarkState::Closed,
+        other => return Err(Error::corrupt_page(PageNo(0), format!("its mark of the redo log has the state {other}"))),
+    };
+    Ok(LogMark { state, generation: page.u64_at(MARK_AT + 8), lsn: Lsn(page.u64_at(MARK_AT + 16)) })
 }
 
 /// Reads the fixed fields from the first bytes of a file, before anything is known of it.

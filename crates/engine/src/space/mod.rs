@@ -218,6 +218,22 @@ impl Space {
         Ok(page)
     }
 
+    /// Refuses a page that something leads to and the extent map calls free: the map is an older version of itself, or what leads
+    /// there is.
+    ///
+    /// # Errors
+    /// [`Error::CorruptPage`] names the map.
+    pub fn expect_used(&self, page: PageNo) -> Result<()> {
+        match self.owner(page) {
+            Some(_) => Ok(()),
+            None => {
+                let reason =
+                    format!("it calls page {page} free, which is about to be given back: an older version of the map?");
+                Err(Error::corrupt_page(self.layout.entry_of(page).0, reason))
+            }
+        }
+    }
+
     /// Gives a page back; it may be allocated again once `mtr` has committed.
     pub fn free(&self, mtr: &mut Mtr<'_>, page: PageNo) {
         debug_assert!(self.owner(page).is_some(), "page {page} is not in use");

@@ -1,7 +1,8 @@
 //! Rows too large for a leaf: chains of overflow pages.
 //!
 //! ```text
-//! overflow page (after the page header)   32 next page u32 (0 = last) | 36 bytes used u32 | 40 data
+//! overflow page (after the page header)   32 next page u32 (0 = last) | 36 bytes used u32 | 40 stamp u64 | 48 position u32 | 52 0 u32
+//!                                         56 data
 //! ```
 //! Rules
 //! 1. A chain is written once and never changed: an update writes a new one.
@@ -9,7 +10,9 @@
 //!    linked in the mini-transaction that allocates it. So at any crash rollback finds every page.
 //! 3. A chain is freed from its front; each mini-transaction also moves the reference in the undo record that owns the
 //!    chain (the Overflow record on rollback, the Update or Delete record in purge) to the first page that is left.
-//! 4. Readers of a chain see a version that cannot be purged meanwhile, or check afterwards that the row is still the same.
+//! 4. Every page carries the stamp of its chain, which whoever leads to the chain knows, and its position in it. A page with
+//!    another one is of another chain or an older version of itself: it is corrupt, and nobody follows its link.
+//! 5. Readers of a chain see a version that cannot be purged meanwhile, or check afterwards that the row is still the same.
 
 use super::attempt::{Stop, latch_undo, settle};
 use super::row::OverflowRef;
@@ -20,33 +23,51 @@ use super::undo::record::{self, OVERFLOW_RECORD_BYTES};
 use super::undo::{Place, expect_type, mark, write as write_bytes};
 use crate::error::{Error, Result};
 use crate::mtr::{Context, Latched, Mtr};
-use crate::page::{PageOp, PageType};
+use crate::page::{PageBytes, PageOp, PageType};
 use crate::types::{PageNo, SegmentId};
 
 const NEXT_AT: usize = 32;
-const DATA_AT: usize = 40;
+const STAMP_AT: usize = 40;
+const DATA_AT: usize = 56;
 /// Redo of one group of pages, in bytes; with the rest of the mini-transaction it stays below 64 KiB.
 const GROUP_BYTES: usize = 56 << 10;
 /// Pages freed per mini-transaction.
 const FREE_BATCH: usize = 64;
 
-/// Next page and data of an overflow page.
-fn parse(page: &[u8], page_no: PageNo) -> Result<(PageNo, &[u8])> {
+/// What an overflow page holds.
+struct Link<'p> {
+    next: PageNo,
+    position: u32,
+    data: &'p [u8],
+}
+
+/// Reads a page of the chain that has this stamp; `position` in it, where it is known.
+fn parse(page: &[u8], page_no: PageNo, stamp: u64, position: Option<u32>) -> Result<Link<'_>> {
     expect_type(page, page_no, PageType::Overflow)?;
-    let word = |at: usize| page.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |word| u32::from_le_bytes(*word));
-    let used = word(NEXT_AT + 4) as usize;
+    let found = (page.u64_at(STAMP_AT), page.u32_at(STAMP_AT + 8));
+    if found != (stamp, position.unwrap_or(found.1)) {
+        let reason = "an overflow page of another chain than the one that leads to it, or an older version of it";
+        return Err(Error::corrupt_page(page_no, reason));
+    }
+    let used = page.u32_at(NEXT_AT + 4) as usize;
     match page.get(DATA_AT..DATA_AT + used) {
-        Some(data) => Ok((PageNo(word(NEXT_AT)), data)),
+        Some(data) => Ok(Link { next: PageNo(page.u32_at(NEXT_AT)), position: found.1, data }),
         None => Err(Error::corrupt_page(page_no, format!("an overflow page with {used} bytes of data"))),
     }
 }
 
-/// Appends the data of one page of a chain to `out`; returns the next page (0 = none). For checks.
-pub(crate) fn read_link(ctx: &Context, page_no: PageNo, out: &mut Vec<u8>) -> Result<PageNo> {
+/// Appends the data of one page of a chain to `out`; returns the next page (0 = none) and this one's position. For checks.
+pub(crate) fn read_link(
+    ctx: &Context,
+    page_no: PageNo,
+    stamp: u64,
+    position: Option<u32>,
+    out: &mut Vec<u8>,
+) -> Result<(PageNo, u32)> {
     let page = ctx.pool.fix_s(page_no)?;
-    let (next, data) = parse(&page, page_no)?;
-    out.extend_from_slice(data);
-    Ok(next)
+    let link = parse(&page, page_no, stamp, position)?;
+    out.extend_from_slice(link.data);
+    Ok((link.next, link.position))
 }
 
 /// Replaces `out` with the row that `reference` stands for. The caller holds no latch.
@@ -57,15 +78,15 @@ pub(crate) fn read(ctx: &Context, reference: OverflowRef, out: &mut Vec<u8>) -> 
         return Err(Error::Corrupt(format!("an overflow row of {total} bytes")));
     }
     out.reserve(total);
-    let mut next = reference.first;
+    let (mut next, mut position) = (reference.first, 0);
     while out.len() < total {
         let page = ctx.pool.fix_s(next)?;
-        let (following, data) = parse(&page, next)?;
+        let Link { next: following, data, .. } = parse(&page, next, reference.stamp, Some(position))?;
         if data.is_empty() || out.len() + data.len() > total {
             return Err(Error::corrupt_page(next, "an overflow chain of another length than its row"));
         }
         out.extend_from_slice(data);
-        next = following;
+        (next, position) = (following, position + 1);
     }
     if next != PageNo(0) {
         return Err(Error::corrupt_page(reference.first, "an overflow chain longer than its row"));
@@ -73,19 +94,23 @@ pub(crate) fn read(ctx: &Context, reference: OverflowRef, out: &mut Vec<u8>) -> 
     Ok(())
 }
 
-/// Writes a row into a new chain; returns its first page. The caller holds no latch.
-pub(crate) fn write(system: &TrxSystem, body: &mut TrxBody, rows: &dyn Rows, row: &[u8]) -> Result<PageNo> {
+/// No other chain has it on the same page: chains of one transaction are written one after the other, each with redo.
+fn new_stamp(system: &TrxSystem, body: &TrxBody) -> u64 {
+    body.id.0.rotate_left(24) ^ system.ctx.log.end_lsn().0
+}
+
+/// Writes a row into a new chain; returns the reference to it. The caller holds no latch.
+pub(crate) fn write(system: &TrxSystem, body: &mut TrxBody, rows: &dyn Rows, row: &[u8]) -> Result<OverflowRef> {
     let page_bytes = system.ctx.pool.page_bytes();
     let group_pages = (GROUP_BYTES / page_bytes).max(1);
     let capacity = page_bytes - DATA_AT;
-    let mut first = PageNo(0);
-    let mut last = PageNo(0);
+    let mut chain = Chain { stamp: new_stamp(system, body), first: PageNo(0), last: PageNo(0), pages: 0 };
     for group in row.chunks(group_pages * capacity) {
         let parts: Vec<&[u8]> = group.chunks(capacity).collect();
         let pages = loop {
             system.space.prepare(&system.ctx)?;
             let mut mtr = system.ctx.mtr_with(crate::mtr::MTR_REDO_BYTES, parts.len())?;
-            match write_group(system, body, rows, &mut mtr, &parts, last) {
+            match write_group(system, body, rows, &mut mtr, &parts, &chain) {
                 Ok(pages) => {
                     mtr.commit();
                     break pages;
@@ -96,24 +121,36 @@ pub(crate) fn write(system: &TrxSystem, body: &mut TrxBody, rows: &dyn Rows, row
                 }
             }
         };
-        if first == PageNo(0) {
-            first = pages.0;
+        if chain.first == PageNo(0) {
+            chain.first = pages.0;
         }
-        last = pages.1;
+        chain.last = pages.1;
+        chain.pages += parts.len() as u32;
     }
-    Ok(first)
+    // The longest row fits 32 bits.
+    Ok(OverflowRef { total_bytes: row.len() as u32, first: chain.first, stamp: chain.stamp })
 }
 
-/// Allocates and fills pages, linked behind `last` or, if that is 0, registered in undo. Returns the first and the last.
+/// A chain being written.
+struct Chain {
+    stamp: u64,
+    /// 0 before the first group of pages.
+    first: PageNo,
+    last: PageNo,
+    /// Pages so far.
+    pages: u32,
+}
+
+/// Allocates and fills pages, linked behind the chain's last or, if it has none, registered in undo. Returns the first and the last.
 fn write_group(
     system: &TrxSystem,
     body: &mut TrxBody,
     rows: &dyn Rows,
     mtr: &mut Mtr<'_>,
     parts: &[&[u8]],
-    last: PageNo,
+    chain: &Chain,
 ) -> std::result::Result<(PageNo, PageNo), Stop> {
-    let segment = rows.overflow_segment();
+    let (segment, last) = (rows.overflow_segment(), chain.last);
     let anchor = if last == PageNo(0) { latch_undo(body, mtr, OVERFLOW_RECORD_BYTES)? } else { mtr.fix_x(last)? };
     let mut pages = Vec::with_capacity(parts.len());
     for _ in parts {
@@ -126,11 +163,12 @@ fn write_group(
     }
     for (n, part) in parts.iter().enumerate() {
         let latched = mtr.new_page(pages[n]);
-        fill(mtr, latched, segment, pages.get(n + 1).copied().unwrap_or_default(), part);
+        let next = pages.get(n + 1).copied().unwrap_or_default();
+        fill(mtr, latched, segment, chain.stamp, Link { next, position: chain.pages + n as u32, data: part });
     }
     if last == PageNo(0) {
         body.buffers.record.clear();
-        record::put_overflow(&mut body.buffers.record, rows.id(), pages[0]);
+        record::put_overflow(&mut body.buffers.record, rows.id(), pages[0], chain.stamp);
         if let Some(undo) = body.undo.as_mut() {
             undo.append(mtr, anchor, body.id, &body.buffers.record);
         }
@@ -140,26 +178,38 @@ fn write_group(
     Ok((pages[0], pages[pages.len() - 1]))
 }
 
-fn fill(mtr: &mut Mtr<'_>, latched: Latched, segment: SegmentId, next: PageNo, data: &[u8]) {
+fn fill(mtr: &mut Mtr<'_>, latched: Latched, segment: SegmentId, stamp: u64, link: Link<'_>) {
     mtr.apply(latched, &PageOp::Format { page_type: PageType::Overflow, level: 0, owner: segment.0 });
     let mut fields = [0; DATA_AT - NEXT_AT];
-    fields[..4].copy_from_slice(&next.0.to_le_bytes());
+    fields[..4].copy_from_slice(&link.next.0.to_le_bytes());
     // A page's data is shorter than a page.
-    fields[4..].copy_from_slice(&(data.len() as u32).to_le_bytes());
+    fields[4..8].copy_from_slice(&(link.data.len() as u32).to_le_bytes());
+    fields[8..16].copy_from_slice(&stamp.to_le_bytes());
+    fields[16..20].copy_from_slice(&link.position.to_le_bytes());
     write_bytes(mtr, latched, NEXT_AT, &fields);
-    write_bytes(mtr, latched, DATA_AT, data);
+    write_bytes(mtr, latched, DATA_AT, link.data);
 }
 
-/// Frees the chain that starts at `first`. The undo record at `record` owns it, with its first-page field at
+/// Frees the chain that starts at `first`, what is left of it. The undo record at `record` owns it, with its first-page field at
 /// `first_page_at`; `bits` are set in the record's kind byte by the first mini-transaction. The caller holds no latch.
-pub(crate) fn free(system: &TrxSystem, record: Place, first_page_at: usize, bits: u8, first: PageNo) -> Result<()> {
-    let mut first = first;
+pub(crate) fn free(
+    system: &TrxSystem,
+    record: Place,
+    first_page_at: usize,
+    bits: u8,
+    first: PageNo,
+    stamp: u64,
+) -> Result<()> {
+    let (mut first, mut position) = (first, None);
     while first != PageNo(0) {
         let mut pages = Vec::with_capacity(FREE_BATCH);
         let mut next = first;
         while next != PageNo(0) && pages.len() < FREE_BATCH {
+            system.space.expect_used(next)?;
             pages.push(next);
-            next = parse(&system.ctx.pool.fix_s(next)?, next)?.0;
+            let page = system.ctx.pool.fix_s(next)?;
+            let link = parse(&page, next, stamp, position)?;
+            (next, position) = (link.next, Some(link.position + 1));
         }
         let mut mtr = system.ctx.mtr()?;
         let latched = mtr.fix_x(record.page)?;

@@ -325,7 +325,7 @@ impl Purge<'_> {
     }
 
     fn free_chain(&self, change: &Change<'_>) -> Result<()> {
-        let Some(OverflowRef { first, .. }) = change.old_overflow()? else { return Ok(()) };
-        overflow::free(self.system, self.place, change.first_page_at, FREEING, first)
+        let Some(OverflowRef { first, stamp, .. }) = change.old_overflow()? else { return Ok(()) };
+        overflow::free(self.system, self.place, change.first_page_at, FREEING, first, stamp)
     }
 }

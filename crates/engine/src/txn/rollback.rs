@@ -63,9 +63,9 @@ fn undo_record(system: &TrxSystem, trx_id: TrxId, place: Place, record: &Record<
         return Err(Error::corrupt_page(place.page, "rollback met another transaction's header"));
     }
     if record.kind == Kind::Overflow {
-        let (table, first) = record.overflow()?;
+        let (table, first, stamp) = record.overflow()?;
         return match system.rows(table)? {
-            Some(_) => overflow::free(system, place, OVERFLOW_FIRST_PAGE_AT, 0, first),
+            Some(_) => overflow::free(system, place, OVERFLOW_FIRST_PAGE_AT, 0, first, stamp),
             None => Ok(()),
         };
     }
@@ -247,7 +247,7 @@ impl Undo<'_> {
 
     /// Frees the chain of the old version, which was removed with its row.
     fn free_old_chain(&self, change: &Change<'_>) -> Result<()> {
-        let Some(OverflowRef { first, .. }) = change.old_overflow()? else { return Ok(()) };
-        overflow::free(self.system, self.place, change.first_page_at, FREEING, first)
+        let Some(OverflowRef { first, stamp, .. }) = change.old_overflow()? else { return Ok(()) };
+        overflow::free(self.system, self.place, change.first_page_at, FREEING, first, stamp)
     }
 }

@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! clustered value   flags u8 | 0 u8 | trx_id u48 | roll_ptr u48 | 0 u16 | payload
-//! payload           the row, or with OVERFLOW: length u32 | first overflow page u32
+//! payload           the row, or with OVERFLOW: length u32 | first overflow page u32 | stamp of the chain u64
 //! secondary value   flags u8 | length of the index-column part of the key u16
 //! ```
 //! Integers are little-endian. `trx_id` is the transaction that wrote this version; `roll_ptr` the undo record that leads
 //! to the version before it.
 
 use crate::error::{Error, Result};
+use crate::page::PageBytes;
 use crate::types::{PageNo, RollPtr, TrxId};
 
 /// Bytes in front of the payload.
@@ -20,7 +21,7 @@ pub const DELETE_MARKED: u8 = 1;
 /// Flag of a row: the payload is a reference to overflow pages.
 pub const OVERFLOW: u8 = 2;
 /// Bytes of the reference that stands for an overflow payload.
-pub const OVERFLOW_REF_BYTES: usize = 8;
+pub const OVERFLOW_REF_BYTES: usize = 16;
 /// Offset of `trx_id` in the header; it and `roll_ptr` are neighbours, 12 bytes together.
 pub(crate) const TRX_ID_AT: usize = 2;
 const ROLL_PTR_AT: usize = 8;
@@ -83,6 +84,8 @@ pub struct OverflowRef {
     pub total_bytes: u32,
     /// First page of the chain.
     pub first: PageNo,
+    /// What each of its pages carries: no other chain has it.
+    pub stamp: u64,
 }
 
 impl OverflowRef {
@@ -94,18 +97,15 @@ impl OverflowRef {
         let bytes: &[u8; OVERFLOW_REF_BYTES] = payload
             .try_into()
             .map_err(|_| Error::Corrupt(format!("an overflow reference of {} bytes", payload.len())))?;
-        let [a, b, c, d, e, f, g, h] = *bytes;
-        Ok(OverflowRef {
-            total_bytes: u32::from_le_bytes([a, b, c, d]),
-            first: PageNo(u32::from_le_bytes([e, f, g, h])),
-        })
+        Ok(OverflowRef { total_bytes: bytes.u32_at(0), first: PageNo(bytes.u32_at(4)), stamp: bytes.u64_at(8) })
     }
 
     /// The reference's bytes.
     pub fn encode(&self) -> [u8; OVERFLOW_REF_BYTES] {
         let mut out = [0; OVERFLOW_REF_BYTES];
         out[..4].copy_from_slice(&self.total_bytes.to_le_bytes());
-        out[4..].copy_from_slice(&self.first.0.to_le_bytes());
+        out[4..8].copy_from_slice(&self.first.0.to_le_bytes());
+        out[8..].copy_from_slice(&self.stamp.to_le_bytes());
         out
     }
 }
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn references_and_entry_values_survive_a_round_trip() {
-        let reference = OverflowRef { total_bytes: 8 << 20, first: PageNo(77) };
+        let reference = OverflowRef { total_bytes: 8 << 20, first: PageNo(77), stamp: u64::MAX - 5 };
         assert_eq!(OverflowRef::decode(&reference.encode()).unwrap(), reference);
         assert!(OverflowRef::decode(&[0; 7]).is_err());
         let value = EntryValue::decode(&entry_value(300), 300).unwrap();

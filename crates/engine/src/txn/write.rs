@@ -54,9 +54,7 @@ fn store_payload(system: &TrxSystem, body: &mut TrxBody, rows: &dyn Rows, payloa
         body.buffers.value.extend_from_slice(payload);
         return Ok(0);
     }
-    let first = overflow::write(system, body, rows, payload)?;
-    // MAX_ROW_BYTES fits 32 bits.
-    let reference = OverflowRef { total_bytes: payload.len() as u32, first };
+    let reference = overflow::write(system, body, rows, payload)?;
     body.buffers.value.extend_from_slice(&reference.encode());
     Ok(OVERFLOW)
 }

@@ -213,7 +213,7 @@ impl RawFile<'_> {
                     format!("transaction {id} {state:?} number {number}")
                 }
                 Kind::Overflow => {
-                    let (table, first) = record.overflow()?;
+                    let (table, first, _) = record.overflow()?;
                     format!("overflow chain of {} from page {first}", self.table_name(table.0))
                 }
                 Kind::Insert | Kind::Update | Kind::Delete => {

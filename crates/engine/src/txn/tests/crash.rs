@@ -57,7 +57,7 @@ fn assert_nothing_leaked(db: &Db, committed: &BTreeMap<Vec<u8>, Row>, seed: u64)
     db.purge_all();
     assert_eq!(&db.check(true), committed, "seed {seed}");
     let chain = |row: &Row| row.encode().len();
-    let pages: usize = committed.values().map(chain).filter(|n| *n > 944).map(|n| n.div_ceil(4056)).sum();
+    let pages: usize = committed.values().map(chain).filter(|n| *n > 944).map(|n| n.div_ceil(4040)).sum();
     assert_eq!(db.overflow_pages(), pages, "seed {seed}: overflow pages");
     let undo = db.core.space.pages_of(crate::space::SEGMENT_UNDO).len();
     assert_eq!(undo, db.system.undo_pages().unwrap().len(), "seed {seed}: undo pages");

@@ -6,7 +6,7 @@
 //! Insert         table u32 | key length u16 | key
 //! Update         table u32 | prev trx_id u48 | prev roll_ptr u48 | key length u16 | key | prefix u16 | suffix u16 | old middle
 //! Delete         as Update; the old middle is empty, or the overflow reference of the row
-//! Overflow       table u32 | first page u32           (a chain of pages this transaction wrote)
+//! Overflow       table u32 | first page u32 | stamp u64  (a chain of pages this transaction wrote)
 //! ```
 //! The length in front lets purge and recovery walk forward, the one behind lets rollback walk backward. A length of
 //! zero, or no room for one, ends a page's records: pages are formatted with zeros and records are only ever appended.
@@ -20,7 +20,7 @@
 
 use crate::error::{Error, Result};
 use crate::txn::diff::Middle;
-use crate::txn::row::{DELETE_MARKED, OVERFLOW, OVERFLOW_REF_BYTES, OverflowRef, RowHeader, get_u48, put_u48};
+use crate::txn::row::{DELETE_MARKED, OVERFLOW, OverflowRef, RowHeader, get_u48, put_u48};
 use crate::types::{PageNo, RollPtr, TableId, TrxId};
 
 /// The record has been rolled back.
@@ -174,13 +174,13 @@ impl<'a> Record<'a> {
         Ok(Change { table, old, key, middle, old_middle, first_page_at })
     }
 
-    /// Table and first page of an Overflow record; page 0 when the chain is gone.
-    pub(crate) fn overflow(&self) -> Result<(TableId, PageNo)> {
+    /// Table, first page and stamp of an Overflow record; page 0 when the chain is gone.
+    pub(crate) fn overflow(&self) -> Result<(TableId, PageNo, u64)> {
         if self.kind != Kind::Overflow {
             return Err(corrupt("of an overflow chain was expected"));
         }
         let mut body = Reader(self.body);
-        Ok((TableId(body.u32()?), PageNo(body.u32()?)))
+        Ok((TableId(body.u32()?), PageNo(body.u32()?), body.u64()?))
     }
 
     /// Whether the change moved secondary entries.
@@ -317,16 +317,17 @@ pub(crate) fn put_change(out: &mut Vec<u8>, change: &NewChange<'_>) {
 }
 
 /// Appends the record of a new overflow chain.
-pub(crate) fn put_overflow(out: &mut Vec<u8>, table: TableId, first: PageNo) {
+pub(crate) fn put_overflow(out: &mut Vec<u8>, table: TableId, first: PageNo, stamp: u64) {
     let (mut bytes, length) = fixed::<{ OVERFLOW_RECORD_BYTES - 2 }>(5, 0, 0);
     bytes[4..8].copy_from_slice(&table.0.to_le_bytes());
-    bytes[8..].copy_from_slice(&first.0.to_le_bytes());
+    bytes[8..12].copy_from_slice(&first.0.to_le_bytes());
+    bytes[12..].copy_from_slice(&stamp.to_le_bytes());
     out.extend_from_slice(&bytes);
     out.extend_from_slice(&length);
 }
 
 /// Bytes of an Overflow record.
-pub(crate) const OVERFLOW_RECORD_BYTES: usize = 6 + OVERFLOW_REF_BYTES;
+pub(crate) const OVERFLOW_RECORD_BYTES: usize = 22;
 
 #[cfg(test)]
 mod tests {
@@ -377,7 +378,7 @@ mod tests {
     #[test]
     fn overflow_references_can_be_found_in_place() {
         let mut bytes = Vec::new();
-        let reference = OverflowRef { total_bytes: 1 << 20, first: PageNo(0x0102_0304) };
+        let reference = OverflowRef { total_bytes: 1 << 20, first: PageNo(0x0102_0304), stamp: 99 };
         let old = RowHeader { flags: OVERFLOW, ..RowHeader::default() };
         put_change(
             &mut bytes,
@@ -395,10 +396,10 @@ mod tests {
         assert_eq!(change.old_overflow().unwrap(), Some(reference));
         assert_eq!(bytes[change.first_page_at..][..4], [4, 3, 2, 1]);
         bytes.clear();
-        put_overflow(&mut bytes, TableId(3), PageNo(0x0102_0304));
+        put_overflow(&mut bytes, TableId(3), PageNo(0x0102_0304), 99);
         assert_eq!(bytes.len(), OVERFLOW_RECORD_BYTES);
         assert_eq!(bytes[OVERFLOW_FIRST_PAGE_AT..][..4], [4, 3, 2, 1]);
-        assert_eq!(one(&bytes).overflow().unwrap(), (TableId(3), PageNo(0x0102_0304)));
+        assert_eq!(one(&bytes).overflow().unwrap(), (TableId(3), PageNo(0x0102_0304), 99));
     }
 
     #[test]

@@ -276,6 +276,7 @@ impl UndoSpace {
     }
 
     fn free_pages(&self, front: &StreamFront, pages: &[PageNo], first: PageNo) -> Result<()> {
+        pages.iter().try_for_each(|page| self.space.expect_used(*page))?;
         let (directory_page, i) = self.directory_place(front.number);
         let mut mtr = self.ctx.mtr()?;
         let directory = mtr.fix_x(directory_page)?;
