@@ -77,7 +77,7 @@ pub(crate) struct Holder {
     pub(crate) trx_id: AtomicU64,
     /// The shards in which it may have row locks, a bit each. Set under the shard's mutex.
     pub(crate) shards: AtomicU64,
-    /// The indexes in which it has ranges. Only its own thread adds to them.
+    /// The indexes in which it has ranges. Only its own thread takes this mutex, inside that of a shard of ranges.
     pub(crate) ranges: Mutex<Vec<IndexId>>,
     /// Undo records written: what a rollback costs.
     pub(crate) weight: AtomicU64,
