@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-/// Somebody with waiters to wake when the database stops. Called with any locks held but its own: it takes none that is held
-/// while the switch is set.
+/// Somebody with waiters to wake when the database stops. Whoever sets the switch may hold latches and mutexes: so this takes
+/// none but the mutex of its waiters, under which nobody sets the switch.
 pub trait OnStop: Send + Sync {
     /// The database has stopped.
     fn stopped(&self);

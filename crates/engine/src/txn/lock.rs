@@ -109,7 +109,7 @@ const ROW_COUNTERS: usize = 4096;
 const RANGE_COUNTERS: usize = 256;
 
 impl RowName<'_> {
-    /// A hash of index and key.
+    /// A hash of index and key, of which every part is good: shards, buckets and counters go by different bits.
     pub(crate) fn hash(&self) -> u64 {
         const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
         let mut hash = u64::from(self.index.0).wrapping_mul(FACTOR) ^ self.key.len() as u64;
@@ -121,7 +121,10 @@ impl RowName<'_> {
         for byte in chunks.remainder() {
             hash = (hash ^ u64::from(*byte)).wrapping_mul(FACTOR).rotate_left(29);
         }
-        (hash ^ hash >> 32).wrapping_mul(FACTOR)
+        // A product's low bits know nothing of its factors' high ones: bring those down, twice.
+        hash = (hash ^ hash >> 32).wrapping_mul(FACTOR);
+        hash = (hash ^ hash >> 29).wrapping_mul(FACTOR);
+        hash ^ hash >> 32
     }
 }
 

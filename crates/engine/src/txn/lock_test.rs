@@ -189,6 +189,32 @@ fn a_lock_takes_little_memory_and_gives_it_back() {
 }
 
 #[test]
+fn neighbouring_keys_spread_over_shards_and_buckets() {
+    let n = 40_000u64;
+    let keys: [fn(u64) -> Vec<u8>; 4] = [
+        |i| i.to_be_bytes().to_vec(),
+        |i| (i as u32).to_be_bytes().to_vec(),
+        |i| (i << 20).to_be_bytes().to_vec(),
+        |i| format!("user{i:08}").into_bytes(),
+    ];
+    for (kind, key) in keys.iter().enumerate() {
+        for shift in [0, 32] {
+            let mut counts = vec![0u64; 64];
+            let mut fine = vec![0u64; 4096];
+            for i in 0..n {
+                let bits = (row(&key(i)).hash() >> shift) as usize;
+                counts[bits % 64] += 1;
+                fine[bits % 4096] += 1;
+            }
+            // Of hashes at random: 625 in each of 64, and about 10 in each of 4096.
+            let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+            assert!(*least > 400 && *most < 850, "keys {kind}, bits from {shift}: {least} to {most}");
+            assert!(*fine.iter().max().unwrap() < 50, "keys {kind}, bits from {shift}: {:?}", fine.iter().max());
+        }
+    }
+}
+
+#[test]
 fn long_keys_and_many_holders_are_told_apart() {
     let system = system();
     let holders: Vec<_> = (1..=40).map(active).collect();
