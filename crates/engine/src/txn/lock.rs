@@ -261,7 +261,7 @@ impl LockSystem {
     /// is made explicit first. The caller holds no latch and looks at the row again afterwards.
     ///
     /// # Errors
-    /// [`Error::LockWaitTimeout`], [`Error::Deadlock`], [`Error::Poisoned`] when the database stops.
+    /// [`Error::LockWaitTimeout`], [`Error::Deadlock`]; [`Error::Closed`] or [`Error::Poisoned`] when the database stops.
     pub(crate) fn wait_row(
         &self,
         me: &Arc<Holder>,
