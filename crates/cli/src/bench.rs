@@ -8,7 +8,7 @@
 //!    One line at the opening says what `flush_neighbors` is and on what evidence.
 //! 3. With `--device` the database lies on an emulated disk in this process ([`crate::device::target`]) and is gone afterwards.
 //! 4. SIGINT and SIGTERM end the measurement under way: its summary is written and the database closed; the consistency conditions are not
-//!    checked. Before the measurement they end the command as an error, the database closed. A second signal ends the process at once.
+//!    checked, or no further. Before the measurement they end the command as an error, the database closed. A second signal ends the process at once.
 //! 5. A violated consistency condition is exit status 1.
 
 use crate::device::target::TargetOptions;
@@ -270,12 +270,17 @@ fn measure<W: Workload<Embedded>>(
     let mut result = drive(store, workload, &common.run_options(workload.is_bounded()), &mut |line| lines.write(line))?;
     result.load_s = load_s;
     describe(&mut result, store.database(), common);
-    if interrupt::is_requested() {
-        result.config.insert("ended_by".into(), "signal".into());
-        lines.write("Ended by a signal; consistency conditions are not checked");
-    } else if conditions {
-        let found = workload.conditions(store)?;
-        result.consistency = (!found.is_empty()).then_some(found);
+    let found = match conditions && !interrupt::is_requested() {
+        true => workload.conditions(store),
+        false => Ok(Vec::new()),
+    };
+    match found {
+        Err(error) if !matches!(error, highwater_lab::Error::Interrupted) => return Err(error.into()),
+        Ok(found) if !interrupt::is_requested() => result.consistency = (!found.is_empty()).then_some(found),
+        _ => {
+            result.config.insert("ended_by".into(), "signal".into());
+            lines.write("Ended by a signal; consistency conditions are not checked");
+        }
     }
     Ok(result)
 }

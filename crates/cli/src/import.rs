@@ -12,6 +12,7 @@
 //! Without `--primary-key` a new table gets a first column `row_id` that counts by itself.
 
 use crate::csv_field::{Field, read_field, shortened};
+use crate::csv_quotes::Quotes;
 use crate::engine_options::EngineOptions;
 use crate::infer::Guess;
 use crate::progress::Progress;
@@ -182,11 +183,11 @@ struct Header {
     from_file: bool,
 }
 
-fn open(args: &ImportArgs) -> Result<csv::Reader<File>> {
+fn open(args: &ImportArgs) -> Result<csv::Reader<Quotes<File>>> {
     let file = File::open(&args.file).map_err(|source| CsvError::File { path: args.file.clone(), source })?;
     let mut builder = csv::ReaderBuilder::new();
     builder.has_headers(false).flexible(true).delimiter(args.delimiter).buffer_capacity(1 << 18);
-    Ok(builder.from_reader(file))
+    Ok(builder.from_reader(Quotes::new(file, args.delimiter)))
 }
 
 fn csv_error(args: &ImportArgs, error: csv::Error) -> CsvError {
@@ -196,19 +197,42 @@ fn csv_error(args: &ImportArgs, error: csv::Error) -> CsvError {
     }
 }
 
-fn read_header(args: &ImportArgs, file: &mut csv::Reader<File>) -> Result<Header> {
+/// Reads the next record; false at the end. A record that ends the file inside a quote has swallowed the rest of it: an error.
+fn next_record(args: &ImportArgs, file: &mut csv::Reader<Quotes<File>>, record: &mut csv::ByteRecord) -> Result<bool> {
+    let open = |line: u64| {
+        CsvError::Data(format!(
+            "{}: line {line}: the quote that opens a field here is never closed",
+            args.file.display()
+        ))
+    };
+    let read = file.read_byte_record(record);
+    match file.get_ref().unclosed() {
+        Some(line) => Err(open(line)),
+        None => read.map_err(|error| csv_error(args, error)),
+    }
+}
+
+fn read_header(args: &ImportArgs, file: &mut csv::Reader<Quotes<File>>) -> Result<Header> {
     let mut record = csv::ByteRecord::new();
-    if !file.read_byte_record(&mut record).map_err(|error| csv_error(args, error))? {
+    if !next_record(args, file, &mut record)? {
         return Err(CsvError::Data(format!("{} is empty", args.file.display())));
     }
     let names = if args.header {
         // A byte order mark is not part of a name.
-        let text = |field: &[u8]| String::from_utf8_lossy(field).trim_start_matches('\u{feff}').trim().to_string();
-        record.iter().map(text).collect()
+        record.iter().enumerate().map(|(i, field)| column_name(args, i, field)).collect::<Result<_>>()?
     } else {
         (1..=record.len()).map(|i| format!("c{i}")).collect()
     };
     Ok(Header { names, from_file: args.header })
+}
+
+/// The name of the file's column `i` (from 0).
+fn column_name(args: &ImportArgs, i: usize, field: &[u8]) -> Result<String> {
+    let wrong = |error: std::str::Utf8Error| {
+        let (file, column, byte) = (args.file.display(), i + 1, error.valid_up_to() + 1);
+        CsvError::Data(format!("{file}: line 1: the name of column {column} is not UTF-8 text (byte {byte} of it)"))
+    };
+    Ok(std::str::from_utf8(field).map_err(wrong)?.trim_start_matches('\u{feff}').trim().to_string())
 }
 
 /// Where the reader was before it read a record: up to the line ends before it.
@@ -236,7 +260,7 @@ fn each_line(args: &ImportArgs, mut visit: impl FnMut(&csv::ByteRecord, Place) -
     let mut file = open(args)?;
     let mut record = csv::ByteRecord::new();
     let mut first = args.header;
-    while file.read_byte_record(&mut record).map_err(|error| csv_error(args, error))? {
+    while next_record(args, &mut file, &mut record)? {
         let place = record.position().map_or(Place::default(), |p| Place { line: p.line(), byte: p.byte() });
         if !std::mem::take(&mut first) {
             visit(&record, place)?;

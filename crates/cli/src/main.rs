@@ -17,6 +17,7 @@ macro_rules! tell {
 mod bench;
 mod check;
 mod csv_field;
+mod csv_quotes;
 mod device;
 mod engine_options;
 mod export;

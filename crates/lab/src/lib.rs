@@ -16,6 +16,7 @@ pub mod result;
 pub mod run;
 pub mod subject;
 pub mod summary;
+mod threads;
 pub mod workload;
 
 pub use error::{Error, Result};

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::result::{Interval, KindResult, LatencyUs, Queries, RunResult, bytes_written, counters};
 use crate::summary::interval_line;
+use crate::threads;
 use crate::workload::{Client, Outcome, Workload, note_spoiled};
 use hdrhistogram::Histogram;
 use highwater::stats::StatsSnapshot;
@@ -158,6 +159,9 @@ struct Shared {
     events_limited: bool,
     running: Mutex<usize>,
     finished: Condvar,
+    /// Open once every client has its thread.
+    gate: Mutex<bool>,
+    opened: Condvar,
     failure: Mutex<Option<Error>>,
 }
 
@@ -171,6 +175,8 @@ impl Shared {
             events_limited: options.events > 0,
             running: Mutex::new(options.threads),
             finished: Condvar::new(),
+            gate: Mutex::new(false),
+            opened: Condvar::new(),
             failure: Mutex::new(None),
         }
     }
@@ -222,11 +228,27 @@ impl Shared {
             }
         }
         let leave = Leave(self);
+        let mut open = self.gate.lock();
+        self.opened.wait_while(&mut open, |open| !*open);
+        drop(open);
         if let Err(error) = self.client_loop(&mut client, recorder) {
             self.stop.store(true, Relaxed);
             self.failure.lock().get_or_insert(error);
         }
         drop(leave);
+    }
+
+    /// Lets the clients begin.
+    fn open_gate(&self) {
+        *self.gate.lock() = true;
+        self.opened.notify_all();
+    }
+
+    /// Ends the run before it begins: so many clients have no thread.
+    fn call_off(&self, missing: usize, error: Error) {
+        self.stop.store(true, Relaxed);
+        self.failure.lock().get_or_insert(error);
+        *self.running.lock() -= missing;
     }
 
     /// Waits until `deadline` or until every client has finished; returns how many still run.
@@ -371,12 +393,17 @@ pub fn run<S: Store, W: Workload<S>>(
     let clients = (0..options.threads).map(|n| workload.client(store, n)).collect::<Result<Vec<_>>>()?;
     let kinds = workload.kinds().len();
     let shared = Shared::new(options, kinds);
-    // Without a warm-up the clock and the counters start before the first client does.
-    let mut begun = (options.warmup_s <= 0.0).then(|| Measurement::begin(store, &shared, kinds));
     let (measurement, keep) = std::thread::scope(|scope| {
-        for (client, recorder) in clients.into_iter().zip(&shared.recorders) {
-            scope.spawn(|| shared.client_thread(client, recorder));
+        for (n, (client, recorder)) in clients.into_iter().zip(&shared.recorders).enumerate() {
+            let work = || shared.client_thread(client, recorder);
+            if let Err(error) = threads::spawn(scope, n, options.threads, work) {
+                shared.call_off(options.threads - n, error);
+                break;
+            }
         }
+        // Without a warm-up the clock and the counters start before the first client does.
+        let mut begun = (options.warmup_s <= 0.0).then(|| Measurement::begin(store, &shared, kinds));
+        shared.open_gate();
         if begun.is_none() {
             shared.wait_until(Some(Instant::now() + Duration::from_secs_f64(options.warmup_s)));
         }

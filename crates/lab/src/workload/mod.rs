@@ -18,6 +18,7 @@ use crate::adapter::{Column, Read, RowView, Scan, Session, Store, TableSpec, Tra
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::result::Condition;
+use crate::threads;
 use highwater::values;
 use highwater::{Type, ValueRef};
 use std::collections::BTreeMap;
@@ -253,21 +254,23 @@ pub(crate) fn in_parallel(units: usize, threads: usize, work: impl Fn(usize) -> 
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
     let next = AtomicUsize::new(0);
     let first_error = parking_lot::Mutex::new(None);
-    std::thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, units.max(1)) {
-            scope.spawn(|| {
-                loop {
-                    let unit = next.fetch_add(1, Relaxed);
-                    if unit >= units {
-                        break;
-                    }
-                    if let Err(error) = work(unit) {
-                        next.store(units, Relaxed);
-                        first_error.lock().get_or_insert(error);
-                    }
-                }
-            });
+    let turn = || {
+        loop {
+            let unit = next.fetch_add(1, Relaxed);
+            if unit >= units {
+                break;
+            }
+            if let Err(error) = work(unit) {
+                next.store(units, Relaxed);
+                first_error.lock().get_or_insert(error);
+            }
         }
+    };
+    std::thread::scope(|scope| {
+        let threads = threads.clamp(1, units.max(1));
+        // This thread is one of them; where there are no others to be had it does the work alone.
+        let _ = (1..threads).try_for_each(|n| threads::spawn(scope, n, threads, turn));
+        turn();
     });
     first_error.into_inner().map_or(Ok(()), Err)
 }

@@ -5,16 +5,18 @@
 //! 2. Sums are exact (cents in 64 bits).
 //! 3. Condition 11 is stated for the initial population (orders minus new orders is 2,100 a district). After deliveries the difference has
 //!    grown by one each, and each is counted by exactly one customer's C_DELIVERY_CNT: that sum is added.
-//! 4. A condition that does not hold names the first place found.
+//! 4. A request to stop is heard between the rows of HISTORY and between districts.
+//! 5. A condition that does not hold names the first place found.
 
 use super::schema::*;
 use crate::adapter::{Read, RowView, Scan, Session, Store};
 use crate::error::Result;
+use crate::interrupt;
 use crate::result::Condition;
 use crate::workload::in_parallel;
 use highwater::values;
 use parking_lot::Mutex;
-use std::ops::ControlFlow::Continue;
+use std::ops::ControlFlow::{Break, Continue};
 
 const TEXTS: [&str; 12] = [
     "W_YTD = sum(D_YTD)",
@@ -80,9 +82,10 @@ fn read_history<S: Store>(store: &S, tables: &Tables<S::Table>, warehouses: u64)
         let customer = customer_slot(row.u64(H_C_W_ID), row.u64(H_C_D_ID), row.u64(H_C_ID));
         let sums = [history.by_district.get_mut(district), history.by_customer.get_mut(customer)];
         sums.into_iter().flatten().for_each(|sum| *sum += amount);
-        Continue(())
+        if interrupt::is_requested() { Break(()) } else { Continue(()) }
     })?;
     read.finish()?;
+    interrupt::check()?;
     Ok(history)
 }
 
@@ -150,6 +153,7 @@ impl<T: Clone + Send + Sync + 'static> Checker<'_, T> {
 
     /// Checks one district; returns D_YTD.
     fn district<R: Read<Table = T>>(&self, read: &mut R, d: u64) -> Result<i64> {
+        interrupt::check()?;
         let mut district = District { delivered: vec![0; CUSTOMERS as usize + 1], ..District::default() };
         read.get(&self.tables.district, &values![self.w, d], |row| {
             district.ytd = row.cents(D_YTD);

@@ -1,0 +1,58 @@
+//! Threads for many clients, or the number that was possible.
+//!
+//! Rules
+//! 1. A thread that cannot be had is an error that says how many could, never a panic or an abort.
+//! 2. Clients need little stack ([`STACK_BYTES`]): thousands of them fit an address space that is limited.
+//! 3. What is left of the address space when the last thread starts must be enough for what all of them allocate and for what the standard
+//!    library sets up inside each new thread, where a failure ends the process: so much is asked for, and given back, before each start.
+
+use crate::error::{Error, Result};
+use std::thread::{Builder, Scope};
+
+/// Stack of a client's thread.
+pub(crate) const STACK_BYTES: usize = 512 << 10;
+/// Room that must be left for the process, and for each client.
+const ROOM_BYTES: usize = 64 << 20;
+const CLIENT_ROOM_BYTES: usize = 64 << 10;
+
+/// Starts thread `n` (from 0) of `of` in `scope`.
+///
+/// # Errors
+/// [`Error::Usage`] says how many threads there are room for.
+pub(crate) fn spawn<'scope, 'env>(
+    scope: &'scope Scope<'scope, 'env>,
+    n: usize,
+    of: usize,
+    work: impl FnOnce() + Send + 'scope,
+) -> Result<()> {
+    let mut room = Vec::<u8>::new();
+    let left = room.try_reserve_exact(ROOM_BYTES + CLIENT_ROOM_BYTES * of);
+    // Seen from outside, so that the compiler does not take asking for having.
+    drop(std::hint::black_box(room));
+    let started = left.map_err(|_| "no memory is left for it".to_string()).and_then(|()| {
+        let thread = Builder::new().name(format!("client-{n}")).stack_size(STACK_BYTES).spawn_scoped(scope, work);
+        thread.map(drop).map_err(|error| error.to_string())
+    });
+    started.map_err(|reason| {
+        Error::Usage(format!(
+            "only {n} of {of} client threads are possible ({reason}): use fewer, or raise the limit of threads or of address space (ulimit -u, -v)"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn thousands_of_threads_start() {
+        let ran = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for n in 0..1000 {
+                spawn(scope, n, 1000, || drop(ran.fetch_add(1, Ordering::Relaxed))).unwrap();
+            }
+        });
+        assert_eq!(ran.into_inner(), 1000);
+    }
+}
