@@ -270,13 +270,13 @@ fn measure<W: Workload<Embedded>>(
     let mut result = drive(store, workload, &common.run_options(workload.is_bounded()), &mut |line| lines.write(line))?;
     result.load_s = load_s;
     describe(&mut result, store.database(), common);
-    let found = match conditions && !interrupt::is_requested() {
-        true => workload.conditions(store),
-        false => Ok(Vec::new()),
-    };
+    let checked = conditions && !interrupt::is_requested();
+    let found = if checked { workload.conditions(store) } else { Ok(Vec::new()) };
     match found {
         Err(error) if !matches!(error, highwater_lab::Error::Interrupted) => return Err(error.into()),
-        Ok(found) if !interrupt::is_requested() => result.consistency = (!found.is_empty()).then_some(found),
+        Ok(found) if checked || !interrupt::is_requested() => {
+            result.consistency = (!found.is_empty()).then_some(found);
+        }
         _ => {
             result.config.insert("ended_by".into(), "signal".into());
             lines.write("Ended by a signal; consistency conditions are not checked");

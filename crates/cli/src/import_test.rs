@@ -209,3 +209,30 @@ fn line_numbers_are_right_whatever_ends_a_line() {
         assert_eq!(lines, [2, 3, 6], "{csv:?}");
     }
 }
+
+#[test]
+fn a_quote_that_is_never_closed_is_named_and_nothing_imported() {
+    let place = Place::new();
+    let text = b"n,x\n1,a\n2,\"b\n3,c\n4,d\n";
+    for on_error in [OnError::Stop, OnError::Skip] {
+        let args = ImportArgs { on_error, ..place.import(text) };
+        let error = run(&args).unwrap_err().to_string();
+        assert!(error.contains("line 3: the quote that opens a field here is never closed"), "{error}");
+        assert!(place.db().tables().is_empty(), "{on_error:?}");
+        let header = ImportArgs { on_error, ..place.import(b"n,\"x\n1,a\n") };
+        let error = run(&header).unwrap_err().to_string();
+        assert!(error.contains("line 1: the quote"), "{error}");
+    }
+    let closed = place.import(b"n,x\n1,\"a\nb\"\n2,\"c\"\"\"\n");
+    assert_eq!(run(&closed).unwrap().rows, 2);
+}
+
+#[test]
+fn names_of_columns_are_text() {
+    let place = Place::new();
+    let error = run(&place.import(b"n,ab\xff\n1,a\n")).unwrap_err().to_string();
+    assert!(error.contains("line 1: the name of column 2 is not UTF-8 text (byte 3 of it)"), "{error}");
+    assert!(place.db().tables().is_empty());
+    let rows = ImportArgs { header: false, ..place.import(b"1,a\n") };
+    assert_eq!(run(&rows).unwrap().rows, 1);
+}

@@ -1,28 +1,33 @@
 //! `highwater torture crash`: kill a running database at random moments, again and again, and check what is left.
 //!
 //! How a run goes
-//! 1. A child process opens the database and runs TPC-C, recording each acknowledged commit outside the database (one file a client).
+//! 1. A child process opens the database and runs TPC-C, recording each acknowledged commit outside the database (one file a client). Beside
+//!    it indexes and tables are created and dropped under writers that have read before, and large transactions run.
 //! 2. The parent kills it with SIGKILL after a random time. In a quarter of the runs a second child is started and killed within a fraction of
 //!    a second: in the middle of recovery.
 //! 3. The parent opens the database (which recovers it) and checks: every acknowledged commit is there and at most one more of each client,
-//!    TPC-C's twelve conditions hold, and the whole database verifies.
+//!    TPC-C's twelve conditions hold, no large transaction is there by half, and the whole database verifies, every index included.
 //! 4. The first thing found wrong ends the command; the folder stays as it is, for `highwater check` and `inspect`.
 //!
 //! Rules
 //! 1. All that is random comes from the seed, which is printed. (When a kill hits is up to the machine's timing, so a seed repeats the moments, not the states.)
 //! 2. The child dies with its parent: it watches its stdin.
-//! 3. A killed process loses nothing that was written to the operating system; what a power cut does is the simulator's matter.
+//! 3. With a limit on the data file (`--data-limit`), a transaction that meets it is rolled back and the load goes on: that is no error.
+//! 4. A killed process loses nothing that was written to the operating system; what a power cut does is the simulator's matter.
 
 use crate::bench;
-use crate::engine_options::EngineOptions;
+use crate::engine_options::{EngineOptions, size};
 use crate::failure::Failure;
 use crate::output::Lines;
 use clap::{Args, Subcommand};
 use fastrand::Rng;
+use highwater::{Database, Error};
 use highwater_lab::adapter::embedded::Embedded;
 use highwater_lab::run::{RunOptions, run as drive};
 use highwater_lab::workload::Workload;
+use highwater_lab::workload::tpcc::turmoil::{self, Turmoil};
 use highwater_lab::workload::tpcc::{self, Acknowledged, Config, Tpcc};
+use highwater_storage::{Limited, SetOptions, StorageSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -34,10 +39,14 @@ const ENGINE_DEFAULTS: &[(&str, &str)] = &[("buffer_pool_size", "24M"), ("log_fi
 /// Longest wait for a child to be ready.
 const READY_WITHIN: Duration = Duration::from_secs(300);
 
+/// Before the load begins again after it met a full disk.
+const FULL_PAUSE: Duration = Duration::from_millis(10);
+
 const EXAMPLES: &str = "\
 Examples:
   highwater torture crash --runs 30 --dir /tmp/torture
-  highwater torture crash --runs 100 --dir /tmp/torture --seed 7 --max-run-ms 500 --threads 8";
+  highwater torture crash --runs 100 --dir /tmp/torture --seed 7 --max-run-ms 500 --threads 8
+  highwater torture crash --runs 30 --dir /tmp/torture-full --page-size 4K --data-limit 128M";
 
 /// Try to break a database
 #[derive(Args, Debug)]
@@ -77,6 +86,12 @@ struct CrashOptions {
     /// Longest time to a kill
     #[arg(long, default_value_t = 1500, value_name = "MILLISECONDS", value_parser = clap::value_parser!(u64).range(1..=600_000))]
     max_run_ms: u64,
+    /// Only TPC-C: no schema changes and no large transactions beside it
+    #[arg(long)]
+    tpcc_only: bool,
+    /// Do as if the disk were full when the data file has this size
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    data_limit: Option<u64>,
     #[command(flatten)]
     engine: EngineOptions,
 }
@@ -99,8 +114,34 @@ impl CrashOptions {
         })
     }
 
+    fn turmoil(&self, seed: u64) -> Option<Turmoil> {
+        let acknowledgements = self.acknowledgements();
+        (!self.tpcc_only).then_some(Turmoil { acknowledgements, first_client: self.threads, seed })
+    }
+
+    /// How many record their commits.
+    fn recorders(&self) -> u64 {
+        self.threads + if self.tpcc_only { 0 } else { turmoil::CLIENTS }
+    }
+
     fn open(&self) -> Result<Embedded, Failure> {
-        Ok(Embedded::new(self.engine.open(&self.database(), ENGINE_DEFAULTS, true)?))
+        let Some(limit) = self.data_limit else {
+            return Ok(Embedded::new(self.engine.open(&self.database(), ENGINE_DEFAULTS, true)?));
+        };
+        let options = self.engine.options(ENGINE_DEFAULTS)?;
+        let set = SetOptions {
+            log_dir: options.log_dir.clone(),
+            flush_method: options.flush_method,
+            cached_redo: options.flush_log_at_trx_commit != 1,
+            create: true,
+        };
+        let files = StorageSet::open(&self.database(), &set).map_err(Error::from)?;
+        // The data file comes first.
+        let mut is_data = true;
+        let limited = files.map(|file| if std::mem::take(&mut is_data) { Limited::new(file, limit) } else { file });
+        let database = Database::open_storage(limited, options)?;
+        self.engine.must_agree_with(&database)?;
+        Ok(Embedded::new(database))
     }
 }
 
@@ -148,7 +189,10 @@ fn prepare(options: &CrashOptions) -> Result<(), Failure> {
     let store = options.open()?;
     let workload = options.workload(0);
     bench::load(&store, &workload, 2)?;
-    workload.prepare_acknowledgements(&store, options.threads as usize)?;
+    workload.prepare_acknowledgements(&store, options.recorders() as usize)?;
+    if !options.tpcc_only {
+        turmoil::prepare(&store)?;
+    }
     store.database().clone().close()?;
     Ok(())
 }
@@ -179,6 +223,12 @@ fn spawn(options: &CrashOptions, seed: u64) -> Result<Child, Failure> {
     command.args(["torture", "child", "--dir"]).arg(&options.dir);
     for (name, value) in [("--seed", seed), ("--warehouses", options.warehouses), ("--threads", options.threads)] {
         command.arg(name).arg(value.to_string());
+    }
+    if options.tpcc_only {
+        command.arg("--tpcc-only");
+    }
+    if let Some(limit) = options.data_limit {
+        command.args(["--data-limit", &limit.to_string()]);
     }
     command.args(options.engine.as_arguments()).stdin(Stdio::piped()).stdout(Stdio::piped());
     command.spawn().map_err(|e| Failure::Failed(format!("cannot start the process to be killed: {e}")))
@@ -230,8 +280,10 @@ fn verify(options: &CrashOptions) -> Result<Found, Failure> {
     let stats = store.database().stats();
     let redo_mib = stats.recovery_redo_bytes as f64 / f64::from(1 << 20);
     let pages_read = stats.recovery_pages_read;
-    let (folder, clients) = (options.acknowledgements(), options.threads);
-    let acknowledged = tpcc::verify(&store, &folder, clients)?;
+    let mut acknowledged = tpcc::verify(&store, &options.acknowledgements(), options.recorders())?;
+    if !options.tpcc_only {
+        acknowledged.problems.extend(turmoil::verify(&store)?);
+    }
     if let Some(problem) = acknowledged.problems.first() {
         return Err(Failure::Failed(problem.clone()));
     }
@@ -260,6 +312,21 @@ fn child(options: &CrashOptions) -> Result<(), Failure> {
     println!("ready");
     // Without a reader nobody waits for this line.
     let _ = std::io::stdout().flush();
-    drive(&store, &options.workload(options.seed.unwrap_or(0)), &run_options, &mut |_| {})?;
-    Ok(())
+    let (seed, options) = (options.seed.unwrap_or(0), options.clone());
+    if let Some(turmoil) = options.turmoil(seed) {
+        let store = store.clone();
+        std::thread::spawn(move || {
+            // It returns with an error only.
+            if let Err(error) = turmoil.run(&store) {
+                tell!("error: beside TPC-C: {error}");
+                std::process::exit(1);
+            }
+        });
+    }
+    loop {
+        match drive(&store, &options.workload(seed), &run_options, &mut |_| {}) {
+            Err(highwater_lab::Error::Engine(Error::DiskFull { .. })) => std::thread::sleep(FULL_PAUSE),
+            ended => return Ok(ended.map(drop)?),
+        }
+    }
 }

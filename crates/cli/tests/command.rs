@@ -233,3 +233,40 @@ fn a_missing_database_is_wrong_use() {
         assert!(stderr(&output).starts_with("error: ") && stderr(&output).lines().count() == 1, "{}", stderr(&output));
     }
 }
+
+#[test]
+fn threads_that_cannot_be_had_are_an_error_with_the_number_that_can() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let db = folder.path().join("db");
+    let line = "ulimit -v 3000000; exec \"$0\" bench sysbench read_only --threads 4095 --table-size 100 --seconds 5 \
+                --buffer-pool-size 8M --log-file-size 8M --dir \"$1\"";
+    let output = Command::new("sh").args(["-c", line, env!("CARGO_BIN_EXE_highwater")]).arg(&db).output().expect("sh");
+    let text = stderr(&output);
+    let last = text.lines().last().unwrap_or_default();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    let number =
+        last.strip_prefix("error: only ").and_then(|rest| rest.split_once(" of 4095 client threads are possible"));
+    assert!(number.is_some_and(|(number, _)| number.parse::<u32>().is_ok_and(|n| (1..4095).contains(&n))), "{text}");
+    let check = highwater(&["check", db.to_str().expect("a readable path")]);
+    assert_eq!(status(&check), 0, "{}", stderr(&check));
+}
+
+#[test]
+fn a_signal_is_heard_while_the_consistency_conditions_are_checked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_highwater"));
+    command.args(["bench", "tpcc", "--events", "1", "--flush-log-at-trx-commit", "0", "--dir"]);
+    command.arg(folder.path().join("db")).arg("--json").arg(folder.path().join("json"));
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the command starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("stdout")).lines().map_while(Result::ok);
+    let mut child = Running(child);
+    assert!(lines.any(|line| line.starts_with("Running")), "loaded");
+    // One transaction is done by then; the conditions take longer.
+    std::thread::sleep(std::time::Duration::from_millis(40));
+    send("TERM", &child);
+    let rest: Vec<String> = lines.collect();
+    assert_eq!(child.0.wait().expect("the command ends").code(), Some(0), "{rest:?}");
+    let json = std::fs::read_to_string(folder.path().join("json")).expect("a result");
+    let result: Value = serde_json::from_str(&json).expect("JSON");
+    assert!(result["config"]["ended_by"] == "signal" && result["consistency"].is_null(), "{result}");
+}

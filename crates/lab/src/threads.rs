@@ -48,11 +48,10 @@ mod tests {
     #[test]
     fn thousands_of_threads_start() {
         let ran = AtomicUsize::new(0);
-        std::thread::scope(|scope| {
-            for n in 0..1000 {
-                spawn(scope, n, 1000, || drop(ran.fetch_add(1, Ordering::Relaxed))).unwrap();
-            }
-        });
+        let work = || {
+            ran.fetch_add(1, Ordering::Relaxed);
+        };
+        std::thread::scope(|scope| (0..1000).for_each(|n| spawn(scope, n, 1000, work).unwrap()));
         assert_eq!(ran.into_inner(), 1000);
     }
 }

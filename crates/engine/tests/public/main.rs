@@ -3,5 +3,6 @@
 mod api;
 mod ddl;
 mod ddl_beside;
+mod hot_row;
 mod model;
 mod support;

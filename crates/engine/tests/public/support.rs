@@ -20,7 +20,11 @@ pub fn open(storage: &StorageSet) -> Database {
 }
 
 pub fn memory() -> Database {
-    open(&StorageSet::memory())
+    memory_with(options())
+}
+
+pub fn memory_with(options: Options) -> Database {
+    Database::open_storage(StorageSet::memory(), options).unwrap()
 }
 
 /// id (counts by itself) | last | first | age? ; indexes by_name (last, first) and by_age (age).

@@ -18,6 +18,7 @@ mod payment;
 mod random;
 mod schema;
 mod terminal;
+pub mod turmoil;
 
 pub use acknowledge::{Acknowledged, verify};
 pub use terminal::{Kind, Mix};
