@@ -21,7 +21,7 @@ use crate::signals;
 use crate::workload_options::{SysbenchOptions, TpccOptions, UserTableOptions, YcsbOptions};
 use clap::{Args, Subcommand};
 use highwater::config::{FlushNeighbors, KnobValue};
-use highwater::{Database, Options};
+use highwater::{Database, Options, PurgeWatch};
 use highwater_lab::adapter::embedded::Embedded;
 use highwater_lab::interrupt;
 use highwater_lab::result::RunResult;
@@ -267,7 +267,14 @@ fn measure<W: Workload<Embedded>>(
     let lines = common.lines();
     let load_s = load(store, workload, common.load_threads())?;
     lines.write(&format!("Running {} with {} threads", workload.name(), common.threads));
-    let mut result = drive(store, workload, &common.run_options(workload.is_bounded()), &mut |line| lines.write(line))?;
+    let mut purge = PurgeWatch::default();
+    let mut interval = |line: &str| {
+        lines.write(line);
+        if let Some(warning) = purge.look(&store.database().purge_state()) {
+            lines.write(&format!("Warning: {warning}"));
+        }
+    };
+    let mut result = drive(store, workload, &common.run_options(workload.is_bounded()), &mut interval)?;
     result.load_s = load_s;
     describe(&mut result, store.database(), common);
     let checked = conditions && !interrupt::is_requested();

@@ -296,6 +296,12 @@ options! {
     old_blocks_pct: u64 = 37, "37", "5 to 95", |v| (5..=95).contains(v);
     /// Milliseconds a transaction waits for a row lock.
     lock_wait_timeout_ms: u64 = 50_000, "50000", "1 and more", |v| *v >= 1;
+    /// Threads that purge; more than one work only while several undo streams wait.
+    purge_threads: u64 = 4, "4", "1 to 32", |v| (1..=32).contains(v);
+    /// Ended transactions not yet purged (history list length) above which each change of a row is delayed; 0 = never.
+    max_purge_lag: u64 = 0, "0", "0 to 4294967295", |v| *v <= 0xffff_ffff;
+    /// Longest such delay in microseconds.
+    max_purge_lag_delay: u64 = 1_000_000, "1000000", "0 to 10000000", |v| *v <= 10_000_000;
     /// Folder of the redo log, or a block device that is the redo log; empty = the database's own folder.
     log_dir: Option<PathBuf> = None, "", "a folder or a block device", |_v| true;
     /// Create the database when the folder holds none.

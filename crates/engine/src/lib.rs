@@ -70,7 +70,7 @@ pub use table::{
     Changes, Column, DateTime, Decimal, IndexDefinition, Row, RowRef, Schema, Table, TableDefinition, Type, Value,
     ValueRef,
 };
-pub use txn::{Isolation, Savepoint};
+pub use txn::{Isolation, PurgeState, PurgeWatch, Savepoint};
 pub use types::PageNo;
 
 #[cfg(test)]

@@ -173,6 +173,26 @@ counters! {
     deadlocks = "lock_deadlocks",
     /// Undo records purged.
     purged_records = "purge_del_mark_records, without updates",
+    /// Steps from a version of a row to the one before it, of readers, purge and rollback.
+    version_steps,
+    /// Undo records passed over by purge because a page they lead to is damaged.
+    purge_records_set_aside,
+    /// Undo streams given up by purge because a page of theirs is damaged.
+    purge_streams_set_aside,
+    /// Transactions that could not be rolled back at the opening because a page is damaged; their rows stay locked.
+    rollbacks_set_aside,
+    /// Times purge could not do a step and tried it again later.
+    purge_retries,
+    /// Times the change of a row was delayed because of `max_purge_lag`.
+    purge_lag_delays,
+    /// Microseconds of those delays.
+    purge_lag_delay_us = "purge_dml_delay_usec, the present delay",
+    /// Gauge: undo records of ended transactions that are not purged yet (of those that ended since the opening).
+    unpurged_records,
+    /// Gauge: bytes of the data file that undo pages take.
+    undo_bytes,
+    /// Gauge: seconds for which the oldest open snapshot has been open.
+    oldest_view_age_s,
     /// Gauge: committed transactions whose undo is not purged yet.
     history_list_length = "trx_rseg_history_len",
     /// Gauge: frames on the free list.

@@ -46,7 +46,7 @@ impl Checker<'_> {
         };
         let chains: Chains = self.subject.tables.iter().map(of).collect();
         self.report.counts.undo_streams = entries.len() as u64;
-        for (number, entry) in entries.iter().enumerate() {
+        for (number, entry) in entries.iter().enumerate().filter(|(_, entry)| **entry != StreamEntry::VACANT) {
             self.check_stream(number, entry, &chains)?;
         }
         Ok(())

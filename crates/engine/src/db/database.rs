@@ -28,7 +28,7 @@ use crate::table::key::KeyLayout;
 use crate::table::record::State;
 use crate::table::rows::Secondary;
 use crate::table::{IndexDefinition, Schema, Table, TableDefinition};
-use crate::txn::{Tables, TrxOptions, TrxSystem};
+use crate::txn::{LagLimits, PurgeState, Tables, TrxOptions, TrxSystem};
 use highwater_storage::StorageSet;
 use parking_lot::Mutex;
 use std::path::Path;
@@ -381,12 +381,18 @@ impl Database {
 
     /// The counters.
     pub fn stats(&self) -> StatsSnapshot {
+        let _sets_gauges = self.purge_state();
         let (stats, storage) = (&self.inner.ctx.stats, &self.inner.storage);
         let calls = [&storage.data, &storage.redo, &storage.doublewrite].map(|device| device.io_counts());
         stats.os_syncs.set(calls.iter().map(|c| c.syncs).sum());
         stats.os_writes.set(calls.iter().map(|c| c.writes).sum());
         stats.os_ring_writes.set(calls.iter().map(|c| c.ring_writes).sum());
         stats.snapshot()
+    }
+
+    /// How far purge is behind, and what damage it went around; [`PurgeWatch`](crate::PurgeWatch) turns it into warnings.
+    pub fn purge_state(&self) -> PurgeState {
+        self.inner.trx.purge_state()
     }
 
     /// How long page misses took since the opening: from finding that a page is not in the buffer pool until it is readable, the wait
@@ -496,20 +502,35 @@ fn open_transactions(core: &Core) -> Result<Arc<TrxSystem>> {
         TrxSystem::format(space, &mut mtr)?;
         mtr.commit();
     }
-    Ok(Arc::new(TrxSystem::open(ctx.clone(), space.clone())?))
+    let Options { max_purge_lag, max_purge_lag_delay: max_delay_us, .. } = core.options;
+    let system = TrxSystem::open(ctx.clone(), space.clone())?;
+    Ok(Arc::new(system.with_lag_limits(LagLimits { max_purge_lag, max_delay_us })))
 }
 
-/// Starts the purge thread. It pauses when a step finds nothing to do.
+/// Starts the purge threads. Each pauses when a step finds nothing to do; all but the first also while too few streams wait.
+/// What a step cannot do it does later: purge alone never stops the database.
 fn start_purge(core: &mut Core, trx: &Arc<TrxSystem>) -> Result<()> {
-    let (system, bell) = (trx.clone(), Arc::new(Wake::default()));
-    let (again, waker) = (bell.clone(), bell.clone());
-    let step = move || {
-        if system.purge_step(PURGE_BATCH)? > 0 {
-            again.wake();
-        }
-        Ok(())
-    };
-    core.background.spawn("purge", core.ctx.clone(), step, move || bell.wait(PURGE_PAUSE), move || waker.wake())
+    for others in 0..core.options.purge_threads as usize {
+        let (system, ctx, bell) = (trx.clone(), core.ctx.clone(), Arc::new(Wake::default()));
+        let (again, waker) = (bell.clone(), bell.clone());
+        let step = move || {
+            if others > 0 && !system.purge_needs(others) {
+                return Ok(());
+            }
+            let idle_streams =
+                |done| if others + done == 0 { system.give_back_streams_step().map(|_| 0) } else { Ok(done) };
+            match system.purge_step(PURGE_BATCH).and_then(idle_streams) {
+                Ok(0) => {}
+                Ok(_) => again.wake(),
+                Err(error) if ctx.poison.is_set() => return Err(error),
+                Err(_) => ctx.stats.purge_retries.inc(),
+            }
+            Ok(())
+        };
+        let name = format!("purge-{others}");
+        core.background.spawn(&name, core.ctx.clone(), step, move || bell.wait(PURGE_PAUSE), move || waker.wake())?;
+    }
+    Ok(())
 }
 
 /// The table with one more index, checked.

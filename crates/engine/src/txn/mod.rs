@@ -12,13 +12,14 @@
 //! | `read_view.rs` | what a snapshot sees |
 //! | `row.rs`, `diff.rs` | bytes of rows and entries |
 //! | `attempt.rs`, `write.rs`, `secondary.rs`, `overflow.rs` | row operations |
-//! | `read.rs`, `scan.rs`, `scan_batch.rs` | reading by snapshot or with locks |
+//! | `read.rs`, `scan.rs`, `scan_batch.rs`, `scan_seen.rs` | reading by snapshot or with locks |
 //! | `undo/`, `versions.rs`, `rollback.rs`, `purge.rs` | older versions: kept, needed by whom, put back, taken away |
+//! | `purge_lag.rs` | how far purge is behind, how writers are slowed for it |
 //! | `lock.rs`, `lock_rows.rs`, `lock_range.rs`, `interval_tree.rs` | explicit locks |
 //! | `lock_queue.rs`, `lock_waits.rs`, `deadlock.rs` | waiting for them |
 //!
 //! Latch order: leaf, undo page, undo directory page; then the mutexes, none of them around I/O except the stripes of
-//! unique checks and those that make purge steps and new streams go one at a time: stripe, purge view, then a shard of
+//! unique checks, the purge view and the one that makes new streams come one at a time: stripe, purge view, then a shard of
 //! locks, the waits (`lock.rs`), holders, list of views, shard of the active set.
 
 /// What `active.rs` works with; `tests/active_set.rs` gives it loom's.
@@ -39,7 +40,8 @@ mod lock_range;
 mod lock_rows;
 mod lock_waits;
 pub(crate) mod overflow;
-mod purge;
+pub(crate) mod purge;
+mod purge_lag;
 mod read;
 mod read_view;
 mod rollback;
@@ -47,6 +49,7 @@ pub mod row;
 mod rows;
 mod scan;
 mod scan_batch;
+mod scan_seen;
 mod secondary;
 mod system;
 mod trx;
@@ -55,6 +58,7 @@ mod versions;
 mod write;
 
 pub use lock::LockMode;
+pub use purge_lag::{LagLimits, PurgeState, PurgeWatch};
 pub use rows::{Entry, Rows, Tables};
 pub use scan::{Cursor, ScanOptions};
 pub use system::TrxSystem;

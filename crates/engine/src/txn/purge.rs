@@ -4,14 +4,21 @@
 //! commit number is below the view's `low_limit_no` had ended for every open view: what its changes replaced can go.
 //!
 //! Rules
-//! 1. Transactions are purged in the order of their numbers, records in the order they were written.
-//! 2. The purge view only advances, at the start of a step; who must keep it still (rollback) holds it shared.
+//! 1. What each stream holds is purged in the order it was written, by one thread at a time: who pops the stream from
+//!    `ended` owns its front until he puts it back. Streams are independent, several threads purge several of them side by
+//!    side, those with the smallest numbers first.
+//! 2. The purge view only advances, when no thread purges by it: who purges holds it shared for a step, as does who must
+//!    keep it still (rollback). So all threads purge by one view, and a version walk, which ends at the first version that
+//!    view sees, meets no record that another thread may purge.
 //! 3. A secondary entry is removed iff it is delete-marked and no version from the newest down to the first that the purge
 //!    view sees has it. Between the question and the removal the entry's leaf must not have changed (its page LSN says so).
 //! 4. A row is removed iff its newest version is the deletion being purged; its entries go first.
 //! 5. An overflow chain goes with the version that had it: with the Update record that replaced it, or with the removed row.
 //! 6. Every step may be repeated: after a crash purge starts again at the front of each stream, at the first transaction
 //!    that was not known to be done when pages were last given back.
+//! 7. Damage stops nobody else. A record whose pages cannot be read is set aside: counted, told, and passed over, so that
+//!    what it should have removed stays (delete-marked, seen by nobody). A stream whose own pages cannot be read is set
+//!    aside as a whole: what is behind the damage stays, and nobody binds it again.
 //!
 //! Crash: a half-freed chain is found again by the undo record, which is kept until all its transaction is purged.
 
@@ -22,57 +29,111 @@ use super::read_view::ReadView;
 use super::row::{EntryValue, OverflowRef, RowHeader};
 use super::rows::Rows;
 use super::system::TrxSystem;
-use super::undo::record::{Change, FREEING, Kind, State};
-use super::undo::{OwnedRecord, Place, RECORDS_AT, StreamFront, mark, pointer_to, scan_page};
+use super::undo::record::{Change, FREEING, Kind, next_entry};
+use super::undo::{OwnedRecord, Place, RECORDS_AT, StreamFront, mark, number_at, pointer_to, scan_page};
 use super::versions::EntryOf;
 use crate::error::{Error, Result};
 use crate::mtr::Mtr;
 use crate::page::header;
 use crate::types::{Lsn, PageNo};
 use std::cmp::Reverse;
-use std::collections::HashMap;
-use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
-/// Where purge stands.
-#[derive(Debug, Default)]
-pub(crate) struct PurgeState {
-    fronts: HashMap<usize, StreamFront>,
-    view: ReadView,
+/// In `ended`: the number of the stream's oldest transaction has to be read first. No transaction has it.
+const UNREAD: u64 = 0;
+
+/// How long a stream must have been free to be given back, in milliseconds.
+const STREAMS_IDLE_MS: u64 = 1000;
+
+/// What becomes of a stream after a step.
+enum Next {
+    /// It waits, its oldest transaction having this number.
+    Wait(u64),
+    /// Its oldest transaction is purged.
+    End,
 }
 
 impl TrxSystem {
     /// Purges what can go, up to about `max_records` undo records. Returns how many were looked at; 0 means that there is
-    /// nothing to do for now. Steps of several threads go one after the other.
+    /// nothing to do for now. Several threads may call it.
     ///
     /// # Errors
-    /// I/O or corruption; the step may be tried again.
+    /// What damage does not explain; the step may be tried again.
     pub fn purge_step(&self, max_records: usize) -> Result<usize> {
-        let state = &mut *self.purge.lock();
-        {
-            let mut view = self.purge_view.write();
-            self.copy_oldest_view(&mut view);
-            state.view.copy_from(&view);
+        match self.purge_by_view(max_records)? {
+            0 => {
+                self.advance_purge_view();
+                self.purge_by_view(max_records)
+            }
+            done => Ok(done),
         }
-        self.meet_new_fronts(state)?;
+    }
+
+    /// Whether so many streams wait that a thread has something to do that has `others` beside it.
+    pub fn purge_needs(&self, others: usize) -> bool {
+        self.ended.lock().len() > others
+    }
+
+    fn advance_purge_view(&self) {
+        let mut view = self.purge_view.write();
+        self.copy_oldest_view(&mut view);
+    }
+
+    fn purge_by_view(&self, max_records: usize) -> Result<usize> {
+        let view = self.purge_view.read();
         let mut done = 0;
         while done < max_records {
-            let Some(Reverse((number, stream))) = self.pop_ended(state.view.low_limit_no) else { break };
-            let (looked_at, ended) = self
-                .purge_some(state, stream, max_records - done)
-                .inspect_err(|_| self.ended.lock().push(Reverse((number, stream))))?;
-            done += looked_at;
-            if ended {
-                self.end_of_transaction(state, stream)?;
-            } else {
-                self.ended.lock().push(Reverse((number, stream)));
+            let Some(Reverse((number, stream))) = self.pop_ended(view.low_limit_no) else { break };
+            let Some(mut front) = self.undo.take_front(stream) else {
+                return Err(Error::Corrupt(format!("undo stream {stream} is unknown to purge")));
+            };
+            let purged = match number {
+                UNREAD => number_at(&self.ctx, &mut front).map(|number| (0, Next::Wait(number))),
+                _ => self
+                    .purge_some(&view, &mut front, max_records - done)
+                    .map(|(looked_at, ended)| (looked_at, if ended { Next::End } else { Next::Wait(number) })),
+            };
+            match purged {
+                Ok((looked_at, next)) => {
+                    done += looked_at;
+                    match next {
+                        Next::Wait(number) => self.put_back(front, number),
+                        Next::End => self.end_of_transaction(front),
+                    }
+                }
+                Err(error) if is_damage(&error) => self.set_stream_aside(&front, &error),
+                Err(error) => {
+                    self.put_back(front, number);
+                    return Err(error);
+                }
             }
         }
         Ok(done)
     }
 
+    /// Lets others have the stream, of whose oldest transaction `number` is the number.
+    fn put_back(&self, front: StreamFront, number: u64) {
+        let stream = front.number;
+        self.undo.put_front(front);
+        self.ended.lock().push(Reverse((number, stream)));
+    }
+
+    /// Gives back undo streams that a peak of writers has left, if a second has gone by since the last time. Returns how many.
+    ///
+    /// # Errors
+    /// As [`TrxSystem::purge_step`].
+    pub fn give_back_streams_step(&self) -> Result<usize> {
+        let (now, last) = (self.now_ms(), self.streams_looked_at_ms.load(Relaxed));
+        if now < last + STREAMS_IDLE_MS {
+            return Ok(0);
+        }
+        self.streams_looked_at_ms.store(now, Relaxed);
+        self.undo.give_back_idle()
+    }
+
     /// Keeps purge from working while the guard lives.
     pub(crate) fn hold_purge(&self) -> impl Drop + '_ {
-        self.purge.lock()
+        self.purge_view.write()
     }
 
     /// Ended transactions whose undo is not purged yet.
@@ -86,61 +147,29 @@ impl TrxSystem {
         if *number < limit { ended.pop() } else { None }
     }
 
-    fn meet_new_fronts(&self, state: &mut PurgeState) -> Result<()> {
-        for mut front in self.undo.take_new_fronts() {
-            let number = front.number;
-            if front.untold {
-                let first = self.number_at(&mut front)?;
-                self.ended.lock().push(Reverse((first, number)));
-            }
-            state.fronts.insert(number, front);
-        }
-        Ok(())
-    }
-
-    /// Moves `front` to the next transaction header and reads its number.
-    fn number_at(&self, front: &mut StreamFront) -> Result<u64> {
-        loop {
-            let mut found = None;
-            let (offset, next) = scan_page(&self.ctx, front.at, |_, record, _| {
-                if record.kind == Kind::Header {
-                    found = Some(record.header()?);
-                }
-                Ok(found.is_none())
-            })?;
-            front.at.offset = offset;
-            match found {
-                Some((_, State::Active, _)) => {
-                    return Err(Error::corrupt_page(front.at.page, "an active transaction is to be purged"));
-                }
-                Some((_, _, number)) => return Ok(number),
-                None if next == PageNo(0) => {
-                    return Err(Error::corrupt_page(front.at.page, "an undo stream lacks a transaction to purge"));
-                }
-                None => front.at = Place { page: next, offset: RECORDS_AT },
-            }
-        }
-    }
-
     /// Purges up to `budget` records of the transaction at the front of a stream. Returns how many it looked at and whether
     /// that was the rest.
-    fn purge_some(&self, state: &mut PurgeState, stream: usize, budget: usize) -> Result<(usize, bool)> {
-        if !state.fronts.contains_key(&stream) {
-            self.meet_new_fronts(state)?;
-        }
-        let PurgeState { fronts, view } = state;
-        let Some(front) = fronts.get_mut(&stream) else {
-            return Err(Error::Corrupt(format!("undo stream {stream} is unknown to purge")));
-        };
+    fn purge_some(&self, view: &ReadView, front: &mut StreamFront, budget: usize) -> Result<(usize, bool)> {
         let before = (front.at, front.inside);
         let mut work = Vec::new();
         let purged = self.collect(front, budget, &mut work).and_then(|(looked_at, ended)| {
-            work.iter().try_for_each(|record| self.purge_record(view, record))?;
-            self.stats.purged_records.add(looked_at as u64);
+            work.iter().try_for_each(|record| match self.purge_record(view, record) {
+                Err(error) if is_damage(&error) => {
+                    self.set_record_aside(&error);
+                    Ok(())
+                }
+                purged => purged,
+            })?;
             Ok((looked_at, ended))
         });
-        if purged.is_err() {
-            (front.at, front.inside) = before;
+        match &purged {
+            Ok((looked_at, _)) => {
+                self.stats.purged_records.add(*looked_at as u64);
+                if front.uncounted == 0 {
+                    self.unpurged_records.fetch_sub(*looked_at as u64, Relaxed);
+                }
+            }
+            Err(_) => (front.at, front.inside) = before,
         }
         purged
     }
@@ -173,18 +202,39 @@ impl TrxSystem {
         }
     }
 
-    fn end_of_transaction(&self, state: &mut PurgeState, stream: usize) -> Result<()> {
-        let Some(front) = state.fronts.get_mut(&stream) else { return Ok(()) };
+    /// Counts a transaction as purged, gives pages back, and hands the stream on. As long as `pending` counts the transaction
+    /// nobody else puts the stream into `ended`, so the front is back before it does not.
+    fn end_of_transaction(&self, mut front: StreamFront) {
+        let (stream, pending) = (front.number, front.pending.clone());
         front.inside = false;
         front.purged += 1;
+        front.uncounted = front.uncounted.saturating_sub(1);
         let length = self.history.fetch_sub(1, Relaxed).saturating_sub(1);
         self.stats.history_list_length.set(length);
-        if front.pending.fetch_sub(1, AcqRel) > 1 {
-            let number = self.number_at(front)?;
-            self.ended.lock().push(Reverse((number, stream)));
+        if let Err(error) = self.undo.free_front(&mut front) {
+            // The pages wait for the next transaction to be purged, or for the next opening.
+            self.set_record_aside(&error);
         }
-        self.undo.free_front(front)?;
-        Ok(())
+        self.undo.put_front(front);
+        if pending.fetch_sub(1, AcqRel) > 1 {
+            self.ended.lock().push(Reverse((UNREAD, stream)));
+        }
+    }
+
+    /// Passes a record over whose pages cannot be read.
+    fn set_record_aside(&self, error: &Error) {
+        self.stats.purge_records_set_aside.inc();
+        self.purge_damage.note(error);
+    }
+
+    /// Never purges a stream again whose own pages cannot be read. Its front is dropped.
+    fn set_stream_aside(&self, front: &StreamFront, error: &Error) {
+        let lost = front.pending.load(Acquire);
+        let length = self.history.fetch_sub(lost, Relaxed).saturating_sub(lost);
+        self.stats.history_list_length.set(length);
+        self.stats.purge_streams_set_aside.inc();
+        self.undo.set_aside(front.number);
+        self.purge_damage.note(error);
     }
 
     fn purge_record(&self, view: &ReadView, owned: &OwnedRecord) -> Result<()> {
@@ -200,6 +250,15 @@ impl TrxSystem {
     }
 }
 
+/// Whether an error says that bytes on the device are not what was written there, which trying again does not change.
+pub(crate) fn is_damage(error: &Error) -> bool {
+    match error {
+        Error::CorruptPage { .. } | Error::Corrupt(_) => true,
+        Error::Storage(error) => error.operation == "read",
+        _ => false,
+    }
+}
+
 /// One record being purged.
 struct Purge<'a> {
     system: &'a TrxSystem,
@@ -212,7 +271,9 @@ struct Purge<'a> {
 impl Purge<'_> {
     /// Takes away what the version before an update left behind.
     fn update(&self, change: &Change<'_>, entries_changed: bool) -> Result<()> {
-        if entries_changed {
+        if let Some(entries) = change.entries {
+            self.moved_entries(entries)?;
+        } else if entries_changed {
             let mut row = change.old_middle.to_vec();
             if let Some(reference) = change.old_overflow()? {
                 overflow::read(&self.system.ctx, reference, &mut row)?;
@@ -240,6 +301,20 @@ impl Purge<'_> {
 
     fn is_ours(&self, header: &RowHeader) -> bool {
         header.is_delete_marked() && header.roll_ptr == pointer_to(self.place)
+    }
+
+    /// Entries as the record names them. Those of indexes that are gone are gone.
+    fn moved_entries(&self, mut entries: &[u8]) -> Result<()> {
+        let mut entry = Vec::new();
+        while let Some((index, columns)) = next_entry(&mut entries)? {
+            if let Some(i) = (0..self.rows.index_count()).find(|i| self.rows.index(*i).id() == index) {
+                entry.clear();
+                entry.extend_from_slice(columns);
+                entry.extend_from_slice(self.key);
+                self.entry(i, &entry)?;
+            }
+        }
+        Ok(())
     }
 
     fn entries(&self, row: &[u8]) -> Result<()> {

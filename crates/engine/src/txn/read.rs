@@ -89,6 +89,7 @@ pub(crate) fn step_back(ctx: &Context, key: &[u8], header: &mut RowHeader, paylo
         return Ok(false);
     }
     let place = place_of(header.roll_ptr);
+    ctx.stats.version_steps.inc();
     with_record(ctx, place, |record| {
         let (_, recorded_key) = record.row()?;
         if recorded_key != key {
@@ -106,38 +107,48 @@ pub(crate) fn step_back(ctx: &Context, key: &[u8], header: &mut RowHeader, paylo
     })
 }
 
-/// Walks from a version (header and stored payload) to the first visible one and reads its overflow pages. False if the row
-/// does not exist there.
+/// What a walk to a visible version found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Walk {
+    /// Whether the row exists there.
+    pub(crate) exists: bool,
+    /// Versions that were stepped over.
+    pub(crate) steps: usize,
+}
+
+/// Walks from a version (header and stored payload) to the first visible one and reads its overflow pages.
 pub(crate) fn visible_version(
     ctx: &Context,
     sight: Sight<'_>,
     key: &[u8],
     header: &mut RowHeader,
     payload: &mut Vec<u8>,
-) -> Result<bool> {
+) -> Result<Walk> {
+    let mut steps = 0;
     while !sight.sees(header.trx_id) {
         if !step_back(ctx, key, header, payload)? {
-            return Ok(false);
+            return Ok(Walk { exists: false, steps });
         }
+        steps += 1;
     }
-    if header.is_delete_marked() {
-        return Ok(false);
+    let walk = Walk { exists: !header.is_delete_marked(), steps };
+    if walk.exists {
+        resolve(ctx, header, payload)?;
     }
-    resolve(ctx, header, payload)?;
-    Ok(true)
+    Ok(walk)
 }
 
-/// The visible version of a row; its payload replaces `out`. False if it does not exist for this reader.
+/// The visible version of a row; its payload replaces `out`.
 pub(crate) fn visible_row(
     ctx: &Context,
     sight: Sight<'_>,
     rows: &dyn Rows,
     key: &[u8],
     out: &mut Vec<u8>,
-) -> Result<bool> {
+) -> Result<Walk> {
     match stored_row(ctx, rows, key, out)? {
         Some(mut header) => visible_version(ctx, sight, key, &mut header, out),
-        None => Ok(false),
+        None => Ok(Walk::default()),
     }
 }
 
@@ -235,11 +246,14 @@ impl Trx {
             body.open_view(system);
         }
         match &body.view {
-            Some(handle) => visible_row(&system.ctx, Sight { view: &handle.view, own: body.id }, rows, key, out),
+            Some(handle) => {
+                let sight = Sight { view: &handle.view, own: body.id };
+                Ok(visible_row(&system.ctx, sight, rows, key, out)?.exists)
+            }
             None => {
                 let handle = system.open_view();
                 let sight = Sight { view: &handle.view, own: body.id };
-                visible_row(&system.ctx, sight, rows, key, out)
+                Ok(visible_row(&system.ctx, sight, rows, key, out)?.exists)
             }
         }
     }

@@ -12,11 +12,12 @@
 use super::attempt::settle;
 use super::lock::LockMode;
 use super::overflow;
-use super::read::{Sight, locked_row, visible_row, visible_version};
+use super::read::{Sight, Walk, locked_row, visible_row, visible_version};
 use super::read_view::ViewHandle;
 use super::row::{OverflowRef, RowHeader};
 use super::rows::Rows;
 use super::scan_batch::{Batch, Fill, Item, ItemKind, Position};
+use super::scan_seen::{LONG_WALK, SeenRows};
 use super::system::TrxSystem;
 use super::trx::{Isolation, Trx, TrxBody, after_read_error};
 use crate::error::{Error, Result};
@@ -77,6 +78,7 @@ pub struct Cursor {
     remaining: usize,
     row: Vec<u8>,
     entry: Vec<u8>,
+    seen: SeenRows,
     key: Range<usize>,
     /// Start of the row's key in `key`.
     prefix_bytes: usize,
@@ -112,6 +114,7 @@ impl Trx {
             remaining: options.limit,
             row: Vec::new(),
             entry: Vec::new(),
+            seen: SeenRows::default(),
             key: 0..0,
             prefix_bytes: 0,
             payload: Payload::InRow,
@@ -232,7 +235,7 @@ impl Cursor {
                 self.row.extend_from_slice(&self.batch.bytes[value]);
                 self.payload = Payload::InRow;
                 let key = &self.batch.bytes[self.key.clone()];
-                visible_version(&system.ctx, sight, key, &mut header, &mut self.row)
+                Ok(visible_version(&system.ctx, sight, key, &mut header, &mut self.row)?.exists)
             }
             _ if header.is_delete_marked() => Ok(false),
             _ if header.is_overflow() => {
@@ -251,20 +254,26 @@ impl Cursor {
         let entry = &self.batch.bytes[self.key.clone()];
         let key = &entry[self.prefix_bytes..];
         let rows = &*self.rows;
-        let found = if self.lock == LockMode::None {
+        let walk = if self.lock == LockMode::None {
             let Some(handle) = own_or(self.view.as_ref(), body) else {
                 return Err(Error::Usage("the cursor has lost its view".to_string()));
             };
+            self.seen.renew(body.undo.as_ref().map_or(0, |undo| undo.records));
+            if self.seen.rules_out(key, entry) {
+                return Ok(false);
+            }
             visible_row(&system.ctx, Sight { view: &handle.view, own: body.id }, rows, key, &mut self.row)?
         } else {
-            locked_row(system, body, rows, key, self.lock, &mut self.row)?
+            Walk { exists: locked_row(system, body, rows, key, self.lock, &mut self.row)?, ..Walk::default() }
         };
-        if !found || certain {
-            return Ok(found);
+        if walk.exists && !certain {
+            self.entry.clear();
+            rows.entry(self.index.unwrap_or_default(), key, &self.row, &mut self.entry);
         }
-        self.entry.clear();
-        rows.entry(self.index.unwrap_or_default(), key, &self.row, &mut self.entry);
-        Ok(self.entry == entry)
+        if walk.steps >= LONG_WALK && !certain {
+            self.seen.note(key, walk.exists.then_some(&self.entry));
+        }
+        Ok(walk.exists && (certain || self.entry == entry))
     }
 }
 

@@ -22,7 +22,8 @@
 use super::active::ActiveSet;
 use super::holders::Holders;
 use super::lock::{Holder, LockSystem};
-use super::purge::PurgeState;
+use super::purge::is_damage;
+use super::purge_lag::{Damage, LagLimits};
 use super::read_view::{ReadView, ViewHandle, ViewList};
 use super::rows::{Rows, Tables};
 use super::trx::TrxBody;
@@ -57,11 +58,15 @@ pub struct TrxSystem {
     pub(crate) locks: Arc<LockSystem>,
     pub(crate) undo: UndoSpace,
     pub(crate) unique: Box<[Mutex<()>]>,
-    pub(crate) purge: Mutex<PurgeState>,
     /// The view purge works by; see `purge.rs`.
     pub(crate) purge_view: RwLock<ReadView>,
     /// Ended transactions whose undo is not purged.
     pub(crate) history: AtomicU64,
+    /// Records of those that have ended since the opening.
+    pub(crate) unpurged_records: AtomicU64,
+    pub(crate) lag_limits: LagLimits,
+    /// What purge went around.
+    pub(crate) purge_damage: Damage,
     /// For each stream with something to purge, the number of its oldest ended transaction; smallest first.
     pub(crate) ended: Mutex<BinaryHeap<Reverse<(u64, usize)>>>,
     active: ActiveSet,
@@ -72,6 +77,8 @@ pub struct TrxSystem {
     /// Counts bodies made, to spread them over the shards.
     bodies: AtomicUsize,
     started: Instant,
+    /// When idle undo streams were last looked for.
+    pub(crate) streams_looked_at_ms: AtomicU64,
     tables: OnceLock<Arc<dyn Tables>>,
     recovered: Mutex<Vec<Recovered>>,
     #[expect(clippy::vec_box, reason = "bodies are handed out and taken back; boxed, they do not move")]
@@ -109,6 +116,11 @@ impl TrxSystem {
         let mut purge_view = ReadView::default();
         purge_view.fill(&active);
         let min_active = AtomicU64::new(purge_view.up_limit_id);
+        let purge_damage = Damage::default();
+        for error in &opened.damage {
+            stats.purge_streams_set_aside.inc();
+            purge_damage.note(error);
+        }
         Ok(TrxSystem {
             active,
             holders,
@@ -117,15 +129,18 @@ impl TrxSystem {
             bodies: AtomicUsize::new(0),
             started: Instant::now(),
             locks: LockSystem::open(Arc::clone(&stats), &ctx.poison),
+            streams_looked_at_ms: AtomicU64::new(0),
             ctx,
             space,
             stats,
             undo: opened.undo,
             unique: (0..UNIQUE_STRIPES).map(|_| Mutex::new(())).collect(),
-            purge: Mutex::default(),
             purge_view: RwLock::new(purge_view),
-            ended: Mutex::default(),
+            ended: Mutex::new(opened.ended.into_iter().map(Reverse).collect()),
             history: AtomicU64::new(opened.history),
+            unpurged_records: AtomicU64::new(0),
+            lag_limits: LagLimits::default(),
+            purge_damage,
             raising_limit: Mutex::new(()),
             tables: OnceLock::new(),
             recovered: Mutex::new(recovered),
@@ -133,11 +148,18 @@ impl TrxSystem {
         })
     }
 
+    /// The same system, which slows writers when purge is as far behind as `limits` say.
+    #[must_use]
+    pub fn with_lag_limits(self, limits: LagLimits) -> TrxSystem {
+        TrxSystem { lag_limits: limits, ..self }
+    }
+
     /// Rolls back what was active when the database went down, and remembers `tables` for rollbacks and purge. To be
-    /// called once, before the first transaction. Returns how many there were.
+    /// called once, before the first transaction. Returns how many there were. One that meets damaged pages stays active,
+    /// its rows locked: the next opening tries it again.
     ///
     /// # Errors
-    /// I/O or corruption; the database cannot be used then.
+    /// What damage does not explain; the database cannot be used then.
     pub fn recover(&self, tables: &Arc<dyn Tables>) -> Result<usize> {
         let _ = self.tables.set(Arc::clone(tables));
         let recovered = std::mem::take(&mut *self.recovered.lock());
@@ -147,9 +169,17 @@ impl TrxSystem {
             let mut body = self.spare_body();
             let shard = shard_of_recovered(&self.active, trx.id);
             body.adopt(trx, holder, shard);
-            super::rollback::roll_back_all(self, &mut body)?;
-            body.end(self);
-            self.keep_spare(body);
+            match super::rollback::roll_back_all(self, &mut body) {
+                Ok(()) => {
+                    body.end(self);
+                    self.keep_spare(body);
+                }
+                Err(error) if is_damage(&error) => {
+                    self.stats.rollbacks_set_aside.inc();
+                    self.purge_damage.note(&error);
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok(count)
     }
@@ -251,7 +281,7 @@ impl TrxSystem {
     // ---- views
 
     /// Milliseconds since the database was opened.
-    fn now_ms(&self) -> u64 {
+    pub(crate) fn now_ms(&self) -> u64 {
         self.started.elapsed().as_millis() as u64
     }
 
@@ -298,7 +328,9 @@ impl TrxSystem {
     }
 
     /// Adds an ended transaction to what purge has to do. Its stream is still bound.
-    pub(crate) fn note_ended(&self, stream: &Stream, number: u64) {
+    /// It has `records` besides its header.
+    pub(crate) fn note_ended(&self, stream: &Stream, number: u64, records: u64) {
+        self.unpurged_records.fetch_add(records + 1, Relaxed);
         let length = self.history.fetch_add(1, Relaxed) + 1;
         self.stats.history_list_length.set(length);
         if stream.pending.fetch_add(1, AcqRel) == 0 {

@@ -140,8 +140,9 @@ pub(crate) struct Buffers {
     pub(crate) new_row: Vec<u8>,
     /// Stored value: header and payload.
     pub(crate) value: Vec<u8>,
-    /// Undo record.
+    /// Undo record, and the moved entries in it.
     pub(crate) record: Vec<u8>,
+    pub(crate) entries: Vec<u8>,
     /// Secondary entry keys, old and new.
     pub(crate) old_entry: Vec<u8>,
     pub(crate) new_entry: Vec<u8>,
@@ -296,8 +297,9 @@ impl TrxBody {
                 return Err(error);
             }
         };
+        let records = undo.records;
         let stream = undo.into_stream();
-        system.note_ended(&stream, number);
+        system.note_ended(&stream, number, records);
         system.undo.release(stream);
         system.deactivate(self.id, self.shard);
         Ok(lsn)
@@ -355,6 +357,7 @@ impl Trx {
     pub(crate) fn statement<R>(&mut self, run: impl FnOnce(&TrxSystem, &mut TrxBody) -> Result<R>) -> Result<R> {
         let (system, body) = self.parts();
         body.check_active()?;
+        system.delay_for_purge();
         body.prepare_write(system)?;
         let before = body.position();
         run(system, body).map_err(|error| undo_statement(system, body, before, error))

@@ -166,6 +166,7 @@ fn insert_over(
             entries_changed: rows.index_count() > 0,
             middle: Middle::WHOLE,
             old_middle: &old_value[ROW_HEADER_BYTES..],
+            entries: None,
         },
     );
     let growth = buffers.value.len().saturating_sub(old_bytes);
@@ -318,12 +319,17 @@ fn change_row(
     buffers.changed.extend((0..rows.index_count()).filter(|i| rows.entry_changes(*i, old_row, &buffers.new_row)));
     let entries_changed = !buffers.changed.is_empty();
     let splice = Middle::of(old_payload, new_payload);
-    let middle = if any_overflow || entries_changed { Middle::WHOLE } else { splice };
+    let moved = !any_overflow && entries_changed && {
+        put_moved_entries(rows, &buffers.changed, key, old_payload, &mut buffers.entries);
+        2 + buffers.entries.len() + splice.cut(old_payload).len() < old_payload.len()
+    };
+    let entries = moved.then_some(&buffers.entries[..]);
+    let middle = if any_overflow || entries_changed && !moved { Middle::WHOLE } else { splice };
     buffers.record.clear();
     let old_middle = middle.cut(old_payload);
     record::put_change(
         &mut buffers.record,
-        &NewChange { delete: false, table: rows.id(), key, old, entries_changed, middle, old_middle },
+        &NewChange { delete: false, table: rows.id(), key, old, entries_changed, middle, old_middle, entries },
     );
     let growth = new_payload.len().saturating_sub(old_payload.len());
     let old_bytes = old_payload.len();
@@ -341,6 +347,17 @@ fn change_row(
     let new_payload = if any_overflow { &value[ROW_HEADER_BYTES..] } else { new_row };
     write_version(mtr, leaf, slot, &header, splice, old_bytes, new_payload, scratch);
     Ok(Found::Changed)
+}
+
+/// Replaces `out` with the old entries of the indexes in `changed`, as undo keeps them: without the row's key.
+fn put_moved_entries(rows: &dyn Rows, changed: &[usize], key: &[u8], old_row: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    let mut entry = Vec::new();
+    for i in changed {
+        entry.clear();
+        let made = rows.entry(*i, key, old_row, &mut entry);
+        record::put_entry(out, rows.index(*i).id(), &entry[..made.prefix_bytes]);
+    }
 }
 
 /// Turns the stored value, with a payload of `old_bytes`, into `header` and `new_payload`, the payloads differing by
@@ -458,7 +475,16 @@ fn try_delete(
     let entries_changed = rows.index_count() > 0;
     record::put_change(
         &mut buffers.record,
-        &NewChange { delete: true, table: rows.id(), key, old, entries_changed, middle: Middle::WHOLE, old_middle },
+        &NewChange {
+            delete: true,
+            table: rows.id(),
+            key,
+            old,
+            entries_changed,
+            middle: Middle::WHOLE,
+            old_middle,
+            entries: None,
+        },
     );
     let undo_page = latch_undo(body, mtr, body.buffers.record.len())?;
     let roll_ptr = append_undo(body, mtr, undo_page);

@@ -238,3 +238,70 @@ fn a_scan_does_not_take_a_leaf_that_came_back_changed_for_the_one_it_left() {
     assert_eq!(seen, keys);
     ctx.pool.give_frames(busy);
 }
+
+/// Every entry of every old version of a row leads to the row. The scan must not walk its whole chain for each of them.
+#[test]
+fn an_index_scan_walks_the_versions_of_a_row_once() {
+    const ROWS: u64 = 40;
+    const VERSIONS: u64 = 30;
+    let db = Db::new();
+    let key = |n: u64| format!("k{n:02}");
+    let at = |n: u64, version: u64| row(&format!("a{:03}", (n * 7 + version * 11) % 997), "", "");
+    let fill: Vec<_> = (0..ROWS).map(|n| (key(n), at(n, 0))).collect();
+    fill.iter().for_each(|(key, row)| db.fill(&[(key, row.clone())]));
+    let mut old = db.begin();
+    old.trx.open_view();
+    for version in 1..=VERSIONS {
+        for n in 0..ROWS {
+            let mut session = db.begin();
+            session.update(&key(n), &at(n, version)).unwrap();
+            session.commit();
+        }
+    }
+    let all = (vec![], vec![255]);
+    let steps = || db.core.ctx.stats.version_steps.get();
+    let before = steps();
+    let found = old.scan_rows(&by(0, &all)).unwrap();
+    let taken = steps() - before;
+    let mut expected: Vec<_> = (0..ROWS).map(|n| (key(n), at(n, 0))).collect();
+    expected.sort_by(|x, y| x.1.a.cmp(&y.1.a));
+    assert_eq!(found, expected);
+    // Once to learn which entry is the row's, once to deliver it; short walks besides.
+    assert!(taken <= 3 * ROWS * VERSIONS, "{taken} steps");
+}
+
+/// What a scan remembers of a row must not outlive a change of its own transaction, nor a rollback of one.
+#[test]
+fn an_index_scan_beside_own_changes() {
+    for roll_back in [false, true] {
+        let db = Db::new();
+        db.fill(&[("k", row("m", "", ""))]);
+        let mut own = db.begin();
+        own.trx.open_view();
+        for version in 0..20 {
+            let mut session = db.begin();
+            session.update("k", &row(&format!("c{version:02}"), "", "")).unwrap();
+            session.commit();
+        }
+        let mut session = db.begin();
+        session.update("k", &row("x", "", "")).unwrap();
+        session.commit();
+        let mut other = db.begin();
+        other.insert("l", &row("d", "", "")).unwrap();
+        other.commit();
+        own.insert("own", &row("c005", "", "")).unwrap();
+        let all = (vec![], vec![255]);
+        let mut cursor = own.trx.scan(db.rows(), &by(0, &all)).unwrap();
+        // The entry c00 comes first: the row's visible one, m, is remembered. The batch ends soon after.
+        assert!(cursor.next(&mut own.trx).unwrap());
+        assert_eq!(cursor.key(), b"own");
+        let savepoint = own.trx.savepoint();
+        own.update("k", &row("y", "", "")).unwrap();
+        if roll_back {
+            own.trx.rollback_to(savepoint).unwrap();
+        }
+        assert!(cursor.next(&mut own.trx).unwrap());
+        assert_eq!(cursor.entry()[0], if roll_back { b'm' } else { b'y' });
+        assert!(!cursor.next(&mut own.trx).unwrap());
+    }
+}

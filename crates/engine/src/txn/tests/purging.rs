@@ -198,3 +198,136 @@ fn more_writers_than_a_directory_page_has_room_for() {
     session.commit();
     assert_eq!(db.check(true).len(), 151);
 }
+
+/// Many streams, several threads, a writer and a snapshot beside them: purge takes all away, and the snapshot sees what it saw.
+#[test]
+fn several_threads_purge_side_by_side() {
+    let db = Db::new();
+    fill(&db, 120);
+    let mut old = db.begin();
+    let expected = old.scan_rows(&by(0, &(vec![], vec![255]))).unwrap();
+    for round in 0..12 {
+        let mut sessions: Vec<_> = (0..12).map(|_| db.begin()).collect();
+        for (n, session) in sessions.iter_mut().enumerate() {
+            for i in (n..120).step_by(12) {
+                let key = format!("{i:05}");
+                match (i + round) % 5 {
+                    0 => drop(session.delete(&key).unwrap()),
+                    1 => drop(session.insert(&key, &row(&format!("a{round}"), &format!("b{i}"), "back"))),
+                    _ => drop(session.update(&key, &row(&format!("a{}", round % 3), &format!("b{i}"), "x")).unwrap()),
+                }
+            }
+        }
+        sessions.into_iter().for_each(Session::commit);
+    }
+    let purge = || (0..3).for_each(|_| while db.system.purge_step(13).unwrap() > 0 {});
+    std::thread::scope(|scope| {
+        (0..3).for_each(|_| drop(scope.spawn(purge)));
+        for n in 0..200 {
+            db.fill(&[(&format!("y{n}"), row("a1", "", ""))]);
+        }
+    });
+    assert_eq!(old.scan_rows(&by(0, &(vec![], vec![255]))).unwrap(), expected);
+    old.commit();
+    std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(purge))));
+    db.purge_all();
+    db.check(true);
+    assert_eq!(db.system.history_list_length(), 0);
+    let state = db.system.purge_state();
+    assert_eq!((state.unpurged_records, state.set_aside, state.oldest_view_age.as_secs()), (0, 0, 0));
+    assert!(state.undo_bytes >= 12 * 4096, "{state:?}");
+}
+
+/// Records of transactions that ended before the opening are purged and not counted off.
+#[test]
+fn what_waits_is_counted_from_the_opening_on() {
+    let db = Db::new();
+    fill(&db, 50);
+    db.purge_all();
+    let mut session = db.begin();
+    (0..50).for_each(|i| assert!(session.delete(&format!("{i:05}")).unwrap()));
+    session.commit();
+    assert_eq!(db.system.purge_state().unpurged_records, 51);
+    let db = db.after_power_cut(1);
+    db.fill(&[("new", row("a", "", ""))]);
+    assert_eq!(db.system.purge_state().unpurged_records, 2);
+    assert!(db.system.history_list_length() >= 2);
+    db.purge_all();
+    assert_eq!((db.system.history_list_length(), db.system.purge_state().unpurged_records), (0, 0));
+    db.check(true);
+}
+
+/// Writers are slowed while purge is too far behind, and no longer.
+#[test]
+fn a_long_history_slows_writers() {
+    let db = Db::new();
+    let limits = LagLimits { max_purge_lag: 10, max_delay_us: 1000 };
+    let system = Arc::new(TrxSystem::open(db.core.ctx.clone(), db.core.space.clone()).unwrap().with_lag_limits(limits));
+    let tables: Arc<dyn Tables> = Arc::new(OneTable(db.table.clone()));
+    system.recover(&tables).unwrap();
+    let db = Db { system, ..db };
+    let delays = || db.core.ctx.stats.purge_lag_delays.get();
+    let mut old = db.begin();
+    old.trx.open_view();
+    for n in 0..15 {
+        db.fill(&[(&format!("k{n}"), row("a", "", ""))]);
+    }
+    assert_eq!(delays(), 4, "from the eleventh on");
+    assert_eq!(db.core.ctx.stats.purge_lag_delay_us.get(), 4 * 1000);
+    old.commit();
+    db.purge_all();
+    db.fill(&[("last", row("a", "", ""))]);
+    assert_eq!(delays(), 4);
+}
+
+/// Streams that a peak of writers made are given back, with their pages; places in the directory are used again.
+#[test]
+fn idle_streams_are_given_back() {
+    let mut db = Db::new();
+    for round in 0..3u64 {
+        let mut sessions: Vec<_> = (0..300).map(|_| db.begin()).collect();
+        for (i, session) in sessions.iter_mut().enumerate() {
+            session.insert(&format!("{round}-{i:03}"), &row("a", "", "")).unwrap();
+        }
+        sessions.into_iter().for_each(Session::commit);
+        let give_back = || db.system.undo.give_back_idle().unwrap();
+        assert_eq!(give_back() + give_back(), 0, "nothing is purged");
+        let busy = undo_pages(&db);
+        assert!((302..=303).contains(&busy), "{busy} pages in round {round}");
+        db.purge_all();
+        give_back();
+        assert_eq!(give_back(), 292, "all but the few that are kept");
+        assert_eq!((undo_pages(&db), db.system.undo_pages().unwrap().len()), (10, 10));
+        db.fill(&[(&format!("after {round}"), row("a", "", ""))]);
+        db = db.after_power_cut(round);
+        db.purge_all();
+        assert_eq!((undo_pages(&db), db.check(true).len()), (10, 301 * (round as usize + 1)));
+    }
+}
+
+/// One indexed column of a wide row changes: undo keeps that column and the entry, not the row.
+#[test]
+fn undo_of_a_moved_entry_is_small() {
+    let db = Db::new();
+    let wide = |a: &str| Row { rest: vec![7; 500], ..row(a, "b", "") };
+    db.fill(&[("k", wide("one"))]);
+    let mut old = db.begin();
+    old.trx.open_view();
+    let mut session = db.begin();
+    session.update("k", &wide("two")).unwrap();
+    let tail = |session: &mut Session| session.trx.parts().1.undo.as_ref().unwrap().tail().offset;
+    let before = tail(&mut session);
+    session.update("k", &wide("six")).unwrap();
+    let bytes = tail(&mut session) - before;
+    assert!(bytes < 64, "{bytes} bytes of undo");
+    let savepoint = session.trx.savepoint();
+    session.update("k", &wide("ten")).unwrap();
+    session.trx.rollback_to(savepoint).unwrap();
+    assert_eq!(db.check(false).len(), 1);
+    session.commit();
+    assert_eq!(old.scan(&by(0, &entries_of("one"))).unwrap(), ["k"]);
+    assert_eq!(old.get("k"), Some(wide("one")));
+    old.commit();
+    db.purge_all();
+    assert_eq!(db.check(true).into_values().collect::<Vec<_>>(), [wide("six")]);
+}

@@ -10,6 +10,8 @@
 //! 48 transactions begun before this page u64
 //! 64 records
 //! ```
+//! An entry of zeros is vacant: its stream was given back.
+//!
 //! "In force": the transaction whose records may continue on this page, begun on an earlier one; page 0 when the page
 //! was added before the transaction wrote its header. All these fields are written once, when the page is added, except
 //! `next`. Transactions of a stream are numbered from 1 in the order they begin; those up to `transactions purged` are done
@@ -148,6 +150,9 @@ pub(crate) fn stream_last_at(i: usize) -> usize {
 }
 
 impl StreamEntry {
+    /// A place without a stream.
+    pub(crate) const VACANT: StreamEntry = StreamEntry { first: PageNo(0), last: PageNo(0), purged: 0 };
+
     /// Reads the `i`th entry of a directory page.
     pub(crate) fn read(page: &[u8], i: usize) -> StreamEntry {
         let at = stream_entry_at(i);

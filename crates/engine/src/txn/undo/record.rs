@@ -4,24 +4,27 @@
 //! every record   length u16 | kind u8 | flags u8 | body | length u16
 //! Header         trx_id u64 | trx_no u64              (flags = state of the transaction)
 //! Insert         table u32 | key length u16 | key
-//! Update         table u32 | prev trx_id u48 | prev roll_ptr u48 | key length u16 | key | prefix u16 | suffix u16 | old middle
+//! Update         table u32 | prev trx_id u48 | prev roll_ptr u48 | key length u16 | key | prefix u16 | suffix u16
+//!                | with ENTRY_KEYS: length u16 of the entries | entries | old middle
+//! entry          index u32 | length u16 | index columns
 //! Delete         as Update; the old middle is empty, or the overflow reference of the row
 //! Overflow       table u32 | first page u32 | stamp u64  (a chain of pages this transaction wrote)
 //! ```
 //! The length in front lets purge and recovery walk forward, the one behind lets rollback walk backward. A length of
 //! zero, or no room for one, ends a page's records: pages are formatted with zeros and records are only ever appended.
 //!
-//! `flags` of Update and Delete are the row's old flags, plus [`ENTRIES_CHANGED`]. The kind byte carries two bits that are
+//! `flags` of Update and Delete are the row's old flags, plus [`ENTRIES_CHANGED`] and [`ENTRY_KEYS`]. The kind byte carries two bits that are
 //! set later, in place: [`DEAD`] once the record has been rolled back, [`FREEING`] once purge has begun to free the
 //! overflow chain the record refers to.
 //!
-//! An old payload that is an overflow reference, or whose change moves secondary entries, is stored whole (prefix and
-//! suffix zero), so that purge needs no other version to find the pages and entries it left behind.
+//! Purge needs no other version to find the pages and entries an old version left behind: an old payload that is an
+//! overflow reference is stored whole (prefix and suffix zero), and a change that moves secondary entries stores the index
+//! columns of those it moved, or the old payload whole where that is no longer.
 
 use crate::error::{Error, Result};
 use crate::txn::diff::Middle;
 use crate::txn::row::{DELETE_MARKED, OVERFLOW, OverflowRef, RowHeader, get_u48, put_u48};
-use crate::types::{PageNo, RollPtr, TableId, TrxId};
+use crate::types::{IndexId, PageNo, RollPtr, TableId, TrxId};
 
 /// The record has been rolled back.
 pub(crate) const DEAD: u8 = 0x80;
@@ -29,6 +32,8 @@ pub(crate) const DEAD: u8 = 0x80;
 pub(crate) const FREEING: u8 = 0x40;
 /// Flag: the change moved secondary entries, so purge has to look at the record.
 pub(crate) const ENTRIES_CHANGED: u8 = 4;
+/// Flag: the record has the entries it moved; otherwise they follow from the old row, which is whole.
+const ENTRY_KEYS: u8 = 8;
 
 /// Offset of the kind byte in a record.
 pub(crate) const KIND_AT: usize = 2;
@@ -89,6 +94,8 @@ pub(crate) struct Change<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) middle: Middle,
     pub(crate) old_middle: &'a [u8],
+    /// The entries the change moved, if the record has them; see [`next_entry`].
+    pub(crate) entries: Option<&'a [u8]>,
     /// Offset in the record of the first-page field of an overflow reference (meaningful if `old` is an overflow row).
     pub(crate) first_page_at: usize,
 }
@@ -168,10 +175,15 @@ impl<'a> Record<'a> {
         let key_bytes = usize::from(body.u16()?);
         let key = body.take(key_bytes)?;
         let middle = Middle { prefix: body.u16()?.into(), suffix: body.u16()?.into() };
+        let mut entries = None;
+        if self.flags & ENTRY_KEYS != 0 {
+            let length = usize::from(body.u16()?);
+            entries = Some(body.take(length)?);
+        }
         let old_middle = body.0;
         let old = RowHeader { flags: self.flags & (DELETE_MARKED | OVERFLOW), trx_id, roll_ptr };
         let first_page_at = 4 + self.body.len() - old_middle.len() + 4;
-        Ok(Change { table, old, key, middle, old_middle, first_page_at })
+        Ok(Change { table, old, key, middle, old_middle, entries, first_page_at })
     }
 
     /// Table, first page and stamp of an Overflow record; page 0 when the chain is gone.
@@ -213,6 +225,26 @@ impl Change<'_> {
         let reference = OverflowRef::decode(self.old_middle)?;
         Ok((reference.first != PageNo(0)).then_some(reference))
     }
+}
+
+/// Takes the first of a change's entries off: its index and its index columns; `None` at the end.
+pub(crate) fn next_entry<'a>(entries: &mut &'a [u8]) -> Result<Option<(IndexId, &'a [u8])>> {
+    if entries.is_empty() {
+        return Ok(None);
+    }
+    let mut rest = Reader(entries);
+    let index = IndexId(rest.u32()?);
+    let length = usize::from(rest.u16()?);
+    let columns = rest.take(length)?;
+    *entries = rest.0;
+    Ok(Some((index, columns)))
+}
+
+/// Appends an entry for [`NewChange::entries`].
+pub(crate) fn put_entry(out: &mut Vec<u8>, index: IndexId, columns: &[u8]) {
+    out.extend_from_slice(&index.0.to_le_bytes());
+    out.extend_from_slice(&length_bytes(columns.len()));
+    out.extend_from_slice(columns);
 }
 
 struct Reader<'a>(&'a [u8]);
@@ -294,24 +326,33 @@ pub(crate) struct NewChange<'a> {
     pub(crate) entries_changed: bool,
     pub(crate) middle: Middle,
     pub(crate) old_middle: &'a [u8],
+    /// Entries the change moves, of [`put_entry`]; with entries changed and without these the middle is the whole.
+    pub(crate) entries: Option<&'a [u8]>,
 }
 
 /// Appends the record of an update or a delete.
 pub(crate) fn put_change(out: &mut Vec<u8>, change: &NewChange<'_>) {
     let NewChange { old, key, middle, old_middle, .. } = change;
-    let entries = if change.entries_changed { ENTRIES_CHANGED } else { 0 };
-    let flags = old.flags & (DELETE_MARKED | OVERFLOW) | entries;
+    let changed = if change.entries_changed { ENTRIES_CHANGED } else { 0 };
+    let keys = if change.entries.is_some() { ENTRY_KEYS } else { 0 };
+    let flags = old.flags & (DELETE_MARKED | OVERFLOW) | changed | keys;
     let kind = if change.delete { 4 } else { 3 };
-    let (mut bytes, length) = fixed::<CHANGE_FIXED_BYTES>(kind, flags, key.len() + 4 + old_middle.len());
+    let entries_bytes = change.entries.map_or(0, |entries| 2 + entries.len());
+    let rest = key.len() + 4 + entries_bytes + old_middle.len();
+    let (mut bytes, length) = fixed::<CHANGE_FIXED_BYTES>(kind, flags, rest);
     bytes[4..8].copy_from_slice(&change.table.0.to_le_bytes());
     put_u48(&mut bytes[8..], old.trx_id.0);
     put_u48(&mut bytes[14..], old.roll_ptr.0);
     bytes[20..].copy_from_slice(&length_bytes(key.len()));
     let [prefix, suffix] = [middle.prefix, middle.suffix].map(length_bytes);
-    out.reserve(CHANGE_FIXED_BYTES + key.len() + 4 + old_middle.len() + 2);
+    out.reserve(CHANGE_FIXED_BYTES + rest + 2);
     out.extend_from_slice(&bytes);
     out.extend_from_slice(key);
     out.extend_from_slice(&[prefix[0], prefix[1], suffix[0], suffix[1]]);
+    if let Some(entries) = change.entries {
+        out.extend_from_slice(&length_bytes(entries.len()));
+        out.extend_from_slice(entries);
+    }
     out.extend_from_slice(old_middle);
     out.extend_from_slice(&length);
 }
@@ -361,8 +402,19 @@ mod tests {
         let (old_row, mut row) = (b"name=Ada;n=1;".to_vec(), b"name=Grace;n=1;".to_vec());
         let middle = Middle::of(&old_row, &row);
         let old_middle = middle.cut(&old_row);
-        let change =
-            NewChange { delete: false, table: TableId(7), key: b"key", old, entries_changed: true, middle, old_middle };
+        let mut entries = Vec::new();
+        put_entry(&mut entries, IndexId(3), b"Ada");
+        put_entry(&mut entries, IndexId(9), b"");
+        let change = NewChange {
+            delete: false,
+            table: TableId(7),
+            key: b"key",
+            old,
+            entries_changed: true,
+            middle,
+            old_middle,
+            entries: Some(&entries),
+        };
         put_change(&mut bytes, &change);
         let record = one(&bytes);
         assert_eq!((record.row().unwrap(), record.bytes), ((TableId(7), &b"key"[..]), bytes.len()));
@@ -371,6 +423,11 @@ mod tests {
         assert_eq!((change.old, change.key), (old, &b"key"[..]));
         change.apply(&mut row).unwrap();
         assert_eq!(row, old_row);
+        let mut left = change.entries.unwrap();
+        assert_eq!(next_entry(&mut left).unwrap(), Some((IndexId(3), &b"Ada"[..])));
+        assert_eq!(next_entry(&mut left).unwrap(), Some((IndexId(9), &b""[..])));
+        assert_eq!(next_entry(&mut left).unwrap(), None);
+        assert!(next_entry(&mut &entries[..8]).is_err(), "cut short");
         bytes[KIND_AT] |= DEAD;
         assert!(one(&bytes).dead && !one(&bytes).needs_purge());
     }
@@ -390,6 +447,7 @@ mod tests {
                 entries_changed: false,
                 middle: Middle::WHOLE,
                 old_middle: &reference.encode(),
+                entries: None,
             },
         );
         let change = one(&bytes).change().unwrap();

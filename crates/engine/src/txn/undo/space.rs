@@ -11,10 +11,12 @@ use crate::error::{Error, Result};
 use crate::mtr::{Context, Latched, Mtr};
 use crate::page::{PageOp, PageType};
 use crate::space::{ROOT_UNDO, SEGMENT_UNDO, Space};
+use crate::txn::purge::is_damage;
 use crate::types::{PageNo, TrxId};
 use parking_lot::Mutex;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed};
 
 /// Redo of the small mini-transactions made here, in bytes.
 const SMALL_REDO_BYTES: usize = 4096;
@@ -48,8 +50,8 @@ pub(crate) struct StreamFront {
     pub(crate) purged: u64,
     /// Ended transactions that are not purged yet; shared with the stream.
     pub(crate) pending: Arc<AtomicU64>,
-    /// There was something to purge when the database was opened, and purge has not been told of it otherwise.
-    pub(crate) untold: bool,
+    /// How many of those had ended when the database was opened: their records are not counted.
+    pub(crate) uncounted: u64,
     /// `at` is inside a transaction, behind its header.
     pub(crate) inside: bool,
 }
@@ -68,14 +70,29 @@ struct Directory {
     streams: usize,
 }
 
+/// Free streams. The one last given back is bound next, so those at the bottom are the ones nobody needs.
+#[derive(Debug, Default)]
+struct Free {
+    streams: Vec<Stream>,
+    /// The fewest there were since idle ones were last given back.
+    low_water: usize,
+}
+
+/// Free streams that are kept however long nobody needs them.
+const KEPT_FREE: usize = 8;
+
 /// All undo streams of a database.
 pub(crate) struct UndoSpace {
     ctx: Arc<Context>,
     space: Arc<Space>,
     directory: Mutex<Directory>,
-    free: Mutex<Vec<Stream>>,
-    /// Fronts of streams made since purge last looked.
-    new_fronts: Mutex<Vec<StreamFront>>,
+    free: Mutex<Free>,
+    /// Places in the directory whose streams were given back.
+    vacant: Mutex<Vec<usize>>,
+    /// Where purge stands in each stream. It takes the front out of the map while it works on it.
+    fronts: Mutex<HashMap<usize, StreamFront>>,
+    /// Streams with damaged pages: never purged, never bound again.
+    aside: Mutex<HashSet<usize>>,
 }
 
 /// What [`UndoSpace::open`] found.
@@ -86,6 +103,35 @@ pub(crate) struct Opened {
     pub(crate) recovered: Vec<Recovered>,
     /// Ended transactions that are not purged.
     pub(crate) history: u64,
+    /// For each stream with something to purge, the number of its oldest ended transaction.
+    pub(crate) ended: Vec<(u64, usize)>,
+    /// Why streams are set aside.
+    pub(crate) damage: Vec<Error>,
+}
+
+impl Opened {
+    /// Finds where purge has to go on in a stream. Damage there sets the stream aside.
+    fn meet(&mut self, number: usize, entry: &StreamEntry, pending: &Arc<AtomicU64>) -> Result<()> {
+        let waiting = pending.load(Relaxed);
+        let found = front_of(&self.undo.ctx, number, entry, pending).and_then(|mut front| {
+            let first = (waiting > 0).then(|| number_at(&self.undo.ctx, &mut front)).transpose()?;
+            Ok((front, first))
+        });
+        match found {
+            Ok((front, first)) => {
+                self.history += waiting;
+                self.ended.extend(first.map(|first| (first, number)));
+                self.undo.put_front(front);
+                Ok(())
+            }
+            Err(error) if is_damage(&error) => {
+                self.undo.set_aside(number);
+                self.damage.push(error);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
 }
 
 impl UndoSpace {
@@ -104,37 +150,65 @@ impl UndoSpace {
         let page_bytes = ctx.pool.page_bytes();
         let (entries, pages, id_limit) = read_directories(&ctx, &space)?;
         let directory = Mutex::new(Directory { pages, streams: entries.len() });
-        let undo =
-            UndoSpace { ctx, space, directory, free: Mutex::new(Vec::new()), new_fronts: Mutex::new(Vec::new()) };
-        let (mut recovered, mut history) = (Vec::new(), 0);
+        let undo = UndoSpace {
+            ctx,
+            space,
+            directory,
+            free: Mutex::default(),
+            vacant: Mutex::default(),
+            fronts: Mutex::default(),
+            aside: Mutex::default(),
+        };
+        let mut opened =
+            Opened { undo, id_limit, recovered: Vec::new(), history: 0, ended: Vec::new(), damage: Vec::new() };
         for (number, entry) in entries.iter().enumerate() {
-            let (stream, active) = read_end(&undo.ctx, number, entry, page_bytes)?;
-            history += stream.pending.load(Relaxed);
-            undo.new_fronts.lock().push(front_of(&undo.ctx, number, entry, &stream.pending)?);
+            if *entry == StreamEntry::VACANT {
+                opened.undo.vacant.lock().push(number);
+                continue;
+            }
+            // Without its end nobody knows whether a transaction has to be rolled back.
+            let (stream, active) = read_end(&opened.undo.ctx, number, entry, page_bytes)?;
+            opened.meet(number, entry, &stream.pending)?;
             match active {
-                Some((id, header)) => recovered.push(Recovered { id, header, stream }),
-                None => undo.free.lock().push(stream),
+                Some((id, header)) => opened.recovered.push(Recovered { id, header, stream }),
+                None => opened.undo.release(stream),
             }
         }
-        Ok(Opened { undo, id_limit, recovered, history })
+        Ok(opened)
     }
 
-    /// Fronts of the streams that came up since the last call, for purge.
-    pub(crate) fn take_new_fronts(&self) -> Vec<StreamFront> {
-        std::mem::take(&mut self.new_fronts.lock())
+    /// Takes a stream's front, if nobody else has it.
+    pub(crate) fn take_front(&self, number: usize) -> Option<StreamFront> {
+        self.fronts.lock().remove(&number)
+    }
+
+    /// Puts it back.
+    pub(crate) fn put_front(&self, front: StreamFront) {
+        self.fronts.lock().insert(front.number, front);
+    }
+
+    /// Takes a stream with damaged pages out of use, now if it is free, else when it is given back.
+    pub(crate) fn set_aside(&self, number: usize) {
+        self.aside.lock().insert(number);
+        self.free.lock().streams.retain(|stream| stream.number != number);
     }
 
     /// Binds a free stream, or a new one. The caller holds no latch.
     pub(crate) fn bind(&self) -> Result<Stream> {
-        if let Some(stream) = self.free.lock().pop() {
-            return Ok(stream);
-        }
-        self.new_stream()
+        let mut free = self.free.lock();
+        let bound = free.streams.pop();
+        free.low_water = free.low_water.min(free.streams.len());
+        drop(free);
+        bound.map_or_else(|| self.new_stream(), Ok)
     }
 
     /// Gives a stream back.
     pub(crate) fn release(&self, stream: Stream) {
-        self.free.lock().push(stream);
+        let mut free = self.free.lock();
+        // Asked under the mutex that `set_aside` takes after it has entered the number.
+        if !self.aside.lock().contains(&stream.number) {
+            free.streams.push(stream);
+        }
     }
 
     /// Makes `limit` the durable bound of ids, before any id from the old bound on is used.
@@ -150,25 +224,54 @@ impl UndoSpace {
     fn new_stream(&self) -> Result<Stream> {
         let mut directory = self.directory.lock();
         let per_page = streams_per_page(self.ctx.pool.page_bytes());
-        if directory.streams == directory.pages.len() * per_page {
+        let vacant = self.vacant.lock().pop();
+        if vacant.is_none() && directory.streams == directory.pages.len() * per_page {
             let last = directory.pages[directory.pages.len() - 1];
             let page = self.with_extents(|| self.new_directory_page(last))?;
             directory.pages.push(page);
         }
-        let number = directory.streams;
-        let page = directory.pages[number / per_page];
-        let stream = self.with_extents(|| self.write_new_stream(number, page, number % per_page))?;
-        directory.streams += 1;
-        self.new_fronts.lock().push(StreamFront {
+        let number = vacant.unwrap_or(directory.streams);
+        let (page, i) = (directory.pages[number / per_page], number % per_page);
+        let made = self.with_extents(|| self.write_new_stream(number, page, i, vacant.is_none()));
+        let stream = made.inspect_err(|_| self.vacant.lock().extend(vacant))?;
+        directory.streams += usize::from(vacant.is_none());
+        self.put_front(StreamFront {
             number,
             first: stream.tail.page,
             at: stream.tail,
             purged: 0,
             pending: Arc::clone(&stream.pending),
-            untold: false,
+            uncounted: 0,
             inside: false,
         });
         Ok(stream)
+    }
+
+    /// Gives the pages of streams back that nobody has needed since the last call and that purge is done with; their places
+    /// in the directory are used again. Returns how many streams.
+    pub(crate) fn give_back_idle(&self) -> Result<usize> {
+        let idle: Vec<Stream> = {
+            let mut free = self.free.lock();
+            let surplus = free.low_water.saturating_sub(KEPT_FREE);
+            let idle = free.streams.drain(..surplus).collect();
+            free.low_water = free.streams.len();
+            idle
+        };
+        let mut given_back = 0;
+        let mut failed = Ok(());
+        for stream in idle {
+            // Purge puts the front back before the last transaction counts as purged.
+            let front = (stream.pending.load(Acquire) == 0).then(|| self.take_front(stream.number)).flatten();
+            match front.filter(|_| failed.is_ok()).map(|front| self.give_back(&stream, front)) {
+                Some(Ok(())) => {
+                    self.vacant.lock().push(stream.number);
+                    given_back += 1;
+                }
+                Some(Err(error)) => failed = Err(error),
+                None => self.release(stream),
+            }
+        }
+        failed.map(|()| given_back)
     }
 
     /// Runs a mini-transaction that allocates, again if others have taken the extents that were ready.
@@ -182,14 +285,16 @@ impl UndoSpace {
         }
     }
 
-    fn write_new_stream(&self, number: usize, directory: PageNo, i: usize) -> Result<Stream> {
+    fn write_new_stream(&self, number: usize, directory: PageNo, i: usize, appended: bool) -> Result<Stream> {
         let mut mtr = self.ctx.mtr_with(SMALL_REDO_BYTES, 1)?;
         let latched = mtr.fix_x(directory)?;
         let first = self.space.allocate(&mut mtr, SEGMENT_UNDO, None)?;
         let page = mtr.new_page(first);
         format_page(&mut mtr, page, PageType::Undo);
         write(&mut mtr, latched, stream_entry_at(i), &StreamEntry { first, last: first, purged: 0 }.encode());
-        write(&mut mtr, latched, DIRECTORY_COUNT_AT, &(i as u32 + 1).to_le_bytes());
+        if appended {
+            write(&mut mtr, latched, DIRECTORY_COUNT_AT, &(i as u32 + 1).to_le_bytes());
+        }
         mtr.commit();
         Ok(Stream {
             number,
@@ -290,11 +395,24 @@ impl UndoSpace {
         Ok(())
     }
 
+    /// Gives back the pages of a stream that is free and purged. Nobody else has it or its front.
+    fn give_back(&self, stream: &Stream, mut front: StreamFront) -> Result<()> {
+        front.at = stream.tail;
+        self.free_front(&mut front)?;
+        let (directory_page, i) = self.directory_place(stream.number);
+        let mut mtr = self.ctx.mtr()?;
+        let directory = mtr.fix_x(directory_page)?;
+        write(&mut mtr, directory, stream_entry_at(i), &StreamEntry::VACANT.encode());
+        self.space.free(&mut mtr, stream.tail.page);
+        mtr.commit();
+        Ok(())
+    }
+
     /// Every undo page reachable from the directory, directory pages included, in tests.
     #[cfg(test)]
     pub(crate) fn pages(&self) -> Result<Vec<PageNo>> {
         let (entries, mut pages, _) = read_directories(&self.ctx, &self.space)?;
-        for entry in entries {
+        for entry in entries.iter().filter(|entry| **entry != StreamEntry::VACANT) {
             pages.push(entry.first);
             while pages[pages.len() - 1] != entry.last {
                 pages.push(self.next_page(pages[pages.len() - 1])?);
@@ -368,10 +486,34 @@ fn front_of(ctx: &Context, number: usize, entry: &StreamEntry, pending: &Arc<Ato
         })?;
         at.offset = offset;
         if begun > entry.purged || next == PageNo(0) {
-            let untold = pending.load(Relaxed) > 0;
+            let uncounted = pending.load(Relaxed);
             let (first, purged, pending) = (entry.first, entry.purged, Arc::clone(pending));
-            return Ok(StreamFront { number, first, at, purged, pending, untold, inside: false });
+            return Ok(StreamFront { number, first, at, purged, pending, uncounted, inside: false });
         }
         at = Place { page: next, offset: RECORDS_AT };
+    }
+}
+
+/// Moves `front` to the next transaction header and reads its number.
+pub(crate) fn number_at(ctx: &Context, front: &mut StreamFront) -> Result<u64> {
+    loop {
+        let mut found = None;
+        let (offset, next) = scan_page(ctx, front.at, |_, record, _| {
+            if record.kind == Kind::Header {
+                found = Some(record.header()?);
+            }
+            Ok(found.is_none())
+        })?;
+        front.at.offset = offset;
+        match found {
+            Some((_, State::Active, _)) => {
+                return Err(Error::corrupt_page(front.at.page, "an active transaction is to be purged"));
+            }
+            Some((_, _, number)) => return Ok(number),
+            None if next == PageNo(0) => {
+                return Err(Error::corrupt_page(front.at.page, "an undo stream lacks a transaction to purge"));
+            }
+            None => front.at = Place { page: next, offset: RECORDS_AT },
+        }
     }
 }
