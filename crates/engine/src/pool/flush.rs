@@ -6,6 +6,10 @@
 //! 3. Write the copies ([`super::doublewrite`]); durable when this returns.
 //! 4. Take the pages off the flush list, or move them up if they changed meanwhile.
 //!
+//! A page whose latch cannot be had at once is passed by. If that is the oldest one, which holds the checkpoint back, and it
+//! was passed by [`MISSES`] times, its latch is waited for, with nothing else held: what the latch's holder waits for never
+//! waits for this thread.
+//!
 //! An error in 2 or 3 stops the database: what reached the disk is not known.
 
 use super::doublewrite::{Area, BATCH_PAGES, Batch};
@@ -36,6 +40,13 @@ pub enum FlushReason {
     Shutdown,
 }
 
+/// What becomes of a page that somebody holds exclusively.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Patience {
+    PassBy,
+    Wait,
+}
+
 /// A page to be flushed.
 #[derive(Clone, Copy)]
 struct Job {
@@ -45,16 +56,43 @@ struct Job {
     neighbor: bool,
 }
 
+/// Flushes that may pass the oldest page by.
+const MISSES: u32 = 4;
+
+/// The page that was oldest at the last flush, and how often it was passed by.
+#[derive(Default)]
+pub struct PassedBy {
+    oldest: Option<(FrameNo, Lsn)>,
+    misses: u32,
+}
+
+impl PassedBy {
+    /// Notes what became of the oldest page; says whether it is time to wait for it.
+    fn note(&mut self, oldest: (FrameNo, Lsn), is_missed: bool) -> bool {
+        self.misses = match is_missed {
+            true if self.oldest == Some(oldest) => self.misses + 1,
+            true => 1,
+            false => 0,
+        };
+        self.oldest = is_missed.then_some(oldest);
+        self.misses >= MISSES
+    }
+}
+
 impl Pool {
     /// Flushes those of `frames` that are dirty and not latched exclusively right now, and their neighbors; says how many.
     ///
     /// # Errors
     /// An I/O error, after which the database is poisoned.
     pub(crate) fn flush_frames(&self, frames: &[FrameNo], reason: FlushReason) -> Result<usize> {
+        self.flush_jobs(&self.jobs(frames, reason), reason, Patience::PassBy)
+    }
+
+    fn flush_jobs(&self, jobs: &[Job], reason: FlushReason, patience: Patience) -> Result<usize> {
         let mut flushed = 0;
-        for jobs in self.jobs(frames, reason).chunks(BATCH_PAGES) {
+        for jobs in jobs.chunks(BATCH_PAGES) {
             self.poison.check()?;
-            let (mut batch, neighbors) = self.copy_dirty(jobs);
+            let (mut batch, neighbors) = self.copy_dirty(jobs, patience);
             if !batch.entries().is_empty() {
                 if let Err(error) = self.write_batch(&mut batch, reason) {
                     self.poison.set(&error.to_string());
@@ -72,8 +110,7 @@ impl Pool {
 
     /// The pages in `frames` and their neighbors, by page number, each once.
     fn jobs(&self, frames: &[FrameNo], reason: FlushReason) -> Vec<Job> {
-        let own = |&frame: &FrameNo| Job { page_no: self.frames.get(frame).page_no(), frame, neighbor: false };
-        let mut jobs: Vec<Job> = frames.iter().map(own).collect();
+        let mut jobs: Vec<Job> = frames.iter().map(|frame| self.job(*frame)).collect();
         let mode = self.flush_neighbors();
         if reason != FlushReason::SinglePage && mode != FlushNeighbors::Off {
             self.add_neighbors(&mut jobs, mode, reason);
@@ -82,6 +119,10 @@ impl Pool {
         jobs.sort_unstable_by_key(|job| (job.page_no, job.neighbor));
         jobs.dedup_by_key(|job| job.page_no);
         jobs
+    }
+
+    fn job(&self, frame: FrameNo) -> Job {
+        Job { page_no: self.frames.get(frame).page_no(), frame, neighbor: false }
     }
 
     fn add_neighbors(&self, jobs: &mut Vec<Job>, mode: FlushNeighbors, reason: FlushReason) {
@@ -107,12 +148,16 @@ impl Pool {
     }
 
     /// Copies of the pages that are (still) there and dirty, and how many of them are neighbors.
-    fn copy_dirty(&self, jobs: &[Job]) -> (Batch, usize) {
+    fn copy_dirty(&self, jobs: &[Job], patience: Patience) -> (Batch, usize) {
         let mut batch = self.writer.batch(jobs.len(), self.page_bytes());
         let mut neighbors = 0;
         for job in jobs {
             let state = self.frames.get(job.frame);
-            if state.oldest_lsn().is_none() || !state.latch.try_lock_shared() {
+            let latch = || match patience {
+                Patience::PassBy => state.latch.try_lock_shared(),
+                Patience::Wait => state.latch.lock_shared_while(|| state.page_no() == job.page_no),
+            };
+            if state.oldest_lsn().is_none() || !latch() {
                 continue;
             }
             // The frame may hold another page by now, which nobody asked to flush.
@@ -181,12 +226,35 @@ impl Pool {
     }
 
     /// Flushes up to `limit` of the oldest pages whose first change is before `before`, and their neighbors; says how many.
+    /// The caller holds no latch.
     ///
     /// # Errors
     /// An I/O error, after which the database is poisoned.
     pub fn flush_oldest(&self, before: Lsn, limit: usize, reason: FlushReason) -> Result<usize> {
-        let frames = self.flush_list.lock().oldest(&self.frames, before, limit);
-        self.flush_frames(&frames, reason)
+        let (frames, oldest) = {
+            let list = self.flush_list.lock();
+            (list.oldest(&self.frames, before, limit), list.tail(&self.frames))
+        };
+        let flushed = self.flush_frames(&frames, reason)?;
+        let Some((frame, lsn)) = oldest.filter(|(frame, _)| frames.first() == Some(frame)) else { return Ok(flushed) };
+        // Not a miss if somebody else writes it.
+        let is_missed = || {
+            let state = self.frames.get(frame);
+            state.oldest_lsn() == Some(lsn) && !state.dirty.is_flushing()
+        };
+        if !self.passed_by.lock().note((frame, lsn), is_missed()) {
+            return Ok(flushed);
+        }
+        Ok(flushed + self.flush_jobs(&self.still_dirty(&frames), reason, Patience::Wait)?)
+    }
+
+    /// Those of the frames that are dirty and not being written.
+    fn still_dirty(&self, frames: &[FrameNo]) -> Vec<Job> {
+        let is_dirty = |frame: &&FrameNo| {
+            let state = self.frames.get(**frame);
+            state.oldest_lsn().is_some() && !state.dirty.is_flushing()
+        };
+        frames.iter().filter(is_dirty).map(|frame| self.job(*frame)).collect()
     }
 
     /// Flushes every dirty page (close, recovery, tests). Pages changed meanwhile by others may stay dirty.

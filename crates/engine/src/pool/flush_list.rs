@@ -34,6 +34,11 @@ impl FlushList {
         if self.links.tail == NIL { None } else { frames.get(self.links.tail).oldest_lsn() }
     }
 
+    /// The frame that holds the checkpoint back, and where.
+    pub fn tail(&self, frames: &Frames) -> Option<(FrameNo, Lsn)> {
+        self.oldest_lsn(frames).map(|lsn| (self.links.tail, lsn))
+    }
+
     /// Notes a change that starts at `lsn`; the caller holds the frame's latch exclusively.
     pub fn note_change(&mut self, frames: &Frames, frame: FrameNo, lsn: Lsn) {
         if frames.get(frame).dirty.note(lsn.0) {

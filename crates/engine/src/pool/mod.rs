@@ -88,6 +88,8 @@ pub struct Pool {
     old_blocks_time_ms: u32,
     lru_scan_depth: usize,
     flush_list: Mutex<FlushList>,
+    /// A leaf: nothing is taken under it.
+    passed_by: Mutex<flush::PassedBy>,
     writer: PageWriter,
     data: Arc<dyn Device>,
     /// The length of the data file when it was last asked for.
@@ -139,6 +141,7 @@ impl Pool {
             old_blocks_time_ms: u32::try_from(options.old_blocks_time_ms).unwrap_or(u32::MAX),
             lru_scan_depth: (options.lru_scan_depth as usize).min(count / 4).max(8),
             flush_list: Mutex::new(FlushList::new(count)),
+            passed_by: Mutex::default(),
             writer,
             data,
             data_len_bytes: AtomicU64::new(0),
