@@ -62,13 +62,18 @@ pub fn summary(dir: &Path, log_dir: &Path) -> Result<View, Failure> {
     let tables = tables_of(&file);
     text.push('\n');
     text.push_str(&tables.text);
-    let groups = log.as_ref().ok().and_then(|log| log.scan.as_ref()).map_or(0, |scan| scan.groups.len());
+    let groups = log.as_ref().ok().and_then(|log| log.scan.as_ref()).map_or(0, |scan| scan.groups);
+    let damage = log.as_ref().ok().and_then(|log| super::log::damage(log, log_dir));
     if groups > 0 {
         let _ = writeln!(
             text,
             "the database was not closed: up to {groups} changes are in the redo log only and not shown"
         );
     }
+    if let Some(damage) = &damage {
+        let _ = writeln!(text, "{damage}");
+    }
+    let problem = file.header().as_ref().err().cloned().or(damage).or(tables.problem);
     let json = json!({
         "dir": dir.display().to_string(),
         "data": header,
@@ -76,7 +81,7 @@ pub fn summary(dir: &Path, log_dir: &Path) -> Result<View, Failure> {
         "flush": flush,
         "tables": tables.json,
     });
-    Ok(View { text, json, problem: file.header().as_ref().err().cloned().or(tables.problem) })
+    Ok(View { text, json, problem })
 }
 
 fn header_json(file: &RawFile<'_>) -> Value {
@@ -103,10 +108,7 @@ fn log_rows(log: &Result<LogLook, String>) -> Vec<Vec<String>> {
     vec![
         row("redo log", format!("a ring of {} bytes", log.ring_bytes)),
         row("checkpoint LSN", scan.checkpoint_lsn.to_string()),
-        row(
-            "log end LSN",
-            format!("{} ({bytes} bytes, {} groups since the checkpoint)", scan.end_lsn, scan.groups.len()),
-        ),
+        row("log end LSN", format!("{} ({bytes} bytes, {} groups since the checkpoint)", scan.end_lsn, scan.groups)),
     ]
 }
 

@@ -6,16 +6,45 @@ use crate::failure::Failure;
 use highwater::check::look::RawFile;
 use highwater::check::look::op::operations;
 use highwater::log::look::{HeaderFields, LogLook, look};
+use highwater::log::{Damage, Window};
+use highwater::types::Lsn;
 use highwater_storage::FileDevice;
 use serde_json::{Value, json};
+use std::collections::VecDeque;
 use std::fmt::Write;
 use std::path::Path;
 
+/// Bytes of groups in memory at a time.
+const WINDOW_BYTES: usize = 4 << 20;
+
 /// Reads the log in a folder, or says why not.
 pub fn read(log_dir: &Path) -> Result<LogLook, String> {
-    let device =
-        FileDevice::open_read_only(&highwater_storage::redo_path(log_dir)).map_err(|error| error.to_string())?;
-    look(&device).map_err(|error| error.to_string())
+    look(&device(log_dir)?).map_err(|error| error.to_string())
+}
+
+fn device(log_dir: &Path) -> Result<FileDevice, String> {
+    FileDevice::open_read_only(&highwater_storage::redo_path(log_dir)).map_err(|error| error.to_string())
+}
+
+/// What is wrong with the log, if it goes on behind bytes that cannot be read.
+pub fn damage(log: &LogLook, log_dir: &Path) -> Option<String> {
+    let damage = log.scan.as_ref()?.damage?;
+    Some(damage.describe(&highwater_storage::redo_path(log_dir).display().to_string()))
+}
+
+/// The newest `limit` groups: end LSN and payload.
+fn newest_groups(log: &LogLook, log_dir: &Path, limit: usize) -> Result<VecDeque<(Lsn, Vec<u8>)>, String> {
+    let mut newest = VecDeque::new();
+    let keep = |window: &Window| {
+        for (end_lsn, payload) in window.groups() {
+            newest.push_back((end_lsn, payload.to_vec()));
+            if newest.len() > limit {
+                newest.pop_front();
+            }
+        }
+    };
+    log.each_window(&device(log_dir)?, WINDOW_BYTES, keep).map_err(|error| error.to_string())?;
+    Ok(newest)
 }
 
 fn header_json(header: &Result<HeaderFields, String>) -> Value {
@@ -26,9 +55,19 @@ fn header_json(header: &Result<HeaderFields, String>) -> Value {
             "generation": header.generation,
             "sequence": header.sequence,
             "checkpoint_lsn": header.checkpoint_lsn.0,
+            "durable_lsn": header.durable_lsn.0,
         }),
         Err(reason) => json!({ "problem": reason }),
     }
+}
+
+fn damage_json(damage: Damage) -> Value {
+    json!({
+        "offset": damage.offset,
+        "lsn": damage.lsn.0,
+        "durable_lsn": damage.durable_lsn.0,
+        "newest_header_lost": damage.header_lost,
+    })
 }
 
 /// The log without its groups.
@@ -39,7 +78,8 @@ pub fn summary_json(log: &LogLook) -> Value {
         "ring_bytes": log.ring_bytes,
         "checkpoint_lsn": log.scan.as_ref().map(|scan| scan.checkpoint_lsn.0),
         "end_lsn": log.scan.as_ref().map(|scan| scan.end_lsn.0),
-        "groups": log.scan.as_ref().map(|scan| scan.groups.len()),
+        "groups": log.scan.as_ref().map(|scan| scan.groups),
+        "damage": log.scan.as_ref().and_then(|scan| scan.damage).map(damage_json),
     })
 }
 
@@ -55,8 +95,8 @@ pub fn view(dir: &Path, log_dir: &Path, limit: usize) -> Result<View, Failure> {
         let _ = match header {
             Ok(h) => writeln!(
                 text,
-                "header {slot}: database {:016x}, {} bytes, generation {}, sequence {}, checkpoint LSN {}{counts}",
-                h.database_id, h.size_bytes, h.generation, h.sequence, h.checkpoint_lsn
+                "header {slot}: database {:016x}, {} bytes, generation {}, sequence {}, checkpoint LSN {}, durable LSN {}{counts}",
+                h.database_id, h.size_bytes, h.generation, h.sequence, h.checkpoint_lsn, h.durable_lsn
             ),
             Err(reason) => writeln!(text, "header {slot}: {reason}"),
         };
@@ -67,15 +107,18 @@ pub fn view(dir: &Path, log_dir: &Path, limit: usize) -> Result<View, Failure> {
         return Ok(View { text, json, problem });
     };
     let bytes = scan.end_lsn.0 - scan.checkpoint_lsn.0;
-    let _ =
-        writeln!(text, "end LSN {}: {bytes} bytes in {} groups since the checkpoint", scan.end_lsn, scan.groups.len());
+    let _ = writeln!(text, "end LSN {}: {bytes} bytes in {} groups since the checkpoint", scan.end_lsn, scan.groups);
+    let mut problem = damage(&log, log_dir);
+    if let Some(damage) = &problem {
+        let _ = writeln!(text, "{damage}");
+    }
     let data = data_file(dir).ok();
     let file = data.as_ref().and_then(|data| RawFile::open(data).ok());
     let name = |page| file.as_ref().and_then(|file| file.name_of(page));
-    let (mut groups, mut problem) = (Vec::new(), None);
-    for (end_lsn, range) in &scan.groups[scan.groups.len().saturating_sub(limit)..] {
-        let (operations, broken) = operations(&scan.bytes[range.clone()]);
-        let _ = writeln!(text, "\ngroup ending at LSN {end_lsn}, {} bytes", range.len());
+    let mut groups = Vec::new();
+    for (end_lsn, payload) in newest_groups(&log, log_dir, limit).map_err(Failure::Failed)? {
+        let (operations, broken) = operations(&payload);
+        let _ = writeln!(text, "\ngroup ending at LSN {end_lsn}, {} bytes", payload.len());
         let mut list = Vec::new();
         for op in &operations {
             let of = name(op.page).map_or_else(String::new, |name| format!(" ({name})"));
@@ -84,9 +127,9 @@ pub fn view(dir: &Path, log_dir: &Path, limit: usize) -> Result<View, Failure> {
         }
         if let Some(reason) = broken {
             let _ = writeln!(text, "  {reason}");
-            problem = Some(format!("the group ending at LSN {end_lsn} does not decode: {reason}"));
+            problem.get_or_insert(format!("the group ending at LSN {end_lsn} does not decode: {reason}"));
         }
-        groups.push(json!({ "end_lsn": end_lsn.0, "bytes": range.len(), "operations": list }));
+        groups.push(json!({ "end_lsn": end_lsn.0, "bytes": payload.len(), "operations": list }));
     }
     json["newest_groups"] = Value::Array(groups);
     Ok(View { text, json, problem })

@@ -112,6 +112,7 @@ impl Core {
             options.flush_log_at_trx_commit,
             file.database_id,
             stats.clone(),
+            poison.clone(),
         )?;
         let log = Arc::new(log);
         let (redo, page_bytes) = (scan.checkpoint_lsn..scan.end_lsn, file.page_bytes);
@@ -123,12 +124,11 @@ impl Core {
         let data = storage.data.clone();
         let writer = PageWriter::new(data.clone(), doublewrite, page_bytes, file.database_id, stats.clone())?;
         let pool = Pool::new(&options, page_bytes, data, writer, log.clone(), stats.clone(), poison.clone())?;
-        let replayed = recovery::replay(&pool, &scan)?;
+        let replayed = recovery::replay(&pool, &log, &scan)?;
         stats.recovery_redo_bytes.set(replayed.redo_bytes);
         stats.recovery_pages_read.set(stats.pages_read.get());
         stats.recovery_us.set(scan_start.elapsed().as_micros() as u64);
         pairing::start(&pool, &log, scan.end_lsn)?;
-        drop(scan);
         let ctx = Arc::new(Context::new(pool, log, stats, poison));
         let space = Space::open(&ctx, storage.data.clone())?;
         let probe = super::probe::settle(&storage, &ctx, &options)?;

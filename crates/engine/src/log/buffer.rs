@@ -1,13 +1,14 @@
 //! The log buffer: two of equal size, one appended to, one being written.
 //!
 //! Rules
-//! 1. The active buffer begins at a block boundary of the LSN; bytes `[base, end)` are the log's.
+//! 1. The active buffer begins at a block boundary of the LSN and is laid out in blocks, as the device is: bytes
+//!    `[base, end)` are the log's, each block's mark is written when the block is.
 //! 2. Writing takes the active buffer whole and leaves the spare in its place, which inherits only the last, partly
 //!    filled block. So appends go on while the taken one is on its way to the device, and no byte is ever shared.
 //! 3. `end` becomes visible to others after `in_order` ran (the checkpointer relies on it: a change below the visible end
 //!    is on the flush list).
 
-use super::format::{BLOCK_BYTES, block_ceil, block_floor};
+use super::format::{self, BLOCK_BYTES, DATA_BYTES, Header, MARK_BYTES, block_floor};
 use crate::types::Lsn;
 use highwater_storage::AlignedBuf;
 use parking_lot::{Mutex, MutexGuard};
@@ -44,7 +45,7 @@ impl LogBuffer {
 
     /// Memory for one buffer: beside the longest group the partly filled block in front of it.
     pub(super) fn memory(longest_group: usize) -> AlignedBuf {
-        AlignedBuf::zeroed(block_ceil(longest_group as u64 + BLOCK_BYTES) as usize)
+        AlignedBuf::zeroed((format::blocks_of(longest_group as u64 + DATA_BYTES) * BLOCK_BYTES) as usize)
     }
 
     #[inline]
@@ -68,7 +69,7 @@ impl Active {
     /// Whether `bytes` more fit.
     #[inline]
     pub(super) fn fits(&self, bytes: usize) -> bool {
-        (self.end - self.base) as usize + bytes <= self.memory.len()
+        self.end - self.base + bytes as u64 <= self.memory.len() as u64 / BLOCK_BYTES * DATA_BYTES
     }
 
     #[inline]
@@ -79,9 +80,17 @@ impl Active {
     /// Appends bytes that fit.
     #[inline]
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        let at = (self.end - self.base) as usize;
-        self.memory[at..at + bytes.len()].copy_from_slice(bytes);
+        let (mut at, mut rest) = (format::place_in_blocks(self.end - self.base), bytes);
         self.end += bytes.len() as u64;
+        loop {
+            let in_block = rest.len().min(BLOCK_BYTES as usize - at % BLOCK_BYTES as usize);
+            let (now, later) = rest.split_at(in_block);
+            self.memory[at..at + in_block].copy_from_slice(now);
+            if later.is_empty() {
+                return;
+            }
+            (at, rest) = (at + in_block + MARK_BYTES as usize, later);
+        }
     }
 
     /// Gives out LSNs for bytes that nobody will ever write: the log is poisoned.
@@ -100,17 +109,27 @@ impl Active {
         let batch = Batch { base: self.base, end: self.end };
         std::mem::swap(&mut self.memory, spare);
         self.base = block_floor(self.end);
-        let tail = (self.base - batch.base) as usize..(self.end - batch.base) as usize;
-        self.memory[..tail.len()].copy_from_slice(&spare[tail]);
+        let used = (self.end - self.base) as usize;
+        if used > 0 {
+            let tail = format::place_in_blocks(self.base - batch.base);
+            self.memory[MARK_BYTES as usize..][..used].copy_from_slice(&spare[tail..tail + used]);
+        }
         batch
     }
 }
 
 impl Batch {
-    /// The batch's blocks in `taken`; what follows its end in the last block becomes zeros.
-    pub(super) fn blocks(self, taken: &mut AlignedBuf) -> &[u8] {
-        let (used, whole) = ((self.end - self.base) as usize, (block_ceil(self.end) - self.base) as usize);
-        taken[used..whole].fill(0);
+    /// The batch's blocks in `taken`, each with its mark; what follows the batch's end in the last block becomes zeros.
+    pub(super) fn blocks<'t>(self, taken: &'t mut AlignedBuf, header: &Header, durable: Lsn) -> &'t [u8] {
+        let (used, count) = (self.end - self.base, format::blocks_of(self.end - self.base));
+        let whole = (count * BLOCK_BYTES) as usize;
+        if used % DATA_BYTES > 0 {
+            taken[format::place_in_blocks(used)..whole].fill(0);
+        }
+        for (number, block) in taken[..whole].chunks_exact_mut(BLOCK_BYTES as usize).enumerate() {
+            let lsn = self.base + number as u64 * DATA_BYTES;
+            format::put_mark(block, durable, lsn, header.generation, header.database_id);
+        }
         &taken[..whole]
     }
 }
@@ -119,30 +138,52 @@ impl Batch {
 mod tests {
     use super::*;
 
+    const BLOCK: usize = BLOCK_BYTES as usize;
+
+    /// The batch's bytes without the marks, which are checked.
+    fn written(batch: Batch, taken: &mut AlignedBuf) -> Vec<u8> {
+        let header = Header {
+            database_id: 7,
+            size_bytes: 0,
+            generation: 3,
+            sequence: 1,
+            checkpoint_lsn: Lsn(0),
+            durable_lsn: Lsn(0),
+        };
+        let blocks = batch.blocks(taken, &header, Lsn(99)).chunks_exact(BLOCK).enumerate();
+        let data = |(n, block): (usize, &[u8])| {
+            let lsn = batch.base + n as u64 * DATA_BYTES;
+            assert_eq!(format::mark(block, lsn, 3, 7), Some(Lsn(99)));
+            block[MARK_BYTES as usize..].to_vec()
+        };
+        blocks.flat_map(data).collect()
+    }
+
     #[test]
     fn a_taken_buffer_leaves_its_last_block_behind() {
-        let buffer = LogBuffer::new(8192, Lsn(4096));
+        let buffer = LogBuffer::new(8192, Lsn(4080));
         let mut spare = LogBuffer::memory(8192);
         spare.fill(0xEE);
         let mut active = buffer.lock();
         active.push(&[1; 5000]);
         let batch = active.take(&mut spare);
-        assert_eq!(batch, Batch { base: 4096, end: 9096 });
-        let blocks = batch.blocks(&mut spare);
-        assert_eq!(blocks.len(), 8192);
-        assert!(blocks[..5000].iter().all(|&b| b == 1) && blocks[5000..].iter().all(|&b| b == 0));
+        assert_eq!(batch, Batch { base: 4080, end: 9080 });
+        let bytes = written(batch, &mut spare);
+        assert_eq!(bytes.len(), 8160);
+        assert!(bytes[..5000].iter().all(|&b| b == 1) && bytes[5000..].iter().all(|&b| b == 0));
         active.push(&[2; 10]);
         let batch = active.take(&mut spare);
-        assert_eq!(batch, Batch { base: 8192, end: 9106 });
-        let blocks = batch.blocks(&mut spare);
-        assert!(blocks[..904].iter().all(|&b| b == 1) && blocks[904..914].iter().all(|&b| b == 2));
+        assert_eq!(batch, Batch { base: 8160, end: 9090 });
+        let bytes = written(batch, &mut spare);
+        assert!(bytes[..920].iter().all(|&b| b == 1) && bytes[920..930].iter().all(|&b| b == 2));
+        assert!(bytes.len() == 4080 && bytes[930..].iter().all(|&b| b == 0));
     }
 
     #[test]
     fn the_longest_group_fits_after_any_tail() {
-        let buffer = LogBuffer::new(10_000, Lsn(4096));
+        let buffer = LogBuffer::new(10_000, Lsn(4080));
         let mut active = buffer.lock();
-        active.push(&[1; 4095]);
+        active.push(&[1; 4079]);
         assert!(active.fits(10_000));
         active.push(&[2; 10_000]);
         assert!(!active.fits(10_000));
@@ -152,11 +193,27 @@ mod tests {
 
     #[test]
     fn a_take_at_a_block_boundary_leaves_nothing() {
-        let buffer = LogBuffer::new(8192, Lsn(4096));
+        let buffer = LogBuffer::new(8192, Lsn(4080));
         let mut spare = LogBuffer::memory(8192);
         let mut active = buffer.lock();
-        active.push(&[1; 4096]);
-        assert_eq!(active.take(&mut spare), Batch { base: 4096, end: 8192 });
-        assert_eq!(active.take(&mut spare), Batch { base: 8192, end: 8192 });
+        active.push(&[1; 4080]);
+        let batch = active.take(&mut spare);
+        assert_eq!(batch, Batch { base: 4080, end: 8160 });
+        assert_eq!(written(batch, &mut spare), [1; 4080]);
+        assert_eq!(active.take(&mut spare), Batch { base: 8160, end: 8160 });
+    }
+
+    #[test]
+    fn a_buffer_filled_to_its_last_byte_is_written_whole() {
+        let buffer = LogBuffer::new(8160, Lsn(4080));
+        let mut spare = LogBuffer::memory(8160);
+        let mut active = buffer.lock();
+        let room = spare.len() / BLOCK * DATA_BYTES as usize;
+        active.push(&[1; 4000]);
+        assert!(active.fits(room - 4000) && !active.fits(room - 3999));
+        active.push(&vec![2; room - 4000]);
+        let batch = active.take(&mut spare);
+        let bytes = written(batch, &mut spare);
+        assert!(bytes.len() == room && bytes[..4000].iter().all(|&b| b == 1) && bytes[4000..].iter().all(|&b| b == 2));
     }
 }

@@ -5,7 +5,8 @@
 //!    it leaves the newest one, which is still true: what it needs is overwritten only after the sync.
 //! 2. A checkpoint is never ahead of what is durable in the log, never goes back, and lies at the start of a group (or at
 //!    the end of the log).
-//! 3. A generation begins at a block boundary: no block holds groups of two generations that both count. The one that a clean
+//! 3. Each header says what was durable when it was written.
+//! 4. A generation begins at a block boundary: no block holds groups of two generations that both count. The one that a clean
 //!    closing begins has no groups.
 
 use super::format::{self, BLOCK_BYTES, FIRST_LSN, Header};
@@ -32,7 +33,7 @@ impl Log {
         }
         let start = Lsn(format::block_ceil(end_lsn.0));
         let generation = io.header.generation + 1;
-        let header = Header { generation, checkpoint_lsn: start, ..io.header.next() };
+        let header = Header { generation, checkpoint_lsn: start, durable_lsn: start, ..io.header.next() };
         self.write_header(&mut io, header)?;
         io.started = true;
         let mut active = self.buffer.lock();
@@ -65,7 +66,7 @@ impl Log {
         if lsn <= self.checkpoint_lsn() {
             return self.poison.check();
         }
-        let header = Header { checkpoint_lsn: lsn, ..io.header.next() };
+        let header = Header { checkpoint_lsn: lsn, durable_lsn: self.durable_lsn(), ..io.header.next() };
         self.write_header(&mut io, header)?;
         self.checkpoint.store(lsn.0, Ordering::Release);
         self.stats.checkpoints.inc();
@@ -91,6 +92,22 @@ impl Log {
         Ok(())
     }
 
+    /// Makes everything durable and notes that in the header, if no header says so yet: damage in front of it is told from a
+    /// torn write ([`super::damage`]). For a log that has been idle; a busy one says it in every block it writes.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`], or the I/O error that poisons.
+    pub fn mark_durable(&self) -> Result<()> {
+        self.flush_to(self.end_lsn())?;
+        let mut io = self.io.lock();
+        let durable_lsn = self.durable_lsn();
+        if !io.started || io.header.durable_lsn >= durable_lsn {
+            return self.poison.check();
+        }
+        let header = Header { durable_lsn, ..io.header.next() };
+        self.write_header(&mut io, header)
+    }
+
     fn write_header(&self, io: &mut Io, header: Header) -> Result<()> {
         self.poison.check()?;
         let mut block = AlignedBuf::zeroed(BLOCK_BYTES as usize);
@@ -110,9 +127,64 @@ impl Header {
     }
 }
 
+/// What a device holds that should hold no log yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remains {
+    /// Nothing, or zeros where the headers belong.
+    Nothing,
+    /// A log that was laid out, or begun to be, and never started.
+    NeverStarted,
+    /// A log that was in use.
+    Used {
+        /// By which database.
+        database_id: u64,
+        /// It was durable up to there.
+        durable_lsn: Lsn,
+    },
+    /// Something else.
+    Foreign,
+}
+
+impl Log {
+    /// Whether a log has lived on the device.
+    ///
+    /// # Errors
+    /// An I/O error, or [`Error::Incompatible`] for a log of another version.
+    pub fn remains(device: &dyn Device) -> Result<Remains> {
+        if device.len_bytes()? == 0 {
+            return Ok(Remains::Nothing);
+        }
+        let slots = match read_header_slots(device) {
+            Err(Error::Incompatible(_)) => return Ok(Remains::Foreign),
+            slots => slots?,
+        };
+        let is_zero = |slot: &[u8]| slot.iter().all(|byte| *byte == 0);
+        let (first, second) = slots.split_at(BLOCK_BYTES as usize);
+        if is_zero(first) && is_zero(second) {
+            return Ok(Remains::Nothing);
+        }
+        let newest = match format::choose([first, second], &device.name()) {
+            Ok((newest, _)) => newest,
+            Err(error @ Error::Incompatible(_)) if is_log(first) || is_log(second) => return Err(error),
+            Err(_) => return Ok(Remains::Foreign),
+        };
+        // A header beside one that cannot be read may be the older one.
+        let is_whole = [first, second].iter().all(|slot| is_zero(slot) || Header::decode(slot).is_ok());
+        let Header { generation, database_id, durable_lsn, .. } = newest;
+        match generation {
+            1 if is_whole => Ok(Remains::NeverStarted),
+            _ => Ok(Remains::Used { database_id, durable_lsn }),
+        }
+    }
+}
+
+fn is_log(slot: &[u8]) -> bool {
+    !matches!(Header::decode(slot), Err(format::Unusable::Foreign))
+}
+
 /// See [`Log::create`].
 pub(super) fn create(device: &dyn Device, size_bytes: u64, database_id: u64) -> Result<()> {
-    let size_bytes = format::block_floor(size_bytes);
+    let size_bytes = format::whole_blocks(size_bytes);
     if !format::is_size_possible(size_bytes) {
         let reason = format!("a redo log cannot have {size_bytes} bytes");
         return Err(Error::BadOption { option: "log-file-size".into(), reason });
@@ -126,7 +198,8 @@ pub(super) fn create(device: &dyn Device, size_bytes: u64, database_id: u64) -> 
         offset += len;
     }
     device.sync()?;
-    let first = Header { database_id, size_bytes, generation: 1, sequence: 1, checkpoint_lsn: FIRST_LSN };
+    let (checkpoint_lsn, durable_lsn) = (FIRST_LSN, FIRST_LSN);
+    let first = Header { database_id, size_bytes, generation: 1, sequence: 1, checkpoint_lsn, durable_lsn };
     for header in [first, first.next()] {
         let mut block = AlignedBuf::zeroed(BLOCK_BYTES as usize);
         header.encode(&mut block);
@@ -142,7 +215,10 @@ pub(super) fn create(device: &dyn Device, size_bytes: u64, database_id: u64) -> 
 pub(super) fn read_header_slots(device: &dyn Device) -> Result<AlignedBuf> {
     let len = device.len_bytes()?;
     if len < 2 * BLOCK_BYTES {
-        let reason = format!("{} has {len} bytes, too few for a Highwater redo log", device.name());
+        let reason = format!(
+            "{} has {len} bytes, too few for a Highwater redo log: its contents are lost; restore a backup",
+            device.name()
+        );
         return Err(Error::Incompatible(reason));
     }
     let mut slots = AlignedBuf::zeroed(2 * BLOCK_BYTES as usize);
@@ -150,12 +226,13 @@ pub(super) fn read_header_slots(device: &dyn Device) -> Result<AlignedBuf> {
     Ok(slots)
 }
 
-/// The newest header, if it is one of this database and the device is as long as it says.
-pub(super) fn read_header(device: &dyn Device, database_id: u64) -> Result<Header> {
+/// The newest header, if it is one of this database and the device is as long as it says; and whether it is sure to be
+/// the newest.
+pub(super) fn read_header(device: &dyn Device, database_id: u64) -> Result<(Header, bool)> {
     let (name, len) = (device.name(), device.len_bytes()?);
     let slots = read_header_slots(device)?;
     let (first, second) = slots.split_at(BLOCK_BYTES as usize);
-    let header = format::choose([first, second], &name)?;
+    let (header, is_sure) = format::choose([first, second], &name)?;
     if header.database_id != database_id {
         let (has, wanted) = (header.database_id, database_id);
         return Err(Error::Incompatible(format!("{name} belongs to database {has:016x}, not to {wanted:016x}")));
@@ -164,11 +241,8 @@ pub(super) fn read_header(device: &dyn Device, database_id: u64) -> Result<Heade
     if header.size_bytes > len {
         return Err(Error::Corrupt(format!("{name} has {len} bytes, but was made with {}", header.size_bytes)));
     }
-    if !format::is_size_possible(header.size_bytes)
-        || header.checkpoint_lsn < FIRST_LSN
-        || header.checkpoint_lsn.0 >= 1 << 62
-    {
+    if !format::is_size_possible(header.size_bytes) || !format::are_lsns_possible(&header) {
         return Err(Error::Corrupt(format!("the header of {name} contradicts itself: {header:?}")));
     }
-    Ok(header)
+    Ok((header, is_sure))
 }

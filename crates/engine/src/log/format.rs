@@ -4,12 +4,16 @@
 //! |---|---|
 //! | 0..4096 | header slot 0 |
 //! | 4096..8192 | header slot 1 |
-//! | 8192.. | the ring, a whole number of 4096-byte blocks; LSN `l` lies at `8192 + l % ring` |
+//! | 8192.. | the ring, a whole number `n` of 4096-byte blocks; LSN `l` lies in block `l / 4080 % n` at `16 + l % 4080` |
 //!
 //! Header: magic `HWREDO\r\n` @0, version u32 @8, checksum u32 @12 (CRC-32C of the other bytes of the block), database id
-//! u64 @16, size of the whole file u64 @24, generation u64 @32, sequence u64 @40, checkpoint LSN u64 @48, zeros.
-//! The header with sequence `n` is in slot `n % 2`; the valid one with the larger sequence counts. Magic, version and
-//! checksum keep their places in every version.
+//! u64 @16, size of the whole file u64 @24, generation u64 @32, sequence u64 @40, checkpoint LSN u64 @48, durable LSN u64
+//! @56, zeros. The header with sequence `n` is in slot `n % 2`; the valid one with the larger sequence counts. Magic,
+//! version and checksum keep their places in every version.
+//!
+//! Block: a mark of 16 bytes, then 4080 bytes of groups (so LSNs do not count marks). Mark: durable LSN u64 @0, the LSN up
+//! to which the log was synced when this block was written; checksum u64 @8, over that, the LSN of the block's first
+//! byte, the generation and the database id. A mark lies within one sector, so no torn write makes one up.
 //!
 //! Group: payload length u32 (never 0), checksum u32, payload. Groups follow each other without gaps and run over block
 //! boundaries and the end of the ring. The checksum is the payload's CRC-32C, xor 32 bits mixed from start LSN, generation
@@ -20,62 +24,99 @@ use crate::types::Lsn;
 
 /// Unit of writes, and of the headers.
 pub(super) const BLOCK_BYTES: u64 = 4096;
+/// Bytes of the mark in front of each block of the ring.
+pub(super) const MARK_BYTES: u64 = 16;
+/// Bytes of groups in a block: what LSNs count.
+pub(super) const DATA_BYTES: u64 = BLOCK_BYTES - MARK_BYTES;
 /// Bytes before the ring.
 pub(super) const RING_START: u64 = 2 * BLOCK_BYTES;
 /// Bytes in front of each payload.
 pub(super) const FRAME_BYTES: usize = 8;
 /// Version of the format.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// Where a new log begins; above the LSN 0 of pages never logged.
-pub(super) const FIRST_LSN: Lsn = Lsn(BLOCK_BYTES);
+pub(super) const FIRST_LSN: Lsn = Lsn(DATA_BYTES);
 /// Blocks of the smallest ring.
 const LEAST_RING_BLOCKS: u64 = 16;
 
 const MAGIC: [u8; 8] = highwater_storage::mark::REDO;
-const HEADER_BYTES: usize = 56;
+const HEADER_BYTES: usize = 64;
 
-/// Rounds down to a block.
-pub(super) fn block_floor(n: u64) -> u64 {
-    n / BLOCK_BYTES * BLOCK_BYTES
+/// Whole blocks of a number of bytes on the device.
+pub(super) fn whole_blocks(bytes: u64) -> u64 {
+    bytes / BLOCK_BYTES * BLOCK_BYTES
 }
 
-/// Rounds up to a block.
-pub(super) fn block_ceil(n: u64) -> u64 {
-    n.next_multiple_of(BLOCK_BYTES)
+/// LSN of the first byte of the block in which `lsn` lies.
+pub(super) fn block_floor(lsn: u64) -> u64 {
+    lsn / DATA_BYTES * DATA_BYTES
+}
+
+/// `lsn`, or LSN of the first byte of the next block.
+pub(super) fn block_ceil(lsn: u64) -> u64 {
+    lsn.next_multiple_of(DATA_BYTES)
+}
+
+/// Blocks that `bytes` of groups fill, from a block's first byte on.
+pub(super) fn blocks_of(bytes: u64) -> u64 {
+    bytes.div_ceil(DATA_BYTES)
+}
+
+/// Where byte `at` of the groups lies in consecutive blocks.
+#[inline]
+pub(super) fn place_in_blocks(at: u64) -> usize {
+    (at / DATA_BYTES * BLOCK_BYTES + MARK_BYTES + at % DATA_BYTES) as usize
 }
 
 /// The ring's size and places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Geometry {
-    ring_bytes: u64,
+    blocks: u64,
 }
 
 impl Geometry {
-    /// The ring of a file of `size_bytes`, which [`check_size`] has accepted.
+    /// The ring of a file of `size_bytes`, which [`is_size_possible`].
     pub(super) fn new(size_bytes: u64) -> Geometry {
-        Geometry { ring_bytes: block_floor(size_bytes) - RING_START }
+        Geometry { blocks: (size_bytes - RING_START) / BLOCK_BYTES }
     }
 
+    /// Bytes of the ring on the device.
     pub(super) fn ring_bytes(self) -> u64 {
-        self.ring_bytes
+        self.blocks * BLOCK_BYTES
+    }
+
+    /// LSNs in one lap.
+    pub(super) fn lap(self) -> u64 {
+        self.blocks * DATA_BYTES
     }
 
     /// Redo that may lie between checkpoint and end. Less than the ring: the block of the end, written whole, must not
     /// reach the block of the checkpoint.
     pub(super) fn capacity_bytes(self) -> u64 {
-        self.ring_bytes - 2 * BLOCK_BYTES
+        (self.blocks - 2) * DATA_BYTES
     }
 
-    /// Where an LSN lies, and how many bytes follow it before the ring starts over.
-    pub(super) fn place(self, lsn: u64) -> (u64, u64) {
-        let in_ring = lsn % self.ring_bytes;
-        (RING_START + in_ring, self.ring_bytes - in_ring)
+    /// Where the block of an LSN lies, and how many bytes lie between its begin and the end of the ring.
+    pub(super) fn block_place(self, lsn: u64) -> (u64, u64) {
+        let in_ring = lsn / DATA_BYTES % self.blocks * BLOCK_BYTES;
+        (RING_START + in_ring, self.ring_bytes() - in_ring)
+    }
+
+    /// Where an LSN lies.
+    pub(super) fn offset_of(self, lsn: Lsn) -> u64 {
+        self.block_place(lsn.0).0 + MARK_BYTES + lsn.0 % DATA_BYTES
     }
 }
 
 /// Whether a file of this size can be a log.
 pub(super) fn is_size_possible(size_bytes: u64) -> bool {
     (RING_START + LEAST_RING_BLOCKS * BLOCK_BYTES..=1 << 62).contains(&size_bytes)
+}
+
+/// Whether a header's LSNs can be those of a log.
+pub(super) fn are_lsns_possible(header: &Header) -> bool {
+    let Header { checkpoint_lsn, durable_lsn, .. } = *header;
+    FIRST_LSN <= checkpoint_lsn && checkpoint_lsn <= durable_lsn && durable_lsn.0 < 1 << 62
 }
 
 /// One header.
@@ -86,6 +127,8 @@ pub(super) struct Header {
     pub(super) generation: u64,
     pub(super) sequence: u64,
     pub(super) checkpoint_lsn: Lsn,
+    /// What was synced when the header was written.
+    pub(super) durable_lsn: Lsn,
 }
 
 /// Why a header block is not to be used.
@@ -110,7 +153,8 @@ impl Header {
         block.fill(0);
         block[0..8].copy_from_slice(&MAGIC);
         block[8..12].copy_from_slice(&VERSION.to_le_bytes());
-        let numbers = [self.database_id, self.size_bytes, self.generation, self.sequence, self.checkpoint_lsn.0];
+        let Header { database_id, size_bytes, generation, sequence, checkpoint_lsn, durable_lsn } = *self;
+        let numbers = [database_id, size_bytes, generation, sequence, checkpoint_lsn.0, durable_lsn.0];
         for (place, number) in block[16..HEADER_BYTES].chunks_exact_mut(8).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
         }
@@ -135,6 +179,7 @@ impl Header {
             generation: u64_at(block, 32),
             sequence: u64_at(block, 40),
             checkpoint_lsn: Lsn(u64_at(block, 48)),
+            durable_lsn: Lsn(u64_at(block, 56)),
         })
     }
 }
@@ -143,13 +188,18 @@ fn block_checksum(block: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&block[..12]), &block[16..])
 }
 
-/// The header that counts, of the two slots.
-pub(super) fn choose(slots: [&[u8]; 2], name: &str) -> Result<Header> {
+/// The header that counts, of the two slots, and whether it is sure to be the newest: the other one can be read.
+pub(super) fn choose(slots: [&[u8]; 2], name: &str) -> Result<(Header, bool)> {
     let decoded = slots.map(Header::decode);
     if let Some(version) = decoded.iter().find_map(|d| if let Err(Unusable::Version(v)) = d { Some(*v) } else { None })
     {
         return Err(Error::Incompatible(format!(
             "{name} has redo log format {version}; this program reads format {VERSION}"
+        )));
+    }
+    if slots.iter().all(|slot| slot.iter().all(|byte| *byte == 0)) {
+        return Err(Error::Incompatible(format!(
+            "{name} holds zeros where a redo log has its headers: its contents are lost; restore a backup"
         )));
     }
     if decoded == [Err(Unusable::Foreign); 2] {
@@ -159,7 +209,8 @@ pub(super) fn choose(slots: [&[u8]; 2], name: &str) -> Result<Header> {
         )));
     }
     let newest = decoded.iter().flatten().max_by_key(|h| h.sequence);
-    newest.copied().ok_or_else(|| Error::Corrupt(format!("both headers of {name} are damaged")))
+    let is_sure = decoded.iter().all(|header| header.is_ok());
+    newest.map(|header| (*header, is_sure)).ok_or_else(|| Error::Corrupt(format!("both headers of {name} are damaged")))
 }
 
 /// The first bytes, printably.
@@ -187,6 +238,22 @@ pub(super) fn group_checksum(payload_crc: u32, len: u32, start: Lsn, generation:
     payload_crc ^ (mix(mix(start.0) ^ generation ^ u64::from(len).rotate_left(32)) >> 32) as u32
 }
 
+/// Writes the mark of the block that begins at LSN `block`.
+pub(super) fn put_mark(bytes: &mut [u8], durable: Lsn, block: u64, generation: u64, database_id: u64) {
+    bytes[..8].copy_from_slice(&durable.0.to_le_bytes());
+    bytes[8..16].copy_from_slice(&mark_checksum(durable.0, block, generation, database_id).to_le_bytes());
+}
+
+/// The durable LSN in the mark of the block that begins at LSN `block`, if the mark is that block's in that generation.
+pub(super) fn mark(bytes: &[u8], block: u64, generation: u64, database_id: u64) -> Option<Lsn> {
+    let durable = u64_at(bytes, 0);
+    (u64_at(bytes, 8) == mark_checksum(durable, block, generation, database_id)).then_some(Lsn(durable))
+}
+
+fn mark_checksum(durable: u64, block: u64, generation: u64, database_id: u64) -> u64 {
+    [database_id, generation, block, durable].into_iter().fold(0, |sum, word| mix(sum ^ mix(word)))
+}
+
 /// Spreads each bit of `x` over all bits (one to one).
 #[inline]
 fn mix(x: u64) -> u64 {
@@ -204,7 +271,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
 }
 
-const _: () = assert!(HEADER_BYTES == 16 + 5 * 8 && HEADER_BYTES <= 512, "a header fits one sector");
+const _: () = assert!(HEADER_BYTES == 16 + 6 * 8 && HEADER_BYTES <= 512, "a header fits one sector");
 const _: () = assert!(LEAST_RING_BLOCKS > 4);
 
 #[cfg(test)]
@@ -212,7 +279,14 @@ mod tests {
     use super::*;
 
     fn header(sequence: u64) -> Header {
-        Header { database_id: 7, size_bytes: 1 << 20, generation: 3, sequence, checkpoint_lsn: Lsn(99) }
+        Header {
+            database_id: 7,
+            size_bytes: 1 << 20,
+            generation: 3,
+            sequence,
+            checkpoint_lsn: Lsn(99),
+            durable_lsn: Lsn(100),
+        }
     }
 
     fn block(header: &Header) -> Vec<u8> {
@@ -248,22 +322,22 @@ mod tests {
     #[test]
     fn the_newer_valid_header_counts() {
         let (old, new) = (block(&header(4)), block(&header(5)));
-        assert_eq!(choose([&old, &new], "redo").unwrap(), header(5));
-        assert_eq!(choose([&new, &old], "redo").unwrap(), header(5));
+        assert_eq!(choose([&old, &new], "redo").unwrap(), (header(5), true));
+        assert_eq!(choose([&new, &old], "redo").unwrap(), (header(5), true));
         let mut torn = new.clone();
         torn[20] ^= 1;
-        assert_eq!(choose([&old, &torn], "redo").unwrap(), header(4));
+        assert_eq!(choose([&old, &torn], "redo").unwrap(), (header(4), false));
         let zeros = vec![0; BLOCK_BYTES as usize];
-        assert_eq!(choose([&zeros, &new], "redo").unwrap(), header(5));
+        assert_eq!(choose([&zeros, &new], "redo").unwrap(), (header(5), false));
         assert!(matches!(choose([&torn, &torn], "redo"), Err(Error::Corrupt(_))));
     }
 
     #[test]
     fn foreign_and_newer_logs_are_told_apart() {
         let good = block(&header(4));
-        let newer = resealed(good.clone(), 8, 2);
+        let newer = resealed(good.clone(), 8, 3);
         let error = choose([&good, &newer], "redo").unwrap_err().to_string();
-        assert!(error.contains("format 2") && error.contains("format 1"), "{error}");
+        assert!(error.contains("format 3") && error.contains("format 2"), "{error}");
         let foreign = vec![b'x'; BLOCK_BYTES as usize];
         let error = choose([&foreign, &foreign], "redo").unwrap_err().to_string();
         assert!(error.contains("not a Highwater redo log") && error.contains("xxxx"), "{error}");
@@ -280,13 +354,31 @@ mod tests {
     }
 
     #[test]
+    fn a_mark_verifies_in_its_place_only() {
+        let mut bytes = [0; 16];
+        assert_eq!(mark(&bytes, 4080, 1, 7), None, "zeros are no mark");
+        put_mark(&mut bytes, Lsn(5000), 4080, 1, 7);
+        assert_eq!(mark(&bytes, 4080, 1, 7), Some(Lsn(5000)));
+        for (block, generation, database) in [(8160, 1, 7), (4080, 2, 7), (4080, 1, 8)] {
+            assert_eq!(mark(&bytes, block, generation, database), None);
+        }
+        for bit in 0..128 {
+            let mut bad = bytes;
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(mark(&bad, 4080, 1, 7), None, "bit {bit}");
+        }
+    }
+
+    #[test]
     fn the_ring_starts_over() {
         let geometry = Geometry::new(RING_START + 16 * BLOCK_BYTES + 5);
-        let ring = 16 * BLOCK_BYTES;
-        assert_eq!(geometry.ring_bytes(), ring);
-        assert_eq!(geometry.place(0), (RING_START, ring));
-        assert_eq!(geometry.place(ring * 3 + 10), (RING_START + 10, ring - 10));
-        assert_eq!((block_floor(4097), block_ceil(4097), block_ceil(4096)), (4096, 8192, 4096));
+        let (ring, lap) = (16 * BLOCK_BYTES, 16 * DATA_BYTES);
+        assert_eq!((geometry.ring_bytes(), geometry.lap()), (ring, lap));
+        assert_eq!(geometry.block_place(0), (RING_START, ring));
+        assert_eq!(geometry.block_place(lap * 3 + DATA_BYTES + 10), (RING_START + BLOCK_BYTES, ring - BLOCK_BYTES));
+        assert_eq!(geometry.offset_of(Lsn(lap * 3 + DATA_BYTES + 10)), RING_START + BLOCK_BYTES + MARK_BYTES + 10);
+        assert_eq!((block_floor(4081), block_ceil(4081), block_ceil(4080)), (4080, 8160, 4080));
+        assert_eq!([0, 4079, 4080].map(place_in_blocks), [16, 4095, 4112]);
         assert!(is_size_possible(RING_START + ring) && !is_size_possible(RING_START + ring - 1));
     }
 }

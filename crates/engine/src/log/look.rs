@@ -1,8 +1,8 @@
 //! Looking at a redo log without opening it: both headers, and the groups since the last checkpoint. Nothing is written.
 
 use super::checkpoint::read_header_slots;
-use super::format::{self, BLOCK_BYTES, FIRST_LSN, Geometry, Header, Unusable};
-use super::scan::Scan;
+use super::format::{self, BLOCK_BYTES, Geometry, Header, Unusable};
+use super::scan::{Scan, Window, Windows};
 use crate::error::Result;
 use crate::types::Lsn;
 use highwater_storage::Device;
@@ -20,6 +20,8 @@ pub struct HeaderFields {
     pub sequence: u64,
     /// Where recovery starts.
     pub checkpoint_lsn: Lsn,
+    /// What was durable when the header was written.
+    pub durable_lsn: Lsn,
 }
 
 /// A redo log as it lies there.
@@ -33,6 +35,7 @@ pub struct LogLook {
     pub ring_bytes: u64,
     /// Groups since the checkpoint, if there is a header to start from and the file is as long as it says.
     pub scan: Option<Scan>,
+    header: Option<Header>,
 }
 
 /// Reads headers and groups.
@@ -47,23 +50,37 @@ pub fn look(device: &dyn Device) -> Result<LogLook> {
     let newest =
         (0..2).filter(|slot| decoded[*slot].is_ok()).max_by_key(|slot| decoded[*slot].map_or(0, |h| h.sequence));
     let header = newest.and_then(|slot| decoded[slot].ok());
-    let usable = header.filter(|h| h.size_bytes <= len && format::is_size_possible(h.size_bytes) && is_lsn_possible(h));
+    let usable = header
+        .filter(|h| h.size_bytes <= len && format::is_size_possible(h.size_bytes) && format::are_lsns_possible(h));
+    let is_sure = decoded.iter().all(|header| header.is_ok());
     let scan = match usable {
-        Some(header) => Some(Scan::run(device, Geometry::new(header.size_bytes), &header)?),
+        Some(header) => Some(Scan::run(device, Geometry::new(header.size_bytes), &header, is_sure)?),
         None => None,
     };
     let ring_end = usable.map_or(len, |header| header.size_bytes);
     let headers = decoded.map(|header| header.map(fields).map_err(reason));
-    Ok(LogLook { headers, newest, ring_bytes: format::block_floor(ring_end) - 2 * BLOCK_BYTES, scan })
+    Ok(LogLook { headers, newest, ring_bytes: format::whole_blocks(ring_end) - 2 * BLOCK_BYTES, scan, header: usable })
 }
 
-fn is_lsn_possible(header: &Header) -> bool {
-    (FIRST_LSN..Lsn(1 << 62)).contains(&header.checkpoint_lsn)
+impl LogLook {
+    /// Hands the groups since the checkpoint to `to`, a window of about `bytes` at a time.
+    ///
+    /// # Errors
+    /// Those of [`Windows::read`].
+    pub fn each_window(&self, device: &dyn Device, bytes: usize, mut to: impl FnMut(&Window)) -> Result<()> {
+        let (Some(header), Some(scan)) = (&self.header, &self.scan) else { return Ok(()) };
+        let mut windows = Windows::new(device, Geometry::new(header.size_bytes), header, scan);
+        let mut window = Window::default();
+        while windows.read(bytes, &mut window)? {
+            to(&window);
+        }
+        Ok(())
+    }
 }
 
 fn fields(header: Header) -> HeaderFields {
-    let Header { database_id, size_bytes, generation, sequence, checkpoint_lsn } = header;
-    HeaderFields { database_id, size_bytes, generation, sequence, checkpoint_lsn }
+    let Header { database_id, size_bytes, generation, sequence, checkpoint_lsn, durable_lsn } = header;
+    HeaderFields { database_id, size_bytes, generation, sequence, checkpoint_lsn, durable_lsn }
 }
 
 fn reason(unusable: Unusable) -> String {

@@ -13,17 +13,20 @@
 //! 4. One thread at a time, the owner of the I/O mutex, writes and syncs; it takes all that was appended so far.
 //! 5. The last, partly filled block is written again as it fills. Its older bytes do not change, so a torn write of it
 //!    loses nothing that was durable.
-//! 6. The first failed write or sync poisons the log: nothing is written after it, every call and every waiter gets
+//! 6. Each block that is written says up to where the log was durable then, and so does each header. A log that ends
+//!    below such a mark is damaged, not torn ([`damage`]).
+//! 7. The first failed write or sync poisons the log: nothing is written after it, every call and every waiter gets
 //!    [`Error::Poisoned`](crate::Error::Poisoned).
 //!
 //! Lock order: `turn` < I/O mutex < buffer mutex; the queue mutexes of `space` and `group` are leaves.
 //!
-//! Differs from InnoDB: no log blocks with headers of their own (a group carries one checksum, which covers its place and
-//! generation); no separate writer and flusher threads (a committing thread leads, so one client pays no hand-over).
+//! Differs from InnoDB: a block's header carries no checksum of the block and no place of its first group (a group
+//! carries one checksum, which covers its place and generation); no separate writer and flusher threads (a committing thread leads, so one client pays no hand-over).
 
 mod append;
 mod buffer;
 mod checkpoint;
+mod damage;
 mod format;
 mod group;
 pub mod look;
@@ -32,9 +35,13 @@ mod space;
 mod writer;
 
 #[cfg(test)]
+mod damage_test;
+#[cfg(test)]
 mod log_test;
 
-pub use scan::Scan;
+pub use checkpoint::Remains;
+pub use damage::Damage;
+pub use scan::{Scan, Window, Windows};
 pub use space::Reservation;
 
 use crate::error::Result;
@@ -61,7 +68,8 @@ pub struct Log {
     database_id: u64,
     flush_log_at_trx_commit: u64,
     stats: Arc<Stats>,
-    poison: Poison,
+    /// The database's: what stops the log stops every call.
+    poison: Arc<Poison>,
     space: Space,
     buffer: LogBuffer,
     /// Written and durable LSN; change only under the I/O mutex.
@@ -95,22 +103,27 @@ impl Log {
     ///
     /// # Errors
     /// [`Error::Incompatible`](crate::Error::Incompatible) if it is no redo log, another database's or a newer version's,
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if it was cut short or both of its headers are damaged, or an I/O error.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if it was cut short, both of its headers are damaged or it was synced further
+    /// than it can be read, or an I/O error.
     pub fn open(
         device: Arc<dyn Device>,
         buffer_bytes: usize,
         flush_log_at_trx_commit: u64,
         database_id: u64,
         stats: Arc<Stats>,
+        poison: Arc<Poison>,
     ) -> Result<(Log, Scan)> {
-        let header = checkpoint::read_header(&*device, database_id)?;
+        let (header, is_sure) = checkpoint::read_header(&*device, database_id)?;
         let geometry = Geometry::new(header.size_bytes);
         // What a killed process wrote may not be durable yet; recovery is about to build on it.
         let since = Instant::now();
         device.sync()?;
         stats.log_syncs.inc();
         stats.log_sync_us.add(since.elapsed().as_micros() as u64);
-        let scan = Scan::run(&*device, geometry, &header)?;
+        let scan = Scan::run(&*device, geometry, &header, is_sure)?;
+        if let Some(damage) = scan.damage {
+            return Err(damage.error(&*device));
+        }
         let longest_group = buffer_bytes.max(LEAST_BUFFER_BYTES).min(geometry.capacity_bytes() as usize);
         let end = scan.end_lsn;
         let log = Log {
@@ -119,7 +132,7 @@ impl Log {
             database_id,
             flush_log_at_trx_commit,
             stats,
-            poison: Poison::default(),
+            poison,
             space: Space::new(longest_group as u64, geometry.capacity_bytes()),
             buffer: LogBuffer::new(longest_group, end),
             written: AtomicU64::new(end.0),
@@ -155,7 +168,13 @@ impl Log {
 
     /// Bytes of a log that is created with `size_bytes`: whole blocks.
     pub fn size_created(size_bytes: u64) -> u64 {
-        format::block_floor(size_bytes)
+        format::whole_blocks(size_bytes)
+    }
+
+    /// Reads what the scan found, from the checkpoint on.
+    pub fn windows(&self, scan: &Scan) -> Windows<'_> {
+        let header = self.io.lock().header;
+        Windows::new(&*self.device, self.geometry, &header, scan)
     }
 
     /// Number of the present generation: one more at each [`start`](Log::start) and [`finish`](Log::finish).

@@ -7,6 +7,7 @@
 //!    an operating system reports a lost write to one sync only, so no other sync may pass for good meanwhile.
 //! 3. `durable` is stored before anyone who waits for it is woken.
 
+use super::format::RING_START;
 use super::group::Role;
 use super::{Io, Log};
 use crate::error::{Error, Result};
@@ -102,7 +103,8 @@ impl Log {
             }
             active.take(&mut io.spare)
         };
-        self.write_blocks(batch.base, batch.blocks(&mut io.spare))?;
+        let blocks = batch.blocks(&mut io.spare, &io.header, self.durable_lsn());
+        self.write_blocks(batch.base, blocks)?;
         self.stats.redo_bytes.add(batch.end - from);
         self.written.store(batch.end, Ordering::Release);
         Ok(())
@@ -110,14 +112,13 @@ impl Log {
 
     /// Writes blocks to their place in the ring; two pieces where the ring starts over.
     fn write_blocks(&self, base: u64, blocks: &[u8]) -> Result<()> {
-        let (offset, before_end) = self.geometry.place(base);
+        let (offset, before_end) = self.geometry.block_place(base);
         let (first, second) = blocks.split_at(blocks.len().min(before_end as usize));
         let result = if second.is_empty() {
             self.device.write_at(offset, first, Placement::Redo)
         } else {
-            let start = self.geometry.place(base + first.len() as u64).0;
             let write = |offset, data| Write { offset, data, placement: Placement::Redo };
-            self.device.write_batch(&[write(offset, first), write(start, second)])
+            self.device.write_batch(&[write(offset, first), write(RING_START, second)])
         };
         self.count_write(if second.is_empty() { 1 } else { 2 }, blocks.len());
         self.fail_stop(result)

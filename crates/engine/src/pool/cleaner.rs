@@ -1,7 +1,7 @@
 //! Page cleaner: keeps pages clean enough and the checkpoint moving. (Frames are freed by [`super::lru_flusher`].)
 //!
 //! One [`Cleaner::step`] does a bounded amount of work: see how things are, decide ([`super::policy`]), flush a batch, move
-//! the checkpoint, tell users their pace. A thread calls it in production; tests and simulators call it directly.
+//! the checkpoint, mark an idle log, tell users their pace. A thread calls it in production; tests and simulators call it directly.
 //!
 //! Rule: the checkpoint never passes the oldest change that is not in the data file.
 
@@ -49,16 +49,22 @@ impl Pool {
     }
 }
 
+/// Milliseconds without new redo after which the log notes what is durable.
+const IDLE_LOG_MS: u64 = 1000;
+
 /// The cleaner's memory between steps.
 #[derive(Debug)]
 pub struct Cleaner {
     pacer: Pacer,
+    /// The log's end, and since when it is there; `None` once what is durable was noted.
+    log_end: Lsn,
+    log_idle_since_ms: Option<u64>,
 }
 
 impl Cleaner {
     /// A cleaner that has seen nothing yet.
     pub fn new(options: &Options) -> Cleaner {
-        Cleaner { pacer: Pacer::new(Limits::new(options)) }
+        Cleaner { pacer: Pacer::new(Limits::new(options)), log_end: Lsn(0), log_idle_since_ms: None }
     }
 
     /// One bounded step; `now_ms` is any clock that never goes back. Says how many pages it flushed; when that is a batch,
@@ -73,11 +79,25 @@ impl Cleaner {
         pool.pace.set(orders.user_redo_bytes_per_s, log.end_lsn());
         let flushed = flush(pool, &orders)?;
         move_checkpoint(pool, log)?;
+        self.mark_idle_log(log, now_ms)?;
         pool.publish_gauges();
         if flushed >= BATCH_PAGES / 2 || orders.user_redo_bytes_per_s.is_some() {
             pool.cleaner.wake();
         }
         Ok(flushed)
+    }
+}
+
+impl Cleaner {
+    /// Has a log that is idle say how far it is durable, once: no later write says so.
+    fn mark_idle_log(&mut self, log: &Log, now_ms: u64) -> Result<()> {
+        if log.end_lsn() != self.log_end {
+            (self.log_end, self.log_idle_since_ms) = (log.end_lsn(), Some(now_ms));
+        } else if self.log_idle_since_ms.is_some_and(|since| now_ms >= since + IDLE_LOG_MS) {
+            self.log_idle_since_ms = None;
+            log.mark_durable()?;
+        }
+        Ok(())
     }
 }
 

@@ -15,6 +15,8 @@ use crate::testing::{open, seeded_options, small_core, small_options};
 use crate::types::{Lsn, PageNo, SegmentId};
 use highwater_storage::{Faults, StorageSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 const SEGMENT: SegmentId = SegmentId(99);
 const FIELD: u16 = 64;
@@ -121,7 +123,7 @@ fn counters_after_a_power_cut(seed: u64) {
     let image = storage.cut(seed);
     let [data, redo, _] = image.memory_devices().unwrap().clone();
     let id = header::parse(&data.image()).unwrap().database_id;
-    let end = Log::open(Arc::new(redo), 1 << 20, 1, id, Arc::default()).unwrap().1.end_lsn;
+    let end = Log::open(Arc::new(redo), 1 << 20, 1, id, Arc::default(), Arc::default()).unwrap().1.end_lsn;
     let core = open(image, seeded_options(seed));
     for (page, least) in pages.iter().zip(durable.concat()) {
         let found = get(&core.ctx, *page);
@@ -355,7 +357,7 @@ fn of_several_copies_the_newest_is_put_back() {
         damage(&image, page);
         let [data, redo, copies] = image.memory_devices().unwrap().clone();
         let id = header::parse(&data.image()).unwrap().database_id;
-        let scan = Log::open(Arc::new(redo), 1 << 20, 1, id, Arc::default()).unwrap().1;
+        let scan = Log::open(Arc::new(redo), 1 << 20, 1, id, Arc::default(), Arc::default()).unwrap().1;
         let log = scan.checkpoint_lsn..scan.end_lsn;
         assert_eq!(doublewrite::restore(&copies, &data, 4096, id, log).unwrap().pages, vec![page]);
         let at = page.0 as usize * 4096 + FIELD as usize;
@@ -545,4 +547,61 @@ fn neighbors_go_with_a_page_as_the_option_says() {
     assert_eq!((own, neighbors), (1, 0), "a single-page flush writes its page alone");
     let (_, neighbors, _) = flushed_with(FlushNeighbors::Auto, FlushReason::CheckpointAge);
     assert_eq!(neighbors, 0);
+}
+
+/// Threads that take a page's latch in turn leave it to nobody who only tries.
+#[test]
+fn a_page_latched_over_and_over_does_not_hold_the_checkpoint_back() {
+    let core = small_core();
+    let (ctx, page) = (&core.ctx, new_page(&core.ctx, &core.space));
+    ctx.pool.flush_all().unwrap();
+    put(ctx, page, 1);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let latched = std::sync::atomic::AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !stop.load(Relaxed) {
+                    let frame = ctx.pool.try_latch_x(page).unwrap();
+                    latched.fetch_add(1, Relaxed);
+                    std::thread::sleep(Duration::from_micros(300));
+                    ctx.pool.frames().get(frame).latch.unlock_exclusive(true);
+                }
+            });
+        }
+        while latched.load(Relaxed) < 10 {
+            std::thread::yield_now();
+        }
+        let flushes = (1..=8).find(|_| {
+            ctx.pool.flush_oldest(Lsn(u64::MAX), 10, FlushReason::CheckpointAge).unwrap();
+            ctx.pool.oldest_dirty_lsn().is_none()
+        });
+        stop.store(true, Relaxed);
+        assert!(flushes.is_some(), "it is still the oldest after 8 flushes");
+    });
+}
+
+/// The log says how far it is durable once nothing has been appended for a while.
+#[test]
+fn the_cleaner_marks_an_idle_log_once() {
+    let core = small_core();
+    let (ctx, page) = (&core.ctx, new_page(&core.ctx, &core.space));
+    let mut cleaner = cleaner::Cleaner::new(&core.options);
+    let redo = &core.storage().memory_devices().unwrap()[1];
+    let mark = || {
+        let look = crate::log::look::look(redo).unwrap();
+        look.headers[look.newest.unwrap()].as_ref().unwrap().durable_lsn
+    };
+    for round in 0..3 {
+        let end = put(ctx, page, round);
+        let now_ms = 10_000 * round;
+        cleaner.step(&ctx.pool, &ctx.log, now_ms).unwrap();
+        assert!(mark() < end);
+        cleaner.step(&ctx.pool, &ctx.log, now_ms + 900).unwrap();
+        cleaner.step(&ctx.pool, &ctx.log, now_ms + 1000).unwrap();
+        assert_eq!(mark(), end);
+        let writes = ctx.stats.log_writes.get();
+        cleaner.step(&ctx.pool, &ctx.log, now_ms + 5000).unwrap();
+        assert_eq!(ctx.stats.log_writes.get(), writes);
+    }
 }

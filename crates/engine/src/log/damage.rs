@@ -1,0 +1,107 @@
+//! Telling a log that ends from one that is damaged.
+//!
+//! What a power cut leaves behind the end may be anything that was written since the last sync: blocks of it, in any
+//! order, groups in them that verify. So that something valid lies behind the end proves nothing. But each block's mark,
+//! and each header, says up to where the log was synced when it was written, and what was synced stays. A mark that says
+//! more than the end found therefore proves that bytes in front of it were damaged since.
+//!
+//! What is caught: any damage between the checkpoint and the newest mark that can still be read. That mark says the
+//! LSN that was durable when the last write began, or when the log had been idle for a while ([`super::Log::mark_durable`]),
+//! or at the last checkpoint. Damage behind it, in the redo of the last sync before a crash, looks like a torn
+//! write; a page or a doublewrite copy newer than the log's end gives it away if one was flushed.
+//!
+//! Rules
+//! 1. Marks are looked for from the block of the end on, until [`GAP_BLOCKS`] blocks in a row carry none: everything up to
+//!    what was synced carries marks, so only damage of that length hides them. Once around if the newest header may be
+//!    damaged, since then the older one's part of the ring may have been overwritten.
+//! 2. A mark of the next generation proves that the header which began it is lost.
+
+use super::format::{self, BLOCK_BYTES, DATA_BYTES, Geometry, Header};
+use crate::error::{Error, Result};
+use crate::types::Lsn;
+use highwater_storage::{AlignedBuf, Device};
+
+/// Blocks without a mark after which none is expected any more: 64 MiB.
+const GAP_BLOCKS: u64 = 16384;
+/// Blocks read at once.
+const CHUNK_BLOCKS: u64 = 64;
+
+/// The log was synced further than it can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Where in the file the first group that does not verify begins.
+    pub offset: u64,
+    /// The LSN of that place.
+    pub lsn: Lsn,
+    /// The log was durable at least up to there.
+    pub durable_lsn: Lsn,
+    /// The log went on in a generation whose header is damaged.
+    pub header_lost: bool,
+}
+
+impl Damage {
+    /// The same in words.
+    pub fn describe(&self, file: &str) -> String {
+        let Damage { offset, lsn, durable_lsn, header_lost } = self;
+        if *header_lost {
+            return format!(
+                "{file} is damaged: its newest header cannot be read, and by the older one the log ends at LSN {lsn}, but \
+                 blocks written later are there: changes that were committed are lost; restore a backup"
+            );
+        }
+        format!(
+            "{file} is damaged at byte {offset}: the redo from LSN {lsn} on cannot be read, but it was durable up to LSN \
+             {durable_lsn} at least: changes that were committed are lost; restore a backup"
+        )
+    }
+
+    pub(super) fn error(&self, device: &dyn Device) -> Error {
+        Error::Corrupt(self.describe(&device.name()))
+    }
+}
+
+/// What proves that the log did not end at `end`. `is_sure`: `header` is known to be the newest.
+pub(super) fn behind(
+    device: &dyn Device,
+    geometry: Geometry,
+    header: &Header,
+    end: Lsn,
+    is_sure: bool,
+) -> Result<Option<Damage>> {
+    let mut search = Search { header, durable: header.durable_lsn, header_lost: false, without_mark: 0 };
+    let gap = if is_sure { GAP_BLOCKS } else { u64::MAX };
+    let (mut next, last) = (format::block_floor(end.0), format::block_floor(header.checkpoint_lsn.0) + geometry.lap());
+    let mut chunk = AlignedBuf::zeroed((CHUNK_BLOCKS * BLOCK_BYTES) as usize);
+    while next < last && search.without_mark < gap {
+        let (offset, before_end) = geometry.block_place(next);
+        let blocks = CHUNK_BLOCKS.min(before_end / BLOCK_BYTES).min((last - next) / DATA_BYTES);
+        let bytes = &mut chunk[..(blocks * BLOCK_BYTES) as usize];
+        device.read_at(offset, bytes)?;
+        for block in bytes.chunks_exact(BLOCK_BYTES as usize) {
+            search.look_at(block, next);
+            next += DATA_BYTES;
+        }
+    }
+    let Search { durable, header_lost, .. } = search;
+    let damage = Damage { offset: geometry.offset_of(end), lsn: end, durable_lsn: durable, header_lost };
+    Ok((header_lost || durable > end).then_some(damage))
+}
+
+struct Search<'h> {
+    header: &'h Header,
+    durable: Lsn,
+    header_lost: bool,
+    without_mark: u64,
+}
+
+impl Search<'_> {
+    fn look_at(&mut self, block: &[u8], lsn: u64) {
+        let Header { generation, database_id, .. } = *self.header;
+        self.without_mark += 1;
+        if let Some(durable) = format::mark(block, lsn, generation, database_id) {
+            self.durable = self.durable.max(durable);
+            self.without_mark = 0;
+        }
+        self.header_lost |= format::mark(block, lsn, generation + 1, database_id).is_some();
+    }
+}
