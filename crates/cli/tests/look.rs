@@ -135,3 +135,48 @@ fn foreign_and_missing_databases_are_wrong_use() {
     expect(&["inspect", dir], 2, &["not a Highwater database"]);
     expect(&["inspect", dir, "page"], 2, &["NUMBER"]);
 }
+
+/// A changed byte in the redo of acknowledged commits is not taken for the end of the log.
+#[test]
+fn a_damaged_redo_log_is_said_to_be_damaged() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (live, copy) = (folder.path().join("live"), folder.path().join("copy"));
+    let db = highwater::Database::open(&live, highwater::Options::default()).expect("a new database");
+    let schema = highwater::Schema::new().column("id", highwater::Type::U32).primary_key(&["id"]);
+    let table = db.create_table("t", schema).expect("a new table");
+    for id in 0..300u32 {
+        let mut txn = db.begin().expect("a transaction");
+        txn.insert(&table, &highwater::values![id]).expect("a new row");
+        txn.commit().expect("a commit");
+    }
+    std::fs::create_dir(&copy).expect("a folder");
+    for file in ["redo", "doublewrite", "data"] {
+        std::fs::copy(live.join(file), copy.join(file)).expect("a copy");
+    }
+    let dir = path(&copy);
+    let log = json(&["inspect", dir, "log", "--json", "-", "--limit", "1"], 0);
+    assert!(log["damage"].is_null() && log["groups"].as_u64() > Some(300), "{log}");
+    let middle = (log["checkpoint_lsn"].as_u64().unwrap() + log["end_lsn"].as_u64().unwrap()) / 2;
+    let place = 8192 + middle / 4080 * 4096 + 16 + middle % 4080;
+    change(&copy.join("redo"), |bytes| bytes[place as usize] ^= 4);
+    let parts = ["redo is damaged at byte", "durable up to LSN", "restore a backup"];
+    expect(&["inspect", dir, "log"], 1, &parts);
+    expect(&["inspect", dir], 1, &parts);
+    let log = json(&["inspect", dir, "log", "--json", "-"], 1);
+    let damage = &log["damage"];
+    assert!(damage["lsn"].as_u64() <= Some(middle) && damage["durable_lsn"].as_u64() > Some(middle), "{damage}");
+    expect(&["check", dir], 1, &parts);
+    expect(&["check", dir], 1, &["not sound"]);
+}
+
+#[test]
+fn an_emptied_data_file_is_not_taken_for_a_new_database() {
+    let (_folder, db) = database();
+    change(&db.join("data"), Vec::clear);
+    let redo = std::fs::read(db.join("redo")).expect("a file");
+    expect(&["check", path(&db)], 1, &["data is empty, but", "the data file was lost"]);
+    let csv = db.with_extension("csv");
+    std::fs::write(&csv, "id\n1\n").expect("a file");
+    expect(&["import", path(&db), "t", path(&csv), "--primary-key", "id"], 1, &["the data file was lost"]);
+    assert!(std::fs::read(db.join("redo")).expect("a file") == redo && db.join("data").metadata().unwrap().len() == 0);
+}

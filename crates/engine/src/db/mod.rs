@@ -2,6 +2,7 @@
 
 pub mod background;
 pub mod core;
+mod creation;
 mod database;
 mod index_build;
 #[cfg(test)]

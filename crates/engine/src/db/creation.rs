@@ -1,0 +1,155 @@
+//! Whether files that hold no database may become one.
+//!
+//! Creation lays out redo and doublewrite before it writes the first page of `data`, and what it lays out is told from
+//! what a database in use leaves: a redo log that was never started (generation 1), a doublewrite file of zeros. So a
+//! crash during creation can be done again, but a database that lost its `data` is never overwritten.
+
+use crate::error::{Error, Result};
+use crate::log::{Log, Remains};
+use highwater_storage::{AlignedBuf, Device, StorageSet};
+
+/// Bytes at the begin of a doublewrite file that say whether it was ever used: the directory of its first area.
+const DIRECTORY_BYTES: u64 = 4096;
+
+/// Refuses if a database has lived beside the empty `data`.
+///
+/// # Errors
+/// [`Error::Corrupt`] if so, [`Error::Incompatible`] if redo or doublewrite hold something else, an I/O error.
+pub(super) fn check_never_used(storage: &StorageSet) -> Result<()> {
+    let (data, redo) = (storage.data.name(), storage.redo.name());
+    match Log::remains(&*storage.redo)? {
+        Remains::Nothing | Remains::NeverStarted => {}
+        Remains::Used { database_id, durable_lsn } => {
+            return Err(Error::Corrupt(format!(
+                "{data} is empty, but {redo} is the redo log of database {database_id:016x}, which was in use up to LSN \
+                 {durable_lsn} at least: the data file was lost; restore a backup of all files. Nothing was changed. To \
+                 begin a new database instead, remove the files in its folder, the redo log's too"
+            )));
+        }
+        Remains::Foreign => {
+            return Err(Error::Incompatible(format!(
+                "{data} is empty, but {redo} holds something that is no new redo log; nothing is created over it"
+            )));
+        }
+    }
+    if was_used(&*storage.doublewrite)? {
+        return Err(Error::Corrupt(format!(
+            "{data} and {redo} are empty, but {} is not: the database was lost; restore a backup of all files. Nothing was \
+             changed. To begin a new database instead, remove the files in its folder",
+            storage.doublewrite.name()
+        )));
+    }
+    Ok(())
+}
+
+fn was_used(doublewrite: &dyn Device) -> Result<bool> {
+    if doublewrite.len_bytes()? < DIRECTORY_BYTES {
+        return Ok(false);
+    }
+    let mut directory = AlignedBuf::zeroed(DIRECTORY_BYTES as usize);
+    doublewrite.read_at(0, &mut directory)?;
+    Ok(directory.iter().any(|byte| *byte != 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Options;
+    use crate::db::core::Core;
+    use crate::testing::{open, small_core, small_options};
+    use highwater_storage::{Faults, MemoryDevice};
+    use std::sync::Arc;
+
+    /// The files of a database that was in use; `stopped` without being closed.
+    fn used(stopped: bool) -> [Vec<u8>; 3] {
+        let mut core = small_core();
+        core.space.prepare(&core.ctx).unwrap();
+        let mut mtr = core.ctx.mtr_with(4096, 1).unwrap();
+        core.space.set_root(&mut mtr, crate::space::ROOT_UNDO, crate::types::PageNo(9));
+        mtr.commit();
+        core.ctx.pool.flush_all().unwrap();
+        if !stopped {
+            core.close().unwrap();
+        }
+        core.storage().memory_devices().unwrap().each_ref().map(MemoryDevice::image)
+    }
+
+    fn set(files: &[Vec<u8>; 3]) -> StorageSet {
+        let [data, redo, doublewrite] =
+            files.clone().map(|file| Arc::new(MemoryDevice::holding(file)) as Arc<dyn Device>);
+        StorageSet::of_devices(data, redo, doublewrite)
+    }
+
+    fn refusal(files: &[Vec<u8>; 3]) -> Error {
+        let set = set(files);
+        let error = Core::open(set.clone(), small_options()).map(drop).unwrap_err();
+        for (device, file) in [&set.data, &set.redo, &set.doublewrite].into_iter().zip(files) {
+            let mut now = vec![0; device.len_bytes().unwrap() as usize];
+            device.read_at(0, &mut now).unwrap();
+            assert!(now == *file, "{} was changed", device.name());
+        }
+        error
+    }
+
+    #[test]
+    fn a_database_without_its_data_is_not_overwritten() {
+        for stopped in [false, true] {
+            let whole = used(stopped);
+            let id = crate::log::look::look(&MemoryDevice::holding(whole[1].clone())).unwrap().headers[0].clone();
+            let id = format!("{:016x}", id.unwrap().database_id);
+            for data in [vec![], vec![0; whole[0].len()], vec![0; 4096]] {
+                let error = refusal(&[data, whole[1].clone(), whole[2].clone()]);
+                assert!(matches!(&error, Error::Corrupt(text) if text.contains(&id)), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_doublewrite_file_with_pages_shows_that_there_was_a_database() {
+        let whole = used(false);
+        assert!(whole[2].iter().any(|byte| *byte != 0), "closing wrote pages through it");
+        let error = refusal(&[vec![], vec![], whole[2].clone()]);
+        assert!(matches!(&error, Error::Corrupt(_)), "{error}");
+    }
+
+    #[test]
+    fn something_else_in_the_redo_is_left_alone() {
+        for foreign in [vec![7; 100], vec![7; 1 << 20], b"PK\x03\x04".repeat(5000)] {
+            let error = refusal(&[vec![], foreign, vec![]]);
+            assert!(matches!(error, Error::Incompatible(_)), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_emptied_redo_is_named() {
+        let whole = used(false);
+        for redo in [vec![], vec![0; whole[1].len()]] {
+            let error = refusal(&[whole[0].clone(), redo, whole[2].clone()]);
+            assert!(matches!(&error, Error::Incompatible(text) if text.contains("restore a backup")), "{error}");
+        }
+    }
+
+    /// It only repairs pages that a crash tore.
+    #[test]
+    fn an_emptied_doublewrite_file_is_made_again() {
+        for stopped in [false, true] {
+            let [data, redo, _] = used(stopped);
+            drop(open(set(&[data, redo, vec![]]), small_options()));
+        }
+    }
+
+    /// Power cuts at every change that creation makes, with any part of what was not synced kept.
+    #[test]
+    fn a_creation_cut_short_can_be_done_again() {
+        let options = || Options { log_file_size: 4 << 20, ..small_options() };
+        for changes in 0..40 {
+            let (storage, faults) = (StorageSet::memory(), Faults::new());
+            faults.power_off_after(changes);
+            let powered = storage.map(|device| faults.wrap(device));
+            let _ = Core::open(powered, options());
+            for seed in 0..4 {
+                drop(open(storage.cut(seed), options()));
+            }
+        }
+    }
+}
