@@ -30,7 +30,7 @@ pub enum Error {
     /// The folder cannot be opened: in use, missing, not whole, not writable.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// An earlier failure stopped the database; reopen it.
+    /// An earlier failure stopped the database: every call fails, reads included; reopen it.
     #[error("the database has stopped after an earlier failure ({0}); close it and open it again")]
     Poisoned(String),
     /// The database was closed, through this handle or another one.

@@ -7,6 +7,9 @@
 //! 3. Closing waits for nobody: transactions still open then find the database closed in their next call, whatever it is, and are rolled
 //!    back at the next opening.
 //!    The files stay locked until they are dropped too.
+//! 4. Fail-stop: once the redo cannot be made durable (or anything else has stopped the database) every call is
+//!    [`Error::Poisoned`], reads of snapshots that began before included: memory may show commits that were answered with
+//!    an error, and what became of them only the next opening knows.
 
 use super::core::Core;
 use super::index_build;
@@ -88,7 +91,8 @@ impl Inner {
         if self.closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
     }
 
-    /// Refuses what begins in a database that is closed or has stopped.
+    /// Refuses what begins in a database that is closed or has stopped. Asked after a read too: what it found may be a commit
+    /// whose redo could not be made durable.
     #[inline]
     pub(crate) fn check_running(&self) -> Result<()> {
         self.check_not_closed()?;

@@ -4,6 +4,8 @@ pub mod background;
 pub mod core;
 mod creation;
 mod database;
+#[cfg(test)]
+mod fail_stop_test;
 mod index_build;
 #[cfg(test)]
 mod lock_wait_test;

@@ -123,6 +123,7 @@ impl Session {
         self.key.clear();
         rows.key.encode_full(&rows.definition, key, &mut self.key)?;
         let found = trx.get(rows, &self.key, lock, &mut self.row)?;
+        self.inner.check_running()?;
         Ok(found.then_some(used))
     }
 
@@ -181,7 +182,9 @@ impl Session {
             rows.check_keys(&self.key, new)?;
             Ok(old != new.as_slice())
         });
-        if moves { self.relocate(used, &mut change) } else { found }
+        let found = if moves { self.relocate(used, &mut change) } else { found }?;
+        self.inner.check_running()?;
+        Ok(found)
     }
 
     /// Changes a row in its key: as a deletion and an insertion.
@@ -213,7 +216,9 @@ impl Session {
         let (trx, rows) = parts!(self, used);
         self.key.clear();
         rows.key.encode_full(&rows.definition, key, &mut self.key)?;
-        trx.delete(rows, &self.key)
+        let found = trx.delete(rows, &self.key)?;
+        self.inner.check_running()?;
+        Ok(found)
     }
 
     /// Opens a cursor over an index (`None` = the rows themselves).
@@ -243,7 +248,9 @@ impl Session {
     #[inline]
     pub(crate) fn next(&mut self, cursor: &mut Cursor) -> Result<bool> {
         self.inner.check_not_closed()?;
-        cursor.next(&mut self.trx)
+        let found = cursor.next(&mut self.trx)?;
+        self.inner.check_running()?;
+        Ok(found)
     }
 
     pub(crate) fn savepoint(&mut self) -> Savepoint {

@@ -2,10 +2,11 @@
 //!
 //! Rules
 //! 1. Once set, never cleared; the first reason stays.
-//! 2. Checked before every write and at every wait that a writer would end.
+//! 2. Checked before every write, at every wait that a writer would end, and after every read of a user.
 //! 3. Who waits for another transaction, not for a writer, is told when it is set ([`OnStop`]): after the setting, so that who
 //!    checks and then waits, under a mutex that the telling takes, misses nothing.
 //! 4. Closing a database stops it the same way; what comes later finds it closed, not failed ([`CLOSED`]).
+//! 5. Set before the call that failed returns. So whoever has heard of a failed commit reads nothing any more.
 
 use crate::error::{Error, Result};
 use parking_lot::Mutex;

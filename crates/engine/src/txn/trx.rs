@@ -435,7 +435,7 @@ impl Trx {
                 self.system.stats.trx_commits.inc();
                 self.system.ctx.log.commit(lsn)
             }
-            None => Ok(()),
+            None => self.system.ctx.poison.check(),
         }
     }
 
