@@ -23,17 +23,25 @@ struct Sizes {
     sessions: &'static [usize],
     upserts: u64,
     locks: u64,
+    pool_bytes: u64,
+    log_bytes: u64,
 }
 
-const FULL: Sizes = Sizes { sessions: &[16, 1_000, 5_000], upserts: 20_000, locks: 500_000 };
-const SMALL: Sizes = Sizes { sessions: &[4], upserts: 50, locks: 200 };
+const FULL: Sizes = Sizes {
+    sessions: &[16, 1_000, 5_000],
+    upserts: 20_000,
+    locks: 500_000,
+    pool_bytes: 128 << 20,
+    log_bytes: 64 << 20,
+};
+const SMALL: Sizes = Sizes { sessions: &[4], upserts: 50, locks: 200, pool_bytes: 4 << 20, log_bytes: 4 << 20 };
 
 fn main() {
     let sizes = if std::env::args().any(|arg| arg == "--bench") { FULL } else { SMALL };
     // First, while no memory has been given back that it could take again unseen.
-    many_locks(sizes.locks);
+    many_locks(&sizes);
     for isolation in [Isolation::ReadCommitted, Isolation::RepeatableRead] {
-        let took = upserts(isolation, sizes.upserts);
+        let took = upserts(&sizes, isolation);
         println!(
             "{} upserts of absent rows in one transaction, {isolation:?}: {:.3} s",
             sizes.upserts,
@@ -41,7 +49,7 @@ fn main() {
         );
     }
     for &sessions in sizes.sessions {
-        match hot_row(sessions) {
+        match hot_row(&sizes, sessions) {
             Some((begun, served)) => println!(
                 "one hot row, {sessions} sessions: all wait after {:.3} s, then {:.1} us a hand-over",
                 begun.as_secs_f64(),
@@ -56,11 +64,11 @@ fn main() {
     }
 }
 
-fn table(pool_bytes: u64) -> (Database, Table) {
+fn table(sizes: &Sizes) -> (Database, Table) {
     let options = Options {
-        buffer_pool_size: pool_bytes,
-        log_file_size: 64 << 20,
-        log_buffer_size: 4 << 20,
+        buffer_pool_size: sizes.pool_bytes,
+        log_file_size: sizes.log_bytes,
+        log_buffer_size: 1 << 20,
         flush_log_at_trx_commit: 0,
         ..Options::default()
     };
@@ -82,11 +90,11 @@ fn load(db: &Database, table: &Table, rows: u64) -> Result<()> {
 }
 
 /// How long "update, and insert if it was not there" takes for so many new keys in one transaction.
-fn upserts(isolation: Isolation, keys: u64) -> Duration {
-    let (db, table) = table(64 << 20);
+fn upserts(sizes: &Sizes, isolation: Isolation) -> Duration {
+    let (db, table) = table(sizes);
     let started = Instant::now();
     let mut txn = db.begin_with(TxnOptions { isolation, ..TxnOptions::default() }).expect("the database is open");
-    for id in 0..keys {
+    for id in 0..sizes.upserts {
         if !txn.update(&table, &values![id], &[(1, "y".into())]).expect("nobody is in the way") {
             txn.insert(&table, &values![id, "x"]).expect("the row was absent");
         }
@@ -106,8 +114,9 @@ fn count(rows: impl Iterator<Item = Result<highwater::Row>>) -> Result<u64> {
 }
 
 /// Locks the rows of a table in a scan, then lets go of them, while another session takes and lets go of a lock of its own.
-fn many_locks(rows: u64) {
-    let (db, table) = table(128 << 20);
+fn many_locks(sizes: &Sizes) {
+    let rows = sizes.locks;
+    let (db, table) = table(sizes);
     load(&db, &table, rows + 1).expect("the table has room");
     // Every page is in the pool before memory is looked at.
     let mut read = db.snapshot().expect("the database is open");
@@ -154,8 +163,8 @@ fn many_locks(rows: u64) {
 
 /// So many sessions wait for one row and take it one after the other: how long until all wait, and then until all had it.
 /// `None` if they are not done in time.
-fn hot_row(sessions: usize) -> Option<(Duration, Duration)> {
-    let (db, table) = table(64 << 20);
+fn hot_row(sizes: &Sizes, sessions: usize) -> Option<(Duration, Duration)> {
+    let (db, table) = table(sizes);
     load(&db, &table, 1).expect("the table has room");
     let mut first = db.begin().expect("the database is open");
     first.get_for_update(&table, &values![0]).expect("nobody is in the way");
