@@ -13,7 +13,7 @@
 //! `StorageSet::open_read_only`). It has no use for the doublewrite file's protection, and is not written when it closes.
 //!
 //! Order of creation: redo and doublewrite first, then the extent map, page 0 last. A crash before page 0 is durable
-//! leaves files that count as not created (see `is_uncreated` and [`super::creation`]) and are created again.
+//! leaves files that count as not created (see `is_uncreated` and `creation`) and are created again.
 
 use super::background::Background;
 use super::pairing;

@@ -93,7 +93,7 @@ impl Log {
     }
 
     /// Makes everything durable and notes that in the header, if no header says so yet: damage in front of it is told from a
-    /// torn write ([`super::damage`]). For a log that has been idle; a busy one says it in every block it writes.
+    /// torn write (`damage`). For a log that has been idle; a busy one says it in every block it writes.
     ///
     /// # Errors
     /// [`Error::Poisoned`], or the I/O error that poisons.

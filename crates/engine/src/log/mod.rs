@@ -14,7 +14,7 @@
 //! 5. The last, partly filled block is written again as it fills. Its older bytes do not change, so a torn write of it
 //!    loses nothing that was durable.
 //! 6. Each block that is written says up to where the log was durable then, and so does each header. A log that ends
-//!    below such a mark is damaged, not torn ([`damage`]).
+//!    below such a mark is damaged, not torn (`damage`).
 //! 7. The first failed write or sync poisons the log: nothing is written after it, every call and every waiter gets
 //!    [`Error::Poisoned`](crate::Error::Poisoned).
 //!

@@ -13,7 +13,7 @@ pub struct SharedPage<'p> {
 }
 
 /// A page as somebody saw it: [`Pool::fix_s_if`] finds it again iff it has not left its frame and not changed. Nothing else
-/// can match: a frame never has a version twice ([`super::frame`], rule 2), but two frames may have the same one.
+/// can match: a frame never has a version twice (`frame`, rule 2), but two frames may have the same one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageVersion {
     pub(super) page_no: PageNo,

@@ -9,7 +9,7 @@
 //!
 //! Rules
 //! 1. Within a window no page is read twice: a page's operations are applied together. Workers take disjoint page ranges.
-//! 2. Memory is bounded: the window's bytes, a [`Change`] for each operation in it, and the pool. What does not fit the pool
+//! 2. Memory is bounded: the window's bytes, 16 bytes for each operation in it, and the pool. What does not fit the pool
 //!    is flushed meanwhile; such a page is one that it once was, so a crash leaves nothing but pages to which the rest of
 //!    the log applies.
 //! 3. Recovery writes no redo, so a crash during it starts it again from the same log: replay is idempotent by page LSN.
