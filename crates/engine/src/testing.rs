@@ -2,7 +2,11 @@
 
 use crate::config::{FlushNeighbors, Options, VictimPolicy};
 use crate::db::core::Core;
-use highwater_storage::StorageSet;
+use crate::types::PageNo;
+use highwater_storage::{Device, Placement, StorageSet};
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Options of a small database: 4 KiB pages, 1 MiB pool, 4 MiB log.
 pub fn small_options() -> Options {
@@ -30,4 +34,91 @@ pub fn small_core() -> Core {
 /// Opens whatever the set holds.
 pub fn open(storage: StorageSet, options: Options) -> Core {
     Core::open(storage, options).expect("a database in memory opens")
+}
+
+/// Which read a [`SlowDevice`] holds back, and whether somebody waits for it.
+#[derive(Default)]
+struct HeldBack {
+    offset: Option<u64>,
+    readers: usize,
+}
+
+/// Holds reads of one page back until told to let them go.
+#[derive(Clone, Default)]
+pub struct ReadGate {
+    held: Arc<(Mutex<HeldBack>, Condvar)>,
+}
+
+/// How long a test waits for another thread before it is taken for stuck.
+const STUCK: Duration = Duration::from_secs(20);
+
+impl ReadGate {
+    /// A core over memory whose data device has this gate.
+    pub fn open(&self, options: Options) -> Core {
+        let memory = StorageSet::memory();
+        let through = |inner| -> Arc<dyn Device> { Arc::new(SlowDevice { inner, gate: self.clone() }) };
+        open(memory.map(through), options)
+    }
+
+    /// From now on who reads this page waits.
+    pub fn hold(&self, page: PageNo, page_bytes: usize) {
+        self.held.0.lock().offset = Some(u64::from(page.0) * page_bytes as u64);
+    }
+
+    /// Waits until somebody does.
+    pub fn await_reader(&self) {
+        let mut held = self.held.0.lock();
+        while held.readers == 0 {
+            assert!(!self.held.1.wait_for(&mut held, STUCK).timed_out(), "nobody reads the page");
+        }
+    }
+
+    /// Lets all reads go on.
+    pub fn let_go(&self) {
+        self.held.0.lock().offset = None;
+        self.held.1.notify_all();
+    }
+
+    fn pass(&self, offset: u64) {
+        let mut held = self.held.0.lock();
+        held.readers += usize::from(held.offset == Some(offset));
+        self.held.1.notify_all();
+        while held.offset == Some(offset) {
+            self.held.1.wait(&mut held);
+        }
+    }
+}
+
+/// A device behind a [`ReadGate`].
+struct SlowDevice {
+    inner: Arc<dyn Device>,
+    gate: ReadGate,
+}
+
+impl Device for SlowDevice {
+    fn name(&self) -> String {
+        self.inner.name()
+    }
+    fn len_bytes(&self) -> highwater_storage::Result<u64> {
+        self.inner.len_bytes()
+    }
+    fn set_len_bytes(&self, len: u64) -> highwater_storage::Result<()> {
+        self.inner.set_len_bytes(len)
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> highwater_storage::Result<()> {
+        self.gate.pass(offset);
+        self.inner.read_at(offset, buf)
+    }
+    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> highwater_storage::Result<()> {
+        self.inner.write_at(offset, data, placement)
+    }
+    fn sync(&self) -> highwater_storage::Result<()> {
+        self.inner.sync()
+    }
+    fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
+        self.inner.discard(offset, len)
+    }
+    fn alignment_bytes(&self) -> usize {
+        self.inner.alignment_bytes()
+    }
 }

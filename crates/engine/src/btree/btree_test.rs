@@ -16,11 +16,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 pub(super) struct Fixture {
-    core: Core,
+    pub(super) core: Core,
     pub(super) tree: BTree,
 }
 
-type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+pub(super) type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
 impl Fixture {
     pub(super) fn new() -> Fixture {
@@ -35,7 +35,7 @@ impl Fixture {
         ))
     }
 
-    fn over(core: Core) -> Fixture {
+    pub(super) fn over(core: Core) -> Fixture {
         let tree = new_tree(&core, 100);
         Fixture { core, tree }
     }
@@ -44,11 +44,11 @@ impl Fixture {
         &self.core.ctx
     }
 
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+    pub(super) fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         put(self.ctx(), &self.tree, key, value)
     }
 
-    fn delete(&self, key: &[u8]) -> Result<bool> {
+    pub(super) fn delete(&self, key: &[u8]) -> Result<bool> {
         delete(self.ctx(), &self.tree, key)
     }
 
@@ -58,7 +58,7 @@ impl Fixture {
     }
 
     /// Verifies the tree, that its pages are exactly its segment's, and that it holds what the map holds.
-    fn assert_is(&self, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
+    pub(super) fn assert_is(&self, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
         let report = self.tree.check(self.ctx()).unwrap();
         assert_eq!(report.problems, vec![]);
         assert_eq!(report.records, model.len() as u64);
@@ -142,7 +142,7 @@ fn pairs_of(leaf: &Leaf<'_>) -> Pairs {
         .collect()
 }
 
-fn forward(ctx: &Context, tree: &BTree, from: Seek<'_>) -> Pairs {
+pub(super) fn forward(ctx: &Context, tree: &BTree, from: Seek<'_>) -> Pairs {
     let mut all = Vec::new();
     let mut leaf = tree.leaf(ctx, from).unwrap();
     let mut at_least = Vec::new();
@@ -156,7 +156,7 @@ fn forward(ctx: &Context, tree: &BTree, from: Seek<'_>) -> Pairs {
     }
 }
 
-fn backward(ctx: &Context, tree: &BTree, from: Seek<'_>) -> Pairs {
+pub(super) fn backward(ctx: &Context, tree: &BTree, from: Seek<'_>) -> Pairs {
     let mut all: Pairs = Vec::new();
     let mut leaf = tree.leaf(ctx, from).unwrap();
     let mut below: Option<Vec<u8>> = None;

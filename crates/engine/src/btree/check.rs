@@ -3,7 +3,7 @@
 //! Rules
 //! 1. Every page is verified by itself (`node::check`), then against what its parent says: owner, level, fences.
 //! 2. Damage is reported and walked around; no page is visited twice, so damaged links cannot make the walk loop.
-//! 3. The structure mutex is held during the walk. Pages are copied under their latch and looked at without it, so a visitor
+//! 3. Structure changes are kept out during the walk. Pages are copied under their latch and looked at without it, so a visitor
 //!    may read other pages. Rows may change meanwhile.
 //! 4. Memory is bounded by the tree's height; what is remembered of the pages is the visitor's business.
 
@@ -93,7 +93,7 @@ impl BTree {
     /// # Errors
     /// As [`BTree::check`], and those of the visitor.
     pub fn walk(&self, ctx: &Context, visitor: &mut impl Visitor) -> Result<TreeCounts> {
-        let _structure = self.structure.lock();
+        let _unchanged = self.changes.write();
         let mut counts = TreeCounts::default();
         let mut bytes = Vec::with_capacity(ctx.pool.page_bytes());
         let mut to_visit = vec![Expected { page: self.root, level: None, lower: None, upper: None }];

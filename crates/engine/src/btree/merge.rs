@@ -3,17 +3,17 @@
 //! Rules
 //! 1. Two neighbours under one parent are merged into the left one when the result leaves a quarter of the page free (an empty
 //!    page: whenever it fits), so that a merge is not followed by a split.
-//! 2. A parent that became underfull is merged in turn; a root with a lone child takes the child's records.
+//! 2. A parent that became underfull is merged in turn, and then the leaf is looked at again among its new neighbours; a root with
+//!    a lone child takes the child's records.
 
 use super::BTree;
-use super::structure::{Bounds, Contents, pack};
+use super::structure::{Bounds, Contents, Lack, Repeats, Step, pack};
 use crate::error::{Error, Result};
 use crate::mtr::{Context, Latched, Mtr};
 use crate::page::header::{self, MAX_TRX_ID_OFFSET};
 use crate::page::node::{CHILD_BYTES, record_bytes};
 use crate::page::op::pack_record;
-use crate::page::{Node, PageOp, node};
-use crate::types::PageNo;
+use crate::page::{Node, PageBytes, PageOp, node};
 
 /// Whether a node is below a quarter.
 pub(super) fn is_underfull(node: Node<'_>) -> bool {
@@ -35,66 +35,63 @@ impl BTree {
     /// # Errors
     /// A corrupt page, an I/O error, no free frame.
     pub fn shrink(&self, ctx: &Context, key: &[u8]) -> Result<()> {
-        let _structure = self.structure.lock();
-        let path = self.path(ctx, key)?;
-        let mut depth = path.len() - 1;
-        while depth > 0 && self.merge_at(ctx, &path, depth, key)? {
-            depth -= 1;
+        let mut repeats = Repeats::new(ctx);
+        // Once inner pages were merged, the leaf has neighbours that it had not before.
+        let mut merged_above = true;
+        while merged_above {
+            let mut level = 0;
+            while repeats.until_done(|| self.merge_step(ctx, key, level))? {
+                level += 1;
+            }
+            merged_above = level > 1;
         }
-        while path.len() > 1 && self.collapse_root(ctx)? {}
+        while repeats.until_done(|| self.collapse_root(ctx))? {}
         Ok(())
     }
 
-    /// Merges the page at `depth` with its right or left neighbour; false when it is not underfull or fits with neither.
-    fn merge_at(&self, ctx: &Context, path: &[PageNo], depth: usize, key: &[u8]) -> Result<bool> {
-        for with_right in [true, false] {
-            let mut mtr = self.structure_mtr(ctx, 0)?;
-            if self.merge_with(&mut mtr, path, depth, key, with_right)? {
+    /// Merges the page at `level` that covers `key` with its right or left neighbour; false when there is none, or it is not
+    /// underfull, or fits with neither.
+    fn merge_step(&self, ctx: &Context, key: &[u8], level: u8) -> Step<bool> {
+        let path = self.path(ctx, key)?;
+        let depth = (path.len() - 1).saturating_sub(usize::from(level));
+        if depth == 0 {
+            return Ok(false);
+        }
+        let (mut mtr, _admitted) = self.begin_step(ctx, 0)?;
+        let parent = self.latch_parent(&mut mtr, path[depth - 1], level + 1, key)?;
+        let slot = node::child_slot_covering(mtr.page(parent), key);
+        let page = self.latch_child(&mut mtr, parent, slot, level)?;
+        if !is_underfull(Node::new(mtr.page(page))) {
+            return Ok(false);
+        }
+        if slot < node::count(mtr.page(parent)) {
+            let right = self.latch_child(&mut mtr, parent, slot + 1, level)?;
+            if self.merge(&mut mtr, (parent, slot), page, right)? {
                 mtr.commit();
-                ctx.stats.btree_merges.inc();
                 return Ok(true);
             }
-            mtr.abandon();
+            mtr.release(right);
         }
-        Ok(false)
+        let Some(left_slot) = slot.checked_sub(1) else { return Ok(false) };
+        // From left to right.
+        mtr.release(page);
+        let left = self.latch_child(&mut mtr, parent, left_slot, level)?;
+        let page = self.latch_child(&mut mtr, parent, slot, level)?;
+        let merged =
+            is_underfull(Node::new(mtr.page(page))) && self.merge(&mut mtr, (parent, left_slot), left, page)?;
+        mtr.commit();
+        Ok(merged)
     }
 
-    fn merge_with(
-        &self,
-        mtr: &mut Mtr<'_>,
-        path: &[PageNo],
-        depth: usize,
-        key: &[u8],
-        with_right: bool,
-    ) -> Result<bool> {
-        let (parent_no, page_no, level) = (path[depth - 1], path[depth], (path.len() - 1 - depth) as u8);
-        let [parent] = self.latch_nodes(mtr, [(parent_no, level + 1)])?;
-        let slot = self.child_slot(mtr.page(parent), parent_no, page_no, key)?;
-        let Some(left_slot) = (if with_right { Some(slot) } else { slot.checked_sub(1) }) else { return Ok(false) };
-        if left_slot >= node::count(mtr.page(parent)) {
-            return Ok(false);
-        }
-        let parent_node = Node::new(mtr.page(parent));
-        let (left_no, right_no) = (parent_node.child(left_slot), parent_node.child(left_slot + 1));
-        mtr.release(parent);
-        let pages = [(parent_no, level + 1), (left_no, level), (right_no, level)];
-        let [parent, left, right] = self.latch_nodes(mtr, pages)?;
-        let underfull = if with_right { left } else { right };
-        if !is_underfull(Node::new(mtr.page(underfull))) {
-            return Ok(false);
-        }
-        let Some(fit) = fit_together(mtr, left, right, right_no)? else { return Ok(false) };
-        self.merge(mtr, (parent, left, right), left_slot, &fit);
-        Ok(true)
-    }
-
+    /// Moves the records of the right page to the left one, which is at `left_slot` of the parent, if they fit.
     fn merge(
         &self,
         mtr: &mut Mtr<'_>,
-        (parent, left, right): (Latched, Latched, Latched),
-        left_slot: usize,
-        fit: &Fit,
-    ) {
+        (parent, left_slot): (Latched, usize),
+        left: Latched,
+        right: Latched,
+    ) -> Result<bool> {
+        let Some(fit) = fit_together(mtr, left, right)? else { return Ok(false) };
         mtr.apply(left, &fit.bounds.refence(0..fit.left_count));
         if !fit.packed.is_empty() {
             mtr.apply(left, &PageOp::NodeAppend { packed: &fit.packed });
@@ -107,25 +104,28 @@ impl BTree {
         mtr.apply(parent, &PageOp::NodeRemove { slot: left_slot as u16 });
         mtr.apply(parent, &PageOp::NodeSetChild { slot: left_slot as u16, child });
         self.free_node(mtr, right);
+        mtr.context().stats.btree_merges.inc();
+        Ok(true)
     }
 
     /// Lets a root with a lone child take the child's place; false when there is nothing to collapse.
-    fn collapse_root(&self, ctx: &Context) -> Result<bool> {
-        let mut mtr = self.structure_mtr(ctx, 0)?;
-        let root = mtr.fix_x(self.root)?;
-        let (level, count) = (header::level(mtr.page(root)), node::count(mtr.page(root)));
-        self.expect_node(mtr.page(root), self.root, level)?;
+    fn collapse_root(&self, ctx: &Context) -> Step<bool> {
+        let Some(view) = ctx.pool.optimistic(self.root) else { return Err(Lack::Absent(self.root)) };
+        let (level, count) = (view.u8_at(header::LEVEL), node::count(&view));
+        if !view.validate() {
+            return Err(Lack::Stale);
+        }
         if level == 0 || count > 0 {
             return Ok(false);
         }
-        let child_no = node::child_at(mtr.page(root), 0);
-        mtr.release(root);
-        let [root, child] = self.latch_nodes(&mut mtr, [(self.root, level), (child_no, level - 1)])?;
+        let (mut mtr, _admitted) = self.begin_step(ctx, 0)?;
+        let root = self.latch_root(&mut mtr, level)?;
+        if node::count(mtr.page(root)) > 0 {
+            return Ok(false);
+        }
+        let child = self.latch_child(&mut mtr, root, 0, level - 1)?;
         let child_node = Node::new(mtr.page(child));
         let bounds = Bounds::of(child_node);
-        if bounds.lower.is_some() || bounds.upper.is_some() {
-            return Err(Error::corrupt_page(child_no, "a lone child with fences"));
-        }
         let mut packed = Vec::new();
         pack(child_node, 0..child_node.count(), 0, &mut packed);
         let max_trx_id = header::max_trx_id(mtr.page(child));
@@ -138,7 +138,8 @@ impl BTree {
 }
 
 /// What the left page becomes when it takes the right one's records; `None` if that is too much.
-fn fit_together(mtr: &Mtr<'_>, left: Latched, right: Latched, right_no: PageNo) -> Result<Option<Fit>> {
+fn fit_together(mtr: &Mtr<'_>, left: Latched, right: Latched) -> Result<Option<Fit>> {
+    let right_no = mtr.page_no(right);
     let (left_page, right_page) = (mtr.page(left), mtr.page(right));
     let (left, right) = (Node::new(left_page), Node::new(right_page));
     let Some(separator) = left.upper().filter(|upper| right.lower() == Some(*upper)) else {

@@ -4,20 +4,21 @@
 //! - *leaf*: covers the half-open range of keys between its fences `[lower, upper)`. No sibling links: the next leaf is found
 //!   by descending to `upper`, the previous one by descending to "just below `lower`".
 //! - *structure change*: a split, a merge, growth or collapse of the root. Each is a mini-transaction of its own, made
-//!   before a row operation (`make_room`) or after it (`shrink`), under the tree's structure mutex.
+//!   before a row operation (`make_room`) or after it (`shrink`).
 //!
 //! Rules
-//! 1. Row operations latch one leaf and change nothing else. Inner pages change only under the structure mutex.
+//! 1. Row operations latch one leaf and change nothing else. Structure changes latch a parent and the children concerned; those of
+//!    different parents go on side by side (`structure`).
 //! 2. A descent reads inner pages without latches; it trusts a child number once the page it came from has validated.
 //! 3. A latched leaf is the one sought if the parent still validates, or if its type, owner and fences say so; otherwise the
 //!    descent starts again. A page given back is formatted as free in the mtr that frees it, so that a late descent
 //!    knows it for dead.
 //! 4. Levels fall by one at every step and every page carries the index number, so no damage can make a descent loop: what
 //!    does not match while nothing has changed is [`crate::error::Error::CorruptPage`].
-//! 5. The root never moves: it grows by giving its records to a new child and collapses by taking a lone child's.
+//! 5. The root never moves: it grows by giving its records to two new children and collapses by taking a lone child's.
 //!
-//! Latch order within a tree: top-down, then left to right. The structure mutex comes before every latch; its holder may wait
-//! for I/O, frames and log space, and holds no latch then.
+//! Latch order within a tree: top-down, then left to right. Nothing is held across I/O or a wait for frames or log space, but for
+//! the lock that keeps structure changes out while the whole tree is walked (`check`); it comes before every latch.
 //!
 //! Crash: every mini-transaction leaves a whole tree, so any prefix of the log does.
 
@@ -32,6 +33,8 @@ mod structure;
 
 #[cfg(test)]
 mod btree_test;
+#[cfg(test)]
+mod structure_test;
 
 pub use leaf::{Leaf, LeafMut};
 
@@ -40,7 +43,7 @@ use crate::mtr::Mtr;
 use crate::page::{PageOp, PageType, node};
 use crate::space::Space;
 use crate::types::{IndexId, PageNo, SegmentId};
-use parking_lot::Mutex;
+use parking_lot::RwLock;
 use std::sync::Arc;
 
 /// A tree; cheap to share by reference. `root` never moves.
@@ -49,8 +52,8 @@ pub struct BTree {
     id: IndexId,
     segment: SegmentId,
     root: PageNo,
-    /// Held by whoever changes the structure.
-    structure: Mutex<()>,
+    /// Shared by those who change the structure, for the latched part of a change; held by whoever walks the whole tree.
+    changes: RwLock<()>,
     /// Whose leaf hints are whose.
     serial: u64,
 }
@@ -84,7 +87,7 @@ impl BTree {
 
     /// The tree whose root is `root`.
     pub fn open(space: Arc<Space>, id: IndexId, segment: SegmentId, root: PageNo) -> BTree {
-        BTree { space, id, segment, root, structure: Mutex::new(()), serial: hint::new_serial() }
+        BTree { space, id, segment, root, changes: RwLock::new(()), serial: hint::new_serial() }
     }
 
     /// Its number.

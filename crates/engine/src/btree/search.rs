@@ -170,14 +170,24 @@ impl BTree {
         }
     }
 
-    /// Page numbers from the root to the leaf that covers `key`. The structure mutex is held, so they stay true.
+    /// Page numbers from the root to the leaf that covers `key`, as they were at one moment.
     pub(super) fn path(&self, ctx: &Context, key: &[u8]) -> Result<Vec<PageNo>> {
         let mut restarts = Restarts::new(ctx);
         let mut path = Vec::with_capacity(8);
         loop {
             path.clear();
-            if self.descend(ctx, Seek::Covers(key), |page| path.push(page))?.is_some() {
-                return Ok(path);
+            if let Some(found) = self.descend(ctx, Seek::Covers(key), |page| path.push(page))? {
+                let misleading = found.parent.filter(|parent| !node::covers(parent, key));
+                match misleading {
+                    None => return Ok(path),
+                    Some(parent) if parent.validate() => {
+                        return Err(Error::corrupt_page(
+                            parent.page_no(),
+                            "its fences do not cover what it is led to for",
+                        ));
+                    }
+                    Some(_) => {}
+                }
             }
             restarts.again()?;
         }

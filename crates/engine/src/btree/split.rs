@@ -2,20 +2,21 @@
 //!
 //! Rules
 //! 1. A page is split only when its parent has room for the separator; a full parent is split first, in a mini-transaction of
-//!    its own. So each one changes one parent, one page and one new page.
-//! 2. Ascending insertions (`Node::is_ascending_at`) split where the insertion goes, so that pages filled in key order stay
+//!    its own. So each one changes one parent, one page and one new page, or the root and two new pages.
+//! 2. That a page has no room is decided while it is latched for the split, so that two who found it full split it once.
+//! 3. Ascending insertions (`Node::is_ascending_at`) split where the insertion goes, so that pages filled in key order stay
 //!    full: at the very end the right page starts empty; in the middle (keys that ascend within a prefix, such as the
 //!    lines of an order) what lies behind is moved off first. All others split in the middle, by bytes.
-//! 3. Separators between leaves are as short as a window around the split point allows.
+//! 4. Separators between leaves are as short as a window around the split point allows.
 
 use super::BTree;
 use super::search::MAX_LEVEL;
-use super::structure::{Bounds, Contents, pack};
+use super::structure::{Bounds, Contents, Lack, Repeats, Step, pack};
 use crate::error::{Error, Result};
 use crate::mtr::{Context, Latched, Mtr};
-use crate::page::node::{common_prefix, max_key_bytes, max_value_bytes, shortest_separator};
-use crate::page::{Node, PageOp, header};
-use crate::types::PageNo;
+use crate::page::node::{CHILD_BYTES, common_prefix, max_key_bytes, max_value_bytes, shortest_separator};
+use crate::page::op::pack_record;
+use crate::page::{Node, PageOp, header, node};
 
 /// Where a node is cut.
 struct Cut {
@@ -27,13 +28,21 @@ struct Cut {
     separator: Vec<u8>,
 }
 
-/// What a step did.
+/// What a step found or did.
 #[derive(PartialEq)]
-enum Step {
-    /// There was room.
+enum Made {
+    /// There was room already.
     Room,
-    /// Something was split, or others took the extents made ready: look again.
+    /// A split: look again.
     Split,
+}
+
+/// The halves of a node that is cut.
+struct Halves {
+    left: Bounds,
+    right: Bounds,
+    /// Records of the right one.
+    packed: Vec<u8>,
 }
 
 impl BTree {
@@ -53,116 +62,117 @@ impl BTree {
         if bytes > limit {
             return Err(Error::RowTooLarge { bytes, limit_bytes: limit });
         }
-        let _structure = self.structure.lock();
-        loop {
-            let path = self.path(ctx, key)?;
-            if self.split_leaf_step(ctx, &path, key, bytes)? == Step::Room {
-                return Ok(());
-            }
-        }
+        let mut repeats = Repeats::new(ctx);
+        while repeats.until_done(|| self.split_step(ctx, key, 0, bytes))? != Made::Room {}
+        Ok(())
     }
 
-    fn split_leaf_step(&self, ctx: &Context, path: &[PageNo], key: &[u8], bytes: usize) -> Result<Step> {
-        let mut mtr = self.structure_mtr(ctx, 1)?;
-        let depth = path.len() - 1;
-        let Some(parent_no) = depth.checked_sub(1).map(|depth| path[depth]) else {
-            let [root] = self.latch_nodes(&mut mtr, [(path[0], 0)])?;
-            if has_room(Node::new(mtr.page(root)), bytes) {
-                return Ok(Step::Room);
+    /// Splits the page at `level` that covers `key` unless it has room: a leaf for a record or growth of `bytes`, an inner page
+    /// for a separator of so many.
+    fn split_step(&self, ctx: &Context, key: &[u8], level: u8, bytes: usize) -> Step<Made> {
+        let path = self.path(ctx, key)?;
+        let depth = (path.len() - 1).checked_sub(usize::from(level)).ok_or(Lack::Stale)?;
+        let (mut mtr, admitted) = self.begin_step(ctx, if depth == 0 { 2 } else { 1 })?;
+        if depth == 0 {
+            let root = self.latch_root(&mut mtr, level)?;
+            return match self.cut(&mtr, root, key, bytes)? {
+                None => Ok(Made::Room),
+                Some(cut) => self.grow_root(mtr, root, &cut),
+            };
+        }
+        let parent = self.latch_parent(&mut mtr, path[depth - 1], level + 1, key)?;
+        let slot = node::child_slot_covering(mtr.page(parent), key);
+        let page = self.latch_child(&mut mtr, parent, slot, level)?;
+        let Some(cut) = self.cut(&mtr, page, key, bytes)? else { return Ok(Made::Room) };
+        let separator_bytes = cut.separator.len();
+        if Node::new(mtr.page(parent)).fits(separator_bytes, CHILD_BYTES) {
+            return self.split(mtr, (parent, slot), page, &cut);
+        }
+        drop((mtr, admitted));
+        // Room made there or by others: either way this page is looked at again.
+        self.split_step(ctx, key, level + 1, separator_bytes).map(|_| Made::Split)
+    }
+
+    /// Where to cut a latched page that has no room at `key`; `None` if it has.
+    fn cut(&self, mtr: &Mtr<'_>, page: Latched, key: &[u8], bytes: usize) -> Result<Option<Cut>> {
+        let node = Node::new(mtr.page(page));
+        if !node.is_leaf() {
+            if node.fits(bytes, CHILD_BYTES) {
+                return Ok(None);
             }
-            return self.grow_root(mtr, root);
-        };
-        let [parent, leaf] = self.latch_nodes(&mut mtr, [(parent_no, 1), (path[depth], 0)])?;
-        let node = Node::new(mtr.page(leaf));
+            let damaged = || Error::corrupt_page(mtr.page_no(page), "it has no separator and no room for one");
+            return cut_inner(node, key).ok_or_else(damaged).map(Some);
+        }
         if has_room(node, bytes) {
-            return Ok(Step::Room);
+            return Ok(None);
         }
         if node.count() < 2 {
             return Err(Error::RowTooLarge { bytes: node.used_bytes() + bytes, limit_bytes: node.capacity_bytes() });
         }
-        let cut = cut_leaf(node, key);
-        self.split(mtr, path, depth, (parent, leaf), cut, key)
+        Ok(Some(cut_leaf(node, key)))
     }
 
-    /// Splits the inner page at `depth`, whatever room it has.
-    fn split_inner(&self, ctx: &Context, path: &[PageNo], depth: usize, key: &[u8]) -> Result<Step> {
-        let mut mtr = self.structure_mtr(ctx, 1)?;
-        let level = (path.len() - 1 - depth) as u8;
-        if depth == 0 {
-            let [root] = self.latch_nodes(&mut mtr, [(path[0], level)])?;
-            return self.grow_root(mtr, root);
-        }
-        let [parent, inner] = self.latch_nodes(&mut mtr, [(path[depth - 1], level + 1), (path[depth], level)])?;
-        let node = Node::new(mtr.page(inner));
-        let Some(cut) = cut_inner(node, key) else {
-            return Err(Error::corrupt_page(path[depth], "it has no separator and no room for one"));
-        };
-        self.split(mtr, path, depth, (parent, inner), cut, key)
-    }
-
-    /// Moves the records behind the cut to a new page and enters it in the parent; splits the parent instead if that has no
-    /// room.
-    fn split(
-        &self,
-        mut mtr: Mtr<'_>,
-        path: &[PageNo],
-        depth: usize,
-        (parent, left): (Latched, Latched),
-        cut: Cut,
-        key: &[u8],
-    ) -> Result<Step> {
+    /// Moves the records behind the cut to a new page and enters it in the parent, which has room for the separator.
+    fn split(&self, mut mtr: Mtr<'_>, (parent, slot): (Latched, usize), left: Latched, cut: &Cut) -> Step<Made> {
         let ctx = mtr.context();
-        let slot = self.child_slot(mtr.page(parent), path[depth - 1], path[depth], key)?;
-        if !Node::new(mtr.page(parent)).fits(cut.separator.len(), 4) {
-            drop(mtr);
-            return self.split_inner(ctx, path, depth - 1, key);
-        }
-        let node = Node::new(mtr.page(left));
-        let mut bounds = Bounds::of(node);
-        let mut right_bounds = bounds.clone();
-        right_bounds.lower = Some(cut.separator.clone());
-        bounds.upper = Some(cut.separator.clone());
-        if !node.is_leaf() {
-            bounds.upper_child = node.child(cut.keep);
-        }
-        let mut packed = Vec::new();
-        pack(node, cut.right_from..node.count(), right_bounds.prefix_len(), &mut packed);
-        let (level, max_trx_id) = (node.level(), header::max_trx_id(mtr.page(left)));
-        let Ok(right_no) = self.space.allocate(&mut mtr, self.segment, Some(path[depth])) else {
-            return Ok(Step::Split);
-        };
+        let halves = halve(Node::new(mtr.page(left)), cut);
+        let (level, max_trx_id) = (header::level(mtr.page(left)), header::max_trx_id(mtr.page(left)));
+        let left_no = mtr.page_no(left);
+        let Ok(right_no) = self.space.allocate(&mut mtr, self.segment, Some(left_no)) else { return Err(Lack::Stale) };
         let right = mtr.new_page(right_no);
-        self.write_node(&mut mtr, right, &Contents { level, bounds: &right_bounds, packed: &packed, max_trx_id });
-        mtr.apply(left, &bounds.refence(0..cut.keep));
-        let child = path[depth].0.to_le_bytes();
+        let contents = Contents { level, bounds: &halves.right, packed: &halves.packed, max_trx_id };
+        self.write_node(&mut mtr, right, &contents);
+        mtr.apply(left, &halves.left.refence(0..cut.keep));
+        let child = left_no.0.to_le_bytes();
         mtr.apply(parent, &PageOp::NodeInsert { slot: slot as u16, key: &cut.separator, value: &child });
         mtr.apply(parent, &PageOp::NodeSetChild { slot: slot as u16 + 1, child: right_no });
         mtr.commit();
         ctx.stats.btree_splits.inc();
-        Ok(Step::Split)
+        Ok(Made::Split)
     }
 
-    /// Gives the root's records to a new child: the tree is one level higher, the root's number the same.
-    fn grow_root(&self, mut mtr: Mtr<'_>, root: Latched) -> Result<Step> {
+    /// Gives the root's records to two new children: the tree is one level higher, the root's number the same.
+    fn grow_root(&self, mut mtr: Mtr<'_>, root: Latched, cut: &Cut) -> Step<Made> {
         let ctx = mtr.context();
         let node = Node::new(mtr.page(root));
         let level = node.level();
         if level >= MAX_LEVEL {
-            return Err(Error::corrupt_page(self.root, format!("a tree of {level} levels cannot be")));
+            return Err(Error::corrupt_page(self.root, format!("a tree of {level} levels cannot be")).into());
         }
-        let bounds = Bounds::of(node);
+        let halves = halve(node, cut);
         let mut packed = Vec::new();
-        pack(node, 0..node.count(), 0, &mut packed);
+        pack(node, 0..cut.keep, halves.left.prefix_len(), &mut packed);
         let max_trx_id = header::max_trx_id(mtr.page(root));
-        let Ok(child_no) = self.space.allocate(&mut mtr, self.segment, Some(self.root)) else { return Ok(Step::Split) };
-        let child = mtr.new_page(child_no);
-        self.write_node(&mut mtr, child, &Contents { level, bounds: &bounds, packed: &packed, max_trx_id });
-        let bounds = Bounds::infinite(child_no);
-        self.write_node(&mut mtr, root, &Contents { level: level + 1, bounds: &bounds, packed: &[], max_trx_id: 0 });
+        let near = Some(self.root);
+        let Ok(left_no) = self.space.allocate(&mut mtr, self.segment, near) else { return Err(Lack::Stale) };
+        let Ok(right_no) = self.space.allocate(&mut mtr, self.segment, Some(left_no)) else { return Err(Lack::Stale) };
+        for (page_no, bounds, packed) in [(left_no, &halves.left, &packed), (right_no, &halves.right, &halves.packed)] {
+            let child = mtr.new_page(page_no);
+            self.write_node(&mut mtr, child, &Contents { level, bounds, packed, max_trx_id });
+        }
+        let bounds = Bounds::infinite(right_no);
+        let mut packed = Vec::new();
+        pack_record(&mut packed, &cut.separator, &left_no.0.to_le_bytes());
+        let contents = Contents { level: level + 1, bounds: &bounds, packed: &packed, max_trx_id: 0 };
+        self.write_node(&mut mtr, root, &contents);
         mtr.commit();
         ctx.stats.btree_splits.inc();
-        Ok(Step::Split)
+        Ok(Made::Split)
     }
+}
+
+/// What the halves of a node are.
+fn halve(node: Node<'_>, cut: &Cut) -> Halves {
+    let mut left = Bounds::of(node);
+    let mut right = left.clone();
+    right.lower = Some(cut.separator.clone());
+    left.upper = Some(cut.separator.clone());
+    if !node.is_leaf() {
+        left.upper_child = node.child(cut.keep);
+    }
+    let mut packed = Vec::new();
+    pack(node, cut.right_from..node.count(), right.prefix_len(), &mut packed);
+    Halves { left, right, packed }
 }
 
 /// Whether a leaf takes `bytes` more, as a record with a whole key or as growth.

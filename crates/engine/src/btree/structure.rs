@@ -1,21 +1,96 @@
 //! What splits and merges have in common: latching the pages of a change, verifying them, moving records.
 //!
 //! Rules
-//! 1. The structure mutex is held; inner pages cannot change under us, leaves can until they are latched.
-//! 2. Every page of a structure change is known to be sound (the pool checked it when it was read, operations keep it so),
-//!    so that an operation that does not fit is never recorded. That it is the expected page is checked here.
-//! 3. On a missing page the mini-transaction, which has changed nothing yet, releases everything, reads it, and
-//!    latches again.
+//! 1. Any number of threads change a tree at once. What keeps them apart is page latches alone, taken top-down, then left to
+//!    right: who gives a page other fences, makes it, or gives it back, holds it *and its parent*, exclusively, until the
+//!    change is in the log. So a latched page that says it is a node of this tree, is one; its parent, level and fences stay
+//!    as they are while it is latched; and the child that it names for a key is the one for that key.
+//! 2. A step is: find the way down without latches; set frames and redo space aside; latch the parent and verify that it
+//!    is (still) the one for the key; latch children that it names; verify; change; commit. What it finds changed or missing
+//!    ends the step ([`Lack`]): everything is let go, [`Repeats::settle`] gets what was lacking, the step is made again from the
+//!    root.
+//! 3. Nothing is held across I/O or across a wait for frames or redo space: no latch, no frame, no place in the log.
+//! 4. Before a page is waited for under its parent's latch its level is looked at: damaged links lead nobody to wait for a
+//!    page further up.
+//! 5. Every page of a structure change is known to be sound (the pool checked it when it was read, operations keep it so),
+//!    so that an operation that does not fit is never recorded. That it is the expected page is checked here; a page that is
+//!    not what its latched parent says is damage.
+//! 6. A walk over the whole tree keeps structure changes out; each is admitted after it has set aside what it needs, and lets go
+//!    of that rather than wait.
 
 use super::BTree;
 use super::search::Restarts;
 use crate::error::{Error, Result};
 use crate::mtr::{Context, Latched, MTR_REDO_BYTES, Mtr};
-use crate::page::header::{self, MAX_TRX_ID_OFFSET};
+use crate::page::header::{self, MAX_TRX_ID_OFFSET, TYPE, identity};
 use crate::page::op::pack_record;
 use crate::page::{Node, PageBytes, PageOp, PageType, node};
 use crate::types::PageNo;
+use parking_lot::RwLockReadGuard;
 use std::ops::Range;
+
+/// Why a step ended without having changed anything.
+#[derive(Debug)]
+pub(super) enum Lack {
+    /// The tree has changed on the way down, or others have taken what was ready.
+    Stale,
+    /// A page that its parent names is not in the pool.
+    Absent(PageNo),
+    /// For good.
+    Failed(Error),
+}
+
+impl From<Error> for Lack {
+    fn from(error: Error) -> Lack {
+        Lack::Failed(error)
+    }
+}
+
+/// What a step came to.
+pub(super) type Step<T> = std::result::Result<T, Lack>;
+
+/// Makes steps again and again, with what they lacked, until one succeeds.
+pub(super) struct Repeats<'c> {
+    ctx: &'c Context,
+    restarts: Restarts<'c>,
+    /// A page that could not be read. It counts if it is lacking again: it may have been given back meanwhile.
+    doubt: Option<(PageNo, Error)>,
+}
+
+impl<'c> Repeats<'c> {
+    pub(super) fn new(ctx: &'c Context) -> Self {
+        Repeats { ctx, restarts: Restarts::new(ctx), doubt: None }
+    }
+
+    /// The result of the first step that succeeds. The caller holds no latch.
+    pub(super) fn until_done<T>(&mut self, mut step: impl FnMut() -> Step<T>) -> Result<T> {
+        loop {
+            match step() {
+                Ok(done) => return Ok(done),
+                Err(lack) => self.settle(lack)?,
+            }
+        }
+    }
+
+    fn settle(&mut self, lack: Lack) -> Result<()> {
+        match lack {
+            Lack::Failed(error) => return Err(error),
+            Lack::Stale => {}
+            Lack::Absent(page) => {
+                let doubt = self.doubt.take();
+                match (self.ctx.pool.load(page), doubt) {
+                    (Ok(()), _) => {}
+                    (Err(error), Some((doubted, _))) if doubted == page => return Err(error),
+                    (Err(error @ (Error::CorruptPage { .. } | Error::Incompatible(_))), _) => {
+                        self.doubt = Some((page, error));
+                    }
+                    (Err(error), _) => return Err(error),
+                }
+            }
+        }
+        self.restarts.again()
+    }
+}
 
 /// Fences and right-most child of a node, copied out.
 #[derive(Clone)]
@@ -94,31 +169,57 @@ impl BTree {
         ctx.mtr_with(MTR_REDO_BYTES, frames)
     }
 
-    /// X-latches pages in the order given, reading those that are missing, and verifies them as nodes of this tree at
-    /// the levels given. `mtr` has changed nothing yet and holds nothing.
-    pub(super) fn latch_nodes<const N: usize>(
-        &self,
-        mtr: &mut Mtr<'_>,
-        pages: [(PageNo, u8); N],
-    ) -> Result<[Latched; N]> {
-        let mut restarts = Restarts::new(mtr.context());
-        'again: loop {
-            let mut latched = [None; N];
-            for (place, (page, _)) in latched.iter_mut().zip(pages) {
-                *place = mtr.try_fix_x(page);
-                if place.is_none() {
-                    mtr.restart();
-                    mtr.context().pool.load(page)?;
-                    restarts.again()?;
-                    continue 'again;
-                }
+    /// Starts a step that allocates up to `frames` pages, admitted among structure changes.
+    pub(super) fn begin_step<'c>(&self, ctx: &'c Context, frames: usize) -> Result<(Mtr<'c>, RwLockReadGuard<'_, ()>)> {
+        loop {
+            let mtr = self.structure_mtr(ctx, frames)?;
+            if let Some(admitted) = self.changes.try_read() {
+                return Ok((mtr, admitted));
             }
-            let latched = latched.map(|latched| latched.expect("every page was latched"));
-            for (latched, (page, level)) in latched.iter().zip(pages) {
-                self.expect_node(mtr.page(*latched), page, level)?;
-            }
-            return Ok(latched);
+            drop(mtr);
+            drop(self.changes.read());
         }
+    }
+
+    /// X-latches the root, which must be at `level`.
+    pub(super) fn latch_root(&self, mtr: &mut Mtr<'_>, level: u8) -> Step<Latched> {
+        let latched = mtr.try_fix_x(self.root).ok_or(Lack::Absent(self.root))?;
+        if mtr.page(latched).u64_at(TYPE) == self.identity(level) { Ok(latched) } else { Err(Lack::Stale) }
+    }
+
+    /// X-latches the inner page of `level` that covers `key`; a descent has led to `page`.
+    pub(super) fn latch_parent(&self, mtr: &mut Mtr<'_>, page: PageNo, level: u8, key: &[u8]) -> Step<Latched> {
+        // Missing, it has just left the pool; the next descent reads it in.
+        let latched = mtr.try_fix_x(page).ok_or(Lack::Stale)?;
+        let found = mtr.page(latched);
+        let is_sought = found.u64_at(TYPE) == self.identity(level) && node::covers(found, key);
+        if is_sought { Ok(latched) } else { Err(Lack::Stale) }
+    }
+
+    /// X-latches the child of a latched page, which is at `level`, and verifies that it is what its parent says.
+    pub(super) fn latch_child(&self, mtr: &mut Mtr<'_>, parent: Latched, slot: usize, level: u8) -> Step<Latched> {
+        let child = node::child_at(mtr.page(parent), slot);
+        match mtr.context().pool.glimpse(child, TYPE) {
+            None => return Err(Lack::Absent(child)),
+            Some(found) if found != self.identity(level) => {
+                let (parent, index) = (mtr.page_no(parent), self.id.0);
+                let reason = format!("page {parent} leads to it, but it is no page of level {level} of index {index}");
+                return Err(Error::corrupt_page(child, reason).into());
+            }
+            Some(_) => {}
+        }
+        let latched = mtr.try_fix_x(child).ok_or(Lack::Absent(child))?;
+        self.expect_node(mtr.page(latched), child, level)?;
+        if !node::fences_child(mtr.page(parent), slot, mtr.page(latched)) {
+            return Err(Error::corrupt_page(child, "its fences are not the separators beside it in its parent").into());
+        }
+        Ok(latched)
+    }
+
+    /// What the header of a node of this tree says.
+    pub(super) fn identity(&self, level: u8) -> u64 {
+        let page_type = if level == 0 { PageType::Leaf } else { PageType::Inner };
+        identity(page_type, level, self.id.0)
     }
 
     /// Verifies that a page is a sound node of this tree.
@@ -129,8 +230,8 @@ impl BTree {
 
     /// Verifies that a sound page is the node of this tree that it is expected to be.
     pub(super) fn expect_node(&self, page: &[u8], page_no: PageNo, level: u8) -> Result<()> {
-        let page_type = if level == 0 { PageType::Leaf } else { PageType::Inner };
-        if page.u64_at(header::TYPE) != header::identity(page_type, level, self.id.0) {
+        if page.u64_at(TYPE) != self.identity(level) {
+            let page_type = if level == 0 { PageType::Leaf } else { PageType::Inner };
             let (found, owner, expected) = (header::level(page), header::owner(page), self.id.0);
             let kind = page.u8_at(header::TYPE);
             let reason = format!(
@@ -160,14 +261,5 @@ impl BTree {
         mtr.apply(latched, &PageOp::Format { page_type: PageType::Free, level: 0, owner: 0 });
         let page = mtr.page_no(latched);
         self.space.free(mtr, page);
-    }
-
-    /// Position of `child` in its parent on the way to `key`.
-    pub(super) fn child_slot(&self, parent: &[u8], parent_no: PageNo, child: PageNo, key: &[u8]) -> Result<usize> {
-        let slot = node::child_slot_covering(parent, key);
-        if node::child_at(parent, slot) != child {
-            return Err(Error::corrupt_page(parent_no, format!("it does not lead to page {child} where it did")));
-        }
-        Ok(slot)
     }
 }

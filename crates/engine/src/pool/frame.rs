@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::sync::latch::Latch;
 use crate::types::{Lsn, PageNo};
 use memmap2::MmapMut;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Index of a frame.
 pub type FrameNo = u32;
@@ -49,6 +49,8 @@ pub struct Frame {
     pub known_child_of: AtomicU32,
     /// The page stays resident until the pool is dropped. Set under the exclusive latch.
     pub kept: AtomicBool,
+    /// The page is being read from the data file; its latch is held until it has come. Changed under the exclusive latch.
+    reading: AtomicBool,
 }
 
 impl Frame {
@@ -63,19 +65,38 @@ impl Frame {
             arrival: AtomicU32::new(0),
             known_child_of: AtomicU32::new(0),
             kept: AtomicBool::new(false),
+            reading: AtomicBool::new(false),
         }
     }
 
     /// Which page is here.
     #[inline]
     pub fn page_no(&self) -> PageNo {
-        PageNo(self.page_no.load(Relaxed))
+        PageNo(self.page_no.load(Ordering::Acquire))
     }
 
     /// Gives the frame to a page (rule 2). The caller holds it exclusively.
     pub fn set_page_no(&self, page: PageNo) {
         self.latch.raise_version();
-        self.page_no.store(page.0, Relaxed);
+        // Who sees the number sees the marks made before it.
+        self.page_no.store(page.0, Ordering::Release);
+    }
+
+    /// Whether this is the frame of `page`, and its bytes are all there: who waits for its latch waits for no I/O.
+    #[inline]
+    pub fn has(&self, page: PageNo) -> bool {
+        self.page_no() == page && !self.is_reading()
+    }
+
+    /// Whether its page is being read from the data file.
+    #[inline]
+    pub fn is_reading(&self) -> bool {
+        self.reading.load(Ordering::Acquire)
+    }
+
+    /// A read begins (before the page is in the page table) or has ended (before the latch is given up).
+    pub fn set_reading(&self, reading: bool) {
+        self.reading.store(reading, Ordering::Release);
     }
 
     /// Start of the oldest change not in the data file; `None` = clean.

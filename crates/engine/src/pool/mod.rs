@@ -4,8 +4,9 @@
 //! are not in the data file.
 //!
 //! Rules
-//! 1. Whoever waits for I/O or for a free frame holds no latch. With latches held only `try_*` calls are made; on a
-//!    miss everything is released, `load` called, and the work starts again.
+//! 1. Whoever waits for I/O or for a free frame holds no latch. With latches held only `try_*` calls are made, to which a page
+//!    that somebody is reading in is as good as missing; on a miss everything is released, `load` called, and the work starts
+//!    again.
 //! 2. There are no pins: a latched page stays; an unlatched one is found again by number, or, unchanged, by the frame it was in
 //!    and that frame's version.
 //! 3. A page is written only after the redo up to its LSN is durable, from a copy, so its latch is not held meanwhile.
@@ -70,7 +71,9 @@ use pace::Pace;
 use parking_lot::Mutex;
 use set_aside::SetAside;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, fence,
+};
 
 /// Fewest frames a pool works with.
 pub const MIN_FRAMES: usize = 64;
@@ -225,7 +228,7 @@ impl Pool {
     }
 
     /// A view of a resident page that takes no latch; `None` if it is not resident. Waits while the page is latched
-    /// exclusively.
+    /// exclusively, or read in: the caller holds no latch.
     #[inline]
     pub fn optimistic(&self, page: PageNo) -> Option<OptimisticPage<'_>> {
         loop {
@@ -258,13 +261,16 @@ impl Pool {
         }
     }
 
-    /// Shared latch if the page is resident, waiting for the latch only.
+    /// Shared latch if the page is resident and not being read in, waiting for the latch only.
     #[inline]
     pub fn try_fix_s(&self, page: PageNo) -> Option<SharedPage<'_>> {
         loop {
             let frame = self.table.find(&self.frames, page)?;
             let state = self.frames.get(frame);
-            if !state.latch.lock_shared_while(|| state.page_no() == page) {
+            if !state.latch.lock_shared_while(|| state.has(page)) {
+                if state.is_reading() && state.page_no() == page {
+                    return None;
+                }
                 continue;
             }
             if state.page_no() == page {
@@ -286,7 +292,7 @@ impl Pool {
     #[inline]
     fn latch_s_at(&self, frame: FrameNo, page: PageNo, version: u64) -> Option<SharedPage<'_>> {
         let state = self.frames.get(frame);
-        if !state.latch.lock_shared_while(|| state.page_no() == page) {
+        if !state.latch.lock_shared_while(|| state.has(page)) {
             return None;
         }
         // Adopted at once: whatever becomes of it, the hold is given back.
@@ -294,13 +300,17 @@ impl Pool {
         (state.latch.held_version() == version).then_some(guard)
     }
 
-    /// Exclusive latch on a resident page; `None` if it is not resident. The caller owns the hold.
+    /// Exclusive latch on a page that is resident and not being read in, waiting for the latch only; else `None`. The caller
+    /// owns the hold.
     #[inline]
     pub(crate) fn try_latch_x(&self, page: PageNo) -> Option<FrameNo> {
         loop {
             let frame = self.table.find(&self.frames, page)?;
             let state = self.frames.get(frame);
-            if !state.latch.lock_exclusive_while(|| state.page_no() == page) {
+            if !state.latch.lock_exclusive_while(|| state.has(page)) {
+                if state.is_reading() && state.page_no() == page {
+                    return None;
+                }
                 continue;
             }
             if state.page_no() == page {
@@ -315,7 +325,7 @@ impl Pool {
     #[inline]
     pub(crate) fn upgrade(&self, view: OptimisticPage<'_>) -> Option<FrameNo> {
         let state = self.frames.get(view.frame);
-        let still = || state.page_no() == view.page_no();
+        let still = || state.has(view.page_no());
         state.latch.lock_exclusive_if(view.version, still).then_some(view.frame)
     }
 
@@ -323,6 +333,20 @@ impl Pool {
     #[inline]
     pub fn latch_s(&self, view: OptimisticPage<'_>) -> Option<SharedPage<'_>> {
         self.latch_s_at(view.frame, view.page_no(), view.version)
+    }
+
+    /// Eight bytes of a page as they are at this moment, whoever has it latched, without waiting; `None` if the page is not
+    /// resident or being read in. They may be in the middle of a change.
+    pub(crate) fn glimpse(&self, page: PageNo, offset: usize) -> Option<u64> {
+        let frame = self.table.find(&self.frames, page)?;
+        let state = self.frames.get(frame);
+        if !state.has(page) {
+            return None;
+        }
+        let word = OptimisticPage::new(&self.frames, frame, page, 0).u64_at(offset);
+        // The bytes are looked at before the page number, which would tell that they were another page's.
+        fence(Acquire);
+        state.has(page).then_some(word)
     }
 
     /// The frames themselves, for mini-transactions.

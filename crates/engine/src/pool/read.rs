@@ -1,8 +1,9 @@
 //! Bringing pages in: from the data file, or as frames for new pages.
 //!
 //! Rules
-//! 1. The reader enters the page in the page table with its frame latched exclusively, then reads; who finds the page
-//!    meanwhile waits on the latch, so a page is read once.
+//! 1. The reader enters the page in the page table with its frame latched exclusively and marked as being read, then reads. Who
+//!    finds the page meanwhile waits on the latch, in `load`, so a page is read once; who may not wait for I/O sees by the
+//!    mark that this would be to.
 //! 2. A page that verifies and is a tree page is also checked as one, whole, so that nobody who uses it later needs to
 //!    doubt its bytes.
 //! 3. A page newer than the log is an error: the log has lost its end, and with it changes of other pages.
@@ -18,12 +19,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 impl Pool {
-    /// Reads the page into the pool if it is not there. The caller holds no latch.
+    /// Reads the page into the pool if it is not there, or waits while another thread does. The caller holds no latch.
     ///
     /// # Errors
     /// [`Error::CorruptPage`], an I/O error, [`Error::PoolExhausted`].
     pub fn load(&self, page: PageNo) -> Result<()> {
-        if self.table.find(&self.frames, page).is_some() {
+        if let Some(frame) = self.table.find(&self.frames, page) {
+            self.await_read(page, frame);
             return Ok(());
         }
         let missed = Instant::now();
@@ -31,14 +33,18 @@ impl Pool {
         let mut taken = Vec::with_capacity(1);
         self.take_frames(1, &mut taken)?;
         let frame = taken[0];
-        if self.enter(page, frame).is_some() {
+        self.frames.get(frame).set_reading(true);
+        if let Some(other) = self.enter(page, frame) {
+            self.frames.get(frame).set_reading(false);
             self.give_frames([frame]);
+            self.await_read(page, other);
             return Ok(());
         }
         self.note_arrival(frame, true);
         match self.read_page(page, frame) {
             Ok(()) => {
                 self.lru.lock().insert_old(&self.frames, frame);
+                self.frames.get(frame).set_reading(false);
                 self.frames.get(frame).latch.unlock_exclusive(true);
                 self.page_read_latency.record(missed.elapsed());
                 Ok(())
@@ -47,6 +53,15 @@ impl Pool {
                 self.drop_unread(frame);
                 Err(error)
             }
+        }
+    }
+
+    /// Waits until whoever reads the page into this frame is done with it.
+    fn await_read(&self, page: PageNo, frame: FrameNo) {
+        let state = self.frames.get(frame);
+        let is_coming = || state.is_reading() && state.page_no() == page;
+        if is_coming() && state.latch.lock_shared_while(is_coming) {
+            state.latch.unlock_shared();
         }
     }
 
@@ -93,6 +108,7 @@ impl Pool {
     fn drop_unread(&self, frame: FrameNo) {
         let state = self.frames.get(frame);
         self.forget(frame);
+        state.set_reading(false);
         // Let the waiters see that the page is gone, then take the frame back.
         state.latch.unlock_exclusive(true);
         state.latch.lock_exclusive();
@@ -104,14 +120,17 @@ impl Pool {
     /// unless the page is still resident from an earlier life; says which frame it is.
     pub(crate) fn adopt_new(&self, page: PageNo, spare: FrameNo) -> FrameNo {
         loop {
-            if self.enter(page, spare).is_none() {
+            let Some(other) = self.enter(page, spare) else {
                 self.note_arrival(spare, false);
                 self.lru.lock().insert_old(&self.frames, spare);
                 return spare;
-            }
+            };
             if let Some(frame) = self.try_latch_x(page) {
                 return frame;
             }
+            // A descent that comes too late is reading what the page was before it was given back. It is the one read that
+            // is waited for with latches held: the page is allocated, and no other may be taken for it.
+            self.await_read(page, other);
         }
     }
 }
