@@ -12,6 +12,8 @@
 //! 4. `arrival` numbers the page's arrivals in the pool; it changes under the exclusive latch. `known_child_of` is 0 while nobody
 //!    has compared a tree page with its parent since it was read in ([`super::kinship`]).
 //! 5. Frame memory lives as long as the pool; a stale reader reads other bytes, never unmapped ones.
+//! 6. A frame's state is one cache line and shares it with no other frame: what one page's users write (latch, marks) costs
+//!    those of its neighbours nothing, and finding, latching and touching a page loads one line.
 
 use super::dirty::DirtyMarks;
 use crate::error::{Error, Result};
@@ -30,6 +32,7 @@ pub const NO_PAGE: PageNo = PageNo(u32::MAX);
 
 /// What the pool knows of one frame besides its bytes.
 #[derive(Debug)]
+#[repr(align(64))]
 pub struct Frame {
     /// The page latch.
     pub latch: Latch,
@@ -52,6 +55,8 @@ pub struct Frame {
     /// The page is being read from the data file; its latch is held until it has come. Changed under the exclusive latch.
     reading: AtomicBool,
 }
+
+const _: () = assert!(size_of::<Frame>() == 64, "the state of a frame is one cache line");
 
 impl Frame {
     fn new() -> Frame {

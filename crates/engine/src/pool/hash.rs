@@ -20,8 +20,13 @@ const GLANCE_STEPS: usize = 128;
 /// The table.
 pub struct PageTable {
     heads: Box<[AtomicU32]>,
-    shards: [Mutex<()>; SHARDS],
+    shards: Box<[Shard]>,
 }
+
+/// The mutex of a part of the table, on a cache line of its own.
+#[derive(Default)]
+#[repr(align(64))]
+struct Shard(Mutex<()>);
 
 /// Proof that the page's shard is locked.
 pub struct ShardGuard<'t>(#[expect(dead_code, reason = "held for its lifetime only")] MutexGuard<'t, ()>);
@@ -32,7 +37,7 @@ impl PageTable {
         let buckets = (frames * 2).next_power_of_two().max(SHARDS);
         PageTable {
             heads: (0..buckets).map(|_| AtomicU32::new(NIL)).collect(),
-            shards: std::array::from_fn(|_| Mutex::new(())),
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
         }
     }
 
@@ -51,7 +56,7 @@ impl PageTable {
 
     /// Locks the page's part of the table.
     pub fn lock(&self, page: PageNo) -> ShardGuard<'_> {
-        ShardGuard(self.shards[self.bucket(page) % SHARDS].lock())
+        ShardGuard(self.shards[self.bucket(page) % SHARDS].0.lock())
     }
 
     /// The frame that holds the page, or held it a moment ago; `None` = the page is not here (rule 3).

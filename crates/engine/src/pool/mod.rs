@@ -70,6 +70,7 @@ use lru::Lru;
 use pace::Pace;
 use parking_lot::Mutex;
 use set_aside::SetAside;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, fence,
@@ -78,19 +79,32 @@ use std::sync::atomic::{
 /// Fewest frames a pool works with.
 pub const MIN_FRAMES: usize = 64;
 
+/// A part of the pool that is written all the time, on cache lines of its own: who only finds pages does not pay for it.
+#[repr(align(64))]
+struct Lone<T>(T);
+
+impl<T> Deref for Lone<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
 /// The buffer pool of one database.
 pub struct Pool {
     frames: Frames,
     table: PageTable,
-    free: FreeList,
-    lru: Mutex<Lru>,
+    free: Lone<FreeList>,
+    lru: Lone<Mutex<Lru>>,
     /// Moves to the head of the LRU list so far; the unit of a frame's `young_stamp`.
-    lru_clock: AtomicU32,
+    lru_clock: Lone<AtomicU32>,
     /// Pool time in milliseconds, moved on by the cleaner; starts at 1.
     now_ms: AtomicU32,
     old_blocks_time_ms: u32,
     lru_scan_depth: usize,
-    flush_list: Mutex<FlushList>,
+    flush_list: Lone<Mutex<FlushList>>,
     /// A leaf: nothing is taken under it.
     passed_by: Mutex<flush::PassedBy>,
     writer: PageWriter,
@@ -114,7 +128,7 @@ pub struct Pool {
     /// 0, 1 or 2; see `flush_neighbors`.
     flush_neighbors: AtomicU8,
     /// Pages that arrived in frames so far.
-    arrivals: AtomicU32,
+    arrivals: Lone<AtomicU32>,
     page_read_latency: Histogram,
     free_frame_wait_latency: Histogram,
 }
@@ -137,13 +151,13 @@ impl Pool {
         let pool = Pool {
             frames: Frames::new(count, page_bytes)?,
             table: PageTable::new(count),
-            free: FreeList::new(count),
-            lru: Mutex::new(Lru::new(count, options.old_blocks_pct as usize)),
-            lru_clock: AtomicU32::new(1),
+            free: Lone(FreeList::new(count)),
+            lru: Lone(Mutex::new(Lru::new(count, options.old_blocks_pct as usize))),
+            lru_clock: Lone(AtomicU32::new(1)),
             now_ms: AtomicU32::new(1),
             old_blocks_time_ms: u32::try_from(options.old_blocks_time_ms).unwrap_or(u32::MAX),
             lru_scan_depth: (options.lru_scan_depth as usize).min(count / 4).max(8),
-            flush_list: Mutex::new(FlushList::new(count)),
+            flush_list: Lone(Mutex::new(FlushList::new(count))),
             passed_by: Mutex::default(),
             writer,
             data,
@@ -161,7 +175,7 @@ impl Pool {
             pace: Pace::default(),
             give_up_ms: AtomicU64::new(evict::GIVE_UP_MS),
             flush_neighbors: AtomicU8::new(0),
-            arrivals: AtomicU32::new(0),
+            arrivals: Lone(AtomicU32::new(0)),
             page_read_latency: Histogram::default(),
             free_frame_wait_latency: Histogram::default(),
         };
