@@ -177,7 +177,8 @@ impl ActiveSet {
             }
         }
         self.cutting.store(false, Release);
-        ids.sort_unstable();
+        // The stable sort finds the shards' ascending runs and merges them.
+        ids.sort();
         Cut { low_limit_id, low_limit_no, clock: tick + 1 }
     }
 
