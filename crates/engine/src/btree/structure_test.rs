@@ -132,15 +132,17 @@ fn a_split_that_waits_for_a_read_holds_up_nobody() {
 #[test]
 fn a_page_being_read_is_not_waited_for_with_latches_held() {
     let (fixture, first, gate) = cold_tree();
-    let pool = &fixture.ctx().pool;
+    let ctx = fixture.ctx();
+    let pool = &ctx.pool;
     gate.hold(first, pool.page_bytes());
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| pool.fix_s(first).map(drop));
         gate.await_reader();
         let (send, finished) = channel();
         scope.spawn(move || {
-            let there = [pool.try_fix_s(first).is_some(), pool.try_latch_x(first).is_some()];
-            send.send((there, pool.glimpse(first, 16))).unwrap();
+            let shared = pool.try_fix_s(first).is_some();
+            let exclusive = ctx.mtr().unwrap().try_fix_x(first).is_some();
+            send.send(([shared, exclusive], pool.glimpse(first, 16))).unwrap();
         });
         let found = finished.recv_timeout(Duration::from_secs(10));
         // Who may wait does, and the page is read once.
