@@ -1,6 +1,6 @@
 //! The engine's one error type.
 
-use crate::types::{PageNo, SegmentId};
+use crate::types::PageNo;
 use highwater_storage::{OpenError, StorageError};
 
 /// Result of an engine operation.
@@ -105,11 +105,14 @@ pub enum Error {
     /// A call that this transaction or database cannot serve in its state.
     #[error("{0}")]
     Usage(String),
-    /// The data file cannot grow.
-    #[error("the data file is full: cannot add an extent for segment {segment}: {source}")]
+    /// The data file has no room left and cannot grow.
+    #[error(
+        "{file} has no room left and cannot grow ({source}): make room where it lies, or delete rows or drop tables, whose \
+         room is used again"
+    )]
     DiskFull {
-        /// Who asked.
-        segment: SegmentId,
+        /// The data file.
+        file: String,
         /// The device's answer.
         source: StorageError,
     },

@@ -116,6 +116,10 @@ impl Device for Counted {
         Ok(())
     }
 
+    fn reserve(&self, offset: u64, len: u64) -> Result<()> {
+        self.inner.reserve(offset, len)
+    }
+
     fn discard(&self, offset: u64, len: u64) -> Result<()> {
         self.inner.discard(offset, len)?;
         self.discarded_bytes.fetch_add(len, Relaxed);

@@ -25,6 +25,8 @@ pub enum Operation {
     SetLen,
     /// `discard`.
     Discard,
+    /// `reserve`.
+    Reserve,
 }
 
 /// How a chosen operation fails.
@@ -48,7 +50,7 @@ struct Fault {
 #[derive(Debug, Default)]
 struct Plan {
     /// Operations of each kind so far.
-    seen: [u64; 5],
+    seen: [u64; 6],
     /// Changes (everything but reads) so far.
     changes: u64,
     faults: Vec<Fault>,
@@ -79,7 +81,7 @@ impl Faults {
         plan.faults.push(Fault { operation, at, kind });
     }
 
-    /// Lets `changes` more writes, length changes, syncs and discards through, then cuts the power.
+    /// Lets `changes` more writes, length changes, syncs, discards and reservations through, then cuts the power.
     pub fn power_off_after(&self, changes: u64) {
         let mut plan = self.plan.lock();
         plan.power_off_after = Some(plan.changes + changes);
@@ -103,7 +105,7 @@ impl Faults {
         self.plan.lock().seen[operation as usize]
     }
 
-    /// Writes, length changes, syncs and discards so far: the number of crash points.
+    /// Writes, length changes, syncs, discards and reservations so far: the number of crash points.
     pub fn changes(&self) -> u64 {
         self.plan.lock().changes
     }
@@ -186,6 +188,11 @@ impl Device for FaultDevice {
     fn sync(&self) -> Result<()> {
         self.pass(Operation::Sync, "sync", 0, 0)?;
         self.inner.sync()
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> Result<()> {
+        self.pass(Operation::Reserve, "reserve", offset, len)?;
+        self.inner.reserve(offset, len)
     }
 
     fn discard(&self, offset: u64, len: u64) -> Result<()> {

@@ -8,15 +8,20 @@
 //!    length survive as a prefix of their order; bytes beyond the surviving length are gone.
 //! 3. The same seed gives the same outcome for the same history.
 //! 4. A discarded range reads as [`DISCARD_FILL`], so that nothing comes to depend on its contents.
+//! 5. A limited device is full as a file system is: whole blocks that were discarded are room for others, and writing or
+//!    reserving them again takes room. What others use counts against the limit.
 
 use crate::aligned::is_aligned;
 use crate::{Device, Placement, Result, StorageError, Write};
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::io::{Error, ErrorKind};
 use std::sync::Arc;
 
 /// Unit that a power cut does not tear.
 pub const SECTOR_BYTES: usize = 512;
+/// Unit in which a limited device counts what was discarded.
+const BLOCK_BYTES: u64 = 4096;
 /// What discarded bytes read as.
 const DISCARD_FILL: u8 = 0xD5;
 
@@ -38,6 +43,10 @@ struct Bytes {
     current: Vec<u8>,
     durable: Vec<u8>,
     unsynced: Vec<Change>,
+    /// Blocks that were discarded and not written or reserved since.
+    holes: BTreeSet<u64>,
+    /// What others use of a limited device.
+    others_bytes: u64,
 }
 
 enum Change {
@@ -63,8 +72,7 @@ impl MemoryDevice {
 
     /// A device that holds `image`, durable.
     pub fn holding(image: Vec<u8>) -> MemoryDevice {
-        let bytes = Bytes { current: image.clone(), durable: image, unsynced: Vec::new() };
-        MemoryDevice::with("memory".to_string(), 1, u64::MAX, bytes)
+        MemoryDevice::with("memory".to_string(), 1, u64::MAX, Bytes::durable(image))
     }
 
     fn with(name: String, alignment: usize, limit_bytes: u64, bytes: Bytes) -> MemoryDevice {
@@ -87,8 +95,12 @@ impl MemoryDevice {
 
     /// A device like this one that holds `image`, durable.
     fn holding_now(&self, image: Vec<u8>) -> MemoryDevice {
-        let bytes = Bytes { current: image.clone(), durable: image, unsynced: Vec::new() };
-        MemoryDevice::with(self.shared.name.clone(), self.shared.alignment, self.shared.limit_bytes, bytes)
+        MemoryDevice::with(
+            self.shared.name.clone(),
+            self.shared.alignment,
+            self.shared.limit_bytes,
+            Bytes::durable(image),
+        )
     }
 
     /// The bytes of [`cut`](MemoryDevice::cut).
@@ -99,6 +111,42 @@ impl MemoryDevice {
     /// What reads see now.
     pub fn image(&self) -> Vec<u8> {
         self.shared.bytes.lock().current.clone()
+    }
+
+    /// Lets others fill what is left of a limited device.
+    pub fn fill_up(&self) {
+        let mut bytes = self.shared.bytes.lock();
+        bytes.others_bytes += self.room(&bytes);
+    }
+
+    /// Bytes that were discarded and are room for others now (of a limited device).
+    pub fn discarded_bytes(&self) -> u64 {
+        self.shared.bytes.lock().holes.len() as u64 * BLOCK_BYTES
+    }
+
+    /// Lets others give back what they use.
+    pub fn others_leave(&self) {
+        self.shared.bytes.lock().others_bytes = 0;
+    }
+
+    /// Bytes that can still be taken of a limited device.
+    fn room(&self, bytes: &Bytes) -> u64 {
+        let used = bytes.current.len() as u64 - bytes.holes.len() as u64 * BLOCK_BYTES + bytes.others_bytes;
+        self.shared.limit_bytes.saturating_sub(used)
+    }
+
+    /// Takes room for the discarded blocks that a range touches.
+    fn fill_holes(&self, operation: &'static str, bytes: &mut Bytes, offset: usize, len: usize) -> Result<()> {
+        if bytes.holes.is_empty() {
+            return Ok(());
+        }
+        let (first, end) = (offset as u64 / BLOCK_BYTES, ((offset + len) as u64).div_ceil(BLOCK_BYTES));
+        let touched = bytes.holes.range(first..end).count() as u64;
+        if touched * BLOCK_BYTES > self.room(bytes) {
+            return Err(self.error(operation, offset as u64, len, ErrorKind::StorageFull));
+        }
+        bytes.holes.retain(|block| !(first..end).contains(block));
+        Ok(())
     }
 
     /// Changes not made durable yet.
@@ -137,6 +185,10 @@ impl MemoryDevice {
 }
 
 impl Bytes {
+    fn durable(image: Vec<u8>) -> Bytes {
+        Bytes { current: image.clone(), durable: image, ..Bytes::default() }
+    }
+
     /// What a power cut could leave.
     fn power_cut(&self, seed: u64) -> Vec<u8> {
         let mut random = Random::new(seed);
@@ -217,10 +269,11 @@ impl Device for MemoryDevice {
     }
 
     fn set_len_bytes(&self, len: u64) -> Result<()> {
-        if len > self.shared.limit_bytes || len > isize::MAX as u64 {
+        let mut bytes = self.shared.bytes.lock();
+        let growth = len.saturating_sub(bytes.current.len() as u64);
+        if growth > self.room(&bytes) || len > isize::MAX as u64 {
             return Err(self.error("set length", 0, len as usize, ErrorKind::StorageFull));
         }
-        let mut bytes = self.shared.bytes.lock();
         bytes.current.resize(len as usize, 0);
         bytes.unsynced.push(Change::SetLen(len as usize));
         Ok(())
@@ -240,6 +293,7 @@ impl Device for MemoryDevice {
         let end_max = usize::try_from(self.shared.limit_bytes).unwrap_or(usize::MAX).min(isize::MAX as usize);
         let offset = self.range("write", offset, data.len(), end_max)?;
         let mut bytes = self.shared.bytes.lock();
+        self.fill_holes("write", &mut bytes, offset, data.len())?;
         if bytes.current.len() < offset + data.len() {
             bytes.unsynced.push(Change::SetLen(offset + data.len()));
         }
@@ -270,7 +324,18 @@ impl Device for MemoryDevice {
         let change = Change::Write { offset, data: vec![DISCARD_FILL; len] };
         change.apply(&mut bytes.current);
         bytes.unsynced.push(change);
+        if self.shared.limit_bytes != u64::MAX {
+            let (first, end) = ((offset as u64).div_ceil(BLOCK_BYTES), (offset + len) as u64 / BLOCK_BYTES);
+            bytes.holes.extend(first..end.max(first));
+        }
         Ok(())
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> Result<()> {
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        let mut bytes = self.shared.bytes.lock();
+        let offset = self.range("reserve", offset, len, bytes.current.len())?;
+        self.fill_holes("reserve", &mut bytes, offset, len)
     }
 
     fn alignment_bytes(&self) -> usize {
@@ -387,6 +452,22 @@ mod tests {
         assert!(device.discard(999, 2).is_err());
         let aligned = MemoryDevice::named("aligned", 4096);
         assert!(aligned.write_at(0, &[0; 100], Placement::Other).is_err());
+    }
+
+    #[test]
+    fn discarded_blocks_are_room_for_others_until_they_are_reserved_again() {
+        let device = MemoryDevice::limited(8 * 4096);
+        device.set_len_bytes(8 * 4096).unwrap();
+        device.discard(0, 4 * 4096).unwrap();
+        device.reserve(0, 4096).unwrap();
+        device.fill_up();
+        device.write_at(0, &[1; 4096], Placement::Other).unwrap();
+        assert!(device.write_at(4096, &[1; 4096], Placement::Other).unwrap_err().is_full());
+        assert!(device.reserve(4096, 4096).unwrap_err().is_full());
+        device.others_leave();
+        device.reserve(4096, 3 * 4096).unwrap();
+        device.fill_up();
+        device.write_at(4096, &[1; 3 * 4096], Placement::Other).unwrap();
     }
 
     #[test]

@@ -143,6 +143,11 @@ impl StorageSet {
         StorageSet { data, redo, doublewrite, origin: Arc::new(Origin::Devices), read_only: false }
     }
 
+    /// A set of these devices (data, redo, doublewrite), which can [lose its power](StorageSet::cut).
+    pub fn of_memory(devices: [MemoryDevice; 3]) -> StorageSet {
+        StorageSet::in_memory(devices)
+    }
+
     fn in_memory(devices: [MemoryDevice; 3]) -> StorageSet {
         let [data, redo, doublewrite] = devices.clone().map(|d| Arc::new(d) as Arc<dyn Device>);
         StorageSet { data, redo, doublewrite, origin: Arc::new(Origin::Memory(devices)), read_only: false }

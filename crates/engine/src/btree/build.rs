@@ -8,7 +8,7 @@
 //! 3. Nothing is latched between two records.
 
 use super::BTree;
-use super::structure::{Bounds, Contents};
+use super::structure::{Bounds, Contents, Lack};
 use crate::error::{Error, Result};
 use crate::mtr::Context;
 use crate::page::node::{CHILD_BYTES, common_prefix, max_key_bytes, max_value_bytes, record_bytes, shortest_separator};
@@ -264,7 +264,11 @@ impl Builder<'_, '_> {
     fn write_page(&self, contents: &Contents<'_>) -> Result<PageNo> {
         loop {
             let mut mtr = self.tree.structure_mtr(self.ctx, 1)?;
-            let Ok(page) = self.tree.space.allocate(&mut mtr, self.tree.segment, None) else { continue };
+            let page = match self.tree.allocate(&mut mtr, None) {
+                Ok(page) => page,
+                Err(Lack::Failed(error)) => return Err(error),
+                Err(_) => continue,
+            };
             let latched = mtr.new_page(page);
             self.tree.write_node(&mut mtr, latched, contents);
             mtr.commit();

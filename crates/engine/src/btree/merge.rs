@@ -90,8 +90,10 @@ impl BTree {
         (parent, left_slot): (Latched, usize),
         left: Latched,
         right: Latched,
-    ) -> Result<bool> {
+    ) -> Step<bool> {
         let Some(fit) = fit_together(mtr, left, right)? else { return Ok(false) };
+        let right_no = mtr.page_no(right);
+        self.space.try_keep_map(mtr, right_no).map_err(Lack::Absent)?;
         mtr.apply(left, &fit.bounds.refence(0..fit.left_count));
         if !fit.packed.is_empty() {
             mtr.apply(left, &PageOp::NodeAppend { packed: &fit.packed });
@@ -124,6 +126,8 @@ impl BTree {
             return Ok(false);
         }
         let child = self.latch_child(&mut mtr, root, 0, level - 1)?;
+        let child_no = mtr.page_no(child);
+        self.space.try_keep_map(&mut mtr, child_no).map_err(Lack::Absent)?;
         let child_node = Node::new(mtr.page(child));
         let bounds = Bounds::of(child_node);
         let mut packed = Vec::new();

@@ -118,7 +118,7 @@ impl BTree {
         let halves = halve(Node::new(mtr.page(left)), cut);
         let (level, max_trx_id) = (header::level(mtr.page(left)), header::max_trx_id(mtr.page(left)));
         let left_no = mtr.page_no(left);
-        let Ok(right_no) = self.space.allocate(&mut mtr, self.segment, Some(left_no)) else { return Err(Lack::Stale) };
+        let right_no = self.allocate(&mut mtr, Some(left_no))?;
         let right = mtr.new_page(right_no);
         let contents = Contents { level, bounds: &halves.right, packed: &halves.packed, max_trx_id };
         self.write_node(&mut mtr, right, &contents);
@@ -144,8 +144,8 @@ impl BTree {
         pack(node, 0..cut.keep, halves.left.prefix_len(), &mut packed);
         let max_trx_id = header::max_trx_id(mtr.page(root));
         let near = Some(self.root);
-        let Ok(left_no) = self.space.allocate(&mut mtr, self.segment, near) else { return Err(Lack::Stale) };
-        let Ok(right_no) = self.space.allocate(&mut mtr, self.segment, Some(left_no)) else { return Err(Lack::Stale) };
+        let left_no = self.allocate(&mut mtr, near)?;
+        let right_no = self.allocate(&mut mtr, Some(left_no))?;
         for (page_no, bounds, packed) in [(left_no, &halves.left, &packed), (right_no, &halves.right, &halves.packed)] {
             let child = mtr.new_page(page_no);
             self.write_node(&mut mtr, child, &Contents { level, bounds, packed, max_trx_id });

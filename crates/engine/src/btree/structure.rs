@@ -169,6 +169,14 @@ impl BTree {
         ctx.mtr_with(MTR_REDO_BYTES, frames)
     }
 
+    /// Takes a page for the tree; stale when others have taken what was ready.
+    pub(super) fn allocate(&self, mtr: &mut Mtr<'_>, near: Option<PageNo>) -> Step<PageNo> {
+        self.space.allocate(mtr, self.segment, near).map_err(|error| match error {
+            Error::Usage(_) => Lack::Stale,
+            error => Lack::Failed(error),
+        })
+    }
+
     /// Starts a step that allocates up to `frames` pages, admitted among structure changes.
     pub(super) fn begin_step<'c>(&self, ctx: &'c Context, frames: usize) -> Result<(Mtr<'c>, RwLockReadGuard<'_, ()>)> {
         loop {

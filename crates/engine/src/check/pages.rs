@@ -205,11 +205,11 @@ impl Checker<'_> {
     }
 }
 
-/// Whether a map's entry is what memory knows. Memory gives a chunk to a segment before the segment uses a page of it.
+/// Whether a map's entry is what memory knows. The owner of a chunk of which no page is used means nothing in the map.
 fn is_same(on_disk: &Extent, known: &Extent) -> bool {
     let same_owner = |chunk: usize| {
         let unused = known.used & chunk_mask(1 << chunk) == 0;
-        on_disk.owners[chunk] == known.owners[chunk] || (on_disk.owners[chunk] == 0 && unused)
+        unused || on_disk.owners[chunk] == known.owners[chunk]
     };
     on_disk.used == known.used && (0..known.owners.len()).all(same_owner)
 }

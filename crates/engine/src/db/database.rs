@@ -501,10 +501,12 @@ impl Database {
 fn open_transactions(core: &Core) -> Result<Arc<TrxSystem>> {
     let (ctx, space) = (&core.ctx, &core.space);
     if space.root(ROOT_UNDO).is_none() {
-        space.prepare(ctx)?;
-        let mut mtr = ctx.mtr_with(MTR_REDO_BYTES, 1)?;
-        TrxSystem::format(space, &mut mtr)?;
-        mtr.commit();
+        space.with_room(ctx, || {
+            let mut mtr = ctx.mtr_with(MTR_REDO_BYTES, 1)?;
+            TrxSystem::format(space, &mut mtr)?;
+            mtr.commit();
+            Ok(())
+        })?;
     }
     let Options { max_purge_lag, max_purge_lag_delay: max_delay_us, .. } = core.options;
     let system = TrxSystem::open(ctx.clone(), space.clone())?;

@@ -20,6 +20,8 @@ pub struct Buffers {
     pub redo: Vec<u8>,
     /// Frames set aside.
     pub spare: Vec<FrameNo>,
+    /// Pages of deferred changes that stay resident until the commit.
+    pub pinned: Vec<(PageNo, FrameNo)>,
     /// Bit changes to make at commit.
     pub deferred: Vec<Deferred>,
     /// Pages allocated.

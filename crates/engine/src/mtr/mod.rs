@@ -7,7 +7,8 @@
 //! 2. A changed mtr is committed. Dropping it unfinished (a panic, a bug) poisons the database: memory no longer
 //!    matches any log.
 //! 3. Latch order: tree pages top-down and left to right, then undo pages, then, at commit and by page number, the pages
-//!    of deferred changes (file header, extent maps).
+//!    of deferred changes (file header, extent maps). Extent maps are pinned in the latch phase, so that the commit finds
+//!    them; the file header is always resident.
 //! 4. Redo space is reserved before the first latch, so a commit never waits for a checkpoint.
 //! 5. `commit` appends the redo, stamps page LSNs, marks pages dirty in log order, then releases every latch.
 //!
@@ -59,7 +60,7 @@ struct Held {
     released: bool,
 }
 
-/// A bit change of an always-resident page, made at commit.
+/// A bit change of a pinned or always-resident page, made at commit.
 struct Deferred {
     page: PageNo,
     offset: u16,
@@ -219,7 +220,22 @@ impl<'c> Mtr<'c> {
         assert!(redo.len() <= self.redo_limit, "mtr outgrew its {} bytes of redo", self.redo_limit);
     }
 
-    /// Records a bit change of an always-resident page, made at commit (rule 3).
+    /// Pins a page of deferred changes until the mtr ends; false if it is not resident: load it and start again.
+    pub(crate) fn pin(&mut self, page: PageNo) -> bool {
+        if self.is_pinned(page) {
+            return true;
+        }
+        let pinned = self.ctx.pool.pin(page).map(|frame| (page, frame));
+        self.buffers.pinned.extend(pinned);
+        pinned.is_some()
+    }
+
+    /// Whether the mtr has pinned the page.
+    pub(crate) fn is_pinned(&self, page: PageNo) -> bool {
+        self.buffers.pinned.iter().any(|(pinned, _)| *pinned == page)
+    }
+
+    /// Records a bit change of a pinned or always-resident page, made at commit (rule 3).
     pub(crate) fn defer(&mut self, page: PageNo, offset: u16, set: bool, mask: u64) {
         self.buffers.deferred.push(Deferred { page, offset, set, mask });
     }
@@ -245,7 +261,7 @@ impl<'c> Mtr<'c> {
         self.ctx.pool.frames().get(held.frame).latch.unlock_exclusive(false);
     }
 
-    /// Releases everything of an mtr that changed nothing, keeping its reservation, to start its latch phase again.
+    /// Releases everything of an mtr that changed nothing, keeping its reservation and its pins, to start its latch phase again.
     pub fn restart(&mut self) {
         assert!(!self.is_modified(), "only an unchanged mtr can start again");
         self.unlatch();
@@ -285,6 +301,7 @@ impl<'c> Mtr<'c> {
         }
         self.buffers.redo.clear();
         self.unlatch();
+        self.unpin();
         self.forget_space_changes(true);
         lsn
     }
@@ -293,7 +310,7 @@ impl<'c> Mtr<'c> {
         let mut deferred = std::mem::take(&mut self.buffers.deferred);
         deferred.sort_by_key(|d| d.page);
         for d in &deferred {
-            let latched = self.try_fix_x(d.page).expect("extent maps and the file header are always resident");
+            let latched = self.try_fix_x(d.page).expect("pinned or always resident");
             let (offset, mask) = (d.offset, d.mask);
             let op = if d.set { PageOp::SetBits { offset, mask } } else { PageOp::ClearBits { offset, mask } };
             self.apply(latched, &op);
@@ -309,6 +326,12 @@ impl<'c> Mtr<'c> {
             frames.get(held.frame).latch.unlock_exclusive(held.changed);
         }
         memo.clear();
+    }
+
+    #[inline]
+    fn unpin(&mut self) {
+        let Buffers { pinned, .. } = &mut *self.buffers;
+        pinned.drain(..).for_each(|(_, frame)| self.ctx.pool.unpin(frame));
     }
 
     #[inline]
@@ -331,6 +354,7 @@ impl Drop for Mtr<'_> {
             self.ctx.fail_stop("a mini-transaction was left unfinished");
         }
         self.unlatch();
+        self.unpin();
         self.forget_space_changes(false);
         if !self.buffers.spare.is_empty() {
             self.ctx.pool.give_frames(self.buffers.spare.drain(..));

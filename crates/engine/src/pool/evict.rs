@@ -174,7 +174,8 @@ impl Pool {
         if state.oldest_lsn().is_some() || !state.latch.try_lock_exclusive() {
             return false;
         }
-        if state.oldest_lsn().is_some() || state.dirty.is_flushing() || state.kept.load(Relaxed) {
+        let stays = state.kept.load(Relaxed) || state.pins.load(Relaxed) > 0;
+        if stays || state.oldest_lsn().is_some() || state.dirty.is_flushing() {
             state.latch.unlock_exclusive(false);
             return false;
         }

@@ -54,6 +54,9 @@ pub struct Frame {
     pub kept: AtomicBool,
     /// The page is being read from the data file; its latch is held until it has come. Changed under the exclusive latch.
     reading: AtomicBool,
+    /// Mini-transactions that will change the page at their commit: it stays resident until then. Raised under the latch,
+    /// so that who evicts, who holds it exclusively, sees every pin.
+    pub pins: AtomicU32,
 }
 
 const _: () = assert!(size_of::<Frame>() == 64, "the state of a frame is one cache line");
@@ -71,6 +74,7 @@ impl Frame {
             known_child_of: AtomicU32::new(0),
             kept: AtomicBool::new(false),
             reading: AtomicBool::new(false),
+            pins: AtomicU32::new(0),
         }
     }
 

@@ -7,7 +7,7 @@
 //! 1. Whoever waits for I/O or for a free frame holds no latch. With latches held only `try_*` calls are made, to which a page
 //!    that somebody is reading in is as good as missing; on a miss everything is released, `load` called, and the work starts
 //!    again.
-//! 2. There are no pins: a latched page stays; an unlatched one is found again by number, or, unchanged, by the frame it was in
+//! 2. A latched page stays, and an extent map that a mini-transaction has pinned to change it at its commit; any other is found again by number, or, unchanged, by the frame it was in
 //!    and that frame's version.
 //! 3. A page is written only after the redo up to its LSN is durable, from a copy, so its latch is not held meanwhile.
 //! 4. A page that does not verify never becomes resident.

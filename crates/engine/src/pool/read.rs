@@ -174,6 +174,21 @@ impl Pool {
         }
     }
 
+    /// Keeps a resident page from being evicted until [`Pool::unpin`], waiting for its latch only; `None` if it is not
+    /// resident.
+    pub(crate) fn pin(&self, page: PageNo) -> Option<FrameNo> {
+        let guard = self.try_fix_s(page)?;
+        let frame = guard.version().frame;
+        self.frames.get(frame).pins.fetch_add(1, Relaxed);
+        Some(frame)
+    }
+
+    /// Ends one [`Pool::pin`].
+    pub(crate) fn unpin(&self, frame: FrameNo) {
+        // What was done to the page was done under its latch; the count itself orders nothing.
+        self.frames.get(frame).pins.fetch_sub(1, Relaxed);
+    }
+
     /// Loads the page if need be and takes it off the LRU list: it stays until the pool is dropped.
     ///
     /// # Errors

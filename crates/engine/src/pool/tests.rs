@@ -22,13 +22,15 @@ const SEGMENT: SegmentId = SegmentId(99);
 const FIELD: u16 = 64;
 
 fn new_page(ctx: &Context, space: &Space) -> PageNo {
-    space.prepare(ctx).unwrap();
-    let mut mtr = ctx.mtr_with(4096, 1).unwrap();
-    let page_no = space.allocate(&mut mtr, SEGMENT, None).unwrap();
-    let page = mtr.new_page(page_no);
-    mtr.apply(page, &PageOp::Format { page_type: PageType::Overflow, level: 0, owner: SEGMENT.0 });
-    mtr.commit();
-    page_no
+    let new_page = || {
+        let mut mtr = ctx.mtr_with(4096, 1)?;
+        let page_no = space.allocate(&mut mtr, SEGMENT, None)?;
+        let page = mtr.new_page(page_no);
+        mtr.apply(page, &PageOp::Format { page_type: PageType::Overflow, level: 0, owner: SEGMENT.0 });
+        mtr.commit();
+        Ok(page_no)
+    };
+    space.with_room(ctx, new_page).unwrap()
 }
 
 fn put(ctx: &Context, page: PageNo, value: u64) -> Lsn {
@@ -153,6 +155,8 @@ fn a_page_set_aside_is_found_with_its_newest_bytes() {
     let options = Options { victim_policy: VictimPolicy::War, ..small_options() };
     let core = open(StorageSet::memory(), options);
     let pool = &core.ctx.pool;
+    // The extent map's frame is not to come into play.
+    pool.make_resident(PageNo(1)).unwrap();
     let pages: Vec<_> = (0..150).map(|_| new_page(&core.ctx, &core.space)).collect();
     pages.iter().for_each(|p| assert!(put(&core.ctx, *p, 5).0 > 0));
     pool.write_set_aside().unwrap();
@@ -176,6 +180,7 @@ fn a_page_set_aside_is_found_with_its_newest_bytes() {
 fn lru_clean_passes_over_dirty_pages_and_raw_writes_them() {
     let dirty_tail = |policy| {
         let core = open(StorageSet::memory(), Options { victim_policy: policy, ..small_options() });
+        core.ctx.pool.make_resident(PageNo(1)).unwrap();
         let pages: Vec<_> = (0..200).map(|_| new_page(&core.ctx, &core.space)).collect();
         core.ctx.pool.flush_all().unwrap();
         // Pages enter as old ones from the 64th on; of those, all but one are dirty.
@@ -251,6 +256,8 @@ fn a_commit_finds_the_extent_map_whatever_moves_in_front_of_it() {
 fn a_changed_page_is_not_taken_for_the_one_seen_before() {
     let core = small_core();
     let pool = &core.ctx.pool;
+    // The extent map's frame is not to come into play.
+    pool.make_resident(PageNo(1)).unwrap();
     let page = new_page(&core.ctx, &core.space);
     let mut busy = Vec::new();
     // Each time in a frame that nobody has used yet.

@@ -49,7 +49,7 @@ impl<'d> Region<'d> {
         Ok(region)
     }
 
-    /// Gives the space back.
+    /// Gives back what the device was made longer by, and leaves the rest discarded, but reserved for its owner.
     ///
     /// # Errors
     /// An I/O error.
@@ -58,6 +58,8 @@ impl<'d> Region<'d> {
         if self.len != self.len_before {
             self.device.set_len_bytes(self.len_before)?;
         }
+        // Its owner writes there whatever else fills the disk.
+        self.device.reserve(0, self.len_before)?;
         Ok(self.device.sync()?)
     }
 

@@ -111,6 +111,10 @@ impl Device for Paced {
         self.memory.sync()
     }
 
+    fn reserve(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
+        self.memory.reserve(offset, len)
+    }
+
     fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
         self.memory.discard(offset, len)
     }
@@ -125,13 +129,14 @@ fn an_arm_is_seen_and_the_region_is_given_back() {
     for (len, limit) in [(2 << 20, u64::MAX), (2 << 20, 4 << 20), (64 << 10, 64 << 10)] {
         let memory = MemoryDevice::limited(limit);
         memory.set_len_bytes(len).unwrap();
-        let paced = Paced::new(memory, 3, u32::MAX);
+        let paced = Paced::new(memory.clone(), 3, u32::MAX);
         let region = Region::begin(&paced, false).unwrap();
         let found = measure(&region, 1024).unwrap();
         region.end().unwrap();
         assert_eq!(choose(&found).flush_neighbors, FlushNeighbors::Extent, "{found}");
         assert_eq!(found.at_depth_us, [0; 3], "an arm needs no depths");
         assert_eq!(paced.len_bytes().unwrap(), len);
+        assert_eq!(memory.discarded_bytes(), 0, "the room is reserved again");
         let mut start = AlignedBuf::zeroed(4096);
         paced.read_at(0, &mut start).unwrap();
         assert!(start.iter().all(|byte| *byte == start[0]), "what was written is discarded");

@@ -212,13 +212,15 @@ fn a_tree_comes_back_as_it_was() {
 
 /// A page of the test's segment, formatted.
 fn new_page(core: &Core) -> PageNo {
-    core.space.prepare(&core.ctx).unwrap();
-    let mut mtr = core.ctx.mtr_with(4096, 1).unwrap();
-    let page_no = core.space.allocate(&mut mtr, SEGMENT, None).unwrap();
-    let page = mtr.new_page(page_no);
-    mtr.apply(page, &FORMAT);
-    mtr.commit();
-    page_no
+    let new_page = || {
+        let mut mtr = core.ctx.mtr_with(4096, 1)?;
+        let page_no = core.space.allocate(&mut mtr, SEGMENT, None)?;
+        let page = mtr.new_page(page_no);
+        mtr.apply(page, &FORMAT);
+        mtr.commit();
+        Ok(page_no)
+    };
+    core.space.with_room(&core.ctx, new_page).unwrap()
 }
 
 const FORMAT: PageOp<'static> = PageOp::Format { page_type: page::PageType::Overflow, level: 0, owner: SEGMENT.0 };

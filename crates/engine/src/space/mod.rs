@@ -9,7 +9,8 @@
 //! Rules
 //! 1. The extent maps are the only truth on disk: per extent a use bit per page and an owner per chunk. Everything else
 //!    (free extents, partly used extents of a segment) is derived from them when the database is opened.
-//! 2. A page is used iff its bit is set; its owner is the chunk's. Both change in the mtr that formats or frees the page.
+//! 2. A page is used iff its bit is set; its owner is the chunk's. Both change in the mtr that formats or frees the page. The
+//!    owner of a chunk of which no page is used means nothing.
 //! 3. In memory a page is taken at once, and free again only when the mtr that freed it has committed.
 //! 4. Page 0 says how many extents there are; the file is at least that long. Growing is: the new length, durable; then
 //!    one mini-transaction that formats the maps of new groups and raises the number; then the extents are free. What lies
@@ -18,13 +19,21 @@
 //!    file shorter than the number was cut.
 //! 5. Extents of a dropped segment are discarded on the device only after a checkpoint has passed the drop: recovery
 //!    may need to read them until then.
+//! 6. Every page that can be taken has its place on the device: growth and [`Device::reserve`] come, durable, before the
+//!    first page of an extent is taken, so a full disk shows in [`Space::prepare`] and never at a write. A discarded extent
+//!    is reserved again before it is taken; at opening nobody knows what was discarded, so no free extent counts as reserved.
+//! 7. On a full disk what is free in the file is used to the end, but for what [`reserve`] keeps for those who give room back.
 //!
-//! Lock order: the state mutex is a leaf; extent-map pages are latched at mtr commit, last.
+//! Lock order: the growing mutex is held across I/O and while redo space is waited for; nobody waits for it with a latch
+//! held, nor the thread that moves the checkpoint; the state mutex is a leaf;
+//! extent-map pages are latched at mtr commit, last. They are ordinary pages that can be evicted: an mtr that will change one
+//! pins it before it changes anything ([`Space::allocate`], [`Space::keep_map`]).
 //!
 //! Differs from InnoDB: one file, no lists linked through the maps, no inode pages, fragment pages come in chunks of 8.
 
 pub mod header;
 pub mod layout;
+pub mod reserve;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -33,12 +42,16 @@ use crate::error::{Error, Result};
 use crate::mtr::{Context, Mtr, SpaceHook};
 use crate::page::{PageOp, PageType};
 use crate::types::{Lsn, PageNo, SegmentId};
-use highwater_storage::Device;
+use highwater_storage::{Device, StorageError};
 use layout::{CHUNKS, EXTENT_PAGES, Layout, MAX_EXTENTS};
 use parking_lot::Mutex;
+use reserve::Purpose;
 use state::State;
 pub use state::{Extent, read_entry};
+use std::io::ErrorKind;
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Owner of file headers and extent maps.
 pub const SEGMENT_SYSTEM: SegmentId = SegmentId(u32::MAX);
@@ -54,8 +67,12 @@ pub const ROOT_CATALOG: usize = 0;
 /// Root slot of the undo directory.
 pub const ROOT_UNDO: usize = 1;
 
-/// Free extents `prepare` keeps ready.
-const READY_EXTENTS: usize = 4;
+/// Free extents `prepare` keeps ready beside the reserve.
+const READY_EXTENTS: u32 = 4;
+/// Discarded extents that are tried on a full disk before it counts as full.
+const RESERVE_TRIES: usize = 16;
+/// How long the device counts as full after it refused to grow.
+const FULL_FOR: Duration = Duration::from_millis(100);
 /// Most bytes the file grows by at once.
 const GROW_LIMIT_BYTES: u64 = 64 << 20;
 
@@ -66,6 +83,8 @@ pub struct Space {
     state: Mutex<State>,
     growing: Mutex<()>,
     to_discard: Mutex<Vec<(Lsn, u32)>>,
+    /// Maps that an allocation needed and did not find in the pool.
+    missed_maps: Mutex<Vec<PageNo>>,
 }
 
 impl SpaceHook for Space {
@@ -99,7 +118,6 @@ impl Space {
         }
         for group in 0..layout.groups(extents) {
             let map = layout.map_page(group);
-            ctx.pool.make_resident(map)?;
             let page = ctx.pool.fix_s(map)?;
             let here = layout.extents_in_group(group, extents);
             state.add_group(&layout, group, here, &page)?;
@@ -110,6 +128,7 @@ impl Space {
             state: Mutex::new(state),
             growing: Mutex::new(()),
             to_discard: Mutex::new(Vec::new()),
+            missed_maps: Mutex::new(Vec::new()),
         };
         let space = Arc::new(space);
         ctx.set_space_hook(space.clone());
@@ -144,42 +163,129 @@ impl Space {
         mtr.defer(PageNo(0), header::root_offset(slot), true, u64::from(page.0));
     }
 
-    /// Makes sure that free extents are at hand, growing the file if not. The caller holds no latch; called before an
+    /// Makes sure that free extents are at hand, growing the file if not. On a full disk this is no error: what is free in
+    /// the file may still serve, and [`Space::allocate`] says when it does not. The caller holds no latch; called before an
     /// mtr that may allocate.
     ///
     /// # Errors
-    /// [`Error::DiskFull`], a poison or I/O error.
+    /// A poison or I/O error.
     pub fn prepare(&self, ctx: &Context) -> Result<()> {
-        if self.state.lock().free_extents() >= READY_EXTENTS {
+        let missed = std::mem::take(&mut *self.missed_maps.lock());
+        missed.into_iter().try_for_each(|map| ctx.pool.load(map))?;
+        let settled =
+            |state: &State| self.is_ready(state) || state.full_since.is_some_and(|at| at.elapsed() < FULL_FOR);
+        if settled(&self.state.lock()) {
             return Ok(());
         }
         let _one_at_a_time = self.growing.lock();
-        if self.state.lock().free_extents() < READY_EXTENTS {
-            self.grow(ctx)?;
+        while !settled(&self.state.lock()) {
+            let made = self.make_ready(ctx);
+            let full = matches!(made, Err(Error::DiskFull { .. }));
+            self.state.lock().full_since = full.then(Instant::now);
+            if !full {
+                made?;
+            }
         }
         Ok(())
+    }
+
+    /// Runs a mini-transaction that allocates, again when [`Space::allocate`] says so. The caller holds no latch.
+    ///
+    /// # Errors
+    /// Those of [`Space::prepare`] and of `run`.
+    pub fn with_room<R>(&self, ctx: &Context, mut run: impl FnMut() -> Result<R>) -> Result<R> {
+        loop {
+            self.prepare(ctx)?;
+            match run() {
+                Err(Error::Usage(_)) => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// Whether there is room for an mtr of this thread beside what others may not take.
+    fn is_ready(&self, state: &State) -> bool {
+        state.unowned_chunks() >= self.kept_chunks(state) + READY_EXTENTS * CHUNKS
+    }
+
+    /// Unowned chunks that this thread must leave.
+    fn kept_chunks(&self, state: &State) -> u32 {
+        reserve::kept_extents(reserve::purpose(), state.extents()) * CHUNKS
+    }
+
+    /// Reserves extents that may have been given back or, when there are none, grows the file.
+    fn make_ready(&self, ctx: &Context) -> Result<()> {
+        let most = ((GROW_LIMIT_BYTES / self.layout.extent_bytes()) as u32).max(1);
+        let mut refused = None;
+        for _ in 0..RESERVE_TRIES {
+            let bare = self.state.lock().bare_run(most);
+            if bare.is_empty() {
+                return self.grow(ctx);
+            }
+            match self.try_smaller(bare.end - bare.start, |extents| self.reserve(bare.start..bare.start + extents)) {
+                Ok(reserved) => {
+                    self.sync(ctx)?;
+                    self.state.lock().note_reserved(reserved);
+                    return Ok(());
+                }
+                // Others may still have their place: what an earlier process discarded is not known.
+                Err(error @ Error::DiskFull { .. }) => {
+                    self.state.lock().skip_bare(bare.start);
+                    refused = Some(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(refused.unwrap_or_else(|| self.full("no extent can be reserved")))
     }
 
     fn grow(&self, ctx: &Context) -> Result<()> {
         let have = self.state.lock().extents();
         let step = (u64::from(have) / 4 * self.layout.extent_bytes()).min(GROW_LIMIT_BYTES);
-        let step = ((step / self.layout.extent_bytes()) as u32).max(READY_EXTENTS as u32 * 2);
-        let want = have.saturating_add(step).min(MAX_EXTENTS);
-        if want == have {
-            return Err(Error::Usage(format!("the data file has its largest size, {have} extents")));
+        let step = ((step / self.layout.extent_bytes()) as u32).max(READY_EXTENTS * 2).min(MAX_EXTENTS - have);
+        if step == 0 {
+            return Err(self.full("it has the largest size a data file can have"));
         }
-        self.lengthen(ctx, u64::from(want) * self.layout.extent_bytes())?;
+        let want = self.try_smaller(step, |extents| {
+            self.lengthen(have, have + extents)?;
+            Ok(have + extents)
+        })?;
+        self.sync(ctx)?;
         self.count_extents(ctx, have, want)?;
         self.state.lock().add_free(&self.layout, want);
         Ok(())
     }
 
-    /// Makes the file at least `bytes` long, durably. A growth that never finished may have left it longer.
-    fn lengthen(&self, ctx: &Context, bytes: u64) -> Result<()> {
-        if self.data.len_bytes()? < bytes {
-            let full = |source| Error::DiskFull { segment: SEGMENT_SYSTEM, source };
-            self.data.set_len_bytes(bytes).map_err(full)?;
+    /// Runs `take` for `extents`, and for half as many each time the disk is too full for it.
+    fn try_smaller<R>(&self, extents: u32, mut take: impl FnMut(u32) -> highwater_storage::Result<R>) -> Result<R> {
+        let mut extents = extents;
+        loop {
+            match take(extents) {
+                Err(error) if error.is_full() && extents > 1 => extents /= 2,
+                Err(source) if source.is_full() => return Err(Error::DiskFull { file: self.data.name(), source }),
+                result => return Ok(result?),
+            }
         }
+    }
+
+    /// Makes the file at least `to` extents long. A growth that never finished may have left it longer than `from`: nobody
+    /// knows what that has reserved.
+    fn lengthen(&self, from: u32, to: u32) -> highwater_storage::Result<()> {
+        let (from, to) = (u64::from(from) * self.layout.extent_bytes(), u64::from(to) * self.layout.extent_bytes());
+        let len = self.data.len_bytes()?;
+        if len > from {
+            self.data.reserve(from, len.min(to) - from)?;
+        }
+        if len < to { self.data.set_len_bytes(to) } else { Ok(()) }
+    }
+
+    fn reserve(&self, extents: Range<u32>) -> highwater_storage::Result<Range<u32>> {
+        let bytes = self.layout.extent_bytes();
+        self.data.reserve(u64::from(extents.start) * bytes, u64::from(extents.end - extents.start) * bytes)?;
+        Ok(extents)
+    }
+
+    fn sync(&self, ctx: &Context) -> Result<()> {
         if let Err(error) = self.data.sync() {
             ctx.fail_stop(&error.to_string());
             return Err(error.into());
@@ -200,19 +306,35 @@ impl Space {
         }
         mtr.apply(first, &header::set_extents(&want.to_le_bytes()));
         mtr.commit();
-        maps.into_iter().try_for_each(|map| ctx.pool.make_resident(map))
+        Ok(())
     }
 
     /// Takes a page for `segment`, near `near` where possible, recorded in `mtr`. Get its frame by `Mtr::new_page` and
     /// format it. The caller has called [`Space::prepare`] before its first latch.
     ///
     /// # Errors
-    /// [`Error::Usage`] when all prepared extents were taken meanwhile: drop the mtr, `prepare`, start again.
+    /// [`Error::Usage`] when all prepared extents were taken meanwhile, or the page's extent map is not in the pool: drop the
+    /// mtr, `prepare`, start again.
+    /// [`Error::DiskFull`] when the file cannot grow and has no page left that this thread may take.
     pub fn allocate(&self, mtr: &mut Mtr<'_>, segment: SegmentId, near: Option<PageNo>) -> Result<PageNo> {
-        let page = self.state.lock().take(segment, near);
-        let page = page.ok_or_else(|| Error::Usage("no free extent is ready".into()))?;
+        let page = {
+            let mut state = self.state.lock();
+            let keep = self.kept_chunks(&state);
+            state.take(segment, near, keep).ok_or(state.full_since.is_some())
+        };
+        let page = page.map_err(|is_full| match is_full {
+            true => self.full("no page is free"),
+            false => Error::Usage("no free extent is ready".into()),
+        })?;
         let (map, bitmap_at, owner_at) = self.layout.entry_of(page);
+        if !mtr.pin(map) {
+            self.state.lock().clear(page);
+            self.missed_maps.lock().push(map);
+            return Err(Error::Usage("an extent map is not in the pool".into()));
+        }
         mtr.defer(map, bitmap_at, true, 1 << (page.0 % EXTENT_PAGES));
+        // Another segment may have had the chunk.
+        mtr.defer(map, owner_at, false, u64::from(!segment.0));
         mtr.defer(map, owner_at, true, u64::from(segment.0));
         mtr.note_allocated(page);
         Ok(page)
@@ -234,10 +356,38 @@ impl Space {
         }
     }
 
-    /// Gives a page back; it may be allocated again once `mtr` has committed.
+    fn full(&self, why: &str) -> Error {
+        let (file, bytes) = (self.data.name(), self.layout.extent_bytes());
+        let (operation, device, source) = ("growth", file.clone(), std::io::Error::new(ErrorKind::StorageFull, why));
+        let offset = u64::from(self.state.lock().extents()) * bytes;
+        Error::DiskFull { file, source: StorageError { operation, device, offset, len: bytes, source } }
+    }
+
+    /// Makes sure that `mtr` can give `page` back. Neither the mtr nor the thread holds a latch.
+    ///
+    /// # Errors
+    /// Those of loading an extent map.
+    pub fn keep_map(&self, mtr: &mut Mtr<'_>, page: PageNo) -> Result<()> {
+        while let Err(map) = self.try_keep_map(mtr, page) {
+            mtr.context().pool.load(map)?;
+        }
+        Ok(())
+    }
+
+    /// As [`Space::keep_map`] with latches held, of an mtr that has changed nothing.
+    ///
+    /// # Errors
+    /// The map, which is not in the pool.
+    pub fn try_keep_map(&self, mtr: &mut Mtr<'_>, page: PageNo) -> std::result::Result<(), PageNo> {
+        let map = self.layout.entry_of(page).0;
+        if mtr.pin(map) { Ok(()) } else { Err(map) }
+    }
+
+    /// Gives a page back, whose map is kept ([`Space::keep_map`]); it may be allocated again once `mtr` has committed.
     pub fn free(&self, mtr: &mut Mtr<'_>, page: PageNo) {
         debug_assert!(self.owner(page).is_some(), "page {page} is not in use");
         let (map, bitmap_at, _) = self.layout.entry_of(page);
+        debug_assert!(mtr.is_pinned(map), "the map of page {page} is not kept");
         mtr.defer(map, bitmap_at, false, 1 << (page.0 % EXTENT_PAGES));
         mtr.note_freed(page);
     }
@@ -283,6 +433,7 @@ impl Space {
             return Ok(true);
         }
         let mut mtr = ctx.mtr()?;
+        victims.iter().try_for_each(|(extent, _)| self.keep_map(&mut mtr, PageNo(extent * EXTENT_PAGES)))?;
         for (extent, chunks) in &victims {
             let first = PageNo(extent * EXTENT_PAGES);
             let (map, bitmap_at, owner_at) = self.layout.entry_of(first);
@@ -301,22 +452,29 @@ impl Space {
         Ok(false)
     }
 
-    /// Discards on the device the dropped extents that recovery no longer needs and nobody has taken since.
-    ///
-    /// # Errors
-    /// None: discarding is advice, and a device that refuses it is left alone.
+    /// Discards on the device the dropped extents that recovery no longer needs and nobody has taken since, but for the
+    /// first free ones: the reserve is not given to others. Discarding is advice, and a device that refuses it is left alone.
     pub fn discard_step(&self, ctx: &Context) {
         let checkpoint = ctx.log.checkpoint_lsn();
-        let due: Vec<u32> = {
+        let due: Vec<(Lsn, u32)> = {
             let mut queue = self.to_discard.lock();
             let (due, later) = queue.drain(..).partition(|(lsn, _)| *lsn <= checkpoint);
             *queue = later;
-            due.into_iter().map(|(_, extent): (Lsn, u32)| extent).collect()
+            due
         };
-        for extent in due {
-            // Held so that the extent is not taken while it is being discarded.
-            let state = self.state.lock();
-            if state.is_free_extent(extent) {
+        for (lsn, extent) in due {
+            // Held so that the extent is not reserved again while it is being discarded. Whoever grows the file may be
+            // waiting for a checkpoint of the thread that is here: never wait for them.
+            let Some(_one_at_a_time) = self.growing.try_lock() else {
+                self.to_discard.lock().push((lsn, extent));
+                continue;
+            };
+            let aside = {
+                let mut state = self.state.lock();
+                let keep = reserve::kept_extents(Purpose::Users, state.extents()) + READY_EXTENTS;
+                state.set_bare(extent, keep as usize)
+            };
+            if aside {
                 let bytes = self.layout.extent_bytes();
                 let _ = self.data.discard(u64::from(extent) * bytes, bytes);
             }

@@ -1,10 +1,14 @@
 //! What is free and who owns what, in memory; derived from the extent maps.
 //!
 //! Rules
-//! 1. `free` holds exactly the extents without owner; `shared` those with both an owned and an unowned chunk.
+//! 1. `free` and `bare` hold exactly the extents without owner; `bare` those whose place on the device may have been given
+//!    back, which are not taken. `shared` holds those with both an owned and an unowned chunk. `unowned_chunks` counts the
+//!    unowned chunks of `free` and `shared`.
 //! 2. `partial[segment]` holds exactly the extents in which the segment owns a chunk with a free page.
 //! 3. Allocation prefers: the page after `near`, then the segment's own free pages, then a chunk of a shared extent
-//!    (small segments), then a whole extent.
+//!    (small segments), then a whole extent; a chunk again if a whole extent would be more than may be taken.
+//! 4. A chunk whose last used page is freed belongs to nobody: what its owner on disk says counts only while a page of it
+//!    is used.
 
 use super::layout::{CHUNK_PAGES, CHUNKS, ENTRIES_AT, ENTRY_BYTES, EXTENT_PAGES, Layout, OWNERS_AT, chunk_mask};
 use super::{SEGMENT_SYSTEM, header};
@@ -12,6 +16,8 @@ use crate::error::{Error, Result};
 use crate::page::{self, PageType};
 use crate::types::{PageNo, SegmentId};
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+use std::time::Instant;
 
 /// A segment up to this size grows by chunks.
 const SMALL_SEGMENT_PAGES: u32 = 32;
@@ -36,7 +42,13 @@ struct Segment {
 pub struct State {
     extents: Vec<Extent>,
     free: BTreeSet<u32>,
+    bare: BTreeSet<u32>,
+    /// Where the next run of `bare` is looked for.
+    bare_from: u32,
     shared: BTreeSet<u32>,
+    unowned_chunks: u32,
+    /// When the file could not grow last; `None` once it could.
+    pub full_since: Option<Instant>,
     segments: HashMap<u32, Segment>,
     /// Next segment number to hand out.
     pub next_segment: u32,
@@ -48,6 +60,14 @@ impl Extent {
     /// Chunks (bit per chunk) that `owner` owns.
     fn chunks_of(&self, owner: u32) -> u8 {
         (0..CHUNKS).filter(|c| self.owners[*c as usize] == owner).fold(0, |set, c| set | 1 << c)
+    }
+
+    /// The extent without the owners of chunks of which no page is used.
+    fn without_idle_owners(mut self) -> Extent {
+        for chunk in (0..CHUNKS).filter(|chunk| self.used & chunk_mask(1 << chunk) == 0) {
+            self.owners[chunk as usize] = 0;
+        }
+        self
     }
 
     /// Free pages in chunks that `owner` owns.
@@ -62,6 +82,10 @@ impl State {
         State {
             extents: Vec::new(),
             free: BTreeSet::new(),
+            bare: BTreeSet::new(),
+            bare_from: 0,
+            unowned_chunks: 0,
+            full_since: None,
             shared: BTreeSet::new(),
             segments: HashMap::new(),
             next_segment: 0,
@@ -79,12 +103,44 @@ impl State {
         self.extents.get(number as usize).copied()
     }
 
-    /// Number of extents without owner.
-    pub fn free_extents(&self) -> usize {
-        self.free.len()
+    /// Chunks that can be taken.
+    pub fn unowned_chunks(&self) -> u32 {
+        self.unowned_chunks
     }
 
-    /// Adds the extents that a map describes, `here` of which the file has.
+    /// The next extents, up to `limit`, that follow each other and cannot be taken before their place is reserved.
+    pub fn bare_run(&self, limit: u32) -> Range<u32> {
+        let next = self.bare.range(self.bare_from..).next().or_else(|| self.bare.first());
+        let Some(&first) = next else { return 0..0 };
+        let end = (first..first.saturating_add(limit)).find(|number| !self.bare.contains(number));
+        first..end.unwrap_or(first.saturating_add(limit))
+    }
+
+    /// The place of this one cannot be reserved now: the next run begins behind it.
+    pub fn skip_bare(&mut self, number: u32) {
+        self.bare_from = number + 1;
+    }
+
+    /// The place of these extents is reserved: they can be taken.
+    pub fn note_reserved(&mut self, extents: Range<u32>) {
+        for number in extents {
+            if self.bare.remove(&number) {
+                self.free.insert(number);
+                self.unowned_chunks += CHUNKS;
+            }
+        }
+    }
+
+    /// Sets a free extent aside, to be discarded, unless it is one of the first `keep`.
+    pub fn set_bare(&mut self, number: u32, keep: usize) -> bool {
+        if self.free.range(..number).take(keep).count() < keep || !self.free.remove(&number) {
+            return false;
+        }
+        self.unowned_chunks -= CHUNKS;
+        self.bare.insert(number)
+    }
+
+    /// Adds the extents that a map describes, `here` of which the file has. Those that nobody owns may have been discarded.
     pub fn add_group(&mut self, layout: &Layout, group: u32, here: u32, map: &[u8]) -> Result<()> {
         let page_no = layout.map_page(group);
         if page::header::page_type(map)? != PageType::ExtentMap {
@@ -93,8 +149,9 @@ impl State {
         for index in 0..layout.group_extents() {
             let extent = read_entry(map, index as usize);
             if index < here {
-                self.extents.push(extent);
+                self.extents.push(extent.without_idle_owners());
                 self.index_extent(self.extents() - 1);
+                self.set_bare(self.extents() - 1, 0);
             } else if extent.used != 0 || extent.owners != [0; CHUNKS as usize] {
                 let number = group * layout.group_extents() + index;
                 return Err(Error::Corrupt(format!("the data file is cut: extent {number} is in use but not there")));
@@ -130,6 +187,7 @@ impl State {
                 self.next_segment = self.next_segment.max(owner + 1);
             }
         }
+        self.unowned_chunks += extent.chunks_of(0).count_ones();
         self.classify(number);
     }
 
@@ -144,10 +202,10 @@ impl State {
         }
     }
 
-    /// Takes a page for a segment; `None` if no extent is free.
-    pub fn take(&mut self, segment: SegmentId, near: Option<PageNo>) -> Option<PageNo> {
+    /// Takes a page for a segment; `None` if none is free but in the last `keep` unowned chunks.
+    pub fn take(&mut self, segment: SegmentId, near: Option<PageNo>, keep: u32) -> Option<PageNo> {
         let page = self.take_near(segment.0, near).or_else(|| self.take_own(segment.0)).or_else(|| {
-            self.give_chunks(segment.0)?;
+            self.give_chunks(segment.0, keep)?;
             self.take_own(segment.0)
         })?;
         self.mark(page, segment.0);
@@ -169,9 +227,13 @@ impl State {
         Some(PageNo(number * EXTENT_PAGES + free.trailing_zeros()))
     }
 
-    /// Gives the segment a chunk or, once it is not small, a whole extent.
-    fn give_chunks(&mut self, owner: u32) -> Option<()> {
-        let small = self.segments.get(&owner).is_none_or(|s| s.pages < SMALL_SEGMENT_PAGES);
+    /// Gives the segment a chunk or, once it is not small, a whole extent, so that `keep` chunks are left.
+    fn give_chunks(&mut self, owner: u32, keep: u32) -> Option<()> {
+        let spare = self.unowned_chunks.saturating_sub(keep);
+        if spare == 0 {
+            return None;
+        }
+        let small = spare < CHUNKS || self.segments.get(&owner).is_none_or(|s| s.pages < SMALL_SEGMENT_PAGES);
         let shared = if small { self.shared.first().copied() } else { None };
         let number = shared.or_else(|| self.free.first().copied()).or_else(|| self.shared.first().copied())?;
         let extent = &mut self.extents[number as usize];
@@ -179,8 +241,10 @@ impl State {
         let mut unowned = extent.owners.iter_mut().filter(|o| **o == 0);
         if whole {
             unowned.for_each(|o| *o = owner);
+            self.unowned_chunks -= CHUNKS;
         } else {
             *unowned.next()? = owner;
+            self.unowned_chunks -= 1;
         }
         let segment = self.segments.entry(owner).or_default();
         segment.extents.insert(number);
@@ -201,14 +265,19 @@ impl State {
         }
     }
 
-    /// The page is free again (its chunk stays with its owner).
+    /// The page is free again, and its chunk too if no page of it is used.
     pub fn clear(&mut self, page: PageNo) {
         let number = page.0 / EXTENT_PAGES;
         let Some(owner) = self.owner(page) else { return };
-        self.extents[number as usize].used &= !(1 << (page.0 % EXTENT_PAGES));
+        let extent = &mut self.extents[number as usize];
+        extent.used &= !(1 << (page.0 % EXTENT_PAGES));
         let segment = self.segments.entry(owner.0).or_default();
         segment.pages -= 1;
         segment.partial.insert(number);
+        let chunk = 1 << (page.0 % EXTENT_PAGES / CHUNK_PAGES);
+        if extent.used & chunk_mask(chunk) == 0 {
+            self.release_chunks(number, chunk);
+        }
     }
 
     /// Owner of a used page.
@@ -244,7 +313,7 @@ impl State {
         extents.map(|n| (*n, self.extents[*n as usize].chunks_of(segment.0))).collect()
     }
 
-    /// Takes chunks away from their (dropped) owner; true if the extent is now free as a whole.
+    /// Takes chunks away from their owner; true if the extent is now free as a whole.
     pub fn release_chunks(&mut self, number: u32, chunks: u8) -> bool {
         let extent = &mut self.extents[number as usize];
         let mask = chunk_mask(chunks);
@@ -252,10 +321,16 @@ impl State {
         let owner = extent.owners[chunks.trailing_zeros() as usize];
         extent.used &= !mask;
         (0..CHUNKS as usize).filter(|c| chunks >> c & 1 == 1).for_each(|c| extent.owners[c] = 0);
+        self.unowned_chunks += chunks.count_ones();
+        let extent = *extent;
         if let Some(segment) = self.segments.get_mut(&owner) {
             segment.pages -= pages;
-            segment.extents.remove(&number);
-            segment.partial.remove(&number);
+            if extent.free_pages(owner) == 0 {
+                segment.partial.remove(&number);
+            }
+            if extent.chunks_of(owner) == 0 {
+                segment.extents.remove(&number);
+            }
             if segment.extents.is_empty() {
                 self.segments.remove(&owner);
             }
@@ -295,10 +370,10 @@ mod tests {
     fn small_segments_share_an_extent_and_large_ones_do_not() {
         let mut state = state(8);
         let (a, b) = (SegmentId(20), SegmentId(21));
-        let first_a = state.take(a, None).unwrap();
-        let first_b = state.take(b, None).unwrap();
+        let first_a = state.take(a, None, 0).unwrap();
+        let first_b = state.take(b, None, 0).unwrap();
         assert_eq!(first_a.0 / EXTENT_PAGES, first_b.0 / EXTENT_PAGES);
-        let pages: Vec<_> = (0..200).map(|_| state.take(a, None).unwrap()).collect();
+        let pages: Vec<_> = (0..200).map(|_| state.take(a, None, 0).unwrap()).collect();
         assert!(pages.iter().all(|p| state.owner(*p) == Some(a)));
         let unique: BTreeSet<_> = pages.iter().chain([&first_a, &first_b]).collect();
         assert_eq!(unique.len(), 202);
@@ -306,21 +381,47 @@ mod tests {
     }
 
     #[test]
+    fn an_emptied_chunk_goes_to_another_segment_and_the_last_chunks_are_kept() {
+        let mut state = state(2);
+        let (a, b) = (SegmentId(30), SegmentId(31));
+        let pages: Vec<_> = std::iter::from_fn(|| state.take(a, None, 3)).collect();
+        assert_eq!((pages.len(), state.unowned_chunks()), ((2 * 8 - 1 - 3) * 8, 3));
+        assert_eq!(state.take(b, None, 3), None);
+        pages[8..16].iter().for_each(|p| state.clear(*p));
+        assert_eq!(state.unowned_chunks(), 4);
+        let again: Vec<_> = std::iter::from_fn(|| state.take(b, None, 3)).collect();
+        assert_eq!(again, pages[8..16]);
+        pages[..8].iter().chain(&pages[16..]).chain(&again).for_each(|p| state.clear(*p));
+        assert_eq!((state.unowned_chunks(), state.segments().len()), (15, 1));
+    }
+
+    #[test]
+    fn discarded_extents_are_taken_only_once_they_are_reserved() {
+        let mut state = state(6);
+        assert!(!state.set_bare(2, 2) && state.set_bare(4, 2) && state.set_bare(5, 2) && !state.set_bare(5, 0));
+        let taken = std::iter::from_fn(|| state.take(SegmentId(30), None, 0)).count();
+        assert_eq!((taken, state.bare_run(9), state.bare_run(1)), (4 * 64 - 8, 4..6, 4..5));
+        state.note_reserved(4..6);
+        assert_eq!((state.unowned_chunks(), state.bare_run(9)), (16, 0..0));
+        assert!(state.take(SegmentId(30), None, 0).is_some_and(|page| page.0 >= 4 * 64));
+    }
+
+    #[test]
     fn pages_come_back_and_dropping_frees_everything() {
         let mut state = state(4);
         let seg = SegmentId(30);
-        let free = state.free_extents();
-        let pages: Vec<_> = (0..100).map(|_| state.take(seg, None).unwrap()).collect();
+        let free = state.unowned_chunks();
+        let pages: Vec<_> = (0..100).map(|_| state.take(seg, None, 0).unwrap()).collect();
         pages.iter().step_by(2).for_each(|p| state.clear(*p));
         assert_eq!(state.pages_of(seg).len(), 50);
-        let again: Vec<_> = (0..50).map(|_| state.take(seg, None).unwrap()).collect();
+        let again: Vec<_> = (0..50).map(|_| state.take(seg, None, 0).unwrap()).collect();
         assert!(again.iter().all(|p| pages.contains(p)));
         while let Some((extent, chunks)) = state.extents_of(seg, 1).pop() {
             state.release_chunks(extent, chunks);
         }
         assert!(state.pages_of(seg).is_empty());
-        assert_eq!(state.free_extents(), free);
-        while state.take(seg, None).is_some() {}
+        assert_eq!(state.unowned_chunks(), free);
+        while state.take(seg, None, 0).is_some() {}
         assert_eq!(state.pages_of(seg).len(), 4 * 64 - 8);
     }
 }

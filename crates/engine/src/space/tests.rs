@@ -4,19 +4,25 @@ use super::*;
 use crate::db::core::Core;
 use crate::pool::FlushReason;
 use crate::testing::{open, small_options};
-use highwater_storage::{Faults, StorageSet};
+use highwater_storage::{Faults, FlushMethod, StorageSet};
+use std::os::unix::fs::FileExt;
 
 const SEGMENT: SegmentId = SegmentId(99);
 
 /// Allocates and formats a page.
 fn new_page(core: &Core) -> Result<PageNo> {
-    core.space.prepare(&core.ctx)?;
-    let mut mtr = core.ctx.mtr_with(4096, 1)?;
-    let page_no = core.space.allocate(&mut mtr, SEGMENT, None)?;
-    let page = mtr.new_page(page_no);
-    mtr.apply(page, &PageOp::Format { page_type: PageType::Overflow, level: 0, owner: SEGMENT.0 });
-    mtr.commit();
-    Ok(page_no)
+    new_page_of(core, SEGMENT)
+}
+
+fn new_page_of(core: &Core, segment: SegmentId) -> Result<PageNo> {
+    core.space.with_room(&core.ctx, || {
+        let mut mtr = core.ctx.mtr_with(4096, 1)?;
+        let page_no = core.space.allocate(&mut mtr, segment, None)?;
+        let page = mtr.new_page(page_no);
+        mtr.apply(page, &PageOp::Format { page_type: PageType::Overflow, level: 0, owner: segment.0 });
+        mtr.commit();
+        Ok(page_no)
+    })
 }
 
 fn extents(core: &Core) -> u32 {
@@ -31,7 +37,8 @@ fn before_the_second_group() -> StorageSet {
     while extents(&core) + extents(&core) / 4 <= group {
         core.space.grow(&core.ctx).unwrap();
     }
-    while core.space.state.lock().free_extents() > READY_EXTENTS {
+    let _entitled = reserve::entitle(Purpose::Cleaning);
+    while core.space.state.lock().unowned_chunks() > READY_EXTENTS * CHUNKS {
         new_page(&core).unwrap();
     }
     assert_eq!(core.space.layout().groups(extents(&core)), 1);
@@ -118,4 +125,48 @@ fn a_map_that_was_formatted_and_is_gone_is_damage() {
     data.damage(|bytes| bytes.truncate(120 * 64 * 4096 - 1));
     let error = Core::open(storage, small_options()).err().map(|e| e.to_string()).unwrap_or_default();
     assert!(error.contains("is cut"), "{error}");
+}
+
+/// A data file of many groups, all free: page 0 and the maps are written, the rest is a hole.
+fn sparse_database(dir: &std::path::Path, extents: u32) -> StorageSet {
+    let storage = StorageSet::open_dir(dir, None, FlushMethod::Fsync, true).unwrap();
+    open(storage.clone(), small_options()).close().unwrap();
+    let layout = Layout::new(4096);
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(dir.join("data")).unwrap();
+    file.set_len(u64::from(extents) * layout.extent_bytes()).unwrap();
+    let mut page = vec![0; 4096];
+    file.read_exact_at(&mut page, 0).unwrap();
+    header::set_extents(&extents.to_le_bytes()).apply(&mut page).unwrap();
+    crate::page::header::seal(&mut page, PageNo(0));
+    file.write_all_at(&page, 0).unwrap();
+    for map in (1..layout.groups(extents)).map(|group| layout.map_page(group)) {
+        let mut page = vec![0; 4096];
+        format_map_ops(|op| op.apply(&mut page).unwrap());
+        crate::page::header::seal(&mut page, map);
+        file.write_all_at(&page, u64::from(map.0) * 4096).unwrap();
+    }
+    storage
+}
+
+/// Every segment gets a chunk of the first extents that have one: the chunks behind the maps, in one group after the other.
+#[test]
+fn a_file_with_more_maps_than_the_pool_has_frames_opens_and_is_used() {
+    const GROUPS: u32 = 300;
+    const SEGMENTS: u32 = 2050;
+    let folder = tempfile::tempdir().unwrap();
+    let group = Layout::new(4096).group_extents();
+    let core = open(sparse_database(folder.path(), GROUPS * group), small_options());
+    assert!(core.ctx.pool.frame_count() < GROUPS as usize);
+    assert_eq!(core.space.page_count(), GROUPS * group * EXTENT_PAGES);
+    let _entitled = reserve::entitle(Purpose::Cleaning);
+    let segments = || (0..SEGMENTS).map(|n| SegmentId(1000 + n));
+    for _ in 0..2 {
+        let pages: Vec<_> = segments().map(|segment| new_page_of(&core, segment).unwrap()).collect();
+        assert!(pages[SEGMENTS as usize - 1].0 > (SEGMENTS / 7 - 1) * group * EXTENT_PAGES);
+    }
+    for segment in segments().step_by(2) {
+        while !core.space.drop_segment_step(&core.ctx, segment, 40).unwrap() {}
+    }
+    let pages: Vec<_> = segments().map(|segment| core.space.pages_of(segment).len()).collect();
+    assert!(pages.chunks(2).all(|two| two == [0, 2]), "{pages:?}");
 }

@@ -17,6 +17,7 @@ use super::schema::{IndexDefinition, TableDefinition};
 use crate::btree::{BTree, Seek};
 use crate::error::{Error, Result};
 use crate::mtr::{Context, MTR_REDO_BYTES};
+use crate::space::reserve::{self, Purpose};
 use crate::space::{ROOT_CATALOG, SEGMENT_CATALOG, Space};
 use crate::sync::poison::Poison;
 use crate::types::{IndexId, Lsn, PageNo, SegmentId, TableId};
@@ -81,14 +82,13 @@ impl Catalog {
     pub fn open(ctx: Arc<Context>, space: Arc<Space>) -> Result<Catalog> {
         let tree = match space.root(ROOT_CATALOG) {
             Some(root) => BTree::open(space.clone(), CATALOG_INDEX, SEGMENT_CATALOG, root),
-            None => {
-                space.prepare(&ctx)?;
+            None => space.with_room(&ctx, || {
                 let mut mtr = ctx.mtr_with(MTR_REDO_BYTES, 1)?;
                 let tree = BTree::create(space.clone(), &mut mtr, CATALOG_INDEX, SEGMENT_CATALOG)?;
                 space.set_root(&mut mtr, ROOT_CATALOG, tree.root());
                 mtr.commit();
-                tree
-            }
+                Ok(tree)
+            })?,
         };
         let counters = Mutex::new(Counters { next_table: FIRST_USER_TABLE, next_index: FIRST_USER_INDEX });
         Ok(Catalog { ctx, space, tree, counters })
@@ -247,11 +247,12 @@ impl Catalog {
     }
 
     fn make_tree(&self, tree: TreeRecord) -> Result<PageNo> {
-        self.space.prepare(&self.ctx)?;
-        let mut mtr = self.ctx.mtr_with(MTR_REDO_BYTES, 1)?;
-        let made = BTree::create(self.space.clone(), &mut mtr, tree.id, tree.segment)?;
-        mtr.commit();
-        Ok(made.root())
+        self.space.with_room(&self.ctx, || {
+            let mut mtr = self.ctx.mtr_with(MTR_REDO_BYTES, 1)?;
+            let made = BTree::create(self.space.clone(), &mut mtr, tree.id, tree.segment)?;
+            mtr.commit();
+            Ok(made.root())
+        })
     }
 
     /// The tree of a record.
@@ -271,6 +272,7 @@ impl Catalog {
 
     /// Changes the state of an index, durably.
     pub(crate) fn set_index_state(&self, table: TableId, index: &mut IndexRecord, state: State) -> Result<()> {
+        let _entitled = reserve::entitle(Purpose::Cleaning);
         index.state = state;
         self.put(RecordKey::Index(table, index.tree.id), &index.encode())?;
         self.flush()
@@ -278,6 +280,7 @@ impl Catalog {
 
     /// Changes the state of a table, durably.
     pub(crate) fn set_table_state(&self, entry: &mut TableEntry, state: State) -> Result<()> {
+        let _entitled = reserve::entitle(Purpose::Cleaning);
         entry.record.state = state;
         self.put(RecordKey::Table(entry.id), &entry.record.encode())?;
         self.flush()
@@ -285,12 +288,14 @@ impl Catalog {
 
     /// Gives back the pages of an index whose state says that it is not in use, then removes its record.
     pub(crate) fn finish_drop_index(&self, table: TableId, index: &IndexRecord) -> Result<()> {
+        let _entitled = reserve::entitle(Purpose::Cleaning);
         self.drop_segment(index.tree.segment)?;
         self.remove(RecordKey::Index(table, index.tree.id))
     }
 
     /// Gives back the pages of a table whose state says that it is not in use, then removes its records.
     pub(crate) fn finish_drop(&self, remains: &Remains) -> Result<()> {
+        let _entitled = reserve::entitle(Purpose::Cleaning);
         remains.segments.iter().try_for_each(|&segment| self.drop_segment(segment))?;
         remains.keys.iter().try_for_each(|&key| self.remove(key))
     }

@@ -212,6 +212,7 @@ pub(crate) fn free(
             (next, position) = (link.next, Some(link.position + 1));
         }
         let mut mtr = system.ctx.mtr()?;
+        pages.iter().try_for_each(|page| system.space.keep_map(&mut mtr, *page))?;
         let latched = mtr.fix_x(record.page)?;
         mark(&mut mtr, latched, record, bits);
         write_bytes(&mut mtr, latched, record.offset + first_page_at, &next.0.to_le_bytes());

@@ -35,6 +35,7 @@ use super::versions::EntryOf;
 use crate::error::{Error, Result};
 use crate::mtr::Mtr;
 use crate::page::header;
+use crate::space::reserve::{self, Purpose};
 use crate::types::{Lsn, PageNo};
 use std::cmp::Reverse;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
@@ -60,6 +61,7 @@ impl TrxSystem {
     /// # Errors
     /// What damage does not explain; the step may be tried again.
     pub fn purge_step(&self, max_records: usize) -> Result<usize> {
+        let _entitled = reserve::entitle(Purpose::Cleaning);
         match self.purge_by_view(max_records)? {
             0 => {
                 self.advance_purge_view();

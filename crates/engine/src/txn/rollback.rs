@@ -5,7 +5,8 @@
 //!    dead in one mini-transaction. A crash in between repeats the record, and repeating any step changes nothing.
 //! 2. Rows stay locked by their transaction id until their oldest version is back; rollback never waits for a lock.
 //! 3. The purge view is held while it is decided what older snapshots need, and until the decision is carried out.
-//! 4. If the version to restore is a deletion that every snapshot sees, the row is removed instead: the purge of that
+//! 4. It may take the room that users must leave (`space::reserve`): on a full disk a rollback works.
+//! 5. If the version to restore is a deletion that every snapshot sees, the row is removed instead: the purge of that
 //!    deletion may have come by while the row was taken, and does not come again.
 
 use super::attempt::{Attempt, Stop};
@@ -23,6 +24,7 @@ use super::undo::{OwnedRecord, Place, UndoLog, mark, pointer_to, read_record, re
 use super::versions::EntryOf;
 use crate::error::{Error, Result};
 use crate::mtr::Mtr;
+use crate::space::reserve::{self, Purpose};
 use crate::types::TrxId;
 
 /// Undoes what was done since the undo stood at `at` (`None`: before the first write).
@@ -42,6 +44,7 @@ pub(crate) fn roll_back_all(system: &TrxSystem, body: &mut TrxBody) -> Result<()
 }
 
 fn undo_down_to(system: &TrxSystem, body: &TrxBody, target: Place) -> Result<()> {
+    let _entitled = reserve::entitle(Purpose::Cleaning);
     let Some(mut at) = body.undo.as_ref().map(UndoLog::tail) else { return Ok(()) };
     let mut record = OwnedRecord { place: at, bytes: Vec::new() };
     while at != target {

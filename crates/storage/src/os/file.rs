@@ -2,7 +2,9 @@
 //!
 //! Rules
 //! 1. Growing reserves the blocks first, so that a full disk is an error of `set_len_bytes` and the file keeps the
-//!    length and contents it had.
+//!    length and contents it had. A file system without `fallocate` gets zeros written instead. `reserve` does the same for
+//!    ranges whose blocks were given back. (A file system that writes every block to a new place, such as Btrfs or ZFS, can
+//!    be full at any write, whatever was reserved.)
 //! 2. The first failed sync is final: the kernel forgets which pages it could not write, so every later write and sync
 //!    of the file fails too. Syncs go one at a time, because the kernel tells only one of several of the failure, and
 //!    because one that has nothing to do (rule 3) may not return before the one that has.
@@ -131,11 +133,11 @@ impl FileDevice {
     }
 
     fn grow(&self, from: u64, to: u64) -> std::io::Result<()> {
-        let mut result = match sys::allocate(&self.file, from, to - from) {
-            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => self.file.set_len(to),
-            other => other,
+        let (mut result, reserved) = match sys::allocate(&self.file, from, to - from) {
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => (self.file.set_len(to), false),
+            other => (other, true),
         };
-        if result.is_ok() && self.mode.writes_unsynced() {
+        if result.is_ok() && (!reserved || self.mode.writes_unsynced()) {
             result = self.write_zeros(from, to);
         }
         if result.is_err() {
@@ -143,6 +145,18 @@ impl FileDevice {
             self.file.set_len(from)?;
         }
         result
+    }
+
+    fn reserve_blocks(&self, offset: u64, len: u64) -> std::io::Result<()> {
+        match sys::allocate(&self.file, offset, len) {
+            // Where blocks cannot be reserved they cannot be given back either.
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => return Ok(()),
+            other => other?,
+        }
+        if self.mode.writes_unsynced() && sys::has_hole(&self.file, offset, len) {
+            self.write_zeros(offset, offset + len)?;
+        }
+        Ok(())
     }
 
     /// Initializes the blocks of a grown range. What lies outside of whole blocks shares its block with older bytes.
@@ -243,6 +257,17 @@ impl Device for FileDevice {
             self.sync_failed.store(true, Ordering::Release);
             self.error("sync", 0, 0, source)
         })
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> Result<()> {
+        self.refuse_after_failed_sync("reserve", offset, len)?;
+        if self.fixed_len || len == 0 {
+            return Ok(());
+        }
+        let result = self.reserve_blocks(offset, len);
+        // Newly allocated blocks are as good as a new length: durable after the next sync, whatever the method.
+        self.len_changed.store(true, Ordering::Release);
+        result.map_err(|source| self.error("reserve", offset, len, source))
     }
 
     fn discard(&self, offset: u64, len: u64) -> Result<()> {

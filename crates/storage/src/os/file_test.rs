@@ -197,3 +197,22 @@ fn what_is_not_initialized_throughout_is_synced_after_all() {
         }
     }
 }
+
+#[test]
+fn a_reserved_range_has_blocks_again() {
+    use std::os::unix::fs::MetadataExt;
+    for method in [FlushMethod::Direct, FlushMethod::DirectNoFsync] {
+        let folder = tempfile::tempdir().unwrap();
+        let device = device(&folder, FileRole::Data, method);
+        device.set_len_bytes(4 << 20).unwrap();
+        // What an opening with another flush method may have given back.
+        super::sys::punch_hole(&device.file, 1 << 20, 2 << 20).unwrap();
+        let blocks = || device.file.metadata().unwrap().blocks() * 512;
+        let punched = blocks() < 4 << 20;
+        device.reserve(0, 4 << 20).unwrap();
+        device.sync().unwrap();
+        assert!(!punched || blocks() >= 4 << 20, "{method:?}: {} bytes", blocks());
+        assert!(!device.mode.writes_unsynced() || !super::sys::has_hole(&device.file, 0, 4 << 20));
+        assert_eq!(device.len_bytes().unwrap(), 4 << 20);
+    }
+}

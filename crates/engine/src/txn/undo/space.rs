@@ -10,6 +10,7 @@ use super::record::{Kind, State};
 use crate::error::{Error, Result};
 use crate::mtr::{Context, Latched, Mtr};
 use crate::page::{PageOp, PageType};
+use crate::space::reserve::{self, Purpose};
 use crate::space::{ROOT_UNDO, SEGMENT_UNDO, Space};
 use crate::txn::purge::is_damage;
 use crate::types::{PageNo, TrxId};
@@ -275,14 +276,9 @@ impl UndoSpace {
     }
 
     /// Runs a mini-transaction that allocates, again if others have taken the extents that were ready.
-    fn with_extents<R>(&self, mut run: impl FnMut() -> Result<R>) -> Result<R> {
-        loop {
-            self.space.prepare(&self.ctx)?;
-            match run() {
-                Err(Error::Usage(_)) => {}
-                result => return result,
-            }
-        }
+    fn with_extents<R>(&self, run: impl FnMut() -> Result<R>) -> Result<R> {
+        let _entitled = reserve::entitle(Purpose::Undo);
+        self.space.with_room(&self.ctx, run)
     }
 
     fn write_new_stream(&self, number: usize, directory: PageNo, i: usize, appended: bool) -> Result<Stream> {
@@ -384,6 +380,7 @@ impl UndoSpace {
         pages.iter().try_for_each(|page| self.space.expect_used(*page))?;
         let (directory_page, i) = self.directory_place(front.number);
         let mut mtr = self.ctx.mtr()?;
+        pages.iter().try_for_each(|page| self.space.keep_map(&mut mtr, *page))?;
         let directory = mtr.fix_x(directory_page)?;
         let last = StreamEntry::read(mtr.page(directory), i).last;
         let entry = StreamEntry { first, last, purged: front.purged };
@@ -401,6 +398,7 @@ impl UndoSpace {
         self.free_front(&mut front)?;
         let (directory_page, i) = self.directory_place(stream.number);
         let mut mtr = self.ctx.mtr()?;
+        self.space.keep_map(&mut mtr, stream.tail.page)?;
         let directory = mtr.fix_x(directory_page)?;
         write(&mut mtr, directory, stream_entry_at(i), &StreamEntry::VACANT.encode());
         self.space.free(&mut mtr, stream.tail.page);

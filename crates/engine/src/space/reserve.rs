@@ -1,0 +1,91 @@
+//! Who may take the last free room. Pure, but for the mark on a thread that says what it works for.
+//!
+//! Rules
+//! 1. Users leave a reserve of free room. Undo for their work may take half of it, so that rows can be deleted though no row
+//!    can be inserted. Rollback, purge, recovery and drops may take all of it: they give room back, and must not fail.
+//! 2. The reserve grows with the file and is made up again by whoever frees room or grows the file next.
+//!
+//! Differs from InnoDB: a sixteenth (at most 256 extents) instead of a hundredth, because extents are small.
+
+use std::cell::Cell;
+
+/// Free extents that even a small file reserves.
+const LEAST_EXTENTS: u32 = 2;
+/// The part of the file that is reserved beside those.
+const SHARE: u32 = 16;
+/// Most extents of that part.
+const MOST_EXTENTS: u32 = 256;
+
+/// What room is taken for; later ones may take more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Purpose {
+    /// Rows, entries and tables of users.
+    Users,
+    /// Undo of users' changes.
+    Undo,
+    /// Rollback, purge, recovery, drops.
+    Cleaning,
+}
+
+/// Free extents that must be left in a file of `extents`.
+pub fn kept_extents(purpose: Purpose, extents: u32) -> u32 {
+    let reserve = LEAST_EXTENTS + (extents / SHARE).min(MOST_EXTENTS);
+    match purpose {
+        Purpose::Users => reserve,
+        Purpose::Undo => reserve / 2,
+        Purpose::Cleaning => 0,
+    }
+}
+
+thread_local! {
+    static PURPOSE: Cell<Purpose> = const { Cell::new(Purpose::Users) };
+}
+
+/// What this thread works for now.
+pub fn purpose() -> Purpose {
+    PURPOSE.get()
+}
+
+/// While it lives, this thread may take room as `purpose` may (or as it could before, if that is more).
+#[must_use]
+pub fn entitle(purpose: Purpose) -> Entitled {
+    Entitled { before: PURPOSE.replace(PURPOSE.get().max(purpose)) }
+}
+
+/// Ends an entitlement when dropped.
+pub struct Entitled {
+    before: Purpose,
+}
+
+impl Drop for Entitled {
+    fn drop(&mut self) {
+        PURPOSE.set(self.before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_cleans_up_may_take_more_than_who_fills() {
+        for extents in [1, 8, 48, 1000, 1 << 26] {
+            let kept = [Purpose::Users, Purpose::Undo, Purpose::Cleaning].map(|p| kept_extents(p, extents));
+            assert!(kept[0] > kept[1] && kept[1] > kept[2] && kept[2] == 0, "{extents}: {kept:?}");
+            assert!(kept[0] <= LEAST_EXTENTS + extents / 16, "{extents}: {kept:?}");
+        }
+        assert_eq!(kept_extents(Purpose::Users, 1 << 26), 258);
+    }
+
+    #[test]
+    fn entitlements_nest_and_never_take_away() {
+        assert_eq!(purpose(), Purpose::Users);
+        let outer = entitle(Purpose::Cleaning);
+        let inner = entitle(Purpose::Undo);
+        assert_eq!(purpose(), Purpose::Cleaning);
+        drop(inner);
+        assert_eq!(purpose(), Purpose::Cleaning);
+        drop(outer);
+        assert_eq!(purpose(), Purpose::Users);
+    }
+}

@@ -1,0 +1,346 @@
+//! Full disks: what users add is refused, what gives room back works, and the database opens again.
+//!
+//! The disk is memory with a limit, or (with `HIGHWATER_TEST_MOUNTS`, as root) a small file system: ext4 on a loop device,
+//! and tmpfs. Rules
+//! 1. A refused change is [`Error::DiskFull`] and nothing else; what was committed before is there afterwards.
+//! 2. Rollback, delete, drop and opening work while the disk is full.
+
+use highwater::{Database, Error, Options, Schema, Table, Type, WriteTxn, values};
+use highwater_storage::{FlushMethod, MemoryDevice, StorageSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+fn options() -> Options {
+    Options {
+        page_size: 4096,
+        buffer_pool_size: 4 << 20,
+        log_file_size: 4 << 20,
+        log_buffer_size: 1 << 20,
+        lock_wait_timeout_ms: 500,
+        ..Options::default()
+    }
+}
+
+fn schema() -> Schema {
+    Schema::new().column("id", Type::U64).column("v", Type::Text(900)).primary_key(&["id"])
+}
+
+/// A database in memory, `data` with a limit.
+struct Disk {
+    data: MemoryDevice,
+    set: StorageSet,
+}
+
+impl Disk {
+    fn of(limit_bytes: u64) -> Disk {
+        Disk::with(StorageSet::of_memory([
+            MemoryDevice::limited(limit_bytes),
+            MemoryDevice::new(),
+            MemoryDevice::new(),
+        ]))
+    }
+
+    fn with(set: StorageSet) -> Disk {
+        Disk { data: set.memory_devices().unwrap()[0].clone(), set }
+    }
+
+    fn open(&self) -> highwater::Result<Database> {
+        Database::open_storage(self.set.clone(), options())
+    }
+}
+
+fn put(txn: &mut WriteTxn, table: &Table, id: u64, text: &str) {
+    txn.insert(table, &values![id, text]).unwrap();
+}
+
+/// Inserts rows of 800 bytes, fifty a transaction, from `from` on until the disk is full or `most` are there; returns the
+/// first id that is not. What a transaction inserted before the disk was full is committed.
+fn fill(database: &Database, table: &Table, from: u64, most: u64) -> u64 {
+    let long = "x".repeat(800);
+    let (mut id, mut full) = (from, false);
+    while id < from + most && !full {
+        let mut txn = database.begin().unwrap();
+        for _ in 0..50.min(from + most - id) {
+            match txn.insert(table, &values![id, long.as_str()]) {
+                Ok(_) => id += 1,
+                Err(Error::DiskFull { file, source }) => {
+                    assert!(source.is_full() && !file.is_empty());
+                    full = true;
+                    break;
+                }
+                Err(error) => panic!("row {id}: {error}"),
+            }
+        }
+        txn.commit().unwrap();
+    }
+    id
+}
+
+fn check(database: &Database, case: &str) {
+    let report = database.check().unwrap();
+    assert!(report.is_sound(), "{case}: {:?}", report.findings.first());
+}
+
+fn delete(database: &Database, table: &Table, ids: std::ops::Range<u64>) {
+    for start in ids.clone().step_by(50) {
+        let mut txn = database.begin().unwrap();
+        for id in start..(start + 50).min(ids.end) {
+            assert!(txn.delete(table, &values![id]).unwrap());
+        }
+        txn.commit().unwrap();
+    }
+}
+
+fn count(database: &Database, table: &Table) -> u64 {
+    let mut read = database.snapshot().unwrap();
+    let scan = read.scan(table);
+    scan.iter().unwrap().inspect(|row| assert!(row.is_ok())).count() as u64
+}
+
+/// Waits for what a background thread does.
+fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(20), "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Rows are made short, others take the room, the disk is filled, and then the short rows get their old length back.
+fn shorten_fill_and_roll_back(database: &Database) {
+    let (table, filler) =
+        (database.create_table("t", schema()).unwrap(), database.create_table("filler", schema()).unwrap());
+    let long = "x".repeat(800);
+    let mut load = database.begin().unwrap();
+    (0..400_u64).for_each(|id| put(&mut load, &table, id * 1000, &long));
+    load.commit().unwrap();
+    let mut open = database.begin().unwrap();
+    (0..400_u64).for_each(|id| assert!(open.update(&table, &values![id * 1000], &[(1, "s".into())]).unwrap()));
+    let mut others = database.begin().unwrap();
+    for id in 0..400_u64 {
+        (1..8).for_each(|n| put(&mut others, &table, id * 1000 + n, &long[..100]));
+    }
+    others.commit().unwrap();
+    fill(database, &filler, 0, u64::MAX / 2);
+    open.rollback().unwrap();
+    let mut read = database.begin().unwrap();
+    (0..400_u64).for_each(|id| assert!(read.update(&table, &values![id * 1000], &[(1, "z".into())]).unwrap()));
+    read.rollback().unwrap();
+}
+
+#[test]
+fn a_rollback_on_a_full_disk_works_and_the_database_opens() {
+    let disk = Disk::of(12 << 20);
+    let database = disk.open().unwrap();
+    shorten_fill_and_roll_back(&database);
+    assert_eq!(count(&database, &database.table("t").unwrap()), 400 * 8);
+    check(&database, "memory");
+    database.close().unwrap();
+    let database = disk.open().unwrap();
+    check(&database, "memory");
+    database.close().unwrap();
+}
+
+#[test]
+fn a_transaction_open_at_a_crash_on_a_full_disk_is_rolled_back() {
+    let disk = Disk::of(12 << 20);
+    let database = disk.open().unwrap();
+    let table = database.create_table("t", schema()).unwrap();
+    let long = "x".repeat(800);
+    let mut load = database.begin().unwrap();
+    (0..400_u64).for_each(|id| put(&mut load, &table, id, &long));
+    load.commit().unwrap();
+    let mut open = database.begin().unwrap();
+    (0..400_u64).for_each(|id| assert!(open.update(&table, &values![id], &[(1, "s".into())]).unwrap()));
+    let full = fill(&database, &table, 1000, u64::MAX / 2);
+    database.flush_log().unwrap();
+    std::mem::forget(open);
+    let crashed = Disk::with(disk.set.cut(1));
+    drop(database);
+    crashed.data.fill_up();
+    let database = crashed.open().unwrap();
+    let table = database.table("t").unwrap();
+    assert_eq!(count(&database, &table), 400 + full - 1000);
+    check(&database, "memory");
+    database.close().unwrap();
+}
+
+#[test]
+fn what_is_deleted_on_a_full_disk_is_room_for_another_table() {
+    let disk = Disk::of(8 << 20);
+    let database = disk.open().unwrap();
+    let (table, other) =
+        (database.create_table("t", schema()).unwrap(), database.create_table("other", schema()).unwrap());
+    let rows = fill(&database, &table, 0, u64::MAX / 2);
+    fill(&database, &other, 0, u64::MAX / 2);
+    let error = database.begin().unwrap().insert(&table, &values![rows, "x".repeat(800).as_str()]).unwrap_err();
+    let text = error.to_string();
+    assert!(text.starts_with("memory has no room left") && text.contains("delete rows"), "{text}");
+    delete(&database, &table, 0..rows);
+    wait_for("purge", || database.stats().history_list_length == 0);
+    let before = count(&database, &other);
+    let added = fill(&database, &other, rows * 2, rows / 2) - rows * 2;
+    assert_eq!((added, count(&database, &other)), (rows / 2, before + rows / 2));
+    check(&database, "memory");
+    database.close().unwrap();
+    assert_eq!(highwater_storage::Device::len_bytes(&disk.data).unwrap(), 8 << 20);
+}
+
+#[test]
+fn room_that_was_discarded_and_taken_by_others_is_not_written_to() {
+    let disk = Disk::of(24 << 20);
+    let database = disk.open().unwrap();
+    let dropped = database.create_table("dropped", schema()).unwrap();
+    fill(&database, &dropped, 0, 12_000);
+    database.drop_table("dropped").unwrap();
+    let table = database.create_table("t", schema()).unwrap();
+    let mut rows = 0;
+    wait_for("a checkpoint and discards", || {
+        let mut txn = database.begin().unwrap();
+        (0..50).for_each(|n| put(&mut txn, &table, rows + n, "short"));
+        txn.commit().unwrap();
+        rows += 50;
+        disk.data.discarded_bytes() > 4 << 20
+    });
+    disk.data.fill_up();
+    let full = fill(&database, &table, 1 << 40, 12_000);
+    assert!(full < (1 << 40) + 12_000, "others have the room");
+    let expected = rows + full - (1 << 40);
+    assert_eq!(count(&database, &table), expected);
+    database.close().unwrap();
+    let database = disk.open().unwrap();
+    let table = database.table("t").unwrap();
+    check(&database, "memory");
+    assert_eq!(count(&database, &table), expected);
+    // The others leave: what was discarded serves again.
+    disk.data.others_leave();
+    std::thread::sleep(Duration::from_millis(150));
+    assert_eq!(fill(&database, &table, 1 << 41, 8_000), (1 << 41) + 8_000);
+    check(&database, "memory");
+    database.close().unwrap();
+}
+
+/// A small file system, unmounted when dropped.
+struct Mounted {
+    at: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Mounted {
+    /// `None` where mounting is not asked for.
+    fn new(kind: &str, bytes: u64) -> Option<Mounted> {
+        std::env::var_os("HIGHWATER_TEST_MOUNTS")?;
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().join("mnt");
+        std::fs::create_dir(&at).unwrap();
+        let run = |command: &mut Command| {
+            let output = command.output().unwrap();
+            assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+        };
+        if kind == "tmpfs" {
+            run(Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={bytes}"), "tmpfs"]).arg(&at));
+        } else {
+            let image = folder.path().join("image");
+            std::fs::File::create(&image).and_then(|file| file.set_len(bytes)).unwrap();
+            run(Command::new("mkfs.ext4").args(["-q", "-F", "-m", "0"]).arg(&image));
+            run(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&at));
+        }
+        Some(Mounted { at, _folder: folder })
+    }
+
+    /// Fills what is left with another program's file.
+    fn fill_up(&self) {
+        let mut ballast = std::fs::File::create(self.at.join("ballast")).unwrap();
+        for piece in [1 << 20, 4096] {
+            while std::io::Write::write_all(&mut ballast, &vec![1; piece]).is_ok() {}
+        }
+        // A file system that allocates late says so only here.
+        let _ = ballast.sync_all();
+    }
+
+    fn make_room(&self) {
+        std::fs::remove_file(self.at.join("ballast")).unwrap();
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let unmounted = Command::new("umount").arg(&self.at).status().is_ok_and(|status| status.success());
+        assert!(unmounted || std::thread::panicking(), "{} stays mounted", self.at.display());
+    }
+}
+
+/// Bytes that a file takes of its file system.
+fn allocated_bytes(path: &Path) -> u64 {
+    std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(path).unwrap()) * 512
+}
+
+/// Writes redo, and undo that purge takes back: rows keep their length.
+fn change(database: &Database, table: &Table, round: u64) {
+    let text = ["y", "z"][round as usize % 2].repeat(800);
+    let mut txn = database.begin().unwrap();
+    for id in 0..50 {
+        match txn.update(table, &values![id * 1000], &[(1, text.as_str().into())]) {
+            Ok(found) => assert!(found),
+            // Undo that is not purged yet has what there is.
+            Err(Error::DiskFull { .. }) => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    txn.commit().unwrap();
+}
+
+/// Everything in one life: rollback while the disk is full, deletes, a drop whose blocks another program takes, reuse.
+fn lives_on_a_small_file_system(kind: &str, method: FlushMethod) {
+    let Some(mounted) = Mounted::new(kind, 64 << 20) else { return };
+    let case = format!("{kind}, {method:?}");
+    let dir = mounted.at.join("db");
+    let options = || Options { flush_method: method, ..options() };
+    let database = Database::open(&dir, options()).unwrap();
+    shorten_fill_and_roll_back(&database);
+    let filler = database.table("filler").unwrap();
+    delete(&database, &filler, 0..2000);
+    check(&database, &case);
+    database.close().unwrap();
+    mounted.fill_up();
+    let database = Database::open(&dir, options()).unwrap_or_else(|e| panic!("{case}: {e}"));
+    check(&database, &case);
+    let before = allocated_bytes(&dir.join("data"));
+    database.drop_table("filler").unwrap();
+    let table = database.table("t").unwrap();
+    let punches = method != FlushMethod::DirectNoFsync;
+    let start = Instant::now();
+    for round in 0_u64.. {
+        if !punches || allocated_bytes(&dir.join("data")) + (16 << 20) < before {
+            break;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{case}: nothing is discarded");
+        change(&database, &table, round);
+    }
+    mounted.make_room();
+    mounted.fill_up();
+    let full = fill(&database, &table, 1 << 41, 40_000);
+    assert!(!punches || full < (1 << 41) + 40_000, "{case}: others have the room");
+    let rows = count(&database, &table);
+    database.close().unwrap_or_else(|e| panic!("{case}: {e}"));
+    let database = Database::open(&dir, options()).unwrap_or_else(|e| panic!("{case}: {e}"));
+    let table = database.table("t").unwrap();
+    check(&database, &case);
+    assert_eq!(count(&database, &table), rows, "{case}");
+    mounted.make_room();
+    std::thread::sleep(Duration::from_millis(150));
+    assert_eq!(fill(&database, &table, 1 << 42, 2_000), (1 << 42) + 2_000, "{case}");
+    database.close().unwrap();
+}
+
+#[test]
+fn ext4() {
+    lives_on_a_small_file_system("ext4", FlushMethod::Direct);
+    lives_on_a_small_file_system("ext4", FlushMethod::DirectNoFsync);
+}
+
+#[test]
+fn tmpfs() {
+    lives_on_a_small_file_system("tmpfs", FlushMethod::Fsync);
+}
