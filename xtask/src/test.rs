@@ -38,7 +38,7 @@ const STEPS: [Step; 11] = [
     Step { name: "lints", run: |run| run.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]) },
     Step { name: "docs", run: |run| run.docs() },
     Step { name: "servers to compare with", run: |run| run.servers() },
-    Step { name: "tools", run: |_| crate::tools::ensure() },
+    Step { name: "tools", run: |_| crate::tools::ensure(tests_mount()) },
     Step { name: "tests", run: |run| run.tests() },
     Step { name: "release build", run: |run| run.cargo(&["build", "--release"]) },
     Step { name: "TPC-C, checked", run: |run| run.tpcc() },
@@ -62,6 +62,13 @@ pub fn all(root: &Path) -> Result<(), Failure> {
     result
 }
 
+/// Root can mount where the kernel has FUSE and loop devices; then the tests that mount must, where otherwise they only hold the refusal to its
+/// words.
+fn tests_mount() -> bool {
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    is_root && ["/dev/fuse", "/dev/loop-control"].iter().all(|node| Path::new(node).exists())
+}
+
 impl Run {
     fn cargo(&self, arguments: &[&str]) -> Result<(), Failure> {
         self.finish(Command::new("cargo").args(arguments))
@@ -72,13 +79,10 @@ impl Run {
         self.finish(&mut Command::new(self.root.join("scripts/install-servers")))
     }
 
-    /// Root can mount where the kernel has FUSE and loop devices; then the tests that mount must, where otherwise they only hold the refusal to its
-    /// words.
     fn tests(&self) -> Result<(), Failure> {
         let mut command = Command::new("cargo");
         command.args(["test", "--workspace"]);
-        let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
-        if is_root && ["/dev/fuse", "/dev/loop-control"].iter().all(|node| Path::new(node).exists()) {
+        if tests_mount() {
             command.env("HIGHWATER_TEST_MOUNTS", "1");
         }
         self.finish(&mut command)

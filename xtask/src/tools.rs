@@ -7,10 +7,14 @@ use std::process::{Command, Stdio};
 
 /// Program, the arguments that show it runs, Debian's package.
 const TOOLS: &[(&str, &str, &str)] = &[("strace", "-V", "strace")];
+/// The same for the tests that mount.
+const MOUNT_TOOLS: &[(&str, &str, &str)] =
+    &[("mkfs.xfs", "-V", "xfsprogs"), ("mkfs.btrfs", "--version", "btrfs-progs")];
 
-/// Makes sure every tool is there.
-pub fn ensure() -> Result<(), String> {
-    TOOLS.iter().try_for_each(|(program, argument, package)| ensure_one(program, argument, package))
+/// Makes sure every tool is there, with `mounts` those too that make file systems.
+pub fn ensure(mounts: bool) -> Result<(), String> {
+    let for_mounts = MOUNT_TOOLS.iter().filter(|_| mounts);
+    TOOLS.iter().chain(for_mounts).try_for_each(|(program, argument, package)| ensure_one(program, argument, package))
 }
 
 fn ensure_one(program: &str, argument: &str, package: &str) -> Result<(), String> {
