@@ -1,10 +1,10 @@
 //! What the crash test does beside TPC-C: schema changes next to writers that have read before, and large transactions.
 //!
-//! Threads: [`WRITERS`] that read a table, wait a moment, then write it; one whose every transaction changes all rows of another table; one
+//! Threads: `WRITERS` that read a table, wait a moment, then write it; one whose every transaction changes all rows of another table; one
 //! that creates and drops indexes on both, and whole tables.
 //!
 //! Rules
-//! 1. Those that write commit through an [`Acknowledger`], as TPC-C's clients do; their numbers follow the clients'.
+//! 1. Those that write commit through an `Acknowledger`, as TPC-C's clients do; their numbers follow the clients'.
 //! 2. Every transaction of the large one gives all rows one generation. So after any crash all have the same.
 //! 3. What another transaction, a schema change or a full disk refuses is tried again otherwise; any other error ends the run.
 
