@@ -323,14 +323,13 @@ fn flushed_writes_that_vanish_are_damage_or_lost_commits() {
     assert!(count(&verdicts, Verdict::Sound) < verdicts.len(), "{verdicts:?}");
 }
 
-/// Checksums find flipped bits: damage is told, or the redo log ends before it; no wrong value is ever returned ([`newest`] would fail).
-/// A log that ends too early may leave pages newer than itself.
+/// Checksums find flipped bits, and the log's marks tell a damaged log from one that ends: no wrong value is returned ([`newest`]
+/// would fail). A commit is lost without a word only if the redo of the last sync is hit, behind the newest mark, which is rare.
 #[test]
-fn flipped_bits_are_never_returned() {
-    let flipping = Setup::on(faulty(4096, |f| f.bit_corruption = true));
-    let verdicts = flipping.verdicts();
-    assert!(count(&verdicts, Verdict::Damaged) > 0, "{verdicts:?}");
-    assert!(flipping.ever(Verdict::LostCommits), "{verdicts:?}");
+fn flipped_bits_are_told() {
+    let verdicts = Setup::on(faulty(4096, |f| f.bit_corruption = true)).verdicts();
+    let (told, lost) = (count(&verdicts, Verdict::Damaged), count(&verdicts, Verdict::LostCommits));
+    assert!(told > 0 && lost * 8 < told, "{verdicts:?}");
 }
 
 #[test]
