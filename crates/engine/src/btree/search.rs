@@ -310,10 +310,11 @@ fn other_fences(parent: PageNo) -> String {
 fn judge_unknown(ctx: &Context, page: &[u8], frame: FrameNo, found: &Found<'_>) -> Verdict {
     let Some(parent) = &found.parent else { return Verdict::Stale };
     let is_right = node::fences_child(parent, found.slot, page);
+    let kinship = ctx.pool.kinship(parent, frame);
     match (parent.validate(), is_right) {
         (false, _) => Verdict::Stale,
         (true, true) => {
-            ctx.pool.note_child(parent, frame);
+            ctx.pool.note_child(frame, kinship);
             Verdict::Sought
         }
         (true, false) => Verdict::Corrupt(other_fences(parent.page_no())),
@@ -324,13 +325,14 @@ fn judge_unknown(ctx: &Context, page: &[u8], frame: FrameNo, found: &Found<'_>) 
 #[cold]
 fn compare(ctx: &Context, parent: &OptimisticPage<'_>, slot: usize, child: &OptimisticPage<'_>) -> Result<bool> {
     let is_right = node::fences_child(parent, slot, child);
+    let kinship = ctx.pool.kinship(parent, child.frame());
     if !child.validate() || !parent.validate() {
         return Ok(false);
     }
     if !is_right {
         return Err(Error::corrupt_page(child.page_no(), other_fences(parent.page_no())));
     }
-    ctx.pool.note_child(parent, child.frame());
+    ctx.pool.note_child(child.frame(), kinship);
     Ok(true)
 }
 

@@ -9,8 +9,8 @@
 //!    while the frame is that page's.
 //! 3. The dirty marks change under the flush-list mutex ([`super::dirty`]). `oldest_lsn` is set iff the frame is on the
 //!    flush list (the frame is *dirty*).
-//! 4. `arrival` numbers the page's arrivals in the pool; it changes under the exclusive latch. `known_child_of` is 0 while nobody
-//!    has compared a tree page with its parent since it was read in ([`super::kinship`]).
+//! 4. `arrival` numbers the page's arrivals in the pool; it changes under the exclusive latch. `known_child_of` says whether
+//!    a tree page was compared with its parent since it was read in ([`super::kinship`]).
 //! 5. Frame memory lives as long as the pool; a stale reader reads other bytes, never unmapped ones.
 //! 6. A frame's state is one cache line and shares it with no other frame: what one page's users write (latch, marks) costs
 //!    those of its neighbours nothing, and finding, latching and touching a page loads one line.

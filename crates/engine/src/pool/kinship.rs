@@ -7,6 +7,8 @@
 //! Rules
 //! 1. A page read in is known as nobody's child. One made in memory is right by itself: it is only unknown whose child it is.
 //! 2. The number stands for the arrivals of both pages: a parent that was evicted and read again knows none of its children.
+//!    Before a comparison it stands for the child's arrival. So the number a comparison leads to is made before both pages are
+//!    validated, and put in place of the one found then: another page that has come into a frame since is not taken for compared.
 //! 3. It is a memory of a comparison that was made, not of what is true now: pages in memory change together, by
 //!    mini-transactions that latch both.
 
@@ -16,6 +18,20 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Known to be right, but not as whose child; no mark is even.
 const MADE_HERE: u32 = 2;
+/// The bits that are 0 only while a page is compared with nobody.
+const IS_KNOWN: u32 = 3;
+
+/// What becomes of a child's number by a comparison.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kinship {
+    before: u32,
+    compared: u32,
+}
+
+/// The number of a page that nobody has compared.
+fn unknown(arrival: u32) -> u32 {
+    arrival << 2
+}
 
 /// The mark of a child that was compared with this parent.
 #[inline(always)]
@@ -27,8 +43,9 @@ impl Pool {
     /// Numbers the arrival of a page in a frame, which the caller holds exclusively.
     pub(super) fn note_arrival(&self, frame: FrameNo, read_in: bool) {
         let state = self.frames.get(frame);
-        state.arrival.store(self.arrivals.fetch_add(1, Relaxed), Relaxed);
-        state.known_child_of.store(if read_in { 0 } else { MADE_HERE }, Relaxed);
+        let arrival = self.arrivals.fetch_add(1, Relaxed);
+        state.arrival.store(arrival, Relaxed);
+        state.known_child_of.store(unknown(arrival) | if read_in { 0 } else { MADE_HERE }, Relaxed);
     }
 
     /// Whether the page in a frame, which is latched, was compared with this parent.
@@ -38,10 +55,17 @@ impl Pool {
         child.known_child_of.load(Relaxed) == mark(parent.frame_state(), child)
     }
 
-    /// Notes that the page in a frame was compared with this parent.
-    pub(crate) fn note_child(&self, parent: &OptimisticPage<'_>, child: FrameNo) {
+    /// What to note if the page in a frame is a child of this parent. To be asked before those that are not latched are validated.
+    pub(crate) fn kinship(&self, parent: &OptimisticPage<'_>, child: FrameNo) -> Kinship {
         let child = self.frames.get(child);
-        child.known_child_of.store(mark(parent.frame_state(), child), Relaxed);
+        Kinship { before: child.known_child_of.load(Relaxed), compared: mark(parent.frame_state(), child) }
+    }
+
+    /// Notes that the page that was in a frame then is that child; nothing if it has gone.
+    pub(crate) fn note_child(&self, child: FrameNo, kinship: Kinship) {
+        let Kinship { before, compared } = kinship;
+        // Fails also if somebody else was faster, who noted the same or a newer parent.
+        let _ = self.frames.get(child).known_child_of.compare_exchange(before, compared, Relaxed, Relaxed);
     }
 }
 
@@ -55,6 +79,41 @@ impl OptimisticPage<'_> {
     /// Whether the page was compared with some parent since it was read in.
     #[inline(always)]
     pub(crate) fn is_known_child(&self) -> bool {
-        self.frame_state().known_child_of.load(Relaxed) != 0
+        self.frame_state().known_child_of.load(Relaxed) & IS_KNOWN != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::small_core;
+    use crate::types::PageNo;
+
+    /// Another page comes into the child's or the parent's frame between comparison and note.
+    #[test]
+    fn only_the_pages_that_were_compared_are_noted() {
+        let core = small_core();
+        let pool = &core.ctx.pool;
+        let view = |page| {
+            pool.load(PageNo(page)).unwrap();
+            pool.optimistic(PageNo(page)).unwrap()
+        };
+        let (parent, child) = (view(0), view(1));
+        pool.note_arrival(child.frame(), true);
+        assert!(!child.is_known_child() && !child.is_known_child_of(&parent));
+        pool.note_child(child.frame(), pool.kinship(&parent, child.frame()));
+        assert!(child.is_known_child() && child.is_known_child_of(&parent));
+        for moved in [child, parent] {
+            pool.note_arrival(child.frame(), true);
+            let kinship = pool.kinship(&parent, child.frame());
+            pool.note_arrival(moved.frame(), true);
+            pool.note_child(child.frame(), kinship);
+            assert!(!child.is_known_child_of(&parent));
+        }
+        let kinship = pool.kinship(&parent, child.frame());
+        pool.note_arrival(child.frame(), true);
+        pool.note_child(child.frame(), kinship);
+        assert!(!child.is_known_child(), "as anybody's child");
+        pool.note_arrival(child.frame(), false);
+        assert!(child.is_known_child() && !child.is_known_child_of(&parent));
     }
 }
