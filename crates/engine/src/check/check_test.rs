@@ -62,9 +62,24 @@ fn fill(db: &Database, table: &Table, rows: u64) -> Result<()> {
 fn closed(rows: u64) -> StorageSet {
     let storage = StorageSet::memory();
     let db = Database::open_storage(storage.clone(), small_options()).unwrap();
+    fill_new(&db, rows);
+    db.close().unwrap();
+    forget_doublewrite(&storage);
+    storage
+}
+
+fn fill_new(db: &Database, rows: u64) {
     let table = db.create_table("person", schema()).unwrap();
     db.create_table("empty", schema()).unwrap();
-    fill(&db, &table, rows).unwrap();
+    fill(db, &table, rows).unwrap();
+}
+
+/// A closed database of which nothing is purged.
+fn closed_idle(rows: u64) -> StorageSet {
+    let storage = StorageSet::memory();
+    Database::open_storage(storage.clone(), small_options()).unwrap().close().unwrap();
+    let db = Database::open_storage_idle(storage.clone(), small_options()).unwrap();
+    fill_new(&db, rows);
     db.close().unwrap();
     forget_doublewrite(&storage);
     storage
@@ -399,7 +414,7 @@ fn broken_overflow_chains_are_found() {
 
 #[test]
 fn damaged_undo_is_found() {
-    let storage = closed(500);
+    let storage = closed_idle(500);
     let undo = find_page(&storage, |page| {
         header::page_type(page).unwrap() == PageType::Undo && u32::from_le_bytes(page[36..40].try_into().unwrap()) != 0
     });
