@@ -124,6 +124,15 @@ impl Error {
         Error::CorruptPage { page, reason: reason.into() }
     }
 
+    /// Whether it says that bytes on the device are not what was written there, which trying again does not change.
+    pub(crate) fn is_damage(&self) -> bool {
+        match self {
+            Error::CorruptPage { .. } | Error::Corrupt(_) => true,
+            Error::Storage(error) => error.operation == "read",
+            _ => false,
+        }
+    }
+
     /// What is wrong, without the page's number where that is said otherwise.
     pub(crate) fn into_reason(self) -> String {
         match self {

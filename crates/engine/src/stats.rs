@@ -182,6 +182,8 @@ counters! {
     purge_streams_set_aside,
     /// Transactions that could not be rolled back at the opening because a page is damaged; their rows stay locked.
     rollbacks_set_aside,
+    /// Merges of underfull tree pages that were given up because a neighbour is damaged or room is short.
+    merges_given_up,
     /// Times purge could not do a step and tried it again later.
     purge_retries,
     /// Times the change of a row was delayed because of `max_purge_lag`.

@@ -5,6 +5,7 @@
 //!    page: whenever it fits), so that a merge is not followed by a split.
 //! 2. A parent that became underfull is merged in turn, and then the leaf is looked at again among its new neighbours; a root with
 //!    a lone child takes the child's records.
+//! 3. A merge only saves room: where one cannot be made, what was to be done before it is done all the same.
 
 use super::BTree;
 use super::structure::{Bounds, Contents, Lack, Repeats, Step, pack};
@@ -47,6 +48,23 @@ impl BTree {
         }
         while repeats.until_done(|| self.collapse_root(ctx))? {}
         Ok(())
+    }
+
+    /// [`shrink`](BTree::shrink) after a change that is committed. It only saves room, so what keeps it from being done (damage in a
+    /// neighbour, no free frame, no room on the device) is counted and does not fail the change.
+    ///
+    /// # Errors
+    /// What stops the database.
+    pub fn tidy(&self, ctx: &Context, key: &[u8]) -> Result<()> {
+        match self.shrink(ctx, key) {
+            Err(error)
+                if error.is_damage() || matches!(error, Error::PoolExhausted { .. } | Error::DiskFull { .. }) =>
+            {
+                ctx.stats.merges_given_up.inc();
+                Ok(())
+            }
+            result => result,
+        }
     }
 
     /// Merges the page at `level` that covers `key` with its right or left neighbour; false when there is none, or it is not

@@ -523,9 +523,7 @@ fn start_purge(core: &mut Core, trx: &Arc<TrxSystem>) -> Result<()> {
             if others > 0 && !system.purge_needs(others) {
                 return Ok(());
             }
-            let idle_streams =
-                |done| if others + done == 0 { system.give_back_streams_step().map(|_| 0) } else { Ok(done) };
-            match system.purge_step(PURGE_BATCH).and_then(idle_streams) {
+            match system.purge_round(PURGE_BATCH, others == 0) {
                 Ok(0) => {}
                 Ok(_) => again.wake(),
                 Err(error) if ctx.poison.is_set() => return Err(error),

@@ -170,7 +170,7 @@ impl Catalog {
         leaf.remove(&mut mtr, slot);
         let underfull = leaf.underfull(&mtr);
         mtr.commit();
-        if underfull { self.tree.shrink(&self.ctx, &key) } else { Ok(()) }
+        if underfull { self.tree.tidy(&self.ctx, &key) } else { Ok(()) }
     }
 
     /// Makes what was written so far durable.

@@ -71,6 +71,18 @@ impl TrxSystem {
         }
     }
 
+    /// A step of one of the threads. The first of them gives idle streams back as well, however much there is to purge.
+    ///
+    /// # Errors
+    /// As [`TrxSystem::purge_step`].
+    pub fn purge_round(&self, max_records: usize, is_first: bool) -> Result<usize> {
+        let done = self.purge_step(max_records)?;
+        if is_first {
+            self.give_back_streams_step()?;
+        }
+        Ok(done)
+    }
+
     /// Whether so many streams wait that a thread has something to do that has `others` beside it.
     pub fn purge_needs(&self, others: usize) -> bool {
         self.ended.lock().len() > others
@@ -87,7 +99,9 @@ impl TrxSystem {
         while done < max_records {
             let Some(Reverse((number, stream))) = self.pop_ended(view.low_limit_no) else { break };
             let Some(mut front) = self.undo.take_front(stream) else {
-                return Err(Error::Corrupt(format!("undo stream {stream} is unknown to purge")));
+                // The entry stands for one transaction at least.
+                self.set_stream_aside(stream, 1, &Error::Corrupt(format!("undo stream {stream} is unknown to purge")));
+                continue;
             };
             let purged = match number {
                 UNREAD => number_at(&self.ctx, &mut front).map(|number| (0, Next::Wait(number))),
@@ -103,7 +117,7 @@ impl TrxSystem {
                         Next::End => self.end_of_transaction(front),
                     }
                 }
-                Err(error) if is_damage(&error) => self.set_stream_aside(&front, &error),
+                Err(error) if error.is_damage() => self.set_stream_aside(stream, front.pending.load(Acquire), &error),
                 Err(error) => {
                     self.put_back(front, number);
                     return Err(error);
@@ -130,7 +144,7 @@ impl TrxSystem {
             return Ok(0);
         }
         self.streams_looked_at_ms.store(now, Relaxed);
-        self.undo.give_back_idle()
+        self.undo.give_back_idle(|error| self.note_stream_set_aside(error))
     }
 
     /// Keeps purge from working while the guard lives.
@@ -156,7 +170,7 @@ impl TrxSystem {
         let mut work = Vec::new();
         let purged = self.collect(front, budget, &mut work).and_then(|(looked_at, ended)| {
             work.iter().try_for_each(|record| match self.purge_record(view, record) {
-                Err(error) if is_damage(&error) => {
+                Err(error) if error.is_damage() => {
                     self.set_record_aside(&error);
                     Ok(())
                 }
@@ -229,13 +243,16 @@ impl TrxSystem {
         self.purge_damage.note(error);
     }
 
-    /// Never purges a stream again whose own pages cannot be read. Its front is dropped.
-    fn set_stream_aside(&self, front: &StreamFront, error: &Error) {
-        let lost = front.pending.load(Acquire);
+    /// Never purges a stream again whose own pages cannot be read, nor the `lost` transactions in it. Its front is dropped.
+    fn set_stream_aside(&self, stream: usize, lost: u64, error: &Error) {
         let length = self.history.fetch_sub(lost, Relaxed).saturating_sub(lost);
         self.stats.history_list_length.set(length);
+        self.undo.set_aside(stream);
+        self.note_stream_set_aside(error);
+    }
+
+    fn note_stream_set_aside(&self, error: &Error) {
         self.stats.purge_streams_set_aside.inc();
-        self.undo.set_aside(front.number);
         self.purge_damage.note(error);
     }
 
@@ -249,15 +266,6 @@ impl TrxSystem {
             Kind::Delete => purge.delete(&change),
             _ => purge.update(&change, record.entries_changed()),
         }
-    }
-}
-
-/// Whether an error says that bytes on the device are not what was written there, which trying again does not change.
-pub(crate) fn is_damage(error: &Error) -> bool {
-    match error {
-        Error::CorruptPage { .. } | Error::Corrupt(_) => true,
-        Error::Storage(error) => error.operation == "read",
-        _ => false,
     }
 }
 
@@ -347,7 +355,7 @@ impl Purge<'_> {
                 leaf.remove(&mut mtr, slot);
                 let underfull = leaf.underfull(&mtr);
                 mtr.commit();
-                return if underfull { tree.shrink(&self.system.ctx, entry) } else { Ok(()) };
+                return if underfull { tree.tidy(&self.system.ctx, entry) } else { Ok(()) };
             }
         }
     }
@@ -370,7 +378,7 @@ impl Purge<'_> {
                 Ok(Some(underfull)) => {
                     mtr.commit();
                     if underfull {
-                        self.rows.clustered().shrink(&self.system.ctx, self.key)?;
+                        self.rows.clustered().tidy(&self.system.ctx, self.key)?;
                     }
                     return Ok(true);
                 }

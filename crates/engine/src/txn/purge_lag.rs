@@ -34,7 +34,7 @@ impl LagLimits {
 pub struct PurgeState {
     /// Transactions whose undo is not purged.
     pub history_list_length: u64,
-    /// Undo records of transactions that have ended since the opening and are not purged.
+    /// Undo records of transactions that have begun and ended since the opening and are not purged.
     pub unpurged_records: u64,
     /// Bytes of the data file that undo pages take.
     pub undo_bytes: u64,

@@ -202,7 +202,7 @@ impl Undo<'_> {
             match self.try_put_row(&mut mtr, outcome, bits) {
                 Ok(underfull) => {
                     mtr.commit();
-                    return if underfull { tree.shrink(&self.system.ctx, self.key) } else { Ok(()) };
+                    return if underfull { tree.tidy(&self.system.ctx, self.key) } else { Ok(()) };
                 }
                 Err(stop) => {
                     mtr.abandon();

@@ -124,7 +124,7 @@ pub(crate) fn remove(system: &TrxSystem, tree: &BTree, entry: &[u8]) -> Result<(
     leaf.remove(&mut mtr, slot);
     let underfull = leaf.underfull(&mtr);
     mtr.commit();
-    if underfull { tree.shrink(&system.ctx, entry) } else { Ok(()) }
+    if underfull { tree.tidy(&system.ctx, entry) } else { Ok(()) }
 }
 
 /// Looks for another row with these index columns. `Err` with a wait leaves the other row's key in `buffers.key`.

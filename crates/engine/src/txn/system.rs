@@ -22,7 +22,6 @@
 use super::active::ActiveSet;
 use super::holders::Holders;
 use super::lock::{Holder, LockSystem};
-use super::purge::is_damage;
 use super::purge_lag::{Damage, LagLimits};
 use super::read_view::{ReadView, ViewHandle, ViewList};
 use super::rows::{Rows, Tables};
@@ -62,7 +61,7 @@ pub struct TrxSystem {
     pub(crate) purge_view: RwLock<ReadView>,
     /// Ended transactions whose undo is not purged.
     pub(crate) history: AtomicU64,
-    /// Records of those that have ended since the opening.
+    /// Records of those that have begun and ended since the opening.
     pub(crate) unpurged_records: AtomicU64,
     pub(crate) lag_limits: LagLimits,
     /// What purge went around.
@@ -174,7 +173,7 @@ impl TrxSystem {
                     body.end(self);
                     self.keep_spare(body);
                 }
-                Err(error) if is_damage(&error) => {
+                Err(error) if error.is_damage() => {
                     self.stats.rollbacks_set_aside.inc();
                     self.purge_damage.note(&error);
                 }
@@ -328,9 +327,9 @@ impl TrxSystem {
     }
 
     /// Adds an ended transaction to what purge has to do. Its stream is still bound.
-    /// It has `records` besides its header.
+    /// `records` of it are counted until they are purged.
     pub(crate) fn note_ended(&self, stream: &Stream, number: u64, records: u64) {
-        self.unpurged_records.fetch_add(records + 1, Relaxed);
+        self.unpurged_records.fetch_add(records, Relaxed);
         let length = self.history.fetch_add(1, Relaxed) + 1;
         self.stats.history_list_length.set(length);
         if stream.pending.fetch_add(1, AcqRel) == 0 {

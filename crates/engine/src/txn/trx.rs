@@ -297,7 +297,7 @@ impl TrxBody {
                 return Err(error);
             }
         };
-        let records = undo.records;
+        let records = undo.unpurged_records();
         let stream = undo.into_stream();
         system.note_ended(&stream, number, records);
         system.undo.release(stream);

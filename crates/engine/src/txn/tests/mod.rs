@@ -158,10 +158,27 @@ impl Db {
 
     /// The database again, after the power was cut at this moment; what was not durable is lost as the seed says.
     pub(super) fn after_power_cut(&self, seed: u64) -> Db {
-        let cut = self.core.storage().cut(seed);
-        let mut core = open(cut, self.core.options.clone());
+        self.opened_from(self.core.storage().cut(seed))
+    }
+
+    fn opened_from(&self, storage: StorageSet) -> Db {
+        let mut core = open(storage, self.core.options.clone());
         core.start_threads().unwrap();
         Db::attach(core, self.roots.clone())
+    }
+
+    /// The database again as it is, from a device on which a byte of this page is wrong, and with no page in memory.
+    pub(super) fn with_damaged(&self, page: PageNo) -> Db {
+        let ctx = &self.core.ctx;
+        ctx.log.flush_to(ctx.log.end_lsn()).unwrap();
+        ctx.pool.flush_all().unwrap();
+        ctx.log.checkpoint(ctx.log.end_lsn()).unwrap();
+        let storage = self.core.storage().cut(0);
+        let [data, _, doublewrite] = storage.memory_devices().unwrap();
+        data.damage(|bytes| bytes[page.0 as usize * 4096 + 100] ^= 1);
+        // Lest opening repairs the page from there.
+        doublewrite.damage(|bytes| bytes[..4096].fill(0));
+        self.opened_from(storage)
     }
 
     pub(super) fn rows(&self) -> Arc<dyn Rows> {

@@ -84,6 +84,12 @@ impl UndoLog {
         undo.extend(&mut self.stream, self.header)
     }
 
+    /// Records that wait for purge from the transaction's end on, its header included. Those of a transaction found active after
+    /// a crash, which appends none, are not counted.
+    pub(crate) fn unpurged_records(&self) -> u64 {
+        if self.records > 0 { self.records + 1 } else { 0 }
+    }
+
     /// Where the next record goes; a savepoint.
     pub(crate) fn tail(&self) -> Place {
         self.stream.tail

@@ -12,7 +12,6 @@ use crate::mtr::{Context, Latched, Mtr};
 use crate::page::{PageOp, PageType};
 use crate::space::reserve::{self, Purpose};
 use crate::space::{ROOT_UNDO, SEGMENT_UNDO, Space};
-use crate::txn::purge::is_damage;
 use crate::types::{PageNo, TrxId};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
@@ -51,7 +50,7 @@ pub(crate) struct StreamFront {
     pub(crate) purged: u64,
     /// Ended transactions that are not purged yet; shared with the stream.
     pub(crate) pending: Arc<AtomicU64>,
-    /// How many of those had ended when the database was opened: their records are not counted.
+    /// How many of its oldest transactions had begun before the database was opened: their records are not counted.
     pub(crate) uncounted: u64,
     /// `at` is inside a transaction, behind its header.
     pub(crate) inside: bool,
@@ -112,10 +111,11 @@ pub(crate) struct Opened {
 
 impl Opened {
     /// Finds where purge has to go on in a stream. Damage there sets the stream aside.
-    fn meet(&mut self, number: usize, entry: &StreamEntry, pending: &Arc<AtomicU64>) -> Result<()> {
+    fn meet(&mut self, number: usize, entry: &StreamEntry, pending: &Arc<AtomicU64>, is_active: bool) -> Result<()> {
         let waiting = pending.load(Relaxed);
         let found = front_of(&self.undo.ctx, number, entry, pending).and_then(|mut front| {
             let first = (waiting > 0).then(|| number_at(&self.undo.ctx, &mut front)).transpose()?;
+            front.uncounted = waiting + u64::from(is_active);
             Ok((front, first))
         });
         match found {
@@ -125,7 +125,7 @@ impl Opened {
                 self.undo.put_front(front);
                 Ok(())
             }
-            Err(error) if is_damage(&error) => {
+            Err(error) if error.is_damage() => {
                 self.undo.set_aside(number);
                 self.damage.push(error);
                 Ok(())
@@ -169,7 +169,7 @@ impl UndoSpace {
             }
             // Without its end nobody knows whether a transaction has to be rolled back.
             let (stream, active) = read_end(&opened.undo.ctx, number, entry, page_bytes)?;
-            opened.meet(number, entry, &stream.pending)?;
+            opened.meet(number, entry, &stream.pending, active.is_some())?;
             match active {
                 Some((id, header)) => opened.recovered.push(Recovered { id, header, stream }),
                 None => opened.undo.release(stream),
@@ -249,8 +249,9 @@ impl UndoSpace {
     }
 
     /// Gives the pages of streams back that nobody has needed since the last call and that purge is done with; their places
-    /// in the directory are used again. Returns how many streams.
-    pub(crate) fn give_back_idle(&self) -> Result<usize> {
+    /// in the directory are used again. Streams whose pages are damaged are set aside, which `damaged` is told. Returns how many
+    /// were given back.
+    pub(crate) fn give_back_idle(&self, mut damaged: impl FnMut(&Error)) -> Result<usize> {
         let idle: Vec<Stream> = {
             let mut free = self.free.lock();
             let surplus = free.low_water.saturating_sub(KEPT_FREE);
@@ -258,21 +259,43 @@ impl UndoSpace {
             free.low_water = free.streams.len();
             idle
         };
-        let mut given_back = 0;
+        let (mut given_back, mut kept) = (0, Vec::new());
         let mut failed = Ok(());
         for stream in idle {
-            // Purge puts the front back before the last transaction counts as purged.
-            let front = (stream.pending.load(Acquire) == 0).then(|| self.take_front(stream.number)).flatten();
-            match front.filter(|_| failed.is_ok()).map(|front| self.give_back(&stream, front)) {
-                Some(Ok(())) => {
+            // Purge puts the front back before the last transaction counts as purged. It is taken only to be used: a free
+            // stream without one cannot be purged once it is bound again.
+            let is_done = failed.is_ok() && stream.pending.load(Acquire) == 0;
+            let Some(mut front) = is_done.then(|| self.take_front(stream.number)).flatten() else {
+                kept.push(stream);
+                continue;
+            };
+            match self.give_back(&stream, &mut front) {
+                Ok(()) => {
                     self.vacant.lock().push(stream.number);
                     given_back += 1;
                 }
-                Some(Err(error)) => failed = Err(error),
-                None => self.release(stream),
+                Err(error) if error.is_damage() => {
+                    self.set_aside(stream.number);
+                    damaged(&error);
+                }
+                Err(error) => {
+                    self.put_front(front);
+                    kept.push(stream);
+                    failed = Err(error);
+                }
             }
         }
+        self.keep_idle(kept);
         failed.map(|()| given_back)
+    }
+
+    /// Puts streams back below those that others want sooner, as if they had not been taken.
+    fn keep_idle(&self, mut idle: Vec<Stream>) {
+        let mut free = self.free.lock();
+        let aside = self.aside.lock();
+        idle.retain(|stream| !aside.contains(&stream.number));
+        free.low_water += idle.len();
+        free.streams.splice(..0, idle);
     }
 
     /// Runs a mini-transaction that allocates, again if others have taken the extents that were ready.
@@ -392,10 +415,11 @@ impl UndoSpace {
         Ok(())
     }
 
-    /// Gives back the pages of a stream that is free and purged. Nobody else has it or its front.
-    fn give_back(&self, stream: &Stream, mut front: StreamFront) -> Result<()> {
+    /// Gives back the pages of a stream that is free and purged. Nobody else has it or its front, which stays right when this
+    /// fails.
+    fn give_back(&self, stream: &Stream, front: &mut StreamFront) -> Result<()> {
         front.at = stream.tail;
-        self.free_front(&mut front)?;
+        self.free_front(front)?;
         let (directory_page, i) = self.directory_place(stream.number);
         let mut mtr = self.ctx.mtr()?;
         self.space.keep_map(&mut mtr, stream.tail.page)?;
@@ -484,9 +508,8 @@ fn front_of(ctx: &Context, number: usize, entry: &StreamEntry, pending: &Arc<Ato
         })?;
         at.offset = offset;
         if begun > entry.purged || next == PageNo(0) {
-            let uncounted = pending.load(Relaxed);
             let (first, purged, pending) = (entry.first, entry.purged, Arc::clone(pending));
-            return Ok(StreamFront { number, first, at, purged, pending, uncounted, inside: false });
+            return Ok(StreamFront { number, first, at, purged, pending, uncounted: 0, inside: false });
         }
         at = Place { page: next, offset: RECORDS_AT };
     }
