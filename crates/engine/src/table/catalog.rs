@@ -270,19 +270,21 @@ impl Catalog {
         Ok(index)
     }
 
-    /// Changes the state of an index, durably.
+    /// Changes the state of an index, durably; a record that cannot be written is left as it was, in memory too.
     pub(crate) fn set_index_state(&self, table: TableId, index: &mut IndexRecord, state: State) -> Result<()> {
         let _entitled = reserve::entitle(Purpose::Cleaning);
-        index.state = state;
-        self.put(RecordKey::Index(table, index.tree.id), &index.encode())?;
+        let changed = IndexRecord { state, ..index.clone() };
+        self.put(RecordKey::Index(table, index.tree.id), &changed.encode())?;
+        *index = changed;
         self.flush()
     }
 
-    /// Changes the state of a table, durably.
+    /// Changes the state of a table, durably; a record that cannot be written is left as it was, in memory too.
     pub(crate) fn set_table_state(&self, entry: &mut TableEntry, state: State) -> Result<()> {
         let _entitled = reserve::entitle(Purpose::Cleaning);
-        entry.record.state = state;
-        self.put(RecordKey::Table(entry.id), &entry.record.encode())?;
+        let changed = TableRecord { state, ..entry.record };
+        self.put(RecordKey::Table(entry.id), &changed.encode())?;
+        entry.record = changed;
         self.flush()
     }
 

@@ -151,3 +151,19 @@ fn a_damaged_definition_is_an_error() {
     let error = made.load().unwrap_err();
     assert!(matches!(&error, Error::Corrupt(text) if text.contains("definition of table")), "{error}");
 }
+
+#[test]
+fn a_state_that_cannot_be_written_is_not_taken() {
+    let core = small_core();
+    let made = catalog(&core);
+    made.load().unwrap();
+    let mut table = made.create_table(definition("t", 3)).unwrap();
+    let index_key = RecordKey::Index(table.id, table.indexes[0].tree.id);
+    for key in [RecordKey::Table(table.id), index_key] {
+        made.remove(key).unwrap();
+        made.put(key, b"of another length").unwrap();
+    }
+    assert!(matches!(made.set_table_state(&mut table, State::Dropping), Err(Error::Corrupt(_))));
+    assert!(matches!(made.set_index_state(table.id, &mut table.indexes[0], State::Dropping), Err(Error::Corrupt(_))));
+    assert!(table.record.state == State::Ready && table.indexes[0].state == State::Ready);
+}
