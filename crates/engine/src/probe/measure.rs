@@ -24,6 +24,8 @@ const DEPTH_ROUNDS: usize = 3;
 const ENOUGH: Duration = Duration::from_millis(60);
 /// Bytes over which the places are spread, if the device can lend so many.
 const SPAN_BYTES: u64 = 16 << 20;
+/// Zeros written at once.
+const ZEROS_BYTES: u64 = 1 << 20;
 
 /// A scratch region: a whole device whose contents nobody needs, put back to its length when dropped by [`Region::end`].
 pub struct Region<'d> {
@@ -49,17 +51,22 @@ impl<'d> Region<'d> {
         Ok(region)
     }
 
-    /// Gives back what the device was made longer by, and leaves the rest discarded, but reserved for its owner.
+    /// Gives back what the device was made longer by, and leaves zeros in the rest. Its blocks stay its owner's: blocks given
+    /// back could be taken by others before they are reserved again.
     ///
     /// # Errors
     /// An I/O error.
     pub fn end(self) -> Result<()> {
-        self.device.discard(0, self.len.min(self.device.len_bytes()?))?;
+        let zeros = AlignedBuf::zeroed(ZEROS_BYTES as usize);
+        let mut at = 0;
+        while at < self.len_before {
+            let len = ZEROS_BYTES.min(self.len_before - at);
+            self.device.write_at(at, &zeros[..len as usize], Placement::Doublewrite)?;
+            at += len;
+        }
         if self.len != self.len_before {
             self.device.set_len_bytes(self.len_before)?;
         }
-        // Its owner writes there whatever else fills the disk.
-        self.device.reserve(0, self.len_before)?;
         Ok(self.device.sync()?)
     }
 

@@ -168,3 +168,14 @@ fn without_an_arm_depths_are_measured() {
     assert_eq!(choose(&found).flush_neighbors, FlushNeighbors::Off, "{found}");
     assert!(found.sync_us > 0 && found.contiguous_us > 0 && found.scattered_us > 0);
 }
+
+#[test]
+fn what_the_owner_had_stays_its_own_and_is_zeroed() {
+    let memory = MemoryDevice::limited(32 << 20);
+    memory.set_len_bytes((2 << 20) + 4096).unwrap();
+    let region = Region::begin(&memory, false).unwrap();
+    measure(&region, 4096).unwrap();
+    memory.fill_up();
+    region.end().unwrap();
+    assert_eq!((memory.discarded_bytes(), memory.image()), (0, vec![0; (2 << 20) + 4096]));
+}
