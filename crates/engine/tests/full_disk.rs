@@ -1,12 +1,12 @@
 //! Full disks: what users add is refused, what gives room back works, and the database opens again.
 //!
-//! The disk is memory with a limit, or (with `HIGHWATER_TEST_MOUNTS`, as root) a small file system: ext4 on a loop device,
-//! and tmpfs. Rules
+//! The disk is memory with a limit, or (with `HIGHWATER_TEST_MOUNTS`, as root) a small file system: ext4 or XFS on a loop
+//! device, and tmpfs. Rules
 //! 1. A refused change is [`Error::DiskFull`] and nothing else; what was committed before is there afterwards.
 //! 2. Rollback, delete, drop and opening work while the disk is full.
 
 use highwater::{Database, Error, Options, Schema, Table, Type, WriteTxn, values};
-use highwater_storage::{FlushMethod, MemoryDevice, StorageSet};
+use highwater_storage::{Device, FileRole, FlushMethod, MemoryDevice, StorageSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -243,7 +243,8 @@ impl Mounted {
         } else {
             let image = folder.path().join("image");
             std::fs::File::create(&image).and_then(|file| file.set_len(bytes)).unwrap();
-            run(Command::new("mkfs.ext4").args(["-q", "-F", "-m", "0"]).arg(&image));
+            let quiet: &[&str] = if kind == "ext4" { &["-q", "-F", "-m", "0"] } else { &["-q", "-f"] };
+            run(Command::new(format!("mkfs.{kind}")).args(quiet).arg(&image));
             run(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&at));
         }
         Some(Mounted { at, _folder: folder })
@@ -338,6 +339,26 @@ fn lives_on_a_small_file_system(kind: &str, method: FlushMethod) {
 fn ext4() {
     lives_on_a_small_file_system("ext4", FlushMethod::Direct);
     lives_on_a_small_file_system("ext4", FlushMethod::DirectNoFsync);
+}
+
+/// XFS on a full disk refuses to reserve what is reserved: a restart must not cost the reserve.
+#[test]
+fn xfs_that_is_full_keeps_what_was_reserved_over_a_restart() {
+    let Some(mounted) = Mounted::new("xfs", 320 << 20) else { return };
+    let path = mounted.at.join("file");
+    let open = || highwater_storage::FileDevice::open(&path, FileRole::Data, FlushMethod::Fsync, true).unwrap();
+    let device = open();
+    device.set_len_bytes(16 << 20).unwrap();
+    device.discard(4 << 20, 1 << 20).unwrap();
+    device.sync().unwrap();
+    drop(device);
+    mounted.fill_up();
+    let device = open();
+    device.reserve(0, 4 << 20).unwrap();
+    device.reserve(5 << 20, 11 << 20).unwrap();
+    for (offset, len) in [(0, 16 << 20), (4 << 20, 1 << 20), (15 << 20, 2 << 20)] {
+        assert!(device.reserve(offset, len).is_err_and(|error| error.is_full()), "{offset} {len}");
+    }
 }
 
 #[test]

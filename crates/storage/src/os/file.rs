@@ -3,7 +3,8 @@
 //! Rules
 //! 1. Growing reserves the blocks first, so that a full disk is an error of `set_len_bytes` and the file keeps the
 //!    length and contents it had. A file system without `fallocate` gets zeros written instead. `reserve` does the same for
-//!    ranges whose blocks were given back. (A file system that writes every block to a new place, such as Btrfs or ZFS, can
+//!    ranges whose blocks were given back; a range whose blocks are all there is reserved even where the file system refuses
+//!    to look at it on a full disk. (A file system that writes every block to a new place, such as Btrfs or ZFS, can
 //!    be full at any write, whatever was reserved.)
 //! 2. The first failed sync is final: the kernel forgets which pages it could not write, so every later write and sync
 //!    of the file fails too. Syncs go one at a time, because the kernel tells only one of several of the failure, and
@@ -151,12 +152,20 @@ impl FileDevice {
         match sys::allocate(&self.file, offset, len) {
             // Where blocks cannot be reserved they cannot be given back either.
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => return Ok(()),
+            // XFS asks for as much free room as the range is long, whatever of it is allocated.
+            Err(error) if error.raw_os_error() == Some(libc::ENOSPC) && self.is_within(offset, len) => {}
             other => other?,
         }
         if self.mode.writes_unsynced() && sys::has_hole(&self.file, offset, len) {
             self.write_zeros(offset, offset + len)?;
         }
         Ok(())
+    }
+
+    /// Whether the file reaches over the range and every block of it is allocated.
+    fn is_within(&self, offset: u64, len: u64) -> bool {
+        let end = offset.saturating_add(len);
+        self.file.metadata().is_ok_and(|file| end <= file.len()) && sys::is_allocated(&self.file, offset, len)
     }
 
     /// Initializes the blocks of a grown range. What lies outside of whole blocks shares its block with older bytes.

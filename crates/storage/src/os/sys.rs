@@ -53,20 +53,33 @@ fn fallocate(file: &File, mode: libc::c_int, offset: u64, len: u64) -> Result<()
     }
 }
 
+/// Blocks that an overwrite may have to allocate: FIEMAP_EXTENT_UNKNOWN, _DELALLOC, _ENCODED, _DATA_INLINE, _DATA_TAIL, _SHARED.
+const TAKES_BLOCKS: u32 = 0x2 | 0x4 | 0x8 | 0x200 | 0x400 | 0x2000;
+/// FIEMAP_EXTENT_UNWRITTEN: blocks that are there, but read as zeros.
+const UNWRITTEN: u32 = 0x800;
+
 /// Whether overwriting any byte of the file up to `len` leaves the file system's own records as they are: its blocks are
 /// allocated, initialized and nobody else's, and the file system does not copy on write. False when it does not say.
 pub(super) fn overwrites_in_place(file: &File, len: u64) -> bool {
+    is_mapped(file, 0, len, TAKES_BLOCKS | UNWRITTEN)
+}
+
+/// Whether writing any byte of the range takes no block: all of them are allocated, and nobody else's. False when the file system
+/// does not say.
+pub(super) fn is_allocated(file: &File, offset: u64, len: u64) -> bool {
+    is_mapped(file, offset, offset.saturating_add(len), TAKES_BLOCKS)
+}
+
+/// Whether every byte from `from` to `end` lies in blocks that have none of the flags, on a file system that writes in place.
+fn is_mapped(file: &File, from: u64, end: u64, refused: u32) -> bool {
     /// Extents asked for at once.
     const BATCH: usize = 128;
-    /// Blocks that an overwrite allocates, converts, unpacks or copies: FIEMAP_EXTENT_UNKNOWN, _DELALLOC, _ENCODED, _DATA_INLINE,
-    /// _DATA_TAIL, _UNWRITTEN, _SHARED.
-    const TOUCHES_RECORDS: u32 = 0x2 | 0x4 | 0x8 | 0x200 | 0x400 | 0x800 | 0x2000;
     if copies_on_write(file) {
         return false;
     }
-    let mut known = 0;
-    while known < len {
-        let mut map = FileMap { start: known, length: len - known, flags: FileMap::SYNC, ..FileMap::default() };
+    let mut known = from;
+    while known < end {
+        let mut map = FileMap { start: known, length: end - known, flags: FileMap::SYNC, ..FileMap::default() };
         let mut extents = [Extent::default(); BATCH];
         map.extent_count = BATCH as u32;
         let mut request = MapRequest { map, extents };
@@ -78,7 +91,7 @@ pub(super) fn overwrites_in_place(file: &File, len: u64) -> bool {
             return false;
         }
         for extent in &extents[..(map.mapped_extents as usize).min(BATCH)] {
-            if extent.logical > known || extent.flags & TOUCHES_RECORDS != 0 {
+            if extent.logical > known || extent.flags & refused != 0 {
                 return false;
             }
             known = known.max(extent.logical.saturating_add(extent.length));
