@@ -17,8 +17,10 @@
 //!    behind the number is a growth that never finished: it may hold anything, is read by nobody, and the next growth
 //!    takes it up again. A map of a counted group was formatted through redo, so one that does not verify is damage. A
 //!    file shorter than the number was cut.
-//! 5. Extents of a dropped segment are discarded on the device only after a checkpoint has passed the drop: recovery
-//!    may need to read them until then.
+//! 5. An extent is discarded on the device when nobody owns any of it and a checkpoint has passed everything logged of its
+//!    pages: until then recovery may need to read it, and pages of it may still be written. What counts is the end of the log
+//!    when its last page was given back ([`State::note_emptied`]), not the end of the mtr that did it: another thread may have
+//!    logged more for other pages of it.
 //! 6. Every page that can be taken has its place on the device: growth and [`Device::reserve`] come, durable, before the
 //!    first page of an extent is taken, so a full disk shows in [`Space::prepare`] and never at a write. A discarded extent
 //!    is reserved again before it is taken; at opening nobody knows what was discarded, so no free extent counts as reserved.
@@ -39,15 +41,17 @@ mod state;
 mod tests;
 
 use crate::error::{Error, Result};
+use crate::log::Log;
 use crate::mtr::{Context, Mtr, SpaceHook};
 use crate::page::{PageOp, PageType};
-use crate::types::{Lsn, PageNo, SegmentId};
+use crate::types::{PageNo, SegmentId};
 use highwater_storage::{Device, StorageError};
 use layout::{CHUNKS, EXTENT_PAGES, Layout, MAX_EXTENTS};
 use parking_lot::Mutex;
 use reserve::Purpose;
 use state::State;
 pub use state::{Extent, read_entry};
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::sync::Arc;
@@ -69,10 +73,14 @@ pub const ROOT_UNDO: usize = 1;
 
 /// Free extents `prepare` keeps ready beside the reserve.
 const READY_EXTENTS: u32 = 4;
-/// Discarded extents that are tried on a full disk before it counts as full.
+/// Discarded extents that are tried on a full disk before it counts as full for users.
 const RESERVE_TRIES: usize = 16;
-/// How long the device counts as full after it refused to grow.
+/// How long nobody asks the device again after it refused room.
 const FULL_FOR: Duration = Duration::from_millis(100);
+/// How long a refusal explains that no page is free: who asked before it may come back to take one only later.
+const FULL_KNOWN_FOR: Duration = FULL_FOR.saturating_mul(10);
+/// Most extent maps that an mtr which gives pages back pins: a small pool has to serve several at once.
+const BATCH_MAPS: usize = 4;
 /// Most bytes the file grows by at once.
 const GROW_LIMIT_BYTES: u64 = 64 << 20;
 
@@ -82,7 +90,7 @@ pub struct Space {
     data: Arc<dyn Device>,
     state: Mutex<State>,
     growing: Mutex<()>,
-    to_discard: Mutex<Vec<(Lsn, u32)>>,
+    log: Arc<Log>,
     /// Maps that an allocation needed and did not find in the pool.
     missed_maps: Mutex<Vec<PageNo>>,
 }
@@ -91,7 +99,7 @@ impl SpaceHook for Space {
     fn finished(&self, committed: bool, allocated: &[PageNo], freed: &[PageNo]) {
         let undone = if committed { freed } else { allocated };
         let mut state = self.state.lock();
-        undone.iter().for_each(|page| state.clear(*page));
+        undone.iter().for_each(|page| self.clear(&mut state, *page));
     }
 }
 
@@ -127,12 +135,19 @@ impl Space {
             data,
             state: Mutex::new(state),
             growing: Mutex::new(()),
-            to_discard: Mutex::new(Vec::new()),
+            log: ctx.log.clone(),
             missed_maps: Mutex::new(Vec::new()),
         };
         let space = Arc::new(space);
         ctx.set_space_hook(space.clone());
         Ok(space)
+    }
+
+    /// A page is free again; what was logged of it lies in the log.
+    fn clear(&self, state: &mut State, page: PageNo) {
+        if state.clear(page) {
+            state.note_emptied(page.0 / EXTENT_PAGES, self.log.end_lsn());
+        }
     }
 
     /// A new segment's number. It owns nothing yet.
@@ -172,8 +187,7 @@ impl Space {
     pub fn prepare(&self, ctx: &Context) -> Result<()> {
         let missed = std::mem::take(&mut *self.missed_maps.lock());
         missed.into_iter().try_for_each(|map| ctx.pool.load(map))?;
-        let settled =
-            |state: &State| self.is_ready(state) || state.full_since.is_some_and(|at| at.elapsed() < FULL_FOR);
+        let settled = |state: &State| self.is_ready(state) || state.is_full(reserve::purpose(), FULL_FOR);
         if settled(&self.state.lock()) {
             return Ok(());
         }
@@ -181,7 +195,7 @@ impl Space {
         while !settled(&self.state.lock()) {
             let made = self.make_ready(ctx);
             let full = matches!(made, Err(Error::DiskFull { .. }));
-            self.state.lock().full_since = full.then(Instant::now);
+            self.state.lock().full_since = full.then(|| (Instant::now(), reserve::purpose()));
             if !full {
                 made?;
             }
@@ -216,8 +230,15 @@ impl Space {
     /// Reserves extents that may have been given back or, when there are none, grows the file.
     fn make_ready(&self, ctx: &Context) -> Result<()> {
         let most = ((GROW_LIMIT_BYTES / self.layout.extent_bytes()) as u32).max(1);
+        let tries = match reserve::purpose() {
+            // The reserve may lie behind any number of holes, and must be found: once round.
+            Purpose::Cleaning => self.state.lock().bare_extents().max(RESERVE_TRIES),
+            Purpose::Users | Purpose::Undo => RESERVE_TRIES,
+        };
         let mut refused = None;
-        for _ in 0..RESERVE_TRIES {
+        for attempt in 0..tries {
+            // After some refusals one by one: a long run is asked for several times, each time for half as much.
+            let most = if attempt < RESERVE_TRIES { most } else { 1 };
             let bare = self.state.lock().bare_run(most);
             if bare.is_empty() {
                 return self.grow(ctx);
@@ -320,7 +341,7 @@ impl Space {
         let page = {
             let mut state = self.state.lock();
             let keep = self.kept_chunks(&state);
-            state.take(segment, near, keep).ok_or(state.full_since.is_some())
+            state.take(segment, near, keep).ok_or(state.is_full(reserve::purpose(), FULL_KNOWN_FOR))
         };
         let page = page.map_err(|is_full| match is_full {
             true => self.full("no page is free"),
@@ -328,7 +349,7 @@ impl Space {
         })?;
         let (map, bitmap_at, owner_at) = self.layout.entry_of(page);
         if !mtr.pin(map) {
-            self.state.lock().clear(page);
+            self.clear(&mut self.state.lock(), page);
             self.missed_maps.lock().push(map);
             return Err(Error::Usage("an extent map is not in the pool".into()));
         }
@@ -372,6 +393,13 @@ impl Space {
             mtr.context().pool.load(map)?;
         }
         Ok(())
+    }
+
+    /// Whether one mtr may give `next` back together with `pages`: it pins the maps of all of them.
+    pub fn fits_batch(&self, pages: &[PageNo], next: PageNo) -> bool {
+        let map_of = |page: &PageNo| self.layout.entry_of(*page).0;
+        let maps: BTreeSet<PageNo> = pages.iter().chain([&next]).map(map_of).collect();
+        maps.len() <= BATCH_MAPS
     }
 
     /// As [`Space::keep_map`] with latches held, of an mtr that has changed nothing.
@@ -428,12 +456,20 @@ impl Space {
     /// # Errors
     /// A poison error.
     pub fn drop_segment_step(&self, ctx: &Context, segment: SegmentId, extents: usize) -> Result<bool> {
-        let victims = self.state.lock().extents_of(segment, extents.min(256));
+        let mut victims = self.state.lock().extents_of(segment, extents.min(256));
         if victims.is_empty() {
             return Ok(true);
         }
+        let mut batch = Vec::with_capacity(victims.len());
+        for first in victims.iter().map(|(extent, _)| PageNo(extent * EXTENT_PAGES)) {
+            if !self.fits_batch(&batch, first) {
+                break;
+            }
+            batch.push(first);
+        }
+        victims.truncate(batch.len());
         let mut mtr = ctx.mtr()?;
-        victims.iter().try_for_each(|(extent, _)| self.keep_map(&mut mtr, PageNo(extent * EXTENT_PAGES)))?;
+        batch.iter().try_for_each(|first| self.keep_map(&mut mtr, *first))?;
         for (extent, chunks) in &victims {
             let first = PageNo(extent * EXTENT_PAGES);
             let (map, bitmap_at, owner_at) = self.layout.entry_of(first);
@@ -442,42 +478,30 @@ impl Space {
                 mtr.defer(map, owner_at + chunk as u16 * 4, false, u64::from(u32::MAX));
             }
         }
-        let lsn = mtr.commit();
+        mtr.commit();
         let mut state = self.state.lock();
         for (extent, chunks) in victims {
             if state.release_chunks(extent, chunks) {
-                self.to_discard.lock().push((lsn, extent));
+                state.note_emptied(extent, self.log.end_lsn());
             }
         }
         Ok(false)
     }
 
-    /// Discards on the device the dropped extents that recovery no longer needs and nobody has taken since, but for the
+    /// Discards on the device the emptied extents that recovery no longer needs and nobody has taken since, but for the
     /// first free ones: the reserve is not given to others. Discarding is advice, and a device that refuses it is left alone.
     pub fn discard_step(&self, ctx: &Context) {
-        let checkpoint = ctx.log.checkpoint_lsn();
-        let due: Vec<(Lsn, u32)> = {
-            let mut queue = self.to_discard.lock();
-            let (due, later) = queue.drain(..).partition(|(lsn, _)| *lsn <= checkpoint);
-            *queue = later;
-            due
-        };
-        for (lsn, extent) in due {
-            // Held so that the extent is not reserved again while it is being discarded. Whoever grows the file may be
-            // waiting for a checkpoint of the thread that is here: never wait for them.
-            let Some(_one_at_a_time) = self.growing.try_lock() else {
-                self.to_discard.lock().push((lsn, extent));
-                continue;
-            };
-            let aside = {
+        let (checkpoint, bytes) = (ctx.log.checkpoint_lsn(), self.layout.extent_bytes());
+        // Held so that an extent is not reserved again while it is being discarded. Whoever grows the file may be waiting for a
+        // checkpoint of the thread that is here: never wait for them.
+        while let Some(_one_at_a_time) = self.growing.try_lock() {
+            let extent = {
                 let mut state = self.state.lock();
                 let keep = reserve::kept_extents(Purpose::Users, state.extents()) + READY_EXTENTS;
-                state.set_bare(extent, keep as usize)
+                state.next_to_discard(checkpoint, keep as usize)
             };
-            if aside {
-                let bytes = self.layout.extent_bytes();
-                let _ = self.data.discard(u64::from(extent) * bytes, bytes);
-            }
+            let Some(extent) = extent else { return };
+            let _ = self.data.discard(u64::from(extent) * bytes, bytes);
         }
     }
 }

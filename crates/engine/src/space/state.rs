@@ -7,17 +7,20 @@
 //! 2. `partial[segment]` holds exactly the extents in which the segment owns a chunk with a free page.
 //! 3. Allocation prefers: the page after `near`, then the segment's own free pages, then a chunk of a shared extent
 //!    (small segments), then a whole extent; a chunk again if a whole extent would be more than may be taken.
-//! 4. A chunk whose last used page is freed belongs to nobody: what its owner on disk says counts only while a page of it
+//! 4. `emptied` holds free extents of which something is logged, and the end of the log when the last page of it was given
+//!    back: nothing logged of the extent lies behind that. Who takes a chunk of an extent takes it out.
+//! 5. A chunk whose last used page is freed belongs to nobody: what its owner on disk says counts only while a page of it
 //!    is used.
 
 use super::layout::{CHUNK_PAGES, CHUNKS, ENTRIES_AT, ENTRY_BYTES, EXTENT_PAGES, Layout, OWNERS_AT, chunk_mask};
+use super::reserve::Purpose;
 use super::{SEGMENT_SYSTEM, header};
 use crate::error::{Error, Result};
 use crate::page::{self, PageType};
-use crate::types::{PageNo, SegmentId};
-use std::collections::{BTreeSet, HashMap};
+use crate::types::{Lsn, PageNo, SegmentId};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A segment up to this size grows by chunks.
 const SMALL_SEGMENT_PAGES: u32 = 32;
@@ -38,6 +41,33 @@ struct Segment {
     extents: BTreeSet<u32>,
 }
 
+/// Free extents by the end of the log when they became free.
+#[derive(Default)]
+struct Emptied {
+    at: BTreeMap<u32, Lsn>,
+    in_order: BTreeSet<(Lsn, u32)>,
+}
+
+impl Emptied {
+    fn note(&mut self, extent: u32, end_of_log: Lsn) {
+        self.forget(extent);
+        self.at.insert(extent, end_of_log);
+        self.in_order.insert((end_of_log, extent));
+    }
+
+    fn forget(&mut self, extent: u32) {
+        if let Some(lsn) = self.at.remove(&extent) {
+            self.in_order.remove(&(lsn, extent));
+        }
+    }
+
+    fn next_due(&mut self, checkpoint: Lsn) -> Option<u32> {
+        let (_, extent) = self.in_order.first().copied().filter(|(lsn, _)| *lsn <= checkpoint)?;
+        self.forget(extent);
+        Some(extent)
+    }
+}
+
 /// The state.
 pub struct State {
     extents: Vec<Extent>,
@@ -46,9 +76,10 @@ pub struct State {
     /// Where the next run of `bare` is looked for.
     bare_from: u32,
     shared: BTreeSet<u32>,
+    emptied: Emptied,
     unowned_chunks: u32,
-    /// When the file could not grow last; `None` once it could.
-    pub full_since: Option<Instant>,
+    /// When no room could be had last, and what for; `None` once it could.
+    pub full_since: Option<(Instant, Purpose)>,
     segments: HashMap<u32, Segment>,
     /// Next segment number to hand out.
     pub next_segment: u32,
@@ -84,6 +115,7 @@ impl State {
             free: BTreeSet::new(),
             bare: BTreeSet::new(),
             bare_from: 0,
+            emptied: Emptied::default(),
             unowned_chunks: 0,
             full_since: None,
             shared: BTreeSet::new(),
@@ -108,6 +140,16 @@ impl State {
         self.unowned_chunks
     }
 
+    /// Whether room for `purpose` was refused not longer than `time` ago. A refusal says nothing of those who may take more.
+    pub fn is_full(&self, purpose: Purpose, time: Duration) -> bool {
+        self.full_since.is_some_and(|(at, refused)| purpose <= refused && at.elapsed() < time)
+    }
+
+    /// Extents whose place is to be reserved before they can be taken.
+    pub fn bare_extents(&self) -> usize {
+        self.bare.len()
+    }
+
     /// The next extents, up to `limit`, that follow each other and cannot be taken before their place is reserved.
     pub fn bare_run(&self, limit: u32) -> Range<u32> {
         let next = self.bare.range(self.bare_from..).next().or_else(|| self.bare.first());
@@ -129,6 +171,25 @@ impl State {
                 self.unowned_chunks += CHUNKS;
             }
         }
+    }
+
+    /// The next extent whose last change lies before the checkpoint, set aside to be discarded. The first `keep` free ones are
+    /// left out, now and until they are emptied again.
+    pub fn next_to_discard(&mut self, checkpoint: Lsn, keep: usize) -> Option<u32> {
+        loop {
+            let extent = self.emptied.next_due(checkpoint)?;
+            if self.set_bare(extent, keep) {
+                // The device gets room back.
+                self.full_since = None;
+                return Some(extent);
+            }
+        }
+    }
+
+    /// An extent has just become free; `end_of_log` was read since the last mtr that gave back a page of it was committed.
+    pub fn note_emptied(&mut self, extent: u32, end_of_log: Lsn) {
+        debug_assert!(self.is_free_extent(extent));
+        self.emptied.note(extent, end_of_log);
     }
 
     /// Sets a free extent aside, to be discarded, unless it is one of the first `keep`.
@@ -236,6 +297,7 @@ impl State {
         let small = spare < CHUNKS || self.segments.get(&owner).is_none_or(|s| s.pages < SMALL_SEGMENT_PAGES);
         let shared = if small { self.shared.first().copied() } else { None };
         let number = shared.or_else(|| self.free.first().copied()).or_else(|| self.shared.first().copied())?;
+        self.emptied.forget(number);
         let extent = &mut self.extents[number as usize];
         let whole = !small && extent.chunks_of(0) == 0xff;
         let mut unowned = extent.owners.iter_mut().filter(|o| **o == 0);
@@ -265,19 +327,17 @@ impl State {
         }
     }
 
-    /// The page is free again, and its chunk too if no page of it is used.
-    pub fn clear(&mut self, page: PageNo) {
+    /// The page is free again, and its chunk too if no page of it is used; true if the extent is now free as a whole.
+    pub fn clear(&mut self, page: PageNo) -> bool {
         let number = page.0 / EXTENT_PAGES;
-        let Some(owner) = self.owner(page) else { return };
+        let Some(owner) = self.owner(page) else { return false };
         let extent = &mut self.extents[number as usize];
         extent.used &= !(1 << (page.0 % EXTENT_PAGES));
         let segment = self.segments.entry(owner.0).or_default();
         segment.pages -= 1;
         segment.partial.insert(number);
         let chunk = 1 << (page.0 % EXTENT_PAGES / CHUNK_PAGES);
-        if extent.used & chunk_mask(chunk) == 0 {
-            self.release_chunks(number, chunk);
-        }
+        extent.used & chunk_mask(chunk) == 0 && self.release_chunks(number, chunk)
     }
 
     /// Owner of a used page.
@@ -387,11 +447,12 @@ mod tests {
         let pages: Vec<_> = std::iter::from_fn(|| state.take(a, None, 3)).collect();
         assert_eq!((pages.len(), state.unowned_chunks()), ((2 * 8 - 1 - 3) * 8, 3));
         assert_eq!(state.take(b, None, 3), None);
-        pages[8..16].iter().for_each(|p| state.clear(*p));
+        pages[8..16].iter().for_each(|p| assert!(!state.clear(*p)));
         assert_eq!(state.unowned_chunks(), 4);
         let again: Vec<_> = std::iter::from_fn(|| state.take(b, None, 3)).collect();
         assert_eq!(again, pages[8..16]);
-        pages[..8].iter().chain(&pages[16..]).chain(&again).for_each(|p| state.clear(*p));
+        let emptied = pages[..8].iter().chain(&pages[16..]).chain(&again).filter(|p| state.clear(**p)).count();
+        assert_eq!(emptied, 1, "the other extent has a map");
         assert_eq!((state.unowned_chunks(), state.segments().len()), (15, 1));
     }
 
@@ -407,12 +468,29 @@ mod tests {
     }
 
     #[test]
+    fn an_extent_that_is_taken_again_is_not_discarded_before_it_is_emptied_again() {
+        let mut state = state(6);
+        let seg = SegmentId(30);
+        let pages: Vec<_> = std::iter::from_fn(|| state.take(seg, None, 0)).collect();
+        let in_last = |p: &&PageNo| p.0 / EXTENT_PAGES == 5;
+        assert!(pages.iter().filter(in_last).filter(|p| state.clear(**p)).count() == 1);
+        state.note_emptied(5, Lsn(100));
+        assert_eq!(state.next_to_discard(Lsn(99), 0), None);
+        let again: Vec<_> = std::iter::from_fn(|| state.take(seg, None, 0)).collect();
+        assert_eq!((again.len(), state.next_to_discard(Lsn(100), 0)), (64, None));
+        assert!(again.iter().filter(|p| state.clear(**p)).count() == 1);
+        state.note_emptied(5, Lsn(200));
+        assert_eq!(state.next_to_discard(Lsn(199), 0), None);
+        assert_eq!((state.next_to_discard(Lsn(200), 0), state.next_to_discard(Lsn(300), 0)), (Some(5), None));
+    }
+
+    #[test]
     fn pages_come_back_and_dropping_frees_everything() {
         let mut state = state(4);
         let seg = SegmentId(30);
         let free = state.unowned_chunks();
         let pages: Vec<_> = (0..100).map(|_| state.take(seg, None, 0).unwrap()).collect();
-        pages.iter().step_by(2).for_each(|p| state.clear(*p));
+        assert!(pages.iter().step_by(2).all(|p| !state.clear(*p)));
         assert_eq!(state.pages_of(seg).len(), 50);
         let again: Vec<_> = (0..50).map(|_| state.take(seg, None, 0).unwrap()).collect();
         assert!(again.iter().all(|p| pages.contains(p)));

@@ -4,7 +4,8 @@ use super::*;
 use crate::db::core::Core;
 use crate::pool::FlushReason;
 use crate::testing::{open, small_options};
-use highwater_storage::{Faults, FlushMethod, StorageSet};
+use crate::types::Lsn;
+use highwater_storage::{Faults, FlushMethod, MemoryDevice, StorageSet};
 use std::os::unix::fs::FileExt;
 
 const SEGMENT: SegmentId = SegmentId(99);
@@ -169,4 +170,86 @@ fn a_file_with_more_maps_than_the_pool_has_frames_opens_and_is_used() {
     }
     let pages: Vec<_> = segments().map(|segment| core.space.pages_of(segment).len()).collect();
     assert!(pages.chunks(2).all(|two| two == [0, 2]), "{pages:?}");
+}
+
+/// An open database of so many extents on a small disk.
+fn on_a_limited_disk(extents_min: u32) -> (MemoryDevice, Core) {
+    let data = MemoryDevice::limited(64 << 20);
+    let storage = StorageSet::of_memory([data.clone(), MemoryDevice::new(), MemoryDevice::new()]);
+    let core = open(storage, small_options());
+    while extents(&core) < extents_min {
+        core.space.grow(&core.ctx).unwrap();
+    }
+    (data, core)
+}
+
+#[test]
+fn an_extent_is_discarded_once_a_checkpoint_has_passed_the_last_change_of_its_pages() {
+    let (data, core) = on_a_limited_disk(32);
+    let checkpoint = |lsn| {
+        core.ctx.pool.flush_all().unwrap();
+        core.ctx.log.flush_to(core.ctx.log.end_lsn()).unwrap();
+        core.ctx.log.checkpoint(lsn).unwrap();
+        core.space.discard_step(&core.ctx);
+    };
+    let take = || (0..16 * EXTENT_PAGES).map(|_| new_page(&core).unwrap()).collect::<Vec<_>>();
+    let pages = take();
+    while !core.space.drop_segment_step(&core.ctx, SEGMENT, 16).unwrap() {}
+    let dropped = core.ctx.log.end_lsn();
+    let again = take();
+    let extents_of = |pages: &[PageNo]| pages.iter().map(|page| page.0 / EXTENT_PAGES).collect::<BTreeSet<_>>();
+    assert_eq!(extents_of(&again), extents_of(&pages), "what was dropped is taken again");
+    checkpoint(dropped);
+    for page in again {
+        let mut mtr = core.ctx.mtr().unwrap();
+        core.space.keep_map(&mut mtr, page).unwrap();
+        core.space.free(&mut mtr, page);
+        mtr.commit();
+    }
+    core.space.discard_step(&core.ctx);
+    assert_eq!(data.discarded_bytes(), 0, "the checkpoint has passed the drop only");
+    checkpoint(core.ctx.log.end_lsn());
+    assert!(data.discarded_bytes() > 4 * core.space.layout().extent_bytes(), "{}", data.discarded_bytes());
+}
+
+#[test]
+fn who_cleans_up_finds_the_reserve_behind_any_number_of_holes() {
+    let (data, mut core) = on_a_limited_disk(40);
+    let storage = core.storage().clone();
+    core.close().unwrap();
+    let bytes = core.space.layout().extent_bytes();
+    drop(core);
+    data.discard(bytes, 30 * bytes).unwrap();
+    data.fill_up();
+    let core = open(storage, small_options());
+    assert!(matches!(new_page(&core), Err(Error::DiskFull { .. })));
+    let _entitled = reserve::entitle(Purpose::Cleaning);
+    for _ in 0..8 * EXTENT_PAGES {
+        new_page(&core).unwrap();
+    }
+}
+
+#[test]
+fn a_disk_that_was_full_long_ago_is_not_called_full() {
+    let (_, mut core) = on_a_limited_disk(8);
+    core.close().unwrap();
+    let core = open(core.storage().clone(), small_options());
+    let refused = |ago: Duration| {
+        core.space.state.lock().full_since = Some((Instant::now().checked_sub(ago).unwrap(), Purpose::Users));
+        core.space.allocate(&mut core.ctx.mtr().unwrap(), SEGMENT, None).unwrap_err()
+    };
+    assert!(matches!(refused(FULL_FOR), Error::DiskFull { .. }));
+    assert!(matches!(refused(FULL_KNOWN_FOR), Error::Usage(_)));
+}
+
+#[test]
+fn a_batch_of_pages_touches_few_maps() {
+    let (_, core) = on_a_limited_disk(8);
+    let group = core.space.layout().group_extents() * EXTENT_PAGES;
+    let mut pages = Vec::new();
+    while core.space.fits_batch(&pages, PageNo(pages.len() as u32 / 2 * group + 9)) {
+        pages.push(PageNo(pages.len() as u32 / 2 * group + 9));
+    }
+    assert_eq!(pages.len(), 2 * BATCH_MAPS);
+    assert!(core.space.fits_batch(&pages, PageNo(group + 20)));
 }

@@ -204,7 +204,7 @@ pub(crate) fn free(
     while first != PageNo(0) {
         let mut pages = Vec::with_capacity(FREE_BATCH);
         let mut next = first;
-        while next != PageNo(0) && pages.len() < FREE_BATCH {
+        while next != PageNo(0) && pages.len() < FREE_BATCH && system.space.fits_batch(&pages, next) {
             system.space.expect_used(next)?;
             pages.push(next);
             let page = system.ctx.pool.fix_s(next)?;

@@ -381,7 +381,7 @@ impl UndoSpace {
         while front.first != front.at.page {
             let mut pages = vec![front.first];
             let mut next = self.next_page(front.first)?;
-            while next != front.at.page && pages.len() < FREE_BATCH {
+            while next != front.at.page && pages.len() < FREE_BATCH && self.space.fits_batch(&pages, next) {
                 pages.push(next);
                 next = self.next_page(next)?;
             }
