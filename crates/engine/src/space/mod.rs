@@ -19,7 +19,7 @@
 //!    file shorter than the number was cut.
 //! 5. An extent is discarded on the device when nobody owns any of it and a checkpoint has passed everything logged of its
 //!    pages: until then recovery may need to read it, and pages of it may still be written. What counts is the end of the log
-//!    when its last page was given back ([`State::note_emptied`]), not the end of the mtr that did it: another thread may have
+//!    when its last page was given back (`State::note_emptied`), not the end of the mtr that did it: another thread may have
 //!    logged more for other pages of it.
 //! 6. Every page that can be taken has its place on the device: growth and [`Device::reserve`] come, durable, before the
 //!    first page of an extent is taken, so a full disk shows in [`Space::prepare`] and never at a write. A discarded extent

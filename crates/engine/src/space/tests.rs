@@ -190,7 +190,6 @@ fn an_extent_is_discarded_once_a_checkpoint_has_passed_the_last_change_of_its_pa
         core.ctx.pool.flush_all().unwrap();
         core.ctx.log.flush_to(core.ctx.log.end_lsn()).unwrap();
         core.ctx.log.checkpoint(lsn).unwrap();
-        core.space.discard_step(&core.ctx);
     };
     let take = || (0..16 * EXTENT_PAGES).map(|_| new_page(&core).unwrap()).collect::<Vec<_>>();
     let pages = take();
@@ -209,17 +208,18 @@ fn an_extent_is_discarded_once_a_checkpoint_has_passed_the_last_change_of_its_pa
     core.space.discard_step(&core.ctx);
     assert_eq!(data.discarded_bytes(), 0, "the checkpoint has passed the drop only");
     checkpoint(core.ctx.log.end_lsn());
+    core.space.discard_step(&core.ctx);
     assert!(data.discarded_bytes() > 4 * core.space.layout().extent_bytes(), "{}", data.discarded_bytes());
 }
 
 #[test]
 fn who_cleans_up_finds_the_reserve_behind_any_number_of_holes() {
-    let (data, mut core) = on_a_limited_disk(40);
+    let (data, mut core) = on_a_limited_disk(100);
     let storage = core.storage().clone();
     core.close().unwrap();
     let bytes = core.space.layout().extent_bytes();
     drop(core);
-    data.discard(bytes, 30 * bytes).unwrap();
+    data.discard(bytes, 80 * bytes).unwrap();
     data.fill_up();
     let core = open(storage, small_options());
     assert!(matches!(new_page(&core), Err(Error::DiskFull { .. })));
