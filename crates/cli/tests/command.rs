@@ -255,7 +255,7 @@ fn threads_that_cannot_be_had_are_an_error_with_the_number_that_can() {
 fn a_signal_is_heard_while_the_consistency_conditions_are_checked() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(env!("CARGO_BIN_EXE_highwater"));
-    command.args(["bench", "tpcc", "--events", "1", "--flush-log-at-trx-commit", "0", "--dir"]);
+    command.args(["bench", "tpcc", "--warehouses", "4", "--events", "1", "--flush-log-at-trx-commit", "0", "--dir"]);
     command.arg(folder.path().join("db")).arg("--json").arg(folder.path().join("json"));
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the command starts");
     let mut lines = BufReader::new(child.stdout.take().expect("stdout")).lines().map_while(Result::ok);
