@@ -104,7 +104,7 @@ mod tests {
         for line in [
             "use crate::btree::Tree;",
             "    crate::db::Database::open();",
-            "use crate::{page::Op, txn::{Trx, TrxId}};",
+            "use crate::{page::Op, txn::{Txn, TxnId}};",
             "pub(crate) fn f(tree: &crate::btree::Tree) {}",
         ] {
             let text = format!("//! Pool.\nuse crate::types::Lsn;\n{line}\n");

@@ -46,8 +46,9 @@ fn without_comment(line: &str) -> &str {
 /// Whether a file holds tests and nothing else, by the project's names for them.
 pub fn is_test_file(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let in_folder = |folder: &str| path.split('/').any(|part| part == folder);
-    name.ends_with("_test.rs") || matches!(name, "tests.rs" | "test.rs" | "test_support.rs") || in_folder("tests")
+    name.ends_with("_test.rs")
+        || matches!(name, "tests.rs" | "test.rs" | "testing.rs")
+        || path.split('/').rev().skip(1).any(|folder| folder == "tests" || folder.ends_with("_test"))
 }
 
 #[cfg(test)]
@@ -70,7 +71,9 @@ mod tests {
 
     #[test]
     fn test_files_are_known_by_name() {
-        for path in ["pool/pool_test.rs", "recovery/tests.rs", "table/test_support.rs", "tests/main.rs"] {
+        for path in
+            ["pool/pool_test.rs", "recovery/tests.rs", "table/testing.rs", "tests/main.rs", "txn/txn_test/mod.rs"]
+        {
             assert!(is_test_file(path), "{path}");
         }
         assert!(!is_test_file("txn/attest.rs"));

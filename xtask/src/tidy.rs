@@ -127,7 +127,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("crates/engine/src/pool");
         std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("mod.rs"), "//! Pool.\nuse crate::txn::Trx;\n").unwrap();
+        std::fs::write(folder.join("mod.rs"), "//! Pool.\nuse crate::txn::Txn;\n").unwrap();
         std::fs::write(folder.join("pool_test.rs"), "//! Tests.\nuse crate::db::Database;\n").unwrap();
         let findings = check(root.path()).unwrap();
         assert_eq!(findings, ["crates/engine/src/pool/mod.rs:2: layer pool uses txn, which is above it"]);

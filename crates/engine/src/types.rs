@@ -25,7 +25,7 @@ number!(
 );
 number!(
     /// Transaction number, in order of the first write. 48 bits on disk; 0 is "older than everything".
-    TrxId(u64)
+    TxnId(u64)
 );
 number!(
     /// Place of an undo record: `page_no << 16 | offset_in_page`. 0 is "no earlier version". 48 bits on disk.

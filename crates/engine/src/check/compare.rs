@@ -12,10 +12,10 @@ use crate::btree::{BTree, Seek};
 use crate::error::Result;
 use crate::mtr::Context;
 use crate::page::Node;
-use crate::table::rows::TableRows;
-use crate::txn::Rows;
+use crate::table::version::TableVersion;
+use crate::txn::TableTrees;
 use crate::txn::overflow;
-use crate::txn::row::{EntryValue, OverflowRef, ROW_HEADER_BYTES, RowHeader};
+use crate::txn::stored::{EntryValue, OverflowRef, ROW_HEADER_BYTES, RowHeader};
 use crate::types::PageNo;
 
 /// Findings, and failed lookups, per index and direction.
@@ -23,7 +23,7 @@ const MOST: usize = 100;
 
 impl Checker<'_> {
     /// Finds the rows without entry and the entries without row of index `i`.
-    pub(super) fn compare(&mut self, rows: &TableRows, i: usize, digest: &Digest) -> Result<()> {
+    pub(super) fn compare(&mut self, rows: &TableVersion, i: usize, digest: &Digest) -> Result<()> {
         let before = self.report.findings.len();
         let place = Place::of(rows.name(), rows.index_name(i));
         let subject = self.subject;
@@ -71,7 +71,7 @@ struct Outcome {
 /// Goes through one tree and looks into the other.
 struct Comparison<'c> {
     ctx: &'c Context,
-    rows: &'c TableRows,
+    rows: &'c TableVersion,
     i: usize,
     digest: &'c Digest,
     direction: Direction,
@@ -83,7 +83,7 @@ struct Comparison<'c> {
 }
 
 impl<'c> Comparison<'c> {
-    fn new(subject: &Subject<'c>, rows: &'c TableRows, i: usize, digest: &'c Digest, direction: Direction) -> Self {
+    fn new(subject: &Subject<'c>, rows: &'c TableVersion, i: usize, digest: &'c Digest, direction: Direction) -> Self {
         Comparison {
             ctx: subject.ctx,
             rows,

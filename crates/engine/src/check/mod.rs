@@ -36,7 +36,7 @@ use crate::space::{SEGMENT_CATALOG, SEGMENT_SYSTEM, SEGMENT_UNDO, Space};
 use crate::table::catalog::{CATALOG_INDEX, Catalog};
 use crate::table::handle::TableShared;
 use crate::table::schema::PRIMARY;
-use crate::txn::TrxSystem;
+use crate::txn::TxnSystem;
 use crate::types::{PageNo, SegmentId};
 use bitmap::Bitmap;
 use highwater_storage::Device;
@@ -49,7 +49,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) ctx: &'a Context,
     pub(crate) space: &'a Space,
     pub(crate) data: &'a dyn Device,
-    pub(crate) trx: &'a TrxSystem,
+    pub(crate) txn: &'a TxnSystem,
     pub(crate) catalog: &'a Catalog,
     pub(crate) tables: Vec<Arc<TableShared>>,
 }
@@ -124,7 +124,7 @@ impl<'a> Checker<'a> {
         let mut report = CheckReport::default();
         report.counts.page_bytes = subject.ctx.pool.page_bytes() as u64;
         report.counts.pages = u64::from(subject.space.page_count());
-        report.counts.history = subject.trx.history_list_length();
+        report.counts.history = subject.txn.history_list_length();
         Checker {
             subject,
             report,

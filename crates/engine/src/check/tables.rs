@@ -15,12 +15,12 @@ use crate::space::{ROOT_CATALOG, SEGMENT_CATALOG};
 use crate::table::catalog::CATALOG_INDEX;
 use crate::table::handle::TableShared;
 use crate::table::key::KeyLayout;
-use crate::table::rows::TableRows;
 use crate::table::schema::PRIMARY;
 use crate::table::value::Value;
+use crate::table::version::TableVersion;
 use crate::txn::overflow::read_link;
-use crate::txn::row::{DELETE_MARKED, EntryValue, OVERFLOW, OverflowRef, ROW_HEADER_BYTES, RowHeader};
-use crate::txn::{MAX_ROW_BYTES, Rows};
+use crate::txn::stored::{DELETE_MARKED, EntryValue, OVERFLOW, OverflowRef, ROW_HEADER_BYTES, RowHeader};
+use crate::txn::{MAX_ROW_BYTES, TableTrees};
 use crate::types::{PageNo, RollPtr, SegmentId};
 use std::hash::Hasher;
 
@@ -124,11 +124,11 @@ impl Checker<'_> {
         *leaf_bytes_used += tree.leaf_bytes_used;
     }
 
-    fn check_rows(&mut self, rows: &TableRows, bound: u64) -> Result<Vec<Digest>> {
+    fn check_rows(&mut self, rows: &TableVersion, bound: u64) -> Result<Vec<Digest>> {
         let place = Place::of(rows.name(), PRIMARY);
         let tree: &BTree = &rows.clustered;
         let ctx = self.subject.ctx;
-        let next_id = self.subject.trx.next_id();
+        let next_id = self.subject.txn.next_id();
         let mut visitor = RowVisitor {
             walk: Walk { checker: self, segment: tree.segment(), place },
             rows,
@@ -152,11 +152,11 @@ impl Checker<'_> {
         Ok(digests)
     }
 
-    fn check_index(&mut self, rows: &TableRows, i: usize, digest: &mut Digest) -> Result<()> {
+    fn check_index(&mut self, rows: &TableVersion, i: usize, digest: &mut Digest) -> Result<()> {
         let tree: &BTree = &rows.indexes[i].tree;
         let place = Place::of(rows.name(), rows.index_name(i));
         let ctx = self.subject.ctx;
-        let next_id = self.subject.trx.next_id();
+        let next_id = self.subject.txn.next_id();
         let mut visitor = EntryVisitor {
             walk: Walk { checker: self, segment: tree.segment(), place },
             rows,
@@ -254,7 +254,7 @@ impl Visitor for Plain<'_, '_> {
 /// Looks at every row.
 struct RowVisitor<'w, 'a> {
     walk: Walk<'w, 'a>,
-    rows: &'w TableRows,
+    rows: &'w TableVersion,
     next_id: u64,
     digests: Vec<Digest>,
     /// Largest value in the auto-increment column.
@@ -371,7 +371,7 @@ impl RowVisitor<'_, '_> {
 /// Looks at every entry of an index.
 struct EntryVisitor<'w, 'a> {
     walk: Walk<'w, 'a>,
-    rows: &'w TableRows,
+    rows: &'w TableVersion,
     i: usize,
     next_id: u64,
     digest: &'w mut Digest,

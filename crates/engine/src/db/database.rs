@@ -29,9 +29,9 @@ use crate::table::catalog::{Catalog, Leftover};
 use crate::table::handle::{Registry, TableShared};
 use crate::table::key::KeyLayout;
 use crate::table::record::State;
-use crate::table::rows::Secondary;
+use crate::table::version::Secondary;
 use crate::table::{IndexDefinition, Schema, Table, TableDefinition};
-use crate::txn::{LagLimits, PurgeState, Tables, TrxOptions, TrxSystem};
+use crate::txn::{LagLimits, PurgeState, Tables, TrxOptions, TxnSystem};
 use highwater_storage::StorageSet;
 use parking_lot::Mutex;
 use std::path::Path;
@@ -56,7 +56,7 @@ pub(crate) struct Inner {
     core: Mutex<Option<Core>>,
     ctx: Arc<Context>,
     space: Arc<Space>,
-    trx: Arc<TrxSystem>,
+    txn: Arc<TxnSystem>,
     catalog: Arc<Catalog>,
     registry: Arc<Registry>,
     options: Options,
@@ -73,8 +73,8 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    pub(crate) fn trx_system(&self) -> &Arc<TrxSystem> {
-        &self.trx
+    pub(crate) fn txn_system(&self) -> &Arc<TxnSystem> {
+        &self.txn
     }
 
     pub(crate) fn schema_version(&self) -> u64 {
@@ -166,7 +166,7 @@ impl Database {
     fn open_core(core: Core) -> Result<Database> {
         let database = Database::assemble(core)?;
         if let Some(core) = database.inner.core.lock().as_mut() {
-            start_purge(core, &database.inner.trx)?;
+            start_purge(core, &database.inner.txn)?;
         }
         Ok(database)
     }
@@ -180,11 +180,11 @@ impl Database {
         for entry in tables {
             registry.add(TableShared::open(&catalog, entry, ctx.pool.page_bytes()));
         }
-        let trx = open_transactions(&core)?;
+        let txn = open_transactions(&core)?;
         // The rollbacks that follow may need more redo than fits between two checkpoints.
         core.start_threads()?;
         let tables: Arc<dyn Tables> = registry.clone();
-        trx.recover(&tables)?;
+        txn.recover(&tables)?;
         for leftover in leftovers {
             match leftover {
                 Leftover::Table(remains) => catalog.finish_drop(&remains)?,
@@ -194,7 +194,7 @@ impl Database {
         let inner = Inner {
             space,
             ctx,
-            trx,
+            txn,
             catalog,
             registry,
             options: core.options.clone(),
@@ -235,8 +235,8 @@ impl Database {
     }
 
     /// The transaction system, for programs that look inside.
-    pub fn transactions(&self) -> &Arc<TrxSystem> {
-        &self.inner.trx
+    pub fn transactions(&self) -> &Arc<TxnSystem> {
+        &self.inner.txn
     }
 
     /// The table of a name.
@@ -310,7 +310,7 @@ impl Database {
         };
         let indexes = before.indexes.iter().cloned().chain([Arc::new(secondary)]).collect();
         let after = before.with_indexes(definition, indexes);
-        let session = Session::begin(inner, self.trx_options(&TxnOptions::default()))?;
+        let session = Session::begin(inner, self.txn_options(&TxnOptions::default()))?;
         let built = index_build::build(
             &inner.ctx,
             session,
@@ -371,7 +371,7 @@ impl Database {
     /// As [`begin`](Database::begin); [`Error::Usage`] if the database was opened to be read only.
     pub fn begin_with(&self, options: TxnOptions) -> Result<WriteTxn> {
         self.check_writes_wanted()?;
-        Ok(WriteTxn::new(Session::begin(&self.inner, self.trx_options(&options))?))
+        Ok(WriteTxn::new(Session::begin(&self.inner, self.txn_options(&options))?))
     }
 
     /// Begins a transaction that reads one snapshot.
@@ -379,7 +379,7 @@ impl Database {
     /// # Errors
     /// As [`begin`](Database::begin).
     pub fn snapshot(&self) -> Result<ReadTxn> {
-        let options = TrxOptions { read_only: true, ..self.trx_options(&TxnOptions::default()) };
+        let options = TrxOptions { read_only: true, ..self.txn_options(&TxnOptions::default()) };
         Ok(ReadTxn::new(Session::begin(&self.inner, options)?))
     }
 
@@ -396,7 +396,7 @@ impl Database {
 
     /// How far purge is behind, and what damage it went around; [`PurgeWatch`](crate::PurgeWatch) turns it into warnings.
     pub fn purge_state(&self) -> PurgeState {
-        self.inner.trx.purge_state()
+        self.inner.txn.purge_state()
     }
 
     /// How long page misses took since the opening: from finding that a page is not in the buffer pool until it is readable, the wait
@@ -431,12 +431,12 @@ impl Database {
         let tables = inner.registry.all();
         let _readers_only =
             tables.iter().map(|table| table.lock.no_write(inner.timeout())).collect::<Result<Vec<_>>>()?;
-        let _no_purge = inner.trx.hold_purge();
+        let _no_purge = inner.txn.hold_purge();
         let subject = Subject {
             ctx: &inner.ctx,
             space: &inner.space,
             data: &*inner.storage.data,
-            trx: &inner.trx,
+            txn: &inner.txn,
             catalog: &inner.catalog,
             tables: tables.clone(),
         };
@@ -487,7 +487,7 @@ impl Database {
         }
     }
 
-    fn trx_options(&self, options: &TxnOptions) -> TrxOptions {
+    fn txn_options(&self, options: &TxnOptions) -> TrxOptions {
         TrxOptions {
             isolation: options.isolation,
             lock_wait_timeout_ms: options.lock_wait_timeout_ms.unwrap_or(self.inner.options.lock_wait_timeout_ms),
@@ -498,26 +498,26 @@ impl Database {
 }
 
 /// The transaction system, laid out first in a new database.
-fn open_transactions(core: &Core) -> Result<Arc<TrxSystem>> {
+fn open_transactions(core: &Core) -> Result<Arc<TxnSystem>> {
     let (ctx, space) = (&core.ctx, &core.space);
     if space.root(ROOT_UNDO).is_none() {
         space.with_room(ctx, || {
             let mut mtr = ctx.mtr_with(MTR_REDO_BYTES, 1)?;
-            TrxSystem::format(space, &mut mtr)?;
+            TxnSystem::format(space, &mut mtr)?;
             mtr.commit();
             Ok(())
         })?;
     }
     let Options { max_purge_lag, max_purge_lag_delay: max_delay_us, .. } = core.options;
-    let system = TrxSystem::open(ctx.clone(), space.clone())?;
+    let system = TxnSystem::open(ctx.clone(), space.clone())?;
     Ok(Arc::new(system.with_lag_limits(LagLimits { max_purge_lag, max_delay_us })))
 }
 
 /// Starts the purge threads. Each pauses when a step finds nothing to do; all but the first also while too few streams wait.
 /// What a step cannot do it does later: purge alone never stops the database.
-fn start_purge(core: &mut Core, trx: &Arc<TrxSystem>) -> Result<()> {
+fn start_purge(core: &mut Core, txn: &Arc<TxnSystem>) -> Result<()> {
     for others in 0..core.options.purge_threads as usize {
-        let (system, ctx, bell) = (trx.clone(), core.ctx.clone(), Arc::new(Wake::default()));
+        let (system, ctx, bell) = (txn.clone(), core.ctx.clone(), Arc::new(Wake::default()));
         let (again, waker) = (bell.clone(), bell.clone());
         let step = move || {
             if others > 0 && !system.purge_needs(others) {

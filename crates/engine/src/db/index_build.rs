@@ -20,9 +20,9 @@ use crate::error::{Error, Result};
 use crate::mtr::{Context, MTR_REDO_BYTES};
 use crate::table::Table;
 use crate::table::lock::Mode;
-use crate::table::rows::TableRows;
 use crate::table::value::Value;
-use crate::txn::{LockMode, Rows};
+use crate::table::version::TableVersion;
+use crate::txn::{LockMode, TableTrees};
 
 /// Entries held in memory at once.
 pub(crate) const BATCH_BYTES: usize = 64 << 20;
@@ -36,7 +36,7 @@ pub(crate) fn build(
     ctx: &Context,
     mut session: Session,
     table: &Table,
-    rows: &TableRows,
+    rows: &TableVersion,
     batch_bytes: usize,
 ) -> Result<()> {
     let index = rows.index_count() - 1;
@@ -73,7 +73,7 @@ struct Batch {
 }
 
 impl Batch {
-    fn add(&mut self, rows: &TableRows, index: usize, key: &[u8], row: &[u8]) {
+    fn add(&mut self, rows: &TableVersion, index: usize, key: &[u8], row: &[u8]) {
         let start = self.bytes.len();
         let entry = rows.entry(index, key, row, &mut self.bytes);
         self.keys.push((start, self.bytes.len(), entry.prefix_bytes));
@@ -159,7 +159,7 @@ fn entry_value(prefix_bytes: usize) -> [u8; 3] {
 }
 
 /// Looks for neighbours with the same index columns, none of them NULL.
-fn check_unique(ctx: &Context, rows: &TableRows, index: usize) -> Result<()> {
+fn check_unique(ctx: &Context, rows: &TableVersion, index: usize) -> Result<()> {
     let (tree, layout) = (rows.index(index), &rows.indexes[index].key);
     let (mut last, mut key, mut next) = (Vec::new(), Vec::new(), None::<Vec<u8>>);
     loop {

@@ -4,7 +4,7 @@ use super::*;
 use crate::db::Database;
 use crate::table::catalog::Catalog;
 use crate::table::key::KeyLayout;
-use crate::table::rows::Secondary;
+use crate::table::version::Secondary;
 use crate::table::{IndexDefinition, Schema, TableDefinition, Type};
 use crate::testing::small_options;
 use crate::txn::TrxOptions;

@@ -10,7 +10,7 @@ use super::session::Session;
 use crate::error::Result;
 use crate::table::key::{KeyLayout, successor};
 use crate::table::lock::Mode;
-use crate::table::rows::TableRows;
+use crate::table::version::TableVersion;
 use crate::table::{Row, RowRef, Table, TableDefinition, ValueRef};
 use crate::txn::{Cursor, LockMode};
 use std::sync::Arc;
@@ -188,7 +188,7 @@ fn encode(layout: &KeyLayout, table: &TableDefinition, values: &[ValueRef<'_>]) 
 /// The rows of a scan. After an error it ends.
 pub struct ScanIter<'s> {
     session: &'s mut Session,
-    rows: Arc<TableRows>,
+    rows: Arc<TableVersion>,
     /// `None` once there is no more row.
     cursor: Option<Cursor>,
 }

@@ -14,9 +14,9 @@ use super::scan::Range;
 use crate::error::{Error, Result};
 use crate::table::handle::TableShared;
 use crate::table::lock::Mode;
-use crate::table::rows::TableRows;
+use crate::table::version::TableVersion;
 use crate::table::{Changes, Row, RowRef, Table, ValueRef};
-use crate::txn::{Cursor, Isolation, LockMode, Savepoint, ScanOptions, Trx, TrxOptions};
+use crate::txn::{Cursor, Isolation, LockMode, Savepoint, ScanOptions, TrxOptions, Txn};
 use smallvec::SmallVec;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const ROW_BYTES: usize = 512;
 /// A transaction and the tables it uses.
 pub(crate) struct Session {
     // Declared, and so dropped, before the tables it uses.
-    trx: Trx,
+    txn: Txn,
     tables: SmallVec<[Used; 4]>,
     inner: Arc<Inner>,
     timeout: Duration,
@@ -43,14 +43,14 @@ pub(crate) struct Session {
 /// A table in use.
 struct Used {
     table: Arc<TableShared>,
-    rows: Arc<TableRows>,
+    rows: Arc<TableVersion>,
     mode: Mode,
 }
 
 /// The parts of a call: the transaction and the table, borrowed apart from the buffers.
 macro_rules! parts {
     ($self:ident, $used:expr) => {
-        (&mut $self.trx, &*$self.tables[$used].rows)
+        (&mut $self.txn, &*$self.tables[$used].rows)
     };
 }
 
@@ -59,7 +59,7 @@ impl Session {
         inner.check_running()?;
         let schema_version = inner.schema_version();
         Ok(Session {
-            trx: inner.trx_system().begin(options)?,
+            txn: inner.txn_system().begin(options)?,
             inner: inner.clone(),
             tables: SmallVec::new(),
             timeout: Duration::from_millis(options.lock_wait_timeout_ms),
@@ -102,7 +102,7 @@ impl Session {
         Ok(self.tables.len() - 1)
     }
 
-    pub(crate) fn rows(&self, used: usize) -> &Arc<TableRows> {
+    pub(crate) fn rows(&self, used: usize) -> &Arc<TableVersion> {
         &self.tables[used].rows
     }
 
@@ -119,10 +119,10 @@ impl Session {
     #[inline]
     fn read(&mut self, table: &Table, key: &[ValueRef<'_>], lock: LockMode) -> Result<Option<usize>> {
         let used = self.using(table, Mode::Read)?;
-        let (trx, rows) = parts!(self, used);
+        let (txn, rows) = parts!(self, used);
         self.key.clear();
         rows.key.encode_full(&rows.definition, key, &mut self.key)?;
-        let found = trx.get(rows, &self.key, lock, &mut self.row)?;
+        let found = txn.get(rows, &self.key, lock, &mut self.row)?;
         self.inner.check_running()?;
         Ok(found.then_some(used))
     }
@@ -148,7 +148,7 @@ impl Session {
     #[inline]
     pub(crate) fn insert(&mut self, table: &Table, values: &[ValueRef<'_>]) -> Result<Option<u64>> {
         let used = self.using(table, Mode::Write)?;
-        let (trx, rows) = parts!(self, used);
+        let (txn, rows) = parts!(self, used);
         let generated = table.shared.generate(|column| values.get(column).is_some_and(|value| value.is_null()))?;
         let number = generated.map(|(column, number)| (column, ValueRef::UInt(number)));
         rows.layout.encode(values, number, &mut self.row)?;
@@ -158,7 +158,7 @@ impl Session {
         if generated.is_none() {
             table.shared.observe(rows, &self.row)?;
         }
-        trx.insert(rows, &self.key, &self.row)?;
+        txn.insert(rows, &self.key, &self.row)?;
         Ok(generated.map(|(_, number)| number))
     }
 
@@ -170,11 +170,11 @@ impl Session {
         mut change: impl FnMut(RowRef<'_>, &mut Changes<'_>),
     ) -> Result<bool> {
         let used = self.using(table, Mode::Write)?;
-        let (trx, rows) = parts!(self, used);
+        let (txn, rows) = parts!(self, used);
         self.key.clear();
         rows.key.encode_full(&rows.definition, key, &mut self.key)?;
         let mut moves = false;
-        let found = trx.update(rows, &self.key, &mut |old, new| {
+        let found = txn.update(rows, &self.key, &mut |old, new| {
             moves = apply(rows, old, new, &mut change)?;
             if moves {
                 return Err(Error::Usage("the row moves to another key".to_string()));
@@ -190,21 +190,21 @@ impl Session {
     /// Changes a row in its key: as a deletion and an insertion.
     #[cold]
     fn relocate(&mut self, used: usize, change: &mut dyn FnMut(RowRef<'_>, &mut Changes<'_>)) -> Result<bool> {
-        let (trx, rows) = parts!(self, used);
-        if !trx.get(rows, &self.key, LockMode::Exclusive, &mut self.row)? {
+        let (txn, rows) = parts!(self, used);
+        if !txn.get(rows, &self.key, LockMode::Exclusive, &mut self.row)? {
             return Ok(false);
         }
         let (mut new_row, mut new_key) = (Vec::new(), Vec::new());
         apply(rows, &self.row, &mut new_row, change)?;
         rows.key_of(&new_row, &mut new_key);
         rows.check_keys(&new_key, &new_row)?;
-        let before = trx.savepoint();
-        let done = trx.delete(rows, &self.key).and_then(|_| trx.insert(rows, &new_key, &new_row));
+        let before = txn.savepoint();
+        let done = txn.delete(rows, &self.key).and_then(|_| txn.insert(rows, &new_key, &new_row));
         match done {
             Ok(()) => Ok(true),
             Err(Error::Deadlock) => Err(Error::Deadlock),
             Err(error) => {
-                trx.rollback_to(before)?;
+                txn.rollback_to(before)?;
                 Err(error)
             }
         }
@@ -213,10 +213,10 @@ impl Session {
     #[inline]
     pub(crate) fn delete(&mut self, table: &Table, key: &[ValueRef<'_>]) -> Result<bool> {
         let used = self.using(table, Mode::Write)?;
-        let (trx, rows) = parts!(self, used);
+        let (txn, rows) = parts!(self, used);
         self.key.clear();
         rows.key.encode_full(&rows.definition, key, &mut self.key)?;
-        let found = trx.delete(rows, &self.key)?;
+        let found = txn.delete(rows, &self.key)?;
         self.inner.check_running()?;
         Ok(found)
     }
@@ -241,39 +241,39 @@ impl Session {
             lock: range.lock,
             limit: range.limit,
         };
-        self.trx.scan(rows.clone(), &options)
+        self.txn.scan(rows.clone(), &options)
     }
 
     /// Moves a cursor to its next row.
     #[inline]
     pub(crate) fn next(&mut self, cursor: &mut Cursor) -> Result<bool> {
         self.inner.check_not_closed()?;
-        let found = cursor.next(&mut self.trx)?;
+        let found = cursor.next(&mut self.txn)?;
         self.inner.check_running()?;
         Ok(found)
     }
 
     pub(crate) fn savepoint(&mut self) -> Savepoint {
-        self.trx.savepoint()
+        self.txn.savepoint()
     }
 
     pub(crate) fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
         self.inner.check_not_closed()?;
-        self.trx.rollback_to(savepoint)
+        self.txn.rollback_to(savepoint)
     }
 
     pub(crate) fn commit(self) -> Result<()> {
         self.inner.check_not_closed()?;
-        let Session { trx, tables, .. } = self;
-        let done = trx.commit();
+        let Session { txn, tables, .. } = self;
+        let done = txn.commit();
         drop(tables);
         done
     }
 
     pub(crate) fn rollback(self) -> Result<()> {
         self.inner.check_not_closed()?;
-        let Session { trx, tables, .. } = self;
-        let done = trx.rollback();
+        let Session { txn, tables, .. } = self;
+        let done = txn.rollback();
         drop(tables);
         done
     }
@@ -288,7 +288,7 @@ impl Drop for Used {
 /// Makes `new` the row that `change` makes of `old`; true if its key changes.
 #[inline]
 fn apply(
-    rows: &TableRows,
+    rows: &TableVersion,
     old: &[u8],
     new: &mut Vec<u8>,
     change: &mut (impl FnMut(RowRef<'_>, &mut Changes<'_>) + ?Sized),

@@ -11,12 +11,12 @@ use super::catalog::{Catalog, TableEntry};
 use super::key::KeyLayout;
 use super::lock::TableLock;
 use super::record::RecordKey;
-use super::rows::{BackgroundRows, Secondary, TableRows, last_number};
 use super::schema::{Column, TableDefinition};
+use super::version::{BackgroundRows, Secondary, TableVersion, last_number};
 use crate::btree::BTree;
 use crate::error::{Error, Result};
 use crate::sync::poison::OnStop;
-use crate::txn::{Rows, Tables};
+use crate::txn::{TableTrees, Tables};
 use crate::types::TableId;
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
@@ -34,7 +34,7 @@ pub struct Table {
 pub(crate) struct TableShared {
     pub(crate) name: String,
     pub(crate) lock: TableLock,
-    pub(crate) current: RwLock<Arc<TableRows>>,
+    pub(crate) current: RwLock<Arc<TableVersion>>,
     /// The catalog's records.
     pub(crate) entry: Mutex<TableEntry>,
     columns: Vec<Column>,
@@ -60,7 +60,7 @@ impl TableShared {
         let clustered = catalog.open_tree(entry.record.clustered);
         let limit_bytes = BTree::max_key_bytes(page_bytes);
         let overflow = entry.record.overflow;
-        let rows = TableRows::new(entry.id, definition.clone(), clustered, overflow, indexes, limit_bytes);
+        let rows = TableVersion::new(entry.id, definition.clone(), clustered, overflow, indexes, limit_bytes);
         let counter = |column: usize| {
             let last = last_number(definition.columns[column].ty);
             (column, AutoIncrement::new(entry.record.auto_increment_bound.max(1), last))
@@ -99,7 +99,7 @@ impl TableShared {
 
     /// Moves the counter past the value a row has in the auto-increment column.
     #[inline]
-    pub(crate) fn observe(&self, rows: &TableRows, row: &[u8]) -> Result<()> {
+    pub(crate) fn observe(&self, rows: &TableVersion, row: &[u8]) -> Result<()> {
         let Some((column, counter)) = &self.auto_increment else { return Ok(()) };
         match rows.counted(row, *column) {
             Some(value) => counter.observe(value, |bound| self.persist_bound(bound)),
@@ -151,7 +151,7 @@ impl Table {
     }
 
     /// The trees and encodings as they are now, for programs that check a database.
-    pub fn rows(&self) -> Arc<dyn Rows> {
+    pub fn rows(&self) -> Arc<dyn TableTrees> {
         self.shared.current.read().clone()
     }
 }
@@ -208,7 +208,7 @@ impl Registry {
     }
 
     /// Gives a table another set of indexes and waits until rollback and purge have let go of the one before.
-    pub(crate) fn replace(&self, table: &TableShared, rows: TableRows) {
+    pub(crate) fn replace(&self, table: &TableShared, rows: TableVersion) {
         let rows = Arc::new(rows);
         let old = {
             let mut open = self.tables.write();
@@ -220,8 +220,8 @@ impl Registry {
 }
 
 impl Tables for Registry {
-    fn rows(&self, id: TableId) -> Option<Arc<dyn Rows>> {
-        let rows: Arc<dyn Rows> = self.tables.read().by_id.get(&id)?.clone();
+    fn rows(&self, id: TableId) -> Option<Arc<dyn TableTrees>> {
+        let rows: Arc<dyn TableTrees> = self.tables.read().by_id.get(&id)?.clone();
         Some(rows)
     }
 }

@@ -1,7 +1,7 @@
 //! Keys sort as values do, decode to what was encoded, and garbage is an error.
 
 use super::super::row::RowLayout;
-use super::super::test_support::{compare, refs, same, table_and_rows};
+use super::super::testing::{compare, refs, same, table_and_rows};
 use super::*;
 use proptest::prelude::*;
 use std::cmp::Ordering;

@@ -9,12 +9,12 @@ pub mod key;
 pub(crate) mod lock;
 pub(crate) mod record;
 pub mod row;
-pub(crate) mod rows;
 pub mod schema;
 #[cfg(test)]
-pub(crate) mod test_support;
+pub(crate) mod testing;
 pub mod types;
 pub mod value;
+pub(crate) mod version;
 
 pub use datetime::DateTime;
 pub use decimal::Decimal;

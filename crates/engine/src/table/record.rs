@@ -304,7 +304,7 @@ fn decode<T>(what: &str, bytes: &[u8], read: impl FnOnce(&mut Reader<'_>) -> Opt
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_support::any_table;
+    use super::super::testing::any_table;
     use super::*;
     use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Rows decode to what was encoded, changes change what they name, and garbage reads as something.
 
 use super::super::schema::Schema;
-use super::super::test_support::{refs, same, table_and_rows};
+use super::super::testing::{refs, same, table_and_rows};
 use super::*;
 use crate::values;
 use proptest::prelude::*;

@@ -6,7 +6,7 @@
 //! 2. Shards by id; a shard's mutex is taken under page latches and around nothing.
 
 use super::lock::Holder;
-use crate::types::TrxId;
+use crate::types::TxnId;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ const SHARDS: u64 = 64;
 
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Shard(Mutex<Vec<(TrxId, Arc<Holder>)>>);
+struct Shard(Mutex<Vec<(TxnId, Arc<Holder>)>>);
 
 /// See the file's head.
 #[derive(Debug)]
@@ -28,22 +28,22 @@ impl Default for Holders {
 }
 
 impl Holders {
-    fn shard(&self, id: TrxId) -> &Mutex<Vec<(TrxId, Arc<Holder>)>> {
+    fn shard(&self, id: TxnId) -> &Mutex<Vec<(TxnId, Arc<Holder>)>> {
         &self.0[(id.0 % SHARDS) as usize].0
     }
 
-    pub(crate) fn enter(&self, id: TrxId, holder: Arc<Holder>) {
+    pub(crate) fn enter(&self, id: TxnId, holder: Arc<Holder>) {
         self.shard(id).lock().push((id, holder));
     }
 
-    pub(crate) fn leave(&self, id: TrxId) {
+    pub(crate) fn leave(&self, id: TxnId) {
         let mut shard = self.shard(id).lock();
         if let Some(at) = shard.iter().position(|(there, _)| *there == id) {
             shard.swap_remove(at);
         }
     }
 
-    pub(crate) fn get(&self, id: TrxId) -> Option<Arc<Holder>> {
+    pub(crate) fn get(&self, id: TxnId) -> Option<Arc<Holder>> {
         let shard = self.shard(id).lock();
         shard.iter().find(|(there, _)| *there == id).map(|(_, holder)| Arc::clone(holder))
     }

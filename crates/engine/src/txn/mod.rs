@@ -1,26 +1,24 @@
 //! Transactions over byte strings: isolation, undo, locks, purge.
 //!
 //! A row is a `(key, payload)` pair in the clustered tree of a table, its secondary entries are keys in trees of their own;
-//! the table layer says which ([`Rows`]). This layer makes several changes one transaction: others see all of it or nothing,
-//! a rollback leaves no trace, snapshots read without waiting.
+//! the table layer says which ([`TableTrees`]). This layer makes several changes one transaction: others see all of it or
+//! nothing, a rollback leaves no trace, snapshots read without waiting.
 //!
-//! | file | concept |
+//! | file or room | concept |
 //! |---|---|
+//! | `transaction.rs` | a transaction's life, statements, savepoints |
 //! | `system.rs` | what transactions share, order of a commit |
 //! | `active.rs`, `holders.rs` | ids, who is active, the cut a view is made by |
-//! | `trx.rs` | a transaction's life, statements, savepoints |
-//! | `read_view.rs` | what a snapshot sees |
-//! | `row.rs`, `diff.rs` | bytes of rows and entries |
-//! | `attempt.rs`, `write.rs`, `secondary.rs`, `overflow.rs` | row operations |
-//! | `read.rs`, `scan.rs`, `scan_batch.rs`, `scan_seen.rs` | reading by snapshot or with locks |
-//! | `undo/`, `versions.rs`, `rollback.rs`, `purge.rs` | older versions: kept, needed by whom, put back, taken away |
-//! | `purge_lag.rs` | how far purge is behind, how writers are slowed for it |
-//! | `lock.rs`, `lock_rows.rs`, `lock_range.rs`, `interval_tree.rs` | explicit locks |
-//! | `lock_queue.rs`, `lock_waits.rs`, `deadlock.rs` | waiting for them |
+//! | `table_trees.rs`, `stored.rs` | a table as this layer sees it; bytes of stored rows and entries |
+//! | `write/` | row operations, the entries they move |
+//! | `overflow.rs` | rows too large for a leaf |
+//! | `read/` | views, versions of rows, scans |
+//! | `lock/` | explicit locks and the waits for them |
+//! | `undo/`, `rollback.rs`, `purge/` | older versions: kept, put back, taken away |
 //!
 //! Latch order: leaf, undo page, undo directory page; then the mutexes, none of them around I/O except the stripes of
 //! unique checks, the purge view and the one that makes new streams come one at a time: stripe, purge view, then a shard of
-//! locks, the waits (`lock.rs`), holders, list of views, shard of the active set.
+//! locks, the waits (`lock/`), holders, list of views, shard of the active set.
 
 /// What `active.rs` works with; `tests/active_set.rs` gives it loom's.
 mod atomic {
@@ -29,43 +27,26 @@ mod atomic {
 }
 
 mod active;
-mod attempt;
-mod deadlock;
-mod diff;
 mod holders;
-mod interval_tree;
 mod lock;
-mod lock_queue;
-mod lock_range;
-mod lock_rows;
-mod lock_waits;
 pub(crate) mod overflow;
 pub(crate) mod purge;
-mod purge_lag;
 mod read;
-mod read_view;
 mod rollback;
-pub mod row;
-mod rows;
-mod scan;
-mod scan_batch;
-mod scan_seen;
-mod secondary;
+pub mod stored;
 mod system;
-mod trx;
+mod table_trees;
+mod transaction;
 pub(crate) mod undo;
-mod versions;
 mod write;
 
 pub use lock::LockMode;
-pub use purge_lag::{LagLimits, PurgeState, PurgeWatch};
-pub use rows::{Entry, Rows, Tables};
-pub use scan::{Cursor, ScanOptions};
-pub use system::TrxSystem;
-pub use trx::{Isolation, RowChange, Savepoint, Trx, TrxOptions};
+pub use purge::{LagLimits, PurgeState, PurgeWatch};
+pub use read::{Cursor, ScanOptions};
+pub use system::TxnSystem;
+pub use table_trees::{Entry, TableTrees, Tables};
+pub use transaction::{Isolation, RowChange, Savepoint, TrxOptions, Txn};
 pub use write::MAX_ROW_BYTES;
 
 #[cfg(test)]
-mod lock_test;
-#[cfg(test)]
-mod tests;
+mod txn_test;

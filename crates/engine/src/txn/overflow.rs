@@ -14,13 +14,13 @@
 //!    another one is of another chain or an older version of itself: it is corrupt, and nobody follows its link.
 //! 5. Readers of a chain see a version that cannot be purged meanwhile, or check afterwards that the row is still the same.
 
-use super::attempt::{Stop, latch_undo, settle};
-use super::row::OverflowRef;
-use super::rows::Rows;
-use super::system::TrxSystem;
-use super::trx::TrxBody;
+use super::stored::OverflowRef;
+use super::system::TxnSystem;
+use super::table_trees::TableTrees;
+use super::transaction::TxnBody;
 use super::undo::record::{self, OVERFLOW_RECORD_BYTES};
 use super::undo::{Place, expect_type, mark, write as write_bytes};
+use super::write::attempt::{Stop, latch_undo, settle};
 use crate::error::{Error, Result};
 use crate::mtr::{Context, Latched, Mtr};
 use crate::page::{PageBytes, PageOp, PageType};
@@ -95,12 +95,12 @@ pub(crate) fn read(ctx: &Context, reference: OverflowRef, out: &mut Vec<u8>) -> 
 }
 
 /// No other chain has it on the same page: chains of one transaction are written one after the other, each with redo.
-fn new_stamp(system: &TrxSystem, body: &TrxBody) -> u64 {
+fn new_stamp(system: &TxnSystem, body: &TxnBody) -> u64 {
     body.id.0.rotate_left(24) ^ system.ctx.log.end_lsn().0
 }
 
 /// Writes a row into a new chain; returns the reference to it. The caller holds no latch.
-pub(crate) fn write(system: &TrxSystem, body: &mut TrxBody, rows: &dyn Rows, row: &[u8]) -> Result<OverflowRef> {
+pub(crate) fn write(system: &TxnSystem, body: &mut TxnBody, rows: &dyn TableTrees, row: &[u8]) -> Result<OverflowRef> {
     let page_bytes = system.ctx.pool.page_bytes();
     let group_pages = (GROUP_BYTES / page_bytes).max(1);
     let capacity = page_bytes - DATA_AT;
@@ -143,9 +143,9 @@ struct Chain {
 
 /// Allocates and fills pages, linked behind the chain's last or, if it has none, registered in undo. Returns the first and the last.
 fn write_group(
-    system: &TrxSystem,
-    body: &mut TrxBody,
-    rows: &dyn Rows,
+    system: &TxnSystem,
+    body: &mut TxnBody,
+    rows: &dyn TableTrees,
     mtr: &mut Mtr<'_>,
     parts: &[&[u8]],
     chain: &Chain,
@@ -193,7 +193,7 @@ fn fill(mtr: &mut Mtr<'_>, latched: Latched, segment: SegmentId, stamp: u64, lin
 /// Frees the chain that starts at `first`, what is left of it. The undo record at `record` owns it, with its first-page field at
 /// `first_page_at`; `bits` are set in the record's kind byte by the first mini-transaction. The caller holds no latch.
 pub(crate) fn free(
-    system: &TrxSystem,
+    system: &TxnSystem,
     record: Place,
     first_page_at: usize,
     bits: u8,

@@ -9,26 +9,26 @@
 //! 5. If the version to restore is a deletion that every snapshot sees, the row is removed instead: the purge of that
 //!    deletion may have come by while the row was taken, and does not come again.
 
-use super::attempt::{Attempt, Stop};
-use super::diff::Middle;
 use super::overflow;
+use super::read::EntryOf;
+use super::read::ReadView;
 use super::read::{resolve, stored_row};
-use super::read_view::ReadView;
-use super::row::{OverflowRef, ROW_HEADER_BYTES, RowHeader};
-use super::rows::Rows;
-use super::secondary;
-use super::system::TrxSystem;
-use super::trx::TrxBody;
+use super::stored::{OverflowRef, ROW_HEADER_BYTES, RowHeader};
+use super::system::TxnSystem;
+use super::table_trees::TableTrees;
+use super::transaction::TxnBody;
 use super::undo::record::{Change, DEAD, FREEING, Kind, OVERFLOW_FIRST_PAGE_AT, Record, State};
 use super::undo::{OwnedRecord, Place, UndoLog, mark, pointer_to, read_record, record_before};
-use super::versions::EntryOf;
+use super::write::attempt::{Attempt, Stop};
+use super::write::diff::Middle;
+use super::write::entry;
 use crate::error::{Error, Result};
 use crate::mtr::Mtr;
 use crate::space::reserve::{self, Purpose};
-use crate::types::TrxId;
+use crate::types::TxnId;
 
 /// Undoes what was done since the undo stood at `at` (`None`: before the first write).
-pub(crate) fn roll_back_to(system: &TrxSystem, body: &mut TrxBody, at: Option<Place>) -> Result<()> {
+pub(crate) fn roll_back_to(system: &TxnSystem, body: &mut TxnBody, at: Option<Place>) -> Result<()> {
     match body.undo.as_ref().and_then(UndoLog::start) {
         Some(start) => undo_down_to(system, body, at.unwrap_or(start)),
         None => Ok(()),
@@ -36,14 +36,14 @@ pub(crate) fn roll_back_to(system: &TrxSystem, body: &mut TrxBody, at: Option<Pl
 }
 
 /// Undoes everything and ends the transaction, but for its locks and view.
-pub(crate) fn roll_back_all(system: &TrxSystem, body: &mut TrxBody) -> Result<()> {
+pub(crate) fn roll_back_all(system: &TxnSystem, body: &mut TxnBody) -> Result<()> {
     if let Some(start) = body.undo.as_ref().and_then(UndoLog::start) {
         undo_down_to(system, body, start)?;
     }
     body.finish(system, State::RolledBack).map(drop)
 }
 
-fn undo_down_to(system: &TrxSystem, body: &TrxBody, target: Place) -> Result<()> {
+fn undo_down_to(system: &TxnSystem, body: &TxnBody, target: Place) -> Result<()> {
     let _entitled = reserve::entitle(Purpose::Cleaning);
     let Some(mut at) = body.undo.as_ref().map(UndoLog::tail) else { return Ok(()) };
     let mut record = OwnedRecord { place: at, bytes: Vec::new() };
@@ -61,7 +61,7 @@ fn undo_down_to(system: &TrxSystem, body: &TrxBody, target: Place) -> Result<()>
     Ok(())
 }
 
-fn undo_record(system: &TrxSystem, trx_id: TrxId, place: Place, record: &Record<'_>) -> Result<()> {
+fn undo_record(system: &TxnSystem, trx_id: TxnId, place: Place, record: &Record<'_>) -> Result<()> {
     if record.kind == Kind::Header {
         return Err(Error::corrupt_page(place.page, "rollback met another transaction's header"));
     }
@@ -88,9 +88,9 @@ fn undo_record(system: &TrxSystem, trx_id: TrxId, place: Place, record: &Record<
 
 /// One record being undone.
 struct Undo<'a> {
-    system: &'a TrxSystem,
-    trx_id: TrxId,
-    rows: &'a dyn Rows,
+    system: &'a TxnSystem,
+    trx_id: TxnId,
+    rows: &'a dyn TableTrees,
     key: &'a [u8],
     place: Place,
 }
@@ -127,7 +127,7 @@ impl Undo<'_> {
         for i in 0..self.rows.index_count() {
             entry.clear();
             self.rows.entry(i, self.key, row, &mut entry);
-            secondary::remove(self.system, self.rows.index(i), &entry)?;
+            entry::remove(self.system, self.rows.index(i), &entry)?;
         }
         Ok(())
     }
@@ -182,13 +182,13 @@ impl Undo<'_> {
                 }
                 let entry = EntryOf { rows: self.rows, i, key: self.key, entry: &new_entry, purge_view };
                 if entry.is_needed_from(&self.system.ctx, change.old, old_stored.to_vec())? {
-                    secondary::set_mark(self.system, self.trx_id, self.rows.index(i), &new_entry, true)?;
+                    entry::set_mark(self.system, self.trx_id, self.rows.index(i), &new_entry, true)?;
                 } else {
-                    secondary::remove(self.system, self.rows.index(i), &new_entry)?;
+                    entry::remove(self.system, self.rows.index(i), &new_entry)?;
                 }
             }
             if !change.old.is_delete_marked() {
-                secondary::restore(self.system, self.trx_id, self.rows.index(i), &old_entry, made)?;
+                entry::restore(self.system, self.trx_id, self.rows.index(i), &old_entry, made)?;
             }
         }
         Ok(())

@@ -22,16 +22,16 @@
 use super::active::ActiveSet;
 use super::holders::Holders;
 use super::lock::{Holder, LockSystem};
-use super::purge_lag::{Damage, LagLimits};
-use super::read_view::{ReadView, ViewHandle, ViewList};
-use super::rows::{Rows, Tables};
-use super::trx::TrxBody;
+use super::purge::{Damage, LagLimits};
+use super::read::{ReadView, ViewHandle, ViewList};
+use super::table_trees::{TableTrees, Tables};
+use super::transaction::TxnBody;
 use super::undo::{Recovered, Stream, UndoSpace};
 use crate::error::{Error, Result};
 use crate::mtr::{Context, Mtr};
 use crate::space::Space;
 use crate::stats::Stats;
-use crate::types::{TableId, TrxId};
+use crate::types::{TableId, TxnId};
 use parking_lot::{Mutex, RwLock};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -50,7 +50,7 @@ const UNIQUE_STRIPES: usize = 256;
 const SPARE_BODIES: usize = 64;
 
 /// Everything transactions share.
-pub struct TrxSystem {
+pub struct TxnSystem {
     pub(crate) ctx: Arc<Context>,
     pub(crate) space: Arc<Space>,
     pub(crate) stats: Arc<Stats>,
@@ -81,10 +81,10 @@ pub struct TrxSystem {
     tables: OnceLock<Arc<dyn Tables>>,
     recovered: Mutex<Vec<Recovered>>,
     #[expect(clippy::vec_box, reason = "bodies are handed out and taken back; boxed, they do not move")]
-    spare: Mutex<Vec<Box<TrxBody>>>,
+    spare: Mutex<Vec<Box<TxnBody>>>,
 }
 
-impl TrxSystem {
+impl TxnSystem {
     /// Lays out the empty undo directory in `mtr`, which must have one frame set aside;
     /// the caller has called [`Space::prepare`] before it.
     ///
@@ -95,11 +95,11 @@ impl TrxSystem {
     }
 
     /// Opens the transaction system of a database whose pages are recovered. Transactions that were active stay so, and
-    /// keep their rows locked, until [`TrxSystem::recover`].
+    /// keep their rows locked, until [`TxnSystem::recover`].
     ///
     /// # Errors
     /// I/O, or undo pages that make no sense.
-    pub fn open(ctx: Arc<Context>, space: Arc<Space>) -> Result<TrxSystem> {
+    pub fn open(ctx: Arc<Context>, space: Arc<Space>) -> Result<TxnSystem> {
         let stats = Arc::clone(&ctx.stats);
         let opened = UndoSpace::open(Arc::clone(&ctx), Arc::clone(&space))?;
         stats.history_list_length.set(opened.history);
@@ -107,10 +107,10 @@ impl TrxSystem {
         let active = ActiveSet::new(opened.id_limit.max(1), (cpus * SHARDS_PER_CPU).min(MAX_SHARDS));
         let holders = Holders::default();
         let mut recovered = opened.recovered;
-        recovered.sort_by_key(|trx| trx.id);
-        for trx in &recovered {
-            active.enter_again(shard_of_recovered(&active, trx.id), trx.id.0);
-            holders.enter(trx.id, Arc::new(Holder { trx_id: AtomicU64::new(trx.id.0), ..Holder::default() }));
+        recovered.sort_by_key(|txn| txn.id);
+        for txn in &recovered {
+            active.enter_again(shard_of_recovered(&active, txn.id), txn.id.0);
+            holders.enter(txn.id, Arc::new(Holder { trx_id: AtomicU64::new(txn.id.0), ..Holder::default() }));
         }
         let mut purge_view = ReadView::default();
         purge_view.fill(&active);
@@ -120,7 +120,7 @@ impl TrxSystem {
             stats.purge_streams_set_aside.inc();
             purge_damage.note(error);
         }
-        Ok(TrxSystem {
+        Ok(TxnSystem {
             active,
             holders,
             views: Mutex::default(),
@@ -149,8 +149,8 @@ impl TrxSystem {
 
     /// The same system, which slows writers when purge is as far behind as `limits` say.
     #[must_use]
-    pub fn with_lag_limits(self, limits: LagLimits) -> TrxSystem {
-        TrxSystem { lag_limits: limits, ..self }
+    pub fn with_lag_limits(self, limits: LagLimits) -> TxnSystem {
+        TxnSystem { lag_limits: limits, ..self }
     }
 
     /// Rolls back what was active when the database went down, and remembers `tables` for rollbacks and purge. To be
@@ -163,11 +163,11 @@ impl TrxSystem {
         let _ = self.tables.set(Arc::clone(tables));
         let recovered = std::mem::take(&mut *self.recovered.lock());
         let count = recovered.len();
-        for trx in recovered {
-            let Some(holder) = self.holder_of(trx.id) else { continue };
+        for txn in recovered {
+            let Some(holder) = self.holder_of(txn.id) else { continue };
             let mut body = self.spare_body();
-            let shard = shard_of_recovered(&self.active, trx.id);
-            body.adopt(trx, holder, shard);
+            let shard = shard_of_recovered(&self.active, txn.id);
+            body.adopt(txn, holder, shard);
             match super::rollback::roll_back_all(self, &mut body) {
                 Ok(()) => {
                     body.end(self);
@@ -184,7 +184,7 @@ impl TrxSystem {
     }
 
     /// The table, if it still exists.
-    pub(crate) fn rows(&self, id: TableId) -> Result<Option<Arc<dyn Rows>>> {
+    pub(crate) fn rows(&self, id: TableId) -> Result<Option<Arc<dyn TableTrees>>> {
         match self.tables.get() {
             Some(tables) => Ok(tables.rows(id)),
             None => Err(Error::Usage("the transaction system has not been recovered".to_string())),
@@ -228,8 +228,8 @@ impl TrxSystem {
     ///
     /// # Errors
     /// The limit of ids cannot be raised.
-    pub(crate) fn activate(&self, holder: &Arc<Holder>, shard: usize) -> Result<TrxId> {
-        let id = TrxId(self.below_limit(|| self.active.enter(shard))?);
+    pub(crate) fn activate(&self, holder: &Arc<Holder>, shard: usize) -> Result<TxnId> {
+        let id = TxnId(self.below_limit(|| self.active.enter(shard))?);
         self.holders.enter(id, Arc::clone(holder));
         holder.trx_id.store(id.0, std::sync::atomic::Ordering::SeqCst);
         Ok(id)
@@ -239,17 +239,17 @@ impl TrxSystem {
     ///
     /// # Errors
     /// The limit of ids cannot be raised.
-    pub(crate) fn begin_commit(&self, id: TrxId, shard: usize) -> Result<u64> {
+    pub(crate) fn begin_commit(&self, id: TxnId, shard: usize) -> Result<u64> {
         self.below_limit(|| self.active.begin_end(shard, id.0))
     }
 
     /// Takes the number of a transaction back whose end could not be written.
-    pub(crate) fn abort_commit(&self, id: TrxId, shard: usize) {
+    pub(crate) fn abort_commit(&self, id: TxnId, shard: usize) {
         self.active.abort_end(shard, id.0);
     }
 
     /// Takes an ended transaction out of the active set.
-    pub(crate) fn deactivate(&self, id: TrxId, shard: usize) {
+    pub(crate) fn deactivate(&self, id: TxnId, shard: usize) {
         self.active.leave(shard, id.0);
         self.holders.leave(id);
     }
@@ -273,7 +273,7 @@ impl TrxSystem {
 
     /// The transaction `id`, if it is active.
     #[inline]
-    pub(crate) fn holder_of(&self, id: TrxId) -> Option<Arc<Holder>> {
+    pub(crate) fn holder_of(&self, id: TxnId) -> Option<Arc<Holder>> {
         if id.0 < self.min_active() { None } else { self.holders.get(id) }
     }
 
@@ -311,15 +311,15 @@ impl TrxSystem {
 
     // ---- bodies
 
-    pub(crate) fn spare_body(&self) -> Box<TrxBody> {
+    pub(crate) fn spare_body(&self) -> Box<TxnBody> {
         let spare = self.spare.lock().pop();
         spare.unwrap_or_else(|| {
             let shard = self.bodies.fetch_add(1, Relaxed) % self.active.shards();
-            Box::new(TrxBody { shard, ..TrxBody::default() })
+            Box::new(TxnBody { shard, ..TxnBody::default() })
         })
     }
 
-    pub(crate) fn keep_spare(&self, body: Box<TrxBody>) {
+    pub(crate) fn keep_spare(&self, body: Box<TxnBody>) {
         let mut spare = self.spare.lock();
         if spare.len() < SPARE_BODIES {
             spare.push(body);
@@ -345,6 +345,6 @@ impl TrxSystem {
 }
 
 /// The shard of a transaction that was active when the database went down.
-fn shard_of_recovered(active: &ActiveSet, id: TrxId) -> usize {
+fn shard_of_recovered(active: &ActiveSet, id: TxnId) -> usize {
     id.0 as usize % active.shards()
 }

@@ -7,7 +7,7 @@ use crate::page::{Node, PageBytes, PageType, node};
 use crate::space::layout::{ENTRIES_AT, ENTRY_BYTES};
 use crate::space::{Extent, read_entry};
 use crate::table::row::RowRef;
-use crate::txn::row::{EntryValue, OverflowRef, ROW_HEADER_BYTES, RowHeader};
+use crate::txn::stored::{EntryValue, OverflowRef, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::undo::record::{Kind, Record};
 use crate::txn::undo::{RECORDS_AT, StreamEntry, UndoFields, read_directory, record_at};
 use crate::types::{Lsn, PageNo};

@@ -7,7 +7,7 @@ use super::space::{Stream, UndoSpace};
 use crate::error::{Error, Result};
 use crate::mtr::{Context, Latched, Mtr};
 use crate::page::PageOp;
-use crate::types::{Lsn, PageNo, RollPtr, TrxId};
+use crate::types::{Lsn, PageNo, RollPtr, TxnId};
 
 /// The undo log of one transaction: the stream it has bound and where its part begins.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl UndoLog {
     }
 
     /// Appends `bytes`, a whole record, to the page that [`UndoLog::latch`] latched for its length.
-    pub(crate) fn append(&mut self, mtr: &mut Mtr<'_>, latched: Latched, trx_id: TrxId, bytes: &[u8]) -> RollPtr {
+    pub(crate) fn append(&mut self, mtr: &mut Mtr<'_>, latched: Latched, trx_id: TxnId, bytes: &[u8]) -> RollPtr {
         let mut place = self.stream.tail;
         if self.header.is_none() {
             self.joined.clear();

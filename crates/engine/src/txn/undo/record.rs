@@ -22,9 +22,9 @@
 //! columns of those it moved, or the old payload whole where that is no longer.
 
 use crate::error::{Error, Result};
-use crate::txn::diff::Middle;
-use crate::txn::row::{DELETE_MARKED, OVERFLOW, OverflowRef, RowHeader, get_u48, put_u48};
-use crate::types::{IndexId, PageNo, RollPtr, TableId, TrxId};
+use crate::txn::stored::{DELETE_MARKED, OVERFLOW, OverflowRef, RowHeader, get_u48, put_u48};
+use crate::txn::write::diff::Middle;
+use crate::types::{IndexId, PageNo, RollPtr, TableId, TxnId};
 
 /// The record has been rolled back.
 pub(crate) const DEAD: u8 = 0x80;
@@ -137,7 +137,7 @@ impl<'a> Record<'a> {
     }
 
     /// Id, state and commit number of a Header record.
-    pub(crate) fn header(&self) -> Result<(TrxId, State, u64)> {
+    pub(crate) fn header(&self) -> Result<(TxnId, State, u64)> {
         let mut body = Reader(self.body);
         let state = match self.flags {
             1 => State::Active,
@@ -148,7 +148,7 @@ impl<'a> Record<'a> {
         if self.kind != Kind::Header {
             return Err(corrupt("was taken for a transaction header"));
         }
-        Ok((TrxId(body.u64()?), state, body.u64()?))
+        Ok((TxnId(body.u64()?), state, body.u64()?))
     }
 
     /// Table and key of an Insert, Update or Delete record.
@@ -171,7 +171,7 @@ impl<'a> Record<'a> {
         }
         let mut body = Reader(self.body);
         let table = TableId(body.u32()?);
-        let (trx_id, roll_ptr) = (TrxId(body.u48()?), RollPtr(body.u48()?));
+        let (trx_id, roll_ptr) = (TxnId(body.u48()?), RollPtr(body.u48()?));
         let key_bytes = usize::from(body.u16()?);
         let key = body.take(key_bytes)?;
         let middle = Middle { prefix: body.u16()?.into(), suffix: body.u16()?.into() };
@@ -299,7 +299,7 @@ fn length_bytes(bytes: usize) -> [u8; 2] {
 }
 
 /// Appends a transaction header in state Active.
-pub(crate) fn put_header(out: &mut Vec<u8>, trx_id: TrxId) {
+pub(crate) fn put_header(out: &mut Vec<u8>, trx_id: TxnId) {
     let (mut bytes, length) = fixed::<{ HEADER_RECORD_BYTES - 2 }>(1, State::Active as u8, 0);
     bytes[4..12].copy_from_slice(&trx_id.0.to_le_bytes());
     out.extend_from_slice(&bytes);
@@ -381,12 +381,12 @@ mod tests {
     #[test]
     fn headers() {
         let mut bytes = Vec::new();
-        put_header(&mut bytes, TrxId(0x1234_5678_9abc));
+        put_header(&mut bytes, TxnId(0x1234_5678_9abc));
         assert_eq!(bytes.len(), HEADER_RECORD_BYTES);
-        assert_eq!(one(&bytes).header().unwrap(), (TrxId(0x1234_5678_9abc), State::Active, 0));
+        assert_eq!(one(&bytes).header().unwrap(), (TxnId(0x1234_5678_9abc), State::Active, 0));
         bytes[HEADER_STATE_AT] = State::Committed as u8;
         bytes[HEADER_TRX_NO_AT..HEADER_TRX_NO_AT + 8].copy_from_slice(&99u64.to_le_bytes());
-        assert_eq!(one(&bytes).header().unwrap(), (TrxId(0x1234_5678_9abc), State::Committed, 99));
+        assert_eq!(one(&bytes).header().unwrap(), (TxnId(0x1234_5678_9abc), State::Committed, 99));
         bytes[HEADER_STATE_AT] = 77;
         assert!(one(&bytes).header().is_err());
     }
@@ -398,7 +398,7 @@ mod tests {
         assert_eq!(one(&bytes).row().unwrap(), (TableId(7), &b"key"[..]));
         assert!(!one(&bytes).needs_purge() && one(&bytes).change().is_err());
         bytes.clear();
-        let old = RowHeader { flags: 0, trx_id: TrxId(5), roll_ptr: RollPtr::new(PageNo(9), 64) };
+        let old = RowHeader { flags: 0, trx_id: TxnId(5), roll_ptr: RollPtr::new(PageNo(9), 64) };
         let (old_row, mut row) = (b"name=Ada;n=1;".to_vec(), b"name=Grace;n=1;".to_vec());
         let middle = Middle::of(&old_row, &row);
         let old_middle = middle.cut(&old_row);

@@ -12,7 +12,7 @@ use crate::mtr::{Context, Latched, Mtr};
 use crate::page::{PageOp, PageType};
 use crate::space::reserve::{self, Purpose};
 use crate::space::{ROOT_UNDO, SEGMENT_UNDO, Space};
-use crate::types::{PageNo, TrxId};
+use crate::types::{PageNo, TxnId};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -59,7 +59,7 @@ pub(crate) struct StreamFront {
 /// A transaction that was active when the database went down.
 #[derive(Debug)]
 pub(crate) struct Recovered {
-    pub(crate) id: TrxId,
+    pub(crate) id: TxnId,
     pub(crate) header: Place,
     pub(crate) stream: Stream,
 }
@@ -475,7 +475,7 @@ fn read_end(
     number: usize,
     entry: &StreamEntry,
     page_bytes: usize,
-) -> Result<(Stream, Option<(TrxId, Place)>)> {
+) -> Result<(Stream, Option<(TxnId, Place)>)> {
     let fields = UndoFields::read(&ctx.pool.fix_s(entry.last)?, entry.last)?;
     let (mut header, mut begun) = (fields.header, fields.begun_before);
     let (end, _) = scan_page(ctx, Place { page: entry.last, offset: RECORDS_AT }, |offset, record, _| {

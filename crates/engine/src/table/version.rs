@@ -1,0 +1,197 @@
+//! A table as the transaction layer sees it: trees, and the secondary entries of a row.
+//!
+//! Rules
+//! 1. `TableVersion` never changes. An index that comes or goes makes a new one (`db/session.rs` says which one a transaction uses).
+//! 2. The clustered key and the entry keys are functions of the row's bytes alone.
+
+use super::key::KeyLayout;
+use super::row::{RowLayout, RowRef};
+use super::schema::{PRIMARY, TableDefinition};
+use super::types::Type;
+use super::value::{ValueRef, unfit};
+use crate::btree::BTree;
+use crate::error::{Error, Result};
+use crate::txn::{Entry, TableTrees};
+use crate::types::{SegmentId, TableId};
+use std::sync::Arc;
+
+/// A secondary index in use.
+pub(crate) struct Secondary {
+    pub(crate) key: KeyLayout,
+    pub(crate) tree: Arc<BTree>,
+    /// Schema version of the database when the index was complete: older snapshots cannot use it.
+    pub(crate) since: u64,
+}
+
+/// One version of a table's trees and layouts.
+pub(crate) struct TableVersion {
+    pub(crate) id: TableId,
+    pub(crate) definition: Arc<TableDefinition>,
+    pub(crate) layout: Arc<RowLayout>,
+    pub(crate) key: KeyLayout,
+    pub(crate) clustered: Arc<BTree>,
+    pub(crate) overflow: SegmentId,
+    /// As `definition.indexes`.
+    pub(crate) indexes: Vec<Arc<Secondary>>,
+    /// Longest key a tree takes.
+    limit_bytes: usize,
+    /// Indexes (position; `None` = the clustered one) whose keys can be longer than that.
+    long_keys: Vec<Option<usize>>,
+}
+
+impl TableVersion {
+    /// Puts the parts together; `indexes` are those of `definition`, in order.
+    pub(crate) fn new(
+        id: TableId,
+        definition: Arc<TableDefinition>,
+        clustered: Arc<BTree>,
+        overflow: SegmentId,
+        indexes: Vec<Arc<Secondary>>,
+        limit_bytes: usize,
+    ) -> TableVersion {
+        let key = KeyLayout::new(&definition, &definition.primary_key);
+        let too_long = |index: &Option<usize>| {
+            let prefix = index.map_or(0, |i| indexes[i].key.max_bytes());
+            prefix + key.max_bytes() > limit_bytes
+        };
+        let long_keys = std::iter::once(None).chain((0..indexes.len()).map(Some)).filter(too_long).collect();
+        let layout = Arc::new(RowLayout::new(&definition));
+        TableVersion { id, definition, layout, key, clustered, overflow, indexes, limit_bytes, long_keys }
+    }
+
+    /// The same table with another set of indexes.
+    pub(crate) fn with_indexes(&self, definition: Arc<TableDefinition>, indexes: Vec<Arc<Secondary>>) -> TableVersion {
+        TableVersion::new(self.id, definition, self.clustered.clone(), self.overflow, indexes, self.limit_bytes)
+    }
+
+    /// A row of this table.
+    #[inline]
+    pub(crate) fn row<'a>(&'a self, bytes: &'a [u8]) -> RowRef<'a> {
+        RowRef::new(&self.layout, bytes)
+    }
+
+    /// Appends the clustered key of a row.
+    #[inline]
+    pub(crate) fn key_of(&self, row: &[u8], out: &mut Vec<u8>) {
+        self.key.encode_row(self.row(row), out);
+    }
+
+    /// Whether all keys of a row are short enough for their trees.
+    ///
+    /// # Errors
+    /// `KeyTooLong`.
+    #[inline]
+    pub(crate) fn check_keys(&self, key: &[u8], row: &[u8]) -> Result<()> {
+        self.long_keys.iter().try_for_each(|index| self.check_key(*index, key, row))
+    }
+
+    #[cold]
+    fn check_key(&self, index: Option<usize>, key: &[u8], row: &[u8]) -> Result<()> {
+        let mut entry = Vec::new();
+        let bytes = match index {
+            Some(i) => {
+                self.entry(i, key, row, &mut entry);
+                entry.len()
+            }
+            None => key.len(),
+        };
+        if bytes > self.limit_bytes { Err(Error::KeyTooLong { bytes, limit_bytes: self.limit_bytes }) } else { Ok(()) }
+    }
+
+    /// Position of an index by name.
+    ///
+    /// # Errors
+    /// `Schema` if there is none.
+    pub(crate) fn index_position(&self, name: &str) -> Result<Option<usize>> {
+        if name == PRIMARY {
+            return Ok(None);
+        }
+        let missing = || Error::Schema(format!("table {} has no index {name}", self.definition.name));
+        self.definition.index_position(name).map(Some).ok_or_else(missing)
+    }
+
+    /// The auto-increment column's value in a row, if it is one the counter has to know (not negative).
+    #[inline]
+    pub(crate) fn counted(&self, row: &[u8], column: usize) -> Option<u64> {
+        let stored = self.row(row).stored(column)?;
+        match unfit(self.definition.columns[column].ty, stored) {
+            ValueRef::UInt(n) => Some(n),
+            ValueRef::Int(n) => u64::try_from(n).ok(),
+            _ => None,
+        }
+    }
+}
+
+/// The largest number of an integer type.
+pub(crate) fn last_number(ty: Type) -> u64 {
+    ty.integer_range().map_or(0, |(_, high)| high as u64)
+}
+
+impl TableTrees for TableVersion {
+    fn id(&self) -> TableId {
+        self.id
+    }
+    fn name(&self) -> &str {
+        &self.definition.name
+    }
+    fn clustered(&self) -> &BTree {
+        &self.clustered
+    }
+    fn overflow_segment(&self) -> SegmentId {
+        self.overflow
+    }
+    fn index_count(&self) -> usize {
+        self.indexes.len()
+    }
+    fn index(&self, i: usize) -> &BTree {
+        &self.indexes[i].tree
+    }
+    fn index_name(&self, i: usize) -> &str {
+        &self.definition.indexes[i].name
+    }
+    #[inline]
+    fn entry(&self, i: usize, key: &[u8], row: &[u8], out: &mut Vec<u8>) -> Entry {
+        let start = out.len();
+        let has_null = self.indexes[i].key.encode_row(self.row(row), out);
+        let prefix_bytes = out.len() - start;
+        out.extend_from_slice(key);
+        Entry { prefix_bytes, unique: self.definition.indexes[i].unique && !has_null }
+    }
+    #[inline]
+    fn entry_changes(&self, i: usize, old_row: &[u8], new_row: &[u8]) -> bool {
+        self.indexes[i].key.differs(self.row(old_row), self.row(new_row))
+    }
+}
+
+/// What rollback and purge hold while they work on a table; counting its holders tells a schema change when none is left.
+pub(crate) struct BackgroundRows(pub(crate) Arc<TableVersion>);
+
+impl TableTrees for BackgroundRows {
+    fn id(&self) -> TableId {
+        self.0.id
+    }
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+    fn clustered(&self) -> &BTree {
+        &self.0.clustered
+    }
+    fn overflow_segment(&self) -> SegmentId {
+        self.0.overflow
+    }
+    fn index_count(&self) -> usize {
+        self.0.indexes.len()
+    }
+    fn index(&self, i: usize) -> &BTree {
+        self.0.index(i)
+    }
+    fn index_name(&self, i: usize) -> &str {
+        self.0.index_name(i)
+    }
+    fn entry(&self, i: usize, key: &[u8], row: &[u8], out: &mut Vec<u8>) -> Entry {
+        self.0.entry(i, key, row, out)
+    }
+    fn entry_changes(&self, i: usize, old_row: &[u8], new_row: &[u8]) -> bool {
+        self.0.entry_changes(i, old_row, new_row)
+    }
+}

@@ -1,0 +1,159 @@
+//! Who holds a row and who waits for it.
+//!
+//! Rules
+//! 1. Waiters are served from the front, one after the other: whoever is behind another waits for it, whatever the modes.
+//!    So a request that comes new waits if anybody waits, and the front waits for the holders only.
+//! 2. A holder who asks for more goes to the front: it waits for other holders, not for those who wait for it.
+//! 3. A place in the queue is a ticket, so that a waiter leaves from the middle without a walk.
+
+use super::system::{LockMode, OwnerId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The holders of a row.
+#[derive(Debug, Default)]
+pub(crate) struct Granted {
+    /// By owner.
+    modes: Vec<(OwnerId, LockMode)>,
+    exclusive: usize,
+}
+
+impl Granted {
+    /// One holder.
+    pub(crate) fn one(owner: OwnerId, mode: LockMode) -> Granted {
+        let mut granted = Granted::default();
+        granted.add(owner, mode);
+        granted
+    }
+
+    /// What `owner` holds.
+    pub(crate) fn mode_of(&self, owner: OwnerId) -> Option<LockMode> {
+        self.modes.binary_search_by_key(&owner, |(owner, _)| *owner).ok().map(|at| self.modes[at].1)
+    }
+
+    /// Whether a holder other than `me` excludes `mode`.
+    pub(crate) fn conflicts(&self, me: OwnerId, mode: LockMode) -> bool {
+        let own = self.mode_of(me);
+        match mode {
+            LockMode::None => false,
+            LockMode::Shared => self.exclusive > usize::from(own == Some(LockMode::Exclusive)),
+            LockMode::Exclusive => self.modes.len() > usize::from(own.is_some()),
+        }
+    }
+
+    /// Holders that exclude `mode`.
+    pub(crate) fn conflicting(&self, mode: LockMode) -> impl Iterator<Item = OwnerId> + '_ {
+        let none = self.exclusive == 0 && mode != LockMode::Exclusive;
+        let some = if none { &[][..] } else { &self.modes[..] };
+        some.iter().filter(move |(_, held)| held.conflicts(mode)).map(|(owner, _)| *owner)
+    }
+
+    /// Every holder.
+    pub(crate) fn owners(&self) -> impl Iterator<Item = OwnerId> + '_ {
+        self.modes.iter().map(|(owner, _)| *owner)
+    }
+
+    /// Adds a holder, or raises its mode; whether it is new.
+    pub(crate) fn add(&mut self, owner: OwnerId, mode: LockMode) -> bool {
+        let found = self.modes.binary_search_by_key(&owner, |(owner, _)| *owner);
+        if found.is_ok_and(|at| self.modes[at].1.covers(mode)) {
+            return false;
+        }
+        self.exclusive += usize::from(mode == LockMode::Exclusive);
+        match found {
+            Ok(at) => self.modes[at].1 = mode,
+            Err(at) => self.modes.insert(at, (owner, mode)),
+        }
+        found.is_err()
+    }
+
+    /// Removes a holder; whether it was one.
+    pub(crate) fn remove(&mut self, owner: OwnerId) -> bool {
+        let Ok(at) = self.modes.binary_search_by_key(&owner, |(owner, _)| *owner) else { return false };
+        let (_, mode) = self.modes.remove(at);
+        self.exclusive -= usize::from(mode == LockMode::Exclusive);
+        true
+    }
+
+    /// The only holder; none if there are more or none.
+    pub(crate) fn single(&self) -> Option<(OwnerId, LockMode)> {
+        if let [one] = self.modes[..] { Some(one) } else { None }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.modes.is_empty()
+    }
+}
+
+/// A row for which somebody waits.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    pub(crate) granted: Granted,
+    waiting: BTreeMap<i64, (OwnerId, LockMode)>,
+    /// Tickets of those who wait for an exclusive lock.
+    exclusive: BTreeSet<i64>,
+}
+
+impl Queue {
+    pub(crate) fn new(granted: Granted) -> Queue {
+        Queue { granted, ..Queue::default() }
+    }
+
+    /// Whether `me` would have to wait for `mode`.
+    pub(crate) fn must_wait(&self, me: OwnerId, mode: LockMode) -> bool {
+        self.granted.conflicts(me, mode) || (!self.waiting.is_empty() && self.granted.mode_of(me).is_none())
+    }
+
+    /// Puts `me` into the queue; returns its ticket.
+    pub(crate) fn push(&mut self, me: OwnerId, mode: LockMode) -> i64 {
+        let ticket = match self.granted.mode_of(me) {
+            Some(_) => self.waiting.first_key_value().map_or(0, |(first, _)| first - 1),
+            None => self.waiting.last_key_value().map_or(0, |(last, _)| last + 1),
+        };
+        self.waiting.insert(ticket, (me, mode));
+        if mode == LockMode::Exclusive {
+            self.exclusive.insert(ticket);
+        }
+        ticket
+    }
+
+    /// Takes a waiter out.
+    pub(crate) fn leave(&mut self, ticket: i64) {
+        self.waiting.remove(&ticket);
+        self.exclusive.remove(&ticket);
+    }
+
+    /// Grants the front what it waits for, if nobody holds the row against it; who that is.
+    pub(crate) fn grant_front(&mut self) -> Option<(OwnerId, bool)> {
+        let (&ticket, &(owner, mode)) = self.waiting.first_key_value()?;
+        if self.granted.conflicts(owner, mode) {
+            return None;
+        }
+        self.leave(ticket);
+        Some((owner, self.granted.add(owner, mode)))
+    }
+
+    /// The most that those up to this ticket wait for: what holders exclude of it, the one with the ticket waits for too.
+    pub(crate) fn mode_up_to(&self, ticket: i64) -> LockMode {
+        let exclusive = self.exclusive.first().is_some_and(|first| *first <= ticket);
+        if exclusive { LockMode::Exclusive } else { LockMode::Shared }
+    }
+
+    /// Whether somebody before this ticket waits for what `held` excludes.
+    pub(crate) fn waits_before(&self, ticket: i64, held: LockMode) -> bool {
+        match held {
+            LockMode::None => false,
+            LockMode::Shared => self.exclusive.first().is_some_and(|first| *first < ticket),
+            LockMode::Exclusive => self.waiting.first_key_value().is_some_and(|(first, _)| *first < ticket),
+        }
+    }
+
+    /// Whether somebody waits behind this ticket.
+    pub(crate) fn waits_behind(&self, ticket: i64) -> bool {
+        self.waiting.last_key_value().is_some_and(|(last, _)| *last > ticket)
+    }
+
+    /// Whether anybody waits.
+    pub(crate) fn has_waiters(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+}

@@ -1,0 +1,336 @@
+//! One shard of the row locks: a hash table of rows with their holders, and for each holder the rows it has here.
+//!
+//! Rules
+//! 1. A row is here while somebody holds it or waits for it. While somebody waits, its holders are in a queue among the
+//!    waits ([`super::waits`]), and come back here when nobody waits any more.
+//! 2. A lock costs little: rows lie without gaps in one vector, short keys within them, a single holder too; a holder's list
+//!    has 4 bytes for each row: the row's hash. Memory is given back as rows go.
+//! 3. Everything a shard does takes time in the number of holders at most, or is done in batches.
+
+use super::queue::Granted;
+use super::system::{Counters, Holder, LockMode, OwnerId, RowName};
+use super::waits::Waits;
+use crate::types::IndexId;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+
+const NO_ROW: u32 = u32::MAX;
+/// Fewest rows and buckets that memory is kept for.
+const KEPT: usize = 16;
+/// Longest key that needs no memory of its own.
+const SHORT_KEY_BYTES: usize = 22;
+
+#[derive(Debug)]
+enum Key {
+    Short(u8, [u8; SHORT_KEY_BYTES]),
+    Long(Box<[u8]>),
+}
+
+impl Key {
+    fn new(key: &[u8]) -> Key {
+        let mut short = [0; SHORT_KEY_BYTES];
+        match short.get_mut(..key.len()) {
+            Some(bytes) => {
+                bytes.copy_from_slice(key);
+                // It is at most SHORT_KEY_BYTES.
+                Key::Short(key.len() as u8, short)
+            }
+            None => Key::Long(key.into()),
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Key::Short(length, bytes) => &bytes[..usize::from(*length)],
+            Key::Long(bytes) => bytes,
+        }
+    }
+}
+
+/// Who holds a row.
+#[derive(Debug)]
+enum Holders {
+    One(OwnerId, LockMode),
+    Many(Box<Granted>),
+    /// Those of this queue among the waits.
+    Queue(u32),
+}
+
+impl Holders {
+    fn of(granted: Granted) -> Holders {
+        match granted.single() {
+            Some((owner, mode)) => Holders::One(owner, mode),
+            None => Holders::Many(Box::new(granted)),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Row {
+    key: Key,
+    index: IndexId,
+    hash: u32,
+    /// The next row of the same bucket.
+    next: u32,
+    holders: Holders,
+}
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(crate) struct RowShard {
+    /// The shard's bit in [`Holder::shards`].
+    bit: u64,
+    rows: Vec<Row>,
+    /// First row of each bucket; a power of two of them.
+    buckets: Vec<u32>,
+    /// Hashes of the rows each transaction holds here.
+    owners: HashMap<OwnerId, Vec<u32>>,
+    counters: Arc<Counters>,
+}
+
+impl RowShard {
+    pub(crate) fn new(number: usize, counters: Arc<Counters>) -> RowShard {
+        RowShard { bit: 1 << number, rows: Vec::new(), buckets: Vec::new(), owners: HashMap::new(), counters }
+    }
+
+    // ---- the hash table
+
+    fn bucket(&self, hash: u32) -> usize {
+        hash as usize & (self.buckets.len() - 1)
+    }
+
+    fn first(&self, hash: u32) -> u32 {
+        if self.buckets.is_empty() { NO_ROW } else { self.buckets[self.bucket(hash)] }
+    }
+
+    fn find(&self, row: RowName<'_>) -> Option<usize> {
+        let hash = row.hash();
+        let mut at = self.first(hash as u32);
+        while at != NO_ROW {
+            let found = &self.rows[at as usize];
+            if found.hash == hash as u32 && found.index == row.index && found.key.bytes() == row.key {
+                return Some(at as usize);
+            }
+            at = found.next;
+        }
+        None
+    }
+
+    fn add_row(&mut self, row: RowName<'_>, holders: Holders) {
+        if self.rows.len() >= self.buckets.len() {
+            self.rehash((self.buckets.len() * 2).max(KEPT));
+        }
+        let hash = row.hash() as u32;
+        let (at, bucket) = (self.rows.len() as u32, self.bucket(hash));
+        let next = std::mem::replace(&mut self.buckets[bucket], at);
+        self.rows.push(Row { key: Key::new(row.key), index: row.index, hash, next, holders });
+        self.counters.add_row(hash);
+    }
+
+    fn rehash(&mut self, buckets: usize) {
+        self.buckets = vec![NO_ROW; buckets];
+        for at in 0..self.rows.len() {
+            let bucket = self.bucket(self.rows[at].hash);
+            self.rows[at].next = std::mem::replace(&mut self.buckets[bucket], at as u32);
+        }
+    }
+
+    /// The link that points to row `at`.
+    fn link_to(&mut self, at: u32) -> &mut u32 {
+        let bucket = self.bucket(self.rows[at as usize].hash);
+        let mut before = NO_ROW;
+        let mut current = self.buckets[bucket];
+        while current != at {
+            (before, current) = (current, self.rows[current as usize].next);
+        }
+        if before == NO_ROW { &mut self.buckets[bucket] } else { &mut self.rows[before as usize].next }
+    }
+
+    /// Removes a row; the last one takes its place.
+    fn remove_row(&mut self, at: usize) {
+        let last = self.rows.len() - 1;
+        *self.link_to(at as u32) = self.rows[at].next;
+        if at != last {
+            *self.link_to(last as u32) = at as u32;
+        }
+        let row = self.rows.swap_remove(at);
+        self.counters.remove_row(row.hash);
+    }
+
+    fn give_memory_back(&mut self) {
+        if self.rows.len() < self.rows.capacity() / 4 {
+            self.rows.shrink_to((self.rows.len() * 2).max(KEPT));
+        }
+        if self.rows.len() < self.buckets.len() / 4 && self.buckets.len() > KEPT {
+            self.rehash((self.rows.len() * 2).next_power_of_two().max(KEPT));
+        }
+        if self.owners.len() < self.owners.capacity() / 4 {
+            self.owners.shrink_to((self.owners.len() * 2).max(KEPT));
+        }
+    }
+
+    // ---- locks
+
+    /// Whether `me` has to wait for `mode` on the row.
+    pub(crate) fn must_wait(&self, waits: &Mutex<Waits>, me: OwnerId, row: RowName<'_>, mode: LockMode) -> bool {
+        match self.find(row).map(|at| &self.rows[at].holders) {
+            None => false,
+            // Also for one who holds the row: an explicit lock is granted without the leaf's latch, so another's implicit
+            // lock may stand beside it once that is made explicit. Then the row is theirs first, and we wait.
+            Some(Holders::One(owner, held)) => *owner != me && held.conflicts(mode),
+            Some(Holders::Many(granted)) => granted.conflicts(me, mode),
+            Some(Holders::Queue(queue)) => waits.lock().must_wait(*queue, me, mode),
+        }
+    }
+
+    /// Makes `owner` a holder of the row, whoever else is one.
+    pub(crate) fn grant(&mut self, waits: &Mutex<Waits>, owner: &Holder, row: RowName<'_>, mode: LockMode) {
+        let me = owner.owner;
+        let new = match self.find(row) {
+            None => {
+                self.add_row(row, Holders::One(me, mode));
+                true
+            }
+            Some(at) => match &mut self.rows[at].holders {
+                Holders::One(other, held) if *other == me => {
+                    if !held.covers(mode) {
+                        *held = mode;
+                    }
+                    false
+                }
+                holders @ Holders::One(..) => {
+                    let mut granted = Box::<Granted>::default();
+                    if let Holders::One(other, held) = *holders {
+                        granted.add(other, held);
+                    }
+                    granted.add(me, mode);
+                    *holders = Holders::Many(granted);
+                    true
+                }
+                Holders::Many(granted) => granted.add(me, mode),
+                Holders::Queue(queue) => waits.lock().grant(*queue, me, mode),
+            },
+        };
+        if new {
+            self.note(owner, row);
+        }
+    }
+
+    /// Makes the end of `owner` look here.
+    pub(crate) fn announce(&self, owner: &Holder) {
+        owner.shards.fetch_or(self.bit, SeqCst);
+    }
+
+    /// Remembers that `owner` holds the row, so that it lets go of it.
+    fn note(&mut self, owner: &Holder, row: RowName<'_>) {
+        self.announce(owner);
+        self.owners.entry(owner.owner).or_default().push(row.hash() as u32);
+    }
+
+    /// Makes `me` wait for the row, behind those who do.
+    pub(crate) fn begin_wait(&mut self, waits: &mut Waits, me: &Arc<Holder>, row: RowName<'_>, mode: LockMode) {
+        let Some(at) = self.find(row) else { return };
+        let queue = match std::mem::replace(&mut self.rows[at].holders, Holders::Queue(0)) {
+            Holders::Queue(queue) => queue,
+            Holders::One(owner, held) => waits.open_queue(Granted::one(owner, held)),
+            Holders::Many(granted) => waits.open_queue(*granted),
+        };
+        self.rows[at].holders = Holders::Queue(queue);
+        waits.begin_row(me, queue, mode);
+    }
+
+    /// Ends the wait of `me` for the row, whatever came of it; remembers the lock if it was granted.
+    pub(crate) fn end_wait(&mut self, waits: &mut Waits, me: &Holder, row: RowName<'_>) {
+        waits.end(me.owner);
+        let Some(at) = self.find(row) else { return };
+        let (holds, queue) = match &self.rows[at].holders {
+            Holders::One(owner, _) => (*owner == me.owner, None),
+            Holders::Many(granted) => (granted.mode_of(me.owner).is_some(), None),
+            Holders::Queue(queue) => (waits.holds(*queue, me.owner), Some(*queue)),
+        };
+        if holds {
+            self.note(me, row);
+        }
+        if let Some(queue) = queue {
+            self.settle(waits, at, queue);
+        }
+    }
+
+    /// Takes the holders of a queue back if nobody waits any more; removes the row if there are none.
+    fn settle(&mut self, waits: &mut Waits, at: usize, queue: u32) {
+        let Some(granted) = waits.close_queue(queue) else { return };
+        if granted.is_empty() {
+            self.remove_row(at);
+        } else {
+            self.rows[at].holders = Holders::of(granted);
+        }
+    }
+
+    /// Lets go of up to `limit` locks of `owner`; whether it has more here.
+    pub(crate) fn release_some(&mut self, waits: &Mutex<Waits>, owner: OwnerId, limit: usize) -> bool {
+        let Some(mut held) = self.owners.remove(&owner) else { return false };
+        for hash in held.drain(held.len().saturating_sub(limit)..) {
+            self.release(waits, owner, hash);
+        }
+        let more = !held.is_empty();
+        if more {
+            self.owners.insert(owner, held);
+        }
+        self.give_memory_back();
+        more
+    }
+
+    /// Takes `owner` out of the holders of every row with this hash. (They are all in its list.)
+    fn release(&mut self, waits: &Mutex<Waits>, owner: OwnerId, hash: u32) {
+        let mut at = self.first(hash);
+        while at != NO_ROW {
+            let row = &self.rows[at as usize];
+            let next = row.next;
+            if row.hash == hash && self.release_row(waits, owner, at as usize) {
+                // Another row may have moved.
+                at = self.first(hash);
+            } else {
+                at = next;
+            }
+        }
+    }
+
+    /// Takes `owner` out of the holders of a row; whether the row is gone.
+    fn release_row(&mut self, waits: &Mutex<Waits>, owner: OwnerId, at: usize) -> bool {
+        let rows = self.rows.len();
+        match &mut self.rows[at].holders {
+            Holders::One(other, _) => {
+                if *other == owner {
+                    self.remove_row(at);
+                }
+            }
+            Holders::Many(granted) => {
+                if granted.remove(owner) && granted.single().is_some() {
+                    self.rows[at].holders = Holders::of(std::mem::take(&mut **granted));
+                }
+            }
+            Holders::Queue(queue) => {
+                let queue = *queue;
+                let mut waits = waits.lock();
+                waits.release(queue, owner);
+                self.settle(&mut waits, at, queue);
+            }
+        }
+        self.rows.len() < rows
+    }
+
+    /// Whether nothing is locked.
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.owners.is_empty()
+    }
+
+    /// Bytes of memory in use, but for those of the holders' lists' own table.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        let lists: usize = self.owners.values().map(|list| list.capacity() * 4).sum();
+        self.rows.capacity() * size_of::<Row>() + self.buckets.capacity() * 4 + lists
+    }
+}

@@ -1,0 +1,451 @@
+//! The lock system: what it keeps, and its fast paths. The rules are at the head of the folder.
+
+use super::range_locks::{Cut, IndexRanges};
+use super::row_locks::RowShard;
+use super::waits::Waits;
+use crate::error::{Error, Result};
+use crate::stats::Stats;
+use crate::sync::poison::{OnStop, Poison};
+use crate::types::{IndexId, TxnId};
+use parking_lot::{Condvar, Mutex};
+use std::collections::HashMap;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+/// How a read locks the rows it returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum LockMode {
+    /// Not at all: a snapshot read.
+    #[default]
+    None,
+    /// Shared: others may read and lock shared, nobody may change.
+    Shared,
+    /// Exclusive: as if about to change.
+    Exclusive,
+}
+
+impl LockMode {
+    /// Whether locks of two transactions on one row exclude each other.
+    pub(crate) fn conflicts(self, other: LockMode) -> bool {
+        self != LockMode::None
+            && other != LockMode::None
+            && (self == LockMode::Exclusive || other == LockMode::Exclusive)
+    }
+
+    /// Whether a holder of `self` need not ask for `other`.
+    pub(crate) fn covers(self, other: LockMode) -> bool {
+        self == other || self == LockMode::Exclusive
+    }
+}
+
+/// A transaction, as the owner of locks. Numbers are never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct OwnerId(pub(crate) u64);
+
+/// A transaction as the lock system sees it.
+#[derive(Debug)]
+pub(crate) struct Holder {
+    pub(crate) owner: OwnerId,
+    /// Its id while it is active, 0 before and after.
+    pub(crate) trx_id: AtomicU64,
+    /// The shards in which it may have row locks, a bit each. Set under the shard's mutex.
+    pub(crate) shards: AtomicU64,
+    /// The indexes in which it has ranges. Only its own thread takes this mutex, inside that of a shard of ranges.
+    pub(crate) ranges: Mutex<Vec<IndexId>>,
+    /// Undo records written: what a rollback costs.
+    pub(crate) weight: AtomicU64,
+    pub(crate) wake: Condvar,
+}
+
+impl Default for Holder {
+    fn default() -> Holder {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Holder {
+            owner: OwnerId(NEXT.fetch_add(1, Relaxed)),
+            trx_id: AtomicU64::new(0),
+            shards: AtomicU64::new(0),
+            ranges: Mutex::default(),
+            weight: AtomicU64::new(0),
+            wake: Condvar::new(),
+        }
+    }
+}
+
+/// A clustered row, as lock requests name it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RowName<'k> {
+    pub(crate) index: IndexId,
+    pub(crate) key: &'k [u8],
+}
+
+const ROW_COUNTERS: usize = 4096;
+const RANGE_COUNTERS: usize = 256;
+
+impl RowName<'_> {
+    /// A hash of index and key, of which every part is good: shards, buckets and counters go by different bits.
+    pub(crate) fn hash(&self) -> u64 {
+        const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mut hash = u64::from(self.index.0).wrapping_mul(FACTOR) ^ self.key.len() as u64;
+        let mut chunks = self.key.chunks_exact(8);
+        for chunk in &mut chunks {
+            let word = chunk.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+            hash = (hash ^ word).wrapping_mul(FACTOR).rotate_left(29);
+        }
+        for byte in chunks.remainder() {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(FACTOR).rotate_left(29);
+        }
+        // A product's low bits know nothing of its factors' high ones: bring those down, twice.
+        hash = (hash ^ hash >> 32).wrapping_mul(FACTOR);
+        hash = (hash ^ hash >> 29).wrapping_mul(FACTOR);
+        hash ^ hash >> 32
+    }
+}
+
+/// Counters that let row operations skip the table.
+#[derive(Debug)]
+pub(crate) struct Counters {
+    all_rows: AtomicU32,
+    rows: Box<[AtomicU32]>,
+    ranges: Box<[AtomicU32]>,
+}
+
+impl Default for Counters {
+    fn default() -> Counters {
+        let zeros = |n| (0..n).map(|_| AtomicU32::new(0)).collect();
+        Counters { all_rows: AtomicU32::new(0), rows: zeros(ROW_COUNTERS), ranges: zeros(RANGE_COUNTERS) }
+    }
+}
+
+impl Counters {
+    pub(crate) fn add_row(&self, hash: u32) {
+        self.rows[hash as usize % ROW_COUNTERS].fetch_add(1, SeqCst);
+        self.all_rows.fetch_add(1, SeqCst);
+    }
+
+    pub(crate) fn remove_row(&self, hash: u32) {
+        self.all_rows.fetch_sub(1, SeqCst);
+        self.rows[hash as usize % ROW_COUNTERS].fetch_sub(1, SeqCst);
+    }
+
+    pub(crate) fn add_range(&self, index: IndexId) {
+        self.ranges[index.0 as usize % RANGE_COUNTERS].fetch_add(1, SeqCst);
+    }
+
+    pub(crate) fn remove_range(&self, index: IndexId) {
+        self.ranges[index.0 as usize % RANGE_COUNTERS].fetch_sub(1, SeqCst);
+    }
+
+    /// Whether the row may have explicit locks.
+    #[inline]
+    fn may_have_row(&self, row: RowName<'_>) -> bool {
+        self.all_rows.load(SeqCst) != 0 && self.rows[row.hash() as u32 as usize % ROW_COUNTERS].load(SeqCst) != 0
+    }
+
+    /// Whether the index may have range locks.
+    #[inline]
+    fn may_have_range(&self, index: IndexId) -> bool {
+        self.ranges[index.0 as usize % RANGE_COUNTERS].load(SeqCst) != 0
+    }
+}
+
+/// Shards of rows: as many as [`Holder::shards`] has bits.
+const ROW_SHARDS: usize = 64;
+const RANGE_SHARDS: usize = 64;
+/// Locks let go of in one hold of a mutex.
+const RELEASE_BATCH: usize = 128;
+
+/// How a wait ended, if not with the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Still waiting.
+    Pending,
+    /// Nothing is in the way any more.
+    Granted,
+    /// Chosen as deadlock victim.
+    Deadlock,
+}
+
+/// The range locks of some indexes.
+type RangeShard = HashMap<IndexId, IndexRanges>;
+
+/// The lock system of one database.
+pub(crate) struct LockSystem {
+    rows: Box<[Mutex<RowShard>]>,
+    ranges: Box<[Mutex<RangeShard>]>,
+    waits: Mutex<Waits>,
+    /// Inserts that wait. Raised under the mutex of the shard whose ranges they wait for.
+    waiting_inserts: AtomicUsize,
+    counters: Arc<Counters>,
+    stats: Arc<Stats>,
+    poison: Arc<Poison>,
+}
+
+impl OnStop for LockSystem {
+    fn stopped(&self) {
+        self.waits.lock().wake_all();
+    }
+}
+
+impl LockSystem {
+    pub(crate) fn open(stats: Arc<Stats>, poison: &Arc<Poison>) -> Arc<LockSystem> {
+        let counters = Arc::<Counters>::default();
+        let system = Arc::new(LockSystem {
+            rows: (0..ROW_SHARDS).map(|n| Mutex::new(RowShard::new(n, Arc::clone(&counters)))).collect(),
+            ranges: (0..RANGE_SHARDS).map(|_| Mutex::default()).collect(),
+            waits: Mutex::default(),
+            waiting_inserts: AtomicUsize::new(0),
+            counters,
+            stats,
+            poison: Arc::clone(poison),
+        });
+        let waker: Arc<dyn OnStop> = Arc::clone(&system) as Arc<dyn OnStop>;
+        poison.tell(&waker);
+        system
+    }
+
+    /// The shard of a row. (The shard's table goes by the other end of the hash.)
+    fn rows_of(&self, row: RowName<'_>) -> &Mutex<RowShard> {
+        &self.rows[(row.hash() >> 32) as usize % ROW_SHARDS]
+    }
+
+    fn ranges_of(&self, index: IndexId) -> &Mutex<RangeShard> {
+        &self.ranges[index.0 as usize % RANGE_SHARDS]
+    }
+
+    // ---- row locks
+
+    /// Whether an explicit lock of another transaction keeps `me` from locking the row in `mode`. Takes nothing.
+    #[inline]
+    pub(crate) fn blocks_row(&self, me: &Holder, row: RowName<'_>, mode: LockMode) -> bool {
+        self.counters.may_have_row(row) && self.rows_of(row).lock().must_wait(&self.waits, me.owner, row, mode)
+    }
+
+    /// Takes an explicit row lock unless one of another transaction is in the way. The caller has the row's leaf latched.
+    pub(crate) fn try_lock_row(&self, me: &Holder, row: RowName<'_>, mode: LockMode) -> bool {
+        let mut shard = self.rows_of(row).lock();
+        let free = !shard.must_wait(&self.waits, me.owner, row, mode);
+        if free {
+            shard.grant(&self.waits, me, row, mode);
+        }
+        free
+    }
+
+    /// Waits for an explicit row lock. `implicit` is the transaction that holds the row by its id, if one does: its lock
+    /// is made explicit first. The caller holds no latch and looks at the row again afterwards.
+    ///
+    /// # Errors
+    /// [`Error::LockWaitTimeout`], [`Error::Deadlock`]; [`Error::Closed`] or [`Error::Poisoned`] when the database stops.
+    pub(crate) fn wait_row(
+        &self,
+        me: &Arc<Holder>,
+        row: RowName<'_>,
+        mode: LockMode,
+        implicit: Option<(TxnId, &Arc<Holder>)>,
+        timeout: Duration,
+    ) -> Result<()> {
+        if !self.begin_row_wait(me, row, mode, implicit) {
+            return Ok(());
+        }
+        self.resolve_deadlocks(me);
+        // It may wait itself, and who waits for the row already waits for it from now on.
+        if let Some((_, holder)) = implicit {
+            self.resolve_deadlocks(holder);
+        }
+        let result = self.park(me, timeout);
+        self.end_row_wait(me, row);
+        result
+    }
+
+    /// Begins to wait, if there is something to wait for.
+    pub(crate) fn begin_row_wait(
+        &self,
+        me: &Arc<Holder>,
+        row: RowName<'_>,
+        mode: LockMode,
+        implicit: Option<(TxnId, &Arc<Holder>)>,
+    ) -> bool {
+        let mut shard = self.rows_of(row).lock();
+        if let Some((id, holder)) = implicit {
+            // Said first, so that its end looks here: either it does after this, or we see that it has ended.
+            shard.announce(holder);
+            if holder.trx_id.load(SeqCst) != id.0 {
+                return false;
+            }
+            shard.grant(&self.waits, holder, row, LockMode::Exclusive);
+        }
+        let waits = shard.must_wait(&self.waits, me.owner, row, mode);
+        if waits {
+            shard.begin_wait(&mut self.waits.lock(), me, row, mode);
+        } else {
+            shard.grant(&self.waits, me, row, mode);
+        }
+        waits
+    }
+
+    /// Ends a wait that is over or is given up.
+    pub(crate) fn end_row_wait(&self, me: &Holder, row: RowName<'_>) {
+        let mut shard = self.rows_of(row).lock();
+        shard.end_wait(&mut self.waits.lock(), me, row);
+    }
+
+    // ---- range locks
+
+    /// Whether a range lock of another transaction keeps `me` from inserting `key` into `index`. Called under the
+    /// exclusive latch of the leaf that takes the key.
+    #[inline]
+    pub(crate) fn blocks_insert(&self, me: &Holder, index: IndexId, key: &[u8]) -> bool {
+        self.counters.may_have_range(index)
+            && self.ranges_of(index).lock().get(&index).is_some_and(|ranges| ranges.is_blocked(me.owner, key))
+    }
+
+    /// Waits until no range lock of another transaction covers `key`. The caller holds no latch and checks again afterwards.
+    ///
+    /// # Errors
+    /// As [`LockSystem::wait_row`].
+    pub(crate) fn wait_insert(&self, me: &Arc<Holder>, index: IndexId, key: &[u8], timeout: Duration) -> Result<()> {
+        if !self.begin_insert_wait(me, index, key) {
+            return Ok(());
+        }
+        self.resolve_deadlocks(me);
+        let result = self.park(me, timeout);
+        self.end_insert_wait(me);
+        result
+    }
+
+    /// Begins to wait, if there is something to wait for.
+    pub(crate) fn begin_insert_wait(&self, me: &Arc<Holder>, index: IndexId, key: &[u8]) -> bool {
+        let shard = self.ranges_of(index).lock();
+        let blockers = shard.get(&index).map(|ranges| ranges.blockers(me.owner, key)).unwrap_or_default();
+        let waits = !blockers.is_empty();
+        if waits {
+            self.waiting_inserts.fetch_add(1, SeqCst);
+            self.waits.lock().begin_insert(me, blockers.into_iter().collect());
+        }
+        waits
+    }
+
+    /// Ends a wait that is over or is given up.
+    pub(crate) fn end_insert_wait(&self, me: &Holder) {
+        self.waits.lock().end(me.owner);
+        self.waiting_inserts.fetch_sub(1, SeqCst);
+    }
+
+    /// Locks a range of keys. The caller has the leaf latched on which the newly covered keys are or would be.
+    pub(crate) fn lock_range(&self, me: &Holder, index: IndexId, lower: Bound<&[u8]>, upper: Bound<&[u8]>) {
+        let (lower, upper) = (Cut::lower(lower), Cut::upper(upper));
+        if lower >= upper {
+            return;
+        }
+        let mut shard = self.ranges_of(index).lock();
+        let ranges = shard.entry(index).or_default();
+        if !ranges.has_ranges_of(me.owner) {
+            self.counters.add_range(index);
+            me.ranges.lock().push(index);
+        }
+        ranges.add(me.owner, lower, upper);
+    }
+
+    /// Locks the range that holds only `key`; as [`LockSystem::lock_range`].
+    pub(crate) fn lock_point(&self, me: &Holder, index: IndexId, key: &[u8]) {
+        self.lock_range(me, index, Bound::Included(key), Bound::Included(key));
+    }
+
+    // ---- the end
+
+    /// Gives up everything `me` holds. Its implicit locks must have ended before.
+    pub(crate) fn release_all(&self, me: &Holder) {
+        // Either a waiter that made our lock explicit is seen here, or it sees that we have ended.
+        me.trx_id.store(0, SeqCst);
+        let mut shards = me.shards.swap(0, SeqCst);
+        while shards != 0 {
+            let number = shards.trailing_zeros() as usize;
+            shards &= shards - 1;
+            while self.rows[number].lock().release_some(&self.waits, me.owner, RELEASE_BATCH) {}
+        }
+        let indexes = std::mem::take(&mut *me.ranges.lock());
+        if !indexes.is_empty() {
+            indexes.into_iter().for_each(|index| self.release_ranges(me, index));
+            if self.waiting_inserts.load(SeqCst) > 0 {
+                self.waits.lock().unblock_inserts(me.owner);
+            }
+        }
+    }
+
+    fn release_ranges(&self, me: &Holder, index: IndexId) {
+        loop {
+            let mut shard = self.ranges_of(index).lock();
+            let Some(ranges) = shard.get_mut(&index) else { return };
+            if ranges.remove_some_of(me.owner, RELEASE_BATCH) {
+                continue;
+            }
+            self.counters.remove_range(index);
+            if ranges.is_empty() {
+                shard.remove(&index);
+            }
+            return;
+        }
+    }
+
+    // ---- waiting
+
+    /// Breaks the cycles through one that has begun to wait, or to hold.
+    fn resolve_deadlocks(&self, holder: &Holder) {
+        self.stats.deadlocks.add(self.waits.lock().resolve_deadlocks(holder.owner));
+    }
+
+    fn park(&self, me: &Arc<Holder>, timeout: Duration) -> Result<()> {
+        let started = Instant::now();
+        self.stats.row_lock_waits.inc();
+        // A duration too long for the clock waits for as long as the clock can tell.
+        let deadline = started.checked_add(timeout).unwrap_or_else(|| started + Duration::from_secs(1 << 30));
+        let mut waits = self.waits.lock();
+        let result = loop {
+            match waits.outcome(me.owner) {
+                None | Some(Outcome::Granted) => break Ok(()),
+                Some(Outcome::Deadlock) => break Err(Error::Deadlock),
+                Some(Outcome::Pending) => {}
+            }
+            // Whoever stops the database takes the mutex of the waits afterwards, and wakes us.
+            if let Err(stopped) = self.poison.check() {
+                break Err(stopped);
+            }
+            if Instant::now() >= deadline {
+                self.stats.row_lock_timeouts.inc();
+                break Err(Error::LockWaitTimeout);
+            }
+            me.wake.wait_until(&mut waits, deadline);
+        };
+        drop(waits);
+        self.stats.row_lock_wait_us.add(started.elapsed().as_micros() as u64);
+        result
+    }
+
+    /// What a holder waits for, in tests.
+    #[cfg(test)]
+    pub(crate) fn is_waiting(&self, holder: &Holder) -> bool {
+        self.waits.lock().outcome(holder.owner) == Some(Outcome::Pending)
+    }
+
+    /// Who waits for whom, in tests.
+    #[cfg(test)]
+    pub(crate) fn waits(&self) -> parking_lot::MutexGuard<'_, Waits> {
+        self.waits.lock()
+    }
+
+    /// Bytes of memory for row locks, in tests.
+    #[cfg(test)]
+    pub(crate) fn row_bytes(&self) -> usize {
+        self.rows.iter().map(|shard| shard.lock().bytes()).sum()
+    }
+
+    /// Whether no lock is left, in tests.
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.iter().all(|shard| shard.lock().is_empty())
+            && self.ranges.iter().all(|shard| shard.lock().is_empty())
+            && self.waits.lock().is_empty()
+            && self.counters.all_rows.load(SeqCst) == 0
+    }
+}

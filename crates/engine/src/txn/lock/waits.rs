@@ -1,0 +1,334 @@
+//! Who waits for whom: the rows for which somebody waits, the waiters, and the search for deadlocks. Plain data under the
+//! lock system's mutex of waits.
+//!
+//! Rules
+//! 1. A waiter waits for everybody ahead of it in its queue and for every holder that excludes its mode: these are its edges
+//!    in the wait-for graph, exactly what keeps it from being granted.
+//! 2. The search does not walk a queue. Those ahead wait in the same queue, so they lead nowhere but to its holders: the one
+//!    edge to the predecessor, which stands for all of them, is taken together with its way on (`Queue::mode_up_to`). What
+//!    remains are edges to holders, and the question whether the one searched for is itself ahead in the queue.
+//! 3. A cycle closes when a transaction that is waited for begins to wait, or when one that waits comes to hold a lock that
+//!    others wait for already (its implicit lock is made explicit). After either it is searched for through that
+//!    transaction: every new cycle goes through it. A transaction that nobody waits for needs no search.
+//! 4. A victim leaves its queue at once, by the one who found the cycle: its edges are gone before the next search.
+//! 5. An insert waits for those whose ranges cover its key when it begins to wait. Ranges that come later are found when it
+//!    looks again.
+//! 6. Whoever is granted what it waits for is woken, one wake-up each.
+
+use super::deadlock;
+use super::queue::{Granted, Queue};
+use super::system::{Holder, LockMode, Outcome, OwnerId};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What a transaction waits for.
+#[derive(Debug)]
+enum Request {
+    /// Nothing any more.
+    None,
+    /// A row.
+    Row { queue: u32, ticket: i64, mode: LockMode },
+    /// That these have ended: their ranges cover the key of an insert.
+    Insert { blockers: HashSet<OwnerId> },
+}
+
+#[derive(Debug)]
+struct Waiter {
+    holder: Arc<Holder>,
+    request: Request,
+    outcome: Outcome,
+}
+
+/// See the head of this file.
+#[derive(Debug, Default)]
+pub(crate) struct Waits {
+    /// Everybody who waits or has not yet looked at how its wait ended.
+    waiters: HashMap<OwnerId, Waiter>,
+    queues: Vec<Queue>,
+    free_queues: Vec<u32>,
+    /// In how many queues a transaction is a holder.
+    holds: HashMap<OwnerId, u32>,
+    /// Inserts that wait for a transaction's ranges.
+    blocked_inserts: HashMap<OwnerId, HashSet<OwnerId>>,
+    /// Edges looked at.
+    #[cfg(test)]
+    pub(crate) steps: u64,
+}
+
+impl Waits {
+    // ---- queues
+
+    /// Makes a queue for a row with these holders.
+    pub(crate) fn open_queue(&mut self, granted: Granted) -> u32 {
+        for owner in granted.owners() {
+            *self.holds.entry(owner).or_default() += 1;
+        }
+        let queue = Queue::new(granted);
+        match self.free_queues.pop() {
+            Some(at) => {
+                self.queues[at as usize] = queue;
+                at
+            }
+            None => {
+                self.queues.push(queue);
+                self.queues.len() as u32 - 1
+            }
+        }
+    }
+
+    /// Dissolves a queue for which nobody waits any more; returns its holders.
+    pub(crate) fn close_queue(&mut self, at: u32) -> Option<Granted> {
+        if self.queues[at as usize].has_waiters() {
+            return None;
+        }
+        let queue = std::mem::take(&mut self.queues[at as usize]);
+        self.free_queues.push(at);
+        for owner in queue.granted.owners() {
+            self.uncount(owner);
+        }
+        if self.free_queues.len() == self.queues.len() {
+            (self.queues, self.free_queues) = (Vec::new(), Vec::new());
+        }
+        Some(queue.granted)
+    }
+
+    fn uncount(&mut self, owner: OwnerId) {
+        if let Some(count) = self.holds.get_mut(&owner) {
+            *count -= 1;
+            if *count == 0 {
+                self.holds.remove(&owner);
+            }
+        }
+    }
+
+    /// As [`Queue::must_wait`].
+    pub(crate) fn must_wait(&self, queue: u32, me: OwnerId, mode: LockMode) -> bool {
+        self.queues[queue as usize].must_wait(me, mode)
+    }
+
+    /// Whether `owner` is a holder of a queue's row.
+    pub(crate) fn holds(&self, queue: u32, owner: OwnerId) -> bool {
+        self.queues[queue as usize].granted.mode_of(owner).is_some()
+    }
+
+    /// Makes `owner` a holder; whether it is a new one. If it waits in this queue, it goes to the front, as holders do.
+    pub(crate) fn grant(&mut self, at: u32, owner: OwnerId, mode: LockMode) -> bool {
+        let queue = &mut self.queues[at as usize];
+        let new = queue.granted.add(owner, mode);
+        if !new {
+            return false;
+        }
+        *self.holds.entry(owner).or_default() += 1;
+        if let Some(Waiter { request: Request::Row { queue: waited_for, ticket, mode }, .. }) =
+            self.waiters.get_mut(&owner)
+            && *waited_for == at
+        {
+            queue.leave(*ticket);
+            *ticket = queue.push(owner, *mode);
+            self.promote(at);
+        }
+        true
+    }
+
+    /// Takes a holder out and grants what has become free.
+    pub(crate) fn release(&mut self, at: u32, owner: OwnerId) {
+        if self.queues[at as usize].granted.remove(owner) {
+            self.uncount(owner);
+            self.promote(at);
+        }
+    }
+
+    /// Grants what can be granted at the front of a queue.
+    fn promote(&mut self, at: u32) {
+        while let Some((owner, new)) = self.queues[at as usize].grant_front() {
+            if new {
+                *self.holds.entry(owner).or_default() += 1;
+            }
+            self.finish(owner, Outcome::Granted);
+        }
+    }
+
+    // ---- waiting
+
+    /// Puts `me` into a queue.
+    pub(crate) fn begin_row(&mut self, me: &Arc<Holder>, at: u32, mode: LockMode) {
+        let ticket = self.queues[at as usize].push(me.owner, mode);
+        self.begin(me, Request::Row { queue: at, ticket, mode });
+    }
+
+    /// Makes `me` wait until none of `blockers` has ranges any more.
+    pub(crate) fn begin_insert(&mut self, me: &Arc<Holder>, blockers: HashSet<OwnerId>) {
+        for blocker in &blockers {
+            self.blocked_inserts.entry(*blocker).or_default().insert(me.owner);
+        }
+        self.begin(me, Request::Insert { blockers });
+    }
+
+    fn begin(&mut self, me: &Arc<Holder>, request: Request) {
+        let waiter = Waiter { holder: Arc::clone(me), request, outcome: Outcome::Pending };
+        self.waiters.insert(me.owner, waiter);
+    }
+
+    fn finish(&mut self, owner: OwnerId, outcome: Outcome) {
+        if let Some(waiter) = self.waiters.get_mut(&owner) {
+            (waiter.request, waiter.outcome) = (Request::None, outcome);
+            waiter.holder.wake.notify_one();
+        }
+    }
+
+    /// The ranges of `owner` are gone: inserts that waited for nobody else go on.
+    pub(crate) fn unblock_inserts(&mut self, owner: OwnerId) {
+        for waiter in self.blocked_inserts.remove(&owner).unwrap_or_default() {
+            if let Some(Waiter { request: Request::Insert { blockers }, .. }) = self.waiters.get_mut(&waiter)
+                && blockers.remove(&owner)
+                && blockers.is_empty()
+            {
+                self.finish(waiter, Outcome::Granted);
+            }
+        }
+    }
+
+    /// How the wait of `owner` stands.
+    pub(crate) fn outcome(&self, owner: OwnerId) -> Option<Outcome> {
+        self.waiters.get(&owner).map(|waiter| waiter.outcome)
+    }
+
+    /// Takes the request of `owner` back, if it still waits.
+    pub(crate) fn leave(&mut self, owner: OwnerId) {
+        let Some(waiter) = self.waiters.get_mut(&owner) else { return };
+        match std::mem::replace(&mut waiter.request, Request::None) {
+            Request::None => {}
+            Request::Row { queue, ticket, .. } => {
+                self.queues[queue as usize].leave(ticket);
+                self.promote(queue);
+            }
+            Request::Insert { blockers } => {
+                for blocker in blockers {
+                    if let Some(blocked) = self.blocked_inserts.get_mut(&blocker) {
+                        blocked.remove(&owner);
+                        if blocked.is_empty() {
+                            self.blocked_inserts.remove(&blocker);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Forgets the wait of `owner`, which has ended or ends now.
+    pub(crate) fn end(&mut self, owner: OwnerId) {
+        self.leave(owner);
+        self.waiters.remove(&owner);
+        if self.waiters.is_empty() {
+            self.give_memory_back();
+        }
+    }
+
+    /// After many have waited.
+    fn give_memory_back(&mut self) {
+        const KEPT: usize = 64;
+        self.waiters.shrink_to(KEPT);
+        self.holds.shrink_to(KEPT);
+        self.blocked_inserts.shrink_to(KEPT);
+    }
+
+    /// Wakes everybody, to look why.
+    pub(crate) fn wake_all(&self) {
+        for waiter in self.waiters.values() {
+            waiter.holder.wake.notify_one();
+        }
+    }
+
+    /// Whether nobody waits and no queue is left.
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiters.is_empty() && self.queues.is_empty() && self.holds.is_empty() && self.blocked_inserts.is_empty()
+    }
+
+    // ---- deadlocks
+
+    /// Breaks every cycle through `owner`, which has begun to wait, or to hold. Returns how many there were.
+    pub(crate) fn resolve_deadlocks(&mut self, owner: OwnerId) -> u64 {
+        let mut found = 0;
+        while self.resolve_one(owner).is_some() {
+            found += 1;
+        }
+        found
+    }
+
+    /// Breaks one cycle through `owner`, if there is one; returns the victim.
+    pub(crate) fn resolve_one(&mut self, owner: OwnerId) -> Option<OwnerId> {
+        if !self.is_waited_for(owner) {
+            return None;
+        }
+        #[cfg(test)]
+        let mut steps = 0;
+        let mut seen_queues = HashSet::new();
+        let cycle = deadlock::find_cycle(owner, |member, out| {
+            self.edges(member, owner, &mut seen_queues, out);
+            #[cfg(test)]
+            {
+                steps += 1 + out.len() as u64;
+            }
+        });
+        #[cfg(test)]
+        {
+            self.steps += steps;
+        }
+        let weight = |member| self.waiters.get(&member).map_or(u64::MAX, |waiter| waiter.holder.weight.load(Relaxed));
+        let victim = deadlock::choose_victim(&cycle?, weight)?;
+        self.leave(victim);
+        self.finish(victim, Outcome::Deadlock);
+        Some(victim)
+    }
+
+    /// Whether `owner` waits and somebody waits for it: else no cycle goes through it.
+    fn is_waited_for(&self, owner: OwnerId) -> bool {
+        let Some(waiter) = self.waiters.get(&owner) else { return false };
+        let behind = match waiter.request {
+            Request::None => return false,
+            Request::Row { queue, ticket, .. } => self.queues[queue as usize].waits_behind(ticket),
+            Request::Insert { .. } => false,
+        };
+        behind || self.holds.contains_key(&owner) || self.blocked_inserts.contains_key(&owner)
+    }
+
+    /// Appends those that `member` waits for, as far as they may lead back to `start`; see rule 2. Holders of a queue come
+    /// once in a search, for each mode that is waited for.
+    fn edges(
+        &self,
+        member: OwnerId,
+        start: OwnerId,
+        seen_queues: &mut HashSet<(u32, LockMode)>,
+        out: &mut Vec<OwnerId>,
+    ) {
+        match self.waiters.get(&member).map(|waiter| &waiter.request) {
+            None | Some(Request::None) => {}
+            Some(Request::Insert { blockers }) => out.extend(blockers),
+            Some(&Request::Row { queue: at, ticket, .. }) => {
+                let queue = &self.queues[at as usize];
+                let mode = queue.mode_up_to(ticket);
+                if seen_queues.insert((at, mode)) {
+                    out.extend(queue.granted.conflicting(mode).filter(|owner| *owner != member));
+                }
+                let holds_it = member != start && queue.granted.mode_of(start).is_some_and(|held| held.conflicts(mode));
+                if holds_it || self.is_ahead(start, member, at, ticket) {
+                    out.push(start);
+                }
+            }
+        }
+    }
+
+    /// Whether `start` waits in this queue ahead of `member`; or, if they are one, whether one ahead waits for what it holds.
+    fn is_ahead(&self, start: OwnerId, member: OwnerId, at: u32, ticket: i64) -> bool {
+        if start == member {
+            let queue = &self.queues[at as usize];
+            return queue.granted.mode_of(start).is_some_and(|held| queue.waits_before(ticket, held));
+        }
+        match self.waiters.get(&start).map(|waiter| &waiter.request) {
+            Some(Request::Row { queue, ticket: of_start, .. }) => *queue == at && *of_start < ticket,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Scans: cursors over the rows of a table, in key order or in the order of a secondary index, forward or backward.
+//!
+//! Rules
+//! 1. A cursor holds no latch between calls. What it delivers is decided by its view (snapshot scans) or by the newest
+//!    version, locked (locking scans); its position is a key.
+//! 2. A secondary entry delivers a row iff the entry is that of the row's visible (or locked) version, so a row that has
+//!    moved in the index is delivered once.
+//! 3. A snapshot scan under READ COMMITTED has a view of its own; otherwise it uses the transaction's.
+//! 4. Batches start small and grow to a leaf. Those of locking scans stay small: their rows are locked before they are
+//!    asked for.
+
+use super::scan_batch::{Batch, Fill, Item, ItemKind, Position};
+use super::scan_seen::{LONG_WALK, SeenRows};
+use super::versions::{Sight, Walk, locked_row, visible_row, visible_version};
+use super::view::ViewHandle;
+use crate::error::{Error, Result};
+use crate::txn::lock::LockMode;
+use crate::txn::overflow;
+use crate::txn::stored::{OverflowRef, RowHeader};
+use crate::txn::system::TxnSystem;
+use crate::txn::table_trees::TableTrees;
+use crate::txn::transaction::{Isolation, Txn, TxnBody, after_read_error};
+use crate::txn::write::attempt::settle;
+use std::ops::{Bound, Range};
+use std::sync::Arc;
+
+const FIRST_BATCH: usize = 4;
+const FIRST_LOCKING_BATCH: usize = 1;
+const LARGEST_LOCKING_BATCH: usize = 16;
+
+/// What to scan.
+#[derive(Clone, Copy, Debug)]
+pub struct ScanOptions<'k> {
+    /// Secondary index to follow; `None`: the rows in key order.
+    pub index: Option<usize>,
+    /// Bounds on the keys: of rows, or of entries (index columns, then the row's key).
+    pub lower: Bound<&'k [u8]>,
+    /// See `lower`.
+    pub upper: Bound<&'k [u8]>,
+    /// From the upper end down.
+    pub reverse: bool,
+    /// How to lock the rows.
+    pub lock: LockMode,
+    /// No more rows than this will be asked for.
+    pub limit: usize,
+}
+
+impl Default for ScanOptions<'_> {
+    fn default() -> Self {
+        ScanOptions {
+            index: None,
+            lower: Bound::Unbounded,
+            upper: Bound::Unbounded,
+            reverse: false,
+            lock: LockMode::None,
+            limit: usize::MAX,
+        }
+    }
+}
+
+/// Where the current row's payload is.
+enum Payload {
+    InBatch(Range<usize>),
+    InRow,
+}
+
+/// A running scan. It belongs to the transaction that made it.
+pub struct Cursor {
+    rows: Arc<dyn TableTrees>,
+    index: Option<usize>,
+    lock: LockMode,
+    txn_serial: u64,
+    /// Of a snapshot scan under READ COMMITTED.
+    view: Option<ViewHandle>,
+    position: Position,
+    batch: Batch,
+    batch_limit: usize,
+    remaining: usize,
+    row: Vec<u8>,
+    entry: Vec<u8>,
+    seen: SeenRows,
+    key: Range<usize>,
+    /// Start of the row's key in `key`.
+    prefix_bytes: usize,
+    payload: Payload,
+}
+
+impl Txn {
+    /// Begins a scan.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for locks in a read-only transaction, or after a deadlock.
+    pub fn scan(&mut self, rows: Arc<dyn TableTrees>, options: &ScanOptions<'_>) -> Result<Cursor> {
+        let (system, body) = self.parts();
+        body.check_active()?;
+        let mut view = None;
+        if options.lock != LockMode::None {
+            body.prepare_locking_read(system)?;
+        } else if body.options.isolation == Isolation::ReadCommitted && body.view.is_none() {
+            view = Some(system.open_view());
+        } else {
+            body.open_view(system);
+        }
+        let first = if options.lock == LockMode::None { FIRST_BATCH } else { FIRST_LOCKING_BATCH };
+        Ok(Cursor {
+            rows,
+            index: options.index,
+            lock: options.lock,
+            txn_serial: body.serial,
+            view,
+            position: Position::new(options.lower, options.upper, options.reverse),
+            batch: Batch::default(),
+            batch_limit: first,
+            remaining: options.limit,
+            row: Vec::new(),
+            entry: Vec::new(),
+            seen: SeenRows::default(),
+            key: 0..0,
+            prefix_bytes: 0,
+            payload: Payload::InRow,
+        })
+    }
+}
+
+impl Cursor {
+    /// Moves to the next row; false at the end. `txn` is the transaction that made the cursor.
+    ///
+    /// # Errors
+    /// Lock waits, [`Error::WriteConflict`], I/O, corruption, another transaction's cursor.
+    pub fn next(&mut self, txn: &mut Txn) -> Result<bool> {
+        let (system, body) = txn.parts();
+        body.check_active()?;
+        if body.serial != self.txn_serial {
+            return Err(Error::Usage("the cursor belongs to another transaction".to_string()));
+        }
+        if self.remaining == 0 {
+            return Ok(false);
+        }
+        let found = self.advance(system, body).map_err(|error| after_read_error(system, body, error))?;
+        if found {
+            system.stats.rows_read.inc();
+            self.remaining -= 1;
+        }
+        Ok(found)
+    }
+
+    /// Key of the current row.
+    pub fn key(&self) -> &[u8] {
+        &self.batch.bytes[self.key.start + self.prefix_bytes..self.key.end]
+    }
+
+    /// Key of the current entry of a secondary scan: index columns, then the row's key.
+    pub fn entry(&self) -> &[u8] {
+        &self.batch.bytes[self.key.clone()]
+    }
+
+    /// Payload of the current row.
+    pub fn payload(&self) -> &[u8] {
+        match &self.payload {
+            Payload::InBatch(range) => &self.batch.bytes[range.clone()],
+            Payload::InRow => &self.row,
+        }
+    }
+
+    fn advance(&mut self, system: &TxnSystem, body: &mut TxnBody) -> Result<bool> {
+        loop {
+            while self.batch.next < self.batch.items.len() {
+                self.batch.next += 1;
+                if self.deliver(system, body, self.batch.next - 1)? {
+                    return Ok(true);
+                }
+            }
+            if self.position.done {
+                return Ok(false);
+            }
+            self.refill(system, body)?;
+        }
+    }
+
+    fn refill(&mut self, system: &TxnSystem, body: &mut TxnBody) -> Result<()> {
+        let tree = self.index.map_or_else(|| self.rows.clustered(), |i| self.rows.index(i));
+        loop {
+            let own = body.id;
+            let view = own_or(self.view.as_ref(), body);
+            let sight = view.filter(|_| self.lock == LockMode::None).map(|handle| Sight { view: &handle.view, own });
+            let fill = Fill {
+                system,
+                body,
+                tree,
+                clustered: self.index.is_none(),
+                lock: self.lock,
+                sight,
+                limit: self.batch_limit.min(self.remaining),
+            };
+            let Err(stop) = self.position.fill(&mut self.batch, &fill) else { break };
+            settle(system, body, tree, self.position.conflict_key(), stop)?;
+        }
+        self.batch_limit = match self.lock {
+            LockMode::None => self.batch_limit.saturating_mul(4),
+            _ => (self.batch_limit * 2).min(LARGEST_LOCKING_BATCH),
+        };
+        Ok(())
+    }
+
+    /// Makes item `n` of the batch the current row, if there is a row for it.
+    fn deliver(&mut self, system: &TxnSystem, body: &mut TxnBody, n: usize) -> Result<bool> {
+        let Item { key, value, kind } = &self.batch.items[n];
+        self.key = key.clone();
+        match *kind {
+            ItemKind::Row(header) => {
+                self.prefix_bytes = 0;
+                let value = value.clone();
+                self.deliver_row(system, body, header, value)
+            }
+            ItemKind::Entry { prefix_bytes, certain } => {
+                self.prefix_bytes = prefix_bytes;
+                self.payload = Payload::InRow;
+                self.deliver_entry(system, body, certain)
+            }
+        }
+    }
+
+    fn deliver_row(
+        &mut self,
+        system: &TxnSystem,
+        body: &TxnBody,
+        mut header: RowHeader,
+        value: Range<usize>,
+    ) -> Result<bool> {
+        let view = own_or(self.view.as_ref(), body).filter(|_| self.lock == LockMode::None);
+        let sight = view.map(|handle| Sight { view: &handle.view, own: body.id });
+        match sight {
+            Some(sight) if !sight.sees(header.trx_id) => {
+                self.row.clear();
+                self.row.extend_from_slice(&self.batch.bytes[value]);
+                self.payload = Payload::InRow;
+                let key = &self.batch.bytes[self.key.clone()];
+                Ok(visible_version(&system.ctx, sight, key, &mut header, &mut self.row)?.exists)
+            }
+            _ if header.is_delete_marked() => Ok(false),
+            _ if header.is_overflow() => {
+                let reference = OverflowRef::decode(&self.batch.bytes[value])?;
+                self.payload = Payload::InRow;
+                overflow::read(&system.ctx, reference, &mut self.row).map(|()| true)
+            }
+            _ => {
+                self.payload = Payload::InBatch(value);
+                Ok(true)
+            }
+        }
+    }
+
+    fn deliver_entry(&mut self, system: &TxnSystem, body: &mut TxnBody, certain: bool) -> Result<bool> {
+        let entry = &self.batch.bytes[self.key.clone()];
+        let key = &entry[self.prefix_bytes..];
+        let rows = &*self.rows;
+        let walk = if self.lock == LockMode::None {
+            let Some(handle) = own_or(self.view.as_ref(), body) else {
+                return Err(Error::Usage("the cursor has lost its view".to_string()));
+            };
+            self.seen.renew(body.undo.as_ref().map_or(0, |undo| undo.records));
+            if self.seen.rules_out(key, entry) {
+                return Ok(false);
+            }
+            visible_row(&system.ctx, Sight { view: &handle.view, own: body.id }, rows, key, &mut self.row)?
+        } else {
+            Walk { exists: locked_row(system, body, rows, key, self.lock, &mut self.row)?, ..Walk::default() }
+        };
+        if walk.exists && !certain {
+            self.entry.clear();
+            rows.entry(self.index.unwrap_or_default(), key, &self.row, &mut self.entry);
+        }
+        if walk.steps >= LONG_WALK && !certain {
+            self.seen.note(key, walk.exists.then_some(&self.entry));
+        }
+        Ok(walk.exists && (certain || self.entry == entry))
+    }
+}
+
+fn own_or<'v>(own: Option<&'v ViewHandle>, body: &'v TxnBody) -> Option<&'v ViewHandle> {
+    own.or(body.view.as_ref())
+}

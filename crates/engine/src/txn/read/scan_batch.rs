@@ -1,0 +1,316 @@
+//! Batches of a scan: a few records copied from one leaf under its latch.
+//!
+//! Rules
+//! 1. The position of a scan is a bound (`from`): everything on the far side of it has been delivered. It stays right
+//!    whatever happens to the pages in between.
+//! 2. If the leaf is unchanged since the last batch, the scan goes on at the remembered slot; otherwise by key.
+//! 3. A locking scan locks the rows of a batch, and the range of keys the batch covers, while the leaf is latched.
+
+use super::versions::{Sight, lock_latched_row};
+use crate::btree::{BTree, Leaf, Seek};
+use crate::error::Result;
+use crate::pool::PageVersion;
+use crate::txn::lock::{LockMode, RowName};
+use crate::txn::stored::{EntryValue, ROW_HEADER_BYTES, RowHeader};
+use crate::txn::system::TxnSystem;
+use crate::txn::transaction::TxnBody;
+use crate::txn::write::attempt::Stop;
+use std::ops::{Bound, Range};
+
+/// One copied record.
+#[derive(Debug)]
+pub(crate) struct Item {
+    pub(crate) key: Range<usize>,
+    /// Payload of a row; empty for an entry.
+    pub(crate) value: Range<usize>,
+    pub(crate) kind: ItemKind,
+}
+
+#[derive(Debug)]
+pub(crate) enum ItemKind {
+    /// A row as stored.
+    Row(RowHeader),
+    /// A secondary entry. `certain`: the row's visible version surely has it.
+    Entry { prefix_bytes: usize, certain: bool },
+}
+
+/// Room a batch begins with: the few records of a short scan fit, so that it does not grow step by step.
+const FIRST_BYTES: usize = 512;
+const FIRST_ITEMS: usize = 4;
+
+/// Records copied together.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) items: Vec<Item>,
+    pub(crate) next: usize,
+}
+
+impl Batch {
+    fn push(&mut self, key: &[u8], value: &[u8], kind: ItemKind) {
+        if self.bytes.capacity() == 0 {
+            self.bytes.reserve(FIRST_BYTES);
+            self.items.reserve(FIRST_ITEMS);
+        }
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        let middle = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        self.items.push(Item { key: start..middle, value: middle..self.bytes.len(), kind });
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.items.clear();
+        self.next = 0;
+    }
+}
+
+/// Where a scan stands.
+#[derive(Debug)]
+pub(crate) struct Position {
+    pub(crate) lower: Bound<Vec<u8>>,
+    pub(crate) upper: Bound<Vec<u8>>,
+    pub(crate) reverse: bool,
+    pub(crate) done: bool,
+    /// The leaf last read, as it was then, and the slots of it that are still to come.
+    leaf: Option<(PageVersion, Range<usize>)>,
+    /// Scratch.
+    key: Vec<u8>,
+}
+
+/// What a batch is to be filled for.
+pub(crate) struct Fill<'a> {
+    pub(crate) system: &'a TxnSystem,
+    pub(crate) body: &'a TxnBody,
+    pub(crate) tree: &'a BTree,
+    /// Clustered rows, else secondary entries.
+    pub(crate) clustered: bool,
+    pub(crate) lock: LockMode,
+    /// Of a snapshot scan.
+    pub(crate) sight: Option<Sight<'a>>,
+    /// Most records to copy.
+    pub(crate) limit: usize,
+}
+
+/// How the filling of a batch ended.
+enum End {
+    /// The batch is full; the last record looked at is in `key`.
+    Full,
+    /// The row in `key` is locked by another transaction.
+    Conflict(Stop),
+    /// All slots in range were looked at.
+    Exhausted,
+}
+
+/// A bound, borrowed.
+fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    bound.as_ref().map(Vec::as_slice)
+}
+
+fn key_of(bound: Bound<&[u8]>) -> Option<&[u8]> {
+    match bound {
+        Bound::Included(key) | Bound::Excluded(key) => Some(key),
+        Bound::Unbounded => None,
+    }
+}
+
+/// Slots of the leaf between two bounds.
+fn window(leaf: &Leaf<'_>, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Range<usize> {
+    let start = match lower {
+        Bound::Unbounded => 0,
+        Bound::Included(key) => leaf.search(key).unwrap_or_else(|slot| slot),
+        Bound::Excluded(key) => leaf.search(key).map_or_else(|slot| slot, |slot| slot + 1),
+    };
+    let end = match upper {
+        Bound::Unbounded => leaf.len(),
+        Bound::Included(key) => leaf.search(key).map_or_else(|slot| slot, |slot| slot + 1),
+        Bound::Excluded(key) => leaf.search(key).unwrap_or_else(|slot| slot),
+    };
+    start..end.max(start)
+}
+
+impl Position {
+    pub(crate) fn new(lower: Bound<&[u8]>, upper: Bound<&[u8]>, reverse: bool) -> Position {
+        let empty = match (lower, upper) {
+            (Bound::Included(a), Bound::Included(b)) => a > b,
+            (Bound::Included(a) | Bound::Excluded(a), Bound::Included(b) | Bound::Excluded(b)) => a >= b,
+            _ => false,
+        };
+        Position {
+            lower: lower.map(<[u8]>::to_vec),
+            upper: upper.map(<[u8]>::to_vec),
+            reverse,
+            done: empty,
+            leaf: None,
+            key: Vec::new(),
+        }
+    }
+
+    /// The key of the row whose lock stopped the last batch.
+    pub(crate) fn conflict_key(&self) -> &[u8] {
+        &self.key
+    }
+
+    fn seek(&self) -> Seek<'_> {
+        if !self.reverse {
+            return key_of(as_slice(&self.lower)).map_or(Seek::First, Seek::Covers);
+        }
+        match as_slice(&self.upper) {
+            Bound::Included(key) => Seek::Covers(key),
+            Bound::Excluded(key) => Seek::Before(key),
+            Bound::Unbounded => Seek::Last,
+        }
+    }
+
+    /// Copies the next records, from one leaf. The batch may stay empty: then go on, unless `done`. A conflict is reported
+    /// when it comes first; otherwise the batch ends before it.
+    pub(crate) fn fill(&mut self, batch: &mut Batch, fill: &Fill<'_>) -> std::result::Result<(), Stop> {
+        batch.clear();
+        let remembered = self.leaf.take().and_then(|(at, slots)| Some((Leaf::reopen(&fill.system.ctx, at)?, slots)));
+        let (leaf, mut slots) = match remembered {
+            Some(found) => found,
+            None => {
+                let leaf = fill.tree.leaf(&fill.system.ctx, self.seek())?;
+                let slots = window(&leaf, as_slice(&self.lower), as_slice(&self.upper));
+                (leaf, slots)
+            }
+        };
+        let end = self.copy(batch, fill, &leaf, &mut slots)?;
+        if fill.lock != LockMode::None && fill.body.locks_ranges() {
+            self.lock_range(fill, &leaf, &end);
+        }
+        match end {
+            End::Full => {
+                self.leaf = Some((leaf.version(), slots));
+                self.move_to_key();
+            }
+            End::Conflict(stop) if batch.items.is_empty() => return Err(stop),
+            End::Conflict(_) => self.move_before_key(),
+            End::Exhausted => self.leave(&leaf),
+        }
+        Ok(())
+    }
+
+    fn copy(&mut self, batch: &mut Batch, fill: &Fill<'_>, leaf: &Leaf<'_>, slots: &mut Range<usize>) -> Result<End> {
+        let max_trx_id = if fill.clustered { 0 } else { leaf.max_trx_id() };
+        while slots.start < slots.end {
+            let slot = if self.reverse { slots.end - 1 } else { slots.start };
+            leaf.key_into(slot, &mut self.key);
+            let value = leaf.value(slot);
+            if fill.clustered {
+                match fill.take_row(batch, &self.key, value) {
+                    Ok(()) => {}
+                    Err(Stop::Fail(error)) => return Err(error),
+                    Err(stop) => return Ok(End::Conflict(stop)),
+                }
+            } else {
+                fill.take_entry(batch, &self.key, value, max_trx_id)?;
+            }
+            if self.reverse {
+                slots.end -= 1;
+            } else {
+                slots.start += 1;
+            }
+            if batch.items.len() >= fill.limit {
+                return Ok(if slots.start >= slots.end { End::Exhausted } else { End::Full });
+            }
+        }
+        Ok(End::Exhausted)
+    }
+
+    /// `key` is delivered: go on behind it.
+    fn move_to_key(&mut self) {
+        let side = if self.reverse { &mut self.upper } else { &mut self.lower };
+        set_bound(side, &self.key, true);
+    }
+
+    /// Everything before `key` is delivered: go on at it.
+    fn move_before_key(&mut self) {
+        let side = if self.reverse { &mut self.upper } else { &mut self.lower };
+        set_bound(side, &self.key, false);
+    }
+
+    /// Everything on the leaf is delivered: go on at the next one, if the scan reaches it.
+    fn leave(&mut self, leaf: &Leaf<'_>) {
+        if self.reverse {
+            match leaf.lower() {
+                Some(fence) if key_of(as_slice(&self.lower)).is_none_or(|lower| lower < fence) => {
+                    set_bound(&mut self.upper, fence, true);
+                }
+                _ => self.done = true,
+            }
+            return;
+        }
+        let reaches = |fence: &[u8]| match as_slice(&self.upper) {
+            Bound::Unbounded => true,
+            Bound::Included(upper) => fence <= upper,
+            Bound::Excluded(upper) => fence < upper,
+        };
+        match leaf.upper() {
+            Some(fence) if reaches(fence) => set_bound(&mut self.lower, fence, false),
+            _ => self.done = true,
+        }
+    }
+
+    /// Locks the keys this batch has covered: from where it began to where it ended.
+    fn lock_range(&self, fill: &Fill<'_>, leaf: &Leaf<'_>, end: &End) {
+        let (mut lower, mut upper) = (as_slice(&self.lower), as_slice(&self.upper));
+        let far = match end {
+            End::Full => Some(Bound::Included(&self.key[..])),
+            End::Conflict(_) => Some(Bound::Excluded(&self.key[..])),
+            End::Exhausted if self.reverse => {
+                let inside = |fence: &&[u8]| key_of(lower).is_none_or(|lower| lower < *fence);
+                leaf.lower().filter(inside).map(Bound::Included)
+            }
+            End::Exhausted => {
+                let inside = |fence: &&[u8]| key_of(upper).is_none_or(|upper| *fence <= upper);
+                leaf.upper().filter(inside).map(Bound::Excluded)
+            }
+        };
+        match far {
+            Some(far) if self.reverse => lower = far,
+            Some(far) => upper = far,
+            None => {}
+        }
+        fill.system.locks.lock_range(&fill.body.holder, fill.tree.id(), lower, upper);
+    }
+}
+
+fn set_bound(bound: &mut Bound<Vec<u8>>, key: &[u8], excluded: bool) {
+    let mut bytes = match std::mem::replace(bound, Bound::Unbounded) {
+        Bound::Included(bytes) | Bound::Excluded(bytes) => bytes,
+        Bound::Unbounded => Vec::new(),
+    };
+    bytes.clear();
+    bytes.extend_from_slice(key);
+    *bound = if excluded { Bound::Excluded(bytes) } else { Bound::Included(bytes) };
+}
+
+impl Fill<'_> {
+    fn take_row(&self, batch: &mut Batch, key: &[u8], value: &[u8]) -> std::result::Result<(), Stop> {
+        let header = RowHeader::decode(value)?;
+        if self.lock != LockMode::None {
+            lock_latched_row(self.system, self.body, RowName { index: self.tree.id(), key }, &header, self.lock)?;
+        }
+        let surely = self.sight.as_ref().is_none_or(|sight| sight.sees(header.trx_id));
+        if !(header.is_delete_marked() && surely) {
+            batch.push(key, &value[ROW_HEADER_BYTES..], ItemKind::Row(header));
+        }
+        Ok(())
+    }
+
+    fn take_entry(&self, batch: &mut Batch, key: &[u8], value: &[u8], max_trx_id: u64) -> Result<()> {
+        let entry = EntryValue::decode(value, key.len())?;
+        // Every change of the leaf is of a transaction this reader sees, and it has ended.
+        let all_seen = match &self.sight {
+            Some(sight) => max_trx_id < sight.view.up_limit_id,
+            None => max_trx_id < self.system.min_active(),
+        };
+        if !(entry.delete_marked && all_seen) {
+            let certain = all_seen && self.sight.is_some();
+            batch.push(key, &[], ItemKind::Entry { prefix_bytes: entry.prefix_bytes, certain });
+        }
+        Ok(())
+    }
+}

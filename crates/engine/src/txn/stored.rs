@@ -1,0 +1,183 @@
+//! Bytes of a stored row and of a secondary entry.
+//!
+//! ```text
+//! clustered value   flags u8 | 0 u8 | trx_id u48 | roll_ptr u48 | 0 u16 | payload
+//! payload           the row, or with OVERFLOW: length u32 | first overflow page u32 | stamp of the chain u64
+//! secondary value   flags u8 | length of the index-column part of the key u16
+//! ```
+//! Integers are little-endian. `trx_id` is the transaction that wrote this version; `roll_ptr` the undo record that leads
+//! to the version before it.
+
+use crate::error::{Error, Result};
+use crate::page::PageBytes;
+use crate::types::{PageNo, RollPtr, TxnId};
+
+/// Bytes in front of the payload.
+pub const ROW_HEADER_BYTES: usize = 16;
+/// Bytes of a secondary entry's value.
+pub const ENTRY_VALUE_BYTES: usize = 3;
+/// Flag of a row or entry: deleted, kept for older snapshots until purge.
+pub const DELETE_MARKED: u8 = 1;
+/// Flag of a row: the payload is a reference to overflow pages.
+pub const OVERFLOW: u8 = 2;
+/// Bytes of the reference that stands for an overflow payload.
+pub const OVERFLOW_REF_BYTES: usize = 16;
+/// Offset of `trx_id` in the header; it and `roll_ptr` are neighbours, 12 bytes together.
+pub(crate) const TRX_ID_AT: usize = 2;
+const ROLL_PTR_AT: usize = 8;
+
+/// The first 16 bytes of a clustered value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowHeader {
+    /// [`DELETE_MARKED`], [`OVERFLOW`].
+    pub flags: u8,
+    /// Who wrote this version.
+    pub trx_id: TxnId,
+    /// Undo record that leads to the version before.
+    pub roll_ptr: RollPtr,
+}
+
+impl RowHeader {
+    /// Reads the header of a clustered value.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when the value is too short to have one.
+    #[inline]
+    pub fn decode(value: &[u8]) -> Result<RowHeader> {
+        let Some(head) = value.first_chunk::<ROW_HEADER_BYTES>() else {
+            return Err(Error::Corrupt(format!("a row of {} bytes has no room for its header", value.len())));
+        };
+        Ok(RowHeader {
+            flags: head[0],
+            trx_id: TxnId(get_u48(&head[TRX_ID_AT..])),
+            roll_ptr: RollPtr(get_u48(&head[ROLL_PTR_AT..])),
+        })
+    }
+
+    /// The header's bytes.
+    #[inline]
+    pub fn encode(&self) -> [u8; ROW_HEADER_BYTES] {
+        let mut head = [0; ROW_HEADER_BYTES];
+        head[0] = self.flags;
+        put_u48(&mut head[TRX_ID_AT..], self.trx_id.0);
+        put_u48(&mut head[ROLL_PTR_AT..], self.roll_ptr.0);
+        head
+    }
+
+    /// Whether the row is deleted in this version.
+    #[inline]
+    pub fn is_delete_marked(&self) -> bool {
+        self.flags & DELETE_MARKED != 0
+    }
+
+    /// Whether the payload is an overflow reference.
+    #[inline]
+    pub fn is_overflow(&self) -> bool {
+        self.flags & OVERFLOW != 0
+    }
+}
+
+/// Where an overflow payload is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OverflowRef {
+    /// Length of the row in bytes.
+    pub total_bytes: u32,
+    /// First page of the chain.
+    pub first: PageNo,
+    /// What each of its pages carries: no other chain has it.
+    pub stamp: u64,
+}
+
+impl OverflowRef {
+    /// Reads the reference out of a payload.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when the payload has another length.
+    pub fn decode(payload: &[u8]) -> Result<OverflowRef> {
+        let bytes: &[u8; OVERFLOW_REF_BYTES] = payload
+            .try_into()
+            .map_err(|_| Error::Corrupt(format!("an overflow reference of {} bytes", payload.len())))?;
+        Ok(OverflowRef { total_bytes: bytes.u32_at(0), first: PageNo(bytes.u32_at(4)), stamp: bytes.u64_at(8) })
+    }
+
+    /// The reference's bytes.
+    pub fn encode(&self) -> [u8; OVERFLOW_REF_BYTES] {
+        let mut out = [0; OVERFLOW_REF_BYTES];
+        out[..4].copy_from_slice(&self.total_bytes.to_le_bytes());
+        out[4..8].copy_from_slice(&self.first.0.to_le_bytes());
+        out[8..].copy_from_slice(&self.stamp.to_le_bytes());
+        out
+    }
+}
+
+/// The value of a live secondary entry whose key starts with `prefix_bytes` of index columns.
+pub fn entry_value(prefix_bytes: usize) -> [u8; ENTRY_VALUE_BYTES] {
+    let [low, high] = u16::try_from(prefix_bytes).unwrap_or(u16::MAX).to_le_bytes();
+    [0, low, high]
+}
+
+/// A secondary entry's value, decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryValue {
+    /// Whether the entry is delete-marked.
+    pub delete_marked: bool,
+    /// Length of the index-column part of its key.
+    pub prefix_bytes: usize,
+}
+
+impl EntryValue {
+    /// Reads the value of a secondary entry whose key has `key_bytes`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when it cannot be one.
+    #[inline]
+    pub fn decode(value: &[u8], key_bytes: usize) -> Result<EntryValue> {
+        let &[flags, low, high] = value else {
+            return Err(Error::Corrupt(format!("a secondary entry with a value of {} bytes", value.len())));
+        };
+        let prefix_bytes = usize::from(u16::from_le_bytes([low, high]));
+        if prefix_bytes > key_bytes {
+            return Err(Error::Corrupt(format!(
+                "a secondary key of {key_bytes} bytes, {prefix_bytes} of them columns"
+            )));
+        }
+        Ok(EntryValue { delete_marked: flags & DELETE_MARKED != 0, prefix_bytes })
+    }
+}
+
+/// Reads 48 bits; `bytes` has at least 6.
+#[inline]
+pub(crate) fn get_u48(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], 0, 0])
+}
+
+/// Writes the low 48 bits of `value`; `bytes` has at least 6.
+#[inline]
+pub(crate) fn put_u48(bytes: &mut [u8], value: u64) {
+    bytes[..6].copy_from_slice(&value.to_le_bytes()[..6]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_survive_a_round_trip() {
+        let header =
+            RowHeader { flags: 3, trx_id: TxnId(0xffff_1234_5678), roll_ptr: RollPtr::new(PageNo(u32::MAX), 7) };
+        assert_eq!(RowHeader::decode(&header.encode()).unwrap(), header);
+        assert!(header.is_delete_marked() && header.is_overflow());
+        assert!(RowHeader::decode(&[0; 15]).is_err());
+    }
+
+    #[test]
+    fn references_and_entry_values_survive_a_round_trip() {
+        let reference = OverflowRef { total_bytes: 8 << 20, first: PageNo(77), stamp: u64::MAX - 5 };
+        assert_eq!(OverflowRef::decode(&reference.encode()).unwrap(), reference);
+        assert!(OverflowRef::decode(&[0; 7]).is_err());
+        let value = EntryValue::decode(&entry_value(300), 300).unwrap();
+        assert_eq!(value, EntryValue { delete_marked: false, prefix_bytes: 300 });
+        assert!(EntryValue::decode(&entry_value(300), 299).is_err());
+        assert!(EntryValue::decode(&[0; 2], 299).is_err());
+    }
+}

@@ -1,0 +1,46 @@
+//! What the transaction layer asks of the layer above: a table as bytes.
+//!
+//! The transaction layer knows no schema. It stores `(key, payload)` pairs in a clustered tree and asks the table for the
+//! keys of its secondary entries. [`TableTrees::entry`] and [`TableTrees::entry_changes`] may run under a leaf latch and therefore only
+//! look at the bytes they are given.
+
+use crate::btree::BTree;
+use crate::types::{SegmentId, TableId};
+use std::sync::Arc;
+
+/// What [`TableTrees::entry`] appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Length of the index-column part of the entry key, in bytes; the clustered key follows it.
+    pub prefix_bytes: usize,
+    /// Whether no other row may have the same index columns (a unique index, and none of the columns is NULL).
+    pub unique: bool,
+}
+
+/// A table as the transaction layer sees it.
+pub trait TableTrees: Send + Sync {
+    /// Its number in the catalog.
+    fn id(&self) -> TableId;
+    /// Its name, for messages.
+    fn name(&self) -> &str;
+    /// The tree that holds the rows.
+    fn clustered(&self) -> &BTree;
+    /// Owner of the pages of rows too large for a leaf.
+    fn overflow_segment(&self) -> SegmentId;
+    /// Number of secondary indexes.
+    fn index_count(&self) -> usize;
+    /// Tree of secondary index `i`.
+    fn index(&self, i: usize) -> &BTree;
+    /// Name of secondary index `i`, for messages.
+    fn index_name(&self, i: usize) -> &str;
+    /// Appends to `out` the entry key of secondary index `i` for this row: index columns, then the clustered key.
+    fn entry(&self, i: usize, key: &[u8], row: &[u8], out: &mut Vec<u8>) -> Entry;
+    /// Whether a change from `old_row` to `new_row` can change the entry of index `i`. May say true needlessly.
+    fn entry_changes(&self, i: usize, old_row: &[u8], new_row: &[u8]) -> bool;
+}
+
+/// Finds tables by number, for rollback and purge.
+pub trait Tables: Send + Sync {
+    /// The table, or `None` when it has been dropped.
+    fn rows(&self, id: TableId) -> Option<Arc<dyn TableTrees>>;
+}

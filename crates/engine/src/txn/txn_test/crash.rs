@@ -1,0 +1,176 @@
+//! Power cuts: what was committed is there, nothing else is, and nothing leaks.
+
+use super::*;
+
+/// Random transactions until the seed says enough; returns what was committed and leaves one transaction open.
+fn work(db: &Db, random: &mut Random, committed: &mut BTreeMap<Vec<u8>, Row>) -> Session {
+    loop {
+        let mut session = db.begin();
+        let mut rows = committed.clone();
+        for _ in 0..1 + random.below(40) {
+            change(&mut session, random, &mut rows);
+        }
+        match random.below(8) {
+            0 => return session,
+            1 => session.rollback(),
+            _ => {
+                session.commit();
+                *committed = rows;
+            }
+        }
+        if random.below(3) == 0 {
+            db.system.purge_step(random.below(60) as usize).unwrap();
+        }
+    }
+}
+
+fn change(session: &mut Session, random: &mut Random, rows: &mut BTreeMap<Vec<u8>, Row>) {
+    let key = format!("k{:03}", random.below(150));
+    let length = if random.below(10) == 0 { random.below(30_000) } else { random.below(100) };
+    let new = row(&format!("a{}", random.below(9)), &key, &"r".repeat(length as usize));
+    let before = rows.get(key.as_bytes()).is_some();
+    match random.below(3) {
+        0 if before => assert!(is_duplicate(session.insert(&key, &new))),
+        0 => {
+            session.insert(&key, &new).unwrap();
+            rows.insert(key.into_bytes(), new);
+        }
+        1 => {
+            assert_eq!(session.update(&key, &new).unwrap(), before);
+            if before {
+                rows.insert(key.into_bytes(), new);
+            }
+        }
+        _ => {
+            assert_eq!(session.delete(&key).unwrap(), before);
+            rows.remove(key.as_bytes());
+        }
+    }
+}
+
+fn assert_sound(db: &Db, committed: &BTreeMap<Vec<u8>, Row>, seed: u64) {
+    assert_eq!(&db.check(false), committed, "seed {seed}");
+    assert_eq!(db.system.active_count(), 0);
+}
+
+fn assert_nothing_leaked(db: &Db, committed: &BTreeMap<Vec<u8>, Row>, seed: u64) {
+    db.purge_all();
+    assert_eq!(&db.check(true), committed, "seed {seed}");
+    let chain = |row: &Row| row.encode().len();
+    let pages: usize = committed.values().map(chain).filter(|n| *n > 944).map(|n| n.div_ceil(4040)).sum();
+    assert_eq!(db.overflow_pages(), pages, "seed {seed}: overflow pages");
+    let undo = db.core.space.pages_of(crate::space::SEGMENT_UNDO).len();
+    assert_eq!(undo, db.system.undo_pages().unwrap().len(), "seed {seed}: undo pages");
+}
+
+#[test]
+fn committed_transactions_survive_power_cuts() {
+    for seed in 1..=8 {
+        let mut random = Random(seed);
+        let mut db = Db::new();
+        let mut committed = BTreeMap::new();
+        for life in 0..4 {
+            let open = work(&db, &mut random, &mut committed);
+            if random.below(2) == 0 {
+                // What the open transaction has done is in the log, too.
+                db.core.ctx.log.flush_to(db.core.ctx.log.end_lsn()).unwrap();
+            }
+            let next = db.after_power_cut(seed * 100 + life);
+            std::mem::forget(open);
+            drop(db);
+            assert_sound(&next, &committed, seed);
+            // Again, in the middle of what recovery has begun.
+            if random.below(2) == 0 {
+                next.core.ctx.log.flush_to(next.core.ctx.log.end_lsn()).unwrap();
+            }
+            db = next.after_power_cut(seed * 100 + 50 + life);
+            assert_sound(&db, &committed, seed);
+        }
+        assert_nothing_leaked(&db, &committed, seed);
+    }
+}
+
+#[test]
+fn a_cut_at_any_moment_of_a_large_rows_life_leaks_nothing() {
+    let big = Row { a: b"a".to_vec(), b: b"b".to_vec(), rest: vec![7; 100_000] };
+    for seed in 0..10 {
+        let db = Db::new();
+        let mut committed = BTreeMap::new();
+        if seed % 2 == 0 {
+            db.fill(&[("k", big.clone())]);
+            committed.insert(b"k".to_vec(), big.clone());
+        }
+        let flushed = |db: &Db| db.core.ctx.log.flush_to(db.core.ctx.log.end_lsn()).unwrap();
+        let mut session = db.begin();
+        if seed % 2 == 0 {
+            session.update("k", &Row { rest: vec![8; 90_000], ..big.clone() }).unwrap();
+            flushed(&db);
+            session.delete("k").unwrap();
+        } else {
+            session.insert("k", &big).unwrap();
+        }
+        if seed % 3 == 0 {
+            flushed(&db);
+        }
+        if seed % 5 == 1 {
+            session.commit();
+            committed = BTreeMap::from([(b"k".to_vec(), big.clone())]);
+        } else {
+            std::mem::forget(session);
+        }
+        let next = db.after_power_cut(seed);
+        drop(db);
+        let expected = if seed % 5 == 1 && seed % 2 == 0 { BTreeMap::new() } else { committed };
+        assert_sound(&next, &expected, seed);
+        assert_nothing_leaked(&next, &expected, seed);
+    }
+}
+
+#[test]
+fn ids_never_come_back() {
+    let db = Db::new();
+    db.fill(&[("a", row("", "", ""))]);
+    let mut session = db.begin();
+    session.insert("b", &row("", "", "")).unwrap();
+    let id = session.txn.id();
+    std::mem::forget(session);
+    let next = db.after_power_cut(1);
+    let mut session = next.begin();
+    session.insert("c", &row("", "", "")).unwrap();
+    assert!(session.txn.id() > id);
+    session.commit();
+    assert_eq!(next.begin().keys(), ["a", "c"]);
+}
+
+/// Killed again right after the opening that rolled a transaction back: its number was given then and must not be given a second time.
+#[test]
+fn numbers_given_at_an_opening_never_come_back() {
+    let db = Db::new();
+    let mut open = db.begin();
+    open.insert("a", &row("", "", "")).unwrap();
+    db.core.ctx.log.flush_to(db.core.ctx.log.end_lsn()).unwrap();
+    let next = db.after_power_cut(1);
+    std::mem::forget(open);
+    next.core.ctx.log.flush_to(next.core.ctx.log.end_lsn()).unwrap();
+    let given_below = next.system.next_id();
+    let last = next.after_power_cut(2);
+    assert!(last.system.next_id() >= given_below, "{} after {given_below}", last.system.next_id());
+}
+
+/// Ids and numbers are below the durable limit however many are given in a row, also to who did not ask for a raise before.
+#[test]
+fn no_id_is_above_the_durable_limit() {
+    let db = Db::new();
+    let system = &db.system;
+    let limit = || crate::txn::undo::read_directories(&db.core.ctx, &db.core.space).unwrap().2;
+    let holders: Vec<Arc<crate::txn::lock::Holder>> = (0..3).map(|_| Arc::default()).collect();
+    for _ in 0..150_000 {
+        let ids: Vec<_> = holders.iter().map(|holder| system.activate(holder, 0).unwrap()).collect();
+        for id in ids {
+            assert!(system.begin_commit(id, 0).unwrap() < system.limit_of_ids());
+            system.deactivate(id, 0);
+        }
+    }
+    assert!(system.limit_of_ids() <= limit() && system.next_id() <= limit(), "{} {}", system.next_id(), limit());
+    assert!(system.next_id() > 900_000, "some steps of the limit");
+}

@@ -1,0 +1,408 @@
+//! Tests of the transaction layer on real pages in memory: a database of one table of three columns.
+//!
+//! A row is `(key, (a, b, rest))`: `a` has an index, `b` a unique one in which empty counts as NULL. Columns hold no zero
+//! byte, so an index column is stored as its bytes and a zero.
+
+mod basics;
+mod crash;
+mod isolation;
+mod locking;
+mod model;
+mod overflowing;
+mod purging;
+mod threads;
+
+use super::stored::{EntryValue, RowHeader};
+use super::*;
+use crate::btree::{BTree, Seek};
+use crate::config::Options;
+use crate::db::core::Core;
+use crate::error::{Error, Result};
+use crate::testing::{open, small_options};
+use crate::types::{IndexId, PageNo, SegmentId, TableId};
+use highwater_storage::StorageSet;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+pub(super) const TABLE: TableId = TableId(9);
+const OVERFLOW_SEGMENT: SegmentId = SegmentId(60);
+const FIRST_SEGMENT: u32 = 50;
+const TREES: usize = 3;
+
+/// A row's columns.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Row {
+    pub(super) a: Vec<u8>,
+    pub(super) b: Vec<u8>,
+    pub(super) rest: Vec<u8>,
+}
+
+pub(super) fn row(a: &str, b: &str, rest: &str) -> Row {
+    Row { a: a.into(), b: b.into(), rest: rest.into() }
+}
+
+impl Row {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = vec![self.a.len() as u8];
+        out.extend_from_slice(&self.a);
+        out.push(self.b.len() as u8);
+        out.extend_from_slice(&self.b);
+        out.extend_from_slice(&self.rest);
+        out
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Row {
+        let (a, tail) = bytes[1..].split_at(bytes[0] as usize);
+        let (b, rest) = tail[1..].split_at(tail[0] as usize);
+        Row { a: a.to_vec(), b: b.to_vec(), rest: rest.to_vec() }
+    }
+
+    fn column(&self, i: usize) -> &[u8] {
+        if i == 0 { &self.a } else { &self.b }
+    }
+}
+
+/// The one table.
+pub(super) struct TestTable {
+    trees: Vec<BTree>,
+}
+
+impl TableTrees for TestTable {
+    fn id(&self) -> TableId {
+        TABLE
+    }
+    fn name(&self) -> &str {
+        "test"
+    }
+    fn clustered(&self) -> &BTree {
+        &self.trees[0]
+    }
+    fn overflow_segment(&self) -> SegmentId {
+        OVERFLOW_SEGMENT
+    }
+    fn index_count(&self) -> usize {
+        self.trees.len() - 1
+    }
+    fn index(&self, i: usize) -> &BTree {
+        &self.trees[i + 1]
+    }
+    fn index_name(&self, i: usize) -> &str {
+        ["by_a", "by_b"][i]
+    }
+    fn entry(&self, i: usize, key: &[u8], row: &[u8], out: &mut Vec<u8>) -> Entry {
+        let row = Row::decode(row);
+        out.extend_from_slice(row.column(i));
+        out.push(0);
+        let prefix_bytes = row.column(i).len() + 1;
+        out.extend_from_slice(key);
+        Entry { prefix_bytes, unique: i == 1 && prefix_bytes > 1 }
+    }
+    fn entry_changes(&self, i: usize, old_row: &[u8], new_row: &[u8]) -> bool {
+        Row::decode(old_row).column(i) != Row::decode(new_row).column(i)
+    }
+}
+
+struct OneTable(Arc<TestTable>);
+
+impl Tables for OneTable {
+    fn rows(&self, id: TableId) -> Option<Arc<dyn TableTrees>> {
+        (id == TABLE).then(|| self.0.clone() as Arc<dyn TableTrees>)
+    }
+}
+
+/// A database with the table.
+pub(super) struct Db {
+    pub(super) system: Arc<TxnSystem>,
+    pub(super) table: Arc<TestTable>,
+    pub(super) core: Core,
+    roots: Vec<PageNo>,
+}
+
+impl Db {
+    pub(super) fn new() -> Db {
+        Db::with(StorageSet::memory(), small_options())
+    }
+
+    /// A new database in a storage set.
+    pub(super) fn with(storage: StorageSet, options: Options) -> Db {
+        let mut core = open(storage, options);
+        core.start_threads().unwrap();
+        let mut roots = Vec::new();
+        for i in 0..TREES as u32 {
+            core.space.prepare(&core.ctx).unwrap();
+            let mut mtr = core.ctx.mtr_with(4096, 1).unwrap();
+            let (id, segment) = (IndexId(7 + i), SegmentId(FIRST_SEGMENT + i));
+            roots.push(BTree::create(core.space.clone(), &mut mtr, id, segment).unwrap().root());
+            mtr.commit();
+        }
+        core.space.prepare(&core.ctx).unwrap();
+        let mut mtr = core.ctx.mtr_with(4096, 1).unwrap();
+        TxnSystem::format(&core.space, &mut mtr).unwrap();
+        let lsn = mtr.commit();
+        core.ctx.log.flush_to(lsn).unwrap();
+        Db::attach(core, roots)
+    }
+
+    fn attach(core: Core, roots: Vec<PageNo>) -> Db {
+        let tree = |(i, root): (usize, &PageNo)| {
+            let i = i as u32;
+            BTree::open(core.space.clone(), IndexId(7 + i), SegmentId(FIRST_SEGMENT + i), *root)
+        };
+        let table = Arc::new(TestTable { trees: roots.iter().enumerate().map(tree).collect() });
+        let system = Arc::new(TxnSystem::open(core.ctx.clone(), core.space.clone()).unwrap());
+        let tables: Arc<dyn Tables> = Arc::new(OneTable(table.clone()));
+        system.recover(&tables).unwrap();
+        Db { system, table, core, roots }
+    }
+
+    /// The database again, after the power was cut at this moment; what was not durable is lost as the seed says.
+    pub(super) fn after_power_cut(&self, seed: u64) -> Db {
+        self.opened_from(self.core.storage().cut(seed))
+    }
+
+    fn opened_from(&self, storage: StorageSet) -> Db {
+        let mut core = open(storage, self.core.options.clone());
+        core.start_threads().unwrap();
+        Db::attach(core, self.roots.clone())
+    }
+
+    /// The database again as it is, from a device on which a byte of this page is wrong, and with no page in memory.
+    pub(super) fn with_damaged(&self, page: PageNo) -> Db {
+        let ctx = &self.core.ctx;
+        ctx.log.flush_to(ctx.log.end_lsn()).unwrap();
+        ctx.pool.flush_all().unwrap();
+        ctx.log.checkpoint(ctx.log.end_lsn()).unwrap();
+        let storage = self.core.storage().cut(0);
+        let [data, _, doublewrite] = storage.memory_devices().unwrap();
+        data.damage(|bytes| bytes[page.0 as usize * 4096 + 100] ^= 1);
+        // Lest opening repairs the page from there.
+        doublewrite.damage(|bytes| bytes[..4096].fill(0));
+        self.opened_from(storage)
+    }
+
+    pub(super) fn rows(&self) -> Arc<dyn TableTrees> {
+        self.table.clone()
+    }
+
+    pub(super) fn begin(&self) -> Session {
+        self.begin_with(TrxOptions::default())
+    }
+
+    pub(super) fn read_committed(&self) -> Session {
+        self.begin_with(TrxOptions { isolation: Isolation::ReadCommitted, ..TrxOptions::default() })
+    }
+
+    pub(super) fn begin_with(&self, options: TrxOptions) -> Session {
+        Session { txn: self.system.begin(options).unwrap(), table: self.table.clone() }
+    }
+
+    /// Commits these rows.
+    pub(super) fn fill(&self, rows: &[(&str, Row)]) {
+        let mut session = self.begin();
+        for (key, row) in rows {
+            session.insert(key, row).unwrap();
+        }
+        session.commit();
+    }
+
+    pub(super) fn purge_all(&self) {
+        while self.system.purge_step(100).unwrap() > 0 {}
+    }
+
+    /// Every record of tree `i`, delete-marked ones too.
+    pub(super) fn records(&self, i: usize) -> BTreeMap<Vec<u8>, Vec<u8>> {
+        let mut all = BTreeMap::new();
+        let mut from: Option<Vec<u8>> = None;
+        loop {
+            let leaf =
+                self.table.trees[i].leaf(&self.core.ctx, from.as_deref().map_or(Seek::First, Seek::Covers)).unwrap();
+            let mut key = Vec::new();
+            for slot in 0..leaf.len() {
+                leaf.key_into(slot, &mut key);
+                all.insert(key.clone(), leaf.value(slot).to_vec());
+            }
+            match leaf.upper() {
+                None => return all,
+                Some(upper) => from = Some(upper.to_vec()),
+            }
+        }
+    }
+
+    /// Rows and live entries of the whole table, as the newest versions have it, checked against each other. With
+    /// `purged`, also that nothing delete-marked is left.
+    pub(super) fn check(&self, purged: bool) -> BTreeMap<Vec<u8>, Row> {
+        let mut expected: [BTreeMap<Vec<u8>, usize>; 2] = Default::default();
+        let mut rows = BTreeMap::new();
+        for (key, value) in self.records(0) {
+            let header = RowHeader::decode(&value).unwrap();
+            assert!(!purged || !header.is_delete_marked(), "row {key:?} is delete-marked after purge");
+            if header.is_delete_marked() {
+                continue;
+            }
+            let mut payload = value[stored::ROW_HEADER_BYTES..].to_vec();
+            super::read::resolve(&self.core.ctx, &header, &mut payload).unwrap();
+            for (i, expected) in expected.iter_mut().enumerate() {
+                let mut entry = Vec::new();
+                let made = self.table.entry(i, &key, &payload, &mut entry);
+                expected.insert(entry, made.prefix_bytes);
+            }
+            rows.insert(key, Row::decode(&payload));
+        }
+        for (i, expected) in expected.iter().enumerate() {
+            let mut live = BTreeMap::new();
+            for (key, value) in self.records(i + 1) {
+                let value = EntryValue::decode(&value, key.len()).unwrap();
+                assert!(!purged || !value.delete_marked, "entry {key:?} is delete-marked after purge");
+                if !value.delete_marked {
+                    live.insert(key, value.prefix_bytes);
+                }
+            }
+            assert_eq!(&live, expected, "index {i} against the rows");
+        }
+        rows
+    }
+
+    /// Used pages of the overflow segment.
+    pub(super) fn overflow_pages(&self) -> usize {
+        self.core.space.pages_of(OVERFLOW_SEGMENT).len()
+    }
+}
+
+/// A transaction on the table.
+pub(super) struct Session {
+    pub(super) txn: Txn,
+    table: Arc<TestTable>,
+}
+
+impl Session {
+    pub(super) fn insert(&mut self, key: &str, row: &Row) -> Result<()> {
+        self.txn.insert(&*self.table, key.as_bytes(), &row.encode())
+    }
+
+    pub(super) fn update(&mut self, key: &str, row: &Row) -> Result<bool> {
+        self.txn.update(&*self.table, key.as_bytes(), &mut |_, new| {
+            new.extend_from_slice(&row.encode());
+            Ok(true)
+        })
+    }
+
+    pub(super) fn delete(&mut self, key: &str) -> Result<bool> {
+        self.txn.delete(&*self.table, key.as_bytes())
+    }
+
+    pub(super) fn get(&mut self, key: &str) -> Option<Row> {
+        self.get_with(key, LockMode::None).unwrap()
+    }
+
+    pub(super) fn get_with(&mut self, key: &str, lock: LockMode) -> Result<Option<Row>> {
+        let mut out = Vec::new();
+        Ok(self.txn.get(&*self.table, key.as_bytes(), lock, &mut out)?.then(|| Row::decode(&out)))
+    }
+
+    /// Keys a scan delivers.
+    pub(super) fn scan(&mut self, options: &ScanOptions<'_>) -> Result<Vec<String>> {
+        Ok(self.scan_rows(options)?.into_iter().map(|(key, _)| key).collect())
+    }
+
+    pub(super) fn scan_rows(&mut self, options: &ScanOptions<'_>) -> Result<Vec<(String, Row)>> {
+        let mut cursor = self.txn.scan(self.table.clone(), options)?;
+        let mut found = Vec::new();
+        while cursor.next(&mut self.txn)? {
+            found.push((String::from_utf8(cursor.key().to_vec()).unwrap(), Row::decode(cursor.payload())));
+        }
+        Ok(found)
+    }
+
+    /// Keys of all rows.
+    pub(super) fn keys(&mut self) -> Vec<String> {
+        self.scan(&ScanOptions::default()).unwrap()
+    }
+
+    pub(super) fn commit(self) {
+        self.txn.commit().unwrap();
+    }
+
+    pub(super) fn rollback(self) {
+        self.txn.rollback().unwrap();
+    }
+}
+
+/// Bounds of the entries of index `i` whose column is `value`.
+pub(super) fn entries_of(value: &str) -> (Vec<u8>, Vec<u8>) {
+    let mut lower = value.as_bytes().to_vec();
+    lower.push(0);
+    let mut upper = value.as_bytes().to_vec();
+    upper.push(1);
+    (lower, upper)
+}
+
+pub(super) fn by(index: usize, range: &(Vec<u8>, Vec<u8>)) -> ScanOptions<'_> {
+    ScanOptions {
+        index: Some(index),
+        lower: Bound::Included(&range.0),
+        upper: Bound::Excluded(&range.1),
+        ..ScanOptions::default()
+    }
+}
+
+pub(super) fn is_duplicate(result: Result<()>) -> bool {
+    matches!(result, Err(Error::DuplicateKey { .. }))
+}
+
+/// A statement running on a thread of its own, because it may wait for a lock.
+pub(super) struct Running<R> {
+    thread: std::thread::JoinHandle<(Session, R)>,
+    system: Arc<TxnSystem>,
+    holder: Arc<super::lock::Holder>,
+}
+
+impl Session {
+    /// Runs a statement on another thread.
+    pub(super) fn run<R: Send + 'static>(
+        mut self,
+        statement: impl FnOnce(&mut Session) -> R + Send + 'static,
+    ) -> Running<R> {
+        let (system, holder) = (self.txn.system.clone(), self.txn.parts().1.holder.clone());
+        let thread = std::thread::spawn(move || {
+            let result = statement(&mut self);
+            (self, result)
+        });
+        Running { thread, system, holder }
+    }
+
+    /// Runs a statement that has to wait.
+    pub(super) fn run_blocked<R: Send + 'static>(
+        self,
+        statement: impl FnOnce(&mut Session) -> R + Send + 'static,
+    ) -> Running<R> {
+        let running = self.run(statement);
+        running.await_block();
+        running
+    }
+}
+
+impl<R> Running<R> {
+    pub(super) fn await_block(&self) {
+        let give_up = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while !self.system.locks.is_waiting(&self.holder) {
+            assert!(std::time::Instant::now() < give_up, "the statement does not wait");
+            assert!(!self.thread.is_finished(), "the statement did not wait");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+
+    pub(super) fn finish(self) -> (Session, R) {
+        self.thread.join().unwrap()
+    }
+}
+
+/// A small generator of the tests' own, so that a seed means the same for ever.
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    pub(super) fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) % n
+    }
+}

@@ -1,0 +1,529 @@
+//! Purge takes away all that nobody sees, and nothing else.
+
+use super::*;
+use crate::space::SEGMENT_UNDO;
+
+fn undo_pages(db: &Db) -> usize {
+    db.core.space.pages_of(SEGMENT_UNDO).len()
+}
+
+fn fill(db: &Db, n: usize) {
+    let mut session = db.begin();
+    for i in 0..n {
+        session.insert(&format!("{i:05}"), &row(&format!("a{}", i % 9), &format!("b{i}"), "some text")).unwrap();
+    }
+    session.commit();
+}
+
+#[test]
+fn purge_to_empty() {
+    let db = Db::new();
+    fill(&db, 1000);
+    for round in 0..3 {
+        let mut session = db.begin();
+        for i in 0..1000 {
+            session.update(&format!("{i:05}"), &row(&format!("a{round}"), &format!("c{i}"), "other text")).unwrap();
+        }
+        session.commit();
+    }
+    let mut session = db.begin();
+    for i in 0..1000 {
+        assert!(session.delete(&format!("{i:05}")).unwrap());
+    }
+    session.commit();
+    let before = undo_pages(&db);
+    assert!(before > 20, "{before} undo pages");
+    assert_eq!(db.system.history_list_length(), 5);
+    db.purge_all();
+    for i in 0..TREES {
+        assert!(db.records(i).is_empty(), "tree {i}");
+    }
+    assert_eq!(db.system.history_list_length(), 0);
+    // The directory and the last page of the one stream.
+    assert_eq!(undo_pages(&db), 2);
+    assert_eq!(db.system.undo_pages().unwrap().len(), 2);
+    // Leaves are merged on the way.
+    assert!(db.core.space.pages_of(SegmentId(FIRST_SEGMENT)).len() < 20);
+}
+
+#[test]
+fn small_steps_do_the_same() {
+    let db = Db::new();
+    fill(&db, 200);
+    let mut session = db.begin();
+    for i in (0..200).step_by(2) {
+        session.delete(&format!("{i:05}")).unwrap();
+    }
+    session.commit();
+    let mut steps = 0;
+    while db.system.purge_step(7).unwrap() > 0 {
+        steps += 1;
+    }
+    assert!(steps > 20);
+    assert_eq!(db.check(true).len(), 100);
+}
+
+#[test]
+fn what_a_snapshot_needs_stays() {
+    let db = Db::new();
+    fill(&db, 50);
+    let mut old = db.begin();
+    old.txn.open_view();
+    let range = entries_of("a4");
+    let expected = old.scan(&by(0, &range)).unwrap();
+    let mut session = db.begin();
+    for i in 0..50 {
+        let key = format!("{i:05}");
+        if i % 2 == 0 {
+            session.delete(&key).unwrap();
+        } else {
+            // Away and back again: the entry is marked, unmarked, and still the snapshot's.
+            session.update(&key, &row("away", &format!("b{i}"), "")).unwrap();
+            session.update(&key, &row(&format!("a{}", i % 9), &format!("b{i}"), "")).unwrap();
+        }
+    }
+    session.commit();
+    db.purge_all();
+    assert_eq!(old.scan(&by(0, &range)).unwrap(), expected);
+    assert_eq!(old.keys().len(), 50);
+    assert!(db.system.history_list_length() > 0);
+    old.commit();
+    db.purge_all();
+    assert_eq!(db.check(true).len(), 25);
+}
+
+#[test]
+fn a_deletion_purged_while_its_row_is_being_replaced() {
+    for commit in [false, true] {
+        let db = Db::new();
+        fill(&db, 1);
+        let mut session = db.begin();
+        session.delete("00000").unwrap();
+        session.commit();
+        let mut session = db.begin();
+        session.insert("00000", &row("new", "new", "")).unwrap();
+        db.purge_all();
+        assert_eq!(db.system.history_list_length(), 0);
+        if commit {
+            session.commit()
+        } else {
+            session.rollback()
+        }
+        db.purge_all();
+        assert_eq!(db.check(true).len(), usize::from(commit));
+    }
+}
+
+#[test]
+fn rolled_back_changes_do_not_take_entries_along() {
+    let db = Db::new();
+    db.fill(&[("k", row("v0", "", ""))]);
+    let mut old = db.begin();
+    old.txn.open_view();
+    let mut session = db.begin();
+    session.update("k", &row("v1", "", "")).unwrap();
+    session.commit();
+    let mut session = db.begin();
+    session.update("k", &row("v0", "", "")).unwrap();
+    session.rollback();
+    let range = entries_of("v0");
+    assert_eq!(old.scan(&by(0, &range)).unwrap(), ["k"]);
+    assert!(db.begin().scan(&by(0, &range)).unwrap().is_empty());
+    old.commit();
+    db.purge_all();
+    db.check(true);
+}
+
+#[test]
+fn purge_goes_on_where_a_restart_left_it() {
+    let db = Db::new();
+    fill(&db, 400);
+    for round in 0..5 {
+        let mut session = db.begin();
+        for i in 0..400 {
+            session.update(&format!("{i:05}"), &row(&format!("r{round}"), &format!("b{i}"), "")).unwrap();
+        }
+        session.commit();
+    }
+    db.system.purge_step(900).unwrap();
+    let db = db.after_power_cut(1);
+    let length = db.system.history_list_length();
+    assert!((3..=6).contains(&length), "{length}");
+    db.purge_all();
+    assert_eq!(db.check(true).len(), 400);
+    assert_eq!((db.system.history_list_length(), undo_pages(&db)), (0, 2));
+}
+
+#[test]
+fn streams_are_shared_and_kept_few() {
+    let db = Db::new();
+    let mut sessions: Vec<_> = (0..20).map(|_| db.begin()).collect();
+    for round in 0..3 {
+        for (i, session) in sessions.iter_mut().enumerate() {
+            session.insert(&format!("{round}-{i}"), &row("a", "", "")).unwrap();
+        }
+    }
+    sessions
+        .into_iter()
+        .enumerate()
+        .for_each(|(i, session)| if i % 3 == 0 { session.rollback() } else { session.commit() });
+    for i in 0..100 {
+        db.fill(&[(&format!("x{i}"), row("a", "", ""))]);
+    }
+    assert_eq!(undo_pages(&db), 21);
+    db.purge_all();
+    assert_eq!(db.check(true).len(), 139);
+}
+
+#[test]
+fn more_writers_than_a_directory_page_has_room_for() {
+    let db = Db::new();
+    let mut sessions: Vec<_> = (0..300).map(|_| db.begin()).collect();
+    for (i, session) in sessions.iter_mut().enumerate() {
+        session.insert(&format!("k{i:03}"), &row("a", "", "")).unwrap();
+    }
+    let (committed, open) = (sessions.split_off(150), sessions);
+    committed.into_iter().for_each(Session::commit);
+    let db = {
+        let next = db.after_power_cut(1);
+        open.into_iter().for_each(std::mem::forget);
+        next
+    };
+    assert_eq!(db.check(false).len(), 150);
+    db.purge_all();
+    assert_eq!(undo_pages(&db), 302);
+    assert_eq!(db.system.undo_pages().unwrap().len(), 302);
+    let mut session = db.begin();
+    session.insert("k000", &row("b", "", "")).unwrap();
+    session.commit();
+    assert_eq!(db.check(true).len(), 151);
+}
+
+/// Many streams, several threads, a writer and a snapshot beside them: purge takes all away, and the snapshot sees what it saw.
+#[test]
+fn several_threads_purge_side_by_side() {
+    let db = Db::new();
+    fill(&db, 120);
+    let mut old = db.begin();
+    let expected = old.scan_rows(&by(0, &(vec![], vec![255]))).unwrap();
+    for round in 0..12 {
+        let mut sessions: Vec<_> = (0..12).map(|_| db.begin()).collect();
+        for (n, session) in sessions.iter_mut().enumerate() {
+            for i in (n..120).step_by(12) {
+                let key = format!("{i:05}");
+                match (i + round) % 5 {
+                    0 => drop(session.delete(&key).unwrap()),
+                    1 => drop(session.insert(&key, &row(&format!("a{round}"), &format!("b{i}"), "back"))),
+                    _ => drop(session.update(&key, &row(&format!("a{}", round % 3), &format!("b{i}"), "x")).unwrap()),
+                }
+            }
+        }
+        sessions.into_iter().for_each(Session::commit);
+    }
+    let purge = || (0..3).for_each(|_| while db.system.purge_step(13).unwrap() > 0 {});
+    std::thread::scope(|scope| {
+        (0..3).for_each(|_| drop(scope.spawn(purge)));
+        for n in 0..200 {
+            db.fill(&[(&format!("y{n}"), row("a1", "", ""))]);
+        }
+    });
+    assert_eq!(old.scan_rows(&by(0, &(vec![], vec![255]))).unwrap(), expected);
+    old.commit();
+    std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(purge))));
+    db.purge_all();
+    db.check(true);
+    assert_eq!(db.system.history_list_length(), 0);
+    let state = db.system.purge_state();
+    assert_eq!((state.unpurged_records, state.set_aside, state.oldest_view_age.as_secs()), (0, 0, 0));
+    assert!(state.undo_bytes >= 12 * 4096, "{state:?}");
+}
+
+/// Records of transactions that ended before the opening are purged and not counted off.
+#[test]
+fn what_waits_is_counted_from_the_opening_on() {
+    let db = Db::new();
+    fill(&db, 50);
+    db.purge_all();
+    let mut session = db.begin();
+    (0..50).for_each(|i| assert!(session.delete(&format!("{i:05}")).unwrap()));
+    session.commit();
+    assert_eq!(db.system.purge_state().unpurged_records, 51);
+    let db = db.after_power_cut(1);
+    db.fill(&[("new", row("a", "", ""))]);
+    assert_eq!(db.system.purge_state().unpurged_records, 2);
+    assert!(db.system.history_list_length() >= 2);
+    db.purge_all();
+    assert_eq!((db.system.history_list_length(), db.system.purge_state().unpurged_records), (0, 0));
+    db.check(true);
+}
+
+/// Writers are slowed while purge is too far behind, and no longer.
+#[test]
+fn a_long_history_slows_writers() {
+    let db = Db::new();
+    let limits = LagLimits { max_purge_lag: 10, max_delay_us: 1000 };
+    let system = Arc::new(TxnSystem::open(db.core.ctx.clone(), db.core.space.clone()).unwrap().with_lag_limits(limits));
+    let tables: Arc<dyn Tables> = Arc::new(OneTable(db.table.clone()));
+    system.recover(&tables).unwrap();
+    let db = Db { system, ..db };
+    let delays = || db.core.ctx.stats.purge_lag_delays.get();
+    let mut old = db.begin();
+    old.txn.open_view();
+    for n in 0..15 {
+        db.fill(&[(&format!("k{n}"), row("a", "", ""))]);
+    }
+    assert_eq!(delays(), 4, "from the eleventh on");
+    assert_eq!(db.core.ctx.stats.purge_lag_delay_us.get(), 4 * 1000);
+    old.commit();
+    db.purge_all();
+    db.fill(&[("last", row("a", "", ""))]);
+    assert_eq!(delays(), 4);
+}
+
+/// Streams that a peak of writers made are given back, with their pages; places in the directory are used again.
+#[test]
+fn idle_streams_are_given_back() {
+    let mut db = Db::new();
+    for round in 0..3u64 {
+        let mut sessions: Vec<_> = (0..300).map(|_| db.begin()).collect();
+        for (i, session) in sessions.iter_mut().enumerate() {
+            session.insert(&format!("{round}-{i:03}"), &row("a", "", "")).unwrap();
+        }
+        sessions.into_iter().for_each(Session::commit);
+        let give_back = || db.system.undo.give_back_idle(|error| panic!("{error}")).unwrap();
+        assert_eq!(give_back() + give_back(), 0, "nothing is purged");
+        let busy = undo_pages(&db);
+        assert!((302..=303).contains(&busy), "{busy} pages in round {round}");
+        db.purge_all();
+        assert_eq!(give_back(), 292, "all but the few that are kept");
+        assert_eq!(give_back(), 0);
+        assert_eq!((undo_pages(&db), db.system.undo_pages().unwrap().len()), (10, 10));
+        db.fill(&[(&format!("after {round}"), row("a", "", ""))]);
+        db = db.after_power_cut(round);
+        db.purge_all();
+        assert_eq!((undo_pages(&db), db.check(true).len()), (10, 301 * (round as usize + 1)));
+    }
+}
+
+/// A writer was active when the power went: its records were not counted before the opening, and are not counted off.
+#[test]
+fn records_of_a_transaction_that_a_crash_cut_off_are_not_counted() {
+    let db = Db::new();
+    fill(&db, 20);
+    let mut open = db.begin();
+    (0..20).for_each(|i| assert!(open.delete(&format!("{i:05}")).unwrap()));
+    db.core.ctx.log.flush_to(db.core.ctx.log.end_lsn()).unwrap();
+    let db = {
+        let next = db.after_power_cut(1);
+        std::mem::forget(open);
+        next
+    };
+    let unpurged = || db.system.purge_state().unpurged_records;
+    assert_eq!((db.system.history_list_length(), unpurged()), (2, 0));
+    db.fill(&[("new", row("a", "", ""))]);
+    assert_eq!(unpurged(), 2);
+    db.purge_all();
+    assert_eq!((db.system.history_list_length(), unpurged()), (0, 0));
+    assert_eq!(db.check(true).len(), 21);
+}
+
+/// `n` free streams that purge is done with and nobody needed of late.
+fn with_idle_streams(n: usize) -> Db {
+    let db = Db::new();
+    let mut sessions: Vec<_> = (0..n).map(|_| db.begin()).collect();
+    for (i, session) in sessions.iter_mut().enumerate() {
+        session.insert(&format!("{i:05}"), &row("a", "", "")).unwrap();
+    }
+    sessions.into_iter().for_each(Session::commit);
+    assert_eq!(db.system.undo.give_back_idle(|_| {}).unwrap(), 0);
+    db.purge_all();
+    db
+}
+
+/// Streams that cannot be given back for now are bound and purged as before, and given back later.
+#[test]
+fn streams_that_could_not_be_given_back_are_purged_again() {
+    let db = with_idle_streams(30);
+    let pool = &db.core.ctx.pool;
+    pool.flush_all().unwrap();
+    pool.set_give_up_ms(20);
+    let mut frames = Vec::new();
+    while pool.take_frames(1, &mut frames).is_ok() {}
+    let failed = db.system.undo.give_back_idle(|error| panic!("{error}"));
+    assert!(matches!(failed, Err(Error::PoolExhausted { .. })), "{failed:?}");
+    pool.give_frames(frames);
+    let mut sessions: Vec<_> = (0..30).map(|_| db.begin()).collect();
+    for (i, session) in sessions.iter_mut().enumerate() {
+        session.delete(&format!("{i:05}")).unwrap();
+    }
+    sessions.into_iter().for_each(Session::commit);
+    assert_eq!(undo_pages(&db), 31, "no stream was lost");
+    db.purge_all();
+    assert!(db.check(true).is_empty());
+    assert_eq!((db.system.history_list_length(), db.system.purge_state().set_aside), (0, 0));
+    let give_back = || db.system.undo.give_back_idle(|error| panic!("{error}")).unwrap();
+    assert_eq!((give_back(), give_back()), (0, 22));
+}
+
+/// Idle streams of which one is damaged: that one is set aside, the others are given back.
+#[test]
+fn a_damaged_idle_stream_is_set_aside_alone() {
+    let db = with_idle_streams(30);
+    let stream = {
+        let mut streams: Vec<_> = (0..30).map(|_| db.system.undo.bind().unwrap()).collect();
+        streams.reverse();
+        let number = streams[0].number;
+        streams.into_iter().for_each(|stream| db.system.undo.release(stream));
+        assert_eq!(db.system.undo.give_back_idle(|_| {}).unwrap(), 0);
+        number
+    };
+    let mut front = db.system.undo.take_front(stream).unwrap();
+    // No undo page.
+    front.first = PageNo(0);
+    db.system.undo.put_front(front);
+    let mut damage = Vec::new();
+    assert_eq!(db.system.undo.give_back_idle(|error| damage.push(error.to_string())).unwrap(), 21);
+    assert!(matches!(&damage[..], [error] if error.starts_with("page 0 ")), "{damage:?}");
+    assert_eq!(undo_pages(&db), 10);
+    let mut sessions: Vec<_> = (0..30).map(|_| db.begin()).collect();
+    for (i, session) in sessions.iter_mut().enumerate() {
+        session.delete(&format!("{i:05}")).unwrap();
+    }
+    sessions.into_iter().for_each(Session::commit);
+    db.purge_all();
+    assert!(db.check(true).is_empty());
+}
+
+/// A stream that purge has lost sight of is set aside, and purge goes on.
+#[test]
+fn a_stream_unknown_to_purge_holds_nobody_up() {
+    let db = Db::new();
+    let mut sessions = [db.begin(), db.begin()];
+    sessions[0].insert("a", &row("a", "", "")).unwrap();
+    sessions[1].insert("b", &row("a", "", "")).unwrap();
+    let mut lost = None;
+    for session in sessions {
+        session.commit();
+        lost = lost.or_else(|| db.system.ended.lock().peek().map(|entry| entry.0.1));
+    }
+    drop(db.system.undo.take_front(lost.unwrap()).unwrap());
+    db.purge_all();
+    assert_eq!(db.system.history_list_length(), 0);
+    assert_eq!(db.core.ctx.stats.purge_streams_set_aside.get(), 1);
+}
+
+/// Idle streams are looked for while there is always something to purge, and those that are not purged stay below the others.
+#[test]
+fn idle_streams_are_given_back_under_load() {
+    let db = with_idle_streams(30);
+    let mut session = db.begin();
+    (0..30).for_each(|i| assert!(session.delete(&format!("{i:05}")).unwrap()));
+    session.commit();
+    let pages = undo_pages(&db);
+    let give_up = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    // Once a second, counted from the opening.
+    while db.system.now_ms() < 1000 && std::time::Instant::now() < give_up {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(db.system.purge_round(1, false).unwrap(), 1);
+    assert_eq!(undo_pages(&db), pages, "other threads leave them alone");
+    assert_eq!(db.system.purge_round(1, true).unwrap(), 1);
+    assert!(undo_pages(&db) <= pages - 20, "{} of {pages} pages", undo_pages(&db));
+    db.purge_all();
+    assert!(db.check(true).is_empty());
+}
+
+/// Streams with a history are no reason to bind them rather than others.
+#[test]
+fn idle_streams_that_are_not_purged_stay_at_the_bottom() {
+    let db = Db::new();
+    let mut old = db.begin();
+    old.txn.open_view();
+    let mut sessions: Vec<_> = (0..20).map(|_| db.begin()).collect();
+    for (i, session) in sessions.iter_mut().enumerate() {
+        session.insert(&format!("{i:05}"), &row("a", "", "")).unwrap();
+    }
+    sessions.into_iter().for_each(Session::commit);
+    let next = || {
+        let stream = db.system.undo.bind().unwrap();
+        let number = stream.number;
+        db.system.undo.release(stream);
+        number
+    };
+    let before = next();
+    for _ in 0..3 {
+        assert_eq!(db.system.undo.give_back_idle(|_| {}).unwrap(), 0);
+        assert_eq!(next(), before);
+    }
+}
+
+/// The keys of a row leaf in the middle, and the leaf on its right.
+fn leaf_in_the_middle(db: &Db) -> (Vec<String>, PageNo) {
+    let tree = db.table.clustered();
+    let leaf = tree.leaf(&db.core.ctx, Seek::Covers(b"00200")).unwrap();
+    let mut key = Vec::new();
+    let key_at = |slot| {
+        leaf.key_into(slot, &mut key);
+        String::from_utf8(key.clone()).unwrap()
+    };
+    let keys: Vec<String> = (0..leaf.len()).map(key_at).collect();
+    let upper = leaf.upper().unwrap().to_vec();
+    drop(leaf);
+    (keys, tree.leaf(&db.core.ctx, Seek::Covers(&upper)).unwrap().page_no())
+}
+
+/// A leaf's neighbour is damaged: the leaf is not merged with it, and rollback and purge do all else.
+#[test]
+fn a_damaged_neighbour_holds_nobody_up() {
+    let db = Db::new();
+    fill(&db, 400);
+    db.purge_all();
+    let given_up = |db: &Db| db.core.ctx.stats.merges_given_up.get();
+
+    let (keys, right) = leaf_in_the_middle(&db);
+    let mut session = db.begin();
+    for n in 0..300 {
+        session.insert(&format!("{}-{n:03}", keys[keys.len() - 1]), &row("new", "", "some text")).unwrap();
+    }
+    let rolled_back = db.with_damaged(right);
+    assert_eq!(rolled_back.system.active_count(), 0, "{:?}", rolled_back.system.purge_state());
+    assert!(rolled_back.core.ctx.pool.load(right).is_err() && given_up(&rolled_back) > 0);
+    session.rollback();
+
+    let (keys, right) = leaf_in_the_middle(&db);
+    let mut session = db.begin();
+    keys.iter().for_each(|key| assert!(session.delete(key).unwrap()));
+    session.commit();
+    let purged = db.with_damaged(right);
+    purged.purge_all();
+    let state = purged.system.purge_state();
+    assert_eq!((state.history_list_length, state.set_aside), (0, 0), "{state:?}");
+    assert!(given_up(&purged) > 0);
+}
+
+/// One indexed column of a wide row changes: undo keeps that column and the entry, not the row.
+#[test]
+fn undo_of_a_moved_entry_is_small() {
+    let db = Db::new();
+    let wide = |a: &str| Row { rest: vec![7; 500], ..row(a, "b", "") };
+    db.fill(&[("k", wide("one"))]);
+    let mut old = db.begin();
+    old.txn.open_view();
+    let mut session = db.begin();
+    session.update("k", &wide("two")).unwrap();
+    let tail = |session: &mut Session| session.txn.parts().1.undo.as_ref().unwrap().tail().offset;
+    let before = tail(&mut session);
+    session.update("k", &wide("six")).unwrap();
+    let bytes = tail(&mut session) - before;
+    assert!(bytes < 64, "{bytes} bytes of undo");
+    let savepoint = session.txn.savepoint();
+    session.update("k", &wide("ten")).unwrap();
+    session.txn.rollback_to(savepoint).unwrap();
+    assert_eq!(db.check(false).len(), 1);
+    session.commit();
+    assert_eq!(old.scan(&by(0, &entries_of("one"))).unwrap(), ["k"]);
+    assert_eq!(old.get("k"), Some(wide("one")));
+    old.commit();
+    db.purge_all();
+    assert_eq!(db.check(true).into_values().collect::<Vec<_>>(), [wide("six")]);
+}

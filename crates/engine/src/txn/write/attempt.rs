@@ -1,0 +1,112 @@
+//! One attempt at changing a leaf: latch, look, and either change it or say what is missing.
+//!
+//! Rules
+//! 1. An attempt changes nothing before it knows that everything it needs is at hand: the row is free, the undo page is
+//!    latched and has room, the leaf has room.
+//! 2. What is missing is got with no latch held ([`settle`]), and the attempt starts again from the root.
+
+use crate::btree::BTree;
+use crate::error::{Error, Result};
+use crate::mtr::{Latched, Mtr};
+use crate::txn::lock::{Holder, LockMode, RowName};
+use crate::txn::stored::RowHeader;
+use crate::txn::system::TxnSystem;
+use crate::txn::transaction::TxnBody;
+use crate::txn::undo::Bound;
+use crate::types::{IndexId, PageNo, TxnId};
+use std::sync::Arc;
+
+/// Why an attempt stopped.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// For good.
+    Fail(Error),
+    /// The row is locked by another transaction, by its id (`implicit`) or explicitly.
+    WaitRow { index: IndexId, mode: LockMode, implicit: Option<(TxnId, Arc<Holder>)> },
+    /// Another transaction has locked the range the key falls into.
+    WaitInsert { index: IndexId },
+    /// A page that must be latched below another is not in the pool.
+    Load(PageNo),
+    /// The undo page has no room for a record of so many bytes.
+    ExtendUndo(usize),
+    /// The leaf has no room for so many bytes.
+    MakeRoom(usize),
+    /// Others have taken the extents that were ready.
+    NoExtent,
+    /// The row or its new version is an overflow row: pages have to be read or written first.
+    Overflow(RowHeader),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Fail(error)
+    }
+}
+
+/// Result of an attempt.
+pub(crate) type Attempt<T> = std::result::Result<T, Stop>;
+
+/// Gets what an attempt at `key` of `tree` lacked. The caller holds no latch.
+pub(crate) fn settle(system: &TxnSystem, body: &mut TxnBody, tree: &BTree, key: &[u8], stop: Stop) -> Result<()> {
+    match stop {
+        Stop::Fail(error) => Err(error),
+        Stop::WaitRow { index, mode, implicit } => {
+            let implicit = implicit.as_ref().map(|(id, holder)| (*id, holder));
+            system.locks.wait_row(&body.holder, RowName { index, key }, mode, implicit, body.lock_timeout())
+        }
+        Stop::WaitInsert { index } => system.locks.wait_insert(&body.holder, index, key, body.lock_timeout()),
+        Stop::Load(page) => system.ctx.pool.load(page),
+        Stop::ExtendUndo(bytes) => match body.undo.as_mut() {
+            Some(undo) => undo.extend(&system.undo, bytes),
+            None => Err(Error::Usage("the transaction has no undo log".to_string())),
+        },
+        Stop::MakeRoom(bytes) => tree.make_room(&system.ctx, key, bytes),
+        Stop::NoExtent => system.space.prepare(&system.ctx),
+        Stop::Overflow(_) => Err(Error::Corrupt("an overflow row changed while it was locked".to_string())),
+    }
+}
+
+/// Whether the transaction may lock the row in `mode`; the row's leaf is latched.
+#[inline]
+pub(crate) fn claim(
+    system: &TxnSystem,
+    body: &TxnBody,
+    row: RowName<'_>,
+    header: &RowHeader,
+    mode: LockMode,
+) -> Attempt<()> {
+    if header.trx_id == body.id && body.id != TxnId(0) {
+        return Ok(());
+    }
+    let implicit = system.holder_of(header.trx_id).map(|holder| (header.trx_id, holder));
+    if implicit.is_some() || system.locks.blocks_row(&body.holder, row, mode) {
+        return Err(Stop::WaitRow { index: row.index, mode, implicit });
+    }
+    if body.options.first_committer_wins
+        && let Some(view) = &body.view
+        && !view.view.sees(header.trx_id)
+    {
+        return Err(Stop::Fail(Error::WriteConflict));
+    }
+    Ok(())
+}
+
+/// Whether the transaction may insert `key`; the leaf that takes it is latched exclusively.
+#[inline]
+pub(crate) fn claim_gap(system: &TxnSystem, body: &TxnBody, index: IndexId, key: &[u8]) -> Attempt<()> {
+    if system.locks.blocks_insert(&body.holder, index, key) {
+        return Err(Stop::WaitInsert { index });
+    }
+    Ok(())
+}
+
+/// Latches the undo page for a record of `bytes`.
+#[inline]
+pub(crate) fn latch_undo(body: &TxnBody, mtr: &mut Mtr<'_>, bytes: usize) -> Attempt<Latched> {
+    match body.undo.as_ref().map(|undo| undo.latch(mtr, bytes)) {
+        Some(Bound::Ready(latched)) => Ok(latched),
+        Some(Bound::Absent(page)) => Err(Stop::Load(page)),
+        Some(Bound::Full) => Err(Stop::ExtendUndo(bytes)),
+        None => Err(Stop::Fail(Error::Usage("the transaction has no undo log".to_string()))),
+    }
+}
