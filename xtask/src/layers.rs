@@ -18,11 +18,12 @@ pub const LAYERS: &[&[&str]] = &[
     &["recovery"],
     &["space"],
     &["btree"],
-    &["change_buffer"],
     &["txn"],
     &["table"],
     &["check"],
+    &["inspect"],
     &["db"],
+    &["internals"],
 ];
 
 /// Modules that only tests use.

@@ -110,7 +110,7 @@ fn scan(dir: &Path, why: &Error) -> Result<Checked, Failure> {
     let cannot_open = Some(why.to_string());
     let scanned = FileDevice::open_read_only(&dir.join("data"))
         .map_err(Error::from)
-        .and_then(|data| highwater::check::file::scan(&data, &mut tell));
+        .and_then(|data| highwater::inspect::scan(&data, &mut tell));
     match scanned {
         Ok(report) => Ok(Checked { report, cannot_open, replayed_bytes: 0 }),
         // Not one page of a database: a foreign file.

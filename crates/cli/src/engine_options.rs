@@ -3,7 +3,7 @@
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use highwater::config::{KNOBS, Knob};
-use highwater::log::Log;
+use highwater::inspect::log_size_bytes;
 use highwater::{Database, Error, Options};
 use std::path::Path;
 
@@ -40,7 +40,7 @@ impl EngineOptions {
         let (asked, found) = (self.options(&[])?, database.options());
         let fixed = [
             ("page_size", asked.page_size, found.page_size),
-            ("log_file_size", Log::size_created(asked.log_file_size), found.log_file_size),
+            ("log_file_size", log_size_bytes(asked.log_file_size), found.log_file_size),
         ];
         let given = |name: &str| self.given.iter().any(|(one, _)| *one == name);
         let Some((name, asked, found)) = fixed.into_iter().find(|(name, asked, found)| given(name) && asked != found)

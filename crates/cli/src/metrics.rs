@@ -10,7 +10,7 @@
 
 use crate::failure::Failure;
 use highwater::Database;
-use highwater::pool::latency::LatencySnapshot;
+use highwater::LatencySnapshot;
 use highwater::stats::CounterRow;
 use parking_lot::Mutex;
 use std::collections::VecDeque;

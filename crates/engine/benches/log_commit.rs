@@ -4,8 +4,7 @@
 //! method, again) because disks drift; medians over the rounds are printed. Each commit appends one group of 200 bytes
 //! and waits until it is durable. "bare" rewrites and syncs 4096 bytes with the same file and flags, one client.
 
-use highwater::log::Log;
-use highwater::stats::Stats;
+use highwater::internals::{Log, Stats};
 use highwater_storage::{AlignedBuf, Device, FileDevice, FileRole, FlushMethod, Placement};
 use std::path::Path;
 use std::sync::Arc;

@@ -4,8 +4,7 @@
 //! `cargo run -p highwater --example pacing -- pacing.svg` writes the picture; without a name it prints the numbers.
 
 use highwater::Options;
-use highwater::pool::pacing_model::{Load, Sample, run};
-use highwater::pool::policy::{Limits, speed};
+use highwater::internals::{Limits, Load, Sample, run, speed};
 use std::fmt::Write;
 
 const SECONDS: usize = 120;

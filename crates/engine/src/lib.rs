@@ -1,7 +1,10 @@
 //! Highwater: a transactional storage engine for flash.
 //!
-//! Typed tables with secondary indexes in a folder of three files; transactions with row locks and snapshots; a buffer pool, redo log
-//! and B+trees of InnoDB's architecture below.
+//! Typed tables with secondary indexes in a folder of three files; transactions with row locks and snapshots; a buffer pool,
+//! redo log and B+trees of InnoDB's architecture below.
+//!
+//! What is public: the types re-exported here, [`config`] (every option), [`stats`] (every counter), and [`inspect`]
+//! (looking at the files of a database).
 //!
 //! ```
 //! use highwater::{Database, Options, Schema, Type, values};
@@ -42,25 +45,30 @@
 //! ```
 
 pub mod config;
-pub mod error;
+pub mod inspect;
+#[doc(hidden)]
+pub mod internals;
 pub mod stats;
-pub mod sync;
-pub mod types;
 
-pub mod btree;
-pub mod check;
-pub mod db;
-pub mod log;
-pub mod mtr;
-pub mod page;
-pub mod pool;
-pub mod probe;
-pub mod recovery;
-pub mod space;
-pub mod table;
-pub mod txn;
+mod btree;
+mod check;
+mod db;
+mod error;
+mod log;
+mod mtr;
+mod page;
+mod pool;
+mod probe;
+mod recovery;
+mod space;
+mod sync;
+mod table;
+#[cfg(test)]
+mod testing;
+mod txn;
+mod types;
 
-pub use check::{CheckReport, Finding};
+pub use check::{CheckCounts, CheckReport, Finding};
 pub use config::Options;
 pub use db::{Database, Inserted, ReadTxn, Scan, ScanIter, TxnOptions, WriteTxn};
 pub use error::{Error, Result};
@@ -72,6 +80,3 @@ pub use table::{
 };
 pub use txn::{Isolation, PurgeState, PurgeWatch, Savepoint};
 pub use types::PageNo;
-
-#[cfg(test)]
-pub(crate) mod testing;

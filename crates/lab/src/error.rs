@@ -11,7 +11,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// The store under test refused.
     #[error(transparent)]
-    Engine(#[from] highwater::error::Error),
+    Engine(#[from] highwater::Error),
     /// Options that contradict each other or the database found.
     #[error("{0}")]
     Usage(String),
@@ -48,7 +48,7 @@ pub enum Error {
 impl Error {
     /// Whether the transaction may simply be tried again: deadlock, lock wait timeout or write conflict.
     pub fn is_retryable(&self) -> bool {
-        use highwater::error::Error as Engine;
+        use highwater::Error as Engine;
         matches!(self, Error::Engine(Engine::Deadlock | Engine::LockWaitTimeout | Engine::WriteConflict))
     }
 

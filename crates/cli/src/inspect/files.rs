@@ -2,8 +2,7 @@
 
 use super::{View, columns};
 use crate::failure::Failure;
-use highwater::check::look::{RawFile, RawTable, RawTree};
-use highwater::log::look::LogLook;
+use highwater::inspect::{ListLengths, LogLook, RawFile, RawTable, RawTree};
 use highwater::{Database, Options};
 use highwater_storage::{Device, FileDevice};
 use serde_json::{Value, json};
@@ -195,7 +194,7 @@ fn table_json(table: &RawTable, trees: Vec<Value>, overflow_pages: u64) -> Value
 
 fn tree_of(file: &RawFile<'_>, table: &RawTable, tree: &RawTree, pages: u64) -> (Vec<String>, Value) {
     let size = file.tree_size(tree, pages);
-    let name = |part: &highwater::table::key::KeyPart| table.definition.columns[part.column].name.clone();
+    let name = |part: &highwater::inspect::KeyPart| table.definition.columns[part.column].name.clone();
     let names: Vec<String> = tree.key.parts().iter().map(name).collect();
     let unknown = || "?".to_string();
     let (levels, fill, records) = match &size {
@@ -282,9 +281,7 @@ fn pool_lists(opened: Result<Database, Failure>) -> (String, Value, Option<Strin
             return (format!("{problem}\n"), Value::Null, Some(problem));
         }
     };
-    let (pool, history) = (&db.context().pool, db.transactions().history_list_length());
-    let (frames, free, dirty) = (pool.frame_count(), pool.free_count(), pool.dirty_count());
-    let lru = pool.lru_count();
+    let ListLengths { frames, free, lru, dirty, history } = db.list_lengths();
     let text = format!(
         "buffer pool after opening: {frames} frames; free list {free}, LRU list {lru}, flush list {dirty}\n\
          history list: {history} transactions to purge\n"

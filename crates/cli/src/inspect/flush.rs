@@ -1,9 +1,8 @@
 //! How pages are flushed: the kept probe of the device, and the options' defaults. What an opening was given is not kept in the files.
 
 use highwater::PageNo;
-use highwater::check::look::RawFile;
 use highwater::config::{KnobValue, Options};
-use highwater::probe::Record;
+use highwater::inspect::{RawFile, Record};
 use serde_json::{Value, json};
 
 /// The options that decide how pages are flushed.

@@ -3,11 +3,7 @@
 use super::View;
 use super::files::data_file;
 use crate::failure::Failure;
-use highwater::check::look::RawFile;
-use highwater::check::look::op::operations;
-use highwater::log::look::{HeaderFields, LogLook, look};
-use highwater::log::{Damage, Window};
-use highwater::types::Lsn;
+use highwater::inspect::{Damage, LogHeader, LogLook, Lsn, RawFile, Window, look, operations};
 use highwater_storage::FileDevice;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -47,7 +43,7 @@ fn newest_groups(log: &LogLook, log_dir: &Path, limit: usize) -> Result<VecDeque
     Ok(newest)
 }
 
-fn header_json(header: &Result<HeaderFields, String>) -> Value {
+fn header_json(header: &Result<LogHeader, String>) -> Value {
     match header {
         Ok(header) => json!({
             "database_id": format!("{:016x}", header.database_id),

@@ -4,9 +4,7 @@ use super::files::{data_file, raw_file};
 use super::{View, hex};
 use crate::failure::Failure;
 use highwater::PageNo;
-use highwater::check::look::RawFile;
-use highwater::check::look::page::{Contents, NodeLook, PageLook};
-use highwater::page::PageType;
+use highwater::inspect::{Contents, NodeLook, PageLook, PageType, RawFile};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
@@ -88,10 +86,10 @@ fn contents(file: &RawFile<'_>, page: &PageLook) -> (String, Value) {
             (text, json!({ "roots": roots.iter().map(|root| root.0).collect::<Vec<_>>() }))
         }
         Contents::ExtentMap(extents) => {
-            let line = |(n, e): &(u32, highwater::space::Extent)| {
+            let line = |(n, e): &(u32, highwater::inspect::Extent)| {
                 format!("extent {n} (page {}): used {:016x}, owners {:?}\n", n * 64, e.used, e.owners)
             };
-            let entry = |(n, e): &(u32, highwater::space::Extent)| json!({ "extent": n, "used": format!("{:016x}", e.used), "owners": e.owners });
+            let entry = |(n, e): &(u32, highwater::inspect::Extent)| json!({ "extent": n, "used": format!("{:016x}", e.used), "owners": e.owners });
             (extents.iter().map(line).collect(), json!({ "extents": extents.iter().map(entry).collect::<Vec<_>>() }))
         }
         Contents::Node(node) => node_contents(file, page, node),

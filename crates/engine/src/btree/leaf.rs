@@ -51,7 +51,6 @@ impl<'c> Leaf<'c> {
         self.node().key_into(slot, out);
     }
 
-    /// Value of `slot`.
     #[inline]
     pub fn value(&self, slot: usize) -> &[u8] {
         self.node().value(slot)
@@ -69,7 +68,6 @@ impl<'c> Leaf<'c> {
         self.node().upper()
     }
 
-    /// Which page.
     #[inline]
     pub fn page_no(&self) -> PageNo {
         self.page.page_no()
@@ -106,7 +104,6 @@ impl LeafMut {
         Node::new(mtr.page(self.latched))
     }
 
-    /// The leaf's page.
     #[inline]
     pub fn page_no(self, mtr: &Mtr<'_>) -> PageNo {
         mtr.page_no(self.latched)
@@ -136,7 +133,6 @@ impl LeafMut {
         self.node(mtr).key_into(slot, out);
     }
 
-    /// Value of `slot`.
     #[inline]
     pub fn value<'m>(self, mtr: &'m Mtr<'_>, slot: usize) -> &'m [u8] {
         self.node(mtr).value(slot)

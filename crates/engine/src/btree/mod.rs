@@ -90,12 +90,10 @@ impl BTree {
         BTree { space, id, segment, root, changes: RwLock::new(()), serial: hint::new_serial() }
     }
 
-    /// Its number.
     pub fn id(&self) -> IndexId {
         self.id
     }
 
-    /// Its root page.
     pub fn root(&self) -> PageNo {
         self.root
     }

@@ -2,7 +2,6 @@
 
 use crate::types::PageNo;
 
-/// The bits.
 pub(super) struct Bitmap {
     words: Vec<u64>,
 }

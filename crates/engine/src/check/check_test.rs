@@ -1,10 +1,11 @@
 //! A healthy database passes; each kind of damage is found and located; no damage makes a check panic or a reader be told
 //! something wrong.
 
-use super::look::RawFile;
-use super::{CheckReport, file};
+use super::CheckReport;
 use crate::db::Database;
 use crate::error::Result;
+use crate::inspect;
+use crate::inspect::RawFile;
 use crate::page::{Node, PageOp, PageType, header};
 use crate::space::SEGMENT_UNDO;
 use crate::space::layout::Layout;
@@ -165,7 +166,7 @@ fn a_healthy_database_passes() {
         assert_eq!(report.counts.rows, 3000 - 3000u64.div_ceil(11));
         assert_eq!(report.counts.entries, 2 * report.counts.rows);
         assert_eq!(report.counts.pages_verified, report.counts.pages_used);
-        let scanned = file::scan(&*storage.data, &mut |_, _| {}).unwrap();
+        let scanned = inspect::scan(&*storage.data, &mut |_, _| {}).unwrap();
         assert_eq!(scanned.findings, []);
         assert_eq!(scanned.counts.pages_verified, scanned.counts.pages_used);
     }
@@ -263,7 +264,7 @@ fn a_flipped_byte_is_found_on_its_page() {
     let report = check(&storage).unwrap();
     expect(&report, &[&format!("page {page}: table person: index by_name: checksum")]);
     expect(&report, &["index by_name", "a page on the way is damaged"]);
-    let scanned = file::scan(&*storage.data, &mut |_, _| {}).unwrap();
+    let scanned = inspect::scan(&*storage.data, &mut |_, _| {}).unwrap();
     expect(&scanned, &[&format!("page {page}"), "by_name", "checksum"]);
 }
 
@@ -433,7 +434,7 @@ fn a_cut_file_is_found() {
     data(&storage).damage(|bytes| bytes.truncate(len / 3 / PAGE_BYTES * PAGE_BYTES + 100));
     let error = check(&storage).unwrap_err();
     assert!(error.to_string().contains("cut"), "{error}");
-    let scanned = file::scan(&*storage.data, &mut |_, _| {}).unwrap();
+    let scanned = inspect::scan(&*storage.data, &mut |_, _| {}).unwrap();
     expect(&scanned, &["the data file is cut"]);
 }
 
@@ -447,11 +448,11 @@ fn without_file_header_or_maps_the_scan_goes_on() {
         bytes[leaf.0 as usize * PAGE_BYTES + 99] ^= 1;
     });
     assert!(check(&storage).is_err());
-    let scanned = file::scan(&*storage.data, &mut |_, _| {}).unwrap();
+    let scanned = inspect::scan(&*storage.data, &mut |_, _| {}).unwrap();
     expect(&scanned, &["page 0: ", "not a Highwater database"]);
     expect(&scanned, &["page 1: ", "checksum"]);
     expect(&scanned, &[&format!("page {leaf}: "), "checksum"]);
-    assert!(file::scan(&MemoryDevice::holding(vec![3; 1 << 20]), &mut |_, _| {}).is_err());
+    assert!(inspect::scan(&MemoryDevice::holding(vec![3; 1 << 20]), &mut |_, _| {}).is_err());
 }
 
 #[test]
@@ -513,7 +514,7 @@ fn sweep(device: usize, step: usize) {
                 found[2] += 1;
             }
         }
-        let _ = file::scan(&*damaged.data, &mut |_, _| {});
+        let _ = inspect::scan(&*damaged.data, &mut |_, _| {});
     }
     assert!(device != 0 || found.iter().all(|&n| n > 0), "errors, findings, dead space: {found:?}");
 }

@@ -18,8 +18,6 @@
 
 mod bitmap;
 mod compare;
-pub mod file;
-pub mod look;
 mod pages;
 pub mod report;
 mod tables;
@@ -29,6 +27,7 @@ mod undo;
 mod check_test;
 
 pub use report::{CheckCounts, CheckReport, Finding, OnProgress};
+pub use tables::show_key;
 
 use crate::error::{Error, Result};
 use crate::mtr::Context;
@@ -84,7 +83,6 @@ enum Kind {
     Unfinished,
 }
 
-/// Whose a segment is.
 #[derive(Clone, Debug)]
 struct Owner {
     kind: Kind,
@@ -104,7 +102,6 @@ impl Place {
     }
 }
 
-/// A check under way.
 struct Checker<'a> {
     subject: &'a Subject<'a>,
     report: CheckReport,

@@ -101,7 +101,7 @@ impl CheckCounts {
     }
 
     /// The count of verified pages of a type.
-    pub(super) fn pages_of(&mut self, page_type: PageType) -> &mut u64 {
+    pub(crate) fn pages_of(&mut self, page_type: PageType) -> &mut u64 {
         match page_type {
             PageType::Free => &mut self.reserved_pages,
             PageType::FileHeader => &mut self.file_header_pages,
@@ -165,7 +165,7 @@ impl CheckReport {
         self.findings.is_empty()
     }
 
-    pub(super) fn add(&mut self, finding: Finding) {
+    pub(crate) fn add(&mut self, finding: Finding) {
         if self.findings.len() < KEPT {
             self.findings.push(finding);
         } else {
@@ -178,9 +178,9 @@ impl CheckReport {
 pub type OnProgress<'a> = dyn FnMut(u64, u64) + 'a;
 
 /// Counts pages for [`OnProgress`].
-pub(super) struct Progress<'a> {
-    pub(super) done: u64,
-    pub(super) total: u64,
+pub(crate) struct Progress<'a> {
+    pub(crate) done: u64,
+    pub(crate) total: u64,
     tell: &'a mut OnProgress<'a>,
 }
 
@@ -188,11 +188,11 @@ pub(super) struct Progress<'a> {
 const STEP_PAGES: u64 = 64;
 
 impl<'a> Progress<'a> {
-    pub(super) fn new(tell: &'a mut OnProgress<'a>) -> Progress<'a> {
+    pub(crate) fn new(tell: &'a mut OnProgress<'a>) -> Progress<'a> {
         Progress { done: 0, total: 0, tell }
     }
 
-    pub(super) fn advance(&mut self, pages: u64) {
+    pub(crate) fn advance(&mut self, pages: u64) {
         let before = self.done;
         self.done += pages;
         if before / STEP_PAGES != self.done / STEP_PAGES {

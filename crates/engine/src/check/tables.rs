@@ -76,7 +76,7 @@ fn bucket(hash: u64) -> usize {
 }
 
 /// A key in words: its values, or its bytes if they are none.
-pub(super) fn show_key(layout: &KeyLayout, key: &[u8]) -> String {
+pub fn show_key(layout: &KeyLayout, key: &[u8]) -> String {
     match layout.decode(key) {
         Ok((values, _)) => {
             let values: Vec<String> = values.iter().map(Value::to_string).collect();

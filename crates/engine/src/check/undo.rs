@@ -31,7 +31,6 @@ struct At {
 type Chains = HashMap<TableId, (SegmentId, Place)>;
 
 impl Checker<'_> {
-    /// Checks every undo stream.
     pub(super) fn check_undo(&mut self) -> Result<()> {
         let (entries, pages) = match read_directories(self.subject.ctx, self.subject.space) {
             Ok((entries, pages, _)) => (entries, pages),

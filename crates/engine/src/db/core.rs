@@ -46,15 +46,15 @@ const LOG_PAUSE: Duration = Duration::from_secs(1);
 
 /// The parts of an open database below transactions.
 pub struct Core {
-    /// Pool, log, counters.
     pub ctx: Arc<Context>,
-    /// File space.
     pub space: Arc<Space>,
     /// The options it is open with; see `in_force`.
     pub options: Options,
     /// What recovery did at opening.
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests compare it"))]
     pub replayed: Replayed,
     /// Torn pages repaired at opening.
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests compare it"))]
     pub repaired: Vec<PageNo>,
     /// The probe of the device, if an option is `auto` and there is something to measure.
     pub probe: Option<Record>,
@@ -209,7 +209,6 @@ impl Core {
         pairing::finish(&self.ctx.pool, &self.ctx.log)
     }
 
-    /// The devices.
     pub fn storage(&self) -> &StorageSet {
         &self.storage
     }

@@ -95,7 +95,7 @@ mod tests {
     fn a_database_without_its_data_is_not_overwritten() {
         for stopped in [false, true] {
             let whole = used(stopped);
-            let id = crate::log::look::look(&MemoryDevice::holding(whole[1].clone())).unwrap().headers[0].clone();
+            let id = crate::inspect::look(&MemoryDevice::holding(whole[1].clone())).unwrap().headers[0].clone();
             let id = format!("{:016x}", id.unwrap().database_id);
             for data in [vec![], vec![0; whole[0].len()], vec![0; 4096]] {
                 let error = refusal(&[data, whole[1].clone(), whole[2].clone()]);

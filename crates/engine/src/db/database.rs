@@ -18,6 +18,7 @@ use super::transaction::{ReadTxn, TxnOptions, WriteTxn};
 use crate::check::{self, CheckReport, OnProgress, Subject};
 use crate::config::Options;
 use crate::error::{Error, Result};
+use crate::inspect::ListLengths;
 use crate::mtr::{Context, MTR_REDO_BYTES};
 use crate::pool::cleaner::Wake;
 use crate::pool::latency::LatencySnapshot;
@@ -224,18 +225,18 @@ impl Database {
         self.inner.probe.as_ref()
     }
 
-    /// Pool, log and counters, for programs that look inside.
-    pub fn context(&self) -> &Arc<Context> {
+    #[cfg(test)]
+    pub(crate) fn context(&self) -> &Arc<Context> {
         &self.inner.ctx
     }
 
-    /// The catalog, for programs that look inside.
-    pub fn catalog(&self) -> &Arc<Catalog> {
+    #[cfg(test)]
+    pub(crate) fn catalog(&self) -> &Arc<Catalog> {
         &self.inner.catalog
     }
 
-    /// The transaction system, for programs that look inside.
-    pub fn transactions(&self) -> &Arc<TxnSystem> {
+    #[cfg(test)]
+    pub(crate) fn transactions(&self) -> &Arc<TxnSystem> {
         &self.inner.txn
     }
 
@@ -410,6 +411,18 @@ impl Database {
         self.inner.ctx.pool.free_frame_wait_latency()
     }
 
+    /// Lengths of the pool's lists and of the history list.
+    pub fn list_lengths(&self) -> ListLengths {
+        let pool = &self.inner.ctx.pool;
+        ListLengths {
+            frames: pool.frame_count(),
+            free: pool.free_count(),
+            lru: pool.lru_count(),
+            dirty: pool.dirty_count(),
+            history: self.inner.txn.history_list_length(),
+        }
+    }
+
     /// Verifies every page, tree and cross-reference. Meanwhile transactions read; who writes or changes a schema waits, and so
     /// does the check until transactions that write have ended.
     ///
@@ -443,8 +456,8 @@ impl Database {
         check::run(&subject, on_progress)
     }
 
-    /// The file space, for programs that look inside.
-    pub fn space(&self) -> &Arc<Space> {
+    #[cfg(test)]
+    pub(crate) fn space(&self) -> &Arc<Space> {
         &self.inner.space
     }
 

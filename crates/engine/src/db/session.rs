@@ -40,7 +40,6 @@ pub(crate) struct Session {
     row: Vec<u8>,
 }
 
-/// A table in use.
 struct Used {
     table: Arc<TableShared>,
     rows: Arc<TableVersion>,

@@ -212,7 +212,7 @@ pub(super) fn create(device: &dyn Device, size_bytes: u64, database_id: u64) -> 
 ///
 /// # Errors
 /// An I/O error, or a file too short for them.
-pub(super) fn read_header_slots(device: &dyn Device) -> Result<AlignedBuf> {
+pub fn read_header_slots(device: &dyn Device) -> Result<AlignedBuf> {
     let len = device.len_bytes()?;
     if len < 2 * BLOCK_BYTES {
         let reason = format!(

@@ -36,7 +36,7 @@ fn with_flip(image: &[u8], offset: usize) -> std::result::Result<u64, Damage> {
     let mut bytes = image.to_vec();
     bytes[offset] ^= 0x10;
     let device = MemoryDevice::holding(bytes);
-    let scan = look::look(&device).unwrap().scan.unwrap();
+    let scan = crate::inspect::look(&device).unwrap().scan.unwrap();
     match (Log::open(Arc::new(device), 1 << 20, 1, ID, Arc::default(), Arc::default()), scan.damage) {
         (Ok((_, opened)), None) => {
             assert_eq!(opened, scan);

@@ -23,19 +23,18 @@ use crate::error::{Error, Result};
 use crate::types::Lsn;
 
 /// Unit of writes, and of the headers.
-pub(super) const BLOCK_BYTES: u64 = 4096;
+pub const BLOCK_BYTES: u64 = 4096;
 /// Bytes of the mark in front of each block of the ring.
-pub(super) const MARK_BYTES: u64 = 16;
+pub const MARK_BYTES: u64 = 16;
 /// Bytes of groups in a block: what LSNs count.
-pub(super) const DATA_BYTES: u64 = BLOCK_BYTES - MARK_BYTES;
+pub const DATA_BYTES: u64 = BLOCK_BYTES - MARK_BYTES;
 /// Bytes before the ring.
-pub(super) const RING_START: u64 = 2 * BLOCK_BYTES;
+pub const RING_START: u64 = 2 * BLOCK_BYTES;
 /// Bytes in front of each payload.
-pub(super) const FRAME_BYTES: usize = 8;
-/// Version of the format.
-pub(super) const VERSION: u32 = 2;
+pub const FRAME_BYTES: usize = 8;
+pub const VERSION: u32 = 2;
 /// Where a new log begins; above the LSN 0 of pages never logged.
-pub(super) const FIRST_LSN: Lsn = Lsn(DATA_BYTES);
+pub const FIRST_LSN: Lsn = Lsn(DATA_BYTES);
 /// Blocks of the smallest ring.
 const LEAST_RING_BLOCKS: u64 = 16;
 
@@ -43,97 +42,101 @@ const MAGIC: [u8; 8] = highwater_storage::mark::REDO;
 const HEADER_BYTES: usize = 64;
 
 /// Whole blocks of a number of bytes on the device.
-pub(super) fn whole_blocks(bytes: u64) -> u64 {
+pub fn whole_blocks(bytes: u64) -> u64 {
     bytes / BLOCK_BYTES * BLOCK_BYTES
 }
 
 /// LSN of the first byte of the block in which `lsn` lies.
-pub(super) fn block_floor(lsn: u64) -> u64 {
+pub fn block_floor(lsn: u64) -> u64 {
     lsn / DATA_BYTES * DATA_BYTES
 }
 
 /// `lsn`, or LSN of the first byte of the next block.
-pub(super) fn block_ceil(lsn: u64) -> u64 {
+pub fn block_ceil(lsn: u64) -> u64 {
     lsn.next_multiple_of(DATA_BYTES)
 }
 
 /// Blocks that `bytes` of groups fill, from a block's first byte on.
-pub(super) fn blocks_of(bytes: u64) -> u64 {
+pub fn blocks_of(bytes: u64) -> u64 {
     bytes.div_ceil(DATA_BYTES)
 }
 
 /// Where byte `at` of the groups lies in consecutive blocks.
 #[inline]
-pub(super) fn place_in_blocks(at: u64) -> usize {
+pub fn place_in_blocks(at: u64) -> usize {
     (at / DATA_BYTES * BLOCK_BYTES + MARK_BYTES + at % DATA_BYTES) as usize
 }
 
 /// The ring's size and places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Geometry {
+pub struct Geometry {
     blocks: u64,
 }
 
 impl Geometry {
     /// The ring of a file of `size_bytes`, which [`is_size_possible`].
-    pub(super) fn new(size_bytes: u64) -> Geometry {
+    pub fn new(size_bytes: u64) -> Geometry {
         Geometry { blocks: (size_bytes - RING_START) / BLOCK_BYTES }
     }
 
     /// Bytes of the ring on the device.
-    pub(super) fn ring_bytes(self) -> u64 {
+    pub fn ring_bytes(self) -> u64 {
         self.blocks * BLOCK_BYTES
     }
 
     /// LSNs in one lap.
-    pub(super) fn lap(self) -> u64 {
+    pub fn lap(self) -> u64 {
         self.blocks * DATA_BYTES
     }
 
     /// Redo that may lie between checkpoint and end. Less than the ring: the block of the end, written whole, must not
     /// reach the block of the checkpoint.
-    pub(super) fn capacity_bytes(self) -> u64 {
+    pub fn capacity_bytes(self) -> u64 {
         (self.blocks - 2) * DATA_BYTES
     }
 
     /// Where the block of an LSN lies, and how many bytes lie between its begin and the end of the ring.
-    pub(super) fn block_place(self, lsn: u64) -> (u64, u64) {
+    pub fn block_place(self, lsn: u64) -> (u64, u64) {
         let in_ring = lsn / DATA_BYTES % self.blocks * BLOCK_BYTES;
         (RING_START + in_ring, self.ring_bytes() - in_ring)
     }
 
-    /// Where an LSN lies.
-    pub(super) fn offset_of(self, lsn: Lsn) -> u64 {
+    pub fn offset_of(self, lsn: Lsn) -> u64 {
         self.block_place(lsn.0).0 + MARK_BYTES + lsn.0 % DATA_BYTES
     }
 }
 
 /// Whether a file of this size can be a log.
-pub(super) fn is_size_possible(size_bytes: u64) -> bool {
+pub fn is_size_possible(size_bytes: u64) -> bool {
     (RING_START + LEAST_RING_BLOCKS * BLOCK_BYTES..=1 << 62).contains(&size_bytes)
 }
 
 /// Whether a header's LSNs can be those of a log.
-pub(super) fn are_lsns_possible(header: &Header) -> bool {
+pub fn are_lsns_possible(header: &Header) -> bool {
     let Header { checkpoint_lsn, durable_lsn, .. } = *header;
     FIRST_LSN <= checkpoint_lsn && checkpoint_lsn <= durable_lsn && durable_lsn.0 < 1 << 62
 }
 
-/// One header.
+/// One of the log's two headers. The one with the larger sequence number counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) database_id: u64,
-    pub(super) size_bytes: u64,
-    pub(super) generation: u64,
-    pub(super) sequence: u64,
-    pub(super) checkpoint_lsn: Lsn,
-    /// What was synced when the header was written.
-    pub(super) durable_lsn: Lsn,
+pub struct Header {
+    /// The database the log belongs to.
+    pub database_id: u64,
+    /// Size of the file.
+    pub size_bytes: u64,
+    /// Lives of the log so far.
+    pub generation: u64,
+    /// One more with each header written.
+    pub sequence: u64,
+    /// Where recovery starts.
+    pub checkpoint_lsn: Lsn,
+    /// What was durable when the header was written.
+    pub durable_lsn: Lsn,
 }
 
 /// Why a header block is not to be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unusable {
+pub enum Unusable {
     /// It does not begin as a header does.
     Foreign,
     /// It does, but the checksum is wrong.
@@ -144,12 +147,11 @@ pub(super) enum Unusable {
 
 impl Header {
     /// Where the header belongs.
-    pub(super) fn offset(&self) -> u64 {
+    pub(crate) fn offset(&self) -> u64 {
         self.sequence % 2 * BLOCK_BYTES
     }
 
-    /// Fills a block.
-    pub(super) fn encode(&self, block: &mut [u8]) {
+    pub(crate) fn encode(&self, block: &mut [u8]) {
         block.fill(0);
         block[0..8].copy_from_slice(&MAGIC);
         block[8..12].copy_from_slice(&VERSION.to_le_bytes());
@@ -162,8 +164,7 @@ impl Header {
         block[12..16].copy_from_slice(&checksum.to_le_bytes());
     }
 
-    /// Reads a block.
-    pub(super) fn decode(block: &[u8]) -> std::result::Result<Header, Unusable> {
+    pub(crate) fn decode(block: &[u8]) -> std::result::Result<Header, Unusable> {
         if block[0..8] != MAGIC {
             return Err(Unusable::Foreign);
         }
@@ -189,7 +190,7 @@ fn block_checksum(block: &[u8]) -> u32 {
 }
 
 /// The header that counts, of the two slots, and whether it is sure to be the newest: the other one can be read.
-pub(super) fn choose(slots: [&[u8]; 2], name: &str) -> Result<(Header, bool)> {
+pub fn choose(slots: [&[u8]; 2], name: &str) -> Result<(Header, bool)> {
     let decoded = slots.map(Header::decode);
     if let Some(version) = decoded.iter().find_map(|d| if let Err(Unusable::Version(v)) = d { Some(*v) } else { None })
     {
@@ -220,7 +221,7 @@ fn begin(block: &[u8]) -> String {
 
 /// The frame in front of a payload whose CRC-32C is `payload_crc`.
 #[inline]
-pub(super) fn frame(payload_crc: u32, len: u32, start: Lsn, generation: u64) -> [u8; FRAME_BYTES] {
+pub fn frame(payload_crc: u32, len: u32, start: Lsn, generation: u64) -> [u8; FRAME_BYTES] {
     let mut frame = [0; FRAME_BYTES];
     frame[..4].copy_from_slice(&len.to_le_bytes());
     frame[4..].copy_from_slice(&group_checksum(payload_crc, len, start, generation).to_le_bytes());
@@ -228,24 +229,24 @@ pub(super) fn frame(payload_crc: u32, len: u32, start: Lsn, generation: u64) -> 
 }
 
 /// Length and checksum of a frame.
-pub(super) fn split_frame(frame: &[u8]) -> (u32, u32) {
+pub fn split_frame(frame: &[u8]) -> (u32, u32) {
     (u32_at(frame, 0), u32_at(frame, 4))
 }
 
 /// Checksum of a group; a few instructions on top of the payload's CRC.
 #[inline]
-pub(super) fn group_checksum(payload_crc: u32, len: u32, start: Lsn, generation: u64) -> u32 {
+pub fn group_checksum(payload_crc: u32, len: u32, start: Lsn, generation: u64) -> u32 {
     payload_crc ^ (mix(mix(start.0) ^ generation ^ u64::from(len).rotate_left(32)) >> 32) as u32
 }
 
 /// Writes the mark of the block that begins at LSN `block`.
-pub(super) fn put_mark(bytes: &mut [u8], durable: Lsn, block: u64, generation: u64, database_id: u64) {
+pub fn put_mark(bytes: &mut [u8], durable: Lsn, block: u64, generation: u64, database_id: u64) {
     bytes[..8].copy_from_slice(&durable.0.to_le_bytes());
     bytes[8..16].copy_from_slice(&mark_checksum(durable.0, block, generation, database_id).to_le_bytes());
 }
 
 /// The durable LSN in the mark of the block that begins at LSN `block`, if the mark is that block's in that generation.
-pub(super) fn mark(bytes: &[u8], block: u64, generation: u64, database_id: u64) -> Option<Lsn> {
+pub fn mark(bytes: &[u8], block: u64, generation: u64, database_id: u64) -> Option<Lsn> {
     let durable = u64_at(bytes, 0);
     (u64_at(bytes, 8) == mark_checksum(durable, block, generation, database_id)).then_some(Lsn(durable))
 }

@@ -25,11 +25,10 @@
 
 mod append;
 mod buffer;
-mod checkpoint;
+pub mod checkpoint;
 mod damage;
-mod format;
+pub mod format;
 mod group;
-pub mod look;
 mod scan;
 mod space;
 mod writer;

@@ -31,7 +31,7 @@ pub struct Scan {
 
 impl Scan {
     /// Finds the end of the log. `is_sure` is false if another header than this one may have been the newest.
-    pub(super) fn run(device: &dyn Device, geometry: Geometry, header: &Header, is_sure: bool) -> Result<Scan> {
+    pub(crate) fn run(device: &dyn Device, geometry: Geometry, header: &Header, is_sure: bool) -> Result<Scan> {
         let mut groups = Groups::new(device, geometry, header, header.checkpoint_lsn);
         let mut count = 0;
         while groups.next(|_| {})?.is_some() {
@@ -79,7 +79,7 @@ pub struct Windows<'d> {
 }
 
 impl<'d> Windows<'d> {
-    pub(super) fn new(device: &'d dyn Device, geometry: Geometry, header: &Header, scan: &Scan) -> Windows<'d> {
+    pub(crate) fn new(device: &'d dyn Device, geometry: Geometry, header: &Header, scan: &Scan) -> Windows<'d> {
         Windows { groups: Groups::new(device, geometry, header, scan.checkpoint_lsn), end: scan.end_lsn }
     }
 

@@ -24,9 +24,7 @@ pub struct Buffers {
     pub pinned: Vec<(PageNo, FrameNo)>,
     /// Bit changes to make at commit.
     pub deferred: Vec<Deferred>,
-    /// Pages allocated.
     pub allocated: Vec<PageNo>,
-    /// Pages freed.
     pub freed: Vec<PageNo>,
 }
 

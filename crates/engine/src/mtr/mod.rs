@@ -37,11 +37,8 @@ pub trait SpaceHook: Send + Sync {
 
 /// What every layer above works with: pool, log, counters, and the fail-stop switch.
 pub struct Context {
-    /// Buffer pool.
     pub pool: Pool,
-    /// Redo log.
     pub log: Arc<Log>,
-    /// Counters.
     pub stats: Arc<Stats>,
     /// Fail-stop switch.
     pub poison: Arc<Poison>,
@@ -77,7 +74,6 @@ pub struct Mtr<'c> {
 }
 
 impl Context {
-    /// Puts the parts together.
     pub fn new(pool: Pool, log: Arc<Log>, stats: Arc<Stats>, poison: Arc<Poison>) -> Context {
         Context { pool, log, stats, poison, space_hook: OnceLock::new() }
     }
@@ -119,7 +115,6 @@ impl Context {
 }
 
 impl<'c> Mtr<'c> {
-    /// The context.
     pub fn context(&self) -> &'c Context {
         self.ctx
     }
@@ -186,7 +181,6 @@ impl<'c> Mtr<'c> {
         held
     }
 
-    /// The page's bytes.
     #[inline]
     pub fn page(&self, latched: Latched) -> &[u8] {
         let frame = self.held(latched).frame;
@@ -195,7 +189,6 @@ impl<'c> Mtr<'c> {
         unsafe { self.ctx.pool.frames().bytes(frame) }
     }
 
-    /// The page's number.
     pub fn page_no(&self, latched: Latched) -> PageNo {
         self.held(latched).page_no
     }
@@ -269,7 +262,6 @@ impl<'c> Mtr<'c> {
         self.buffers.deferred.clear();
     }
 
-    /// Whether anything was changed.
     pub fn is_modified(&self) -> bool {
         !self.buffers.redo.is_empty()
     }

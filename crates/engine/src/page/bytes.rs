@@ -11,9 +11,7 @@ use std::cmp::Ordering;
 /// Out-of-range reads return 0 / `Ordering::Less` / copy nothing on latched pages, anything on optimistic ones (whose
 /// validation will fail, unless the page is corrupt).
 pub trait PageBytes {
-    /// Bytes of the page.
     fn page_len(&self) -> usize;
-    /// Byte at `offset`.
     fn u8_at(&self, offset: usize) -> u8;
     /// Little-endian u16 at `offset`.
     fn u16_at(&self, offset: usize) -> u16;

@@ -97,7 +97,6 @@ pub fn beyond_log(page: &[u8], end: Lsn) -> Option<String> {
     (last > end).then(|| format!("its LSN {last} is beyond the end of the redo log, {end}"))
 }
 
-/// Sets the page LSN.
 #[inline]
 pub fn set_lsn(page: &mut [u8], lsn: Lsn) {
     put_u64(page, LSN, lsn.0);

@@ -40,7 +40,6 @@
 
 use super::bytes::{PageBytes, slice_at};
 use super::header::{self, HEADER_BYTES, PageType};
-use crate::error::Result;
 use crate::types::PageNo;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -59,7 +58,6 @@ pub(crate) const RUN: usize = HEADER_BYTES + 18;
 pub(crate) const SKIP: usize = HEADER_BYTES + 20;
 /// First slot.
 pub(crate) const SLOTS: usize = HEADER_BYTES + 22;
-/// Bytes of a slot.
 pub(crate) const SLOT_BYTES: usize = 10;
 pub(crate) const SLOT_KEY_LEN: usize = 2;
 pub(crate) const SLOT_VALUE_LEN: usize = 4;
@@ -355,7 +353,6 @@ fn separator_into<B: PageBytes + ?Sized>(page: &B, slot: usize, out: &mut Vec<u8
     true
 }
 
-/// Records on the page.
 #[inline]
 pub fn count<B: PageBytes + ?Sized>(page: &B) -> usize {
     page.u16_at(COUNT) as usize
@@ -372,22 +369,18 @@ pub struct Node<'p> {
 pub(crate) struct Record {
     /// Heap offset of the suffix without its head.
     pub(crate) offset: usize,
-    /// Length of the suffix.
     pub(crate) suffix_len: usize,
     /// Length of the suffix without its head.
     pub(crate) rest_len: usize,
-    /// Length of the value.
     pub(crate) value_len: usize,
 }
 
 impl Record {
-    /// Bytes in the heap.
     #[inline(always)]
     pub(crate) fn heap_bytes(self) -> usize {
         self.rest_len + self.value_len
     }
 
-    /// Offset of the value.
     #[inline(always)]
     pub(crate) fn value_offset(self) -> usize {
         self.offset + self.rest_len
@@ -401,7 +394,6 @@ impl<'p> Node<'p> {
         Node { page }
     }
 
-    /// Records.
     #[inline]
     pub fn count(self) -> usize {
         count(self.page)
@@ -641,13 +633,5 @@ impl<'p> Node<'p> {
                 SLOT_BYTES + rest_len(suffix_len, skip) + record.value_len
             })
             .sum()
-    }
-
-    /// Verifies every offset, length and the key order; see [`check`].
-    ///
-    /// # Errors
-    /// [`crate::error::Error::CorruptPage`] says what is wrong.
-    pub fn check(self, page_no: PageNo) -> Result<()> {
-        check(self.page, page_no)
     }
 }

@@ -42,14 +42,12 @@ pub enum PageOp<'a> {
     SetBits {
         /// Where, from the start of the page.
         offset: u16,
-        /// The bits.
         mask: u64,
     },
     /// Clear bits of the little-endian u64 at `offset`.
     ClearBits {
         /// Where, from the start of the page.
         offset: u16,
-        /// The bits.
         mask: u64,
     },
     /// Make the page an empty node with these fences (`None` = infinite). Needs `Format` before.
@@ -67,14 +65,10 @@ pub enum PageOp<'a> {
         slot: u16,
         /// The whole key.
         key: &'a [u8],
-        /// The value.
         value: &'a [u8],
     },
     /// Remove the record at `slot`.
-    NodeRemove {
-        /// Which.
-        slot: u16,
-    },
+    NodeRemove { slot: u16 },
     /// In the value of `slot`: replace `remove` bytes at `at` with `bytes`.
     NodeSplice {
         /// Which record.
@@ -83,7 +77,6 @@ pub enum PageOp<'a> {
         at: u16,
         /// Bytes taken out.
         remove: u16,
-        /// Bytes put in.
         bytes: &'a [u8],
     },
     /// Append records behind the last one.
@@ -108,7 +101,6 @@ pub enum PageOp<'a> {
     NodeSetChild {
         /// Which record; the record count stands for the upper child.
         slot: u16,
-        /// The child.
         child: PageNo,
     },
 }

@@ -60,7 +60,7 @@ impl Twin {
 
     fn assert_is(&self, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
         let node = self.node();
-        node.check(PAGE).unwrap();
+        node::check(&self.page, PAGE).unwrap();
         assert_eq!(node.count(), model.len());
         for (slot, (key, value)) in model.iter().enumerate() {
             assert_eq!((&node.key(slot), node.value(slot)), (key, &value[..]));
@@ -194,7 +194,7 @@ fn inner_pages_find_their_children() {
         twin.apply(&PageOp::NodeInsert { slot: slot as u16, key: &key[..], value: &child });
     }
     let page = &twin.page[..];
-    twin.node().check(PAGE).unwrap();
+    node::check(&twin.page, PAGE).unwrap();
     let covering = |key: &[u8]| node::child_at(page, node::child_slot_covering(page, key)).0;
     let before = |key: &[u8]| node::child_at(page, node::child_slot_before(page, key)).0;
     assert_eq!([b"aa", b"ab", b"ac", b"ad", b"af", b"ay"].map(|key| covering(key)), [1, 2, 2, 3, 100, 100]);
@@ -233,7 +233,7 @@ fn the_longest_records_fit_as_promised() {
         for slot in 0..4 {
             inner.apply(&PageOp::NodeInsert { slot: slot.into(), key: &long(slot + 2), value: &[1; 4] });
         }
-        inner.node().check(PAGE).unwrap();
+        node::check(&inner.page, PAGE).unwrap();
     }
 }
 
@@ -315,7 +315,7 @@ fn damaged_pages_never_panic() {
     for _ in 0..1500 {
         let page = damaged_page(&mut rng);
         let node = Node::new(&page);
-        let accepted = node.check(PAGE).is_ok();
+        let accepted = node::check(&page, PAGE).is_ok();
         for _ in 0..5 {
             let key = random_key(&mut rng, b"m");
             let value = random_value(&mut rng);
@@ -351,7 +351,7 @@ fn damaged_pages_never_panic() {
                 upper_child: PageNo(0),
             };
             op.apply(&mut copy).unwrap();
-            Node::new(&copy).check(PAGE).unwrap();
+            node::check(&copy, PAGE).unwrap();
         }
     }
 }
@@ -387,7 +387,7 @@ proptest! {
     #[test]
     fn any_page_can_be_looked_at(page in proptest::collection::vec(any::<u8>(), 4096), key in proptest::collection::vec(any::<u8>(), 0..20)) {
         let node = Node::new(&page);
-        prop_assert!(node.check(PAGE).is_err());
+        prop_assert!(node::check(&page, PAGE).is_err());
         let slot = node.search(&key).unwrap_or_else(|slot| slot);
         let _ = (node.key(slot), node.value(slot), node.child(slot));
         let _ = (node::child_slot_covering(&page[..], &key), node::child_slot_before(&page[..], &key));

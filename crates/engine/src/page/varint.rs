@@ -21,7 +21,6 @@ impl<const N: usize> Header<N> {
         Header { bytes, len: 1 }
     }
 
-    /// Adds one byte.
     #[inline(always)]
     pub(crate) fn byte(&mut self, byte: u8) {
         self.bytes[self.len] = byte;
@@ -38,7 +37,6 @@ impl<const N: usize> Header<N> {
         self.byte(value as u8);
     }
 
-    /// What was added.
     #[inline(always)]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
@@ -73,13 +71,11 @@ impl<'a> Reader<'a> {
         self.whole_len - self.rest.len()
     }
 
-    /// Whether everything was read.
     #[inline]
     pub(crate) fn is_at_end(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// One byte.
     #[inline]
     pub(crate) fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.rest.split_first()?;
@@ -117,7 +113,6 @@ impl<'a> Reader<'a> {
         u16::try_from(self.number()?).ok()
     }
 
-    /// `len` bytes.
     #[inline]
     pub(crate) fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
         let (first, rest) = self.rest.split_at_checked(len)?;

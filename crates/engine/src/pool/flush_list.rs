@@ -24,7 +24,6 @@ impl FlushList {
         FlushList { links: Links::new(frames) }
     }
 
-    /// Dirty frames.
     pub fn len(&self) -> usize {
         self.links.len
     }

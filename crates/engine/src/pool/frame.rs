@@ -25,7 +25,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 /// Index of a frame.
 pub type FrameNo = u32;
 
-/// No frame.
 pub const NIL: FrameNo = u32::MAX;
 /// The page number of a frame that holds none.
 pub const NO_PAGE: PageNo = PageNo(u32::MAX);
@@ -34,9 +33,7 @@ pub const NO_PAGE: PageNo = PageNo(u32::MAX);
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct Frame {
-    /// The page latch.
     pub latch: Latch,
-    /// Which page is here.
     page_no: AtomicU32,
     /// Next frame in the page table's chain.
     pub hash_next: AtomicU32,
@@ -78,7 +75,6 @@ impl Frame {
         }
     }
 
-    /// Which page is here.
     #[inline]
     pub fn page_no(&self) -> PageNo {
         PageNo(self.page_no.load(Ordering::Acquire))
@@ -168,12 +164,10 @@ impl Frames {
         Ok(Frames { frames: (0..count).map(|_| Frame::new()).collect(), memory, page_bytes, _mapping: mapping })
     }
 
-    /// Number of frames.
     pub fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// Bytes of a frame.
     pub fn page_bytes(&self) -> usize {
         self.page_bytes
     }

@@ -9,7 +9,6 @@ use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// The list.
 pub struct FreeList {
     frames: Mutex<Vec<FrameNo>>,
     arrived: Condvar,
@@ -27,7 +26,6 @@ impl FreeList {
         }
     }
 
-    /// Free frames.
     pub fn len(&self) -> usize {
         self.frames.lock().len()
     }

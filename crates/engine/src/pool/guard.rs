@@ -27,7 +27,6 @@ impl<'p> SharedPage<'p> {
         SharedPage { pool, frame }
     }
 
-    /// Which page.
     pub fn page_no(&self) -> PageNo {
         self.pool.frames.get(self.frame).page_no()
     }

@@ -17,7 +17,6 @@ const SHARDS: usize = 64;
 /// Steps of a glance. A walk as long as this is being led from chain to chain.
 const GLANCE_STEPS: usize = 128;
 
-/// The table.
 pub struct PageTable {
     heads: Box<[AtomicU32]>,
     shards: Box<[Shard]>,

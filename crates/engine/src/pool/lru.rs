@@ -20,11 +20,8 @@ const MIN_FOR_OLD: usize = 64;
 pub struct Links {
     prev: Box<[FrameNo]>,
     next: Box<[FrameNo]>,
-    /// First element.
     pub head: FrameNo,
-    /// Last element.
     pub tail: FrameNo,
-    /// Elements.
     pub len: usize,
 }
 
@@ -111,7 +108,6 @@ impl Lru {
         }
     }
 
-    /// Frames on the list.
     pub fn len(&self) -> usize {
         self.links.len
     }

@@ -20,7 +20,6 @@ use crate::error::Result;
 const ROUND_MS: u64 = 1000;
 /// A batch of victims is meant to take no longer than this: threads may wait for its frames.
 const AIM_US: u64 = 20_000;
-/// Batches in a step.
 const STEP_BATCHES: usize = 8;
 
 /// The flusher's memory between steps.

@@ -210,13 +210,11 @@ impl Pool {
         self.free_frame_wait_latency.snapshot()
     }
 
-    /// Bytes of a page.
     #[inline]
     pub fn page_bytes(&self) -> usize {
         self.frames.page_bytes()
     }
 
-    /// Number of frames.
     pub fn frame_count(&self) -> usize {
         self.frames.len()
     }
@@ -226,7 +224,6 @@ impl Pool {
         self.flush_list.lock().oldest_lsn(&self.frames)
     }
 
-    /// Dirty frames.
     pub fn dirty_count(&self) -> usize {
         self.flush_list.lock().len()
     }

@@ -40,7 +40,6 @@ impl<'p> OptimisticPage<'p> {
         self.state.latch.is_version(self.version)
     }
 
-    /// Which page.
     #[inline]
     pub fn page_no(&self) -> PageNo {
         self.page_no

@@ -21,7 +21,6 @@ const LONGEST_NAP: Duration = Duration::from_millis(10);
 /// Nobody is held back longer than this.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// The wall.
 #[derive(Debug, Default)]
 pub struct Pace {
     limited: AtomicBool,

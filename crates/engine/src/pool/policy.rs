@@ -67,15 +67,12 @@ impl Limits {
 pub struct Snapshot {
     /// Any clock that never goes back, in seconds.
     pub now_s: f64,
-    /// End of the log.
     pub end_lsn: Lsn,
     /// Start of the oldest change not in the data file (or the log's end).
     pub oldest_lsn: Lsn,
     /// Bytes the log can hold between checkpoint and end.
     pub log_capacity_bytes: u64,
-    /// Frames in the pool.
     pub frames: usize,
-    /// Dirty frames.
     pub dirty: usize,
     /// Pages written so far, for any reason.
     pub flushed: u64,
@@ -106,11 +103,9 @@ impl Rate {
 pub struct Orders {
     /// Flush pages whose oldest change is before this, oldest first, a batch at a time.
     pub flush_before: Lsn,
-    /// Why.
     pub reason: FlushReason,
     /// If that were fewer: flush so many of the oldest pages in all.
     pub pages: usize,
-    /// Why.
     pub pages_reason: FlushReason,
     /// Bytes of redo that users may write per second; `None` = as they like.
     pub user_redo_bytes_per_s: Option<f64>,

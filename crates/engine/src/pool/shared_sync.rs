@@ -28,7 +28,6 @@ impl SharedSync {
         SharedSync { device, started: AtomicU64::new(0), finished: Mutex::new(0), failed: Poison::default() }
     }
 
-    /// The device.
     pub fn device(&self) -> &dyn Device {
         &*self.device
     }

@@ -596,7 +596,7 @@ fn the_cleaner_marks_an_idle_log_once() {
     let mut cleaner = cleaner::Cleaner::new(&core.options);
     let redo = &core.storage().memory_devices().unwrap()[1];
     let mark = || {
-        let look = crate::log::look::look(redo).unwrap();
+        let look = crate::inspect::look(redo).unwrap();
         look.headers[look.newest.unwrap()].as_ref().unwrap().durable_lsn
     };
     for round in 0..3 {

@@ -34,7 +34,6 @@ pub struct Choice {
     pub write_depth: u32,
 }
 
-/// Chooses.
 pub fn choose(evidence: &Evidence) -> Choice {
     let flush_neighbors = neighbors(evidence);
     let write_depth = if flush_neighbors == FlushNeighbors::Off { flash_depth(evidence) } else { DISK_DEPTH };

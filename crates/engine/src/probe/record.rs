@@ -9,7 +9,6 @@ use crate::config::{FlushMethod, FlushNeighbors};
 
 /// Place of the record in page 0, behind the root slots.
 pub const RECORD_AT: usize = 1024;
-/// Bytes of the record.
 pub const RECORD_BYTES: usize = 8 + 4 * NUMBERS + 8 + 2 + DEVICE_BYTES;
 const NUMBERS: usize = 6 + DEPTHS.len();
 const DEVICE_BYTES: usize = 64;

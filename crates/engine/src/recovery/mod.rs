@@ -37,7 +37,6 @@ const MOST_WINDOW_BYTES: usize = 64 << 20;
 /// What recovery did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replayed {
-    /// Bytes of redo replayed.
     pub redo_bytes: u64,
     /// Operations in them.
     pub operations: usize,

@@ -9,13 +9,11 @@ use crate::types::PageNo;
 
 /// Chunks of an extent.
 pub const CHUNKS: u32 = 8;
-/// Pages of a chunk.
 pub const CHUNK_PAGES: u32 = EXTENT_PAGES / CHUNKS;
 /// Most extents of a file: page numbers have 32 bits.
 pub const MAX_EXTENTS: u32 = u32::MAX / EXTENT_PAGES;
 /// Where a map's entries start.
 pub const ENTRIES_AT: usize = HEADER_BYTES;
-/// Bytes of an entry.
 pub const ENTRY_BYTES: usize = 40;
 /// Where an entry's owners start.
 pub const OWNERS_AT: usize = 8;

@@ -435,7 +435,6 @@ impl Space {
         self.layout
     }
 
-    /// Pages in the file.
     pub fn page_count(&self) -> u32 {
         self.state.lock().extents() * EXTENT_PAGES
     }

@@ -68,7 +68,6 @@ impl Emptied {
     }
 }
 
-/// The state.
 pub struct State {
     extents: Vec<Extent>,
     free: BTreeSet<u32>,
@@ -125,12 +124,10 @@ impl State {
         }
     }
 
-    /// Number of extents.
     pub fn extents(&self) -> u32 {
         self.extents.len() as u32
     }
 
-    /// One extent.
     pub fn extent(&self, number: u32) -> Option<Extent> {
         self.extents.get(number as usize).copied()
     }

@@ -72,6 +72,7 @@ impl Latch {
 
     /// Takes the latch shared, waiting while it is held exclusively.
     #[inline]
+    #[cfg(test)]
     pub fn lock_shared(&self) {
         if !self.try_lock(Mode::Shared, false) {
             self.lock_slow(Mode::Shared, || true);

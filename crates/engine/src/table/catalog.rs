@@ -99,7 +99,6 @@ impl Catalog {
         &self.ctx.poison
     }
 
-    /// The catalog's tree.
     pub fn tree(&self) -> &BTree {
         &self.tree
     }
@@ -316,7 +315,6 @@ pub(crate) struct Gathered {
 }
 
 impl Gathered {
-    /// Takes a record in.
     pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let (id, key) = match RecordKey::decode(key)? {
             RecordKey::Counters => {

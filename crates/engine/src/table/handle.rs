@@ -175,7 +175,6 @@ struct Open {
 }
 
 impl Registry {
-    /// Adds a table.
     pub(crate) fn add(&self, table: Arc<TableShared>) {
         let rows = table.current.read().clone();
         let mut open = self.tables.write();

@@ -17,7 +17,6 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A table's lock.
 #[derive(Debug, Default)]
 pub(crate) struct TableLock {
     state: Mutex<LockState>,
@@ -39,7 +38,6 @@ struct LockState {
 /// What a transaction does with a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Mode {
-    /// Reads.
     Read,
     /// Reads and writes.
     Write,

@@ -20,13 +20,11 @@ pub(crate) const PART_BYTES: usize = 512;
 /// Which catalog record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RecordKey {
-    /// The counters.
     Counters,
     /// A table's state and trees.
     Table(TableId),
     /// A part of a table's definition.
     Part(TableId, u32),
-    /// A secondary index.
     Index(TableId, IndexId),
 }
 
@@ -101,7 +99,6 @@ pub(crate) struct TableRecord {
     pub(crate) overflow: SegmentId,
 }
 
-/// A secondary index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IndexRecord {
     pub(crate) state: State,

@@ -238,7 +238,6 @@ impl From<ValueRef<'_>> for Value {
 /// A value as its column keeps it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Stored<'a> {
-    /// NULL.
     Null,
     /// A fixed-size value of up to 8 bytes: its little-endian bytes as a number; what is above them counts for nothing.
     Word(u64),

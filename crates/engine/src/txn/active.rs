@@ -81,7 +81,6 @@ impl ActiveSet {
         }
     }
 
-    /// Number of shards.
     pub(crate) fn shards(&self) -> usize {
         self.shards.len()
     }
@@ -91,7 +90,6 @@ impl ActiveSet {
         self.next.load(Acquire)
     }
 
-    /// The durable limit.
     pub(crate) fn limit(&self) -> u64 {
         self.limit.load(Acquire)
     }

@@ -45,7 +45,7 @@ pub use purge::{LagLimits, PurgeState, PurgeWatch};
 pub use read::{Cursor, ScanOptions};
 pub use system::TxnSystem;
 pub use table_trees::{Entry, TableTrees, Tables};
-pub use transaction::{Isolation, RowChange, Savepoint, TrxOptions, Txn};
+pub use transaction::{Isolation, Savepoint, TrxOptions, Txn};
 pub use write::MAX_ROW_BYTES;
 
 #[cfg(test)]

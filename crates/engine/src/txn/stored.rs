@@ -54,7 +54,6 @@ impl RowHeader {
         })
     }
 
-    /// The header's bytes.
     #[inline]
     pub fn encode(&self) -> [u8; ROW_HEADER_BYTES] {
         let mut head = [0; ROW_HEADER_BYTES];
@@ -100,7 +99,6 @@ impl OverflowRef {
         Ok(OverflowRef { total_bytes: bytes.u32_at(0), first: PageNo(bytes.u32_at(4)), stamp: bytes.u64_at(8) })
     }
 
-    /// The reference's bytes.
     pub fn encode(&self) -> [u8; OVERFLOW_REF_BYTES] {
         let mut out = [0; OVERFLOW_REF_BYTES];
         out[..4].copy_from_slice(&self.total_bytes.to_le_bytes());

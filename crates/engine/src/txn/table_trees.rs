@@ -27,7 +27,6 @@ pub trait TableTrees: Send + Sync {
     fn clustered(&self) -> &BTree;
     /// Owner of the pages of rows too large for a leaf.
     fn overflow_segment(&self) -> SegmentId;
-    /// Number of secondary indexes.
     fn index_count(&self) -> usize;
     /// Tree of secondary index `i`.
     fn index(&self, i: usize) -> &BTree;

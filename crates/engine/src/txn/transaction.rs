@@ -37,7 +37,6 @@ pub enum Isolation {
     RepeatableRead,
 }
 
-/// How a transaction behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrxOptions {
     /// What it sees.
@@ -221,7 +220,6 @@ impl TxnBody {
         }
     }
 
-    /// Lock wait timeout.
     pub(crate) fn lock_timeout(&self) -> Duration {
         Duration::from_millis(self.options.lock_wait_timeout_ms)
     }
@@ -316,26 +314,19 @@ impl TxnBody {
 
 impl Txn {
     /// Its id, 0 before its first write.
+    #[cfg(test)]
     pub fn id(&self) -> TxnId {
         self.body.as_ref().map_or(TxnId(0), |body| body.id)
     }
 
-    /// How it behaves.
-    pub fn options(&self) -> TrxOptions {
-        self.body.as_ref().map(|body| body.options).unwrap_or_default()
-    }
-
-    /// The system it belongs to.
-    pub fn system(&self) -> &Arc<TxnSystem> {
-        &self.system
-    }
-
     /// Whether it can still be used: false after a deadlock.
+    #[cfg(test)]
     pub fn is_active(&self) -> bool {
         self.body.as_ref().is_some_and(|body| body.state == State::Active)
     }
 
     /// Under REPEATABLE READ, fixes the snapshot now instead of at the first read.
+    #[cfg(test)]
     pub fn open_view(&mut self) {
         let (system, body) = self.parts();
         if body.options.isolation == Isolation::RepeatableRead {

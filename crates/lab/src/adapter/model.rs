@@ -7,7 +7,7 @@
 
 use super::{IndexSpec, Read, RowChanges, RowView, Scan, Session, Store, TableSpec, Transaction};
 use crate::error::{Error, Result};
-use highwater::error::Error as EngineError;
+use highwater::Error as EngineError;
 use highwater::stats::StatsSnapshot;
 use highwater::{DateTime, ValueRef};
 use parking_lot::{Mutex, MutexGuard};

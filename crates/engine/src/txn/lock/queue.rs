@@ -47,7 +47,6 @@ impl Granted {
         some.iter().filter(move |(_, held)| held.conflicts(mode)).map(|(owner, _)| *owner)
     }
 
-    /// Every holder.
     pub(crate) fn owners(&self) -> impl Iterator<Item = OwnerId> + '_ {
         self.modes.iter().map(|(owner, _)| *owner)
     }
@@ -152,7 +151,6 @@ impl Queue {
         self.waiting.last_key_value().is_some_and(|(last, _)| *last > ticket)
     }
 
-    /// Whether anybody waits.
     pub(crate) fn has_waiters(&self) -> bool {
         !self.waiting.is_empty()
     }

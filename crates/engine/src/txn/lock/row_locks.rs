@@ -321,7 +321,6 @@ impl RowShard {
         self.rows.len() < rows
     }
 
-    /// Whether nothing is locked.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.owners.is_empty()

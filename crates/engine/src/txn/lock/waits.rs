@@ -27,10 +27,15 @@ use std::sync::atomic::Ordering::Relaxed;
 enum Request {
     /// Nothing any more.
     None,
-    /// A row.
-    Row { queue: u32, ticket: i64, mode: LockMode },
+    Row {
+        queue: u32,
+        ticket: i64,
+        mode: LockMode,
+    },
     /// That these have ended: their ranges cover the key of an insert.
-    Insert { blockers: HashSet<OwnerId> },
+    Insert {
+        blockers: HashSet<OwnerId>,
+    },
 }
 
 #[derive(Debug)]

@@ -28,7 +28,6 @@ const FIRST_BATCH: usize = 4;
 const FIRST_LOCKING_BATCH: usize = 1;
 const LARGEST_LOCKING_BATCH: usize = 16;
 
-/// What to scan.
 #[derive(Clone, Copy, Debug)]
 pub struct ScanOptions<'k> {
     /// Secondary index to follow; `None`: the rows in key order.
@@ -145,11 +144,13 @@ impl Cursor {
     }
 
     /// Key of the current row.
+    #[cfg(test)]
     pub fn key(&self) -> &[u8] {
         &self.batch.bytes[self.key.start + self.prefix_bytes..self.key.end]
     }
 
     /// Key of the current entry of a secondary scan: index columns, then the row's key.
+    #[cfg(test)]
     pub fn entry(&self) -> &[u8] {
         &self.batch.bytes[self.key.clone()]
     }

@@ -60,7 +60,6 @@ impl ReadView {
 /// An open view; dropping it closes it.
 #[derive(Clone, Debug)]
 pub(crate) struct ViewHandle {
-    /// The view.
     pub(crate) view: Arc<ReadView>,
 }
 

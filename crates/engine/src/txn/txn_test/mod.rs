@@ -30,7 +30,6 @@ const OVERFLOW_SEGMENT: SegmentId = SegmentId(60);
 const FIRST_SEGMENT: u32 = 50;
 const TREES: usize = 3;
 
-/// A row's columns.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Row {
     pub(super) a: Vec<u8>,
@@ -63,7 +62,6 @@ impl Row {
     }
 }
 
-/// The one table.
 pub(super) struct TestTable {
     trees: Vec<BTree>,
 }

@@ -163,7 +163,6 @@ impl StreamEntry {
         }
     }
 
-    /// The entry's bytes.
     pub(crate) fn encode(&self) -> [u8; DIRECTORY_STREAM_BYTES] {
         let mut out = [0; DIRECTORY_STREAM_BYTES];
         out[..4].copy_from_slice(&self.first.0.to_le_bytes());

@@ -18,7 +18,6 @@ pub(crate) struct OwnedRecord {
 }
 
 impl OwnedRecord {
-    /// The record.
     pub(crate) fn parse(&self) -> Result<Record<'_>> {
         Record::parse(&self.bytes)?.ok_or_else(|| Error::Corrupt("an empty undo record".to_string()))
     }

@@ -43,7 +43,6 @@ pub(crate) const HEADER_STATE_AT: usize = 3;
 pub(crate) const HEADER_TRX_NO_AT: usize = 12;
 /// Bytes of a header record.
 pub(crate) const HEADER_RECORD_BYTES: usize = 22;
-/// Smallest record.
 const MIN_RECORD_BYTES: usize = 6;
 
 /// What a record undoes.
@@ -67,7 +66,6 @@ pub(crate) enum Kind {
 pub(crate) enum State {
     /// Running, or cut off by a crash. (2 is kept for PREPARED.)
     Active = 1,
-    /// Committed.
     Committed = 3,
     /// Rolled back, wholly.
     RolledBack = 4,

@@ -32,7 +32,6 @@ pub(crate) struct Stream {
     pub(crate) tail: Place,
     /// Transactions ever begun in it.
     pub(crate) begun: u64,
-    /// Bytes of a page.
     pub(crate) page_bytes: usize,
     /// Ended transactions in it that are not purged yet.
     pub(crate) pending: Arc<AtomicU64>,
@@ -183,7 +182,6 @@ impl UndoSpace {
         self.fronts.lock().remove(&number)
     }
 
-    /// Puts it back.
     pub(crate) fn put_front(&self, front: StreamFront) {
         self.fronts.lock().insert(front.number, front);
     }
@@ -203,7 +201,6 @@ impl UndoSpace {
         bound.map_or_else(|| self.new_stream(), Ok)
     }
 
-    /// Gives a stream back.
     pub(crate) fn release(&self, stream: Stream) {
         let mut free = self.free.lock();
         // Asked under the mutex that `set_aside` takes after it has entered the number.

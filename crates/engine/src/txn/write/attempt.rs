@@ -43,7 +43,6 @@ impl From<Error> for Stop {
     }
 }
 
-/// Result of an attempt.
 pub(crate) type Attempt<T> = std::result::Result<T, Stop>;
 
 /// Gets what an attempt at `key` of `tree` lacked. The caller holds no latch.

@@ -27,7 +27,6 @@ use crate::txn::undo::record::{self, NewChange};
 use crate::types::RollPtr;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Largest row, in bytes.
 pub const MAX_ROW_BYTES: usize = 16 << 20;
 
 /// Header bytes that every change rewrites: flags to roll pointer.

@@ -21,7 +21,7 @@ pub use table::MysqlTable;
 use super::{IndexSpec, Store, TableSpec};
 use crate::error::{Error, Result};
 use crate::subject::{SubjectKind, server_status, server_uncounted};
-use highwater::error::Error as EngineError;
+use highwater::Error as EngineError;
 use highwater::stats::StatsSnapshot;
 use mysql::consts::CapabilityFlags;
 use mysql::prelude::Queryable;

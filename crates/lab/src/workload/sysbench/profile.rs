@@ -12,8 +12,8 @@ use crate::adapter::{Read, RowChanges, RowView, Scan, Session, Store, Transactio
 use crate::error::{Error, Result};
 use crate::workload::random::rng;
 use crate::workload::{Client, key1};
+use highwater::Error as EngineError;
 use highwater::ValueRef;
-use highwater::error::Error as EngineError;
 use highwater::values;
 use std::ops::ControlFlow;
 

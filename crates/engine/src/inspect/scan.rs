@@ -6,8 +6,8 @@
 //! 2. Nothing is written.
 //! 3. A crash leaves pages torn that opening would repair; whoever scans after a failed opening sees what that left.
 
-use super::look::RawFile;
-use super::report::{CheckReport, Finding, OnProgress, Progress};
+use super::file::RawFile;
+use crate::check::report::{CheckReport, Finding, OnProgress, Progress};
 use crate::error::Result;
 use crate::page::{PageType, header};
 use crate::space::layout::EXTENT_PAGES;

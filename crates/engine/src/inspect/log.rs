@@ -1,34 +1,16 @@
 //! Looking at a redo log without opening it: both headers, and the groups since the last checkpoint. Nothing is written.
 
-use super::checkpoint::read_header_slots;
-use super::format::{self, BLOCK_BYTES, Geometry, Header, Unusable};
-use super::scan::{Scan, Window, Windows};
 use crate::error::Result;
-use crate::types::Lsn;
+use crate::log::checkpoint::read_header_slots;
+use crate::log::format::{self, BLOCK_BYTES, Geometry, Header, Unusable};
+use crate::log::{Scan, Window, Windows};
 use highwater_storage::Device;
-
-/// What a header says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeaderFields {
-    /// The database the log belongs to.
-    pub database_id: u64,
-    /// Size of the file.
-    pub size_bytes: u64,
-    /// Lives of the log so far.
-    pub generation: u64,
-    /// Number of the header; the larger one counts.
-    pub sequence: u64,
-    /// Where recovery starts.
-    pub checkpoint_lsn: Lsn,
-    /// What was durable when the header was written.
-    pub durable_lsn: Lsn,
-}
 
 /// A redo log as it lies there.
 #[derive(Debug)]
 pub struct LogLook {
     /// Both header slots: what they say, or why they say nothing.
-    pub headers: [std::result::Result<HeaderFields, String>; 2],
+    pub headers: [std::result::Result<Header, String>; 2],
     /// The slot that counts.
     pub newest: Option<usize>,
     /// Bytes of the ring.
@@ -58,7 +40,7 @@ pub fn look(device: &dyn Device) -> Result<LogLook> {
         None => None,
     };
     let ring_end = usable.map_or(len, |header| header.size_bytes);
-    let headers = decoded.map(|header| header.map(fields).map_err(reason));
+    let headers = decoded.map(|header| header.map_err(reason));
     Ok(LogLook { headers, newest, ring_bytes: format::whole_blocks(ring_end) - 2 * BLOCK_BYTES, scan, header: usable })
 }
 
@@ -66,7 +48,7 @@ impl LogLook {
     /// Hands the groups since the checkpoint to `to`, a window of about `bytes` at a time.
     ///
     /// # Errors
-    /// Those of [`Windows::read`].
+    /// An I/O error, or [`Error::Corrupt`](crate::Error::Corrupt) if the device no longer gives what the scan found.
     pub fn each_window(&self, device: &dyn Device, bytes: usize, mut to: impl FnMut(&Window)) -> Result<()> {
         let (Some(header), Some(scan)) = (&self.header, &self.scan) else { return Ok(()) };
         let mut windows = Windows::new(device, Geometry::new(header.size_bytes), header, scan);
@@ -76,11 +58,6 @@ impl LogLook {
         }
         Ok(())
     }
-}
-
-fn fields(header: Header) -> HeaderFields {
-    let Header { database_id, size_bytes, generation, sequence, checkpoint_lsn, durable_lsn } = header;
-    HeaderFields { database_id, size_bytes, generation, sequence, checkpoint_lsn, durable_lsn }
 }
 
 fn reason(unusable: Unusable) -> String {

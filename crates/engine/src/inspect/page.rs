@@ -1,6 +1,7 @@
 //! One page, taken apart.
 
-use super::RawFile;
+use super::file::RawFile;
+use crate::check::show_key;
 use crate::error::Result;
 use crate::page::header::{self, HEADER_BYTES};
 use crate::page::{Node, PageBytes, PageType, node};
@@ -227,7 +228,7 @@ impl RawFile<'_> {
                         Err(_) => String::new(),
                     };
                     let key = match self.table(table.0) {
-                        Some(known) => super::super::tables::show_key(&known.trees[0].key, key),
+                        Some(known) => show_key(&known.trees[0].key, key),
                         None => format!("{key:02x?}"),
                     };
                     format!("{verb} in {} row {key}{before}", self.table_name(table.0))
@@ -244,13 +245,13 @@ impl RawFile<'_> {
     /// A record of a tree page in words, if the table is known: key, and value.
     pub fn show_record(&self, owner: u32, key: &[u8], value: &[u8], is_leaf: bool) -> Option<(String, String)> {
         let (table, tree) = self.tree(owner)?;
-        let shown_key = super::super::tables::show_key(&tree.key, key);
+        let shown_key = show_key(&tree.key, key);
         if !is_leaf {
             return Some((shown_key, show_child(value)));
         }
         if tree.id != table.trees[0].id {
             let Ok(entry) = EntryValue::decode(value, key.len()) else { return Some((shown_key, String::new())) };
-            let row = super::super::tables::show_key(&table.trees[0].key, &key[entry.prefix_bytes..]);
+            let row = show_key(&table.trees[0].key, &key[entry.prefix_bytes..]);
             let marked = if entry.delete_marked { ", delete-marked" } else { "" };
             return Some((shown_key, format!("row {row}{marked}")));
         }

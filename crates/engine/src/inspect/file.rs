@@ -5,9 +5,6 @@
 //! 2. What cannot be read is said in words, and the rest is shown.
 //! 3. The catalog is read page by page from its root, without trusting links: a page of another tree is not entered.
 
-pub mod op;
-pub mod page;
-
 use crate::error::{Error, Result};
 use crate::page::{Node, PageType, header, node};
 use crate::space::header::FileHeader;

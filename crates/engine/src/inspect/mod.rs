@@ -1,0 +1,57 @@
+//! Looking at the files of a database without opening it, and at what is kept in memory. For programs that show or check a
+//! database: the commands `check` and `inspect`, the laboratory.
+//!
+//! Rules
+//! 1. Nothing is written.
+//! 2. Damage is no error: what cannot be read is said in words, and the rest is shown.
+//!
+//! | file | what |
+//! |---|---|
+//! | `file` | a data file: its header, extents, tables |
+//! | `page` | one page, taken apart |
+//! | `log` | a redo log: headers and groups |
+//! | `op` | a group of redo in words |
+//! | `scan` | each page of a data file that cannot be opened |
+
+mod file;
+mod log;
+mod op;
+mod page;
+mod scan;
+
+pub use crate::check::OnProgress;
+pub use crate::log::format::Header as LogHeader;
+pub use crate::log::{Damage, Scan, Window};
+pub use crate::page::PageType;
+pub use crate::probe::{Choice, DEPTHS, Evidence, Record};
+pub use crate::space::Extent;
+pub use crate::space::header::FileHeader;
+pub use crate::space::layout::Layout;
+pub use crate::table::RowLayout;
+pub use crate::table::key::{KeyLayout, KeyPart};
+pub use crate::types::{Lsn, SegmentId};
+pub use file::{ExtentUse, RawFile, RawTable, RawTree, SegmentUse, TreeSize};
+pub use log::{LogLook, look};
+pub use op::{OpLook, operations};
+pub use page::{Contents, NodeLook, PageLook, UndoLook};
+pub use scan::scan;
+
+/// Lengths of a pool's lists and of the history list, at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListLengths {
+    /// Frames of the pool.
+    pub frames: usize,
+    /// Frames that hold no page.
+    pub free: usize,
+    /// Pages in the LRU list.
+    pub lru: usize,
+    /// Pages that differ from the data file.
+    pub dirty: usize,
+    /// Ended transactions that are not purged yet.
+    pub history: u64,
+}
+
+/// Bytes of a redo log that is created with `log_file_size`: whole blocks.
+pub fn log_size_bytes(log_file_size: u64) -> u64 {
+    crate::log::Log::size_created(log_file_size)
+}
