@@ -22,16 +22,16 @@ use crate::workload_options::{SysbenchOptions, TpccOptions, UserTableOptions, Yc
 use clap::{Args, Subcommand};
 use highwater::config::{FlushNeighbors, KnobValue};
 use highwater::{Database, Options, PurgeWatch};
-use highwater_lab::adapter::embedded::Embedded;
-use highwater_lab::interrupt;
-use highwater_lab::result::RunResult;
-use highwater_lab::run::{RunOptions, run as drive};
-use highwater_lab::workload::sysbench::Sysbench;
-use highwater_lab::workload::tpcc::Tpcc;
-use highwater_lab::workload::user_table::UserTable;
-use highwater_lab::workload::ycsb::Ycsb;
-use highwater_lab::workload::{self, Workload, load_or_reuse, loaded_identity};
-use highwater_lab::{report, summary};
+use highwater_bench::interrupt;
+use highwater_bench::result::RunResult;
+use highwater_bench::run::{RunOptions, run as drive};
+use highwater_bench::store::embedded::Embedded;
+use highwater_bench::workload::sysbench::Sysbench;
+use highwater_bench::workload::tpcc::Tpcc;
+use highwater_bench::workload::user_table::UserTable;
+use highwater_bench::workload::ycsb::Ycsb;
+use highwater_bench::workload::{self, Workload, load_or_reuse, loaded_identity};
+use highwater_bench::{report, summary};
 use parking_lot::Mutex;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -280,7 +280,7 @@ fn measure<W: Workload<Embedded>>(
     let checked = conditions && !interrupt::is_requested();
     let found = if checked { workload.conditions(store) } else { Ok(Vec::new()) };
     match found {
-        Err(error) if !matches!(error, highwater_lab::Error::Interrupted) => return Err(error.into()),
+        Err(error) if !matches!(error, highwater_bench::Error::Interrupted) => return Err(error.into()),
         Ok(found) if checked || !interrupt::is_requested() => {
             result.consistency = (!found.is_empty()).then_some(found);
         }

@@ -2,7 +2,7 @@
 
 use crate::import::CsvError;
 use highwater::Error as EngineError;
-use highwater_lab::Error as LabError;
+use highwater_bench::Error as BenchError;
 use highwater_storage::OpenError;
 
 /// A command's failure.
@@ -49,11 +49,11 @@ impl From<EngineError> for Failure {
     }
 }
 
-impl From<LabError> for Failure {
-    fn from(error: LabError) -> Failure {
+impl From<BenchError> for Failure {
+    fn from(error: BenchError) -> Failure {
         match error {
-            LabError::Engine(error) => error.into(),
-            LabError::Usage(reason) => Failure::Usage(reason),
+            BenchError::Engine(error) => error.into(),
+            BenchError::Usage(reason) => Failure::Usage(reason),
             error => Failure::Failed(error.to_string()),
         }
     }

@@ -128,9 +128,6 @@ fn run_experiment(args: &RunArgs) -> Result<(), Failure> {
     let experiment = experiment::find(&args.experiment)?;
     let request = request(args)?;
     let plan = request.plan(experiment)?;
-    if let Some(folder) = &args.traces {
-        experiment::look_for_traces_in(folder.clone());
-    }
     json_must_be_writable(args.json.as_ref())?;
     signals::stop(Some(PATIENCE))?;
     for line in &plan.skipped {
@@ -156,13 +153,18 @@ fn request(args: &RunArgs) -> Result<Request, Failure> {
         repetitions: args.repetitions,
         seed: args.seed,
         work_dir: args.work_dir.clone(),
+        traces: args.traces.clone(),
         out_dir: args.out.clone(),
     })
 }
 
-fn finish(experiment: &dyn Experiment, args: &RunArgs, outcome: highwater_lab::Result<Outcome>) -> Result<(), Failure> {
+fn finish(
+    experiment: &dyn Experiment,
+    args: &RunArgs,
+    outcome: highwater_bench::Result<Outcome>,
+) -> Result<(), Failure> {
     let outcome = outcome.map_err(|error| match error {
-        highwater_lab::Error::Usage(reason) => Failure::Usage(reason),
+        highwater_bench::Error::Usage(reason) => Failure::Usage(reason),
         error if experiment::has_cells(&args.out) => Failure::Failed(format!(
             "{}: {error}; what was measured is kept: the same command with --resume goes on",
             experiment.name()

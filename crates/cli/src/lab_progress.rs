@@ -1,7 +1,7 @@
 //! An experiment's progress: a bar with the time left on a terminal, plain lines where the output goes elsewhere. All of it to stderr.
 
-use highwater_lab::experiment::Watch;
-use highwater_lab::workload::Progress;
+use highwater_bench::workload::Progress;
+use highwater_lab::measure::Watch;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

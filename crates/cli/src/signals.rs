@@ -6,7 +6,7 @@
 //! 3. SIGHUP that was ignored when the process began stays so: under nohup(1) work goes on when the terminal closes.
 
 use crate::failure::Failure;
-use highwater_lab::interrupt;
+use highwater_bench::interrupt;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::time::{Duration, Instant};

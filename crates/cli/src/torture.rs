@@ -22,11 +22,11 @@ use crate::output::Lines;
 use clap::{Args, Subcommand};
 use fastrand::Rng;
 use highwater::{Database, Error};
-use highwater_lab::adapter::embedded::Embedded;
-use highwater_lab::run::{RunOptions, run as drive};
-use highwater_lab::workload::Workload;
-use highwater_lab::workload::tpcc::turmoil::{self, Turmoil};
-use highwater_lab::workload::tpcc::{self, Acknowledged, Config, Tpcc};
+use highwater_bench::run::{RunOptions, run as drive};
+use highwater_bench::store::embedded::Embedded;
+use highwater_bench::workload::Workload;
+use highwater_bench::workload::tpcc::turmoil::{self, Turmoil};
+use highwater_bench::workload::tpcc::{self, Acknowledged, Config, Tpcc};
 use highwater_storage::{Limited, SetOptions, StorageSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -325,7 +325,7 @@ fn child(options: &CrashOptions) -> Result<(), Failure> {
     }
     loop {
         match drive(&store, &options.workload(seed), &run_options, &mut |_| {}) {
-            Err(highwater_lab::Error::Engine(Error::DiskFull { .. })) => std::thread::sleep(FULL_PAUSE),
+            Err(highwater_bench::Error::Engine(Error::DiskFull { .. })) => std::thread::sleep(FULL_PAUSE),
             ended => return Ok(ended.map(drop)?),
         }
     }

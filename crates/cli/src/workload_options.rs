@@ -3,10 +3,10 @@
 use crate::engine_options::size;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use highwater_lab::workload::sysbench::{self, Profile, RandType};
-use highwater_lab::workload::tpcc::{self, Mix};
-use highwater_lab::workload::user_table;
-use highwater_lab::workload::ycsb::{self, Letter};
+use highwater_bench::workload::sysbench::{self, Profile, RandType};
+use highwater_bench::workload::tpcc::{self, Mix};
+use highwater_bench::workload::user_table;
+use highwater_bench::workload::ycsb::{self, Letter};
 
 /// A parser of the names in `all`.
 fn named<T, const N: usize>(all: [(T, &'static str); N]) -> impl TypedValueParser<Value = T>

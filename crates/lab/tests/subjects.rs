@@ -4,10 +4,10 @@
 //! 1. The same table of cases for every subject. One that is not installed is named on standard error; `cargo xtask test` installs all.
 //! 2. Databases lie in a folder of the test's own.
 
-use highwater_lab::result::RunResult;
-use highwater_lab::run::RunOptions;
+use highwater_bench::result::RunResult;
+use highwater_bench::run::RunOptions;
+use highwater_bench::workload::{Silent, sysbench, tpcc, user_table};
 use highwater_lab::subject::{Files, Installed, Load, Running, Settings, SubjectKind};
-use highwater_lab::workload::{Silent, sysbench, tpcc, user_table};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};

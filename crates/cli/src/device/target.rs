@@ -9,13 +9,13 @@ use crate::engine_options::size;
 use crate::failure::Failure;
 use clap::{Args, ValueEnum};
 use highwater::{Database, Options};
+use highwater_bench::interrupt;
+use highwater_bench::store::embedded::Embedded;
 use highwater_device::adapter::{EngineDisk, EngineDiskOptions, PlacementStreams};
 use highwater_device::age::Age;
 use highwater_device::disk::{DiskOptions, TimeMode};
 use highwater_device::preset::{self, DeviceConfig};
 use highwater_device::replay::options::blocks_of;
-use highwater_lab::adapter::embedded::Embedded;
-use highwater_lab::interrupt;
 
 /// The largest default: memory holds what is written.
 pub const DEFAULT_CAPACITY_BYTES: u64 = 4 << 30;

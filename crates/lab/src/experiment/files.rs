@@ -14,7 +14,7 @@
 //!    outcome names them all.
 
 use super::{Cell, Experiment, Measured, Outcome, Plan, report};
-use crate::error::{Error, Result};
+use highwater_bench::{Error, Result};
 use highwater_storage::OutputFile;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! The ways of journaling that the `stream-journal` document compares, as settings of the file system, the streams and the server.
 
-use crate::error::{Error, Result};
+use highwater_bench::{Error, Result};
 use highwater_device::DeviceError;
 use highwater_device::disk::DiskOptions;
 use highwater_device::mount::{FileSystemKind, JournalMode, Mount, MountOptions};
@@ -73,7 +73,7 @@ impl Mode {
 pub(super) fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     std::fs::create_dir_all(to).map_err(|e| Error::file(to, e))?;
     for entry in std::fs::read_dir(from).map_err(|e| Error::file(from, e))? {
-        crate::interrupt::check()?;
+        highwater_bench::interrupt::check()?;
         let entry = entry.map_err(|e| Error::file(from, e))?;
         let (source, target): (PathBuf, PathBuf) = (entry.path(), to.join(entry.file_name()));
         if source.is_dir() {

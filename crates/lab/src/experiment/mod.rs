@@ -8,7 +8,6 @@
 //! 4. A figure of the paper never stands in a measured column.
 
 mod aggregate;
-mod bench;
 mod buffer_pool_size;
 mod files;
 mod flush_method;
@@ -27,17 +26,16 @@ mod stream_journal;
 mod trial;
 mod victim_policy;
 
+pub use crate::measure::{DeviceChoice, Workspace};
 pub use crate::subject::SubjectKind;
-pub use bench::{Bench, Quiet, Watch};
 pub use files::{Resume, has_cells, read_outcome, write_outcome};
 pub use outcome::{Chart, Claim, Figure, Line, Measured, Outcome, Row, Table};
-pub use plan::{Cell, DeviceChoice, Plan, Scale, setting};
+pub use plan::{Cell, Plan, Scale, setting};
 pub use registry::{all, find};
 pub use request::Request;
 pub use runner::run;
-pub use stream_journal::look_for_traces_in;
 
-use crate::error::Result;
+use highwater_bench::Result;
 use std::collections::BTreeMap;
 
 /// One of the source documents' experiments.
@@ -83,7 +81,7 @@ pub trait Experiment: Sync {
     ///
     /// # Errors
     /// Whatever went wrong; the run stops there and can be resumed.
-    fn measure(&self, plan: &Plan, cell: &Cell, lab: &mut Bench<'_>) -> Result<Measured>;
+    fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured>;
     /// Values without which a kept cell is measured again.
     fn required(&self) -> &'static [&'static str] {
         &[]

@@ -1,7 +1,7 @@
 //! What is to be measured: the plan and its cells.
 
-use super::SubjectKind;
-use crate::error::{Error, Result};
+use super::{DeviceChoice, SubjectKind};
+use highwater_bench::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -61,38 +61,6 @@ impl std::str::FromStr for Scale {
     }
 }
 
-/// Where the data lie.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "String", from = "String")]
-pub enum DeviceChoice {
-    /// Folders on this machine's disk.
-    Local,
-    /// An emulated device by the name of its preset.
-    Preset(String),
-}
-
-impl DeviceChoice {
-    /// `local`, or the preset's name.
-    pub fn name(&self) -> &str {
-        match self {
-            DeviceChoice::Local => "local",
-            DeviceChoice::Preset(name) => name,
-        }
-    }
-}
-
-impl From<String> for DeviceChoice {
-    fn from(name: String) -> DeviceChoice {
-        if name == "local" { DeviceChoice::Local } else { DeviceChoice::Preset(name) }
-    }
-}
-
-impl From<DeviceChoice> for String {
-    fn from(device: DeviceChoice) -> String {
-        device.name().to_string()
-    }
-}
-
 /// What to measure, on what, how often.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -112,6 +80,8 @@ pub struct Plan {
     pub work_dir: PathBuf,
     /// Folder of the results.
     pub out_dir: PathBuf,
+    /// Folder of recorded traces; none: where the environment says.
+    pub traces: Option<PathBuf>,
     /// A line for each subject that was left out, for the notes.
     pub skipped: Vec<String>,
 }
@@ -136,6 +106,7 @@ impl Plan {
             seed: 1,
             work_dir: "work".into(),
             out_dir: "out".into(),
+            traces: None,
             skipped: Vec::new(),
         }
     }

@@ -8,7 +8,7 @@ use super::journal_power_cut::JournalPowerCut;
 use super::stall::Stall;
 use super::stream_journal::StreamJournal;
 use super::victim_policy::VictimPolicy;
-use crate::error::{Error, Result};
+use highwater_bench::{Error, Result};
 
 /// All of them, in the order of the source documents.
 pub fn all() -> &'static [&'static dyn Experiment] {

@@ -1,7 +1,7 @@
 //! From what a user asks for to a plan: defaults, and precise refusals before anything is done.
 
 use super::{DeviceChoice, Experiment, Plan, Scale, SubjectKind};
-use crate::error::{Error, Result};
+use highwater_bench::{Error, Result};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +20,8 @@ pub struct Request {
     pub seed: u64,
     /// Where databases lie meanwhile; none: the output folder.
     pub work_dir: Option<PathBuf>,
+    /// Folder of recorded traces; none: where the environment says.
+    pub traces: Option<PathBuf>,
     /// Where results go.
     pub out_dir: PathBuf,
 }
@@ -49,6 +51,7 @@ impl Request {
             seed: self.seed,
             work_dir: self.work_dir.clone().unwrap_or_else(|| self.out_dir.clone()),
             out_dir: self.out_dir.clone(),
+            traces: self.traces.clone(),
             skipped,
         };
         if experiment.mounts(&plan) && !is_root() {

@@ -7,9 +7,10 @@
 //!    there is removed by the next one.
 
 use super::files::{Folder, Kept, Resume, usage, write_outcome};
-use super::{Bench, Cell, Experiment, Measured, Outcome, Plan, Watch, aggregate};
-use crate::error::{Error, Result};
-use crate::interrupt;
+use super::{Cell, Experiment, Measured, Outcome, Plan, Workspace, aggregate};
+use crate::measure::Watch;
+use highwater_bench::interrupt;
+use highwater_bench::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -92,14 +93,14 @@ fn measure_all(
     watch.begin(cells.len(), finished.len());
     let mut pace = Pace { seconds: finished.values().map(|f| f.1).sum(), cells: finished.len() };
     let mut measured: BTreeMap<usize, Measured> = finished.into_iter().map(|(n, found)| (n, found.0)).collect();
-    let mut bench = Bench::new(&plan.work_dir, watch);
+    let mut workspace = Workspace::new(&plan.work_dir, watch);
     for (number, cell) in cells.iter().enumerate() {
         if measured.contains_key(&number) {
             continue;
         }
         let left = pace.left(cells.len() - measured.len());
         let (found, seconds) =
-            measure(experiment, plan, cell, number + 1, left, &mut bench).map_err(|e| explained(cell, e))?;
+            measure(experiment, plan, cell, number + 1, left, &mut workspace).map_err(|e| explained(cell, e))?;
         folder.keep(cell, &found, seconds)?;
         builds.insert(folder.build().into());
         pace.add(seconds);
@@ -114,13 +115,13 @@ fn measure(
     cell: &Cell,
     number: usize,
     left: Option<Duration>,
-    bench: &mut Bench<'_>,
+    workspace: &mut Workspace<'_>,
 ) -> Result<(Measured, f64)> {
     interrupt::check()?;
     let text = format!("{} on {}: {}", cell.subject, cell.device, cell.describe());
-    bench.begin_cell(number, &text, left);
+    workspace.begin_cell(number, &text, left);
     let started = Instant::now();
-    let measured = experiment.measure(plan, cell, bench)?;
+    let measured = experiment.measure(plan, cell, workspace)?;
     Ok((measured, started.elapsed().as_secs_f64()))
 }
 
@@ -130,7 +131,7 @@ fn explained(cell: &Cell, error: Error) -> Error {
         _ if interrupt::is_requested() => Error::Interrupted,
         Error::Interrupted => Error::Interrupted,
         Error::Usage(reason) => Error::Usage(reason),
-        error => Error::Cell { cell: cell.id.clone(), source: Box::new(error) },
+        error => Error::During { what: cell.id.clone(), source: Box::new(error) },
     }
 }
 

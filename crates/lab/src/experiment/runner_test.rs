@@ -1,9 +1,8 @@
 //! A made-up experiment through the runner.
 
 use super::*;
-use crate::experiment::{
-    Claim, DeviceChoice, Figure, Quiet, Row, Scale, SubjectKind, has_cells, read_outcome, setting,
-};
+use crate::experiment::{Claim, DeviceChoice, Figure, Row, Scale, SubjectKind, has_cells, read_outcome, setting};
+use crate::measure::Quiet;
 use parking_lot::Mutex;
 
 /// Two sizes; each measurement says how many there were before it. Fails where it is told to.
@@ -35,8 +34,8 @@ impl Experiment for MadeUp {
         }
         Ok(cells)
     }
-    fn measure(&self, plan: &Plan, cell: &Cell, lab: &mut Bench<'_>) -> Result<Measured> {
-        assert_eq!(lab.work_dir(), plan.work_dir);
+    fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+        assert_eq!(workspace.work_dir(), plan.work_dir);
         std::fs::write(plan.work_dir.join("data"), "bytes").unwrap();
         if self.fail_at.is_some_and(|id| cell.id.contains(id)) {
             return Err(Error::Data("the disk fell off".into()));
@@ -78,6 +77,7 @@ fn plan(folder: &Path) -> Plan {
         seed: 1,
         work_dir: folder.join("work"),
         out_dir: folder.join("out"),
+        traces: None,
         skipped: vec!["mysql: not installed".into()],
     }
 }

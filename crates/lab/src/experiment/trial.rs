@@ -1,13 +1,13 @@
 //! One measurement of a workload on a subject at a place, as most experiments take it.
 
-use super::{Bench, Cell, DeviceChoice, Measured};
-use crate::cpu::{CpuTimes, CpuUse};
-use crate::error::Result;
-use crate::place::{Place, Want};
-use crate::result::RunResult;
-use crate::run::RunOptions;
+use super::{Cell, DeviceChoice, Measured, Workspace};
+use crate::measure::{Place, Want};
 use crate::subject::{Load, MemoryGroup, Running, Settings};
 use highwater::LatencySnapshot;
+use highwater_bench::Result;
+use highwater_bench::cpu::{CpuTimes, CpuUse};
+use highwater_bench::result::RunResult;
+use highwater_bench::run::RunOptions;
 use highwater_device::ssd::counters::Counters;
 
 /// The least redo log that every subject takes, in bytes.
@@ -46,7 +46,7 @@ pub(super) struct Taken {
 
 impl Trial<'_> {
     /// Makes the place, runs the workload, stops the subject, removes the place.
-    pub(super) fn take(&self, lab: &mut Bench<'_>) -> Result<Taken> {
+    pub(super) fn take(&self, workspace: &mut Workspace<'_>) -> Result<Taken> {
         let kind = self.cell.kind()?;
         let installed = kind.find().map_err(|missing| crate::Error::Usage(missing.to_string()))?;
         // Highwater runs in this process, so this process goes into the memory group.
@@ -62,11 +62,11 @@ impl Trial<'_> {
             data_bytes: self.data_bytes,
             mounted: self.mounted,
         };
-        let place = Place::prepare(lab, &want)?;
+        let place = Place::prepare(workspace, &want)?;
         let group = limit.map(|bytes| MemoryGroup::new(bytes)?.enter()).transpose()?;
-        lab.step("starting")?;
+        workspace.step("starting")?;
         let running = place.start()?;
-        let taken = self.measure(&place, &running, lab);
+        let taken = self.measure(&place, &running, workspace);
         // What failed first is what to tell.
         let stopped = running.stop();
         drop(group);
@@ -77,18 +77,18 @@ impl Trial<'_> {
     }
 
     /// Warm-up, then the run that counts.
-    fn measure(&self, place: &Place, running: &Running, lab: &mut Bench<'_>) -> Result<Taken> {
+    fn measure(&self, place: &Place, running: &Running, workspace: &mut Workspace<'_>) -> Result<Taken> {
         let RunOptions { threads, warmup_s, .. } = self.options;
         if warmup_s > 0.0 {
-            lab.step("warming up")?;
+            workspace.step("warming up")?;
             let warmup = RunOptions { threads, seconds: warmup_s, ..RunOptions::default() };
-            running.run(&self.load, &warmup, &mut |line| lab.tick(line))?;
+            running.run(&self.load, &warmup, &mut |line| workspace.tick(line))?;
         }
-        lab.step("measuring")?;
+        workspace.step("measuring")?;
         let pid = running.pid().unwrap_or_else(std::process::id);
         let before = (place.data_counters(), page_reads(running), CpuTimes::now(pid));
         let options = RunOptions { warmup_s: 0.0, ..self.options.clone() };
-        let result = running.run(&self.load, &options, &mut |line| lab.tick(line))?;
+        let result = running.run(&self.load, &options, &mut |line| workspace.tick(line))?;
         let cpu = CpuTimes::now(pid).since(&before.2);
         let device = place.data_counters().zip(before.0).map(|(now, before)| now.since(&before));
         let page_reads = page_reads(running).zip(before.1).map(|(now, before)| now.since(&before));

@@ -7,7 +7,7 @@
 //! 3. A group is removed when it is dropped; its members must have left or ended. A group whose maker was killed is empty and is removed by
 //!    the next one to be made.
 
-use crate::error::{Error, Result};
+use highwater_bench::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;

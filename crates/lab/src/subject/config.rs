@@ -9,8 +9,8 @@
 //! 5. `extra` wins over everything else.
 
 use super::{Files, Settings, SubjectKind};
-use crate::error::{Error, Result};
 use highwater::config::{FlushMethod, KnobValue};
+use highwater_bench::{Error, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -8,7 +8,7 @@
 //! 3. A process is known by number and start time: a number that was given to another process since is left alone.
 //! 4. The line `done` lets the shell go without doing anything.
 
-use crate::error::{Error, Result};
+use highwater_bench::{Error, Result};
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;

@@ -13,10 +13,7 @@ mod install;
 mod running;
 mod server;
 mod settings;
-mod status;
 mod sysbench;
-
-pub(crate) use status::{snapshot as server_status, uncounted as server_uncounted};
 
 pub use cgroup::MemoryGroup;
 pub use install::{Installed, Missing};
@@ -24,7 +21,7 @@ pub use running::{Load, Running};
 pub use server::Server;
 pub use settings::{Files, Settings};
 
-use crate::error::Error;
+use highwater_bench::Error;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;

@@ -1,14 +1,14 @@
 //! A subject that runs: start, load, run, look at, stop, the same for all of them.
 
 use super::{Files, Installed, Server, Settings, SubjectKind, sysbench};
-use crate::adapter::Store;
-use crate::adapter::embedded::Embedded;
-use crate::error::{Error, Result};
-use crate::result::{Condition, RunResult};
-use crate::run::{RunOptions, run};
-use crate::workload::{Progress, Workload, load_or_reuse, sysbench as profiles, tpcc, user_table};
 use highwater::stats::StatsSnapshot;
 use highwater::{Database, Options};
+use highwater_bench::result::{Condition, RunResult};
+use highwater_bench::run::{RunOptions, run};
+use highwater_bench::store::Store;
+use highwater_bench::store::embedded::Embedded;
+use highwater_bench::workload::{Progress, Workload, load_or_reuse, sysbench as profiles, tpcc, user_table};
+use highwater_bench::{Error, Result};
 use highwater_storage::StorageSet;
 
 /// A workload with its options.

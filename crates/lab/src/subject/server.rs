@@ -10,9 +10,9 @@ use super::config::{self, Options, Place};
 use super::guard::Guard;
 use super::install::Programs;
 use super::{Files, Installed, MemoryGroup, Settings, SubjectKind};
-use crate::adapter::mysql::MysqlStore;
-use crate::error::{Error, Result};
-use crate::interrupt;
+use highwater_bench::interrupt;
+use highwater_bench::store::mysql::{Flavor, MysqlStore};
+use highwater_bench::{Error, Result};
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -131,7 +131,7 @@ impl Server {
             if let Some(status) = self.child.try_wait().map_err(|e| Error::file("the server", e))? {
                 return Err(self.failed(&format!("ended while starting ({status})")));
             }
-            match MysqlStore::connect(&self.place.socket(), self.kind) {
+            match MysqlStore::connect(&self.place.socket(), flavor(self.kind)) {
                 Ok(store) => return Ok(store),
                 Err(error) if Instant::now() >= deadline => {
                     return Err(self.failed(&format!("does not answer after {} s: {error}", START.as_secs())));
@@ -185,6 +185,10 @@ impl Drop for Server {
         let _ = self.child.wait();
         self.guard.finish();
     }
+}
+
+fn flavor(kind: SubjectKind) -> Flavor {
+    if kind == SubjectKind::Mariadb { Flavor::Mariadb } else { Flavor::Mysql }
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {

@@ -1,8 +1,8 @@
 //! The settings that experiments vary, once for every subject, in InnoDB's words.
 
-use crate::error::{Error, Result};
 use highwater::Options;
 use highwater::config::{FlushMethod, KnobValue};
+use highwater_bench::{Error, Result};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

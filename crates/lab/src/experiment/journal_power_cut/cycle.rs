@@ -7,12 +7,12 @@
 //! 3. A sound database goes on to the next cut. After a damaged one everything begins again from the loaded image.
 
 use super::pages;
-use crate::error::{Error, Result};
 use crate::experiment::journaled::Mode;
-use crate::experiment::{Bench, Cell, Plan};
-use crate::run::RunOptions;
+use crate::experiment::{Cell, Plan, Workspace};
 use crate::subject::{Files, Installed, Load, Running, Settings, SubjectKind};
-use crate::workload::tpcc::{self, Tpcc};
+use highwater_bench::run::RunOptions;
+use highwater_bench::workload::tpcc::{self, Tpcc};
+use highwater_bench::{Error, Result};
 use highwater_device::disk::{Disk, DiskOptions};
 use highwater_device::image::Image;
 use highwater_device::mount::Mount;
@@ -84,15 +84,15 @@ fn settings(mode: Mode) -> Settings {
 
 impl Site {
     /// A mounted disk with the loaded database.
-    pub(super) fn new(plan: &Plan, cell: &Cell, lab: &mut Bench<'_>) -> Result<Site> {
+    pub(super) fn new(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Site> {
         let installed = SubjectKind::Mysql.find().map_err(|missing| Error::Usage(missing.to_string()))?;
         let atomic = cell.get("atomic_bytes").parse().map_err(|_| Error::Usage("atomic_bytes is no number".into()))?;
         let mode = Mode::named(cell.get("mode"))?;
-        let (place, acknowledgements) = (lab.work_dir().join("mnt"), lab.work_dir().join("acknowledged"));
+        let (place, acknowledgements) = (workspace.work_dir().join("mnt"), workspace.work_dir().join("acknowledged"));
         let mount = mode.mount(disk(plan.device.name(), atomic)?, JOURNAL_BYTES, &place)?;
         let image = mount.disk().image()?;
         let mut site = Site { mode, installed, mount, image, place, acknowledgements, running: None };
-        site.image = site.loaded(lab)?;
+        site.image = site.loaded(workspace)?;
         Ok(site)
     }
 
@@ -105,16 +105,16 @@ impl Site {
     }
 
     /// The image with the loaded database; the first cell makes it.
-    fn loaded(&mut self, lab: &mut Bench<'_>) -> Result<Image> {
-        let path = lab.work_dir().join("loaded.img");
+    fn loaded(&mut self, workspace: &mut Workspace<'_>) -> Result<Image> {
+        let path = workspace.work_dir().join("loaded.img");
         if path.is_file() {
             return Ok(Image::read_from(&path)?);
         }
-        lab.step("loading the database")?;
+        workspace.step("loading the database")?;
         let settings = Settings { flush_log_at_trx_commit: 0, buffer_pool_bytes: 256 * MIB, ..settings(self.mode) };
         let running = Running::start(&self.installed, &self.files(), &settings)?;
         let load = Load::Tpcc(tpcc::Config::default());
-        let progress = lab.load(load.units(&running));
+        let progress = workspace.load(load.units(&running));
         let loaded = running.load(&load, 2, &*progress).and_then(|()| match &running {
             Running::Server(server) => {
                 Tpcc::new(tpcc::Config::default()).prepare_acknowledgements(server.store(), CLIENTS)

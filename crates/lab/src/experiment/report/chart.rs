@@ -6,7 +6,7 @@
 //! 3. Every line and dot names itself in a `<title>`, which browsers show on hovering.
 
 use crate::experiment::{Chart, Line};
-use crate::report::escape;
+use highwater_bench::report::escape;
 use std::fmt::Write;
 
 const WIDTH: f64 = 590.0;

@@ -9,8 +9,8 @@ mod chart;
 mod parts;
 
 use super::{Figure, Outcome};
-use crate::error::{Error, Result};
-use crate::report::{STYLE, escape, fill};
+use highwater_bench::report::{STYLE, escape, fill};
+use highwater_bench::{Error, Result};
 
 const PAGE: &str = include_str!("page.html");
 const OWN_STYLE: &str = include_str!("style.css");

@@ -3,7 +3,7 @@
 use super::chart::number;
 use crate::experiment::outcome::title_of;
 use crate::experiment::{Outcome, Row, Table};
-use crate::report::escape;
+use highwater_bench::report::escape;
 use std::collections::BTreeSet;
 
 /// What was done, on what.

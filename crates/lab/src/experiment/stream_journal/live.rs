@@ -6,13 +6,13 @@
 //!    capacity once, whatever the time, and counters begin at zero after it.
 
 use super::{Mode, places};
-use crate::error::{Error, Result};
 use crate::experiment::journaled::copy_folder;
-use crate::experiment::{Bench, Cell, DeviceChoice, Measured, Plan, Scale};
-use crate::result::RunResult;
-use crate::run::RunOptions;
+use crate::experiment::{Cell, DeviceChoice, Measured, Plan, Scale, Workspace};
 use crate::subject::{Files, Installed, Load, Running, Settings, SubjectKind};
-use crate::workload::tpcc;
+use highwater_bench::result::RunResult;
+use highwater_bench::run::RunOptions;
+use highwater_bench::workload::tpcc;
+use highwater_bench::{Error, Result};
 use highwater_device::age::Age;
 use highwater_device::disk::{DiskOptions, TimeMode};
 use highwater_device::mount::{Mount, MountSample};
@@ -60,18 +60,18 @@ fn installed() -> Result<Installed> {
     SubjectKind::Mysql.find().map_err(|missing| Error::Usage(missing.to_string()))
 }
 
-pub(super) fn measure(plan: &Plan, cell: &Cell, lab: &mut Bench<'_>) -> Result<Measured> {
+pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
     let installed = installed()?;
-    let template = template(plan, &installed, lab)?;
+    let template = template(plan, &installed, workspace)?;
     let mode = Mode::named(cell.get("mode"))?;
-    lab.step("ageing a device and mounting it")?;
-    let place = lab.work_dir().join("mnt");
+    workspace.step("ageing a device and mounting it")?;
+    let place = workspace.work_dir().join("mnt");
     let mut mount = mode.mount(disk(plan)?, journal_bytes(plan, cell), &place)?;
-    lab.step("copying the database")?;
+    workspace.step("copying the database")?;
     let files = Files::in_folder(place.join("mysql"));
     copy_folder(&template, &files.data)?;
     let running = Running::start(&installed, &files, &settings(mode, plan.scale))?;
-    let measured = run(plan, cell, &running, &mut mount, lab);
+    let measured = run(plan, cell, &running, &mut mount, workspace);
     let stopped = running.stop();
     let measured = measured?;
     stopped?;
@@ -94,17 +94,17 @@ fn journal_bytes(plan: &Plan, cell: &Cell) -> u64 {
 }
 
 /// The folder with the loaded database.
-fn template(plan: &Plan, installed: &Installed, lab: &mut Bench<'_>) -> Result<PathBuf> {
-    let (done, new) = (lab.work_dir().join("template"), lab.work_dir().join("template.new"));
+fn template(plan: &Plan, installed: &Installed, workspace: &mut Workspace<'_>) -> Result<PathBuf> {
+    let (done, new) = (workspace.work_dir().join("template"), workspace.work_dir().join("template.new"));
     if done.is_dir() {
         return Ok(done);
     }
-    lab.step("loading the database")?;
+    workspace.step("loading the database")?;
     let settings =
         Settings { buffer_pool_bytes: 1 << 30, flush_log_at_trx_commit: 0, ..settings(Mode::Ordered, plan.scale) };
     let running = Running::start(installed, &Files::in_folder(&new), &settings)?;
     let load = load(plan, plan.seed);
-    let progress = lab.load(load.units(&running));
+    let progress = workspace.load(load.units(&running));
     let loaded = running.load(&load, 4, &*progress);
     let stopped = running.stop();
     loaded?;
@@ -113,7 +113,13 @@ fn template(plan: &Plan, installed: &Installed, lab: &mut Bench<'_>) -> Result<P
     Ok(done)
 }
 
-fn run(plan: &Plan, cell: &Cell, running: &Running, mount: &mut Mount, lab: &mut Bench<'_>) -> Result<Measured> {
+fn run(
+    plan: &Plan,
+    cell: &Cell,
+    running: &Running,
+    mount: &mut Mount,
+    workspace: &mut Workspace<'_>,
+) -> Result<Measured> {
     let size = size(plan.scale);
     let load = load(plan, plan.seed + u64::from(cell.repetition));
     let options =
@@ -124,10 +130,10 @@ fn run(plan: &Plan, cell: &Cell, running: &Running, mount: &mut Mount, lab: &mut
         if written >= size.capacity_bytes {
             break;
         }
-        lab.step(&format!("warming up, {} % of the device written", written * 100 / size.capacity_bytes))?;
+        workspace.step(&format!("warming up, {} % of the device written", written * 100 / size.capacity_bytes))?;
         running.run(&load, &options(WARMUP_STEP_S), &mut |_| {})?;
     }
-    lab.step("measuring")?;
+    workspace.step("measuring")?;
     mount.reset_counters();
     let mut samples = Vec::new();
     let result = running.run(&load, &options(size.seconds), &mut |_| samples.push(mount.sample()))?;

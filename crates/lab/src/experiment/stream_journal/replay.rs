@@ -5,34 +5,24 @@
 //! 2. The device has the recorder's 2 GiB, is filled once and overwritten once at random, and runs the trace twice; figures are the second pass's.
 
 use super::{Mode, OWN_SPARE, places};
-use crate::error::{Error, Result};
-use crate::experiment::{Bench, Cell, DeviceChoice, Measured, Plan, Scale};
+use crate::experiment::{Cell, DeviceChoice, Measured, Plan, Scale, Workspace};
+use highwater_bench::{Error, Result};
 use highwater_device::age::Age;
 use highwater_device::replay::result::{GroupResult, ReplayResult};
 use highwater_device::replay::{self, ReplayOptions};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 const CAPACITY_BYTES: u64 = 2 << 30;
-
-/// The folder the user named.
-static NAMED: OnceLock<PathBuf> = OnceLock::new();
-
-/// Looks for traces in this folder, for the whole process. The first call counts.
-pub fn look_for_traces_in(folder: PathBuf) {
-    // A second folder would be a mistake of the caller's; the first stays.
-    let _ = NAMED.set(folder);
-}
 
 /// The folder of the traces.
 fn folder(set: Option<PathBuf>, cache: Option<PathBuf>) -> PathBuf {
     set.unwrap_or_else(|| cache.unwrap_or_else(|| ".".into()).join("highwater/traces"))
 }
 
-fn folder_here() -> PathBuf {
+fn folder_of(plan: &Plan) -> PathBuf {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")));
-    folder(NAMED.get().cloned().or_else(|| variable("HIGHWATER_TRACES")), cache)
+    folder(plan.traces.clone().or_else(|| variable("HIGHWATER_TRACES")), cache)
 }
 
 /// Name of the trace of a cell.
@@ -55,12 +45,12 @@ fn trace(folder: &Path, name: &str) -> Result<PathBuf> {
     Err(Error::Usage(format!("there is no {}; {how}", path.display())))
 }
 
-pub(super) fn measure(plan: &Plan, cell: &Cell, lab: &mut Bench<'_>) -> Result<Measured> {
-    let path = trace(&folder_here(), name_of(cell)?)?;
+pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+    let path = trace(&folder_of(plan), name_of(cell)?)?;
     let DeviceChoice::Preset(device) = &plan.device else {
         return Err(Error::Usage("a trace is replayed on an emulated device, not on this disk".into()));
     };
-    lab.step("replaying")?;
+    workspace.step("replaying")?;
     let mut options = ReplayOptions::on_preset(path, device)?;
     options.capacity_bytes = Some(CAPACITY_BYTES);
     options.passes = if plan.scale == Scale::Smoke { 1 } else { 2 };

@@ -10,18 +10,18 @@ mod output;
 mod process;
 
 use super::Server;
-use crate::adapter::Store;
-use crate::adapter::mysql::DATABASE;
-use crate::cpu::CpuTimes;
-use crate::error::{Error, Result};
-use crate::result::{Interval, KindResult, LatencyUs, Queries, RunResult, bytes_written, counters};
-use crate::run::RunOptions;
-use crate::workload::sysbench::{Config, RandType, Sysbench};
-use crate::workload::{Progress, Workload, load_once, note_spoiled};
 use highwater::stats::StatsSnapshot;
+use highwater_bench::cpu::CpuTimes;
+use highwater_bench::result::{Interval, KindResult, LatencyUs, Queries, RunResult, bytes_written, counters};
+use highwater_bench::run::RunOptions;
+use highwater_bench::store::Store;
+use highwater_bench::store::mysql::DATABASE;
+use highwater_bench::workload::sysbench::{Config, RandType, Sysbench};
+use highwater_bench::workload::{Progress, Workload, load_once, note_spoiled};
+use highwater_bench::{Error, Result};
 use std::process::Command;
 
-type OnServer = crate::adapter::mysql::MysqlStore;
+type OnServer = highwater_bench::store::mysql::MysqlStore;
 
 /// Fills the tables unless they are there.
 pub(super) fn load(server: &Server, config: &Config, threads: usize, progress: &dyn Progress) -> Result<()> {

@@ -4,8 +4,8 @@
 //! 1. Numbers are taken from the lines sysbench names; an unknown line is passed over, a missing one is an error that names it.
 //! 2. Milliseconds become microseconds. Percentiles other than the one printed come from the histogram (`--histogram=on`).
 
-use crate::error::{Error, Result};
-use crate::result::{LatencyUs, Queries};
+use highwater_bench::result::{LatencyUs, Queries};
+use highwater_bench::{Error, Result};
 
 /// One line of `--report-interval`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

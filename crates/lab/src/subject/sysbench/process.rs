@@ -5,8 +5,8 @@
 //! 2. The command is in a process group of its own: Ctrl-C on the terminal reaches it through us.
 //! 3. It never outlives the call.
 
-use crate::error::{Error, Result};
-use crate::interrupt;
+use highwater_bench::interrupt;
+use highwater_bench::{Error, Result};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;

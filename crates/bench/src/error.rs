@@ -1,0 +1,59 @@
+//! The one error type of the bench and of what is built on it.
+
+use std::path::PathBuf;
+
+/// Result of a workload operation.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What can go wrong while a workload runs.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The store under test refused.
+    #[error(transparent)]
+    Engine(#[from] highwater::Error),
+    /// Options that contradict each other or the database found.
+    #[error("{0}")]
+    Usage(String),
+    /// The database does not hold what the workload loaded.
+    #[error("{0}")]
+    Data(String),
+    /// A database server does not start, does not stop or refuses a statement.
+    #[error("{0}")]
+    Server(String),
+    /// A file of ours (report, result, acknowledgements) cannot be read or written.
+    #[error("{path}: {source}")]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: std::io::Error,
+    },
+    /// The user asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// An emulated device refused.
+    #[error(transparent)]
+    Device(#[from] highwater_device::DeviceError),
+    /// A step of longer work failed.
+    #[error("{what}: {source}")]
+    During {
+        /// Which step.
+        what: String,
+        /// Why.
+        source: Box<Error>,
+    },
+}
+
+impl Error {
+    /// Whether the transaction may simply be tried again: deadlock, lock wait timeout or write conflict.
+    pub fn is_retryable(&self) -> bool {
+        use highwater::Error as Engine;
+        matches!(self, Error::Engine(Engine::Deadlock | Engine::LockWaitTimeout | Engine::WriteConflict))
+    }
+
+    /// A failed file operation.
+    pub fn file(path: impl Into<PathBuf>, source: std::io::Error) -> Error {
+        Error::File { path: path.into(), source }
+    }
+}

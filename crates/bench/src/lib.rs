@@ -1,0 +1,20 @@
+//! The bench: workloads, the stores they run on, the driver that runs and measures them, their results and reports.
+//!
+//! Rules
+//! 1. A workload is written once, against [`store::Store`]; each store implements it.
+//! 2. [`run`](run::run) measures; [`result`] is what it leaves; [`report`] draws it. Workloads measure nothing themselves.
+//! 3. Nothing here prints to standard output; callers hand in where lines go.
+//! 4. Nothing here knows of experiments, or how a server is set up and started.
+
+pub mod cpu;
+mod error;
+pub mod interrupt;
+pub mod report;
+pub mod result;
+pub mod run;
+pub mod store;
+pub mod summary;
+mod threads;
+pub mod workload;
+
+pub use error::{Error, Result};

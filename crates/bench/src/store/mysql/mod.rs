@@ -1,0 +1,208 @@
+//! MySQL and MariaDB as a store: every call is a statement over the server's socket.
+//!
+//! Rules
+//! 1. Statements are prepared once for each session, table and shape, and kept.
+//! 2. A transaction is START TRANSACTION, its statements, COMMIT or ROLLBACK, under REPEATABLE READ.
+//! 3. `modify` is SELECT ... FOR UPDATE and an UPDATE of the columns put.
+//! 4. Deadlocks and lock wait timeouts come back as the engine's errors of that name, so that callers retry them alike.
+//! 5. Text columns are `latin1_bin`: one byte a character, compared as bytes. So a key of two VARCHAR(256) stays within the 767 bytes that
+//!    MySQL 5.6 takes, and the sizes are those of the engine. Bytes of UTF-8 pass through unchanged.
+
+mod bulk;
+mod row;
+mod session;
+mod sql;
+mod status;
+mod table;
+
+pub use row::{MysqlChanges, MysqlRow};
+pub use session::{MysqlSession, MysqlTxn};
+pub use table::MysqlTable;
+
+use super::{IndexSpec, Store, TableSpec};
+use crate::error::{Error, Result};
+use highwater::Error as EngineError;
+use highwater::stats::StatsSnapshot;
+use mysql::consts::CapabilityFlags;
+use mysql::prelude::Queryable;
+use mysql::{Conn, Opts, OptsBuilder};
+use parking_lot::Mutex;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The database that holds the tables.
+pub const DATABASE: &str = "lab";
+
+/// Whose server it is: the two name some of their counters differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flavor {
+    /// MySQL 5.6.
+    Mysql,
+    /// MariaDB 10.11.
+    Mariadb,
+}
+
+/// A running server as a store.
+#[derive(Clone, Debug)]
+pub struct MysqlStore {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    flavor: Flavor,
+    opts: Opts,
+    /// The connection for everything but sessions, and the counters it read last.
+    control: Mutex<(Conn, StatsSnapshot)>,
+}
+
+/// What went wrong, in the words of the laboratory.
+pub(crate) fn error(error: mysql::Error) -> Error {
+    const DUPLICATE_KEY: u16 = 1062;
+    const LOCK_WAIT_TIMEOUT: u16 = 1205;
+    const DEADLOCK: u16 = 1213;
+    const RECORD_CHANGED: u16 = 1020;
+    match error {
+        mysql::Error::MySqlError(error) => match error.code {
+            DEADLOCK => EngineError::Deadlock.into(),
+            LOCK_WAIT_TIMEOUT => EngineError::LockWaitTimeout.into(),
+            RECORD_CHANGED => EngineError::WriteConflict.into(),
+            DUPLICATE_KEY => duplicate_key(&error.message),
+            code => Error::Server(format!("the server says: {} (error {code})", error.message)),
+        },
+        other => Error::Server(format!("the connection to the server: {other}")),
+    }
+}
+
+/// "Duplicate entry '1' for key 'PRIMARY'": the key is all that it names.
+fn duplicate_key(message: &str) -> Error {
+    let index = message.rsplit('\'').nth(1).unwrap_or(message);
+    EngineError::DuplicateKey { table: DATABASE.into(), index: index.into() }.into()
+}
+
+impl MysqlStore {
+    /// Connects to the server's socket; makes the database if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Server`] when the server does not answer.
+    pub fn connect(socket: &Path, flavor: Flavor) -> Result<MysqlStore> {
+        let base = OptsBuilder::new()
+            .socket(Some(socket.display().to_string()))
+            .user(Some("root"))
+            .prefer_socket(false)
+            .stmt_cache_size(Some(0))
+            .additional_capabilities(CapabilityFlags::CLIENT_FOUND_ROWS)
+            .init(vec!["SET NAMES latin1 COLLATE latin1_bin"]);
+        let mut control = Conn::new(base.clone()).map_err(error)?;
+        control.query_drop(format!("CREATE DATABASE IF NOT EXISTS {DATABASE}")).map_err(error)?;
+        control.query_drop(format!("USE {DATABASE}")).map_err(error)?;
+        // In 5.6 `all` in the configuration leaves the counters of written page types off.
+        control.query_drop("SET GLOBAL innodb_monitor_enable = 'module_buffer_page'").map_err(error)?;
+        let opts = base.db_name(Some(DATABASE)).into();
+        Ok(MysqlStore {
+            shared: Arc::new(Shared { flavor, opts, control: Mutex::new((control, StatsSnapshot::default())) }),
+        })
+    }
+
+    /// The names of all tables.
+    ///
+    /// # Errors
+    /// The server's.
+    pub fn table_names(&self) -> Result<Vec<String>> {
+        self.shared.control.lock().0.query("SHOW TABLES").map_err(error)
+    }
+
+    /// Problems that the server's own check of every table finds.
+    ///
+    /// # Errors
+    /// The server's.
+    pub fn check_tables(&self) -> Result<Vec<String>> {
+        let mut problems = Vec::new();
+        for name in self.table_names()? {
+            let statement = format!("CHECK TABLE {} EXTENDED", sql::name(&name));
+            let rows: Vec<(String, String, String, String)> =
+                self.shared.control.lock().0.query(statement).map_err(error)?;
+            let bad = rows.into_iter().filter(|(_, _, kind, text)| kind != "status" || text != "OK");
+            problems.extend(bad.map(|(table, _, kind, text)| format!("{table}: {kind}: {text}")));
+        }
+        Ok(problems)
+    }
+
+    /// The names of our counters that the server does not have; they are zero in [`Store::stats`].
+    ///
+    /// # Errors
+    /// The server's.
+    pub fn uncounted(&self) -> Result<Vec<&'static str>> {
+        let (status, metrics) = said(&mut self.shared.control.lock().0)?;
+        Ok(status::uncounted(status, metrics))
+    }
+
+    fn counters(&self) -> Result<StatsSnapshot> {
+        let mut control = self.shared.control.lock();
+        let (status, metrics) = said(&mut control.0)?;
+        control.1 = status::snapshot(self.shared.flavor, status, metrics);
+        Ok(control.1)
+    }
+}
+
+type Said = (Vec<(String, String)>, Vec<(String, i64)>);
+
+/// The server's status variables and InnoDB's metrics.
+fn said(control: &mut Conn) -> Result<Said> {
+    let status = control.query("SHOW GLOBAL STATUS").map_err(error)?;
+    let metrics = control.query("SELECT NAME, COUNT FROM information_schema.INNODB_METRICS").map_err(error)?;
+    Ok((status, metrics))
+}
+
+impl Store for MysqlStore {
+    type Table = MysqlTable;
+    type Session = MysqlSession;
+
+    fn create_table(&self, spec: &TableSpec) -> Result<MysqlTable> {
+        self.shared.control.lock().0.query_drop(sql::create_table(spec)).map_err(error)?;
+        let missing = || Error::Data(format!("table {} is not there after it was created", spec.name));
+        self.table(&spec.name)?.ok_or_else(missing)
+    }
+
+    fn create_index(&self, table: &str, index: &IndexSpec) -> Result<()> {
+        let statement = format!(
+            "CREATE INDEX {} ON {} ({})",
+            sql::name(index.name),
+            sql::name(table),
+            sql::names(index.columns.iter().copied())
+        );
+        self.shared.control.lock().0.query_drop(statement).map_err(error)
+    }
+
+    fn table(&self, name: &str) -> Result<Option<MysqlTable>> {
+        MysqlTable::find(&mut self.shared.control.lock().0, name)
+    }
+
+    fn session(&self) -> Result<MysqlSession> {
+        Ok(MysqlSession::new(Conn::new(self.shared.opts.clone()).map_err(error)?))
+    }
+
+    /// A server that does not answer (it was killed) keeps the counters it had.
+    fn stats(&self) -> StatsSnapshot {
+        self.counters().unwrap_or_else(|_| self.shared.control.lock().1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_that_can_be_retried_are() {
+        let said = |code, message: &str| {
+            error(mysql::Error::MySqlError(mysql::MySqlError { state: "HY000".into(), message: message.into(), code }))
+        };
+        for code in [1213, 1205, 1020] {
+            assert!(said(code, "x").is_retryable(), "{code}");
+        }
+        let duplicate = said(1062, "Duplicate entry '1' for key 'PRIMARY'");
+        assert!(!duplicate.is_retryable());
+        assert!(duplicate.to_string().contains("PRIMARY"), "{duplicate}");
+        assert!(matches!(said(1146, "no such table"), Error::Server(text) if text.contains("no such table")));
+    }
+}

@@ -1,0 +1,211 @@
+//! An external record of acknowledged commits, for the crash test.
+//!
+//! Rules
+//! 1. Each client has a row in `torture_client` and a file of its own. A transaction that writes raises the row's sequence number; after its
+//!    commit has returned, and before the next transaction, the number is appended to the file.
+//! 2. Then after any crash: every number in the file is at most the row's (an acknowledged commit is there), and the row's is at most one
+//!    more than the file's last (at most one commit was under way).
+//! 3. A record is 16 bytes: client and number, little-endian. A torn last record is ignored: the process died while writing it.
+
+use crate::error::{Error, Result};
+use crate::store::{Column, Read, RowChanges, RowView, Session, Store, TableSpec, Transaction, column};
+use crate::workload::{key1, open_table};
+use highwater::Type;
+use highwater::values;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+const TABLE: &str = "torture_client";
+const COLUMNS: &[Column] = &[column("client", Type::U64), column("sequence", Type::U64)];
+const SEQUENCE: usize = 1;
+const RECORD_BYTES: usize = 16;
+
+/// One client's record.
+#[derive(Debug)]
+pub(crate) struct Acknowledger<T> {
+    table: T,
+    client: u64,
+    sequence: u64,
+    file: File,
+    path: PathBuf,
+}
+
+/// The file of client `client` under `folder`.
+fn file_path(folder: &Path, client: u64) -> PathBuf {
+    folder.join(format!("client-{client}.ack"))
+}
+
+/// Creates the table with a row for each of `clients`, unless it is there.
+pub(crate) fn prepare<S: Store>(store: &S, clients: u64) -> Result<()> {
+    if store.table(TABLE)?.is_some() {
+        return Ok(());
+    }
+    let spec = TableSpec {
+        name: TABLE.into(),
+        columns: COLUMNS,
+        auto_increment: None,
+        primary_key: &["client"],
+        indexes: &[],
+    };
+    let table = store.create_table(&spec)?;
+    let mut session = store.session()?;
+    let mut txn = session.begin()?;
+    for client in 0..clients {
+        txn.insert(&table, &values![client, 0])?;
+    }
+    txn.finish()
+}
+
+fn stored_sequence<S: Store>(store: &S, client: u64) -> Result<u64> {
+    let table = open_table(store, TABLE)?;
+    let mut session = store.session()?;
+    let mut read = session.snapshot()?;
+    let sequence = read.get(&table, &key1(client), |row| row.u64(SEQUENCE))?;
+    read.finish()?;
+    sequence.ok_or_else(|| Error::Data(format!("client {client} has no row in {TABLE}")))
+}
+
+impl<T: Clone + Send + Sync + 'static> Acknowledger<T> {
+    /// Continues a client's record. A commit that survived although the process died before it could record it is recorded now.
+    ///
+    /// # Errors
+    /// [`Error::Data`] when record and database contradict each other; the store's.
+    pub(crate) fn open<S: Store<Table = T>>(store: &S, folder: &Path, client: u64) -> Result<Acknowledger<T>> {
+        let path = file_path(folder, client);
+        let (recorded, stored) = (last_acknowledged(&path, client)?, stored_sequence(store, client)?);
+        if let Some(problem) = contradiction(client, recorded, stored) {
+            return Err(Error::Data(problem));
+        }
+        let file = OpenOptions::new().create(true).append(true).open(&path).map_err(|e| Error::file(&path, e))?;
+        let table = open_table(store, TABLE)?;
+        let mut acknowledger = Acknowledger { table, client, sequence: recorded, file, path };
+        if stored > recorded {
+            acknowledger.acknowledged()?;
+        }
+        Ok(acknowledger)
+    }
+
+    /// Raises the number within the transaction.
+    pub(crate) fn mark<X: Transaction<Table = T>>(&self, txn: &mut X) -> Result<()> {
+        let next = self.sequence + 1;
+        let found = txn.modify(&self.table, &key1(self.client), |_, set| set.put(SEQUENCE, next.into()))?;
+        if found { Ok(()) } else { Err(Error::Data(format!("client {} has no row in {TABLE}", self.client))) }
+    }
+
+    /// Records that the commit has returned.
+    pub(crate) fn acknowledged(&mut self) -> Result<()> {
+        self.sequence += 1;
+        let mut record = [0; RECORD_BYTES];
+        record[..8].copy_from_slice(&self.client.to_le_bytes());
+        record[8..].copy_from_slice(&self.sequence.to_le_bytes());
+        self.file.write_all(&record).map_err(|e| Error::file(&self.path, e))
+    }
+}
+
+/// The last whole record of a file; 0 when there is none. Cuts off a torn record, so that the next one stands at its place.
+fn last_acknowledged(path: &Path, client: u64) -> Result<u64> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(Error::file(path, error)),
+    };
+    let whole = bytes.len() / RECORD_BYTES * RECORD_BYTES;
+    if whole < bytes.len() {
+        let file = OpenOptions::new().write(true).open(path).map_err(|e| Error::file(path, e))?;
+        file.set_len(whole as u64).map_err(|e| Error::file(path, e))?;
+    }
+    let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
+    let Some(record) = bytes[..whole].chunks_exact(RECORD_BYTES).last() else { return Ok(0) };
+    if number(&record[..8]) != client {
+        return Err(Error::Data(format!("{} is the record of another client", path.display())));
+    }
+    Ok(number(&record[8..]))
+}
+
+/// What the record says after a crash.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Acknowledged {
+    /// Commits acknowledged since the database was loaded, all clients.
+    pub commits: u64,
+    /// What is wrong, one line each; empty when every acknowledged commit is there.
+    pub problems: Vec<String>,
+}
+
+/// Compares the record under `folder` with the database.
+///
+/// # Errors
+/// The store's, or an unreadable record.
+pub fn verify<S: Store>(store: &S, folder: &Path, clients: u64) -> Result<Acknowledged> {
+    let mut result = Acknowledged::default();
+    for client in 0..clients {
+        let acknowledged = last_acknowledged(&file_path(folder, client), client)?;
+        let stored = stored_sequence(store, client)?;
+        result.commits += acknowledged;
+        result.problems.extend(contradiction(client, acknowledged, stored));
+    }
+    Ok(result)
+}
+
+/// What is wrong when a client's last recorded number and its row's are these.
+fn contradiction(client: u64, recorded: u64, stored: u64) -> Option<String> {
+    if stored < recorded {
+        Some(format!("client {client}: commit {recorded} was acknowledged, the database has only {stored}"))
+    } else if stored > recorded + 1 {
+        Some(format!(
+            "client {client}: the database has {stored}, but {recorded} were acknowledged and one was under way"
+        ))
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::model::Model;
+
+    fn commit(store: &Model, ack: &mut Acknowledger<usize>, acknowledge: bool) {
+        let mut session = store.session().unwrap();
+        let mut txn = session.begin().unwrap();
+        ack.mark(&mut txn).unwrap();
+        txn.finish().unwrap();
+        if acknowledge {
+            ack.acknowledged().unwrap();
+        }
+    }
+
+    #[test]
+    fn finds_lost_and_invented_commits() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Model::default();
+        prepare(&store, 2).unwrap();
+        let mut ack = Acknowledger::open(&store, folder.path(), 1).unwrap();
+        (0..3).for_each(|_| commit(&store, &mut ack, true));
+        commit(&store, &mut ack, false);
+        let found = verify(&store, folder.path(), 2).unwrap();
+        assert_eq!((found.commits, found.problems.len()), (3, 0));
+
+        let mut ack = Acknowledger::open(&store, folder.path(), 1).unwrap();
+        commit(&store, &mut ack, true);
+        let found = verify(&store, folder.path(), 2).unwrap();
+        assert_eq!((found.commits, found.problems.len()), (5, 0));
+
+        ack.acknowledged().unwrap();
+        let found = verify(&store, folder.path(), 2).unwrap();
+        assert!(found.problems[0].contains("commit 6 was acknowledged"), "{found:?}");
+    }
+
+    #[test]
+    fn a_torn_record_is_ignored() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Model::default();
+        prepare(&store, 1).unwrap();
+        let mut ack = Acknowledger::open(&store, folder.path(), 0).unwrap();
+        commit(&store, &mut ack, true);
+        ack.file.write_all(&[7; 5]).unwrap();
+        assert_eq!(verify(&store, folder.path(), 1).unwrap(), Acknowledged { commits: 1, problems: vec![] });
+        commit(&store, &mut ack, true);
+        assert_eq!(verify(&store, folder.path(), 1).unwrap(), Acknowledged { commits: 2, problems: vec![] });
+    }
+}

@@ -1,0 +1,15 @@
+//! Measuring: where a subject's files lie, and what a measurement works with.
+//!
+//! | file | what |
+//! |---|---|
+//! | `device_choice` | this machine's disk or an emulated device, by name |
+//! | `workspace` | work folder, kept templates, and the [`Watch`] that is shown what happens |
+//! | `place` | the files of one measurement, made from a template and removed afterwards |
+
+mod device_choice;
+mod place;
+mod workspace;
+
+pub use device_choice::DeviceChoice;
+pub use place::{Place, Want};
+pub use workspace::{Quiet, Watch, Workspace};
