@@ -13,6 +13,7 @@ pub const LAYERS: &[&[&str]] = &[
     &["page"],
     &["probe"],
     &["log"],
+    &["store"],
     &["pool"],
     &["mtr"],
     &["recovery"],

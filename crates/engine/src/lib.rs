@@ -61,6 +61,7 @@ mod pool;
 mod probe;
 mod recovery;
 mod space;
+mod store;
 mod sync;
 mod table;
 #[cfg(test)]

@@ -38,7 +38,6 @@ use crate::table::schema::PRIMARY;
 use crate::txn::TxnSystem;
 use crate::types::{PageNo, SegmentId};
 use bitmap::Bitmap;
-use highwater_storage::Device;
 use report::Progress;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -47,7 +46,6 @@ use std::sync::Arc;
 pub(crate) struct Subject<'a> {
     pub(crate) ctx: &'a Context,
     pub(crate) space: &'a Space,
-    pub(crate) data: &'a dyn Device,
     pub(crate) txn: &'a TxnSystem,
     pub(crate) catalog: &'a Catalog,
     pub(crate) tables: Vec<Arc<TableShared>>,

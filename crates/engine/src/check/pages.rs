@@ -1,7 +1,7 @@
 //! Pages in file order; the extent maps; claims against the maps.
 //!
 //! Rules
-//! 1. Used pages are read from the data file itself, an extent at a time, not through the pool: what is on disk counts.
+//! 1. Used pages are read from the store, an extent at a time, not through the pool: what is on disk counts.
 //! 2. A free page may hold anything: it is not looked at.
 
 use super::{Checker, Kind, Owner, Place};
@@ -52,15 +52,14 @@ impl Checker<'_> {
 
     fn check_extent(&mut self, number: u32, extent: &Extent, bytes: &mut AlignedBuf) {
         let page_bytes = self.subject.ctx.pool.page_bytes();
-        let data = self.subject.data;
-        let start = u64::from(number) * bytes.len() as u64;
-        let whole = data.read_at(start, bytes).is_ok();
+        let store = self.subject.ctx.pool.store();
+        let whole = store.read(PageNo(number * EXTENT_PAGES), bytes).is_ok();
         for at in (0..EXTENT_PAGES).filter(|at| extent.used >> at & 1 == 1) {
             let page_no = PageNo(number * EXTENT_PAGES + at);
             let range = at as usize * page_bytes..(at as usize + 1) * page_bytes;
             let owner = extent.owners[(at / CHUNK_PAGES) as usize];
-            if !whole && let Err(error) = data.read_at(start + range.start as u64, &mut bytes[range.clone()]) {
-                self.unreadable_page(page_no, owner, error.to_string());
+            if !whole && let Err(error) = store.read(page_no, &mut bytes[range.clone()]) {
+                self.unreadable_page(page_no, owner, error.into_reason());
                 continue;
             }
             self.check_page(page_no, owner, &bytes[range]);

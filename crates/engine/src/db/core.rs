@@ -2,7 +2,7 @@
 //!
 //! Order of opening (each step needs those before)
 //! 1. Page 0's fixed fields: what the file is, its page size, the database id.
-//! 2. Log: find its checkpoint and its end. Doublewrite: repair the pages a crash tore since that checkpoint. Data and log are
+//! 2. Log: find its checkpoint and its end. Store: repair the pages a crash tore since that checkpoint. Data and log are
 //!    of the same age (`pairing`), or nothing is done.
 //! 3. Redo: bring the pages there and make them durable. Only then a new log generation (`pairing`).
 //! 4. Space: derive what is free from the extent maps.
@@ -10,37 +10,32 @@
 //! 6. Threads: cleaner, log.
 //!
 //! A set opened to be read goes through the same steps, recovery and rollbacks included; what they write stays in memory (see
-//! `StorageSet::open_read_only`). It has no use for the doublewrite file's protection, and is not written when it closes.
+//! `StorageSet::open_read_only`). It needs no protection from torn writes, and is not written when it closes.
 //!
 //! Order of creation: redo and doublewrite first, then the extent map, page 0 last. A crash before page 0 is durable
-//! leaves files that count as not created (see `is_uncreated` and `creation`) and are created again.
+//! leaves files that count as not created (see `creation`) and are created again.
 
 use super::background::Background;
-use super::pairing;
+use super::{creation, pairing};
 use crate::config::Options;
 use crate::error::{Error, Result};
 use crate::log::Log;
 use crate::mtr::Context;
-use crate::page;
 use crate::pool::cleaner::{Cleaner, checkpoint_target};
-use crate::pool::doublewrite::{self, PageWriter};
 use crate::pool::lru_flusher::LruFlusher;
 use crate::pool::{MIN_FRAMES, Pool};
 use crate::probe::Record;
 use crate::recovery::{self, Replayed};
-use crate::space::header::{self, FileHeader};
-use crate::space::layout::Layout;
-use crate::space::{self, Space};
+use crate::space::Space;
 use crate::stats::Stats;
+use crate::store::bootstrap;
 use crate::sync::poison::Poison;
 use crate::types::PageNo;
-use highwater_storage::{AlignedBuf, Device, Placement, SetOptions, StorageSet};
+use highwater_storage::{SetOptions, StorageSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Extents of a new data file.
-const FIRST_EXTENTS: u32 = 8;
 /// The log thread's pause (modes 0 and 2 sync once a second).
 const LOG_PAUSE: Duration = Duration::from_secs(1);
 
@@ -95,14 +90,15 @@ impl Core {
     /// [`Error::Incompatible`], [`Error::Corrupt`], [`Error::BadOption`], an I/O error.
     pub fn open(storage: StorageSet, options: Options) -> Result<Core> {
         options.validate()?;
-        if is_uncreated(&*storage.data)? {
-            super::creation::check_never_used(&storage)?;
+        if creation::is_uncreated(&storage)? {
+            creation::check_never_used(&storage)?;
             if !options.create_if_missing || storage.is_read_only() {
                 return Err(Error::Incompatible(format!("{} holds no database yet", storage.data.name())));
             }
-            create(&storage, &options)?;
+            creation::create(&storage, &options)?;
         }
-        let file = read_header(&*storage.data)?;
+        let found = bootstrap::find(&storage)?;
+        let file = found.header();
         check_pool_size(&options, file.page_bytes)?;
         let stats = Arc::new(Stats::default());
         let poison = Arc::new(Poison::default());
@@ -116,23 +112,20 @@ impl Core {
             poison.clone(),
         )?;
         let log = Arc::new(log);
-        let (redo, page_bytes) = (scan.checkpoint_lsn..scan.end_lsn, file.page_bytes);
-        pairing::check(&storage, page_bytes, &log, &scan)?;
-        let (copies, data) = (&*storage.doublewrite, &*storage.data);
-        let repaired = doublewrite::restore(copies, data, page_bytes, file.database_id, redo)?.pages;
-        pairing::check(&storage, page_bytes, &log, &scan)?;
-        let doublewrite = (options.doublewrite && !storage.is_read_only()).then(|| storage.doublewrite.clone());
-        let data = storage.data.clone();
-        let writer = PageWriter::new(data.clone(), doublewrite, page_bytes, file.database_id, stats.clone())?;
-        let pool = Pool::new(&options, page_bytes, data, writer, log.clone(), stats.clone(), poison.clone())?;
+        let redo_name = storage.redo.name();
+        pairing::check(&found.pages(), &redo_name, &log, &scan)?;
+        let repaired = found.repair(scan.checkpoint_lsn..scan.end_lsn)?;
+        pairing::check(&found.pages(), &redo_name, &log, &scan)?;
+        let store = found.open(options.doublewrite && !storage.is_read_only(), stats.clone())?;
+        let pool = Pool::new(&options, store, log.clone(), stats.clone(), poison.clone())?;
         let replayed = recovery::replay(&pool, &log, &scan)?;
         stats.recovery_redo_bytes.set(replayed.redo_bytes);
         stats.recovery_pages_read.set(stats.pages_read.get());
         stats.recovery_us.set(scan_start.elapsed().as_micros() as u64);
         pairing::start(&pool, &log, scan.end_lsn)?;
         let ctx = Arc::new(Context::new(pool, log, stats, poison));
-        let space = Space::open(&ctx, storage.data.clone())?;
-        let probe = super::probe::settle(&storage, &ctx, &options)?;
+        let space = Space::open(&ctx)?;
+        let probe = super::probe::settle(&ctx, &options)?;
         let options = in_force(options, &ctx);
         let background = Background::default();
         Ok(Core { ctx, space, options, replayed, repaired, probe, background, started: Instant::now(), storage })
@@ -234,61 +227,4 @@ fn in_force(asked: Options, ctx: &Context) -> Options {
         lru_scan_depth: pool.lru_scan_depth() as u64,
         ..asked
     }
-}
-
-fn first_bytes(options: &Options) -> u64 {
-    Layout::new(options.page_size as usize).extent_bytes() * u64::from(FIRST_EXTENTS)
-}
-
-/// Whether creation never finished: the file is empty, or no larger than creation makes it with zeros for page 0 and
-/// for everything behind the extent map.
-fn is_uncreated(data: &dyn Device) -> Result<bool> {
-    let len = data.len_bytes()?;
-    let longest = Layout::new(16384).extent_bytes() * u64::from(FIRST_EXTENTS);
-    if len == 0 || len > longest || !len.is_multiple_of(4096) {
-        return Ok(len == 0);
-    }
-    let mut bytes = AlignedBuf::zeroed(len as usize);
-    data.read_at(0, &mut bytes)?;
-    // The map is page 1, so it lies between the smallest first page and the end of the largest second one.
-    let zeros = |range: &[u8]| range.iter().all(|b| *b == 0);
-    Ok(zeros(&bytes[..4096]) && zeros(&bytes[32768.min(bytes.len())..]))
-}
-
-fn read_header(data: &dyn Device) -> Result<FileHeader> {
-    let mut start = AlignedBuf::zeroed(4096);
-    if data.len_bytes()? < 4096 {
-        return Err(Error::Incompatible(format!("{} is too short to be a database", data.name())));
-    }
-    data.read_at(0, &mut start)?;
-    header::parse(&start).map_err(|error| match error {
-        Error::Incompatible(what) => Error::Incompatible(format!("{}: {what}", data.name())),
-        other => other,
-    })
-}
-
-fn create(storage: &StorageSet, options: &Options) -> Result<()> {
-    let database_id = random_id();
-    let page_bytes = options.page_size as usize;
-    let data = &*storage.data;
-    Log::create(storage.redo.clone(), options.log_file_size, database_id)?;
-    storage.doublewrite.set_len_bytes(doublewrite::file_bytes(page_bytes))?;
-    storage.doublewrite.sync()?;
-    data.set_len_bytes(0)?;
-    data.set_len_bytes(first_bytes(options))?;
-    let mut map = AlignedBuf::zeroed(page_bytes);
-    space::format_map_ops(|op| op.apply(&mut map).expect("a zeroed page takes an extent map"));
-    page::header::seal(&mut map, PageNo(1));
-    data.write_at(page_bytes as u64, &map, Placement::Other)?;
-    data.sync()?;
-    let mut first = AlignedBuf::zeroed(page_bytes);
-    first.copy_from_slice(&header::new_page(FileHeader { page_bytes, database_id }, FIRST_EXTENTS));
-    data.write_at(0, &first, Placement::Other)?;
-    Ok(data.sync()?)
-}
-
-fn random_id() -> u64 {
-    use std::hash::{BuildHasher, Hasher};
-    // The standard library seeds this from the operating system's randomness.
-    std::hash::RandomState::new().build_hasher().finish() | 1
 }

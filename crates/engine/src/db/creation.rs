@@ -1,15 +1,49 @@
-//! Whether files that hold no database may become one.
+//! Creating a database, and whether files that hold none may become one.
 //!
 //! Creation lays out redo and doublewrite before it writes the first page of `data`, and what it lays out is told from
 //! what a database in use leaves: a redo log that was never started (generation 1), a doublewrite file of zeros. So a
 //! crash during creation can be done again, but a database that lost its `data` is never overwritten.
 
+use crate::config::Options;
 use crate::error::{Error, Result};
 use crate::log::{Log, Remains};
-use highwater_storage::{AlignedBuf, Device, StorageSet};
+use crate::space::header;
+use crate::space::layout::EXTENT_PAGES;
+use crate::store::{FileHeader, bootstrap};
+use crate::types::PageNo;
+use crate::{page, space};
+use highwater_storage::StorageSet;
 
-/// Bytes at the begin of a doublewrite file that say whether it was ever used: the directory of its first area.
-const DIRECTORY_BYTES: u64 = 4096;
+/// Extents of a new data file.
+const FIRST_EXTENTS: u32 = 8;
+
+/// Whether creation never finished.
+///
+/// # Errors
+/// An I/O error.
+pub(super) fn is_uncreated(storage: &StorageSet) -> Result<bool> {
+    bootstrap::is_uncreated(storage, FIRST_EXTENTS * EXTENT_PAGES)
+}
+
+/// Creates a database: the redo log, then the store, whose page 0 is durable last.
+///
+/// # Errors
+/// An I/O error.
+pub(super) fn create(storage: &StorageSet, options: &Options) -> Result<()> {
+    let header = FileHeader { page_bytes: options.page_size as usize, database_id: random_id() };
+    Log::create(storage.redo.clone(), options.log_file_size, header.database_id)?;
+    let mut map = vec![0; header.page_bytes];
+    space::format_map_ops(|op| op.apply(&mut map).expect("a zeroed page takes an extent map"));
+    page::header::seal(&mut map, PageNo(1));
+    let first = header::new_page(header, FIRST_EXTENTS);
+    bootstrap::create(storage, FIRST_EXTENTS * EXTENT_PAGES, &first, &map)
+}
+
+fn random_id() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    // The standard library seeds this from the operating system's randomness.
+    std::hash::RandomState::new().build_hasher().finish() | 1
+}
 
 /// Refuses if a database has lived beside the empty `data`.
 ///
@@ -32,32 +66,21 @@ pub(super) fn check_never_used(storage: &StorageSet) -> Result<()> {
             )));
         }
     }
-    if was_used(&*storage.doublewrite)? {
+    if let Some(used) = bootstrap::trace_of_use(storage)? {
         return Err(Error::Corrupt(format!(
-            "{data} and {redo} are empty, but {} is not: the database was lost; restore a backup of all files. Nothing was \
-             changed. To begin a new database instead, remove the files in its folder",
-            storage.doublewrite.name()
+            "{data} and {redo} are empty, but {used} is not: the database was lost; restore a backup of all files. \
+             Nothing was changed. To begin a new database instead, remove the files in its folder"
         )));
     }
     Ok(())
 }
 
-fn was_used(doublewrite: &dyn Device) -> Result<bool> {
-    if doublewrite.len_bytes()? < DIRECTORY_BYTES {
-        return Ok(false);
-    }
-    let mut directory = AlignedBuf::zeroed(DIRECTORY_BYTES as usize);
-    doublewrite.read_at(0, &mut directory)?;
-    Ok(directory.iter().any(|byte| *byte != 0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Options;
     use crate::db::core::Core;
     use crate::testing::{open, small_core, small_options};
-    use highwater_storage::{Faults, MemoryDevice};
+    use highwater_storage::{Device, Faults, MemoryDevice};
     use std::sync::Arc;
 
     /// The files of a database that was in use; `stopped` without being closed.

@@ -448,7 +448,6 @@ impl Database {
         let subject = Subject {
             ctx: &inner.ctx,
             space: &inner.space,
-            data: &*inner.storage.data,
             txn: &inner.txn,
             catalog: &inner.catalog,
             tables: tables.clone(),

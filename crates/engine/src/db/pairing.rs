@@ -20,8 +20,9 @@ use crate::log::{Log, Scan};
 use crate::page;
 use crate::pool::Pool;
 use crate::space::header::{self, LogMark, MarkState};
+use crate::store::PageSource;
 use crate::types::{Lsn, PageNo};
-use highwater_storage::{AlignedBuf, Device, StorageSet};
+use highwater_storage::AlignedBuf;
 
 /// Which of two files is an older version of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,13 +60,13 @@ fn older(mark: &LogMark, generation: u64, end: Lsn) -> Option<Older> {
 ///
 /// # Errors
 /// [`Error::Corrupt`] says which file is the older one.
-pub(super) fn check(storage: &StorageSet, page_bytes: usize, log: &Log, scan: &Scan) -> Result<()> {
-    let Some(mark) = stored_mark(&*storage.data, page_bytes)? else { return Ok(()) };
+pub(super) fn check(pages: &dyn PageSource, redo: &str, log: &Log, scan: &Scan) -> Result<()> {
+    let Some(mark) = stored_mark(pages)? else { return Ok(()) };
     let Some(older) = older(&mark, log.generation(), scan.end_lsn) else { return Ok(()) };
-    let (data, redo) = (storage.data.name(), storage.redo.name());
+    let data = &*pages.name();
     let (old, new) = match older {
-        Older::Data => (&data, &redo),
-        Older::Redo => (&redo, &data),
+        Older::Data => (data, redo),
+        Older::Redo => (redo, data),
     };
     Err(Error::Corrupt(format!(
         "{old} is older than {new}: {data} was last used in generation {} of the redo log (from LSN {}), {redo} is in generation {} \
@@ -79,12 +80,12 @@ pub(super) fn check(storage: &StorageSet, page_bytes: usize, log: &Log, scan: &S
 }
 
 /// The mark on disk; `None` if page 0 does not verify.
-fn stored_mark(data: &dyn Device, page_bytes: usize) -> Result<Option<LogMark>> {
-    if data.len_bytes()? < page_bytes as u64 {
+fn stored_mark(pages: &dyn PageSource) -> Result<Option<LogMark>> {
+    if pages.pages()? == 0 {
         return Ok(None);
     }
-    let mut first = AlignedBuf::zeroed(page_bytes);
-    data.read_at(0, &mut first)?;
+    let mut first = AlignedBuf::zeroed(pages.page_bytes());
+    pages.read(PageNo(0), &mut first)?;
     match page::header::verify(&first, PageNo(0)) {
         Ok(()) => header::log_mark(&first).map(Some),
         Err(_) => Ok(None),

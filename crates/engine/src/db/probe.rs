@@ -1,52 +1,50 @@
 //! `auto` at opening: the kept probe of this device, or a new one (always with `probe_again`); what it chose goes to the pool and the device.
 //!
 //! Rules
-//! 1. Comes after recovery, when the doublewrite file protects nothing any more, and before threads start.
+//! 1. Comes after recovery, when the scratch space that the store lends protects nothing, and before threads start.
 //! 2. Options that say what they want are not measured and win.
 
 use crate::config::{FlushMethod, FlushNeighbors, Options};
 use crate::error::Result;
 use crate::mtr::Context;
 use crate::page::PageOp;
-use crate::probe::{RECORD_AT, RECORD_BYTES, Record, Region, measure};
+use crate::probe::{Evidence, RECORD_AT, RECORD_BYTES, Record, Region, measure};
 use crate::types::PageNo;
-use highwater_storage::StorageSet;
+use highwater_storage::Device;
 
 /// Finds out what `auto` means here and sets it. `None` if nothing is `auto` or the device is not measured.
 ///
 /// # Errors
 /// An I/O error.
-pub(super) fn settle(storage: &StorageSet, ctx: &Context, options: &Options) -> Result<Option<Record>> {
+pub(super) fn settle(ctx: &Context, options: &Options) -> Result<Option<Record>> {
     if options.flush_neighbors != FlushNeighbors::Auto {
         return Ok(None);
     }
-    let Some(device) = storage.data.identity() else { return Ok(None) };
-    let page_bytes = ctx.pool.page_bytes();
+    let (store, page_bytes) = (&**ctx.pool.store(), ctx.pool.page_bytes());
+    let Some(device) = store.identity() else { return Ok(None) };
     let kept = kept(ctx)?.filter(|record| record.is_about(&device, options.flush_method, page_bytes));
-    // The scratch space must be of the device that it is about.
-    let can_measure = storage.doublewrite.identity().as_ref() == Some(&device);
-    let record = match kept {
-        Some(record) if !(options.probe_again && can_measure) => record,
-        _ if !can_measure => return Ok(None),
-        _ => {
-            let record = take(storage, &device, options.flush_method, page_bytes)?;
+    let record = match (kept, store.scratch()) {
+        (Some(record), scratch) if !options.probe_again || scratch.is_none() => record,
+        (_, None) => return Ok(None),
+        (_, Some(scratch)) => {
+            // From here on what the scratch space held is gone.
+            store.settle()?;
+            let evidence = take(scratch, options.flush_method, page_bytes)?;
+            let record = Record::new(&device, options.flush_method, evidence);
             keep(ctx, &record)?;
             record
         }
     };
     ctx.pool.set_flush_neighbors(record.choice.flush_neighbors);
-    storage.data.set_write_depth(record.choice.write_depth);
+    store.set_write_depth(record.choice.write_depth);
     Ok(Some(record))
 }
 
-fn take(storage: &StorageSet, device: &str, method: FlushMethod, page_bytes: usize) -> Result<Record> {
-    // From here on the copies in the doublewrite file are gone: their pages must be durable in place.
-    storage.data.set_len_bytes(storage.data.len_bytes()?)?;
-    storage.data.sync()?;
-    let region = Region::begin(&*storage.doublewrite, method == FlushMethod::DirectNoFsync)?;
+fn take(scratch: &dyn Device, method: FlushMethod, page_bytes: usize) -> Result<Evidence> {
+    let region = Region::begin(scratch, method == FlushMethod::DirectNoFsync)?;
     let evidence = measure(&region, page_bytes)?;
     region.end()?;
-    Ok(Record::new(device, method, evidence))
+    Ok(evidence)
 }
 
 fn kept(ctx: &Context) -> Result<Option<Record>> {

@@ -7,9 +7,10 @@
 
 use crate::error::{Error, Result};
 use crate::page::{Node, PageType, header, node};
-use crate::space::header::FileHeader;
 use crate::space::layout::{CHUNK_PAGES, CHUNKS, EXTENT_PAGES, Layout};
 use crate::space::{Extent, ROOT_CATALOG, SEGMENT_CATALOG, SEGMENT_SYSTEM, SEGMENT_UNDO, read_entry};
+use crate::store::bootstrap::{self, Looked};
+use crate::store::{FileHeader, PageSource, Place};
 use crate::table::TableDefinition;
 use crate::table::catalog::{CATALOG_INDEX, Gathered, TableEntry};
 use crate::table::key::KeyLayout;
@@ -18,11 +19,6 @@ use crate::table::schema::PRIMARY;
 use crate::types::PageNo;
 use highwater_storage::{AlignedBuf, Device};
 use std::collections::{BTreeMap, HashSet};
-
-/// Page sizes there are.
-const PAGE_SIZES: [usize; 3] = [4096, 8192, 16384];
-/// Pages tried to find out the page size of a file without header.
-const PROBED_PAGES: usize = 64;
 
 /// A tree of a table, as the catalog has it.
 #[derive(Clone, Debug)]
@@ -99,9 +95,9 @@ pub struct TreeSize {
 
 /// A data file being looked at.
 pub struct RawFile<'d> {
-    data: &'d dyn Device,
+    pages: Box<dyn PageSource + 'd>,
     len: u64,
-    page_bytes: usize,
+    page_count: u64,
     header: std::result::Result<FileHeader, String>,
     /// By group: the entries of its extent map, if it is readable.
     maps: Vec<Option<Vec<Extent>>>,
@@ -115,14 +111,10 @@ impl<'d> RawFile<'d> {
     /// # Errors
     /// [`Error::Incompatible`] if the page size can neither be read nor guessed. An I/O error.
     pub fn open(data: &'d dyn Device) -> Result<RawFile<'d>> {
-        let len = data.len_bytes()?;
-        let header = read_header(data, len)?;
-        let page_bytes = match &header {
-            Ok(header) => header.page_bytes,
-            Err(reason) => guess_page_bytes(data, len)?.ok_or_else(|| Error::Incompatible(reason.clone()))?,
-        };
-        let mut file =
-            RawFile { data, len, page_bytes, header, maps: Vec::new(), tables: Vec::new(), catalog_problem: None };
+        let Looked { pages, header } = bootstrap::look(data)?;
+        let (len, page_count) = (pages.len_bytes()?, pages.pages()?);
+        let (maps, tables) = (Vec::new(), Vec::new());
+        let mut file = RawFile { pages, len, page_count, header, maps, tables, catalog_problem: None };
         file.maps = (0..file.groups()).map(|group| file.read_map(group)).collect();
         match file.read_catalog() {
             Ok(tables) => file.tables = tables,
@@ -138,7 +130,7 @@ impl<'d> RawFile<'d> {
 
     /// Bytes of a page, as the header says or as the pages look.
     pub fn page_bytes(&self) -> usize {
-        self.page_bytes
+        self.pages.page_bytes()
     }
 
     /// Bytes of the file.
@@ -153,12 +145,12 @@ impl<'d> RawFile<'d> {
 
     /// Whole pages in the file.
     pub fn page_count(&self) -> u64 {
-        (self.len / self.page_bytes as u64).min(u64::from(u32::MAX))
+        self.page_count
     }
 
     /// The arithmetic of this page size.
     pub fn layout(&self) -> Layout {
-        Layout::new(self.page_bytes)
+        Layout::new(self.page_bytes())
     }
 
     /// Tables in use, as far as the catalog can be read.
@@ -176,12 +168,17 @@ impl<'d> RawFile<'d> {
     /// # Errors
     /// The page lies beyond the end, or an I/O error.
     pub fn page(&self, page_no: PageNo) -> Result<Vec<u8>> {
-        if u64::from(page_no.0) >= self.page_count() {
-            return Err(Error::corrupt_page(page_no, "it lies beyond the end of the data file"));
-        }
-        let mut bytes = AlignedBuf::zeroed(self.page_bytes);
-        self.data.read_at(u64::from(page_no.0) * self.page_bytes as u64, &mut bytes)?;
+        let mut bytes = AlignedBuf::zeroed(self.page_bytes());
+        self.pages.read(page_no, &mut bytes)?;
         Ok(bytes.to_vec())
+    }
+
+    /// Where a page lies in the data file; `None` beyond its end.
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub fn place(&self, page_no: PageNo) -> Result<Option<Place>> {
+        self.pages.place(page_no)
     }
 
     /// A page that verifies.
@@ -402,44 +399,4 @@ fn raw_table(entry: TableEntry) -> RawTable {
         auto_increment_bound: record.auto_increment_bound,
         definition,
     }
-}
-
-/// The file header, or in words why there is none.
-fn read_header(data: &dyn Device, len: u64) -> Result<std::result::Result<FileHeader, String>> {
-    if len < PAGE_SIZES[0] as u64 {
-        return Ok(Err(format!("{} has {len} bytes, too few for a database", data.name())));
-    }
-    let mut start = AlignedBuf::zeroed(PAGE_SIZES[0]);
-    data.read_at(0, &mut start)?;
-    let header = match crate::space::header::parse(&start) {
-        Ok(header) => header,
-        Err(error) => return Ok(Err(error.to_string())),
-    };
-    if len < header.page_bytes as u64 {
-        return Ok(Err(format!("the data file has {len} bytes, less than its first page")));
-    }
-    let mut page = AlignedBuf::zeroed(header.page_bytes);
-    data.read_at(0, &mut page)?;
-    Ok(match header::verify(&page, PageNo(0)) {
-        Ok(()) => Ok(header),
-        Err(error) => Err(error.to_string()),
-    })
-}
-
-/// The page size under which most pages at the start of the file verify, if any do.
-fn guess_page_bytes(data: &dyn Device, len: u64) -> Result<Option<usize>> {
-    let mut best = (0, None);
-    for page_bytes in PAGE_SIZES {
-        let mut page = AlignedBuf::zeroed(page_bytes);
-        let mut sound = 0;
-        for n in 0..PROBED_PAGES.min((len / page_bytes as u64) as usize) {
-            data.read_at((n * page_bytes) as u64, &mut page)?;
-            let is_zero = page.iter().all(|byte| *byte == 0);
-            sound += usize::from(!is_zero && header::verify(&page, PageNo(n as u32)).is_ok());
-        }
-        if sound > best.0 {
-            best = (sound, Some(page_bytes));
-        }
-    }
-    Ok(best.1)
 }

@@ -28,7 +28,7 @@ pub fn scan(data: &dyn Device, tell: &mut OnProgress<'_>) -> Result<CheckReport>
     if let Err(reason) = file.header() {
         scan.find(Some(PageNo(0)), reason.clone());
     }
-    scan.check_length(data.len_bytes()?);
+    scan.check_length(file.len_bytes());
     for extent in 0..file.page_count().div_ceil(u64::from(EXTENT_PAGES)) as u32 {
         scan.check_extent(extent)?;
     }

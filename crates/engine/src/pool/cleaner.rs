@@ -6,11 +6,11 @@
 //! Rule: the checkpoint never passes the oldest change that is not in the data file.
 
 use super::Pool;
-use super::doublewrite::BATCH_PAGES;
 use super::policy::{Limits, Orders, Pacer, Snapshot};
 use crate::config::Options;
 use crate::error::Result;
 use crate::log::Log;
+use crate::store::BATCH_PAGES;
 use crate::types::Lsn;
 use parking_lot::{Condvar, Mutex};
 use std::time::Duration;

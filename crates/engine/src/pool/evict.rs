@@ -6,12 +6,12 @@
 //!    `raw` and `war` it is the rule, as in InnoDB.)
 //! 3. Never waits for ever: after `GIVE_UP_MS` the caller gets an error.
 
-use super::doublewrite::SINGLE_PAGE_AREAS;
 use super::frame::{FrameNo, NIL, NO_PAGE};
 use super::lru::Lru;
 use super::{FlushReason, Pool};
 use crate::config::VictimPolicy;
 use crate::error::{Error, Result};
+use crate::store::SINGLE_PAGES;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
@@ -57,7 +57,7 @@ impl Pool {
         self.free.put(frames);
     }
 
-    /// Free frames the cleaner keeps ready.
+    /// Free frames that the LRU flusher keeps ready.
     pub(crate) fn free_target(&self) -> usize {
         self.free_target.load(Relaxed)
     }
@@ -198,7 +198,7 @@ impl Pool {
     fn flush_one_page(&self) -> Result<bool> {
         let start = Instant::now();
         let mut flushed = 0;
-        for victim in self.dirty_tail(self.lru_scan_depth, SINGLE_PAGE_AREAS) {
+        for victim in self.dirty_tail(self.lru_scan_depth, SINGLE_PAGES) {
             flushed = self.flush_frames(&[victim], FlushReason::SinglePage)?;
             if flushed > 0 {
                 break;

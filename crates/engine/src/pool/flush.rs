@@ -3,7 +3,7 @@
 //! Order of one batch (each step needs the one before)
 //! 1. Per page, under its shared latch: mark as being written, copy, seal the copy.
 //! 2. Make the redo durable up to the newest page LSN in the batch (log before data).
-//! 3. Write the copies ([`super::doublewrite`]); durable when this returns.
+//! 3. Write the copies to the store; durable and findable when this returns.
 //! 4. Take the pages off the flush list, or move them up if they changed meanwhile.
 //!
 //! A page whose latch cannot be had at once is passed by. If that is the oldest one, which holds the checkpoint back, and it
@@ -12,14 +12,15 @@
 //!
 //! An error in 2 or 3 stops the database: what reached the disk is not known.
 
-use super::doublewrite::{Area, BATCH_PAGES, Batch};
 use super::frame::{FrameNo, NO_PAGE};
 use super::{Pool, neighbors};
 use crate::config::FlushNeighbors;
 use crate::error::Result;
 use crate::page;
+use crate::store::{BATCH_PAGES, Batch, Lane};
 use crate::types::{Lsn, PageNo};
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
 /// Why pages are flushed; each flushed page is counted once under its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +55,14 @@ struct Job {
     frame: FrameNo,
     /// It goes with another one.
     neighbor: bool,
+}
+
+/// Copies of dirty pages, and where they were made.
+struct Copies {
+    batch: Batch,
+    frames: Vec<FrameNo>,
+    /// How many of them go with another page.
+    neighbors: usize,
 }
 
 /// Flushes that may pass the oldest page by.
@@ -92,18 +101,18 @@ impl Pool {
         let mut flushed = 0;
         for jobs in jobs.chunks(BATCH_PAGES) {
             self.poison.check()?;
-            let (mut batch, neighbors) = self.copy_dirty(jobs, patience);
-            if !batch.entries().is_empty() {
-                if let Err(error) = self.write_batch(&mut batch, reason) {
+            let mut copies = self.copy_dirty(jobs, patience);
+            if !copies.frames.is_empty() {
+                if let Err(error) = self.write_batch(&mut copies.batch, reason) {
                     self.poison.set(&error.to_string());
                     self.log.poison(&error.to_string());
                     return Err(error);
                 }
-                self.finish(&batch);
-                self.count(batch.entries().len(), neighbors, reason);
-                flushed += batch.entries().len();
+                self.finish(&copies.frames);
+                self.count(copies.frames.len(), copies.neighbors, reason);
+                flushed += copies.frames.len();
             }
-            self.writer.recycle(batch);
+            self.batches.put(copies.batch);
         }
         Ok(flushed)
     }
@@ -147,10 +156,10 @@ impl Pool {
         (old && state.oldest_lsn().is_some() && !state.dirty.is_flushing()).then_some(frame)
     }
 
-    /// Copies of the pages that are (still) there and dirty, and how many of them are neighbors.
-    fn copy_dirty(&self, jobs: &[Job], patience: Patience) -> (Batch, usize) {
-        let mut batch = self.writer.batch(jobs.len(), self.page_bytes());
-        let mut neighbors = 0;
+    /// Copies of the pages that are (still) there and dirty.
+    fn copy_dirty(&self, jobs: &[Job], patience: Patience) -> Copies {
+        let (batch, frames) = (self.batches.take(jobs.len()), Vec::with_capacity(jobs.len()));
+        let mut copies = Copies { batch, frames, neighbors: 0 };
         for job in jobs {
             let state = self.frames.get(job.frame);
             let latch = || match patience {
@@ -164,28 +173,31 @@ impl Pool {
             let same = state.page_no() == job.page_no;
             if same && self.flush_list.lock().begin_write(&self.frames, job.frame) {
                 // SAFETY: the frame's latch is held shared until the end of this block.
-                batch.push(unsafe { self.frames.bytes(job.frame) }, job.page_no, job.frame);
-                neighbors += usize::from(job.neighbor);
+                copies.batch.push(unsafe { self.frames.bytes(job.frame) }, job.page_no);
+                copies.frames.push(job.frame);
+                copies.neighbors += usize::from(job.neighbor);
             }
             state.latch.unlock_shared();
         }
-        (batch, neighbors)
+        copies
     }
 
     fn write_batch(&self, batch: &mut Batch, reason: FlushReason) -> Result<()> {
-        let newest = batch.entries().iter().map(|e| e.lsn).max().unwrap_or(Lsn(0));
-        self.log.flush_to(newest)?;
-        let area = match reason {
-            FlushReason::LruList => Area::LruList,
-            FlushReason::SinglePage => Area::SinglePage,
-            _ => Area::FlushList,
+        self.log.flush_to(batch.newest_lsn())?;
+        let lane = match reason {
+            FlushReason::LruList => Lane::LruList,
+            FlushReason::SinglePage => Lane::SinglePage,
+            _ => Lane::FlushList,
         };
-        self.writer.write(batch, area)
+        let start = Instant::now();
+        self.store.write(batch, lane)?;
+        self.batches.note_us(lane, start.elapsed().as_micros() as u64);
+        Ok(())
     }
 
-    fn finish(&self, batch: &Batch) {
+    fn finish(&self, written: &[FrameNo]) {
         let mut list = self.flush_list.lock();
-        batch.entries().iter().for_each(|e| list.end_write(&self.frames, e.frame));
+        written.iter().for_each(|frame| list.end_write(&self.frames, *frame));
         drop(list);
         self.cleaned.store(true, Relaxed);
     }

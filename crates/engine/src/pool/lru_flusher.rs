@@ -10,11 +10,11 @@
 //!    with `war` it also writes the pages that were set aside, as soon as there are any.
 
 use super::cleaner::Wake;
-use super::doublewrite::{Area, BATCH_PAGES};
 use super::policy;
 use super::{FlushReason, Pool};
 use crate::config::VictimPolicy;
 use crate::error::Result;
+use crate::store::{BATCH_PAGES, Lane};
 
 /// Milliseconds between two rounds of InnoDB's page cleaner.
 const ROUND_MS: u64 = 1000;
@@ -52,7 +52,7 @@ impl LruFlusher {
         pool.set_now_ms(now_ms);
         if pool.victim_policy == VictimPolicy::LruClean {
             self.learn_demand(pool, now_ms);
-            let batch_us = pool.writer.batch_us(Area::LruList);
+            let batch_us = pool.batches.us(Lane::LruList);
             let target = policy::free_target(self.demand_per_s, batch_us, pool.frame_count(), pool.lru_scan_depth);
             pool.set_free_target(target);
             return Ok(refill(pool, target)? + clean_ahead(pool, target)?);
@@ -81,7 +81,7 @@ impl LruFlusher {
 
 /// Evicts clean pages, and flushes dirty ones at the tail, until `target` frames are free or nothing moves.
 fn refill(pool: &Pool, target: usize) -> Result<usize> {
-    let most = policy::batch_pages(BATCH_PAGES, pool.writer.batch_us(Area::LruList), AIM_US);
+    let most = policy::batch_pages(BATCH_PAGES, pool.batches.us(Lane::LruList), AIM_US);
     let mut flushed = 0;
     for _ in 0..STEP_BATCHES {
         let want = target.saturating_sub(pool.free_count());
@@ -105,7 +105,7 @@ fn clean_ahead(pool: &Pool, target: usize) -> Result<usize> {
     if pool.free_count() > 2 * target {
         return Ok(0);
     }
-    let most = policy::batch_pages(BATCH_PAGES, pool.writer.batch_us(Area::LruList), AIM_US);
+    let most = policy::batch_pages(BATCH_PAGES, pool.batches.us(Lane::LruList), AIM_US);
     let next = pool.dirty_tail(target, most);
     if next.len() < (most / 4).min(target) {
         return Ok(0);

@@ -18,9 +18,9 @@
 //! Differs from InnoDB: no buf_fix_count, no instances, no SX latch (pages are written from copies), inner tree pages
 //! are read without latching at all.
 
+mod batches;
 pub mod cleaner;
 mod dirty;
-pub mod doublewrite;
 mod evict;
 mod flush;
 mod flush_list;
@@ -39,7 +39,6 @@ pub mod pacing_model;
 pub mod policy;
 mod read;
 mod set_aside;
-mod shared_sync;
 #[cfg(test)]
 mod tests;
 /// What [`dirty`] is made of; a model checker gives it others.
@@ -57,14 +56,14 @@ use crate::config::{Options, VictimPolicy};
 use crate::error::Result;
 use crate::log::Log;
 use crate::stats::Stats;
+use crate::store::{BATCH_PAGES, PageStore};
 use crate::sync::poison::Poison;
 use crate::types::{Lsn, PageNo};
-use doublewrite::PageWriter;
+use batches::Batches;
 use flush_list::FlushList;
 use frame::Frames;
 use free_list::FreeList;
 use hash::PageTable;
-use highwater_storage::Device;
 use latency::{Histogram, LatencySnapshot};
 use lru::Lru;
 use pace::Pace;
@@ -107,10 +106,8 @@ pub struct Pool {
     flush_list: Lone<Mutex<FlushList>>,
     /// A leaf: nothing is taken under it.
     passed_by: Mutex<flush::PassedBy>,
-    writer: PageWriter,
-    data: Arc<dyn Device>,
-    /// The length of the data file when it was last asked for.
-    data_len_bytes: AtomicU64,
+    batches: Batches,
+    store: Arc<dyn PageStore>,
     log: Arc<Log>,
     stats: Arc<Stats>,
     poison: Arc<Poison>,
@@ -134,19 +131,18 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of `options.buffer_pool_size` bytes over the data file.
+    /// A pool of `options.buffer_pool_size` bytes over the store.
     ///
     /// # Errors
     /// The system has no memory for it.
     pub fn new(
         options: &Options,
-        page_bytes: usize,
-        data: Arc<dyn Device>,
-        writer: PageWriter,
+        store: Arc<dyn PageStore>,
         log: Arc<Log>,
         stats: Arc<Stats>,
         poison: Arc<Poison>,
     ) -> Result<Pool> {
+        let page_bytes = store.page_bytes();
         let count = (options.buffer_pool_size as usize / page_bytes).max(MIN_FRAMES);
         let pool = Pool {
             frames: Frames::new(count, page_bytes)?,
@@ -159,9 +155,8 @@ impl Pool {
             lru_scan_depth: (options.lru_scan_depth as usize).min(count / 4).max(8),
             flush_list: Lone(Mutex::new(FlushList::new(count))),
             passed_by: Mutex::default(),
-            writer,
-            data,
-            data_len_bytes: AtomicU64::new(0),
+            batches: Batches::new(page_bytes),
+            store,
             log,
             stats,
             poison,
@@ -169,7 +164,7 @@ impl Pool {
             lru_flusher: cleaner::Wake::default(),
             threads: AtomicBool::new(false),
             victim_policy: options.victim_policy,
-            set_aside: Mutex::new(SetAside::new(doublewrite::BATCH_PAGES.min(count / 16))),
+            set_aside: Mutex::new(SetAside::new(BATCH_PAGES.min(count / 16))),
             cleaned: AtomicBool::new(false),
             free_target: AtomicUsize::new((options.lru_scan_depth as usize).min(count / 8).max(4)),
             pace: Pace::default(),
@@ -208,6 +203,11 @@ impl Pool {
     /// Waits of threads that found no free frame.
     pub fn free_frame_wait_latency(&self) -> LatencySnapshot {
         self.free_frame_wait_latency.snapshot()
+    }
+
+    /// Where its pages come from and go to.
+    pub fn store(&self) -> &Arc<dyn PageStore> {
+        &self.store
     }
 
     #[inline]

@@ -3,8 +3,8 @@
 //! Users write redo as fast as they like and may; each `CHANGE_BYTES` of it change a page chosen at random. The device
 //! writes a batch of pages in a fixed time each. Log space comes back when the oldest page is written.
 
-use super::doublewrite::BATCH_PAGES;
 use super::policy::{Limits, Pacer, Snapshot, age_pct};
+use crate::store::BATCH_PAGES;
 use crate::types::Lsn;
 use std::collections::VecDeque;
 

@@ -81,28 +81,13 @@ impl Pool {
     fn read_page(&self, page: PageNo, frame: FrameNo) -> Result<()> {
         // SAFETY: the frame came from the free list, so this thread holds its latch exclusively.
         let bytes = unsafe { self.frames.bytes_mut(frame) };
-        let offset = u64::from(page.0) * bytes.len() as u64;
-        if !self.reaches(offset + bytes.len() as u64)? {
-            return Err(Error::corrupt_page(page, "it lies beyond the end of the data file"));
-        }
-        self.data.read_at(offset, bytes)?;
+        self.store.read(page, bytes)?;
         self.stats.pages_read.inc();
         page::header::verify(bytes, page)?;
         if let Some(reason) = page::header::beyond_log(bytes, self.log.written_lsn()) {
             return Err(Error::corrupt_page(page, reason));
         }
         if page::header::page_type(bytes)?.is_node() { page::node::check(bytes, page) } else { Ok(()) }
-    }
-
-    /// Whether the data file has `end` bytes. It never becomes shorter while it is open, so it is asked only about what lies
-    /// behind the length it had when it was asked last.
-    fn reaches(&self, end: u64) -> Result<bool> {
-        if end <= self.data_len_bytes.load(Relaxed) {
-            return Ok(true);
-        }
-        let len = self.data.len_bytes()?;
-        self.data_len_bytes.fetch_max(len, Relaxed);
-        Ok(end <= len)
     }
 
     fn drop_unread(&self, frame: FrameNo) {

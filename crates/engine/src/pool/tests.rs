@@ -3,14 +3,15 @@
 use super::hash::meanwhile;
 use super::lru_flusher::LruFlusher;
 use super::policy::Orders;
-use super::{FlushReason, cleaner, doublewrite};
+use super::{FlushReason, cleaner};
 use crate::config::{FlushNeighbors, Options, VictimPolicy};
 use crate::db::core::Core;
 use crate::error::Error;
 use crate::log::Log;
 use crate::mtr::Context;
 use crate::page::{PageOp, PageType};
-use crate::space::{SEGMENT_SYSTEM, Space, header};
+use crate::space::{SEGMENT_SYSTEM, Space};
+use crate::store::bootstrap;
 use crate::testing::{open, seeded_options, small_core, small_options};
 use crate::types::{Lsn, PageNo, SegmentId};
 use highwater_storage::{Faults, StorageSet};
@@ -123,8 +124,8 @@ fn counters_after_a_power_cut(seed: u64) {
     assert!(faults.is_power_off(), "seed {seed}: the load ended before the power went");
     drop(core);
     let image = storage.cut(seed);
-    let [data, redo, _] = image.memory_devices().unwrap().clone();
-    let id = header::parse(&data.image()).unwrap().database_id;
+    let redo = image.memory_devices().unwrap()[1].clone();
+    let id = bootstrap::find(&image).unwrap().header().database_id;
     let end = Log::open(Arc::new(redo), 1 << 20, 1, id, Arc::default(), Arc::default()).unwrap().1.end_lsn;
     let core = open(image, seeded_options(seed));
     for (page, least) in pages.iter().zip(durable.concat()) {
@@ -362,11 +363,12 @@ fn of_several_copies_the_newest_is_put_back() {
         }
         let image = core.storage().cut(0);
         damage(&image, page);
-        let [data, redo, copies] = image.memory_devices().unwrap().clone();
-        let id = header::parse(&data.image()).unwrap().database_id;
+        let [data, redo, _] = image.memory_devices().unwrap().clone();
+        let found = bootstrap::find(&image).unwrap();
+        let id = found.header().database_id;
         let scan = Log::open(Arc::new(redo), 1 << 20, 1, id, Arc::default(), Arc::default()).unwrap().1;
         let log = scan.checkpoint_lsn..scan.end_lsn;
-        assert_eq!(doublewrite::restore(&copies, &data, 4096, id, log).unwrap().pages, vec![page]);
+        assert_eq!(found.repair(log).unwrap(), vec![page]);
         let at = page.0 as usize * 4096 + FIELD as usize;
         assert_eq!(data.image()[at..at + 8], 9_u64.to_le_bytes(), "{:?}", reasons[newest]);
     }

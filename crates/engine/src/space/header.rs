@@ -1,38 +1,21 @@
-//! Page 0: what the file is. Magic, format version, page size, database id, root slots, the mark of the redo log.
+//! Page 0: behind the fixed fields, which say what the file is and belong to the store, the number of extents (u32, then
+//! 4 bytes of zeros), the root slots (u32 each) and the mark of the redo log.
 //!
-//! Everything but the root slots, the number of extents and the mark is written once, when the database is created. Fields lie
-//! behind the page header. The mark ([`LogMark`]) changes at opening and closing only, without redo: state u32, 4 bytes of
-//! zeros, generation u64, LSN u64.
+//! The mark ([`LogMark`]) changes at opening and closing only, without redo: state u32, 4 bytes of zeros, generation u64,
+//! LSN u64.
 
 use super::layout::MAX_EXTENTS;
 use crate::error::{Error, Result};
-use crate::page::{self, HEADER_BYTES, PageBytes, PageOp, PageType};
+use crate::page::{self, PageBytes, PageOp, PageType};
+use crate::store::{FIXED_END, FileHeader, format_fixed};
 use crate::types::{Lsn, PageNo};
-use highwater_storage::mark;
 
-const MAGIC: &[u8; 8] = &mark::DATA;
-/// Version of the whole on-disk format.
-pub const FORMAT_VERSION: u32 = 3;
 /// Number of root slots.
 pub const ROOTS: usize = 16;
 
-const MAGIC_AT: usize = HEADER_BYTES;
-const _: () = assert!(MAGIC_AT == mark::DATA_AT);
-const VERSION_AT: usize = HEADER_BYTES + 8;
-const PAGE_BYTES_AT: usize = HEADER_BYTES + 12;
-const DATABASE_ID_AT: usize = HEADER_BYTES + 16;
-const EXTENTS_AT: usize = HEADER_BYTES + 24;
-const ROOTS_AT: usize = HEADER_BYTES + 32;
+const EXTENTS_AT: usize = FIXED_END;
+const ROOTS_AT: usize = EXTENTS_AT + 8;
 const MARK_AT: usize = ROOTS_AT + ROOTS * 4;
-
-/// What page 0 says of the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FileHeader {
-    /// Page size.
-    pub page_bytes: usize,
-    /// Random number that the three files of a database share.
-    pub database_id: u64,
-}
 
 /// In which generation of the redo log the data file was last used; what follows from it, `db::pairing` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,10 +56,7 @@ pub fn new_page(header: FileHeader, extents: u32) -> Vec<u8> {
     let mut bytes = vec![0; header.page_bytes];
     let mut apply = |op: PageOp<'_>| op.apply(&mut bytes).expect("a fresh page takes its header");
     apply(PageOp::Format { page_type: PageType::FileHeader, level: 0, owner: super::SEGMENT_SYSTEM.0 });
-    apply(PageOp::Write { offset: MAGIC_AT as u16, bytes: MAGIC });
-    apply(PageOp::Write { offset: VERSION_AT as u16, bytes: &FORMAT_VERSION.to_le_bytes() });
-    apply(PageOp::Write { offset: PAGE_BYTES_AT as u16, bytes: &(header.page_bytes as u32).to_le_bytes() });
-    apply(PageOp::Write { offset: DATABASE_ID_AT as u16, bytes: &header.database_id.to_le_bytes() });
+    format_fixed(header, &mut apply);
     apply(set_extents(&extents.to_le_bytes()));
     put_log_mark(&mut bytes, LogMark { state: MarkState::Open, generation: 1, lsn: Lsn(0) });
     page::header::seal(&mut bytes, PageNo(0));
@@ -102,30 +82,6 @@ pub fn log_mark(page: &[u8]) -> Result<LogMark> {
         other => return Err(Error::corrupt_page(PageNo(0), format!("its mark of the redo log has the state {other}"))),
     };
     Ok(LogMark { state, generation: page.u64_at(MARK_AT + 8), lsn: Lsn(page.u64_at(MARK_AT + 16)) })
-}
-
-/// Reads the fixed fields from the first bytes of a file, before anything is known of it.
-///
-/// # Errors
-/// [`Error::Incompatible`] says what was found instead.
-pub fn parse(start: &[u8]) -> Result<FileHeader> {
-    let u32_at = |at: usize| u32::from_le_bytes(start[at..at + 4].try_into().expect("four bytes"));
-    let refuse = |what: String| Err(Error::Incompatible(what));
-    if start.len() < ROOTS_AT || start[MAGIC_AT..MAGIC_AT + 8] != *MAGIC {
-        return refuse("the data file is not a Highwater database (no magic number in page 0)".into());
-    }
-    let version = u32_at(VERSION_AT);
-    if version != FORMAT_VERSION {
-        return refuse(format!(
-            "the data file has format version {version}; this build reads version {FORMAT_VERSION}"
-        ));
-    }
-    let page_bytes = u32_at(PAGE_BYTES_AT);
-    if !matches!(page_bytes, 4096 | 8192 | 16384) {
-        return refuse(format!("the data file claims pages of {page_bytes} bytes; 4096, 8192 and 16384 exist"));
-    }
-    let id = start[DATABASE_ID_AT..DATABASE_ID_AT + 8].try_into().expect("eight bytes");
-    Ok(FileHeader { page_bytes: page_bytes as usize, database_id: u64::from_le_bytes(id) })
 }
 
 /// Reads the number of extents.

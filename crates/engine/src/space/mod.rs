@@ -21,7 +21,7 @@
 //!    pages: until then recovery may need to read it, and pages of it may still be written. What counts is the end of the log
 //!    when its last page was given back (`State::note_emptied`), not the end of the mtr that did it: another thread may have
 //!    logged more for other pages of it.
-//! 6. Every page that can be taken has its place on the device: growth and [`Device::reserve`] come, durable, before the
+//! 6. Every page that can be taken has its place on the device: growth and [`PageStore::reserve`] come, durable, before the
 //!    first page of an extent is taken, so a full disk shows in [`Space::prepare`] and never at a write. A discarded extent
 //!    is reserved again before it is taken; at opening nobody knows what was discarded, so no free extent counts as reserved.
 //! 7. On a full disk what is free in the file is used to the end, but for what [`reserve`] keeps for those who give room back.
@@ -44,8 +44,9 @@ use crate::error::{Error, Result};
 use crate::log::Log;
 use crate::mtr::{Context, Mtr, SpaceHook};
 use crate::page::{PageOp, PageType};
+use crate::store::PageStore;
 use crate::types::{PageNo, SegmentId};
-use highwater_storage::{Device, StorageError};
+use highwater_storage::StorageError;
 use layout::{CHUNKS, EXTENT_PAGES, Layout, MAX_EXTENTS};
 use parking_lot::Mutex;
 use reserve::Purpose;
@@ -87,7 +88,7 @@ const GROW_LIMIT_BYTES: u64 = 64 << 20;
 /// The data file's space.
 pub struct Space {
     layout: Layout,
-    data: Arc<dyn Device>,
+    store: Arc<dyn PageStore>,
     state: Mutex<State>,
     growing: Mutex<()>,
     log: Arc<Log>,
@@ -108,8 +109,8 @@ impl Space {
     ///
     /// # Errors
     /// A corrupt map, pages used beyond the end of the file, an I/O error.
-    pub fn open(ctx: &Context, data: Arc<dyn Device>) -> Result<Arc<Space>> {
-        let layout = Layout::new(ctx.pool.page_bytes());
+    pub fn open(ctx: &Context) -> Result<Arc<Space>> {
+        let (layout, store) = (Layout::new(ctx.pool.page_bytes()), ctx.pool.store().clone());
         let mut state = State::new();
         ctx.pool.make_resident(PageNo(0))?;
         let extents = {
@@ -117,9 +118,9 @@ impl Space {
             state.roots = header::read_roots(&page)?;
             header::read_extents(&page)?
         };
-        let len = data.len_bytes()?;
+        let len = store.len_bytes()?;
         if len < u64::from(extents) * layout.extent_bytes() {
-            let (file, each) = (data.name(), layout.extent_bytes());
+            let (file, each) = (store.name(), layout.extent_bytes());
             let reason =
                 format!("{file} is cut: it has {len} bytes, and {extents} extents of {each} bytes belong to it");
             return Err(Error::Corrupt(reason));
@@ -132,7 +133,7 @@ impl Space {
         }
         let space = Space {
             layout,
-            data,
+            store,
             state: Mutex::new(state),
             growing: Mutex::new(()),
             log: ctx.log.clone(),
@@ -268,7 +269,7 @@ impl Space {
             return Err(self.full("it has the largest size a data file can have"));
         }
         let want = self.try_smaller(step, |extents| {
-            self.lengthen(have, have + extents)?;
+            self.store.reserve(pages_of(have..have + extents))?;
             Ok(have + extents)
         })?;
         self.sync(ctx)?;
@@ -283,36 +284,19 @@ impl Space {
         loop {
             match take(extents) {
                 Err(error) if error.is_full() && extents > 1 => extents /= 2,
-                Err(source) if source.is_full() => return Err(Error::DiskFull { file: self.data.name(), source }),
+                Err(source) if source.is_full() => return Err(Error::DiskFull { file: self.store.name(), source }),
                 result => return Ok(result?),
             }
         }
     }
 
-    /// Makes the file at least `to` extents long. A growth that never finished may have left it longer than `from`: nobody
-    /// knows what that has reserved.
-    fn lengthen(&self, from: u32, to: u32) -> highwater_storage::Result<()> {
-        let (from, to) = (u64::from(from) * self.layout.extent_bytes(), u64::from(to) * self.layout.extent_bytes());
-        let len = self.data.len_bytes()?;
-        if len > from {
-            self.data.reserve(from, len.min(to) - from)?;
-        }
-        if len < to { self.data.set_len_bytes(to) } else { Ok(()) }
-    }
-
     fn reserve(&self, extents: Range<u32>) -> highwater_storage::Result<Range<u32>> {
-        let bytes = self.layout.extent_bytes();
-        self.data.reserve(u64::from(extents.start) * bytes, u64::from(extents.end - extents.start) * bytes)?;
+        self.store.reserve(pages_of(extents.clone()))?;
         Ok(extents)
     }
 
     fn sync(&self, ctx: &Context) -> Result<()> {
-        if let Err(error) = self.data.sync() {
-            ctx.fail_stop(&error.to_string());
-            return Err(error.into());
-        }
-        ctx.stats.data_syncs.inc();
-        Ok(())
+        self.store.sync().inspect_err(|error| ctx.fail_stop(&error.to_string()))
     }
 
     /// Formats the maps of the groups that begin behind the first `have` extents and makes `want` the number of extents.
@@ -378,7 +362,7 @@ impl Space {
     }
 
     fn full(&self, why: &str) -> Error {
-        let (file, bytes) = (self.data.name(), self.layout.extent_bytes());
+        let (file, bytes) = (self.store.name(), self.layout.extent_bytes());
         let (operation, device, source) = ("growth", file.clone(), std::io::Error::new(ErrorKind::StorageFull, why));
         let offset = u64::from(self.state.lock().extents()) * bytes;
         Error::DiskFull { file, source: StorageError { operation, device, offset, len: bytes, source } }
@@ -490,7 +474,7 @@ impl Space {
     /// Discards on the device the emptied extents that recovery no longer needs and nobody has taken since, but for the
     /// first free ones: the reserve is not given to others. Discarding is advice, and a device that refuses it is left alone.
     pub fn discard_step(&self, ctx: &Context) {
-        let (checkpoint, bytes) = (ctx.log.checkpoint_lsn(), self.layout.extent_bytes());
+        let checkpoint = ctx.log.checkpoint_lsn();
         // Held so that an extent is not reserved again while it is being discarded. Whoever grows the file may be waiting for a
         // checkpoint of the thread that is here: never wait for them.
         while let Some(_one_at_a_time) = self.growing.try_lock() {
@@ -500,9 +484,14 @@ impl Space {
                 state.next_to_discard(checkpoint, keep as usize)
             };
             let Some(extent) = extent else { return };
-            let _ = self.data.discard(u64::from(extent) * bytes, bytes);
+            self.store.forget(pages_of(extent..extent + 1));
         }
     }
+}
+
+/// The pages of some extents.
+fn pages_of(extents: Range<u32>) -> Range<u32> {
+    extents.start * EXTENT_PAGES..extents.end * EXTENT_PAGES
 }
 
 /// The operations that make a page an empty extent map of a group.

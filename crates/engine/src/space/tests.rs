@@ -5,7 +5,7 @@ use crate::db::core::Core;
 use crate::pool::FlushReason;
 use crate::testing::{open, small_options};
 use crate::types::Lsn;
-use highwater_storage::{Faults, FlushMethod, MemoryDevice, StorageSet};
+use highwater_storage::{Device, Faults, FlushMethod, MemoryDevice, StorageSet};
 use std::os::unix::fs::FileExt;
 
 const SEGMENT: SegmentId = SegmentId(99);

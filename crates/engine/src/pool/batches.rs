@@ -1,0 +1,54 @@
+//! Batches between uses, and how long batches take.
+
+use crate::store::{BATCH_PAGES, Batch, Lane};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// A batch up to this size is made when needed, a larger one is kept for reuse.
+const SMALL_BATCH_PAGES: usize = 8;
+/// Large batches kept.
+const SPARE_BATCHES: usize = 4;
+
+pub struct Batches {
+    page_bytes: usize,
+    /// Full-size batches between uses.
+    spare: Mutex<Vec<Batch>>,
+    /// Smoothed microseconds that writing a batch took, by lane.
+    took_us: [AtomicU64; Lane::COUNT],
+}
+
+impl Batches {
+    pub fn new(page_bytes: usize) -> Batches {
+        Batches { page_bytes, spare: Mutex::default(), took_us: Default::default() }
+    }
+
+    /// An empty batch for up to `pages` pages.
+    pub fn take(&self, pages: usize) -> Batch {
+        if pages <= SMALL_BATCH_PAGES {
+            return Batch::new(pages, self.page_bytes);
+        }
+        self.spare.lock().pop().unwrap_or_else(|| Batch::new(BATCH_PAGES, self.page_bytes))
+    }
+
+    /// Takes a batch back after use.
+    pub fn put(&self, mut batch: Batch) {
+        let mut spare = self.spare.lock();
+        if batch.capacity() == BATCH_PAGES && spare.len() < SPARE_BATCHES {
+            batch.clear();
+            spare.push(batch);
+        }
+    }
+
+    /// Notes how long writing a batch took.
+    pub fn note_us(&self, lane: Lane, took_us: u64) {
+        let smoothed = &self.took_us[lane as usize];
+        let past = smoothed.load(Relaxed);
+        let now = if past == 0 { took_us } else { (past * 7 + took_us) / 8 };
+        smoothed.store(now.max(1), Relaxed);
+    }
+
+    /// Microseconds that writing a batch takes of late; 0 when there was none yet.
+    pub fn us(&self, lane: Lane) -> u64 {
+        self.took_us[lane as usize].load(Relaxed)
+    }
+}

@@ -1,0 +1,91 @@
+//! A batch: copies of pages on their way to the store, sealed for disk.
+//!
+//! In front of the copies there is room for what the store writes with them (a directory, a header), so that both can go in
+//! one write.
+
+use crate::page::{self, PageType};
+use crate::types::{Lsn, PageNo};
+use highwater_storage::{AlignedBuf, Placement};
+
+/// Most pages in a batch.
+pub const BATCH_PAGES: usize = 128;
+/// Bytes in front of the copies; the alignment of direct I/O.
+pub(super) const FRONT_BYTES: usize = 4096;
+
+/// Copies of pages.
+pub struct Batch {
+    bytes: AlignedBuf,
+    page_bytes: usize,
+    entries: Vec<Entry>,
+}
+
+/// One page of a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    pub page_no: PageNo,
+    /// LSN of the copy.
+    pub lsn: Lsn,
+    pub(super) placement: Placement,
+}
+
+impl Batch {
+    /// Room for `pages` pages.
+    pub fn new(pages: usize, page_bytes: usize) -> Batch {
+        let bytes = AlignedBuf::zeroed(FRONT_BYTES + pages * page_bytes);
+        Batch { bytes, page_bytes, entries: Vec::with_capacity(pages) }
+    }
+
+    /// Adds a copy of the page, sealed for disk.
+    pub fn push(&mut self, page: &[u8], page_no: PageNo) {
+        let at = FRONT_BYTES + self.entries.len() * self.page_bytes;
+        let copy = &mut self.bytes[at..at + self.page_bytes];
+        copy.copy_from_slice(page);
+        page::header::seal(copy, page_no);
+        self.entries.push(Entry { page_no, lsn: page::header::lsn(copy), placement: placement_of(copy) });
+    }
+
+    /// The pages in it.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Pages it has room for.
+    pub fn capacity(&self) -> usize {
+        self.entries.capacity()
+    }
+
+    /// Forgets the pages.
+    pub fn clear(&mut self) {
+        self.entries.clear();
+    }
+
+    /// The newest change in it; zero if it is empty.
+    pub fn newest_lsn(&self) -> Lsn {
+        self.entries.iter().map(|entry| entry.lsn).max().unwrap_or(Lsn(0))
+    }
+
+    /// The bytes in front of the copies, and what is to be said of them.
+    pub(super) fn front_and_entries(&mut self) -> (&mut [u8], &[Entry]) {
+        (&mut self.bytes[..FRONT_BYTES], &self.entries)
+    }
+
+    /// The bytes in front and the copies.
+    pub(super) fn with_front(&self) -> &[u8] {
+        &self.bytes[..FRONT_BYTES + self.entries.len() * self.page_bytes]
+    }
+
+    /// The copies of some of the entries, which follow each other.
+    pub(super) fn copies(&self, entries: std::ops::Range<usize>) -> &[u8] {
+        &self.bytes[FRONT_BYTES..][entries.start * self.page_bytes..entries.end * self.page_bytes]
+    }
+}
+
+/// What a page is, for the device; a page of unknown type is `Other`.
+pub(super) fn placement_of(page: &[u8]) -> Placement {
+    match page::header::page_type(page) {
+        Ok(PageType::Leaf) => Placement::IndexLeaf,
+        Ok(PageType::Inner) => Placement::IndexInner,
+        Ok(PageType::Undo | PageType::UndoDirectory) => Placement::Undo,
+        _ => Placement::Other,
+    }
+}

@@ -1,0 +1,197 @@
+//! A store before it is open: whether there is one, its page size, creation, repair, and looking at its pages.
+//!
+//! What has to be known before a page can be read (page size, database id, kind of store) stands at the start of page 0
+//! ([`super::header`]), and page 0 begins at the first byte of the data file. There is one kind of store, in place; this
+//! file is the only one that chooses it.
+//!
+//! Rules
+//! 1. Creation: the file of copies, then page 1 and zeros for all others, durable; then page 0, durable. A crash before that
+//!    leaves what counts as not created ([`is_uncreated`]), and can be created again.
+//! 2. Finding changes nothing. [`Found::repair`] changes nothing if it refuses, and may be repeated.
+//! 3. A store is opened only after it was repaired, and by one caller: what it was found in belongs to it from then on.
+//! 4. Looking believes nothing but pages that verify: without a readable header the page size is the one under which
+//!    most pages verify.
+
+use super::in_place::{self, InPlace, RawInPlace};
+use super::{FileHeader, PageSource, PageStore, header};
+use crate::error::{Error, Result};
+use crate::page;
+use crate::stats::Stats;
+use crate::types::{Lsn, PageNo};
+use highwater_storage::{AlignedBuf, Device, Placement, StorageSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Page sizes there are.
+const PAGE_SIZES: [usize; 3] = [4096, 8192, 16384];
+/// Bytes in which the fixed fields of page 0 lie: the smallest page.
+const START_BYTES: usize = PAGE_SIZES[0];
+/// Pages tried to find out the page size of a file without header.
+const PROBED_PAGES: usize = 64;
+
+/// A store that was found and is not open.
+pub struct Found {
+    data: Arc<dyn Device>,
+    doublewrite: Arc<dyn Device>,
+    header: FileHeader,
+}
+
+/// A store as it can be looked at, whatever its state.
+pub struct Looked<'d> {
+    /// Its pages.
+    pub pages: Box<dyn PageSource + 'd>,
+    /// What page 0 says, or why it cannot be read.
+    pub header: std::result::Result<FileHeader, String>,
+}
+
+/// Whether creation never finished: the data file is empty, or no larger than creation makes it (`new_pages` pages) with
+/// zeros for page 0 and for everything behind page 1.
+///
+/// # Errors
+/// An I/O error.
+pub fn is_uncreated(storage: &StorageSet, new_pages: u32) -> Result<bool> {
+    let data = &*storage.data;
+    let len = data.len_bytes()?;
+    let [smallest, .., largest] = PAGE_SIZES;
+    if len == 0 || len > u64::from(new_pages) * largest as u64 || !len.is_multiple_of(smallest as u64) {
+        return Ok(len == 0);
+    }
+    let mut bytes = AlignedBuf::zeroed(len as usize);
+    data.read_at(0, &mut bytes)?;
+    // Page 1 lies between the smallest first page and the end of the largest second one.
+    let zeros = |range: &[u8]| range.iter().all(|b| *b == 0);
+    Ok(zeros(&bytes[..smallest]) && zeros(&bytes[(2 * largest).min(bytes.len())..]))
+}
+
+/// Whether pages were ever written beside an empty data file; if so, the name of the file that shows it.
+///
+/// # Errors
+/// An I/O error.
+pub fn trace_of_use(storage: &StorageSet) -> Result<Option<String>> {
+    let file = &*storage.doublewrite;
+    Ok(in_place::was_used(file)?.then(|| file.name()))
+}
+
+/// Creates a store of `pages` pages, of which all but the first two are zeros. `first` is page 0, `second` page 1, both
+/// sealed (rule 1).
+///
+/// # Errors
+/// An I/O error.
+pub fn create(storage: &StorageSet, pages: u32, first: &[u8], second: &[u8]) -> Result<()> {
+    let (data, doublewrite, page_bytes) = (&*storage.data, &*storage.doublewrite, first.len());
+    doublewrite.set_len_bytes(in_place::file_bytes(page_bytes))?;
+    doublewrite.sync()?;
+    data.set_len_bytes(0)?;
+    data.set_len_bytes(u64::from(pages) * page_bytes as u64)?;
+    for (offset, page) in [(page_bytes as u64, second), (0, first)] {
+        let mut copy = AlignedBuf::zeroed(page_bytes);
+        copy.copy_from_slice(page);
+        data.write_at(offset, &copy, Placement::Other)?;
+        data.sync()?;
+    }
+    Ok(())
+}
+
+/// Finds the store in these files.
+///
+/// # Errors
+/// [`Error::Incompatible`] if they hold none that this build reads. An I/O error.
+pub fn find(storage: &StorageSet) -> Result<Found> {
+    let data = &*storage.data;
+    if data.len_bytes()? < START_BYTES as u64 {
+        return Err(Error::Incompatible(format!("{} is too short to be a database", data.name())));
+    }
+    let header = read_start(data)?.map_err(|error| match error {
+        Error::Incompatible(what) => Error::Incompatible(format!("{}: {what}", data.name())),
+        other => other,
+    })?;
+    Ok(Found { data: storage.data.clone(), doublewrite: storage.doublewrite.clone(), header })
+}
+
+/// The fixed fields of page 0; the outer error is that of the device.
+fn read_start(data: &dyn Device) -> Result<Result<FileHeader>> {
+    let mut start = AlignedBuf::zeroed(START_BYTES);
+    data.read_at(0, &mut start)?;
+    Ok(header::parse(&start))
+}
+
+impl Found {
+    /// What page 0 says.
+    pub fn header(&self) -> FileHeader {
+        self.header
+    }
+
+    /// Its pages, as they lie there; a crash may have torn some.
+    pub fn pages(&self) -> impl PageSource + '_ {
+        RawInPlace::new(&*self.data, self.header.page_bytes)
+    }
+
+    /// Mends what a crash after the log's checkpoint left torn; `log` reaches from there to its end. Says which pages.
+    /// Durable on return.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if a page shows that the log lost its end, an I/O error.
+    pub fn repair(&self, log: Range<Lsn>) -> Result<Vec<PageNo>> {
+        in_place::repair(&*self.doublewrite, &*self.data, self.header, log)
+    }
+
+    /// Opens it; with `protect`, a write that a crash tears can be mended.
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub fn open(self, protect: bool, stats: Arc<Stats>) -> Result<Arc<dyn PageStore>> {
+        let Found { data, doublewrite, header } = self;
+        Ok(Arc::new(InPlace::open(data, doublewrite, header, protect, stats)?))
+    }
+}
+
+/// Looks at the store in a data file.
+///
+/// # Errors
+/// [`Error::Incompatible`] if the page size can neither be read nor guessed. An I/O error.
+pub fn look(data: &dyn Device) -> Result<Looked<'_>> {
+    let header = checked_header(data)?;
+    let page_bytes = match &header {
+        Ok(header) => header.page_bytes,
+        Err(reason) => guess_page_bytes(data)?.ok_or_else(|| Error::Incompatible(reason.clone()))?,
+    };
+    Ok(Looked { pages: Box::new(RawInPlace::new(data, page_bytes)), header })
+}
+
+/// The fixed fields of a page 0 that verifies, or in words why there are none.
+fn checked_header(data: &dyn Device) -> Result<std::result::Result<FileHeader, String>> {
+    let len = data.len_bytes()?;
+    if len < START_BYTES as u64 {
+        return Ok(Err(format!("{} has {len} bytes, too few for a database", data.name())));
+    }
+    let header = match read_start(data)? {
+        Ok(header) => header,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    if len < header.page_bytes as u64 {
+        return Ok(Err(format!("the data file has {len} bytes, less than its first page")));
+    }
+    let mut page = AlignedBuf::zeroed(header.page_bytes);
+    data.read_at(0, &mut page)?;
+    let verified = page::header::verify(&page, PageNo(0));
+    Ok(verified.map(|()| header).map_err(|error| error.to_string()))
+}
+
+/// The page size under which most pages at the start of the file verify, if any do.
+fn guess_page_bytes(data: &dyn Device) -> Result<Option<usize>> {
+    let mut best = (0, None);
+    for page_bytes in PAGE_SIZES {
+        let pages = RawInPlace::new(data, page_bytes);
+        let mut page = AlignedBuf::zeroed(page_bytes);
+        let mut sound = 0;
+        for n in 0..pages.pages()?.min(PROBED_PAGES as u64) as u32 {
+            pages.read(PageNo(n), &mut page)?;
+            let is_zero = page.iter().all(|byte| *byte == 0);
+            sound += usize::from(!is_zero && page::header::verify(&page, PageNo(n)).is_ok());
+        }
+        if sound > best.0 {
+            best = (sound, Some(page_bytes));
+        }
+    }
+    Ok(best.1)
+}

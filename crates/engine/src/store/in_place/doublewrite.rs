@@ -1,0 +1,210 @@
+//! The doublewrite file: copies of pages that are about to be written to their places.
+//!
+//! A batch is first written, with a directory in front, to an area of the doublewrite file and synced; then to its places
+//! in the data file and synced. Each area holds one batch: its last. Batches of different areas do not wait for each
+//! other, so LRU-list, flush-list and single-page flushes go on at once; their syncs are shared.
+//!
+//! | area | at | pages |
+//! |---|---|---|
+//! | flush list | 0 | [`BATCH_PAGES`] |
+//! | LRU list | behind it | [`BATCH_PAGES`] |
+//! | single page, [`SINGLE_PAGES`] of them | behind that | 1 each |
+//!
+//! Rules (crash order)
+//! 1. Directory and copies are durable before the first page is written to its place.
+//! 2. The data file is synced before the next batch overwrites the area: who took the area keeps it across all four steps.
+//! 3. A page is in one unfinished batch at most (the pool marks it as being written), and the checkpoint does not pass
+//!    the page's oldest change before its batch has finished. So a page can be torn by a crash only if its copy in some
+//!    area is newer than the last checkpoint ([`super::repair`] relies on it).
+//!
+//! Differs from InnoDB: a directory in each area; areas by reason rather than one buffer with one mutex.
+
+use crate::error::Result;
+use crate::stats::Stats;
+use crate::store::batch::FRONT_BYTES;
+use crate::store::shared_sync::SharedSync;
+use crate::store::{BATCH_PAGES, Batch, FileHeader, Lane, SINGLE_PAGES};
+use crate::types::{Lsn, PageNo};
+use highwater_storage::{AlignedBuf, Device, Placement};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Instant;
+
+/// Bytes of the directory before the copies.
+const DIRECTORY_BYTES: usize = FRONT_BYTES;
+const MAGIC: &[u8; 8] = &highwater_storage::mark::DOUBLEWRITE;
+/// Directory: checksum u32, count u32, magic, database id u64, then per page: number u32, LSN u64.
+const FIXED_BYTES: usize = 24;
+const ENTRY_BYTES: usize = 12;
+const _: () = assert!(FIXED_BYTES + BATCH_PAGES * ENTRY_BYTES <= DIRECTORY_BYTES);
+
+/// Where an area begins, and the right to use it.
+struct Area {
+    at: u64,
+    free: Mutex<()>,
+}
+
+/// An area that is in use until this is dropped.
+pub struct Taken<'d> {
+    at: u64,
+    _free: MutexGuard<'d, ()>,
+}
+
+/// The doublewrite file in use.
+pub struct Doublewrite {
+    file: SharedSync,
+    database_id: u64,
+    flush_list: Area,
+    lru_list: Area,
+    single_pages: Vec<Area>,
+    /// Where the next single page looks first.
+    next: AtomicUsize,
+    stats: Arc<Stats>,
+}
+
+impl Doublewrite {
+    /// Makes the file long enough.
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub fn open(file: Arc<dyn Device>, header: FileHeader, stats: Arc<Stats>) -> Result<Doublewrite> {
+        let FileHeader { page_bytes, database_id } = header;
+        if file.len_bytes()? < file_bytes(page_bytes) {
+            file.set_len_bytes(file_bytes(page_bytes))?;
+            file.sync()?;
+        }
+        let mut areas = area_offsets(page_bytes).map(|at| Area { at, free: Mutex::new(()) });
+        let mut next = || areas.next().expect("there are more areas than two");
+        let (flush_list, lru_list) = (next(), next());
+        let (file, next) = (SharedSync::new(file), AtomicUsize::new(0));
+        Ok(Doublewrite { file, database_id, flush_list, lru_list, single_pages: areas.collect(), next, stats })
+    }
+
+    /// The area of a lane, once it is free.
+    pub fn take(&self, lane: Lane) -> Taken<'_> {
+        let area = match lane {
+            Lane::FlushList => &self.flush_list,
+            Lane::LruList => &self.lru_list,
+            Lane::SinglePage => {
+                let first = self.next.fetch_add(1, Relaxed);
+                let areas = &self.single_pages;
+                let mut order = (0..areas.len()).map(|i| &areas[(first + i) % areas.len()]);
+                if let Some(taken) = order.find_map(Area::try_take) {
+                    return taken;
+                }
+                &areas[first % areas.len()]
+            }
+        };
+        if let Some(taken) = area.try_take() {
+            return taken;
+        }
+        let since = Instant::now();
+        let free = area.free.lock();
+        self.stats.doublewrite_waits.inc();
+        self.stats.doublewrite_wait_us.add(since.elapsed().as_micros() as u64);
+        Taken { at: area.at, _free: free }
+    }
+
+    /// Makes directory and copies durable in the area.
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub fn write(&self, area: &Taken<'_>, batch: &mut Batch) -> Result<()> {
+        put_directory(batch, self.database_id);
+        let bytes = batch.with_front();
+        self.file.device().write_at(area.at, bytes, Placement::Doublewrite)?;
+        self.stats.bytes_written_doublewrite.add(bytes.len() as u64);
+        self.stats.doublewrite_syncs.add(u64::from(self.file.sync()?));
+        Ok(())
+    }
+}
+
+impl Area {
+    fn try_take(&self) -> Option<Taken<'_>> {
+        Some(Taken { at: self.at, _free: self.free.try_lock()? })
+    }
+}
+
+fn put_directory(batch: &mut Batch, database_id: u64) {
+    let (directory, entries) = batch.front_and_entries();
+    directory[4..8].copy_from_slice(&(entries.len() as u32).to_le_bytes());
+    directory[8..16].copy_from_slice(MAGIC);
+    directory[16..24].copy_from_slice(&database_id.to_le_bytes());
+    for (entry, slot) in entries.iter().zip(directory[FIXED_BYTES..].chunks_exact_mut(ENTRY_BYTES)) {
+        slot[..4].copy_from_slice(&entry.page_no.0.to_le_bytes());
+        slot[4..].copy_from_slice(&entry.lsn.0.to_le_bytes());
+    }
+    let sum = crc32c::crc32c(&directory[4..]);
+    directory[..4].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// Where the areas begin: flush list, LRU list, single pages.
+fn area_offsets(page_bytes: usize) -> impl Iterator<Item = u64> {
+    let bytes = move |pages: usize| (DIRECTORY_BYTES + pages * page_bytes) as u64;
+    let singles = (0..SINGLE_PAGES as u64).map(move |n| 2 * bytes(BATCH_PAGES) + n * bytes(1));
+    [0, bytes(BATCH_PAGES)].into_iter().chain(singles)
+}
+
+/// Bytes of the doublewrite file.
+pub fn file_bytes(page_bytes: usize) -> u64 {
+    let last = area_offsets(page_bytes).last().unwrap_or(0);
+    last + (DIRECTORY_BYTES + page_bytes) as u64
+}
+
+/// Whether a batch was ever written through the file: creation leaves zeros.
+///
+/// # Errors
+/// An I/O error.
+pub fn was_used(file: &dyn Device) -> Result<bool> {
+    if file.len_bytes()? < DIRECTORY_BYTES as u64 {
+        return Ok(false);
+    }
+    let mut directory = AlignedBuf::zeroed(DIRECTORY_BYTES);
+    file.read_at(0, &mut directory)?;
+    Ok(directory.iter().any(|byte| *byte != 0))
+}
+
+/// A copy that a whole directory lists.
+pub struct Copy {
+    /// Where it begins.
+    pub at: u64,
+    pub page_no: PageNo,
+    pub lsn: Lsn,
+}
+
+/// What the directories of all areas list; the copies themselves may be torn. An area without a whole directory lists
+/// nothing.
+///
+/// # Errors
+/// An I/O error.
+pub fn listed_copies(file: &dyn Device, header: FileHeader) -> Result<Vec<Copy>> {
+    let mut copies = Vec::new();
+    let mut directory = AlignedBuf::zeroed(DIRECTORY_BYTES);
+    for area in area_offsets(header.page_bytes) {
+        if file.len_bytes()? < area + DIRECTORY_BYTES as u64 {
+            break;
+        }
+        file.read_at(area, &mut directory)?;
+        for (index, (page_no, lsn)) in parse_directory(&directory, header.database_id).into_iter().enumerate() {
+            let at = area + (DIRECTORY_BYTES + index * header.page_bytes) as u64;
+            copies.push(Copy { at, page_no, lsn });
+        }
+    }
+    Ok(copies)
+}
+
+fn parse_directory(bytes: &[u8], database_id: u64) -> Vec<(PageNo, Lsn)> {
+    let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+    let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+    let count = u32_at(4) as usize;
+    let valid = u32_at(0) == crc32c::crc32c(&bytes[4..])
+        && bytes[8..16] == *MAGIC
+        && u64_at(16) == database_id
+        && count <= BATCH_PAGES;
+    if !valid {
+        return Vec::new();
+    }
+    let entry = |i: usize| FIXED_BYTES + i * ENTRY_BYTES;
+    (0..count).map(|i| (PageNo(u32_at(entry(i))), Lsn(u64_at(entry(i) + 4)))).collect()
+}

@@ -1,0 +1,204 @@
+//! The store in place: a page lies in the data file at its number times the page size. A write over an older copy can be
+//! torn by a crash, so a batch goes through the doublewrite file first.
+//!
+//! Rules
+//! 1. A batch is durable in an area of the doublewrite file before its first page is written to its place, and durable in
+//!    its places before the area is used again ([`doublewrite`]). Without a doublewrite file torn pages stay torn.
+//! 2. Pages whose numbers follow each other, and of one placement, are one write.
+//! 3. The data file never becomes shorter while it is open. So its length is asked for only by a reader behind the length
+//!    that it had when it was asked for last.
+//! 4. The doublewrite file protects nothing while no batch is being written, once every page is durable in place: then it
+//!    can be lent to the probe.
+//!
+//! | file | what |
+//! |---|---|
+//! | `doublewrite` | areas, their directories, who may use one |
+//! | `repair` | putting whole copies in place of torn pages, after a crash |
+//! | `raw` | reading pages of a file that is not open as a store |
+
+mod doublewrite;
+mod raw;
+mod repair;
+
+pub(super) use doublewrite::{file_bytes, was_used};
+pub(super) use raw::RawInPlace;
+pub(super) use repair::repair;
+
+use super::shared_sync::SharedSync;
+use super::{Batch, FileHeader, Lane, PageSource, PageStore, Place};
+use crate::error::{Error, Result};
+use crate::stats::Stats;
+use crate::types::PageNo;
+use doublewrite::Doublewrite;
+use highwater_storage::{Device, Write};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Where a page begins.
+fn offset_of(page: PageNo, page_bytes: usize) -> u64 {
+    u64::from(page.0) * page_bytes as u64
+}
+
+fn beyond_the_end(page: PageNo) -> Error {
+    Error::corrupt_page(page, "it lies beyond the end of the data file")
+}
+
+/// An open store.
+pub struct InPlace {
+    page_bytes: usize,
+    data: SharedSync,
+    /// The length of the data file when it was last asked for.
+    len_bytes: AtomicU64,
+    /// `None` if batches are written to their places only.
+    doublewrite: Option<Doublewrite>,
+    /// The doublewrite file, in use or not.
+    doublewrite_file: Arc<dyn Device>,
+    stats: Arc<Stats>,
+}
+
+impl InPlace {
+    /// Opens the store in these two files, which have been repaired. With `protect`, batches go through the doublewrite
+    /// file, which is made long enough.
+    ///
+    /// # Errors
+    /// The doublewrite file cannot be made long enough.
+    pub fn open(
+        data: Arc<dyn Device>,
+        doublewrite_file: Arc<dyn Device>,
+        header: FileHeader,
+        protect: bool,
+        stats: Arc<Stats>,
+    ) -> Result<InPlace> {
+        let open = || Doublewrite::open(doublewrite_file.clone(), header, stats.clone());
+        let doublewrite = protect.then(open).transpose()?;
+        let (data, len_bytes) = (SharedSync::new(data), AtomicU64::new(0));
+        Ok(InPlace { page_bytes: header.page_bytes, data, len_bytes, doublewrite, doublewrite_file, stats })
+    }
+
+    fn device(&self) -> &dyn Device {
+        self.data.device()
+    }
+
+    fn offset_of(&self, page: u32) -> u64 {
+        offset_of(PageNo(page), self.page_bytes)
+    }
+
+    /// Whether the data file has `end` bytes (rule 3).
+    fn reaches(&self, end: u64) -> Result<bool> {
+        if end <= self.len_bytes.load(Relaxed) {
+            return Ok(true);
+        }
+        let len = self.device().len_bytes()?;
+        self.len_bytes.fetch_max(len, Relaxed);
+        Ok(end <= len)
+    }
+
+    fn write_to_places(&self, batch: &Batch) -> Result<()> {
+        let writes = writes(batch, self.page_bytes);
+        self.device().write_batch(&writes)?;
+        writes.iter().for_each(|w| self.stats.count_written(w.placement, w.data.len()));
+        self.sync()
+    }
+}
+
+/// The writes that bring the pages of a batch to their places (rule 2).
+fn writes(batch: &Batch, page_bytes: usize) -> Vec<Write<'_>> {
+    let entries = batch.entries();
+    let mut writes: Vec<Write<'_>> = Vec::with_capacity(entries.len());
+    let mut start = 0;
+    for end in 1..=entries.len() {
+        let first = entries[start];
+        let joins = entries.get(end).is_some_and(|next| {
+            next.page_no.0 == first.page_no.0 + (end - start) as u32 && next.placement == first.placement
+        });
+        if !joins {
+            let offset = offset_of(first.page_no, page_bytes);
+            writes.push(Write { offset, data: batch.copies(start..end), placement: first.placement });
+            start = end;
+        }
+    }
+    writes
+}
+
+impl PageSource for InPlace {
+    fn name(&self) -> String {
+        self.device().name()
+    }
+
+    fn page_bytes(&self) -> usize {
+        self.page_bytes
+    }
+
+    fn len_bytes(&self) -> Result<u64> {
+        Ok(self.device().len_bytes()?)
+    }
+
+    fn read(&self, first: PageNo, buf: &mut [u8]) -> Result<()> {
+        let offset = self.offset_of(first.0);
+        if !self.reaches(offset + buf.len() as u64)? {
+            return Err(beyond_the_end(first));
+        }
+        Ok(self.device().read_at(offset, buf)?)
+    }
+
+    fn place(&self, page: PageNo) -> Result<Option<Place>> {
+        let place = Place { offset: self.offset_of(page.0), bytes: self.page_bytes as u64 };
+        Ok(self.reaches(place.offset + place.bytes)?.then_some(place))
+    }
+}
+
+impl PageStore for InPlace {
+    fn write(&self, batch: &mut Batch, lane: Lane) -> Result<()> {
+        assert!(lane != Lane::SinglePage || batch.entries().len() == 1, "one page at a time");
+        match &self.doublewrite {
+            None => self.write_to_places(batch),
+            Some(doublewrite) => {
+                let area = doublewrite.take(lane);
+                doublewrite.write(&area, batch)?;
+                // The area is free again only when the pages are durable in place.
+                self.write_to_places(batch)
+            }
+        }
+    }
+
+    /// A growth that never finished may have left the file longer than anybody counted on: what that has reserved is not
+    /// known, so it is reserved too.
+    fn reserve(&self, pages: Range<u32>) -> highwater_storage::Result<()> {
+        let (from, to) = (self.offset_of(pages.start), self.offset_of(pages.end));
+        let len = self.device().len_bytes()?;
+        if len > from {
+            self.device().reserve(from, len.min(to) - from)?;
+        }
+        if len < to { self.device().set_len_bytes(to) } else { Ok(()) }
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.stats.data_syncs.add(u64::from(self.data.sync()?));
+        Ok(())
+    }
+
+    fn forget(&self, pages: Range<u32>) {
+        let (from, to) = (self.offset_of(pages.start), self.offset_of(pages.end));
+        let _ = self.device().discard(from, to - from);
+    }
+
+    fn identity(&self) -> Option<String> {
+        self.device().identity()
+    }
+
+    fn scratch(&self) -> Option<&dyn Device> {
+        let identity = self.identity();
+        (identity.is_some() && self.doublewrite_file.identity() == identity).then_some(&*self.doublewrite_file)
+    }
+
+    /// A change of length makes a sync that the flush method would leave out.
+    fn settle(&self) -> Result<()> {
+        self.device().set_len_bytes(self.device().len_bytes()?)?;
+        self.data.sync().map(drop)
+    }
+
+    fn set_write_depth(&self, writes: u32) {
+        self.device().set_write_depth(writes);
+    }
+}

@@ -1,0 +1,157 @@
+//! Page store: keeps pages by number and finds them again. Everything above reads and writes pages through [`PageStore`]
+//! and does not know where a page is.
+//!
+//! Who may call what
+//! - `db` finds the store, repairs it and opens it, or creates it ([`bootstrap`]); `inspect` and a check of a database
+//!   that cannot be opened read pages of a store that is not open ([`bootstrap::look`]).
+//! - The pool reads single pages and writes batches. `check` reads runs of pages of an open, quiet database.
+//! - `space` reserves room for pages, makes that durable, and forgets pages.
+//! - `db::probe` measures in the room that the store lends.
+//!
+//! Rules (crash order)
+//! 1. The caller has made the redo durable up to the LSN of every page in a batch before it writes the batch.
+//! 2. A page of a batch is durable *and findable* when [`PageStore::write`] returns: whatever happens then, the next
+//!    opening reads this copy or a newer one. So the caller may take the page's changes out of the log.
+//! 3. Until then a crash may leave the older copy, the new one, or a torn page that [`bootstrap::Found::repair`] mends.
+//!    A torn page never reaches a reader of an open store.
+//! 4. A page is in one unfinished batch at most, and the checkpoint does not pass its oldest change before that batch is
+//!    finished. Batches of different pages may be written at once.
+//! 5. A page reads as zeros after it was reserved for the first time, and as anything after it was forgotten.
+//! 6. Every page that is written was reserved before, durably, and not forgotten since: so a full disk shows in
+//!    [`PageStore::reserve`] and never at a write.
+//! 7. Pages are forgotten only when the checkpoint has passed everything logged of them.
+//! 8. A failed sync is never retried: the store is of no use any more, and the caller stops the database.
+//!
+//! Pages whose numbers follow each other need not lie side by side. Whoever writes a batch puts its pages in the order of
+//! their numbers; what the store makes of that (one write for a run of pages, say) is its own affair.
+//!
+//! | file | what |
+//! |---|---|
+//! | `bootstrap` | creating, finding, repairing and looking at a store before it is open; what is known before anything is known |
+//! | `header` | the fixed fields at the start of page 0 |
+//! | `batch` | copies of pages on their way to the store |
+//! | `shared_sync` | syncs of a device that several threads share |
+//! | `in_place` | the one implementation: page number is place, torn pages are mended from a doublewrite file |
+
+mod batch;
+pub mod bootstrap;
+mod header;
+mod in_place;
+mod shared_sync;
+
+pub use batch::{BATCH_PAGES, Batch};
+pub use header::{FIXED_END, FileHeader, format_fixed};
+
+use crate::error::Result;
+use crate::types::PageNo;
+use highwater_storage::Device;
+use std::ops::Range;
+
+/// Single pages that can be on their way at once.
+pub const SINGLE_PAGES: usize = 8;
+
+/// Why a batch is written. Batches of different lanes do not wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// For pages of the flush list.
+    FlushList,
+    /// For pages at the tail of the LRU list.
+    LruList,
+    /// For one page, flushed by a thread that needs its frame; there are [`SINGLE_PAGES`] of them.
+    SinglePage,
+}
+
+impl Lane {
+    /// Number of lanes, those for single pages counted as one.
+    pub const COUNT: usize = 3;
+}
+
+/// Where a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// First byte, from the start of the data file.
+    pub offset: u64,
+    /// Bytes that it takes there.
+    pub bytes: u64,
+}
+
+/// Reading pages, of an open store or of one that is only looked at.
+pub trait PageSource {
+    /// Name of the data file, for messages.
+    fn name(&self) -> String;
+
+    /// Bytes of a page.
+    fn page_bytes(&self) -> usize;
+
+    /// Bytes that the store has for pages; the last page may be cut.
+    ///
+    /// # Errors
+    /// An I/O error.
+    fn len_bytes(&self) -> Result<u64>;
+
+    /// Whole pages that the store has.
+    ///
+    /// # Errors
+    /// An I/O error.
+    fn pages(&self) -> Result<u64> {
+        Ok((self.len_bytes()? / self.page_bytes() as u64).min(u64::from(u32::MAX)))
+    }
+
+    /// Reads pages from `first` on until `buf` is full; its length is a multiple of the page size. The bytes are not
+    /// verified.
+    ///
+    /// # Errors
+    /// [`CorruptPage`](crate::Error::CorruptPage) if the store does not reach so far, an I/O error.
+    fn read(&self, first: PageNo, buf: &mut [u8]) -> Result<()>;
+
+    /// Where the page is; `None` beyond the end of the store.
+    ///
+    /// # Errors
+    /// An I/O error.
+    fn place(&self, page: PageNo) -> Result<Option<Place>>;
+}
+
+/// An open store. Threads share it. The rules are those of the module.
+pub trait PageStore: PageSource + Send + Sync {
+    /// Writes the pages of a batch: durable and findable on return.
+    ///
+    /// # Errors
+    /// An I/O error. What reached the device is not known: the caller stops the database.
+    ///
+    /// # Panics
+    /// If a batch of the lane for single pages has several (a bug of the caller).
+    fn write(&self, batch: &mut Batch, lane: Lane) -> Result<()>;
+
+    /// Makes sure that these pages, which hold nothing worth keeping, can be written though the disk becomes full; the
+    /// store grows if it does not reach so far. Durable after the next [`sync`](PageStore::sync).
+    ///
+    /// # Errors
+    /// One that [is full](highwater_storage::StorageError::is_full) if there is no room, another I/O error.
+    fn reserve(&self, pages: Range<u32>) -> highwater_storage::Result<()>;
+
+    /// Makes what was reserved durable. (What is written is durable without it.)
+    ///
+    /// # Errors
+    /// An I/O error, after which the caller stops the database.
+    fn sync(&self) -> Result<()>;
+
+    /// Says that the pages hold nothing worth keeping. Their room may be used by others until they are reserved again.
+    /// This is advice: a store or device that cannot use it leaves it.
+    fn forget(&self, pages: Range<u32>);
+
+    /// What the pages lie on: the same for as long as it is the same device. `None` for memory.
+    fn identity(&self) -> Option<String>;
+
+    /// Room on the same device that protects nothing while no batch is being written, to be measured and left as zeros;
+    /// `None` if there is none.
+    fn scratch(&self) -> Option<&dyn Device>;
+
+    /// Makes every page durable where it is found without what lies in [`scratch`](PageStore::scratch).
+    ///
+    /// # Errors
+    /// An I/O error, after which the caller does not open the database.
+    fn settle(&self) -> Result<()>;
+
+    /// Writes of a batch that may be in flight at once, at most.
+    fn set_write_depth(&self, writes: u32);
+}
