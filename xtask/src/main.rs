@@ -4,16 +4,20 @@
 //! 1. It prints one line for each thing found and exits with status 1 if there was one, 2 for wrong use.
 //! 2. A check that cannot fail is none: each has a test that makes it fail.
 
+mod crates;
 mod layers;
+mod links;
+mod look;
+mod rooms;
 mod source;
-mod test;
+mod steps;
 mod tidy;
 mod tools;
 
 use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy    check layers, file headers and file sizes
+const USAGE: &str = "usage: cargo xtask tidy    check layers, dependencies, file headers, sizes and names, and links
        cargo xtask test    everything: format, tidy, lints, docs, tests, checked benchmarks, kill -9 under load";
 
 fn main() -> ExitCode {
@@ -21,7 +25,7 @@ fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => tidy(&root),
-        ["test"] => report(test::all(&root)),
+        ["test"] => report(steps::all(&root)),
         _ => {
             eprintln!("{USAGE}");
             ExitCode::from(2)

@@ -1,0 +1,111 @@
+//! Links and paths in the documents lead somewhere.
+//!
+//! Rules
+//! 1. A relative link of a document names a file or folder that exists.
+//! 2. A path between backticks that begins with one of [`ROOTS`] exists; so does a `layer/file.rs` of ARCHITECTURE.md below the
+//!    engine's source. A name with a space, `*` or an upper-case placeholder is an example and is not looked for.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Where paths in documents begin.
+const ROOTS: [&str; 4] = ["crates/", "docs/", "scripts/", "xtask/"];
+
+/// Below it stand the layers that ARCHITECTURE.md names without their root.
+const ENGINE: &str = "crates/engine/src";
+
+/// What is wrong with the documents under `root`.
+///
+/// # Errors
+/// A folder or document that cannot be read.
+pub fn check(root: &Path) -> io::Result<Vec<String>> {
+    let mut documents = Vec::new();
+    collect(root, &mut documents)?;
+    documents.sort();
+    let mut findings = Vec::new();
+    for document in documents {
+        let text = std::fs::read_to_string(&document)?;
+        let path = document.strip_prefix(root).unwrap_or(&document).to_string_lossy().into_owned();
+        findings.extend(check_document(root, &path, &text));
+    }
+    Ok(findings)
+}
+
+fn collect(folder: &Path, documents: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if path.is_dir() && !name.starts_with('.') && name != "target" {
+            collect(&path, documents)?;
+        } else if name.ends_with(".md") {
+            documents.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn check_document(root: &Path, path: &str, text: &str) -> Vec<String> {
+    let folder = root.join(path).parent().unwrap_or(root).to_path_buf();
+    let mut findings = Vec::new();
+    for (n, line) in outside_code_blocks(text) {
+        let links = between(line, "](", ")").filter(|link| !link.contains("://") && !link.starts_with('#'));
+        let missing_links = links.filter(|link| !folder.join(link.split('#').next().unwrap_or(link)).exists());
+        findings.extend(missing_links.map(|link| format!("{path}:{n}: the link {link} leads nowhere")));
+        let named = between(line, "`", "`").filter(|name| !exists(root, path, name));
+        findings.extend(named.map(|name| format!("{path}:{n}: there is no {name}")));
+    }
+    findings
+}
+
+/// Whether `name`, if it is a path, is one of a file or folder.
+fn exists(root: &Path, document: &str, name: &str) -> bool {
+    let is_example = name.contains([' ', '*', '<', '{']) || name.split('/').any(|part| part == part.to_uppercase());
+    if is_example || !name.contains('/') {
+        return true;
+    }
+    if ROOTS.iter().any(|start| name.starts_with(start)) {
+        return root.join(name).exists();
+    }
+    let in_engine = document == "ARCHITECTURE.md" && name.ends_with(".rs");
+    !in_engine || root.join(ENGINE).join(name).exists() || root.join("crates/engine").join(name).exists()
+}
+
+fn outside_code_blocks(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut in_block = false;
+    text.lines().enumerate().filter_map(move |(n, line)| {
+        let fence = line.trim_start().starts_with("```");
+        in_block ^= fence;
+        (!in_block && !fence).then_some((n + 1, line))
+    })
+}
+
+/// Every text between `open` and the next `close`, one after the other.
+fn between<'a>(line: &'a str, open: &'static str, close: &'static str) -> impl Iterator<Item = &'a str> {
+    let mut rest = line;
+    std::iter::from_fn(move || {
+        let (_, after) = rest.split_once(open)?;
+        let (inside, after) = after.split_once(close)?;
+        rest = after;
+        Some(inside)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_and_paths_that_lead_nowhere_are_found() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join("crates/engine/src/pool")).unwrap();
+        std::fs::write(root.path().join("crates/engine/src/pool/lru.rs"), "").unwrap();
+        let good =
+            "[pool](crates/engine/src/pool), `pool/lru.rs`, `crates/engine/src`, [us](https://example.org/x) `DIR/a`\n";
+        std::fs::write(root.path().join("ARCHITECTURE.md"), good).unwrap();
+        assert_eq!(check(root.path()).unwrap(), Vec::<String>::new());
+        for bad in ["[pool](crates/pool)", "`pool/gone.rs`", "`crates/gone`", "[a](crates) [b](gone.md#x)"] {
+            std::fs::write(root.path().join("ARCHITECTURE.md"), format!("```\n`crates/x`\n```\n{bad}\n")).unwrap();
+            assert_eq!(check(root.path()).unwrap().len(), 1, "{bad}");
+        }
+    }
+}
