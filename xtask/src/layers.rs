@@ -15,6 +15,7 @@ pub const LAYERS: &[&[&str]] = &[
     &["log"],
     &["store"],
     &["pool"],
+    &["context"],
     &["mtr"],
     &["recovery"],
     &["space"],

@@ -52,6 +52,7 @@ pub mod stats;
 
 mod btree;
 mod check;
+mod context;
 mod db;
 mod error;
 mod log;

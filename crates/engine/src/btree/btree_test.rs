@@ -1,9 +1,9 @@
 //! Trees over a small pool in memory: against a map, under threads, and with damaged pages.
 
 use super::{BTree, Leaf, Seek};
+use crate::context::Context;
 use crate::db::core::Core;
 use crate::error::{Error, Result};
-use crate::mtr::Context;
 use crate::page::header::PageType;
 use crate::page::{Node, PageOp};
 use crate::testing::{open, small_core, small_options};

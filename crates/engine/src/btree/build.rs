@@ -9,8 +9,8 @@
 
 use super::BTree;
 use super::structure::{Bounds, Contents, Lack};
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::mtr::Context;
 use crate::page::node::{CHILD_BYTES, common_prefix, max_key_bytes, max_value_bytes, record_bytes, shortest_separator};
 use crate::page::op::pack_record;
 use crate::types::PageNo;

@@ -9,8 +9,8 @@
 
 use super::BTree;
 use super::search::MAX_LEVEL;
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::mtr::Context;
 use crate::page::{Node, header, node};
 use crate::types::PageNo;
 use std::collections::HashSet;

@@ -5,7 +5,8 @@
 //! 2. Slots are positions at this moment: every insertion or removal moves those behind it.
 //! 3. `insert` and `splice` do not split; the caller has asked `fits` or `fits_growth` under the same latch.
 
-use crate::mtr::{Context, Latched, Mtr};
+use crate::context::Context;
+use crate::mtr::{Latched, Mtr};
 use crate::page::header::{self, MAX_TRX_ID_OFFSET};
 use crate::page::{Node, PageOp};
 use crate::pool::{PageVersion, SharedPage};

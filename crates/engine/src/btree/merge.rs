@@ -9,8 +9,9 @@
 
 use super::BTree;
 use super::structure::{Bounds, Contents, Lack, Repeats, Step, pack};
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::mtr::{Context, Latched, Mtr};
+use crate::mtr::{Latched, Mtr};
 use crate::page::header::{self, MAX_TRX_ID_OFFSET};
 use crate::page::node::{CHILD_BYTES, record_bytes};
 use crate::page::op::pack_record;

@@ -12,8 +12,9 @@
 
 use super::leaf::{Leaf, LeafMut};
 use super::{BTree, Seek, hint};
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::mtr::{Context, Latched, Mtr};
+use crate::mtr::{Latched, Mtr};
 use crate::page::header::{LEVEL, TYPE, identity};
 use crate::page::{Node, PageBytes, PageType, node};
 use crate::pool::{FrameNo, OptimisticPage, SharedPage};

@@ -12,8 +12,9 @@
 use super::BTree;
 use super::search::MAX_LEVEL;
 use super::structure::{Bounds, Contents, Lack, Repeats, Step, pack};
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::mtr::{Context, Latched, Mtr};
+use crate::mtr::{Latched, Mtr};
 use crate::page::node::{CHILD_BYTES, common_prefix, max_key_bytes, max_value_bytes, shortest_separator};
 use crate::page::op::pack_record;
 use crate::page::{Node, PageOp, header, node};

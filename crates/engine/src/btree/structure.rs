@@ -20,8 +20,9 @@
 
 use super::BTree;
 use super::search::Restarts;
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::mtr::{Context, Latched, MTR_REDO_BYTES, Mtr};
+use crate::mtr::{Latched, MTR_REDO_BYTES, Mtr};
 use crate::page::header::{self, MAX_TRX_ID_OFFSET, TYPE, identity};
 use crate::page::op::pack_record;
 use crate::page::{Node, PageBytes, PageOp, PageType, node};

@@ -29,8 +29,8 @@ mod check_test;
 pub use report::{CheckCounts, CheckReport, Finding, OnProgress};
 pub use tables::show_key;
 
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::mtr::Context;
 use crate::space::{SEGMENT_CATALOG, SEGMENT_SYSTEM, SEGMENT_UNDO, Space};
 use crate::table::catalog::{CATALOG_INDEX, Catalog};
 use crate::table::handle::TableShared;

@@ -4,8 +4,8 @@
 //! 1. No logic here: a step does a bounded amount of work and says how soon it wants to run again.
 //! 2. A step that fails stops the database (fail-stop) and its thread; so does a step that panics.
 
+use crate::context::Context;
 use crate::error::Result;
-use crate::mtr::Context;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,8 +37,8 @@ impl Background {
             while !stop.load(Ordering::Acquire) && !ctx.poison.is_set() {
                 match catch_unwind(AssertUnwindSafe(&mut step)) {
                     Ok(Ok(())) => pause(),
-                    Ok(Err(error)) => ctx.fail_stop(&error.to_string()),
-                    Err(_) => ctx.fail_stop("a background thread panicked"),
+                    Ok(Err(error)) => ctx.poison.set(&error.to_string()),
+                    Err(_) => ctx.poison.set("a background thread panicked"),
                 }
             }
         };

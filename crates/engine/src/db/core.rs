@@ -18,9 +18,9 @@
 use super::background::Background;
 use super::{creation, pairing};
 use crate::config::Options;
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::log::Log;
-use crate::mtr::Context;
 use crate::pool::cleaner::{Cleaner, checkpoint_target};
 use crate::pool::lru_flusher::LruFlusher;
 use crate::pool::{MIN_FRAMES, Pool};
@@ -111,7 +111,6 @@ impl Core {
             stats.clone(),
             poison.clone(),
         )?;
-        let log = Arc::new(log);
         let redo_name = storage.redo.name();
         pairing::check(&found.pages(), &redo_name, &log, &scan)?;
         let repaired = found.repair(scan.checkpoint_lsn..scan.end_lsn)?;
@@ -177,7 +176,7 @@ impl Core {
 
     fn start_log(&mut self) -> Result<()> {
         let ctx = self.ctx.clone();
-        let bell = Arc::new(crate::pool::cleaner::Wake::default());
+        let bell = Arc::new(crate::sync::wake::Wake::default());
         let waker = bell.clone();
         let step = move || ctx.log.sync_step();
         self.background.spawn("log", self.ctx.clone(), step, move || bell.wait(LOG_PAUSE), move || waker.wake())

@@ -17,15 +17,16 @@ use super::session::Session;
 use super::transaction::{ReadTxn, TxnOptions, WriteTxn};
 use crate::check::{self, CheckReport, OnProgress, Subject};
 use crate::config::Options;
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::inspect::ListLengths;
-use crate::mtr::{Context, MTR_REDO_BYTES};
-use crate::pool::cleaner::Wake;
+use crate::mtr::MTR_REDO_BYTES;
 use crate::pool::latency::LatencySnapshot;
 use crate::probe::Record;
 use crate::space::{ROOT_UNDO, Space};
 use crate::stats::StatsSnapshot;
 use crate::sync::poison::CLOSED;
+use crate::sync::wake::Wake;
 use crate::table::catalog::{Catalog, Leftover};
 use crate::table::handle::{Registry, TableShared};
 use crate::table::key::KeyLayout;
@@ -113,7 +114,7 @@ impl Inner {
             false => self.registry.all().iter().try_for_each(|table| table.settle()),
         };
         let closed = core.close();
-        self.ctx.fail_stop(CLOSED);
+        self.ctx.poison.set(CLOSED);
         settled.and(closed)
     }
 }

@@ -16,8 +16,9 @@
 use super::scan::Range;
 use super::session::Session;
 use crate::btree::{BTree, Seek};
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::mtr::{Context, MTR_REDO_BYTES};
+use crate::mtr::MTR_REDO_BYTES;
 use crate::table::Table;
 use crate::table::lock::Mode;
 use crate::table::value::Value;

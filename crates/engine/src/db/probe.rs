@@ -5,8 +5,8 @@
 //! 2. Options that say what they want are not measured and win.
 
 use crate::config::{FlushMethod, FlushNeighbors, Options};
+use crate::context::Context;
 use crate::error::Result;
-use crate::mtr::Context;
 use crate::page::PageOp;
 use crate::probe::{Evidence, RECORD_AT, RECORD_BYTES, Record, Region, measure};
 use crate::types::PageNo;

@@ -21,7 +21,7 @@ impl Log {
         let bytes = FRAME_BYTES + payload.len();
         if payload.is_empty() || bytes as u64 > reservation.bytes() {
             let (has, may) = (payload.len(), reservation.bytes() - FRAME_BYTES as u64);
-            self.poison(&format!("a mini-transaction of {has} bytes reserved {may} bytes of redo"));
+            self.poison.set(&format!("a mini-transaction of {has} bytes reserved {may} bytes of redo"));
         }
         let crc = crc32c::crc32c(payload);
         let mut active = self.lock_with_room(bytes);

@@ -12,6 +12,7 @@
 use super::format::{self, BLOCK_BYTES, FIRST_LSN, Header};
 use super::{Io, Log};
 use crate::error::{Error, Result};
+use crate::sync::poison::CLOSED;
 use crate::types::Lsn;
 use highwater_storage::{AlignedBuf, Device, Placement};
 use std::sync::atomic::Ordering;
@@ -88,7 +89,7 @@ impl Log {
         let header = Header { generation: io.header.generation + 1, ..io.header.next() };
         self.write_header(&mut io, header)?;
         // What is appended from now on is of the generation before: it must not be acknowledged.
-        self.poison("the database is closed");
+        self.poison.set(CLOSED);
         Ok(())
     }
 
@@ -113,7 +114,7 @@ impl Log {
         let mut block = AlignedBuf::zeroed(BLOCK_BYTES as usize);
         header.encode(&mut block);
         self.count_write(1, block.len());
-        self.fail_stop(self.device.write_at(header.offset(), &block, Placement::Redo))?;
+        self.stop_on_failure(self.device.write_at(header.offset(), &block, Placement::Redo))?;
         self.sync(io)?;
         debug_assert_eq!(header.database_id, self.database_id);
         io.header = header;

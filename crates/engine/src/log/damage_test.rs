@@ -7,7 +7,7 @@ use format::{BLOCK_BYTES, DATA_BYTES, MARK_BYTES, RING_START};
 use highwater_storage::MemoryDevice;
 
 /// A log whose ring has this many blocks.
-fn log_of(blocks: u64) -> (MemoryDevice, Log) {
+fn log_of(blocks: u64) -> (MemoryDevice, Arc<Log>) {
     let device = MemoryDevice::named("redo", BLOCK_BYTES as usize);
     Log::create(Arc::new(device.clone()), RING_START + blocks * BLOCK_BYTES, ID).unwrap();
     let (log, scan) = open_as(Arc::new(device.clone()), 1).unwrap();

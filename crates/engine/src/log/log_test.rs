@@ -29,13 +29,13 @@ pub(super) fn found(log: &Log, scan: &Scan) -> Found {
     Found { checkpoint_lsn: scan.checkpoint_lsn, end_lsn: scan.end_lsn, groups }
 }
 
-pub(super) fn open_as(device: Arc<dyn Device>, mode: u64) -> Result<(Log, Found)> {
+pub(super) fn open_as(device: Arc<dyn Device>, mode: u64) -> Result<(Arc<Log>, Found)> {
     let (log, scan) = Log::open(device, 1 << 20, mode, ID, Arc::default(), Arc::default())?;
     let found = found(&log, &scan);
     Ok((log, found))
 }
 
-fn open(device: &MemoryDevice) -> (Log, Found) {
+fn open(device: &MemoryDevice) -> (Arc<Log>, Found) {
     open_as(Arc::new(device.clone()), 1).unwrap()
 }
 
@@ -45,7 +45,7 @@ fn new_device() -> MemoryDevice {
     device
 }
 
-fn started(device: &MemoryDevice) -> Log {
+fn started(device: &MemoryDevice) -> Arc<Log> {
     let (log, scan) = open(device);
     log.start(scan.end_lsn).unwrap();
     log
@@ -136,7 +136,10 @@ fn the_ring_goes_round_and_stale_laps_are_not_found() {
 fn groups_of_an_earlier_generation_are_never_found() {
     let device = new_device();
     let log = started(&device);
-    let end = (0..30).map(|n| append(&log, n, 500)).last().unwrap();
+    for n in 0..30 {
+        append(&log, n, 500);
+    }
+    let end = log.end_lsn();
     log.flush_to(end).unwrap();
     drop(log);
     let (log, scan) = open(&device);
@@ -301,7 +304,7 @@ fn poison_wakes_who_waits_for_room() {
         while log.space_waiting() < 3 {
             std::thread::yield_now();
         }
-        log.poison("a test");
+        log.poison.set("a test");
         for waiter in waiters {
             assert!(is_poisoned(waiter.join().unwrap()));
         }

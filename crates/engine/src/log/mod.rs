@@ -15,7 +15,7 @@
 //!    loses nothing that was durable.
 //! 6. Each block that is written says up to where the log was durable then, and so does each header. A log that ends
 //!    below such a mark is damaged, not torn (`damage`).
-//! 7. The first failed write or sync poisons the log: nothing is written after it, every call and every waiter gets
+//! 7. The first failed write or sync stops the database: nothing is written after it, every call and every waiter gets
 //!    [`Error::Poisoned`](crate::Error::Poisoned).
 //!
 //! Lock order: `turn` < I/O mutex < buffer mutex; the queue mutexes of `space` and `group` are leaves.
@@ -45,7 +45,7 @@ pub use space::Reservation;
 
 use crate::error::Result;
 use crate::stats::Stats;
-use crate::sync::poison::Poison;
+use crate::sync::poison::{OnStop, Poison};
 use crate::types::Lsn;
 use buffer::LogBuffer;
 use format::Geometry;
@@ -88,6 +88,13 @@ struct Io {
     started: bool,
 }
 
+impl OnStop for Log {
+    fn stopped(&self) {
+        self.space.close();
+        self.group.wake_all();
+    }
+}
+
 impl Log {
     /// Lays an empty log of `size_bytes` onto the device (header + ring), durable on return. Every block is written, so
     /// that later syncs have nothing but the redo itself to make durable.
@@ -111,7 +118,7 @@ impl Log {
         database_id: u64,
         stats: Arc<Stats>,
         poison: Arc<Poison>,
-    ) -> Result<(Log, Scan)> {
+    ) -> Result<(Arc<Log>, Scan)> {
         let (header, is_sure) = checkpoint::read_header(&*device, database_id)?;
         let geometry = Geometry::new(header.size_bytes);
         // What a killed process wrote may not be durable yet; recovery is about to build on it.
@@ -125,7 +132,7 @@ impl Log {
         }
         let longest_group = buffer_bytes.max(LEAST_BUFFER_BYTES).min(geometry.capacity_bytes() as usize);
         let end = scan.end_lsn;
-        let log = Log {
+        let log = Arc::new(Log {
             device,
             geometry,
             database_id,
@@ -139,7 +146,8 @@ impl Log {
             checkpoint: AtomicU64::new(scan.checkpoint_lsn.0),
             io: Mutex::new(Io { spare: LogBuffer::memory(longest_group), header, started: false }),
             group: Group::default(),
-        };
+        });
+        log.poison.wake_on_stop(&log);
         Ok((log, scan))
     }
 
@@ -189,13 +197,6 @@ impl Log {
     /// Bytes of redo, reserved or appended, that fit between a checkpoint and the end of the log.
     pub fn capacity_bytes(&self) -> u64 {
         self.geometry.capacity_bytes()
-    }
-
-    /// Stops the log for good: every later call errors, every waiter wakes with an error.
-    pub fn poison(&self, reason: &str) {
-        self.poison.set(reason);
-        self.space.close();
-        self.group.wake_all();
     }
 
     /// Called (from `reserve`, with no lock of the log's users held) whenever a caller has to wait for a checkpoint, and

@@ -104,10 +104,7 @@ impl Log {
         match state {
             State::Open => Ok(Reservation { space: &self.space, bytes }),
             State::NotStarted => Err(Error::Usage("the redo log has not been started yet".into())),
-            State::Closed => {
-                self.poison.check()?;
-                Err(Error::Poisoned("the redo log is closed".into()))
-            }
+            State::Closed => Err(self.poison.error()),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Rules
 //! 1. The leader takes everything appended up to the moment it starts; who appended later waits for the next leader.
 //!    There is no delay knob: a leader starts at once when the device is free.
-//! 2. All syncs of the device are made under the I/O mutex, and the log is poisoned before it is released if one fails:
+//! 2. All syncs of the device are made under the I/O mutex, and the database is stopped before it is released if one fails:
 //!    an operating system reports a lost write to one sync only, so no other sync may pass for good meanwhile.
 //! 3. `durable` is stored before anyone who waits for it is woken.
 
@@ -121,7 +121,7 @@ impl Log {
             self.device.write_batch(&[write(offset, first), write(RING_START, second)])
         };
         self.count_write(if second.is_empty() { 1 } else { 2 }, blocks.len());
-        self.fail_stop(result)
+        self.stop_on_failure(result)
     }
 
     /// Makes all that was written durable.
@@ -129,7 +129,7 @@ impl Log {
         let written = self.written.load(Ordering::Relaxed);
         self.poison.check()?;
         let since = Instant::now();
-        self.fail_stop(self.device.sync())?;
+        self.stop_on_failure(self.device.sync())?;
         self.stats.log_syncs.inc();
         self.stats.log_sync_us.add(since.elapsed().as_micros() as u64);
         self.durable.store(written, Ordering::Release);
@@ -141,10 +141,10 @@ impl Log {
         self.stats.bytes_written_redo.add(bytes as u64);
     }
 
-    /// Poisons the log if the device failed.
-    pub(super) fn fail_stop(&self, result: highwater_storage::Result<()>) -> Result<()> {
+    /// Stops the database if the device failed.
+    pub(super) fn stop_on_failure(&self, result: highwater_storage::Result<()>) -> Result<()> {
         result.map_err(|error| {
-            self.poison(&error.to_string());
+            self.poison.set(&error.to_string());
             Error::Storage(error)
         })
     }

@@ -1,6 +1,6 @@
 //! Per-thread buffers of mini-transactions, kept between them so that an mtr allocates nothing.
 
-use super::{Deferred, Held};
+use super::mini_transaction::{Deferred, Held};
 use crate::pool::FrameNo;
 use crate::types::PageNo;
 use std::cell::RefCell;

@@ -11,36 +11,8 @@ use crate::config::Options;
 use crate::error::Result;
 use crate::log::Log;
 use crate::store::BATCH_PAGES;
+use crate::sync::wake::Wake;
 use crate::types::Lsn;
-use parking_lot::{Condvar, Mutex};
-use std::time::Duration;
-
-/// Wakes the cleaner before its time.
-#[derive(Default)]
-pub struct Wake {
-    asked: Mutex<bool>,
-    bell: Condvar,
-}
-
-impl Wake {
-    /// Asks for a step now.
-    pub fn wake(&self) {
-        let mut asked = self.asked.lock();
-        if !*asked {
-            *asked = true;
-            self.bell.notify_one();
-        }
-    }
-
-    /// Waits until asked or until `timeout` has passed.
-    pub fn wait(&self, timeout: Duration) {
-        let mut asked = self.asked.lock();
-        if !*asked {
-            self.bell.wait_for(&mut asked, timeout);
-        }
-        *asked = false;
-    }
-}
 
 impl Pool {
     /// The bell that wakes the cleaner.

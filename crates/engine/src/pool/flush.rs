@@ -105,7 +105,6 @@ impl Pool {
             if !copies.frames.is_empty() {
                 if let Err(error) = self.write_batch(&mut copies.batch, reason) {
                     self.poison.set(&error.to_string());
-                    self.log.poison(&error.to_string());
                     return Err(error);
                 }
                 self.finish(&copies.frames);

@@ -9,12 +9,12 @@
 //! 2. With `raw` and `war`, which copy what InnoDB does, it scans the tail once in `ROUND_MS` and is not woken by demand;
 //!    with `war` it also writes the pages that were set aside, as soon as there are any.
 
-use super::cleaner::Wake;
 use super::policy;
 use super::{FlushReason, Pool};
 use crate::config::VictimPolicy;
 use crate::error::Result;
 use crate::store::{BATCH_PAGES, Lane};
+use crate::sync::wake::Wake;
 
 /// Milliseconds between two rounds of InnoDB's page cleaner.
 const ROUND_MS: u64 = 1000;

@@ -58,6 +58,7 @@ use crate::log::Log;
 use crate::stats::Stats;
 use crate::store::{BATCH_PAGES, PageStore};
 use crate::sync::poison::Poison;
+use crate::sync::wake::Wake;
 use crate::types::{Lsn, PageNo};
 use batches::Batches;
 use flush_list::FlushList;
@@ -111,8 +112,8 @@ pub struct Pool {
     log: Arc<Log>,
     stats: Arc<Stats>,
     poison: Arc<Poison>,
-    cleaner: cleaner::Wake,
-    lru_flusher: cleaner::Wake,
+    cleaner: Wake,
+    lru_flusher: Wake,
     /// Threads keep frames free; without them, who needs a frame does everything alone.
     threads: AtomicBool,
     victim_policy: VictimPolicy,
@@ -160,8 +161,8 @@ impl Pool {
             log,
             stats,
             poison,
-            cleaner: cleaner::Wake::default(),
-            lru_flusher: cleaner::Wake::default(),
+            cleaner: Wake::default(),
+            lru_flusher: Wake::default(),
             threads: AtomicBool::new(false),
             victim_policy: options.victim_policy,
             set_aside: Mutex::new(SetAside::new(BATCH_PAGES.min(count / 16))),

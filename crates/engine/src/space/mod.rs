@@ -40,9 +40,10 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+use crate::context::{Context, SpaceHook};
 use crate::error::{Error, Result};
 use crate::log::Log;
-use crate::mtr::{Context, Mtr, SpaceHook};
+use crate::mtr::Mtr;
 use crate::page::{PageOp, PageType};
 use crate::store::PageStore;
 use crate::types::{PageNo, SegmentId};
@@ -296,7 +297,7 @@ impl Space {
     }
 
     fn sync(&self, ctx: &Context) -> Result<()> {
-        self.store.sync().inspect_err(|error| ctx.fail_stop(&error.to_string()))
+        self.store.sync().inspect_err(|error| ctx.poison.set(&error.to_string()))
     }
 
     /// Formats the maps of the groups that begin behind the first `have` extents and makes `want` the number of extents.

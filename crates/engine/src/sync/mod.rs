@@ -1,4 +1,5 @@
-//! Synchronisation pieces of the engine's own: the page latch and the fail-stop switch.
+//! Synchronisation of the engine's own: the page latch, the fail-stop switch, the bell of a background thread.
 
 pub mod latch;
 pub mod poison;
+pub mod wake;

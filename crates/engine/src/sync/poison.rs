@@ -3,20 +3,20 @@
 //! Rules
 //! 1. Once set, never cleared; the first reason stays.
 //! 2. Checked before every write, at every wait that a writer would end, and after every read of a user.
-//! 3. Who waits for another transaction, not for a writer, is told when it is set ([`OnStop`]): after the setting, so that who
-//!    checks and then waits, under a mutex that the telling takes, misses nothing.
-//! 4. Closing a database stops it the same way; what comes later finds it closed, not failed ([`CLOSED`]).
-//! 5. Set before the call that failed returns. So whoever has heard of a failed commit reads nothing any more.
+//! 3. [`Poison::set`] is the only way to stop a database. It wakes everybody who waits for room in the log, for a commit, for
+//!    a lock ([`OnStop`]). It wakes them after the switch is set: a thread that checks the switch and then waits, both under
+//!    the mutex that `stopped` takes, cannot miss it.
+//! 4. Closing a database stops it the same way; later calls find it closed, not failed ([`CLOSED`]).
+//! 5. The switch is set before the call that failed returns. So once a thread knows of a failed commit, no read succeeds.
 
 use crate::error::{Error, Result};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-/// Somebody with waiters to wake when the database stops. Whoever sets the switch may hold latches and mutexes: so this takes
-/// none but the mutex of its waiters, under which nobody sets the switch.
+/// Has waiters that must wake when the database stops. The thread that sets the switch may hold latches and mutexes, so
+/// `stopped` takes only the mutex of its waiters, and no thread sets the switch while it holds that one.
 pub trait OnStop: Send + Sync {
-    /// The database has stopped.
     fn stopped(&self);
 }
 
@@ -28,7 +28,7 @@ pub const CLOSED: &str = "the database is closed";
 pub struct Poison {
     set: AtomicBool,
     reason: Mutex<String>,
-    told: Mutex<Vec<Weak<dyn OnStop>>>,
+    wakers: Mutex<Vec<Weak<dyn OnStop>>>,
 }
 
 impl std::fmt::Debug for Poison {
@@ -38,7 +38,7 @@ impl std::fmt::Debug for Poison {
 }
 
 impl Poison {
-    /// Stops the database.
+    /// Stops the database and wakes all waiters.
     pub fn set(&self, reason: &str) {
         let mut first = self.reason.lock();
         if self.set.load(Ordering::Acquire) {
@@ -47,15 +47,16 @@ impl Poison {
         first.push_str(reason);
         self.set.store(true, Ordering::Release);
         drop(first);
-        let told: Vec<_> = self.told.lock().iter().filter_map(Weak::upgrade).collect();
-        told.iter().for_each(|waker| waker.stopped());
+        let wakers: Vec<_> = self.wakers.lock().iter().filter_map(Weak::upgrade).collect();
+        wakers.iter().for_each(|waker| waker.stopped());
     }
 
-    /// Has `waker` told when the database stops, as long as it lives.
-    pub fn tell(&self, waker: &Arc<dyn OnStop>) {
-        let mut told = self.told.lock();
-        told.retain(|waker| waker.strong_count() > 0);
-        told.push(Arc::downgrade(waker));
+    /// Calls `waker` when the database stops, as long as it lives.
+    pub fn wake_on_stop(&self, waker: &Arc<impl OnStop + 'static>) {
+        let waker = Arc::downgrade(waker) as Weak<dyn OnStop>;
+        let mut wakers = self.wakers.lock();
+        wakers.retain(|waker| waker.strong_count() > 0);
+        wakers.push(waker);
     }
 
     /// Whether the database has stopped.
@@ -70,8 +71,9 @@ impl Poison {
         if self.is_set() { Err(self.error()) } else { Ok(()) }
     }
 
+    /// Why the database has stopped.
     #[cold]
-    fn error(&self) -> Error {
+    pub fn error(&self) -> Error {
         match &**self.reason.lock() {
             CLOSED => Error::Closed,
             reason => Error::Poisoned(reason.to_string()),

@@ -15,8 +15,9 @@ use super::record::{
 };
 use super::schema::{IndexDefinition, TableDefinition};
 use crate::btree::{BTree, Seek};
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::mtr::{Context, MTR_REDO_BYTES};
+use crate::mtr::MTR_REDO_BYTES;
 use crate::space::reserve::{self, Purpose};
 use crate::space::{ROOT_CATALOG, SEGMENT_CATALOG, Space};
 use crate::sync::poison::Poison;

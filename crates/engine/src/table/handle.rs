@@ -75,8 +75,7 @@ impl TableShared {
             entry: Mutex::new(entry),
             catalog: catalog.clone(),
         });
-        let waker: Arc<dyn OnStop> = Arc::clone(&table) as Arc<dyn OnStop>;
-        poison.tell(&waker);
+        poison.wake_on_stop(&table);
         table
     }
 

@@ -21,8 +21,9 @@ use super::transaction::TxnBody;
 use super::undo::record::{self, OVERFLOW_RECORD_BYTES};
 use super::undo::{Place, expect_type, mark, write as write_bytes};
 use super::write::attempt::{Stop, latch_undo, settle};
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::mtr::{Context, Latched, Mtr};
+use crate::mtr::{Latched, Mtr};
 use crate::page::{PageBytes, PageOp, PageType};
 use crate::types::{PageNo, SegmentId};
 

@@ -200,8 +200,7 @@ impl LockSystem {
             stats,
             poison: Arc::clone(poison),
         });
-        let waker: Arc<dyn OnStop> = Arc::clone(&system) as Arc<dyn OnStop>;
-        poison.tell(&waker);
+        poison.wake_on_stop(&system);
         system
     }
 

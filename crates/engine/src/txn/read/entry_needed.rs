@@ -1,8 +1,8 @@
 //! Which entries the versions of a row still need.
 
 use super::view::ReadView;
+use crate::context::Context;
 use crate::error::Result;
-use crate::mtr::Context;
 use crate::txn::read::{resolve, resolve_unlocked, step_back, stored_row};
 use crate::txn::stored::RowHeader;
 use crate::txn::table_trees::TableTrees;

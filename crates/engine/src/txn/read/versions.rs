@@ -9,8 +9,8 @@
 
 use super::view::ReadView;
 use crate::btree::Seek;
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::mtr::Context;
 use crate::txn::lock::{LockMode, RowName};
 use crate::txn::overflow;
 use crate::txn::stored::{OverflowRef, ROW_HEADER_BYTES, RowHeader};

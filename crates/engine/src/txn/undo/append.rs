@@ -4,8 +4,9 @@ use super::page::Place;
 use super::read::pointer_to;
 use super::record::{self, HEADER_RECORD_BYTES, HEADER_STATE_AT, HEADER_TRX_NO_AT, KIND_AT, State};
 use super::space::{Stream, UndoSpace};
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::mtr::{Context, Latched, Mtr};
+use crate::mtr::{Latched, Mtr};
 use crate::page::PageOp;
 use crate::types::{Lsn, PageNo, RollPtr, TxnId};
 

@@ -5,8 +5,8 @@
 
 use super::page::{Place, RECORDS_AT, UndoFields, expect_type, record_at, start_of_record_before};
 use super::record::Record;
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::mtr::Context;
 use crate::page::PageType;
 use crate::types::{PageNo, RollPtr};
 

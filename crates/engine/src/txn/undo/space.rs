@@ -7,8 +7,9 @@ use super::page::{
 };
 use super::read::{scan_page, with_record};
 use super::record::{Kind, State};
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::mtr::{Context, Latched, Mtr};
+use crate::mtr::{Latched, Mtr};
 use crate::page::{PageOp, PageType};
 use crate::space::reserve::{self, Purpose};
 use crate::space::{ROOT_UNDO, SEGMENT_UNDO, Space};

@@ -1,0 +1,38 @@
+//! What every layer above the log works with: buffer pool, redo log, counters, and the fail-stop switch of one database.
+
+use crate::log::Log;
+use crate::pool::Pool;
+use crate::stats::Stats;
+use crate::sync::poison::Poison;
+use crate::types::PageNo;
+use std::sync::{Arc, OnceLock};
+
+/// Called when an mtr that allocated or freed pages has ended.
+pub trait SpaceHook: Send + Sync {
+    /// The mtr is in the log (`committed`) or never happened.
+    fn finished(&self, committed: bool, allocated: &[PageNo], freed: &[PageNo]);
+}
+
+pub struct Context {
+    pub pool: Pool,
+    pub log: Arc<Log>,
+    pub stats: Arc<Stats>,
+    pub poison: Arc<Poison>,
+    space_hook: OnceLock<Arc<dyn SpaceHook>>,
+}
+
+impl Context {
+    pub fn new(pool: Pool, log: Arc<Log>, stats: Arc<Stats>, poison: Arc<Poison>) -> Context {
+        Context { pool, log, stats, poison, space_hook: OnceLock::new() }
+    }
+
+    /// Sets what is called for allocations; once, when the space is opened.
+    pub fn set_space_hook(&self, hook: Arc<dyn SpaceHook>) {
+        assert!(self.space_hook.set(hook).is_ok(), "one space per database");
+    }
+
+    #[inline]
+    pub fn space_hook(&self) -> Option<&dyn SpaceHook> {
+        self.space_hook.get().map(|hook| &**hook)
+    }
+}

@@ -1,0 +1,118 @@
+//! How a mini-transaction ends: committed, given up, or dropped.
+
+use super::buffers::Buffers;
+use super::mini_transaction::{Latched, Mtr};
+use crate::page::{self, PageOp};
+use crate::types::Lsn;
+
+impl Mtr<'_> {
+    /// Releases one unchanged page early.
+    ///
+    /// # Panics
+    /// If the page was changed.
+    pub fn release(&mut self, latched: Latched) {
+        let held = &mut self.buffers.memo[latched.0];
+        assert!(!held.changed && !held.released, "page {} cannot be released", held.page_no);
+        held.released = true;
+        self.ctx.pool.frames().get(held.frame).latch.unlock_exclusive(false);
+    }
+
+    /// Releases everything of an mtr that changed nothing, keeping its reservation and its pins, to start its latch phase again.
+    pub fn restart(&mut self) {
+        assert!(!self.is_modified(), "only an unchanged mtr can start again");
+        self.unlatch();
+        self.forget_space_changes(false);
+        self.buffers.deferred.clear();
+    }
+
+    pub fn is_modified(&self) -> bool {
+        !self.buffers.redo.is_empty()
+    }
+
+    /// Releases all latches of an mtr that changed nothing (the same as dropping it, but explicit).
+    pub fn abandon(self) {
+        debug_assert!(!self.is_modified());
+    }
+
+    /// Commits; returns the LSN up to which the log must be durable for this mtr to be.
+    pub fn commit(mut self) -> Lsn {
+        if !self.buffers.deferred.is_empty() {
+            self.apply_deferred();
+        }
+        if !self.is_modified() {
+            return self.ctx.log.end_lsn();
+        }
+        let reservation = self.reservation.take().expect("present until commit");
+        let pool = &self.ctx.pool;
+        let memo = &self.buffers.memo;
+        let changed = memo.iter().filter(|h| h.changed).map(|h| h.frame);
+        let lsn = self
+            .ctx
+            .log
+            .append(reservation, &self.buffers.redo, |start, _end| pool.note_changes(changed.clone(), start));
+        for frame in changed {
+            // SAFETY: the memo still holds this frame's latch exclusively.
+            page::header::set_lsn(unsafe { pool.frames().bytes_mut(frame) }, lsn);
+        }
+        self.buffers.redo.clear();
+        self.unlatch();
+        self.unpin();
+        self.forget_space_changes(true);
+        lsn
+    }
+
+    fn apply_deferred(&mut self) {
+        let mut deferred = std::mem::take(&mut self.buffers.deferred);
+        deferred.sort_by_key(|d| d.page);
+        for d in &deferred {
+            let latched = self.try_fix_x(d.page).expect("pinned or always resident");
+            let (offset, mask) = (d.offset, d.mask);
+            let op = if d.set { PageOp::SetBits { offset, mask } } else { PageOp::ClearBits { offset, mask } };
+            self.apply(latched, &op);
+        }
+        deferred.clear();
+        self.buffers.deferred = deferred;
+    }
+
+    #[inline]
+    fn unlatch(&mut self) {
+        let (frames, memo) = (self.ctx.pool.frames(), &mut self.buffers.memo);
+        for held in memo.iter().rev().filter(|h| !h.released) {
+            frames.get(held.frame).latch.unlock_exclusive(held.changed);
+        }
+        memo.clear();
+    }
+
+    #[inline]
+    fn unpin(&mut self) {
+        let Buffers { pinned, .. } = &mut *self.buffers;
+        pinned.drain(..).for_each(|(_, frame)| self.ctx.pool.unpin(frame));
+    }
+
+    #[inline]
+    fn forget_space_changes(&mut self, committed: bool) {
+        let Buffers { allocated, freed, .. } = &mut *self.buffers;
+        if allocated.is_empty() && freed.is_empty() {
+            return;
+        }
+        if let Some(hook) = self.ctx.space_hook() {
+            hook.finished(committed, allocated, freed);
+        }
+        allocated.clear();
+        freed.clear();
+    }
+}
+
+impl Drop for Mtr<'_> {
+    fn drop(&mut self) {
+        if self.is_modified() {
+            self.ctx.poison.set("a mini-transaction was left unfinished");
+        }
+        self.unlatch();
+        self.unpin();
+        self.forget_space_changes(false);
+        if !self.buffers.spare.is_empty() {
+            self.ctx.pool.give_frames(self.buffers.spare.drain(..));
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! A mini-transaction while it latches and changes pages; how it ends is in `commit`.
+
+use super::buffers::{Buffers, Lent};
+use crate::context::Context;
+use crate::error::Result;
+use crate::log::Reservation;
+use crate::page::PageOp;
+use crate::pool::{FrameNo, OptimisticPage};
+use crate::types::PageNo;
+
+/// Redo an ordinary mtr may write.
+pub const MTR_REDO_BYTES: usize = 64 << 10;
+
+/// A page latched exclusively in an mtr.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Latched(pub(super) usize);
+
+/// A page in an mtr's memo.
+pub struct Held {
+    pub frame: FrameNo,
+    pub page_no: PageNo,
+    pub changed: bool,
+    pub released: bool,
+}
+
+/// A bit change of a pinned or always-resident page, made at commit.
+pub struct Deferred {
+    pub page: PageNo,
+    pub offset: u16,
+    pub set: bool,
+    pub mask: u64,
+}
+
+/// One atomic change of several pages.
+pub struct Mtr<'c> {
+    pub(super) ctx: &'c Context,
+    pub(super) reservation: Option<Reservation<'c>>,
+    redo_limit: usize,
+    pub(super) buffers: Lent,
+}
+
+impl Context {
+    /// Starts an mtr of up to [`MTR_REDO_BYTES`] of redo. May wait for the log: the caller holds no latch.
+    ///
+    /// # Errors
+    /// The database is poisoned.
+    pub fn mtr(&self) -> Result<Mtr<'_>> {
+        self.mtr_with(MTR_REDO_BYTES, 0)
+    }
+
+    /// As [`Context::mtr`], for up to `redo_bytes`, with `frames` free frames set aside for [`Mtr::new_page`].
+    ///
+    /// # Errors
+    /// The database is poisoned, no frame could be freed, or the log is smaller than `redo_bytes`.
+    #[inline]
+    pub fn mtr_with(&self, redo_bytes: usize, frames: usize) -> Result<Mtr<'_>> {
+        self.poison.check()?;
+        let mut buffers = Lent::take();
+        self.pool.keep_pace();
+        let reservation = self.log.reserve(redo_bytes as u64)?;
+        if frames > 0 {
+            self.pool.take_frames(frames, &mut buffers.spare)?;
+        }
+        Ok(Mtr { ctx: self, reservation: Some(reservation), redo_limit: redo_bytes, buffers })
+    }
+}
+
+impl<'c> Mtr<'c> {
+    pub fn context(&self) -> &'c Context {
+        self.ctx
+    }
+
+    /// X-latches a page, loading it if need be. Neither the mtr nor the thread may hold a latch.
+    ///
+    /// # Errors
+    /// Those of [`Pool::load`].
+    pub fn fix_x(&mut self, page: PageNo) -> Result<Latched> {
+        debug_assert!(self.buffers.memo.iter().all(|h| h.released), "fix_x may wait for I/O; use try_fix_x");
+        loop {
+            if let Some(latched) = self.try_fix_x(page) {
+                return Ok(latched);
+            }
+            self.ctx.pool.load(page)?;
+        }
+    }
+
+    /// X-latches a resident page, waiting for the latch only; `None` if it is not resident. A page the mtr already
+    /// holds gives the same handle.
+    pub fn try_fix_x(&mut self, page: PageNo) -> Option<Latched> {
+        if let Some(at) = self.buffers.memo.iter().position(|h| h.page_no == page && !h.released) {
+            return Some(Latched(at));
+        }
+        let frame = self.ctx.pool.try_latch_x(page)?;
+        Some(self.remember(frame, page))
+    }
+
+    /// The frame of a latched page.
+    #[inline]
+    pub(crate) fn frame(&self, latched: Latched) -> FrameNo {
+        self.held(latched).frame
+    }
+
+    /// X-latches the page of an optimistic view iff it is unchanged since; waits for shared holders.
+    pub fn upgrade(&mut self, view: OptimisticPage<'c>) -> Option<Latched> {
+        let frame = self.ctx.pool.upgrade(view)?;
+        Some(self.remember(frame, view.page_no()))
+    }
+
+    /// A frame for a page just allocated, from those set aside. Contents undefined until a `Format`.
+    ///
+    /// # Panics
+    /// If no frame was set aside (a bug of the caller).
+    pub fn new_page(&mut self, page: PageNo) -> Latched {
+        let spare = self.buffers.spare.pop().expect("the mtr set enough frames aside");
+        let frame = self.ctx.pool.adopt_new(page, spare);
+        if frame != spare {
+            self.buffers.spare.push(spare);
+        }
+        self.remember(frame, page)
+    }
+
+    #[inline]
+    fn remember(&mut self, frame: FrameNo, page_no: PageNo) -> Latched {
+        let memo = &mut self.buffers.memo;
+        memo.push(Held { frame, page_no, changed: false, released: false });
+        Latched(memo.len() - 1)
+    }
+
+    fn held(&self, latched: Latched) -> &Held {
+        let held = &self.buffers.memo[latched.0];
+        debug_assert!(!held.released);
+        held
+    }
+
+    #[inline]
+    pub fn page(&self, latched: Latched) -> &[u8] {
+        let frame = self.held(latched).frame;
+        // SAFETY: the memo holds this frame's latch exclusively, and `apply` needs `&mut self`, so no one writes while
+        // the slice, which borrows `self`, lives.
+        unsafe { self.ctx.pool.frames().bytes(frame) }
+    }
+
+    pub fn page_no(&self, latched: Latched) -> PageNo {
+        self.held(latched).page_no
+    }
+
+    /// Changes the page and records the redo.
+    ///
+    /// # Panics
+    /// If the operation does not fit the page or the mtr's redo limit: a bug of the caller, who has checked both. The
+    /// database is poisoned by the unwinding.
+    #[inline]
+    pub fn apply(&mut self, latched: Latched, op: &PageOp<'_>) {
+        let Buffers { memo, redo, .. } = &mut *self.buffers;
+        let held = &mut memo[latched.0];
+        assert!(!held.released, "page {} was released", held.page_no);
+        held.changed = true;
+        op.encode(held.page_no, redo);
+        // SAFETY: the memo holds this frame's latch exclusively; `&mut self` excludes slices handed out by `page`.
+        let bytes = unsafe { self.ctx.pool.frames().bytes_mut(held.frame) };
+        if let Err(error) = op.apply(bytes) {
+            panic!("{op:?} does not fit page {}: {error}", held.page_no);
+        }
+        assert!(redo.len() <= self.redo_limit, "mtr outgrew its {} bytes of redo", self.redo_limit);
+    }
+
+    /// Pins a page of deferred changes until the mtr ends; false if it is not resident: load it and start again.
+    pub(crate) fn pin(&mut self, page: PageNo) -> bool {
+        if self.is_pinned(page) {
+            return true;
+        }
+        let pinned = self.ctx.pool.pin(page).map(|frame| (page, frame));
+        self.buffers.pinned.extend(pinned);
+        pinned.is_some()
+    }
+
+    /// Whether the mtr has pinned the page.
+    pub(crate) fn is_pinned(&self, page: PageNo) -> bool {
+        self.buffers.pinned.iter().any(|(pinned, _)| *pinned == page)
+    }
+
+    /// Records a bit change of a pinned or always-resident page, made at commit (rule 3).
+    pub(crate) fn defer(&mut self, page: PageNo, offset: u16, set: bool, mask: u64) {
+        self.buffers.deferred.push(Deferred { page, offset, set, mask });
+    }
+
+    /// Notes an allocation, for the space hook.
+    pub(crate) fn note_allocated(&mut self, page: PageNo) {
+        self.buffers.allocated.push(page);
+    }
+
+    /// Notes a freed page, for the space hook.
+    pub(crate) fn note_freed(&mut self, page: PageNo) {
+        self.buffers.freed.push(page);
+    }
+}
