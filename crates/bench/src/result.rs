@@ -5,8 +5,9 @@
 //! 2. Counts are of the measured part of the run (after the warm-up) unless the name says otherwise.
 //! 3. `intervals` is the series the report draws.
 
+use crate::counter;
 use crate::error::{Error, Result};
-use highwater::stats::{CounterRow, StatsSnapshot};
+use crate::store::StoreStats;
 use highwater_device::usage::DeviceUsage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -37,38 +38,58 @@ pub struct LatencyUs {
     pub max: f64,
 }
 
-/// Pages read and flushed. `flushed_flush_list` is the sum of the four reasons that follow it.
+/// Pages read and flushed, as far as the store counts them. `flushed_flush_list` is the sum of the four reasons that follow it.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(default)]
 #[allow(missing_docs)]
 pub struct Pages {
-    pub read: u64,
-    pub flushed: u64,
-    pub flushed_lru_list: u64,
-    pub flushed_flush_list: u64,
-    pub flushed_dirty_pct: u64,
-    pub flushed_checkpoint_age: u64,
-    pub flushed_idle: u64,
-    pub flushed_sync: u64,
-    pub flushed_neighbor: u64,
-    pub flushed_single_page: u64,
-    pub flushed_shutdown: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flushed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flushed_lru_list: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flushed_flush_list: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flushed_dirty_pct: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flushed_checkpoint_age: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flushed_idle: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flushed_sync: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flushed_neighbor: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flushed_single_page: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flushed_shutdown: Option<u64>,
 }
 
-impl From<&StatsSnapshot> for Pages {
-    fn from(stats: &StatsSnapshot) -> Pages {
+/// Why pages are flushed from the flush list.
+const FLUSH_LIST: [&str; 4] = [
+    counter!(pages_flushed_dirty_pct),
+    counter!(pages_flushed_checkpoint_age),
+    counter!(pages_flushed_idle),
+    counter!(pages_flushed_sync),
+];
+
+impl From<&StoreStats> for Pages {
+    fn from(growth: &StoreStats) -> Pages {
+        let [dirty_pct, checkpoint_age, idle, sync] = FLUSH_LIST.map(|name| growth.get(name));
         Pages {
-            read: stats.pages_read,
-            flushed: stats.pages_flushed,
-            flushed_lru_list: stats.pages_flushed_lru_list,
-            flushed_flush_list: stats.pages_flushed_flush_list(),
-            flushed_dirty_pct: stats.pages_flushed_dirty_pct,
-            flushed_checkpoint_age: stats.pages_flushed_checkpoint_age,
-            flushed_idle: stats.pages_flushed_idle,
-            flushed_sync: stats.pages_flushed_sync,
-            flushed_neighbor: stats.pages_flushed_neighbor,
-            flushed_single_page: stats.pages_flushed_single_page,
-            flushed_shutdown: stats.pages_flushed_shutdown,
+            read: growth.get(counter!(pages_read)),
+            flushed: growth.get(counter!(pages_flushed)),
+            flushed_lru_list: growth.get(counter!(pages_flushed_lru_list)),
+            flushed_flush_list: growth.sum(&FLUSH_LIST),
+            flushed_dirty_pct: dirty_pct,
+            flushed_checkpoint_age: checkpoint_age,
+            flushed_idle: idle,
+            flushed_sync: sync,
+            flushed_neighbor: growth.get(counter!(pages_flushed_neighbor)),
+            flushed_single_page: growth.get(counter!(pages_flushed_single_page)),
+            flushed_shutdown: growth.get(counter!(pages_flushed_shutdown)),
         }
     }
 }
@@ -100,7 +121,7 @@ pub struct KindResult {
     pub latency_us: LatencyUs,
 }
 
-/// One interval of the run.
+/// One interval of the run. What the store does not count is absent.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
 pub struct Interval {
     /// End of the interval, seconds since the measured part began.
@@ -116,19 +137,23 @@ pub struct Interval {
     /// Latency in the interval.
     pub latency_us: LatencyUs,
     /// Frames on the free list at the end.
-    pub pool_pages_free: u64,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pool_pages_free: Option<u64>,
     /// Dirty frames at the end.
-    pub pool_pages_dirty: u64,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pool_pages_dirty: Option<u64>,
     /// Frames that hold a page at the end.
-    pub pool_pages_data: u64,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pool_pages_data: Option<u64>,
     /// Bytes between the last checkpoint and the end of the log, at the end.
-    pub checkpoint_age_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub checkpoint_age_bytes: Option<u64>,
     /// Syncs of the redo log in the interval.
-    #[serde(default)]
-    pub log_syncs: u64,
-    /// Microseconds spent in them; 0 where the subject does not count them.
-    #[serde(default)]
-    pub log_sync_us: u64,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub log_syncs: Option<u64>,
+    /// Microseconds spent in them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub log_sync_us: Option<u64>,
     /// How much of all processors' time the hypervisor withheld in the interval, in percent; absent where the kernel does not say.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cpu_withheld_pct: Option<f64>,
@@ -175,7 +200,7 @@ pub struct RunResult {
     pub pages: Pages,
     /// Bytes written, by placement.
     pub bytes_written: BTreeMap<String, u64>,
-    /// Every counter's growth during the run (gauges: value at the end).
+    /// Growth during the run of every counter that the store has (gauges: value at the end).
     pub counters: BTreeMap<String, u64>,
     /// What the emulated device did; absent where there is none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -211,28 +236,33 @@ impl RunResult {
     }
 }
 
-/// Growth of every counter between two moments; gauges as at the end.
-pub fn counters(earlier: &StatsSnapshot, now: &StatsSnapshot) -> BTreeMap<String, u64> {
-    let growth = now.since(earlier);
-    let rows = growth.table().into_iter().zip(now.table());
-    let value =
-        |grown: &CounterRow, now: &CounterRow| if now.doc.starts_with("Gauge: ") { now.value } else { grown.value };
-    rows.map(|(grown, now)| (now.name.to_string(), value(&grown, &now))).collect()
-}
-
-/// The counters `bytes_written_*`, by placement.
-pub fn bytes_written(growth: &StatsSnapshot) -> BTreeMap<String, u64> {
-    let rows = growth.table().into_iter();
-    rows.filter_map(|row| Some((row.name.strip_prefix("bytes_written_")?.to_string(), row.value))).collect()
+impl Interval {
+    /// The store's part of an interval: what `growth` counted in it.
+    pub fn counted(growth: &StoreStats) -> Interval {
+        Interval {
+            pool_pages_free: growth.get(counter!(pool_pages_free)),
+            pool_pages_dirty: growth.get(counter!(pool_pages_dirty)),
+            pool_pages_data: growth.get(counter!(pool_pages_data)),
+            checkpoint_age_bytes: growth.get(counter!(checkpoint_age_bytes)),
+            log_syncs: growth.get(counter!(log_syncs)),
+            log_sync_us: growth.get(counter!(log_sync_us)),
+            pages: growth.into(),
+            bytes_written: growth.bytes_written(),
+            ..Interval::default()
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::StatsSnapshot;
 
     #[test]
     fn json_has_the_promised_fields_and_reads_back() {
-        let result = RunResult { new_orders_per_min: Some(1.5), consistency: Some(vec![]), ..RunResult::default() };
+        let pages = Pages::from(&StoreStats::from(StatsSnapshot::default()));
+        let result =
+            RunResult { new_orders_per_min: Some(1.5), consistency: Some(vec![]), pages, ..RunResult::default() };
         let json = result.to_json().unwrap();
         let value: serde_json::Value = serde_json::from_str(&json).unwrap();
         for field in [
@@ -265,15 +295,5 @@ mod tests {
             assert!(value.pointer(field).is_some(), "{field} is missing");
         }
         assert_eq!(serde_json::from_str::<RunResult>(&json).unwrap(), result);
-    }
-
-    #[test]
-    fn gauges_are_values_and_counters_growth() {
-        let earlier =
-            StatsSnapshot { pages_read: 5, pool_pages_free: 100, bytes_written_redo: 1, ..Default::default() };
-        let now = StatsSnapshot { pages_read: 8, pool_pages_free: 70, bytes_written_redo: 9, ..Default::default() };
-        let found = counters(&earlier, &now);
-        assert_eq!((found["pages_read"], found["pool_pages_free"]), (3, 70));
-        assert_eq!(bytes_written(&now.since(&earlier))["redo"], 8);
     }
 }

@@ -110,17 +110,23 @@ fn our_part(out: &mut String, r: &RunResult) -> std::fmt::Result {
 
 fn pages_part(out: &mut String, r: &RunResult) -> std::fmt::Result {
     let p = &r.pages;
+    let n = |pages: Option<u64>| pages.map_or("–".to_string(), |pages| pages.to_string());
     writeln!(out, "Pages:")?;
-    writeln!(out, "    read:                                {}", p.read)?;
+    writeln!(out, "    read:                                {}", n(p.read))?;
+    let (lru_list, flush_list) = (n(p.flushed_lru_list), n(p.flushed_flush_list));
+    let (neighbor, single_page) = (n(p.flushed_neighbor), n(p.flushed_single_page));
     writeln!(
         out,
-        "    flushed:                             {} (LRU list {}, flush list {}, neighbor {}, single page {})",
-        p.flushed, p.flushed_lru_list, p.flushed_flush_list, p.flushed_neighbor, p.flushed_single_page
+        "    flushed:                             {} (LRU list {lru_list}, flush list {flush_list}, neighbor {neighbor}, \
+         single page {single_page})",
+        n(p.flushed)
     )?;
+    let (dirty_pct, checkpoint_age) = (n(p.flushed_dirty_pct), n(p.flushed_checkpoint_age));
+    let (idle, sync) = (n(p.flushed_idle), n(p.flushed_sync));
     writeln!(
         out,
-        "    flush list:                          dirty percentage {}, checkpoint age {}, idle {}, sync {}\n",
-        p.flushed_dirty_pct, p.flushed_checkpoint_age, p.flushed_idle, p.flushed_sync
+        "    flush list:                          dirty percentage {dirty_pct}, checkpoint age {checkpoint_age}, \
+         idle {idle}, sync {sync}\n",
     )?;
     let total: u64 = r.bytes_written.values().sum();
     writeln!(out, "Written (MiB):                           {:.1}", mib(total))?;

@@ -196,7 +196,8 @@ fn pages(r: &RunResult) -> String {
         ("– neighbors", p.flushed_neighbor),
         ("– single pages, by waiting threads", p.flushed_single_page),
     ];
-    let rows = rows.into_iter().map(|(name, count)| {
+    let counted = rows.into_iter().filter_map(|(name, count)| Some((name, count?)));
+    let rows = counted.map(|(name, count)| {
         let rate = format!("{} per s", short(count as f64 / r.elapsed_s.max(1e-9)));
         vec![name.to_string(), thousands(count), rate]
     });

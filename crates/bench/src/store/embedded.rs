@@ -1,8 +1,7 @@
 //! Highwater in this process: every call goes straight to the engine.
 
-use super::{IndexSpec, Read, RowChanges, RowView, Scan, Session, Store, TableSpec, Transaction};
+use super::{IndexSpec, Read, RowChanges, RowView, Scan, Session, Store, StoreStats, TableSpec, Transaction};
 use crate::error::Result;
-use highwater::stats::StatsSnapshot;
 use highwater::{Changes, Database, ReadTxn, RowRef, Schema, Table, ValueRef, WriteTxn};
 use highwater_device::disk::Disk;
 use std::ops::ControlFlow;
@@ -67,8 +66,8 @@ impl Store for Embedded {
         Ok(EmbeddedSession { db: self.db.clone() })
     }
 
-    fn stats(&self) -> StatsSnapshot {
-        self.db.stats()
+    fn stats(&self) -> StoreStats {
+        self.db.stats().into()
     }
 
     fn disk(&self) -> Option<&Disk> {

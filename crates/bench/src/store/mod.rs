@@ -11,9 +11,13 @@ pub mod embedded;
 #[cfg(test)]
 pub(crate) mod model;
 pub mod mysql;
+mod stats;
+
+#[doc(hidden)]
+pub use highwater::stats::StatsSnapshot;
+pub use stats::StoreStats;
 
 use crate::error::Result;
-use highwater::stats::StatsSnapshot;
 use highwater::{DateTime, Decimal, Type, ValueRef};
 use highwater_device::disk::Disk;
 use std::ops::ControlFlow;
@@ -78,8 +82,8 @@ pub trait Store: Clone + Send + Sync + 'static {
     fn table(&self, name: &str) -> Result<Option<Self::Table>>;
     /// A connection for one client thread.
     fn session(&self) -> Result<Self::Session>;
-    /// The store's counters now; zero where a store has none.
-    fn stats(&self) -> StatsSnapshot;
+    /// The counters that the store has, now.
+    fn stats(&self) -> StoreStats;
     /// The emulated disk the store lies on, if it does.
     fn disk(&self) -> Option<&Disk> {
         None

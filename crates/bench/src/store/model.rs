@@ -5,10 +5,10 @@
 //! 2. A transaction keeps the old row of everything it changes and puts it back unless it commits.
 //! 3. [`Model::fail_next`] makes the next write fail as a deadlock would, to test the callers.
 
-use super::{IndexSpec, Read, RowChanges, RowView, Scan, Session, Store, TableSpec, Transaction};
+use super::{IndexSpec, Read, RowChanges, RowView, Scan, Session, Store, StoreStats, TableSpec, Transaction};
+use crate::counter;
 use crate::error::{Error, Result};
 use highwater::Error as EngineError;
-use highwater::stats::StatsSnapshot;
 use highwater::{DateTime, ValueRef};
 use parking_lot::{Mutex, MutexGuard};
 use std::cmp::Ordering;
@@ -128,9 +128,11 @@ impl Store for Model {
         Ok(ModelSession { data: self.data.clone() })
     }
 
-    fn stats(&self) -> StatsSnapshot {
+    fn stats(&self) -> StoreStats {
         let data = self.data.lock();
-        StatsSnapshot { trx_commits: data.commits, trx_rollbacks: data.rollbacks, ..Default::default() }
+        [(counter!(trx_commits), Some(data.commits)), (counter!(trx_rollbacks), Some(data.rollbacks))]
+            .into_iter()
+            .collect()
     }
 }
 

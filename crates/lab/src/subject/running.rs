@@ -1,7 +1,6 @@
 //! A subject that runs: start, load, run, look at, stop, the same for all of them.
 
 use super::{Files, Installed, Server, Settings, SubjectKind, sysbench};
-use highwater::stats::StatsSnapshot;
 use highwater::{Database, Options};
 use highwater_bench::result::{Condition, RunResult};
 use highwater_bench::run::{RunOptions, run};
@@ -126,11 +125,6 @@ impl Running {
             (Running::Highwater(store), load) => with_workload!(load, workload => run(store, workload, options, line))?,
         };
         self.describe(&mut result);
-        if let Running::Server(server) = self {
-            for name in server.store().uncounted()? {
-                result.counters.remove(name);
-            }
-        }
         Ok(result)
     }
 
@@ -158,14 +152,6 @@ impl Running {
         match self {
             Running::Highwater(store) => with_workload!(load, workload => workload.conditions(store)),
             Running::Server(server) => with_workload!(load, workload => workload.conditions(server.store())),
-        }
-    }
-
-    /// The counters now.
-    pub fn stats(&self) -> StatsSnapshot {
-        match self {
-            Running::Highwater(store) => store.stats(),
-            Running::Server(server) => server.store().stats(),
         }
     }
 

@@ -19,10 +19,9 @@ pub use row::{MysqlChanges, MysqlRow};
 pub use session::{MysqlSession, MysqlTxn};
 pub use table::MysqlTable;
 
-use super::{IndexSpec, Store, TableSpec};
+use super::{IndexSpec, Store, StoreStats, TableSpec};
 use crate::error::{Error, Result};
 use highwater::Error as EngineError;
-use highwater::stats::StatsSnapshot;
 use mysql::consts::CapabilityFlags;
 use mysql::prelude::Queryable;
 use mysql::{Conn, Opts, OptsBuilder};
@@ -53,7 +52,7 @@ struct Shared {
     flavor: Flavor,
     opts: Opts,
     /// The connection for everything but sessions, and the counters it read last.
-    control: Mutex<(Conn, StatsSnapshot)>,
+    control: Mutex<(Conn, StoreStats)>,
 }
 
 /// What went wrong, in the words of the laboratory.
@@ -100,7 +99,7 @@ impl MysqlStore {
         control.query_drop("SET GLOBAL innodb_monitor_enable = 'module_buffer_page'").map_err(error)?;
         let opts = base.db_name(Some(DATABASE)).into();
         Ok(MysqlStore {
-            shared: Arc::new(Shared { flavor, opts, control: Mutex::new((control, StatsSnapshot::default())) }),
+            shared: Arc::new(Shared { flavor, opts, control: Mutex::new((control, StoreStats::default())) }),
         })
     }
 
@@ -128,20 +127,11 @@ impl MysqlStore {
         Ok(problems)
     }
 
-    /// The names of our counters that the server does not have; they are zero in [`Store::stats`].
-    ///
-    /// # Errors
-    /// The server's.
-    pub fn uncounted(&self) -> Result<Vec<&'static str>> {
-        let (status, metrics) = said(&mut self.shared.control.lock().0)?;
-        Ok(status::uncounted(status, metrics))
-    }
-
-    fn counters(&self) -> Result<StatsSnapshot> {
+    fn counters(&self) -> Result<StoreStats> {
         let mut control = self.shared.control.lock();
         let (status, metrics) = said(&mut control.0)?;
-        control.1 = status::snapshot(self.shared.flavor, status, metrics);
-        Ok(control.1)
+        control.1 = status::stats(self.shared.flavor, status, metrics);
+        Ok(control.1.clone())
     }
 }
 
@@ -183,8 +173,8 @@ impl Store for MysqlStore {
     }
 
     /// A server that does not answer (it was killed) keeps the counters it had.
-    fn stats(&self) -> StatsSnapshot {
-        self.counters().unwrap_or_else(|_| self.shared.control.lock().1)
+    fn stats(&self) -> StoreStats {
+        self.counters().unwrap_or_else(|_| self.shared.control.lock().1.clone())
     }
 }
 

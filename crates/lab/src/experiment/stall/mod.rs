@@ -181,8 +181,8 @@ fn put_seconds(measured: &mut Measured, intervals: &[Interval]) {
     let at = |n: usize| n as f64 + 1.0;
     let series = |values: &[f64]| values.iter().enumerate().map(|(n, value)| [at(n), *value]).collect::<Vec<_>>();
     measured.series.insert("tps".into(), series(&tps));
-    measured.series.insert("flushed".into(), series(&by_second(intervals, |i| i.pages.flushed as f64)));
-    let ages = intervals.iter().map(|i| [i.at_s, i.checkpoint_age_bytes as f64]).collect();
+    measured.series.insert("flushed".into(), series(&by_second(intervals, |i| i.pages.flushed.unwrap_or(0) as f64)));
+    let ages = intervals.iter().map(|i| [i.at_s, i.checkpoint_age_bytes.unwrap_or(0) as f64]).collect();
     measured.series.insert("checkpoint_age_bytes".into(), ages);
     measured.put("seconds", tps.len() as f64);
     let Some(worst) = least(&tps) else { return };
@@ -223,10 +223,11 @@ fn median_of(values: &[f64]) -> f64 {
 
 /// What a sync of the log took in each second; nothing of a subject that does not say. A second in which none ended has none.
 fn put_log_syncs(measured: &mut Measured, intervals: &[Interval], worst: usize) {
-    if intervals.iter().all(|i| i.log_sync_us == 0) {
+    if intervals.iter().all(|i| i.log_sync_us.unwrap_or(0) == 0) {
         return;
     }
-    let (syncs, us) = (by_second(intervals, |i| i.log_syncs as f64), by_second(intervals, |i| i.log_sync_us as f64));
+    let by_second = |count: fn(&Interval) -> Option<u64>| by_second(intervals, |i| count(i).unwrap_or(0) as f64);
+    let (syncs, us) = (by_second(|i| i.log_syncs), by_second(|i| i.log_sync_us));
     let mean_us = |second: usize| (syncs[second] > 0.0).then(|| us[second] / syncs[second]);
     let means: Vec<[f64; 2]> = (0..syncs.len()).filter_map(|n| Some([n as f64 + 1.0, mean_us(n)?])).collect();
     measured.put("log_syncs_worst_second", syncs[worst]);
@@ -398,7 +399,7 @@ mod tests {
     }
 
     fn second(at_s: f64, tps: f64, log_sync_us: u64, withheld: f64) -> Interval {
-        let (log_syncs, cpu_withheld_pct) = (log_sync_us / 400, Some(withheld));
+        let (log_syncs, log_sync_us, cpu_withheld_pct) = (Some(log_sync_us / 400), Some(log_sync_us), Some(withheld));
         Interval { at_s, length_s: 1.0, tps, log_syncs, log_sync_us, cpu_withheld_pct, ..Interval::default() }
     }
 
@@ -406,7 +407,7 @@ mod tests {
     fn the_worst_second_is_told_with_its_circumstances() {
         let mut measured = Measured::default();
         let mut slow = second(2.0, 9.0, 80_000, 62.0);
-        slow.log_syncs = 10;
+        slow.log_syncs = Some(10);
         put_seconds(&mut measured, &[second(1.0, 100.0, 5_200, 0.0), slow.clone(), second(3.0, 110.0, 4_000, 9.0)]);
         let text = told(measured);
         assert!(
@@ -422,7 +423,7 @@ mod tests {
             "{text}"
         );
         // A sync that outlasts the second; and none of the seconds undisturbed.
-        (slow.log_syncs, slow.log_sync_us) = (0, 0);
+        (slow.log_syncs, slow.log_sync_us) = (Some(0), Some(0));
         let mut measured = Measured::default();
         put_seconds(&mut measured, &[second(1.0, 100.0, 5_200, 50.0), slow]);
         let text = told(measured);

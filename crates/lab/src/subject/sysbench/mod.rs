@@ -10,12 +10,11 @@ mod output;
 mod process;
 
 use super::Server;
-use highwater::stats::StatsSnapshot;
 use highwater_bench::cpu::CpuTimes;
-use highwater_bench::result::{Interval, KindResult, LatencyUs, Queries, RunResult, bytes_written, counters};
+use highwater_bench::result::{Interval, KindResult, LatencyUs, Queries, RunResult};
 use highwater_bench::run::RunOptions;
-use highwater_bench::store::Store;
 use highwater_bench::store::mysql::DATABASE;
+use highwater_bench::store::{Store, StoreStats};
 use highwater_bench::workload::sysbench::{Config, RandType, Sysbench};
 use highwater_bench::workload::{Progress, Workload, load_once, note_spoiled};
 use highwater_bench::{Error, Result};
@@ -96,8 +95,8 @@ fn profile_options(config: &Config) -> Result<Vec<String>> {
 struct Driven {
     text: String,
     intervals: Vec<Interval>,
-    first: StatsSnapshot,
-    last: StatsSnapshot,
+    first: StoreStats,
+    last: StoreStats,
     cpu: CpuTimes,
 }
 
@@ -110,7 +109,7 @@ fn drive(server: &Server, config: &Config, options: &RunOptions, line: &mut dyn 
     command.args(["--percentile=95", "--histogram=on", "run"]);
     let first = server.store().stats();
     let cpu = CpuTimes::now(std::process::id());
-    let mut driven = Driven { text: String::new(), intervals: Vec::new(), first, last: first, cpu };
+    let mut driven = Driven { text: String::new(), intervals: Vec::new(), last: first.clone(), first, cpu };
     driven.text = process::run(command, &mut |text| {
         if let Some(found) = output::interval(text) {
             line(text);
@@ -122,7 +121,7 @@ fn drive(server: &Server, config: &Config, options: &RunOptions, line: &mut dyn 
 }
 
 impl Driven {
-    fn interval(&mut self, found: &output::IntervalLine, now: StatsSnapshot) {
+    fn interval(&mut self, found: &output::IntervalLine, now: StoreStats) {
         let before = self.intervals.last().map_or(0.0, |interval| interval.at_s);
         let length_s = (found.at_s - before).max(1e-9);
         let (growth, cpu) = (now.since(&self.last), CpuTimes::now(std::process::id()));
@@ -138,15 +137,8 @@ impl Driven {
             },
             errors_per_s: found.errors_per_s,
             latency_us: LatencyUs { p95: found.p95_us, ..LatencyUs::default() },
-            pool_pages_free: now.pool_pages_free,
-            pool_pages_dirty: now.pool_pages_dirty,
-            pool_pages_data: now.pool_pages_data,
-            checkpoint_age_bytes: now.checkpoint_age_bytes,
-            log_syncs: growth.log_syncs,
-            log_sync_us: growth.log_sync_us,
             cpu_withheld_pct: cpu.since(&self.cpu).withheld_pct,
-            pages: (&growth).into(),
-            bytes_written: bytes_written(&growth),
+            ..Interval::counted(&growth)
         });
         self.last = now;
         self.cpu = cpu;
@@ -168,8 +160,8 @@ impl Driven {
             latency_us: totals.latency_us,
             kinds: [(name, kind)].into(),
             pages: (&growth).into(),
-            bytes_written: bytes_written(&growth),
-            counters: counters(&self.first, &self.last),
+            bytes_written: growth.bytes_written(),
+            counters: growth.by_name(),
             intervals: self.intervals,
             ..RunResult::default()
         })

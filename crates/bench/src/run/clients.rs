@@ -1,0 +1,133 @@
+//! Client threads: each runs transaction after transaction until the run ends.
+//!
+//! Rules
+//! 1. Clients begin together, once each has its thread.
+//! 2. A client that ends, for whatever reason, is counted down, so that the driver never waits for one that is gone.
+
+use super::RunOptions;
+use super::recorder::Recorder;
+use crate::error::{Error, Result};
+use crate::interrupt;
+use crate::workload::Client;
+use parking_lot::{Condvar, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+/// What clients and driver share.
+pub(super) struct Shared {
+    pub(super) recorders: Vec<Mutex<Recorder>>,
+    pub(super) stop: AtomicBool,
+    pub(super) measuring: AtomicBool,
+    /// Transactions still to start, when the run is limited by them.
+    events_left: AtomicU64,
+    events_limited: bool,
+    running: Mutex<usize>,
+    finished: Condvar,
+    /// Open once every client has its thread.
+    gate: Mutex<bool>,
+    opened: Condvar,
+    pub(super) failure: Mutex<Option<Error>>,
+}
+
+impl Shared {
+    pub(super) fn new(options: &RunOptions, kinds: usize) -> Shared {
+        Shared {
+            recorders: (0..options.threads).map(|_| Mutex::new(Recorder::new(kinds))).collect(),
+            stop: AtomicBool::new(false),
+            measuring: AtomicBool::new(false),
+            events_left: AtomicU64::new(options.events),
+            events_limited: options.events > 0,
+            running: Mutex::new(options.threads),
+            finished: Condvar::new(),
+            gate: Mutex::new(false),
+            opened: Condvar::new(),
+            failure: Mutex::new(None),
+        }
+    }
+
+    /// `None` when no more transactions are to start; otherwise whether the next one counts (the warm-up does not).
+    fn next_counts(&self) -> Option<bool> {
+        if self.stop.load(Relaxed) || interrupt::is_requested() {
+            return None;
+        }
+        let counts = self.measuring.load(Relaxed);
+        if counts && self.events_limited {
+            self.events_left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).ok()?;
+        }
+        Some(counts)
+    }
+
+    fn client_loop<C: Client>(&self, client: &mut C, recorder: &Mutex<Recorder>) -> Result<()> {
+        while let Some(counts) = self.next_counts() {
+            let started = Instant::now();
+            let mut errors = 0;
+            let outcome = loop {
+                match client.run() {
+                    Err(error) if error.is_retryable() => {
+                        errors += 1;
+                        if self.stop.load(Relaxed) {
+                            recorder.lock().errors += if counts { errors } else { 0 };
+                            return Ok(());
+                        }
+                    }
+                    other => break other?,
+                }
+            };
+            let Some(outcome) = outcome else { return Ok(()) };
+            if counts {
+                recorder.lock().record(&outcome, started.elapsed(), errors);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a client until the end and tells the driver.
+    pub(super) fn client_thread<C: Client>(&self, mut client: C, recorder: &Mutex<Recorder>) {
+        // Counted down even if the client panics, or the driver would wait for ever.
+        struct Leave<'a>(&'a Shared);
+        impl Drop for Leave<'_> {
+            fn drop(&mut self) {
+                *self.0.running.lock() -= 1;
+                self.0.finished.notify_all();
+            }
+        }
+        let leave = Leave(self);
+        let mut open = self.gate.lock();
+        self.opened.wait_while(&mut open, |open| !*open);
+        drop(open);
+        if let Err(error) = self.client_loop(&mut client, recorder) {
+            self.stop.store(true, Relaxed);
+            self.failure.lock().get_or_insert(error);
+        }
+        drop(leave);
+    }
+
+    /// Lets the clients begin.
+    pub(super) fn open_gate(&self) {
+        *self.gate.lock() = true;
+        self.opened.notify_all();
+    }
+
+    /// Ends the run before it begins: `missing` clients have no thread.
+    pub(super) fn call_off(&self, missing: usize, error: Error) {
+        self.stop.store(true, Relaxed);
+        self.failure.lock().get_or_insert(error);
+        *self.running.lock() -= missing;
+    }
+
+    /// Waits until `deadline` or until every client has finished; returns how many still run.
+    pub(super) fn wait_until(&self, deadline: Option<Instant>) -> usize {
+        let mut running = self.running.lock();
+        while *running > 0 {
+            match deadline {
+                None => self.finished.wait(&mut running),
+                Some(deadline) => {
+                    if self.finished.wait_until(&mut running, deadline).timed_out() {
+                        break;
+                    }
+                }
+            }
+        }
+        *running
+    }
+}
