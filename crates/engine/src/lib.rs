@@ -72,7 +72,7 @@ mod types;
 
 pub use check::{CheckCounts, CheckReport, Finding};
 pub use config::Options;
-pub use db::{Database, Inserted, ReadTxn, Scan, ScanIter, TxnOptions, WriteTxn};
+pub use db::{Database, Inserted, ReadTxn, Scan, ScanIter, WriteTxn};
 pub use error::{Error, Result};
 pub use pool::latency::LatencySnapshot;
 pub use stats::StatsSnapshot;
@@ -80,5 +80,5 @@ pub use table::{
     Changes, Column, DateTime, Decimal, IndexDefinition, Row, RowRef, Schema, Table, TableDefinition, Type, Value,
     ValueRef,
 };
-pub use txn::{Isolation, PurgeState, PurgeWatch, Savepoint};
+pub use txn::{Isolation, PurgeState, PurgeWatch, Savepoint, TxnOptions};
 pub use types::PageNo;

@@ -46,7 +46,7 @@ use std::sync::Arc;
 pub(crate) struct Subject<'a> {
     pub(crate) ctx: &'a Context,
     pub(crate) space: &'a Space,
-    pub(crate) txn: &'a TxnSystem,
+    pub(crate) txns: &'a TxnSystem,
     pub(crate) catalog: &'a Catalog,
     pub(crate) tables: Vec<Arc<TableShared>>,
 }
@@ -119,7 +119,7 @@ impl<'a> Checker<'a> {
         let mut report = CheckReport::default();
         report.counts.page_bytes = subject.ctx.pool.page_bytes() as u64;
         report.counts.pages = u64::from(subject.space.page_count());
-        report.counts.history = subject.txn.history_list_length();
+        report.counts.history = subject.txns.history_list_length();
         Checker {
             subject,
             report,

@@ -128,7 +128,7 @@ impl Checker<'_> {
         let place = Place::of(rows.name(), PRIMARY);
         let tree: &BTree = &rows.clustered;
         let ctx = self.subject.ctx;
-        let next_id = self.subject.txn.next_id();
+        let next_id = self.subject.txns.next_id();
         let mut visitor = RowVisitor {
             walk: Walk { checker: self, segment: tree.segment(), place },
             rows,
@@ -156,7 +156,7 @@ impl Checker<'_> {
         let tree: &BTree = &rows.indexes[i].tree;
         let place = Place::of(rows.name(), rows.index_name(i));
         let ctx = self.subject.ctx;
-        let next_id = self.subject.txn.next_id();
+        let next_id = self.subject.txns.next_id();
         let mut visitor = EntryVisitor {
             walk: Walk { checker: self, segment: tree.segment(), place },
             rows,

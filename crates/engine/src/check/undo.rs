@@ -135,7 +135,7 @@ impl Checker<'_> {
         match record.kind {
             Kind::Header => {
                 let (id, state, number) = record.header()?;
-                let next = self.subject.txn.next_id();
+                let next = self.subject.txns.next_id();
                 if state == State::Active || id.0 >= next || number >= next {
                     let text = format!("transaction {id} is {state:?} with number {number}, ids are below {next}");
                     return Err(Error::Corrupt(text));

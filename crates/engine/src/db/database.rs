@@ -13,8 +13,8 @@
 
 use super::core::Core;
 use super::index_build;
-use super::session::Session;
-use super::transaction::{ReadTxn, TxnOptions, WriteTxn};
+use super::read_txn::ReadTxn;
+use super::write_txn::WriteTxn;
 use crate::check::{self, CheckReport, OnProgress, Subject};
 use crate::config::Options;
 use crate::context::Context;
@@ -33,7 +33,7 @@ use crate::table::key::KeyLayout;
 use crate::table::record::State;
 use crate::table::version::Secondary;
 use crate::table::{IndexDefinition, Schema, Table, TableDefinition};
-use crate::txn::{LagLimits, PurgeState, Tables, TrxOptions, TxnSystem};
+use crate::txn::{Access, LagLimits, PurgeState, Tables, TxnOptions, TxnSystem};
 use highwater_storage::StorageSet;
 use parking_lot::Mutex;
 use std::path::Path;
@@ -58,13 +58,13 @@ pub(crate) struct Inner {
     core: Mutex<Option<Core>>,
     ctx: Arc<Context>,
     space: Arc<Space>,
-    txn: Arc<TxnSystem>,
+    txns: Arc<TxnSystem>,
     catalog: Arc<Catalog>,
     registry: Arc<Registry>,
     options: Options,
     /// What `auto` was found to mean.
     probe: Option<Record>,
-    /// Set when closing begins: no call of a session does anything from then on.
+    /// Set when closing begins: no call of a transaction does anything from then on.
     closed: AtomicBool,
     /// Keeps the files locked.
     storage: StorageSet,
@@ -76,7 +76,7 @@ pub(crate) struct Inner {
 
 impl Inner {
     pub(crate) fn txn_system(&self) -> &Arc<TxnSystem> {
-        &self.txn
+        &self.txns
     }
 
     pub(crate) fn schema_version(&self) -> u64 {
@@ -168,7 +168,7 @@ impl Database {
     fn open_core(core: Core) -> Result<Database> {
         let database = Database::assemble(core)?;
         if let Some(core) = database.inner.core.lock().as_mut() {
-            start_purge(core, &database.inner.txn)?;
+            start_purge(core, &database.inner.txns)?;
         }
         Ok(database)
     }
@@ -182,11 +182,11 @@ impl Database {
         for entry in tables {
             registry.add(TableShared::open(&catalog, entry, ctx.pool.page_bytes()));
         }
-        let txn = open_transactions(&core)?;
+        let txns = open_transactions(&core)?;
         // The rollbacks that follow may need more redo than fits between two checkpoints.
         core.start_threads()?;
         let tables: Arc<dyn Tables> = registry.clone();
-        txn.recover(&tables)?;
+        txns.recover(&tables)?;
         for leftover in leftovers {
             match leftover {
                 Leftover::Table(remains) => catalog.finish_drop(&remains)?,
@@ -196,7 +196,7 @@ impl Database {
         let inner = Inner {
             space,
             ctx,
-            txn,
+            txns,
             catalog,
             registry,
             options: core.options.clone(),
@@ -238,7 +238,7 @@ impl Database {
 
     #[cfg(test)]
     pub(crate) fn transactions(&self) -> &Arc<TxnSystem> {
-        &self.inner.txn
+        &self.inner.txns
     }
 
     /// The table of a name.
@@ -312,15 +312,10 @@ impl Database {
         };
         let indexes = before.indexes.iter().cloned().chain([Arc::new(secondary)]).collect();
         let after = before.with_indexes(definition, indexes);
-        let session = Session::begin(inner, self.txn_options(&TxnOptions::default()))?;
-        let built = index_build::build(
-            &inner.ctx,
-            session,
-            &Table { shared: shared.clone() },
-            &after,
-            index_build::BATCH_BYTES,
-        )
-        .and_then(|()| inner.catalog.set_index_state(before.id, &mut record, State::Ready));
+        let txn = WriteTxn::begin(inner, &TxnOptions::default(), Access::ReadWrite)?;
+        let built =
+            index_build::build(&inner.ctx, txn, &Table { shared: shared.clone() }, &after, index_build::BATCH_BYTES)
+                .and_then(|()| inner.catalog.set_index_state(before.id, &mut record, State::Ready));
         if let Err(error) = built {
             // What cannot be removed now is removed when the database is opened next.
             let _ = inner.catalog.finish_drop_index(before.id, &record);
@@ -373,7 +368,7 @@ impl Database {
     /// As [`begin`](Database::begin); [`Error::Usage`] if the database was opened to be read only.
     pub fn begin_with(&self, options: TxnOptions) -> Result<WriteTxn> {
         self.check_writes_wanted()?;
-        Ok(WriteTxn::new(Session::begin(&self.inner, self.txn_options(&options))?))
+        WriteTxn::begin(&self.inner, &options, Access::ReadWrite)
     }
 
     /// Begins a transaction that reads one snapshot.
@@ -381,8 +376,7 @@ impl Database {
     /// # Errors
     /// As [`begin`](Database::begin).
     pub fn snapshot(&self) -> Result<ReadTxn> {
-        let options = TrxOptions { read_only: true, ..self.txn_options(&TxnOptions::default()) };
-        Ok(ReadTxn::new(Session::begin(&self.inner, options)?))
+        WriteTxn::begin(&self.inner, &TxnOptions::default(), Access::ReadOnly).map(ReadTxn::new)
     }
 
     /// The counters.
@@ -398,7 +392,7 @@ impl Database {
 
     /// How far purge is behind, and what damage it went around; [`PurgeWatch`](crate::PurgeWatch) turns it into warnings.
     pub fn purge_state(&self) -> PurgeState {
-        self.inner.txn.purge_state()
+        self.inner.txns.purge_state()
     }
 
     /// How long page misses took since the opening: from finding that a page is not in the buffer pool until it is readable, the wait
@@ -420,7 +414,7 @@ impl Database {
             free: pool.free_count(),
             lru: pool.lru_count(),
             dirty: pool.dirty_count(),
-            history: self.inner.txn.history_list_length(),
+            history: self.inner.txns.history_list_length(),
         }
     }
 
@@ -445,11 +439,11 @@ impl Database {
         let tables = inner.registry.all();
         let _readers_only =
             tables.iter().map(|table| table.lock.no_write(inner.timeout())).collect::<Result<Vec<_>>>()?;
-        let _no_purge = inner.txn.hold_purge();
+        let _no_purge = inner.txns.hold_purge();
         let subject = Subject {
             ctx: &inner.ctx,
             space: &inner.space,
-            txn: &inner.txn,
+            txns: &inner.txns,
             catalog: &inner.catalog,
             tables: tables.clone(),
         };
@@ -478,12 +472,6 @@ impl Database {
         self.inner.close()
     }
 
-    /// A session without a face.
-    #[cfg(test)]
-    pub(crate) fn session(&self, options: TrxOptions) -> Result<Session> {
-        Session::begin(&self.inner, options)
-    }
-
     fn check_open(&self) -> Result<()> {
         self.inner.check_running()
     }
@@ -497,15 +485,6 @@ impl Database {
         match self.inner.storage.is_read_only() {
             true => Err(Error::Usage("the database was opened to be read only".to_string())),
             false => Ok(()),
-        }
-    }
-
-    fn txn_options(&self, options: &TxnOptions) -> TrxOptions {
-        TrxOptions {
-            isolation: options.isolation,
-            lock_wait_timeout_ms: options.lock_wait_timeout_ms.unwrap_or(self.inner.options.lock_wait_timeout_ms),
-            first_committer_wins: options.first_committer_wins,
-            read_only: false,
         }
     }
 }
@@ -523,14 +502,15 @@ fn open_transactions(core: &Core) -> Result<Arc<TxnSystem>> {
     }
     let Options { max_purge_lag, max_purge_lag_delay: max_delay_us, .. } = core.options;
     let system = TxnSystem::open(ctx.clone(), space.clone())?;
-    Ok(Arc::new(system.with_lag_limits(LagLimits { max_purge_lag, max_delay_us })))
+    let system = system.with_lag_limits(LagLimits { max_purge_lag, max_delay_us });
+    Ok(Arc::new(system.with_lock_timeout(Duration::from_millis(core.options.lock_wait_timeout_ms))))
 }
 
 /// Starts the purge threads. Each pauses when a step finds nothing to do; all but the first also while too few streams wait.
 /// What a step cannot do it does later: purge alone never stops the database.
-fn start_purge(core: &mut Core, txn: &Arc<TxnSystem>) -> Result<()> {
+fn start_purge(core: &mut Core, txns: &Arc<TxnSystem>) -> Result<()> {
     for others in 0..core.options.purge_threads as usize {
-        let (system, ctx, bell) = (txn.clone(), core.ctx.clone(), Arc::new(Wake::default()));
+        let (system, ctx, bell) = (txns.clone(), core.ctx.clone(), Arc::new(Wake::default()));
         let (again, waker) = (bell.clone(), bell.clone());
         let step = move || {
             if others > 0 && !system.purge_needs(others) {

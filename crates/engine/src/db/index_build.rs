@@ -14,13 +14,12 @@
 //! the page space; this reads tree pages again for each batch.
 
 use super::scan::Range;
-use super::session::Session;
+use super::write_txn::WriteTxn;
 use crate::btree::{BTree, Seek};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::MTR_REDO_BYTES;
 use crate::table::Table;
-use crate::table::lock::Mode;
 use crate::table::value::Value;
 use crate::table::version::TableVersion;
 use crate::txn::{LockMode, TableTrees};
@@ -35,18 +34,18 @@ const REDO_BYTES: usize = MTR_REDO_BYTES / 2;
 /// Fills the last index of `rows` from the rows of `table`, with up to `batch_bytes` of entries in memory.
 pub(crate) fn build(
     ctx: &Context,
-    mut session: Session,
+    mut txn: WriteTxn,
     table: &Table,
     rows: &TableVersion,
     batch_bytes: usize,
 ) -> Result<()> {
     let index = rows.index_count() - 1;
-    let used = session.using(table, Mode::Read)?;
+    let (read, _) = txn.use_for_scan(table, None)?;
     let all = Range { low: Vec::new(), high: None, reverse: false, lock: LockMode::None, limit: usize::MAX };
-    let mut cursor = session.cursor(used, None, &all)?;
+    let mut cursor = txn.cursor(&read, None, &all)?;
     let mut batch = Batch::default();
     let mut key = Vec::new();
-    while session.next(&mut cursor)? {
+    while txn.next(&mut cursor)? {
         let row = cursor.payload();
         key.clear();
         rows.key_of(row, &mut key);
@@ -57,7 +56,7 @@ pub(crate) fn build(
         }
     }
     batch.finish(ctx, rows.index(index))?;
-    session.rollback()?;
+    txn.rollback()?;
     if rows.definition.indexes[index].unique { check_unique(ctx, rows, index) } else { Ok(()) }
 }
 

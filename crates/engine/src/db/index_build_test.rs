@@ -7,7 +7,6 @@ use crate::table::key::KeyLayout;
 use crate::table::version::Secondary;
 use crate::table::{IndexDefinition, Schema, TableDefinition, Type};
 use crate::testing::small_options;
-use crate::txn::TrxOptions;
 use crate::values;
 use highwater_storage::StorageSet;
 use std::sync::Arc;
@@ -35,8 +34,7 @@ fn built(db: &Database, table: &Table, columns: &[usize], unique: bool, batch_by
     let tree = catalog.open_tree(record.tree);
     let key = KeyLayout::new(&definition, columns);
     let rows = before.with_indexes(definition, vec![Arc::new(Secondary { key, tree: tree.clone(), since: 0 })]);
-    let session = db.session(TrxOptions::default()).unwrap();
-    build(db.context(), session, table, &rows, batch_bytes)?;
+    build(db.context(), db.begin().unwrap(), table, &rows, batch_bytes)?;
     let (mut keys, mut next) = (Vec::new(), None::<Vec<u8>>);
     loop {
         let leaf = tree.leaf(db.context(), next.as_deref().map_or(Seek::First, Seek::Covers))?;

@@ -11,9 +11,10 @@ mod index_build;
 mod lock_wait_test;
 mod pairing;
 mod probe;
+mod read_txn;
 mod scan;
-mod session;
-mod transaction;
+mod table_use;
+mod write_txn;
 
 #[cfg(test)]
 mod pairing_test;
@@ -23,5 +24,6 @@ mod read_only_test;
 mod stale_test;
 
 pub use database::Database;
+pub use read_txn::ReadTxn;
 pub use scan::{Scan, ScanIter};
-pub use transaction::{Inserted, ReadTxn, TxnOptions, WriteTxn};
+pub use write_txn::{Inserted, WriteTxn};

@@ -6,10 +6,9 @@
 //! 2. Under REPEATABLE READ all rows are of the transaction's snapshot (plus its own changes); a locking scan reads the newest
 //!    committed rows and locks what it passes.
 
-use super::session::Session;
+use super::write_txn::WriteTxn;
 use crate::error::Result;
 use crate::table::key::{KeyLayout, successor};
-use crate::table::lock::Mode;
 use crate::table::version::TableVersion;
 use crate::table::{Row, RowRef, Table, TableDefinition, ValueRef};
 use crate::txn::{Cursor, LockMode};
@@ -37,7 +36,7 @@ enum Edge<'v> {
 /// A scan being described; see [`iter`](Scan::iter).
 #[must_use = "a scan does nothing until iter() is called"]
 pub struct Scan<'s, 'v> {
-    session: &'s mut Session,
+    txn: &'s mut WriteTxn,
     table: Table,
     index: Option<&'v str>,
     from: Edge<'v>,
@@ -49,9 +48,9 @@ pub struct Scan<'s, 'v> {
 }
 
 impl<'s, 'v> Scan<'s, 'v> {
-    pub(crate) fn new(session: &'s mut Session, table: &Table) -> Scan<'s, 'v> {
+    pub(crate) fn new(txn: &'s mut WriteTxn, table: &Table) -> Scan<'s, 'v> {
         Scan {
-            session,
+            txn,
             table: table.clone(),
             index: None,
             from: Edge::Open,
@@ -136,17 +135,12 @@ impl<'s, 'v> Scan<'s, 'v> {
     /// # Errors
     /// `Schema` for an unknown index or a dropped table, `BadValue` for a bound that does not fit its column.
     pub fn iter(self) -> Result<ScanIter<'s>> {
-        let used = self.session.using(&self.table, Mode::Read)?;
-        let index = match self.index {
-            Some(name) => self.session.index_position(used, name)?,
-            None => None,
-        };
-        let rows = self.session.rows(used).clone();
-        let layout = index.map_or(&rows.key, |i| &rows.indexes[i].key);
-        let range = self.range(layout, &rows.definition)?;
+        let (version, index) = self.txn.use_for_scan(&self.table, self.index)?;
+        let layout = index.map_or(&version.key, |i| &version.indexes[i].key);
+        let range = self.range(layout, &version.definition)?;
         let empty = self.limit == 0 || range.high.as_ref().is_some_and(|high| *high <= range.low);
-        let cursor = if empty { None } else { Some(self.session.cursor(used, index, &range)?) };
-        Ok(ScanIter { session: self.session, rows, cursor })
+        let cursor = if empty { None } else { Some(self.txn.cursor(&version, index, &range)?) };
+        Ok(ScanIter { txn: self.txn, version, cursor })
     }
 
     fn range(&self, layout: &KeyLayout, table: &TableDefinition) -> Result<Range> {
@@ -187,8 +181,8 @@ fn encode(layout: &KeyLayout, table: &TableDefinition, values: &[ValueRef<'_>]) 
 
 /// The rows of a scan. After an error it ends.
 pub struct ScanIter<'s> {
-    session: &'s mut Session,
-    rows: Arc<TableVersion>,
+    txn: &'s mut WriteTxn,
+    version: Arc<TableVersion>,
     /// `None` once there is no more row.
     cursor: Option<Cursor>,
 }
@@ -201,14 +195,14 @@ impl ScanIter<'_> {
     #[inline]
     pub fn next_ref(&mut self) -> Result<Option<RowRef<'_>>> {
         let found = match &mut self.cursor {
-            Some(cursor) => self.session.next(cursor),
+            Some(cursor) => self.txn.next(cursor),
             None => Ok(false),
         };
         if !matches!(found, Ok(true)) {
             self.cursor = None;
         }
         found?;
-        Ok(self.cursor.as_ref().map(|cursor| self.rows.row(cursor.payload())))
+        Ok(self.cursor.as_ref().map(|cursor| self.version.row(cursor.payload())))
     }
 }
 
@@ -216,7 +210,7 @@ impl Iterator for ScanIter<'_> {
     type Item = Result<Row>;
 
     fn next(&mut self) -> Option<Result<Row>> {
-        let layout = Arc::clone(&self.rows.layout);
+        let layout = Arc::clone(&self.version.layout);
         match self.next_ref() {
             Ok(row) => row.map(|row| Ok(row.to_row(&layout))),
             Err(error) => Some(Err(error)),

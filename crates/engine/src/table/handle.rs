@@ -12,7 +12,7 @@ use super::key::KeyLayout;
 use super::lock::TableLock;
 use super::record::RecordKey;
 use super::schema::{Column, TableDefinition};
-use super::version::{BackgroundRows, Secondary, TableVersion, last_number};
+use super::version::{Secondary, TableVersion, last_number};
 use crate::btree::BTree;
 use crate::error::{Error, Result};
 use crate::sync::poison::OnStop;
@@ -60,7 +60,7 @@ impl TableShared {
         let clustered = catalog.open_tree(entry.record.clustered);
         let limit_bytes = BTree::max_key_bytes(page_bytes);
         let overflow = entry.record.overflow;
-        let rows = TableVersion::new(entry.id, definition.clone(), clustered, overflow, indexes, limit_bytes);
+        let version = TableVersion::new(entry.id, definition.clone(), clustered, overflow, indexes, limit_bytes);
         let counter = |column: usize| {
             let last = last_number(definition.columns[column].ty);
             (column, AutoIncrement::new(entry.record.auto_increment_bound.max(1), last))
@@ -69,7 +69,7 @@ impl TableShared {
         let table = Arc::new(TableShared {
             name: definition.name.clone(),
             lock: TableLock::new(Arc::clone(poison)),
-            current: RwLock::new(Arc::new(rows)),
+            current: RwLock::new(Arc::new(version)),
             columns: definition.columns.clone(),
             auto_increment: definition.auto_increment.map(counter),
             entry: Mutex::new(entry),
@@ -98,9 +98,9 @@ impl TableShared {
 
     /// Moves the counter past the value a row has in the auto-increment column.
     #[inline]
-    pub(crate) fn observe(&self, rows: &TableVersion, row: &[u8]) -> Result<()> {
+    pub(crate) fn observe(&self, version: &TableVersion, row: &[u8]) -> Result<()> {
         let Some((column, counter)) = &self.auto_increment else { return Ok(()) };
-        match rows.counted(row, *column) {
+        match version.counted(row, *column) {
             Some(value) => counter.observe(value, |bound| self.persist_bound(bound)),
             None => Ok(()),
         }
@@ -170,14 +170,15 @@ pub(crate) struct Registry {
 #[derive(Default)]
 struct Open {
     by_name: HashMap<String, Arc<TableShared>>,
-    by_id: HashMap<TableId, Arc<BackgroundRows>>,
+    /// What rollback and purge work with: copies of the versions that are current, so that the holders of a copy are they alone.
+    by_id: HashMap<TableId, Arc<TableVersion>>,
 }
 
 impl Registry {
     pub(crate) fn add(&self, table: Arc<TableShared>) {
-        let rows = table.current.read().clone();
+        let version = TableVersion::clone(&table.current.read());
         let mut open = self.tables.write();
-        open.by_id.insert(rows.id, Arc::new(BackgroundRows(rows)));
+        open.by_id.insert(version.id, Arc::new(version));
         open.by_name.insert(table.name.clone(), table);
     }
 
@@ -206,28 +207,27 @@ impl Registry {
     }
 
     /// Gives a table another set of indexes and waits until rollback and purge have let go of the one before.
-    pub(crate) fn replace(&self, table: &TableShared, rows: TableVersion) {
-        let rows = Arc::new(rows);
+    pub(crate) fn replace(&self, table: &TableShared, version: TableVersion) {
         let old = {
             let mut open = self.tables.write();
-            *table.current.write() = rows.clone();
-            open.by_id.insert(rows.id, Arc::new(BackgroundRows(rows)))
+            *table.current.write() = Arc::new(version.clone());
+            open.by_id.insert(version.id, Arc::new(version))
         };
         wait_for_last(old);
     }
 }
 
 impl Tables for Registry {
-    fn rows(&self, id: TableId) -> Option<Arc<dyn TableTrees>> {
-        let rows: Arc<dyn TableTrees> = self.tables.read().by_id.get(&id)?.clone();
-        Some(rows)
+    fn table(&self, id: TableId) -> Option<Arc<dyn TableTrees>> {
+        let version: Arc<dyn TableTrees> = self.tables.read().by_id.get(&id)?.clone();
+        Some(version)
     }
 }
 
 /// Their steps are short: no need for more than to look again.
-fn wait_for_last(rows: Option<Arc<BackgroundRows>>) {
-    let Some(rows) = rows else { return };
-    while Arc::strong_count(&rows) > 1 {
+fn wait_for_last(version: Option<Arc<TableVersion>>) {
+    let Some(version) = version else { return };
+    while Arc::strong_count(&version) > 1 {
         std::thread::sleep(Duration::from_micros(200));
     }
 }

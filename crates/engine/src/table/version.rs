@@ -1,7 +1,7 @@
 //! A table as the transaction layer sees it: trees, and the secondary entries of a row.
 //!
 //! Rules
-//! 1. `TableVersion` never changes. An index that comes or goes makes a new one (`db/session.rs` says which one a transaction uses).
+//! 1. `TableVersion` never changes. An index that comes or goes makes a new one (`db/table_use.rs` says which one a transaction uses).
 //! 2. The clustered key and the entry keys are functions of the row's bytes alone.
 
 use super::key::KeyLayout;
@@ -24,6 +24,7 @@ pub(crate) struct Secondary {
 }
 
 /// One version of a table's trees and layouts.
+#[derive(Clone)]
 pub(crate) struct TableVersion {
     pub(crate) id: TableId,
     pub(crate) definition: Arc<TableDefinition>,
@@ -160,38 +161,5 @@ impl TableTrees for TableVersion {
     #[inline]
     fn entry_changes(&self, i: usize, old_row: &[u8], new_row: &[u8]) -> bool {
         self.indexes[i].key.differs(self.row(old_row), self.row(new_row))
-    }
-}
-
-/// What rollback and purge hold while they work on a table; counting its holders tells a schema change when none is left.
-pub(crate) struct BackgroundRows(pub(crate) Arc<TableVersion>);
-
-impl TableTrees for BackgroundRows {
-    fn id(&self) -> TableId {
-        self.0.id
-    }
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-    fn clustered(&self) -> &BTree {
-        &self.0.clustered
-    }
-    fn overflow_segment(&self) -> SegmentId {
-        self.0.overflow
-    }
-    fn index_count(&self) -> usize {
-        self.0.indexes.len()
-    }
-    fn index(&self, i: usize) -> &BTree {
-        self.0.index(i)
-    }
-    fn index_name(&self, i: usize) -> &str {
-        self.0.index_name(i)
-    }
-    fn entry(&self, i: usize, key: &[u8], row: &[u8], out: &mut Vec<u8>) -> Entry {
-        self.0.entry(i, key, row, out)
-    }
-    fn entry_changes(&self, i: usize, old_row: &[u8], new_row: &[u8]) -> bool {
-        self.0.entry_changes(i, old_row, new_row)
     }
 }

@@ -6,7 +6,8 @@
 //!
 //! | file or room | concept |
 //! |---|---|
-//! | `transaction.rs` | a transaction's life, statements, savepoints |
+//! | `transaction.rs`, `options.rs`, `savepoint.rs` | a transaction's life |
+//! | `row_op.rs`, `row_closure.rs` | an operation on one row: its context, its life as a statement |
 //! | `system.rs` | what transactions share, order of a commit |
 //! | `active.rs`, `holders.rs` | ids, who is active, the cut a view is made by |
 //! | `table_trees.rs`, `stored.rs` | a table as this layer sees it; bytes of stored rows and entries |
@@ -29,10 +30,14 @@ mod atomic {
 mod active;
 mod holders;
 mod lock;
+mod options;
 pub(crate) mod overflow;
 pub(crate) mod purge;
 mod read;
 mod rollback;
+mod row_closure;
+mod row_op;
+mod savepoint;
 pub mod stored;
 mod system;
 mod table_trees;
@@ -41,11 +46,14 @@ pub(crate) mod undo;
 mod write;
 
 pub use lock::LockMode;
+pub use options::{Access, Isolation, TxnOptions};
 pub use purge::{LagLimits, PurgeState, PurgeWatch};
 pub use read::{Cursor, ScanOptions};
+pub use row_op::RowOp;
+pub use savepoint::Savepoint;
 pub use system::TxnSystem;
 pub use table_trees::{Entry, TableTrees, Tables};
-pub use transaction::{Isolation, Savepoint, TrxOptions, Txn};
+pub use transaction::Txn;
 pub use write::MAX_ROW_BYTES;
 
 #[cfg(test)]

@@ -17,10 +17,10 @@
 use super::stored::OverflowRef;
 use super::system::TxnSystem;
 use super::table_trees::TableTrees;
-use super::transaction::TxnBody;
+use super::transaction::Txn;
 use super::undo::record::{self, OVERFLOW_RECORD_BYTES};
 use super::undo::{Place, expect_type, mark, write as write_bytes};
-use super::write::attempt::{Stop, latch_undo, settle};
+use super::write::{Attempt, MAX_ROW_BYTES, Stop, latch_undo, settle};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::{Latched, Mtr};
@@ -75,7 +75,7 @@ pub(crate) fn read_link(
 pub(crate) fn read(ctx: &Context, reference: OverflowRef, out: &mut Vec<u8>) -> Result<()> {
     let total = reference.total_bytes as usize;
     out.clear();
-    if total > super::write::MAX_ROW_BYTES {
+    if total > MAX_ROW_BYTES {
         return Err(Error::Corrupt(format!("an overflow row of {total} bytes")));
     }
     out.reserve(total);
@@ -95,45 +95,30 @@ pub(crate) fn read(ctx: &Context, reference: OverflowRef, out: &mut Vec<u8>) -> 
     Ok(())
 }
 
-/// No other chain has it on the same page: chains of one transaction are written one after the other, each with redo.
-fn new_stamp(system: &TxnSystem, body: &TxnBody) -> u64 {
-    body.id.0.rotate_left(24) ^ system.ctx.log.end_lsn().0
-}
-
 /// Writes a row into a new chain; returns the reference to it. The caller holds no latch.
-pub(crate) fn write(system: &TxnSystem, body: &mut TxnBody, rows: &dyn TableTrees, row: &[u8]) -> Result<OverflowRef> {
+pub(crate) fn write(system: &TxnSystem, txn: &mut Txn, table: &dyn TableTrees, row: &[u8]) -> Result<OverflowRef> {
     let page_bytes = system.ctx.pool.page_bytes();
     let group_pages = (GROUP_BYTES / page_bytes).max(1);
     let capacity = page_bytes - DATA_AT;
-    let mut chain = Chain { stamp: new_stamp(system, body), first: PageNo(0), last: PageNo(0), pages: 0 };
+    let mut chain =
+        NewChain { system, table, stamp: new_stamp(system, txn), first: PageNo(0), last: PageNo(0), pages: 0 };
     for group in row.chunks(group_pages * capacity) {
         let parts: Vec<&[u8]> = group.chunks(capacity).collect();
-        let pages = loop {
-            system.space.prepare(&system.ctx)?;
-            let mut mtr = system.ctx.mtr_with(crate::mtr::MTR_REDO_BYTES, parts.len())?;
-            match write_group(system, body, rows, &mut mtr, &parts, &chain) {
-                Ok(pages) => {
-                    mtr.commit();
-                    break pages;
-                }
-                Err(stop) => {
-                    mtr.abandon();
-                    settle(system, body, rows.clustered(), &[], stop)?;
-                }
-            }
-        };
-        if chain.first == PageNo(0) {
-            chain.first = pages.0;
-        }
-        chain.last = pages.1;
-        chain.pages += parts.len() as u32;
+        chain.write_group(txn, &parts)?;
     }
     // The longest row fits 32 bits.
     Ok(OverflowRef { total_bytes: row.len() as u32, first: chain.first, stamp: chain.stamp })
 }
 
+/// No other chain has it on the same page: chains of one transaction are written one after the other, each with redo.
+fn new_stamp(system: &TxnSystem, txn: &Txn) -> u64 {
+    txn.id.0.rotate_left(24) ^ system.ctx.log.end_lsn().0
+}
+
 /// A chain being written.
-struct Chain {
+struct NewChain<'a> {
+    system: &'a TxnSystem,
+    table: &'a dyn TableTrees,
     stamp: u64,
     /// 0 before the first group of pages.
     first: PageNo,
@@ -142,41 +127,63 @@ struct Chain {
     pages: u32,
 }
 
-/// Allocates and fills pages, linked behind the chain's last or, if it has none, registered in undo. Returns the first and the last.
-fn write_group(
-    system: &TxnSystem,
-    body: &mut TxnBody,
-    rows: &dyn TableTrees,
-    mtr: &mut Mtr<'_>,
-    parts: &[&[u8]],
-    chain: &Chain,
-) -> std::result::Result<(PageNo, PageNo), Stop> {
-    let (segment, last) = (rows.overflow_segment(), chain.last);
-    let anchor = if last == PageNo(0) { latch_undo(body, mtr, OVERFLOW_RECORD_BYTES)? } else { mtr.fix_x(last)? };
-    let mut pages = Vec::with_capacity(parts.len());
-    for _ in parts {
-        let near = pages.last().copied().or((last != PageNo(0)).then_some(last));
-        match system.space.allocate(mtr, segment, near) {
-            Ok(page) => pages.push(page),
-            Err(Error::Usage(_)) => return Err(Stop::NoExtent),
-            Err(error) => return Err(Stop::Fail(error)),
+impl NewChain<'_> {
+    /// Writes a group of pages, in a mini-transaction of its own.
+    fn write_group(&mut self, txn: &mut Txn, parts: &[&[u8]]) -> Result<()> {
+        let ctx = &self.system.ctx;
+        let (first, last) = loop {
+            self.system.space.prepare(ctx)?;
+            let mut mtr = ctx.mtr_with(crate::mtr::MTR_REDO_BYTES, parts.len())?;
+            match self.try_write_group(txn, &mut mtr, parts) {
+                Ok(ends) => {
+                    mtr.commit();
+                    break ends;
+                }
+                Err(stop) => {
+                    mtr.abandon();
+                    settle(self.system, txn, self.table.clustered(), &[], stop)?;
+                }
+            }
+        };
+        if self.first == PageNo(0) {
+            self.first = first;
         }
+        self.last = last;
+        self.pages += parts.len() as u32;
+        Ok(())
     }
-    for (n, part) in parts.iter().enumerate() {
-        let latched = mtr.new_page(pages[n]);
-        let next = pages.get(n + 1).copied().unwrap_or_default();
-        fill(mtr, latched, segment, chain.stamp, Link { next, position: chain.pages + n as u32, data: part });
-    }
-    if last == PageNo(0) {
-        body.buffers.record.clear();
-        record::put_overflow(&mut body.buffers.record, rows.id(), pages[0], chain.stamp);
-        if let Some(undo) = body.undo.as_mut() {
-            undo.append(mtr, anchor, body.id, &body.buffers.record);
+
+    /// Allocates and fills pages, linked behind the chain's last or, if it has none, registered in undo. Returns the first
+    /// and the last.
+    fn try_write_group(&self, txn: &mut Txn, mtr: &mut Mtr<'_>, parts: &[&[u8]]) -> Attempt<(PageNo, PageNo)> {
+        let (segment, last) = (self.table.overflow_segment(), self.last);
+        let anchor = if last == PageNo(0) { latch_undo(txn, mtr, OVERFLOW_RECORD_BYTES)? } else { mtr.fix_x(last)? };
+        let mut pages = Vec::with_capacity(parts.len());
+        for _ in parts {
+            let near = pages.last().copied().or((last != PageNo(0)).then_some(last));
+            match self.system.space.allocate(mtr, segment, near) {
+                Ok(page) => pages.push(page),
+                Err(Error::Usage(_)) => return Err(Stop::NoExtent),
+                Err(error) => return Err(Stop::Fail(error)),
+            }
         }
-    } else {
-        write_bytes(mtr, anchor, NEXT_AT, &pages[0].0.to_le_bytes());
+        for (n, part) in parts.iter().enumerate() {
+            let latched = mtr.new_page(pages[n]);
+            let next = pages.get(n + 1).copied().unwrap_or_default();
+            fill(mtr, latched, segment, self.stamp, Link { next, position: self.pages + n as u32, data: part });
+        }
+        if last == PageNo(0) {
+            let record = &mut txn.buffers.record;
+            record.clear();
+            record::put_overflow(record, self.table.id(), pages[0], self.stamp);
+            if let Some(undo) = txn.undo.as_mut() {
+                undo.append(mtr, anchor, txn.id, &txn.buffers.record);
+            }
+        } else {
+            write_bytes(mtr, anchor, NEXT_AT, &pages[0].0.to_le_bytes());
+        }
+        Ok((pages[0], pages[pages.len() - 1]))
     }
-    Ok((pages[0], pages[pages.len() - 1]))
 }
 
 fn fill(mtr: &mut Mtr<'_>, latched: Latched, segment: SegmentId, stamp: u64, link: Link<'_>) {
@@ -191,16 +198,19 @@ fn fill(mtr: &mut Mtr<'_>, latched: Latched, segment: SegmentId, stamp: u64, lin
     write_bytes(mtr, latched, DATA_AT, link.data);
 }
 
-/// Frees the chain that starts at `first`, what is left of it. The undo record at `record` owns it, with its first-page field at
-/// `first_page_at`; `bits` are set in the record's kind byte by the first mini-transaction. The caller holds no latch.
-pub(crate) fn free(
-    system: &TxnSystem,
-    record: Place,
-    first_page_at: usize,
-    bits: u8,
-    first: PageNo,
-    stamp: u64,
-) -> Result<()> {
+/// What is left of a chain, and the undo record that owns it.
+pub(crate) struct OwnedChain {
+    pub(crate) record: Place,
+    /// Offset of the record's first-page field.
+    pub(crate) first_page_at: usize,
+    /// First page that is left.
+    pub(crate) first: PageNo,
+    pub(crate) stamp: u64,
+}
+
+/// Frees a chain; `bits` are set in the record's kind byte by the first mini-transaction. The caller holds no latch.
+pub(crate) fn free(system: &TxnSystem, chain: OwnedChain, bits: u8) -> Result<()> {
+    let OwnedChain { record, first_page_at, first, stamp } = chain;
     let (mut first, mut position) = (first, None);
     while first != PageNo(0) {
         let mut pages = Vec::with_capacity(FREE_BATCH);

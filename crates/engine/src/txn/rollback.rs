@@ -9,43 +9,38 @@
 //! 5. If the version to restore is a deletion that every snapshot sees, the row is removed instead: the purge of that
 //!    deletion may have come by while the row was taken, and does not come again.
 
-use super::overflow;
-use super::read::EntryOf;
-use super::read::ReadView;
-use super::read::{resolve, stored_row};
+use super::overflow::{self, OwnedChain};
+use super::read::{EntryOf, ReadView, StoredRow, resolve};
 use super::stored::{OverflowRef, ROW_HEADER_BYTES, RowHeader};
 use super::system::TxnSystem;
-use super::table_trees::TableTrees;
-use super::transaction::TxnBody;
+use super::transaction::Txn;
 use super::undo::record::{Change, DEAD, FREEING, Kind, OVERFLOW_FIRST_PAGE_AT, Record, State};
 use super::undo::{OwnedRecord, Place, UndoLog, mark, pointer_to, read_record, record_before};
-use super::write::attempt::{Attempt, Stop};
-use super::write::diff::Middle;
-use super::write::entry;
+use super::write::{Attempt, Middle, Stop, StoredEntry};
 use crate::error::{Error, Result};
 use crate::mtr::Mtr;
 use crate::space::reserve::{self, Purpose};
 use crate::types::TxnId;
 
 /// Undoes what was done since the undo stood at `at` (`None`: before the first write).
-pub(crate) fn roll_back_to(system: &TxnSystem, body: &mut TxnBody, at: Option<Place>) -> Result<()> {
-    match body.undo.as_ref().and_then(UndoLog::start) {
-        Some(start) => undo_down_to(system, body, at.unwrap_or(start)),
+pub(crate) fn roll_back_to(system: &TxnSystem, txn: &mut Txn, at: Option<Place>) -> Result<()> {
+    match txn.undo.as_ref().and_then(UndoLog::start) {
+        Some(start) => undo_down_to(system, txn, at.unwrap_or(start)),
         None => Ok(()),
     }
 }
 
 /// Undoes everything and ends the transaction, but for its locks and view.
-pub(crate) fn roll_back_all(system: &TxnSystem, body: &mut TxnBody) -> Result<()> {
-    if let Some(start) = body.undo.as_ref().and_then(UndoLog::start) {
-        undo_down_to(system, body, start)?;
+pub(crate) fn roll_back_all(system: &TxnSystem, txn: &mut Txn) -> Result<()> {
+    if let Some(start) = txn.undo.as_ref().and_then(UndoLog::start) {
+        undo_down_to(system, txn, start)?;
     }
-    body.finish(system, State::RolledBack).map(drop)
+    txn.finish(system, State::RolledBack).map(drop)
 }
 
-fn undo_down_to(system: &TxnSystem, body: &TxnBody, target: Place) -> Result<()> {
+fn undo_down_to(system: &TxnSystem, txn: &Txn, target: Place) -> Result<()> {
     let _entitled = reserve::entitle(Purpose::Cleaning);
-    let Some(mut at) = body.undo.as_ref().map(UndoLog::tail) else { return Ok(()) };
+    let Some(mut at) = txn.undo.as_ref().map(UndoLog::tail) else { return Ok(()) };
     let mut record = OwnedRecord { place: at, bytes: Vec::new() };
     while at != target {
         match record_before(&system.ctx, at)? {
@@ -53,7 +48,7 @@ fn undo_down_to(system: &TxnSystem, body: &TxnBody, target: Place) -> Result<()>
             Ok(start) => {
                 record.place = start;
                 read_record(&system.ctx, start, &mut record.bytes)?;
-                undo_record(system, body.id, record.place, &record.parse()?)?;
+                undo_record(system, txn.id, record.place, &record.parse()?)?;
                 at = start;
             }
         }
@@ -67,8 +62,9 @@ fn undo_record(system: &TxnSystem, trx_id: TxnId, place: Place, record: &Record<
     }
     if record.kind == Kind::Overflow {
         let (table, first, stamp) = record.overflow()?;
-        return match system.rows(table)? {
-            Some(_) => overflow::free(system, place, OVERFLOW_FIRST_PAGE_AT, 0, first, stamp),
+        let chain = OwnedChain { record: place, first_page_at: OVERFLOW_FIRST_PAGE_AT, first, stamp };
+        return match system.table(table)? {
+            Some(_) => overflow::free(system, chain, 0),
             None => Ok(()),
         };
     }
@@ -77,8 +73,8 @@ fn undo_record(system: &TxnSystem, trx_id: TxnId, place: Place, record: &Record<
     }
     let (table, key) = record.row()?;
     // A dropped table takes its rows and chains with it.
-    let Some(rows) = system.rows(table)? else { return Ok(()) };
-    let undo = Undo { system, trx_id, rows: &*rows, key, place };
+    let Some(table) = system.table(table)? else { return Ok(()) };
+    let undo = Undo { system, trx_id, row: StoredRow { ctx: &system.ctx, table: &*table, key }, place };
     match record.kind {
         Kind::Insert => undo.insert(),
         _ if record.dead => undo.free_old_chain(&record.change()?),
@@ -90,8 +86,7 @@ fn undo_record(system: &TxnSystem, trx_id: TxnId, place: Place, record: &Record<
 struct Undo<'a> {
     system: &'a TxnSystem,
     trx_id: TxnId,
-    rows: &'a dyn TableTrees,
-    key: &'a [u8],
+    row: StoredRow<'a>,
     place: Place,
 }
 
@@ -105,8 +100,12 @@ impl Undo<'_> {
     /// The row as the record's change left it; `None` if that is undone already.
     fn changed_row(&self) -> Result<Option<(RowHeader, Vec<u8>)>> {
         let mut payload = Vec::new();
-        let header = stored_row(&self.system.ctx, self.rows, self.key, &mut payload)?;
+        let header = self.row.newest(&mut payload)?;
         Ok(header.filter(|header| self.made(header)).map(|header| (header, payload)))
+    }
+
+    fn entry<'e>(&'e self, i: usize, entry: &'e [u8]) -> StoredEntry<'e> {
+        StoredEntry { ctx: self.row.ctx, tree: self.row.table.index(i), entry }
     }
 
     fn made(&self, header: &RowHeader) -> bool {
@@ -115,8 +114,8 @@ impl Undo<'_> {
 
     fn insert(&self) -> Result<()> {
         let Some((header, mut row)) = self.changed_row()? else { return Ok(()) };
-        if self.rows.index_count() > 0 {
-            resolve(&self.system.ctx, &header, &mut row)?;
+        if self.row.table.index_count() > 0 {
+            resolve(self.row.ctx, &header, &mut row)?;
         }
         self.remove_entries(&row)?;
         self.put_row(&Outcome::Removed, DEAD)
@@ -124,10 +123,10 @@ impl Undo<'_> {
 
     fn remove_entries(&self, row: &[u8]) -> Result<()> {
         let mut entry = Vec::new();
-        for i in 0..self.rows.index_count() {
+        for i in 0..self.row.table.index_count() {
             entry.clear();
-            self.rows.entry(i, self.key, row, &mut entry);
-            entry::remove(self.system, self.rows.index(i), &entry)?;
+            self.row.table.entry(i, self.row.key, row, &mut entry);
+            self.entry(i, &entry).remove()?;
         }
         Ok(())
     }
@@ -142,8 +141,8 @@ impl Undo<'_> {
         let gone = change.old.is_delete_marked() && purge_view.sees(change.old.trx_id);
         if record.entries_changed() {
             let (mut new_row, mut old_row) = (stored, old_stored.clone());
-            resolve(&self.system.ctx, &header, &mut new_row)?;
-            resolve(&self.system.ctx, &change.old, &mut old_row)?;
+            resolve(self.row.ctx, &header, &mut new_row)?;
+            resolve(self.row.ctx, &change.old, &mut old_row)?;
             if gone {
                 self.remove_entries(&new_row)?;
                 self.remove_entries(&old_row)?;
@@ -171,24 +170,24 @@ impl Undo<'_> {
         new_row: Option<&[u8]>,
     ) -> Result<()> {
         let (mut old_entry, mut new_entry) = (Vec::new(), Vec::new());
-        for i in 0..self.rows.index_count() {
+        for i in 0..self.row.table.index_count() {
             old_entry.clear();
-            let made = self.rows.entry(i, self.key, old_row, &mut old_entry);
+            let made = self.row.table.entry(i, self.row.key, old_row, &mut old_entry);
             if let Some(new_row) = new_row {
                 new_entry.clear();
-                self.rows.entry(i, self.key, new_row, &mut new_entry);
+                self.row.table.entry(i, self.row.key, new_row, &mut new_entry);
                 if new_entry == old_entry && !change.old.is_delete_marked() {
                     continue;
                 }
-                let entry = EntryOf { rows: self.rows, i, key: self.key, entry: &new_entry, purge_view };
-                if entry.is_needed_from(&self.system.ctx, change.old, old_stored.to_vec())? {
-                    entry::set_mark(self.system, self.trx_id, self.rows.index(i), &new_entry, true)?;
+                let entry = EntryOf { row: self.row, i, entry: &new_entry, purge_view };
+                if entry.is_needed_from(change.old, old_stored.to_vec())? {
+                    self.entry(i, &new_entry).set_mark(self.trx_id, true)?;
                 } else {
-                    entry::remove(self.system, self.rows.index(i), &new_entry)?;
+                    self.entry(i, &new_entry).remove()?;
                 }
             }
             if !change.old.is_delete_marked() {
-                entry::restore(self.system, self.trx_id, self.rows.index(i), &old_entry, made)?;
+                self.entry(i, &old_entry).restore(self.trx_id, made)?;
             }
         }
         Ok(())
@@ -196,19 +195,19 @@ impl Undo<'_> {
 
     /// Restores or removes the clustered row and sets `bits` in the undo record, in one mini-transaction.
     fn put_row(&self, outcome: &Outcome<'_>, bits: u8) -> Result<()> {
-        let tree = self.rows.clustered();
+        let tree = self.row.table.clustered();
         loop {
-            let mut mtr = self.system.ctx.mtr()?;
+            let mut mtr = self.row.ctx.mtr()?;
             match self.try_put_row(&mut mtr, outcome, bits) {
                 Ok(underfull) => {
                     mtr.commit();
-                    return if underfull { tree.tidy(&self.system.ctx, self.key) } else { Ok(()) };
+                    return if underfull { tree.tidy(self.row.ctx, self.row.key) } else { Ok(()) };
                 }
                 Err(stop) => {
                     mtr.abandon();
                     match stop {
-                        Stop::Load(page) => self.system.ctx.pool.load(page)?,
-                        Stop::MakeRoom(bytes) => tree.make_room(&self.system.ctx, self.key, bytes)?,
+                        Stop::Load(page) => self.row.ctx.pool.load(page)?,
+                        Stop::MakeRoom(bytes) => tree.make_room(self.row.ctx, self.row.key, bytes)?,
                         Stop::Fail(error) => return Err(error),
                         stop => return Err(Error::Corrupt(format!("rollback was stopped by {stop:?}"))),
                     }
@@ -218,8 +217,8 @@ impl Undo<'_> {
     }
 
     fn try_put_row(&self, mtr: &mut Mtr<'_>, outcome: &Outcome<'_>, bits: u8) -> Attempt<bool> {
-        let leaf = self.rows.clustered().leaf_mut(mtr, self.key)?;
-        let Ok(slot) = leaf.search(mtr, self.key) else { return Ok(false) };
+        let leaf = self.row.table.clustered().leaf_mut(mtr, self.row.key)?;
+        let Ok(slot) = leaf.search(mtr, self.row.key) else { return Ok(false) };
         let value = leaf.value(mtr, slot);
         if !self.made(&RowHeader::decode(value)?) {
             return Ok(false);
@@ -251,6 +250,7 @@ impl Undo<'_> {
     /// Frees the chain of the old version, which was removed with its row.
     fn free_old_chain(&self, change: &Change<'_>) -> Result<()> {
         let Some(OverflowRef { first, stamp, .. }) = change.old_overflow()? else { return Ok(()) };
-        overflow::free(self.system, self.place, change.first_page_at, FREEING, first, stamp)
+        let chain = OwnedChain { record: self.place, first_page_at: change.first_page_at, first, stamp };
+        overflow::free(self.system, chain, FREEING)
     }
 }

@@ -25,7 +25,7 @@ use super::lock::{Holder, LockSystem};
 use super::purge::{Damage, LagLimits};
 use super::read::{ReadView, ViewHandle, ViewList};
 use super::table_trees::{TableTrees, Tables};
-use super::transaction::TxnBody;
+use super::transaction::Txn;
 use super::undo::{Recovered, Stream, UndoSpace};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -38,7 +38,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How far the durable limit of ids is raised at a time.
 const ID_STEP: u64 = 1 << 18;
@@ -47,8 +47,10 @@ const SHARDS_PER_CPU: usize = 4;
 const MAX_SHARDS: usize = 128;
 /// Mutexes that make "look for a duplicate, then insert" one step, chosen by hash of the unique key.
 const UNIQUE_STRIPES: usize = 256;
-/// Transaction bodies kept for reuse.
-const SPARE_BODIES: usize = 64;
+/// Ended transactions kept for reuse.
+const MAX_SPARE: usize = 64;
+/// How long a transaction waits for a lock, if neither it nor the database says otherwise.
+const DEFAULT_LOCK_TIMEOUT: Duration = Duration::from_secs(50);
 
 /// Everything transactions share.
 pub struct TxnSystem {
@@ -65,6 +67,8 @@ pub struct TxnSystem {
     /// Records of those that have begun and ended since the opening.
     pub(crate) unpurged_records: AtomicU64,
     pub(crate) lag_limits: LagLimits,
+    /// How long a transaction waits for a lock, if it does not say.
+    pub(crate) lock_timeout: Duration,
     /// What purge went around.
     pub(crate) purge_damage: Damage,
     /// For each stream with something to purge, the number of its oldest ended transaction; smallest first.
@@ -74,15 +78,15 @@ pub struct TxnSystem {
     views: Mutex<ViewList>,
     min_active: AtomicU64,
     raising_limit: Mutex<()>,
-    /// Counts bodies made, to spread them over the shards.
-    bodies: AtomicUsize,
+    /// Counts the [`Txn`]s made, to spread them over the shards.
+    made: AtomicUsize,
     started: Instant,
     /// When idle undo streams were last looked for.
     pub(crate) streams_looked_at_ms: AtomicU64,
     tables: OnceLock<Arc<dyn Tables>>,
     recovered: Mutex<Vec<Recovered>>,
-    #[expect(clippy::vec_box, reason = "bodies are handed out and taken back; boxed, they do not move")]
-    spare: Mutex<Vec<Box<TxnBody>>>,
+    #[expect(clippy::vec_box, reason = "they are handed out and taken back; boxed, they do not move")]
+    spare: Mutex<Vec<Box<Txn>>>,
 }
 
 impl TxnSystem {
@@ -126,7 +130,7 @@ impl TxnSystem {
             holders,
             views: Mutex::default(),
             min_active,
-            bodies: AtomicUsize::new(0),
+            made: AtomicUsize::new(0),
             started: Instant::now(),
             locks: LockSystem::open(Arc::clone(&stats), &ctx.poison),
             streams_looked_at_ms: AtomicU64::new(0),
@@ -140,6 +144,7 @@ impl TxnSystem {
             history: AtomicU64::new(opened.history),
             unpurged_records: AtomicU64::new(0),
             lag_limits: LagLimits::default(),
+            lock_timeout: DEFAULT_LOCK_TIMEOUT,
             purge_damage,
             raising_limit: Mutex::new(()),
             tables: OnceLock::new(),
@@ -154,6 +159,12 @@ impl TxnSystem {
         TxnSystem { lag_limits: limits, ..self }
     }
 
+    /// The same system, whose transactions wait this long for a lock if they do not say otherwise.
+    #[must_use]
+    pub fn with_lock_timeout(self, lock_timeout: Duration) -> TxnSystem {
+        TxnSystem { lock_timeout, ..self }
+    }
+
     /// Rolls back what was active when the database went down, and remembers `tables` for rollbacks and purge. To be
     /// called once, before the first transaction. Returns how many there were. One that meets damaged pages stays active,
     /// its rows locked: the next opening tries it again.
@@ -166,14 +177,9 @@ impl TxnSystem {
         let count = recovered.len();
         for txn in recovered {
             let Some(holder) = self.holder_of(txn.id) else { continue };
-            let mut body = self.spare_body();
             let shard = shard_of_recovered(&self.active, txn.id);
-            body.adopt(txn, holder, shard);
-            match super::rollback::roll_back_all(self, &mut body) {
-                Ok(()) => {
-                    body.end(self);
-                    self.keep_spare(body);
-                }
+            match self.roll_back_recovered(txn, holder, shard) {
+                Ok(()) => {}
                 Err(error) if error.is_damage() => {
                     self.stats.rollbacks_set_aside.inc();
                     self.purge_damage.note(&error);
@@ -185,9 +191,9 @@ impl TxnSystem {
     }
 
     /// The table, if it still exists.
-    pub(crate) fn rows(&self, id: TableId) -> Result<Option<Arc<dyn TableTrees>>> {
+    pub(crate) fn table(&self, id: TableId) -> Result<Option<Arc<dyn TableTrees>>> {
         match self.tables.get() {
-            Some(tables) => Ok(tables.rows(id)),
+            Some(tables) => Ok(tables.table(id)),
             None => Err(Error::Usage("the transaction system has not been recovered".to_string())),
         }
     }
@@ -310,20 +316,21 @@ impl TxnSystem {
         self.views.lock().oldest_age_ms(self.now_ms())
     }
 
-    // ---- bodies
+    // ---- ended transactions
 
-    pub(crate) fn spare_body(&self) -> Box<TxnBody> {
+    /// A transaction that has not begun: an ended one if there is one.
+    pub(crate) fn spare(&self) -> Box<Txn> {
         let spare = self.spare.lock().pop();
         spare.unwrap_or_else(|| {
-            let shard = self.bodies.fetch_add(1, Relaxed) % self.active.shards();
-            Box::new(TxnBody { shard, ..TxnBody::default() })
+            let shard = self.made.fetch_add(1, Relaxed) % self.active.shards();
+            Box::new(Txn::new(shard))
         })
     }
 
-    pub(crate) fn keep_spare(&self, body: Box<TxnBody>) {
+    pub(crate) fn keep_spare(&self, txn: Box<Txn>) {
         let mut spare = self.spare.lock();
-        if spare.len() < SPARE_BODIES {
-            spare.push(body);
+        if spare.len() < MAX_SPARE {
+            spare.push(txn);
         }
     }
 

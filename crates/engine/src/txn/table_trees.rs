@@ -41,5 +41,5 @@ pub trait TableTrees: Send + Sync {
 /// Finds tables by number, for rollback and purge.
 pub trait Tables: Send + Sync {
     /// The table, or `None` when it has been dropped.
-    fn rows(&self, id: TableId) -> Option<Arc<dyn TableTrees>>;
+    fn table(&self, id: TableId) -> Option<Arc<dyn TableTrees>>;
 }

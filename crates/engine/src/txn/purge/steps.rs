@@ -1,42 +1,13 @@
-//! Purge: takes away what no snapshot can see any more.
-//!
-//! Terms. The *purge view* is a copy of the oldest open view (or a view of the moment if none is open). A transaction whose
-//! commit number is below the view's `low_limit_no` had ended for every open view: what its changes replaced can go.
-//!
-//! Rules
-//! 1. What each stream holds is purged in the order it was written, by one thread at a time: who pops the stream from
-//!    `ended` owns its front until he puts it back. Streams are independent, several threads purge several of them side by
-//!    side, those with the smallest numbers first.
-//! 2. The purge view only advances, when no thread purges by it: who purges holds it shared for a step, as does who must
-//!    keep it still (rollback). So all threads purge by one view, and a version walk, which ends at the first version that
-//!    view sees, meets no record that another thread may purge.
-//! 3. A secondary entry is removed iff it is delete-marked and no version from the newest down to the first that the purge
-//!    view sees has it. Between the question and the removal the entry's leaf must not have changed (its page LSN says so).
-//! 4. A row is removed iff its newest version is the deletion being purged; its entries go first.
-//! 5. An overflow chain goes with the version that had it: with the Update record that replaced it, or with the removed row.
-//! 6. Every step may be repeated: after a crash purge starts again at the front of each stream, at the first transaction
-//!    that was not known to be done when pages were last given back.
-//! 7. Damage stops nobody else. A record whose pages cannot be read is set aside: counted, told, and passed over, so that
-//!    what it should have removed stays (delete-marked, seen by nobody). A stream whose own pages cannot be read is set
-//!    aside as a whole: what is behind the damage stays, and nobody binds it again.
-//!
-//! Crash: a half-freed chain is found again by the undo record, which is kept until all its transaction is purged.
+//! The steps of purge: which streams and records come next, and what becomes of damaged ones.
 
+use super::record::Purge;
 use crate::error::{Error, Result};
-use crate::mtr::Mtr;
-use crate::page::header;
 use crate::space::reserve::{self, Purpose};
-use crate::txn::overflow;
-use crate::txn::read::EntryOf;
-use crate::txn::read::ReadView;
-use crate::txn::read::{resolve_unlocked, stored_row};
-use crate::txn::stored::{EntryValue, OverflowRef, RowHeader};
+use crate::txn::read::{ReadView, StoredRow};
 use crate::txn::system::TxnSystem;
-use crate::txn::table_trees::TableTrees;
-use crate::txn::undo::record::{Change, FREEING, Kind, next_entry};
-use crate::txn::undo::{OwnedRecord, Place, RECORDS_AT, StreamFront, mark, number_at, pointer_to, scan_page};
-use crate::txn::write::attempt::Stop;
-use crate::types::{Lsn, PageNo};
+use crate::txn::undo::record::Kind;
+use crate::txn::undo::{OwnedRecord, Place, RECORDS_AT, StreamFront, number_at, scan_page};
+use crate::types::PageNo;
 use std::cmp::Reverse;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
@@ -83,7 +54,7 @@ impl TxnSystem {
         Ok(done)
     }
 
-    /// Whether so many streams wait that a thread has something to do that has `others` beside it.
+    /// Whether enough streams wait for a thread that has `others` beside it to have something to do.
     pub fn purge_needs(&self, others: usize) -> bool {
         self.ended.lock().len() > others
     }
@@ -259,158 +230,13 @@ impl TxnSystem {
     fn purge_record(&self, view: &ReadView, owned: &OwnedRecord) -> Result<()> {
         let record = owned.parse()?;
         let change = record.change()?;
-        let Some(rows) = self.rows(change.table)? else { return Ok(()) };
-        let purge = Purge { system: self, view, rows: &*rows, key: change.key, place: owned.place };
+        let Some(table) = self.table(change.table)? else { return Ok(()) };
+        let row = StoredRow { ctx: &self.ctx, table: &*table, key: change.key };
+        let purge = Purge { system: self, view, row, place: owned.place };
         match record.kind {
             _ if record.freeing => purge.free_chain(&change),
             Kind::Delete => purge.delete(&change),
             _ => purge.update(&change, record.entries_changed()),
         }
-    }
-}
-
-/// One record being purged.
-struct Purge<'a> {
-    system: &'a TxnSystem,
-    view: &'a ReadView,
-    rows: &'a dyn TableTrees,
-    key: &'a [u8],
-    place: Place,
-}
-
-impl Purge<'_> {
-    /// Takes away what the version before an update left behind.
-    fn update(&self, change: &Change<'_>, entries_changed: bool) -> Result<()> {
-        if let Some(entries) = change.entries {
-            self.moved_entries(entries)?;
-        } else if entries_changed {
-            let mut row = change.old_middle.to_vec();
-            if let Some(reference) = change.old_overflow()? {
-                overflow::read(&self.system.ctx, reference, &mut row)?;
-            }
-            self.entries(&row)?;
-        }
-        self.free_chain(change)
-    }
-
-    /// Takes a deleted row away, if it has not come back.
-    fn delete(&self, change: &Change<'_>) -> Result<()> {
-        let mut row = Vec::new();
-        let Some(header) = stored_row(&self.system.ctx, self.rows, self.key, &mut row)? else { return Ok(()) };
-        if !self.is_ours(&header) {
-            return Ok(());
-        }
-        if self.rows.index_count() > 0 {
-            if !resolve_unlocked(&self.system.ctx, self.rows, self.key, &header, &header, &mut row)? {
-                return Ok(());
-            }
-            self.entries(&row)?;
-        }
-        if self.remove_row()? { self.free_chain(change) } else { Ok(()) }
-    }
-
-    fn is_ours(&self, header: &RowHeader) -> bool {
-        header.is_delete_marked() && header.roll_ptr == pointer_to(self.place)
-    }
-
-    /// Entries as the record names them. Those of indexes that are gone are gone.
-    fn moved_entries(&self, mut entries: &[u8]) -> Result<()> {
-        let mut entry = Vec::new();
-        while let Some((index, columns)) = next_entry(&mut entries)? {
-            if let Some(i) = (0..self.rows.index_count()).find(|i| self.rows.index(*i).id() == index) {
-                entry.clear();
-                entry.extend_from_slice(columns);
-                entry.extend_from_slice(self.key);
-                self.entry(i, &entry)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn entries(&self, row: &[u8]) -> Result<()> {
-        let mut entry = Vec::new();
-        for i in 0..self.rows.index_count() {
-            entry.clear();
-            self.rows.entry(i, self.key, row, &mut entry);
-            self.entry(i, &entry)?;
-        }
-        Ok(())
-    }
-
-    /// Removes an entry; see rule 3.
-    fn entry(&self, i: usize, entry: &[u8]) -> Result<()> {
-        let tree = self.rows.index(i);
-        loop {
-            let Some(seen) = self.marked_entry(i, entry)? else { return Ok(()) };
-            let of = EntryOf { rows: self.rows, i, key: self.key, entry, purge_view: self.view };
-            if of.is_needed(&self.system.ctx)? {
-                return Ok(());
-            }
-            let mut mtr = self.system.ctx.mtr()?;
-            let leaf = tree.leaf_mut(&mut mtr, entry)?;
-            let page = leaf.latched;
-            if (mtr.page_no(page), header::lsn(mtr.page(page))) == seen
-                && let Ok(slot) = leaf.search(&mtr, entry)
-            {
-                leaf.remove(&mut mtr, slot);
-                let underfull = leaf.underfull(&mtr);
-                mtr.commit();
-                return if underfull { tree.tidy(&self.system.ctx, entry) } else { Ok(()) };
-            }
-        }
-    }
-
-    /// Page and page LSN of an entry, if it is there and delete-marked.
-    fn marked_entry(&self, i: usize, entry: &[u8]) -> Result<Option<(PageNo, Lsn)>> {
-        let mut mtr = self.system.ctx.mtr()?;
-        let leaf = self.rows.index(i).leaf_mut(&mut mtr, entry)?;
-        let Ok(slot) = leaf.search(&mtr, entry) else { return Ok(None) };
-        let marked = EntryValue::decode(leaf.value(&mtr, slot), entry.len())?.delete_marked;
-        Ok(marked.then(|| (mtr.page_no(leaf.latched), header::lsn(mtr.page(leaf.latched)))))
-    }
-
-    /// Removes the deleted row if it is still ours; its undo record owns its overflow chain then.
-    fn remove_row(&self) -> Result<bool> {
-        loop {
-            let mut mtr = self.system.ctx.mtr()?;
-            match self.try_remove_row(&mut mtr) {
-                Ok(None) => return Ok(false),
-                Ok(Some(underfull)) => {
-                    mtr.commit();
-                    if underfull {
-                        self.rows.clustered().tidy(&self.system.ctx, self.key)?;
-                    }
-                    return Ok(true);
-                }
-                Err(Stop::Load(page)) => {
-                    mtr.abandon();
-                    self.system.ctx.pool.load(page)?;
-                }
-                Err(Stop::Fail(error)) => return Err(error),
-                Err(stop) => return Err(Error::Corrupt(format!("purge was stopped by {stop:?}"))),
-            }
-        }
-    }
-
-    fn try_remove_row(&self, mtr: &mut Mtr<'_>) -> std::result::Result<Option<bool>, Stop> {
-        let leaf = self.rows.clustered().leaf_mut(mtr, self.key)?;
-        let Ok(slot) = leaf.search(mtr, self.key) else { return Ok(None) };
-        let header = RowHeader::decode(leaf.value(mtr, slot))?;
-        if !self.is_ours(&header) {
-            return Ok(None);
-        }
-        if header.is_overflow() {
-            let page = mtr.try_fix_x(self.place.page).ok_or(Stop::Load(self.place.page))?;
-            leaf.remove(mtr, slot);
-            mark(mtr, page, self.place, FREEING);
-        } else {
-            leaf.remove(mtr, slot);
-        }
-        Ok(Some(leaf.underfull(mtr)))
-    }
-
-    fn free_chain(&self, change: &Change<'_>) -> Result<()> {
-        let Some(OverflowRef { first, stamp, .. }) = change.old_overflow()? else { return Ok(()) };
-        overflow::free(self.system, self.place, change.first_page_at, FREEING, first, stamp)
     }
 }

@@ -3,11 +3,13 @@
 //! | file | concept |
 //! |---|---|
 //! | `view.rs` | what a snapshot sees |
-//! | `versions.rs` | a row's newest, visible or locked version |
+//! | `get.rs` | one row: by the snapshot, or the newest version with a lock |
+//! | `versions.rs` | a row's newest version, and the way back to the visible one |
 //! | `scan.rs`, `scan_batch.rs`, `scan_seen.rs` | cursors over rows and entries |
 //! | `entry_needed.rs` | which entries the versions of a row still need |
 
 mod entry_needed;
+mod get;
 mod scan;
 mod scan_batch;
 mod scan_seen;
@@ -16,5 +18,5 @@ mod view;
 
 pub(crate) use entry_needed::EntryOf;
 pub use scan::{Cursor, ScanOptions};
-pub(crate) use versions::{resolve, resolve_unlocked, step_back, stored_row};
+pub(crate) use versions::{StoredRow, resolve};
 pub(crate) use view::{ReadView, ViewHandle, ViewList};

@@ -11,16 +11,18 @@
 
 use super::scan_batch::{Batch, Fill, Item, ItemKind, Position};
 use super::scan_seen::{LONG_WALK, SeenRows};
-use super::versions::{Sight, Walk, locked_row, visible_row, visible_version};
+use super::versions::{Sight, StoredRow, Walk, visible_version};
 use super::view::ViewHandle;
 use crate::error::{Error, Result};
 use crate::txn::lock::LockMode;
+use crate::txn::options::Isolation;
 use crate::txn::overflow;
+use crate::txn::row_op::RowOp;
 use crate::txn::stored::{OverflowRef, RowHeader};
 use crate::txn::system::TxnSystem;
 use crate::txn::table_trees::TableTrees;
-use crate::txn::transaction::{Isolation, Txn, TxnBody, after_read_error};
-use crate::txn::write::attempt::settle;
+use crate::txn::transaction::Txn;
+use crate::txn::write::settle;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
@@ -65,7 +67,7 @@ enum Payload {
 
 /// A running scan. It belongs to the transaction that made it.
 pub struct Cursor {
-    rows: Arc<dyn TableTrees>,
+    table: Arc<dyn TableTrees>,
     index: Option<usize>,
     lock: LockMode,
     txn_serial: u64,
@@ -84,28 +86,27 @@ pub struct Cursor {
     payload: Payload,
 }
 
-impl Txn {
-    /// Begins a scan.
+impl TxnSystem {
+    /// Begins a scan of a table.
     ///
     /// # Errors
     /// [`Error::Usage`] for locks in a read-only transaction, or after a deadlock.
-    pub fn scan(&mut self, rows: Arc<dyn TableTrees>, options: &ScanOptions<'_>) -> Result<Cursor> {
-        let (system, body) = self.parts();
-        body.check_active()?;
+    pub fn scan(&self, txn: &mut Txn, table: Arc<dyn TableTrees>, options: &ScanOptions<'_>) -> Result<Cursor> {
+        txn.check_active()?;
         let mut view = None;
         if options.lock != LockMode::None {
-            body.prepare_locking_read(system)?;
-        } else if body.options.isolation == Isolation::ReadCommitted && body.view.is_none() {
-            view = Some(system.open_view());
+            txn.prepare_locking_read(self)?;
+        } else if txn.isolation == Isolation::ReadCommitted && txn.view.is_none() {
+            view = Some(self.open_view());
         } else {
-            body.open_view(system);
+            txn.open_view(self);
         }
         let first = if options.lock == LockMode::None { FIRST_BATCH } else { FIRST_LOCKING_BATCH };
         Ok(Cursor {
-            rows,
+            table,
             index: options.index,
             lock: options.lock,
-            txn_serial: body.serial,
+            txn_serial: txn.serial,
             view,
             position: Position::new(options.lower, options.upper, options.reverse),
             batch: Batch::default(),
@@ -126,16 +127,15 @@ impl Cursor {
     ///
     /// # Errors
     /// Lock waits, [`Error::WriteConflict`], I/O, corruption, another transaction's cursor.
-    pub fn next(&mut self, txn: &mut Txn) -> Result<bool> {
-        let (system, body) = txn.parts();
-        body.check_active()?;
-        if body.serial != self.txn_serial {
+    pub fn next(&mut self, system: &TxnSystem, txn: &mut Txn) -> Result<bool> {
+        txn.check_active()?;
+        if txn.serial != self.txn_serial {
             return Err(Error::Usage("the cursor belongs to another transaction".to_string()));
         }
         if self.remaining == 0 {
             return Ok(false);
         }
-        let found = self.advance(system, body).map_err(|error| after_read_error(system, body, error))?;
+        let found = self.advance(system, txn).map_err(|error| txn.after_read_error(system, error))?;
         if found {
             system.stats.rows_read.inc();
             self.remaining -= 1;
@@ -163,30 +163,30 @@ impl Cursor {
         }
     }
 
-    fn advance(&mut self, system: &TxnSystem, body: &mut TxnBody) -> Result<bool> {
+    fn advance(&mut self, system: &TxnSystem, txn: &mut Txn) -> Result<bool> {
         loop {
             while self.batch.next < self.batch.items.len() {
                 self.batch.next += 1;
-                if self.deliver(system, body, self.batch.next - 1)? {
+                if self.deliver(system, txn, self.batch.next - 1)? {
                     return Ok(true);
                 }
             }
             if self.position.done {
                 return Ok(false);
             }
-            self.refill(system, body)?;
+            self.refill(system, txn)?;
         }
     }
 
-    fn refill(&mut self, system: &TxnSystem, body: &mut TxnBody) -> Result<()> {
-        let tree = self.index.map_or_else(|| self.rows.clustered(), |i| self.rows.index(i));
+    fn refill(&mut self, system: &TxnSystem, txn: &mut Txn) -> Result<()> {
+        let tree = self.index.map_or_else(|| self.table.clustered(), |i| self.table.index(i));
         loop {
-            let own = body.id;
-            let view = own_or(self.view.as_ref(), body);
+            let own = txn.id;
+            let view = own_or(self.view.as_ref(), txn);
             let sight = view.filter(|_| self.lock == LockMode::None).map(|handle| Sight { view: &handle.view, own });
             let fill = Fill {
                 system,
-                body,
+                txn,
                 tree,
                 clustered: self.index.is_none(),
                 lock: self.lock,
@@ -194,7 +194,7 @@ impl Cursor {
                 limit: self.batch_limit.min(self.remaining),
             };
             let Err(stop) = self.position.fill(&mut self.batch, &fill) else { break };
-            settle(system, body, tree, self.position.conflict_key(), stop)?;
+            settle(system, txn, tree, self.position.conflict_key(), stop)?;
         }
         self.batch_limit = match self.lock {
             LockMode::None => self.batch_limit.saturating_mul(4),
@@ -204,19 +204,19 @@ impl Cursor {
     }
 
     /// Makes item `n` of the batch the current row, if there is a row for it.
-    fn deliver(&mut self, system: &TxnSystem, body: &mut TxnBody, n: usize) -> Result<bool> {
+    fn deliver(&mut self, system: &TxnSystem, txn: &mut Txn, n: usize) -> Result<bool> {
         let Item { key, value, kind } = &self.batch.items[n];
         self.key = key.clone();
         match *kind {
             ItemKind::Row(header) => {
                 self.prefix_bytes = 0;
                 let value = value.clone();
-                self.deliver_row(system, body, header, value)
+                self.deliver_row(system, txn, header, value)
             }
             ItemKind::Entry { prefix_bytes, certain } => {
                 self.prefix_bytes = prefix_bytes;
                 self.payload = Payload::InRow;
-                self.deliver_entry(system, body, certain)
+                self.deliver_entry(system, txn, certain)
             }
         }
     }
@@ -224,12 +224,12 @@ impl Cursor {
     fn deliver_row(
         &mut self,
         system: &TxnSystem,
-        body: &TxnBody,
+        txn: &Txn,
         mut header: RowHeader,
         value: Range<usize>,
     ) -> Result<bool> {
-        let view = own_or(self.view.as_ref(), body).filter(|_| self.lock == LockMode::None);
-        let sight = view.map(|handle| Sight { view: &handle.view, own: body.id });
+        let view = own_or(self.view.as_ref(), txn).filter(|_| self.lock == LockMode::None);
+        let sight = view.map(|handle| Sight { view: &handle.view, own: txn.id });
         match sight {
             Some(sight) if !sight.sees(header.trx_id) => {
                 self.row.clear();
@@ -251,25 +251,27 @@ impl Cursor {
         }
     }
 
-    fn deliver_entry(&mut self, system: &TxnSystem, body: &mut TxnBody, certain: bool) -> Result<bool> {
+    fn deliver_entry(&mut self, system: &TxnSystem, txn: &mut Txn, certain: bool) -> Result<bool> {
         let entry = &self.batch.bytes[self.key.clone()];
         let key = &entry[self.prefix_bytes..];
-        let rows = &*self.rows;
+        let table = &*self.table;
         let walk = if self.lock == LockMode::None {
-            let Some(handle) = own_or(self.view.as_ref(), body) else {
+            let Some(handle) = own_or(self.view.as_ref(), txn) else {
                 return Err(Error::Usage("the cursor has lost its view".to_string()));
             };
-            self.seen.renew(body.undo.as_ref().map_or(0, |undo| undo.records));
+            self.seen.renew(txn.undo.as_ref().map_or(0, |undo| undo.records));
             if self.seen.rules_out(key, entry) {
                 return Ok(false);
             }
-            visible_row(&system.ctx, Sight { view: &handle.view, own: body.id }, rows, key, &mut self.row)?
+            let row = StoredRow { ctx: &system.ctx, table, key };
+            row.visible(Sight { view: &handle.view, own: txn.id }, &mut self.row)?
         } else {
-            Walk { exists: locked_row(system, body, rows, key, self.lock, &mut self.row)?, ..Walk::default() }
+            let exists = RowOp { system, txn, table, key }.get_locked(self.lock, &mut self.row)?;
+            Walk { exists, ..Walk::default() }
         };
         if walk.exists && !certain {
             self.entry.clear();
-            rows.entry(self.index.unwrap_or_default(), key, &self.row, &mut self.entry);
+            table.entry(self.index.unwrap_or_default(), key, &self.row, &mut self.entry);
         }
         if walk.steps >= LONG_WALK && !certain {
             self.seen.note(key, walk.exists.then_some(&self.entry));
@@ -278,6 +280,6 @@ impl Cursor {
     }
 }
 
-fn own_or<'v>(own: Option<&'v ViewHandle>, body: &'v TxnBody) -> Option<&'v ViewHandle> {
-    own.or(body.view.as_ref())
+fn own_or<'v>(own: Option<&'v ViewHandle>, txn: &'v Txn) -> Option<&'v ViewHandle> {
+    own.or(txn.view.as_ref())
 }

@@ -6,15 +6,16 @@
 //! 2. If the leaf is unchanged since the last batch, the scan goes on at the remembered slot; otherwise by key.
 //! 3. A locking scan locks the rows of a batch, and the range of keys the batch covers, while the leaf is latched.
 
-use super::versions::{Sight, lock_latched_row};
+use super::get::lock_latched_row;
+use super::versions::Sight;
 use crate::btree::{BTree, Leaf, Seek};
 use crate::error::Result;
 use crate::pool::PageVersion;
 use crate::txn::lock::{LockMode, RowName};
 use crate::txn::stored::{EntryValue, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::system::TxnSystem;
-use crate::txn::transaction::TxnBody;
-use crate::txn::write::attempt::Stop;
+use crate::txn::transaction::Txn;
+use crate::txn::write::Stop;
 use std::ops::{Bound, Range};
 
 /// One copied record.
@@ -82,7 +83,7 @@ pub(crate) struct Position {
 /// What a batch is to be filled for.
 pub(crate) struct Fill<'a> {
     pub(crate) system: &'a TxnSystem,
-    pub(crate) body: &'a TxnBody,
+    pub(crate) txn: &'a Txn,
     pub(crate) tree: &'a BTree,
     /// Clustered rows, else secondary entries.
     pub(crate) clustered: bool,
@@ -177,7 +178,7 @@ impl Position {
             }
         };
         let end = self.copy(batch, fill, &leaf, &mut slots)?;
-        if fill.lock != LockMode::None && fill.body.locks_ranges() {
+        if fill.lock != LockMode::None && fill.txn.locks_ranges() {
             self.lock_range(fill, &leaf, &end);
         }
         match end {
@@ -273,7 +274,7 @@ impl Position {
             Some(far) => upper = far,
             None => {}
         }
-        fill.system.locks.lock_range(&fill.body.holder, fill.tree.id(), lower, upper);
+        fill.system.locks.lock_range(&fill.txn.holder, fill.tree.id(), lower, upper);
     }
 }
 
@@ -291,7 +292,7 @@ impl Fill<'_> {
     fn take_row(&self, batch: &mut Batch, key: &[u8], value: &[u8]) -> std::result::Result<(), Stop> {
         let header = RowHeader::decode(value)?;
         if self.lock != LockMode::None {
-            lock_latched_row(self.system, self.body, RowName { index: self.tree.id(), key }, &header, self.lock)?;
+            lock_latched_row(self.system, self.txn, RowName { index: self.tree.id(), key }, &header, self.lock)?;
         }
         let surely = self.sight.as_ref().is_none_or(|sight| sight.sees(header.trx_id));
         if !(header.is_delete_marked() && surely) {

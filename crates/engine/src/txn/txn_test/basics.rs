@@ -102,26 +102,26 @@ fn dropping_a_transaction_rolls_it_back() {
 fn savepoints_undo_what_came_after() {
     let db = three();
     let mut session = db.begin();
-    let start = session.txn.savepoint();
+    let start = session.savepoint();
     session.insert("s1", &row("a", "s1", "")).unwrap();
-    let first = session.txn.savepoint();
+    let first = session.savepoint();
     session.insert("s2", &row("a", "s2", "")).unwrap();
     session.update("k1", &row("moved", "1", "")).unwrap();
-    let second = session.txn.savepoint();
+    let second = session.savepoint();
     session.delete("k1").unwrap();
-    session.txn.rollback_to(second).unwrap();
+    session.rollback_to(second).unwrap();
     assert_eq!(session.get("k1"), Some(row("moved", "1", "")));
-    session.txn.rollback_to(first).unwrap();
+    session.rollback_to(first).unwrap();
     assert_eq!(session.keys(), ["k1", "k2", "k3", "s1"]);
     session.insert("s3", &row("a", "s3", "")).unwrap();
-    session.txn.rollback_to(first).unwrap();
+    session.rollback_to(first).unwrap();
     assert_eq!(session.keys(), ["k1", "k2", "k3", "s1"]);
-    session.txn.rollback_to(start).unwrap();
+    session.rollback_to(start).unwrap();
     assert_eq!(session.keys(), ["k1", "k2", "k3"]);
     session.insert("s4", &row("a", "s4", "")).unwrap();
     let mut other = db.begin();
-    let foreign = other.txn.savepoint();
-    assert!(session.txn.rollback_to(foreign).is_err());
+    let foreign = other.savepoint();
+    assert!(session.rollback_to(foreign).is_err());
     session.commit();
     assert_eq!(db.check(false).len(), 4);
     db.purge_all();
@@ -173,7 +173,7 @@ fn scans_go_both_ways_within_bounds() {
 #[test]
 fn misuse_is_an_error() {
     let db = three();
-    let mut session = db.begin_with(TrxOptions { read_only: true, ..TrxOptions::default() });
+    let mut session = db.begin_as(TxnOptions::default(), Access::ReadOnly);
     assert!(matches!(session.insert("k9", &row("", "", "")), Err(Error::Usage(_))));
     assert!(matches!(session.get_with("k1", LockMode::Shared), Err(Error::Usage(_))));
     assert_eq!(session.keys().len(), 3);
@@ -182,19 +182,19 @@ fn misuse_is_an_error() {
     let long = "k".repeat(1000);
     assert!(matches!(session.insert(&long, &row("", "", "")), Err(Error::KeyTooLong { .. })));
     let system = db.system.clone();
-    let (table, mut refused) = (db.table.clone(), false);
+    let mut refused = false;
     session
-        .txn
-        .update(&*table, b"k1", &mut |_, _| {
-            refused = matches!(system.begin(TrxOptions::default()), Err(Error::Usage(_)));
+        .op(b"k1")
+        .update(&mut |_, _| {
+            refused = matches!(system.begin(&TxnOptions::default(), Access::ReadWrite), Err(Error::Usage(_)));
             Ok(false)
         })
         .unwrap();
     assert!(refused, "a row closure must not get into the engine");
     let mut other = db.begin();
-    let mut cursor = session.txn.scan(db.rows(), &ScanOptions::default()).unwrap();
-    assert!(matches!(cursor.next(&mut other.txn), Err(Error::Usage(_))));
-    let failed = session.txn.update(&*table, b"k2", &mut |_, _| Err(Error::Usage("no".into())));
+    let mut cursor = session.cursor(&ScanOptions::default()).unwrap();
+    assert!(matches!(other.next(&mut cursor), Err(Error::Usage(_))));
+    let failed = session.op(b"k2").update(&mut |_, _| Err(Error::Usage("no".into())));
     assert!(matches!(failed, Err(Error::Usage(_))));
     session.commit();
     db.check(true);

@@ -132,12 +132,12 @@ fn ids_never_come_back() {
     db.fill(&[("a", row("", "", ""))]);
     let mut session = db.begin();
     session.insert("b", &row("", "", "")).unwrap();
-    let id = session.txn.id();
+    let id = session.txn().id;
     std::mem::forget(session);
     let next = db.after_power_cut(1);
     let mut session = next.begin();
     session.insert("c", &row("", "", "")).unwrap();
-    assert!(session.txn.id() > id);
+    assert!(session.txn().id > id);
     session.commit();
     assert_eq!(next.begin().keys(), ["a", "c"]);
 }

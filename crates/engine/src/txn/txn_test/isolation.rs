@@ -18,7 +18,7 @@ fn set(session: &mut Session, key: &str, n: u32) {
 }
 
 fn with(db: &Db, isolation: Isolation) -> Session {
-    db.begin_with(TrxOptions { isolation, ..TrxOptions::default() })
+    db.begin_with(TxnOptions { isolation, ..TxnOptions::default() })
 }
 
 fn each_level(test: impl Fn(&Db, Isolation)) {
@@ -131,8 +131,8 @@ fn p4_lost_update() {
     });
     // Nothing is lost where the first committer wins, or where the reads lock.
     let db = two();
-    let options = TrxOptions { first_committer_wins: true, ..TrxOptions::default() };
-    let (mut t1, mut t2) = (db.begin_with(options), db.begin_with(options));
+    let options = TxnOptions { first_committer_wins: true, ..TxnOptions::default() };
+    let (mut t1, mut t2) = (db.begin_with(options.clone()), db.begin_with(options));
     assert_eq!((t1.get("1"), t2.get("1")), (Some(value(10)), Some(value(10))));
     set(&mut t1, "1", 11);
     let t2 = t2.run_blocked(|t2| t2.update("1", &value(12)));
@@ -172,7 +172,7 @@ fn a_snapshot_stays_whole_while_everything_changes() {
     }
     session.commit();
     let mut snapshot = db.begin();
-    snapshot.txn.open_view();
+    snapshot.open_view();
     for round in 0..4 {
         let mut session = db.begin();
         for i in 0..300 {
@@ -222,17 +222,17 @@ fn a_scan_does_not_take_a_leaf_that_came_back_changed_for_the_one_it_left() {
     };
     let first = come_back_after(100);
     let mut reader = db.begin();
-    let mut cursor = reader.txn.scan(db.rows(), &ScanOptions::default()).unwrap();
+    let mut cursor = reader.cursor(&ScanOptions::default()).unwrap();
     let mut seen = Vec::new();
     for _ in 0..4 {
-        assert!(cursor.next(&mut reader.txn).unwrap());
+        assert!(reader.next(&mut cursor).unwrap());
         seen.push(String::from_utf8(cursor.key().to_vec()).unwrap());
     }
     let mut writer = db.begin();
     (1..4).for_each(|n| writer.insert(&format!("k00{n}"), &row("a", &format!("v{n}"), "new")).unwrap());
     writer.commit();
     assert_ne!(come_back_after(200), first);
-    while cursor.next(&mut reader.txn).unwrap() {
+    while reader.next(&mut cursor).unwrap() {
         seen.push(String::from_utf8(cursor.key().to_vec()).unwrap());
     }
     assert_eq!(seen, keys);
@@ -250,7 +250,7 @@ fn an_index_scan_walks_the_versions_of_a_row_once() {
     let fill: Vec<_> = (0..ROWS).map(|n| (key(n), at(n, 0))).collect();
     fill.iter().for_each(|(key, row)| db.fill(&[(key, row.clone())]));
     let mut old = db.begin();
-    old.txn.open_view();
+    old.open_view();
     for version in 1..=VERSIONS {
         for n in 0..ROWS {
             let mut session = db.begin();
@@ -277,7 +277,7 @@ fn an_index_scan_beside_own_changes() {
         let db = Db::new();
         db.fill(&[("k", row("m", "", ""))]);
         let mut own = db.begin();
-        own.txn.open_view();
+        own.open_view();
         for version in 0..20 {
             let mut session = db.begin();
             session.update("k", &row(&format!("c{version:02}"), "", "")).unwrap();
@@ -291,17 +291,17 @@ fn an_index_scan_beside_own_changes() {
         other.commit();
         own.insert("own", &row("c005", "", "")).unwrap();
         let all = (vec![], vec![255]);
-        let mut cursor = own.txn.scan(db.rows(), &by(0, &all)).unwrap();
+        let mut cursor = own.cursor(&by(0, &all)).unwrap();
         // The entry c00 comes first: the row's visible one, m, is remembered. The batch ends soon after.
-        assert!(cursor.next(&mut own.txn).unwrap());
+        assert!(own.next(&mut cursor).unwrap());
         assert_eq!(cursor.key(), b"own");
-        let savepoint = own.txn.savepoint();
+        let savepoint = own.savepoint();
         own.update("k", &row("y", "", "")).unwrap();
         if roll_back {
-            own.txn.rollback_to(savepoint).unwrap();
+            own.rollback_to(savepoint).unwrap();
         }
-        assert!(cursor.next(&mut own.txn).unwrap());
+        assert!(own.next(&mut cursor).unwrap());
         assert_eq!(cursor.entry()[0], if roll_back { b'm' } else { b'y' });
-        assert!(!cursor.next(&mut own.txn).unwrap());
+        assert!(!own.next(&mut cursor).unwrap());
     }
 }

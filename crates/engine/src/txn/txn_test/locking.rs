@@ -12,8 +12,8 @@ fn numbered(n: u32) -> Db {
     db
 }
 
-fn impatient() -> TrxOptions {
-    TrxOptions { lock_wait_timeout_ms: 5, ..TrxOptions::default() }
+fn impatient() -> TxnOptions {
+    TxnOptions { lock_wait_timeout_ms: Some(5), ..TxnOptions::default() }
 }
 
 fn set(session: &mut Session, key: &str, rest: &str) -> Result<bool> {
@@ -130,7 +130,7 @@ fn a_deadlock_of_two_costs_the_cheaper_one() {
     assert!(set(&mut t1, "k1", "t1").unwrap());
     let (mut t2, result) = t2.finish();
     assert!(matches!(result, Err(Error::Deadlock)));
-    assert!(!t2.txn.is_active());
+    assert!(t2.txn().check_active().is_err());
     assert!(matches!(t2.insert("k9", &row("", "", "")), Err(Error::Usage(_))));
     t2.rollback();
     t1.commit();

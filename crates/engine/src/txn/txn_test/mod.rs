@@ -104,7 +104,7 @@ impl TableTrees for TestTable {
 struct OneTable(Arc<TestTable>);
 
 impl Tables for OneTable {
-    fn rows(&self, id: TableId) -> Option<Arc<dyn TableTrees>> {
+    fn table(&self, id: TableId) -> Option<Arc<dyn TableTrees>> {
         (id == TABLE).then(|| self.0.clone() as Arc<dyn TableTrees>)
     }
 }
@@ -179,20 +179,21 @@ impl Db {
         self.opened_from(storage)
     }
 
-    pub(super) fn rows(&self) -> Arc<dyn TableTrees> {
-        self.table.clone()
-    }
-
     pub(super) fn begin(&self) -> Session {
-        self.begin_with(TrxOptions::default())
+        self.begin_with(TxnOptions::default())
     }
 
     pub(super) fn read_committed(&self) -> Session {
-        self.begin_with(TrxOptions { isolation: Isolation::ReadCommitted, ..TrxOptions::default() })
+        self.begin_with(TxnOptions { isolation: Isolation::ReadCommitted, ..TxnOptions::default() })
     }
 
-    pub(super) fn begin_with(&self, options: TrxOptions) -> Session {
-        Session { txn: self.system.begin(options).unwrap(), table: self.table.clone() }
+    pub(super) fn begin_with(&self, options: TxnOptions) -> Session {
+        self.begin_as(options, Access::ReadWrite)
+    }
+
+    pub(super) fn begin_as(&self, options: TxnOptions, access: Access) -> Session {
+        let txn = self.system.begin(&options, access).unwrap();
+        Session { system: self.system.clone(), txn: Some(txn), table: self.table.clone() }
     }
 
     /// Commits these rows.
@@ -269,24 +270,33 @@ impl Db {
 
 /// A transaction on the table.
 pub(super) struct Session {
-    pub(super) txn: Txn,
+    system: Arc<TxnSystem>,
+    txn: Option<Box<Txn>>,
     table: Arc<TestTable>,
 }
 
 impl Session {
+    pub(super) fn txn(&mut self) -> &mut Txn {
+        self.txn.as_mut().unwrap()
+    }
+
+    pub(super) fn op<'a>(&'a mut self, key: &'a [u8]) -> RowOp<'a> {
+        RowOp { system: &self.system, txn: self.txn.as_mut().unwrap(), table: &*self.table, key }
+    }
+
     pub(super) fn insert(&mut self, key: &str, row: &Row) -> Result<()> {
-        self.txn.insert(&*self.table, key.as_bytes(), &row.encode())
+        self.op(key.as_bytes()).insert(&row.encode())
     }
 
     pub(super) fn update(&mut self, key: &str, row: &Row) -> Result<bool> {
-        self.txn.update(&*self.table, key.as_bytes(), &mut |_, new| {
+        self.op(key.as_bytes()).update(&mut |_, new| {
             new.extend_from_slice(&row.encode());
             Ok(true)
         })
     }
 
     pub(super) fn delete(&mut self, key: &str) -> Result<bool> {
-        self.txn.delete(&*self.table, key.as_bytes())
+        self.op(key.as_bytes()).delete()
     }
 
     pub(super) fn get(&mut self, key: &str) -> Option<Row> {
@@ -295,7 +305,7 @@ impl Session {
 
     pub(super) fn get_with(&mut self, key: &str, lock: LockMode) -> Result<Option<Row>> {
         let mut out = Vec::new();
-        Ok(self.txn.get(&*self.table, key.as_bytes(), lock, &mut out)?.then(|| Row::decode(&out)))
+        Ok(self.op(key.as_bytes()).get(lock, &mut out)?.then(|| Row::decode(&out)))
     }
 
     /// Keys a scan delivers.
@@ -304,9 +314,9 @@ impl Session {
     }
 
     pub(super) fn scan_rows(&mut self, options: &ScanOptions<'_>) -> Result<Vec<(String, Row)>> {
-        let mut cursor = self.txn.scan(self.table.clone(), options)?;
+        let mut cursor = self.cursor(options)?;
         let mut found = Vec::new();
-        while cursor.next(&mut self.txn)? {
+        while self.next(&mut cursor)? {
             found.push((String::from_utf8(cursor.key().to_vec()).unwrap(), Row::decode(cursor.payload())));
         }
         Ok(found)
@@ -317,12 +327,49 @@ impl Session {
         self.scan(&ScanOptions::default()).unwrap()
     }
 
+    pub(super) fn cursor(&mut self, options: &ScanOptions<'_>) -> Result<Cursor> {
+        self.system.scan(self.txn.as_mut().unwrap(), self.table.clone(), options)
+    }
+
+    pub(super) fn next(&mut self, cursor: &mut Cursor) -> Result<bool> {
+        cursor.next(&self.system, self.txn.as_mut().unwrap())
+    }
+
+    /// Fixes the snapshot now instead of at the first read.
+    pub(super) fn open_view(&mut self) {
+        self.txn.as_mut().unwrap().open_view(&self.system);
+    }
+
+    pub(super) fn savepoint(&mut self) -> Savepoint {
+        self.txn().savepoint()
+    }
+
+    pub(super) fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
+        self.system.rollback_to(self.txn.as_mut().unwrap(), savepoint)
+    }
+
     pub(super) fn commit(self) {
-        self.txn.commit().unwrap();
+        self.try_commit().unwrap();
+    }
+
+    pub(super) fn try_commit(mut self) -> Result<()> {
+        self.system.commit(self.txn.take().unwrap())
     }
 
     pub(super) fn rollback(self) {
-        self.txn.rollback().unwrap();
+        self.try_rollback().unwrap();
+    }
+
+    pub(super) fn try_rollback(mut self) -> Result<()> {
+        self.system.rollback(self.txn.take().unwrap())
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(txn) = self.txn.take() {
+            let _ = self.system.rollback(txn);
+        }
     }
 }
 
@@ -361,7 +408,7 @@ impl Session {
         mut self,
         statement: impl FnOnce(&mut Session) -> R + Send + 'static,
     ) -> Running<R> {
-        let (system, holder) = (self.txn.system.clone(), self.txn.parts().1.holder.clone());
+        let (system, holder) = (self.system.clone(), self.txn().holder.clone());
         let thread = std::thread::spawn(move || {
             let result = statement(&mut self);
             (self, result)

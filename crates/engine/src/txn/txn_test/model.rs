@@ -65,7 +65,7 @@ impl Model {
 
 fn new_actor(db: &Db, random: &mut Random) -> Actor {
     let level = if random.below(2) == 0 { Isolation::ReadCommitted } else { Isolation::RepeatableRead };
-    let options = TrxOptions { isolation: level, lock_wait_timeout_ms: 1, ..TrxOptions::default() };
+    let options = TxnOptions { isolation: level, lock_wait_timeout_ms: Some(1), ..TxnOptions::default() };
     Actor { session: db.begin_with(options), level, snapshot: None, own: BTreeMap::new(), savepoints: Vec::new() }
 }
 
@@ -141,12 +141,12 @@ fn end(db: &Db, model: &mut Model, actor: &mut Actor, random: &mut Random) {
 
 fn savepoint(actor: &mut Actor, random: &mut Random) {
     if random.below(2) == 0 || actor.savepoints.is_empty() {
-        let savepoint = actor.session.txn.savepoint();
+        let savepoint = actor.session.savepoint();
         actor.savepoints.push((savepoint, actor.own.clone()));
     } else {
         actor.savepoints.truncate(1 + random.below(actor.savepoints.len() as u64) as usize);
         let (savepoint, own) = actor.savepoints[actor.savepoints.len() - 1].clone();
-        actor.session.txn.rollback_to(savepoint).unwrap();
+        actor.session.rollback_to(savepoint).unwrap();
         actor.own = own;
     }
 }

@@ -35,7 +35,7 @@ fn old_versions_keep_their_pages_until_purged() {
     let pages = db.overflow_pages();
     assert!(pages > 10);
     let mut old = db.begin();
-    old.txn.open_view();
+    old.open_view();
     for (n, seed) in [(60_000, 2), (100, 3), (70_000, 4)] {
         let mut session = db.begin();
         assert!(session.update("k", &large(n, seed)).unwrap());
@@ -68,11 +68,11 @@ fn rollback_gives_every_page_back() {
     let mut session = db.begin();
     session.insert("n", &large(40_000, 3)).unwrap();
     session.insert("gone", &large(40_000, 4)).unwrap();
-    let savepoint = session.txn.savepoint();
+    let savepoint = session.savepoint();
     session.update("k", &large(60_000, 5)).unwrap();
     session.update("k", &large(10, 6)).unwrap();
     session.update("k", &large(61_000, 7)).unwrap();
-    session.txn.rollback_to(savepoint).unwrap();
+    session.rollback_to(savepoint).unwrap();
     assert_eq!(session.get("k"), Some(large(50_000, 1)));
     assert!(is_duplicate(session.insert("dup", &large(80_000, 1))));
     assert!(is_duplicate(session.insert("k", &large(80_000, 9))));

@@ -68,7 +68,7 @@ fn what_a_snapshot_needs_stays() {
     let db = Db::new();
     fill(&db, 50);
     let mut old = db.begin();
-    old.txn.open_view();
+    old.open_view();
     let range = entries_of("a4");
     let expected = old.scan(&by(0, &range)).unwrap();
     let mut session = db.begin();
@@ -119,7 +119,7 @@ fn rolled_back_changes_do_not_take_entries_along() {
     let db = Db::new();
     db.fill(&[("k", row("v0", "", ""))]);
     let mut old = db.begin();
-    old.txn.open_view();
+    old.open_view();
     let mut session = db.begin();
     session.update("k", &row("v1", "", "")).unwrap();
     session.commit();
@@ -268,7 +268,7 @@ fn a_long_history_slows_writers() {
     let db = Db { system, ..db };
     let delays = || db.core.ctx.stats.purge_lag_delays.get();
     let mut old = db.begin();
-    old.txn.open_view();
+    old.open_view();
     for n in 0..15 {
         db.fill(&[(&format!("k{n}"), row("a", "", ""))]);
     }
@@ -438,7 +438,7 @@ fn idle_streams_are_given_back_under_load() {
 fn idle_streams_that_are_not_purged_stay_at_the_bottom() {
     let db = Db::new();
     let mut old = db.begin();
-    old.txn.open_view();
+    old.open_view();
     let mut sessions: Vec<_> = (0..20).map(|_| db.begin()).collect();
     for (i, session) in sessions.iter_mut().enumerate() {
         session.insert(&format!("{i:05}"), &row("a", "", "")).unwrap();
@@ -508,17 +508,17 @@ fn undo_of_a_moved_entry_is_small() {
     let wide = |a: &str| Row { rest: vec![7; 500], ..row(a, "b", "") };
     db.fill(&[("k", wide("one"))]);
     let mut old = db.begin();
-    old.txn.open_view();
+    old.open_view();
     let mut session = db.begin();
     session.update("k", &wide("two")).unwrap();
-    let tail = |session: &mut Session| session.txn.parts().1.undo.as_ref().unwrap().tail().offset;
+    let tail = |session: &mut Session| session.txn().undo.as_ref().unwrap().tail().offset;
     let before = tail(&mut session);
     session.update("k", &wide("six")).unwrap();
     let bytes = tail(&mut session) - before;
     assert!(bytes < 64, "{bytes} bytes of undo");
-    let savepoint = session.txn.savepoint();
+    let savepoint = session.savepoint();
     session.update("k", &wide("ten")).unwrap();
-    session.txn.rollback_to(savepoint).unwrap();
+    session.rollback_to(savepoint).unwrap();
     assert_eq!(db.check(false).len(), 1);
     session.commit();
     assert_eq!(old.scan(&by(0, &entries_of("one"))).unwrap(), ["k"]);

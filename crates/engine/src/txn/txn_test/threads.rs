@@ -21,8 +21,7 @@ fn balance(row: &Row) -> u64 {
 }
 
 fn add(session: &mut Session, i: u64, amount: u64) -> Result<()> {
-    let table = session.table.clone();
-    let found = session.txn.update(&*table, account(i).as_bytes(), &mut |old, new| {
+    let found = session.op(account(i).as_bytes()).update(&mut |old, new| {
         let old = balance(&Row::decode(old));
         new.extend_from_slice(&balance_row(i, old.wrapping_add(amount)).encode());
         Ok(true)
@@ -37,12 +36,12 @@ fn transfer(db: &Db, random: &mut Random) -> Result<()> {
         return Ok(());
     }
     let level = if random.below(2) == 0 { Isolation::ReadCommitted } else { Isolation::RepeatableRead };
-    let mut session = db.begin_with(TrxOptions { isolation: level, ..TrxOptions::default() });
+    let mut session = db.begin_with(TxnOptions { isolation: level, ..TxnOptions::default() });
     let amount = random.below(50);
     // Overdrafts wrap to a large number that the sum takes back.
     add(&mut session, from, amount.wrapping_neg())?;
     add(&mut session, to, amount)?;
-    if random.below(10) == 0 { session.txn.rollback() } else { session.txn.commit() }
+    if random.below(10) == 0 { session.try_rollback() } else { session.try_commit() }
 }
 
 fn audit(db: &Db, random: &mut Random) {
@@ -71,7 +70,7 @@ fn churn(db: &Db, random: &mut Random, me: u64) -> Result<()> {
             session.delete(&key)?;
         }
     }
-    session.txn.commit()
+    session.try_commit()
 }
 
 #[test]

@@ -23,7 +23,7 @@
 
 use crate::error::{Error, Result};
 use crate::txn::stored::{DELETE_MARKED, OVERFLOW, OverflowRef, RowHeader, get_u48, put_u48};
-use crate::txn::write::diff::Middle;
+use crate::txn::write::Middle;
 use crate::types::{IndexId, PageNo, RollPtr, TableId, TxnId};
 
 /// The record has been rolled back.

@@ -11,7 +11,7 @@ use crate::mtr::{Latched, Mtr};
 use crate::txn::lock::{Holder, LockMode, RowName};
 use crate::txn::stored::RowHeader;
 use crate::txn::system::TxnSystem;
-use crate::txn::transaction::TxnBody;
+use crate::txn::transaction::Txn;
 use crate::txn::undo::Bound;
 use crate::types::{IndexId, PageNo, TxnId};
 use std::sync::Arc;
@@ -27,9 +27,9 @@ pub(crate) enum Stop {
     WaitInsert { index: IndexId },
     /// A page that must be latched below another is not in the pool.
     Load(PageNo),
-    /// The undo page has no room for a record of so many bytes.
+    /// The undo page has no room for a record of this many bytes.
     ExtendUndo(usize),
-    /// The leaf has no room for so many bytes.
+    /// The leaf has no room for this many bytes.
     MakeRoom(usize),
     /// Others have taken the extents that were ready.
     NoExtent,
@@ -46,16 +46,16 @@ impl From<Error> for Stop {
 pub(crate) type Attempt<T> = std::result::Result<T, Stop>;
 
 /// Gets what an attempt at `key` of `tree` lacked. The caller holds no latch.
-pub(crate) fn settle(system: &TxnSystem, body: &mut TxnBody, tree: &BTree, key: &[u8], stop: Stop) -> Result<()> {
+pub(crate) fn settle(system: &TxnSystem, txn: &mut Txn, tree: &BTree, key: &[u8], stop: Stop) -> Result<()> {
     match stop {
         Stop::Fail(error) => Err(error),
         Stop::WaitRow { index, mode, implicit } => {
             let implicit = implicit.as_ref().map(|(id, holder)| (*id, holder));
-            system.locks.wait_row(&body.holder, RowName { index, key }, mode, implicit, body.lock_timeout())
+            system.locks.wait_row(&txn.holder, RowName { index, key }, mode, implicit, txn.lock_timeout)
         }
-        Stop::WaitInsert { index } => system.locks.wait_insert(&body.holder, index, key, body.lock_timeout()),
+        Stop::WaitInsert { index } => system.locks.wait_insert(&txn.holder, index, key, txn.lock_timeout),
         Stop::Load(page) => system.ctx.pool.load(page),
-        Stop::ExtendUndo(bytes) => match body.undo.as_mut() {
+        Stop::ExtendUndo(bytes) => match txn.undo.as_mut() {
             Some(undo) => undo.extend(&system.undo, bytes),
             None => Err(Error::Usage("the transaction has no undo log".to_string())),
         },
@@ -69,20 +69,20 @@ pub(crate) fn settle(system: &TxnSystem, body: &mut TxnBody, tree: &BTree, key: 
 #[inline]
 pub(crate) fn claim(
     system: &TxnSystem,
-    body: &TxnBody,
+    txn: &Txn,
     row: RowName<'_>,
     header: &RowHeader,
     mode: LockMode,
 ) -> Attempt<()> {
-    if header.trx_id == body.id && body.id != TxnId(0) {
+    if header.trx_id == txn.id && txn.id != TxnId(0) {
         return Ok(());
     }
     let implicit = system.holder_of(header.trx_id).map(|holder| (header.trx_id, holder));
-    if implicit.is_some() || system.locks.blocks_row(&body.holder, row, mode) {
+    if implicit.is_some() || system.locks.blocks_row(&txn.holder, row, mode) {
         return Err(Stop::WaitRow { index: row.index, mode, implicit });
     }
-    if body.options.first_committer_wins
-        && let Some(view) = &body.view
+    if txn.first_committer_wins
+        && let Some(view) = &txn.view
         && !view.view.sees(header.trx_id)
     {
         return Err(Stop::Fail(Error::WriteConflict));
@@ -92,8 +92,8 @@ pub(crate) fn claim(
 
 /// Whether the transaction may insert `key`; the leaf that takes it is latched exclusively.
 #[inline]
-pub(crate) fn claim_gap(system: &TxnSystem, body: &TxnBody, index: IndexId, key: &[u8]) -> Attempt<()> {
-    if system.locks.blocks_insert(&body.holder, index, key) {
+pub(crate) fn claim_gap(system: &TxnSystem, txn: &Txn, index: IndexId, key: &[u8]) -> Attempt<()> {
+    if system.locks.blocks_insert(&txn.holder, index, key) {
         return Err(Stop::WaitInsert { index });
     }
     Ok(())
@@ -101,8 +101,8 @@ pub(crate) fn claim_gap(system: &TxnSystem, body: &TxnBody, index: IndexId, key:
 
 /// Latches the undo page for a record of `bytes`.
 #[inline]
-pub(crate) fn latch_undo(body: &TxnBody, mtr: &mut Mtr<'_>, bytes: usize) -> Attempt<Latched> {
-    match body.undo.as_ref().map(|undo| undo.latch(mtr, bytes)) {
+pub(crate) fn latch_undo(txn: &Txn, mtr: &mut Mtr<'_>, bytes: usize) -> Attempt<Latched> {
+    match txn.undo.as_ref().map(|undo| undo.latch(mtr, bytes)) {
         Some(Bound::Ready(latched)) => Ok(latched),
         Some(Bound::Absent(page)) => Err(Stop::Load(page)),
         Some(Bound::Full) => Err(Stop::ExtendUndo(bytes)),

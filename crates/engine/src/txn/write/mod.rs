@@ -1,9 +1,31 @@
-//! Changing rows: the operations and what one attempt at a leaf needs.
+//! Changing rows: insert, update, delete.
+//!
+//! | file | concept |
+//! |---|---|
+//! | `insert.rs`, `update.rs`, `delete.rs` | the three operations |
+//! | `version.rs` | a new version: its stored value and its undo record |
+//! | `attempt.rs` | one attempt at a leaf, and what it may lack |
+//! | `entry.rs` | secondary entries; the search for duplicates |
+//! | `diff.rs` | what two versions of a row have in common |
+//!
+//! Order within an operation
+//! 1. Overflow pages of the new version, each group registered in undo or linked in the mini-transaction that allocates it.
+//! 2. The clustered row and its undo record, in one mini-transaction: from here on the row is locked.
+//! 3. Each secondary entry, in a mini-transaction of its own. Old entries are delete-marked, not removed: older snapshots
+//!    find the row by them.
+//!
+//! Invariant: while a row's newest version is of an ended transaction, the entries of that row that are not delete-marked
+//! are exactly those of that version. Rollback restores entries before it restores the row, to keep it.
 
-pub(crate) mod attempt;
-pub(crate) mod diff;
-pub(crate) mod entry;
-mod row;
+mod attempt;
+mod delete;
+mod diff;
+mod entry;
+mod insert;
+mod update;
+mod version;
 
-pub use row::MAX_ROW_BYTES;
-pub(crate) use row::{delete, insert, lock_absence, update};
+pub(super) use attempt::{Attempt, Stop, claim, latch_undo, settle};
+pub(super) use diff::Middle;
+pub(super) use entry::StoredEntry;
+pub use version::MAX_ROW_BYTES;

@@ -1,0 +1,385 @@
+//! Transactions that read and write tables.
+//!
+//! Rules
+//! 1. A failed call leaves the transaction as it was before the call, except [`Error::Deadlock`]: then all of it is rolled back
+//!    already, and only `rollback` or dropping it is left to do.
+//! 2. Dropping a transaction rolls it back.
+//! 3. Once the database is closed every call is [`Error::Closed`], also one that would need nothing of it.
+//! 4. Keys and rows are built in buffers that live as long as the transaction: no allocation per call but the row that is
+//!    returned.
+
+use super::database::Inner;
+use super::scan::{Range, Scan};
+use super::table_use::TableUses;
+use crate::error::{Error, Result};
+use crate::table::lock::Mode;
+use crate::table::version::TableVersion;
+use crate::table::{Changes, Row, RowRef, Table, ValueRef};
+use crate::txn::{Access, Cursor, Isolation, LockMode, RowOp, Savepoint, ScanOptions, Txn, TxnOptions, TxnSystem};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// What the buffers begin with: most keys and rows never make them grow.
+const KEY_BYTES: usize = 64;
+const ROW_BYTES: usize = 512;
+
+const HAS_NOT_ENDED: &str = "only `commit`, `rollback` and `drop` take the transaction, and they take its owner";
+
+/// What an insert did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Inserted {
+    /// The number the auto-increment column got, if it was NULL in the values.
+    pub auto_increment: Option<u64>,
+}
+
+/// A transaction that reads and writes.
+#[must_use = "a transaction that is dropped is rolled back"]
+pub struct WriteTxn {
+    inner: Arc<Inner>,
+    /// `None` once it has ended.
+    txn: Option<Box<Txn>>,
+    tables: TableUses,
+    /// The database's schema version when the transaction began.
+    schema_version: u64,
+    key: Vec<u8>,
+    row: Vec<u8>,
+}
+
+/// The parts of a call, borrowed apart.
+struct Call<'a> {
+    inner: &'a Inner,
+    system: &'a TxnSystem,
+    txn: &'a mut Txn,
+    version: &'a Arc<TableVersion>,
+    key: &'a mut Vec<u8>,
+    row: &'a mut Vec<u8>,
+}
+
+impl WriteTxn {
+    pub(crate) fn begin(inner: &Arc<Inner>, options: &TxnOptions, access: Access) -> Result<WriteTxn> {
+        inner.check_running()?;
+        let schema_version = inner.schema_version();
+        Ok(WriteTxn {
+            txn: Some(inner.txn_system().begin(options, access)?),
+            inner: inner.clone(),
+            tables: TableUses::default(),
+            schema_version,
+            key: Vec::with_capacity(KEY_BYTES),
+            row: Vec::with_capacity(ROW_BYTES),
+        })
+    }
+
+    /// Inserts a row: a value for each column, in order.
+    ///
+    /// # Errors
+    /// `DuplicateKey`, `BadValue` (names the column), `RowTooLarge`, `KeyTooLong`, a lock or I/O error.
+    #[inline]
+    pub fn insert(&mut self, table: &Table, values: &[ValueRef<'_>]) -> Result<Inserted> {
+        let Call { system, txn, version, key, row, .. } = self.call(table, Mode::Write)?;
+        let generated = table.shared.generate(|column| values.get(column).is_some_and(|value| value.is_null()))?;
+        let number = generated.map(|(column, number)| (column, ValueRef::UInt(number)));
+        version.layout.encode(values, number, row)?;
+        key.clear();
+        version.key_of(row, key);
+        version.check_keys(key, row)?;
+        if generated.is_none() {
+            table.shared.observe(version, row)?;
+        }
+        RowOp { system, txn, table: &**version, key }.insert(row)?;
+        Ok(Inserted { auto_increment: generated.map(|(_, number)| number) })
+    }
+
+    /// The row of a primary key, as the transaction's snapshot has it.
+    ///
+    /// # Errors
+    /// `BadValue` if the key does not fit, an I/O error.
+    #[inline]
+    pub fn get(&mut self, table: &Table, key: &[ValueRef<'_>]) -> Result<Option<Row>> {
+        self.read_row(table, key, LockMode::None)
+    }
+
+    /// As [`get`](Self::get), but hands the row to `look` in place instead of copying it.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn get_with<R>(
+        &mut self,
+        table: &Table,
+        key: &[ValueRef<'_>],
+        look: impl FnOnce(RowRef<'_>) -> R,
+    ) -> Result<Option<R>> {
+        let found = self.read(table, key, LockMode::None)?;
+        Ok(found.map(|(version, row)| look(version.row(row))))
+    }
+
+    /// A scan of a table, to be described further.
+    pub fn scan<'v>(&mut self, table: &Table) -> Scan<'_, 'v> {
+        Scan::new(self, table)
+    }
+
+    /// The newest committed row, locked exclusively until the transaction ends.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get); a lock wait timeout, a deadlock, a write conflict.
+    #[inline]
+    pub fn get_for_update(&mut self, table: &Table, key: &[ValueRef<'_>]) -> Result<Option<Row>> {
+        self.read_row(table, key, LockMode::Exclusive)
+    }
+
+    /// The newest committed row, locked shared until the transaction ends.
+    ///
+    /// # Errors
+    /// As [`get_for_update`](Self::get_for_update).
+    pub fn get_for_share(&mut self, table: &Table, key: &[ValueRef<'_>]) -> Result<Option<Row>> {
+        self.read_row(table, key, LockMode::Shared)
+    }
+
+    /// Sets columns (by position) of the row of a primary key; false if there is no such row.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert); a lock wait timeout, a deadlock, a write conflict.
+    #[inline]
+    pub fn update(&mut self, table: &Table, key: &[ValueRef<'_>], columns: &[(usize, ValueRef<'_>)]) -> Result<bool> {
+        self.modify(table, key, |_, set| columns.iter().for_each(|&(column, value)| set.put(column, value)))
+    }
+
+    /// Reads the newest committed row and changes it, in one descent; false if there is no such row.
+    ///
+    /// `change` gets the row and where to put new values. It may run more than once, and while a page is latched: it computes,
+    /// it does not use the database.
+    ///
+    /// # Errors
+    /// As [`update`](Self::update).
+    #[inline]
+    pub fn modify(
+        &mut self,
+        table: &Table,
+        key: &[ValueRef<'_>],
+        mut change: impl FnMut(RowRef<'_>, &mut Changes<'_>),
+    ) -> Result<bool> {
+        let mut call = self.call(table, Mode::Write)?;
+        call.encode_key(key)?;
+        let Call { system, version, .. } = call;
+        let mut moves = false;
+        let op = RowOp { system, txn: call.txn, table: &**version, key: call.key };
+        let found = op.update(&mut |old, new| {
+            moves = apply(version, old, new, &mut change)?;
+            if moves {
+                return Err(Error::Usage("the row moves to another key".to_string()));
+            }
+            version.check_keys(call.key, new)?;
+            Ok(old != new.as_slice())
+        });
+        let found = if moves { call.relocate(&mut change) } else { found }?;
+        call.inner.check_running()?;
+        Ok(found)
+    }
+
+    /// Deletes the row of a primary key; false if there is no such row.
+    ///
+    /// # Errors
+    /// `BadValue` if the key does not fit, a lock wait timeout, a deadlock, a write conflict, an I/O error.
+    #[inline]
+    pub fn delete(&mut self, table: &Table, key: &[ValueRef<'_>]) -> Result<bool> {
+        let mut call = self.call(table, Mode::Write)?;
+        call.encode_key(key)?;
+        let Call { inner, system, txn, version, key, .. } = call;
+        let found = RowOp { system, txn, table: &**version, key }.delete()?;
+        inner.check_running()?;
+        Ok(found)
+    }
+
+    /// Marks this point of the transaction.
+    pub fn savepoint(&mut self) -> Savepoint {
+        self.txn.as_mut().expect(HAS_NOT_ENDED).savepoint()
+    }
+
+    /// Undoes what was done since the savepoint. Locks stay.
+    ///
+    /// # Errors
+    /// The savepoint is of another transaction, or gone since a rollback to an earlier one; an I/O error.
+    pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
+        self.inner.check_not_closed()?;
+        self.inner.txn_system().rollback_to(self.txn.as_mut().expect(HAS_NOT_ENDED), savepoint)
+    }
+
+    /// Makes the changes visible, and durable as `flush_log_at_trx_commit` says.
+    ///
+    /// # Errors
+    /// An I/O error: then whether the changes are durable is unknown until the database is opened again.
+    pub fn commit(mut self) -> Result<()> {
+        self.inner.check_not_closed()?;
+        self.inner.txn_system().commit(self.txn.take().expect(HAS_NOT_ENDED))
+    }
+
+    /// Undoes everything.
+    ///
+    /// # Errors
+    /// An I/O or corruption error.
+    pub fn rollback(mut self) -> Result<()> {
+        self.inner.check_not_closed()?;
+        self.inner.txn_system().rollback(self.txn.take().expect(HAS_NOT_ENDED))
+    }
+
+    /// Locks the table at its first use; returns its place among the tables in use.
+    #[inline]
+    fn using(&mut self, table: &Table, mode: Mode) -> Result<usize> {
+        self.inner.check_not_closed()?;
+        let timeout = self.txn.as_ref().expect(HAS_NOT_ENDED).lock_timeout();
+        if let Some(at) = self.tables.find(&table.shared, mode, timeout)? {
+            return Ok(at);
+        }
+        if !self.inner.owns(&table.shared) {
+            return Err(Error::Usage(format!("table {} belongs to another database", table.shared.name)));
+        }
+        self.tables.add(&table.shared, mode, timeout)
+    }
+
+    #[inline]
+    fn call(&mut self, table: &Table, mode: Mode) -> Result<Call<'_>> {
+        let at = self.using(table, mode)?;
+        Ok(Call {
+            inner: &self.inner,
+            system: self.inner.txn_system(),
+            txn: self.txn.as_mut().expect(HAS_NOT_ENDED),
+            version: self.tables.version(at),
+            key: &mut self.key,
+            row: &mut self.row,
+        })
+    }
+
+    /// Reads the row of a key; it stands in the transaction's buffer.
+    #[inline]
+    fn read(
+        &mut self,
+        table: &Table,
+        key: &[ValueRef<'_>],
+        lock: LockMode,
+    ) -> Result<Option<(&Arc<TableVersion>, &[u8])>> {
+        let mut call = self.call(table, Mode::Read)?;
+        call.encode_key(key)?;
+        let Call { inner, system, txn, version, key, row } = call;
+        let found = RowOp { system, txn, table: &**version, key }.get(lock, row)?;
+        inner.check_running()?;
+        Ok(found.then_some((version, row)))
+    }
+
+    #[inline]
+    fn read_row(&mut self, table: &Table, key: &[ValueRef<'_>], lock: LockMode) -> Result<Option<Row>> {
+        let found = self.read(table, key, lock)?;
+        Ok(found.map(|(version, row)| version.row(row).to_row(&version.layout)))
+    }
+
+    /// Starts to use a table for a scan by this index; returns its version and the index's position (`None` = the rows
+    /// themselves).
+    pub(crate) fn use_for_scan(
+        &mut self,
+        table: &Table,
+        index: Option<&str>,
+    ) -> Result<(Arc<TableVersion>, Option<usize>)> {
+        let at = self.using(table, Mode::Read)?;
+        let index = match index {
+            Some(name) => self.tables.index_position(at, name)?,
+            None => None,
+        };
+        Ok((self.tables.version(at).clone(), index))
+    }
+
+    /// Opens a cursor over an index (`None` = the rows themselves) of a table in use.
+    pub(crate) fn cursor(
+        &mut self,
+        version: &Arc<TableVersion>,
+        index: Option<usize>,
+        range: &Range,
+    ) -> Result<Cursor> {
+        let txn = self.txn.as_mut().expect(HAS_NOT_ENDED);
+        if let Some(i) = index
+            && txn.isolation() != Isolation::ReadCommitted
+            && range.lock == LockMode::None
+            && version.indexes[i].since > self.schema_version
+        {
+            let name = &version.definition.indexes[i].name;
+            let reason = format!("index {name} is younger than this transaction; begin a new one to use it");
+            return Err(Error::Usage(reason));
+        }
+        let options = ScanOptions {
+            index,
+            lower: if range.low.is_empty() { Bound::Unbounded } else { Bound::Included(&range.low) },
+            upper: range.high.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
+            reverse: range.reverse,
+            lock: range.lock,
+            limit: range.limit,
+        };
+        self.inner.txn_system().scan(txn, version.clone(), &options)
+    }
+
+    /// Moves a cursor to its next row.
+    #[inline]
+    pub(crate) fn next(&mut self, cursor: &mut Cursor) -> Result<bool> {
+        self.inner.check_not_closed()?;
+        let found = cursor.next(self.inner.txn_system(), self.txn.as_mut().expect(HAS_NOT_ENDED))?;
+        self.inner.check_running()?;
+        Ok(found)
+    }
+}
+
+impl Drop for WriteTxn {
+    fn drop(&mut self) {
+        if let Some(txn) = self.txn.take() {
+            // A rollback that fails leaves the transaction active; recovery will undo it.
+            let _ = self.inner.txn_system().rollback(txn);
+        }
+    }
+}
+
+impl Call<'_> {
+    #[inline]
+    fn encode_key(&mut self, key: &[ValueRef<'_>]) -> Result<()> {
+        self.key.clear();
+        self.version.key.encode_full(&self.version.definition, key, self.key)
+    }
+
+    /// Changes a row in its key: as a deletion and an insertion.
+    #[cold]
+    fn relocate(&mut self, change: &mut dyn FnMut(RowRef<'_>, &mut Changes<'_>)) -> Result<bool> {
+        let Call { system, txn, version, key, row, .. } = self;
+        let (system, version) = (*system, *version);
+        if !(RowOp { system, txn, table: &**version, key }.get(LockMode::Exclusive, row)?) {
+            return Ok(false);
+        }
+        let (mut new_row, mut new_key) = (Vec::new(), Vec::new());
+        apply(version, row, &mut new_row, change)?;
+        version.key_of(&new_row, &mut new_key);
+        version.check_keys(&new_key, &new_row)?;
+        let before = txn.savepoint();
+        let deleted = RowOp { system, txn, table: &**version, key }.delete();
+        let done = deleted.and_then(|_| RowOp { system, txn, table: &**version, key: &new_key }.insert(&new_row));
+        match done {
+            Ok(()) => Ok(true),
+            Err(Error::Deadlock) => Err(Error::Deadlock),
+            Err(error) => {
+                system.rollback_to(txn, before)?;
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Makes `new` the row that `change` makes of `old`; true if its key changes.
+#[inline]
+fn apply(
+    version: &TableVersion,
+    old: &[u8],
+    new: &mut Vec<u8>,
+    change: &mut (impl FnMut(RowRef<'_>, &mut Changes<'_>) + ?Sized),
+) -> Result<bool> {
+    let mut changes = Changes::new(&version.layout);
+    change(version.row(old), &mut changes);
+    if let Some(error) = changes.take_error() {
+        return Err(error);
+    }
+    version.layout.rebuild(old, &changes, new)?;
+    let names_key = changes.columns().any(|column| version.definition.is_key(column));
+    Ok(names_key && version.key.differs(version.row(old), version.row(new)))
+}

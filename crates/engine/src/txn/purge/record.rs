@@ -1,0 +1,160 @@
+//! Purge of one record: what the version before a change left behind.
+
+use crate::error::{Error, Result};
+use crate::mtr::Mtr;
+use crate::page::header;
+use crate::txn::overflow::{self, OwnedChain};
+use crate::txn::read::{EntryOf, ReadView, StoredRow};
+use crate::txn::stored::{EntryValue, OverflowRef, RowHeader};
+use crate::txn::system::TxnSystem;
+use crate::txn::undo::record::{Change, FREEING, next_entry};
+use crate::txn::undo::{Place, mark, pointer_to};
+use crate::txn::write::{Attempt, Stop};
+use crate::types::{Lsn, PageNo};
+
+/// One record being purged.
+pub(super) struct Purge<'a> {
+    pub(super) system: &'a TxnSystem,
+    pub(super) view: &'a ReadView,
+    pub(super) row: StoredRow<'a>,
+    /// Where the record is.
+    pub(super) place: Place,
+}
+
+impl Purge<'_> {
+    /// Takes away what the version before an update left behind.
+    pub(super) fn update(&self, change: &Change<'_>, entries_changed: bool) -> Result<()> {
+        if let Some(entries) = change.entries {
+            self.moved_entries(entries)?;
+        } else if entries_changed {
+            let mut row = change.old_middle.to_vec();
+            if let Some(reference) = change.old_overflow()? {
+                overflow::read(self.row.ctx, reference, &mut row)?;
+            }
+            self.entries(&row)?;
+        }
+        self.free_chain(change)
+    }
+
+    /// Takes a deleted row away, if it has not come back.
+    pub(super) fn delete(&self, change: &Change<'_>) -> Result<()> {
+        let mut row = Vec::new();
+        let Some(header) = self.row.newest(&mut row)? else { return Ok(()) };
+        if !self.is_ours(&header) {
+            return Ok(());
+        }
+        if self.row.table.index_count() > 0 {
+            if !self.row.resolve_unlocked(&header, &header, &mut row)? {
+                return Ok(());
+            }
+            self.entries(&row)?;
+        }
+        if self.remove_row()? { self.free_chain(change) } else { Ok(()) }
+    }
+
+    fn is_ours(&self, header: &RowHeader) -> bool {
+        header.is_delete_marked() && header.roll_ptr == pointer_to(self.place)
+    }
+
+    /// Entries as the record names them. Those of indexes that are gone are gone.
+    fn moved_entries(&self, mut entries: &[u8]) -> Result<()> {
+        let mut entry = Vec::new();
+        while let Some((index, columns)) = next_entry(&mut entries)? {
+            if let Some(i) = (0..self.row.table.index_count()).find(|i| self.row.table.index(*i).id() == index) {
+                entry.clear();
+                entry.extend_from_slice(columns);
+                entry.extend_from_slice(self.row.key);
+                self.entry(i, &entry)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn entries(&self, row: &[u8]) -> Result<()> {
+        let mut entry = Vec::new();
+        for i in 0..self.row.table.index_count() {
+            entry.clear();
+            self.row.table.entry(i, self.row.key, row, &mut entry);
+            self.entry(i, &entry)?;
+        }
+        Ok(())
+    }
+
+    /// Removes an entry; see rule 3.
+    fn entry(&self, i: usize, entry: &[u8]) -> Result<()> {
+        let tree = self.row.table.index(i);
+        loop {
+            let Some(seen) = self.marked_entry(i, entry)? else { return Ok(()) };
+            let of = EntryOf { row: self.row, i, entry, purge_view: self.view };
+            if of.is_needed()? {
+                return Ok(());
+            }
+            let mut mtr = self.row.ctx.mtr()?;
+            let leaf = tree.leaf_mut(&mut mtr, entry)?;
+            let page = leaf.latched;
+            if (mtr.page_no(page), header::lsn(mtr.page(page))) == seen
+                && let Ok(slot) = leaf.search(&mtr, entry)
+            {
+                leaf.remove(&mut mtr, slot);
+                let underfull = leaf.underfull(&mtr);
+                mtr.commit();
+                return if underfull { tree.tidy(self.row.ctx, entry) } else { Ok(()) };
+            }
+        }
+    }
+
+    /// Page and page LSN of an entry, if it is there and delete-marked.
+    fn marked_entry(&self, i: usize, entry: &[u8]) -> Result<Option<(PageNo, Lsn)>> {
+        let mut mtr = self.row.ctx.mtr()?;
+        let leaf = self.row.table.index(i).leaf_mut(&mut mtr, entry)?;
+        let Ok(slot) = leaf.search(&mtr, entry) else { return Ok(None) };
+        let marked = EntryValue::decode(leaf.value(&mtr, slot), entry.len())?.delete_marked;
+        Ok(marked.then(|| (mtr.page_no(leaf.latched), header::lsn(mtr.page(leaf.latched)))))
+    }
+
+    /// Removes the deleted row if it is still ours; its undo record owns its overflow chain then.
+    fn remove_row(&self) -> Result<bool> {
+        loop {
+            let mut mtr = self.row.ctx.mtr()?;
+            match self.try_remove_row(&mut mtr) {
+                Ok(None) => return Ok(false),
+                Ok(Some(underfull)) => {
+                    mtr.commit();
+                    if underfull {
+                        self.row.table.clustered().tidy(self.row.ctx, self.row.key)?;
+                    }
+                    return Ok(true);
+                }
+                Err(Stop::Load(page)) => {
+                    mtr.abandon();
+                    self.row.ctx.pool.load(page)?;
+                }
+                Err(Stop::Fail(error)) => return Err(error),
+                Err(stop) => return Err(Error::Corrupt(format!("purge was stopped by {stop:?}"))),
+            }
+        }
+    }
+
+    fn try_remove_row(&self, mtr: &mut Mtr<'_>) -> Attempt<Option<bool>> {
+        let leaf = self.row.table.clustered().leaf_mut(mtr, self.row.key)?;
+        let Ok(slot) = leaf.search(mtr, self.row.key) else { return Ok(None) };
+        let header = RowHeader::decode(leaf.value(mtr, slot))?;
+        if !self.is_ours(&header) {
+            return Ok(None);
+        }
+        if header.is_overflow() {
+            let page = mtr.try_fix_x(self.place.page).ok_or(Stop::Load(self.place.page))?;
+            leaf.remove(mtr, slot);
+            mark(mtr, page, self.place, FREEING);
+        } else {
+            leaf.remove(mtr, slot);
+        }
+        Ok(Some(leaf.underfull(mtr)))
+    }
+
+    pub(super) fn free_chain(&self, change: &Change<'_>) -> Result<()> {
+        let Some(OverflowRef { first, stamp, .. }) = change.old_overflow()? else { return Ok(()) };
+        let chain = OwnedChain { record: self.place, first_page_at: change.first_page_at, first, stamp };
+        overflow::free(self.system, chain, FREEING)
+    }
+}

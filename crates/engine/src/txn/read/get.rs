@@ -1,0 +1,89 @@
+//! Reading one row: by the snapshot, or the newest version with a lock.
+
+use super::versions::{Sight, StoredRow, resolve};
+use crate::btree::Seek;
+use crate::error::Result;
+use crate::txn::lock::{LockMode, RowName};
+use crate::txn::options::Isolation;
+use crate::txn::row_op::RowOp;
+use crate::txn::stored::{ROW_HEADER_BYTES, RowHeader};
+use crate::txn::system::TxnSystem;
+use crate::txn::transaction::Txn;
+use crate::txn::write::{Attempt, Stop, claim};
+use crate::types::TxnId;
+
+impl RowOp<'_> {
+    /// Reads the row into `out` (replacing it): by the snapshot, or the newest version with a lock. Returns whether the row
+    /// exists.
+    ///
+    /// # Errors
+    /// Lock waits, `WriteConflict`, I/O, corruption.
+    #[inline]
+    pub fn get(self, lock: LockMode, out: &mut Vec<u8>) -> Result<bool> {
+        let RowOp { system, txn, table, key } = self;
+        txn.check_active()?;
+        system.stats.rows_read.inc();
+        if lock != LockMode::None {
+            txn.prepare_locking_read(system)?;
+            let read = RowOp { system, txn, table, key }.get_locked(lock, out);
+            return read.map_err(|error| txn.after_read_error(system, error));
+        }
+        if txn.isolation == Isolation::RepeatableRead {
+            txn.open_view(system);
+        }
+        let row = StoredRow { ctx: &system.ctx, table, key };
+        let walk = match &txn.view {
+            Some(handle) => row.visible(Sight { view: &handle.view, own: txn.id }, out),
+            None => row.visible(Sight { view: &system.open_view().view, own: txn.id }, out),
+        };
+        Ok(walk?.exists)
+    }
+
+    /// Reads the newest version into `out` (replacing it), locked for this transaction. False if there is none (then its
+    /// absence is locked, under REPEATABLE READ).
+    pub(super) fn get_locked(&mut self, mode: LockMode, out: &mut Vec<u8>) -> Result<bool> {
+        let header = loop {
+            match self.try_lock(mode, out) {
+                Ok(Some(header)) => break header,
+                Ok(None) => return Ok(false),
+                Err(stop) => self.settle(stop)?,
+            }
+        };
+        resolve(&self.system.ctx, &header, out)?;
+        Ok(true)
+    }
+
+    fn try_lock(&self, mode: LockMode, out: &mut Vec<u8>) -> Attempt<Option<RowHeader>> {
+        let leaf = self.table.clustered().leaf(&self.system.ctx, Seek::Covers(self.key))?;
+        let Ok(slot) = leaf.search(self.key) else {
+            self.lock_absence();
+            return Ok(None);
+        };
+        let value = leaf.value(slot);
+        let header = RowHeader::decode(value)?;
+        lock_latched_row(self.system, self.txn, self.name(), &header, mode)?;
+        if header.is_delete_marked() {
+            self.lock_absence();
+            return Ok(None);
+        }
+        out.clear();
+        out.extend_from_slice(&value[ROW_HEADER_BYTES..]);
+        Ok(Some(header))
+    }
+}
+
+/// Locks a row whose leaf is latched; a delete-marked one only has to be free.
+pub(super) fn lock_latched_row(
+    system: &TxnSystem,
+    txn: &Txn,
+    row: RowName<'_>,
+    header: &RowHeader,
+    mode: LockMode,
+) -> Attempt<()> {
+    claim(system, txn, row, header, mode)?;
+    let own = header.trx_id == txn.id && txn.id != TxnId(0);
+    if own || header.is_delete_marked() || system.locks.try_lock_row(&txn.holder, row, mode) {
+        return Ok(());
+    }
+    Err(Stop::WaitRow { index: row.index, mode, implicit: None })
+}

@@ -1,0 +1,91 @@
+//! A row operation: what it works on, how it begins and how it fails.
+//!
+//! Rule: a row operation is a statement. If it fails, what it changed is undone before the error is returned.
+
+use super::lock::{LockMode, RowName};
+use super::row_closure::RowChange;
+use super::stored::RowHeader;
+use super::system::TxnSystem;
+use super::table_trees::TableTrees;
+use super::transaction::Txn;
+use super::write::{Attempt, Stop, claim, settle};
+use crate::error::Result;
+
+/// A row operation of a transaction: the table and the row's clustered key.
+pub struct RowOp<'a> {
+    /// The system the transaction belongs to.
+    pub system: &'a TxnSystem,
+    /// Who does it.
+    pub txn: &'a mut Txn,
+    /// The table.
+    pub table: &'a dyn TableTrees,
+    /// The row's key.
+    pub key: &'a [u8],
+}
+
+impl RowOp<'_> {
+    /// Inserts the row.
+    ///
+    /// # Errors
+    /// `DuplicateKey`, `KeyTooLong`, `RowTooLarge`, lock waits, `WriteConflict`, I/O.
+    pub fn insert(self, payload: &[u8]) -> Result<()> {
+        self.statement(|op| op.insert_row(payload))
+    }
+
+    /// Changes the row: `change` gets the present payload and writes the new one; it says whether there is a change at all.
+    /// It may be called more than once, and runs under a page latch: it must not call into the database. Returns whether the
+    /// row exists.
+    ///
+    /// # Errors
+    /// As [`RowOp::insert`], and those of `change`.
+    pub fn update(self, change: &mut RowChange<'_>) -> Result<bool> {
+        self.statement(|op| op.update_row(change))
+    }
+
+    /// Deletes the row. Returns whether there was one.
+    ///
+    /// # Errors
+    /// Lock waits, `WriteConflict`, I/O.
+    pub fn delete(self) -> Result<bool> {
+        self.statement(RowOp::delete_row)
+    }
+
+    fn statement<R>(mut self, run: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        self.txn.check_active()?;
+        self.system.delay_for_purge();
+        self.txn.prepare_write(self.system)?;
+        let before = self.txn.position();
+        run(&mut self).map_err(|error| self.txn.undo_statement(self.system, before, error))
+    }
+
+    /// The row, as lock requests name it.
+    #[inline]
+    pub(super) fn name(&self) -> RowName<'_> {
+        RowName { index: self.table.clustered().id(), key: self.key }
+    }
+
+    /// Gets what an attempt at the row lacked. The caller holds no latch.
+    pub(super) fn settle(&mut self, stop: Stop) -> Result<()> {
+        settle(self.system, self.txn, self.table.clustered(), self.key, stop)
+    }
+
+    /// Whether the transaction may change the row, whose leaf is latched and whose newest version is `header`'s.
+    #[inline]
+    pub(super) fn claim(&self, header: &RowHeader) -> Attempt<()> {
+        claim(self.system, self.txn, self.name(), header, LockMode::Exclusive)
+    }
+
+    /// Keeps others from inserting the row, which this transaction is told does not exist. Its leaf is latched.
+    pub(super) fn lock_absence(&self) {
+        self.txn.lock_absence(self.system, self.table, self.key);
+    }
+}
+
+impl Txn {
+    /// See [`RowOp::lock_absence`].
+    pub(super) fn lock_absence(&self, system: &TxnSystem, table: &dyn TableTrees, key: &[u8]) {
+        if self.locks_ranges() {
+            system.locks.lock_point(&self.holder, table.clustered().id(), key);
+        }
+    }
+}

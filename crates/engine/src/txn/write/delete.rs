@@ -1,0 +1,89 @@
+//! Deletion of a row: it and its entries are marked, purge takes them away.
+
+use super::attempt::{Attempt, latch_undo};
+use super::diff::Middle;
+use super::version::REWRITTEN_BYTES;
+use crate::error::Result;
+use crate::mtr::Mtr;
+use crate::txn::overflow;
+use crate::txn::row_op::RowOp;
+use crate::txn::stored::{DELETE_MARKED, OVERFLOW_REF_BYTES, OverflowRef, ROW_HEADER_BYTES, RowHeader};
+use crate::txn::undo::record::{self, NewChange};
+
+impl RowOp<'_> {
+    pub(crate) fn delete_row(&mut self) -> Result<bool> {
+        let (system, table) = (self.system, self.table);
+        let old = loop {
+            let mut mtr = system.ctx.mtr()?;
+            match self.try_delete(&mut mtr) {
+                Ok(Some(old)) => {
+                    mtr.commit();
+                    break old;
+                }
+                Ok(None) => return Ok(false),
+                Err(stop) => {
+                    mtr.abandon();
+                    self.settle(stop)?;
+                }
+            }
+        };
+        system.stats.rows_deleted.inc();
+        if old.is_overflow() && table.index_count() > 0 {
+            let old_row = &mut self.txn.buffers.old_row;
+            let reference = OverflowRef::decode(old_row)?;
+            overflow::read(&system.ctx, reference, old_row)?;
+        }
+        for i in 0..table.index_count() {
+            let mut entry = std::mem::take(&mut self.txn.buffers.old_entry);
+            entry.clear();
+            table.entry(i, self.key, &self.txn.buffers.old_row, &mut entry);
+            let marked = self.delete_mark_entry(i, &entry);
+            self.txn.buffers.old_entry = entry;
+            marked?;
+        }
+        Ok(true)
+    }
+
+    /// Delete-marks the row; leaves its payload in `old_row` if there are indexes.
+    fn try_delete(&mut self, mtr: &mut Mtr<'_>) -> Attempt<Option<RowHeader>> {
+        let leaf = self.table.clustered().leaf_mut(mtr, self.key)?;
+        let Ok(slot) = leaf.search(mtr, self.key) else {
+            self.lock_absence();
+            return Ok(None);
+        };
+        let value = leaf.value(mtr, slot);
+        let old = RowHeader::decode(value)?;
+        self.claim(&old)?;
+        if old.is_delete_marked() {
+            self.lock_absence();
+            return Ok(None);
+        }
+        let payload = &value[ROW_HEADER_BYTES..];
+        let entries_changed = self.table.index_count() > 0;
+        let buffers = &mut self.txn.buffers;
+        if entries_changed {
+            buffers.old_row.clear();
+            buffers.old_row.extend_from_slice(payload);
+        }
+        let old_middle = if old.is_overflow() { payload } else { &[] };
+        debug_assert!(!old.is_overflow() || payload.len() == OVERFLOW_REF_BYTES);
+        buffers.record.clear();
+        record::put_change(
+            &mut buffers.record,
+            &NewChange {
+                delete: true,
+                table: self.table.id(),
+                key: self.key,
+                old,
+                entries_changed,
+                middle: Middle::WHOLE,
+                old_middle,
+                entries: None,
+            },
+        );
+        let undo_page = latch_undo(self.txn, mtr, self.txn.buffers.record.len())?;
+        let header = self.append_undo(mtr, undo_page, old.flags | DELETE_MARKED).encode();
+        leaf.splice(mtr, slot, 0, REWRITTEN_BYTES, &header[..REWRITTEN_BYTES]);
+        Ok(Some(old))
+    }
+}

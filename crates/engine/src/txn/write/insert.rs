@@ -1,0 +1,106 @@
+//! Insertion of a row.
+
+use super::attempt::{Attempt, Stop, claim_gap, latch_undo};
+use super::diff::Middle;
+use super::version::Spot;
+use crate::btree::BTree;
+use crate::error::{Error, Result};
+use crate::mtr::Mtr;
+use crate::txn::row_op::RowOp;
+use crate::txn::stored::{ROW_HEADER_BYTES, RowHeader};
+use crate::txn::undo::record::{self, NewChange};
+
+impl RowOp<'_> {
+    pub(crate) fn insert_row(&mut self, row: &[u8]) -> Result<()> {
+        let system = self.system;
+        let limit_bytes = BTree::max_key_bytes(system.ctx.pool.page_bytes());
+        if self.key.len() > limit_bytes {
+            return Err(Error::KeyTooLong { bytes: self.key.len(), limit_bytes });
+        }
+        let flags = self.store_payload(row)?;
+        loop {
+            let mut mtr = system.ctx.mtr()?;
+            match self.try_insert(&mut mtr, flags) {
+                Ok(()) => {
+                    mtr.commit();
+                    break;
+                }
+                Err(stop) => {
+                    mtr.abandon();
+                    self.settle(stop)?;
+                }
+            }
+        }
+        system.stats.rows_inserted.inc();
+        for i in 0..self.table.index_count() {
+            let mut entry = std::mem::take(&mut self.txn.buffers.new_entry);
+            entry.clear();
+            let made = self.table.entry(i, self.key, row, &mut entry);
+            let inserted = self.insert_entry(i, &entry, made);
+            self.txn.buffers.new_entry = entry;
+            inserted?;
+        }
+        Ok(())
+    }
+
+    fn try_insert(&mut self, mtr: &mut Mtr<'_>, flags: u8) -> Attempt<()> {
+        let tree = self.table.clustered();
+        let leaf = tree.leaf_mut(mtr, self.key)?;
+        let slot = match leaf.search(mtr, self.key) {
+            Ok(slot) => return self.insert_over(mtr, Spot { leaf, slot }, flags),
+            Err(slot) => slot,
+        };
+        claim_gap(self.system, self.txn, tree.id(), self.key)?;
+        let record = &mut self.txn.buffers.record;
+        record.clear();
+        record::put_insert(record, self.table.id(), self.key);
+        let undo_page = latch_undo(self.txn, mtr, self.txn.buffers.record.len())?;
+        let value_bytes = self.txn.buffers.value.len();
+        if !leaf.fits(mtr, self.key.len(), value_bytes) {
+            return Err(Stop::MakeRoom(self.key.len() + value_bytes));
+        }
+        let header = self.append_undo(mtr, undo_page, flags);
+        let value = &mut self.txn.buffers.value;
+        value[..ROW_HEADER_BYTES].copy_from_slice(&header.encode());
+        leaf.insert(mtr, slot, self.key, value);
+        Ok(())
+    }
+
+    /// Inserts where a row with this key is: an update if that row is delete-marked.
+    fn insert_over(&mut self, mtr: &mut Mtr<'_>, Spot { leaf, slot }: Spot, flags: u8) -> Attempt<()> {
+        let old_value = leaf.value(mtr, slot);
+        let old = RowHeader::decode(old_value)?;
+        let old_bytes = old_value.len();
+        self.claim(&old)?;
+        if !old.is_delete_marked() {
+            let (table, index) = (self.table.name().to_string(), "PRIMARY".to_string());
+            return Err(Stop::Fail(Error::DuplicateKey { table, index }));
+        }
+        claim_gap(self.system, self.txn, self.table.clustered().id(), self.key)?;
+        let record = &mut self.txn.buffers.record;
+        record.clear();
+        record::put_change(
+            record,
+            &NewChange {
+                delete: false,
+                table: self.table.id(),
+                key: self.key,
+                old,
+                entries_changed: self.table.index_count() > 0,
+                middle: Middle::WHOLE,
+                old_middle: &old_value[ROW_HEADER_BYTES..],
+                entries: None,
+            },
+        );
+        let growth = self.txn.buffers.value.len().saturating_sub(old_bytes);
+        let undo_page = latch_undo(self.txn, mtr, self.txn.buffers.record.len())?;
+        if !leaf.fits_growth(mtr, slot, growth) {
+            return Err(Stop::MakeRoom(growth));
+        }
+        let header = self.append_undo(mtr, undo_page, flags);
+        let value = &mut self.txn.buffers.value;
+        value[..ROW_HEADER_BYTES].copy_from_slice(&header.encode());
+        leaf.splice(mtr, slot, 0, old_bytes, value);
+        Ok(())
+    }
+}

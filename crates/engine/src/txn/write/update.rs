@@ -1,0 +1,234 @@
+//! Change of a row in place, and of the entries that it moves.
+
+use super::attempt::{Attempt, Stop, latch_undo};
+use super::diff::Middle;
+use super::version::{REWRITTEN_BYTES, Spot};
+use crate::error::Result;
+use crate::mtr::Mtr;
+use crate::txn::lock::LockMode;
+use crate::txn::overflow;
+use crate::txn::row_closure::{RowChange, closed};
+use crate::txn::row_op::RowOp;
+use crate::txn::stored::{OVERFLOW, OverflowRef, ROW_HEADER_BYTES, RowHeader};
+use crate::txn::table_trees::TableTrees;
+use crate::txn::transaction::Buffers;
+use crate::txn::undo::record::{self, NewChange};
+
+/// A changed part that begins at most this many bytes into the row goes into one operation with the header: the bytes
+/// between them cost less than a second operation does. (Fixed-size columns are in front of the row.)
+const NEAR_BYTES: usize = 40;
+
+/// What an update found.
+enum Found {
+    Nothing,
+    Unchanged,
+    Changed,
+}
+
+/// A new version whose overflow pages are written.
+#[derive(Clone, Copy)]
+struct Prepared {
+    /// Header of the version it replaces.
+    old: RowHeader,
+    /// Flags of the new one.
+    flags: u8,
+}
+
+impl RowOp<'_> {
+    pub(crate) fn update_row(&mut self, change: &mut RowChange<'_>) -> Result<bool> {
+        let system = self.system;
+        let mut prepared = None;
+        let found = loop {
+            let mut mtr = system.ctx.mtr()?;
+            let stop = match self.try_update(&mut mtr, change, prepared) {
+                Ok(Found::Changed) => {
+                    mtr.commit();
+                    break Found::Changed;
+                }
+                Ok(found) => break found,
+                Err(stop) => stop,
+            };
+            mtr.abandon();
+            match stop {
+                Stop::Overflow(old) if prepared.is_none() => match self.prepare_overflow(change, old)? {
+                    Some(flags) => prepared = Some(Prepared { old, flags }),
+                    None => break Found::Unchanged,
+                },
+                stop => self.settle(stop)?,
+            }
+        };
+        match found {
+            Found::Nothing => return Ok(false),
+            Found::Unchanged => return Ok(true),
+            Found::Changed => system.stats.rows_updated.inc(),
+        }
+        if !self.txn.buffers.changed.is_empty() {
+            self.move_entries()?;
+        }
+        Ok(true)
+    }
+
+    fn try_update(
+        &mut self,
+        mtr: &mut Mtr<'_>,
+        change: &mut RowChange<'_>,
+        prepared: Option<Prepared>,
+    ) -> Attempt<Found> {
+        let leaf = self.table.clustered().leaf_mut(mtr, self.key)?;
+        let Ok(slot) = leaf.search(mtr, self.key) else {
+            self.lock_absence();
+            return Ok(Found::Nothing);
+        };
+        let value = leaf.value(mtr, slot);
+        let old = RowHeader::decode(value)?;
+        self.claim(&old)?;
+        if old.is_delete_marked() {
+            self.lock_absence();
+            return Ok(Found::Nothing);
+        }
+        let payload = &value[ROW_HEADER_BYTES..];
+        if let Some(prepared) = prepared {
+            if prepared.old != old {
+                return Err(Stop::Overflow(old));
+            }
+            return self.change_row(mtr, Spot { leaf, slot }, prepared.flags);
+        }
+        let max_inline_bytes = self.max_inline_bytes();
+        let buffers = &mut self.txn.buffers;
+        buffers.new_row.clear();
+        let changed = old.is_overflow() || closed(|| change(payload, &mut buffers.new_row))?;
+        if changed && !old.is_overflow() && buffers.new_row.len() <= max_inline_bytes {
+            return self.change_row(mtr, Spot { leaf, slot }, 0);
+        }
+        buffers.old_row.clear();
+        buffers.old_row.extend_from_slice(payload);
+        // The row stays as it is for now: lock it explicitly.
+        let name = self.name();
+        if !self.system.locks.try_lock_row(&self.txn.holder, name, LockMode::Exclusive) {
+            return Err(Stop::WaitRow { index: name.index, mode: LockMode::Exclusive, implicit: None });
+        }
+        if changed { Err(Stop::Overflow(old)) } else { Ok(Found::Unchanged) }
+    }
+
+    /// Runs `change` outside the latch, on a locked row of which the old or the new version is too large for its leaf. Leaves
+    /// both rows in `old_row` and `new_row` and the stored new value in `value`; returns its flags, `None` if nothing changes.
+    fn prepare_overflow(&mut self, change: &mut RowChange<'_>, old: RowHeader) -> Result<Option<u8>> {
+        let buffers = &mut self.txn.buffers;
+        if old.is_overflow() {
+            let reference = OverflowRef::decode(&buffers.old_row)?;
+            overflow::read(&self.system.ctx, reference, &mut buffers.old_row)?;
+        }
+        buffers.new_row.clear();
+        if !closed(|| change(&buffers.old_row, &mut buffers.new_row))? {
+            return Ok(None);
+        }
+        let new_row = std::mem::take(&mut buffers.new_row);
+        let flags = self.store_payload(&new_row);
+        self.txn.buffers.new_row = new_row;
+        flags.map(Some)
+    }
+
+    /// Applies an update. The new row is in `new_row`; with an overflow row on either side, the full old row is in `old_row`
+    /// and the stored new value in `value`.
+    fn change_row(&mut self, mtr: &mut Mtr<'_>, spot: Spot, flags: u8) -> Attempt<Found> {
+        let (table, key, Spot { leaf, slot }) = (self.table, self.key, spot);
+        let old_value = leaf.value(mtr, slot);
+        let old = RowHeader::decode(old_value)?;
+        let old_payload = &old_value[ROW_HEADER_BYTES..];
+        let any_overflow = old.is_overflow() || flags & OVERFLOW != 0;
+        let buffers = &mut self.txn.buffers;
+        let old_row = if any_overflow { &buffers.old_row } else { old_payload };
+        let new_payload = if any_overflow { &buffers.value[ROW_HEADER_BYTES..] } else { &buffers.new_row };
+        buffers.changed.clear();
+        buffers.changed.extend((0..table.index_count()).filter(|i| table.entry_changes(*i, old_row, &buffers.new_row)));
+        let entries_changed = !buffers.changed.is_empty();
+        let splice = Middle::of(old_payload, new_payload);
+        let moved = !any_overflow && entries_changed && {
+            put_moved_entries(table, &buffers.changed, key, old_payload, &mut buffers.entries);
+            2 + buffers.entries.len() + splice.cut(old_payload).len() < old_payload.len()
+        };
+        let entries = moved.then_some(&buffers.entries[..]);
+        let middle = if any_overflow || entries_changed && !moved { Middle::WHOLE } else { splice };
+        buffers.record.clear();
+        let old_middle = middle.cut(old_payload);
+        record::put_change(
+            &mut buffers.record,
+            &NewChange { delete: false, table: table.id(), key, old, entries_changed, middle, old_middle, entries },
+        );
+        let growth = new_payload.len().saturating_sub(old_payload.len());
+        let old_bytes = old_payload.len();
+        if entries_changed && !any_overflow {
+            buffers.old_row.clear();
+            buffers.old_row.extend_from_slice(old_payload);
+        }
+        let undo_page = latch_undo(self.txn, mtr, self.txn.buffers.record.len())?;
+        if growth > 0 && !leaf.fits_growth(mtr, slot, growth) {
+            return Err(Stop::MakeRoom(growth));
+        }
+        let header = self.append_undo(mtr, undo_page, flags);
+        let Buffers { record: scratch, value, new_row, .. } = &mut self.txn.buffers;
+        let payload = if any_overflow { &value[ROW_HEADER_BYTES..] } else { new_row };
+        NewVersion { header, payload, splice, old_bytes }.write(mtr, spot, scratch);
+        Ok(Found::Changed)
+    }
+
+    /// Delete-marks old and inserts new entries after an update; the rows are in `old_row` and `new_row`.
+    fn move_entries(&mut self) -> Result<()> {
+        for n in 0..self.txn.buffers.changed.len() {
+            let buffers = &mut self.txn.buffers;
+            let i = buffers.changed[n];
+            let (mut old, mut new) = (std::mem::take(&mut buffers.old_entry), std::mem::take(&mut buffers.new_entry));
+            old.clear();
+            new.clear();
+            self.table.entry(i, self.key, &buffers.old_row, &mut old);
+            let made = self.table.entry(i, self.key, &buffers.new_row, &mut new);
+            let mut moved = Ok(());
+            if old != new {
+                moved = self.delete_mark_entry(i, &old).and_then(|()| self.insert_entry(i, &new, made));
+            }
+            (self.txn.buffers.old_entry, self.txn.buffers.new_entry) = (old, new);
+            moved?;
+        }
+        Ok(())
+    }
+}
+
+/// Replaces `out` with the old entries of the indexes in `changed`, as undo keeps them: without the row's key.
+fn put_moved_entries(table: &dyn TableTrees, changed: &[usize], key: &[u8], old_row: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    let mut entry = Vec::new();
+    for i in changed {
+        entry.clear();
+        let made = table.entry(*i, key, old_row, &mut entry);
+        record::put_entry(out, table.index(*i).id(), &entry[..made.prefix_bytes]);
+    }
+}
+
+/// What a stored row becomes.
+struct NewVersion<'a> {
+    header: RowHeader,
+    payload: &'a [u8],
+    /// How `payload` differs from the old one.
+    splice: Middle,
+    /// Length of the old payload.
+    old_bytes: usize,
+}
+
+impl NewVersion<'_> {
+    #[inline]
+    fn write(&self, mtr: &mut Mtr<'_>, Spot { leaf, slot }: Spot, scratch: &mut Vec<u8>) {
+        let (header, Middle { prefix, suffix }) = (self.header.encode(), self.splice);
+        let (removed, added) = (self.old_bytes - suffix - prefix, self.splice.cut(self.payload));
+        if prefix <= NEAR_BYTES {
+            scratch.clear();
+            scratch.extend_from_slice(&header);
+            scratch.extend_from_slice(&self.payload[..prefix + added.len()]);
+            leaf.splice(mtr, slot, 0, ROW_HEADER_BYTES + prefix + removed, scratch);
+            return;
+        }
+        leaf.splice(mtr, slot, 0, REWRITTEN_BYTES, &header[..REWRITTEN_BYTES]);
+        if removed > 0 || !added.is_empty() {
+            leaf.splice(mtr, slot, ROW_HEADER_BYTES + prefix, removed, added);
+        }
+    }
+}
