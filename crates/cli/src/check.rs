@@ -1,12 +1,12 @@
 //! `highwater check`: verifies a database and says what is wrong with it.
 //!
 //! Rules
-//! 1. The database is opened and checked as a whole. If it cannot be opened, its data file is scanned page by page, so that the
-//!    damage is located all the same.
-//! 2. Its files are only read, also where they lie on a file system mounted read-only. One that was not closed is recovered in
-//!    memory, and what was checked is what the next opening will make of it.
-//! 3. Exit status: 0 sound, 1 findings or a database that cannot be opened, 2 nobody could look: no database there, in use, no
-//!    right to read it, an option it cannot be opened with.
+//! 1. The database is opened and checked as a whole. If it cannot be opened, its data file is scanned page by page, so
+//!    that the damage is located anyway.
+//! 2. Its files are only read, so it also works on a file system mounted read-only. A database that was not closed is
+//!    recovered in memory first: what is checked is what the next opening will have.
+//! 3. Exit status: 0 sound, 1 findings or a database that cannot be opened, 2 the check could not run: no database there, in
+//!    use, no permission to read it, an option that does not fit it.
 
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;
@@ -25,7 +25,7 @@ Examples:
   highwater check /srv/shop --log-dir /srv/redo --json report.json
 
 Nothing is written: a database that was not closed is recovered in memory.
-Exit status: 0 sound; 1 something is wrong; 2 could not look (no database there, in use, not readable).";
+Exit status: 0 sound; 1 something is wrong; 2 the check could not run (no database there, in use, not readable).";
 
 /// Verify every page, tree and cross-reference of a database
 #[derive(Args, Debug)]
@@ -43,7 +43,8 @@ pub struct CheckArgs {
 /// A check's result.
 struct Checked {
     report: CheckReport,
-    /// Why the database could not be opened or the check not be finished: then the report is of a scan of the data file.
+    /// Why the database could not be opened or the check not be finished: then the report is of a scan of the data
+    /// file.
     cannot_open: Option<String>,
     /// Bytes of redo that were replayed in memory first.
     replayed_bytes: u64,
@@ -90,7 +91,7 @@ fn check(args: &CheckArgs) -> Result<Checked, Failure> {
     }
 }
 
-/// Whether the error says nothing about the database, only why it could not be looked at.
+/// Whether the error says only why the database could not be read, and nothing about its state.
 fn is_about_looking(error: &Error) -> bool {
     match error {
         Error::Open(OpenError::Incomplete { .. }) => false,
@@ -113,7 +114,7 @@ fn scan(dir: &Path, why: &Error) -> Result<Checked, Failure> {
         .and_then(|data| highwater::inspect::scan(&data, &mut tell));
     match scanned {
         Ok(report) => Ok(Checked { report, cannot_open, replayed_bytes: 0 }),
-        // Not one page of a database: a foreign file.
+        // No page of a database: some other file.
         Err(Error::Incompatible(_)) if matches!(why, Error::Incompatible(_)) => Err(Failure::Usage(why.to_string())),
         Err(_) => Ok(Checked { report: CheckReport::default(), cannot_open, replayed_bytes: 0 }),
     }
@@ -123,7 +124,8 @@ fn print(checked: &Checked, elapsed_s: f64, lines: Lines) {
     let Checked { report, cannot_open, replayed_bytes } = checked;
     if *replayed_bytes > 0 {
         lines.write(&format!(
-            "the database was not closed: {replayed_bytes} bytes of redo were replayed in memory, its files are as they were"
+            "the database was not closed: {replayed_bytes} bytes of redo were replayed in memory; its files are \
+             unchanged"
         ));
     }
     if let Some(reason) = cannot_open {

@@ -1,12 +1,12 @@
 //! CSV fields: how a value is written, and how it is read back.
 //!
 //! Rules (import and export agree on them, so that what export writes, import reads as the same values)
-//! 1. NULL is one agreed text, quoted or not (the command line's default is the empty one). A value that is this text with any number of backslashes before it,
-//!    or none, is written with one backslash more; reading takes one away. So with an empty NULL text the empty text is
-//!    `\`; with `\N` for NULL, `\N` as a text is `\\N`.
+//! 1. NULL is one agreed text, quoted or not (the command line's default is the empty one). A value that is this text
+//!    with any number of backslashes before it, or none, is written with one more backslash; reading removes one. So if
+//!    NULL is the empty text, an empty text is written `\`; if NULL is `\N`, the text `\N` is written `\\N`.
 //! 2. An empty field of a column that is neither text nor binary is NULL too.
-//! 3. Numbers, decimals and times as the engine prints them; floats with as many digits as tell them apart. Binary values as `\x` and
-//!    two hexadecimal digits a byte.
+//! 3. Numbers, decimals and times as the engine prints them; floats with the fewest digits that read back as the same value. Binary
+//!    values as `\x` and two hexadecimal digits a byte.
 
 use highwater::{DateTime, Decimal, Type, Value, ValueRef};
 use std::borrow::Cow;

@@ -20,7 +20,7 @@ impl EngineOptions {
     /// The engine's options: its defaults, then `defaults` of the command, then what was given.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for a value that cannot be.
+    /// [`Error::BadOption`] for a value that is not allowed.
     pub fn options(&self, defaults: &[(&str, &str)]) -> Result<Options, Error> {
         let mut options = Options::default();
         for (name, value) in defaults {
@@ -32,10 +32,10 @@ impl EngineOptions {
         Ok(options)
     }
 
-    /// Refuses what was given about things that were fixed when the database was created, and are otherwise.
+    /// Refuses given values that differ from what was fixed when the database was created.
     ///
     /// # Errors
-    /// [`Error::BadOption`] says how they are.
+    /// [`Error::BadOption`] names both values.
     pub fn must_agree_with(&self, database: &Database) -> Result<(), Error> {
         let (asked, found) = (self.options(&[])?, database.options());
         let fixed = [
@@ -48,7 +48,8 @@ impl EngineOptions {
             return Ok(());
         };
         let reason = format!(
-            "{asked} bytes were asked for, but the database was created with {found}; leave the option out or create the database anew"
+            "{asked} bytes were asked for, but the database was created with {found}; leave the option out or \
+             create a new database"
         );
         Err(Error::BadOption { option: name.replace('_', "-"), reason })
     }

@@ -2,9 +2,11 @@
 //!
 //! Rules
 //! 1. What it writes, `import` reads as the same values, NULL and empty text kept apart (`csv_field.rs`).
-//! 2. A file appears whole or not at all; pipes and devices are written in place; a file of a database is refused ([`OutputFile`]). Without
-//!    a file, rows go to stdout. If what reads a pipe ends early, so does the export, content.
-//! 3. The database is only read, also where it lies on a file system mounted read-only; one that was not closed is recovered in memory.
+//! 2. A file appears whole or not at all; pipes and devices are written in place; a file of a database is refused
+//!    ([`OutputFile`]). Without a file, rows go to stdout. If the reader of a pipe ends early, the export
+//!    ends too, without an error.
+//! 3. The database is only read, so it also works on a file system mounted read-only; one that was not closed is
+//!    recovered in memory.
 
 use crate::csv_field::write_field;
 use crate::engine_options::EngineOptions;
@@ -45,7 +47,7 @@ pub fn run(args: &ExportArgs) -> Result<u64, CsvError> {
     let written = match &args.file {
         Some(file) => write_file(args, &db, &table, file, &mut rows),
         None => match write_rows(args, &db, &table, std::io::stdout().lock(), &mut rows) {
-            // Whoever reads has seen enough.
+            // The reader has closed the pipe.
             Err(WriteError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             other => other.map_err(|error| error.at(Path::new("stdout"))),
         },

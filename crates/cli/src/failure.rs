@@ -14,7 +14,7 @@ pub enum Failure {
     /// Something went wrong: exit status 1.
     #[error("{0}")]
     Failed(String),
-    /// What was looked at is not fine, and has been reported already: exit status 1.
+    /// The result is negative (a check found something) and has been reported already: exit status 1.
     #[error("")]
     NotFine,
 }

@@ -1,12 +1,13 @@
 //! The `highwater` command.
 //!
 //! Rules
-//! 1. Exit status: 0 fine, 1 the thing looked at is not (a failed check, an error on the way), 2 wrong use.
-//! 2. Results go to stdout, everything else (progress, messages, errors) to stderr. An error is one line that begins with `error:`.
+//! 1. Exit status: 0 fine, 1 a check failed or an error happened, 2 wrong use.
+//! 2. Results go to stdout, everything else (progress, messages, errors) to stderr. An error is one line that begins
+//!    with `error:`.
 //! 3. With `--json -` stdout carries the JSON and nothing else.
-//! 4. This file only chooses; each command lives in a file of its own.
+//! 4. This file only dispatches; each command has a file of its own.
 
-/// A line on stderr. Where nobody reads it any more the work goes on (`eprintln!` would panic).
+/// A line on stderr. If stderr is closed the work goes on (`eprintln!` would panic).
 macro_rules! tell {
     ($($what:tt)*) => {{
         use std::io::Write as _;
@@ -17,13 +18,11 @@ macro_rules! tell {
 mod bench;
 mod check;
 mod csv_field;
-mod csv_quotes;
 mod device;
 mod engine_options;
 mod export;
 mod failure;
 mod import;
-mod infer;
 mod inspect;
 mod lab;
 mod lab_progress;
@@ -116,4 +115,5 @@ fn main() -> ExitCode {
 }
 
 #[cfg(test)]
+#[path = "main_test.rs"]
 mod tests;

@@ -1,12 +1,12 @@
 //! `--metrics-listen`: the engine's counters for Prometheus, in its text format (version 0.0.4), over HTTP.
 //!
 //! Rules
-//! 1. Every counter of the engine's one table, by its name there: `highwater_NAME_total`, gauges `highwater_NAME`. What the
-//!    table calls a gauge is one. The HELP of each names InnoDB's counter, where there is one.
-//! 2. `GET /metrics` is all there is, and `HEAD` of it; what follows a `?` is ignored.
-//! 3. Each client has a thread of its own and a limit of time and bytes. One more than [`MOST_CLIENTS`] takes the place of the
-//!    oldest, so that silent clients delay neither other scrapes nor the benchmark.
-//! 4. When the server is dropped it ends, and with it every client: nobody holds the database any longer.
+//! 1. Every counter of the engine's one table, by its name there: `highwater_NAME_total`, gauges `highwater_NAME`. What
+//!    the table calls a gauge is one. The HELP of each names InnoDB's counter, where there is one.
+//! 2. Only `GET /metrics` and `HEAD /metrics` are answered; text after a `?` is ignored.
+//! 3. Each client has a thread of its own and a limit of time and bytes. One more than [`MOST_CLIENTS`] takes the place
+//!    of the oldest, so that silent clients delay neither other scrapes nor the benchmark.
+//! 4. When the server is dropped it ends, and with it every client: then nothing holds the database open.
 
 use crate::failure::Failure;
 use highwater::Database;
@@ -93,7 +93,7 @@ fn serve(listener: &TcpListener, stopped: &AtomicBool, render: &(impl Fn() -> St
                 break;
             }
             let Ok(mut client) = client else { continue };
-            // A client that went away, or for whom the system has no thread, is its own affair.
+            // A client that left, or for which no thread can be made, does not stop the server.
             let Ok(place) = clients.enter(&client) else { continue };
             let _ = std::thread::Builder::new().name("metrics client".into()).spawn_scoped(scope, move || {
                 let _ = answer(&mut client, render);

@@ -1,9 +1,10 @@
 //! Where results go.
 //!
 //! Rules
-//! 1. A reader that stops reading (`| head`) is not an error: the rest is dropped. Any other failure of stdout (a full disk) is told at
-//!    the end, with exit status 1 ([`stdout_failure`]); the work goes on meanwhile.
-//! 2. Whether a file for results can be made is found out before any work; it is made when the result is there ([`OutputFile`]).
+//! 1. A reader that stops reading (`| head`) is not an error: the rest is dropped. Any other failure of stdout (a full
+//!    disk) is reported at the end, with exit status 1 ([`stdout_failure`]); until then the work goes on.
+//! 2. Whether a result file can be written is checked before the work begins; it is written when the result exists
+//!    ([`OutputFile`]).
 
 use crate::failure::Failure;
 use highwater_storage::OutputFile;
@@ -57,14 +58,14 @@ fn write_stdout(text: &str) {
     let mut out = std::io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            // Only the first is told.
+            // Only the first is reported.
             let _ = FAILED.set(error.to_string());
         }
         _ => {}
     }
 }
 
-/// What kept a line from stdout, if anything did.
+/// The error that kept a line from stdout, if there was one.
 ///
 /// # Errors
 /// [`Failure::Failed`].

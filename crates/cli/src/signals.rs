@@ -1,8 +1,8 @@
 //! SIGINT, SIGTERM and SIGHUP: long work is asked to stop and undoes or reports what it has done.
 //!
 //! Rules
-//! 1. The first signal is a request; what a second one does is the command's choice.
-//! 2. A signal that follows within [`SAME_SIGNAL`] is the one before it again: timeout(1) sends two.
+//! 1. The first signal is a request to stop; each command chooses what a second one does.
+//! 2. A signal within [`SAME_SIGNAL`] of the last one counts as the same signal: timeout(1) sends two.
 //! 3. SIGHUP that was ignored when the process began stays so: under nohup(1) work goes on when the terminal closes.
 
 use crate::failure::Failure;
@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 /// Signals closer than this are one.
 const SAME_SIGNAL: Duration = Duration::from_millis(500);
 
-/// How often it was asked to stop.
+/// Whether a stop was requested before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// For the first time.
+    /// No: this is the first request.
     First,
-    /// Not for the first time.
+    /// Yes: this is a repeated request.
     Again,
 }
 
@@ -49,8 +49,8 @@ pub fn listen(mut on_signal: impl FnMut(Asked) + Send + 'static) -> Result<(), F
     Ok(())
 }
 
-/// Makes the first signal a request ([`interrupt`]) and a second one the end of the process, with status 1. What has not stopped within
-/// `patience` of the request, if there is such a limit, ends with the process too.
+/// The first signal asks the work to stop ([`interrupt`]). A second one ends the process with status 1; so does the end of
+/// `patience` after the first, if there is such a limit.
 ///
 /// # Errors
 /// As [`listen`].
@@ -60,7 +60,7 @@ pub fn stop(patience: Option<Duration>) -> Result<(), Failure> {
             std::process::exit(1);
         }
         interrupt::request();
-        tell!("stopping (once more to stop at once)");
+        tell!("stopping; send the signal again to stop immediately");
         if let Some(patience) = patience {
             std::thread::spawn(move || {
                 std::thread::sleep(patience);

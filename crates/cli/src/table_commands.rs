@@ -1,4 +1,4 @@
-//! `highwater import` and `highwater export` on the command line; the work is in `import.rs` and `export.rs`.
+//! `highwater import` and `highwater export` on the command line; the work is in `import/` and `export.rs`.
 
 use crate::engine_options::EngineOptions;
 use crate::export::{self, ExportArgs};
@@ -41,16 +41,16 @@ fn delimiter(text: &str) -> Result<u8, String> {
 #[derive(Args, Debug)]
 #[command(after_help = IMPORT_EXAMPLES)]
 pub struct ImportOptions {
-    /// Folder of the database; made when missing
+    /// Folder of the database; created if it is missing
     dir: PathBuf,
-    /// Table; made when missing
+    /// Table; created if it is missing
     table: String,
     /// The CSV file
     file: PathBuf,
     /// A column of a new table, `name:type` or `name:type?` (takes NULL); columns not named are guessed from the file
     #[arg(long = "column", value_name = "NAME:TYPE")]
     columns: Vec<String>,
-    /// Primary key of a new table [default: a first column row_id that counts by itself]
+    /// Primary key of a new table [default: a first column row_id that numbers the rows]
     #[arg(long, value_name = "A,B")]
     primary_key: Option<String>,
     /// Index of a new table
@@ -62,7 +62,7 @@ pub struct ImportOptions {
     /// The first line is a row, not the columns' names
     #[arg(long)]
     no_header: bool,
-    /// Between fields: one character, or tab
+    /// Delimiter between fields: one character, or tab
     #[arg(long, default_value = ",", value_parser = delimiter)]
     delimiter: u8,
     /// How NULL is written
@@ -113,12 +113,12 @@ pub struct ExportOptions {
     dir: PathBuf,
     /// Table
     table: String,
-    /// Where to [default: stdout]
+    /// File to write [default: stdout]
     file: Option<PathBuf>,
     /// Do not write the columns' names first
     #[arg(long)]
     no_header: bool,
-    /// Between fields: one character, or tab
+    /// Delimiter between fields: one character, or tab
     #[arg(long, default_value = ",", value_parser = delimiter)]
     delimiter: u8,
     /// How NULL is written

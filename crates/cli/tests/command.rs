@@ -108,7 +108,8 @@ impl Drop for Running {
     }
 }
 
-/// A benchmark of five minutes in `folder`, run by `program` with `first` before its own arguments; at its first interval line.
+/// A benchmark of five minutes in `folder`, run by `program` with `first` before its own arguments; at its first
+/// interval line.
 fn long_bench(folder: &Path, program: &str, first: &[&str]) -> (Running, impl Iterator<Item = String> + use<>) {
     let mut command = Command::new(program);
     command.args(first).args(["bench", "sysbench", "write_only", "--table-size", "500", "--seconds", "300"]);

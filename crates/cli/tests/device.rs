@@ -1,6 +1,7 @@
 //! `highwater device` as a process: what it prints, its exit statuses, what it leaves behind.
 //!
-//! Mounting needs root, FUSE and loop devices; on a host without them the tests of the mount hold the command to a clear refusal.
+//! Mounting needs root, FUSE and loop devices; on a host without them the tests of the mount hold the command to a
+//! clear refusal.
 #![cfg(target_os = "linux")]
 
 use highwater_device::mount::host;
@@ -310,7 +311,8 @@ fn a_host_that_cannot_mount_is_refused_clearly() {
     assert!(hidden.status.code() == Some(2) && stderr(&hidden).contains("no FUSE"), "{}", stderr(&hidden));
 }
 
-/// A small benchmark in process whose data are five times the pool, so that pages must be written; further arguments at the end.
+/// A small benchmark in process whose data are five times the pool, so that pages must be written; further arguments at
+/// the end.
 fn bench(more: &[&str]) -> Output {
     let mut arguments = vec!["bench", "sysbench", "write_only", "--table-size", "120000", "--threads", "2"];
     arguments.extend(["--events", "600", "--buffer-pool-size", "5M"]);
@@ -363,7 +365,8 @@ fn a_benchmark_on_a_device_that_cannot_be_is_refused() {
     }
 }
 
-/// `lab run stream-journal` on the reduced traces of the device crate, and without traces. A host without MySQL is told so.
+/// `lab run stream-journal` on the reduced traces of the device crate, and without traces. A host without MySQL is told
+/// so.
 #[test]
 fn the_laboratory_replays_traces_from_a_folder() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,6 +1,6 @@
-//! Every flush method on the file systems that are said to be supported, and databases that were copied there: sparse, by reflink,
-//! opened with another method. A file system is made in a loop device's file: that needs the right to mount, and the file
-//! system's own program.
+//! Every flush method on the file systems that are said to be supported, and databases that were copied there: sparse,
+//! by reflink, opened with another method. A file system is made in a loop device's file: that needs the right to
+//! mount, and the file system's own program.
 
 use highwater_storage::{FileDevice, FileRole, FlushMethod};
 use std::fs::File;
@@ -37,7 +37,8 @@ impl Drop for Mount {
     }
 }
 
-/// Makes and mounts a file system; `None` where that cannot be done, which must not be where HIGHWATER_TEST_MOUNTS is set.
+/// Makes and mounts a file system; `None` where that cannot be done, which must not be where HIGHWATER_TEST_MOUNTS is
+/// set.
 fn mounted(folder: &Path, kind: &str) -> Option<Mount> {
     let place = folder.join(kind);
     std::fs::create_dir(&place).expect("a folder");

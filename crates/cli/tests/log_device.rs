@@ -1,6 +1,6 @@
-//! Redo on a folder or a block device of its own. A block device is a loop device over a file: that needs the right to make
-//! one; elsewhere what is tested is that a device which is no disk is refused (the device's length and exclusive use have
-//! tests of their own in `storage`).
+//! Redo on a folder or a block device of its own. A block device is a loop device over a file: that needs the right to
+//! make one; elsewhere what is tested is that a device which is no disk is refused (the device's length and exclusive
+//! use have tests of their own in `storage`).
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Where the `highwater` command writes, and where it does not: files asked for by name, pipes, devices, a database's own files.
+//! Where the `highwater` command writes, and where it does not: files asked for by name, pipes, devices, a database's
+//! own files.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

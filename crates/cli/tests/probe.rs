@@ -1,4 +1,5 @@
-//! `auto` on devices that behave differently: a disk with an arm, flash, the files of this machine; and where it can be seen.
+//! `auto` on devices that behave differently: a disk with an arm, flash, the files of this machine; and where it can be
+//! seen.
 
 use serde_json::Value;
 use std::path::Path;

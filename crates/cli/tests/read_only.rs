@@ -1,5 +1,5 @@
-//! `check`, `export` and `inspect` only read: not a byte of the files changes, also of a database that was not closed, and they
-//! work where nothing can be written. The mount needs the right to make one.
+//! `check`, `export` and `inspect` only read: not a byte of the files changes, also of a database that was not closed,
+//! and they work where nothing can be written. The mount needs the right to make one.
 
 use highwater::{Database, Options, Schema, Type, values};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! Each flush method as the system calls of a run under load, seen by strace.
 //!
 //! Rules
-//! 1. What is asserted is what the table in `storage`'s `os/method.rs` promises: flags of the files, and which call makes
-//!    which file durable.
+//! 1. What is asserted is what the table in `storage`'s `os/method.rs` promises: flags of the files, and which call
+//!    makes which file durable.
 //! 2. Without strace the tests fail and say how to get it: `apt-get install strace`.
 
 use serde_json::Value;

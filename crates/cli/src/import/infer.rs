@@ -1,8 +1,8 @@
 //! Guessing a column's type from its fields.
 //!
 //! Rules
-//! 1. A type is chosen only if every field reads as it and prints as it was: `007` and `+1` are text. (Decimals and times may
-//!    print in a longer form of the same value.)
+//! 1. A type is chosen only if every field reads as it and prints as it was: `007` and `+1` are text. (Decimals and
+//!    times may print in a longer form of the same value.)
 //! 2. In this order: i64, u64, decimal, f64, datetime, text with room for twice the longest value.
 
 use highwater::{DateTime, Type};

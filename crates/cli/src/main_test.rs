@@ -60,16 +60,19 @@ fn every_engine_option_is_an_argument_of_bench() {
 fn promised_command_lines_parse() {
     for line in [
         "highwater bench tpcc --warehouses 2 --threads 4 --seconds 20 --dir D --json -",
-        "highwater bench sysbench oltp_write_only --tables 4 --table-size 100000 --rand-type pareto --events 1000 --dir D",
+        "highwater bench sysbench oltp_write_only --tables 4 --table-size 100000 --rand-type pareto --events 1000 \
+         --dir D",
         "highwater bench sysbench --dir D --buffer-pool-size 128M --flush-method O_DSYNC --doublewrite off",
         "highwater bench ycsb F --records 1M --dir D --report r.html",
         "highwater bench user-table --bytes 500M --dir D --flush_log_at_trx_commit 2",
         "highwater import D t f.csv --primary-key a,b --index i=a --no-header --delimiter tab",
         "highwater export D t - --null NULL",
-        "highwater bench tpcc --device samsung-pm953-960gb --capacity 2G --clock virtual --placement redo=1,doublewrite=2",
+        "highwater bench tpcc --device samsung-pm953-960gb --capacity 2G --clock virtual \
+         --placement redo=1,doublewrite=2",
         "highwater torture crash --runs 30 --dir D --seed 7",
         "highwater lab list",
-        "highwater lab run flush-neighbors --subject highwater,mysql --device local --scale quick --out D --resume --strict",
+        "highwater lab run flush-neighbors --subject highwater,mysql --device local --scale quick --out D --resume \
+         --strict",
         "highwater lab run stall --out D --repetitions 2 --seed 7 --work-dir W --json -",
     ] {
         if let Err(error) = CommandLine::try_parse_from(line.split_whitespace()) {

@@ -1,9 +1,11 @@
 //! Watches the quotes of a CSV file while it is read: whether its end, or all that fits a row, comes inside of one.
 //!
 //! Rules
-//! 1. What opens and closes a quote is what the reader of records takes for it (RFC 4180): a quote opens at the start of a field only; two
-//!    quotes inside one are a character; what follows the closing one up to the delimiter is plain.
-//! 2. A quote that is still open after [`LONGEST_BYTES`] is not read further: the reader would hold all of it in memory.
+//! 1. What opens and closes a quote is what the reader of records takes for it (RFC 4180): a quote opens at the start
+//!    of a field only; two quotes inside one are a character; what follows the closing one up to the delimiter is
+//!    plain.
+//! 2. A quote that is still open after [`LONGEST_BYTES`] is not read further: the reader would hold all of it in
+//!    memory.
 
 use std::io::{Error, Read, Result};
 

@@ -1,0 +1,184 @@
+//! The columns of a file: which column of the table each one fills, and its type, given or guessed.
+
+use super::file::Header;
+use super::infer::Guess;
+use super::{CsvError, ImportArgs, ROW_ID, Result};
+use crate::csv_field::{Field, read_field};
+use highwater::{Schema, Table, Type, ValueRef};
+
+/// A column of the file: where it goes and what it holds.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub(super) name: String,
+    /// Position in the table.
+    pub(super) column: usize,
+    pub(super) ty: Type,
+    pub(super) nullable: bool,
+}
+
+/// A column of the file before the first reading is done.
+pub(super) enum Known {
+    Given(Target),
+    Guessed(String, Guess),
+}
+
+impl Known {
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Known::Given(target) => &target.name,
+            Known::Guessed(name, _) => name,
+        }
+    }
+
+    pub(super) fn target(&self, column: usize, keys: &[&str]) -> Target {
+        match self {
+            Known::Given(target) => Target { column, ..target.clone() },
+            Known::Guessed(name, guess) => {
+                let (ty, nullable) = guess.result();
+                let nullable = nullable && !keys.contains(&name.as_str());
+                Target { name: name.clone(), column, ty, nullable }
+            }
+        }
+    }
+
+    /// Checks one field against the type, or learns from it.
+    pub(super) fn see(&mut self, field: &[u8], null: &str) -> std::result::Result<(), String> {
+        match self {
+            Known::Given(target) => target.read(field, null).map(drop),
+            Known::Guessed(_, guess) => {
+                guess.see(std::str::from_utf8(field).map_err(|_| "the field is not UTF-8 text".to_string())?, null);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Target {
+    pub(super) fn read<'f>(&self, field: &'f [u8], null: &str) -> std::result::Result<Field<'f>, String> {
+        let value = read_field(field, self.ty, null)?;
+        let too_long = |len: usize, max: u32| format!("{len} bytes are longer than the {max} allowed");
+        match (value.value(), self.ty) {
+            (ValueRef::Null, _) if !self.nullable => Err("NULL in a column that is never NULL".to_string()),
+            (ValueRef::Text(text), Type::Text(max)) if text.len() > max as usize => Err(too_long(text.len(), max)),
+            (ValueRef::Bytes(bytes), Type::Binary(max)) if bytes.len() > max as usize => {
+                Err(too_long(bytes.len(), max))
+            }
+            (ValueRef::Int(_) | ValueRef::UInt(_), ty) => match ty.integer_range() {
+                Some((low, high)) if !(low..=high).contains(&integer(value.value())) => {
+                    Err(format!("{} does not fit type {ty}", value.value()))
+                }
+                _ => Ok(value),
+            },
+            (ValueRef::Decimal(d), Type::Decimal(precision, scale)) => match d.rescale(scale) {
+                Some(d) if d.unscaled().unsigned_abs() < 10u128.pow(precision.into()) => Ok(value),
+                _ => Err(format!("{d} does not fit type {}", self.ty)),
+            },
+            _ => Ok(value),
+        }
+    }
+}
+
+fn integer(value: ValueRef<'_>) -> i128 {
+    match value {
+        ValueRef::Int(n) => n.into(),
+        ValueRef::UInt(n) => n.into(),
+        _ => 0,
+    }
+}
+
+/// The file's columns for a new table: as given on the command line, the rest to be guessed.
+pub(super) fn given_columns(args: &ImportArgs, header: &Header) -> Result<Vec<Known>> {
+    let given = args.columns.iter().map(|column| parse_column(column)).collect::<Result<Vec<Target>>>()?;
+    if !header.from_file && !given.is_empty() {
+        if given.len() != header.names.len() {
+            let reason = format!("{} columns given, but the first line has {} fields", given.len(), header.names.len());
+            return Err(CsvError::Usage(reason));
+        }
+        return Ok(given.into_iter().map(Known::Given).collect());
+    }
+    if let Some(unknown) = given.iter().find(|column| !header.names.contains(&column.name)) {
+        return Err(CsvError::Usage(format!("the file has no column {}", unknown.name)));
+    }
+    let known = |name: &String| match given.iter().find(|column| column.name == *name) {
+        Some(column) => Known::Given(column.clone()),
+        None => Known::Guessed(name.clone(), Guess::default()),
+    };
+    Ok(header.names.iter().map(known).collect())
+}
+
+/// The file's columns for a table that is there: by name, or by position if the file has no header.
+pub(super) fn existing_targets(table: &Table, header: &Header) -> Result<Vec<Target>> {
+    let columns = table.columns();
+    if !header.from_file && header.names.len() != columns.len() {
+        let (fields, columns) = (header.names.len(), columns.len());
+        return Err(CsvError::Data(format!(
+            "the first line has {fields} fields, table {} has {columns} columns",
+            table.name()
+        )));
+    }
+    let counting = table.definition().auto_increment;
+    let target = |(i, name): (usize, &String)| {
+        let column = if header.from_file { table.column(name)? } else { i };
+        let found = &columns[column];
+        let nullable = found.nullable || counting == Some(column);
+        Ok(Target { name: found.name.clone(), column, ty: found.ty, nullable })
+    };
+    let targets = header.names.iter().enumerate().map(target).collect::<Result<Vec<Target>>>()?;
+    for (position, column) in columns.iter().enumerate() {
+        let named = targets.iter().filter(|target| target.column == position).count();
+        if named > 1 {
+            return Err(CsvError::Data(format!("the file has two columns {}", column.name)));
+        }
+        if named == 0 && !column.nullable && counting != Some(position) {
+            return Err(CsvError::Data(format!("the file has no column {}, which is never NULL", column.name)));
+        }
+    }
+    Ok(targets)
+}
+
+fn parse_column(text: &str) -> Result<Target> {
+    let wrong = |reason: String| CsvError::Usage(format!("--column {text}: {reason}"));
+    let (name, ty) = text.rsplit_once(':').ok_or_else(|| wrong("write NAME:TYPE or NAME:TYPE?".to_string()))?;
+    let (ty, nullable) = ty.strip_suffix('?').map_or((ty, false), |ty| (ty, true));
+    Ok(Target { name: name.to_string(), column: 0, ty: ty.parse().map_err(wrong)?, nullable })
+}
+
+pub(super) fn parse_index(text: &str) -> Result<(&str, Vec<&str>)> {
+    let (name, columns) =
+        text.split_once('=').ok_or_else(|| CsvError::Usage(format!("index {text}: write NAME=COLUMN,COLUMN")))?;
+    Ok((name, split_list(columns)))
+}
+
+pub(super) fn split_list(text: &str) -> Vec<&str> {
+    text.split(',').map(str::trim).collect()
+}
+
+/// The new table with its unique indexes; the others are checked here and built after the rows.
+pub(super) fn schema(args: &ImportArgs, targets: &[Target], keys: &[&str]) -> Result<Schema> {
+    let mut schema = Schema::new();
+    if keys.is_empty() {
+        if targets.iter().any(|target| target.name == ROW_ID) {
+            let reason = format!("the file has a column {ROW_ID} itself: name a primary key with --primary-key");
+            return Err(CsvError::Usage(reason));
+        }
+        schema = schema.column(ROW_ID, Type::U64).auto_increment(ROW_ID);
+    }
+    for target in targets {
+        schema = match target.nullable {
+            true => schema.nullable(&target.name, target.ty),
+            false => schema.column(&target.name, target.ty),
+        };
+    }
+    schema = schema.primary_key(if keys.is_empty() { &[ROW_ID] } else { keys });
+    for index in &args.unique {
+        let (name, columns) = parse_index(index)?;
+        schema = schema.unique_index(name, &columns);
+    }
+    let mut whole = schema.clone();
+    for index in &args.indexes {
+        let (name, columns) = parse_index(index)?;
+        whole = whole.index(name, &columns);
+    }
+    whole.check(&args.table).map_err(|error| CsvError::Usage(error.to_string()))?;
+    Ok(schema)
+}

@@ -1,0 +1,109 @@
+//! The CSV file: its header, and its records one after the other.
+//!
+//! Rules
+//! 1. A message names a record by the number of its first line, counted as an editor counts.
+//! 2. A quote that is never closed is an error that names the line where it opens.
+
+use super::quotes::Quotes;
+use super::{CsvError, ImportArgs, Result};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+
+/// Names of the file's columns: from its first line, or `c1`, `c2` and so on.
+pub(super) struct Header {
+    pub(super) names: Vec<String>,
+    pub(super) from_file: bool,
+}
+
+fn open(args: &ImportArgs) -> Result<csv::Reader<Quotes<File>>> {
+    let file = File::open(&args.file).map_err(|source| CsvError::File { path: args.file.clone(), source })?;
+    let mut builder = csv::ReaderBuilder::new();
+    builder.has_headers(false).flexible(true).delimiter(args.delimiter).buffer_capacity(1 << 18);
+    Ok(builder.from_reader(Quotes::new(file, args.delimiter)))
+}
+
+fn csv_error(args: &ImportArgs, error: csv::Error) -> CsvError {
+    match error.into_kind() {
+        csv::ErrorKind::Io(source) => CsvError::File { path: args.file.clone(), source },
+        other => CsvError::Data(format!("{}: {other:?}", args.file.display())),
+    }
+}
+
+/// Reads the next record; false at the end. A record that ends the file inside a quote has swallowed the rest of it: an
+/// error.
+fn next_record(args: &ImportArgs, file: &mut csv::Reader<Quotes<File>>, record: &mut csv::ByteRecord) -> Result<bool> {
+    let open = |line: u64| {
+        CsvError::Data(format!(
+            "{}: line {line}: the quote that opens a field here is never closed",
+            args.file.display()
+        ))
+    };
+    let read = file.read_byte_record(record);
+    match file.get_ref().unclosed() {
+        Some(line) => Err(open(line)),
+        None => read.map_err(|error| csv_error(args, error)),
+    }
+}
+
+pub(super) fn read_header(args: &ImportArgs) -> Result<Header> {
+    let mut file = open(args)?;
+    let mut record = csv::ByteRecord::new();
+    if !next_record(args, &mut file, &mut record)? {
+        return Err(CsvError::Data(format!("{} is empty", args.file.display())));
+    }
+    let names = if args.header {
+        // A byte order mark is not part of a name.
+        record.iter().enumerate().map(|(i, field)| column_name(args, i, field)).collect::<Result<_>>()?
+    } else {
+        (1..=record.len()).map(|i| format!("c{i}")).collect()
+    };
+    Ok(Header { names, from_file: args.header })
+}
+
+/// The name of the file's column `i` (from 0).
+fn column_name(args: &ImportArgs, i: usize, field: &[u8]) -> Result<String> {
+    let wrong = |error: std::str::Utf8Error| {
+        let (file, column, byte) = (args.file.display(), i + 1, error.valid_up_to() + 1);
+        CsvError::Data(format!("{file}: line 1: the name of column {column} is not UTF-8 text (byte {byte} of it)"))
+    };
+    Ok(std::str::from_utf8(field).map_err(wrong)?.trim_start_matches('\u{feff}').trim().to_string())
+}
+
+/// Where the reader was before it read a record: up to the line ends before it.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Place {
+    pub(super) line: u64,
+    pub(super) byte: u64,
+}
+
+impl Place {
+    /// Number of the record's first line. The reader counts neither the second byte of the line end before it nor empty
+    /// lines.
+    pub(super) fn line(self, args: &ImportArgs) -> u64 {
+        let mut ends = Vec::new();
+        let read = File::open(&args.file).and_then(|mut file| {
+            file.seek(SeekFrom::Start(self.byte))?;
+            file.take(4096).read_to_end(&mut ends)
+        });
+        let ends = ends.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).filter(|byte| **byte == b'\n').count();
+        if read.is_ok() { self.line + ends as u64 } else { self.line }
+    }
+}
+
+/// Reads the file's data lines one by one; `visit` gets the record and where it begins.
+pub(super) fn each_line(args: &ImportArgs, mut visit: impl FnMut(&csv::ByteRecord, Place) -> Result<()>) -> Result<()> {
+    let mut file = open(args)?;
+    let mut record = csv::ByteRecord::new();
+    let mut first = args.header;
+    while next_record(args, &mut file, &mut record)? {
+        let place = record.position().map_or(Place::default(), |p| Place { line: p.line(), byte: p.byte() });
+        if !std::mem::take(&mut first) {
+            visit(&record, place)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn file_bytes(args: &ImportArgs) -> u64 {
+    std::fs::metadata(&args.file).map_or(0, |m| m.len())
+}

@@ -1,0 +1,169 @@
+//! `highwater import DIR TABLE FILE.csv`: rows of a CSV file into a table, new or old.
+//!
+//! How it goes
+//! 1. The file is read once to check every line (and to guess types that were not given). With `--on-error stop`, the
+//!    default, a bad line ends it here: nothing was changed.
+//! 2. The file is read again and inserted, committing every `--commit-every` rows (0 = once, at the end). What only
+//!    shows now (a duplicate key, a key too long) ends it too: a table made by this import is dropped again; rows
+//!    already committed to a table that was there stay, and the message says up to which line.
+//! 3. With `--on-error skip` bad lines are reported and left out; the exit status is 1 if there was one.
+//! 4. Indexes that are not unique are built at the end, in a new table.
+//!
+//! Without `--primary-key` a new table gets a first column `row_id` that counts by itself.
+
+mod columns;
+mod file;
+mod infer;
+mod load;
+mod quotes;
+
+use crate::engine_options::EngineOptions;
+use columns::{Known, Target, existing_targets, given_columns, parse_index, schema, split_list};
+use file::{Header, read_header};
+use highwater::{Database, Error, Table};
+use load::{insert_all, survey};
+use std::fmt;
+use std::path::PathBuf;
+
+/// Name of the column that stands in for a missing primary key.
+pub const ROW_ID: &str = "row_id";
+
+/// What to do about a bad line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnError {
+    /// Import nothing.
+    Stop,
+    /// Report it, leave it out, go on.
+    Skip,
+}
+
+/// What to import, and how.
+#[derive(Clone, Debug)]
+pub struct ImportArgs {
+    /// The database's folder.
+    pub dir: PathBuf,
+    /// The table.
+    pub table: String,
+    /// The CSV file.
+    pub file: PathBuf,
+    /// `name:type` or `name:type?` (nullable), for a new table. With a header line: any of its columns, by name; the
+    /// others are guessed. Without: all columns, in order, or none.
+    pub columns: Vec<String>,
+    /// `a,b`: the primary key of a new table.
+    pub primary_key: Option<String>,
+    /// `name=a,b`: indexes of a new table.
+    pub indexes: Vec<String>,
+    /// `name=a,b`: unique indexes of a new table.
+    pub unique: Vec<String>,
+    /// Whether the first line names the columns.
+    pub header: bool,
+    /// Between fields.
+    pub delimiter: u8,
+    /// How NULL is written.
+    pub null: String,
+    /// Rows of one transaction; 0 = all.
+    pub commit_every: u64,
+    /// What to do about a bad line.
+    pub on_error: OnError,
+    /// The database's options.
+    pub engine: EngineOptions,
+}
+
+/// What was imported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// The table.
+    pub table: String,
+    /// Rows inserted.
+    pub rows: u64,
+    /// Bad lines left out.
+    pub skipped: u64,
+}
+
+impl fmt::Display for Imported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "imported {} rows into table {}", self.rows, self.table)?;
+        if self.skipped > 0 { write!(f, ", left out {} bad lines", self.skipped) } else { Ok(()) }
+    }
+}
+
+/// Why import or export failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CsvError {
+    /// The command line asks for what cannot be (exit status 2).
+    #[error("{0}")]
+    Usage(String),
+    /// A line of the file is wrong; the message names it (exit status 1).
+    #[error("{0}")]
+    Data(String),
+    /// A file cannot be read or written (exit status 1).
+    #[error("{path}: {source}")]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: std::io::Error,
+    },
+    /// The database refused.
+    #[error(transparent)]
+    Database(#[from] Error),
+}
+
+type Result<T> = std::result::Result<T, CsvError>;
+
+/// Imports a file.
+///
+/// # Errors
+/// See the top of this file.
+pub fn run(args: &ImportArgs) -> Result<Imported> {
+    // Before anything is created.
+    let header = read_header(args)?;
+    let db = args.engine.open(&args.dir, &[], true)?;
+    let done = match db.table(&args.table) {
+        Ok(table) => import_into(args, &db, &table, &header),
+        Err(_) => import_new(args, &db, &header),
+    };
+    let closed = db.close();
+    let done = done?;
+    closed?;
+    Ok(done)
+}
+
+fn import_into(args: &ImportArgs, db: &Database, table: &Table, header: &Header) -> Result<Imported> {
+    let given =
+        !args.columns.is_empty() || args.primary_key.is_some() || !args.indexes.is_empty() || !args.unique.is_empty();
+    if given {
+        let reason = format!("table {} exists: its columns and indexes are not given again", args.table);
+        return Err(CsvError::Usage(reason));
+    }
+    let targets = existing_targets(table, header)?;
+    if args.on_error == OnError::Stop {
+        survey(args, &mut targets.iter().cloned().map(Known::Given).collect::<Vec<_>>())?;
+    }
+    insert_all(args, db, table, &targets, false)
+}
+
+fn import_new(args: &ImportArgs, db: &Database, header: &Header) -> Result<Imported> {
+    let mut known = given_columns(args, header)?;
+    if args.on_error == OnError::Stop || known.iter().any(|k| matches!(k, Known::Guessed(..))) {
+        survey(args, &mut known)?;
+    }
+    let keys = args.primary_key.as_deref().map(split_list).unwrap_or_default();
+    let shift = usize::from(keys.is_empty());
+    let targets: Vec<Target> = known.iter().enumerate().map(|(i, known)| known.target(i + shift, &keys)).collect();
+    let table = db.create_table(&args.table, schema(args, &targets, &keys)?)?;
+    let done = insert_all(args, db, &table, &targets, true).and_then(|done| {
+        for index in &args.indexes {
+            let (name, columns) = parse_index(index)?;
+            db.create_index(&args.table, name, &columns, false)?;
+        }
+        Ok(done)
+    });
+    if done.is_err() {
+        db.drop_table(&args.table)?;
+    }
+    done
+}
+
+#[cfg(test)]
+mod import_test;
