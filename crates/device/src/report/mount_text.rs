@@ -1,7 +1,7 @@
 //! Live counters of a mount as text.
 
-use super::bytes;
 use crate::mount::MountSample;
+use highwater_report::numbers::bytes;
 use std::fmt::Write;
 
 /// One line: the rates since the previous sample.

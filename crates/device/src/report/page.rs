@@ -1,44 +1,34 @@
 //! The page for the browser.
 
-use super::svg::{self, Bar, Line, Scale};
-use super::{bytes, escape, file_name};
+use super::{file_name, write_amplification};
 use crate::error::{DeviceError, Result};
 use crate::preset;
+use crate::replay::result::{Sample, StreamResult};
 use crate::replay::{Pace, ReplayResult};
 use crate::trace::ranges::NamedRange;
-use std::fmt::Write;
+use highwater_report::numbers::{bytes, bytes_and_unit, figure, short};
+use highwater_report::{Bar, Bars, Chart, Line, Markup, Page, Scale, Table, Tile, Width};
 
-const PAGE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("style.css");
 const GIB: f64 = (1u64 << 30) as f64;
+/// Bars of the wear and heat charts between two ticks.
+const HEAT_TICK: usize = 64;
+const WEAR_TICKS: usize = 8;
 
 /// The page as text.
 pub fn html(result: &ReplayResult) -> Result<String> {
     let json = serde_json::to_string(result).map_err(|e| DeviceError::Config(format!("as JSON: {e}")))?;
-    let trace = escape(file_name(&result.trace));
-    let parts = [
-        ("title", format!("{trace}: Highwater device")),
-        ("style", STYLE.to_string()),
-        ("heading", trace.clone()),
-        ("lead", lead(result)),
-        ("tiles", tiles(result)),
-        ("charts", charts(result)),
-        ("tables", tables(result)),
-        ("data", json.replace('<', "\\u003c")),
-    ];
-    Ok(fill(PAGE, &parts))
-}
-
-/// The template with each `{{name}}` replaced. What is put in is not looked at again.
-fn fill(template: &str, parts: &[(&str, String)]) -> String {
-    let mut pieces = template.split("{{");
-    let mut page = pieces.next().unwrap_or("").to_string();
-    for piece in pieces {
-        let (name, rest) = piece.split_once("}}").unwrap_or(("", piece));
-        page += parts.iter().find(|(part, _)| *part == name).map_or("", |(_, text)| text);
-        page += rest;
-    }
-    page
+    let trace = file_name(&result.trace);
+    let page = Page {
+        title: &format!("{trace}: Highwater device"),
+        brand: "Highwater device",
+        heading: trace,
+        lead: &lead(result),
+        tiles: tiles(result),
+        groups: vec![charts(result), tables(result)],
+        footer: "Figures are those of the last pass.",
+        json: &json,
+    };
+    Ok(page.html())
 }
 
 fn lead(result: &ReplayResult) -> String {
@@ -52,95 +42,77 @@ fn lead(result: &ReplayResult) -> String {
         (true, 0.0) => "filled once before".to_string(),
         (true, times) => format!("filled once and overwritten at random {times} times before"),
     };
-    let (name, size) = (escape(result.device.name()), bytes(result.capacity_bytes));
-    let passes = result.passes.len();
-    format!("Replayed {passes} time(s) on {name}, {size}, {aged}, {pace}. Figures are those of the last pass.")
+    let (name, size) = (result.device.name(), bytes(result.capacity_bytes));
+    format!("Replayed {} time(s) on {name}, {size}, {aged}, {pace}.", result.passes.len())
 }
 
-fn tiles(result: &ReplayResult) -> String {
+fn tiles(result: &ReplayResult) -> Vec<Tile> {
     let totals = &result.totals;
+    let amount = |name: &str, count: u64| {
+        let (amount, unit) = bytes_and_unit(count);
+        Tile::new(name, amount, unit)
+    };
+    let waf = write_amplification(totals.write_amplification);
     let mut tiles = vec![
-        (
-            "Write amplification",
-            format!("{:.3}", totals.write_amplification),
-            "medium writes over host writes".to_string(),
-        ),
-        ("Host written", bytes(totals.host_written_bytes), format!("{} flushes", totals.flushes)),
-        ("Medium written", bytes(totals.media_written_bytes), format!("{} copied", bytes(totals.copied_bytes))),
+        Tile::new("Write amplification", waf, "").note("medium writes over host writes"),
+        amount("Host written", totals.host_written_bytes).note(format!("{} flushes", totals.flushes)),
+        amount("Medium written", totals.media_written_bytes).note(format!("{} copied", bytes(totals.copied_bytes))),
     ];
     if let Some(wear) = &result.wear {
         let note = format!("{} to {} of {} units", wear.min_erases, wear.max_erases, wear.units);
-        tiles.push(("Erases of a unit", format!("{:.1}", wear.mean_erases), note));
+        tiles.push(Tile::new("Erases of a unit", format!("{:.1}", wear.mean_erases), "").note(note));
     }
     if let Some(timing) = &result.timing {
-        let note = format!("p99 {} us", svg::number(timing.write.p99_us));
-        tiles.push(("Write latency", format!("{} us", svg::number(timing.write.mean_us)), note));
-        let note = format!("p99 {} us", svg::number(timing.flush.p99_us));
-        tiles.push(("Flush latency", format!("{} us", svg::number(timing.flush.mean_us)), note));
+        for (name, latency) in [("Write latency", &timing.write), ("Flush latency", &timing.flush)] {
+            let note = format!("99 %: {} us", figure(latency.p99_us));
+            tiles.push(Tile::new(name, figure(latency.mean_us), "us").note(note));
+        }
     }
-    let rate = format!("{:.1} M/s", result.speed.host_blocks_per_s / 1e6);
-    tiles.push(("Replay speed", rate, "4 KiB writes, ageing and parsing included".into()));
-    let tile = |(name, value, note): (&str, String, String)| {
-        format!(
-            "<div class=\"tile\"><div class=\"name\">{name}</div><div class=\"value\">{value}</div><div class=\"note\">{note}</div></div>"
-        )
+    let rate = format!("{:.1}", result.speed.host_blocks_per_s / 1e6);
+    tiles.push(Tile::new("Replay speed", rate, "M/s").note("4 KiB writes, ageing and parsing included"));
+    tiles
+}
+
+fn charts(result: &ReplayResult) -> Vec<Markup> {
+    let over_time = |name: &str, value: fn(&Sample) -> f64| {
+        let point = |s: &Sample| [s.host_written_bytes as f64 / GIB, value(s)];
+        Line { name: name.into(), points: result.samples.iter().map(point).collect(), paper: false }
     };
-    tiles.into_iter().map(tile).collect()
-}
-
-fn card(title: &str, wide: bool, body: &str) -> String {
-    let class = if wide { "card wide" } else { "card" };
-    format!("<div class=\"{class}\"><h2>{}</h2><div class=\"scroll\">{body}</div></div>", escape(title))
-}
-
-fn charts(result: &ReplayResult) -> String {
-    let over_time = |value: fn(&crate::replay::result::Sample) -> f64| -> Vec<(f64, f64)> {
-        result.samples.iter().map(|s| (s.host_written_bytes as f64 / GIB, value(s))).collect()
+    let waf = Chart {
+        title: "Write amplification".into(),
+        x_label: "GiB written by the host, all passes".into(),
+        y_label: "medium writes over host writes".into(),
+        lines: vec![
+            over_time("since the sample before", |s| s.write_amplification),
+            over_time("since the beginning", |s| s.write_amplification_so_far),
+        ],
+        ..Chart::default()
     };
-    let waf = [
-        Line { name: "since the sample before".into(), points: over_time(|s| s.write_amplification) },
-        Line { name: "since the beginning".into(), points: over_time(|s| s.write_amplification_so_far) },
-    ];
-    let mut out = card(
-        "Write amplification",
-        false,
-        &svg::lines(&waf, "GiB written by the host, all passes", "write amplification"),
-    );
-    out += &card("GiB by stream", false, &streams_chart(result));
-    out += &card("Host writes per 4 KiB block, over the address space", false, &heat_chart(result));
-    if let Some(wear) = &result.wear {
-        let classes = wear.histogram_units.len() as f64;
-        let width = f64::from(wear.max_erases - wear.min_erases + 1) / classes;
-        let every = wear.histogram_units.len().div_ceil(8);
-        let bar = |(i, units): (usize, &u32)| {
-            let label = format!("{:.0}", f64::from(wear.min_erases) + i as f64 * width);
-            let tick = i.is_multiple_of(every).then(|| label.clone());
-            Bar { label, tick, parts: vec![f64::from(*units)], class: None }
-        };
-        let bars: Vec<Bar> = wear.histogram_units.iter().enumerate().map(bar).collect();
-        out += &card(
-            "Wear: erase units by erases",
-            false,
-            &svg::bars(&bars, &["erase units"], Scale::Linear, "erases of a unit", "erase units"),
-        );
-    }
-    out
+    let mut charts = vec![waf.card(), streams_chart(result).card(), heat_chart(result).card()];
+    charts.extend(wear_chart(result).map(|chart| chart.card()));
+    charts
 }
 
-fn streams_chart(result: &ReplayResult) -> String {
+fn streams_chart(result: &ReplayResult) -> Bars {
     let gib = |n: u64| n as f64 / GIB;
-    let bar = |s: &crate::replay::result::StreamResult| Bar {
+    let bar = |s: &StreamResult| Bar {
         label: s.stream.clone(),
         tick: Some(s.stream.clone()),
         parts: vec![gib(s.host_written_bytes), gib(s.copied_bytes), gib(s.padded_bytes)],
-        class: None,
+        colour: 0,
     };
-    let bars: Vec<Bar> = result.streams.iter().map(bar).collect();
-    svg::bars(&bars, &["host", "copied", "padded"], Scale::Linear, "stream", "GiB")
+    Bars {
+        title: "Writes by stream".into(),
+        x_label: "stream".into(),
+        y_label: "GiB".into(),
+        scale: Scale::Linear,
+        parts: ["host", "copied", "padded"].map(String::from).to_vec(),
+        bars: result.streams.iter().map(bar).collect(),
+    }
 }
 
 /// Writes per block over the address space; stretches that lie mostly in the journal have a colour of their own.
-fn heat_chart(result: &ReplayResult) -> String {
+fn heat_chart(result: &ReplayResult) -> Bars {
     let heat = &result.heat_written_blocks;
     let per_stretch = result.capacity_bytes as f64 / 4096.0 / heat.len().max(1) as f64;
     let in_journal = |i: usize| {
@@ -150,76 +122,80 @@ fn heat_chart(result: &ReplayResult) -> String {
     };
     let bar = |(i, writes): (usize, &u64)| Bar {
         label: format!("from LBA {:.0}", i as f64 * per_stretch),
-        tick: i.is_multiple_of(64).then(|| svg::number((i as f64 * per_stretch).round())),
+        tick: i.is_multiple_of(HEAT_TICK).then(|| short((i as f64 * per_stretch).round())),
         parts: vec![*writes as f64 / per_stretch],
-        class: in_journal(i).then_some(1),
+        colour: in_journal(i).into(),
     };
-    let bars: Vec<Bar> = heat.iter().enumerate().map(bar).collect();
     let journal = result.ranges.iter().any(|r| r.name == "journal");
-    let series: &[&str] = if journal { &["elsewhere", "journal"] } else { &["writes per 4 KiB block"] };
-    svg::bars(&bars, series, Scale::Logarithmic, "LBA (4 KiB)", "writes per 4 KiB block")
+    let parts: &[&str] = if journal { &["elsewhere", "journal"] } else { &["writes"] };
+    Bars {
+        title: "Host writes over the address space".into(),
+        x_label: "LBA (4 KiB)".into(),
+        y_label: "writes per 4 KiB block".into(),
+        scale: Scale::Logarithmic,
+        parts: parts.iter().map(ToString::to_string).collect(),
+        bars: heat.iter().enumerate().map(bar).collect(),
+    }
 }
 
-/// A table: headings (right-aligned after the first) and rows.
-fn table(headings: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let class = |i: usize| if i == 0 { "" } else { " class=\"n\"" };
-    let mut out = "<table><tr>".to_string();
-    for (i, heading) in headings.iter().enumerate() {
-        let _ = write!(out, "<th{}>{}</th>", class(i), escape(heading));
-    }
-    for row in rows {
-        out += "</tr><tr>";
-        for (i, cell) in row.iter().enumerate() {
-            let _ = write!(out, "<td{}>{}</td>", class(i), escape(cell));
-        }
-    }
-    out + "</tr></table>"
+fn wear_chart(result: &ReplayResult) -> Option<Bars> {
+    let wear = result.wear.as_ref()?;
+    let classes = &wear.histogram_units;
+    let width = f64::from(wear.max_erases - wear.min_erases + 1) / classes.len() as f64;
+    let bar = |(i, units): (usize, &u32)| {
+        let label = format!("{:.0}", f64::from(wear.min_erases) + i as f64 * width);
+        let tick = i.is_multiple_of(classes.len().div_ceil(WEAR_TICKS)).then(|| label.clone());
+        Bar { label, tick, parts: vec![f64::from(*units)], colour: 0 }
+    };
+    Some(Bars {
+        title: "Wear".into(),
+        x_label: "erases of a unit".into(),
+        y_label: "erase units".into(),
+        scale: Scale::Linear,
+        parts: vec!["erase units".into()],
+        bars: classes.iter().enumerate().map(bar).collect(),
+    })
 }
 
-fn tables(result: &ReplayResult) -> String {
+fn tables(result: &ReplayResult) -> Vec<Markup> {
     let streams = result.streams.iter().map(|s| {
-        let waf = format!("{:.3}", s.write_amplification);
-        vec![s.stream.clone(), bytes(s.host_written_bytes), bytes(s.copied_bytes), s.collected_units.to_string(), waf]
+        let (host, copied) = (bytes(s.host_written_bytes), bytes(s.copied_bytes));
+        vec![s.stream.clone(), host, copied, s.collected_units.to_string(), write_amplification(s.write_amplification)]
     });
-    let mut out = card("Streams", false, &table(&["stream", "host", "copied", "units collected", "WAF"], streams));
     let groups = result.groups.iter().map(|g| {
         let often = format!("{:.1}", g.writes_per_written_block);
         vec![g.name.clone(), bytes(g.bytes), bytes(g.written_bytes), bytes(g.read_bytes), often]
     });
-    out += &card("Ranges", false, &table(&["range", "size", "written", "read", "writes per written block"], groups));
     let passes = result.passes.iter().enumerate().map(|(i, p)| {
-        let waf = format!("{:.3}", p.write_amplification);
-        vec![
-            (i + 1).to_string(),
-            bytes(p.host_written_bytes),
-            bytes(p.media_written_bytes),
-            bytes(p.media_erased_bytes),
-            waf,
-        ]
+        let [host, media] = [bytes(p.host_written_bytes), bytes(p.media_written_bytes)];
+        let waf = write_amplification(p.write_amplification);
+        vec![(i + 1).to_string(), host, media, bytes(p.media_erased_bytes), waf]
     });
-    out += &card("Passes", false, &table(&["pass", "host (hbmw)", "media (mbmw)", "erased (mbe)", "WAF"], passes));
-    out += &card("Device", false, &parameters(result));
+    let mut cards = vec![
+        table("Streams", &["stream", "host", "copied", "units collected", "WAF"], streams),
+        table("Ranges", &["range", "size", "written", "read", "writes per written block"], groups),
+        table("Passes", &["pass", "host (hbmw)", "media (mbmw)", "erased (mbe)", "WAF"], passes),
+        table("Device", &["parameter", "value"], parameters(result)),
+    ];
     if let Ok(preset) = preset::find(result.device.name()) {
-        let rows = preset
-            .sources
-            .iter()
-            .map(|s| format!("<tr><td>{}</td><td>{:?}</td><td>{}</td></tr>", escape(s.0), s.1, escape(s.2)));
-        let body = format!(
-            "<table><tr><th>parameter</th><th>basis</th><th>where, or why</th></tr>{}</table>",
-            rows.collect::<String>()
-        );
-        out += &card("Where the preset's values come from", true, &body);
+        let rows = preset.sources.iter().map(|s| vec![s.0.to_string(), format!("{:?}", s.1), s.2.to_string()]);
+        let head = ["parameter", "basis", "where, or why"];
+        cards.push(Table::new("Where the preset's values come from", 3, &head).with(rows).card(Width::Full));
     }
-    out
+    cards
+}
+
+fn table(title: &str, head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Markup {
+    Table::new(title, 1, head).with(rows).card(Width::Half)
 }
 
 /// Every parameter of the device as it was built.
-fn parameters(result: &ReplayResult) -> String {
+fn parameters(result: &ReplayResult) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     if let Ok(serde_json::Value::Object(kinds)) = serde_json::to_value(&result.device) {
         kinds.into_iter().for_each(|(kind, value)| flatten(&kind, &value, &mut rows));
     }
-    table(&["parameter", "value"], rows.into_iter())
+    rows
 }
 
 fn flatten(name: &str, value: &serde_json::Value, rows: &mut Vec<Vec<String>>) {

@@ -26,7 +26,7 @@ fn the_page_is_offline_and_whole() {
     for part in ["Write amplification", "Flush latency", "Wear", "IDEMA", "Ranges", "ssd.timing.program_ns"] {
         assert!(page.contains(part), "{part}");
     }
-    assert_eq!(page.matches("<svg").count(), 4);
+    assert_eq!(page.matches("class=\"plot\"").count(), 4);
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn text_from_outside_cannot_become_markup() {
     let result = result(Pace::Untimed, "simple-2gb");
     let page = html(&result).unwrap();
     assert!(!page.contains("<b>") && page.contains("&lt;b&gt;trace.csv"));
-    assert_eq!(page.matches("</script>").count(), 1);
+    assert_eq!(page.matches("</script>").count(), 2);
     let data = page.split("id=\"result\">").nth(1).and_then(|rest| rest.split("</script>").next()).unwrap();
     assert_eq!(serde_json::from_str::<ReplayResult>(data).unwrap().totals, result.totals);
 }
@@ -73,9 +73,4 @@ fn a_trace_without_requests_is_said_to_have_none() {
     let options = ReplayOptions::new(trace, preset::find("simple-2gb").unwrap().config());
     let table = text(&replay::run(&options, &mut |_| {}).unwrap());
     assert!(table.contains("no requests") && !table.contains("writes/s"), "{table}");
-}
-
-#[test]
-fn sizes_are_readable() {
-    assert_eq!([0, 1023, 1024, 1 << 20, 3 << 40].map(bytes), ["0 B", "1023 B", "1.0 KiB", "1.0 MiB", "3.0 TiB"]);
 }

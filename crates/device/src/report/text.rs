@@ -1,8 +1,9 @@
 //! The table for the terminal.
 
-use super::{bytes, file_name};
+use super::file_name;
 use crate::histogram::Latency;
 use crate::replay::ReplayResult;
+use highwater_report::numbers::bytes;
 use std::fmt::Write;
 
 /// What a replay found, as plain text of at most 100 columns (file names aside).
