@@ -3,11 +3,11 @@
 //!
 //! `cargo bench -p highwater-device [-- GIB ...]`: emulated capacities, by default 2 and 32 GiB.
 
+use fastrand::Rng;
 use highwater_device::model::{BlockModel, Request};
 use highwater_device::ssd::Ssd;
 use highwater_device::ssd::config::SsdConfig;
 use highwater_device::ssd::victim::VictimPolicy;
-use rand::{Rng, SeedableRng, rngs::SmallRng};
 use std::time::Instant;
 
 /// Overprovisioning at which uniform random overwrites have a write amplification of 2 under greedy cleaning.
@@ -31,9 +31,9 @@ fn measure(gib: u32, victim_policy: VictimPolicy, timed: bool) {
     for lba in (0..capacity).step_by(1024) {
         submit(&mut ssd, Request::write(lba, 1024, 0));
     }
-    let mut rng = SmallRng::seed_from_u64(1);
+    let mut rng = Rng::with_seed(1);
     let mut overwrite = |ssd: &mut Ssd, writes: u32| {
-        (0..writes).for_each(|_| submit(ssd, Request::write(rng.random_range(0..capacity), 1, 0)));
+        (0..writes).for_each(|_| submit(ssd, Request::write(rng.u32(0..capacity), 1, 0)));
     };
     overwrite(&mut ssd, 2 * capacity);
     let (start, writes) = (ssd.counters(), capacity.clamp(10_000_000, 40_000_000));

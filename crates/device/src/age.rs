@@ -3,7 +3,7 @@
 use crate::error::{DeviceError, Result};
 use crate::labels::Labels;
 use crate::model::{BlockModel, Request};
-use rand::{Rng, SeedableRng, rngs::SmallRng};
+use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 
 /// What happens to the device first. Blocks are written in the stream the rules give them.
@@ -67,9 +67,9 @@ pub fn apply(age: &Age, model: &mut dyn BlockModel, streams: &Labels<u8>, progre
             progress(done as f64 / all)?;
         }
     }
-    let mut rng = SmallRng::seed_from_u64(age.seed);
+    let mut rng = Rng::with_seed(age.seed);
     for i in 0..overwritten as u64 {
-        write(model, streams, rng.random_range(0..capacity), 1)?;
+        write(model, streams, rng.u32(0..capacity), 1)?;
         if i.is_multiple_of(PROGRESS_EVERY) {
             progress((filled + i) as f64 / all)?;
         }

@@ -3,23 +3,20 @@
 //! Terms
 //! - The *store* always holds what reads should see: the newest data.
 //! - The *log* holds, for each write that a power cut may still undo, what was there before, oldest first.
-//! - A *piece* of a write is what survives whole or not at all: an aligned atomic unit that the write covers, a 512-byte sector
-//!   of the rest, or a short write as a whole where the device promises that.
+//! - Which writes and which pieces of them survive is chosen by [`choose_fates`].
 //!
 //! Rules
 //! 1. A cut undoes the log from the newest write to the oldest, so that the store holds what is certainly durable; then the writes that
 //!    survive are applied again, oldest first. Any subset of pieces is a possible outcome of a device that promises no order.
 //! 2. A flush makes durable what had completed when it began, once it has completed itself, unless the device lies about flushes. What is durable
 //!    leaves the log, unless the device forgets flushed writes. Without a volatile cache a write is durable when it completes.
-//! 3. A write that had not completed when power failed is under way: never certain, whatever the device promises; some of its pieces may be missing.
-//!    Many can be under way together.
-//! 4. When the log is full its oldest write becomes durable, as when a cache makes room.
-//! 5. [`choose_fates`] is a pure function of promises, writes and random numbers.
+//! 3. When the log is full its oldest write becomes durable, as when a cache makes room.
 
 use crate::error::Result;
 use crate::promises::Promises;
 use crate::store::Store;
-use rand::{Rng, SeedableRng, rngs::SmallRng};
+use fastrand::Rng;
+use highwater_storage::power_cut::{Fate, PendingWrite, choose_fates};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
@@ -28,7 +25,6 @@ use std::ops::Range;
 pub const LOG_BYTES: usize = 64 << 20;
 /// A time that does not come: of a write that does not complete, or is not durable.
 pub const NEVER: u64 = u64::MAX;
-const SECTOR: u64 = 512;
 const BLOCK: u64 = 4096;
 
 /// A write a power cut may undo.
@@ -42,28 +38,12 @@ struct Entry {
 }
 
 impl Entry {
-    fn pending(&self, now_ns: u64) -> Pending {
+    fn pending(&self, now_ns: u64) -> PendingWrite {
         let (flushed, under_way) = (self.durable_ns <= now_ns, self.done_ns > now_ns);
         let range = self.offset..self.offset + self.old.len() as u64;
-        Pending { range, flushed, under_way, done_ns: self.done_ns }
+        PendingWrite { range, flushed, under_way, done_ns: self.done_ns }
     }
 }
-
-/// What [`choose_fates`] knows of a write.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pending {
-    /// Its bytes.
-    pub range: Range<u64>,
-    /// Whether a flush came after it.
-    pub flushed: bool,
-    /// Whether it had not completed.
-    pub under_way: bool,
-    /// When it completed, or would have.
-    pub done_ns: u64,
-}
-
-/// What is left of a write: the byte ranges that survive.
-pub type Fate = Vec<Range<u64>>;
 
 /// What a power cut did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -174,9 +154,9 @@ impl CrashLog {
         now_ns: u64,
     ) -> Result<(CutReport, Damage)> {
         self.drop_durable(now_ns);
-        let mut rng = SmallRng::seed_from_u64(seed);
-        let pending: Vec<Pending> = self.entries.iter().map(|e| e.pending(now_ns)).collect();
-        let fates = choose_fates(&self.promises, &pending, &mut rng);
+        let mut rng = Rng::with_seed(seed);
+        let pending: Vec<PendingWrite> = self.entries.iter().map(|e| e.pending(now_ns)).collect();
+        let fates = choose_fates(&self.promises.guarantees(), &pending, &mut rng);
         let new = self.undo(store)?;
         for ((entry, new), fate) in self.entries.iter().zip(&new).zip(&fates) {
             for kept in fate {
@@ -211,14 +191,14 @@ impl CrashLog {
         Ok(new)
     }
 
-    fn flip_bits(&self, store: &dyn Store, pending: &[Pending], rng: &mut SmallRng) -> Result<u64> {
+    fn flip_bits(&self, store: &dyn Store, pending: &[PendingWrite], rng: &mut Rng) -> Result<u64> {
         if !self.promises.faults.bit_corruption || pending.is_empty() {
             return Ok(0);
         }
-        let flips = rng.random_range(1..=8);
+        let flips = rng.u64(1..=8);
         for _ in 0..flips {
-            let range = &pending[rng.random_range(0..pending.len())].range;
-            let (offset, bit) = (rng.random_range(range.clone()), rng.random_range(0..8));
+            let range = &pending[rng.usize(..pending.len())].range;
+            let (offset, bit) = (rng.u64(range.clone()), rng.u32(..8));
             let mut byte = [0];
             store.read(offset, &mut byte)?;
             store.write(offset, &[byte[0] ^ 1 << bit])?;
@@ -226,13 +206,13 @@ impl CrashLog {
         Ok(flips)
     }
 
-    fn damage(&self, pending: &[Pending], capacity_blocks: u32, rng: &mut SmallRng) -> Damage {
+    fn damage(&self, pending: &[PendingWrite], capacity_blocks: u32, rng: &mut Rng) -> Damage {
         let faults = &self.promises.faults;
-        let dead = faults.dead_device && rng.random_ratio(1, 4);
+        let dead = faults.dead_device && rng.u32(..4) == 0;
         let mut unreadable = BTreeSet::new();
         if faults.metadata_corruption && !pending.is_empty() {
             // A page of the map covers 1,024 neighbouring blocks; one of those updated last is lost.
-            let near = pending[rng.random_range(0..pending.len())].range.start / BLOCK;
+            let near = pending[rng.usize(..pending.len())].range.start / BLOCK;
             let first = near as u32 / 1024 * 1024;
             unreadable.extend(first..(first + 1024).min(capacity_blocks));
         }
@@ -240,99 +220,7 @@ impl CrashLog {
     }
 }
 
-/// What survives of each pending write (oldest first), as the promises allow.
-pub fn choose_fates(promises: &Promises, pending: &[Pending], rng: &mut SmallRng) -> Vec<Fate> {
-    let survivors_in_ten = [0, 1, 5, 9, 10][rng.random_range(0..5)];
-    let prefix = rng.random_range(0..=pending.len());
-    let ranks = completion_order(pending);
-    let fate = |(i, write): (usize, &Pending)| {
-        let i = ranks[i];
-        if write.flushed {
-            return if promises.faults.unserializable_writes && rng.random_ratio(1, 8) { vec![] } else { whole(write) };
-        }
-        let fate = match promises.ordered && promises.volatile_cache {
-            // A write under way comes after all that completed: it may survive only if they all do.
-            true if !write.under_way || i >= prefix => ordered_fate(promises, write, i, prefix, rng),
-            _ => unordered_fate(promises, write, survivors_in_ten, rng),
-        };
-        if promises.faults.shorn_writes && rng.random_ratio(1, 4) { shear(fate, rng) } else { fate }
-    };
-    pending.iter().enumerate().map(fate).collect()
-}
-
-/// The place of each write in order of completion, equal ones as they were issued: those under way come after all that completed.
-fn completion_order(pending: &[Pending]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..pending.len()).collect();
-    order.sort_by_key(|&n| (pending[n].under_way, pending[n].done_ns));
-    let mut ranks = vec![0; pending.len()];
-    for (rank, n) in order.into_iter().enumerate() {
-        ranks[n] = rank;
-    }
-    ranks
-}
-
-fn whole(write: &Pending) -> Fate {
-    vec![write.range.clone()]
-}
-
-fn ordered_fate(promises: &Promises, write: &Pending, index: usize, prefix: usize, rng: &mut SmallRng) -> Fate {
-    match index.cmp(&prefix) {
-        std::cmp::Ordering::Less => whole(write),
-        std::cmp::Ordering::Greater => vec![],
-        std::cmp::Ordering::Equal => {
-            let mut pieces = pieces(&write.range, promises);
-            pieces.truncate(rng.random_range(0..=pieces.len()));
-            pieces
-        }
-    }
-}
-
-fn unordered_fate(promises: &Promises, write: &Pending, survivors_in_ten: u32, rng: &mut SmallRng) -> Fate {
-    if !promises.volatile_cache && !write.under_way {
-        return whole(write);
-    }
-    let torn = rng.random_ratio(1, 3);
-    match torn {
-        false if rng.random_ratio(survivors_in_ten, 10) => whole(write),
-        false => vec![],
-        true => {
-            let mut pieces = pieces(&write.range, promises);
-            pieces.retain(|_| rng.random());
-            pieces
-        }
-    }
-}
-
-/// Splits a write into what survives whole or not at all.
-fn pieces(range: &Range<u64>, promises: &Promises) -> Fate {
-    let atomic = u64::from(promises.atomic_write_bytes);
-    if promises.atomic_anywhere && range.end - range.start <= atomic {
-        return std::iter::once(range.clone()).collect();
-    }
-    let (mut at, mut pieces) = (range.start, Vec::new());
-    while at < range.end {
-        let unit_fits = at.is_multiple_of(atomic) && at + atomic <= range.end;
-        let end = if unit_fits { at + atomic } else { range.end.min((at / SECTOR + 1) * SECTOR) };
-        pieces.push(at..end);
-        at = end;
-    }
-    pieces
-}
-
-/// Leaves only the first 3/8 or 7/8 of one 4 KiB block of what survives.
-fn shear(fate: Fate, rng: &mut SmallRng) -> Fate {
-    let blocks: Vec<u64> = fate.iter().flat_map(|r| r.start / BLOCK..r.end.div_ceil(BLOCK)).collect();
-    if blocks.is_empty() {
-        return fate;
-    }
-    let block = blocks[rng.random_range(0..blocks.len())];
-    let keep = if rng.random() { BLOCK * 3 / 8 } else { BLOCK * 7 / 8 };
-    let hole = block * BLOCK + keep..(block + 1) * BLOCK;
-    let cut = |r: Range<u64>| [r.start..r.end.min(hole.start), r.start.max(hole.end)..r.end];
-    fate.into_iter().flat_map(cut).filter(|r| r.start < r.end).collect()
-}
-
-fn summarise(pending: &[Pending], fates: &[Fate], seed: u64) -> CutReport {
+fn summarise(pending: &[PendingWrite], fates: &[Fate], seed: u64) -> CutReport {
     let mut report = CutReport { seed, pending_writes: pending.len() as u64, ..CutReport::default() };
     for (write, fate) in pending.iter().zip(fates) {
         let kept: u64 = fate.iter().map(|r| r.end - r.start).sum();

@@ -16,14 +16,6 @@ fn with_fault(set: impl Fn(&mut Faults)) -> Promises {
     promises
 }
 
-fn pending(range: Range<u64>) -> Pending {
-    Pending { range, flushed: false, under_way: false, done_ns: 0 }
-}
-
-fn rng(seed: u64) -> SmallRng {
-    SmallRng::seed_from_u64(seed)
-}
-
 /// Writes `n` filled blocks of 4 KiB, block i with the byte i + 1.
 fn write_blocks(log: &mut CrashLog, store: &dyn Store, blocks: Range<u64>) {
     for i in blocks {
@@ -52,74 +44,14 @@ fn cut(promises: Promises, seed: u64) -> (usize, usize, usize, CutReport) {
 }
 
 #[test]
-fn pieces_are_atomic_units_or_sectors() {
-    assert_eq!(pieces(&(0..8192), &promises(4096)), [0..4096, 4096..8192]);
-    assert_eq!(pieces(&(3584..9216), &promises(4096)), [3584..4096, 4096..8192, 8192..8704, 8704..9216]);
-    assert_eq!(pieces(&(0..32768), &promises(16384)), [0..16384, 16384..32768]);
-    assert_eq!(pieces(&(4096..8192), &promises(16384)).len(), 8, "a part of a unit tears at sectors");
-}
-
-#[test]
-fn short_writes_may_be_atomic_anywhere() {
-    let anywhere = Promises { atomic_anywhere: true, ..promises(16384) };
-    assert_eq!(pieces(&(4096..20480), &anywhere).len(), 1);
-    assert_eq!(pieces(&(4096..20480), &promises(16384)).len(), 32);
-    assert_eq!(pieces(&(0..20480), &anywhere).len(), 9, "longer ones are not");
-}
-
-/// A page that one request writes whole never tears on a device with 16 KiB atomic writes, and does with less.
-#[test]
-fn atomic_writes_do_not_tear() {
-    let torn = |atomic: u32| {
-        let writes = [pending(0..16384), pending(16384..32768)];
-        let cuts = (0..300).map(|seed| choose_fates(&promises(atomic), &writes, &mut rng(seed)));
-        let kept = |fate: &Fate| fate.iter().map(|r| r.end - r.start).sum::<u64>();
-        cuts.flatten().filter(|f| kept(f) > 0 && kept(f) < 16384).count()
-    };
-    assert_eq!(torn(16384), 0);
-    assert!(torn(4096) > 50 && torn(512) > 50);
-}
-
-#[test]
 fn flushed_writes_survive_and_others_may_not() {
-    let results: Vec<_> = (0..200).map(|seed| cut(promises(4096), seed)).collect();
+    let results: Vec<_> = (0..600).map(|seed| cut(promises(4096), seed)).collect();
     assert!(results.iter().all(|r| r.0 == 16 && r.2 == 0), "honest: nothing flushed is lost, nothing tears");
     for survivors in [0, 16] {
         assert!(results.iter().any(|r| r.1 == survivors), "{survivors} of 16 must be possible");
     }
     assert!(results.iter().any(|r| (1..16).contains(&r.1)));
     assert_eq!(cut(promises(4096), 5), cut(promises(4096), 5), "a seed fixes the outcome");
-}
-
-/// Without promised order a later write may survive an earlier one; with it never.
-#[test]
-fn order_is_a_promise() {
-    let out_of_order = |ordered: bool| {
-        let promises = Promises { ordered, ..promises(4096) };
-        let writes: Vec<_> = (0..16).map(|i| pending(i * BLOCK..(i + 1) * BLOCK)).collect();
-        let cuts = (0..200).map(|seed| choose_fates(&promises, &writes, &mut rng(seed)));
-        cuts.filter(|fates| fates.windows(2).any(|w| w[0].is_empty() && !w[1].is_empty())).count()
-    };
-    assert_eq!(out_of_order(true), 0);
-    assert!(out_of_order(false) > 50);
-}
-
-/// A write under way when power failed does not overtake completed ones on a device that promises order, and is never certain.
-#[test]
-fn a_write_under_way_keeps_the_order() {
-    let promises = Promises { ordered: true, ..promises(4096) };
-    let mut writes: Vec<_> = (0..8).map(|i| pending(i * 16384..(i + 1) * 16384)).collect();
-    (writes[3].under_way, writes[7].under_way) = (true, true);
-    let kept = |fate: &Fate| fate.iter().map(|r| r.end - r.start).sum::<u64>();
-    // The two under way last: the rest in order of completion.
-    let cut = |seed| choose_fates(&promises, &writes, &mut rng(seed));
-    let cuts: Vec<_> = (0..300).map(cut).map(|f| [&f[..3], &f[4..7], &[f[3].clone(), f[7].clone()]].concat()).collect();
-    let overtakes =
-        |fates: &&Vec<Fate>| fates[6..].iter().any(|f| kept(f) > 0) && fates[..6].iter().any(|f| kept(f) < 16384);
-    assert_eq!(cuts.iter().filter(overtakes).count(), 0);
-    let whole_before = |fates: &&Vec<Fate>| fates[..6].iter().all(|f| kept(f) == 16384);
-    assert!(cuts.iter().filter(whole_before).any(|fates| kept(&fates[7]) == 0));
-    assert!(cuts.iter().any(|fates| kept(&fates[7]) > 0));
 }
 
 #[test]
@@ -168,8 +100,6 @@ fn a_full_log_makes_the_oldest_writes_durable() {
 fn shorn_writes_bite() {
     let shorn = (0..100).filter(|seed| cut(with_fault(|f| f.shorn_writes = true), *seed).2 > 0);
     assert!(shorn.count() > 20);
-    let fate = shear(std::iter::once(0..BLOCK).collect(), &mut rng(3));
-    assert!(fate.len() == 1 && fate[0].start == 0 && [1536, 3584].contains(&fate[0].end), "{fate:?}");
 }
 
 #[test]
@@ -211,17 +141,4 @@ fn metadata_corruption_and_death_bite() {
         dead += usize::from(report.dead);
     }
     assert!((4..20).contains(&dead), "{dead} of 40");
-}
-
-#[test]
-fn a_device_that_keeps_order_keeps_a_prefix_of_completions() {
-    let promises = Promises { ordered: true, ..Promises::default() };
-    // The second write completed first.
-    let writes = [Pending { done_ns: 100, ..pending(0..4096) }, Pending { done_ns: 60, ..pending(4096..8192) }];
-    let mut seen = std::collections::BTreeSet::new();
-    for seed in 0..200 {
-        let fates = choose_fates(&promises, &writes, &mut SmallRng::seed_from_u64(seed));
-        seen.insert([0, 1].map(|n| fates[n] == [writes[n].range.clone()]));
-    }
-    assert_eq!(seen.into_iter().collect::<Vec<_>>(), [[false, false], [false, true], [true, true]]);
 }

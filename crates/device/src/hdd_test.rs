@@ -1,7 +1,7 @@
 //! Tests of `hdd`.
 
 use super::*;
-use rand::{Rng, SeedableRng, rngs::SmallRng};
+use fastrand::Rng;
 
 fn disk(cache_blocks: u32) -> Hdd {
     Hdd::new(HddConfig { cache_blocks, ..wd10ezex() }, true).unwrap()
@@ -9,8 +9,8 @@ fn disk(cache_blocks: u32) -> Hdd {
 
 /// Seeded random places all over the disk.
 fn places(n: u32) -> impl Iterator<Item = u32> {
-    let mut rng = SmallRng::seed_from_u64(1);
-    (0..n).map(move |_| rng.random_range(0..244_000_000))
+    let mut rng = Rng::with_seed(1);
+    (0..n).map(move |_| rng.u32(0..244_000_000))
 }
 
 #[test]

@@ -66,22 +66,21 @@ impl<T: Copy + PartialEq> Labels<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand::{Rng, SeedableRng, rngs::SmallRng};
+    use fastrand::Rng;
 
     /// Painting stretches must give what painting every block by itself gives.
     #[test]
     fn labels_agree_with_a_plain_array() {
-        let mut rng = SmallRng::seed_from_u64(4);
+        let mut rng = Rng::with_seed(4);
         for _ in 0..200 {
             let (mut labels, mut array) = (Labels::all(0u8), [0u8; 200]);
             for _ in 0..12 {
-                let (first, blocks, label) =
-                    (rng.random_range(0..190), rng.random_range(1..10), rng.random_range(0..4));
+                let (first, blocks, label) = (rng.u32(0..190), rng.u32(1..10), rng.u8(0..4));
                 labels.paint(first, blocks, label);
                 array[first as usize..(first + blocks) as usize].fill(label);
             }
             (0..200).for_each(|lba| assert_eq!(labels.at(lba), array[lba as usize]));
-            let (lba, blocks) = (rng.random_range(0..100), rng.random_range(1..100));
+            let (lba, blocks) = (rng.u32(0..100), rng.u32(1..100));
             let mut seen = Vec::new();
             let done: std::result::Result<(), ()> = labels.split(lba, blocks, |first, n, label| {
                 assert_eq!(first as usize, lba as usize + seen.len());

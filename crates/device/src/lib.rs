@@ -16,6 +16,7 @@
 //! | [`trace`], [`histogram`] | recorded requests, named ranges, stream rules; latencies |
 //! | [`replay`], [`report`] | a trace on a device; what it found, for people |
 //! | [`usage`] | what a device did between two moments |
+//! | [`guard`] | what is cleaned up if this process dies |
 //! | [`adapter`] | an engine on a device, in process |
 //! | [`mount`] | a device under a real file system |
 //!
@@ -27,6 +28,7 @@ pub mod clock;
 pub mod crash;
 pub mod disk;
 pub mod error;
+pub mod guard;
 pub mod hdd;
 pub mod histogram;
 pub mod image;

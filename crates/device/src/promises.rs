@@ -4,6 +4,7 @@
 //! Fault", FAST 2013) saw on 13 of 15 drives; the sixth, a flush that lies, is the one that makes all the others matter.
 
 use crate::error::{DeviceError, Result};
+use highwater_storage::power_cut::Guarantees;
 use serde::{Deserialize, Serialize};
 
 /// What a device guarantees and what it gets wrong.
@@ -59,6 +60,18 @@ impl Promises {
     /// A device that keeps every completed write, with atomic writes of `atomic_write_bytes`.
     pub fn protected(atomic_write_bytes: u32) -> Promises {
         Promises { atomic_write_bytes, volatile_cache: false, ordered: true, ..Promises::default() }
+    }
+
+    /// What of this decides which writes survive.
+    pub(crate) fn guarantees(&self) -> Guarantees {
+        Guarantees {
+            atomic_write_bytes: self.atomic_write_bytes,
+            atomic_anywhere: self.atomic_anywhere,
+            volatile_cache: self.volatile_cache,
+            ordered: self.ordered,
+            shorn_writes: self.faults.shorn_writes,
+            unserializable_writes: self.faults.unserializable_writes,
+        }
     }
 
     /// Whether the values make sense.

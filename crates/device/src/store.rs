@@ -210,17 +210,17 @@ impl Store for FileStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand::{Rng, SeedableRng, rngs::SmallRng};
+    use fastrand::Rng;
 
     /// Random reads, writes and punches against a plain array.
     fn against_array(store: &dyn Store) {
         const LEN: usize = 3 * CHUNK_BYTES as usize + 1000;
-        let (mut model, mut rng) = (vec![0u8; LEN], SmallRng::seed_from_u64(1));
+        let (mut model, mut rng) = (vec![0u8; LEN], Rng::with_seed(1));
         for round in 0..400 {
-            let offset = rng.random_range(0..LEN);
-            let len = rng.random_range(0..(LEN - offset).min(400_000) + 1);
+            let offset = rng.usize(0..LEN);
+            let len = rng.usize(0..(LEN - offset).min(400_000) + 1);
             let range = offset..offset + len;
-            match rng.random_range(0..4) {
+            match rng.usize(0..4) {
                 0 => {
                     store.punch(offset as u64, len as u64).unwrap();
                     model[range].fill(0);

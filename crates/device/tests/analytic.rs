@@ -11,11 +11,11 @@
 //!   taken at j + 1): (b - j - 1 + p) / (H_b - H_(j+1) + p / (j + 1)) = rho b, and write amplification = b / (b - j - 1 + p). For b -> infinity
 //!   it becomes the FIFO formula.
 
+use fastrand::Rng;
 use highwater_device::model::{BlockModel, Request};
 use highwater_device::ssd::Ssd;
 use highwater_device::ssd::config::SsdConfig;
 use highwater_device::ssd::victim::VictimPolicy;
-use rand::{Rng, SeedableRng, rngs::SmallRng};
 
 /// Solves (1 - x) / -ln x = rho by bisection.
 fn fifo_write_amplification(rho: f64) -> f64 {
@@ -53,9 +53,9 @@ fn device(capacity: u32, spare: f64, slots: u32, policy: VictimPolicy, streams: 
 }
 
 /// Fills the device, overwrites until steady, then measures over `rounds` times the capacity.
-fn steady_write_amplification(mut ssd: Ssd, rounds: u32, mut next: impl FnMut(&mut SmallRng) -> (u32, u8)) -> f64 {
+fn steady_write_amplification(mut ssd: Ssd, rounds: u32, mut next: impl FnMut(&mut Rng) -> (u32, u8)) -> f64 {
     let capacity = ssd.capacity_blocks();
-    let mut rng = SmallRng::seed_from_u64(1);
+    let mut rng = Rng::with_seed(1);
     let write = |ssd: &mut Ssd, (lba, stream)| _ = ssd.submit(0, &Request::write(lba, 1, stream)).unwrap();
     (0..capacity).for_each(|lba| write(&mut ssd, (lba, 0)));
     (0..rounds * capacity).for_each(|_| write(&mut ssd, next(&mut rng)));
@@ -64,8 +64,8 @@ fn steady_write_amplification(mut ssd: Ssd, rounds: u32, mut next: impl FnMut(&m
     ssd.counters().since(&start).write_amplification()
 }
 
-fn uniform(capacity: u32) -> impl FnMut(&mut SmallRng) -> (u32, u8) {
-    move |rng| (rng.random_range(0..capacity), 0)
+fn uniform(capacity: u32) -> impl FnMut(&mut Rng) -> (u32, u8) {
+    move |rng| (rng.u32(0..capacity), 0)
 }
 
 #[track_caller]
@@ -122,7 +122,7 @@ fn sequential_overwrites_need_no_copies() {
     const CAPACITY: u32 = 1 << 16;
     for policy in [VictimPolicy::Greedy, VictimPolicy::CostBenefit, VictimPolicy::Fifo] {
         let mut at = 0;
-        let next = |_: &mut SmallRng| {
+        let next = |_: &mut Rng| {
             at = (at + 1) % CAPACITY;
             (at, 0)
         };
@@ -136,10 +136,10 @@ const ALL_BLOCKS: u32 = 1 << 17;
 const SPARE: f64 = 0.2;
 
 /// Nine of ten writes go to the hot eighth.
-fn hot_and_cold(streams: u8) -> impl FnMut(&mut SmallRng) -> (u32, u8) {
-    move |rng| match rng.random_range(0..10) {
-        0 => (rng.random_range(HOT_BLOCKS..ALL_BLOCKS), 0),
-        _ => (rng.random_range(0..HOT_BLOCKS), streams - 1),
+fn hot_and_cold(streams: u8) -> impl FnMut(&mut Rng) -> (u32, u8) {
+    move |rng| match rng.u32(0..10) {
+        0 => (rng.u32(HOT_BLOCKS..ALL_BLOCKS), 0),
+        _ => (rng.u32(0..HOT_BLOCKS), streams - 1),
     }
 }
 

@@ -26,6 +26,7 @@ pub fn figure(value: f64) -> String {
     let sign = if value < 0.0 { "-" } else { "" };
     match value.abs() {
         v if !v.is_finite() => NOTHING.into(),
+        0.0 => "0".into(),
         v if v >= 100.0 => format!("{sign}{}", thousands(v.round() as u64)),
         v if v >= 10.0 => format!("{value:.1}"),
         v if v >= 1.0 => format!("{value:.2}"),
@@ -100,8 +101,8 @@ mod tests {
 
     #[test]
     fn figures_have_three_significant_digits() {
-        let shown = [0.1234, 1.234, 12.34, 1234.5, -1234.4, f64::NAN].map(figure);
-        assert_eq!(shown, ["0.123", "1.23", "12.3", "1\u{202f}235", "-1\u{202f}234", "–"]);
+        let shown = [0.0, 0.1234, 1.234, 12.34, 1234.5, -1234.4, f64::NAN].map(figure);
+        assert_eq!(shown, ["0", "0.123", "1.23", "12.3", "1\u{202f}235", "-1\u{202f}234", "–"]);
     }
 
     #[test]

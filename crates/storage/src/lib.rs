@@ -19,6 +19,7 @@ mod memory;
 mod os;
 mod output;
 mod overlay;
+pub mod power_cut;
 mod set;
 
 pub use aligned::{ALIGNMENT_BYTES, AlignedBuf};

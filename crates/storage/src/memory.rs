@@ -4,7 +4,7 @@
 //! 1. `current` is what reads see; `durable` is what is certain to survive; `unsynced` is every change between the two,
 //!    oldest first. A sync makes `durable` equal to `current` and empties `unsynced`.
 //! 2. A power cut keeps `durable` and, of the unsynced changes, any: each write survives, vanishes, or survives in some
-//!    of its sectors ([`SECTOR_BYTES`] each, themselves never torn), and the survivors land in any order. Changes of the
+//!    of its sectors (512 bytes each, themselves never torn), and the survivors land in any order. Changes of the
 //!    length survive as a prefix of their order; bytes beyond the surviving length are gone.
 //! 3. The same seed gives the same outcome for the same history.
 //! 4. A discarded range reads as [`DISCARD_FILL`], so that nothing comes to depend on its contents.
@@ -12,14 +12,14 @@
 //!    reserving them again takes room. What others use counts against the limit.
 
 use crate::aligned::is_aligned;
+use crate::power_cut::{Guarantees, PendingWrite, choose_fates};
 use crate::{Device, Placement, Result, StorageError, Write};
+use fastrand::Rng;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::io::{Error, ErrorKind};
 use std::sync::Arc;
 
-/// Unit that a power cut does not tear.
-pub const SECTOR_BYTES: usize = 512;
 /// Unit in which a limited device counts what was discarded.
 const BLOCK_BYTES: u64 = 4096;
 /// What discarded bytes read as.
@@ -191,17 +191,25 @@ impl Bytes {
 
     /// What a power cut could leave.
     fn power_cut(&self, seed: u64) -> Vec<u8> {
-        let mut random = Random::new(seed);
+        let mut random = Rng::with_seed(seed);
         let mut image = self.durable.clone();
         let lens: Vec<usize> = self.unsynced.iter().filter_map(Change::new_len).collect();
-        for &len in &lens[..random.below(lens.len() + 1)] {
+        for &len in &lens[..random.usize(..=lens.len())] {
             image.resize(len, 0);
         }
-        let mut writes: Vec<&Change> = self.unsynced.iter().filter(|c| c.new_len().is_none()).collect();
-        random.shuffle(&mut writes);
-        let survival_of_8 = random.below(9);
-        for change in writes {
-            change.survive(&mut image, &mut random, survival_of_8);
+        let writes: Vec<(usize, &[u8])> = self.unsynced.iter().filter_map(Change::written).collect();
+        let pending = |(at, data): &(usize, &[u8])| PendingWrite::completed(*at as u64..(at + data.len()) as u64);
+        let pending: Vec<PendingWrite> = writes.iter().map(pending).collect();
+        let fates = choose_fates(&Guarantees::SECTORS, &pending, &mut random);
+        let mut landing: Vec<_> = writes.into_iter().zip(fates).collect();
+        random.shuffle(&mut landing);
+        for ((at, data), fate) in landing {
+            for kept in fate {
+                let (from, to) = (kept.start as usize, image.len().min(kept.end as usize));
+                if from < to {
+                    image[from..to].copy_from_slice(&data[from - at..to - at]);
+                }
+            }
         }
         image
     }
@@ -229,6 +237,13 @@ impl Change {
         }
     }
 
+    fn written(&self) -> Option<(usize, &[u8])> {
+        match self {
+            Change::Write { offset, data } => Some((*offset, data)),
+            Change::SetLen(_) => None,
+        }
+    }
+
     fn apply(&self, image: &mut Vec<u8>) {
         match self {
             Change::SetLen(len) => image.resize(*len, 0),
@@ -238,23 +253,6 @@ impl Change {
                 }
                 image[*offset..offset + data.len()].copy_from_slice(data);
             }
-        }
-    }
-
-    /// Lets a write survive whole, in part or not at all. Of eight writes about `survival_of_8` survive.
-    fn survive(&self, image: &mut [u8], random: &mut Random, survival_of_8: usize) {
-        let Change::Write { offset, data } = self else { return };
-        let torn = random.below(4) == 0;
-        let whole = random.below(8) < survival_of_8;
-        let mut start = 0;
-        while start < data.len() {
-            let end = data.len().min((offset + start) / SECTOR_BYTES * SECTOR_BYTES + SECTOR_BYTES - offset);
-            let kept = if torn { random.below(2) == 0 } else { whole };
-            let in_image = image.len().saturating_sub(offset + start).min(end - start);
-            if kept && in_image > 0 {
-                image[offset + start..offset + start + in_image].copy_from_slice(&data[start..start + in_image]);
-            }
-            start = end;
         }
     }
 }
@@ -343,35 +341,10 @@ impl Device for MemoryDevice {
     }
 }
 
-/// A small repeatable generator (a Weyl sequence, mixed).
-struct Random(u64);
-
-impl Random {
-    fn new(seed: u64) -> Random {
-        Random(seed.wrapping_mul(0xD134_2543_DE82_EF95).wrapping_add(1))
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let x = (self.0 ^ self.0 >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93);
-        let x = (x ^ x >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93);
-        x ^ x >> 32
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
-    }
-
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for i in (1..items.len()).rev() {
-            items.swap(i, self.below(i + 1));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::power_cut::SECTOR_BYTES;
 
     const SEEDS: std::ops::Range<u64> = 0..300;
 
@@ -398,7 +371,7 @@ mod tests {
         let (mut kept, mut lost, mut torn) = (0, 0, 0);
         for seed in SEEDS {
             let image = device.power_cut(seed);
-            for sector in image.chunks(SECTOR_BYTES) {
+            for sector in image.chunks(SECTOR_BYTES as usize) {
                 assert!(sector.iter().all(|&b| b == sector[0]), "a sector is never torn");
             }
             match image.iter().filter(|&&b| b == 7).count() {

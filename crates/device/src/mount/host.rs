@@ -4,6 +4,7 @@ use crate::error::{DeviceError, Result};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// An error that says what is missing, if the host cannot mount.
 pub fn check(programs: &[&str]) -> Result<()> {
@@ -86,6 +87,17 @@ pub fn run(program: &str, args: &[&str]) -> Result<String> {
         return Err(DeviceError::Host(format!("{program} {} failed ({}): {said}", args.join(" "), output.status)));
     }
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
+}
+
+/// Tries again for a while: programs that just ended may hold a file system a moment longer.
+pub fn retry(mut act: impl FnMut() -> Result<String>) -> Result<String> {
+    for _ in 0..30 {
+        if let Ok(output) = act() {
+            return Ok(output);
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    act()
 }
 
 #[cfg(test)]

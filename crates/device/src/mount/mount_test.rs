@@ -2,10 +2,13 @@
 
 use super::*;
 use crate::disk::DiskOptions;
+use crate::error::DeviceError;
 use crate::preset::DeviceConfig;
 use crate::promises::Promises;
 use crate::ssd::config::SsdConfig;
 use std::io::Write as _;
+use std::path::Path;
+use std::time::Duration;
 
 const CAPACITY: u32 = 64 * 256;
 
@@ -68,7 +71,7 @@ fn a_mounted_disk_tags_its_journal_and_leaves_nothing_behind() {
     assert!(written >= sample.totals.host_written_bytes, "{access:?}");
     assert!(access.groups[1].writes_per_written_block >= 1.0);
     assert!(sample.totals.flushes > 20 && sample.interval.written_blocks_per_s > 0.0);
-    let (device, run_folder) = (mount.device().to_string(), mount.folder.clone());
+    let (device, run_folder) = (mount.device().to_string(), mount.stack.folder.clone());
     mount.unmount().unwrap();
     assert!(!run_folder.exists());
     let name = device.trim_start_matches("/dev/");
@@ -112,23 +115,10 @@ fn a_loop_device_in_use_is_kept_until_it_is_free() {
     let used = std::fs::File::open(mount.device()).unwrap();
     for _ in 0..2 {
         assert!(mount.unmount().unwrap_err().to_string().contains("in use"));
-        assert!(mount.session.is_some() && !mount.device().is_empty());
+        assert!(mount.stack.is_served() && !mount.device().is_empty());
     }
     drop(used);
     mount.unmount().unwrap();
-}
-
-/// A rule that covers the journal moves its stream, not its name; one beyond the device is refused.
-#[test]
-fn rules_change_streams_and_not_regions() {
-    let journal = [NamedRange { name: "journal".into(), first_lba: 100, blocks: 50, first_block_in_file: 0 }];
-    let rules = |text: &str| [text.parse::<StreamRule>().unwrap()];
-    let labels = labels_of(&journal, &rules("1=0-119"), 1000).unwrap();
-    let at = |lba| (labels.at(lba).stream, labels.at(lba).region);
-    assert_eq!([at(99), at(100), at(119)], [(1, Region::Main), (1, Region::Journal), (1, Region::Journal)]);
-    assert_eq!([at(120), at(150)], [(0, Region::Journal), (0, Region::Main)]);
-    let error = labels_of(&journal, &rules("1=999+2"), 1000).unwrap_err().to_string();
-    assert!(error.contains("beyond the device's 1000 blocks"), "{error}");
 }
 
 /// Synced files survive power cuts of an honest device, mount after mount.

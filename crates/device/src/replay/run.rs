@@ -6,7 +6,7 @@ use super::plan::Plan;
 use super::result::{GroupResult, ReplayResult, Speed, TimingResult, Totals, streams_of};
 use super::sampler::Sampler;
 use crate::error::{DeviceError, Result};
-use crate::histogram::Histogram;
+use crate::histogram::Latencies;
 use crate::model::{BlockModel, Op, Request};
 use crate::preset::DeviceConfig;
 use crate::ssd::counters::Counters;
@@ -30,9 +30,9 @@ struct PassState {
     started_ns: u64,
     first_event_ns: Option<u64>,
     end_ns: u64,
-    read: Histogram,
-    write: Histogram,
-    flush: Histogram,
+    read: Latencies,
+    write: Latencies,
+    flush: Latencies,
     heat: Vec<u64>,
     written: Box<[u64]>,
     group_written: Vec<u64>,
@@ -218,9 +218,9 @@ impl PassState {
             started_ns,
             first_event_ns: None,
             end_ns: started_ns,
-            read: Histogram::default(),
-            write: Histogram::default(),
-            flush: Histogram::default(),
+            read: Latencies::default(),
+            write: Latencies::default(),
+            flush: Latencies::default(),
             heat: vec![0; HEAT_STRETCHES.min(capacity) as usize],
             written: table((capacity as usize).div_ceil(64), 0)?,
             group_written: vec![0; plan.groups.len()],

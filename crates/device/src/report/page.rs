@@ -7,7 +7,7 @@ use crate::replay::result::{Sample, StreamResult};
 use crate::replay::{Pace, ReplayResult};
 use crate::trace::ranges::NamedRange;
 use highwater_report::numbers::{bytes, bytes_and_unit, figure, short};
-use highwater_report::{Bar, Bars, Chart, Line, Markup, Page, Scale, Table, Tile, Width};
+use highwater_report::{Bar, Bars, Chart, Line, Markup, Page, Scale, Table, Tile, Width, card, pairs};
 
 const GIB: f64 = (1u64 << 30) as f64;
 /// Bars of the wear and heat charts between two ticks.
@@ -171,11 +171,12 @@ fn tables(result: &ReplayResult) -> Vec<Markup> {
         let waf = write_amplification(p.write_amplification);
         vec![(i + 1).to_string(), host, media, bytes(p.media_erased_bytes), waf]
     });
+    let parameters = parameters(result);
     let mut cards = vec![
         table("Streams", &["stream", "host", "copied", "units collected", "WAF"], streams),
         table("Ranges", &["range", "size", "written", "read", "writes per written block"], groups),
         table("Passes", &["pass", "host (hbmw)", "media (mbmw)", "erased (mbe)", "WAF"], passes),
-        table("Device", &["parameter", "value"], parameters(result)),
+        card("Device", Width::Full, pairs(parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())))),
     ];
     if let Ok(preset) = preset::find(result.device.name()) {
         let rows = preset.sources.iter().map(|s| vec![s.0.to_string(), format!("{:?}", s.1), s.2.to_string()]);
@@ -190,7 +191,7 @@ fn table(title: &str, head: &[&str], rows: impl IntoIterator<Item = Vec<String>>
 }
 
 /// Every parameter of the device as it was built.
-fn parameters(result: &ReplayResult) -> Vec<Vec<String>> {
+fn parameters(result: &ReplayResult) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     if let Ok(serde_json::Value::Object(kinds)) = serde_json::to_value(&result.device) {
         kinds.into_iter().for_each(|(kind, value)| flatten(&kind, &value, &mut rows));
@@ -198,12 +199,12 @@ fn parameters(result: &ReplayResult) -> Vec<Vec<String>> {
     rows
 }
 
-fn flatten(name: &str, value: &serde_json::Value, rows: &mut Vec<Vec<String>>) {
+fn flatten(name: &str, value: &serde_json::Value, rows: &mut Vec<(String, String)>) {
     match value {
         serde_json::Value::Object(fields) => {
             fields.iter().for_each(|(field, value)| flatten(&format!("{name}.{field}"), value, rows));
         }
-        serde_json::Value::String(text) => rows.push(vec![name.into(), text.clone()]),
-        other => rows.push(vec![name.into(), other.to_string()]),
+        serde_json::Value::String(text) => rows.push((name.into(), text.clone())),
+        other => rows.push((name.into(), other.to_string())),
     }
 }

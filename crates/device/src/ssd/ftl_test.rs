@@ -3,7 +3,7 @@
 use super::super::config::{CopyBack, SsdConfig};
 use super::super::listener::Silent;
 use super::*;
-use rand::{Rng, SeedableRng, rngs::SmallRng};
+use fastrand::Rng;
 
 fn config() -> SsdConfig {
     SsdConfig { streams: 4, ..SsdConfig::simple(64 * 64, 0.3, 64) }
@@ -34,13 +34,13 @@ fn check(ftl: &Ftl) {
 }
 
 fn churn(ftl: &mut Ftl, writes: u32, seed: u64) {
-    let mut rng = SmallRng::seed_from_u64(seed);
+    let mut rng = Rng::with_seed(seed);
     for i in 0..writes {
-        let lba = rng.random_range(0..ftl.capacity_blocks() - 8);
-        match rng.random_range(0..20) {
-            0 => ftl.trim(lba, rng.random_range(1..8)),
+        let lba = rng.u32(0..ftl.capacity_blocks() - 8);
+        match rng.u32(0..20) {
+            0 => ftl.trim(lba, rng.u32(1..8)),
             1 => ftl.pad(&mut Silent),
-            _ => ftl.write(lba, rng.random_range(1..8), (lba % 4) as u8, &mut Silent),
+            _ => ftl.write(lba, rng.u32(1..8), (lba % 4) as u8, &mut Silent),
         }
         if i % 997 == 0 {
             check(ftl);
@@ -72,9 +72,9 @@ fn a_striped_geometry_works_too() {
     };
     config.streams = 2;
     let mut ftl = ftl(&config);
-    let mut rng = SmallRng::seed_from_u64(3);
+    let mut rng = Rng::with_seed(3);
     for _ in 0..50_000 {
-        ftl.write(rng.random_range(0..4096), 1, rng.random_range(0..2), &mut Silent);
+        ftl.write(rng.u32(0..4096), 1, rng.u8(0..2), &mut Silent);
     }
     check(&ftl);
     assert!(ftl.counters().copied_blocks() > 0);
@@ -85,9 +85,9 @@ fn a_striped_geometry_works_too() {
 fn units_hold_one_stream() {
     let mut ftl = ftl(&config());
     let mut stream_of = vec![0u8; 4096];
-    let mut rng = SmallRng::seed_from_u64(5);
+    let mut rng = Rng::with_seed(5);
     for _ in 0..60_000 {
-        let (lba, stream) = (rng.random_range(0..4096), rng.random_range(0..4));
+        let (lba, stream) = (rng.u32(0..4096), rng.u8(0..4));
         stream_of[lba as usize] = stream;
         ftl.write(lba, 1, stream, &mut Silent);
     }
@@ -100,9 +100,9 @@ fn units_hold_one_stream() {
 #[test]
 fn shared_copies_mix_streams_and_are_counted_apart() {
     let mut ftl = ftl(&SsdConfig { copy_back: CopyBack::Shared, ..config() });
-    let mut rng = SmallRng::seed_from_u64(5);
+    let mut rng = Rng::with_seed(5);
     for _ in 0..60_000 {
-        let lba = rng.random_range(0..4096);
+        let lba = rng.u32(0..4096);
         ftl.write(lba, 1, (lba % 4) as u8, &mut Silent);
     }
     assert!(ftl.counters().streams[SHARED].copied_blocks > 0);
@@ -117,8 +117,8 @@ fn trimmed_blocks_are_not_copied() {
         if trim {
             ftl.trim(2048, 2048);
         }
-        let mut rng = SmallRng::seed_from_u64(1);
-        (0..40_000).for_each(|_| ftl.write(rng.random_range(0..2048), 1, 0, &mut Silent));
+        let mut rng = Rng::with_seed(1);
+        (0..40_000).for_each(|_| ftl.write(rng.u32(0..2048), 1, 0, &mut Silent));
         (ftl.counters().copied_blocks(), ftl.counters().trimmed_blocks)
     };
     let ((full, _), (trimmed, count)) = (run(false), run(true));
@@ -152,9 +152,9 @@ fn wear_is_level_enough() {
 }
 
 fn churn_uniform(ftl: &mut Ftl, writes: u32) {
-    let mut rng = SmallRng::seed_from_u64(9);
+    let mut rng = Rng::with_seed(9);
     let capacity = ftl.capacity_blocks();
-    (0..writes).for_each(|_| ftl.write(rng.random_range(0..capacity), 1, 0, &mut Silent));
+    (0..writes).for_each(|_| ftl.write(rng.u32(0..capacity), 1, 0, &mut Silent));
 }
 
 #[test]

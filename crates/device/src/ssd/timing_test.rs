@@ -4,7 +4,7 @@ use super::super::Ssd;
 use super::super::config::SsdConfig;
 use super::*;
 use crate::model::{BlockModel, Request};
-use rand::{Rng, SeedableRng, rngs::SmallRng};
+use fastrand::Rng;
 
 fn geometry() -> Geometry {
     Geometry {
@@ -104,10 +104,10 @@ fn throughput_falls_with_write_amplification() {
     let rate = |random: bool| {
         let mut ssd = Ssd::new(config(), true).unwrap();
         let capacity = ssd.capacity_blocks();
-        let mut rng = SmallRng::seed_from_u64(1);
+        let mut rng = Rng::with_seed(1);
         let (mut now, mut at, mut start) = (0, (0, ssd.counters()), 0);
         for i in 0..6 * capacity {
-            let lba = if random && i >= capacity { rng.random_range(0..capacity) } else { i % capacity };
+            let lba = if random && i >= capacity { rng.u32(0..capacity) } else { i % capacity };
             now = ssd.submit(now, &Request::write(lba, 1, 0)).unwrap();
             if i == 3 * capacity {
                 (at, start) = ((i, ssd.counters()), now);

@@ -111,17 +111,17 @@ impl VictimIndex {
 mod tests {
     use super::super::victim::{Candidate, choose};
     use super::*;
-    use rand::{Rng, SeedableRng, rngs::SmallRng};
+    use fastrand::Rng;
 
     /// Random inserts, invalidations and takes; every greedy victim must have as few valid slots as the pure choice.
     #[test]
     fn index_agrees_with_the_pure_choice() {
         for (policy, seed) in [(VictimPolicy::Greedy, 1), (VictimPolicy::Fifo, 2)] {
-            let mut rng = SmallRng::seed_from_u64(seed);
+            let mut rng = Rng::with_seed(seed);
             let mut index = VictimIndex::new(policy, 50, 64).unwrap();
             let mut model: Vec<Candidate> = Vec::new();
             for now in 0..20_000u64 {
-                match rng.random_range(0..10) {
+                match rng.usize(0..10) {
                     0 if model.len() < 50 => {
                         let unit = (0..50).find(|u| model.iter().all(|c| c.unit != *u)).unwrap();
                         index.insert(unit, 64);
@@ -136,7 +136,7 @@ mod tests {
                         model.retain(|c| c.unit != taken);
                     }
                     _ if !model.is_empty() => {
-                        let at = rng.random_range(0..model.len());
+                        let at = rng.usize(0..model.len());
                         let c = &mut model[at];
                         if c.valid > 0 {
                             c.valid -= 1;

@@ -1,0 +1,134 @@
+//! Cleans up after a crash of this process: a small shell, in a process group of its own, that outlives us.
+//!
+//! Rules
+//! 1. The shell reads from a pipe what has been set up, a line each. The end of the pipe means that we died: it undoes everything.
+//! 2. A line `gone WHAT` takes one thing off; `done` lets the shell go without doing anything.
+//! 3. The pipe does not end while a thread of ours waits for the file system that we served ourselves: the dead process keeps its files open until
+//!    that thread gets an answer. So the shell also looks, once a second, whether we are dying, and then ends the FUSE connection by force, which
+//!    lets such threads go.
+//! 4. Only the very things named are undone. A folder is removed with its contents only if its name begins with `highwater-`.
+//! 5. A server tells the shell its own process number before it becomes the server, so that there is no moment when it runs and the shell does not
+//!    know it. It does not keep the pipe. A number that was given to another process since is left alone: the start time differs.
+
+use std::ffi::OsStr;
+use std::io::{Error, ErrorKind, Result, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// What is set up and must be undone. A guard holds at most one of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thing {
+    /// A file system on a mount point.
+    Mount,
+    /// A loop device.
+    Loop,
+    /// A FUSE mount.
+    Fuse,
+    /// A folder in which an empty folder `fuse` is left.
+    FuseFolder,
+    /// A folder with everything in it; its name begins with `highwater-`.
+    Folder,
+    /// A memory control group.
+    Group,
+}
+
+impl Thing {
+    fn name(self) -> &'static str {
+        match self {
+            Thing::Mount => "mount",
+            Thing::Loop => "loop",
+            Thing::Fuse => "fuse",
+            Thing::FuseFolder => "fuse_folder",
+            Thing::Folder => "folder",
+            Thing::Group => "group",
+        }
+    }
+}
+
+const SCRIPT: &str = include_str!("guard.sh");
+
+/// Becomes the server: tells the shell, enters the memory group, lets the pipe go.
+const BECOME: &str = r#"
+echo "server $$" >&0 || exit 126
+if [ -n "$HIGHWATER_GROUP" ]; then echo $$ > "$HIGHWATER_GROUP/cgroup.procs" || exit 126; fi
+unset HIGHWATER_GROUP
+exec "$@" < /dev/null
+"#;
+
+/// The shell.
+#[derive(Debug)]
+pub struct Guard {
+    child: Child,
+}
+
+impl Guard {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// There is no `/bin/sh`, or no process to be had.
+    pub fn new() -> Result<Guard> {
+        let owner = std::process::id().to_string();
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", SCRIPT, "highwater-guard", &owner]);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(Guard { child: command.process_group(0).spawn()? })
+    }
+
+    /// From now on, `thing` of that name must be undone if we die. Names hold no line breaks.
+    ///
+    /// # Errors
+    /// The shell has ended.
+    pub fn holds(&mut self, thing: Thing, name: impl AsRef<OsStr>) -> Result<()> {
+        self.send(&format!("{} {}\n", thing.name(), Path::new(&name).display()))
+    }
+
+    /// It has been undone.
+    ///
+    /// # Errors
+    /// The shell has ended.
+    pub fn gone(&mut self, thing: Thing) -> Result<()> {
+        self.send(&format!("gone {}\n", thing.name()))
+    }
+
+    /// A command that runs `program` under this guard, in the memory group if there is one. The caller adds arguments.
+    ///
+    /// # Errors
+    /// The shell has ended.
+    pub fn command(&mut self, program: &Path, group: Option<&Path>) -> Result<Command> {
+        if let Some(group) = group {
+            self.holds(Thing::Group, group)?;
+        }
+        let pipe = self.child.stdin.as_ref().ok_or_else(ended)?.as_fd().try_clone_to_owned()?;
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", BECOME, "server"]).arg(program).stdin(Stdio::from(pipe));
+        // Ctrl-C on the terminal goes to us only; we end the server.
+        command.process_group(0).env("HIGHWATER_GROUP", group.map(Path::as_os_str).unwrap_or_default());
+        Ok(command)
+    }
+
+    fn send(&mut self, line: &str) -> Result<()> {
+        self.child.stdin.as_mut().ok_or_else(ended)?.write_all(line.as_bytes())
+    }
+
+    /// All is undone; the shell ends.
+    pub fn finish(&mut self) {
+        let _ = self.send("done\n");
+        self.end();
+    }
+
+    /// Ends the pipe and waits for the shell.
+    fn end(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+fn ended() -> Error {
+    Error::new(ErrorKind::BrokenPipe, "the clean-up shell has ended")
+}
+
+#[cfg(test)]
+#[path = "guard_test.rs"]
+mod tests;
