@@ -20,5 +20,5 @@ pub mod table;
 
 pub use chart::{Bar, Bars, Chart, Kind, Line, Scale};
 pub use maud::Markup;
-pub use page::{Page, Tile, Tone, Width, card, folded, mark, pairs};
+pub use page::{Page, Tile, Tone, Width, bar, card, folded, mark, pairs};
 pub use table::Table;

@@ -164,6 +164,11 @@ pub fn mark(holds: bool, word: &str) -> Markup {
     html! { span.mark.bad[!holds] { (word) } }
 }
 
+/// A bar of a share, for a cell.
+pub fn bar(percent: f64) -> Markup {
+    html! { span.bar style=(format!("width:{percent:.1}%")) {} }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,7 @@
 
 use super::{Claim, Row};
 use crate::experiment::outcome::subjects;
+pub(super) use highwater_report::numbers::figure as number;
 
 /// What a judge found: whether it holds, and the numbers.
 pub(super) type Verdict = (bool, String);
@@ -55,28 +56,6 @@ pub(super) fn falls(values: &[f64], tolerance: f64) -> bool {
 /// Numbers in a row: `1, 2, 3`.
 pub(super) fn list(values: &[f64]) -> String {
     values.iter().map(|value| number(*value)).collect::<Vec<_>>().join(", ")
-}
-
-/// A number with three digits that mean something.
-pub(super) fn number(value: f64) -> String {
-    match value.abs() {
-        v if !v.is_finite() => "–".into(),
-        v if v >= 100.0 => thousands(value),
-        v if v >= 10.0 => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
-    }
-}
-
-fn thousands(value: f64) -> String {
-    let digits = format!("{:.0}", value.abs());
-    let mut out = String::from(if value < 0.0 { "-" } else { "" });
-    for (n, digit) in digits.chars().enumerate() {
-        if n > 0 && (digits.len() - n).is_multiple_of(3) {
-            out.push('\u{202f}');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 #[cfg(test)]

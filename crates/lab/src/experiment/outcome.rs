@@ -5,6 +5,7 @@
 //! 2. A row is a setting's median over its repetitions, with the least and the greatest value beside it.
 
 use super::{Scale, SubjectKind};
+use highwater_report::{Chart, Table};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -95,51 +96,6 @@ pub enum Figure {
     Chart(Chart),
     /// A table.
     Table(Table),
-}
-
-/// Lines over categories or numbers.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Chart {
-    /// Heading.
-    pub title: String,
-    /// What to see.
-    pub caption: String,
-    /// What the horizontal axis shows.
-    pub x_label: String,
-    /// What the vertical axis shows, with its unit.
-    pub y_label: String,
-    /// Names of the places x = 0, 1, 2 and so on; empty: x are numbers.
-    pub categories: Vec<String>,
-    /// The vertical axis begins here; none: at 0.
-    pub y_from: Option<f64>,
-    /// The lines.
-    pub lines: Vec<Line>,
-}
-
-/// A line of a chart.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Line {
-    /// Name in the legend.
-    pub name: String,
-    /// Points (x, y), ascending in x.
-    pub points: Vec<[f64; 2]>,
-    /// The paper's: drawn dashed.
-    pub paper: bool,
-}
-
-/// A table; columns after the first `texts` hold numbers and are set to the right.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Table {
-    /// Heading.
-    pub title: String,
-    /// What to see.
-    pub caption: String,
-    /// Columns of text at the left.
-    pub texts: usize,
-    /// Names of the columns.
-    pub head: Vec<String>,
-    /// Rows of as many cells.
-    pub rows: Vec<Vec<String>>,
 }
 
 /// Everything about a run of an experiment.
