@@ -75,11 +75,6 @@ pub fn bytes_and_unit(count: u64) -> (String, &'static str) {
     (if unit == 0 { count.to_string() } else { format!("{value:.1}") }, UNITS[unit])
 }
 
-/// Bytes in MiB.
-pub fn mib(bytes: u64) -> f64 {
-    bytes as f64 / (1 << 20) as f64
-}
-
 /// Microseconds as milliseconds.
 pub fn ms(us: f64) -> String {
     figure(us / 1000.0)

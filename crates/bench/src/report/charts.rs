@@ -2,10 +2,10 @@
 
 use super::option;
 use crate::result::{Interval, RunResult};
-use highwater_report::numbers::mib;
 use highwater_report::{Chart, Kind, Line, Markup};
 
 const PAGE_BYTES: f64 = 16384.0;
+const MIB: f64 = (1 << 20) as f64;
 
 /// Every chart.
 pub(super) fn charts(r: &RunResult) -> Vec<Markup> {
@@ -15,7 +15,7 @@ pub(super) fn charts(r: &RunResult) -> Vec<Markup> {
         throughput(r),
         latency(r),
         pool(r, size("buffer_pool_size") / page_bytes),
-        checkpoint_age(r, size("log_file_size") / (1 << 20) as f64),
+        checkpoint_age(r, size("log_file_size") / MIB),
         flushed(r),
         written(r),
     ];
@@ -41,6 +41,11 @@ fn line(r: &RunResult, name: &str, value: impl Fn(&Interval) -> f64) -> Line {
     Line { name: name.into(), points, paper: false }
 }
 
+/// What a store does not count is not a number: no point.
+fn number(count: Option<u64>) -> f64 {
+    count.map_or(f64::NAN, |count| count as f64)
+}
+
 fn throughput(r: &RunResult) -> Chart {
     let lines = vec![line(r, "all kinds", |i| i.tps)];
     chart(r, "Throughput", "transactions per second", Kind::Area, lines)
@@ -57,21 +62,22 @@ fn latency(r: &RunResult) -> Chart {
 
 fn pool(r: &RunResult, pool_pages: f64) -> Chart {
     let lines = vec![
-        line(r, "holding data", |i| i.pool_pages_data as f64),
-        line(r, "dirty", |i| i.pool_pages_dirty as f64),
-        line(r, "free", |i| i.pool_pages_free as f64),
+        line(r, "holding data", |i| number(i.pool_pages_data)),
+        line(r, "dirty", |i| number(i.pool_pages_dirty)),
+        line(r, "free", |i| number(i.pool_pages_free)),
     ];
     Chart { limit: Some((pool_pages, "pool size".into())), ..chart(r, "Buffer pool", "pages", Kind::Lines, lines) }
 }
 
 fn checkpoint_age(r: &RunResult, log_mib: f64) -> Chart {
-    let lines = vec![line(r, "age", |i| mib(i.checkpoint_age_bytes))];
+    let lines = vec![line(r, "age", |i| number(i.checkpoint_age_bytes) / MIB)];
     let chart = chart(r, "Checkpoint age", "MiB of redo since the last checkpoint", Kind::Area, lines);
     Chart { limit: Some((log_mib, "log size".into())), ..chart }
 }
 
 fn flushed(r: &RunResult) -> Chart {
-    let per_second = |name: &str, pages: fn(&Interval) -> u64| line(r, name, move |i| pages(i) as f64 / i.length_s);
+    let per_second =
+        |name: &str, pages: fn(&Interval) -> Option<u64>| line(r, name, move |i| number(pages(i)) / i.length_s);
     let lines = vec![
         per_second("flush list", |i| i.pages.flushed_flush_list),
         per_second("LRU list", |i| i.pages.flushed_lru_list),
@@ -90,7 +96,8 @@ fn written(r: &RunResult) -> Chart {
         ("change_buffer", "change buffer"),
         ("other", "other"),
     ];
-    let mib_per_second = |i: &Interval, key: &str| mib(i.bytes_written.get(key).copied().unwrap_or(0)) / i.length_s;
+    let mib_per_second =
+        |i: &Interval, key: &str| i.bytes_written.get(key).copied().unwrap_or(0) as f64 / MIB / i.length_s;
     let lines = placements.map(|(key, name)| line(r, name, |i| mib_per_second(i, key)));
     chart(r, "Bytes written by placement", "MiB per second", Kind::Stack, lines.to_vec())
 }

@@ -29,7 +29,7 @@ pub struct Chart {
     pub limit: Option<(f64, String)>,
     /// How the lines are drawn.
     pub kind: Kind,
-    /// The lines.
+    /// The lines; those without points are left out.
     pub lines: Vec<Line>,
 }
 
@@ -41,7 +41,7 @@ pub enum Kind {
     Lines,
     /// As lines with the area below them filled.
     Area,
-    /// As areas one above the other; those that are zero throughout are left out. All lines have the same x.
+    /// As areas one above the other; those that are zero throughout are left out. All have the same x.
     Stack,
 }
 
@@ -89,7 +89,7 @@ impl Chart {
                 div.legend {
                     @for d in &drawn { span class=(d.colour) { i class=[d.line.paper.then_some("paper")] {} (d.line.title()) output {} } }
                 }
-                @if drawn.iter().all(|d| d.points.is_empty()) { p.empty { "There is nothing to draw." } }
+                @if drawn.is_empty() { p.empty { "There is nothing to draw." } }
                 @else { (self.svg(&drawn, &axes)) }
             }
         }
@@ -108,7 +108,7 @@ impl Chart {
             }
             let points: Vec<[f64; 2]> =
                 line.points.iter().copied().filter(|p| p.iter().all(|v| v.is_finite())).collect();
-            if self.kind == Kind::Stack && points.iter().all(|p| p[1] == 0.0) {
+            if points.is_empty() || self.kind == Kind::Stack && points.iter().all(|p| p[1] == 0.0) {
                 continue;
             }
             tops.resize(points.len(), 0.0);
@@ -152,8 +152,7 @@ impl Chart {
         let tops: Vec<[f64; 2]> = line.tops().collect();
         let bottoms: Vec<[f64; 2]> = line.points.iter().zip(&line.base).rev().map(|(p, base)| [p[0], *base]).collect();
         let top = path(&tops, axes);
-        let area =
-            (self.kind != Kind::Lines && !tops.is_empty()).then(|| format!("{top}L{}Z", &path(&bottoms, axes)[1..]));
+        let area = (self.kind != Kind::Lines).then(|| format!("{top}L{}Z", &path(&bottoms, axes)[1..]));
         let title = line.line.title();
         html! {
             g class=(line.colour) data-points=(self.readings(line, axes)) {
