@@ -74,8 +74,7 @@ pub use check::{CheckCounts, CheckReport, Finding};
 pub use config::Options;
 pub use db::{Database, Inserted, ReadTxn, Scan, ScanIter, WriteTxn};
 pub use error::{Error, Result};
-pub use pool::latency::LatencySnapshot;
-pub use stats::StatsSnapshot;
+pub use stats::{LatencySnapshot, StatsSnapshot};
 pub use table::{
     Changes, Column, DateTime, Decimal, IndexDefinition, Row, RowRef, Schema, Table, TableDefinition, Type, Value,
     ValueRef,

@@ -3,7 +3,7 @@
 mod atomic {
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 }
-#[path = "../src/pool/dirty.rs"]
+#[path = "../src/pool/flush/dirty.rs"]
 mod dirty;
 
 use dirty::DirtyMarks;

@@ -253,3 +253,24 @@ fn a_batch_of_pages_touches_few_maps() {
     assert_eq!(pages.len(), 2 * BATCH_MAPS);
     assert!(core.space.fits_batch(&pages, PageNo(group + 20)));
 }
+
+#[test]
+fn segments_are_dropped_and_their_space_comes_back() {
+    let core = open(StorageSet::memory(), small_options());
+    for _ in 0..500 {
+        new_page(&core).unwrap();
+    }
+    let before = core.space.page_count();
+    assert_eq!(core.space.pages_of(SEGMENT).len(), 500);
+    while !core.space.drop_segment_step(&core.ctx, SEGMENT, 2).unwrap() {}
+    assert!(core.space.pages_of(SEGMENT).is_empty());
+    for _ in 0..500 {
+        new_page(&core).unwrap();
+    }
+    assert_eq!(core.space.page_count(), before);
+    let pages = core.space.pages_of(SEGMENT);
+    let lsn = core.ctx.log.end_lsn();
+    core.ctx.log.flush_to(lsn).unwrap();
+    let again = open(core.storage().cut(1), small_options());
+    assert_eq!(again.space.pages_of(SEGMENT), pages);
+}

@@ -15,8 +15,8 @@
 //! Besides, the dirty share is held between its two marks, and what is dirty while nobody changes anything is written
 //! slowly.
 
-use super::FlushReason;
 use crate::config::Options;
+use crate::pool::FlushReason;
 use crate::types::Lsn;
 
 /// Checkpoint age, in per cent of the log, at which flushing is exactly as fast as the redo.

@@ -6,11 +6,9 @@
 //!    `raw` and `war` it is the rule, as in InnoDB.)
 //! 3. Never waits for ever: after `GIVE_UP_MS` the caller gets an error.
 
-use super::frame::{FrameNo, NIL, NO_PAGE};
-use super::lru::Lru;
-use super::{FlushReason, Pool};
-use crate::config::VictimPolicy;
+use super::list::LruList;
 use crate::error::{Error, Result};
+use crate::pool::{FlushReason, FrameNo, NIL, Pool};
 use crate::store::SINGLE_PAGES;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -21,8 +19,6 @@ pub(super) const GIVE_UP_MS: u64 = 20_000;
 const NAP: Duration = Duration::from_millis(2);
 /// How long a thread relies on the LRU flusher before it flushes a page itself.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How far InnoDB looks for a clean page before it writes a dirty one.
-const INNODB_SEARCH_DEPTH: usize = 100;
 /// Clean pages evicted at once by a thread that found no free frame.
 const EVICT_BATCH: usize = 16;
 
@@ -37,8 +33,8 @@ impl Pool {
         }
         match self.free.take(count, out) {
             Some(rest) => {
-                if rest < self.free_target() / 2 && self.victim_policy == VictimPolicy::LruClean {
-                    self.lru_flusher.wake();
+                if rest < self.free_target() / 2 {
+                    self.lru.victims.on_few_free(self);
                 }
                 Ok(())
             }
@@ -49,7 +45,7 @@ impl Pool {
     /// Changes how long `take_frames` looks before it gives up.
     #[cfg(test)]
     pub(crate) fn set_give_up_ms(&self, give_up_ms: u64) {
-        self.give_up_ms.store(give_up_ms, Relaxed);
+        self.lru.give_up_ms.store(give_up_ms, Relaxed);
     }
 
     /// Gives unused frames back.
@@ -59,20 +55,19 @@ impl Pool {
 
     /// Free frames that the LRU flusher keeps ready.
     pub(crate) fn free_target(&self) -> usize {
-        self.free_target.load(Relaxed)
+        self.lru.free_target.load(Relaxed)
     }
 
     /// Changes that number.
     pub(crate) fn set_free_target(&self, frames: usize) {
-        self.free_target.store(frames, Relaxed);
+        self.lru.free_target.store(frames, Relaxed);
     }
 
     #[cold]
     fn take_frames_slow(&self, count: usize, out: &mut Vec<FrameNo>) -> Result<()> {
         self.stats.dirty_victims.add(u64::from(self.is_tail_dirty()));
         self.evict_clean(self.clean_search_depth(), EVICT_BATCH.max(count));
-        let war = self.victim_policy == VictimPolicy::War;
-        if self.free.take(count, out).is_some() || (war && self.take_from_reserve(count, out)) {
+        if self.free.take(count, out).is_some() || self.lru.victims.take_from_reserve(self, count, out) {
             return Ok(());
         }
         self.stats.free_frame_waits.inc();
@@ -80,14 +75,14 @@ impl Pool {
         let result = self.make_frames(count, out, start);
         let waited = start.elapsed();
         self.stats.free_frame_wait_us.add(waited.as_micros() as u64);
-        self.free_frame_wait_latency.record(waited);
+        self.latencies.free_frame_wait.record(waited);
         result
     }
 
     fn make_frames(&self, count: usize, out: &mut Vec<FrameNo>, start: Instant) -> Result<()> {
         loop {
             self.poison.check()?;
-            if self.victim_policy == VictimPolicy::War && self.take_from_reserve(count, out) {
+            if self.lru.victims.take_from_reserve(self, count, out) {
                 return Ok(());
             }
             let progress = self.make_clean(start)?;
@@ -95,7 +90,7 @@ impl Pool {
             if self.free.take(count, out).is_some() {
                 return Ok(());
             }
-            if start.elapsed().as_millis() as u64 > self.give_up_ms.load(Relaxed) {
+            if start.elapsed().as_millis() as u64 > self.lru.give_up_ms.load(Relaxed) {
                 return Err(Error::PoolExhausted {
                     frames: self.frames.len(),
                     waited_ms: start.elapsed().as_millis() as u64,
@@ -107,31 +102,22 @@ impl Pool {
         }
     }
 
-    /// What a thread does that found no clean victim, by policy; says whether it cleaned a page itself.
+    /// What a thread does that found no clean victim; says whether it cleaned a page itself.
     fn make_clean(&self, start: Instant) -> Result<bool> {
-        self.lru_flusher.wake();
-        let others_work = self.threads.load(Relaxed) && start.elapsed() < PATIENCE;
-        match self.victim_policy {
-            VictimPolicy::Raw => self.flush_one_page(),
-            VictimPolicy::War if !others_work => Ok(self.write_set_aside()? > 0 || self.flush_one_page()?),
-            VictimPolicy::LruClean if !others_work => self.flush_one_page(),
-            VictimPolicy::War | VictimPolicy::LruClean => Ok(false),
-        }
+        self.cleaner.lru_flusher.wake();
+        let others_work = self.cleaner.threads_run() && start.elapsed() < PATIENCE;
+        self.lru.victims.make_clean(self, others_work)
     }
 
-    /// How far from the tail a thread looks for a clean victim: as far as InnoDB does, or until the cursor has gone
-    /// through the old part, a few steps at a time.
+    /// How far from the tail a thread looks for a clean victim.
     fn clean_search_depth(&self) -> usize {
-        match self.victim_policy {
-            VictimPolicy::Raw | VictimPolicy::War => INNODB_SEARCH_DEPTH.min(self.lru_scan_depth),
-            VictimPolicy::LruClean => 4 * self.lru_scan_depth,
-        }
+        self.lru.victims.search_depth(self.lru.scan_depth)
     }
 
     /// Evicts up to `want` clean pages among the last `depth` of the LRU list (`lru-clean`: among `depth` from the cursor on,
     /// within the old part and short of what came in lately); says how many.
     pub(crate) fn evict_clean(&self, depth: usize, want: usize) -> usize {
-        self.evict(depth, want, self.victim_policy == VictimPolicy::LruClean)
+        self.evict(depth, want, self.lru.victims.by_cursor())
     }
 
     /// Evicts every clean page.
@@ -142,8 +128,8 @@ impl Pool {
 
     fn evict(&self, depth: usize, want: usize, by_cursor: bool) -> usize {
         let mut evicted = Vec::with_capacity(want.min(self.frames.len()));
-        let mut lru = self.lru.lock();
-        let on = by_cursor && !self.cleaned.swap(false, Relaxed);
+        let mut lru = self.lru.list.lock();
+        let on = by_cursor && !self.lru.cleaned.swap(false, Relaxed);
         let mut at = if on { lru.cursor() } else { lru.tail() };
         for _ in 0..depth {
             if at == NIL || evicted.len() == want || (by_cursor && lru.ends_search(&self.frames, at)) {
@@ -183,22 +169,11 @@ impl Pool {
         true
     }
 
-    /// Takes the page out of the page table; the caller holds its frame exclusively.
-    pub(super) fn forget(&self, frame: FrameNo) {
-        let state = self.frames.get(frame);
-        let lock = self.table.lock(state.page_no());
-        self.table.remove(&self.frames, frame, &lock);
-        state.set_page_no(NO_PAGE);
-        drop(lock);
-        // Who found the frame before waits for its latch, which a free frame never gives.
-        state.latch.nudge();
-    }
-
     /// Flushes the least recently used dirty page alone that no other thread was faster to take; false if there is none.
-    fn flush_one_page(&self) -> Result<bool> {
+    pub(super) fn flush_one_page(&self) -> Result<bool> {
         let start = Instant::now();
         let mut flushed = 0;
-        for victim in self.dirty_tail(self.lru_scan_depth, SINGLE_PAGES) {
+        for victim in self.dirty_tail(self.lru.scan_depth, SINGLE_PAGES) {
             flushed = self.flush_frames(&[victim], FlushReason::SinglePage)?;
             if flushed > 0 {
                 break;
@@ -210,17 +185,17 @@ impl Pool {
 
     /// Whether the least recently used page is dirty.
     fn is_tail_dirty(&self) -> bool {
-        let tail = self.lru.lock().tail();
+        let tail = self.lru.list.lock().tail();
         tail != NIL && self.frames.get(tail).oldest_lsn().is_some()
     }
 
     /// Up to `want` dirty frames among the last `depth` of the LRU list, least recently used first.
     pub(crate) fn dirty_tail(&self, depth: usize, want: usize) -> Vec<FrameNo> {
-        self.dirty_at_tail(&self.lru.lock(), depth, want)
+        self.dirty_at_tail(&self.lru.list.lock(), depth, want)
     }
 
     /// The same, on the locked list.
-    pub(super) fn dirty_at_tail(&self, lru: &Lru, depth: usize, want: usize) -> Vec<FrameNo> {
+    pub(super) fn dirty_at_tail(&self, lru: &LruList, depth: usize, want: usize) -> Vec<FrameNo> {
         let mut dirty = Vec::new();
         let mut at = lru.tail();
         for _ in 0..depth {

@@ -10,75 +10,15 @@
 //! 5. A young frame moves to the head only when a quarter of the pool has passed it (nobody takes the mutex for a page
 //!    that is near the head anyway).
 
-use super::frame::{FrameNo, Frames, NIL};
+use crate::pool::links::Links;
+use crate::pool::{FrameNo, Frames, NIL};
 use std::sync::atomic::Ordering::Relaxed;
 
 const TOLERANCE: usize = 20;
 const MIN_FOR_OLD: usize = 64;
 
-/// A doubly linked list over frame numbers; links live in two arrays.
-pub struct Links {
-    prev: Box<[FrameNo]>,
-    next: Box<[FrameNo]>,
-    pub head: FrameNo,
-    pub tail: FrameNo,
-    pub len: usize,
-}
-
-impl Links {
-    /// An empty list over `frames` frames.
-    pub fn new(frames: usize) -> Links {
-        let links = || vec![NIL; frames].into_boxed_slice();
-        Links { prev: links(), next: links(), head: NIL, tail: NIL, len: 0 }
-    }
-
-    /// Towards the head.
-    pub fn prev(&self, frame: FrameNo) -> FrameNo {
-        self.prev[frame as usize]
-    }
-
-    /// Towards the tail.
-    pub fn next(&self, frame: FrameNo) -> FrameNo {
-        self.next[frame as usize]
-    }
-
-    /// Inserts before `at`; `NIL` = at the tail.
-    pub fn insert_before(&mut self, frame: FrameNo, at: FrameNo) {
-        let before = if at == NIL { self.tail } else { self.prev(at) };
-        self.prev[frame as usize] = before;
-        self.next[frame as usize] = at;
-        if before == NIL {
-            self.head = frame
-        } else {
-            self.next[before as usize] = frame
-        }
-        if at == NIL {
-            self.tail = frame
-        } else {
-            self.prev[at as usize] = frame
-        }
-        self.len += 1;
-    }
-
-    /// Takes a member out.
-    pub fn remove(&mut self, frame: FrameNo) {
-        let (before, after) = (self.prev(frame), self.next(frame));
-        if before == NIL {
-            self.head = after
-        } else {
-            self.next[before as usize] = after
-        }
-        if after == NIL {
-            self.tail = before
-        } else {
-            self.prev[after as usize] = before
-        }
-        self.len -= 1;
-    }
-}
-
 /// The list. Kept under the pool's LRU mutex.
-pub struct Lru {
+pub struct LruList {
     links: Links,
     /// First frame of the old part, `NIL` if there is none.
     old: FrameNo,
@@ -92,11 +32,11 @@ pub struct Lru {
     entries: u32,
 }
 
-impl Lru {
+impl LruList {
     /// An empty list over `frames` frames.
-    pub fn new(frames: usize, old_pct: usize) -> Lru {
+    pub fn new(frames: usize, old_pct: usize) -> LruList {
         let member = vec![false; frames].into_boxed_slice();
-        Lru {
+        LruList {
             links: Links::new(frames),
             old: NIL,
             old_len: 0,
@@ -230,7 +170,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn assert_consistent(lru: &Lru, frames: &Frames, members: &[FrameNo]) {
+    fn assert_consistent(lru: &LruList, frames: &Frames, members: &[FrameNo]) {
         let mut walk = vec![];
         let mut at = lru.tail();
         while at != NIL {
@@ -252,7 +192,7 @@ mod tests {
         #[test]
         fn old_part_stays_its_share(steps in proptest::collection::vec((0..4u8, 0..200u32), 1..600)) {
             let frames = Frames::new(200, 4096).unwrap();
-            let mut lru = Lru::new(200, 37);
+            let mut lru = LruList::new(200, 37);
             let mut members: Vec<FrameNo> = vec![];
             for (stamp, (kind, frame)) in steps.into_iter().enumerate() {
                 let stamp = stamp as u32 + 1;
@@ -271,7 +211,7 @@ mod tests {
     #[test]
     fn a_scan_does_not_empty_the_young_part() {
         let frames = Frames::new(400, 4096).unwrap();
-        let mut lru = Lru::new(400, 37);
+        let mut lru = LruList::new(400, 37);
         (0..200).for_each(|f| lru.insert_young(&frames, f, f + 1));
         for f in 200..400 {
             lru.insert_old(&frames, f);

@@ -10,10 +10,10 @@
 //! 4. A page that does not verify leaves the table before the latch is released; each waiter then tries for itself and
 //!    gets the error.
 
-use super::Pool;
-use super::frame::{FrameNo, NO_PAGE};
+use super::{FrameNo, NO_PAGE};
 use crate::error::{Error, Result};
 use crate::page;
+use crate::pool::Pool;
 use crate::types::{Lsn, PageNo};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -43,10 +43,10 @@ impl Pool {
         self.note_arrival(frame, true);
         match self.read_page(page, frame) {
             Ok(()) => {
-                self.lru.lock().insert_old(&self.frames, frame);
+                self.lru.insert_old(&self.frames, frame);
                 self.frames.get(frame).set_reading(false);
                 self.frames.get(frame).latch.unlock_exclusive(true);
-                self.page_read_latency.record(missed.elapsed());
+                self.latencies.page_read.record(missed.elapsed());
                 Ok(())
             }
             Err(error) => {
@@ -90,6 +90,17 @@ impl Pool {
         if page::header::page_type(bytes)?.is_node() { page::node::check(bytes, page) } else { Ok(()) }
     }
 
+    /// Takes the page out of the page table; the caller holds its frame exclusively.
+    pub(in crate::pool) fn forget(&self, frame: FrameNo) {
+        let state = self.frames.get(frame);
+        let lock = self.table.lock(state.page_no());
+        self.table.remove(&self.frames, frame, &lock);
+        state.set_page_no(NO_PAGE);
+        drop(lock);
+        // Who found the frame before waits for its latch, which a free frame never gives.
+        state.latch.nudge();
+    }
+
     fn drop_unread(&self, frame: FrameNo) {
         let state = self.frames.get(frame);
         self.forget(frame);
@@ -107,7 +118,7 @@ impl Pool {
         loop {
             let Some(other) = self.enter(page, spare) else {
                 self.note_arrival(spare, false);
-                self.lru.lock().insert_old(&self.frames, spare);
+                self.lru.insert_old(&self.frames, spare);
                 return spare;
             };
             if let Some(frame) = self.try_latch_x(page) {
@@ -159,21 +170,6 @@ impl Pool {
         }
     }
 
-    /// Keeps a resident page from being evicted until [`Pool::unpin`], waiting for its latch only; `None` if it is not
-    /// resident.
-    pub(crate) fn pin(&self, page: PageNo) -> Option<FrameNo> {
-        let guard = self.try_fix_s(page)?;
-        let frame = guard.version().frame;
-        self.frames.get(frame).pins.fetch_add(1, Relaxed);
-        Some(frame)
-    }
-
-    /// Ends one [`Pool::pin`].
-    pub(crate) fn unpin(&self, frame: FrameNo) {
-        // What was done to the page was done under its latch; the count itself orders nothing.
-        self.frames.get(frame).pins.fetch_sub(1, Relaxed);
-    }
-
     /// Loads the page if need be and takes it off the LRU list: it stays until the pool is dropped.
     ///
     /// # Errors
@@ -181,11 +177,7 @@ impl Pool {
     pub fn make_resident(&self, page: PageNo) -> Result<()> {
         let frame = self.latched_frame(page)?;
         self.frames.get(frame).kept.store(true, Relaxed);
-        let mut lru = self.lru.lock();
-        if lru.contains(frame) {
-            lru.remove(&self.frames, frame);
-        }
-        drop(lru);
+        self.lru.take_out(&self.frames, frame);
         self.frames.get(frame).latch.unlock_exclusive(false);
         Ok(())
     }

@@ -9,8 +9,8 @@
 //!
 //! Crash: losing the list is harmless; redo from the tail's LSN rebuilds the pages.
 
-use super::frame::{FrameNo, Frames, NIL};
-use super::lru::Links;
+use crate::pool::links::Links;
+use crate::pool::{FrameNo, Frames, NIL};
 use crate::types::Lsn;
 
 /// The list. Kept under the pool's flush-list mutex.

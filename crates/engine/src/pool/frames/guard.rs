@@ -1,8 +1,8 @@
 //! Shared page guards, and what one remembers to come back to the page as it was. (Exclusive latches live in
 //! mini-transactions.)
 
-use super::Pool;
-use super::frame::FrameNo;
+use super::FrameNo;
+use crate::pool::Pool;
 use crate::types::PageNo;
 use std::ops::Deref;
 
@@ -16,9 +16,9 @@ pub struct SharedPage<'p> {
 /// can match: a frame never has a version twice (`frame`, rule 2), but two frames may have the same one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageVersion {
-    pub(super) page_no: PageNo,
-    pub(super) frame: FrameNo,
-    pub(super) version: u64,
+    pub(in crate::pool) page_no: PageNo,
+    pub(in crate::pool) frame: FrameNo,
+    pub(in crate::pool) version: u64,
 }
 
 impl<'p> SharedPage<'p> {

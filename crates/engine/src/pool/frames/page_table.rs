@@ -124,7 +124,7 @@ impl PageTable {
 
 /// What tests let happen while a glance of their thread stands on a frame.
 #[cfg(test)]
-pub(super) mod meanwhile {
+pub mod meanwhile {
     use crate::pool::FrameNo;
     use std::cell::RefCell;
 

@@ -1,6 +1,11 @@
 //! The counter table: each counter once, with its name, its meaning and, where InnoDB counts the same, InnoDB's name (as in
 //! `INNODB_METRICS` or `SHOW GLOBAL STATUS LIKE 'Innodb_%'`). Everything that prints counters walks it.
 
+mod latency;
+
+pub(crate) use latency::Histogram;
+pub use latency::LatencySnapshot;
+
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 macro_rules! counters {

@@ -7,7 +7,7 @@
 //!    in one stay in the pool, whatever has become of page or frame meanwhile. A free frame has `PageNo::MAX` and is held exclusively by the
 //!    free list (or whoever took it from there), so nobody can latch it; who waits for the latch of a page's frame waits only
 //!    while the frame is that page's.
-//! 3. The dirty marks change under the flush-list mutex ([`super::dirty`]). `oldest_lsn` is set iff the frame is on the
+//! 3. The dirty marks change under the flush-list mutex ([`crate::pool::flush::dirty`]). `oldest_lsn` is set iff the frame is on the
 //!    flush list (the frame is *dirty*).
 //! 4. `arrival` numbers the page's arrivals in the pool; it changes under the exclusive latch. `known_child_of` says whether
 //!    a tree page was compared with its parent since it was read in ([`super::kinship`]).
@@ -15,8 +15,8 @@
 //! 6. A frame's state is one cache line and shares it with no other frame: what one page's users write (latch, marks) costs
 //!    those of its neighbours nothing, and finding, latching and touching a page loads one line.
 
-use super::dirty::DirtyMarks;
 use crate::error::{Error, Result};
+use crate::pool::flush::dirty::DirtyMarks;
 use crate::sync::latch::Latch;
 use crate::types::{Lsn, PageNo};
 use memmap2::MmapMut;

@@ -13,7 +13,7 @@
 //!    mini-transactions that latch both.
 
 use super::frame::{Frame, FrameNo};
-use super::{OptimisticPage, Pool};
+use crate::pool::{OptimisticPage, Pool};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Known to be right, but not as whose child; no mark is even.

@@ -1,25 +1,17 @@
-//! Page cleaner: keeps pages clean enough and the checkpoint moving. (Frames are freed by [`super::lru_flusher`].)
+//! Page cleaner: keeps pages clean enough and the checkpoint moving. (The LRU flusher frees frames.)
 //!
 //! One [`Cleaner::step`] does a bounded amount of work: see how things are, decide ([`super::policy`]), flush a batch, move
 //! the checkpoint, mark an idle log, tell users their pace. A thread calls it in production; tests and simulators call it directly.
 //!
 //! Rule: the checkpoint never passes the oldest change that is not in the data file.
 
-use super::Pool;
 use super::policy::{Limits, Orders, Pacer, Snapshot};
 use crate::config::Options;
 use crate::error::Result;
 use crate::log::Log;
+use crate::pool::Pool;
 use crate::store::BATCH_PAGES;
-use crate::sync::wake::Wake;
 use crate::types::Lsn;
-
-impl Pool {
-    /// The bell that wakes the cleaner.
-    pub fn cleaner_wake(&self) -> &Wake {
-        &self.cleaner
-    }
-}
 
 /// Milliseconds without new redo after which the log notes what is durable.
 const IDLE_LOG_MS: u64 = 1000;
@@ -48,13 +40,13 @@ impl Cleaner {
         pool.set_now_ms(now_ms);
         let orders = self.pacer.decide(&snapshot(pool, log, now_ms));
         pool.stats.redo_bytes_per_s.set(self.pacer.redo_bytes_per_s() as u64);
-        pool.pace.set(orders.user_redo_bytes_per_s, log.end_lsn());
+        pool.cleaner.pace.set(orders.user_redo_bytes_per_s, log.end_lsn());
         let flushed = flush(pool, &orders)?;
         move_checkpoint(pool, log)?;
         self.mark_idle_log(log, now_ms)?;
         pool.publish_gauges();
         if flushed >= BATCH_PAGES / 2 || orders.user_redo_bytes_per_s.is_some() {
-            pool.cleaner.wake();
+            pool.cleaner.page_cleaner.wake();
         }
         Ok(flushed)
     }
@@ -87,7 +79,7 @@ fn snapshot(pool: &Pool, log: &Log, now_ms: u64) -> Snapshot {
 }
 
 /// What is flushed for the log's sake counts for the other budget too.
-pub(super) fn flush(pool: &Pool, orders: &Orders) -> Result<usize> {
+pub fn flush(pool: &Pool, orders: &Orders) -> Result<usize> {
     let for_log = pool.flush_oldest(orders.flush_before, BATCH_PAGES, orders.reason)?;
     let more = orders.pages.min(BATCH_PAGES).saturating_sub(for_log);
     if more == 0 {

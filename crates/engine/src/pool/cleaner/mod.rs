@@ -1,0 +1,71 @@
+//! The threads that write pages: the page cleaner (for the log and the share of dirty pages) and the LRU flusher (for free
+//! frames), and the pace that they leave to users.
+//!
+//! | file | what |
+//! |---|---|
+//! | `page_cleaner` | one step of the page cleaner; the checkpoint |
+//! | `lru_flusher` | one step of the LRU flusher |
+//! | `policy` | how much to flush, how fast users may write: pure functions |
+//! | `pace` | slowing users above the async watermark |
+//! | `pacing_model` | a model of users and a device around the policy |
+
+mod lru_flusher;
+mod pace;
+pub mod pacing_model;
+mod page_cleaner;
+pub mod policy;
+
+pub use lru_flusher::LruFlusher;
+#[cfg(test)]
+pub use page_cleaner::flush;
+pub use page_cleaner::{Cleaner, checkpoint_target};
+
+use super::Pool;
+use crate::sync::wake::Wake;
+use pace::Pace;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// The pool's part that this folder works on.
+#[derive(Default)]
+pub struct CleanerPart {
+    page_cleaner: Wake,
+    pub lru_flusher: Wake,
+    /// Threads keep frames free; without them, a thread that needs a frame does everything alone.
+    threads: AtomicBool,
+    pace: Pace,
+}
+
+impl CleanerPart {
+    pub fn threads_run(&self) -> bool {
+        self.threads.load(Relaxed)
+    }
+}
+
+impl Pool {
+    /// The bell that wakes the page cleaner.
+    pub fn cleaner_wake(&self) -> &Wake {
+        &self.cleaner.page_cleaner
+    }
+
+    /// The bell that wakes the LRU flusher.
+    pub fn lru_wake(&self) -> &Wake {
+        &self.cleaner.lru_flusher
+    }
+
+    /// Slows users above the async watermark. The caller holds no latch.
+    #[inline]
+    pub(crate) fn keep_pace(&self) {
+        if let Some(waited) = self.cleaner.pace.wait(|| self.log.end_lsn()) {
+            self.stats.sync_flush_waits.inc();
+            self.stats.sync_flush_wait_us.add(waited.as_micros() as u64);
+        }
+    }
+
+    /// Threads run that call the cleaner's and the LRU flusher's steps, or no more.
+    pub(crate) fn set_threads(&self, run: bool) {
+        self.cleaner.threads.store(run, Relaxed);
+        if !run {
+            self.cleaner.pace.set(None, self.log.end_lsn());
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Flushing: which pages are dirty, and how dirty pages reach the store.
+//!
+//! | file | what |
+//! |---|---|
+//! | `dirty` | the marks of one page that differs from the store |
+//! | `list` | the flush list |
+//! | `note` | noting changes; how much is dirty |
+//! | `neighbors`, `jobs` | what is flushed together |
+//! | `write` | copy, redo, store, clean: the order of one batch |
+//! | `oldest` | the pages that hold the checkpoint back |
+//! | `batches` | batches between uses, and how long they take |
+
+mod batches;
+pub(super) mod dirty;
+mod jobs;
+mod list;
+mod neighbors;
+mod note;
+mod oldest;
+mod write;
+/// What [`dirty`] is made of; a model checker gives it others.
+mod atomic {
+    pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+}
+
+use super::lone::Lone;
+use crate::store::Lane;
+use batches::Batches;
+use list::FlushList;
+use oldest::PassedBy;
+use parking_lot::Mutex;
+use std::sync::atomic::AtomicU8;
+
+/// Why pages are flushed; each flushed page is counted once under its reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlushReason {
+    /// They are at the tail of the LRU list and frames are needed.
+    LruList,
+    /// Too many frames are dirty.
+    DirtyPct,
+    /// The checkpoint has to keep up with the redo.
+    CheckpointAge,
+    /// Nothing is being changed.
+    Idle,
+    /// The checkpoint age is above its sync watermark.
+    Sync,
+    /// A thread found no free frame.
+    SinglePage,
+    /// Closing, or the end of recovery.
+    Shutdown,
+}
+
+/// The pool's part that this folder works on.
+pub struct FlushPart {
+    list: Lone<Mutex<FlushList>>,
+    /// A leaf: nothing is taken under it.
+    passed_by: Mutex<PassedBy>,
+    batches: Batches,
+    /// 0, 1 or 2; see `flush_neighbors`.
+    neighbors: AtomicU8,
+}
+
+impl FlushPart {
+    pub fn new(frames: usize, page_bytes: usize) -> FlushPart {
+        FlushPart {
+            list: Lone(Mutex::new(FlushList::new(frames))),
+            passed_by: Mutex::default(),
+            batches: Batches::new(page_bytes),
+            neighbors: AtomicU8::new(0),
+        }
+    }
+
+    /// Microseconds that writing a batch takes of late; 0 when there was none yet.
+    pub fn batch_us(&self, lane: Lane) -> u64 {
+        self.batches.us(lane)
+    }
+}

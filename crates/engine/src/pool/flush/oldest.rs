@@ -1,0 +1,83 @@
+//! Flushing the oldest pages, which hold the checkpoint back.
+//!
+//! A page whose latch cannot be had at once is passed by. If that is the oldest one, and it was passed by [`MISSES`]
+//! times, its latch is waited for, with nothing else held: what the latch's holder waits for never waits for this thread.
+
+use super::FlushReason;
+use super::jobs::Job;
+use super::write::Patience;
+use crate::error::Result;
+use crate::pool::{FrameNo, Pool};
+use crate::store::BATCH_PAGES;
+use crate::types::Lsn;
+
+/// Flushes that may pass the oldest page by.
+const MISSES: u32 = 4;
+
+/// The page that was oldest at the last flush, and how often it was passed by.
+#[derive(Default)]
+pub struct PassedBy {
+    oldest: Option<(FrameNo, Lsn)>,
+    misses: u32,
+}
+
+impl PassedBy {
+    /// Notes what became of the oldest page; says whether it is time to wait for it.
+    fn note(&mut self, oldest: (FrameNo, Lsn), is_missed: bool) -> bool {
+        self.misses = match is_missed {
+            true if self.oldest == Some(oldest) => self.misses + 1,
+            true => 1,
+            false => 0,
+        };
+        self.oldest = is_missed.then_some(oldest);
+        self.misses >= MISSES
+    }
+}
+
+impl Pool {
+    /// Flushes up to `limit` of the oldest pages whose first change is before `before`, and their neighbors; says how many.
+    /// The caller holds no latch.
+    ///
+    /// # Errors
+    /// An I/O error, after which the database is poisoned.
+    pub fn flush_oldest(&self, before: Lsn, limit: usize, reason: FlushReason) -> Result<usize> {
+        let (frames, oldest) = {
+            let list = self.flush.list.lock();
+            (list.oldest(&self.frames, before, limit), list.tail(&self.frames))
+        };
+        let flushed = self.flush_frames(&frames, reason)?;
+        let Some((frame, lsn)) = oldest.filter(|(frame, _)| frames.first() == Some(frame)) else { return Ok(flushed) };
+        // Not a miss if somebody else writes it.
+        let is_missed = || {
+            let state = self.frames.get(frame);
+            state.oldest_lsn() == Some(lsn) && !state.dirty.is_flushing()
+        };
+        if !self.flush.passed_by.lock().note((frame, lsn), is_missed()) {
+            return Ok(flushed);
+        }
+        Ok(flushed + self.flush_jobs(&self.still_dirty(&frames), reason, Patience::Wait)?)
+    }
+
+    /// Those of the frames that are dirty and not being written.
+    fn still_dirty(&self, frames: &[FrameNo]) -> Vec<Job> {
+        let is_dirty = |frame: &&FrameNo| {
+            let state = self.frames.get(**frame);
+            state.oldest_lsn().is_some() && !state.dirty.is_flushing()
+        };
+        frames.iter().filter(is_dirty).map(|frame| self.job(*frame)).collect()
+    }
+
+    /// Flushes every dirty page (close, recovery, tests). Pages changed meanwhile by others may stay dirty.
+    ///
+    /// # Errors
+    /// An I/O error, after which the database is poisoned.
+    pub fn flush_all(&self) -> Result<()> {
+        while self.dirty_count() > 0 {
+            if self.flush_oldest(Lsn(u64::MAX), BATCH_PAGES, FlushReason::Shutdown)? == 0 {
+                std::thread::yield_now();
+                self.poison.check()?;
+            }
+        }
+        Ok(())
+    }
+}

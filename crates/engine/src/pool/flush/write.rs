@@ -1,0 +1,122 @@
+//! Writing dirty pages: copy under the latch, then log, doublewrite, data, and only then clean.
+//!
+//! Order of one batch (each step needs the one before)
+//! 1. Per page, under its shared latch: mark as being written, copy, seal the copy.
+//! 2. Make the redo durable up to the newest page LSN in the batch (log before data).
+//! 3. Write the copies to the store; durable and findable when this returns.
+//! 4. Take the pages off the flush list, or move them up if they changed meanwhile.
+//!
+//! An error in 2 or 3 stops the database: what reached the disk is not known.
+
+use super::FlushReason;
+use super::jobs::Job;
+use crate::error::Result;
+use crate::pool::{FrameNo, Pool};
+use crate::store::{BATCH_PAGES, Batch, Lane};
+use std::time::Instant;
+
+/// What becomes of a page that somebody holds exclusively.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    PassBy,
+    Wait,
+}
+
+/// Copies of dirty pages, and where they were made.
+struct Copies {
+    batch: Batch,
+    frames: Vec<FrameNo>,
+    /// How many of them go with another page.
+    neighbors: usize,
+}
+
+impl Pool {
+    /// Flushes those of `frames` that are dirty and not latched exclusively right now, and their neighbors; says how many.
+    ///
+    /// # Errors
+    /// An I/O error, after which the database is poisoned.
+    pub(crate) fn flush_frames(&self, frames: &[FrameNo], reason: FlushReason) -> Result<usize> {
+        self.flush_jobs(&self.jobs(frames, reason), reason, Patience::PassBy)
+    }
+
+    pub(super) fn flush_jobs(&self, jobs: &[Job], reason: FlushReason, patience: Patience) -> Result<usize> {
+        let mut flushed = 0;
+        for jobs in jobs.chunks(BATCH_PAGES) {
+            self.poison.check()?;
+            let mut copies = self.copy_dirty(jobs, patience);
+            if !copies.frames.is_empty() {
+                if let Err(error) = self.write_batch(&mut copies.batch, reason) {
+                    self.poison.set(&error.to_string());
+                    return Err(error);
+                }
+                self.finish(&copies.frames);
+                self.count(copies.frames.len(), copies.neighbors, reason);
+                flushed += copies.frames.len();
+            }
+            self.flush.batches.put(copies.batch);
+        }
+        Ok(flushed)
+    }
+
+    /// Copies of the pages that are (still) there and dirty.
+    fn copy_dirty(&self, jobs: &[Job], patience: Patience) -> Copies {
+        let (batch, frames) = (self.flush.batches.take(jobs.len()), Vec::with_capacity(jobs.len()));
+        let mut copies = Copies { batch, frames, neighbors: 0 };
+        for job in jobs {
+            let state = self.frames.get(job.frame);
+            let latch = || match patience {
+                Patience::PassBy => state.latch.try_lock_shared(),
+                Patience::Wait => state.latch.lock_shared_while(|| state.page_no() == job.page_no),
+            };
+            if state.oldest_lsn().is_none() || !latch() {
+                continue;
+            }
+            // The frame may hold another page by now, which nobody asked to flush.
+            let same = state.page_no() == job.page_no;
+            if same && self.flush.list.lock().begin_write(&self.frames, job.frame) {
+                // SAFETY: the frame's latch is held shared until the end of this block.
+                copies.batch.push(unsafe { self.frames.bytes(job.frame) }, job.page_no);
+                copies.frames.push(job.frame);
+                copies.neighbors += usize::from(job.neighbor);
+            }
+            state.latch.unlock_shared();
+        }
+        copies
+    }
+
+    fn write_batch(&self, batch: &mut Batch, reason: FlushReason) -> Result<()> {
+        self.log.flush_to(batch.newest_lsn())?;
+        let lane = match reason {
+            FlushReason::LruList => Lane::LruList,
+            FlushReason::SinglePage => Lane::SinglePage,
+            _ => Lane::FlushList,
+        };
+        let start = Instant::now();
+        self.store.write(batch, lane)?;
+        self.flush.batches.note_us(lane, start.elapsed().as_micros() as u64);
+        Ok(())
+    }
+
+    fn finish(&self, written: &[FrameNo]) {
+        let mut list = self.flush.list.lock();
+        written.iter().for_each(|frame| list.end_write(&self.frames, *frame));
+        drop(list);
+        self.lru.note_cleaned();
+    }
+
+    fn count(&self, flushed: usize, neighbors: usize, reason: FlushReason) {
+        let stats = &self.stats;
+        let counter = match reason {
+            FlushReason::LruList => &stats.pages_flushed_lru_list,
+            FlushReason::DirtyPct => &stats.pages_flushed_dirty_pct,
+            FlushReason::CheckpointAge => &stats.pages_flushed_checkpoint_age,
+            FlushReason::Idle => &stats.pages_flushed_idle,
+            FlushReason::Sync => &stats.pages_flushed_sync,
+            FlushReason::SinglePage => &stats.pages_flushed_single_page,
+            FlushReason::Shutdown => &stats.pages_flushed_shutdown,
+        };
+        counter.add((flushed - neighbors) as u64);
+        stats.pages_flushed_neighbor.add(neighbors as u64);
+        stats.pages_flushed.add(flushed as u64);
+    }
+}

@@ -1,0 +1,164 @@
+//! Reaching a resident page: latched shared or exclusively, by a latch-free view, or pinned.
+
+use super::{FrameNo, Frames, OptimisticPage, PageVersion, SharedPage};
+use crate::error::Result;
+use crate::page::{self, PageBytes};
+use crate::pool::Pool;
+use crate::types::{Lsn, PageNo};
+use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, fence};
+
+impl Pool {
+    /// A view of a resident page that takes no latch; `None` if it is not resident. Waits while the page is latched
+    /// exclusively, or read in: the caller holds no latch.
+    #[inline]
+    pub fn optimistic(&self, page: PageNo) -> Option<OptimisticPage<'_>> {
+        loop {
+            let frame = self.table.find(&self.frames, page)?;
+            let state = self.frames.get(frame);
+            let Some(version) = state.latch.version() else {
+                if state.latch.lock_shared_while(|| state.page_no() == page) {
+                    state.latch.unlock_shared();
+                }
+                continue;
+            };
+            let view = OptimisticPage::new(&self.frames, frame, page, version);
+            if state.page_no() == page && view.validate() {
+                self.touch(frame);
+                return Some(view);
+            }
+        }
+    }
+
+    /// Shared latch, loading the page if need be. The caller holds no latch.
+    ///
+    /// # Errors
+    /// Those of [`Pool::load`].
+    pub fn fix_s(&self, page: PageNo) -> Result<SharedPage<'_>> {
+        loop {
+            if let Some(guard) = self.try_fix_s(page) {
+                return Ok(guard);
+            }
+            self.load(page)?;
+        }
+    }
+
+    /// Shared latch if the page is resident and not being read in, waiting for the latch only.
+    #[inline]
+    pub fn try_fix_s(&self, page: PageNo) -> Option<SharedPage<'_>> {
+        loop {
+            let frame = self.table.find(&self.frames, page)?;
+            let state = self.frames.get(frame);
+            if !state.latch.lock_shared_while(|| state.has(page)) {
+                if state.is_reading() && state.page_no() == page {
+                    return None;
+                }
+                continue;
+            }
+            if state.page_no() == page {
+                self.touch(frame);
+                return Some(SharedPage::adopt(self, frame));
+            }
+            state.latch.unlock_shared();
+        }
+    }
+
+    /// Shared latch iff the page is where it was seen, unchanged.
+    pub fn fix_s_if(&self, seen: PageVersion) -> Option<SharedPage<'_>> {
+        let guard = self.latch_s_at(seen.frame, seen.page_no, seen.version)?;
+        self.touch(seen.frame);
+        Some(guard)
+    }
+
+    /// Shared latch on a frame iff it is at `version`, at which it held `page`.
+    #[inline]
+    fn latch_s_at(&self, frame: FrameNo, page: PageNo, version: u64) -> Option<SharedPage<'_>> {
+        let state = self.frames.get(frame);
+        if !state.latch.lock_shared_while(|| state.has(page)) {
+            return None;
+        }
+        // Adopted at once: whatever becomes of it, the hold is given back.
+        let guard = SharedPage::adopt(self, frame);
+        (state.latch.held_version() == version).then_some(guard)
+    }
+
+    /// Exclusive latch on a page that is resident and not being read in, waiting for the latch only; else `None`. The caller
+    /// owns the hold.
+    #[inline]
+    pub(crate) fn try_latch_x(&self, page: PageNo) -> Option<FrameNo> {
+        loop {
+            let frame = self.table.find(&self.frames, page)?;
+            let state = self.frames.get(frame);
+            if !state.latch.lock_exclusive_while(|| state.has(page)) {
+                if state.is_reading() && state.page_no() == page {
+                    return None;
+                }
+                continue;
+            }
+            if state.page_no() == page {
+                self.touch(frame);
+                return Some(frame);
+            }
+            state.latch.unlock_exclusive(false);
+        }
+    }
+
+    /// Exclusive latch on the page of `view` iff it is unchanged.
+    #[inline]
+    pub(crate) fn upgrade(&self, view: OptimisticPage<'_>) -> Option<FrameNo> {
+        let state = self.frames.get(view.frame);
+        let still = || state.has(view.page_no());
+        state.latch.lock_exclusive_if(view.version, still).then_some(view.frame)
+    }
+
+    /// Shared latch on the page of `view` iff it is unchanged.
+    #[inline]
+    pub fn latch_s(&self, view: OptimisticPage<'_>) -> Option<SharedPage<'_>> {
+        self.latch_s_at(view.frame, view.page_no(), view.version)
+    }
+
+    /// Eight bytes of a page as they are at this moment, whoever has it latched, without waiting; `None` if the page is not
+    /// resident or being read in. They may be in the middle of a change.
+    pub(crate) fn glimpse(&self, page: PageNo, offset: usize) -> Option<u64> {
+        let frame = self.table.find(&self.frames, page)?;
+        let state = self.frames.get(frame);
+        if !state.has(page) {
+            return None;
+        }
+        let word = OptimisticPage::new(&self.frames, frame, page, 0).u64_at(offset);
+        // The bytes are looked at before the page number, which would tell that they were another page's.
+        fence(Acquire);
+        state.has(page).then_some(word)
+    }
+
+    /// The frames themselves, for mini-transactions.
+    #[inline]
+    pub(crate) fn frames(&self) -> &Frames {
+        &self.frames
+    }
+
+    /// Keeps a resident page from being evicted until [`Pool::unpin`], waiting for its latch only; `None` if it is not
+    /// resident.
+    pub(crate) fn pin(&self, page: PageNo) -> Option<FrameNo> {
+        let guard = self.try_fix_s(page)?;
+        let frame = guard.version().frame;
+        self.frames.get(frame).pins.fetch_add(1, Relaxed);
+        Some(frame)
+    }
+
+    /// Ends one [`Pool::pin`].
+    pub(crate) fn unpin(&self, frame: FrameNo) {
+        // What was done to the page was done under its latch; the count itself orders nothing.
+        self.frames.get(frame).pins.fetch_sub(1, Relaxed);
+    }
+
+    /// The frame of a resident page.
+    #[cfg(test)]
+    pub(crate) fn frame_of(&self, page_no: PageNo) -> Option<FrameNo> {
+        self.table.find(&self.frames, page_no)
+    }
+
+    /// LSN of a resident page, if it is resident.
+    pub fn resident_lsn(&self, page_no: PageNo) -> Option<Lsn> {
+        self.try_fix_s(page_no).map(|guard| page::header::lsn(&guard))
+    }
+}

@@ -1,0 +1,28 @@
+//! Frames: the pool's memory, which page is in which frame, and how a page is reached.
+//!
+//! | file | what |
+//! |---|---|
+//! | `frame` | the memory, and the state of each frame |
+//! | `page_table` | which frame holds a page |
+//! | `free_list` | frames that hold no page |
+//! | `load` | bringing pages in |
+//! | `fix` | reaching a resident page |
+//! | `guard`, `optimistic` | a page latched shared; a page seen without a latch |
+//! | `kinship` | which tree pages were compared with their parents |
+
+mod fix;
+mod frame;
+mod free_list;
+mod guard;
+mod kinship;
+mod load;
+mod optimistic;
+mod page_table;
+
+pub use frame::{FrameNo, Frames, NIL, NO_PAGE};
+pub use free_list::FreeList;
+pub use guard::{PageVersion, SharedPage};
+pub use optimistic::OptimisticPage;
+pub use page_table::PageTable;
+#[cfg(test)]
+pub use page_table::meanwhile;

@@ -1,0 +1,73 @@
+//! The LRU list, free frames, and victims.
+//!
+//! | file | what |
+//! |---|---|
+//! | `list` | the LRU list with midpoint insertion |
+//! | `touch` | noting uses of pages |
+//! | `evict` | getting free frames |
+//! | `victim` | what happens when the least recently used page is dirty: one file for each policy |
+
+mod evict;
+mod list;
+mod touch;
+mod victim;
+
+use super::lone::Lone;
+use super::{FrameNo, Frames};
+use crate::config::Options;
+use list::LruList;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+pub use victim::Victims;
+
+/// The pool's part that this folder works on.
+pub struct LruPart {
+    list: Lone<Mutex<LruList>>,
+    /// Moves to the head of the list so far; the unit of a frame's `young_stamp`.
+    clock: Lone<AtomicU32>,
+    /// Pool time in milliseconds, moved on by the cleaner; starts at 1.
+    now_ms: AtomicU32,
+    old_blocks_time_ms: u32,
+    /// Pages looked at from the tail of the list: the option, within what a pool of this size allows.
+    pub scan_depth: usize,
+    /// Pages became clean since the list's cursor was last sent back.
+    cleaned: AtomicBool,
+    free_target: AtomicUsize,
+    give_up_ms: AtomicU64,
+    pub victims: Box<dyn Victims>,
+}
+
+impl LruPart {
+    pub fn new(options: &Options, frames: usize) -> LruPart {
+        let scan_depth = options.lru_scan_depth as usize;
+        LruPart {
+            list: Lone(Mutex::new(LruList::new(frames, options.old_blocks_pct as usize))),
+            clock: Lone(AtomicU32::new(1)),
+            now_ms: AtomicU32::new(1),
+            old_blocks_time_ms: u32::try_from(options.old_blocks_time_ms).unwrap_or(u32::MAX),
+            scan_depth: scan_depth.min(frames / 4).max(8),
+            cleaned: AtomicBool::new(false),
+            free_target: AtomicUsize::new(scan_depth.min(frames / 8).max(4)),
+            give_up_ms: AtomicU64::new(evict::GIVE_UP_MS),
+            victims: victim::of(options.victim_policy, frames),
+        }
+    }
+
+    /// Enters a page just read.
+    pub fn insert_old(&self, frames: &Frames, frame: FrameNo) {
+        self.list.lock().insert_old(frames, frame);
+    }
+
+    /// Takes a frame out, if it is on the list.
+    pub fn take_out(&self, frames: &Frames, frame: FrameNo) {
+        let mut list = self.list.lock();
+        if list.contains(frame) {
+            list.remove(frames, frame);
+        }
+    }
+
+    /// Pages became clean: the search for clean ones begins at the tail again.
+    pub fn note_cleaned(&self) {
+        self.cleaned.store(true, Relaxed);
+    }
+}

@@ -1,0 +1,46 @@
+//! Noting uses of pages in the LRU list's terms.
+
+use crate::pool::{FrameNo, Pool};
+use std::sync::atomic::Ordering::Relaxed;
+
+impl Pool {
+    /// Moves pool time on.
+    pub(crate) fn set_now_ms(&self, now_ms: u64) {
+        self.lru.now_ms.store((now_ms as u32).max(1), Relaxed);
+    }
+
+    /// Notes a use of the page in the LRU list's terms.
+    #[inline]
+    pub(in crate::pool) fn touch(&self, frame: FrameNo) {
+        let stamp = self.frames.get(frame).young_stamp.load(Relaxed);
+        let age = self.lru.clock.load(Relaxed).wrapping_sub(stamp);
+        if stamp == 0 || age as usize > self.frames.len() / 4 {
+            self.touch_slow(frame, stamp);
+        }
+    }
+
+    fn touch_slow(&self, frame: FrameNo, stamp: u32) {
+        let state = self.frames.get(frame);
+        if stamp == 0 {
+            let now = self.lru.now_ms.load(Relaxed);
+            let first = state.first_access_ms.load(Relaxed);
+            if first == 0 {
+                state.first_access_ms.store(now, Relaxed);
+            }
+            if first == 0 || now.wrapping_sub(first) < self.lru.old_blocks_time_ms {
+                return;
+            }
+        }
+        let mut lru = self.lru.list.lock();
+        if lru.contains(frame) {
+            let clock = self.lru.clock.fetch_add(1, Relaxed).wrapping_add(1).max(1);
+            lru.make_young(&self.frames, frame, clock);
+            self.stats.pages_made_young.inc();
+        }
+    }
+
+    /// Frames on the LRU list.
+    pub fn lru_count(&self) -> usize {
+        self.lru.list.lock().len()
+    }
+}
