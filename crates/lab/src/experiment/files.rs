@@ -250,11 +250,11 @@ fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>> {
 
 fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
     let text = serde_json::to_string_pretty(value).map_err(|e| Error::Usage(format!("as JSON: {e}")))?;
-    write(path, &(text + "\n"))
+    write(path, (text + "\n").as_bytes())
 }
 
-fn write(path: &Path, text: &str) -> Result<()> {
-    OutputFile::write(path, text.as_bytes()).map_err(|e| Error::file(path, e))
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    OutputFile::write(path, bytes).map_err(|e| Error::file(path, e))
 }
 
 /// Writes `result.json`, `rows.csv` and `report.html`.
@@ -263,8 +263,8 @@ fn write(path: &Path, text: &str) -> Result<()> {
 /// [`Error::File`] when a file cannot be written.
 pub fn write_outcome(experiment: &dyn Experiment, outcome: &Outcome, folder: &Path) -> Result<()> {
     write_json(&folder.join("result.json"), outcome)?;
-    write(&folder.join("rows.csv"), &csv(outcome))?;
-    write(&folder.join("report.html"), &report::html(outcome, &experiment.figures(&outcome.rows))?)
+    write(&folder.join("rows.csv"), &csv(outcome)?)?;
+    write(&folder.join("report.html"), report::html(outcome, &experiment.figures(&outcome.rows))?.as_bytes())
 }
 
 /// Reads a `result.json`.
@@ -275,15 +275,10 @@ pub fn read_outcome(path: &Path) -> Result<Outcome> {
     read_json(path)?.ok_or_else(|| Error::Usage(format!("{} does not exist", path.display())))
 }
 
-/// A field of CSV.
-fn field(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into() }
-}
-
 /// One line a row: setting, then for each value its median, least, greatest, and the paper's.
-fn csv(outcome: &Outcome) -> String {
-    let names = |pick: fn(&super::Row) -> Vec<&String>| -> Vec<String> {
-        outcome.rows.iter().flat_map(pick).cloned().collect::<BTreeSet<_>>().into_iter().collect()
+fn csv(outcome: &Outcome) -> Result<Vec<u8>> {
+    let names = |pick: fn(&super::Row) -> Vec<&String>| -> BTreeSet<String> {
+        outcome.rows.iter().flat_map(pick).cloned().collect()
     };
     let settings = names(|row| row.setting.keys().collect());
     let values = names(|row| row.measured.keys().collect());
@@ -295,7 +290,9 @@ fn csv(outcome: &Outcome) -> String {
         head.extend([name.clone(), format!("{name} least"), format!("{name} greatest")]);
     }
     head.extend(papers.iter().map(|name| format!("{name} paper")));
-    let mut out = head.iter().map(|text| field(text)).collect::<Vec<_>>().join(",") + "\n";
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let failed = |e: &dyn std::fmt::Display| Error::Usage(format!("as CSV: {e}"));
+    writer.write_record(&head).map_err(|e| failed(&e))?;
     for row in &outcome.rows {
         let number = |map: &BTreeMap<String, f64>, name: &str| map.get(name).map_or(String::new(), f64::to_string);
         let mut line = vec![row.subject.clone(), row.device.clone()];
@@ -307,19 +304,7 @@ fn csv(outcome: &Outcome) -> String {
             line.extend([number(&row.measured, name), end(0), end(1)]);
         }
         line.extend(papers.iter().map(|name| number(&row.paper, name)));
-        out += &(line.iter().map(|text| field(text)).collect::<Vec<_>>().join(",") + "\n");
+        writer.write_record(&line).map_err(|e| failed(&e))?;
     }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fields_with_commas_are_quoted() {
-        assert_eq!(field("a,b"), "\"a,b\"");
-        assert_eq!(field("say \"x\""), "\"say \"\"x\"\"\"");
-        assert_eq!(field("plain"), "plain");
-    }
+    writer.into_inner().map_err(|e| failed(&e))
 }

@@ -4,7 +4,7 @@ use highwater_bench::{Error, Result};
 use highwater_device::DeviceError;
 use highwater_device::disk::DiskOptions;
 use highwater_device::mount::{FileSystemKind, JournalMode, Mount, MountOptions};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A way of journaling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,23 +67,6 @@ impl Mode {
         options.classify = false;
         Ok(Mount::new(&options)?)
     }
-}
-
-/// Copies a folder with everything in it, and syncs each file.
-pub(super) fn copy_folder(from: &Path, to: &Path) -> Result<()> {
-    std::fs::create_dir_all(to).map_err(|e| Error::file(to, e))?;
-    for entry in std::fs::read_dir(from).map_err(|e| Error::file(from, e))? {
-        highwater_bench::interrupt::check()?;
-        let entry = entry.map_err(|e| Error::file(from, e))?;
-        let (source, target): (PathBuf, PathBuf) = (entry.path(), to.join(entry.file_name()));
-        if source.is_dir() {
-            copy_folder(&source, &target)?;
-        } else {
-            let copied = std::fs::copy(&source, &target).and_then(|_| std::fs::File::open(&target)?.sync_all());
-            copied.map_err(|e| Error::file(&target, e))?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@
 //! 4. A place removes what it made when it is closed or dropped.
 
 use super::{DeviceChoice, Workspace};
-use crate::subject::{Files, Installed, Load, Running, Settings};
+use crate::subject::{Files, Installed, Load, Running, Settings, copy_apart};
 use highwater_bench::{Error, Result};
 use highwater_device::adapter::{EngineDisk, EngineDiskOptions};
 use highwater_device::disk::{Disk, DiskOptions, TimeMode};
@@ -124,7 +124,7 @@ impl Place {
             None => {
                 let data = self.data.folder().unwrap_or_default();
                 let log = self.log.as_ref().and_then(At::folder);
-                copy_folder(template, &data, log.as_deref().unwrap_or(&data))
+                copy_database(template, &data, log.as_deref().unwrap_or(&data))
             }
         }
     }
@@ -263,29 +263,9 @@ fn is_log(name: &str) -> bool {
 }
 
 /// Copies a folder with everything below it; log files in its root go to `log`.
-fn copy_folder(from: &Path, to: &Path, log: &Path) -> Result<()> {
-    for folder in [to, log] {
-        std::fs::create_dir_all(folder).map_err(|e| Error::file(folder, e))?;
-    }
-    for entry in std::fs::read_dir(from).map_err(|e| Error::file(from, e))? {
-        highwater_bench::interrupt::check()?;
-        let entry = entry.map_err(|e| Error::file(from, e))?;
-        let (path, name) = (entry.path(), entry.file_name());
-        let kind = entry.file_type().map_err(|e| Error::file(&path, e))?;
-        if kind.is_dir() {
-            copy_folder(&path, &to.join(&name), &to.join(&name))?;
-        } else if kind.is_file() {
-            let target = if is_log(&name.to_string_lossy()) { log } else { to };
-            copy_file(&path, &target.join(&name))?;
-        }
-    }
-    Ok(())
-}
-
-fn copy_file(from: &Path, to: &Path) -> Result<()> {
-    std::fs::copy(from, to).map_err(|e| Error::file(to, e))?;
-    let synced = File::open(to).and_then(|file| file.sync_all());
-    synced.map_err(|e| Error::file(to, e))
+fn copy_database(from: &Path, to: &Path, log: &Path) -> Result<()> {
+    std::fs::create_dir_all(log).map_err(|e| Error::file(log, e))?;
+    copy_apart(from, to, &|name| if is_log(name) { log } else { to })
 }
 
 /// Copies Highwater's three files from a folder onto devices.

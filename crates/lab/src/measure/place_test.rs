@@ -68,7 +68,7 @@ fn log_files_go_to_the_log_folder() {
     for name in ["ibdata1", "ib_logfile0", "ib_logfile1", "mysql/user.MYD"] {
         std::fs::write(from.join(name), name).unwrap();
     }
-    copy_folder(&from, &to, &log).unwrap();
+    copy_database(&from, &to, &log).unwrap();
     for path in [to.join("ibdata1"), log.join("ib_logfile0"), log.join("ib_logfile1"), to.join("mysql/user.MYD")] {
         assert!(path.exists(), "{}", path.display());
     }

@@ -2,13 +2,13 @@
 //!
 //! Rules
 //! 1. [`Settings`] mean the same for every subject; what a subject cannot do is an error, never left out in silence.
-//! 2. No server outlives this process, however it ends (`guard`).
+//! 2. No server outlives this process, however it ends ([`Guard`](highwater_device::guard::Guard)).
 //! 3. A result carries the exact configuration of the subject it was measured on.
 //! 4. The same workload code runs on all of them, but sysbench's profiles on servers: those run in the real sysbench.
 
 mod cgroup;
 mod config;
-mod guard;
+mod copy;
 mod install;
 mod running;
 mod server;
@@ -16,6 +16,7 @@ mod settings;
 mod sysbench;
 
 pub use cgroup::MemoryGroup;
+pub(crate) use copy::{copy_apart, copy_folder};
 pub use install::{Installed, Missing};
 pub use running::{Load, Running};
 pub use server::Server;

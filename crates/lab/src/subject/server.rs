@@ -7,12 +7,13 @@
 //! 4. Stopping asks first (SIGTERM, which flushes every page) and kills only what does not end in time. Dropping kills.
 
 use super::config::{self, Options, Place};
-use super::guard::Guard;
+use super::copy::{copy_file, copy_folder};
 use super::install::Programs;
 use super::{Files, Installed, MemoryGroup, Settings, SubjectKind};
 use highwater_bench::interrupt;
 use highwater_bench::store::mysql::{Flavor, MysqlStore};
 use highwater_bench::{Error, Result};
+use highwater_device::guard::{Guard, Thing};
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -61,8 +62,8 @@ impl Server {
         let options = config::options(installed.kind, &place, settings)?;
         create(programs, &files, &place, settings)?;
         let group = settings.memory_limit_bytes.map(MemoryGroup::new).transpose()?;
-        let mut guard = Guard::new()?;
-        guard.holds_folder(run.path())?;
+        let mut guard = Guard::new().map_err(|e| Error::file("/bin/sh", e))?;
+        guard.holds(Thing::Folder, run.path()).map_err(no_guard)?;
         let old_log_bytes = std::fs::metadata(&place.error_log).map_or(0, |about| about.len() as usize);
         let child = spawn(&mut guard, programs, &files, &place, &options, group.as_ref())?;
         let mut config = config::record(&options);
@@ -187,6 +188,11 @@ impl Drop for Server {
     }
 }
 
+/// The clean-up shell cannot be told of something.
+fn no_guard(error: std::io::Error) -> Error {
+    Error::file("the pipe to the clean-up shell", error)
+}
+
 fn flavor(kind: SubjectKind) -> Flavor {
     if kind == SubjectKind::Mariadb { Flavor::Mariadb } else { Flavor::Mysql }
 }
@@ -215,7 +221,7 @@ fn spawn(
 ) -> Result<Child> {
     let file = files.data.join("my.cnf");
     std::fs::write(&file, config::file(options)).map_err(|e| Error::file(&file, e))?;
-    let mut command = guard.command(&programs.server, group.map(MemoryGroup::path))?;
+    let mut command = guard.command(&programs.server, group.map(MemoryGroup::path)).map_err(no_guard)?;
     command.arg(format!("--defaults-file={}", file.display()));
     as_this_user(&mut command);
     let log = OpenOptions::new().create(true).append(true).open(&place.error_log);
@@ -249,7 +255,7 @@ fn create(programs: &Programs, files: &Files, place: &Place, settings: &Settings
     }
     match &programs.install_db {
         Some(install_db) => install(install_db, &new, settings)?,
-        None => copy(&programs.base().join("data"), &new)?,
+        None => copy_folder(&programs.base().join("data"), &new)?,
     }
     std::fs::rename(&new, &place.data).map_err(|e| Error::file(&place.data, e))?;
     move_log(&place.data, &place.log)
@@ -272,7 +278,7 @@ fn refuse_other_log(folder: &Path) -> Result<()> {
 fn move_log(from: &Path, to: &Path) -> Result<()> {
     for file in if from == to { Vec::new() } else { log_files(from)? } {
         let target = to.join(file.file_name().unwrap_or_default());
-        std::fs::copy(&file, &target).map_err(|e| Error::file(&target, e))?;
+        copy_file(&file, &target)?;
         std::fs::remove_file(&file).map_err(|e| Error::file(&file, e))?;
     }
     Ok(())
@@ -291,19 +297,6 @@ fn install(install_db: &Path, folder: &Path, settings: &Settings) -> Result<()> 
     let said = [&output.stdout[..], &output.stderr[..]].concat();
     let said = String::from_utf8_lossy(&said);
     Err(Error::Server(format!("{} failed ({}):\n{}", install_db.display(), output.status, tail(&said, LOG_LINES))))
-}
-
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    std::fs::create_dir(to).map_err(|e| Error::file(to, e))?;
-    for entry in std::fs::read_dir(from).map_err(|e| Error::file(from, e))?.flatten() {
-        let (source, target) = (entry.path(), to.join(entry.file_name()));
-        if source.is_dir() {
-            copy(&source, &target)?;
-        } else {
-            std::fs::copy(&source, &target).map_err(|e| Error::file(&target, e))?;
-        }
-    }
-    Ok(())
 }
 
 /// The errors in what was written to the log since, or its end if there are none.

@@ -6,8 +6,8 @@
 //!    capacity once, whatever the time, and counters begin at zero after it.
 
 use super::{Mode, places};
-use crate::experiment::journaled::copy_folder;
 use crate::experiment::{Cell, DeviceChoice, Measured, Plan, Scale, Workspace};
+use crate::subject::copy_folder;
 use crate::subject::{Files, Installed, Load, Running, Settings, SubjectKind};
 use highwater_bench::result::RunResult;
 use highwater_bench::run::RunOptions;

@@ -1,0 +1,80 @@
+//! The bytes of a device in memory: what reads see, what is durable, and the changes between.
+
+use crate::power_cut::{Guarantees, PendingWrite, choose_fates};
+use fastrand::Rng;
+use std::collections::BTreeSet;
+
+#[derive(Default)]
+pub(super) struct Bytes {
+    pub(super) current: Vec<u8>,
+    pub(super) durable: Vec<u8>,
+    pub(super) unsynced: Vec<Change>,
+    /// Blocks that were discarded and not written or reserved since.
+    pub(super) holes: BTreeSet<u64>,
+    /// What others use of a limited device.
+    pub(super) others_bytes: u64,
+}
+
+pub(super) enum Change {
+    Write { offset: usize, data: Vec<u8> },
+    SetLen(usize),
+}
+
+impl Bytes {
+    pub(super) fn durable(image: Vec<u8>) -> Bytes {
+        Bytes { current: image.clone(), durable: image, ..Bytes::default() }
+    }
+
+    /// What a power cut could leave.
+    pub(super) fn power_cut(&self, seed: u64) -> Vec<u8> {
+        let mut random = Rng::with_seed(seed);
+        let mut image = self.durable.clone();
+        let lens: Vec<usize> = self.unsynced.iter().filter_map(Change::new_len).collect();
+        for &len in &lens[..random.usize(..=lens.len())] {
+            image.resize(len, 0);
+        }
+        let writes: Vec<(usize, &[u8])> = self.unsynced.iter().filter_map(Change::written).collect();
+        let pending = |(at, data): &(usize, &[u8])| PendingWrite::completed(*at as u64..(at + data.len()) as u64);
+        let pending: Vec<PendingWrite> = writes.iter().map(pending).collect();
+        let fates = choose_fates(&Guarantees::SECTORS, &pending, &mut random);
+        let mut landing: Vec<_> = writes.into_iter().zip(fates).collect();
+        random.shuffle(&mut landing);
+        for ((at, data), fate) in landing {
+            for kept in fate {
+                let (from, to) = (kept.start as usize, image.len().min(kept.end as usize));
+                if from < to {
+                    image[from..to].copy_from_slice(&data[from - at..to - at]);
+                }
+            }
+        }
+        image
+    }
+}
+
+impl Change {
+    fn new_len(&self) -> Option<usize> {
+        match self {
+            Change::SetLen(len) => Some(*len),
+            Change::Write { .. } => None,
+        }
+    }
+
+    fn written(&self) -> Option<(usize, &[u8])> {
+        match self {
+            Change::Write { offset, data } => Some((*offset, data)),
+            Change::SetLen(_) => None,
+        }
+    }
+
+    pub(super) fn apply(&self, image: &mut Vec<u8>) {
+        match self {
+            Change::SetLen(len) => image.resize(*len, 0),
+            Change::Write { offset, data } => {
+                if image.len() < offset + data.len() {
+                    image.resize(offset + data.len(), 0);
+                }
+                image[*offset..offset + data.len()].copy_from_slice(data);
+            }
+        }
+    }
+}

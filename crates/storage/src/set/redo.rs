@@ -1,0 +1,42 @@
+//! Where the redo is: a file in its folder, or a block device.
+
+use crate::error::REDO_ZEROS_BYTES;
+use crate::os::folder::{self, failed};
+use crate::{Device, FileDevice, FileRole, FlushMethod, OpenError, Placement, StorageError};
+use std::io::ErrorKind;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+pub(super) fn is_block_device(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
+}
+
+/// Where the redo is: in the folder `log_dir`, or the block device of that name.
+pub fn redo_path(log_dir: &Path) -> PathBuf {
+    if is_block_device(log_dir) { log_dir.to_path_buf() } else { log_dir.join("redo") }
+}
+
+/// Removes the redo file in the folder `log_dir`; a block device of that name gets the zeros that say nobody uses it.
+///
+/// # Errors
+/// The operating system's, except that there is no such file.
+pub fn forget_redo(log_dir: &Path) -> Result<(), StorageError> {
+    let path = redo_path(log_dir);
+    if is_block_device(&path) {
+        let device = FileDevice::open(&path, FileRole::Redo, FlushMethod::Fsync, false)?;
+        device.write_at(0, &[0; REDO_ZEROS_BYTES], Placement::Redo)?;
+        return device.sync();
+    }
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(failed("remove", &path, error)),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn create_log_dir(log_dir: &Path) -> Result<(), OpenError> {
+    if is_block_device(log_dir) { Ok(()) } else { folder::create(log_dir) }
+}
+
+pub(super) fn sync_log_dir(log_dir: &Path) -> Result<(), OpenError> {
+    if is_block_device(log_dir) { Ok(()) } else { folder::sync(log_dir) }
+}

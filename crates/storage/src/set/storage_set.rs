@@ -1,0 +1,224 @@
+//! The set: how it is opened, and where its devices come from.
+
+use super::found::{Found, look};
+use super::redo::{create_log_dir, is_block_device, redo_path, sync_log_dir};
+use crate::os::folder::{self, Access, FolderLock, failed};
+use crate::{Device, FileDevice, FileRole, FlushMethod, MemoryDevice, OpenError, Overlay, StorageError};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How to open a folder.
+#[derive(Clone, Debug, Default)]
+pub struct SetOptions {
+    /// Folder of the redo file, if it is not the database's own; or a block device that is the redo file.
+    pub log_dir: Option<PathBuf>,
+    /// How files are written and made durable.
+    pub flush_method: FlushMethod,
+    /// Redo goes through the page cache whatever the method: for commits that only write (not sync) their redo.
+    pub cached_redo: bool,
+    /// Make the folder and the files if there is no database.
+    pub create: bool,
+}
+
+/// The devices of one database. Clones share them.
+#[derive(Clone)]
+pub struct StorageSet {
+    /// Pages in place.
+    pub data: Arc<dyn Device>,
+    /// The redo ring.
+    pub redo: Arc<dyn Device>,
+    /// Copies of pages on their way to their place.
+    pub doublewrite: Arc<dyn Device>,
+    origin: Arc<Origin>,
+    read_only: bool,
+}
+
+/// Where the devices come from.
+enum Origin {
+    Folder { _locks: Vec<FolderLock> },
+    Memory([MemoryDevice; 3]),
+    Devices,
+}
+
+impl StorageSet {
+    /// Opens the folder `dir`; see [`open`](StorageSet::open).
+    ///
+    /// # Errors
+    /// As [`open`](StorageSet::open).
+    pub fn open_dir(
+        dir: &Path,
+        log_dir: Option<&Path>,
+        flush_method: FlushMethod,
+        create: bool,
+    ) -> Result<StorageSet, OpenError> {
+        let log_dir = log_dir.map(Path::to_path_buf);
+        StorageSet::open(dir, &SetOptions { log_dir, flush_method, create, ..SetOptions::default() })
+    }
+
+    /// Opens the files in the folder `dir` and locks it. If there are none, or only empty ones, and `options.create` is
+    /// set, makes those that are missing.
+    ///
+    /// # Errors
+    /// [`OpenError`] names the folder or file and what is wrong with it.
+    pub fn open(dir: &Path, options: &SetOptions) -> Result<StorageSet, OpenError> {
+        let log_dir = options.log_dir.as_deref().unwrap_or(dir);
+        if options.create {
+            folder::create(dir)?;
+            create_log_dir(log_dir)?;
+        }
+        let locks = lock_folders(dir, log_dir, Access::Write)?;
+        let paths = [dir.join("data"), redo_path(log_dir), dir.join("doublewrite")];
+        let found = look(&paths)?;
+        if found == Found::Nothing && !options.create {
+            return Err(OpenError::NotFound(dir.to_path_buf()));
+        }
+        let redo_role = if options.cached_redo { FileRole::RedoCached } else { FileRole::Redo };
+        let open = |path: &Path, role| open_device(path, role, options.flush_method, found == Found::Nothing);
+        let data = open(&paths[0], FileRole::Data)?;
+        let redo = open(&paths[1], redo_role)?;
+        let doublewrite = open(&paths[2], FileRole::Doublewrite)?;
+        if found == Found::Nothing {
+            folder::sync(dir)?;
+            sync_log_dir(log_dir)?;
+        }
+        let origin = Arc::new(Origin::Folder { _locks: locks });
+        Ok(StorageSet { data, redo, doublewrite, origin, read_only: false })
+    }
+
+    /// Opens the files in the folder `dir` (the redo in `log_dir`, if that is another) to read them only, through the page
+    /// cache: also on a file system mounted read-only. What is written into the set stays in memory ([`Overlay`]).
+    ///
+    /// # Errors
+    /// [`OpenError`] names the folder or file and what is wrong with it.
+    pub fn open_read_only(dir: &Path, log_dir: Option<&Path>) -> Result<StorageSet, OpenError> {
+        let log_dir = log_dir.unwrap_or(dir);
+        let locks = lock_folders(dir, log_dir, Access::Read)?;
+        let paths = [dir.join("data"), redo_path(log_dir), dir.join("doublewrite")];
+        if look(&paths)? == Found::Nothing {
+            return Err(OpenError::NotFound(dir.to_path_buf()));
+        }
+        let open = |path: &Path| FileDevice::open_read_only(path).map(|file| Arc::new(file) as Arc<dyn Device>);
+        let [data, redo, doublewrite] = [open(&paths[0])?, open(&paths[1])?, open(&paths[2])?];
+        let origin = Arc::new(Origin::Folder { _locks: locks });
+        Ok(StorageSet { data, redo, doublewrite, origin, read_only: false }.overlaid()?)
+    }
+
+    /// This set to be read only: nothing reaches its devices, what is written is kept in memory.
+    ///
+    /// # Errors
+    /// A device does not tell its length.
+    pub fn overlaid(&self) -> Result<StorageSet, StorageError> {
+        let over = |device: &Arc<dyn Device>| Overlay::new(Arc::clone(device)).map(|o| Arc::new(o) as Arc<dyn Device>);
+        let (data, redo, doublewrite) = (over(&self.data)?, over(&self.redo)?, over(&self.doublewrite)?);
+        Ok(StorageSet { data, redo, doublewrite, origin: Arc::clone(&self.origin), read_only: true })
+    }
+
+    /// Whether what is written into this set is forgotten.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
+    /// A new, empty set in memory.
+    pub fn memory() -> StorageSet {
+        StorageSet::in_memory(["data", "redo", "doublewrite"].map(|name| MemoryDevice::named(name, 1)))
+    }
+
+    /// A set of any three devices.
+    pub fn of_devices(data: Arc<dyn Device>, redo: Arc<dyn Device>, doublewrite: Arc<dyn Device>) -> StorageSet {
+        StorageSet { data, redo, doublewrite, origin: Arc::new(Origin::Devices), read_only: false }
+    }
+
+    /// A set of these devices (data, redo, doublewrite), which can [lose its power](StorageSet::cut).
+    pub fn of_memory(devices: [MemoryDevice; 3]) -> StorageSet {
+        StorageSet::in_memory(devices)
+    }
+
+    fn in_memory(devices: [MemoryDevice; 3]) -> StorageSet {
+        let [data, redo, doublewrite] = devices.clone().map(|d| Arc::new(d) as Arc<dyn Device>);
+        StorageSet { data, redo, doublewrite, origin: Arc::new(Origin::Memory(devices)), read_only: false }
+    }
+
+    /// What a power cut now could leave of a set in memory, chosen by `seed`; this set goes on untouched. The three devices
+    /// lose their power at the same moment, also when threads are writing.
+    ///
+    /// # Panics
+    /// If the set is not in memory.
+    pub fn cut(&self, seed: u64) -> StorageSet {
+        let devices = self.memory_devices().expect("only a set in memory can lose its power");
+        let mut seed = seed;
+        let seeds = std::array::from_fn(|_| {
+            seed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(0x632B_E5AB);
+            seed
+        });
+        StorageSet::in_memory(MemoryDevice::cut_at_once(devices, seeds))
+    }
+
+    /// The devices (data, redo, doublewrite) of a set in memory, below any wrapper.
+    pub fn memory_devices(&self) -> Option<&[MemoryDevice; 3]> {
+        match &*self.origin {
+            Origin::Memory(devices) => Some(devices),
+            Origin::Folder { .. } | Origin::Devices => None,
+        }
+    }
+
+    /// The same set with each device (data, redo, doublewrite) put through `wrap`.
+    pub fn map(&self, mut wrap: impl FnMut(Arc<dyn Device>) -> Arc<dyn Device>) -> StorageSet {
+        let mut through = |device: &Arc<dyn Device>| wrap(Arc::clone(device));
+        StorageSet {
+            data: through(&self.data),
+            redo: through(&self.redo),
+            doublewrite: through(&self.doublewrite),
+            origin: Arc::clone(&self.origin),
+            read_only: self.read_only,
+        }
+    }
+}
+
+impl std::fmt::Debug for StorageSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "StorageSet({}, {}, {})", self.data.name(), self.redo.name(), self.doublewrite.name())
+    }
+}
+
+/// Locks the one or two folders. The order is that of the names, so that two openers cannot each take one.
+fn lock_folders(dir: &Path, log_dir: &Path, access: Access) -> Result<Vec<FolderLock>, OpenError> {
+    let mut folders = vec![real_path(dir)?, real_path(log_dir)?];
+    // A block device is opened exclusively instead.
+    folders.retain(|folder| !is_block_device(folder));
+    folders.sort();
+    folders.dedup();
+    folders.iter().map(|f| folder::lock(f, access)).collect()
+}
+
+fn real_path(path: &Path) -> Result<PathBuf, OpenError> {
+    path.canonicalize().map_err(|source| match source.kind() {
+        ErrorKind::NotFound => OpenError::NotFound(path.to_path_buf()),
+        ErrorKind::NotADirectory => OpenError::NotAFolder(path.to_path_buf()),
+        _ => failed("look at", path, source).into(),
+    })
+}
+
+fn open_device(path: &Path, role: FileRole, method: FlushMethod, create: bool) -> Result<Arc<dyn Device>, OpenError> {
+    let device = FileDevice::open(path, role, method, create).map_err(|error| match error.source.kind() {
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => not_writable(path, error.source),
+        ErrorKind::ResourceBusy => OpenError::InUse(path.to_path_buf()),
+        _ => error.into(),
+    })?;
+    Ok(Arc::new(device))
+}
+
+fn not_writable(path: &Path, source: std::io::Error) -> OpenError {
+    OpenError::NotWritable { path: path.to_path_buf(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_write_names_the_file() {
+        let error = not_writable(Path::new("/db/data"), ErrorKind::PermissionDenied.into()).to_string();
+        assert!(error.contains("/db/data") && error.contains("cannot be written"), "{error}");
+    }
+}
