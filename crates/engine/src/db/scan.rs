@@ -3,8 +3,8 @@
 //! Rules
 //! 1. Bounds are values of the first columns of the index. They become one half-open range of key bytes `[low, high)`:
 //!    an inclusive upper or exclusive lower bound covers every key that begins with its values.
-//! 2. Under REPEATABLE READ all rows are of the transaction's snapshot (plus its own changes); a locking scan reads the newest
-//!    committed rows and locks what it passes.
+//! 2. Under REPEATABLE READ all rows are of the transaction's snapshot (plus its own changes); a locking scan reads the
+//!    newest committed rows and locks what it passes.
 
 use super::write_txn::WriteTxn;
 use crate::error::Result;
@@ -99,8 +99,9 @@ impl<'s, 'v> Scan<'s, 'v> {
         self
     }
 
-    /// All rows whose first key columns have these values, except that the last column (text or binary) only begins with the last
-    /// value: `starts_with(&values!["SE", "Lund"])` finds `SE, Lund` and `SE, Lundby`. Overrides other bounds.
+    /// All rows whose first key columns have these values, except that the last column (text or binary) only begins
+    /// with the last value: `starts_with(&values!["SE", "Lund"])` finds `SE, Lund` and `SE, Lundby`. Overrides other
+    /// bounds.
     pub fn starts_with(mut self, values: &'v [ValueRef<'v>]) -> Self {
         self.starts_with = Some(values);
         self

@@ -1,12 +1,12 @@
 //! Transactions that read and write tables.
 //!
 //! Rules
-//! 1. A failed call leaves the transaction as it was before the call, except [`Error::Deadlock`]: then all of it is rolled back
-//!    already, and only `rollback` or dropping it is left to do.
+//! 1. A failed call leaves the transaction as it was before the call, except [`Error::Deadlock`]: then all of it is
+//!    rolled back already, and only `rollback` or dropping it is left to do.
 //! 2. Dropping a transaction rolls it back.
 //! 3. Once the database is closed every call is [`Error::Closed`], also one that would need nothing of it.
-//! 4. Keys and rows are built in buffers that live as long as the transaction: no allocation per call but the row that is
-//!    returned.
+//! 4. Keys and rows are built in buffers that live as long as the transaction: no allocation per call but the row that
+//!    is returned.
 
 use super::database::Inner;
 use super::scan::{Range, Scan};
@@ -146,8 +146,8 @@ impl WriteTxn {
 
     /// Reads the newest committed row and changes it, in one descent; false if there is no such row.
     ///
-    /// `change` gets the row and where to put new values. It may run more than once, and while a page is latched: it computes,
-    /// it does not use the database.
+    /// `change` gets the row and where to put new values. It may run more than once, and while a page is latched: it
+    /// computes, it does not use the database.
     ///
     /// # Errors
     /// As [`update`](Self::update).

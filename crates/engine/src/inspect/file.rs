@@ -14,7 +14,7 @@ use crate::store::{FileHeader, PageSource, Place};
 use crate::table::TableDefinition;
 use crate::table::catalog::{CATALOG_INDEX, Gathered, TableEntry};
 use crate::table::key::KeyLayout;
-use crate::table::row::RowLayout;
+use crate::table::row_layout::RowLayout;
 use crate::table::schema::PRIMARY;
 use crate::types::PageNo;
 use highwater_storage::{AlignedBuf, Device};

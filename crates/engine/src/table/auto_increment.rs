@@ -1,8 +1,8 @@
 //! Auto-increment: numbers from memory, an upper bound in the catalog.
 //!
 //! Rules
-//! 1. No number at or above the bound in the catalog is ever given out: the bound is raised (logged) before. So after a crash
-//!    counting goes on at the bound, and what is lost is a gap, never a number given twice.
+//! 1. No number at or above the bound in the catalog is ever given out: the bound is raised (logged) before. So after a
+//!    crash counting goes on at the bound, and what is lost is a gap, never a number given twice.
 //! 2. A clean close writes the bound down to the next number, so then there is no gap.
 //! 3. An explicit value moves the counter past it.
 

@@ -1,12 +1,14 @@
 //! The catalog: a tree that names every table, its columns and its trees.
 //!
 //! Rules
-//! 1. Each record is written by one mini-transaction. What takes several (a new table, a removal) is made visible or invisible by
-//!    the one that writes the state record; what a crash leaves half made or half removed is removed at opening (`Catalog::load`
-//!    returns it apart).
-//! 2. A segment's number stands in the catalog, durable, before the segment owns a page, and stays there until it owns none.
+//! 1. Each record is written by one mini-transaction. What takes several (a new table, a removal) is made visible or
+//!    invisible by the one that writes the state record; what a crash leaves half made or half removed is removed at
+//!    opening (`Catalog::load` returns it apart).
+//! 2. A segment's number stands in the catalog, durable, before the segment owns a page, and stays there until it owns
+//!    none.
 //! 3. Table and index numbers are never given twice: old undo may still speak of them.
-//! 4. Writers hold the catalog's mutex (schema changes, auto-increment bounds). Lock order: catalog mutex, then latches.
+//! 4. Writers hold the catalog's mutex (schema changes, auto-increment bounds). Lock order: catalog mutex, then
+//!    latches.
 //!
 //! Differs from InnoDB: the catalog is not versioned; readers find tables in memory.
 

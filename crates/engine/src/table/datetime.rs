@@ -1,4 +1,5 @@
-//! Points in time: microseconds since 1970-01-01T00:00:00Z in the proleptic Gregorian calendar, without time zones or leap seconds.
+//! Points in time: microseconds since 1970-01-01T00:00:00Z in the proleptic Gregorian calendar, without time zones or
+//! leap seconds.
 
 use std::fmt;
 use std::str::FromStr;

@@ -52,7 +52,8 @@ impl Decimal {
         self.scale
     }
 
-    /// The same number with `scale` digits after the point; `None` if digits would be lost or it grows beyond 38 digits.
+    /// The same number with `scale` digits after the point; `None` if digits would be lost or it grows beyond 38
+    /// digits.
     pub fn rescale(self, scale: u8) -> Option<Decimal> {
         let unscaled = match scale.cmp(&self.scale) {
             Ordering::Equal => return Some(self),
@@ -194,7 +195,8 @@ mod tests {
 
         #[test]
         fn order_is_that_of_the_numbers(a in any::<i32>(), b in any::<i32>(), s in 0u8..12, t in 0u8..12) {
-            let exact = (i128::from(a) * 10i128.pow(12 - u32::from(s))).cmp(&(i128::from(b) * 10i128.pow(12 - u32::from(t))));
+            let scaled = |n: i32, scale: u8| i128::from(n) * 10i128.pow(12 - u32::from(scale));
+            let exact = scaled(a, s).cmp(&scaled(b, t));
             prop_assert_eq!(Decimal::new(a.into(), s).cmp(&Decimal::new(b.into(), t)), exact);
         }
     }

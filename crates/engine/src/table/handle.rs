@@ -2,8 +2,9 @@
 //!
 //! Rules
 //! 1. A table is in the registry iff its state in the catalog is Ready. Schema changes alone write the registry.
-//! 2. `current` and the registry's entry for rollback and purge change together, while the table's lock keeps writers out, and
-//!    the schema change waits until rollback and purge have let go of the version before ([`Registry::replace`]).
+//! 2. `current` and the registry's entry for rollback and purge change together, while the table's lock keeps writers
+//!    out, and the schema change waits until rollback and purge have let go of the version before
+//!    ([`Registry::replace`]).
 //! 3. Lock order: schema mutex, table lock, registry, `entry` mutex, catalog.
 
 use super::auto_increment::AutoIncrement;
@@ -170,7 +171,8 @@ pub(crate) struct Registry {
 #[derive(Default)]
 struct Open {
     by_name: HashMap<String, Arc<TableShared>>,
-    /// What rollback and purge work with: copies of the versions that are current, so that the holders of a copy are they alone.
+    /// What rollback and purge work with: copies of the versions that are current, so that the holders of a copy are
+    /// they alone.
     by_id: HashMap<TableId, Arc<TableVersion>>,
 }
 

@@ -1,17 +1,21 @@
 //! Keys as byte strings that compare (memcmp) as the values do.
 //!
 //! Rules
-//! 1. Columns are encoded one after the other; no encoding is a prefix of another of the same column, so a composite key sorts by
-//!    its first column, then its second, and so on, and all keys that begin with some columns' values are one range of bytes.
+//! 1. Columns are encoded one after the other; no encoding is a prefix of another of the same column, so a composite
+//!    key sorts by its first column, then its second, and so on, and all keys that begin with some columns' values are
+//!    one range of bytes.
 //! 2. A nullable column starts with a marker: 0 = NULL (and nothing more), 1 = a value follows. NULL sorts first.
-//! 3. Integers, times and decimals: big-endian, sign bit flipped where there is one. Floats: big-endian bits, sign bit flipped if positive,
-//!    all bits if negative; the one NaN sorts last. Text and binary: bytes with 00 as `01 01` and 01 as `01 02`, then 00.
-//! 4. Equal stored bytes (see `value.rs`) encode equally and the reverse: comparing stored bytes tells whether a key changes.
+//! 3. Integers, times and decimals: big-endian, sign bit flipped where there is one. Floats: big-endian bits, sign bit
+//!    flipped if positive, all bits if negative; the one NaN sorts last. Text and binary: bytes with 00 as `01 01` and
+//!    01 as `01 02`, then 00.
+//! 4. Equal stored bytes (see `value.rs`) encode equally and the reverse: comparing stored bytes tells whether a key
+//!    changes.
 
 use super::row::RowRef;
 use super::schema::{Column, TableDefinition};
 use super::types::Type;
-use super::value::{Stored, Value, ValueRef, fit_bound, misfit, unfit};
+use super::value::{Value, ValueRef};
+use super::value_form::{Stored, fit_bound, misfit, unfit};
 use crate::error::{Error, Result};
 
 const NULL_MARKER: u8 = 0;
@@ -34,8 +38,8 @@ pub struct KeyPart {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyLayout {
     parts: Vec<KeyPart>,
-    /// For each part: its bytes if it is an unsigned integer that is never NULL, else 0. Nearly all keys are made of such
-    /// columns; their encoding is the number's high end first, and needs no look at the type.
+    /// For each part: its bytes if it is an unsigned integer that is never NULL, else 0. Nearly all keys are made of
+    /// such columns; their encoding is the number's high end first, and needs no look at the type.
     plain_bytes: Vec<u8>,
 }
 
@@ -135,7 +139,8 @@ impl KeyLayout {
         self.encode_values(table, values, out)
     }
 
-    /// As [`encode_values`](Self::encode_values), but the last value, text or binary, is the beginning of the column's values.
+    /// As [`encode_values`](Self::encode_values), but the last value, text or binary, is the beginning of the column's
+    /// values.
     pub(crate) fn encode_start(
         &self,
         table: &TableDefinition,

@@ -1,6 +1,6 @@
 //! Keys sort as values do, decode to what was encoded, and garbage is an error.
 
-use super::super::row::RowLayout;
+use super::super::row_layout::RowLayout;
 use super::super::testing::{compare, refs, same, table_and_rows};
 use super::*;
 use proptest::prelude::*;
@@ -19,7 +19,8 @@ fn key(table: &TableDefinition, row: &[Value]) -> Vec<u8> {
 proptest! {
     #[test]
     fn order_of_keys_is_order_of_values((table, rows) in table_and_rows(2)) {
-        let by_value = rows[0].iter().zip(&rows[1]).map(|(a, b)| compare(a, b)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal);
+        let mut columns = rows[0].iter().zip(&rows[1]).map(|(a, b)| compare(a, b));
+        let by_value = columns.find(|order| order.is_ne()).unwrap_or(Ordering::Equal);
         prop_assert_eq!(key(&table, &rows[0]).cmp(&key(&table, &rows[1])), by_value);
     }
 
@@ -51,7 +52,8 @@ proptest! {
         let columns = columns.min(table.columns.len());
         let mut low = Vec::new();
         layout(&table).encode_values(&table, &refs(&rows[0][..columns]), &mut low).unwrap();
-        let inside = |key: &[u8]| key >= low.as_slice() && successor(low.clone()).is_none_or(|high| key < high.as_slice());
+        let is_below = |key: &[u8]| successor(low.clone()).is_none_or(|high| key < high.as_slice());
+        let inside = |key: &[u8]| key >= low.as_slice() && is_below(key);
         prop_assert!(inside(&key(&table, &rows[0])));
         let equal = rows[0][..columns].iter().zip(&rows[1]).all(|(a, b)| compare(a, b).is_eq());
         prop_assert_eq!(inside(&key(&table, &rows[1])), equal);

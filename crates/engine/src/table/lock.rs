@@ -1,11 +1,11 @@
 //! The table lock: keeps schema changes and transactions apart. In memory only.
 //!
-//! Modes: *read* and *write* are held by transactions from their first use of a table to their end; *no-write* by an index build
-//! (readers go on, writers wait); *exclusive* by a removal (everybody waits).
+//! Modes: *read* and *write* are held by transactions from their first use of a table to their end; *no-write* by an
+//! index build (readers go on, writers wait); *exclusive* by a removal (everybody waits).
 //!
 //! Rules
-//! 1. A transaction that has read may write later without asking for its read again ([`TableLock::upgrade`]). An index build may have
-//!    come in between: it looks at the table anew then.
+//! 1. A transaction that has read may write later without asking for its read again ([`TableLock::upgrade`]). An index
+//!    build may have come in between: it looks at the table anew then.
 //! 2. Schema changes come one at a time (the database's schema mutex), and new transactions queue behind a waiting one.
 //! 3. Every wait ends by a timeout, so a transaction that waits for its own lock gets an error, not a hang.
 //! 4. A lock taken on a dropped table is an error that says so.
@@ -44,7 +44,8 @@ pub(crate) enum Mode {
 }
 
 impl TableLock {
-    /// The lock of a table of the database that `poison` stops; whoever makes it has [`TableLock::wake_all`] called then.
+    /// The lock of a table of the database that `poison` stops; whoever makes it has [`TableLock::wake_all`] called
+    /// then.
     pub(crate) fn new(poison: Arc<Poison>) -> TableLock {
         TableLock { poison, ..TableLock::default() }
     }

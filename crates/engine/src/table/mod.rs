@@ -1,7 +1,18 @@
-//! Tables: types, values, schema, row and key encoding, catalog, the handle through which transactions maintain a table's trees.
+//! Tables: what users name and fill, over the byte strings of the transaction layer.
+//!
+//! | file | concept |
+//! |---|---|
+//! | `types.rs`, `value.rs`, `decimal.rs`, `datetime.rs` | types of columns, values |
+//! | `value_form.rs`, `row_layout.rs`, `changes.rs`, `row.rs` | values and rows as bytes |
+//! | `key.rs` | keys as bytes that compare as their values do |
+//! | `schema.rs`, `record.rs`, `catalog.rs` | definitions, and where they are kept |
+//! | `handle.rs`, `version.rs` | open tables: the users' handle, trees and layouts as a transaction uses them |
+//! | `lock.rs` | the lock that keeps schema changes and transactions apart |
+//! | `auto_increment.rs` | the numbers of auto-increment columns |
 
 pub(crate) mod auto_increment;
 pub mod catalog;
+mod changes;
 pub mod datetime;
 pub mod decimal;
 pub(crate) mod handle;
@@ -9,17 +20,21 @@ pub mod key;
 pub(crate) mod lock;
 pub(crate) mod record;
 pub mod row;
+pub mod row_layout;
 pub mod schema;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod types;
 pub mod value;
+mod value_form;
 pub(crate) mod version;
 
+pub use changes::Changes;
 pub use datetime::DateTime;
 pub use decimal::Decimal;
 pub use handle::Table;
-pub use row::{Changes, Row, RowLayout, RowRef};
+pub use row::{Row, RowRef};
+pub use row_layout::RowLayout;
 pub use schema::{Column, IndexDefinition, Schema, TableDefinition};
 pub use types::Type;
 pub use value::{Value, ValueRef};

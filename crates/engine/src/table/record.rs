@@ -1,11 +1,12 @@
 //! Catalog records as bytes.
 //!
-//! Keys: table id (u32 big-endian) | kind u8 | number (u32 big-endian). Kinds: 0 the table's state, 1 a part of its definition,
-//! 2 a secondary index (number = index id). Table id 0, kind 0 holds the counters.
+//! Keys: table id (u32 big-endian) | kind u8 | number (u32 big-endian). Kinds: 0 the table's state, 1 a part of its
+//! definition, 2 a secondary index (number = index id). Table id 0, kind 0 holds the counters.
 //!
 //! Rules
 //! 1. Every value starts with its version; an unknown version is an error, never a guess.
-//! 2. State records and index records keep their length when they are written again, so that they are overwritten in place.
+//! 2. State records and index records keep their length when they are written again, so that they are overwritten in
+//!    place.
 //! 3. Decoding checks every length; what does not decode is `Corrupt`.
 
 use super::schema::{Column, IndexDefinition, TableDefinition};

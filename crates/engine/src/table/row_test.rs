@@ -1,8 +1,11 @@
 //! Rows decode to what was encoded, changes change what they name, and garbage reads as something.
 
-use super::super::schema::Schema;
+use super::super::schema::{Schema, TableDefinition};
 use super::super::testing::{refs, same, table_and_rows};
 use super::*;
+use crate::error::Error;
+use crate::table::Changes;
+use crate::txn::MAX_ROW_BYTES;
 use crate::values;
 use proptest::prelude::*;
 
@@ -26,7 +29,10 @@ proptest! {
     }
 
     #[test]
-    fn changes_equal_encoding_anew((table, rows) in table_and_rows(3), picks in prop::collection::vec((0usize..8, 1usize..3), 0..6)) {
+    fn changes_equal_encoding_anew(
+        (table, rows) in table_and_rows(3),
+        picks in prop::collection::vec((0usize..8, 1usize..3), 0..6),
+    ) {
         let layout = RowLayout::new(&table);
         let mut expected = rows[0].clone();
         let mut changes = Changes::new(&layout);
@@ -56,7 +62,12 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_row_reads_without_panic((table, rows) in table_and_rows(1), at in any::<prop::sample::Index>(), cut in any::<prop::sample::Index>(), flip in 1u8..) {
+    fn a_damaged_row_reads_without_panic(
+        (table, rows) in table_and_rows(1),
+        at in any::<prop::sample::Index>(),
+        cut in any::<prop::sample::Index>(),
+        flip in 1u8..,
+    ) {
         let layout = RowLayout::new(&table);
         let mut bytes = encode(&layout, &rows[0]);
         if !bytes.is_empty() {

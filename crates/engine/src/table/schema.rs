@@ -1,8 +1,8 @@
 //! Table definitions: what a user writes ([`Schema`]) and what has been checked ([`TableDefinition`]).
 //!
 //! Rules
-//! 1. A `TableDefinition` is valid: names are unique, columns exist, primary key columns are not nullable. Only [`Schema::check`] and the
-//!    catalog (which runs the same checks on what it reads) make one.
+//! 1. A `TableDefinition` is valid: names are unique, columns exist, primary key columns are not nullable. Only
+//!    [`Schema::check`] and the catalog (which runs the same checks on what it reads) make one.
 //! 2. Columns have positions, from 0, in the order they were declared; positions never change.
 //! 3. Names compare exactly, byte for byte.
 
@@ -100,7 +100,8 @@ impl Schema {
         self
     }
 
-    /// Adds a secondary index that refuses a second row with the same values (rows with a NULL among them are not compared).
+    /// Adds a secondary index that refuses a second row with the same values (rows with a NULL among them are not
+    /// compared).
     pub fn unique_index(mut self, name: &str, columns: &[&str]) -> Schema {
         self.indexes.push((name.to_string(), strings(columns), true));
         self

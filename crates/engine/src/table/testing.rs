@@ -4,7 +4,8 @@ use super::datetime::DateTime;
 use super::decimal::{Decimal, power_of_ten};
 use super::schema::{Column, TableDefinition};
 use super::types::Type;
-use super::value::{Value, ValueRef, fit};
+use super::value::{Value, ValueRef};
+use super::value_form::fit;
 use proptest::prelude::*;
 use std::cmp::Ordering;
 

@@ -1,7 +1,8 @@
 //! Column types.
 //!
 //! Rules
-//! 1. A type fixes how many bytes a value takes in a row: fixed-size types always the same, `Text` and `Binary` as many as the value has.
+//! 1. A type fixes how many bytes a value takes in a row: fixed-size types always the same, `Text` and `Binary` as many
+//!    as the value has.
 //! 2. Lengths are bytes, never characters. Text is UTF-8 and compares as bytes.
 //! 3. The numbers in `Type::code` are on disk: never change one, only add.
 
@@ -221,7 +222,8 @@ impl FromStr for Type {
 
 fn unknown_type(text: &str) -> String {
     format!(
-        "{text:?} is not a type; types are i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 decimal(P,S) text(BYTES) binary(BYTES) datetime"
+        "{text:?} is not a type; types are i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 decimal(P,S) text(BYTES) \
+         binary(BYTES) datetime"
     )
 }
 

@@ -1,14 +1,17 @@
 //! A table as the transaction layer sees it: trees, and the secondary entries of a row.
 //!
 //! Rules
-//! 1. `TableVersion` never changes. An index that comes or goes makes a new one (`db/table_use.rs` says which one a transaction uses).
+//! 1. `TableVersion` never changes. An index that comes or goes makes a new one (`db/table_use.rs` says which one a
+//!    transaction uses).
 //! 2. The clustered key and the entry keys are functions of the row's bytes alone.
 
 use super::key::KeyLayout;
-use super::row::{RowLayout, RowRef};
+use super::row::RowRef;
+use super::row_layout::RowLayout;
 use super::schema::{PRIMARY, TableDefinition};
 use super::types::Type;
-use super::value::{ValueRef, unfit};
+use super::value::ValueRef;
+use super::value_form::unfit;
 use crate::btree::BTree;
 use crate::error::{Error, Result};
 use crate::txn::{Entry, TableTrees};

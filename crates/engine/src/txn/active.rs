@@ -1,18 +1,19 @@
 //! The active set: ids and numbers, who is active, and the cut that a view is made by.
 //!
-//! Terms. The *clock* ticks once for every transaction that leaves the set and once for every cut. A cut of tick C sees the
-//! transactions that left before C, no others.
+//! Terms. The *clock* ticks once for every transaction that leaves the set and once for every cut. A cut of tick C sees
+//! the transactions that left before C, no others.
 //!
 //! Rules
-//! 1. A transaction is in one shard. Its id, its number and its tick are taken with that shard's mutex held. So who reads
-//!    `next` or the clock first and locks the shard after finds all that was given before.
+//! 1. A transaction is in one shard. Its id, its number and its tick are taken with that shard's mutex held. So who
+//!    reads `next` or the clock first and locks the shard after finds all that was given before.
 //! 2. No id and no number is given from the durable limit on; what `next` passes it by is lost.
-//! 3. Nobody builds on a transaction's rows before it has its tick (`holders` is left later). So if T2 built on T1, T1 has
-//!    the earlier tick, and a cut that sees T2 sees T1.
+//! 3. Nobody builds on a transaction's rows before it has its tick (`holders` is left later). So if T2 built on T1, T1
+//!    has the earlier tick, and a cut that sees T2 sees T1.
 //! 4. Who leaves while a cut is being made stays in `left` until the cut has passed: it is active for that cut.
 //! 5. Cuts come one at a time (the caller's mutex). Shards are locked one at a time, and nothing is locked inside.
 //!
-//! `tests/active_set.rs` checks rules 1, 3 and 4 for every order of the threads' steps; atomics and mutex are the parent's.
+//! `tests/active_set.rs` checks rules 1, 3 and 4 for every order of the threads' steps; atomics and mutex are the
+//! parent's.
 
 use super::atomic::{AtomicBool, AtomicU64, Mutex, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
 

@@ -1,8 +1,8 @@
 //! Transactions over byte strings: isolation, undo, locks, purge.
 //!
-//! A row is a `(key, payload)` pair in the clustered tree of a table, its secondary entries are keys in trees of their own;
-//! the table layer says which ([`TableTrees`]). This layer makes several changes one transaction: others see all of it or
-//! nothing, a rollback leaves no trace, snapshots read without waiting.
+//! A row is a `(key, payload)` pair in the clustered tree of a table, its secondary entries are keys in trees of their
+//! own; the table layer says which ([`TableTrees`]). This layer makes several changes one transaction: others see all
+//! of it or nothing, a rollback leaves no trace, snapshots read without waiting.
 //!
 //! | file or room | concept |
 //! |---|---|
@@ -18,8 +18,8 @@
 //! | `undo/`, `rollback.rs`, `purge/` | older versions: kept, put back, taken away |
 //!
 //! Latch order: leaf, undo page, undo directory page; then the mutexes, none of them around I/O except the stripes of
-//! unique checks, the purge view and the one that makes new streams come one at a time: stripe, purge view, then a shard of
-//! locks, the waits (`lock/`), holders, list of views, shard of the active set.
+//! unique checks, the purge view and the one that makes new streams come one at a time: stripe, purge view, then a
+//! shard of locks, the waits (`lock/`), holders, list of views, shard of the active set.
 
 /// What `active.rs` works with; `tests/active_set.rs` gives it loom's.
 mod atomic {

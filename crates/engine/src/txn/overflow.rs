@@ -1,25 +1,27 @@
 //! Rows too large for a leaf: chains of overflow pages.
 //!
 //! ```text
-//! overflow page (after the page header)   32 next page u32 (0 = last) | 36 bytes used u32 | 40 stamp u64 | 48 position u32 | 52 0 u32
+//! overflow page (after the page header)   32 next page u32 (0 = last) | 36 bytes used u32
+//!                                         40 stamp u64 | 48 position u32 | 52 0 u32
 //!                                         56 data
 //! ```
 //! Rules
 //! 1. A chain is written once and never changed: an update writes a new one.
-//! 2. The first page is registered by an Overflow undo record in the mini-transaction that allocates it; every later page is
-//!    linked in the mini-transaction that allocates it. So at any crash rollback finds every page.
+//! 2. The first page is registered by an Overflow undo record in the mini-transaction that allocates it; every later
+//!    page is linked in the mini-transaction that allocates it. So at any crash rollback finds every page.
 //! 3. A chain is freed from its front; each mini-transaction also moves the reference in the undo record that owns the
 //!    chain (the Overflow record on rollback, the Update or Delete record in purge) to the first page that is left.
-//! 4. Every page carries the stamp of its chain, which whoever leads to the chain knows, and its position in it. A page with
-//!    another one is of another chain or an older version of itself: it is corrupt, and nobody follows its link.
-//! 5. Readers of a chain see a version that cannot be purged meanwhile, or check afterwards that the row is still the same.
+//! 4. Every page carries the stamp of its chain, which whoever leads to the chain knows, and its position in it. A page
+//!    with another one is of another chain or an older version of itself: it is corrupt, and nobody follows its link.
+//! 5. Readers of a chain see a version that cannot be purged meanwhile, or check afterwards that the row is still the
+//!    same.
 
 use super::stored::OverflowRef;
 use super::system::TxnSystem;
 use super::table_trees::TableTrees;
 use super::transaction::Txn;
-use super::undo::record::{self, OVERFLOW_RECORD_BYTES};
-use super::undo::{Place, expect_type, mark, write as write_bytes};
+use super::undo::record::OVERFLOW_RECORD_BYTES;
+use super::undo::{Place, expect_type, mark, put_overflow, write as write_bytes};
 use super::write::{Attempt, MAX_ROW_BYTES, Stop, latch_undo, settle};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -57,7 +59,8 @@ fn parse(page: &[u8], page_no: PageNo, stamp: u64, position: Option<u32>) -> Res
     }
 }
 
-/// Appends the data of one page of a chain to `out`; returns the next page (0 = none) and this one's position. For checks.
+/// Appends the data of one page of a chain to `out`; returns the next page (0 = none) and this one's position. For
+/// checks.
 pub(crate) fn read_link(
     ctx: &Context,
     page_no: PageNo,
@@ -153,8 +156,8 @@ impl NewChain<'_> {
         Ok(())
     }
 
-    /// Allocates and fills pages, linked behind the chain's last or, if it has none, registered in undo. Returns the first
-    /// and the last.
+    /// Allocates and fills pages, linked behind the chain's last or, if it has none, registered in undo. Returns the
+    /// first and the last.
     fn try_write_group(&self, txn: &mut Txn, mtr: &mut Mtr<'_>, parts: &[&[u8]]) -> Attempt<(PageNo, PageNo)> {
         let (segment, last) = (self.table.overflow_segment(), self.last);
         let anchor = if last == PageNo(0) { latch_undo(txn, mtr, OVERFLOW_RECORD_BYTES)? } else { mtr.fix_x(last)? };
@@ -175,7 +178,7 @@ impl NewChain<'_> {
         if last == PageNo(0) {
             let record = &mut txn.buffers.record;
             record.clear();
-            record::put_overflow(record, self.table.id(), pages[0], self.stamp);
+            put_overflow(record, self.table.id(), pages[0], self.stamp);
             if let Some(undo) = txn.undo.as_mut() {
                 undo.append(mtr, anchor, txn.id, &txn.buffers.record);
             }

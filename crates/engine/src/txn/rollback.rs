@@ -1,8 +1,9 @@
 //! Rollback: of a statement, to a savepoint, of a transaction, after a crash.
 //!
 //! Rules
-//! 1. Records are undone newest first. Each is undone entries first, row last; the row is restored and the record marked
-//!    dead in one mini-transaction. A crash in between repeats the record, and repeating any step changes nothing.
+//! 1. Records are undone newest first. Each is undone entries first, row last; the row is restored and the record
+//!    marked dead in one mini-transaction. A crash in between repeats the record, and repeating any step changes
+//!    nothing.
 //! 2. Rows stay locked by their transaction id until their oldest version is back; rollback never waits for a lock.
 //! 3. The purge view is held while it is decided what older snapshots need, and until the decision is carried out.
 //! 4. It may take the room that users must leave (`space::reserve`): on a full disk a rollback works.

@@ -1,6 +1,7 @@
 //! Row closures: the caller's code that makes the new row of an update.
 //!
-//! Rule: row closures run under a page latch, so a thread must not call into the engine from one. It gets an error if it does.
+//! Rule: row closures run under a page latch, so a thread must not call into the engine from one. It gets an error if
+//! it does.
 
 use crate::error::{Error, Result};
 use std::cell::Cell;

@@ -32,9 +32,9 @@ impl RowOp<'_> {
         self.statement(|op| op.insert_row(payload))
     }
 
-    /// Changes the row: `change` gets the present payload and writes the new one; it says whether there is a change at all.
-    /// It may be called more than once, and runs under a page latch: it must not call into the database. Returns whether the
-    /// row exists.
+    /// Changes the row: `change` gets the present payload and writes the new one; it says whether there is a change at
+    /// all. It may be called more than once, and runs under a page latch: it must not call into the database. Returns
+    /// whether the row exists.
     ///
     /// # Errors
     /// As [`RowOp::insert`], and those of `change`.

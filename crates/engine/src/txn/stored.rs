@@ -5,8 +5,8 @@
 //! payload           the row, or with OVERFLOW: length u32 | first overflow page u32 | stamp of the chain u64
 //! secondary value   flags u8 | length of the index-column part of the key u16
 //! ```
-//! Integers are little-endian. `trx_id` is the transaction that wrote this version; `roll_ptr` the undo record that leads
-//! to the version before it.
+//! Integers are little-endian. `trx_id` is the transaction that wrote this version; `roll_ptr` the undo record that
+//! leads to the version before it.
 
 use crate::error::{Error, Result};
 use crate::page::PageBytes;

@@ -1,21 +1,21 @@
 //! The transaction system: ids, the active set, read views, and the parts every transaction works with.
 //!
-//! Terms. A transaction gets its *id* at its first write and its *number* when it ends, both from one counter. It is active
-//! from the one until it has ended: a row with its id is locked by it, snapshots made meanwhile do not see it.
+//! Terms. A transaction gets its *id* at its first write and its *number* when it ends, both from one counter. It is
+//! active from the one until it has ended: a row with its id is locked by it, snapshots made meanwhile do not see it.
 //!
 //! Rules
-//! 1. No mutex is common to all who write: `active` (ids, numbers, who is active) and `holders` (who an id is) have shards.
-//!    Views are made under the mutex of their list. Order: list of views, then a shard of the active set; a shard of the
-//!    holders under page latches if need be; none of them around I/O.
-//! 2. `min_active` is at most the smallest active id: a row whose id is below it is nobody's, without a mutex. It is moved
-//!    by every new view, purge's included.
-//! 3. Ids and numbers are below a durable limit. At the limit none is given: it is raised first, in big steps and with no
-//!    latch held, and so it is early, when half a step is left. After a crash counting goes on from the limit, which is
-//!    raised before the first id or number is given, also to what recovery rolls back.
-//! 4. End of a transaction, in this order: number given; state and number written to its undo header (the commit point);
-//!    stream given back; out of the active set; out of the holders; locks released; then the caller waits for the log. If
-//!    the set were left before the header is written, others could build on changes that a crash takes back. If the
-//!    holders were left before the set, a view could see what was built on a change and not the change.
+//! 1. No mutex is common to all who write: `active` (ids, numbers, who is active) and `holders` (who an id is) have
+//!    shards. Views are made under the mutex of their list. Order: list of views, then a shard of the active set; a
+//!    shard of the holders under page latches if need be; none of them around I/O.
+//! 2. `min_active` is at most the smallest active id: a row whose id is below it is nobody's, without a mutex. It is
+//!    moved by every new view, purge's included.
+//! 3. Ids and numbers are below a durable limit. At the limit none is given: it is raised first, in big steps and with
+//!    no latch held, and so it is early, when half a step is left. After a crash counting goes on from the limit, which
+//!    is raised before the first id or number is given, also to what recovery rolls back.
+//! 4. End of a transaction, in this order: number given; state and number written to its undo header (the commit
+//!    point); stream given back; out of the active set; out of the holders; locks released; then the caller waits for
+//!    the log. If the set were left before the header is written, others could build on changes that a crash takes
+//!    back. If the holders were left before the set, a view could see what was built on a change and not the change.
 //! 5. A reader may see, and be answered with, changes whose commit is in the log but not yet durable (as in InnoDB). A
 //!    transaction that writes is never acknowledged before those it built on: the log is one sequence.
 
@@ -166,8 +166,8 @@ impl TxnSystem {
     }
 
     /// Rolls back what was active when the database went down, and remembers `tables` for rollbacks and purge. To be
-    /// called once, before the first transaction. Returns how many there were. One that meets damaged pages stays active,
-    /// its rows locked: the next opening tries it again.
+    /// called once, before the first transaction. Returns how many there were. One that meets damaged pages stays
+    /// active, its rows locked: the next opening tries it again.
     ///
     /// # Errors
     /// What damage does not explain; the database cannot be used then.

@@ -7,11 +7,12 @@
 //!   \--failed rollback--> Broken --rollback-> ended if the rollback succeeds now
 //! ```
 //! Rules
-//! 1. Each row operation is a statement: if it fails, what it changed is undone before the error is returned. A deadlock
-//!    rolls the whole transaction back.
+//! 1. Each row operation is a statement: if it fails, what it changed is undone before the error is returned. A
+//!    deadlock rolls the whole transaction back.
 //! 2. A transaction without a write has no id, no undo and nothing in the log; committing it costs nothing.
 //! 3. A transaction whose rollback fails stays active, its rows locked, until the database is opened again. So does one
-//!    that is dropped without [`TxnSystem::commit`] or [`TxnSystem::rollback`]; its owner (`db`) sees to it that none is.
+//!    that is dropped without [`TxnSystem::commit`] or [`TxnSystem::rollback`]; its owner (`db`) sees to it that none
+//!    is.
 
 use super::lock::Holder;
 use super::options::{Access, Isolation, TxnOptions};
@@ -140,8 +141,8 @@ impl TxnSystem {
     /// Undoes everything since `savepoint`, which stays. Later savepoints are removed.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a savepoint of another transaction or one that was removed; I/O, after which the transaction can
-    /// only be rolled back.
+    /// [`Error::Usage`] for a savepoint of another transaction or one that was removed; I/O, after which the
+    /// transaction can only be rolled back.
     pub fn rollback_to(&self, txn: &mut Txn, savepoint: Savepoint) -> Result<()> {
         txn.check_active()?;
         if savepoint.txn_serial != txn.serial {
@@ -284,8 +285,8 @@ impl Txn {
         }
     }
 
-    /// Undoes what an error of a read that waits for locks leaves to undo: after a deadlock the whole transaction. Returns
-    /// the error to report.
+    /// Undoes what an error of a read that waits for locks leaves to undo: after a deadlock the whole transaction.
+    /// Returns the error to report.
     pub(crate) fn after_read_error(&mut self, system: &TxnSystem, error: Error) -> Error {
         match error {
             Error::Deadlock => self.undo_statement(system, None, error),

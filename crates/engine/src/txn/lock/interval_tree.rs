@@ -3,11 +3,12 @@
 //! Rules
 //! 1. A treap: ordered by where intervals begin (then by owner), a heap by random priority; so its depth is logarithmic
 //!    whatever order intervals come in.
-//! 2. Each node knows how far the intervals below it reach. A search leaves out what ends before its key or begins behind it.
+//! 2. Each node knows how far the intervals below it reach. A search leaves out what ends before its key or begins
+//!    behind it.
 //! 3. A node is one allocation, given back when its interval goes.
 
+use super::holder::OwnerId;
 use super::range_locks::Cut;
-use super::system::OwnerId;
 
 type Link = Option<Box<Node>>;
 

@@ -1,12 +1,12 @@
 //! Who holds a row and who waits for it.
 //!
 //! Rules
-//! 1. Waiters are served from the front, one after the other: whoever is behind another waits for it, whatever the modes.
-//!    So a request that comes new waits if anybody waits, and the front waits for the holders only.
+//! 1. Waiters are served from the front, one after the other: whoever is behind another waits for it, whatever the
+//!    modes. So a request that comes new waits if anybody waits, and the front waits for the holders only.
 //! 2. A holder who asks for more goes to the front: it waits for other holders, not for those who wait for it.
 //! 3. A place in the queue is a ticket, so that a waiter leaves from the middle without a walk.
 
-use super::system::{LockMode, OwnerId};
+use super::holder::{LockMode, OwnerId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The holders of a row.
@@ -131,7 +131,8 @@ impl Queue {
         Some((owner, self.granted.add(owner, mode)))
     }
 
-    /// The most that those up to this ticket wait for: what holders exclude of it, the one with the ticket waits for too.
+    /// The most that those up to this ticket wait for: what holders exclude of it, the one with the ticket waits for
+    /// too.
     pub(crate) fn mode_up_to(&self, ticket: i64) -> LockMode {
         let exclusive = self.exclusive.first().is_some_and(|first| *first <= ticket);
         if exclusive { LockMode::Exclusive } else { LockMode::Shared }

@@ -2,12 +2,13 @@
 //!
 //! Rules
 //! 1. The intervals of one owner are disjoint and do not touch: what touches is joined as it comes.
-//! 2. All intervals are in one interval tree, so that those over a key are found in logarithmic time, however many owners
-//!    and intervals there are; those of one owner are in a map of their own besides, so that neighbours are found to join.
+//! 2. All intervals are in one interval tree, so that those over a key are found in logarithmic time, however many
+//!    owners and intervals there are; those of one owner are in a map of their own besides, so that neighbours are
+//!    found to join.
 //! 3. Bounds are *cuts*: places between keys. So "up to k" and "from k on" are told apart by comparing.
 
+use super::holder::OwnerId;
 use super::interval_tree::IntervalTree;
-use super::system::OwnerId;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -285,11 +286,12 @@ mod tests {
                 }
                 for key in &keys {
                     for me in 1..5 {
-                        let mut expected: Vec<u64> = plain.iter()
-                            .filter(|(owner, range)| *owner != me && within(key, range)).map(|(owner, _)| *owner).collect();
+                        let blocking = plain.iter().filter(|(owner, range)| *owner != me && within(key, range));
+                        let mut expected: Vec<u64> = blocking.map(|(owner, _)| *owner).collect();
                         expected.sort_unstable();
                         expected.dedup();
-                        let mut found: Vec<u64> = ranges.blockers(OwnerId(me), key).iter().map(|owner| owner.0).collect();
+                        let blockers = ranges.blockers(OwnerId(me), key);
+                        let mut found: Vec<u64> = blockers.iter().map(|owner| owner.0).collect();
                         found.sort_unstable();
                         prop_assert_eq!(&found, &expected);
                         prop_assert_eq!(ranges.is_blocked(OwnerId(me), key), !expected.is_empty());

@@ -3,12 +3,13 @@
 //! Rules
 //! 1. A row is here while somebody holds it or waits for it. While somebody waits, its holders are in a queue among the
 //!    waits ([`super::waits`]), and come back here when nobody waits any more.
-//! 2. A lock costs little: rows lie without gaps in one vector, short keys within them, a single holder too; a holder's list
-//!    has 4 bytes for each row: the row's hash. Memory is given back as rows go.
+//! 2. A lock costs little: rows lie without gaps in one vector, short keys within them, a single holder too; a holder's
+//!    list has 4 bytes for each row: the row's hash. Memory is given back as rows go.
 //! 3. Everything a shard does takes time in the number of holders at most, or is done in batches.
 
+use super::counters::Counters;
+use super::holder::{Holder, LockMode, OwnerId, RowName};
 use super::queue::Granted;
-use super::system::{Counters, Holder, LockMode, OwnerId, RowName};
 use super::waits::Waits;
 use crate::types::IndexId;
 use parking_lot::Mutex;
@@ -177,8 +178,8 @@ impl RowShard {
     pub(crate) fn must_wait(&self, waits: &Mutex<Waits>, me: OwnerId, row: RowName<'_>, mode: LockMode) -> bool {
         match self.find(row).map(|at| &self.rows[at].holders) {
             None => false,
-            // Also for one who holds the row: an explicit lock is granted without the leaf's latch, so another's implicit
-            // lock may stand beside it once that is made explicit. Then the row is theirs first, and we wait.
+            // Also for one who holds the row: an explicit lock is granted without the leaf's latch, so another's
+            // implicit lock may stand beside it once that is made explicit. Then the row is theirs first, and we wait.
             Some(Holders::One(owner, held)) => *owner != me && held.conflicts(mode),
             Some(Holders::Many(granted)) => granted.conflicts(me, mode),
             Some(Holders::Queue(queue)) => waits.lock().must_wait(*queue, me, mode),

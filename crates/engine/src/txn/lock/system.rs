@@ -1,5 +1,7 @@
 //! The lock system: what it keeps, and its fast paths. The rules are at the head of the folder.
 
+use super::counters::Counters;
+use super::holder::{Holder, LockMode, RowName};
 use super::range_locks::{Cut, IndexRanges};
 use super::row_locks::RowShard;
 use super::waits::Waits;
@@ -7,148 +9,12 @@ use crate::error::{Error, Result};
 use crate::stats::Stats;
 use crate::sync::poison::{OnStop, Poison};
 use crate::types::{IndexId, TxnId};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
-
-/// How a read locks the rows it returns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum LockMode {
-    /// Not at all: a snapshot read.
-    #[default]
-    None,
-    /// Shared: others may read and lock shared, nobody may change.
-    Shared,
-    /// Exclusive: as if about to change.
-    Exclusive,
-}
-
-impl LockMode {
-    /// Whether locks of two transactions on one row exclude each other.
-    pub(crate) fn conflicts(self, other: LockMode) -> bool {
-        self != LockMode::None
-            && other != LockMode::None
-            && (self == LockMode::Exclusive || other == LockMode::Exclusive)
-    }
-
-    /// Whether a holder of `self` need not ask for `other`.
-    pub(crate) fn covers(self, other: LockMode) -> bool {
-        self == other || self == LockMode::Exclusive
-    }
-}
-
-/// A transaction, as the owner of locks. Numbers are never used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct OwnerId(pub(crate) u64);
-
-/// A transaction as the lock system sees it.
-#[derive(Debug)]
-pub(crate) struct Holder {
-    pub(crate) owner: OwnerId,
-    /// Its id while it is active, 0 before and after.
-    pub(crate) trx_id: AtomicU64,
-    /// The shards in which it may have row locks, a bit each. Set under the shard's mutex.
-    pub(crate) shards: AtomicU64,
-    /// The indexes in which it has ranges. Only its own thread takes this mutex, inside that of a shard of ranges.
-    pub(crate) ranges: Mutex<Vec<IndexId>>,
-    /// Undo records written: what a rollback costs.
-    pub(crate) weight: AtomicU64,
-    pub(crate) wake: Condvar,
-}
-
-impl Default for Holder {
-    fn default() -> Holder {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        Holder {
-            owner: OwnerId(NEXT.fetch_add(1, Relaxed)),
-            trx_id: AtomicU64::new(0),
-            shards: AtomicU64::new(0),
-            ranges: Mutex::default(),
-            weight: AtomicU64::new(0),
-            wake: Condvar::new(),
-        }
-    }
-}
-
-/// A clustered row, as lock requests name it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RowName<'k> {
-    pub(crate) index: IndexId,
-    pub(crate) key: &'k [u8],
-}
-
-const ROW_COUNTERS: usize = 4096;
-const RANGE_COUNTERS: usize = 256;
-
-impl RowName<'_> {
-    /// A hash of index and key, of which every part is good: shards, buckets and counters go by different bits.
-    pub(crate) fn hash(&self) -> u64 {
-        const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mut hash = u64::from(self.index.0).wrapping_mul(FACTOR) ^ self.key.len() as u64;
-        let mut chunks = self.key.chunks_exact(8);
-        for chunk in &mut chunks {
-            let word = chunk.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
-            hash = (hash ^ word).wrapping_mul(FACTOR).rotate_left(29);
-        }
-        for byte in chunks.remainder() {
-            hash = (hash ^ u64::from(*byte)).wrapping_mul(FACTOR).rotate_left(29);
-        }
-        // A product's low bits know nothing of its factors' high ones: bring those down, twice.
-        hash = (hash ^ hash >> 32).wrapping_mul(FACTOR);
-        hash = (hash ^ hash >> 29).wrapping_mul(FACTOR);
-        hash ^ hash >> 32
-    }
-}
-
-/// Counters that let row operations skip the table.
-#[derive(Debug)]
-pub(crate) struct Counters {
-    all_rows: AtomicU32,
-    rows: Box<[AtomicU32]>,
-    ranges: Box<[AtomicU32]>,
-}
-
-impl Default for Counters {
-    fn default() -> Counters {
-        let zeros = |n| (0..n).map(|_| AtomicU32::new(0)).collect();
-        Counters { all_rows: AtomicU32::new(0), rows: zeros(ROW_COUNTERS), ranges: zeros(RANGE_COUNTERS) }
-    }
-}
-
-impl Counters {
-    pub(crate) fn add_row(&self, hash: u32) {
-        self.rows[hash as usize % ROW_COUNTERS].fetch_add(1, SeqCst);
-        self.all_rows.fetch_add(1, SeqCst);
-    }
-
-    pub(crate) fn remove_row(&self, hash: u32) {
-        self.all_rows.fetch_sub(1, SeqCst);
-        self.rows[hash as usize % ROW_COUNTERS].fetch_sub(1, SeqCst);
-    }
-
-    pub(crate) fn add_range(&self, index: IndexId) {
-        self.ranges[index.0 as usize % RANGE_COUNTERS].fetch_add(1, SeqCst);
-    }
-
-    pub(crate) fn remove_range(&self, index: IndexId) {
-        self.ranges[index.0 as usize % RANGE_COUNTERS].fetch_sub(1, SeqCst);
-    }
-
-    /// Whether the row may have explicit locks.
-    #[inline]
-    fn may_have_row(&self, row: RowName<'_>) -> bool {
-        self.all_rows.load(SeqCst) != 0 && self.rows[row.hash() as u32 as usize % ROW_COUNTERS].load(SeqCst) != 0
-    }
-
-    /// Whether the index may have range locks.
-    #[inline]
-    fn may_have_range(&self, index: IndexId) -> bool {
-        self.ranges[index.0 as usize % RANGE_COUNTERS].load(SeqCst) != 0
-    }
-}
 
 /// Shards of rows: as many as [`Holder::shards`] has bits.
 const ROW_SHARDS: usize = 64;
@@ -221,7 +87,8 @@ impl LockSystem {
         self.counters.may_have_row(row) && self.rows_of(row).lock().must_wait(&self.waits, me.owner, row, mode)
     }
 
-    /// Takes an explicit row lock unless one of another transaction is in the way. The caller has the row's leaf latched.
+    /// Takes an explicit row lock unless one of another transaction is in the way. The caller has the row's leaf
+    /// latched.
     pub(crate) fn try_lock_row(&self, me: &Holder, row: RowName<'_>, mode: LockMode) -> bool {
         let mut shard = self.rows_of(row).lock();
         let free = !shard.must_wait(&self.waits, me.owner, row, mode);
@@ -231,11 +98,12 @@ impl LockSystem {
         free
     }
 
-    /// Waits for an explicit row lock. `implicit` is the transaction that holds the row by its id, if one does: its lock
-    /// is made explicit first. The caller holds no latch and looks at the row again afterwards.
+    /// Waits for an explicit row lock. `implicit` is the transaction that holds the row by its id, if one does: its
+    /// lock is made explicit first. The caller holds no latch and looks at the row again afterwards.
     ///
     /// # Errors
-    /// [`Error::LockWaitTimeout`], [`Error::Deadlock`]; [`Error::Closed`] or [`Error::Poisoned`] when the database stops.
+    /// [`Error::LockWaitTimeout`], [`Error::Deadlock`]; [`Error::Closed`] or [`Error::Poisoned`] when the database
+    /// stops.
     pub(crate) fn wait_row(
         &self,
         me: &Arc<Holder>,
@@ -299,7 +167,8 @@ impl LockSystem {
             && self.ranges_of(index).lock().get(&index).is_some_and(|ranges| ranges.is_blocked(me.owner, key))
     }
 
-    /// Waits until no range lock of another transaction covers `key`. The caller holds no latch and checks again afterwards.
+    /// Waits until no range lock of another transaction covers `key`. The caller holds no latch and checks again
+    /// afterwards.
     ///
     /// # Errors
     /// As [`LockSystem::wait_row`].

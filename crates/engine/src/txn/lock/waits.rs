@@ -1,23 +1,25 @@
-//! Who waits for whom: the rows for which somebody waits, the waiters, and the search for deadlocks. Plain data under the
-//! lock system's mutex of waits.
+//! Who waits for whom: the rows for which somebody waits, the waiters, and the search for deadlocks. Plain data under
+//! the lock system's mutex of waits.
 //!
 //! Rules
-//! 1. A waiter waits for everybody ahead of it in its queue and for every holder that excludes its mode: these are its edges
-//!    in the wait-for graph, exactly what keeps it from being granted.
-//! 2. The search does not walk a queue. Those ahead wait in the same queue, so they lead nowhere but to its holders: the one
-//!    edge to the predecessor, which stands for all of them, is taken together with its way on (`Queue::mode_up_to`). What
-//!    remains are edges to holders, and the question whether the one searched for is itself ahead in the queue.
-//! 3. A cycle closes when a transaction that is waited for begins to wait, or when one that waits comes to hold a lock that
-//!    others wait for already (its implicit lock is made explicit). After either it is searched for through that
+//! 1. A waiter waits for everybody ahead of it in its queue and for every holder that excludes its mode: these are its
+//!    edges in the wait-for graph, exactly what keeps it from being granted.
+//! 2. The search does not walk a queue. Those ahead wait in the same queue, so they lead nowhere but to its holders:
+//!    the one edge to the predecessor, which stands for all of them, is taken together with its way on
+//!    (`Queue::mode_up_to`). What remains are edges to holders, and the question whether the one searched for is itself
+//!    ahead in the queue.
+//! 3. A cycle closes when a transaction that is waited for begins to wait, or when one that waits comes to hold a lock
+//!    that others wait for already (its implicit lock is made explicit). After either it is searched for through that
 //!    transaction: every new cycle goes through it. A transaction that nobody waits for needs no search.
 //! 4. A victim leaves its queue at once, by the one who found the cycle: its edges are gone before the next search.
-//! 5. An insert waits for those whose ranges cover its key when it begins to wait. Ranges that come later are found when it
-//!    looks again.
+//! 5. An insert waits for those whose ranges cover its key when it begins to wait. Ranges that come later are found
+//!    when it looks again.
 //! 6. Whoever is granted what it waits for is woken, one wake-up each.
 
 use super::deadlock;
+use super::holder::{Holder, LockMode, OwnerId};
 use super::queue::{Granted, Queue};
-use super::system::{Holder, LockMode, Outcome, OwnerId};
+use super::system::Outcome;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -299,8 +301,8 @@ impl Waits {
         behind || self.holds.contains_key(&owner) || self.blocked_inserts.contains_key(&owner)
     }
 
-    /// Appends those that `member` waits for, as far as they may lead back to `start`; see rule 2. Holders of a queue come
-    /// once in a search, for each mode that is waited for.
+    /// Appends those that `member` waits for, as far as they may lead back to `start`; see rule 2. Holders of a queue
+    /// come once in a search, for each mode that is waited for.
     fn edges(
         &self,
         member: OwnerId,
@@ -325,7 +327,8 @@ impl Waits {
         }
     }
 
-    /// Whether `start` waits in this queue ahead of `member`; or, if they are one, whether one ahead waits for what it holds.
+    /// Whether `start` waits in this queue ahead of `member`; or, if they are one, whether one ahead waits for what it
+    /// holds.
     fn is_ahead(&self, start: OwnerId, member: OwnerId, at: u32, ticket: i64) -> bool {
         if start == member {
             let queue = &self.queues[at as usize];

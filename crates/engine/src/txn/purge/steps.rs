@@ -26,8 +26,8 @@ enum Next {
 }
 
 impl TxnSystem {
-    /// Purges what can go, up to about `max_records` undo records. Returns how many were looked at; 0 means that there is
-    /// nothing to do for now. Several threads may call it.
+    /// Purges what can go, up to about `max_records` undo records. Returns how many were looked at; 0 means that there
+    /// is nothing to do for now. Several threads may call it.
     ///
     /// # Errors
     /// What damage does not explain; the step may be tried again.
@@ -105,7 +105,8 @@ impl TxnSystem {
         self.ended.lock().push(Reverse((number, stream)));
     }
 
-    /// Gives back undo streams that a peak of writers has left, if a second has gone by since the last time. Returns how many.
+    /// Gives back undo streams that a peak of writers has left, if a second has gone by since the last time. Returns
+    /// how many.
     ///
     /// # Errors
     /// As [`TxnSystem::purge_step`].
@@ -134,8 +135,8 @@ impl TxnSystem {
         if *number < limit { ended.pop() } else { None }
     }
 
-    /// Purges up to `budget` records of the transaction at the front of a stream. Returns how many it looked at and whether
-    /// that was the rest.
+    /// Purges up to `budget` records of the transaction at the front of a stream. Returns how many it looked at and
+    /// whether that was the rest.
     fn purge_some(&self, view: &ReadView, front: &mut StreamFront, budget: usize) -> Result<(usize, bool)> {
         let before = (front.at, front.inside);
         let mut work = Vec::new();
@@ -189,8 +190,8 @@ impl TxnSystem {
         }
     }
 
-    /// Counts a transaction as purged, gives pages back, and hands the stream on. As long as `pending` counts the transaction
-    /// nobody else puts the stream into `ended`, so the front is back before it does not.
+    /// Counts a transaction as purged, gives pages back, and hands the stream on. As long as `pending` counts the
+    /// transaction nobody else puts the stream into `ended`, so the front is back before it does not.
     fn end_of_transaction(&self, mut front: StreamFront) {
         let (stream, pending) = (front.number, front.pending.clone());
         front.inside = false;
@@ -214,7 +215,8 @@ impl TxnSystem {
         self.purge_damage.note(error);
     }
 
-    /// Never purges a stream again whose own pages cannot be read, nor the `lost` transactions in it. Its front is dropped.
+    /// Never purges a stream again whose own pages cannot be read, nor the `lost` transactions in it. Its front is
+    /// dropped.
     fn set_stream_aside(&self, stream: usize, lost: u64, error: &Error) {
         let length = self.history.fetch_sub(lost, Relaxed).saturating_sub(lost);
         self.stats.history_list_length.set(length);

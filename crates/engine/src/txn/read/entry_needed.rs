@@ -48,8 +48,8 @@ impl EntryOf<'_> {
         }
     }
 
-    /// As [`EntryOf::is_needed`], for a version (header and stored payload) and those before it, of a row that the caller
-    /// has locked, while the purge view is held.
+    /// As [`EntryOf::is_needed`], for a version (header and stored payload) and those before it, of a row that the
+    /// caller has locked, while the purge view is held.
     pub(crate) fn is_needed_from(&self, mut version: RowHeader, mut payload: Vec<u8>) -> Result<bool> {
         loop {
             if !version.is_delete_marked() {

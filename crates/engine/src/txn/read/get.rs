@@ -13,8 +13,8 @@ use crate::txn::write::{Attempt, Stop, claim};
 use crate::types::TxnId;
 
 impl RowOp<'_> {
-    /// Reads the row into `out` (replacing it): by the snapshot, or the newest version with a lock. Returns whether the row
-    /// exists.
+    /// Reads the row into `out` (replacing it): by the snapshot, or the newest version with a lock. Returns whether the
+    /// row exists.
     ///
     /// # Errors
     /// Lock waits, `WriteConflict`, I/O, corruption.
@@ -39,8 +39,8 @@ impl RowOp<'_> {
         Ok(walk?.exists)
     }
 
-    /// Reads the newest version into `out` (replacing it), locked for this transaction. False if there is none (then its
-    /// absence is locked, under REPEATABLE READ).
+    /// Reads the newest version into `out` (replacing it), locked for this transaction. False if there is none (then
+    /// its absence is locked, under REPEATABLE READ).
     pub(super) fn get_locked(&mut self, mode: LockMode, out: &mut Vec<u8>) -> Result<bool> {
         let header = loop {
             match self.try_lock(mode, out) {

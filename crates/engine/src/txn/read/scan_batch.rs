@@ -164,8 +164,8 @@ impl Position {
         }
     }
 
-    /// Copies the next records, from one leaf. The batch may stay empty: then go on, unless `done`. A conflict is reported
-    /// when it comes first; otherwise the batch ends before it.
+    /// Copies the next records, from one leaf. The batch may stay empty: then go on, unless `done`. A conflict is
+    /// reported when it comes first; otherwise the batch ends before it.
     pub(crate) fn fill(&mut self, batch: &mut Batch, fill: &Fill<'_>) -> std::result::Result<(), Stop> {
         batch.clear();
         let remembered = self.leaf.take().and_then(|(at, slots)| Some((Leaf::reopen(&fill.system.ctx, at)?, slots)));

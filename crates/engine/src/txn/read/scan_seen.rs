@@ -1,14 +1,15 @@
 //! What an index scan remembers of rows with many versions.
 //!
-//! A row that was changed often while a snapshot is open has an entry for each of its versions, and for each of them the
-//! scan would walk the whole chain of versions to learn that the entry is not that of the visible one. Instead it remembers
-//! the entry of the visible version, once a walk was long.
+//! A row that was changed often while a snapshot is open has an entry for each of its versions, and for each of them
+//! the scan would walk the whole chain of versions to learn that the entry is not that of the visible one. Instead it
+//! remembers the entry of the visible version, once a walk was long.
 //!
 //! Rules
 //! 1. A scan's view never changes, so neither does what it sees of a row, but for its own transaction's changes. An own
-//!    version is the newest of its row: no walk to it is long, so none is remembered. What is remembered is forgotten when
-//!    the transaction has written since.
-//! 2. What is remembered only rules entries out. One that it does not rule out is looked at as if nothing were remembered.
+//!    version is the newest of its row: no walk to it is long, so none is remembered. What is remembered is forgotten
+//!    when the transaction has written since.
+//! 2. What is remembered only rules entries out. One that it does not rule out is looked at as if nothing were
+//!    remembered.
 //! 3. Memory is bounded: when it is full, the scan forgets and begins again.
 
 use std::collections::HashMap;

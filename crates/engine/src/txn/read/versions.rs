@@ -2,10 +2,11 @@
 //!
 //! Rules
 //! 1. A row is copied under its leaf's latch; undo pages and overflow pages are read after the latch is released.
-//! 2. Undo records of versions that an open view does not see cannot be purged, and no record does without which a visible
-//!    version could not be built. So a walk that stops at the first visible version never meets a purged record.
-//! 3. Whoever reads an overflow row's newest version without a lock or a view on it checks afterwards that the row is still
-//!    the same: a rollback or purge may have freed the chain meanwhile.
+//! 2. Undo records of versions that an open view does not see cannot be purged, and no record does without which a
+//!    visible version could not be built. So a walk that stops at the first visible version never meets a purged
+//!    record.
+//! 3. Whoever reads an overflow row's newest version without a lock or a view on it checks afterwards that the row is
+//!    still the same: a rollback or purge may have freed the chain meanwhile.
 
 use super::view::ReadView;
 use crate::btree::Seek;
@@ -63,8 +64,8 @@ impl StoredRow<'_> {
         }
     }
 
-    /// Replaces the payload of `version` by its row, if it is an overflow reference. False: the newest version is no longer
-    /// `newest`, what was read may be anything, start again.
+    /// Replaces the payload of `version` by its row, if it is an overflow reference. False: the newest version is no
+    /// longer `newest`, what was read may be anything, start again.
     pub(crate) fn resolve_unlocked(
         &self,
         newest: &RowHeader,

@@ -6,12 +6,12 @@
 //! drop what only older views needed.
 //!
 //! Rules
-//! 1. Views are made under the mutex of the list, one after the other; what an older view sees, a newer one sees too. No
-//!    transaction that just writes takes it.
-//! 2. A view never changes. The newest is shared by all who ask for one until somebody leaves the active set; and by those
-//!    who waited for it while it was made, since it was begun after they had asked.
-//! 3. A view is open while somebody but the list holds it. Handles of it are made under the mutex, of the newest only: a
-//!    view that is found closed under the mutex, and is not the newest, stays closed.
+//! 1. Views are made under the mutex of the list, one after the other; what an older view sees, a newer one sees too.
+//!    No transaction that just writes takes it.
+//! 2. A view never changes. The newest is shared by all who ask for one until somebody leaves the active set; and by
+//!    those who waited for it while it was made, since it was begun after they had asked.
+//! 3. A view is open while somebody but the list holds it. Handles of it are made under the mutex, of the newest only:
+//!    a view that is found closed under the mutex, and is not the newest, stays closed.
 
 use crate::txn::active::ActiveSet;
 use crate::types::TxnId;

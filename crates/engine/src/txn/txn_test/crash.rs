@@ -142,7 +142,8 @@ fn ids_never_come_back() {
     assert_eq!(next.begin().keys(), ["a", "c"]);
 }
 
-/// Killed again right after the opening that rolled a transaction back: its number was given then and must not be given a second time.
+/// Killed again right after the opening that rolled a transaction back: its number was given then and must not be given
+/// a second time.
 #[test]
 fn numbers_given_at_an_opening_never_come_back() {
     let db = Db::new();
@@ -157,7 +158,8 @@ fn numbers_given_at_an_opening_never_come_back() {
     assert!(last.system.next_id() >= given_below, "{} after {given_below}", last.system.next_id());
 }
 
-/// Ids and numbers are below the durable limit however many are given in a row, also to who did not ask for a raise before.
+/// Ids and numbers are below the durable limit however many are given in a row, also to who did not ask for a raise
+/// before.
 #[test]
 fn no_id_is_above_the_durable_limit() {
     let db = Db::new();

@@ -1,5 +1,5 @@
-//! The anomalies of the literature (names as in Adya's thesis and the Hermitage tests), under both isolation levels: which
-//! must not happen, and what happens instead.
+//! The anomalies of the literature (names as in Adya's thesis and the Hermitage tests), under both isolation levels:
+//! which must not happen, and what happens instead.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Tests of the transaction layer on real pages in memory: a database of one table of three columns.
 //!
-//! A row is `(key, (a, b, rest))`: `a` has an index, `b` a unique one in which empty counts as NULL. Columns hold no zero
-//! byte, so an index column is stored as its bytes and a zero.
+//! A row is `(key, (a, b, rest))`: `a` has an index, `b` a unique one in which empty counts as NULL. Columns hold no
+//! zero byte, so an index column is stored as its bytes and a zero.
 
 mod basics;
 mod crash;
@@ -10,8 +10,11 @@ mod locking;
 mod model;
 mod overflowing;
 mod purging;
+mod streams;
+mod table;
 mod threads;
 
+use self::table::{OVERFLOW_SEGMENT, OneTable, Row, TestTable, row};
 use super::stored::{EntryValue, RowHeader};
 use super::*;
 use crate::btree::{BTree, Seek};
@@ -19,95 +22,14 @@ use crate::config::Options;
 use crate::db::core::Core;
 use crate::error::{Error, Result};
 use crate::testing::{open, small_options};
-use crate::types::{IndexId, PageNo, SegmentId, TableId};
+use crate::types::{IndexId, PageNo, SegmentId};
 use highwater_storage::StorageSet;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-pub(super) const TABLE: TableId = TableId(9);
-const OVERFLOW_SEGMENT: SegmentId = SegmentId(60);
 const FIRST_SEGMENT: u32 = 50;
 const TREES: usize = 3;
-
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Row {
-    pub(super) a: Vec<u8>,
-    pub(super) b: Vec<u8>,
-    pub(super) rest: Vec<u8>,
-}
-
-pub(super) fn row(a: &str, b: &str, rest: &str) -> Row {
-    Row { a: a.into(), b: b.into(), rest: rest.into() }
-}
-
-impl Row {
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let mut out = vec![self.a.len() as u8];
-        out.extend_from_slice(&self.a);
-        out.push(self.b.len() as u8);
-        out.extend_from_slice(&self.b);
-        out.extend_from_slice(&self.rest);
-        out
-    }
-
-    pub(super) fn decode(bytes: &[u8]) -> Row {
-        let (a, tail) = bytes[1..].split_at(bytes[0] as usize);
-        let (b, rest) = tail[1..].split_at(tail[0] as usize);
-        Row { a: a.to_vec(), b: b.to_vec(), rest: rest.to_vec() }
-    }
-
-    fn column(&self, i: usize) -> &[u8] {
-        if i == 0 { &self.a } else { &self.b }
-    }
-}
-
-pub(super) struct TestTable {
-    trees: Vec<BTree>,
-}
-
-impl TableTrees for TestTable {
-    fn id(&self) -> TableId {
-        TABLE
-    }
-    fn name(&self) -> &str {
-        "test"
-    }
-    fn clustered(&self) -> &BTree {
-        &self.trees[0]
-    }
-    fn overflow_segment(&self) -> SegmentId {
-        OVERFLOW_SEGMENT
-    }
-    fn index_count(&self) -> usize {
-        self.trees.len() - 1
-    }
-    fn index(&self, i: usize) -> &BTree {
-        &self.trees[i + 1]
-    }
-    fn index_name(&self, i: usize) -> &str {
-        ["by_a", "by_b"][i]
-    }
-    fn entry(&self, i: usize, key: &[u8], row: &[u8], out: &mut Vec<u8>) -> Entry {
-        let row = Row::decode(row);
-        out.extend_from_slice(row.column(i));
-        out.push(0);
-        let prefix_bytes = row.column(i).len() + 1;
-        out.extend_from_slice(key);
-        Entry { prefix_bytes, unique: i == 1 && prefix_bytes > 1 }
-    }
-    fn entry_changes(&self, i: usize, old_row: &[u8], new_row: &[u8]) -> bool {
-        Row::decode(old_row).column(i) != Row::decode(new_row).column(i)
-    }
-}
-
-struct OneTable(Arc<TestTable>);
-
-impl Tables for OneTable {
-    fn table(&self, id: TableId) -> Option<Arc<dyn TableTrees>> {
-        (id == TABLE).then(|| self.0.clone() as Arc<dyn TableTrees>)
-    }
-}
 
 /// A database with the table.
 pub(super) struct Db {

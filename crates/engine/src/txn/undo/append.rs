@@ -1,8 +1,9 @@
 //! Appending to a stream: what a transaction that writes holds.
 
+use super::new_record::put_header;
 use super::page::Place;
 use super::read::pointer_to;
-use super::record::{self, HEADER_RECORD_BYTES, HEADER_STATE_AT, HEADER_TRX_NO_AT, KIND_AT, State};
+use super::record::{HEADER_RECORD_BYTES, HEADER_STATE_AT, HEADER_TRX_NO_AT, KIND_AT, State};
 use super::space::{Stream, UndoSpace};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -60,7 +61,7 @@ impl UndoLog {
         if self.header.is_none() {
             self.joined.clear();
             self.joined.reserve(HEADER_RECORD_BYTES + bytes.len());
-            record::put_header(&mut self.joined, trx_id);
+            put_header(&mut self.joined, trx_id);
             self.joined.extend_from_slice(bytes);
             write(mtr, latched, place.offset, &self.joined);
             self.header = Some(place);
@@ -85,8 +86,8 @@ impl UndoLog {
         undo.extend(&mut self.stream, self.header)
     }
 
-    /// Records that wait for purge from the transaction's end on, its header included. Those of a transaction found active after
-    /// a crash, which appends none, are not counted.
+    /// Records that wait for purge from the transaction's end on, its header included. Those of a transaction found
+    /// active after a crash, which appends none, are not counted.
     pub(crate) fn unpurged_records(&self) -> u64 {
         if self.records > 0 { self.records + 1 } else { 0 }
     }

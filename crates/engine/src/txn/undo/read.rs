@@ -1,7 +1,7 @@
 //! Reading undo records in place: by roll pointer, backward for rollback, forward for purge.
 //!
-//! Rule: callers know that the record cannot be purged meanwhile: their read view is open, the transaction is their own, or
-//! they are purge.
+//! Rule: callers know that the record cannot be purged meanwhile: their read view is open, the transaction is their
+//! own, or they are purge.
 
 use super::page::{Place, RECORDS_AT, UndoFields, expect_type, record_at, start_of_record_before};
 use super::record::Record;
@@ -73,8 +73,8 @@ pub(crate) fn record_before(ctx: &Context, end: Place) -> Result<std::result::Re
     Ok(Ok(Place { page: end.page, offset }))
 }
 
-/// Walks the records of `from.page` forward from `from.offset`, under its shared latch, until `visit` says stop or the page's
-/// records end. Returns where the walk stood and the next page (0 if none).
+/// Walks the records of `from.page` forward from `from.offset`, under its shared latch, until `visit` says stop or the
+/// page's records end. Returns where the walk stood and the next page (0 if none).
 pub(crate) fn scan_page(
     ctx: &Context,
     from: Place,

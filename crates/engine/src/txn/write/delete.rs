@@ -8,7 +8,7 @@ use crate::mtr::Mtr;
 use crate::txn::overflow;
 use crate::txn::row_op::RowOp;
 use crate::txn::stored::{DELETE_MARKED, OVERFLOW_REF_BYTES, OverflowRef, ROW_HEADER_BYTES, RowHeader};
-use crate::txn::undo::record::{self, NewChange};
+use crate::txn::undo::{self, NewChange};
 
 impl RowOp<'_> {
     pub(crate) fn delete_row(&mut self) -> Result<bool> {
@@ -68,7 +68,7 @@ impl RowOp<'_> {
         let old_middle = if old.is_overflow() { payload } else { &[] };
         debug_assert!(!old.is_overflow() || payload.len() == OVERFLOW_REF_BYTES);
         buffers.record.clear();
-        record::put_change(
+        undo::put_change(
             &mut buffers.record,
             &NewChange {
                 delete: true,

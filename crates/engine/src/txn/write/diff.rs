@@ -104,7 +104,10 @@ mod tests {
         }
 
         #[test]
-        fn swap_turns_one_into_the_other(a in proptest::collection::vec(0u8..2, 0..90), b in proptest::collection::vec(0u8..2, 0..90)) {
+        fn swap_turns_one_into_the_other(
+            a in proptest::collection::vec(0u8..2, 0..90),
+            b in proptest::collection::vec(0u8..2, 0..90),
+        ) {
             let diff = Middle::of(&a, &b);
             let mut turned = b.clone();
             diff.swap(&mut turned, diff.cut(&a)).unwrap();

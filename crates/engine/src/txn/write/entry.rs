@@ -1,12 +1,12 @@
 //! Secondary entries: insert, delete-mark, remove; the search for duplicates.
 //!
 //! Rules
-//! 1. Each change of an entry is a mini-transaction of its own, made while its row is locked by the transaction that makes
-//!    it. It raises the leaf's max_trx_id to that transaction's id.
-//! 2. An entry is only delete-marked by deletes and updates. It is removed by purge, or by the rollback of the change that
-//!    made it, when no version of the row that anybody may still see has it.
-//! 3. Unique: "no other row has these columns" and the insert of the entry are one step under a striped mutex. A row that
-//!    is being changed by another transaction is waited for, whatever its entry looks like.
+//! 1. Each change of an entry is a mini-transaction of its own, made while its row is locked by the transaction that
+//!    makes it. It raises the leaf's max_trx_id to that transaction's id.
+//! 2. An entry is only delete-marked by deletes and updates. It is removed by purge, or by the rollback of the change
+//!    that made it, when no version of the row that anybody may still see has it.
+//! 3. Unique: "no other row has these columns" and the insert of the entry are one step under a striped mutex. A row
+//!    that is being changed by another transaction is waited for, whatever its entry looks like.
 
 use super::attempt::{Attempt, Stop, claim_gap, settle};
 use crate::btree::{BTree, Seek};

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::mtr::Mtr;
 use crate::txn::row_op::RowOp;
 use crate::txn::stored::{ROW_HEADER_BYTES, RowHeader};
-use crate::txn::undo::record::{self, NewChange};
+use crate::txn::undo::{self, NewChange};
 
 impl RowOp<'_> {
     pub(crate) fn insert_row(&mut self, row: &[u8]) -> Result<()> {
@@ -53,7 +53,7 @@ impl RowOp<'_> {
         claim_gap(self.system, self.txn, tree.id(), self.key)?;
         let record = &mut self.txn.buffers.record;
         record.clear();
-        record::put_insert(record, self.table.id(), self.key);
+        undo::put_insert(record, self.table.id(), self.key);
         let undo_page = latch_undo(self.txn, mtr, self.txn.buffers.record.len())?;
         let value_bytes = self.txn.buffers.value.len();
         if !leaf.fits(mtr, self.key.len(), value_bytes) {
@@ -79,7 +79,7 @@ impl RowOp<'_> {
         claim_gap(self.system, self.txn, self.table.clustered().id(), self.key)?;
         let record = &mut self.txn.buffers.record;
         record.clear();
-        record::put_change(
+        undo::put_change(
             record,
             &NewChange {
                 delete: false,

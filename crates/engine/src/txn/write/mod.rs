@@ -9,13 +9,14 @@
 //! | `diff.rs` | what two versions of a row have in common |
 //!
 //! Order within an operation
-//! 1. Overflow pages of the new version, each group registered in undo or linked in the mini-transaction that allocates it.
+//! 1. Overflow pages of the new version, each group registered in undo or linked in the mini-transaction that allocates
+//!    it.
 //! 2. The clustered row and its undo record, in one mini-transaction: from here on the row is locked.
-//! 3. Each secondary entry, in a mini-transaction of its own. Old entries are delete-marked, not removed: older snapshots
-//!    find the row by them.
+//! 3. Each secondary entry, in a mini-transaction of its own. Old entries are delete-marked, not removed: older
+//!    snapshots find the row by them.
 //!
-//! Invariant: while a row's newest version is of an ended transaction, the entries of that row that are not delete-marked
-//! are exactly those of that version. Rollback restores entries before it restores the row, to keep it.
+//! Invariant: while a row's newest version is of an ended transaction, the entries of that row that are not
+//! delete-marked are exactly those of that version. Rollback restores entries before it restores the row, to keep it.
 
 mod attempt;
 mod delete;

@@ -12,7 +12,7 @@ use crate::txn::row_op::RowOp;
 use crate::txn::stored::{OVERFLOW, OverflowRef, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::table_trees::TableTrees;
 use crate::txn::transaction::Buffers;
-use crate::txn::undo::record::{self, NewChange};
+use crate::txn::undo::{self, NewChange};
 
 /// A changed part that begins at most this many bytes into the row goes into one operation with the header: the bytes
 /// between them cost less than a second operation does. (Fixed-size columns are in front of the row.)
@@ -110,8 +110,9 @@ impl RowOp<'_> {
         if changed { Err(Stop::Overflow(old)) } else { Ok(Found::Unchanged) }
     }
 
-    /// Runs `change` outside the latch, on a locked row of which the old or the new version is too large for its leaf. Leaves
-    /// both rows in `old_row` and `new_row` and the stored new value in `value`; returns its flags, `None` if nothing changes.
+    /// Runs `change` outside the latch, on a locked row of which the old or the new version is too large for its leaf.
+    /// Leaves both rows in `old_row` and `new_row` and the stored new value in `value`; returns its flags, `None` if
+    /// nothing changes.
     fn prepare_overflow(&mut self, change: &mut RowChange<'_>, old: RowHeader) -> Result<Option<u8>> {
         let buffers = &mut self.txn.buffers;
         if old.is_overflow() {
@@ -128,8 +129,8 @@ impl RowOp<'_> {
         flags.map(Some)
     }
 
-    /// Applies an update. The new row is in `new_row`; with an overflow row on either side, the full old row is in `old_row`
-    /// and the stored new value in `value`.
+    /// Applies an update. The new row is in `new_row`; with an overflow row on either side, the full old row is in
+    /// `old_row` and the stored new value in `value`.
     fn change_row(&mut self, mtr: &mut Mtr<'_>, spot: Spot, flags: u8) -> Attempt<Found> {
         let (table, key, Spot { leaf, slot }) = (self.table, self.key, spot);
         let old_value = leaf.value(mtr, slot);
@@ -151,7 +152,7 @@ impl RowOp<'_> {
         let middle = if any_overflow || entries_changed && !moved { Middle::WHOLE } else { splice };
         buffers.record.clear();
         let old_middle = middle.cut(old_payload);
-        record::put_change(
+        undo::put_change(
             &mut buffers.record,
             &NewChange { delete: false, table: table.id(), key, old, entries_changed, middle, old_middle, entries },
         );
@@ -200,7 +201,7 @@ fn put_moved_entries(table: &dyn TableTrees, changed: &[usize], key: &[u8], old_
     for i in changed {
         entry.clear();
         let made = table.entry(*i, key, old_row, &mut entry);
-        record::put_entry(out, table.index(*i).id(), &entry[..made.prefix_bytes]);
+        undo::put_entry(out, table.index(*i).id(), &entry[..made.prefix_bytes]);
     }
 }
 

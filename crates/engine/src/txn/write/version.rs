@@ -27,8 +27,8 @@ impl RowOp<'_> {
         BTree::max_value_bytes(self.system.ctx.pool.page_bytes()) - ROW_HEADER_BYTES
     }
 
-    /// Replaces `buffers.value` with a stored value whose header is still to be written, writing overflow pages if need be.
-    /// Returns the row's flags.
+    /// Replaces `buffers.value` with a stored value whose header is still to be written, writing overflow pages if need
+    /// be. Returns the row's flags.
     pub(super) fn store_payload(&mut self, payload: &[u8]) -> Result<u8> {
         if payload.len() > MAX_ROW_BYTES {
             return Err(Error::RowTooLarge { bytes: payload.len(), limit_bytes: MAX_ROW_BYTES });

@@ -1,0 +1,80 @@
+//! New values for columns of a row, gathered before the row is rebuilt.
+
+use super::row_layout::{NOT_NULLABLE, RowLayout};
+use super::value::ValueRef;
+use super::value_form::{Stored, fit, misfit};
+use crate::error::{Error, Result};
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Edit {
+    pub(super) column: usize,
+    pub(super) new: New,
+}
+
+/// A new value as its column keeps it; see [`Stored`].
+#[derive(Clone, Copy, Debug)]
+pub(super) enum New {
+    Null,
+    Word(u64),
+    Wide(u128),
+    /// Where they are in [`Changes::bytes`].
+    Bytes {
+        start: usize,
+        end: usize,
+    },
+}
+
+/// New values for some columns of a row; see `modify`. Values are checked and copied as they are put.
+#[derive(Debug)]
+pub struct Changes<'t> {
+    layout: &'t RowLayout,
+    pub(super) edits: smallvec::SmallVec<[Edit; 8]>,
+    pub(super) bytes: smallvec::SmallVec<[u8; 128]>,
+    error: Option<Error>,
+}
+
+impl<'t> Changes<'t> {
+    pub(crate) fn new(layout: &'t RowLayout) -> Changes<'t> {
+        Changes { layout, edits: smallvec::SmallVec::new(), bytes: smallvec::SmallVec::new(), error: None }
+    }
+
+    /// Sets column `column`. A value that does not fit makes the whole call fail, naming the column.
+    #[inline]
+    pub fn put<'v>(&mut self, column: usize, value: impl Into<ValueRef<'v>>) {
+        if let Err(error) = self.try_put(column, value.into()) {
+            self.error.get_or_insert(error);
+        }
+    }
+
+    #[inline]
+    fn try_put(&mut self, column: usize, value: ValueRef<'_>) -> Result<()> {
+        let layout = self.layout;
+        let slot = layout.slots.get(column).ok_or_else(|| layout.bad_value(column, "there is no such column"))?;
+        let stored = fit(slot.ty, value).ok_or_else(|| layout.bad_value(column, misfit(slot.ty, value)))?;
+        let new = match stored {
+            Stored::Word(word) => New::Word(word),
+            Stored::Wide(wide) => New::Wide(wide),
+            Stored::Bytes(bytes) => {
+                let start = self.bytes.len();
+                self.bytes.extend_from_slice(bytes);
+                New::Bytes { start, end: self.bytes.len() }
+            }
+            Stored::Null if slot.null_bit == NOT_NULLABLE => {
+                return Err(layout.bad_value(column, "NULL in a column that is never NULL"));
+            }
+            Stored::Null => New::Null,
+        };
+        self.edits.push(Edit { column, new });
+        Ok(())
+    }
+
+    /// Columns that were put, in order, repetitions included.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = usize> + '_ {
+        self.edits.iter().map(|edit| edit.column)
+    }
+
+    /// The first value that did not fit.
+    pub(crate) fn take_error(&mut self) -> Option<Error> {
+        self.error.take()
+    }
+}

@@ -1,0 +1,219 @@
+//! The form in which a column keeps a value.
+//!
+//! Rule: `fit` turns a value into the bytes a column keeps, or refuses it. It never changes a number except that floats
+//! are rounded to the column's width, `-0.0` becomes `0.0` and every NaN the same NaN; so equal stored bytes mean equal
+//! values and the reverse.
+
+use super::datetime::DateTime;
+use super::decimal::{Decimal, power_of_ten};
+use super::types::Type;
+use super::value::ValueRef;
+
+/// A value as its column keeps it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Stored<'a> {
+    Null,
+    /// A fixed-size value of up to 8 bytes: its little-endian bytes as a number; what is above them counts for nothing.
+    Word(u64),
+    /// A fixed-size value of 16 bytes.
+    Wide(u128),
+    /// Text or bytes.
+    Bytes(&'a [u8]),
+}
+
+/// What a column of type `ty` keeps for `value`; `None` if it does not fit ([`misfit`] says why). NULL always fits
+/// here: whether the column takes it is the caller's question.
+#[inline]
+pub(crate) fn fit<'a>(ty: Type, value: ValueRef<'a>) -> Option<Stored<'a>> {
+    match (value, ty) {
+        (ValueRef::Null, _) => Some(Stored::Null),
+        (ValueRef::Int(n), Type::I8 | Type::I16 | Type::I32 | Type::I64) => fit_signed(ty, n),
+        (ValueRef::Int(n), Type::U8 | Type::U16 | Type::U32 | Type::U64) => fit_unsigned(ty, u64::try_from(n).ok()?),
+        (ValueRef::UInt(n), Type::U8 | Type::U16 | Type::U32 | Type::U64) => fit_unsigned(ty, n),
+        (ValueRef::UInt(n), Type::I8 | Type::I16 | Type::I32 | Type::I64) => fit_signed(ty, i64::try_from(n).ok()?),
+        (ValueRef::Text(text), Type::Text(max) | Type::Binary(max)) => fit_bytes(max, text.as_bytes()),
+        (ValueRef::Bytes(bytes), Type::Binary(max)) => fit_bytes(max, bytes),
+        (ValueRef::Bytes(bytes), Type::Text(max)) if std::str::from_utf8(bytes).is_ok() => fit_bytes(max, bytes),
+        (ValueRef::DateTime(t), Type::DateTime) => Some(Stored::Word(t.unix_us() as u64)),
+        (ValueRef::F64(x), _) => fit_float(ty, x),
+        (ValueRef::Decimal(d), Type::Decimal(precision, scale)) => fit_decimal(precision, scale, d),
+        (ValueRef::Int(n), _) => fit_other(ty, i128::from(n)),
+        (ValueRef::UInt(n), _) => fit_other(ty, i128::from(n)),
+        _ => None,
+    }
+}
+
+/// As `fit`, for a bound of a search: text and bytes may be longer than the column's values.
+#[inline]
+pub(crate) fn fit_bound<'a>(ty: Type, value: ValueRef<'a>) -> Option<Stored<'a>> {
+    let ty = match ty {
+        Type::Text(_) => Type::Text(u32::MAX),
+        Type::Binary(_) => Type::Binary(u32::MAX),
+        other => other,
+    };
+    fit(ty, value)
+}
+
+#[inline]
+fn fit_bytes(max: u32, bytes: &[u8]) -> Option<Stored<'_>> {
+    (bytes.len() <= max as usize).then_some(Stored::Bytes(bytes))
+}
+
+#[inline]
+fn fit_signed(ty: Type, n: i64) -> Option<Stored<'static>> {
+    let fits = match ty {
+        Type::I8 => i8::try_from(n).is_ok(),
+        Type::I16 => i16::try_from(n).is_ok(),
+        Type::I32 => i32::try_from(n).is_ok(),
+        _ => true,
+    };
+    fits.then_some(Stored::Word(n as u64))
+}
+
+#[inline]
+fn fit_unsigned(ty: Type, n: u64) -> Option<Stored<'static>> {
+    let fits = match ty {
+        Type::U8 => n <= u8::MAX.into(),
+        Type::U16 => n <= u16::MAX.into(),
+        Type::U32 => n <= u32::MAX.into(),
+        _ => true,
+    };
+    fits.then_some(Stored::Word(n))
+}
+
+/// An integer in a column that is none.
+fn fit_other(ty: Type, n: i128) -> Option<Stored<'static>> {
+    match ty {
+        Type::F32 => fit_float(ty, n as f64).filter(|_| n.unsigned_abs() <= 1 << 24),
+        Type::F64 => fit_float(ty, n as f64).filter(|_| n.unsigned_abs() <= 1 << 53),
+        Type::Decimal(precision, scale) => fit_decimal(precision, scale, Decimal::new(n, 0)),
+        _ => None,
+    }
+}
+
+fn fit_float(ty: Type, x: f64) -> Option<Stored<'static>> {
+    // Adding zero turns -0.0 into 0.0.
+    match ty {
+        Type::F64 => Some(Stored::Word((if x.is_nan() { f64::NAN } else { x + 0.0 }).to_bits())),
+        Type::F32 => {
+            let narrow = if x.is_nan() { f32::NAN } else { x as f32 + 0.0 };
+            (narrow.is_finite() || !x.is_finite()).then(|| Stored::Word(narrow.to_bits().into()))
+        }
+        _ => None,
+    }
+}
+
+#[inline]
+fn fit_decimal(precision: u8, scale: u8, d: Decimal) -> Option<Stored<'static>> {
+    let unscaled = if d.scale() == scale { d.unscaled() } else { d.rescale(scale)?.unscaled() };
+    if unscaled.unsigned_abs() >= power_of_ten(precision)?.unsigned_abs() {
+        return None;
+    }
+    match Type::Decimal(precision, scale).fixed_bytes() {
+        Some(8) => Some(Stored::Word(unscaled as u64)),
+        _ => Some(Stored::Wide(unscaled as u128)),
+    }
+}
+
+/// Why `fit` refused, for a message that names the column.
+#[cold]
+pub(crate) fn misfit(ty: Type, value: ValueRef<'_>) -> String {
+    match (value, ty) {
+        (ValueRef::Text(text), Type::Text(max) | Type::Binary(max)) => {
+            format!("{} bytes are longer than the {max} allowed", text.len())
+        }
+        (ValueRef::Bytes(bytes), Type::Text(max) | Type::Binary(max)) if bytes.len() > max as usize => {
+            format!("{} bytes are longer than the {max} allowed", bytes.len())
+        }
+        (ValueRef::Bytes(_), Type::Text(_)) => "the bytes are not UTF-8 text".to_string(),
+        (ValueRef::Int(_) | ValueRef::UInt(_), Type::Text(_) | Type::Binary(_) | Type::DateTime)
+        | (ValueRef::Text(_) | ValueRef::Bytes(_) | ValueRef::DateTime(_), _) => {
+            format!("{} does not go into a column of type {ty}", value.kind())
+        }
+        (ValueRef::F64(_) | ValueRef::Decimal(_), _) if ty.fixed_bytes().is_none() || !same_family(value, ty) => {
+            format!("{} does not go into a column of type {ty}", value.kind())
+        }
+        _ => format!("{value} does not fit type {ty}"),
+    }
+}
+
+fn same_family(value: ValueRef<'_>, ty: Type) -> bool {
+    match value {
+        ValueRef::F64(_) => matches!(ty, Type::F32 | Type::F64),
+        ValueRef::Decimal(_) => matches!(ty, Type::Decimal(..)),
+        _ => false,
+    }
+}
+
+/// The value whose stored bytes are `bytes`. Bytes of a wrong length read as zero; text that is not UTF-8 comes back as
+/// bytes.
+#[inline]
+pub(crate) fn unfit(ty: Type, bytes: &[u8]) -> ValueRef<'_> {
+    match ty {
+        Type::I8 => ValueRef::Int(i8::from_le_bytes(array(bytes)).into()),
+        Type::I16 => ValueRef::Int(i16::from_le_bytes(array(bytes)).into()),
+        Type::I32 => ValueRef::Int(i32::from_le_bytes(array(bytes)).into()),
+        Type::I64 => ValueRef::Int(i64::from_le_bytes(array(bytes))),
+        Type::U8 => ValueRef::UInt(u8::from_le_bytes(array(bytes)).into()),
+        Type::U16 => ValueRef::UInt(u16::from_le_bytes(array(bytes)).into()),
+        Type::U32 => ValueRef::UInt(u32::from_le_bytes(array(bytes)).into()),
+        Type::U64 => ValueRef::UInt(u64::from_le_bytes(array(bytes))),
+        Type::F32 => ValueRef::F64(f32::from_bits(u32::from_le_bytes(array(bytes))).into()),
+        Type::F64 => ValueRef::F64(f64::from_bits(u64::from_le_bytes(array(bytes)))),
+        Type::Decimal(_, scale) => ValueRef::Decimal(unfit_decimal(ty, scale, bytes)),
+        Type::Text(_) => match std::str::from_utf8(bytes) {
+            Ok(text) => ValueRef::Text(text),
+            Err(_) => ValueRef::Bytes(bytes),
+        },
+        Type::Binary(_) => ValueRef::Bytes(bytes),
+        Type::DateTime => ValueRef::DateTime(DateTime::from_unix_us(i64::from_le_bytes(array(bytes)))),
+    }
+}
+
+/// The decimal whose stored bytes are `bytes`.
+#[inline]
+pub(crate) fn unfit_decimal(ty: Type, scale: u8, bytes: &[u8]) -> Decimal {
+    match ty.fixed_bytes() {
+        Some(8) => Decimal::new(i64::from_le_bytes(array(bytes)).into(), scale),
+        _ => Decimal::new(i128::from_le_bytes(array(bytes)), scale),
+    }
+}
+
+/// Exactly `N` bytes; zeros if there are not that many.
+#[inline]
+pub(crate) fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    bytes.try_into().unwrap_or([0; N])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_says_why() {
+        let cases: [(Type, ValueRef<'_>, &str); 9] = [
+            (Type::U8, 300.into(), "300 does not fit type u8"),
+            (Type::U64, (-1).into(), "-1 does not fit type u64"),
+            (Type::Text(2), "abc".into(), "3 bytes are longer than the 2 allowed"),
+            (Type::Text(9), b"\xff".into(), "the bytes are not UTF-8 text"),
+            (Type::I32, "7".into(), "text does not go into a column of type i32"),
+            (Type::Decimal(4, 2), Decimal::new(12345, 2).into(), "123.45 does not fit type decimal(4,2)"),
+            (Type::Decimal(4, 2), 1.5.into(), "a floating point number does not go into a column of type decimal(4,2)"),
+            (Type::F32, 1e300.into(), "does not fit type f32"),
+            (Type::DateTime, 5.into(), "an integer does not go into a column of type datetime"),
+        ];
+        for (ty, value, reason) in cases {
+            assert_eq!(fit(ty, value), None);
+            let found = misfit(ty, value);
+            assert!(found.contains(reason), "{found}");
+        }
+    }
+
+    #[test]
+    fn stored_bytes_are_canonical() {
+        assert_eq!(fit(Type::F64, (-0.0).into()), fit(Type::F64, 0.0.into()));
+        assert_eq!(fit(Type::F32, (-f64::NAN).into()), fit(Type::F32, f64::NAN.into()));
+        assert_eq!(fit(Type::Decimal(9, 2), 3.into()), fit(Type::Decimal(9, 2), Decimal::new(300, 2).into()));
+        assert_eq!(fit(Type::I64, 3u8.into()), fit(Type::I64, 3i32.into()));
+    }
+}

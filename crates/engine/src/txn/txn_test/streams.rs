@@ -1,0 +1,205 @@
+//! Undo streams are shared, kept few, given back when idle, and set aside when damaged.
+
+use super::purging::undo_pages;
+use super::*;
+
+#[test]
+fn streams_are_shared_and_kept_few() {
+    let db = Db::new();
+    let mut sessions: Vec<_> = (0..20).map(|_| db.begin()).collect();
+    for round in 0..3 {
+        for (i, session) in sessions.iter_mut().enumerate() {
+            session.insert(&format!("{round}-{i}"), &row("a", "", "")).unwrap();
+        }
+    }
+    sessions
+        .into_iter()
+        .enumerate()
+        .for_each(|(i, session)| if i % 3 == 0 { session.rollback() } else { session.commit() });
+    for i in 0..100 {
+        db.fill(&[(&format!("x{i}"), row("a", "", ""))]);
+    }
+    assert_eq!(undo_pages(&db), 21);
+    db.purge_all();
+    assert_eq!(db.check(true).len(), 139);
+}
+
+#[test]
+fn more_writers_than_a_directory_page_has_room_for() {
+    let db = Db::new();
+    let mut sessions: Vec<_> = (0..300).map(|_| db.begin()).collect();
+    for (i, session) in sessions.iter_mut().enumerate() {
+        session.insert(&format!("k{i:03}"), &row("a", "", "")).unwrap();
+    }
+    let (committed, open) = (sessions.split_off(150), sessions);
+    committed.into_iter().for_each(Session::commit);
+    let db = {
+        let next = db.after_power_cut(1);
+        open.into_iter().for_each(std::mem::forget);
+        next
+    };
+    assert_eq!(db.check(false).len(), 150);
+    db.purge_all();
+    assert_eq!(undo_pages(&db), 302);
+    assert_eq!(db.system.undo_pages().unwrap().len(), 302);
+    let mut session = db.begin();
+    session.insert("k000", &row("b", "", "")).unwrap();
+    session.commit();
+    assert_eq!(db.check(true).len(), 151);
+}
+
+/// Streams that a peak of writers made are given back, with their pages; places in the directory are used again.
+#[test]
+fn idle_streams_are_given_back() {
+    let mut db = Db::new();
+    for round in 0..3u64 {
+        let mut sessions: Vec<_> = (0..300).map(|_| db.begin()).collect();
+        for (i, session) in sessions.iter_mut().enumerate() {
+            session.insert(&format!("{round}-{i:03}"), &row("a", "", "")).unwrap();
+        }
+        sessions.into_iter().for_each(Session::commit);
+        let give_back = || db.system.undo.give_back_idle(|error| panic!("{error}")).unwrap();
+        assert_eq!(give_back() + give_back(), 0, "nothing is purged");
+        let busy = undo_pages(&db);
+        assert!((302..=303).contains(&busy), "{busy} pages in round {round}");
+        db.purge_all();
+        assert_eq!(give_back(), 292, "all but the few that are kept");
+        assert_eq!(give_back(), 0);
+        assert_eq!((undo_pages(&db), db.system.undo_pages().unwrap().len()), (10, 10));
+        db.fill(&[(&format!("after {round}"), row("a", "", ""))]);
+        db = db.after_power_cut(round);
+        db.purge_all();
+        assert_eq!((undo_pages(&db), db.check(true).len()), (10, 301 * (round as usize + 1)));
+    }
+}
+
+/// `n` free streams that purge is done with and nobody needed of late.
+fn with_idle_streams(n: usize) -> Db {
+    let db = Db::new();
+    let mut sessions: Vec<_> = (0..n).map(|_| db.begin()).collect();
+    for (i, session) in sessions.iter_mut().enumerate() {
+        session.insert(&format!("{i:05}"), &row("a", "", "")).unwrap();
+    }
+    sessions.into_iter().for_each(Session::commit);
+    assert_eq!(db.system.undo.give_back_idle(|_| {}).unwrap(), 0);
+    db.purge_all();
+    db
+}
+
+/// Streams that cannot be given back for now are bound and purged as before, and given back later.
+#[test]
+fn streams_that_could_not_be_given_back_are_purged_again() {
+    let db = with_idle_streams(30);
+    let pool = &db.core.ctx.pool;
+    pool.flush_all().unwrap();
+    pool.set_give_up_ms(20);
+    let mut frames = Vec::new();
+    while pool.take_frames(1, &mut frames).is_ok() {}
+    let failed = db.system.undo.give_back_idle(|error| panic!("{error}"));
+    assert!(matches!(failed, Err(Error::PoolExhausted { .. })), "{failed:?}");
+    pool.give_frames(frames);
+    let mut sessions: Vec<_> = (0..30).map(|_| db.begin()).collect();
+    for (i, session) in sessions.iter_mut().enumerate() {
+        session.delete(&format!("{i:05}")).unwrap();
+    }
+    sessions.into_iter().for_each(Session::commit);
+    assert_eq!(undo_pages(&db), 31, "no stream was lost");
+    db.purge_all();
+    assert!(db.check(true).is_empty());
+    assert_eq!((db.system.history_list_length(), db.system.purge_state().set_aside), (0, 0));
+    let give_back = || db.system.undo.give_back_idle(|error| panic!("{error}")).unwrap();
+    assert_eq!((give_back(), give_back()), (0, 22));
+}
+
+/// Idle streams of which one is damaged: that one is set aside, the others are given back.
+#[test]
+fn a_damaged_idle_stream_is_set_aside_alone() {
+    let db = with_idle_streams(30);
+    let stream = {
+        let mut streams: Vec<_> = (0..30).map(|_| db.system.undo.bind().unwrap()).collect();
+        streams.reverse();
+        let number = streams[0].number;
+        streams.into_iter().for_each(|stream| db.system.undo.release(stream));
+        assert_eq!(db.system.undo.give_back_idle(|_| {}).unwrap(), 0);
+        number
+    };
+    let mut front = db.system.undo.take_front(stream).unwrap();
+    // No undo page.
+    front.first = PageNo(0);
+    db.system.undo.put_front(front);
+    let mut damage = Vec::new();
+    assert_eq!(db.system.undo.give_back_idle(|error| damage.push(error.to_string())).unwrap(), 21);
+    assert!(matches!(&damage[..], [error] if error.starts_with("page 0 ")), "{damage:?}");
+    assert_eq!(undo_pages(&db), 10);
+    let mut sessions: Vec<_> = (0..30).map(|_| db.begin()).collect();
+    for (i, session) in sessions.iter_mut().enumerate() {
+        session.delete(&format!("{i:05}")).unwrap();
+    }
+    sessions.into_iter().for_each(Session::commit);
+    db.purge_all();
+    assert!(db.check(true).is_empty());
+}
+
+/// A stream that purge has lost sight of is set aside, and purge goes on.
+#[test]
+fn a_stream_unknown_to_purge_holds_nobody_up() {
+    let db = Db::new();
+    let mut sessions = [db.begin(), db.begin()];
+    sessions[0].insert("a", &row("a", "", "")).unwrap();
+    sessions[1].insert("b", &row("a", "", "")).unwrap();
+    let mut lost = None;
+    for session in sessions {
+        session.commit();
+        lost = lost.or_else(|| db.system.ended.lock().peek().map(|entry| entry.0.1));
+    }
+    drop(db.system.undo.take_front(lost.unwrap()).unwrap());
+    db.purge_all();
+    assert_eq!(db.system.history_list_length(), 0);
+    assert_eq!(db.core.ctx.stats.purge_streams_set_aside.get(), 1);
+}
+
+/// Idle streams are looked for while there is always something to purge, and those that are not purged stay below the
+/// others.
+#[test]
+fn idle_streams_are_given_back_under_load() {
+    let db = with_idle_streams(30);
+    let mut session = db.begin();
+    (0..30).for_each(|i| assert!(session.delete(&format!("{i:05}")).unwrap()));
+    session.commit();
+    let pages = undo_pages(&db);
+    let give_up = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    // Once a second, counted from the opening.
+    while db.system.now_ms() < 1000 && std::time::Instant::now() < give_up {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(db.system.purge_round(1, false).unwrap(), 1);
+    assert_eq!(undo_pages(&db), pages, "other threads leave them alone");
+    assert_eq!(db.system.purge_round(1, true).unwrap(), 1);
+    assert!(undo_pages(&db) <= pages - 20, "{} of {pages} pages", undo_pages(&db));
+    db.purge_all();
+    assert!(db.check(true).is_empty());
+}
+
+/// Streams with a history are no reason to bind them rather than others.
+#[test]
+fn idle_streams_that_are_not_purged_stay_at_the_bottom() {
+    let db = Db::new();
+    let mut old = db.begin();
+    old.open_view();
+    let mut sessions: Vec<_> = (0..20).map(|_| db.begin()).collect();
+    for (i, session) in sessions.iter_mut().enumerate() {
+        session.insert(&format!("{i:05}"), &row("a", "", "")).unwrap();
+    }
+    sessions.into_iter().for_each(Session::commit);
+    let next = || {
+        let stream = db.system.undo.bind().unwrap();
+        let number = stream.number;
+        db.system.undo.release(stream);
+        number
+    };
+    let before = next();
+    for _ in 0..3 {
+        assert_eq!(db.system.undo.give_back_idle(|_| {}).unwrap(), 0);
+        assert_eq!(next(), before);
+    }
+}

@@ -1,0 +1,88 @@
+//! The table of these tests, and its rows.
+
+use crate::btree::BTree;
+use crate::txn::{Entry, TableTrees, Tables};
+use crate::types::{SegmentId, TableId};
+use std::sync::Arc;
+
+pub(crate) const TABLE: TableId = TableId(9);
+pub(crate) const OVERFLOW_SEGMENT: SegmentId = SegmentId(60);
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Row {
+    pub(crate) a: Vec<u8>,
+    pub(crate) b: Vec<u8>,
+    pub(crate) rest: Vec<u8>,
+}
+
+pub(crate) fn row(a: &str, b: &str, rest: &str) -> Row {
+    Row { a: a.into(), b: b.into(), rest: rest.into() }
+}
+
+impl Row {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = vec![self.a.len() as u8];
+        out.extend_from_slice(&self.a);
+        out.push(self.b.len() as u8);
+        out.extend_from_slice(&self.b);
+        out.extend_from_slice(&self.rest);
+        out
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Row {
+        let (a, tail) = bytes[1..].split_at(bytes[0] as usize);
+        let (b, rest) = tail[1..].split_at(tail[0] as usize);
+        Row { a: a.to_vec(), b: b.to_vec(), rest: rest.to_vec() }
+    }
+
+    fn column(&self, i: usize) -> &[u8] {
+        if i == 0 { &self.a } else { &self.b }
+    }
+}
+
+pub(crate) struct TestTable {
+    pub(crate) trees: Vec<BTree>,
+}
+
+impl TableTrees for TestTable {
+    fn id(&self) -> TableId {
+        TABLE
+    }
+    fn name(&self) -> &str {
+        "test"
+    }
+    fn clustered(&self) -> &BTree {
+        &self.trees[0]
+    }
+    fn overflow_segment(&self) -> SegmentId {
+        OVERFLOW_SEGMENT
+    }
+    fn index_count(&self) -> usize {
+        self.trees.len() - 1
+    }
+    fn index(&self, i: usize) -> &BTree {
+        &self.trees[i + 1]
+    }
+    fn index_name(&self, i: usize) -> &str {
+        ["by_a", "by_b"][i]
+    }
+    fn entry(&self, i: usize, key: &[u8], row: &[u8], out: &mut Vec<u8>) -> Entry {
+        let row = Row::decode(row);
+        out.extend_from_slice(row.column(i));
+        out.push(0);
+        let prefix_bytes = row.column(i).len() + 1;
+        out.extend_from_slice(key);
+        Entry { prefix_bytes, unique: i == 1 && prefix_bytes > 1 }
+    }
+    fn entry_changes(&self, i: usize, old_row: &[u8], new_row: &[u8]) -> bool {
+        Row::decode(old_row).column(i) != Row::decode(new_row).column(i)
+    }
+}
+
+pub(crate) struct OneTable(pub(super) Arc<TestTable>);
+
+impl Tables for OneTable {
+    fn table(&self, id: TableId) -> Option<Arc<dyn TableTrees>> {
+        (id == TABLE).then(|| self.0.clone() as Arc<dyn TableTrees>)
+    }
+}

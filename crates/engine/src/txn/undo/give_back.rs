@@ -1,0 +1,114 @@
+//! Giving back pages of the undo log: those in front of what is purged, and streams that nobody needs.
+
+use super::append::write;
+use super::page::{StreamEntry, stream_entry_at};
+use super::space::{Stream, StreamFront, UndoSpace};
+use crate::error::{Error, Result};
+use crate::types::PageNo;
+use std::sync::atomic::Ordering::Acquire;
+
+/// Pages given back per mini-transaction.
+const FREE_BATCH: usize = 32;
+
+/// Free streams that are kept however long nobody needs them.
+const KEPT_FREE: usize = 8;
+
+impl UndoSpace {
+    /// Gives the pages of streams back that nobody has needed since the last call and that purge is done with; their
+    /// places in the directory are used again. Streams whose pages are damaged are set aside, which `damaged` is told.
+    /// Returns how many were given back.
+    pub(crate) fn give_back_idle(&self, mut damaged: impl FnMut(&Error)) -> Result<usize> {
+        let idle: Vec<Stream> = {
+            let mut free = self.free.lock();
+            let surplus = free.low_water.saturating_sub(KEPT_FREE);
+            let idle = free.streams.drain(..surplus).collect();
+            free.low_water = free.streams.len();
+            idle
+        };
+        let (mut given_back, mut kept) = (0, Vec::new());
+        let mut failed = Ok(());
+        for stream in idle {
+            // Purge puts the front back before the last transaction counts as purged. It is taken only to be used: a
+            // free stream without one cannot be purged once it is bound again.
+            let is_done = failed.is_ok() && stream.pending.load(Acquire) == 0;
+            let Some(mut front) = is_done.then(|| self.take_front(stream.number)).flatten() else {
+                kept.push(stream);
+                continue;
+            };
+            match self.give_back(&stream, &mut front) {
+                Ok(()) => {
+                    self.vacant.lock().push(stream.number);
+                    given_back += 1;
+                }
+                Err(error) if error.is_damage() => {
+                    self.set_aside(stream.number);
+                    damaged(&error);
+                }
+                Err(error) => {
+                    self.put_front(front);
+                    kept.push(stream);
+                    failed = Err(error);
+                }
+            }
+        }
+        self.keep_idle(kept);
+        failed.map(|()| given_back)
+    }
+
+    /// Puts streams back below those that others want sooner, as if they had not been taken.
+    fn keep_idle(&self, mut idle: Vec<Stream>) {
+        let mut free = self.free.lock();
+        let aside = self.aside.lock();
+        idle.retain(|stream| !aside.contains(&stream.number));
+        free.low_water += idle.len();
+        free.streams.splice(..0, idle);
+    }
+
+    /// Gives back the pages in front of `front.at`, whose transactions are purged. Returns their number.
+    pub(crate) fn free_front(&self, front: &mut StreamFront) -> Result<usize> {
+        let mut freed = 0;
+        while front.first != front.at.page {
+            let mut pages = vec![front.first];
+            let mut next = self.next_page(front.first)?;
+            while next != front.at.page && pages.len() < FREE_BATCH && self.space.fits_batch(&pages, next) {
+                pages.push(next);
+                next = self.next_page(next)?;
+            }
+            self.free_pages(front, &pages, next)?;
+            front.first = next;
+            freed += pages.len();
+        }
+        Ok(freed)
+    }
+
+    fn free_pages(&self, front: &StreamFront, pages: &[PageNo], first: PageNo) -> Result<()> {
+        pages.iter().try_for_each(|page| self.space.expect_used(*page))?;
+        let (directory_page, i) = self.directory_place(front.number);
+        let mut mtr = self.ctx.mtr()?;
+        pages.iter().try_for_each(|page| self.space.keep_map(&mut mtr, *page))?;
+        let directory = mtr.fix_x(directory_page)?;
+        let last = StreamEntry::read(mtr.page(directory), i).last;
+        let entry = StreamEntry { first, last, purged: front.purged };
+        write(&mut mtr, directory, stream_entry_at(i), &entry.encode());
+        for page in pages {
+            self.space.free(&mut mtr, *page);
+        }
+        mtr.commit();
+        Ok(())
+    }
+
+    /// Gives back the pages of a stream that is free and purged. Nobody else has it or its front, which stays right
+    /// when this fails.
+    fn give_back(&self, stream: &Stream, front: &mut StreamFront) -> Result<()> {
+        front.at = stream.tail;
+        self.free_front(front)?;
+        let (directory_page, i) = self.directory_place(stream.number);
+        let mut mtr = self.ctx.mtr()?;
+        self.space.keep_map(&mut mtr, stream.tail.page)?;
+        let directory = mtr.fix_x(directory_page)?;
+        write(&mut mtr, directory, stream_entry_at(i), &StreamEntry::VACANT.encode());
+        self.space.free(&mut mtr, stream.tail.page);
+        mtr.commit();
+        Ok(())
+    }
+}

@@ -1,0 +1,186 @@
+//! Opening the undo log: where each stream begins and ends, and which transaction a crash cut off in it.
+
+use super::page::{Place, RECORDS_AT, StreamEntry, UndoFields, read_directory};
+use super::read::{scan_page, with_record};
+use super::record::{Kind, State};
+use super::space::{Directory, Stream, StreamFront, UndoSpace};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::space::{ROOT_UNDO, Space};
+use crate::types::{PageNo, TxnId};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// A transaction that was active when the database went down.
+#[derive(Debug)]
+pub(crate) struct Recovered {
+    pub(crate) id: TxnId,
+    pub(crate) header: Place,
+    pub(crate) stream: Stream,
+}
+
+/// What [`UndoSpace::open`] found.
+pub(crate) struct Opened {
+    pub(crate) undo: UndoSpace,
+    /// Every transaction id and number in use is below this.
+    pub(crate) id_limit: u64,
+    pub(crate) recovered: Vec<Recovered>,
+    /// Ended transactions that are not purged.
+    pub(crate) history: u64,
+    /// For each stream with something to purge, the number of its oldest ended transaction.
+    pub(crate) ended: Vec<(u64, usize)>,
+    /// Why streams are set aside.
+    pub(crate) damage: Vec<Error>,
+}
+
+impl Opened {
+    /// Finds where purge has to go on in a stream. Damage there sets the stream aside.
+    fn meet(&mut self, number: usize, entry: &StreamEntry, pending: &Arc<AtomicU64>, is_active: bool) -> Result<()> {
+        let waiting = pending.load(Relaxed);
+        let found = front_of(&self.undo.ctx, number, entry, pending).and_then(|mut front| {
+            let first = (waiting > 0).then(|| number_at(&self.undo.ctx, &mut front)).transpose()?;
+            front.uncounted = waiting + u64::from(is_active);
+            Ok((front, first))
+        });
+        match found {
+            Ok((front, first)) => {
+                self.history += waiting;
+                self.ended.extend(first.map(|first| (first, number)));
+                self.undo.put_front(front);
+                Ok(())
+            }
+            Err(error) if error.is_damage() => {
+                self.undo.set_aside(number);
+                self.damage.push(error);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl UndoSpace {
+    /// Reads the directory and the end of every stream.
+    pub(crate) fn open(ctx: Arc<Context>, space: Arc<Space>) -> Result<Opened> {
+        let page_bytes = ctx.pool.page_bytes();
+        let (entries, pages, id_limit) = read_directories(&ctx, &space)?;
+        let directory = Mutex::new(Directory { pages, streams: entries.len() });
+        let undo = UndoSpace {
+            ctx,
+            space,
+            directory,
+            free: Mutex::default(),
+            vacant: Mutex::default(),
+            fronts: Mutex::default(),
+            aside: Mutex::default(),
+        };
+        let mut opened =
+            Opened { undo, id_limit, recovered: Vec::new(), history: 0, ended: Vec::new(), damage: Vec::new() };
+        for (number, entry) in entries.iter().enumerate() {
+            if *entry == StreamEntry::VACANT {
+                opened.undo.vacant.lock().push(number);
+                continue;
+            }
+            // Without its end nobody knows whether a transaction has to be rolled back.
+            let (stream, active) = read_end(&opened.undo.ctx, number, entry, page_bytes)?;
+            opened.meet(number, entry, &stream.pending, active.is_some())?;
+            match active {
+                Some((id, header)) => opened.recovered.push(Recovered { id, header, stream }),
+                None => opened.undo.release(stream),
+            }
+        }
+        Ok(opened)
+    }
+}
+
+/// Streams, directory pages and the limit of ids.
+pub(crate) fn read_directories(ctx: &Context, space: &Space) -> Result<(Vec<StreamEntry>, Vec<PageNo>, u64)> {
+    let (mut entries, mut pages, mut id_limit) = (Vec::new(), Vec::new(), 0);
+    let mut page_no = space.root(ROOT_UNDO).unwrap_or_default();
+    while page_no != PageNo(0) {
+        if pages.contains(&page_no) {
+            return Err(Error::corrupt_page(page_no, "the undo directory runs in a circle"));
+        }
+        let page = ctx.pool.fix_s(page_no)?;
+        let (next, count, limit) = read_directory(&page, page_no)?;
+        id_limit = limit.max(id_limit);
+        entries.extend((0..count).map(|i| StreamEntry::read(&page, i)));
+        pages.push(page_no);
+        page_no = next;
+    }
+    if pages.is_empty() {
+        return Err(Error::Corrupt("there is no undo directory".to_string()));
+    }
+    Ok((entries, pages, id_limit))
+}
+
+/// Finds a stream's end, and the transaction that is still active there.
+fn read_end(
+    ctx: &Context,
+    number: usize,
+    entry: &StreamEntry,
+    page_bytes: usize,
+) -> Result<(Stream, Option<(TxnId, Place)>)> {
+    let fields = UndoFields::read(&ctx.pool.fix_s(entry.last)?, entry.last)?;
+    let (mut header, mut begun) = (fields.header, fields.begun_before);
+    let (end, _) = scan_page(ctx, Place { page: entry.last, offset: RECORDS_AT }, |offset, record, _| {
+        if record.kind == Kind::Header {
+            header = Some(Place { page: entry.last, offset });
+            begun += 1;
+        }
+        Ok(true)
+    })?;
+    let mut active = None;
+    if begun > entry.purged
+        && let Some(header) = header
+        && let (id, State::Active, _) = with_record(ctx, header, |record| record.header())?
+    {
+        active = Some((id, header));
+    }
+    let pending = begun.saturating_sub(entry.purged).saturating_sub(active.is_some().into());
+    let tail = Place { page: entry.last, offset: end };
+    Ok((Stream { number, tail, begun, page_bytes, pending: Arc::new(AtomicU64::new(pending)) }, active))
+}
+
+/// The first record of the first transaction that is not purged.
+fn front_of(ctx: &Context, number: usize, entry: &StreamEntry, pending: &Arc<AtomicU64>) -> Result<StreamFront> {
+    let mut begun = UndoFields::read(&ctx.pool.fix_s(entry.first)?, entry.first)?.begun_before;
+    let mut at = Place { page: entry.first, offset: RECORDS_AT };
+    loop {
+        let (offset, next) = scan_page(ctx, at, |_, record, _| {
+            begun += u64::from(record.kind == Kind::Header);
+            Ok(begun <= entry.purged)
+        })?;
+        at.offset = offset;
+        if begun > entry.purged || next == PageNo(0) {
+            let (first, purged, pending) = (entry.first, entry.purged, Arc::clone(pending));
+            return Ok(StreamFront { number, first, at, purged, pending, uncounted: 0, inside: false });
+        }
+        at = Place { page: next, offset: RECORDS_AT };
+    }
+}
+
+/// Moves `front` to the next transaction header and reads its number.
+pub(crate) fn number_at(ctx: &Context, front: &mut StreamFront) -> Result<u64> {
+    loop {
+        let mut found = None;
+        let (offset, next) = scan_page(ctx, front.at, |_, record, _| {
+            if record.kind == Kind::Header {
+                found = Some(record.header()?);
+            }
+            Ok(found.is_none())
+        })?;
+        front.at.offset = offset;
+        match found {
+            Some((_, State::Active, _)) => {
+                return Err(Error::corrupt_page(front.at.page, "an active transaction is to be purged"));
+            }
+            Some((_, _, number)) => return Ok(number),
+            None if next == PageNo(0) => {
+                return Err(Error::corrupt_page(front.at.page, "an undo stream lacks a transaction to purge"));
+            }
+            None => front.at = Place { page: next, offset: RECORDS_AT },
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Records read back as they were written, and damaged ones are refused.
+
+use super::*;
+use crate::txn::undo::new_record::*;
+
+fn one(bytes: &[u8]) -> Record<'_> {
+    Record::parse(bytes).unwrap().unwrap()
+}
+
+#[test]
+fn headers() {
+    let mut bytes = Vec::new();
+    put_header(&mut bytes, TxnId(0x1234_5678_9abc));
+    assert_eq!(bytes.len(), HEADER_RECORD_BYTES);
+    assert_eq!(one(&bytes).header().unwrap(), (TxnId(0x1234_5678_9abc), State::Active, 0));
+    bytes[HEADER_STATE_AT] = State::Committed as u8;
+    bytes[HEADER_TRX_NO_AT..HEADER_TRX_NO_AT + 8].copy_from_slice(&99u64.to_le_bytes());
+    assert_eq!(one(&bytes).header().unwrap(), (TxnId(0x1234_5678_9abc), State::Committed, 99));
+    bytes[HEADER_STATE_AT] = 77;
+    assert!(one(&bytes).header().is_err());
+}
+
+#[test]
+fn rows() {
+    let mut bytes = Vec::new();
+    put_insert(&mut bytes, TableId(7), b"key");
+    assert_eq!(one(&bytes).row().unwrap(), (TableId(7), &b"key"[..]));
+    assert!(!one(&bytes).needs_purge() && one(&bytes).change().is_err());
+    bytes.clear();
+    let old = RowHeader { flags: 0, trx_id: TxnId(5), roll_ptr: RollPtr::new(PageNo(9), 64) };
+    let (old_row, mut row) = (b"name=Ada;n=1;".to_vec(), b"name=Grace;n=1;".to_vec());
+    let middle = Middle::of(&old_row, &row);
+    let old_middle = middle.cut(&old_row);
+    let mut entries = Vec::new();
+    put_entry(&mut entries, IndexId(3), b"Ada");
+    put_entry(&mut entries, IndexId(9), b"");
+    let change = NewChange {
+        delete: false,
+        table: TableId(7),
+        key: b"key",
+        old,
+        entries_changed: true,
+        middle,
+        old_middle,
+        entries: Some(&entries),
+    };
+    put_change(&mut bytes, &change);
+    let record = one(&bytes);
+    assert_eq!((record.row().unwrap(), record.bytes), ((TableId(7), &b"key"[..]), bytes.len()));
+    assert!(record.needs_purge() && record.entries_changed());
+    let change = record.change().unwrap();
+    assert_eq!((change.old, change.key), (old, &b"key"[..]));
+    change.apply(&mut row).unwrap();
+    assert_eq!(row, old_row);
+    let mut left = change.entries.unwrap();
+    assert_eq!(next_entry(&mut left).unwrap(), Some((IndexId(3), &b"Ada"[..])));
+    assert_eq!(next_entry(&mut left).unwrap(), Some((IndexId(9), &b""[..])));
+    assert_eq!(next_entry(&mut left).unwrap(), None);
+    assert!(next_entry(&mut &entries[..8]).is_err(), "cut short");
+    bytes[KIND_AT] |= DEAD;
+    assert!(one(&bytes).dead && !one(&bytes).needs_purge());
+}
+
+#[test]
+fn overflow_references_can_be_found_in_place() {
+    let mut bytes = Vec::new();
+    let reference = OverflowRef { total_bytes: 1 << 20, first: PageNo(0x0102_0304), stamp: 99 };
+    let old = RowHeader { flags: OVERFLOW, ..RowHeader::default() };
+    put_change(
+        &mut bytes,
+        &NewChange {
+            delete: true,
+            table: TableId(1),
+            key: b"k",
+            old,
+            entries_changed: false,
+            middle: Middle::WHOLE,
+            old_middle: &reference.encode(),
+            entries: None,
+        },
+    );
+    let change = one(&bytes).change().unwrap();
+    assert_eq!(change.old_overflow().unwrap(), Some(reference));
+    assert_eq!(bytes[change.first_page_at..][..4], [4, 3, 2, 1]);
+    bytes.clear();
+    put_overflow(&mut bytes, TableId(3), PageNo(0x0102_0304), 99);
+    assert_eq!(bytes.len(), OVERFLOW_RECORD_BYTES);
+    assert_eq!(bytes[OVERFLOW_FIRST_PAGE_AT..][..4], [4, 3, 2, 1]);
+    assert_eq!(one(&bytes).overflow().unwrap(), (TableId(3), PageNo(0x0102_0304), 99));
+}
+
+#[test]
+fn broken_records_are_refused() {
+    assert!(Record::parse(&[]).unwrap().is_none() && Record::parse(&[0, 0, 9, 9]).unwrap().is_none());
+    let mut bytes = Vec::new();
+    put_insert(&mut bytes, TableId(7), b"key");
+    for at in 0..bytes.len() {
+        for value in [0, 1, 5, 0x7f, 0xff] {
+            let mut broken = bytes.clone();
+            broken[at] = value;
+            if let Ok(Some(record)) = Record::parse(&broken) {
+                // Whatever it says, it stays within its bytes.
+                let _ = (record.row(), record.change().is_ok(), record.header(), record.overflow());
+            }
+        }
+        assert!(!matches!(Record::parse(&bytes[..at]), Ok(Some(_))));
+    }
+}
