@@ -1,5 +1,5 @@
-//! A part of the pool that is written all the time, on cache lines of its own: a thread that only finds pages does not pay
-//! for it.
+//! A part of the pool that is written all the time, on cache lines of its own: a thread that only finds pages does not
+//! pay for it.
 
 use std::ops::Deref;
 

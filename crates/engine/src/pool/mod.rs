@@ -5,8 +5,8 @@
 //!
 //! Rules
 //! 1. A thread that waits for I/O or for a free frame holds no latch. With latches held only `try_*` calls are made, to
-//!    which a page that another thread is reading in is as good as missing; on a miss everything is released, `load` called,
-//!    and the work starts again.
+//!    which a page that another thread is reading in is as good as missing; on a miss everything is released, `load`
+//!    called, and the work starts again.
 //! 2. A latched page stays, and so does a page that is pinned (an extent map that a mini-transaction will change at its
 //!    commit). Any other is found again by number, or, unchanged, by the frame it was in and that frame's version.
 //! 3. A page is written only after the redo up to its LSN is durable, from a copy, so its latch is not held meanwhile.
@@ -125,7 +125,7 @@ impl Pool {
         self.lru.scan_depth
     }
 
-    /// Where its pages come from and go to.
+    /// The store that its pages come from and go to.
     pub fn store(&self) -> &Arc<dyn PageStore> {
         &self.store
     }
@@ -153,7 +153,7 @@ impl Pool {
     }
 }
 
-/// Every flushed page was counted once, whatever the mix.
+/// Every flushed page was counted under one reason.
 #[cfg(debug_assertions)]
 impl Drop for Pool {
     fn drop(&mut self) {

@@ -1,8 +1,8 @@
-//! Page 0: behind the fixed fields, which say what the file is and belong to the store, the number of extents (u32, then
-//! 4 bytes of zeros), the root slots (u32 each) and the mark of the redo log.
+//! Page 0: behind the fixed fields, which say what the file is and belong to the store, the number of extents (u32,
+//! then 4 bytes of zeros), the root slots (u32 each) and the mark of the redo log.
 //!
-//! The mark ([`LogMark`]) changes at opening and closing only, without redo: state u32, 4 bytes of zeros, generation u64,
-//! LSN u64.
+//! The mark ([`LogMark`]) changes at opening and closing only, without redo: state u32, 4 bytes of zeros, generation
+//! u64, LSN u64.
 
 use super::layout::MAX_EXTENTS;
 use crate::error::{Error, Result};
@@ -46,7 +46,7 @@ pub fn root_offset(slot: usize) -> u16 {
     (ROOTS_AT + slot * 4) as u16
 }
 
-/// The change of page 0 that makes the file one of so many extents; `bytes` is the number, little-endian.
+/// The change of page 0 that makes the file one of this many extents; `bytes` is the number, little-endian.
 pub fn set_extents(bytes: &[u8; 4]) -> PageOp<'_> {
     PageOp::Write { offset: EXTENTS_AT as u16, bytes }
 }

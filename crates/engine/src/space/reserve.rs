@@ -1,9 +1,10 @@
-//! Who may take the last free room. Pure, but for the mark on a thread that says what it works for.
+//! Who may take the last free room. Pure functions, except for a mark on each thread that says what it works for.
 //!
 //! Rules
-//! 1. Users leave a reserve of free room. Undo for their work may take half of it, so that rows can be deleted though no row
-//!    can be inserted. Rollback, purge, recovery and drops may take all of it: they give room back, and must not fail.
-//! 2. The reserve grows with the file and is made up again by whoever frees room or grows the file next.
+//! 1. Users leave a reserve of free room. Undo for their work may take half of it, so that rows can be deleted though
+//!    no row can be inserted. Rollback, purge, recovery and drops may take all of it: they give room back, and must not
+//!    fail.
+//! 2. The reserve grows with the file and is filled again when room is freed or the file grows next.
 //!
 //! Differs from InnoDB: a sixteenth (at most 256 extents) instead of a hundredth, because extents are small.
 
@@ -16,7 +17,7 @@ const SHARE: u32 = 16;
 /// Most extents of that part.
 const MOST_EXTENTS: u32 = 256;
 
-/// What room is taken for; later ones may take more.
+/// What room is taken for; each may take more than those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Purpose {
     /// Rows, entries and tables of users.

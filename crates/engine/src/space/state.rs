@@ -1,71 +1,38 @@
 //! What is free and who owns what, in memory; derived from the extent maps.
 //!
 //! Rules
-//! 1. `free` and `bare` hold exactly the extents without owner; `bare` those whose place on the device may have been given
-//!    back, which are not taken. `shared` holds those with both an owned and an unowned chunk. `unowned_chunks` counts the
-//!    unowned chunks of `free` and `shared`.
+//! 1. `free` and `bare` hold exactly the extents without owner; `bare` those whose place on the device may have been
+//!    given back, which are not taken. `shared` holds those with both an owned and an unowned chunk. `unowned_chunks`
+//!    counts the unowned chunks of `free` and `shared`.
 //! 2. `partial[segment]` holds exactly the extents in which the segment owns a chunk with a free page.
 //! 3. Allocation prefers: the page after `near`, then the segment's own free pages, then a chunk of a shared extent
 //!    (small segments), then a whole extent; a chunk again if a whole extent would be more than may be taken.
-//! 4. `emptied` holds free extents of which something is logged, and the end of the log when the last page of it was given
-//!    back: nothing logged of the extent lies behind that. Who takes a chunk of an extent takes it out.
-//! 5. A chunk whose last used page is freed belongs to nobody: what its owner on disk says counts only while a page of it
+//! 4. `emptied` holds free extents of which something is logged, and the end of the log when the last page of it was
+//!    given back: nothing logged of the extent lies behind that. An extent of which a chunk is taken
+//!    leaves `emptied`.
+//! 5. A chunk whose last used page is freed belongs to nobody: its owner on disk counts only while a page of it
 //!    is used.
 
-use super::layout::{CHUNK_PAGES, CHUNKS, ENTRIES_AT, ENTRY_BYTES, EXTENT_PAGES, Layout, OWNERS_AT, chunk_mask};
+use super::emptied::Emptied;
+use super::extent_map::{Extent, read_entry};
+use super::layout::{CHUNK_PAGES, CHUNKS, EXTENT_PAGES, Layout, chunk_mask};
 use super::reserve::Purpose;
 use super::{SEGMENT_SYSTEM, header};
 use crate::error::{Error, Result};
 use crate::page::{self, PageType};
 use crate::types::{Lsn, PageNo, SegmentId};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// A segment up to this size grows by chunks.
 const SMALL_SEGMENT_PAGES: u32 = 32;
 
-/// What an extent map says of one extent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Extent {
-    /// A bit for each page: in use.
-    pub used: u64,
-    /// Segment that owns each chunk, 0 = nobody.
-    pub owners: [u32; CHUNKS as usize],
-}
-
 #[derive(Default)]
 struct Segment {
     pages: u32,
     partial: BTreeSet<u32>,
     extents: BTreeSet<u32>,
-}
-
-/// Free extents by the end of the log when they became free.
-#[derive(Default)]
-struct Emptied {
-    at: BTreeMap<u32, Lsn>,
-    in_order: BTreeSet<(Lsn, u32)>,
-}
-
-impl Emptied {
-    fn note(&mut self, extent: u32, end_of_log: Lsn) {
-        self.forget(extent);
-        self.at.insert(extent, end_of_log);
-        self.in_order.insert((end_of_log, extent));
-    }
-
-    fn forget(&mut self, extent: u32) {
-        if let Some(lsn) = self.at.remove(&extent) {
-            self.in_order.remove(&(lsn, extent));
-        }
-    }
-
-    fn next_due(&mut self, checkpoint: Lsn) -> Option<u32> {
-        let (_, extent) = self.in_order.first().copied().filter(|(lsn, _)| *lsn <= checkpoint)?;
-        self.forget(extent);
-        Some(extent)
-    }
 }
 
 pub struct State {
@@ -77,33 +44,13 @@ pub struct State {
     shared: BTreeSet<u32>,
     emptied: Emptied,
     unowned_chunks: u32,
-    /// When no room could be had last, and what for; `None` once it could.
+    /// When room was last refused, and for what; `None` once there was room again.
     pub full_since: Option<(Instant, Purpose)>,
     segments: HashMap<u32, Segment>,
     /// Next segment number to hand out.
     pub next_segment: u32,
     /// Root slots of page 0.
     pub roots: [PageNo; header::ROOTS],
-}
-
-impl Extent {
-    /// Chunks (bit per chunk) that `owner` owns.
-    fn chunks_of(&self, owner: u32) -> u8 {
-        (0..CHUNKS).filter(|c| self.owners[*c as usize] == owner).fold(0, |set, c| set | 1 << c)
-    }
-
-    /// The extent without the owners of chunks of which no page is used.
-    fn without_idle_owners(mut self) -> Extent {
-        for chunk in (0..CHUNKS).filter(|chunk| self.used & chunk_mask(1 << chunk) == 0) {
-            self.owners[chunk as usize] = 0;
-        }
-        self
-    }
-
-    /// Free pages in chunks that `owner` owns.
-    fn free_pages(&self, owner: u32) -> u64 {
-        !self.used & chunk_mask(self.chunks_of(owner))
-    }
 }
 
 impl State {
@@ -137,7 +84,8 @@ impl State {
         self.unowned_chunks
     }
 
-    /// Whether room for `purpose` was refused not longer than `time` ago. A refusal says nothing of those who may take more.
+    /// Whether room for `purpose` was refused not longer than `time` ago. A refusal does not count for purposes that
+    /// may take more.
     pub fn is_full(&self, purpose: Purpose, time: Duration) -> bool {
         self.full_since.is_some_and(|(at, refused)| purpose <= refused && at.elapsed() < time)
     }
@@ -170,8 +118,8 @@ impl State {
         }
     }
 
-    /// The next extent whose last change lies before the checkpoint, set aside to be discarded. The first `keep` free ones are
-    /// left out, now and until they are emptied again.
+    /// The next extent whose last change lies before the checkpoint, set aside to be discarded. The first `keep` free
+    /// ones are left out, now and until they are emptied again.
     pub fn next_to_discard(&mut self, checkpoint: Lsn, keep: usize) -> Option<u32> {
         loop {
             let extent = self.emptied.next_due(checkpoint)?;
@@ -183,7 +131,8 @@ impl State {
         }
     }
 
-    /// An extent has just become free; `end_of_log` was read since the last mtr that gave back a page of it was committed.
+    /// An extent has just become free; `end_of_log` was read since the last mtr that gave back a page of it was
+    /// committed.
     pub fn note_emptied(&mut self, extent: u32, end_of_log: Lsn) {
         debug_assert!(self.is_free_extent(extent));
         self.emptied.note(extent, end_of_log);
@@ -198,7 +147,8 @@ impl State {
         self.bare.insert(number)
     }
 
-    /// Adds the extents that a map describes, `here` of which the file has. Those that nobody owns may have been discarded.
+    /// Adds the extents that a map describes, `here` of which the file has. Those without an owner may have been
+    /// discarded.
     pub fn add_group(&mut self, layout: &Layout, group: u32, here: u32, map: &[u8]) -> Result<()> {
         let page_no = layout.map_page(group);
         if page::header::page_type(map)? != PageType::ExtentMap {
@@ -260,7 +210,7 @@ impl State {
         }
     }
 
-    /// Takes a page for a segment; `None` if none is free but in the last `keep` unowned chunks.
+    /// Takes a page for a segment and leaves `keep` unowned chunks; `None` if no other page is free.
     pub fn take(&mut self, segment: SegmentId, near: Option<PageNo>, keep: u32) -> Option<PageNo> {
         let page = self.take_near(segment.0, near).or_else(|| self.take_own(segment.0)).or_else(|| {
             self.give_chunks(segment.0, keep)?;
@@ -396,107 +346,12 @@ impl State {
         self.is_free_extent(number)
     }
 
-    /// Whether nobody owns any of the extent.
+    /// Whether no chunk of the extent has an owner.
     pub fn is_free_extent(&self, number: u32) -> bool {
         self.free.contains(&number)
     }
 }
 
-/// Reads the entry of the `index`th extent of a map's group; zeros if the page is too short.
-pub fn read_entry(map: &[u8], index: usize) -> Extent {
-    let at = ENTRIES_AT + index * ENTRY_BYTES;
-    let entry: &[u8; ENTRY_BYTES] = map.get(at..).and_then(<[u8]>::first_chunk).unwrap_or(&[0; ENTRY_BYTES]);
-    let owner = |c: usize| {
-        let at = OWNERS_AT + c * 4;
-        u32::from_le_bytes(std::array::from_fn(|i| entry[at + i]))
-    };
-    Extent { used: u64::from_le_bytes(std::array::from_fn(|i| entry[i])), owners: std::array::from_fn(owner) }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn state(extents: u32) -> State {
-        let mut state = State::new();
-        state.add_free(&Layout::new(4096), extents);
-        state
-    }
-
-    #[test]
-    fn small_segments_share_an_extent_and_large_ones_do_not() {
-        let mut state = state(8);
-        let (a, b) = (SegmentId(20), SegmentId(21));
-        let first_a = state.take(a, None, 0).unwrap();
-        let first_b = state.take(b, None, 0).unwrap();
-        assert_eq!(first_a.0 / EXTENT_PAGES, first_b.0 / EXTENT_PAGES);
-        let pages: Vec<_> = (0..200).map(|_| state.take(a, None, 0).unwrap()).collect();
-        assert!(pages.iter().all(|p| state.owner(*p) == Some(a)));
-        let unique: BTreeSet<_> = pages.iter().chain([&first_a, &first_b]).collect();
-        assert_eq!(unique.len(), 202);
-        assert_eq!(state.pages_of(a).len(), 201);
-    }
-
-    #[test]
-    fn an_emptied_chunk_goes_to_another_segment_and_the_last_chunks_are_kept() {
-        let mut state = state(2);
-        let (a, b) = (SegmentId(30), SegmentId(31));
-        let pages: Vec<_> = std::iter::from_fn(|| state.take(a, None, 3)).collect();
-        assert_eq!((pages.len(), state.unowned_chunks()), ((2 * 8 - 1 - 3) * 8, 3));
-        assert_eq!(state.take(b, None, 3), None);
-        pages[8..16].iter().for_each(|p| assert!(!state.clear(*p)));
-        assert_eq!(state.unowned_chunks(), 4);
-        let again: Vec<_> = std::iter::from_fn(|| state.take(b, None, 3)).collect();
-        assert_eq!(again, pages[8..16]);
-        let emptied = pages[..8].iter().chain(&pages[16..]).chain(&again).filter(|p| state.clear(**p)).count();
-        assert_eq!(emptied, 1, "the other extent has a map");
-        assert_eq!((state.unowned_chunks(), state.segments().len()), (15, 1));
-    }
-
-    #[test]
-    fn discarded_extents_are_taken_only_once_they_are_reserved() {
-        let mut state = state(6);
-        assert!(!state.set_bare(2, 2) && state.set_bare(4, 2) && state.set_bare(5, 2) && !state.set_bare(5, 0));
-        let taken = std::iter::from_fn(|| state.take(SegmentId(30), None, 0)).count();
-        assert_eq!((taken, state.bare_run(9), state.bare_run(1)), (4 * 64 - 8, 4..6, 4..5));
-        state.note_reserved(4..6);
-        assert_eq!((state.unowned_chunks(), state.bare_run(9)), (16, 0..0));
-        assert!(state.take(SegmentId(30), None, 0).is_some_and(|page| page.0 >= 4 * 64));
-    }
-
-    #[test]
-    fn an_extent_that_is_taken_again_is_not_discarded_before_it_is_emptied_again() {
-        let mut state = state(6);
-        let seg = SegmentId(30);
-        let pages: Vec<_> = std::iter::from_fn(|| state.take(seg, None, 0)).collect();
-        let in_last = |p: &&PageNo| p.0 / EXTENT_PAGES == 5;
-        assert!(pages.iter().filter(in_last).filter(|p| state.clear(**p)).count() == 1);
-        state.note_emptied(5, Lsn(100));
-        assert_eq!(state.next_to_discard(Lsn(99), 0), None);
-        let again: Vec<_> = std::iter::from_fn(|| state.take(seg, None, 0)).collect();
-        assert_eq!(again.len(), 64);
-        assert!(again.iter().filter(|p| state.clear(**p)).count() == 1);
-        state.note_emptied(5, Lsn(200));
-        assert_eq!(state.next_to_discard(Lsn(199), 0), None);
-        assert_eq!((state.next_to_discard(Lsn(200), 0), state.next_to_discard(Lsn(300), 0)), (Some(5), None));
-    }
-
-    #[test]
-    fn pages_come_back_and_dropping_frees_everything() {
-        let mut state = state(4);
-        let seg = SegmentId(30);
-        let free = state.unowned_chunks();
-        let pages: Vec<_> = (0..100).map(|_| state.take(seg, None, 0).unwrap()).collect();
-        assert!(pages.iter().step_by(2).all(|p| !state.clear(*p)));
-        assert_eq!(state.pages_of(seg).len(), 50);
-        let again: Vec<_> = (0..50).map(|_| state.take(seg, None, 0).unwrap()).collect();
-        assert!(again.iter().all(|p| pages.contains(p)));
-        while let Some((extent, chunks)) = state.extents_of(seg, 1).pop() {
-            state.release_chunks(extent, chunks);
-        }
-        assert!(state.pages_of(seg).is_empty());
-        assert_eq!(state.unowned_chunks(), free);
-        while state.take(seg, None, 0).is_some() {}
-        assert_eq!(state.pages_of(seg).len(), 4 * 64 - 8);
-    }
-}
+#[path = "state_test.rs"]
+mod tests;

@@ -2,7 +2,8 @@
 //!
 //! Rules
 //! 1. Buckets grow with the value: eight to each power of two, so a percentile is right within an eighth.
-//! 2. Adding touches the counter of one bucket and the sum; reading takes a copy, which may miss what is added meanwhile.
+//! 2. Adding touches the counter of one bucket and the sum; reading takes a copy, which may miss what is added
+//!    meanwhile.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! A batch: copies of pages on their way to the store, sealed for disk.
 //!
-//! In front of the copies there is room for what the store writes with them (a directory, a header), so that both can go in
-//! one write.
+//! In front of the copies there is room for what the store writes with them (a directory, a header), so that both can
+//! go in one write.
 
 use crate::page::{self, PageType};
 use crate::types::{Lsn, PageNo};
@@ -64,7 +64,7 @@ impl Batch {
         self.entries.iter().map(|entry| entry.lsn).max().unwrap_or(Lsn(0))
     }
 
-    /// The bytes in front of the copies, and what is to be said of them.
+    /// The bytes in front of the copies, and the pages.
     pub(super) fn front_and_entries(&mut self) -> (&mut [u8], &[Entry]) {
         (&mut self.bytes[..FRONT_BYTES], &self.entries)
     }

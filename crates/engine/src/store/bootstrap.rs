@@ -1,15 +1,15 @@
 //! A store before it is open: whether there is one, its page size, creation, repair, and looking at its pages.
 //!
 //! What has to be known before a page can be read (page size, database id, kind of store) stands at the start of page 0
-//! ([`super::header`]), and page 0 begins at the first byte of the data file. There is one kind of store, in place; this
-//! file is the only one that chooses it.
+//! ([`super::header`]), and page 0 begins at the first byte of the data file. There is one kind of store, in place;
+//! this file is the only one that chooses it.
 //!
 //! Rules
-//! 1. Creation: the file of copies, then page 1 and zeros for all others, durable; then page 0, durable. A crash before that
-//!    leaves what counts as not created ([`is_uncreated`]), and can be created again.
+//! 1. Creation: the file of copies, then page 1 and zeros for all others, durable; then page 0, durable. A crash before
+//!    that leaves what counts as not created ([`is_uncreated`]), and can be created again.
 //! 2. Finding changes nothing. [`Found::repair`] changes nothing if it refuses, and may be repeated.
-//! 3. A store is opened only after it was repaired, and by one caller: what it was found in belongs to it from then on.
-//! 4. Looking believes nothing but pages that verify: without a readable header the page size is the one under which
+//! 3. A store is opened only after it was repaired, and by one caller: its files belong to it from then on.
+//! 4. Looking relies on nothing but pages that verify: without a readable header the page size is the one under which
 //!    most pages verify.
 
 use super::in_place::{self, InPlace, RawInPlace};
@@ -44,8 +44,8 @@ pub struct Looked<'d> {
     pub header: std::result::Result<FileHeader, String>,
 }
 
-/// Whether creation never finished: the data file is empty, or no larger than creation makes it (`new_pages` pages) with
-/// zeros for page 0 and for everything behind page 1.
+/// Whether creation never finished: the data file is empty, or no larger than creation makes it (`new_pages` pages)
+/// with zeros for page 0 and for everything behind page 1.
 ///
 /// # Errors
 /// An I/O error.
@@ -63,7 +63,7 @@ pub fn is_uncreated(storage: &StorageSet, new_pages: u32) -> Result<bool> {
     Ok(zeros(&bytes[..smallest]) && zeros(&bytes[(2 * largest).min(bytes.len())..]))
 }
 
-/// Whether pages were ever written beside an empty data file; if so, the name of the file that shows it.
+/// Whether the store was ever used, though its data file is empty; if so, the name of the file that shows it.
 ///
 /// # Errors
 /// An I/O error.
@@ -126,8 +126,8 @@ impl Found {
         RawInPlace::new(&*self.data, self.header.page_bytes)
     }
 
-    /// Mends what a crash after the log's checkpoint left torn; `log` reaches from there to its end. Says which pages.
-    /// Durable on return.
+    /// Repairs pages that a crash after the log's checkpoint left torn; `log` reaches from there to its end. Says which
+    /// pages. Durable on return.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if a page shows that the log lost its end, an I/O error.
@@ -135,7 +135,7 @@ impl Found {
         in_place::repair(&*self.doublewrite, &*self.data, self.header, log)
     }
 
-    /// Opens it; with `protect`, a write that a crash tears can be mended.
+    /// Opens it; with `protect`, a page that a crash tears can be repaired.
     ///
     /// # Errors
     /// An I/O error.

@@ -1,8 +1,8 @@
-//! The fixed fields at the start of page 0: what the data file is, and what has to be known before any page can be read.
-//! They are written once, when the database is created. What lies behind them belongs to `space`.
+//! The fixed fields at the start of page 0: what the data file is, and what has to be known before any page can be
+//! read. They are written once, when the database is created. What lies behind them belongs to `space`.
 //!
-//! Behind the page header: magic, format version u32, page size u32, database id u64. The format version stands for the kind of
-//! store too: version 3 is the store in place.
+//! Behind the page header: magic, format version u32, page size u32, database id u64. The format version stands for the
+//! kind of store too: version 3 is the store in place.
 
 use crate::error::{Error, Result};
 use crate::page::{HEADER_BYTES, PageOp};

@@ -1,5 +1,5 @@
-//! Page store: keeps pages by number and finds them again. Everything above reads and writes pages through [`PageStore`]
-//! and does not know where a page is.
+//! Page store: keeps pages by number and finds them again. Everything above reads and writes pages through
+//! [`PageStore`] and does not know where a page is.
 //!
 //! Who may call what
 //! - `db` finds the store, repairs it and opens it, or creates it ([`bootstrap`]); `inspect` and a check of a database
@@ -12,26 +12,27 @@
 //! 1. The caller has made the redo durable up to the LSN of every page in a batch before it writes the batch.
 //! 2. A page of a batch is durable *and findable* when [`PageStore::write`] returns: whatever happens then, the next
 //!    opening reads this copy or a newer one. So the caller may take the page's changes out of the log.
-//! 3. Until then a crash may leave the older copy, the new one, or a torn page that [`bootstrap::Found::repair`] mends.
+//! 3. Until then a crash may leave the older copy, the new one, or a torn page, which [`bootstrap::Found::repair`]
+//!    repairs.
 //!    A torn page never reaches a reader of an open store.
-//! 4. A page is in one unfinished batch at most, and the checkpoint does not pass its oldest change before that batch is
-//!    finished. Batches of different pages may be written at once.
+//! 4. A page is in one unfinished batch at most, and the checkpoint does not pass its oldest change before that batch
+//!    is finished. Batches of different pages may be written at once.
 //! 5. A page reads as zeros after it was reserved for the first time, and as anything after it was forgotten.
 //! 6. Every page that is written was reserved before, durably, and not forgotten since: so a full disk shows in
 //!    [`PageStore::reserve`] and never at a write.
 //! 7. Pages are forgotten only when the checkpoint has passed everything logged of them.
-//! 8. A failed sync is never retried: the store is of no use any more, and the caller stops the database.
+//! 8. A failed sync is never retried: the store cannot be used any more, and the caller stops the database.
 //!
-//! Pages whose numbers follow each other need not lie side by side. Whoever writes a batch puts its pages in the order of
-//! their numbers; what the store makes of that (one write for a run of pages, say) is its own affair.
+//! Pages whose numbers follow each other need not lie side by side. The writer of a batch puts its pages in
+//! the order of their numbers; whether a run of pages becomes one write is up to the store.
 //!
 //! | file | what |
 //! |---|---|
-//! | `bootstrap` | creating, finding, repairing and looking at a store before it is open; what is known before anything is known |
+//! | `bootstrap` | a store before it is open: creating, finding, repairing, looking at it |
 //! | `header` | the fixed fields at the start of page 0 |
 //! | `batch` | copies of pages on their way to the store |
 //! | `shared_sync` | syncs of a device that several threads share |
-//! | `in_place` | the one implementation: page number is place, torn pages are mended from a doublewrite file |
+//! | `in_place` | the one implementation: page number is place, torn pages are repaired from a doublewrite file |
 
 mod batch;
 pub mod bootstrap;
@@ -136,7 +137,7 @@ pub trait PageStore: PageSource + Send + Sync {
     fn sync(&self) -> Result<()>;
 
     /// Says that the pages hold nothing worth keeping. Their room may be used by others until they are reserved again.
-    /// This is advice: a store or device that cannot use it leaves it.
+    /// This is advice: a store or device may ignore it.
     fn forget(&self, pages: Range<u32>);
 
     /// What the pages lie on: the same for as long as it is the same device. `None` for memory.

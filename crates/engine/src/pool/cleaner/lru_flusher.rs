@@ -1,7 +1,7 @@
 //! LRU flusher: keeps frames free ahead of demand, in a thread of its own beside the page cleaner.
 //!
-//! One [`LruFlusher::step`] does a bounded amount of work. A thread calls it in production; tests and simulators call it
-//! directly. How many frames are kept free, and which pages are written for it, is the victim policy's affair
+//! One [`LruFlusher::step`] does a bounded amount of work. A thread calls it in production; tests and simulators call
+//! it directly. The victim policy decides how many frames are kept free and which pages are written for that
 //! ([`crate::pool::lru::Victims`]): with `raw` and `war`, which copy what InnoDB does, the tail is scanned once in
 //! `ROUND_MS`, and demand does not wake the flusher.
 
@@ -27,7 +27,7 @@ pub struct LruFlusher {
 }
 
 impl LruFlusher {
-    /// One that has seen nothing yet.
+    /// A flusher before its first step.
     pub fn new() -> LruFlusher {
         LruFlusher::default()
     }

@@ -1,5 +1,5 @@
-//! The threads that write pages: the page cleaner (for the log and the share of dirty pages) and the LRU flusher (for free
-//! frames), and the pace that they leave to users.
+//! The threads that write pages: the page cleaner (for the log and the share of dirty pages) and the LRU flusher (for
+//! free frames), and the redo rate that users may have meanwhile.
 //!
 //! | file | what |
 //! |---|---|
@@ -25,7 +25,7 @@ use crate::sync::wake::Wake;
 use pace::Pace;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// The pool's part that this folder works on.
+/// The part of the pool that belongs to this folder.
 #[derive(Default)]
 pub struct CleanerPart {
     page_cleaner: Wake,
@@ -61,7 +61,7 @@ impl Pool {
         }
     }
 
-    /// Threads run that call the cleaner's and the LRU flusher's steps, or no more.
+    /// Says whether threads run that call the steps of the page cleaner and of the LRU flusher.
     pub(crate) fn set_threads(&self, run: bool) {
         self.cleaner.threads.store(run, Relaxed);
         if !run {

@@ -4,7 +4,7 @@
 //! lies before the wall. So the redo rate is the allowed one for any number of threads, and all are slowed alike.
 //!
 //! Rules
-//! 1. Whoever waits here holds no latch. The wall never stands still, so nobody waits for ever.
+//! 1. A thread that waits here holds no latch. The wall always moves, so no thread waits for ever.
 //! 2. While there is no limit, the cost is one load of a word that rarely changes.
 
 use crate::types::Lsn;
@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 
 /// Redo that may be written at once after a pause, as time at the allowed rate.
 const BURST_S: f64 = 0.02;
-/// Redo written too much that still has to be waited for, likewise.
+/// Redo beyond the allowed rate that still has to be waited for, likewise.
 const DEBT_S: f64 = 0.2;
 /// How long a waiter sleeps before it looks at the wall again.
 const LONGEST_NAP: Duration = Duration::from_millis(10);
-/// Nobody is held back longer than this.
+/// No thread waits longer than this.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ impl Wall {
 }
 
 impl Pace {
-    /// Sets the redo that may be written per second from now on; `None` = as much as anyone likes.
+    /// Sets the redo that may be written per second from now on; `None` = no limit.
     pub fn set(&self, bytes_per_s: Option<f64>, end_lsn: Lsn) {
         if bytes_per_s.is_none() && !self.limited.load(Relaxed) {
             return;

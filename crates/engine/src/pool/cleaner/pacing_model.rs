@@ -1,7 +1,8 @@
 //! A model of users, pages and a device around the real policy: to test it in a closed loop and to plot it.
 //!
-//! Users write redo as fast as they like and may; each `CHANGE_BYTES` of it change a page chosen at random. The device
-//! writes a batch of pages in a fixed time each. Log space comes back when the oldest page is written.
+//! Users write redo as fast as the load offers and the policy allows; each `CHANGE_BYTES` of it change a page chosen at
+//! random. The device writes a batch of pages in a fixed time each. Log space comes back when the oldest page is
+//! written.
 
 use super::policy::{Limits, Pacer, Snapshot, age_pct};
 use crate::store::BATCH_PAGES;
@@ -17,7 +18,7 @@ const TICK_S: f64 = 0.005;
 pub struct Load {
     /// Redo users would write per second if nothing slowed them.
     pub offered_bytes_per_s: f64,
-    /// In one second of every ten they would write so many times more.
+    /// In one second of every ten they would write this many times more.
     pub burst_factor: f64,
     /// Bytes of the log.
     pub log_bytes: u64,

@@ -1,9 +1,10 @@
 //! Page cleaner: keeps pages clean enough and the checkpoint moving. (The LRU flusher frees frames.)
 //!
-//! One [`Cleaner::step`] does a bounded amount of work: see how things are, decide ([`super::policy`]), flush a batch, move
-//! the checkpoint, mark an idle log, tell users their pace. A thread calls it in production; tests and simulators call it directly.
+//! One [`Cleaner::step`] does a bounded amount of work: take a snapshot, decide ([`super::policy`]), flush a batch,
+//! move the checkpoint, mark an idle log, set the pace of users. A thread calls it in production; tests and simulators
+//! call it directly.
 //!
-//! Rule: the checkpoint never passes the oldest change that is not in the data file.
+//! Rule: the checkpoint never passes the oldest change that is not in the store.
 
 use super::policy::{Limits, Orders, Pacer, Snapshot};
 use crate::config::Options;
@@ -13,26 +14,26 @@ use crate::pool::Pool;
 use crate::store::BATCH_PAGES;
 use crate::types::Lsn;
 
-/// Milliseconds without new redo after which the log notes what is durable.
+/// Milliseconds without new redo after which the log notes its durable LSN.
 const IDLE_LOG_MS: u64 = 1000;
 
 /// The cleaner's memory between steps.
 #[derive(Debug)]
 pub struct Cleaner {
     pacer: Pacer,
-    /// The log's end, and since when it is there; `None` once what is durable was noted.
+    /// The log's end, and since when it has not moved; `None` once the durable LSN was noted.
     log_end: Lsn,
     log_idle_since_ms: Option<u64>,
 }
 
 impl Cleaner {
-    /// A cleaner that has seen nothing yet.
+    /// A cleaner before its first step.
     pub fn new(options: &Options) -> Cleaner {
         Cleaner { pacer: Pacer::new(Limits::new(options)), log_end: Lsn(0), log_idle_since_ms: None }
     }
 
-    /// One bounded step; `now_ms` is any clock that never goes back. Says how many pages it flushed; when that is a batch,
-    /// it asks to be called again at once.
+    /// One bounded step; `now_ms` is any clock that never goes back. Says how many pages it flushed; when that is a
+    /// batch, it asks to be called again at once.
     ///
     /// # Errors
     /// An I/O error, after which the database is poisoned.
@@ -53,7 +54,7 @@ impl Cleaner {
 }
 
 impl Cleaner {
-    /// Has a log that is idle say how far it is durable, once: no later write says so.
+    /// Writes the durable LSN of an idle log into its header, once: no later write would say it.
     fn mark_idle_log(&mut self, log: &Log, now_ms: u64) -> Result<()> {
         if log.end_lsn() != self.log_end {
             (self.log_end, self.log_idle_since_ms) = (log.end_lsn(), Some(now_ms));
@@ -78,7 +79,7 @@ fn snapshot(pool: &Pool, log: &Log, now_ms: u64) -> Snapshot {
     }
 }
 
-/// What is flushed for the log's sake counts for the other budget too.
+/// Pages flushed for the log count for the other budget too.
 pub fn flush(pool: &Pool, orders: &Orders) -> Result<usize> {
     let for_log = pool.flush_oldest(orders.flush_before, BATCH_PAGES, orders.reason)?;
     let more = orders.pages.min(BATCH_PAGES).saturating_sub(for_log);
@@ -88,7 +89,7 @@ pub fn flush(pool: &Pool, orders: &Orders) -> Result<usize> {
     Ok(for_log + pool.flush_oldest(Lsn(u64::MAX), more, orders.pages_reason)?)
 }
 
-/// Moves the checkpoint if that gives a worthwhile part of the log back, or if the log is more than half full.
+/// Moves the checkpoint if that frees a useful part of the log, or if the log is more than half full.
 fn move_checkpoint(pool: &Pool, log: &Log) -> Result<()> {
     let target = checkpoint_target(pool, log);
     let (gain, age) = (target.0.saturating_sub(log.checkpoint_lsn().0), log.end_lsn().0 - log.checkpoint_lsn().0);

@@ -1,19 +1,20 @@
-//! How much to flush, and how fast users may write: pure functions of what is seen and what was seen before.
+//! How much to flush, and how fast users may write: pure functions of the present snapshot and those before.
 //!
-//! Two budgets that never touch: [`free_target`] for the thread that frees frames from the LRU tail, [`Pacer`] for the one
-//! that works on the flush list.
+//! Two budgets that are independent of each other: [`free_target`] for the thread that frees frames from the LRU tail,
+//! [`Pacer`] for the one that works on the flush list.
 //!
 //! The flush list. With `x` = checkpoint age / log capacity:
-//! - below `adaptive_flushing_lwm` nothing is flushed for the log's sake (pages change again; writing them early is waste);
-//! - above it the flush list's tail moves with the redo rate times a square: as fast as the redo at [`EVEN_PCT`], slower
-//!   below, faster above;
-//! - above the async watermark everything old goes as fast as the device takes it, and users may write redo at a multiple
-//!   of the speed at which the tail moves: 4 times at the async watermark, once halfway, a quarter at the sync watermark. So
-//!   the load meets the device's speed somewhere between, smoothly, and the end of the log is never reached;
+//! - below `adaptive_flushing_lwm` nothing is flushed for the log (pages change again; writing them early is a waste);
+//! - above it the flush list's tail moves with the redo rate times a square: as fast as the redo at [`EVEN_PCT`],
+//!   slower below, faster above;
+//! - above the async watermark everything old goes as fast as the device allows, and users may write redo at a
+//!   multiple of the speed at which the tail moves: 4 times at the async watermark, once halfway, a quarter at the sync
+//!   watermark. So the load settles smoothly at the device's speed somewhere between, and the end of the log is
+//!   never reached;
 //! - above the sync watermark it is the same work, counted as sync flush.
 //!
-//! Besides, the dirty share is held between its two marks, and what is dirty while nobody changes anything is written
-//! slowly.
+//! Besides, the share of dirty pages is held between its two marks, and pages that are dirty while nothing is changed
+//! are written slowly.
 
 use crate::config::Options;
 use crate::pool::FlushReason;
@@ -23,9 +24,9 @@ use crate::types::Lsn;
 pub const EVEN_PCT: f64 = 60.0;
 /// Share of `io_capacity` spent while nothing is changed.
 const IDLE_SHARE: f64 = 0.1;
-/// The log counts as idle after so many seconds without redo.
+/// The log counts as idle after this many seconds without redo.
 const IDLE_AFTER_S: f64 = 1.0;
-/// Below the async watermark pages are flushed so many at a time: a batch costs two syncs, whatever its size.
+/// Below the async watermark pages are flushed this many at a time: a batch costs two syncs, whatever its size.
 const SMALL_BATCH: f64 = 32.0;
 
 /// The options that steer flushing.
@@ -33,11 +34,11 @@ const SMALL_BATCH: f64 = 32.0;
 pub struct Limits {
     /// Per cent of dirty frames at which all of `io_capacity` is used.
     pub max_dirty_pages_pct: f64,
-    /// Per cent of dirty frames at which flushing for their sake begins; 0 = at the maximum.
+    /// Per cent of dirty frames at which flushing for this share begins; 0 = at the maximum.
     pub max_dirty_pages_pct_lwm: f64,
     /// Pages per second.
     pub io_capacity: f64,
-    /// Per cent of the log at which flushing for its sake begins.
+    /// Per cent of the log at which flushing for the log begins.
     pub adaptive_flushing_lwm: f64,
     /// Per cent of the log at which users are slowed.
     pub async_pct: f64,
@@ -62,7 +63,7 @@ impl Limits {
     }
 }
 
-/// What is seen at a step.
+/// The state at one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Snapshot {
     /// Any clock that never goes back, in seconds.
@@ -92,7 +93,7 @@ impl Rate {
         self.slow += (now - self.slow) * (1.0 - (-elapsed_s / 2.0).exp());
     }
 
-    /// The larger one: a burst is seen at once and remembered for a while.
+    /// The larger one: a burst counts at once and for a while after.
     fn cautious(&self) -> f64 {
         self.fast.max(self.slow)
     }
@@ -104,10 +105,10 @@ pub struct Orders {
     /// Flush pages whose oldest change is before this, oldest first, a batch at a time.
     pub flush_before: Lsn,
     pub reason: FlushReason,
-    /// If that were fewer: flush so many of the oldest pages in all.
+    /// If those are fewer: flush this many of the oldest pages in all.
     pub pages: usize,
     pub pages_reason: FlushReason,
-    /// Bytes of redo that users may write per second; `None` = as they like.
+    /// Bytes of redo that users may write per second; `None` = no limit.
     pub user_redo_bytes_per_s: Option<f64>,
 }
 
@@ -124,7 +125,7 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// One that has seen nothing yet.
+    /// A pacer before its first snapshot.
     pub fn new(limits: Limits) -> Pacer {
         let (redo, flushed) = (Rate::default(), Rate::default());
         Pacer { limits, last: None, redo, flushed, idle_s: 0.0, due_lsn: 0.0, credit_pages: 0.0 }
@@ -135,7 +136,7 @@ impl Pacer {
         self.redo.fast
     }
 
-    /// Takes notice of what is seen and says what to do.
+    /// Learns from a snapshot and says what to do.
     pub fn decide(&mut self, now: &Snapshot) -> Orders {
         let elapsed_s = self.last.map_or(0.0, |last| now.now_s - last.now_s);
         if self.last.is_none() || elapsed_s >= 0.005 {
@@ -201,8 +202,8 @@ impl Pacer {
         (pages as usize, reason)
     }
 
-    /// The tail's speed is taken from the whole flush list, not from how its tail moves just now: a clump of pages that were
-    /// changed at the same time would stop everybody until it is written.
+    /// The tail's speed is taken from the whole flush list, not from how its tail moves just now: many pages that
+    /// were changed at the same time would stop all users until they are written.
     fn user_limit(&self, age_pct: f64, now: &Snapshot) -> Option<f64> {
         let (from, to) = (self.limits.async_pct, self.limits.sync_pct);
         if age_pct < from {
@@ -227,8 +228,9 @@ pub fn speed(age_pct: f64, limits: &Limits) -> f64 {
     ((age_pct - limits.adaptive_flushing_lwm).max(0.0) / (even - limits.adaptive_flushing_lwm)).powi(2)
 }
 
-/// Free frames to keep ready: what is taken while two batches are written and a thread is woken. No more than a 64th of a
-/// large pool: empty frames hold nothing, and pages cleaned long before they go are changed and written again.
+/// Free frames to keep ready: as many as are taken while two batches are written and a thread is woken. No more than a
+/// 64th of a large pool: empty frames hold nothing, and pages cleaned long before they go are changed and written
+/// again.
 pub fn free_target(demand_per_s: f64, batch_us: u64, frames: usize, lru_scan_depth: usize) -> usize {
     let lead_s = 2.0 * batch_us as f64 / 1e6 + 0.02;
     let share = (frames / 64).max(64.min(frames / 8));

@@ -47,7 +47,7 @@ impl Batches {
         smoothed.store(now.max(1), Relaxed);
     }
 
-    /// Microseconds that writing a batch takes of late; 0 when there was none yet.
+    /// Microseconds that writing a batch took lately, smoothed; 0 when there was none yet.
     pub fn us(&self, lane: Lane) -> u64 {
         self.took_us[lane as usize].load(Relaxed)
     }

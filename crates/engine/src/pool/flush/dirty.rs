@@ -1,16 +1,17 @@
-//! The marks of a page that differs from the data file. Together they say whether a change still has to be noted.
+//! The marks of a page that differs from the store. Together they say whether a change still has to be noted.
 //!
-//! Terms: *oldest* is the start of the oldest change not in the data file, *rewrite* that of the first change after the
+//! Terms: *oldest* is the start of the oldest change not in the store, *rewrite* that of the first change after the
 //! copy that is being written, *flushing* says that there is such a copy.
 //!
 //! Rules
-//! 1. Marks change under the flush-list mutex. A change is noted, and a write begins, under the frame's latch besides; a
+//! 1. Marks change under the flush-list mutex. A change is noted, and a write begins, also under the frame's latch; a
 //!    write ends without it.
-//! 2. [`is_noted`](DirtyMarks::is_noted) is asked under the latch alone. It reads *flushing* first: once that is false no
-//!    write can end any more, and *oldest* stays as it is until the latch is given up.
-//! 3. A write that ends clears *flushing* last. Who sees it cleared sees what became of *oldest*.
+//! 2. [`is_noted`](DirtyMarks::is_noted) is asked under the latch alone. It reads *flushing* first: once that is false
+//!    no write can end any more, and *oldest* does not change until the latch is released.
+//! 3. A write that ends clears *flushing* last. A thread that sees it cleared also sees the new *oldest*.
 //!
-//! `tests/dirty_marks.rs` checks these rules for every order of the threads' steps; the atomics are therefore the parent's.
+//! `tests/dirty_marks.rs` checks these rules for every order of the threads' steps; that is why the
+//! atomics come from the parent.
 
 use super::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -30,7 +31,7 @@ impl Default for DirtyMarks {
 }
 
 impl DirtyMarks {
-    /// Start of the oldest change not in the data file; 0 = the page is clean.
+    /// Start of the oldest change not in the store; 0 = the page is clean.
     #[inline]
     pub fn oldest(&self) -> u64 {
         self.oldest.load(Ordering::Relaxed)
@@ -68,7 +69,8 @@ impl DirtyMarks {
         begin
     }
 
-    /// The copy is in the data file. What is oldest now: the first change since the copy was made, 0 = the page is clean.
+    /// The copy is in the store. Returns what is oldest now: the first change since the copy was made, 0 = the page is
+    /// clean.
     pub fn end_write(&self) -> u64 {
         debug_assert!(self.is_flushing() && self.oldest() != 0);
         let rewritten = self.rewrite.load(Ordering::Relaxed);

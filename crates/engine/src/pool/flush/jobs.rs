@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 pub struct Job {
     pub page_no: PageNo,
     pub frame: FrameNo,
-    /// It goes with another one.
+    /// It is flushed because it is a neighbor of another one.
     pub neighbor: bool,
 }
 
@@ -46,8 +46,8 @@ impl Pool {
         );
     }
 
-    /// The frame of a resident page that is dirty and not being written; with `old_only`, one about to leave the pool. It may
-    /// miss one now and then: that neighbor is not flushed this time.
+    /// The frame of a resident page that is dirty and not being written; with `old_only`, one about to leave the pool.
+    /// It may miss a page sometimes: that neighbor is not flushed this time.
     fn dirty_frame(&self, page_no: PageNo, old_only: bool) -> Option<FrameNo> {
         let frame = self.table.glance(&self.frames, page_no)?;
         let state = self.frames.get(frame);
@@ -64,7 +64,7 @@ impl Pool {
         }
     }
 
-    /// Chooses what is flushed with a page from now on; `Auto`, which only the opener can resolve, means nothing.
+    /// Chooses what is flushed with a page from now on; `Auto`, which is resolved at opening, stands for `Off`.
     pub fn set_flush_neighbors(&self, mode: FlushNeighbors) {
         let value = match mode {
             FlushNeighbors::Off | FlushNeighbors::Auto => 0,

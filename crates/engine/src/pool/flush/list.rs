@@ -2,9 +2,9 @@
 //!
 //! Rules
 //! 1. A frame is on the list iff its `oldest_lsn` is set.
-//! 2. From head to tail `oldest_lsn` never grows; the tail is what holds the checkpoint back.
-//! 3. A change that finds its page being written is noted beside the older ones ([`super::dirty`]); when the write is done
-//!    the frame stays on the list at that LSN, else it leaves the list.
+//! 2. From head to tail `oldest_lsn` never grows; the tail holds the checkpoint back.
+//! 3. A change that finds its page being written is noted beside the older ones ([`super::dirty`]); when the write is
+//!    done the frame stays on the list at that LSN, else it leaves the list.
 //! 4. A frame's first change enters it at the head, in LSN order: callers come one at a time, in log order.
 //!
 //! Crash: losing the list is harmless; redo from the tail's LSN rebuilds the pages.
@@ -28,7 +28,7 @@ impl FlushList {
         self.links.len
     }
 
-    /// Start of the oldest change not in the data file.
+    /// Start of the oldest change not in the store.
     pub fn oldest_lsn(&self, frames: &Frames) -> Option<Lsn> {
         if self.links.tail == NIL { None } else { frames.get(self.links.tail).oldest_lsn() }
     }
@@ -51,7 +51,7 @@ impl FlushList {
         frames.get(frame).dirty.begin_write()
     }
 
-    /// The copy made at `begin_write` is durable in the data file.
+    /// The copy made at `begin_write` is durable in the store.
     pub fn end_write(&mut self, frames: &Frames, frame: FrameNo) {
         self.links.remove(frame);
         let rewritten = frames.get(frame).dirty.end_write();

@@ -18,7 +18,7 @@ mod neighbors;
 mod note;
 mod oldest;
 mod write;
-/// What [`dirty`] is made of; a model checker gives it others.
+/// The atomics of [`dirty`]; a model checker puts its own in their place.
 mod atomic {
     pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 }
@@ -50,10 +50,10 @@ pub enum FlushReason {
     Shutdown,
 }
 
-/// The pool's part that this folder works on.
+/// The part of the pool that belongs to this folder.
 pub struct FlushPart {
     list: Lone<Mutex<FlushList>>,
-    /// A leaf: nothing is taken under it.
+    /// A leaf in the lock order: no other lock is taken under it.
     passed_by: Mutex<PassedBy>,
     batches: Batches,
     /// 0, 1 or 2; see `flush_neighbors`.
@@ -70,7 +70,7 @@ impl FlushPart {
         }
     }
 
-    /// Microseconds that writing a batch takes of late; 0 when there was none yet.
+    /// Microseconds that writing a batch took lately, smoothed; 0 when there was none yet.
     pub fn batch_us(&self, lane: Lane) -> u64 {
         self.batches.us(lane)
     }

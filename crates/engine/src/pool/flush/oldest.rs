@@ -1,7 +1,7 @@
 //! Flushing the oldest pages, which hold the checkpoint back.
 //!
 //! A page whose latch cannot be had at once is passed by. If that is the oldest one, and it was passed by [`MISSES`]
-//! times, its latch is waited for, with nothing else held: what the latch's holder waits for never waits for this thread.
+//! times, its latch is waited for, with nothing else held: the holder of the latch never waits for this thread.
 
 use super::FlushReason;
 use super::jobs::Job;
@@ -35,8 +35,8 @@ impl PassedBy {
 }
 
 impl Pool {
-    /// Flushes up to `limit` of the oldest pages whose first change is before `before`, and their neighbors; says how many.
-    /// The caller holds no latch.
+    /// Flushes up to `limit` of the oldest pages whose first change is before `before`, and their neighbors; says how
+    /// many. The caller holds no latch.
     ///
     /// # Errors
     /// An I/O error, after which the database is poisoned.
@@ -47,7 +47,7 @@ impl Pool {
         };
         let flushed = self.flush_frames(&frames, reason)?;
         let Some((frame, lsn)) = oldest.filter(|(frame, _)| frames.first() == Some(frame)) else { return Ok(flushed) };
-        // Not a miss if somebody else writes it.
+        // It is no miss if another thread writes it.
         let is_missed = || {
             let state = self.frames.get(frame);
             state.oldest_lsn() == Some(lsn) && !state.dirty.is_flushing()

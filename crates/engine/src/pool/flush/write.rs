@@ -1,4 +1,4 @@
-//! Writing dirty pages: copy under the latch, then log, doublewrite, data, and only then clean.
+//! Writing dirty pages: copy under the latch, make the redo durable, write to the store, and only then mark as clean.
 //!
 //! Order of one batch (each step needs the one before)
 //! 1. Per page, under its shared latch: mark as being written, copy, seal the copy.
@@ -15,7 +15,7 @@ use crate::pool::{FrameNo, Pool};
 use crate::store::{BATCH_PAGES, Batch, Lane};
 use std::time::Instant;
 
-/// What becomes of a page that somebody holds exclusively.
+/// What to do with a page that another thread has latched exclusively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
     PassBy,
@@ -26,12 +26,13 @@ pub enum Patience {
 struct Copies {
     batch: Batch,
     frames: Vec<FrameNo>,
-    /// How many of them go with another page.
+    /// How many of them are flushed as neighbors of others.
     neighbors: usize,
 }
 
 impl Pool {
-    /// Flushes those of `frames` that are dirty and not latched exclusively right now, and their neighbors; says how many.
+    /// Flushes those of `frames` that are dirty and not latched exclusively right now, and their neighbors; says how
+    /// many.
     ///
     /// # Errors
     /// An I/O error, after which the database is poisoned.
@@ -71,7 +72,7 @@ impl Pool {
             if state.oldest_lsn().is_none() || !latch() {
                 continue;
             }
-            // The frame may hold another page by now, which nobody asked to flush.
+            // The frame may hold another page by now, which is not to be flushed.
             let same = state.page_no() == job.page_no;
             if same && self.flush.list.lock().begin_write(&self.frames, job.frame) {
                 // SAFETY: the frame's latch is held shared until the end of this block.

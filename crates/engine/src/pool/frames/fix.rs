@@ -76,13 +76,13 @@ impl Pool {
         if !state.latch.lock_shared_while(|| state.has(page)) {
             return None;
         }
-        // Adopted at once: whatever becomes of it, the hold is given back.
+        // The guard exists before the version is checked, so the latch is released in both cases.
         let guard = SharedPage::adopt(self, frame);
         (state.latch.held_version() == version).then_some(guard)
     }
 
-    /// Exclusive latch on a page that is resident and not being read in, waiting for the latch only; else `None`. The caller
-    /// owns the hold.
+    /// Exclusive latch on a page that is resident and not being read in, waiting for the latch only; else `None`. The
+    /// caller releases the latch.
     #[inline]
     pub(crate) fn try_latch_x(&self, page: PageNo) -> Option<FrameNo> {
         loop {
@@ -116,8 +116,8 @@ impl Pool {
         self.latch_s_at(view.frame, view.page_no(), view.version)
     }
 
-    /// Eight bytes of a page as they are at this moment, whoever has it latched, without waiting; `None` if the page is not
-    /// resident or being read in. They may be in the middle of a change.
+    /// Eight bytes of a page as they are now, without a latch and without waiting; `None` if the page is not resident
+    /// or being read in. A thread may be changing them.
     pub(crate) fn glimpse(&self, page: PageNo, offset: usize) -> Option<u64> {
         let frame = self.table.find(&self.frames, page)?;
         let state = self.frames.get(frame);
@@ -125,7 +125,7 @@ impl Pool {
             return None;
         }
         let word = OptimisticPage::new(&self.frames, frame, page, 0).u64_at(offset);
-        // The bytes are looked at before the page number, which would tell that they were another page's.
+        // The bytes are read before the page number is compared: if they were another page's, the number shows it.
         fence(Acquire);
         state.has(page).then_some(word)
     }
@@ -147,7 +147,7 @@ impl Pool {
 
     /// Ends one [`Pool::pin`].
     pub(crate) fn unpin(&self, frame: FrameNo) {
-        // What was done to the page was done under its latch; the count itself orders nothing.
+        // Changes of the page are ordered by its latch; the count orders nothing.
         self.frames.get(frame).pins.fetch_sub(1, Relaxed);
     }
 

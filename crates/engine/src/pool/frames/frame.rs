@@ -3,17 +3,17 @@
 //! Rules
 //! 1. A frame's bytes are read under its latch (shared or exclusive) and written under the exclusive latch, or read
 //!    optimistically: by volatile loads that mean nothing until the latch's version is confirmed.
-//! 2. `page_no` changes only under the exclusive latch, and raises its version: a frame and a version name one page, unchanged,
-//!    in one stay in the pool, whatever has become of page or frame meanwhile. A free frame has `PageNo::MAX` and is held exclusively by the
-//!    free list (or whoever took it from there), so nobody can latch it; who waits for the latch of a page's frame waits only
-//!    while the frame is that page's.
-//! 3. The dirty marks change under the flush-list mutex ([`crate::pool::flush::dirty`]). `oldest_lsn` is set iff the frame is on the
-//!    flush list (the frame is *dirty*).
-//! 4. `arrival` numbers the page's arrivals in the pool; it changes under the exclusive latch. `known_child_of` says whether
-//!    a tree page was compared with its parent since it was read in ([`super::kinship`]).
+//! 2. `page_no` changes only under the exclusive latch, and raises its version: a frame and a version stand for one
+//!    page, unchanged, in one stay in the pool, for all time. A free frame has `PageNo::MAX` and is latched exclusively
+//!    by the free list (or the thread that took it from there), so no other thread can latch it; a thread that waits
+//!    for the latch of a page's frame waits only while the frame holds that page.
+//! 3. The dirty marks change under the flush-list mutex ([`crate::pool::flush::dirty`]). `oldest_lsn` is set iff the
+//!    frame is on the flush list (the frame is *dirty*).
+//! 4. `arrival` numbers the page's arrivals in the pool; it changes under the exclusive latch. `known_child_of` says
+//!    whether a tree page was compared with its parent since it was read in ([`super::kinship`]).
 //! 5. Frame memory lives as long as the pool; a stale reader reads other bytes, never unmapped ones.
-//! 6. A frame's state is one cache line and shares it with no other frame: what one page's users write (latch, marks) costs
-//!    those of its neighbours nothing, and finding, latching and touching a page loads one line.
+//! 6. A frame's state is one cache line and shares it with no other frame: writing the latch or the marks of
+//!    one page does not slow users of other pages, and finding, latching and touching a page loads one line.
 
 use crate::error::{Error, Result};
 use crate::pool::flush::dirty::DirtyMarks;
@@ -29,7 +29,7 @@ pub const NIL: FrameNo = u32::MAX;
 /// The page number of a frame that holds none.
 pub const NO_PAGE: PageNo = PageNo(u32::MAX);
 
-/// What the pool knows of one frame besides its bytes.
+/// The state of one frame.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct Frame {
@@ -41,7 +41,7 @@ pub struct Frame {
     pub young_stamp: AtomicU32,
     /// Pool time (ms, never 0) of the first access since the page came in; 0 before.
     pub first_access_ms: AtomicU32,
-    /// How the page differs from the data file.
+    /// How the page differs from the store.
     pub dirty: DirtyMarks,
     /// Which arrival of a page in the pool this is.
     pub arrival: AtomicU32,
@@ -49,10 +49,10 @@ pub struct Frame {
     pub known_child_of: AtomicU32,
     /// The page stays resident until the pool is dropped. Set under the exclusive latch.
     pub kept: AtomicBool,
-    /// The page is being read from the data file; its latch is held until it has come. Changed under the exclusive latch.
+    /// The page is being read from the store; its latch is held until the read ends. Changed under the exclusive latch.
     reading: AtomicBool,
-    /// Mini-transactions that will change the page at their commit: it stays resident until then. Raised under the latch,
-    /// so that who evicts, who holds it exclusively, sees every pin.
+    /// Mini-transactions that will change the page at their commit: it stays resident until then. Raised under the
+    /// latch, so that an evicting thread, which holds it exclusively, sees every pin.
     pub pins: AtomicU32,
 }
 
@@ -83,28 +83,28 @@ impl Frame {
     /// Gives the frame to a page (rule 2). The caller holds it exclusively.
     pub fn set_page_no(&self, page: PageNo) {
         self.latch.raise_version();
-        // Who sees the number sees the marks made before it.
+        // A thread that sees the number also sees the marks made before it.
         self.page_no.store(page.0, Ordering::Release);
     }
 
-    /// Whether this is the frame of `page`, and its bytes are all there: who waits for its latch waits for no I/O.
+    /// Whether this is the frame of `page`, and its bytes are all there: waiting for its latch is not waiting for I/O.
     #[inline]
     pub fn has(&self, page: PageNo) -> bool {
         self.page_no() == page && !self.is_reading()
     }
 
-    /// Whether its page is being read from the data file.
+    /// Whether its page is being read from the store.
     #[inline]
     pub fn is_reading(&self) -> bool {
         self.reading.load(Ordering::Acquire)
     }
 
-    /// A read begins (before the page is in the page table) or has ended (before the latch is given up).
+    /// A read begins (before the page is in the page table) or has ended (before the latch is released).
     pub fn set_reading(&self, reading: bool) {
         self.reading.store(reading, Ordering::Release);
     }
 
-    /// Start of the oldest change not in the data file; `None` = clean.
+    /// Start of the oldest change not in the store; `None` = clean.
     #[inline]
     pub fn oldest_lsn(&self) -> Option<Lsn> {
         match self.dirty.oldest() {

@@ -1,7 +1,8 @@
 //! Free list: frames that hold no page, each latched exclusively by the list.
 //!
 //! Rules
-//! 1. A caller gets all the frames it asked for or none, so that two who each hold half never wait for each other.
+//! 1. A caller gets all the frames it asked for or none, so that two threads with half of theirs never wait for each
+//!    other.
 //! 2. Waiters hold no latch.
 
 use super::frame::FrameNo;
@@ -30,7 +31,7 @@ impl FreeList {
         self.frames.lock().len()
     }
 
-    /// Moves `count` frames to `out` if there are so many; says how many stay on the list, else `None`.
+    /// Moves `count` frames to `out` if there are that many; says how many stay on the list, else `None`.
     pub fn take(&self, count: usize, out: &mut Vec<FrameNo>) -> Option<usize> {
         let mut frames = self.frames.lock();
         let rest = frames.len().checked_sub(count)?;

@@ -1,4 +1,4 @@
-//! Shared page guards, and what one remembers to come back to the page as it was. (Exclusive latches live in
+//! Shared page guards, and the version by which a page is found again, unchanged. (Exclusive latches live in
 //! mini-transactions.)
 
 use super::FrameNo;
@@ -12,8 +12,8 @@ pub struct SharedPage<'p> {
     frame: FrameNo,
 }
 
-/// A page as somebody saw it: [`Pool::fix_s_if`] finds it again iff it has not left its frame and not changed. Nothing else
-/// can match: a frame never has a version twice (`frame`, rule 2), but two frames may have the same one.
+/// A page as it was seen: [`Pool::fix_s_if`] finds it again iff it has not left its frame and not changed. Nothing
+/// else can match: a frame never has a version twice (`frame`, rule 2), but two frames may have the same one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageVersion {
     pub(in crate::pool) page_no: PageNo,
@@ -22,7 +22,7 @@ pub struct PageVersion {
 }
 
 impl<'p> SharedPage<'p> {
-    /// Takes over a shared hold.
+    /// A guard of a shared latch that the caller holds.
     pub(super) fn adopt(pool: &'p Pool, frame: FrameNo) -> SharedPage<'p> {
         SharedPage { pool, frame }
     }

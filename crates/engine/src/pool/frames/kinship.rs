@@ -1,34 +1,36 @@
 //! Which tree pages have been compared with their parents since they were read in.
 //!
-//! A page on disk may be an older version of itself (a write that the device lost, a restored block): its checksum is right, but
-//! its fences need not be what its parent says. So a descent compares each page with its parent, once: whether that has
-//! been done, is a number in the frame.
+//! A page on disk may be an older version of itself (a write that the device lost, a restored block): its checksum is
+//! right, but its fences need not be what its parent says. So a descent compares each page with its parent, once. A
+//! number in the frame says whether that has been done.
 //!
 //! Rules
-//! 1. A page read in is known as nobody's child. One made in memory is right by itself: it is only unknown whose child it is.
-//! 2. The number stands for the arrivals of both pages: a parent that was evicted and read again knows none of its children.
-//!    Before a comparison it stands for the child's arrival. So the number a comparison leads to is made before both pages are
-//!    validated, and put in place of the one found then: another page that has come into a frame since is not taken for compared.
-//! 3. It is a memory of a comparison that was made, not of what is true now: pages in memory change together, by
+//! 1. A page that was read in was compared with no parent. A page made in memory needs no comparison; its parent is not
+//!    noted yet.
+//! 2. The number is made of the arrivals of both pages: after a parent was evicted and read again, all its children are
+//!    compared again. Before a comparison it is made of the child's arrival. The result of a comparison is computed
+//!    before both pages are validated, and replaces only the number found then: a page that came into a frame since is
+//!    not taken for compared.
+//! 3. The number says that the comparison was made, not that it holds now: pages in memory change together, by
 //!    mini-transactions that latch both.
 
 use super::frame::{Frame, FrameNo};
 use crate::pool::{OptimisticPage, Pool};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Known to be right, but not as whose child; no mark is even.
+/// The page was made here: it needs no comparison, and its parent is not noted. (No mark is even.)
 const MADE_HERE: u32 = 2;
-/// The bits that are 0 only while a page is compared with nobody.
+/// The bits that are 0 only while a page needs its first comparison.
 const IS_KNOWN: u32 = 3;
 
-/// What becomes of a child's number by a comparison.
+/// A child's number before and after a comparison.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kinship {
     before: u32,
     compared: u32,
 }
 
-/// The number of a page that nobody has compared.
+/// The number of a page that was not compared.
 fn unknown(arrival: u32) -> u32 {
     arrival << 2
 }
@@ -55,16 +57,17 @@ impl Pool {
         child.known_child_of.load(Relaxed) == mark(parent.frame_state(), child)
     }
 
-    /// What to note if the page in a frame is a child of this parent. To be asked before those that are not latched are validated.
+    /// What to note if the page in a frame is a child of this parent. Computed before the pages that are not latched
+    /// are validated.
     pub(crate) fn kinship(&self, parent: &OptimisticPage<'_>, child: FrameNo) -> Kinship {
         let child = self.frames.get(child);
         Kinship { before: child.known_child_of.load(Relaxed), compared: mark(parent.frame_state(), child) }
     }
 
-    /// Notes that the page that was in a frame then is that child; nothing if it has gone.
+    /// Notes that the page that was in a frame then is that child; does nothing if the page has left the frame.
     pub(crate) fn note_child(&self, child: FrameNo, kinship: Kinship) {
         let Kinship { before, compared } = kinship;
-        // Fails also if somebody else was faster, who noted the same or a newer parent.
+        // Fails also if another thread was faster: it noted the same or a newer parent.
         let _ = self.frames.get(child).known_child_of.compare_exchange(before, compared, Relaxed, Relaxed);
     }
 }
@@ -112,7 +115,7 @@ mod tests {
         let kinship = pool.kinship(&parent, child.frame());
         pool.note_arrival(child.frame(), true);
         pool.note_child(child.frame(), kinship);
-        assert!(!child.is_known_child(), "as anybody's child");
+        assert!(!child.is_known_child(), "as a child of any parent");
         pool.note_arrival(child.frame(), false);
         assert!(child.is_known_child() && !child.is_known_child_of(&parent));
     }

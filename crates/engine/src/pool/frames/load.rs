@@ -1,11 +1,10 @@
-//! Bringing pages in: from the data file, or as frames for new pages.
+//! Bringing pages in: from the store, or as frames for new pages.
 //!
 //! Rules
-//! 1. The reader enters the page in the page table with its frame latched exclusively and marked as being read, then reads. Who
-//!    finds the page meanwhile waits on the latch, in `load`, so a page is read once; who may not wait for I/O sees by the
-//!    mark that this would be to.
-//! 2. A page that verifies and is a tree page is also checked as one, whole, so that nobody who uses it later needs to
-//!    doubt its bytes.
+//! 1. The reader enters the page in the page table with its frame latched exclusively and marked as being read, then
+//!    reads. A thread that finds the page meanwhile waits on the latch, in `load`, so a page is read once; a thread
+//!    that may not wait for I/O sees by the mark that it would.
+//! 2. A tree page that verifies is also checked as a tree page, whole, so that later users can rely on its bytes.
 //! 3. A page newer than the log is an error: the log has lost its end, and with it changes of other pages.
 //! 4. A page that does not verify leaves the table before the latch is released; each waiter then tries for itself and
 //!    gets the error.
@@ -56,7 +55,7 @@ impl Pool {
         }
     }
 
-    /// Waits until whoever reads the page into this frame is done with it.
+    /// Waits until the thread that reads the page into this frame is done.
     fn await_read(&self, page: PageNo, frame: FrameNo) {
         let state = self.frames.get(frame);
         let is_coming = || state.is_reading() && state.page_no() == page;
@@ -97,7 +96,7 @@ impl Pool {
         self.table.remove(&self.frames, frame, &lock);
         state.set_page_no(NO_PAGE);
         drop(lock);
-        // Who found the frame before waits for its latch, which a free frame never gives.
+        // A thread that found the frame before may be waiting for its latch, which a free frame never gives: wake it.
         state.latch.nudge();
     }
 
@@ -124,8 +123,8 @@ impl Pool {
             if let Some(frame) = self.try_latch_x(page) {
                 return frame;
             }
-            // A descent that comes too late is reading what the page was before it was given back. It is the one read that
-            // is waited for with latches held: the page is allocated, and no other may be taken for it.
+            // A descent that is late reads the page as it was before it was given back. This is the one read that is
+            // waited for with latches held: the page number is allocated, and no other may be taken instead.
             self.await_read(page, other);
         }
     }

@@ -1,11 +1,12 @@
-//! Latch-free views of pages, and the one trait through which latched and latch-free bytes are searched alike.
+//! Latch-free views of pages. Latched and latch-free bytes are searched by the same code (`PageBytes`).
 //!
 //! Rules
 //! 1. Bytes read through [`OptimisticPage`] may be torn or belong to another page; they mean nothing until
 //!    [`OptimisticPage::validate`] has said `true` after the reads.
 //! 2. Reads are volatile, so the compiler loads each value once and cannot use a second, different load after a check.
-//! 3. An offset beyond the page wraps around: what is read means nothing, but it is the pool's memory. A read that begins at the
-//!    page's end may reach up to 7 bytes beyond its frame, into the next one or the slack behind the last.
+//! 3. An offset beyond the page wraps around: what is read means nothing, but it is the pool's memory. A read that
+//!    begins at the page's end may reach up to 7 bytes beyond its frame, into the next one or the slack behind the
+//!    last.
 
 use super::frame::{Frame, FrameNo, Frames, READ_SLACK_BYTES};
 use crate::page::PageBytes;
@@ -18,7 +19,7 @@ pub struct OptimisticPage<'p> {
     state: &'p Frame,
     /// The frame's first byte; `mask + 1 + READ_SLACK_BYTES` bytes from there are readable while the pool lives.
     start: *const u8,
-    /// Bytes of the page, a power of two, less one.
+    /// Bytes of the page (a power of two) minus one.
     mask: usize,
     pub(super) frame: FrameNo,
     page_no: PageNo,
@@ -45,7 +46,7 @@ impl<'p> OptimisticPage<'p> {
         self.page_no
     }
 
-    /// What the pool knows of the frame.
+    /// The state of the frame.
     #[inline(always)]
     pub(super) fn frame_state(&self) -> &Frame {
         self.state
@@ -61,8 +62,8 @@ impl<'p> OptimisticPage<'p> {
     fn load<T: Copy>(&self, offset: usize) -> T {
         const { assert!(size_of::<T>() <= READ_SLACK_BYTES) };
         // SAFETY: the masked offset lies inside the frame and the read ends inside the slack behind it (`Frames::new`);
-        // that memory is always initialised and lives as long as `state`; the packed wrapper asks for no alignment; T is a
-        // plain integer, so any bytes are a value. A concurrent writer makes the value meaningless, which
+        // that memory is always initialised and lives as long as `state`; the packed wrapper asks for no alignment; T
+        // is a plain integer, so any bytes are a value. A concurrent writer makes the value meaningless, which
         // `validate` reveals (rules 1 and 2).
         unsafe { self.start.add(offset & self.mask).cast::<Unaligned<T>>().read_volatile().0 }
     }

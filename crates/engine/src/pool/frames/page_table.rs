@@ -2,11 +2,12 @@
 //!
 //! Rules
 //! 1. Chains are linked through `Frame::hash_next`. They change only under the bucket's shard mutex.
-//! 2. `glance` takes no mutex. A frame it stands on may leave its chain and enter another, which it then follows: so it may
-//!    miss a page that is there (a false `None`), and it may return a frame that has moved on.
-//! 3. `find` glances first; that a page is *not* here it says only after a look under the shard mutex, when the chain
-//!    stands still. So its `None` is true, and its frame is a guess: the caller latches it and compares `page_no`.
-//! 4. The shard mutexes are last in the lock order: no other lock is taken under one, and one may be taken under any latch.
+//! 2. `glance` takes no mutex. The frame it has reached may leave its chain and enter another, which it then follows:
+//!    so it may miss a page that is there (a false `None`), and it may return a frame that holds another page by now.
+//! 3. `find` glances first; it says that a page is *not* here only after a search under the shard mutex, when the chain
+//!    does not change. So its `None` is true, and its frame is a guess: the caller latches it and compares `page_no`.
+//! 4. The shard mutexes are last in the lock order: no other lock is taken under one, and one may be taken under any
+//!    latch.
 
 use super::frame::{FrameNo, Frames, NIL};
 use crate::types::PageNo;
@@ -14,7 +15,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const SHARDS: usize = 64;
-/// Steps of a glance. A walk as long as this is being led from chain to chain.
+/// Steps of a glance. A longer walk has probably been led from chain to chain.
 const GLANCE_STEPS: usize = 128;
 
 pub struct PageTable {
@@ -64,7 +65,7 @@ impl PageTable {
         self.glance(frames, page).or_else(|| self.find_surely(frames, page))
     }
 
-    /// The frame that probably holds the page; `None` says nothing for sure (rule 2).
+    /// The frame that probably holds the page; `None` proves nothing (rule 2).
     #[inline]
     pub fn glance(&self, frames: &Frames, page: PageNo) -> Option<FrameNo> {
         let mut at = self.heads[self.bucket(page)].load(Ordering::Acquire);
@@ -122,7 +123,7 @@ impl PageTable {
     }
 }
 
-/// What tests let happen while a glance of their thread stands on a frame.
+/// What tests let happen while a glance of their thread has reached a frame.
 #[cfg(test)]
 pub mod meanwhile {
     use crate::pool::FrameNo;
@@ -134,7 +135,7 @@ pub mod meanwhile {
         static NEXT: RefCell<Option<(FrameNo, Event)>> = const { RefCell::new(None) };
     }
 
-    /// Has `event` happen once, when a glance of this thread stands on `frame`.
+    /// Has `event` happen once, when a glance of this thread has reached `frame`.
     pub fn on(frame: FrameNo, event: Event) {
         NEXT.set(Some((frame, event)));
     }
@@ -190,8 +191,8 @@ mod tests {
         table.insert(frames, frame, &table.lock(page));
     }
 
-    /// A reader stands on a frame that is evicted and given to a page of another chain: it must not take the end of that
-    /// chain for the end of its own.
+    /// The frame that a reader has reached is evicted and given to a page of another chain: the reader must not take
+    /// the end of that chain for the end of its own.
     #[test]
     fn a_reader_led_to_another_chain_finds_its_page() {
         let frames = Arc::new(Frames::new(2, 4096).unwrap());

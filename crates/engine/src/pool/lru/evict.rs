@@ -2,8 +2,8 @@
 //!
 //! Rules
 //! 1. Called with no latch held (pool rule 1).
-//! 2. In steady load the LRU flusher keeps the free list filled; what happens here is the exception and is counted. (With
-//!    `raw` and `war` it is the rule, as in InnoDB.)
+//! 2. In steady load the LRU flusher keeps the free list filled; a thread that comes here is the exception and is
+//!    counted. (With `raw` and `war` it is normal, as in InnoDB.)
 //! 3. Never waits for ever: after `GIVE_UP_MS` the caller gets an error.
 
 use super::list::LruList;
@@ -58,7 +58,7 @@ impl Pool {
         self.lru.free_target.load(Relaxed)
     }
 
-    /// Changes that number.
+    /// Changes how many frames the LRU flusher keeps ready.
     pub(crate) fn set_free_target(&self, frames: usize) {
         self.lru.free_target.store(frames, Relaxed);
     }
@@ -114,8 +114,8 @@ impl Pool {
         self.lru.victims.search_depth(self.lru.scan_depth)
     }
 
-    /// Evicts up to `want` clean pages among the last `depth` of the LRU list (`lru-clean`: among `depth` from the cursor on,
-    /// within the old part and short of what came in lately); says how many.
+    /// Evicts up to `want` clean pages among the last `depth` of the LRU list (`lru-clean`: among `depth` from the
+    /// cursor on, within the old part and before the pages that came in lately); says how many.
     pub(crate) fn evict_clean(&self, depth: usize, want: usize) -> usize {
         self.evict(depth, want, self.lru.victims.by_cursor())
     }
@@ -142,7 +142,7 @@ impl Pool {
             }
             at = next;
         }
-        // At the end of the search it starts again: pages that were latched when it passed may be free now.
+        // At the end the search starts again: pages that were latched when it passed may be free now.
         let at_end = at == NIL || lru.ends_search(&self.frames, at);
         lru.set_cursor(if by_cursor && !at_end { at } else { NIL });
         drop(lru);
@@ -169,7 +169,8 @@ impl Pool {
         true
     }
 
-    /// Flushes the least recently used dirty page alone that no other thread was faster to take; false if there is none.
+    /// Flushes one page alone, the least recently used dirty one that no other thread takes first; false if there is
+    /// none.
     pub(super) fn flush_one_page(&self) -> Result<bool> {
         let start = Instant::now();
         let mut flushed = 0;

@@ -5,9 +5,9 @@
 //!    `old_blocks_time_ms`. So one scan passes through the old part and leaves the young part alone.
 //! 2. The old part is `old_pct` per cent of the list, give or take `TOLERANCE`, once the list has `MIN_FOR_OLD` frames.
 //! 3. `young_stamp` of a frame is 0 iff it is in the old part.
-//! 4. The cursor: frames nearer the tail than it held no clean page when it passed them. It follows the frame it points at and
-//!    goes back when a page enters nearer the tail; who makes pages clean sends it back to the tail.
-//! 5. A young frame moves to the head only when a quarter of the pool has passed it (nobody takes the mutex for a page
+//! 4. The cursor: frames nearer the tail than it held no clean page when it passed them. It follows the frame it points
+//!    at and goes back when a page enters nearer the tail; when pages become clean, it starts at the tail again.
+//! 5. A young frame moves to the head only when a quarter of the pool has passed it (the mutex is not taken for a page
 //!    that is near the head anyway).
 
 use crate::pool::links::Links;
@@ -82,8 +82,8 @@ impl LruList {
         self.old != NIL && frames.get(frame).young_stamp.load(Relaxed) != 0
     }
 
-    /// Whether the search for a clean page ends here: the young part, or pages that came in lately. (Were those taken, a page
-    /// just read would go before it is used, whenever all others are dirty.)
+    /// Whether the search for a clean page ends here: the young part, or pages that came in lately. (If those were
+    /// taken, a page just read would be evicted before it is used, whenever all others are dirty.)
     pub fn ends_search(&self, frames: &Frames, frame: FrameNo) -> bool {
         let (fresh, age) = self.fresh(frame);
         self.is_beyond_old(frames, frame) || age < fresh

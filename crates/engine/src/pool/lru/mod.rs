@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 pub use victim::Victims;
 
-/// The pool's part that this folder works on.
+/// The part of the pool that belongs to this folder.
 pub struct LruPart {
     list: Lone<Mutex<LruList>>,
     /// Moves to the head of the list so far; the unit of a frame's `young_stamp`.

@@ -1,4 +1,4 @@
-//! Noting uses of pages in the LRU list's terms.
+//! Noting that a page was used: when it becomes young, and when it moves to the head of the LRU list.
 
 use crate::pool::{FrameNo, Pool};
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,7 +9,7 @@ impl Pool {
         self.lru.now_ms.store((now_ms as u32).max(1), Relaxed);
     }
 
-    /// Notes a use of the page in the LRU list's terms.
+    /// Notes that the page was used.
     #[inline]
     pub(in crate::pool) fn touch(&self, frame: FrameNo) {
         let stamp = self.frames.get(frame).young_stamp.load(Relaxed);

@@ -13,14 +13,14 @@ use crate::types::{Lsn, PageNo};
 use highwater_storage::{Faults, StorageSet};
 use std::sync::Arc;
 
-/// Two threads raise counters that do not fit the pool, with all background threads, until the power goes; what was
+/// Two threads raise counters that do not fit the pool, with all background threads, until the power is cut; what was
 /// acknowledged is there afterwards.
 fn counters_after_a_power_cut(seed: u64) {
     let storage = StorageSet::memory();
     let faults = Faults::new();
     let mut core = open(storage.map(|device| faults.wrap(device)), seeded_options(seed));
     let pages: Vec<_> = (0..400).map(|_| new_page(&core.ctx, &core.space)).collect();
-    // With the checkpoint behind their making, recovery takes the pages as the data file has them.
+    // The checkpoint lies behind the pages' creation, so recovery takes them as the data file has them.
     core.ctx.pool.flush_all().unwrap();
     core.ctx.log.checkpoint(core.ctx.log.end_lsn()).unwrap();
     core.start_threads().unwrap();

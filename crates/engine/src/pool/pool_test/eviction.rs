@@ -58,7 +58,7 @@ fn a_page_set_aside_is_found_with_its_newest_bytes() {
     let options = Options { victim_policy: VictimPolicy::War, ..small_options() };
     let core = open(StorageSet::memory(), options);
     let pool = &core.ctx.pool;
-    // The extent map's frame is not to come into play.
+    // The extent map stays in its frame during the test.
     pool.make_resident(PageNo(1)).unwrap();
     let pages: Vec<_> = (0..150).map(|_| new_page(&core.ctx, &core.space)).collect();
     pages.iter().for_each(|p| assert!(put(&core.ctx, *p, 5).0 > 0));

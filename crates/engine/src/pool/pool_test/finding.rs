@@ -27,7 +27,7 @@ fn nobody_waits_for_the_frame_of_a_page_that_was_evicted() {
     });
 }
 
-/// While a commit looks for the extent map, the frame it stands on goes to a page of another chain.
+/// While a commit searches the extent map, the frame that its search has reached is given to a page of another chain.
 #[test]
 fn a_commit_finds_the_extent_map_whatever_moves_in_front_of_it() {
     let core = small_core();
@@ -57,11 +57,11 @@ fn a_commit_finds_the_extent_map_whatever_moves_in_front_of_it() {
 fn a_changed_page_is_not_taken_for_the_one_seen_before() {
     let core = small_core();
     let pool = &core.ctx.pool;
-    // The extent map's frame is not to come into play.
+    // The extent map stays in its frame during the test.
     pool.make_resident(PageNo(1)).unwrap();
     let page = new_page(&core.ctx, &core.space);
     let mut busy = Vec::new();
-    // Each time in a frame that nobody has used yet.
+    // Each time in a frame that was not used yet.
     let mut come_back = || {
         pool.flush_all().unwrap();
         pool.evict_all_clean();

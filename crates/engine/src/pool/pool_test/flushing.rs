@@ -11,7 +11,7 @@ use highwater_storage::StorageSet;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// One page is due for the log's sake and fifty for the dirty share's.
+/// One page is due for the log and fifty for the share of dirty pages.
 #[test]
 fn a_page_flushed_for_the_log_counts_for_the_other_budget() {
     let core = small_core();
@@ -68,7 +68,7 @@ fn neighbors_go_with_a_page_as_the_option_says() {
     assert_eq!(neighbors, 0);
 }
 
-/// Threads that take a page's latch in turn leave it to nobody who only tries.
+/// Threads take a page's latch in turn, so that a thread that only tries never gets it.
 #[test]
 fn a_page_latched_over_and_over_does_not_hold_the_checkpoint_back() {
     let core = small_core();
@@ -100,7 +100,7 @@ fn a_page_latched_over_and_over_does_not_hold_the_checkpoint_back() {
     });
 }
 
-/// The log says how far it is durable once nothing has been appended for a while.
+/// The log's header says the durable LSN once nothing has been appended for a while.
 #[test]
 fn the_cleaner_marks_an_idle_log_once() {
     let core = small_core();

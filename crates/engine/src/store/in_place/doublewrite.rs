@@ -1,8 +1,8 @@
 //! The doublewrite file: copies of pages that are about to be written to their places.
 //!
-//! A batch is first written, with a directory in front, to an area of the doublewrite file and synced; then to its places
-//! in the data file and synced. Each area holds one batch: its last. Batches of different areas do not wait for each
-//! other, so LRU-list, flush-list and single-page flushes go on at once; their syncs are shared.
+//! A batch is first written, with a directory in front, to an area of the doublewrite file and synced; then to its
+//! places in the data file and synced. Each area holds one batch: its last. Batches of different areas do not wait for
+//! each other, so LRU-list, flush-list and single-page flushes go on at once; their syncs are shared.
 //!
 //! | area | at | pages |
 //! |---|---|---|
@@ -12,7 +12,7 @@
 //!
 //! Rules (crash order)
 //! 1. Directory and copies are durable before the first page is written to its place.
-//! 2. The data file is synced before the next batch overwrites the area: who took the area keeps it across all four steps.
+//! 2. The data file is synced before the next batch overwrites the area: the writer keeps the area for all four steps.
 //! 3. A page is in one unfinished batch at most (the pool marks it as being written), and the checkpoint does not pass
 //!    the page's oldest change before its batch has finished. So a page can be torn by a crash only if its copy in some
 //!    area is newer than the last checkpoint ([`super::repair`] relies on it).

@@ -1,19 +1,19 @@
-//! The store in place: a page lies in the data file at its number times the page size. A write over an older copy can be
-//! torn by a crash, so a batch goes through the doublewrite file first.
+//! The store in place: a page lies in the data file at its number times the page size. A write over an older copy can
+//! be torn by a crash, so a batch goes through the doublewrite file first.
 //!
 //! Rules
-//! 1. A batch is durable in an area of the doublewrite file before its first page is written to its place, and durable in
-//!    its places before the area is used again ([`doublewrite`]). Without a doublewrite file torn pages stay torn.
+//! 1. A batch is durable in an area of the doublewrite file before its first page is written to its place, and durable
+//!    in its places before the area is used again ([`doublewrite`]). Without a doublewrite file torn pages stay torn.
 //! 2. Pages whose numbers follow each other, and of one placement, are one write.
-//! 3. The data file never becomes shorter while it is open. So its length is asked for only by a reader behind the length
-//!    that it had when it was asked for last.
-//! 4. The doublewrite file protects nothing while no batch is being written, once every page is durable in place: then it
-//!    can be lent to the probe.
+//! 3. The data file never becomes shorter while it is open. So its length is asked for only by a reader behind the
+//!    length that it had when it was asked for last.
+//! 4. The doublewrite file protects nothing while no batch is being written, once every page is durable in place: then
+//!    it can be lent to the probe.
 //!
 //! | file | what |
 //! |---|---|
 //! | `doublewrite` | areas, their directories, who may use one |
-//! | `repair` | putting whole copies in place of torn pages, after a crash |
+//! | `repair` | putting whole copies in the place of torn pages, after a crash |
 //! | `raw` | reading pages of a file that is not open as a store |
 
 mod doublewrite;
@@ -162,8 +162,8 @@ impl PageStore for InPlace {
         }
     }
 
-    /// A growth that never finished may have left the file longer than anybody counted on: what that has reserved is not
-    /// known, so it is reserved too.
+    /// A growth that never finished may have left the file longer than its caller knows. What that reserved is not
+    /// known, so it is reserved again.
     fn reserve(&self, pages: Range<u32>) -> highwater_storage::Result<()> {
         let (from, to) = (self.offset_of(pages.start), self.offset_of(pages.end));
         let len = self.device().len_bytes()?;
@@ -192,7 +192,7 @@ impl PageStore for InPlace {
         (identity.is_some() && self.doublewrite_file.identity() == identity).then_some(&*self.doublewrite_file)
     }
 
-    /// A change of length makes a sync that the flush method would leave out.
+    /// The change of length causes a sync even with a flush method that leaves syncs out.
     fn settle(&self) -> Result<()> {
         self.device().set_len_bytes(self.device().len_bytes()?)?;
         self.data.sync().map(drop)

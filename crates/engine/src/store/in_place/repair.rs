@@ -1,13 +1,13 @@
-//! Mending pages that a crash tore, from their copies in the doublewrite file.
+//! Repairing pages that a crash tore, from their copies in the doublewrite file.
 //!
 //! Rules
-//! 1. A page can be torn by a crash only if its copy is newer than the last checkpoint ([`super::doublewrite`], rule 3). So
-//!    only copies newer than the checkpoint are looked at, and each is put back whose page in place does not verify or is
-//!    older. If several areas hold the page, the newest copy wins. A copy that was not the page's last is harmless: redo from
-//!    the checkpoint brings the page on. A copy from before the checkpoint never replaces a page that rotted later; that
-//!    page is left for the reader to report.
-//! 2. The log is durable up to a page's LSN before its copy is written. So a copy newer than the log's end proves that the
-//!    log lost its end: then nothing is changed, and the error says so.
+//! 1. A page can be torn by a crash only if its copy is newer than the last checkpoint ([`super::doublewrite`], rule
+//!    3). So only copies newer than the checkpoint are looked at, and each is put back whose page in place does not
+//!    verify or is older. If several areas hold the page, the newest copy wins. A copy that was not the page's last is
+//!    harmless: redo from the checkpoint brings the page on. A copy from before the checkpoint never replaces a page
+//!    that rotted later; that page is left for the reader to report.
+//! 2. The log is durable up to a page's LSN before its copy is written. So a copy newer than the log's end proves that
+//!    the log lost its end: then nothing is changed, and the error says so.
 
 use super::doublewrite::{Copy, listed_copies};
 use super::offset_of;
@@ -19,7 +19,7 @@ use crate::types::{Lsn, PageNo};
 use highwater_storage::{AlignedBuf, Device};
 use std::ops::Range;
 
-/// Mends pages that were torn by a crash after the log's checkpoint; `log` reaches from there to its end. Says which.
+/// Repairs pages that were torn by a crash after the log's checkpoint; `log` reaches from there to its end. Says which.
 /// Durable on return; may be repeated.
 ///
 /// # Errors

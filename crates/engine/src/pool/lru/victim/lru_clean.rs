@@ -1,7 +1,7 @@
 //! Victim policy `lru-clean`: the least recently used *clean* page is the victim; user threads write no pages.
 //!
-//! The LRU flusher keeps as many frames free as [`policy::free_target`] says, from clean pages as far as there are any; dirty
-//! pages at the very tail are written in batches before their frames are needed.
+//! The LRU flusher keeps as many frames free as [`policy::free_target`] says, from clean pages as long as there are
+//! some; dirty pages at the very tail are written in batches before their frames are needed.
 
 use super::Victims;
 use crate::error::Result;
@@ -12,7 +12,7 @@ use crate::store::Lane;
 pub struct LruClean;
 
 impl Victims for LruClean {
-    /// Until the cursor has gone through the old part, a few steps at a time.
+    /// The cursor goes through the old part a few steps at a time.
     fn search_depth(&self, scan_depth: usize) -> usize {
         4 * scan_depth
     }
@@ -38,8 +38,8 @@ impl Victims for LruClean {
     }
 }
 
-/// Writes the dirty pages that will be needed next, once they are worth a batch. None is needed while more than twice
-/// as many frames are free as are kept.
+/// Writes the dirty pages whose frames will be needed next, once there are enough for a batch. Does nothing while more
+/// than twice `target` frames are free.
 fn clean_ahead(pool: &Pool, target: usize) -> Result<usize> {
     if pool.free_count() > 2 * target {
         return Ok(0);

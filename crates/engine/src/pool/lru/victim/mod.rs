@@ -1,5 +1,5 @@
-//! Victim policies: what happens when a frame is needed and the least recently used page is dirty. Each policy is a file of its
-//! own behind [`Victims`].
+//! Victim policies: what happens when a frame is needed and the least recently used page is dirty. Each policy is a
+//! file of its own behind [`Victims`].
 //!
 //! | policy | a thread that finds no clean victim | frames are kept free |
 //! |---|---|---|
@@ -29,7 +29,8 @@ pub trait Victims: Send + Sync {
         INNODB_SEARCH_DEPTH.min(scan_depth)
     }
 
-    /// Whether the search goes on from the LRU list's cursor, within the old part and short of what came in lately.
+    /// Whether the search goes on from the LRU list's cursor, within the old part and before the pages that came in
+    /// lately.
     fn by_cursor(&self) -> bool {
         false
     }
@@ -42,7 +43,7 @@ pub trait Victims: Send + Sync {
         false
     }
 
-    /// What a thread does that found no clean victim; `others_work` says that it may leave the work to the LRU flusher.
+    /// What a thread does that found no clean victim; with `others_work` it may leave the work to the LRU flusher.
     /// Says whether it cleaned a page itself.
     ///
     /// # Errors
@@ -57,7 +58,7 @@ pub trait Victims: Send + Sync {
         Ok(0)
     }
 
-    /// The LRU flusher's work in one step; says how many pages it flushed.
+    /// The LRU flusher's work to keep frames free, in one step; says how many pages it flushed.
     ///
     /// # Errors
     /// An I/O error, after which the database is poisoned.

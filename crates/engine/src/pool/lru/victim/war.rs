@@ -1,17 +1,18 @@
 //! Victim policy `war`, write after read: a dirty victim is set aside and the read goes first.
 //!
-//! A bounded reserve of free frames stands ready. A thread that needs a frame and finds a dirty page at the LRU tail takes
-//! the page off the LRU list, leaves it in its frame for the flusher to write, and reads into a frame of the reserve. When
-//! the page is written and nobody changed it meanwhile, its frame joins the reserve.
+//! A bounded reserve of free frames is kept. A thread that needs a frame and finds a dirty page at the LRU tail
+//! takes the page off the LRU list, leaves it in its frame for the flusher to write, and reads into a frame of the
+//! reserve. When the page is written and was not changed meanwhile, its frame joins the reserve.
 //!
 //! Rules
-//! 1. A page set aside stays in the page table and on the flush list: whoever wants it finds its newest bytes, and the
-//!    checkpoint waits for it. Nothing is written before its redo: it goes the way of every flush.
+//! 1. A page set aside stays in the page table and on the flush list: a thread that looks for it finds its newest
+//!    bytes, and the checkpoint waits for it. It is flushed like every other page, so its redo is durable first.
 //! 2. Pages set aside plus frames in reserve are never more than `limit`. When the reserve is used up, threads wait
 //!    for the flusher.
 //! 3. A page that was changed or is latched after its write goes back to the LRU list.
 //!
-//! Differs from the published WAR (VLDB 2023): frames change hands instead of bytes being copied; the memory used is the same.
+//! Differs from the published WAR (VLDB 2023): frames change hands instead of bytes being copied; the memory used is
+//! the same.
 
 use super::Victims;
 use crate::error::Result;
@@ -22,7 +23,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 pub struct War {
     aside: Mutex<SetAside>,
-    /// Most frames on their way and in reserve.
+    /// Most frames set aside, being written and in reserve.
     limit: usize,
 }
 
@@ -38,14 +39,14 @@ struct SetAside {
 }
 
 impl SetAside {
-    /// Frames on their way and in reserve.
+    /// Frames set aside, being written and in reserve.
     fn len(&self) -> usize {
         self.reserve.len() + self.waiting.len() + self.writing
     }
 }
 
 impl Victims for War {
-    /// Sets dirty pages at the LRU tail aside for as many frames of the reserve.
+    /// Sets `count` dirty pages at the LRU tail aside and takes as many frames of the reserve.
     fn take_from_reserve(&self, pool: &Pool, count: usize, out: &mut Vec<FrameNo>) -> bool {
         let mut aside = self.aside.lock();
         if aside.reserve.len() < count {

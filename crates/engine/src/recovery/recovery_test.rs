@@ -1,13 +1,14 @@
 //! Trees under power cuts: what comes back is the tree as it was after some mini-transaction, no older than the last
 //! one acknowledged.
 
-use super::*;
 use crate::btree::BTree;
 use crate::db::core::Core;
+use crate::error::{Error, Result};
+use crate::page::{self, PageOp};
 use crate::pool::FlushReason;
 use crate::space::ROOT_CATALOG;
 use crate::testing::{open, seeded_options};
-use crate::types::{IndexId, SegmentId};
+use crate::types::{IndexId, Lsn, PageNo, SegmentId};
 use highwater_storage::{Faults, StorageSet};
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ const INDEX: IndexId = IndexId(7);
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// A small generator of the test's own, so that a seed means the same for ever.
+/// A small generator of the test's own, so that a seed always gives the same steps.
 struct Random(u64);
 
 impl Random {
@@ -130,7 +131,7 @@ impl History {
     }
 }
 
-/// Changes the tree until the power goes or the seed says enough.
+/// Changes the tree until the power is cut or the number of steps that the seed gives is done.
 fn run(core: &Core, tree: &BTree, seed: u64, history: &mut History) -> Result<()> {
     let mut random = Random(seed);
     let mut model = history.states[0].1.clone();
@@ -162,7 +163,7 @@ fn checkpoint(core: &Core) -> Result<()> {
     core.ctx.log.checkpoint(target)
 }
 
-/// One life: open what `storage` holds, check it against `model`, work until the power goes, return what is left.
+/// One life: open what `storage` holds, check it against `model`, work until the power is cut, return what is left.
 fn live(storage: StorageSet, power_off_after: u64, seed: u64, model: &mut Model) -> StorageSet {
     let faults = Faults::new();
     let powered = storage.map(|device| faults.wrap(device));

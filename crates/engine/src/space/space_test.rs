@@ -1,12 +1,19 @@
 //! Growth over several extent-map groups, with the power cut at every change it makes.
 
+use super::allocation::BATCH_MAPS;
+use super::growth::{FULL_FOR, FULL_KNOWN_FOR, READY_EXTENTS};
+use super::layout::CHUNKS;
+use super::reserve::Purpose;
 use super::*;
 use crate::db::core::Core;
+use crate::page::{PageOp, PageType};
 use crate::pool::FlushReason;
 use crate::testing::{open, small_options};
 use crate::types::Lsn;
 use highwater_storage::{Device, Faults, FlushMethod, MemoryDevice, StorageSet};
+use std::collections::BTreeSet;
 use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
 
 const SEGMENT: SegmentId = SegmentId(99);
 
@@ -85,7 +92,7 @@ fn a_power_cut_at_every_change_of_a_growth_into_a_new_group() {
         drop(core);
         let case = format!("power off after {changes} changes");
         let cut = memory.cut(changes);
-        // Recovery is cut short, too, at a place that moves on with the first cut.
+        // Recovery is cut short too, at a point that depends on the first cut.
         let again = Faults::new();
         again.power_off_after(changes % 7);
         drop(Core::open(cut.map(|device| again.wrap(device)), small_options()));
@@ -103,7 +110,7 @@ fn a_power_cut_at_every_change_of_a_growth_into_a_new_group() {
 #[test]
 fn what_lies_behind_the_counted_extents_may_be_anything() {
     let storage = before_the_second_group();
-    // A growth that got as far as the new length, on a device that kept old bytes there.
+    // A growth that was cut after the new length, on a device that kept old bytes there.
     let [data, ..] = storage.memory_devices().unwrap();
     data.damage(|bytes| bytes.resize(bytes.len() + 30 * 64 * 4096 + 777, 0xD5));
     let core = open(storage, small_options());
@@ -149,7 +156,8 @@ fn sparse_database(dir: &std::path::Path, extents: u32) -> StorageSet {
     storage
 }
 
-/// Every segment gets a chunk of the first extents that have one: the chunks behind the maps, in one group after the other.
+/// Every segment gets a chunk of the first extents that have one: the chunks behind the maps, in one group after the
+/// other.
 #[test]
 fn a_file_with_more_maps_than_the_pool_has_frames_opens_and_is_used() {
     const GROUPS: u32 = 300;
@@ -172,7 +180,7 @@ fn a_file_with_more_maps_than_the_pool_has_frames_opens_and_is_used() {
     assert!(pages.chunks(2).all(|two| two == [0, 2]), "{pages:?}");
 }
 
-/// An open database of so many extents on a small disk.
+/// An open database of this many extents on a small disk.
 fn on_a_limited_disk(extents_min: u32) -> (MemoryDevice, Core) {
     let data = MemoryDevice::limited(64 << 20);
     let storage = StorageSet::of_memory([data.clone(), MemoryDevice::new(), MemoryDevice::new()]);

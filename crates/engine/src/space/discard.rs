@@ -1,0 +1,66 @@
+//! Giving whole extents back: those of a dropped segment, and, to the device, those that are not needed.
+
+use super::Space;
+use super::growth::{READY_EXTENTS, pages_of};
+use super::layout::{CHUNKS, EXTENT_PAGES, chunk_mask};
+use super::reserve::{self, Purpose};
+use crate::context::Context;
+use crate::error::Result;
+use crate::types::{PageNo, SegmentId};
+
+impl Space {
+    /// Gives back up to `extents` extents (or the chunks in them) of a dropped segment, in an mtr of its own; true when
+    /// the segment owns nothing any more. No page is allocated for the segment any more.
+    ///
+    /// # Errors
+    /// A poison error.
+    pub fn drop_segment_step(&self, ctx: &Context, segment: SegmentId, extents: usize) -> Result<bool> {
+        let mut victims = self.state.lock().extents_of(segment, extents.min(256));
+        if victims.is_empty() {
+            return Ok(true);
+        }
+        let mut batch = Vec::with_capacity(victims.len());
+        for first in victims.iter().map(|(extent, _)| PageNo(extent * EXTENT_PAGES)) {
+            if !self.fits_batch(&batch, first) {
+                break;
+            }
+            batch.push(first);
+        }
+        victims.truncate(batch.len());
+        let mut mtr = ctx.mtr()?;
+        batch.iter().try_for_each(|first| self.keep_map(&mut mtr, *first))?;
+        for (extent, chunks) in &victims {
+            let first = PageNo(extent * EXTENT_PAGES);
+            let (map, bitmap_at, owner_at) = self.layout.entry_of(first);
+            mtr.defer(map, bitmap_at, false, chunk_mask(*chunks));
+            for chunk in (0..CHUNKS).filter(|c| chunks >> c & 1 == 1) {
+                mtr.defer(map, owner_at + chunk as u16 * 4, false, u64::from(u32::MAX));
+            }
+        }
+        mtr.commit();
+        let mut state = self.state.lock();
+        for (extent, chunks) in victims {
+            if state.release_chunks(extent, chunks) {
+                state.note_emptied(extent, self.log.end_lsn());
+            }
+        }
+        Ok(false)
+    }
+
+    /// Discards on the device the emptied extents that recovery no longer needs and that were not taken since. The
+    /// first free ones are left out: they are the reserve. Discarding is advice; a refusal is ignored.
+    pub fn discard_step(&self, ctx: &Context) {
+        let checkpoint = ctx.log.checkpoint_lsn();
+        // Held so that an extent is not reserved again while it is being discarded. A thread that grows the file may be
+        // waiting for a checkpoint by the thread that is here, so this one never waits for the mutex.
+        while let Some(_one_at_a_time) = self.growing.try_lock() {
+            let extent = {
+                let mut state = self.state.lock();
+                let keep = reserve::kept_extents(Purpose::Users, state.extents()) + READY_EXTENTS;
+                state.next_to_discard(checkpoint, keep as usize)
+            };
+            let Some(extent) = extent else { return };
+            self.store.forget(pages_of(extent..extent + 1));
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Making room: reserving what was discarded, growing the file.
+
+use super::extent_map::format_map_ops;
+use super::layout::{CHUNKS, EXTENT_PAGES, MAX_EXTENTS};
+use super::reserve::{self, Purpose};
+use super::state::State;
+use super::{Space, header};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::mtr::MTR_REDO_BYTES;
+use crate::types::PageNo;
+use highwater_storage::StorageError;
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+/// Free extents `prepare` keeps ready beside the reserve.
+pub(super) const READY_EXTENTS: u32 = 4;
+/// Discarded extents that are tried on a full disk before it counts as full for users.
+const RESERVE_TRIES: usize = 16;
+/// How long the device is not asked again after it refused room.
+pub(super) const FULL_FOR: Duration = Duration::from_millis(100);
+/// Most bytes the file grows by at once.
+const GROW_LIMIT_BYTES: u64 = 64 << 20;
+/// How long a refusal explains that no page is free: a thread that was refused may try to take a page only later.
+pub(super) const FULL_KNOWN_FOR: Duration = FULL_FOR.saturating_mul(10);
+
+impl Space {
+    /// Makes sure that free extents are ready, growing the file if they are not. On a full disk this is no error: what
+    /// is free in the file may still serve, and [`Space::allocate`] says when it does not. The caller holds no latch;
+    /// called before an mtr that may allocate.
+    ///
+    /// # Errors
+    /// A poison or I/O error.
+    pub fn prepare(&self, ctx: &Context) -> Result<()> {
+        let missed = std::mem::take(&mut *self.missed_maps.lock());
+        missed.into_iter().try_for_each(|map| ctx.pool.load(map))?;
+        let settled = |state: &State| self.is_ready(state) || state.is_full(reserve::purpose(), FULL_FOR);
+        if settled(&self.state.lock()) {
+            return Ok(());
+        }
+        let _one_at_a_time = self.growing.lock();
+        while !settled(&self.state.lock()) {
+            let made = self.make_ready(ctx);
+            let full = matches!(made, Err(Error::DiskFull { .. }));
+            self.state.lock().full_since = full.then(|| (Instant::now(), reserve::purpose()));
+            if !full {
+                made?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a mini-transaction that allocates, again when [`Space::allocate`] says so. The caller holds no latch.
+    ///
+    /// # Errors
+    /// Those of [`Space::prepare`] and of `run`.
+    pub fn with_room<R>(&self, ctx: &Context, mut run: impl FnMut() -> Result<R>) -> Result<R> {
+        loop {
+            self.prepare(ctx)?;
+            match run() {
+                Err(Error::Usage(_)) => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// Whether there is room for an mtr of this thread beside the reserve.
+    fn is_ready(&self, state: &State) -> bool {
+        state.unowned_chunks() >= self.kept_chunks(state) + READY_EXTENTS * CHUNKS
+    }
+
+    /// Unowned chunks that this thread must leave.
+    pub(super) fn kept_chunks(&self, state: &State) -> u32 {
+        reserve::kept_extents(reserve::purpose(), state.extents()) * CHUNKS
+    }
+
+    /// Reserves extents that may have been given back or, when there are none, grows the file.
+    fn make_ready(&self, ctx: &Context) -> Result<()> {
+        let most = ((GROW_LIMIT_BYTES / self.layout.extent_bytes()) as u32).max(1);
+        let tries = match reserve::purpose() {
+            // The reserve may lie behind any number of holes and must be found: every extent is tried once.
+            Purpose::Cleaning => self.state.lock().bare_extents().max(RESERVE_TRIES),
+            Purpose::Users | Purpose::Undo => RESERVE_TRIES,
+        };
+        let mut refused = None;
+        for attempt in 0..tries {
+            // After some refusals, one extent at a time: a longer run is asked for several times, each time half as
+            // long.
+            let most = if attempt < RESERVE_TRIES { most } else { 1 };
+            let bare = self.state.lock().bare_run(most);
+            if bare.is_empty() {
+                return self.grow(ctx);
+            }
+            match self.try_smaller(bare.end - bare.start, |extents| self.reserve(bare.start..bare.start + extents)) {
+                Ok(reserved) => {
+                    self.sync(ctx)?;
+                    self.state.lock().note_reserved(reserved);
+                    return Ok(());
+                }
+                // Other extents may still have their place: what an earlier process discarded is not known.
+                Err(error @ Error::DiskFull { .. }) => {
+                    self.state.lock().skip_bare(bare.start);
+                    refused = Some(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(refused.unwrap_or_else(|| self.full("no extent can be reserved")))
+    }
+
+    pub(super) fn grow(&self, ctx: &Context) -> Result<()> {
+        let have = self.state.lock().extents();
+        let step = (u64::from(have) / 4 * self.layout.extent_bytes()).min(GROW_LIMIT_BYTES);
+        let step = ((step / self.layout.extent_bytes()) as u32).max(READY_EXTENTS * 2).min(MAX_EXTENTS - have);
+        if step == 0 {
+            return Err(self.full("it has the largest size a data file can have"));
+        }
+        let want = self.try_smaller(step, |extents| {
+            self.store.reserve(pages_of(have..have + extents))?;
+            Ok(have + extents)
+        })?;
+        self.sync(ctx)?;
+        self.count_extents(ctx, have, want)?;
+        self.state.lock().add_free(&self.layout, want);
+        Ok(())
+    }
+
+    /// Runs `take` for `extents`, and for half as many each time the disk is too full for it.
+    fn try_smaller<R>(&self, extents: u32, mut take: impl FnMut(u32) -> highwater_storage::Result<R>) -> Result<R> {
+        let mut extents = extents;
+        loop {
+            match take(extents) {
+                Err(error) if error.is_full() && extents > 1 => extents /= 2,
+                Err(source) if source.is_full() => return Err(Error::DiskFull { file: self.store.name(), source }),
+                result => return Ok(result?),
+            }
+        }
+    }
+
+    fn reserve(&self, extents: Range<u32>) -> highwater_storage::Result<Range<u32>> {
+        self.store.reserve(pages_of(extents.clone()))?;
+        Ok(extents)
+    }
+
+    fn sync(&self, ctx: &Context) -> Result<()> {
+        self.store.sync().inspect_err(|error| ctx.poison.set(&error.to_string()))
+    }
+
+    /// Formats the maps of the groups that begin behind the first `have` extents and makes `want` the number of
+    /// extents.
+    fn count_extents(&self, ctx: &Context, have: u32, want: u32) -> Result<()> {
+        let maps: Vec<PageNo> =
+            (self.layout.groups(have)..self.layout.groups(want)).map(|group| self.layout.map_page(group)).collect();
+        let mut mtr = ctx.mtr_with(MTR_REDO_BYTES, maps.len())?;
+        let first = mtr.fix_x(PageNo(0))?;
+        for map in &maps {
+            let page = mtr.new_page(*map);
+            format_map_ops(|op| mtr.apply(page, op));
+        }
+        mtr.apply(first, &header::set_extents(&want.to_le_bytes()));
+        mtr.commit();
+        Ok(())
+    }
+
+    pub(super) fn full(&self, why: &str) -> Error {
+        let (file, bytes) = (self.store.name(), self.layout.extent_bytes());
+        let (operation, device, source) = ("growth", file.clone(), std::io::Error::new(ErrorKind::StorageFull, why));
+        let offset = u64::from(self.state.lock().extents()) * bytes;
+        Error::DiskFull { file, source: StorageError { operation, device, offset, len: bytes, source } }
+    }
+}
+
+/// The pages of some extents.
+pub(super) fn pages_of(extents: Range<u32>) -> Range<u32> {
+    extents.start * EXTENT_PAGES..extents.end * EXTENT_PAGES
+}

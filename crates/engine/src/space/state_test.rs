@@ -1,0 +1,86 @@
+//! Taking, giving back and discarding in memory.
+
+use super::*;
+
+fn state(extents: u32) -> State {
+    let mut state = State::new();
+    state.add_free(&Layout::new(4096), extents);
+    state
+}
+
+#[test]
+fn small_segments_share_an_extent_and_large_ones_do_not() {
+    let mut state = state(8);
+    let (a, b) = (SegmentId(20), SegmentId(21));
+    let first_a = state.take(a, None, 0).unwrap();
+    let first_b = state.take(b, None, 0).unwrap();
+    assert_eq!(first_a.0 / EXTENT_PAGES, first_b.0 / EXTENT_PAGES);
+    let pages: Vec<_> = (0..200).map(|_| state.take(a, None, 0).unwrap()).collect();
+    assert!(pages.iter().all(|p| state.owner(*p) == Some(a)));
+    let unique: BTreeSet<_> = pages.iter().chain([&first_a, &first_b]).collect();
+    assert_eq!(unique.len(), 202);
+    assert_eq!(state.pages_of(a).len(), 201);
+}
+
+#[test]
+fn an_emptied_chunk_goes_to_another_segment_and_the_last_chunks_are_kept() {
+    let mut state = state(2);
+    let (a, b) = (SegmentId(30), SegmentId(31));
+    let pages: Vec<_> = std::iter::from_fn(|| state.take(a, None, 3)).collect();
+    assert_eq!((pages.len(), state.unowned_chunks()), ((2 * 8 - 1 - 3) * 8, 3));
+    assert_eq!(state.take(b, None, 3), None);
+    pages[8..16].iter().for_each(|p| assert!(!state.clear(*p)));
+    assert_eq!(state.unowned_chunks(), 4);
+    let again: Vec<_> = std::iter::from_fn(|| state.take(b, None, 3)).collect();
+    assert_eq!(again, pages[8..16]);
+    let emptied = pages[..8].iter().chain(&pages[16..]).chain(&again).filter(|p| state.clear(**p)).count();
+    assert_eq!(emptied, 1, "the other extent has a map");
+    assert_eq!((state.unowned_chunks(), state.segments().len()), (15, 1));
+}
+
+#[test]
+fn discarded_extents_are_taken_only_once_they_are_reserved() {
+    let mut state = state(6);
+    assert!(!state.set_bare(2, 2) && state.set_bare(4, 2) && state.set_bare(5, 2) && !state.set_bare(5, 0));
+    let taken = std::iter::from_fn(|| state.take(SegmentId(30), None, 0)).count();
+    assert_eq!((taken, state.bare_run(9), state.bare_run(1)), (4 * 64 - 8, 4..6, 4..5));
+    state.note_reserved(4..6);
+    assert_eq!((state.unowned_chunks(), state.bare_run(9)), (16, 0..0));
+    assert!(state.take(SegmentId(30), None, 0).is_some_and(|page| page.0 >= 4 * 64));
+}
+
+#[test]
+fn an_extent_that_is_taken_again_is_not_discarded_before_it_is_emptied_again() {
+    let mut state = state(6);
+    let seg = SegmentId(30);
+    let pages: Vec<_> = std::iter::from_fn(|| state.take(seg, None, 0)).collect();
+    let in_last = |p: &&PageNo| p.0 / EXTENT_PAGES == 5;
+    assert!(pages.iter().filter(in_last).filter(|p| state.clear(**p)).count() == 1);
+    state.note_emptied(5, Lsn(100));
+    assert_eq!(state.next_to_discard(Lsn(99), 0), None);
+    let again: Vec<_> = std::iter::from_fn(|| state.take(seg, None, 0)).collect();
+    assert_eq!(again.len(), 64);
+    assert!(again.iter().filter(|p| state.clear(**p)).count() == 1);
+    state.note_emptied(5, Lsn(200));
+    assert_eq!(state.next_to_discard(Lsn(199), 0), None);
+    assert_eq!((state.next_to_discard(Lsn(200), 0), state.next_to_discard(Lsn(300), 0)), (Some(5), None));
+}
+
+#[test]
+fn pages_come_back_and_dropping_frees_everything() {
+    let mut state = state(4);
+    let seg = SegmentId(30);
+    let free = state.unowned_chunks();
+    let pages: Vec<_> = (0..100).map(|_| state.take(seg, None, 0).unwrap()).collect();
+    assert!(pages.iter().step_by(2).all(|p| !state.clear(*p)));
+    assert_eq!(state.pages_of(seg).len(), 50);
+    let again: Vec<_> = (0..50).map(|_| state.take(seg, None, 0).unwrap()).collect();
+    assert!(again.iter().all(|p| pages.contains(p)));
+    while let Some((extent, chunks)) = state.extents_of(seg, 1).pop() {
+        state.release_chunks(extent, chunks);
+    }
+    assert!(state.pages_of(seg).is_empty());
+    assert_eq!(state.unowned_chunks(), free);
+    while state.take(seg, None, 0).is_some() {}
+    assert_eq!(state.pages_of(seg).len(), 4 * 64 - 8);
+}
