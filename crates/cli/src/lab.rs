@@ -111,13 +111,14 @@ pub fn run(args: &LabArgs) -> Result<(), Failure> {
 fn list() -> Result<(), Failure> {
     let out = Lines { stdout_taken: false };
     for one in experiment::all() {
-        let subjects = one.subjects().iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
+        let one = one.about();
+        let subjects = one.subjects.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
         let text = format!(
             "{}\n    {}\n    source: {}\n    subjects: {subjects}\n    devices: {}",
-            one.name(),
-            one.about(),
-            one.source(),
-            one.devices().join(", ")
+            one.name,
+            one.summary,
+            one.source,
+            one.devices.join(", ")
         );
         out.write(&text);
     }
@@ -167,9 +168,9 @@ fn finish(
         highwater_bench::Error::Usage(reason) => Failure::Usage(reason),
         error if experiment::has_cells(&args.out) => Failure::Failed(format!(
             "{}: {error}; what was measured is kept: the same command with --resume goes on",
-            experiment.name()
+            experiment.about().name
         )),
-        error => Failure::Failed(format!("{}: {error}", experiment.name())),
+        error => Failure::Failed(format!("{}: {error}", experiment.about().name)),
     })?;
     let out = Lines { stdout_taken: args.json == Some(Json::Stdout) };
     out.write(&claims(&outcome));

@@ -13,7 +13,7 @@
 //! 4. Cells of different builds are not mixed unless the user says so ([`Resume::AnyBuild`]). Each keeps the build that measured it, and the
 //!    outcome names them all.
 
-use super::{Cell, Experiment, Measured, Outcome, Plan, report};
+use super::{Cell, Experiment, Measured, Metric, Outcome, Plan, report};
 use highwater_bench::{Error, Result};
 use highwater_storage::OutputFile;
 use serde::{Deserialize, Serialize};
@@ -55,7 +55,7 @@ fn build() -> String {
 impl Identity {
     fn of(experiment: &dyn Experiment, plan: &Plan) -> Identity {
         Identity {
-            experiment: experiment.name().into(),
+            experiment: experiment.about().name.into(),
             scale: plan.scale.to_string(),
             seed: plan.seed,
             device: plan.device.name().into(),
@@ -97,7 +97,7 @@ pub(super) struct Folder {
     root: PathBuf,
     /// What to write when the folder is new.
     new: Option<Identity>,
-    required: &'static [&'static str],
+    required: &'static [Metric],
     /// This program.
     build: String,
 }
@@ -118,7 +118,7 @@ impl Folder {
     /// # Errors
     /// [`Error::Usage`] for every other folder.
     pub(super) fn look(experiment: &dyn Experiment, plan: &Plan, resume: Resume) -> Result<Folder> {
-        let (root, required) = (plan.out_dir.clone(), experiment.required());
+        let (root, required) = (plan.out_dir.clone(), experiment.about().required);
         let mut folder = Folder { root, new: None, required, build: build() };
         let wanted = Identity::of(experiment, plan);
         match read_json::<Identity>(&folder.root.join("plan.json")).map_err(usage)? {
@@ -214,8 +214,8 @@ impl Folder {
         if values.is_empty() {
             return Ok(Kept::Unusable(format!("{} has no values", path.display())));
         }
-        match self.required.iter().find(|name| !values.contains_key(**name)) {
-            Some(name) => Ok(Kept::Unusable(format!("{} has no {name}", path.display()))),
+        match self.required.iter().find(|metric| !values.contains_key(metric.name())) {
+            Some(metric) => Ok(Kept::Unusable(format!("{} has no {}", path.display(), metric.name()))),
             None => Ok(Kept::Measured(found.measured, found.seconds, found.build)),
         }
     }

@@ -9,12 +9,14 @@
 
 mod aggregate;
 mod buffer_pool_size;
+mod figure;
 mod files;
 mod flush_method;
 mod flush_neighbors;
 mod journal_power_cut;
 mod journaled;
 mod judge;
+mod metric;
 mod outcome;
 mod plan;
 mod registry;
@@ -23,72 +25,78 @@ mod request;
 mod runner;
 mod stall;
 mod stream_journal;
+#[cfg(test)]
+mod testing;
 mod trial;
 mod victim_policy;
 
 pub use crate::measure::{DeviceChoice, Workspace};
 pub use crate::subject::SubjectKind;
+pub use figure::Figure;
 pub use files::{Resume, has_cells, read_outcome, write_outcome};
-pub use highwater_report::{Chart, Line, Table};
-pub use outcome::{Claim, Figure, Measured, Outcome, Row};
-pub use plan::{Cell, Plan, Scale, setting};
+pub use metric::{Axis, Info, Metric, Series};
+pub use outcome::{Claim, Measured, Outcome, Row};
+pub use plan::{Cell, Plan, Scale, Setting, setting};
 pub use registry::{all, find};
 pub use request::Request;
 pub use runner::run;
 
 use highwater_bench::Result;
+use outcome::figures_of;
 use std::collections::BTreeMap;
+
+/// What an experiment is.
+#[derive(Clone, Copy, Debug)]
+pub struct About {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// One line: what is varied and what is looked at.
+    pub summary: &'static str,
+    /// Which document it rebuilds.
+    pub source: &'static str,
+    /// Subjects it can run on; all of them are the default.
+    pub subjects: &'static [SubjectKind],
+    /// Devices it can run on: `local` or names of presets, the default first.
+    pub devices: &'static [&'static str],
+    /// How often each cell is measured unless asked otherwise, by scale.
+    pub repetitions: [u32; 4],
+    /// How often each cell of a server is, where that differs.
+    pub server_repetitions: Option<[u32; 4]>,
+    /// Values without which a kept cell is measured again.
+    pub required: &'static [Metric],
+}
 
 /// One of the source documents' experiments.
 pub trait Experiment: Sync {
-    /// Name on the command line.
-    fn name(&self) -> &'static str;
-    /// One line: what is varied and what is looked at.
-    fn about(&self) -> &'static str;
-    /// Which document it rebuilds.
-    fn source(&self) -> &'static str;
-    /// Subjects it can run on; all of them are the default.
-    fn subjects(&self) -> &'static [SubjectKind];
-    /// Devices it can run on: `local` or names of presets, the default first.
-    fn devices(&self) -> &'static [&'static str] {
-        &["local"]
-    }
+    /// What it is.
+    fn about(&self) -> &About;
     /// How often each cell is measured unless asked otherwise.
     fn repetitions(&self, scale: Scale, _device: &DeviceChoice) -> u32 {
-        match scale {
-            Scale::Smoke | Scale::Quick => 1,
-            Scale::Standard | Scale::Full => 3,
-        }
+        scale.of(self.about().repetitions)
     }
-    /// How often each cell of a server is, where that differs.
+    /// How often each cell of a server is.
     fn server_repetitions(&self, scale: Scale, device: &DeviceChoice) -> u32 {
-        self.repetitions(scale, device)
+        self.about().server_repetitions.map_or_else(|| self.repetitions(scale, device), |times| scale.of(times))
     }
     /// Whether the plan mounts emulated devices, which only root may.
     fn mounts(&self, plan: &Plan) -> bool {
         plan.device != DeviceChoice::Local && plan.subjects.iter().any(|s| *s != SubjectKind::Highwater)
     }
     /// Whether the subjects run at this scale, and so must be installed; not so where recordings of them are replayed.
-    fn runs_subjects(&self, scale: Scale) -> bool {
-        let _ = scale;
+    fn runs_subjects(&self, _scale: Scale) -> bool {
         true
     }
     /// The measurements in the order to take them: repetitions outermost, so that settings are interleaved.
-    ///
-    /// # Errors
-    /// When the plan cannot be carried out.
-    fn cells(&self, plan: &Plan) -> Result<Vec<Cell>>;
+    fn cells(&self, plan: &Plan) -> Vec<Cell>;
     /// Takes one measurement.
     ///
     /// # Errors
     /// Whatever went wrong; the run stops there and can be resumed.
     fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured>;
-    /// Values without which a kept cell is measured again.
-    fn required(&self) -> &'static [&'static str] {
-        &[]
-    }
     /// The paper's figures for this cell's setting, under the names of the measured values; empty if it has none.
-    fn paper(&self, cell: &Cell) -> BTreeMap<String, f64>;
+    fn paper(&self, _cell: &Cell) -> BTreeMap<String, f64> {
+        BTreeMap::new()
+    }
     /// The paper's claims for each subject.
     fn claims(&self, plan: &Plan, rows: &[Row]) -> Vec<Claim>;
     /// Tables and charts beside the paper's.
@@ -96,8 +104,7 @@ pub trait Experiment: Sync {
     /// Ratios kept, and what differs from the paper.
     fn notes(&self, plan: &Plan) -> Vec<String>;
     /// Why lost claims were lost, as far as the rows show it; they follow the notes.
-    fn explanations(&self, rows: &[Row]) -> Vec<String> {
-        let _ = rows;
+    fn explanations(&self, _rows: &[Row]) -> Vec<String> {
         Vec::new()
     }
 }

@@ -4,8 +4,8 @@
 //! 1. Field names stay the same across releases.
 //! 2. A row is a setting's median over its repetitions, with the least and the greatest value beside it.
 
-use super::{Scale, SubjectKind};
-use highwater_report::{Chart, Table};
+use super::metric::{Info, Metric, Series};
+use super::{Scale, Setting, SubjectKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -24,11 +24,37 @@ pub struct Measured {
 
 impl Measured {
     /// Adds a number; what is none (not counted, not measured) stays absent.
-    pub fn put(&mut self, name: &str, value: f64) {
+    pub fn put(&mut self, metric: Metric, value: f64) {
+        self.put_named(metric.name(), value);
+    }
+
+    /// As [`Measured::put`], for a name that holds a part of the device's.
+    pub(super) fn put_named(&mut self, name: &str, value: f64) {
         if value.is_finite() {
             self.values.insert(name.to_string(), value);
         }
     }
+
+    /// Adds a series.
+    pub(super) fn put_series(&mut self, name: Series, points: Vec<[f64; 2]>) {
+        self.series.insert(name.name().to_string(), points);
+    }
+
+    /// Adds a text.
+    pub(super) fn put_info(&mut self, name: Info, text: String) {
+        self.info.insert(name.name().to_string(), text);
+    }
+
+    /// A number; not a number when it was not measured.
+    pub fn value(&self, metric: Metric) -> f64 {
+        self.values.get(metric.name()).copied().unwrap_or(f64::NAN)
+    }
+}
+
+/// Figures of a document by the names of the measured values; those that it does not state are not a number and left out.
+pub(super) fn figures_of(figures: &[(Metric, f64)]) -> BTreeMap<String, f64> {
+    let stated = figures.iter().filter(|(_, value)| value.is_finite());
+    stated.map(|(metric, value)| (metric.name().to_string(), *value)).collect()
 }
 
 /// A setting's measurements.
@@ -39,7 +65,7 @@ pub struct Row {
     /// Name of the device.
     pub device: String,
     /// What was varied.
-    pub setting: BTreeMap<String, String>,
+    pub setting: Setting,
     /// Medians over the repetitions.
     pub measured: BTreeMap<String, f64>,
     /// Least and greatest over the repetitions.
@@ -61,18 +87,33 @@ pub struct Row {
 
 impl Row {
     /// A value of the setting; empty when there is none.
-    pub fn get(&self, name: &str) -> &str {
-        self.setting.get(name).map_or("", String::as_str)
+    pub fn get(&self, axis: impl AsRef<str>) -> &str {
+        self.setting.get(axis.as_ref()).map_or("", String::as_str)
     }
 
     /// A median; not a number when it was not measured.
-    pub fn value(&self, name: &str) -> f64 {
-        self.measured.get(name).copied().unwrap_or(f64::NAN)
+    pub fn value(&self, metric: Metric) -> f64 {
+        self.measured.get(metric.name()).copied().unwrap_or(f64::NAN)
+    }
+
+    /// Least and greatest over the repetitions.
+    pub fn spread(&self, metric: Metric) -> Option<[f64; 2]> {
+        self.spread.get(metric.name()).copied()
     }
 
     /// A value of each repetition, in order; the median alone where they are not kept.
-    pub fn runs(&self, name: &str) -> Vec<f64> {
-        self.runs.get(name).cloned().unwrap_or_else(|| vec![self.value(name)])
+    pub fn runs(&self, metric: Metric) -> Vec<f64> {
+        self.runs.get(metric.name()).cloned().unwrap_or_else(|| vec![self.value(metric)])
+    }
+
+    /// The paper's figure, if it states one.
+    pub fn paper(&self, metric: Metric) -> Option<f64> {
+        self.paper.get(metric.name()).copied()
+    }
+
+    /// A text.
+    pub fn info(&self, name: Info) -> Option<&str> {
+        self.info.get(name.name()).map(String::as_str)
     }
 }
 
@@ -87,15 +128,6 @@ pub struct Claim {
     pub holds: bool,
     /// The numbers.
     pub detail: String,
-}
-
-/// A figure of the report.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Figure {
-    /// Lines over categories or numbers.
-    Chart(Chart),
-    /// A table.
-    Table(Table),
 }
 
 /// Everything about a run of an experiment.

@@ -1,6 +1,6 @@
 //! What is to be measured: the plan and its cells.
 
-use super::{DeviceChoice, SubjectKind};
+use super::{Axis, DeviceChoice, SubjectKind};
 use highwater_bench::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -32,6 +32,11 @@ impl Scale {
             Scale::Standard => "standard",
             Scale::Full => "full",
         }
+    }
+
+    /// This scale's value of four.
+    pub fn of<T: Copy>(self, by_scale: [T; 4]) -> T {
+        by_scale[self as usize]
     }
 
     /// One of four values, by scale.
@@ -91,30 +96,37 @@ impl Plan {
     pub fn repetitions_of(&self, subject: SubjectKind) -> u32 {
         if subject.is_server() { self.server_repetitions } else { self.repetitions }
     }
-}
 
-#[cfg(test)]
-impl Plan {
-    /// A plan for tests of claims, which are made from rows.
-    pub(super) fn on_paper(scale: Scale, device: &str, subjects: &[SubjectKind]) -> Plan {
-        Plan {
-            scale,
-            subjects: subjects.to_vec(),
-            device: DeviceChoice::from(device.to_string()),
-            repetitions: 1,
-            server_repetitions: 1,
-            seed: 1,
-            work_dir: "work".into(),
-            out_dir: "out".into(),
-            traces: None,
-            skipped: Vec::new(),
+    /// The cells, repetition after repetition: for each of the `outer` values, for each subject, the settings that it has there.
+    pub(super) fn cells<'o>(
+        &self,
+        outer: &[&'o str],
+        settings: impl Fn(&'o str, SubjectKind) -> Vec<Setting>,
+    ) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for repetition in 0..self.repetitions.max(self.server_repetitions) {
+            for value in outer {
+                for subject in self.subjects.iter().filter(|kind| repetition < self.repetitions_of(**kind)) {
+                    let cell = |setting| Cell::new(*subject, self.device.name(), setting, repetition);
+                    cells.extend(settings(value, *subject).into_iter().map(cell));
+                }
+            }
         }
+        cells
+    }
+
+    /// The seed of a cell: each repetition has its own.
+    pub(super) fn seed_of(&self, cell: &Cell) -> u64 {
+        self.seed + u64::from(cell.repetition)
     }
 }
 
-/// Names and values of a setting.
-pub fn setting<const N: usize>(pairs: [(&str, String); N]) -> BTreeMap<String, String> {
-    pairs.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+/// What is varied, and the value it has.
+pub type Setting = BTreeMap<String, String>;
+
+/// A setting.
+pub fn setting<const N: usize>(pairs: [(Axis, &str); N]) -> Setting {
+    pairs.into_iter().map(|(axis, value)| (axis.name().to_string(), value.to_string())).collect()
 }
 
 /// One measurement.
@@ -127,14 +139,14 @@ pub struct Cell {
     /// Name of the device.
     pub device: String,
     /// What is varied.
-    pub setting: BTreeMap<String, String>,
+    pub setting: Setting,
     /// 0 for the first time.
     pub repetition: u32,
 }
 
 impl Cell {
     /// A cell; its id is made of everything else.
-    pub fn new(subject: SubjectKind, device: &str, setting: BTreeMap<String, String>, repetition: u32) -> Cell {
+    pub fn new(subject: SubjectKind, device: &str, setting: Setting, repetition: u32) -> Cell {
         let varied: Vec<String> = setting.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let text = format!("{subject}-{device}-{}-{}", varied.join("-"), repetition + 1);
         let allowed = |c: char| c.is_ascii_alphanumeric() || "-_=.".contains(c);
@@ -143,8 +155,8 @@ impl Cell {
     }
 
     /// A value of the setting; empty when there is none.
-    pub fn get(&self, name: &str) -> &str {
-        self.setting.get(name).map_or("", String::as_str)
+    pub fn get(&self, axis: Axis) -> &str {
+        self.setting.get(axis.name()).map_or("", String::as_str)
     }
 
     /// Which subject.
@@ -172,7 +184,7 @@ mod tests {
     #[test]
     fn ids_are_file_names_and_tell_cells_apart() {
         let cell = |size: &str, repetition| {
-            let setting = setting([("size", size.to_string()), ("flush_neighbors", "auto".into())]);
+            let setting = setting([(Axis::new("size"), size), (Axis::new("flush_neighbors"), "auto")]);
             Cell::new(SubjectKind::Highwater, "local", setting, repetition)
         };
         assert_eq!(cell("1/2 GB", 0).id, "highwater-local-flush_neighbors=auto-size=1_2_GB-1");

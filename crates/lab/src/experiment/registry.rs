@@ -20,8 +20,8 @@ pub fn all() -> &'static [&'static dyn Experiment] {
 /// # Errors
 /// [`Error::Usage`] lists those there are.
 pub fn find(name: &str) -> Result<&'static dyn Experiment> {
-    all().iter().copied().find(|experiment| experiment.name() == name).ok_or_else(|| {
-        let names = all().iter().map(|experiment| experiment.name()).collect::<Vec<_>>().join(", ");
+    all().iter().copied().find(|experiment| experiment.about().name == name).ok_or_else(|| {
+        let names = all().iter().map(|experiment| experiment.about().name).collect::<Vec<_>>().join(", ");
         Error::Usage(format!("there is no experiment {name:?}; there are: {names}"))
     })
 }

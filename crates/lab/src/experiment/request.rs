@@ -64,10 +64,10 @@ impl Request {
 }
 
 fn device(experiment: &dyn Experiment, wanted: Option<&str>) -> Result<DeviceChoice> {
-    let known = experiment.devices();
+    let known = experiment.about().devices;
     let name = wanted.or(known.first().copied()).unwrap_or("local");
     if !known.contains(&name) {
-        let name_of = experiment.name();
+        let name_of = experiment.about().name;
         let reason = format!("{name_of} does not run on the device {name:?}; it runs on: {}", known.join(", "));
         return Err(Error::Usage(reason));
     }
@@ -80,10 +80,13 @@ fn subjects(
     wanted: &[SubjectKind],
     scale: Scale,
 ) -> Result<(Vec<SubjectKind>, Vec<String>)> {
-    let known = experiment.subjects();
+    let known = experiment.about().subjects;
     if let Some(foreign) = wanted.iter().find(|kind| !known.contains(kind)) {
         let names = known.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
-        return Err(Error::Usage(format!("{} does not run on {foreign}; it runs on: {names}", experiment.name())));
+        return Err(Error::Usage(format!(
+            "{} does not run on {foreign}; it runs on: {names}",
+            experiment.about().name
+        )));
     }
     let (mut found, mut skipped) = (Vec::new(), Vec::new());
     for kind in if wanted.is_empty() { known } else { wanted } {

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// # Errors
 /// [`Error::Usage`] for a folder that cannot be used; the failed cell's error.
 pub fn run(experiment: &dyn Experiment, plan: &Plan, resume: Resume, watch: &mut dyn Watch) -> Result<Outcome> {
-    let cells = experiment.cells(plan)?;
+    let cells = experiment.cells(plan);
     let folder = Folder::look(experiment, plan, resume)?;
     let work = WorkFolder::new(&plan.work_dir).map_err(usage)?;
     folder.create()?;
@@ -33,6 +33,7 @@ pub fn run(experiment: &dyn Experiment, plan: &Plan, resume: Resume, watch: &mut
 }
 
 fn outcome(experiment: &dyn Experiment, plan: &Plan, builds: &BTreeSet<String>, rows: Vec<super::Row>) -> Outcome {
+    let about = experiment.about();
     let mut notes = experiment.notes(plan);
     notes.extend(experiment.explanations(&rows));
     notes.extend(plan.skipped.iter().cloned());
@@ -45,9 +46,9 @@ fn outcome(experiment: &dyn Experiment, plan: &Plan, builds: &BTreeSet<String>, 
         ));
     }
     Outcome {
-        experiment: experiment.name().into(),
-        about: experiment.about().into(),
-        source: experiment.source().into(),
+        experiment: about.name.into(),
+        about: about.summary.into(),
+        source: about.source.into(),
         scale: plan.scale,
         config: config(plan, builds.join(",")),
         claims: experiment.claims(plan, &rows),
@@ -59,7 +60,7 @@ fn outcome(experiment: &dyn Experiment, plan: &Plan, builds: &BTreeSet<String>, 
 fn config(plan: &Plan, builds: String) -> BTreeMap<String, String> {
     let subjects = plan.subjects.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
     let processors = std::thread::available_parallelism().map_or(0, |n| n.get());
-    super::setting([
+    let pairs = [
         ("seed", plan.seed.to_string()),
         ("repetitions", plan.repetitions.to_string()),
         ("repetitions_of_servers", plan.server_repetitions.to_string()),
@@ -68,7 +69,8 @@ fn config(plan: &Plan, builds: String) -> BTreeMap<String, String> {
         ("builds", builds),
         ("highwater_version", env!("CARGO_PKG_VERSION").to_string()),
         ("processors", processors.to_string()),
-    ])
+    ];
+    pairs.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
 }
 
 fn measure_all(

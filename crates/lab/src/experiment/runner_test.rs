@@ -1,7 +1,10 @@
 //! A made-up experiment through the runner.
 
 use super::*;
-use crate::experiment::{Claim, DeviceChoice, Figure, Row, Scale, SubjectKind, has_cells, read_outcome, setting};
+use crate::experiment::{
+    About, Axis, Claim, DeviceChoice, Figure, Row, Scale, SubjectKind, figures_of, has_cells, metric, read_outcome,
+    setting,
+};
 use crate::measure::Quiet;
 use parking_lot::Mutex;
 
@@ -13,26 +16,26 @@ struct MadeUp {
     renamed: bool,
 }
 
+const SIZE: Axis = Axis::new("size");
+
+const MADE_UP: About = About {
+    name: "made-up",
+    summary: "sizes",
+    source: "nobody",
+    subjects: &[SubjectKind::Highwater],
+    devices: &["local"],
+    repetitions: [1, 1, 3, 3],
+    server_repetitions: None,
+    required: &[metric::TPS],
+};
+const RENAMED: About = About { name: "renamed", ..MADE_UP };
+
 impl Experiment for MadeUp {
-    fn name(&self) -> &'static str {
-        if self.renamed { "renamed" } else { "made-up" }
+    fn about(&self) -> &About {
+        if self.renamed { &RENAMED } else { &MADE_UP }
     }
-    fn about(&self) -> &'static str {
-        "sizes"
-    }
-    fn source(&self) -> &'static str {
-        "nobody"
-    }
-    fn subjects(&self) -> &'static [SubjectKind] {
-        &[SubjectKind::Highwater]
-    }
-    fn cells(&self, plan: &Plan) -> Result<Vec<Cell>> {
-        let sizes = ["1", "2"].map(|size| setting([("size", size.to_string())]));
-        let mut cells = Vec::new();
-        for repetition in 0..plan.repetitions {
-            cells.extend(sizes.iter().map(|s| Cell::new(SubjectKind::Highwater, "local", s.clone(), repetition)));
-        }
-        Ok(cells)
+    fn cells(&self, plan: &Plan) -> Vec<Cell> {
+        plan.cells(&["1", "2"], |size, _| vec![setting([(SIZE, size)])])
     }
     fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
         assert_eq!(workspace.work_dir(), plan.work_dir);
@@ -42,18 +45,15 @@ impl Experiment for MadeUp {
         }
         self.measured.lock().push(cell.id.clone());
         let mut measured = Measured::default();
-        let size: f64 = cell.get("size").parse().unwrap();
-        measured.put("tps", size * 100.0 + f64::from(cell.repetition));
+        let size: f64 = cell.get(SIZE).parse().unwrap();
+        measured.put(metric::TPS, size * 100.0 + f64::from(cell.repetition));
         Ok(measured)
     }
-    fn required(&self) -> &'static [&'static str] {
-        &["tps"]
-    }
     fn paper(&self, cell: &Cell) -> BTreeMap<String, f64> {
-        if cell.get("size") == "1" { BTreeMap::from([("tps".into(), 7.0)]) } else { BTreeMap::new() }
+        if cell.get(SIZE) == "1" { figures_of(&[(metric::TPS, 7.0)]) } else { BTreeMap::new() }
     }
     fn claims(&self, _plan: &Plan, rows: &[Row]) -> Vec<Claim> {
-        let holds = rows[0].value("tps") < rows[1].value("tps");
+        let holds = rows[0].value(metric::TPS) < rows[1].value(metric::TPS);
         vec![Claim { text: "larger is faster".into(), subject: "highwater".into(), holds, detail: String::new() }]
     }
     fn figures(&self, _rows: &[Row]) -> Vec<Figure> {
@@ -92,8 +92,8 @@ fn rows_are_medians_and_everything_is_written() {
     let plan = plan(folder.path());
     let outcome = run(&MadeUp::default(), &plan, Resume::No, &mut Quiet).unwrap();
     let row = &outcome.rows[1];
-    assert_eq!((row.value("tps"), row.spread["tps"], row.repetitions), (201.0, [200.0, 202.0], 3));
-    assert_eq!((outcome.rows[0].paper["tps"], row.paper.len()), (7.0, 0));
+    assert_eq!((row.value(metric::TPS), row.spread(metric::TPS), row.repetitions), (201.0, Some([200.0, 202.0]), 3));
+    assert_eq!((outcome.rows[0].paper(metric::TPS), row.paper.len()), (Some(7.0), 0));
     assert!(outcome.all_hold());
     assert_eq!(outcome.notes, ["a note", "of 2 rows", "mysql: not installed"]);
     assert_eq!(read_outcome(&plan.out_dir.join("result.json")).unwrap(), outcome);

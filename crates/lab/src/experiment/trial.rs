@@ -1,6 +1,7 @@
 //! One measurement of a workload on a subject at a place, as most experiments take it.
 
-use super::{Cell, DeviceChoice, Measured, Workspace};
+use super::metric::{self, Metric, info};
+use super::{Cell, DeviceChoice, Measured, Plan, Workspace};
 use crate::measure::{Place, Want};
 use crate::subject::{Load, MemoryGroup, Running, Settings};
 use highwater::LatencySnapshot;
@@ -16,7 +17,26 @@ pub(super) const MIN_LOG_BYTES: u64 = 8 << 20;
 /// The least buffer pool that every server takes, in bytes: MariaDB 10.11 with pages of 16 KiB refuses 5 MiB.
 pub(super) const MIN_SERVER_POOL_BYTES: u64 = 6 << 20;
 
-/// A log of about so many bytes that every subject takes: whole steps of 2 MiB.
+/// Counters that every experiment keeps.
+const COUNTERS: [Metric; 7] = [
+    metric::PAGES_READ,
+    metric::PAGES_FLUSHED,
+    metric::PAGES_FLUSHED_LRU_LIST,
+    metric::PAGES_FLUSHED_NEIGHBOR,
+    metric::PAGES_FLUSHED_SINGLE_PAGE,
+    metric::PAGES_FLUSHED_SYNC,
+    metric::REDO_BYTES,
+];
+
+/// Why pages are flushed from the flush list.
+const FLUSH_LIST: [Metric; 4] = [
+    metric::PAGES_FLUSHED_DIRTY_PCT,
+    metric::PAGES_FLUSHED_CHECKPOINT_AGE,
+    metric::PAGES_FLUSHED_IDLE,
+    metric::PAGES_FLUSHED_SYNC,
+];
+
+/// A log of about `bytes` that every subject takes: whole steps of 2 MiB.
 pub(super) fn log_bytes(bytes: u64) -> u64 {
     bytes.max(MIN_LOG_BYTES).next_multiple_of(2 << 20)
 }
@@ -44,7 +64,21 @@ pub(super) struct Taken {
     page_reads: Option<LatencySnapshot>,
 }
 
-impl Trial<'_> {
+impl<'a> Trial<'a> {
+    /// A trial of a load with the default settings, whose files all lie on the plan's device.
+    pub(super) fn of(plan: &'a Plan, cell: &'a Cell, load: Load) -> Trial<'a> {
+        Trial {
+            cell,
+            load,
+            settings: Settings::default(),
+            device: &plan.device,
+            log: None,
+            data_bytes: 0,
+            mounted: false,
+            options: RunOptions::default(),
+        }
+    }
+
     /// Makes the place, runs the workload, stops the subject, removes the place.
     pub(super) fn take(&self, workspace: &mut Workspace<'_>) -> Result<Taken> {
         let kind = self.cell.kind()?;
@@ -110,61 +144,53 @@ impl Taken {
     }
 
     /// Growth of a counter during the measurement; of a gauge its value at the end; not a number where the subject has no such counter.
-    pub(super) fn counter(&self, name: &str) -> f64 {
-        self.result.counters.get(name).map_or(f64::NAN, |value| *value as f64)
+    pub(super) fn counter(&self, counter: Metric) -> f64 {
+        self.result.counters.get(counter.name()).map_or(f64::NAN, |value| *value as f64)
     }
 
     /// Growth of a counter per second.
-    pub(super) fn rate(&self, name: &str) -> f64 {
-        self.counter(name) / self.result.elapsed_s.max(1e-9)
+    pub(super) fn rate(&self, counter: Metric) -> f64 {
+        self.counter(counter) / self.result.elapsed_s.max(1e-9)
     }
 
     /// Pages flushed from the flush list, whatever the reason.
     pub(super) fn flush_list(&self) -> f64 {
-        ["dirty_pct", "checkpoint_age", "idle", "sync"]
-            .iter()
-            .map(|why| self.counter(&format!("pages_flushed_{why}")))
-            .filter(|pages| pages.is_finite())
-            .sum()
+        FLUSH_LIST.iter().map(|reason| self.counter(*reason)).filter(|pages| pages.is_finite()).sum()
     }
 
     /// The values every experiment keeps.
     pub(super) fn measured(&self) -> Measured {
         let mut measured = Measured::default();
         let r = &self.result;
-        for (name, value) in [
-            ("tps", r.tps),
-            ("elapsed_s", r.elapsed_s),
-            ("transactions", r.transactions as f64),
-            ("latency_p99_us", r.latency_us.p99),
-            ("pages_read", self.counter("pages_read")),
-            ("pages_flushed", self.counter("pages_flushed")),
-            ("pages_flushed_lru_list", self.counter("pages_flushed_lru_list")),
-            ("pages_flushed_flush_list", self.flush_list()),
-            ("pages_flushed_neighbor", self.counter("pages_flushed_neighbor")),
-            ("pages_flushed_single_page", self.counter("pages_flushed_single_page")),
-            ("pages_flushed_sync", self.counter("pages_flushed_sync")),
-            ("pages_dirty_at_end", self.counter("pool_pages_dirty")),
-            ("redo_bytes", self.counter("redo_bytes")),
+        for counter in COUNTERS {
+            measured.put(counter, self.counter(counter));
+        }
+        for (metric, value) in [
+            (metric::TPS, r.tps),
+            (metric::ELAPSED_S, r.elapsed_s),
+            (metric::TRANSACTIONS, r.transactions as f64),
+            (metric::LATENCY_P99_US, r.latency_us.p99),
+            (metric::PAGES_FLUSHED_FLUSH_LIST, self.flush_list()),
+            (metric::PAGES_DIRTY_AT_END, self.counter(metric::POOL_PAGES_DIRTY)),
         ] {
-            measured.put(name, value);
+            measured.put(metric, value);
         }
         // Of all processors, whatever ran; and of the subject's process: the server, or Highwater with its clients and device.
-        for (name, value) in [
-            ("cpu_pct", self.cpu.machine_pct),
-            ("cpu_withheld_pct", self.cpu.withheld_pct),
-            ("subject_cpu_s", self.cpu.process_s),
+        for (metric, value) in [
+            (metric::CPU_PCT, self.cpu.machine_pct),
+            (metric::CPU_WITHHELD_PCT, self.cpu.withheld_pct),
+            (metric::SUBJECT_CPU_S, self.cpu.process_s),
         ] {
-            value.into_iter().for_each(|value| measured.put(name, value));
+            measured.put(metric, value.unwrap_or(f64::NAN));
         }
         if let Some(device) = &self.device {
-            measured.put("device_host_written_bytes", device.hbmw() as f64);
-            measured.put("device_media_written_bytes", device.mbmw() as f64);
-            measured.put("device_read_bytes", device.read_blocks as f64 * 4096.0);
+            measured.put(metric::DEVICE_HOST_WRITTEN_BYTES, device.hbmw() as f64);
+            measured.put(metric::DEVICE_MEDIA_WRITTEN_BYTES, device.mbmw() as f64);
+            measured.put(metric::DEVICE_READ_BYTES, device.read_blocks as f64 * 4096.0);
         }
-        for name in ["subject_version", "flush_neighbors", "innodb_flush_neighbors"] {
-            if let Some(value) = r.config.get(name) {
-                measured.info.insert(name.into(), value.clone());
+        for name in [info::SUBJECT_VERSION, info::FLUSH_NEIGHBORS, info::INNODB_FLUSH_NEIGHBORS] {
+            if let Some(value) = r.config.get(name.name()) {
+                measured.put_info(name, value.clone());
             }
         }
         measured

@@ -1,10 +1,14 @@
 //! Claims and figures of flush-neighbors: the paper's own figures as rows, and rows bent one value at a time.
 
+use super::plan::{OPTION, PAPER, SIZE, SIZES, put_single_page_share, settings};
 use super::*;
+use crate::experiment::metric::Metric;
+use crate::experiment::testing::{self, row};
+use crate::experiment::{Scale, setting};
 
 fn plan() -> Plan {
     let subjects = [SubjectKind::Highwater, SubjectKind::Mysql];
-    Plan { repetitions: 3, server_repetitions: 1, ..Plan::on_paper(Scale::Standard, "local", &subjects) }
+    Plan { repetitions: 3, server_repetitions: 1, ..testing::plan(Scale::Standard, "local", &subjects) }
 }
 
 /// Rows with the paper's own figures as if they had been measured, `auto` as good as option 0.
@@ -12,13 +16,8 @@ fn rows_of_the_paper(subject: &str) -> Vec<Row> {
     let mut rows = Vec::new();
     for (size, three) in SIZES.iter().zip(PAPER) {
         for (option, (flushed, tps)) in ["0", "1", "2", "auto"].iter().zip(three.into_iter().chain([three[0]])) {
-            rows.push(Row {
-                subject: subject.into(),
-                setting: setting([("size", size.to_string()), ("flush_neighbors", option.to_string())]),
-                measured: BTreeMap::from([("pages_flushed".into(), flushed), ("tps".into(), tps)]),
-                repetitions: 1,
-                ..Row::default()
-            });
+            let setting = setting([(SIZE, size), (OPTION, option)]);
+            rows.push(row(subject, setting, &[(metric::PAGES_FLUSHED, flushed), (metric::TPS, tps)]));
         }
     }
     rows
@@ -28,9 +27,9 @@ fn verdicts(rows: &[Row]) -> Vec<bool> {
     FlushNeighbors.claims(&plan(), rows).iter().map(|claim| claim.holds).collect()
 }
 
-fn change(rows: &mut [Row], size: &str, option: &str, name: &str, value: f64) {
-    let row = rows.iter_mut().find(|row| row.get("size") == size && row.get("flush_neighbors") == option).unwrap();
-    row.measured.insert(name.into(), value);
+fn change(rows: &mut [Row], size: &str, option: &str, metric: Metric, value: f64) {
+    let row = rows.iter_mut().find(|row| row.get(SIZE) == size && row.get(OPTION) == option).unwrap();
+    row.measured.insert(metric.name().into(), value);
 }
 
 #[test]
@@ -42,15 +41,15 @@ fn the_papers_own_figures_show_its_claims() {
 #[test]
 fn each_claim_can_be_lost() {
     let rows = rows_of_the_paper("highwater");
-    let with = |size: &str, option: &str, name: &str, value: f64| {
+    let with = |size: &str, option: &str, metric: Metric, value: f64| {
         let mut rows = rows.clone();
-        change(&mut rows, size, option, name, value);
+        change(&mut rows, size, option, metric, value);
         verdicts(&rows)
     };
-    assert_eq!(with("20 GB", "1", "pages_flushed", 9e9), [false, true, true, true]);
-    assert_eq!(with("50 GB", "2", "pages_flushed", 9e9), [true, false, true, true]);
-    assert_eq!(with("5 GB", "0", "tps", 1800.0), [true, true, true, true]);
-    let missing: Vec<Row> = rows.iter().filter(|row| row.get("size") != "10 GB").cloned().collect();
+    assert_eq!(with("20 GB", "1", metric::PAGES_FLUSHED, 9e9), [false, true, true, true]);
+    assert_eq!(with("50 GB", "2", metric::PAGES_FLUSHED, 9e9), [true, false, true, true]);
+    assert_eq!(with("5 GB", "0", metric::TPS, 1800.0), [true, true, true, true]);
+    let missing: Vec<Row> = rows.iter().filter(|row| row.get(SIZE) != "10 GB").cloned().collect();
     assert_eq!(verdicts(&missing), [false, true, false, false]);
 }
 
@@ -58,9 +57,9 @@ fn each_claim_can_be_lost() {
 fn rows_with_runs(ratios: &[f64]) -> Vec<Row> {
     let mut rows = rows_of_the_paper("highwater");
     for row in &mut rows {
-        let is_one = matches!(row.get("flush_neighbors"), "1" | "2");
+        let is_one = matches!(row.get(OPTION), "1" | "2");
         let runs = ratios.iter().map(|ratio| 1000.0 * if is_one { 1.0 } else { *ratio }).collect();
-        row.runs.insert("tps".into(), runs);
+        row.runs.insert(metric::TPS.name().into(), runs);
     }
     rows
 }
@@ -87,15 +86,8 @@ fn tps_are_judged_by_the_spread_of_pairs_of_runs() {
 }
 
 #[test]
-fn a_single_pair_and_a_missing_one_decide_nothing() {
-    let (single, none) = (Speed::of(&[0.0]), Speed::of(&[]));
-    assert!(!all_at_least_one(&[single], String::new()).0 && !all_at_least_one(&[none], String::new()).0);
-    assert!(all_at_least_one(&[none], String::new()).1.starts_with("not measured"));
-}
-
-#[test]
 fn the_scan_depth_is_innodbs_and_not_divided() {
-    let cell = Cell::new(SubjectKind::Mysql, "local", setting([("flush_neighbors", "0".into())]), 0);
+    let cell = Cell::new(SubjectKind::Mysql, "local", setting([(OPTION, "0")]), 0);
     for (scale, depth) in [(Scale::Smoke, 96), (Scale::Quick, 256), (Scale::Standard, 1024), (Scale::Full, 1024)] {
         assert_eq!(settings(&cell, scale).lru_scan_depth, depth, "{scale}");
     }
@@ -104,19 +96,19 @@ fn the_scan_depth_is_innodbs_and_not_divided() {
 #[test]
 fn the_share_of_single_pages_is_of_what_is_counted() {
     let mut measured = Measured::default();
-    measured.put("pages_flushed", 200.0);
+    measured.put(metric::PAGES_FLUSHED, 200.0);
     put_single_page_share(&mut measured);
-    assert!(!measured.values.contains_key("single_page_pct"));
-    measured.put("pages_flushed_single_page", 50.0);
+    assert!(measured.value(metric::SINGLE_PAGE_PCT).is_nan());
+    measured.put(metric::PAGES_FLUSHED_SINGLE_PAGE, 50.0);
     put_single_page_share(&mut measured);
-    assert_eq!(measured.values["single_page_pct"], 25.0);
+    assert_eq!(measured.value(metric::SINGLE_PAGE_PCT), 25.0);
 }
 
 #[test]
 fn cells_interleave_options_and_only_highwater_has_auto() {
-    let cells = FlushNeighbors.cells(&plan()).unwrap();
+    let cells = FlushNeighbors.cells(&plan());
     assert_eq!(cells.len(), 5 * (3 * 4 + 3), "a server is measured as often as planned for servers");
-    let first: Vec<&str> = cells.iter().take(7).map(|cell| cell.get("flush_neighbors")).collect();
+    let first: Vec<&str> = cells.iter().take(7).map(|cell| cell.get(OPTION)).collect();
     assert_eq!(first, ["0", "1", "2", "auto", "0", "1", "2"]);
     let ids: std::collections::BTreeSet<&String> = cells.iter().map(|cell| &cell.id).collect();
     assert_eq!(ids.len(), cells.len());
@@ -126,7 +118,7 @@ fn cells_interleave_options_and_only_highwater_has_auto() {
 fn figures_show_the_paper_beside() {
     let mut rows = rows_of_the_paper("mysql");
     for row in &mut rows {
-        row.measured.insert("single_page_pct".into(), 92.0);
+        row.measured.insert(metric::SINGLE_PAGE_PCT.name().into(), 92.0);
         row.paper = FlushNeighbors.paper(&Cell::new(SubjectKind::Mysql, "local", row.setting.clone(), 0));
     }
     let figures = FlushNeighbors.figures(&rows);

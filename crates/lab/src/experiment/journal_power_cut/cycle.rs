@@ -7,6 +7,7 @@
 //! 3. A sound database goes on to the next cut. After a damaged one everything begins again from the loaded image.
 
 use super::pages;
+use super::plan::{ATOMIC, MODE};
 use crate::experiment::journaled::Mode;
 use crate::experiment::{Cell, Plan, Workspace};
 use crate::subject::{Files, Installed, Load, Running, Settings, SubjectKind};
@@ -43,6 +44,13 @@ pub(super) struct Aftermath {
     pub damage: Option<String>,
     /// Acknowledged commits that are missing, a line a client.
     pub lost: Vec<String>,
+}
+
+impl Aftermath {
+    /// What is wrong, if anything is.
+    pub(super) fn finding(&self) -> Option<&String> {
+        self.damage.as_ref().or(self.lost.first())
+    }
 }
 
 /// Where cuts happen.
@@ -86,8 +94,8 @@ impl Site {
     /// A mounted disk with the loaded database.
     pub(super) fn new(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Site> {
         let installed = SubjectKind::Mysql.find().map_err(|missing| Error::Usage(missing.to_string()))?;
-        let atomic = cell.get("atomic_bytes").parse().map_err(|_| Error::Usage("atomic_bytes is no number".into()))?;
-        let mode = Mode::named(cell.get("mode"))?;
+        let atomic = cell.get(ATOMIC).parse().map_err(|_| Error::Usage("atomic_bytes is no number".into()))?;
+        let mode = Mode::named(cell.get(MODE))?;
         let (place, acknowledgements) = (workspace.work_dir().join("mnt"), workspace.work_dir().join("acknowledged"));
         let mount = mode.mount(disk(plan.device.name(), atomic)?, JOURNAL_BYTES, &place)?;
         let image = mount.disk().image()?;
@@ -153,7 +161,7 @@ impl Site {
         load_until_cut(&running, self.mount.disk(), &Load::Tpcc(self.load(seed)), seed)?;
         running.kill();
         let aftermath = self.look();
-        let bad = aftermath.as_ref().is_ok_and(|a| a.damage.is_some() || !a.lost.is_empty());
+        let bad = aftermath.as_ref().is_ok_and(|a| a.finding().is_some());
         if let Some(running) = self.running.take_if(|_| bad) {
             running.kill();
         }

@@ -1,15 +1,19 @@
 //! Tests of the claims of `journal-power-cut`, on made-up rows.
 
+use super::claims::detail;
+use super::cycle::Aftermath;
+use super::plan::{MODE, MODES, measured};
 use super::*;
+use crate::experiment::{Scale, testing};
 
 fn plan(scale: Scale) -> Plan {
-    Plan::on_paper(scale, "samsung-850-pro-256gb", &[SubjectKind::Mysql])
+    testing::plan(scale, "samsung-850-pro-256gb", &[SubjectKind::Mysql])
 }
 
 /// Rows of every cell: so many of ten databases damaged in each mode, commits lost in so many of DJ.
 fn rows(scale: Scale, damaged: [usize; 3], lost: usize) -> Vec<Row> {
     let row = |cell: &Cell| {
-        let mode = MODES.iter().position(|m| m.name() == cell.get("mode")).unwrap();
+        let mode = MODES.iter().position(|m| m.name() == cell.get(MODE)).unwrap();
         let aftermath = |n: usize| Aftermath {
             torn_pages: u64::from(n < damaged[mode]),
             damage: (n < damaged[mode]).then(|| "page 7 is torn".to_string()),
@@ -18,7 +22,7 @@ fn rows(scale: Scale, damaged: [usize; 3], lost: usize) -> Vec<Row> {
         let found = measured(&(0..10).map(aftermath).collect::<Vec<_>>());
         Row { setting: cell.setting.clone(), measured: found.values, info: found.info, ..Row::default() }
     };
-    JournalPowerCut.cells(&plan(scale)).unwrap().iter().map(row).collect()
+    JournalPowerCut.cells(&plan(scale)).iter().map(row).collect()
 }
 
 fn lost_claims(scale: Scale, rows: &[Row]) -> Vec<String> {

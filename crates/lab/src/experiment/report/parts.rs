@@ -1,9 +1,9 @@
 //! The parts of the page that are text: lead, tiles, claims, tables, notes.
 
 use crate::experiment::outcome::title_of;
-use crate::experiment::{Claim, Outcome, Row, Table};
+use crate::experiment::{Claim, Outcome, Row};
 use highwater_report::numbers::short;
-use highwater_report::{Markup, Tile, Tone, Width, card, folded, mark, pairs};
+use highwater_report::{Markup, Table, Tile, Tone, Width, card, folded, mark, pairs};
 use maud::html;
 use std::collections::BTreeSet;
 

@@ -1,7 +1,8 @@
 //! The page of a made-up outcome.
 
 use super::*;
-use crate::experiment::{Chart, Claim, Row, Scale, Table};
+use crate::experiment::{Claim, Row, Scale};
+use highwater_report::{Chart, Table};
 use std::collections::BTreeMap;
 
 fn outcome() -> Outcome {

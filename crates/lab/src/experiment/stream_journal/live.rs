@@ -5,7 +5,9 @@
 //! 2. Write amplification of a cell that wrote little is that of a device less settled. So the warm-up lasts until the load has written the device's
 //!    capacity once, whatever the time, and counters begin at zero after it.
 
-use super::{Mode, places};
+use super::plan::{JOURNAL, MODE, SMALL, places};
+use crate::experiment::journaled::Mode;
+use crate::experiment::metric::{self, series};
 use crate::experiment::{Cell, DeviceChoice, Measured, Plan, Scale, Workspace};
 use crate::subject::copy_folder;
 use crate::subject::{Files, Installed, Load, Running, Settings, SubjectKind};
@@ -63,7 +65,7 @@ fn installed() -> Result<Installed> {
 pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
     let installed = installed()?;
     let template = template(plan, &installed, workspace)?;
-    let mode = Mode::named(cell.get("mode"))?;
+    let mode = Mode::named(cell.get(MODE))?;
     workspace.step("ageing a device and mounting it")?;
     let place = workspace.work_dir().join("mnt");
     let mut mount = mode.mount(disk(plan)?, journal_bytes(plan, cell), &place)?;
@@ -90,7 +92,7 @@ fn disk(plan: &Plan) -> Result<DiskOptions> {
 
 fn journal_bytes(plan: &Plan, cell: &Cell) -> u64 {
     let size = size(plan.scale);
-    if cell.get("journal") == "small" { size.small_journal_bytes } else { size.large_journal_bytes }
+    if cell.get(JOURNAL) == SMALL { size.small_journal_bytes } else { size.large_journal_bytes }
 }
 
 /// The folder with the loaded database.
@@ -150,27 +152,27 @@ fn measured(result: &RunResult, samples: &[MountSample], mount: &Mount) -> Measu
         let totals = &sample.totals;
         let host = totals.host_written_bytes as f64;
         for (name, value) in [
-            ("write_amplification", totals.write_amplification),
-            ("host_written_bytes", host),
-            ("media_written_bytes", totals.media_written_bytes as f64),
-            ("copied_bytes", totals.copied_bytes as f64),
-            ("journal_share", group("journal").map_or(0.0, |group| group.written_bytes as f64 / host)),
+            (metric::WRITE_AMPLIFICATION, totals.write_amplification),
+            (metric::HOST_WRITTEN_BYTES, host),
+            (metric::MEDIA_WRITTEN_BYTES, totals.media_written_bytes as f64),
+            (metric::COPIED_BYTES, totals.copied_bytes as f64),
+            (metric::JOURNAL_SHARE, group("journal").map_or(0.0, |group| group.written_bytes as f64 / host)),
         ] {
             measured.put(name, value);
         }
         for stream in &sample.streams {
-            measured.put(&format!("stream_{}_write_amplification", stream.stream), stream.write_amplification);
+            measured.put_named(&metric::stream_write_amplification(&stream.stream), stream.write_amplification);
         }
     }
-    measured.put("journal_writes_per_block", per_block("journal"));
-    measured.put("other_writes_per_block", per_block("main"));
-    measured.put("nopm", result.new_orders_per_min.unwrap_or(f64::NAN));
-    measured.put("latency_p95_us", result.latency_us.p95);
+    measured.put(metric::JOURNAL_WRITES_PER_BLOCK, per_block("journal"));
+    measured.put(metric::OTHER_WRITES_PER_BLOCK, per_block("main"));
+    measured.put(metric::NOPM, result.new_orders_per_min.unwrap_or(f64::NAN));
+    measured.put(metric::LATENCY_P95_US, result.latency_us.p95);
     let point =
         |s: &MountSample| [s.totals.host_written_bytes as f64 / f64::from(1 << 30), s.totals.write_amplification];
-    measured.series.insert("waf_over_time".into(), samples.iter().map(point).collect());
+    measured.put_series(series::WAF_OVER_TIME, samples.iter().map(point).collect());
     let by_place = places(&access.heat_written_blocks, mount.disk().capacity_bytes());
-    measured.series.insert("writes_by_place".into(), by_place);
+    measured.put_series(series::WRITES_BY_PLACE, by_place);
     measured
 }
 

@@ -4,7 +4,9 @@
 //! 1. The traces lie in the folder that `--traces` names, or HIGHWATER_TRACES, or in `~/.cache/highwater/traces`.
 //! 2. The device has the recorder's 2 GiB, is filled once and overwritten once at random, and runs the trace twice; figures are the second pass's.
 
-use super::{Mode, OWN_SPARE, places};
+use super::plan::{JOURNAL, MODE, OWN_SPARE, SMALL, SPARE, places};
+use crate::experiment::journaled::Mode;
+use crate::experiment::metric::{self, series};
 use crate::experiment::{Cell, DeviceChoice, Measured, Plan, Scale, Workspace};
 use highwater_bench::{Error, Result};
 use highwater_device::age::Age;
@@ -27,9 +29,9 @@ fn folder_of(plan: &Plan) -> PathBuf {
 
 /// Name of the trace of a cell.
 fn name_of(cell: &Cell) -> Result<&'static str> {
-    Ok(match (Mode::named(cell.get("mode"))?.journals_data(), cell.get("journal")) {
+    Ok(match (Mode::named(cell.get(MODE))?.journals_data(), cell.get(JOURNAL)) {
         (false, _) => "tpcc-ordered-j8-dwb",
-        (true, "small") => "tpcc-data-j8",
+        (true, SMALL) => "tpcc-data-j8",
         (true, _) => "tpcc-data-j64",
     })
 }
@@ -55,9 +57,9 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
     options.capacity_bytes = Some(CAPACITY_BYTES);
     options.passes = if plan.scale == Scale::Smoke { 1 } else { 2 };
     options.age = Age { overwrites: 1.0, seed: plan.seed, ..Age::default() };
-    options.rules = Mode::named(cell.get("mode"))?.stream_rules()?;
-    if cell.get("spare") != OWN_SPARE {
-        let percent: f64 = cell.get("spare").parse().map_err(|_| Error::Usage("spare flash is no number".into()))?;
+    options.rules = Mode::named(cell.get(MODE))?.stream_rules()?;
+    if cell.get(SPARE) != OWN_SPARE {
+        let percent: f64 = cell.get(SPARE).parse().map_err(|_| Error::Usage("spare flash is no number".into()))?;
         options.overprovisioning = Some(percent / 100.0);
     }
     let result = replay::run(&options, &mut |_| {})?;
@@ -77,23 +79,23 @@ fn measured(result: &ReplayResult) -> Measured {
     };
     let other_bytes: f64 = others.iter().map(|group| group.written_bytes as f64).sum();
     for (name, value) in [
-        ("write_amplification", totals.write_amplification),
-        ("host_written_bytes", written),
-        ("media_written_bytes", totals.media_written_bytes as f64),
-        ("copied_bytes", totals.copied_bytes as f64),
-        ("journal_share", journal.map_or(0.0, |group| group.written_bytes as f64 / written)),
-        ("journal_writes_per_block", journal.map_or(0.0, |group| group.writes_per_written_block)),
-        ("other_writes_per_block", other_bytes / others.iter().map(blocks).sum::<f64>().max(1.0)),
+        (metric::WRITE_AMPLIFICATION, totals.write_amplification),
+        (metric::HOST_WRITTEN_BYTES, written),
+        (metric::MEDIA_WRITTEN_BYTES, totals.media_written_bytes as f64),
+        (metric::COPIED_BYTES, totals.copied_bytes as f64),
+        (metric::JOURNAL_SHARE, journal.map_or(0.0, |group| group.written_bytes as f64 / written)),
+        (metric::JOURNAL_WRITES_PER_BLOCK, journal.map_or(0.0, |group| group.writes_per_written_block)),
+        (metric::OTHER_WRITES_PER_BLOCK, other_bytes / others.iter().map(blocks).sum::<f64>().max(1.0)),
     ] {
         measured.put(name, value);
     }
     for stream in &result.streams {
-        measured.put(&format!("stream_{}_write_amplification", stream.stream), stream.write_amplification);
+        measured.put_named(&metric::stream_write_amplification(&stream.stream), stream.write_amplification);
     }
     let point =
         |s: &replay::result::Sample| [s.host_written_bytes as f64 / f64::from(1 << 30), s.write_amplification_so_far];
-    measured.series.insert("waf_over_time".into(), result.samples.iter().map(point).collect());
-    measured.series.insert("writes_by_place".into(), places(&result.heat_written_blocks, result.capacity_bytes));
+    measured.put_series(series::WAF_OVER_TIME, result.samples.iter().map(point).collect());
+    measured.put_series(series::WRITES_BY_PLACE, places(&result.heat_written_blocks, result.capacity_bytes));
     measured
 }
 
@@ -127,7 +129,7 @@ mod tests {
     #[test]
     fn each_cell_has_its_trace() {
         let cell = |mode: &str, journal: &str| {
-            let values = setting([("mode", mode.to_string()), ("journal", journal.to_string())]);
+            let values = setting([(MODE, mode), (JOURNAL, journal)]);
             Cell::new(SubjectKind::Mysql, "simple-2gb", values, 0)
         };
         assert_eq!(name_of(&cell("OJ+DWB", "small")).unwrap(), "tpcc-ordered-j8-dwb");

@@ -1,31 +1,31 @@
 //! Tests of the claims of `stream-journal`, on made-up rows.
 
+use super::plan::{JOURNAL, LARGE, MODE, MODES};
 use super::*;
+use crate::experiment::metric::{self, series};
+use crate::experiment::testing;
 
 fn plan(scale: Scale) -> Plan {
-    Plan::on_paper(scale, "simple-2gb", &[SubjectKind::Mysql])
+    testing::plan(scale, "simple-2gb", &[SubjectKind::Mysql])
 }
 
 /// Rows of every cell of a plan; `waf` and `nopm` by mode.
 fn rows(plan: &Plan, waf: [f64; 3], nopm: [f64; 3]) -> Vec<Row> {
-    let cells = StreamJournal.cells(plan).unwrap();
+    let cells = StreamJournal.cells(plan);
     let row = |cell: &Cell| {
-        let mode = MODES.iter().position(|m| m.name() == cell.get("mode")).unwrap();
-        let large = if cell.get("journal") == "large" { 0.01 } else { 0.0 };
+        let mode = MODES.iter().position(|m| m.name() == cell.get(MODE)).unwrap();
+        let large = if cell.get(JOURNAL) == LARGE { 0.01 } else { 0.0 };
         let waf = waf[mode] - large;
         let measured = [
-            ("write_amplification", waf),
-            ("nopm", nopm[mode]),
-            ("journal_writes_per_block", 9.0),
-            ("other_writes_per_block", 3.0),
+            (metric::WRITE_AMPLIFICATION, waf),
+            (metric::NOPM, nopm[mode]),
+            (metric::JOURNAL_WRITES_PER_BLOCK, 9.0),
+            (metric::OTHER_WRITES_PER_BLOCK, 3.0),
         ];
-        Row {
-            setting: cell.setting.clone(),
-            measured: measured.map(|(name, value)| (name.to_string(), value)).into(),
-            series: BTreeMap::from([("waf_over_time".to_string(), vec![[1.0, 1.0], [2.0, waf], [3.0, waf]])]),
-            paper: StreamJournal.paper(cell),
-            ..Row::default()
-        }
+        let mut row = testing::row("", cell.setting.clone(), &measured);
+        row.series.insert(series::WAF_OVER_TIME.name().into(), vec![[1.0, 1.0], [2.0, waf], [3.0, waf]]);
+        row.paper = StreamJournal.paper(cell);
+        row
     };
     cells.iter().map(row).collect()
 }
@@ -60,7 +60,7 @@ fn another_shape_loses_the_claims_it_breaks() {
 #[test]
 fn cells_differ_and_only_recorded_ones_are_replayed() {
     let ids = |scale| {
-        let cells = StreamJournal.cells(&plan(scale)).unwrap();
+        let cells = StreamJournal.cells(&plan(scale));
         let ids: std::collections::BTreeSet<String> = cells.iter().map(|c| c.id.clone()).collect();
         assert_eq!(ids.len(), cells.len());
         ids.len()

@@ -1,0 +1,78 @@
+//! The paper's claims, and one about `auto`.
+
+use super::plan::{AUTO, OPTION, OPTIONS, SIZE, sizes};
+use crate::experiment::judge::{self, Rows, Speed, Verdict, all_at_least_one, ascends, list, more_pct};
+use crate::experiment::metric::{self, Axis, Metric};
+use crate::experiment::{Claim, Plan, Row, SubjectKind};
+
+type Sizes<'s> = &'s [&'s str];
+
+pub(super) fn claims(plan: &Plan, rows: &[Row]) -> Vec<Claim> {
+    let sizes = sizes(plan.scale);
+    let mut claims = judge::claims(
+        rows,
+        &[
+            ("Pages flushed: 0 < 1 < 2 at every size", &|rows| flushed_in_order(rows, sizes)),
+            ("What 2 flushes more than 0 shrinks from the smallest to the largest size", &|rows| {
+                gap_narrows(rows, sizes)
+            }),
+            ("TPS: 0 ≥ 1 ≥ 2 in the mean of all sizes, within the spread (3 to 10 %)", &|rows| {
+                tps_in_order(rows, sizes)
+            }),
+        ],
+    );
+    let highwater: Vec<Row> = rows.iter().filter(|row| row.subject == SubjectKind::Highwater.name()).cloned().collect();
+    let text = "Beyond the document: auto is as fast as each of 0, 1, 2 in the mean of all sizes, within the spread \
+                (3 to 10 %)";
+    claims.extend(judge::claims(&highwater, &[(text, &|rows| auto_is_best(rows, sizes))]));
+    claims
+}
+
+pub(super) fn key<'a>(size: &'a str, option: &'a str) -> [(Axis, &'a str); 2] {
+    [(SIZE, size), (OPTION, option)]
+}
+
+fn three(rows: &Rows<'_>, size: &str, metric: Metric) -> [f64; 3] {
+    OPTIONS.map(|option| rows.value(&key(size, option), metric))
+}
+
+fn flushed_in_order(rows: &Rows<'_>, sizes: Sizes<'_>) -> Verdict {
+    let flushed = sizes.iter().map(|size| (*size, three(rows, size, metric::PAGES_FLUSHED)));
+    let shown: Vec<String> = flushed.clone().map(|(size, values)| format!("{size}: {}", list(&values))).collect();
+    (flushed.clone().all(|(_, values)| ascends(&values)), shown.join("; "))
+}
+
+fn gap_narrows(rows: &Rows<'_>, sizes: Sizes<'_>) -> Verdict {
+    let gap = |size: &&str| {
+        let [zero, _, two] = three(rows, size, metric::PAGES_FLUSHED);
+        more_pct(zero, two)
+    };
+    let gaps: Vec<f64> = sizes.iter().map(gap).collect();
+    let (first, last) = (gaps[0], gaps[gaps.len() - 1]);
+    let shown: Vec<String> = sizes.iter().zip(&gaps).map(|(size, gap)| format!("{size} {gap:+.1} %")).collect();
+    (last < first && last.is_finite(), shown.join(", ") + " (paper: +27.1 % to +6.3 %)")
+}
+
+/// How many times as fast option `a` is as `b`, over the runs of every size.
+fn speed(rows: &Rows<'_>, sizes: Sizes<'_>, a: &str, b: &str) -> Speed {
+    let mut pairs = Vec::new();
+    for size in sizes {
+        let (Some(a), Some(b)) = (rows.find(&key(size, a)), rows.find(&key(size, b))) else { return Speed::NONE };
+        pairs.extend(a.runs(metric::TPS).into_iter().zip(b.runs(metric::TPS)));
+    }
+    Speed::of(&pairs)
+}
+
+fn tps_in_order(rows: &Rows<'_>, sizes: Sizes<'_>) -> Verdict {
+    let (first, second) = (speed(rows, sizes, "0", "1"), speed(rows, sizes, "1", "2"));
+    let shown = sizes.iter().map(|size| format!("{size}: {}", list(&three(rows, size, metric::TPS))));
+    let shown = shown.collect::<Vec<_>>().join("; ");
+    let detail = format!("0 is {}, 1 is {}; {shown}", first.show("1"), second.show("2"));
+    all_at_least_one(&[first, second], detail)
+}
+
+fn auto_is_best(rows: &Rows<'_>, sizes: Sizes<'_>) -> Verdict {
+    let speeds = OPTIONS.map(|option| speed(rows, sizes, AUTO, option));
+    let shown: Vec<String> = OPTIONS.iter().zip(speeds).map(|(option, speed)| speed.show(option)).collect();
+    all_at_least_one(&speeds, shown.join(", "))
+}

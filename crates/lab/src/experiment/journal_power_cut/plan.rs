@@ -1,0 +1,77 @@
+//! Modes and sizes of atomic writes, and the cuts of a cell.
+
+use super::cycle::{Aftermath, Site};
+use crate::experiment::journaled::Mode;
+use crate::experiment::metric::{self, Axis, info};
+use crate::experiment::{Cell, Measured, Plan, Scale, Workspace, setting};
+use highwater_bench::Result;
+
+pub(super) const MODE: Axis = Axis::new("mode");
+pub(super) const ATOMIC: Axis = Axis::new("atomic_bytes");
+pub(super) const MODES: [Mode; 3] = [Mode::OrderedDoublewrite, Mode::Ordered, Mode::Data];
+/// An InnoDB page has this size: a device that writes as many bytes atomically tears none.
+pub(super) const WHOLE_PAGE: &str = "16384";
+pub(super) const ATOMIC_BYTES: [&str; 3] = ["512", "4096", WHOLE_PAGE];
+
+fn cuts(scale: Scale) -> u64 {
+    scale.pick(1, 4, 100, 300)
+}
+
+pub(super) fn cells(plan: &Plan) -> Vec<Cell> {
+    let (modes, sizes) = match plan.scale {
+        Scale::Smoke => (&MODES[..1], &ATOMIC_BYTES[1..2]),
+        Scale::Quick => (&MODES[..], &ATOMIC_BYTES[1..2]),
+        Scale::Standard | Scale::Full => (&MODES[..], &ATOMIC_BYTES[..]),
+    };
+    plan.cells(sizes, |size, _| modes.iter().map(|mode| setting([(MODE, mode.name()), (ATOMIC, size)])).collect())
+}
+
+pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+    workspace.step("mounting a device")?;
+    let mut site = Site::new(plan, cell, workspace)?;
+    let all = cuts(plan.scale);
+    let mut found = Vec::new();
+    for n in 0..all {
+        workspace.step(&format!("cut {} of {all}", n + 1))?;
+        let seed = plan.seed.wrapping_mul(1_000_003).wrapping_add(u64::from(cell.repetition) * 10_007 + n);
+        let aftermath = site.cut(seed)?;
+        if let Some(text) = aftermath.finding() {
+            workspace.line(&format!("{}, seed {seed}: {text}", cell.describe()));
+        }
+        found.push(aftermath);
+    }
+    site.close()?;
+    Ok(measured(&found))
+}
+
+pub(super) fn measured(found: &[Aftermath]) -> Measured {
+    let mut measured = Measured::default();
+    let count = |fits: fn(&Aftermath) -> bool| found.iter().filter(|a| fits(a)).count() as f64;
+    measured.put(metric::CUTS, found.len() as f64);
+    measured.put(metric::DAMAGED_DATABASES, count(|a| a.damage.is_some()));
+    measured.put(metric::DATABASES_WITH_TORN_PAGES, count(|a| a.torn_pages > 0));
+    measured.put(metric::TORN_PAGES, found.iter().map(|a| a.torn_pages).sum::<u64>() as f64);
+    measured.put(metric::DATABASES_WITH_LOST_COMMITS, count(|a| !a.lost.is_empty()));
+    if let Some(text) = found.iter().find_map(Aftermath::finding) {
+        measured.put_info(info::FIRST_FINDING, text.to_string());
+    }
+    measured
+}
+
+/// How the cuts are made, and what counts as damage.
+pub(super) fn notes(plan: &Plan) -> Vec<String> {
+    vec![
+        format!(
+            "MySQL 5.6.24 with one warehouse of TPC-C, 4 clients, pool 16 MiB, redo log 8 MiB, O_DIRECT, every commit synced, \
+             on ext4 with a journal of 16 MiB; {} cuts a setting, each at a write a seed chooses within about a second of load.",
+            cuts(plan.scale)
+        ),
+        "The device has a volatile cache, keeps its word about flushes and promises no order; 16 KiB are atomic wherever they \
+         begin, smaller units where they are aligned. A longer request may tear between units."
+            .into(),
+        "A database is damaged when its file system cannot be mounted, the server does not start, or its CHECK TABLE EXTENDED \
+         of any table finds something. Torn pages are those whose checksum fails before recovery; doublewrite may repair them. \
+         A sound database goes on to the next cut, a damaged one is replaced by the loaded one."
+            .into(),
+    ]
+}

@@ -1,0 +1,105 @@
+//! What claims are made of: rows by setting, verdicts, orders of numbers, speeds of paired runs, numbers as text.
+
+mod paired;
+mod text;
+
+pub(super) use paired::{Speed, all_at_least_one};
+pub(super) use text::{list, number, table_number};
+
+use super::metric::{Axis, Metric};
+use super::outcome::subjects;
+use super::{Claim, Row};
+
+/// What a judge found: whether it holds, and the numbers.
+pub(super) type Verdict = (bool, String);
+
+/// A claim's text and what judges it by the rows of a subject.
+pub(super) type Judged<'j> = (&'j str, &'j dyn Fn(&Rows<'_>) -> Verdict);
+
+/// Each claim for each subject that has rows.
+pub(super) fn claims(rows: &[Row], judged: &[Judged<'_>]) -> Vec<Claim> {
+    let of_subject = |(text, judge): &Judged<'_>, subject: &str| {
+        let (holds, detail) = judge(&Rows { rows, subject });
+        Claim { text: text.to_string(), subject: subject.to_string(), holds, detail }
+    };
+    let subjects = subjects(rows);
+    judged.iter().flat_map(|one| subjects.iter().map(move |subject| of_subject(one, subject))).collect()
+}
+
+/// A subject's rows.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<'r> {
+    rows: &'r [Row],
+    pub subject: &'r str,
+}
+
+impl<'r> Rows<'r> {
+    /// Those of the subject that comes first.
+    pub(super) fn of_first(rows: &'r [Row]) -> Rows<'r> {
+        Rows { rows, subject: subjects(rows).first().copied().unwrap_or("") }
+    }
+
+    /// Those of each subject.
+    pub(super) fn of_each(rows: &'r [Row]) -> impl Iterator<Item = Rows<'r>> {
+        subjects(rows).into_iter().map(move |subject| Rows { rows, subject })
+    }
+
+    /// The row of a setting.
+    pub(super) fn find(&self, setting: &[(Axis, &str)]) -> Option<&'r Row> {
+        let fits =
+            |row: &&Row| row.subject == self.subject && setting.iter().all(|(axis, value)| row.get(axis) == *value);
+        self.rows.iter().find(fits)
+    }
+
+    /// A value of that row; not a number when there is none, so that no comparison with it holds.
+    pub(super) fn value(&self, setting: &[(Axis, &str)], metric: Metric) -> f64 {
+        self.find(setting).map_or(f64::NAN, |row| row.value(metric))
+    }
+
+    /// A value with each of the values of an axis.
+    pub(super) fn along<const N: usize>(&self, axis: Axis, values: [&str; N], metric: Metric) -> [f64; N] {
+        values.map(|value| self.value(&[(axis, value)], metric))
+    }
+
+    /// The document's figure for a setting, if it has one.
+    pub(super) fn paper(&self, setting: &[(Axis, &str)], metric: Metric) -> Option<f64> {
+        self.find(setting)?.paper.get(metric.name()).copied()
+    }
+}
+
+/// Whether values go up from first to last, no step going down by more than `tolerance` of the value before it.
+pub(super) fn rises(values: &[f64], tolerance: f64) -> bool {
+    let (Some(first), Some(last)) = (values.first(), values.last()) else { return false };
+    first < last && values.windows(2).all(|pair| pair[1] >= pair[0] - pair[0].abs() * tolerance)
+}
+
+/// As [`rises`], down.
+pub(super) fn falls(values: &[f64], tolerance: f64) -> bool {
+    let (Some(first), Some(last)) = (values.first(), values.last()) else { return false };
+    first > last && values.windows(2).all(|pair| pair[1] <= pair[0] + pair[0].abs() * tolerance)
+}
+
+/// Whether each value is above the one before it.
+pub(super) fn ascends(values: &[f64]) -> bool {
+    values.windows(2).all(|pair| pair[0] < pair[1])
+}
+
+/// What `b` is more than `a`, in percent.
+pub(super) fn more_pct(a: f64, b: f64) -> f64 {
+    (b / a - 1.0) * 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_allow_small_steps_back_only() {
+        assert!(rises(&[1.0, 2.0, 1.95, 3.0], 0.05));
+        assert!(!rises(&[1.0, 2.0, 1.5, 3.0], 0.05));
+        assert!(!rises(&[3.0, 3.0], 0.05) && !rises(&[], 0.05));
+        assert!(falls(&[3.0, 2.0, 2.05, 1.0], 0.05) && !falls(&[1.0, 2.0], 0.05));
+        assert!(!rises(&[1.0, f64::NAN, 3.0], 0.05) && !falls(&[f64::NAN, 1.0], 0.05));
+        assert!(ascends(&[1.0, 2.0]) && !ascends(&[1.0, 1.0]) && !ascends(&[1.0, f64::NAN, 3.0]));
+    }
+}

@@ -1,0 +1,76 @@
+//! Speeds of one option against another, over pairs of runs that were taken one right after the other.
+//!
+//! Rules
+//! 1. The ratio is the geometric mean over all pairs; its spread is two standard errors of that mean.
+//! 2. Ratios that differ from one by less than the spread, or less than [`TOLERANCE`], count as equal.
+//! 3. A ratio with a spread above [`UNDECIDED_ABOVE`] decides nothing.
+
+use super::{Verdict, number};
+
+/// Speeds that differ by less are taken for equal.
+const TOLERANCE: f64 = 0.03;
+/// A ratio with a larger spread than this is not judged.
+const UNDECIDED_ABOVE: f64 = 0.10;
+
+/// How many times as fast an option is as another, and how far that can be trusted.
+#[derive(Clone, Copy)]
+pub(in crate::experiment) struct Speed {
+    ratio: f64,
+    /// Two standard errors of the mean over the pairs of runs; infinite for a single pair.
+    spread: f64,
+}
+
+impl Speed {
+    /// The speed of an option that was not measured.
+    pub(in crate::experiment) const NONE: Speed = Speed { ratio: f64::NAN, spread: f64::NAN };
+
+    /// Of pairs of runs.
+    pub(in crate::experiment) fn of(pairs: &[(f64, f64)]) -> Speed {
+        let logarithms: Vec<f64> = pairs.iter().map(|(a, b)| (a / b).ln()).collect();
+        let n = logarithms.len() as f64;
+        let mean = logarithms.iter().sum::<f64>() / n;
+        let squares: f64 = logarithms.iter().map(|one| (one - mean).powi(2)).sum();
+        let spread = if n < 2.0 { f64::INFINITY } else { 2.0 * (squares / (n - 1.0) / n).sqrt() };
+        Speed { ratio: mean.exp(), spread }
+    }
+
+    fn is_decided(&self) -> bool {
+        self.spread <= UNDECIDED_ABOVE
+    }
+
+    fn is_at_least_one(&self) -> bool {
+        self.ratio >= 1.0 - self.spread.max(TOLERANCE)
+    }
+
+    /// `1.02 times 1 (± 3.1 %)`.
+    pub(in crate::experiment) fn show(&self, other: &str) -> String {
+        format!("{} times {other} (± {} %)", number(self.ratio), number(self.spread * 100.0))
+    }
+}
+
+/// Whether each is at least one: lost by one that is decided and is not, undecided if one of the others is.
+pub(in crate::experiment) fn all_at_least_one(speeds: &[Speed], detail: String) -> Verdict {
+    if speeds.iter().any(|speed| speed.ratio.is_nan()) {
+        return (false, format!("not measured; {detail}"));
+    }
+    if speeds.iter().any(|speed| speed.is_decided() && !speed.is_at_least_one()) {
+        return (false, detail);
+    }
+    let widest = speeds.iter().map(|speed| speed.spread).fold(0.0, f64::max);
+    if speeds.iter().all(Speed::is_decided) {
+        return (true, detail);
+    }
+    (false, format!("undecided: spread {} %; {detail}", number(widest * 100.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_pair_and_a_missing_one_decide_nothing() {
+        let (single, none) = (Speed::of(&[(1.0, 1.0)]), Speed::of(&[]));
+        assert!(!all_at_least_one(&[single], String::new()).0 && !all_at_least_one(&[none], String::new()).0);
+        assert!(all_at_least_one(&[none, Speed::NONE], String::new()).1.starts_with("not measured"));
+    }
+}

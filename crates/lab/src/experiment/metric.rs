@@ -1,0 +1,177 @@
+//! The names under which results keep what was measured: numbers, series and texts; and the names of what is varied.
+//!
+//! Rules
+//! 1. A name is a constant: one that is mistyped does not compile.
+//! 2. Names stay the same across releases and carry their unit.
+//! 3. A value that is a counter of the subject has the counter's name, which the compiler checks.
+
+use highwater_bench::counter;
+
+macro_rules! names {
+    ($(#[$doc:meta])* $Kind:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub struct $Kind(&'static str);
+
+        impl $Kind {
+            /// The name in results.
+            pub const fn name(self) -> &'static str {
+                self.0
+            }
+        }
+
+        impl AsRef<str> for $Kind {
+            fn as_ref(&self) -> &str {
+                self.0
+            }
+        }
+    };
+}
+
+names! {
+    /// A number.
+    Metric
+}
+names! {
+    /// A series of points (x, y).
+    Series
+}
+names! {
+    /// A text.
+    Info
+}
+names! {
+    /// What is varied: a part of the setting of a cell.
+    Axis
+}
+
+impl Axis {
+    /// An axis of an experiment.
+    pub const fn new(name: &'static str) -> Axis {
+        Axis(name)
+    }
+}
+
+macro_rules! constants {
+    ($Kind:ident: $($NAME:ident = $text:expr,)*) => { $(pub(crate) const $NAME: $Kind = $Kind($text);)* };
+}
+
+// Counters of the subject.
+constants! { Metric:
+    DIRTY_VICTIMS = counter!(dirty_victims),
+    DOUBLEWRITE_WAIT_US = counter!(doublewrite_wait_us),
+    FREE_FRAME_WAITS = counter!(free_frame_waits),
+    FREE_FRAME_WAIT_US = counter!(free_frame_wait_us),
+    LOG_WAITS = counter!(log_waits),
+    LOG_WAIT_US = counter!(log_wait_us),
+    LOG_WRITES = counter!(log_writes),
+    PAGES_FLUSHED = counter!(pages_flushed),
+    PAGES_FLUSHED_CHECKPOINT_AGE = counter!(pages_flushed_checkpoint_age),
+    PAGES_FLUSHED_DIRTY_PCT = counter!(pages_flushed_dirty_pct),
+    PAGES_FLUSHED_IDLE = counter!(pages_flushed_idle),
+    PAGES_FLUSHED_LRU_LIST = counter!(pages_flushed_lru_list),
+    PAGES_FLUSHED_NEIGHBOR = counter!(pages_flushed_neighbor),
+    PAGES_FLUSHED_SINGLE_PAGE = counter!(pages_flushed_single_page),
+    PAGES_FLUSHED_SYNC = counter!(pages_flushed_sync),
+    PAGES_READ = counter!(pages_read),
+    POOL_PAGES_DIRTY = counter!(pool_pages_dirty),
+    REDO_BYTES = counter!(redo_bytes),
+    REDO_BYTES_WRITTEN = counter!(bytes_written_redo),
+    SINGLE_PAGE_FLUSH_US = counter!(single_page_flush_us),
+    SYNC_FLUSH_WAITS = counter!(sync_flush_waits),
+}
+
+// Of every run.
+constants! { Metric:
+    CPU_PCT = "cpu_pct",
+    CPU_WITHHELD_PCT = "cpu_withheld_pct",
+    DEVICE_HOST_WRITTEN_BYTES = "device_host_written_bytes",
+    DEVICE_MEDIA_WRITTEN_BYTES = "device_media_written_bytes",
+    DEVICE_READ_BYTES = "device_read_bytes",
+    ELAPSED_S = "elapsed_s",
+    LATENCY_P99_US = "latency_p99_us",
+    PAGES_DIRTY_AT_END = "pages_dirty_at_end",
+    PAGES_FLUSHED_FLUSH_LIST = "pages_flushed_flush_list",
+    SUBJECT_CPU_S = "subject_cpu_s",
+    TPS = "tps",
+    TRANSACTIONS = "transactions",
+}
+
+// Of single experiments.
+constants! { Metric:
+    COPIED_BYTES = "copied_bytes",
+    CPU_WITHHELD_PCT_WORST_SECOND = "cpu_withheld_pct_worst_second",
+    CUTS = "cuts",
+    DAMAGED_DATABASES = "damaged_databases",
+    DATABASES_WITH_LOST_COMMITS = "databases_with_lost_commits",
+    DATABASES_WITH_TORN_PAGES = "databases_with_torn_pages",
+    DATA_BYTES = "data_bytes",
+    DATA_READS_PER_S = "data_reads_per_s",
+    DATA_WRITES_PER_S = "data_writes_per_s",
+    FLUSH_LIST_PCT = "flush_list_pct",
+    FREE_FRAME_WAIT_US_PER_TRANSACTION = "free_frame_wait_us_per_transaction",
+    HOST_WRITTEN_BYTES = "host_written_bytes",
+    JOURNAL_SHARE = "journal_share",
+    JOURNAL_WRITES_PER_BLOCK = "journal_writes_per_block",
+    LATENCY_P95_US = "latency_p95_us",
+    LOAD_MB_PER_S = "load_mb_per_s",
+    LOG_BYTES = "log_bytes",
+    LOG_BYTES_PER_S = "log_bytes_per_s",
+    LOG_SYNCS_WORST_SECOND = "log_syncs_worst_second",
+    LOG_SYNC_US_MEDIAN_SECOND = "log_sync_us_median_second",
+    LOG_SYNC_US_WORST_SECOND = "log_sync_us_worst_second",
+    LOG_TO_DATA_PCT = "log_to_data_pct",
+    LOG_WRITES_PER_S = "log_writes_per_s",
+    LRU_LIST_PCT = "lru_list_pct",
+    MEDIA_WRITTEN_BYTES = "media_written_bytes",
+    NEW_ORDERS_PER_MIN = "new_orders_per_min",
+    NOPM = "nopm",
+    OTHER_WRITES_PER_BLOCK = "other_writes_per_block",
+    PAGES_FLUSHED_TO_CLEAN = "pages_flushed_to_clean",
+    PAGE_READ_US_P50 = "page_read_us_p50",
+    PAGE_READ_US_P95 = "page_read_us_p95",
+    PAGE_READ_US_P99 = "page_read_us_p99",
+    POOL_BYTES = "pool_bytes",
+    POOL_TO_DATA_PCT = "pool_to_data_pct",
+    SECONDS = "seconds",
+    SECONDS_UNDISTURBED = "seconds_undisturbed",
+    SINGLE_PAGE_PCT = "single_page_pct",
+    TORN_PAGES = "torn_pages",
+    TPS_MEDIAN_SECOND = "tps_median_second",
+    TPS_WORST_SECOND = "tps_worst_second",
+    TPS_WORST_SECOND_UNDISTURBED = "tps_worst_second_undisturbed",
+    WRITE_AMPLIFICATION = "write_amplification",
+}
+
+/// The write amplification of one stream of the device.
+pub(crate) fn stream_write_amplification(stream: &str) -> String {
+    format!("stream_{stream}_write_amplification")
+}
+
+/// Names of series.
+pub(crate) mod series {
+    use super::Series;
+
+    constants! { Series:
+        CHECKPOINT_AGE_BYTES = "checkpoint_age_bytes",
+        CPU_WITHHELD_PCT = "cpu_withheld_pct",
+        FLUSHED = "flushed",
+        LOG_SYNC_US = "log_sync_us",
+        TPS = "tps",
+        WAF_OVER_TIME = "waf_over_time",
+        WRITES_BY_PLACE = "writes_by_place",
+    }
+}
+
+/// Names of texts.
+pub(crate) mod info {
+    use super::Info;
+
+    constants! { Info:
+        FIRST_FINDING = "first_finding",
+        FLUSH_NEIGHBORS = "flush_neighbors",
+        INNODB_FLUSH_NEIGHBORS = "innodb_flush_neighbors",
+        LOG_BYTES = "log_bytes",
+        SUBJECT_VERSION = "subject_version",
+    }
+}

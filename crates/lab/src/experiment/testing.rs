@@ -1,0 +1,37 @@
+//! Made-up rows and plans for the tests of claims, which are made from rows alone.
+
+use super::metric::Metric;
+use super::{DeviceChoice, Experiment, Plan, Row, Scale, Setting, SubjectKind};
+
+/// A plan of one repetition.
+pub(super) fn plan(scale: Scale, device: &str, subjects: &[SubjectKind]) -> Plan {
+    Plan {
+        scale,
+        subjects: subjects.to_vec(),
+        device: DeviceChoice::from(device.to_string()),
+        repetitions: 1,
+        server_repetitions: 1,
+        seed: 1,
+        work_dir: "work".into(),
+        out_dir: "out".into(),
+        traces: None,
+        skipped: Vec::new(),
+    }
+}
+
+/// A row of one repetition with these values.
+pub(super) fn row(subject: &str, setting: Setting, values: &[(Metric, f64)]) -> Row {
+    Row {
+        subject: subject.into(),
+        setting,
+        measured: values.iter().map(|(metric, value)| (metric.name().to_string(), *value)).collect(),
+        repetitions: 1,
+        ..Row::default()
+    }
+}
+
+/// Whether each claim of the rows holds, at the quick scale on this machine's disk.
+pub(super) fn verdicts(experiment: &dyn Experiment, rows: &[Row]) -> Vec<bool> {
+    let plan = plan(Scale::Quick, "local", &[SubjectKind::Highwater]);
+    experiment.claims(&plan, rows).iter().map(|claim| claim.holds).collect()
+}
