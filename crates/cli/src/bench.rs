@@ -26,11 +26,7 @@ use highwater_bench::interrupt;
 use highwater_bench::result::RunResult;
 use highwater_bench::run::{RunOptions, run as drive};
 use highwater_bench::store::embedded::Embedded;
-use highwater_bench::workload::sysbench::Sysbench;
-use highwater_bench::workload::tpcc::Tpcc;
-use highwater_bench::workload::user_table::UserTable;
-use highwater_bench::workload::ycsb::Ycsb;
-use highwater_bench::workload::{self, Workload, load_or_reuse, loaded_identity};
+use highwater_bench::workload::{self, Load, Workload, load_or_reuse, loaded_identity};
 use highwater_bench::{report, summary};
 use parking_lot::Mutex;
 use std::net::SocketAddr;
@@ -225,20 +221,20 @@ impl Common {
 pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     match &args.workload {
         BenchWorkload::Sysbench { workload, common } => {
-            bench(&Sysbench::new(workload.config(common.seed)), common, true)
+            bench(&Load::Sysbench(workload.config(common.seed)), common, true)
         }
         BenchWorkload::Tpcc { workload, common } => {
             let config = workload.config(common.seed, common.load_threads());
-            bench(&Tpcc::new(config), common, !workload.skip_consistency)
+            bench(&Load::Tpcc(config), common, !workload.skip_consistency)
         }
-        BenchWorkload::Ycsb { workload, common } => bench(&Ycsb::new(workload.config(common.seed)), common, true),
+        BenchWorkload::Ycsb { workload, common } => bench(&Load::Ycsb(workload.config(common.seed)), common, true),
         BenchWorkload::UserTable { workload, common } => {
-            bench(&UserTable::new(workload.config(common.seed)), common, true)
+            bench(&Load::UserTable(workload.config(common.seed)), common, true)
         }
     }
 }
 
-fn bench<W: Workload<Embedded>>(workload: &W, common: &Common, conditions: bool) -> Result<(), Failure> {
+fn bench(load: &Load, common: &Common, conditions: bool) -> Result<(), Failure> {
     must_differ(common.json.as_ref(), common.report.as_deref())?;
     json_must_be_writable(common.json.as_ref())?;
     if let Some(path) = &common.report {
@@ -250,7 +246,7 @@ fn bench<W: Workload<Embedded>>(workload: &W, common: &Common, conditions: bool)
     common.engine.must_agree_with(store.database())?;
     tell!("{}", neighbors_line(store.database()));
     let metrics = common.serve_metrics(store.database())?;
-    let result = measure(&store, workload, common, conditions);
+    let result = measure(&store, &*load.embedded(), common, conditions);
     drop(metrics);
     let closed = store.database().clone().close();
     let result = result?;
@@ -258,9 +254,9 @@ fn bench<W: Workload<Embedded>>(workload: &W, common: &Common, conditions: bool)
     write_results(&result, common)
 }
 
-fn measure<W: Workload<Embedded>>(
+fn measure(
     store: &Embedded,
-    workload: &W,
+    workload: &dyn Workload<Embedded>,
     common: &Common,
     conditions: bool,
 ) -> Result<RunResult, Failure> {
@@ -307,7 +303,7 @@ fn write_results(result: &RunResult, common: &Common) -> Result<(), Failure> {
 ///
 /// # Errors
 /// [`Failure::Usage`] when the folder holds something else.
-pub fn load<W: Workload<Embedded>>(store: &Embedded, workload: &W, threads: usize) -> Result<Option<f64>, Failure> {
+pub fn load(store: &Embedded, workload: &dyn Workload<Embedded>, threads: usize) -> Result<Option<f64>, Failure> {
     if loaded_identity(store)?.is_none() && !store.database().tables().is_empty() {
         let reason = "the database holds tables, but no finished load of a benchmark; take another folder or load again (--fresh)";
         return Err(Failure::Usage(reason.into()));

@@ -24,9 +24,9 @@ use fastrand::Rng;
 use highwater::{Database, Error};
 use highwater_bench::run::{RunOptions, run as drive};
 use highwater_bench::store::embedded::Embedded;
-use highwater_bench::workload::Workload;
 use highwater_bench::workload::tpcc::turmoil::{self, Turmoil};
 use highwater_bench::workload::tpcc::{self, Acknowledged, Config, Tpcc};
+use highwater_bench::workload::{Load, Workload};
 use highwater_storage::{Limited, SetOptions, StorageSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -105,13 +105,17 @@ impl CrashOptions {
         self.dir.join("acknowledged")
     }
 
-    fn workload(&self, seed: u64) -> Tpcc {
-        Tpcc::new(Config {
+    fn config(&self, seed: u64) -> Config {
+        Config {
             warehouses: self.warehouses,
             seed,
             acknowledgements: Some(self.acknowledgements()),
             ..Config::default()
-        })
+        }
+    }
+
+    fn workload(&self, seed: u64) -> Box<dyn Workload<Embedded>> {
+        Load::Tpcc(self.config(seed)).embedded()
     }
 
     fn turmoil(&self, seed: u64) -> Option<Turmoil> {
@@ -187,9 +191,8 @@ fn prepare(options: &CrashOptions) -> Result<(), Failure> {
     let acknowledgements = options.acknowledgements();
     std::fs::create_dir_all(&acknowledgements).map_err(file_failure(&acknowledgements))?;
     let store = options.open()?;
-    let workload = options.workload(0);
-    bench::load(&store, &workload, 2)?;
-    workload.prepare_acknowledgements(&store, options.recorders() as usize)?;
+    bench::load(&store, &*options.workload(0), 2)?;
+    Tpcc::new(options.config(0)).prepare_acknowledgements(&store, options.recorders() as usize)?;
     if !options.tpcc_only {
         turmoil::prepare(&store)?;
     }
@@ -324,7 +327,7 @@ fn child(options: &CrashOptions) -> Result<(), Failure> {
         });
     }
     loop {
-        match drive(&store, &options.workload(seed), &run_options, &mut |_| {}) {
+        match drive(&store, &*options.workload(seed), &run_options, &mut |_| {}) {
             Err(highwater_bench::Error::Engine(Error::DiskFull { .. })) => std::thread::sleep(FULL_PAUSE),
             ended => return Ok(ended.map(drop)?),
         }

@@ -57,7 +57,7 @@ impl Shared {
         Some(counts)
     }
 
-    fn client_loop<C: Client>(&self, client: &mut C, recorder: &Mutex<Recorder>) -> Result<()> {
+    fn client_loop(&self, client: &mut dyn Client, recorder: &Mutex<Recorder>) -> Result<()> {
         while let Some(counts) = self.next_counts() {
             let started = Instant::now();
             let mut errors = 0;
@@ -82,7 +82,7 @@ impl Shared {
     }
 
     /// Runs a client until the end and tells the driver.
-    pub(super) fn client_thread<C: Client>(&self, mut client: C, recorder: &Mutex<Recorder>) {
+    pub(super) fn client_thread(&self, mut client: Box<dyn Client>, recorder: &Mutex<Recorder>) {
         // Counted down even if the client panics, or the driver would wait for ever.
         struct Leave<'a>(&'a Shared);
         impl Drop for Leave<'_> {
@@ -95,7 +95,7 @@ impl Shared {
         let mut open = self.gate.lock();
         self.opened.wait_while(&mut open, |open| !*open);
         drop(open);
-        if let Err(error) = self.client_loop(&mut client, recorder) {
+        if let Err(error) = self.client_loop(&mut *client, recorder) {
             self.stop.store(true, Relaxed);
             self.failure.lock().get_or_insert(error);
         }

@@ -79,7 +79,7 @@ impl<'a, S: Store> Measurement<'a, S> {
         &self.intervals[self.intervals.len() - 1]
     }
 
-    pub(super) fn result<W: Workload<S>>(self, workload: &W) -> RunResult {
+    pub(super) fn result(self, workload: &dyn Workload<S>) -> RunResult {
         let elapsed_s = self.last_tick.duration_since(self.started).as_secs_f64().max(1e-9);
         let growth = self.last_stats.since(&self.first_stats);
         let committed = |kind: usize| self.total.kinds[kind].len() - self.total.rolled_back[kind];

@@ -61,9 +61,9 @@ impl Default for RunOptions {
 ///
 /// # Errors
 /// The first error of a client that cannot simply be retried.
-pub fn run<S: Store, W: Workload<S>>(
+pub fn run<S: Store>(
     store: &S,
-    workload: &W,
+    workload: &dyn Workload<S>,
     options: &RunOptions,
     line: &mut dyn FnMut(&str),
 ) -> Result<RunResult> {

@@ -8,11 +8,14 @@
 //! 4. Clients keep their buffers between calls: no allocation per row.
 //! 5. Everything random comes from the seed: client `n` draws from `Rng::with_seed(mix(seed, n))`.
 
+mod load;
 pub mod random;
 pub mod sysbench;
 pub mod tpcc;
 pub mod user_table;
 pub mod ycsb;
+
+pub use load::Load;
 
 use crate::error::{Error, Result};
 use crate::interrupt;
@@ -67,9 +70,6 @@ impl Progress for Silent {
 
 /// A workload over stores of type `S`.
 pub trait Workload<S: Store>: Sync {
-    /// One thread's client.
-    type Client: Client;
-
     /// Name in results.
     fn name(&self) -> String;
     /// The kinds of transactions.
@@ -83,7 +83,7 @@ pub trait Workload<S: Store>: Sync {
     /// Creates and fills the tables with `threads` threads.
     fn load(&self, store: &S, threads: usize, progress: &dyn Progress) -> Result<()>;
     /// A client for thread `number` of a run.
-    fn client(&self, store: &S, number: usize) -> Result<Self::Client>;
+    fn client(&self, store: &S, number: usize) -> Result<Box<dyn Client>>;
     /// Checks the data after a run.
     fn conditions(&self, _store: &S) -> Result<Vec<Condition>> {
         Ok(Vec::new())
@@ -161,9 +161,9 @@ fn remember_identity<S: Store>(store: &S, table: &S::Table, identity: &BTreeMap<
 ///
 /// # Errors
 /// [`Error::Usage`] when the store holds another workload's data or half a load; the store's.
-pub fn load_or_reuse<S: Store, W: Workload<S>>(
+pub fn load_or_reuse<S: Store>(
     store: &S,
-    workload: &W,
+    workload: &dyn Workload<S>,
     threads: usize,
     progress: &dyn Progress,
 ) -> Result<bool> {
@@ -199,7 +199,7 @@ pub fn load_once<S: Store>(
 ///
 /// # Errors
 /// The store's.
-pub fn note_spoiled<S: Store, W: Workload<S>>(store: &S, workload: &W) -> Result<()> {
+pub fn note_spoiled<S: Store>(store: &S, workload: &dyn Workload<S>) -> Result<()> {
     if !workload.spoils_data() {
         return Ok(());
     }

@@ -94,8 +94,6 @@ impl UserTable {
 }
 
 impl<S: Store> Workload<S> for UserTable {
-    type Client = UserClient<S>;
-
     fn name(&self) -> String {
         "user-table".into()
     }
@@ -135,15 +133,15 @@ impl<S: Store> Workload<S> for UserTable {
         Ok(())
     }
 
-    fn client(&self, store: &S, number: usize) -> Result<UserClient<S>> {
-        Ok(UserClient {
+    fn client(&self, store: &S, number: usize) -> Result<Box<dyn Client>> {
+        Ok(Box::new(UserClient::<S> {
             session: store.session()?,
             table: open_table(store, TABLE)?,
             rng: rng(self.config.seed, number as u64),
             text: String::with_capacity(2048),
             config: self.config.clone(),
             inserted: self.inserted.clone(),
-        })
+        }))
     }
 }
 

@@ -186,7 +186,7 @@ fn template(workspace: &mut Workspace<'_>, want: &Want<'_>) -> Result<PathBuf> {
     workspace.step("loading the data")?;
     let running = Running::start(want.installed, &Files::in_folder(&folder), &load_settings(want))?;
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let progress = workspace.load(want.load.units(&running));
+    let progress = workspace.load(want.load.units());
     let loaded = running.load(want.load, threads, &*progress);
     let stopped = running.stop();
     loaded?;
@@ -207,6 +207,7 @@ fn identity(load: &Load) -> String {
         Load::Sysbench(config) => format!("sysbench {} {}", config.tables, config.table_size),
         Load::Tpcc(config) => format!("tpcc {} {}", config.warehouses, config.load_seed),
         Load::UserTable(_) => "user-table".into(),
+        Load::Ycsb(config) => format!("ycsb {}", config.records),
     }
 }
 

@@ -17,8 +17,9 @@ mod sysbench;
 
 pub use cgroup::MemoryGroup;
 pub(crate) use copy::{copy_apart, copy_folder};
+pub use highwater_bench::workload::Load;
 pub use install::{Installed, Missing};
-pub use running::{Load, Running};
+pub use running::Running;
 pub use server::Server;
 pub use settings::{Files, Settings};
 

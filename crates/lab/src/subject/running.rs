@@ -4,22 +4,10 @@ use super::{Files, Installed, Server, Settings, SubjectKind, sysbench};
 use highwater::{Database, Options};
 use highwater_bench::result::{Condition, RunResult};
 use highwater_bench::run::{RunOptions, run};
-use highwater_bench::store::Store;
 use highwater_bench::store::embedded::Embedded;
-use highwater_bench::workload::{Progress, Workload, load_or_reuse, sysbench as profiles, tpcc, user_table};
+use highwater_bench::workload::{Load, Progress, load_or_reuse};
 use highwater_bench::{Error, Result};
 use highwater_storage::StorageSet;
-
-/// A workload with its options.
-#[derive(Clone, Debug)]
-pub enum Load {
-    /// sysbench's OLTP profiles: the real sysbench on servers.
-    Sysbench(profiles::Config),
-    /// TPC-C.
-    Tpcc(tpcc::Config),
-    /// The `user` table.
-    UserTable(user_table::Config),
-}
 
 /// A subject that runs.
 pub enum Running {
@@ -27,40 +15,6 @@ pub enum Running {
     Highwater(Embedded),
     /// A server.
     Server(Box<Server>),
-}
-
-/// Calls `$body` with the workload of `$load` as `$workload`.
-macro_rules! with_workload {
-    ($load:expr, $workload:ident => $body:expr) => {
-        match $load {
-            Load::Sysbench(config) => {
-                let $workload = &profiles::Sysbench::new(config.clone());
-                $body
-            }
-            Load::Tpcc(config) => {
-                let $workload = &tpcc::Tpcc::new(config.clone());
-                $body
-            }
-            Load::UserTable(config) => {
-                let $workload = &user_table::UserTable::new(config.clone());
-                $body
-            }
-        }
-    };
-}
-
-fn rows<S: Store>(_store: &S, workload: &impl Workload<S>) -> u64 {
-    workload.load_units()
-}
-
-impl Load {
-    /// Rows of the load, for progress.
-    pub fn units(&self, running: &Running) -> u64 {
-        match running {
-            Running::Highwater(store) => with_workload!(self, workload => rows(store, workload)),
-            Running::Server(server) => with_workload!(self, workload => rows(server.store(), workload)),
-        }
-    }
 }
 
 impl Running {
@@ -104,11 +58,9 @@ impl Running {
         match (self, load) {
             (Running::Server(server), Load::Sysbench(config)) => sysbench::load(server, config, threads, progress),
             (Running::Server(server), load) => {
-                with_workload!(load, workload => load_or_reuse(server.store(), workload, threads, progress)).map(drop)
+                load_or_reuse(server.store(), &*load.mysql(), threads, progress).map(drop)
             }
-            (Running::Highwater(store), load) => {
-                with_workload!(load, workload => load_or_reuse(store, workload, threads, progress)).map(drop)
-            }
+            (Running::Highwater(store), load) => load_or_reuse(store, &*load.embedded(), threads, progress).map(drop),
         }
     }
 
@@ -119,10 +71,8 @@ impl Running {
     pub fn run(&self, load: &Load, options: &RunOptions, line: &mut dyn FnMut(&str)) -> Result<RunResult> {
         let mut result = match (self, load) {
             (Running::Server(server), Load::Sysbench(config)) => sysbench::run(server, config, options, line)?,
-            (Running::Server(server), load) => {
-                with_workload!(load, workload => run(server.store(), workload, options, line))?
-            }
-            (Running::Highwater(store), load) => with_workload!(load, workload => run(store, workload, options, line))?,
+            (Running::Server(server), load) => run(server.store(), &*load.mysql(), options, line)?,
+            (Running::Highwater(store), load) => run(store, &*load.embedded(), options, line)?,
         };
         self.describe(&mut result);
         Ok(result)
@@ -150,8 +100,8 @@ impl Running {
     /// The subject's.
     pub fn conditions(&self, load: &Load) -> Result<Vec<Condition>> {
         match self {
-            Running::Highwater(store) => with_workload!(load, workload => workload.conditions(store)),
-            Running::Server(server) => with_workload!(load, workload => workload.conditions(server.store())),
+            Running::Highwater(store) => load.embedded().conditions(store),
+            Running::Server(server) => load.mysql().conditions(server.store()),
         }
     }
 

@@ -16,7 +16,7 @@ pub use distribution::{Distribution, RandType};
 pub use profile::Profile;
 
 use super::random::{push_digits, rng};
-use super::{Batch, Outcome, Progress, Workload, in_parallel, open_table, options};
+use super::{Batch, Client, Outcome, Progress, Workload, in_parallel, open_table, options};
 use crate::error::Result;
 use crate::store::{Column, IndexSpec, Store, TableSpec, Transaction, column};
 use fastrand::Rng;
@@ -159,8 +159,6 @@ fn groups(rng: &mut Rng, out: &mut String, groups: usize) {
 }
 
 impl<S: Store> Workload<S> for Sysbench {
-    type Client = profile::SysbenchClient<S>;
-
     fn name(&self) -> String {
         format!("sysbench oltp_{}", self.config.profile.name())
     }
@@ -209,10 +207,10 @@ impl<S: Store> Workload<S> for Sysbench {
         in_parallel(self.config.tables as usize, threads, |n| self.load_table(store, n as u64, progress))
     }
 
-    fn client(&self, store: &S, number: usize) -> Result<Self::Client> {
+    fn client(&self, store: &S, number: usize) -> Result<Box<dyn Client>> {
         let tables =
             (0..self.config.tables).map(|n| open_table(store, &Sysbench::table_name(n))).collect::<Result<Vec<_>>>()?;
-        profile::SysbenchClient::new(self.config.clone(), store.session()?, tables, number)
+        Ok(Box::new(profile::SysbenchClient::<S>::new(self.config.clone(), store.session()?, tables, number)?))
     }
 }
 
@@ -225,7 +223,7 @@ pub(crate) fn outcome() -> Outcome {
 mod tests {
     use super::*;
     use crate::store::model::Model;
-    use crate::workload::{Client, Silent, load_or_reuse};
+    use crate::workload::{Silent, load_or_reuse};
 
     fn config(profile: Profile) -> Config {
         Config { profile, tables: 2, table_size: 300, ..Config::default() }

@@ -90,11 +90,24 @@ impl Tpcc {
     pub fn prepare_acknowledgements<S: Store>(&self, store: &S, clients: usize) -> Result<()> {
         acknowledge::prepare(store, clients as u64)
     }
+
+    fn terminal_client<S: Store>(&self, store: &S, number: usize) -> Result<TpccClient<S>> {
+        let random = rng(self.config.seed, number as u64);
+        let tables = Tables::open(store)?;
+        let acknowledger = match &self.config.acknowledgements {
+            Some(folder) => Some(Acknowledger::open(store, folder, number as u64)?),
+            None => None,
+        };
+        Ok(TpccClient {
+            session: store.session()?,
+            deck: Deck::new(self.config.mix),
+            terminal: Terminal::new(tables, random, self.config.warehouses, self.config.load_c_last(), number as u64),
+            acknowledger,
+        })
+    }
 }
 
 impl<S: Store> Workload<S> for Tpcc {
-    type Client = TpccClient<S>;
-
     fn name(&self) -> String {
         "tpcc".into()
     }
@@ -139,19 +152,8 @@ impl<S: Store> Workload<S> for Tpcc {
         loader.run(threads)
     }
 
-    fn client(&self, store: &S, number: usize) -> Result<TpccClient<S>> {
-        let random = rng(self.config.seed, number as u64);
-        let tables = Tables::open(store)?;
-        let acknowledger = match &self.config.acknowledgements {
-            Some(folder) => Some(Acknowledger::open(store, folder, number as u64)?),
-            None => None,
-        };
-        Ok(TpccClient {
-            session: store.session()?,
-            deck: Deck::new(self.config.mix),
-            terminal: Terminal::new(tables, random, self.config.warehouses, self.config.load_c_last(), number as u64),
-            acknowledger,
-        })
+    fn client(&self, store: &S, number: usize) -> Result<Box<dyn Client>> {
+        Ok(Box::new(self.terminal_client(store, number)?))
     }
 
     fn conditions(&self, store: &S) -> Result<Vec<Condition>> {

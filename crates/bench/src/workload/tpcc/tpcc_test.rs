@@ -35,7 +35,7 @@ fn population_and_every_transaction_keep_the_conditions() {
     assert!((290_000..310_000).contains(&store.count("order_line")));
     assert_eq!(broken(&store, &workload), Vec::<String>::new());
 
-    let mut client = workload.client(&store, 3).unwrap();
+    let mut client = workload.terminal_client(&store, 3).unwrap();
     client.write(Kind::Delivery).unwrap();
     client.read(Kind::OrderStatus).unwrap();
     client.read(Kind::StockLevel).unwrap();
@@ -82,7 +82,7 @@ fn acknowledged_commits_are_in_the_table() {
     let (store, _) = loaded();
     let workload = Tpcc::new(Config { acknowledgements: Some(folder.path().into()), ..config() });
     workload.prepare_acknowledgements(&store, 2).unwrap();
-    let mut client = workload.client(&store, 1).unwrap();
+    let mut client = workload.terminal_client(&store, 1).unwrap();
     let committed = (0..50).filter(|_| client.write(Kind::NewOrder).unwrap()).count();
     let found = verify(&store, folder.path(), 2).unwrap();
     assert_eq!((found.commits, found.problems.len()), (committed as u64, 0));

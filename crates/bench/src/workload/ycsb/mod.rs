@@ -213,8 +213,6 @@ impl Record {
 }
 
 impl<S: Store> Workload<S> for Ycsb {
-    type Client = YcsbClient<S>;
-
     fn name(&self) -> String {
         format!("ycsb {}", self.config.letter.name())
     }
@@ -259,19 +257,19 @@ impl<S: Store> Workload<S> for Ycsb {
         })
     }
 
-    fn client(&self, store: &S, number: usize) -> Result<YcsbClient<S>> {
+    fn client(&self, store: &S, number: usize) -> Result<Box<dyn Client>> {
         let table = open_table(store, TABLE)?;
         if number == 0 {
             self.count_records(store, &table)?;
         }
-        Ok(YcsbClient {
+        Ok(Box::new(YcsbClient::<S> {
             session: store.session()?,
             table,
             letter: self.config.letter,
             inserts: self.inserts.clone(),
             zipfian: self.zipfian.clone(),
             record: Record::new(rng(self.config.seed, number as u64)),
-        })
+        }))
     }
 }
 

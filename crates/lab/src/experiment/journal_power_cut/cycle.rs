@@ -122,7 +122,7 @@ impl Site {
         let settings = Settings { flush_log_at_trx_commit: 0, buffer_pool_bytes: 256 * MIB, ..settings(self.mode) };
         let running = Running::start(&self.installed, &self.files(), &settings)?;
         let load = Load::Tpcc(tpcc::Config::default());
-        let progress = workspace.load(load.units(&running));
+        let progress = workspace.load(load.units());
         let loaded = running.load(&load, 2, &*progress).and_then(|()| match &running {
             Running::Server(server) => {
                 Tpcc::new(tpcc::Config::default()).prepare_acknowledgements(server.store(), CLIENTS)

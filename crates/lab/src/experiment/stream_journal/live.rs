@@ -106,7 +106,7 @@ fn template(plan: &Plan, installed: &Installed, workspace: &mut Workspace<'_>) -
         Settings { buffer_pool_bytes: 1 << 30, flush_log_at_trx_commit: 0, ..settings(Mode::Ordered, plan.scale) };
     let running = Running::start(installed, &Files::in_folder(&new), &settings)?;
     let load = load(plan, plan.seed);
-    let progress = workspace.load(load.units(&running));
+    let progress = workspace.load(load.units());
     let loaded = running.load(&load, 4, &*progress);
     let stopped = running.stop();
     loaded?;
