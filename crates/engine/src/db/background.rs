@@ -1,15 +1,29 @@
-//! Background threads: each calls one step function until told to stop.
+//! The background threads of a database: cleaner, LRU flusher, log, purge.
 //!
 //! Rules
-//! 1. No logic here: a step does a bounded amount of work and says how soon it wants to run again.
+//! 1. No logic here: a step does a bounded amount of work. Then its thread pauses, for a fixed time or until its bell
+//!    ([`Wake`]) rings; a step that wants to run again at once rings it.
 //! 2. A step that fails stops the database (fail-stop) and its thread; so does a step that panics.
 
+use super::core::Core;
 use crate::context::Context;
 use crate::error::Result;
+use crate::pool::cleaner::{Cleaner, LruFlusher};
+use crate::sync::wake::Wake;
+use crate::txn::TxnSystem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// The log thread's pause (modes 0 and 2 sync once a second).
+const LOG_PAUSE: Duration = Duration::from_secs(1);
+
+/// Undo records in a purge step.
+const PURGE_BATCH: usize = 300;
+/// The purge thread's pause when it has caught up.
+const PURGE_PAUSE: Duration = Duration::from_millis(20);
 
 /// The threads of one database. Dropping it stops and joins them.
 #[derive(Default)]
@@ -65,4 +79,82 @@ impl Drop for Background {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+impl Core {
+    /// Starts the cleaner's and the log's threads.
+    ///
+    /// # Errors
+    /// The system has no thread to give.
+    pub fn start_threads(&mut self) -> Result<()> {
+        self.start_cleaner()?;
+        self.start_lru_flusher()?;
+        self.ctx.pool.set_threads(true);
+        if self.options.flush_log_at_trx_commit != 1 {
+            self.start_log()?;
+        }
+        Ok(())
+    }
+
+    fn start_cleaner(&mut self) -> Result<()> {
+        let (ctx, space, started) = (self.ctx.clone(), self.space.clone(), self.started);
+        let mut cleaner = Cleaner::new(&self.options);
+        // The log belongs to the context: a strong handle here would keep both alive for ever.
+        let waker = Arc::downgrade(&self.ctx);
+        self.ctx.log.on_pressure(Box::new(move || {
+            if let Some(ctx) = waker.upgrade() {
+                ctx.pool.cleaner_wake().wake();
+            }
+        }));
+        let (pauser, waker) = (self.ctx.clone(), self.ctx.clone());
+        let step = move || {
+            cleaner.step(&ctx.pool, &ctx.log, started.elapsed().as_millis() as u64)?;
+            space.discard_step(&ctx);
+            Ok(())
+        };
+        let interval = Duration::from_millis(self.options.cleaner_interval_ms);
+        let pause = move || pauser.pool.cleaner_wake().wait(interval);
+        self.background.spawn("cleaner", self.ctx.clone(), step, pause, move || waker.pool.cleaner_wake().wake())
+    }
+
+    fn start_lru_flusher(&mut self) -> Result<()> {
+        let (ctx, started, mut flusher) = (self.ctx.clone(), self.started, LruFlusher::new());
+        let (pauser, waker) = (self.ctx.clone(), self.ctx.clone());
+        let step = move || flusher.step(&ctx.pool, started.elapsed().as_millis() as u64).map(drop);
+        let interval = Duration::from_millis(self.options.cleaner_interval_ms);
+        let pause = move || pauser.pool.lru_wake().wait(interval);
+        self.background.spawn("lru", self.ctx.clone(), step, pause, move || waker.pool.lru_wake().wake())
+    }
+
+    fn start_log(&mut self) -> Result<()> {
+        let ctx = self.ctx.clone();
+        let bell = Arc::new(Wake::default());
+        let waker = bell.clone();
+        let step = move || ctx.log.sync_step();
+        self.background.spawn("log", self.ctx.clone(), step, move || bell.wait(LOG_PAUSE), move || waker.wake())
+    }
+}
+
+/// Starts the purge threads. Each pauses when a step finds nothing to do; all but the first also while too few streams wait.
+/// What a step cannot do it does later: purge alone never stops the database.
+pub(super) fn start_purge(core: &mut Core, txns: &Arc<TxnSystem>) -> Result<()> {
+    for others in 0..core.options.purge_threads as usize {
+        let (system, ctx, bell) = (txns.clone(), core.ctx.clone(), Arc::new(Wake::default()));
+        let (again, waker) = (bell.clone(), bell.clone());
+        let step = move || {
+            if others > 0 && !system.purge_needs(others) {
+                return Ok(());
+            }
+            match system.purge_round(PURGE_BATCH, others == 0) {
+                Ok(0) => {}
+                Ok(_) => again.wake(),
+                Err(error) if ctx.poison.is_set() => return Err(error),
+                Err(_) => ctx.stats.purge_retries.inc(),
+            }
+            Ok(())
+        };
+        let name = format!("purge-{others}");
+        core.background.spawn(&name, core.ctx.clone(), step, move || bell.wait(PURGE_PAUSE), move || waker.wake())?;
+    }
+    Ok(())
 }

@@ -21,7 +21,7 @@ use crate::config::Options;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::log::Log;
-use crate::pool::cleaner::{Cleaner, LruFlusher, checkpoint_target};
+use crate::pool::cleaner::checkpoint_target;
 use crate::pool::{MIN_FRAMES, Pool};
 use crate::probe::Record;
 use crate::recovery::{self, Replayed};
@@ -33,10 +33,7 @@ use crate::types::PageNo;
 use highwater_storage::{SetOptions, StorageSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// The log thread's pause (modes 0 and 2 sync once a second).
-const LOG_PAUSE: Duration = Duration::from_secs(1);
+use std::time::Instant;
 
 /// The parts of an open database below transactions.
 pub struct Core {
@@ -54,7 +51,8 @@ pub struct Core {
     pub probe: Option<Record>,
     /// Threads; upper layers add theirs.
     pub background: Background,
-    started: Instant,
+    /// The threads' clock starts here.
+    pub(super) started: Instant,
     storage: StorageSet,
 }
 
@@ -127,58 +125,6 @@ impl Core {
         let options = in_force(options, &ctx);
         let background = Background::default();
         Ok(Core { ctx, space, options, replayed, repaired, probe, background, started: Instant::now(), storage })
-    }
-
-    /// Starts the cleaner's and the log's threads.
-    ///
-    /// # Errors
-    /// The system has no thread to give.
-    pub fn start_threads(&mut self) -> Result<()> {
-        self.start_cleaner()?;
-        self.start_lru_flusher()?;
-        self.ctx.pool.set_threads(true);
-        if self.options.flush_log_at_trx_commit != 1 {
-            self.start_log()?;
-        }
-        Ok(())
-    }
-
-    fn start_cleaner(&mut self) -> Result<()> {
-        let (ctx, space, started) = (self.ctx.clone(), self.space.clone(), self.started);
-        let mut cleaner = Cleaner::new(&self.options);
-        // The log belongs to the context: a strong handle here would keep both alive for ever.
-        let waker = Arc::downgrade(&self.ctx);
-        self.ctx.log.on_pressure(Box::new(move || {
-            if let Some(ctx) = waker.upgrade() {
-                ctx.pool.cleaner_wake().wake();
-            }
-        }));
-        let (pauser, waker) = (self.ctx.clone(), self.ctx.clone());
-        let step = move || {
-            cleaner.step(&ctx.pool, &ctx.log, started.elapsed().as_millis() as u64)?;
-            space.discard_step(&ctx);
-            Ok(())
-        };
-        let interval = Duration::from_millis(self.options.cleaner_interval_ms);
-        let pause = move || pauser.pool.cleaner_wake().wait(interval);
-        self.background.spawn("cleaner", self.ctx.clone(), step, pause, move || waker.pool.cleaner_wake().wake())
-    }
-
-    fn start_lru_flusher(&mut self) -> Result<()> {
-        let (ctx, started, mut flusher) = (self.ctx.clone(), self.started, LruFlusher::new());
-        let (pauser, waker) = (self.ctx.clone(), self.ctx.clone());
-        let step = move || flusher.step(&ctx.pool, started.elapsed().as_millis() as u64).map(drop);
-        let interval = Duration::from_millis(self.options.cleaner_interval_ms);
-        let pause = move || pauser.pool.lru_wake().wait(interval);
-        self.background.spawn("lru", self.ctx.clone(), step, pause, move || waker.pool.lru_wake().wake())
-    }
-
-    fn start_log(&mut self) -> Result<()> {
-        let ctx = self.ctx.clone();
-        let bell = Arc::new(crate::sync::wake::Wake::default());
-        let waker = bell.clone();
-        let step = move || ctx.log.sync_step();
-        self.background.spawn("log", self.ctx.clone(), step, move || bell.wait(LOG_PAUSE), move || waker.wake())
     }
 
     /// Stops the threads, writes every dirty page and a final checkpoint. A database that has failed, or is only read, is just

@@ -1,29 +1,34 @@
-//! The database: opening and closing, background threads, transactions, scans, schema changes. The public face.
+//! The database: opening and closing, background threads, transactions, scans, schema changes. What users call.
+//!
+//! | file | what |
+//! |---|---|
+//! | `database` | the handle; closing |
+//! | `opening`, `core`, `creation`, `pairing`, `probe` | the steps of an opening |
+//! | `background` | the threads |
+//! | `write_txn`, `read_txn`, `table_use` | the calls of a transaction, and the tables it uses |
+//! | `scan` | scans |
+//! | `schema_change`, `index_build` | tables and indexes are created and dropped |
+//! | `observe` | counters, latencies, the check |
 
-pub mod background;
+mod background;
 pub mod core;
 mod creation;
 mod database;
-#[cfg(test)]
-mod fail_stop_test;
 mod index_build;
-#[cfg(test)]
-mod lock_wait_test;
+mod observe;
+mod opening;
 mod pairing;
 mod probe;
 mod read_txn;
 mod scan;
+mod schema_change;
 mod table_use;
 mod write_txn;
-
-#[cfg(test)]
-mod pairing_test;
-#[cfg(test)]
-mod read_only_test;
-#[cfg(test)]
-mod stale_test;
 
 pub use database::Database;
 pub use read_txn::ReadTxn;
 pub use scan::{Scan, ScanIter};
 pub use write_txn::{Inserted, WriteTxn};
+
+#[cfg(test)]
+mod db_test;

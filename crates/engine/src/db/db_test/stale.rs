@@ -3,7 +3,7 @@
 //! right, or an error that names the page, or one of the few that cannot be told, which are listed in
 //! [`can_be_told`] and in `check`.
 
-use super::Database;
+use crate::db::Database;
 use crate::error::Error;
 use crate::page::{Node, PageType, header};
 use crate::testing::small_options;

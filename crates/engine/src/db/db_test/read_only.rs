@@ -1,7 +1,7 @@
 //! A database that is only read: nothing reaches its devices, a crashed one is recovered in memory, nothing can be written.
 
-use super::Database;
 use crate::TxnOptions;
+use crate::db::Database;
 use crate::error::Error;
 use crate::testing::small_options;
 use crate::{Schema, Type, values};

@@ -1,7 +1,7 @@
 //! Files of different ages: each mixture of a database's versions is refused and says which file is the older one; every
 //! crash of an opening or a closing is let through.
 
-use super::Database;
+use crate::db::Database;
 use crate::error::Error;
 use crate::testing::small_options;
 use crate::{Schema, Type, values};

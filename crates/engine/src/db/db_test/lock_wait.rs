@@ -1,7 +1,7 @@
 //! Closing a database wakes everybody who waits for a lock: of a row, of a range, of a table.
 
-use super::Database;
 use crate::TxnOptions;
+use crate::db::Database;
 use crate::error::{Error, Result};
 use crate::table::{Schema, Type};
 use crate::testing::small_options;

@@ -1,0 +1,81 @@
+//! What an open database says of itself: counters, latencies, lengths of lists, and a check of everything.
+
+use super::database::Database;
+use crate::check::{self, CheckReport, OnProgress, Subject};
+use crate::error::Result;
+use crate::inspect::ListLengths;
+use crate::stats::{LatencySnapshot, StatsSnapshot};
+use crate::txn::PurgeState;
+
+impl Database {
+    /// The counters.
+    pub fn stats(&self) -> StatsSnapshot {
+        let _sets_gauges = self.purge_state();
+        let (stats, storage) = (&self.inner.ctx.stats, &self.inner.storage);
+        let calls = [&storage.data, &storage.redo, &storage.doublewrite].map(|device| device.io_counts());
+        stats.os_syncs.set(calls.iter().map(|c| c.syncs).sum());
+        stats.os_writes.set(calls.iter().map(|c| c.writes).sum());
+        stats.os_ring_writes.set(calls.iter().map(|c| c.ring_writes).sum());
+        stats.snapshot()
+    }
+
+    /// How far purge is behind, and what damage it went around; [`PurgeWatch`](crate::PurgeWatch) turns it into warnings.
+    pub fn purge_state(&self) -> PurgeState {
+        self.inner.txns.purge_state()
+    }
+
+    /// How long page misses took since the opening: from finding that a page is not in the buffer pool until it is readable, the wait
+    /// for a free frame included.
+    pub fn page_read_latency(&self) -> LatencySnapshot {
+        self.inner.ctx.pool.page_read_latency()
+    }
+
+    /// How long threads waited since the opening that found no free frame.
+    pub fn free_frame_wait_latency(&self) -> LatencySnapshot {
+        self.inner.ctx.pool.free_frame_wait_latency()
+    }
+
+    /// Lengths of the pool's lists and of the history list.
+    pub fn list_lengths(&self) -> ListLengths {
+        let pool = &self.inner.ctx.pool;
+        ListLengths {
+            frames: pool.frame_count(),
+            free: pool.free_count(),
+            lru: pool.lru_count(),
+            dirty: pool.dirty_count(),
+            history: self.inner.txns.history_list_length(),
+        }
+    }
+
+    /// Verifies every page, tree and cross-reference. Meanwhile transactions read; who writes or changes a schema waits, and so
+    /// does the check until transactions that write have ended.
+    ///
+    /// # Errors
+    /// [`Error::LockWaitTimeout`] if transactions write for longer than that, and what keeps the check from going on.
+    /// Damage is no error but in the report.
+    pub fn check(&self) -> Result<CheckReport> {
+        self.check_with(&mut |_, _| {})
+    }
+
+    /// As [`check`](Database::check), telling how far it is.
+    ///
+    /// # Errors
+    /// As [`check`](Database::check).
+    pub fn check_with(&self, on_progress: &mut OnProgress<'_>) -> Result<CheckReport> {
+        let inner = &self.inner;
+        let _one_at_a_time = inner.schema.lock();
+        self.check_open()?;
+        let tables = inner.registry.all();
+        let _readers_only =
+            tables.iter().map(|table| table.lock.no_write(inner.timeout())).collect::<Result<Vec<_>>>()?;
+        let _no_purge = inner.txns.hold_purge();
+        let subject = Subject {
+            ctx: &inner.ctx,
+            space: &inner.space,
+            txns: &inner.txns,
+            catalog: &inner.catalog,
+            tables: tables.clone(),
+        };
+        check::run(&subject, on_progress)
+    }
+}

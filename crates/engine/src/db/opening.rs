@@ -1,0 +1,122 @@
+//! Opening a database: the core, then catalog, tables and transactions.
+//!
+//! Order: core (files, recovery), catalog, tables, threads of the pool, transactions (which need the tables to roll back what
+//! a crash cut short), removal of what interrupted schema changes left, purge.
+
+use super::core::Core;
+use super::database::{Database, Inner};
+use crate::config::Options;
+use crate::error::Result;
+use crate::mtr::MTR_REDO_BYTES;
+use crate::space::ROOT_UNDO;
+use crate::table::catalog::{Catalog, Leftover};
+use crate::table::handle::{Registry, TableShared};
+use crate::txn::{LagLimits, Tables, TxnSystem};
+use highwater_storage::StorageSet;
+use parking_lot::Mutex;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::Duration;
+
+impl Database {
+    /// Opens the database in the folder `dir`, creating both if need be (unless `options.create_if_missing` is off), recovering
+    /// from a crash if there was one.
+    ///
+    /// # Errors
+    /// [`Error::Open`], [`Error::Incompatible`], [`Error::Corrupt`], [`Error::BadOption`], an I/O error. Nothing was changed then.
+    pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Database> {
+        Database::open_core(Core::open_dir(dir.as_ref(), options)?)
+    }
+
+    /// As [`open`](Database::open), on devices of your own.
+    ///
+    /// # Errors
+    /// As [`open`](Database::open).
+    pub fn open_storage(storage: StorageSet, options: Options) -> Result<Database> {
+        Database::open_core(Core::open(storage, options)?)
+    }
+
+    /// Opens an existing database to read it only: not a byte of its files is written, so they may lie on a file system mounted
+    /// read-only. A database that was not closed is recovered in memory, which then takes as much memory as the pages that
+    /// recovery and rollbacks change; the files stay as they are. Others may read it at the same time. There is no purge, so a
+    /// damaged page is met by nobody but the one who asks for it.
+    ///
+    /// # Errors
+    /// As [`open`](Database::open).
+    pub fn open_read_only(dir: impl AsRef<Path>, options: Options) -> Result<Database> {
+        Database::assemble(Core::open_dir_read_only(dir.as_ref(), options)?)
+    }
+
+    /// Opens an existing database on devices of your own, recovering it if need be, but does not purge: for programs that look
+    /// at it. A set that is read only stays as it is (see [`open_read_only`](Database::open_read_only)).
+    ///
+    /// # Errors
+    /// As [`open`](Database::open).
+    pub fn open_storage_idle(storage: StorageSet, options: Options) -> Result<Database> {
+        let options = Options { create_if_missing: false, ..options };
+        Database::assemble(Core::open(storage, options)?)
+    }
+
+    fn open_core(core: Core) -> Result<Database> {
+        let database = Database::assemble(core)?;
+        if let Some(core) = database.inner.core.lock().as_mut() {
+            super::background::start_purge(core, &database.inner.txns)?;
+        }
+        Ok(database)
+    }
+
+    /// Everything but purge.
+    fn assemble(mut core: Core) -> Result<Database> {
+        let (ctx, space) = (core.ctx.clone(), core.space.clone());
+        let catalog = Arc::new(Catalog::open(ctx.clone(), space.clone())?);
+        let (tables, leftovers) = catalog.load()?;
+        let registry = Arc::new(Registry::default());
+        for entry in tables {
+            registry.add(TableShared::open(&catalog, entry, ctx.pool.page_bytes()));
+        }
+        let txns = open_transactions(&core)?;
+        // The rollbacks that follow may need more redo than fits between two checkpoints.
+        core.start_threads()?;
+        let tables: Arc<dyn Tables> = registry.clone();
+        txns.recover(&tables)?;
+        for leftover in leftovers {
+            match leftover {
+                Leftover::Table(remains) => catalog.finish_drop(&remains)?,
+                Leftover::Index(table, index) => catalog.finish_drop_index(table, &index)?,
+            }
+        }
+        let inner = Inner {
+            space,
+            ctx,
+            txns,
+            catalog,
+            registry,
+            options: core.options.clone(),
+            probe: core.probe.clone(),
+            storage: core.storage().clone(),
+            core: Mutex::new(Some(core)),
+            schema: Mutex::new(()),
+            schema_version: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+        };
+        Ok(Database { inner: Arc::new(inner) })
+    }
+}
+
+/// The transaction system, laid out first in a new database.
+fn open_transactions(core: &Core) -> Result<Arc<TxnSystem>> {
+    let (ctx, space) = (&core.ctx, &core.space);
+    if space.root(ROOT_UNDO).is_none() {
+        space.with_room(ctx, || {
+            let mut mtr = ctx.mtr_with(MTR_REDO_BYTES, 1)?;
+            TxnSystem::format(space, &mut mtr)?;
+            mtr.commit();
+            Ok(())
+        })?;
+    }
+    let Options { max_purge_lag, max_purge_lag_delay: max_delay_us, .. } = core.options;
+    let system = TxnSystem::open(ctx.clone(), space.clone())?;
+    let system = system.with_lag_limits(LagLimits { max_purge_lag, max_delay_us });
+    Ok(Arc::new(system.with_lock_timeout(Duration::from_millis(core.options.lock_wait_timeout_ms))))
+}
