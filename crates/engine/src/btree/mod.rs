@@ -33,8 +33,6 @@ mod structure;
 
 #[cfg(test)]
 mod btree_test;
-#[cfg(test)]
-mod structure_test;
 
 pub use leaf::{Leaf, LeafMut};
 

@@ -272,3 +272,7 @@ impl BTree {
         self.space.free(mtr, page);
     }
 }
+
+#[cfg(test)]
+#[path = "structure_test.rs"]
+mod tests;

@@ -1,7 +1,7 @@
 //! Structure changes beside each other: by several threads in tall trees, and past a page that is slow to come.
 
-use super::Seek;
-use super::btree_test::{Fixture, Pairs, backward, forward, put};
+use crate::btree::Seek;
+use crate::btree::btree_test::{Fixture, Pairs, backward, forward, put};
 use crate::testing::{ReadGate, small_core, small_options};
 use crate::types::PageNo;
 use rand::rngs::StdRng;

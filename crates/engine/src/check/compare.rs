@@ -5,8 +5,9 @@
 //! 2. At most [`MOST`] of each kind are named; lookups that end on a damaged page are counted, not named.
 
 use super::bitmap::Bitmap;
-use super::tables::{Digest, show_key};
-use super::{Checker, Place, Subject};
+use super::checker::{Checker, Place, Subject};
+use super::digest::Digest;
+use super::show_key;
 use crate::btree::check::{Visitor, reason_of};
 use crate::btree::{BTree, Seek};
 use crate::context::Context;

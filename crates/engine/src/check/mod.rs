@@ -17,187 +17,19 @@
 //! 5. What a damaged page takes along (pages below it, its rows) is said once, not row by row.
 
 mod bitmap;
+mod checker;
 mod compare;
+mod digest;
+mod entries;
 mod pages;
 pub mod report;
+mod rows;
 mod tables;
 mod undo;
 
-#[cfg(test)]
-mod check_test;
-
+pub use checker::{Subject, run};
 pub use report::{CheckCounts, CheckReport, Finding, OnProgress};
 pub use tables::show_key;
 
-use crate::context::Context;
-use crate::error::{Error, Result};
-use crate::space::{SEGMENT_CATALOG, SEGMENT_SYSTEM, SEGMENT_UNDO, Space};
-use crate::table::catalog::{CATALOG_INDEX, Catalog};
-use crate::table::handle::TableShared;
-use crate::table::schema::PRIMARY;
-use crate::txn::TxnSystem;
-use crate::types::{PageNo, SegmentId};
-use bitmap::Bitmap;
-use report::Progress;
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
-
-/// An open database that is quiet (rule 1).
-pub(crate) struct Subject<'a> {
-    pub(crate) ctx: &'a Context,
-    pub(crate) space: &'a Space,
-    pub(crate) txns: &'a TxnSystem,
-    pub(crate) catalog: &'a Catalog,
-    pub(crate) tables: Vec<Arc<TableShared>>,
-}
-
-/// Checks everything.
-///
-/// # Errors
-/// What keeps the check from going on: the database has stopped, no free frame. Damage is in the report.
-pub(crate) fn run(subject: &Subject<'_>, tell: &mut OnProgress<'_>) -> Result<CheckReport> {
-    subject.ctx.pool.flush_all()?;
-    let mut checker = Checker::new(subject, tell);
-    checker.name_segments()?;
-    checker.check_file()?;
-    checker.check_catalog()?;
-    for table in &subject.tables {
-        checker.check_table(table)?;
-    }
-    checker.check_undo()?;
-    checker.compare_claims();
-    Ok(checker.report)
-}
-
-/// What a segment's pages are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    System,
-    Undo,
-    /// Of the tree with this number.
-    Tree(u32),
-    Overflow,
-    /// Of a schema change that was not finished; freed at the next opening.
-    Unfinished,
-}
-
-#[derive(Clone, Debug)]
-struct Owner {
-    kind: Kind,
-    place: Place,
-}
-
-/// Where a finding belongs.
-#[derive(Clone, Debug, Default)]
-struct Place {
-    table: Option<String>,
-    index: Option<String>,
-}
-
-impl Place {
-    fn of(table: &str, index: &str) -> Place {
-        Place { table: Some(table.to_string()), index: Some(index.to_string()) }
-    }
-}
-
-struct Checker<'a> {
-    subject: &'a Subject<'a>,
-    report: CheckReport,
-    owners: HashMap<u32, Owner>,
-    claimed: Bitmap,
-    /// Pages already reported as unreadable.
-    unreadable: HashSet<PageNo>,
-    /// Segments in which something keeps pages from being reached.
-    damaged: HashSet<SegmentId>,
-    /// Of those, used pages that were not reached: how many, and the first.
-    behind_damage: HashMap<u32, (u32, PageNo)>,
-    progress: Progress<'a>,
-}
-
-impl<'a> Checker<'a> {
-    fn new(subject: &'a Subject<'a>, tell: &'a mut OnProgress<'_>) -> Checker<'a> {
-        let mut report = CheckReport::default();
-        report.counts.page_bytes = subject.ctx.pool.page_bytes() as u64;
-        report.counts.pages = u64::from(subject.space.page_count());
-        report.counts.history = subject.txns.history_list_length();
-        Checker {
-            subject,
-            report,
-            owners: HashMap::new(),
-            claimed: Bitmap::new(subject.space.page_count()),
-            unreadable: HashSet::new(),
-            damaged: HashSet::new(),
-            behind_damage: HashMap::new(),
-            progress: Progress::new(tell),
-        }
-    }
-
-    fn find(&mut self, page: Option<PageNo>, place: &Place, text: impl Into<String>) {
-        let Place { table, index } = place.clone();
-        self.report.add(Finding { page, table, index, text: text.into() });
-    }
-
-    /// Notes what is wrong with a page of a segment, unless its being unreadable was reported before.
-    fn find_on_page(&mut self, page: PageNo, segment: SegmentId, place: &Place, text: impl Into<String>) {
-        self.damaged.insert(segment);
-        if !self.unreadable.contains(&page) {
-            self.find(Some(page), place, text);
-        }
-    }
-
-    /// A structure of `segment` leads to a page. False if the page cannot be entered: something led there before, or it
-    /// lies beyond the file.
-    fn claim(&mut self, page: PageNo, segment: SegmentId, place: &Place) -> bool {
-        self.progress.advance(1);
-        if page.0 >= self.subject.space.page_count() {
-            self.find_on_page(page, segment, place, "it lies beyond the end of the data file");
-            return false;
-        }
-        let new = self.claimed.insert(page);
-        match self.subject.space.owner(page) {
-            _ if !new => {}
-            Some(owner) if owner == segment => {}
-            Some(owner) => {
-                let text = format!("it is used by segment {segment}, the extent map gives it to segment {owner}");
-                self.find(Some(page), place, text);
-            }
-            None => self.find(Some(page), place, format!("it is used by segment {segment}, but marked as free")),
-        }
-        new
-    }
-
-    /// Learns whose each segment is.
-    fn name_segments(&mut self) -> Result<()> {
-        let mut name = |segment: SegmentId, kind, place| drop(self.owners.insert(segment.0, Owner { kind, place }));
-        let of = |index: &str| Place { table: None, index: Some(index.to_string()) };
-        name(SEGMENT_SYSTEM, Kind::System, Place::default());
-        name(SEGMENT_UNDO, Kind::Undo, Place::default());
-        name(SEGMENT_CATALOG, Kind::Tree(CATALOG_INDEX.0), of("catalog"));
-        for table in &self.subject.tables {
-            let rows = table.current.read().clone();
-            let tree = &rows.clustered;
-            name(tree.segment(), Kind::Tree(tree.id().0), Place::of(&table.name, PRIMARY));
-            name(rows.overflow, Kind::Overflow, Place { table: Some(table.name.clone()), index: None });
-            for (index, definition) in rows.indexes.iter().zip(&rows.definition.indexes) {
-                let place = Place::of(&table.name, &definition.name);
-                name(index.tree.segment(), Kind::Tree(index.tree.id().0), place);
-            }
-        }
-        match self.subject.catalog.segments() {
-            Ok(segments) => {
-                for segment in segments {
-                    let unfinished = || Owner { kind: Kind::Unfinished, place: Place::default() };
-                    self.owners.entry(segment.0).or_insert_with(unfinished);
-                }
-                Ok(())
-            }
-            // Which page it is, the walk of the catalog's tree says.
-            Err(Error::CorruptPage { .. }) => Ok(()),
-            Err(error) => {
-                let reason = crate::btree::check::reason_of(error)?;
-                self.find(None, &Place { table: None, index: Some("catalog".to_string()) }, reason);
-                Ok(())
-            }
-        }
-    }
-}
+#[cfg(test)]
+mod check_test;

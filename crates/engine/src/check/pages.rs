@@ -4,7 +4,7 @@
 //! 1. Used pages are read from the store, an extent at a time, not through the pool: what is on disk counts.
 //! 2. A free page may hold anything: it is not looked at.
 
-use super::{Checker, Kind, Owner, Place};
+use super::checker::{Checker, Kind, Owner, Place};
 use crate::error::Result;
 use crate::page::{PageType, header};
 use crate::space::layout::{CHUNK_PAGES, EXTENT_PAGES, chunk_mask};

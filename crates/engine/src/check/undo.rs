@@ -5,7 +5,7 @@
 //!    and a record owns the chain it refers to once purge or rollback has begun to free it.
 //! 2. No transaction is active on a quiet database.
 
-use super::{Checker, Place};
+use super::checker::{Checker, Place};
 use crate::btree::check::reason_of;
 use crate::error::{Error, Result};
 use crate::space::SEGMENT_UNDO;
@@ -56,7 +56,7 @@ impl Checker<'_> {
         let page = if let Error::CorruptPage { page, .. } = &error { *page } else { page };
         let reason = reason_of(error)?;
         // Chains that undo records own may not have been reached.
-        let overflow = self.owners.iter().filter(|(_, owner)| owner.kind == super::Kind::Overflow);
+        let overflow = self.owners.iter().filter(|(_, owner)| owner.kind == super::checker::Kind::Overflow);
         let overflow: Vec<_> = overflow.map(|(segment, _)| SegmentId(*segment)).collect();
         self.damaged.extend(overflow);
         self.find_on_page(page, SEGMENT_UNDO, &Place::default(), reason);

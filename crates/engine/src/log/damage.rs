@@ -105,3 +105,7 @@ impl Search<'_> {
         self.header_lost |= format::mark(block, lsn, generation + 1, database_id).is_some();
     }
 }
+
+#[cfg(test)]
+#[path = "damage_test.rs"]
+mod tests;

@@ -1,8 +1,8 @@
 //! Damaged logs are refused, torn ones are not.
 
-use super::log_test::{ID, append, found, open_as, payload};
-use super::*;
 use crate::error::Error;
+use crate::log::log_test::{ID, append, found, open_as, payload};
+use crate::log::*;
 use format::{BLOCK_BYTES, DATA_BYTES, MARK_BYTES, RING_START};
 use highwater_storage::MemoryDevice;
 

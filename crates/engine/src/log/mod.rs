@@ -34,8 +34,6 @@ mod space;
 mod writer;
 
 #[cfg(test)]
-mod damage_test;
-#[cfg(test)]
 mod log_test;
 
 pub use checkpoint::Remains;

@@ -9,8 +9,6 @@
 mod bytes;
 pub mod header;
 pub mod node;
-mod node_check;
-mod node_edit;
 pub mod op;
 mod varint;
 

@@ -14,7 +14,7 @@
 use super::PageType;
 use super::bytes::{PageBytes, put_u64};
 use super::header::{self, MAX_TRX_ID_OFFSET};
-use super::node_edit::{self, Fences, Misfit};
+use super::node::{self, Fences, Misfit};
 use super::varint::{self, Header, Reader};
 use crate::error::{Error, Result};
 use crate::types::PageNo;
@@ -356,18 +356,18 @@ impl<'a> PageOp<'a> {
             PageOp::SetBits { offset, mask } => change_bits(page, offset as usize, |word| word | mask),
             PageOp::ClearBits { offset, mask } => change_bits(page, offset as usize, |word| word & !mask),
             PageOp::NodeFormat { lower, upper, upper_child } => {
-                node_edit::format(page, Fences { lower, upper, upper_child })
+                node::format(page, Fences { lower, upper, upper_child })
             }
-            PageOp::NodeInsert { slot, key, value } => node_edit::insert(page, slot as usize, key, value),
-            PageOp::NodeRemove { slot } => node_edit::remove(page, slot as usize),
+            PageOp::NodeInsert { slot, key, value } => node::insert(page, slot as usize, key, value),
+            PageOp::NodeRemove { slot } => node::remove(page, slot as usize),
             PageOp::NodeSplice { slot, at, remove, bytes } => {
-                node_edit::splice(page, slot as usize, at as usize, remove as usize, bytes)
+                node::splice(page, slot as usize, at as usize, remove as usize, bytes)
             }
-            PageOp::NodeAppend { packed } => node_edit::append(page, packed),
+            PageOp::NodeAppend { packed } => node::append(page, packed),
             PageOp::NodeRefence { from, to, lower, upper, upper_child } => {
-                node_edit::refence(page, from as usize..to as usize, Fences { lower, upper, upper_child })
+                node::refence(page, from as usize..to as usize, Fences { lower, upper, upper_child })
             }
-            PageOp::NodeSetChild { slot, child } => node_edit::set_child(page, slot as usize, child),
+            PageOp::NodeSetChild { slot, child } => node::set_child(page, slot as usize, child),
         }
     }
 }

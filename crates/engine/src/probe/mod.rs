@@ -17,7 +17,7 @@ mod measure;
 mod record;
 
 #[cfg(test)]
-mod tests;
+mod probe_test;
 
 pub use choice::{Choice, choose};
 pub use measure::{Region, measure};

@@ -5,13 +5,11 @@
 //!    a compaction finds as much room as the header says.
 //! 2. Never panics, whatever the bytes.
 
-use super::bytes::PageBytes;
-use super::header::{self, PageType};
-use super::node::{
-    CHILD_BYTES, COUNT, GARBAGE, HEAD_BYTES, HEAP_START, LOWER_LEN, NO_FENCE, Node, PREFIX_LEN, SLOTS, UPPER_CHILD,
-    UPPER_LEN, prefix_of, slot_at,
-};
+use super::layout::*;
+use super::view::Node;
 use crate::error::{Error, Result};
+use crate::page::bytes::PageBytes;
+use crate::page::header::{self, PageType};
 use crate::types::PageNo;
 
 type Verdict = std::result::Result<(), String>;

@@ -1,4 +1,4 @@
-//! Changing a node: insert, remove, splice, append many, new fences. Called by `PageOp::apply` only.
+//! Changing a node, a record at a time; many at once is in `bulk`. Called by `PageOp::apply` only.
 //!
 //! Rules
 //! 1. Each function is a function of the page's bytes and its arguments and nothing else (recovery repeats it).
@@ -8,41 +8,38 @@
 //! 4. `skip` falls when an insertion does not share the bytes skipped, and rises again at certain record counts and after
 //!    bulk changes. Falling never needs room.
 
-use super::bytes::{PageBytes, put_u16, put_u32};
-use super::header::{self, PageType};
-use super::node::{
-    CHILD_BYTES, COUNT, GARBAGE, HEAD_BYTES, HEAP_START, LAST_INSERT, LOWER_LEN, NO_FENCE, NO_SLOT, Node, PREFIX_LEN,
-    RUN, SKIP, SLOT_BYTES, SLOT_HEAD, SLOT_KEY_LEN, SLOT_VALUE_LEN, SLOTS, UPPER_CHILD, UPPER_LEN, common_prefix,
-    head_of, prefix_of, record_bytes, rest_len, slot_at,
-};
-use super::varint::Reader;
+use super::bulk::rebuild;
+use super::layout::*;
+use super::view::Node;
+use crate::page::bytes::{PageBytes, put_u16, put_u32};
+use crate::page::header::{self, PageType};
 use crate::types::PageNo;
 use std::ops::Range;
 
 /// Why an operation does not fit a page.
-pub(crate) type Misfit = &'static str;
-type Fit<T = ()> = std::result::Result<T, Misfit>;
+pub type Misfit = &'static str;
+pub type Fit<T = ()> = std::result::Result<T, Misfit>;
 
-const NOT_A_NODE: Misfit = "the page is no sound node";
-const NO_SUCH_SLOT: Misfit = "no such slot";
-const NO_ROOM: Misfit = "not enough room";
-const NOT_IN_RANGE: Misfit = "a key outside the page's fences";
+pub const NOT_A_NODE: Misfit = "the page is no sound node";
+pub const NO_SUCH_SLOT: Misfit = "no such slot";
+pub const NO_ROOM: Misfit = "not enough room";
+pub const NOT_IN_RANGE: Misfit = "a key outside the page's fences";
 
 /// What a node is to be bounded by.
 #[derive(Clone, Copy)]
-pub(crate) struct Fences<'a> {
-    pub(crate) lower: Option<&'a [u8]>,
-    pub(crate) upper: Option<&'a [u8]>,
-    pub(crate) upper_child: PageNo,
+pub struct Fences<'a> {
+    pub lower: Option<&'a [u8]>,
+    pub upper: Option<&'a [u8]>,
+    pub upper_child: PageNo,
 }
 
 impl Fences<'_> {
     /// Bytes they take in the heap.
-    fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.lower.map_or(0, <[u8]>::len) + self.upper.map_or(0, <[u8]>::len)
     }
 
-    fn check(&self, page: &[u8]) -> Fit {
+    pub fn check(&self, page: &[u8]) -> Fit {
         let is_leaf = page.u8_at(header::TYPE) == PageType::Leaf as u8;
         let is_inner = page.u8_at(header::TYPE) == PageType::Inner as u8;
         if !(is_leaf || is_inner) || is_leaf != (header::level(page) == 0) || is_leaf != (self.upper_child == PageNo(0))
@@ -59,14 +56,14 @@ impl Fences<'_> {
 }
 
 /// Makes the page an empty node.
-pub(crate) fn format(page: &mut [u8], fences: Fences<'_>) -> Fit {
+pub fn format(page: &mut [u8], fences: Fences<'_>) -> Fit {
     fences.check(page)?;
     write_frame(page, fences);
     Ok(())
 }
 
 /// Writes header fields and fences of an empty node. The caller has checked that they fit.
-fn write_frame(page: &mut [u8], fences: Fences<'_>) {
+pub fn write_frame(page: &mut [u8], fences: Fences<'_>) {
     let len_of = |fence: Option<&[u8]>| fence.map_or(NO_FENCE, |bytes| bytes.len() as u16);
     let lower_at = page.len() - fences.lower.map_or(0, <[u8]>::len);
     let heap_end = page.len() - fences.bytes();
@@ -86,7 +83,7 @@ fn write_frame(page: &mut [u8], fences: Fences<'_>) {
 
 /// Slot count, start and end of the heap, when they make sense together.
 #[inline(always)]
-fn frame(page: &[u8]) -> Fit<(usize, usize)> {
+pub fn frame(page: &[u8]) -> Fit<(usize, usize)> {
     let count = page.u16_at(COUNT) as usize;
     let heap_start = page.u16_at(HEAP_START) as usize;
     let is_node = PageType::from_u8(page.u8_at(header::TYPE)).is_some_and(PageType::is_node);
@@ -99,7 +96,7 @@ fn frame(page: &[u8]) -> Fit<(usize, usize)> {
 
 /// Writes slot and heap bytes of a record whose heap bytes begin at `offset`.
 #[inline(always)]
-fn write_record(page: &mut [u8], slot: usize, offset: usize, skip: usize, suffix: &[u8], value: &[u8]) {
+pub fn write_record(page: &mut [u8], slot: usize, offset: usize, skip: usize, suffix: &[u8], value: &[u8]) {
     let (before, tail) = suffix.split_at(skip.min(suffix.len()));
     let behind = tail.get(HEAD_BYTES..).unwrap_or(&[]);
     let at = slot_at(slot);
@@ -116,13 +113,13 @@ fn write_record(page: &mut [u8], slot: usize, offset: usize, skip: usize, suffix
     target[behind.len()..].copy_from_slice(value);
 }
 
-fn add_garbage(page: &mut [u8], bytes: usize) {
+pub fn add_garbage(page: &mut [u8], bytes: usize) {
     let garbage = (page.u16_at(GARBAGE) as usize + bytes).min(page.len());
     put_u16(page, GARBAGE, garbage as u16);
 }
 
 /// Inserts a record with a whole key at `slot`.
-pub(crate) fn insert(page: &mut [u8], slot: usize, key: &[u8], value: &[u8]) -> Fit {
+pub fn insert(page: &mut [u8], slot: usize, key: &[u8], value: &[u8]) -> Fit {
     let node = Node::new(page);
     let (count, _) = frame(page)?;
     if slot > count {
@@ -167,7 +164,7 @@ fn lower_skip(page: &mut [u8], suffix: &[u8], value_len: usize) -> Fit<usize> {
 
 /// Raises `skip` to what all records have in common: on a leaf as far as no record takes more room for it (the heads of the
 /// shortest keys then reach to their ends anyway), on an inner page unless that takes more than half of the free room.
-fn raise_skip(page: &mut [u8]) {
+pub fn raise_skip(page: &mut [u8]) {
     let node = Node::new(page);
     let Some(last) = node.count().checked_sub(1) else { return };
     let (mut low, mut high) = (Vec::new(), Vec::new());
@@ -198,7 +195,7 @@ fn note_insert(page: &mut [u8], slot: usize) {
 }
 
 /// Removes the record at `slot`.
-pub(crate) fn remove(page: &mut [u8], slot: usize) -> Fit {
+pub fn remove(page: &mut [u8], slot: usize) -> Fit {
     let (count, heap_start) = frame(page)?;
     if slot >= count {
         return Err(NO_SUCH_SLOT);
@@ -220,7 +217,7 @@ pub(crate) fn remove(page: &mut [u8], slot: usize) -> Fit {
 }
 
 /// In the value of `slot`: replaces `remove` bytes at `at` with `bytes`.
-pub(crate) fn splice(page: &mut [u8], slot: usize, at: usize, remove: usize, bytes: &[u8]) -> Fit {
+pub fn splice(page: &mut [u8], slot: usize, at: usize, remove: usize, bytes: &[u8]) -> Fit {
     let node = Node::new(page);
     let (count, heap_start) = frame(page)?;
     if slot >= count {
@@ -322,7 +319,7 @@ fn compact(page: &mut [u8], without: Option<usize>, need: usize) -> Fit<Vec<u8>>
 }
 
 /// Points a child pointer of an inner page elsewhere; `slot` = record count means the upper child.
-pub(crate) fn set_child(page: &mut [u8], slot: usize, child: PageNo) -> Fit {
+pub fn set_child(page: &mut [u8], slot: usize, child: PageNo) -> Fit {
     let (count, _) = frame(page)?;
     if slot > count || header::level(page) == 0 || child == PageNo(0) {
         return Err(NO_SUCH_SLOT);
@@ -336,145 +333,5 @@ pub(crate) fn set_child(page: &mut [u8], slot: usize, child: PageNo) -> Fit {
         return Err(NOT_A_NODE);
     }
     put_u32(page, record.value_offset(), child.0);
-    Ok(())
-}
-
-/// One record of the packed form `NodeAppend` carries.
-struct Packed<'a> {
-    suffix: &'a [u8],
-    value: &'a [u8],
-}
-
-fn next_packed<'a>(reader: &mut Reader<'a>) -> Option<Packed<'a>> {
-    let suffix_len = reader.u16()? as usize;
-    let value_len = reader.u16()? as usize;
-    Some(Packed { suffix: reader.bytes(suffix_len)?, value: reader.bytes(value_len)? })
-}
-
-/// Appends records packed by `op::pack_record` behind the last one.
-pub(crate) fn append(page: &mut [u8], packed: &[u8]) -> Fit {
-    let (count, _) = frame(page)?;
-    let (added, bytes) = check_packed(page, packed)?;
-    let node = Node::new(page);
-    if node.skip() != 0 || node.contiguous_bytes() < bytes {
-        rebuild(page, 0..count, None, 0, bytes)?;
-    }
-    let mut reader = Reader::new(packed);
-    let (mut slot, mut free) = (count, page.u16_at(HEAP_START) as usize);
-    while let Some(record) = next_packed(&mut reader) {
-        free -= rest_len(record.suffix.len(), 0) + record.value.len();
-        write_record(page, slot, free, 0, record.suffix, record.value);
-        slot += 1;
-    }
-    put_u16(page, HEAP_START, free as u16);
-    put_u16(page, COUNT, slot as u16);
-    if added > 0 {
-        put_u16(page, LAST_INSERT, slot as u16 - 1);
-        put_u16(page, RUN, added as u16);
-    }
-    raise_skip(page);
-    Ok(())
-}
-
-/// Checks that the packed records are well-formed, ascending, and fit; returns how many they are and their bytes.
-fn check_packed(page: &[u8], packed: &[u8]) -> Fit<(usize, usize)> {
-    let node = Node::new(page);
-    let mut before = None;
-    if node.count() > 0 {
-        let mut last = Vec::new();
-        node.append_suffix(node.count() - 1, &mut last);
-        before = Some(last);
-    }
-    let mut before = before.as_deref();
-    let mut reader = Reader::new(packed);
-    let (mut records, mut bytes) = (0, 0);
-    while !reader.is_at_end() {
-        let record = next_packed(&mut reader).ok_or("the packed records are cut short")?;
-        if before.is_some_and(|before| before >= record.suffix) {
-            return Err("the packed records are not in order");
-        }
-        if !node.is_leaf() && record.value.len() != CHILD_BYTES {
-            return Err("an inner record's value is a page number");
-        }
-        bytes += record_bytes(record.suffix.len(), record.value.len());
-        before = Some(record.suffix);
-        records += 1;
-    }
-    let first = next_packed(&mut Reader::new(packed)).map(|record| record.suffix);
-    check_packed_bounds(node, first, before)?;
-    if bytes > node.free_bytes() + node.skip() * node.count() { Err(NO_ROOM) } else { Ok((records, bytes)) }
-}
-
-/// Checks suffixes that are to be first and last against the fences.
-fn check_packed_bounds(node: Node<'_>, first: Option<&[u8]>, last: Option<&[u8]>) -> Fit {
-    let prefix_len = node.prefix_len();
-    let bound = |fence: Option<&[u8]>| fence.map(|fence| fence.get(prefix_len..).unwrap_or(&[]).to_vec());
-    let above = bound(node.lower()).is_none_or(|lower| first.is_none_or(|first| &lower[..] <= first));
-    let below = bound(node.upper()).is_none_or(|upper| last.is_none_or(|last| last < &upper[..]));
-    if above && below { Ok(()) } else { Err(NOT_IN_RANGE) }
-}
-
-/// Keeps the records `range` only and gives the page new fences (narrower or wider), rebuilding it with the new prefix.
-pub(crate) fn refence(page: &mut [u8], range: Range<usize>, fences: Fences<'_>) -> Fit {
-    let (count, _) = frame(page)?;
-    if range.start > range.end || range.end > count {
-        return Err(NO_SUCH_SLOT);
-    }
-    fences.check(page)?;
-    rebuild(page, range, Some(fences), 0, 0)?;
-    raise_skip(page);
-    Ok(())
-}
-
-/// Lays the records `range` down anew with these fences (`None`: those it has) and this `skip`, which all of them share.
-/// Checks first that `spare` bytes are free afterwards.
-fn rebuild(page: &mut [u8], range: Range<usize>, fences: Option<Fences<'_>>, skip: usize, spare: usize) -> Fit {
-    let old = page.to_vec();
-    let node = Node::new(&old);
-    let upper_child = PageNo(old.u32_at(UPPER_CHILD));
-    let fences = fences.unwrap_or(Fences { lower: node.lower(), upper: node.upper(), upper_child });
-    fences.check(&old)?;
-    check_keys_within(node, range.clone(), fences)?;
-    let prefix_len = prefix_of(fences.lower, fences.upper);
-    let bytes = node.rebuilt_bytes_with(range.clone(), prefix_len, skip);
-    if SLOTS + fences.bytes() + bytes + spare > page.len() {
-        return Err(NO_ROOM);
-    }
-    let (last, run) = (old.u16_at(LAST_INSERT), old.u16_at(RUN));
-    write_frame(page, fences);
-    let mut free = page.u16_at(HEAP_START) as usize;
-    let mut key = Vec::new();
-    for slot in range.clone() {
-        node.key_into(slot, &mut key);
-        let (suffix, value) = (&key[prefix_len..], node.value(slot));
-        free -= rest_len(suffix.len(), skip) + value.len();
-        write_record(page, slot - range.start, free, skip, suffix, value);
-    }
-    put_u16(page, HEAP_START, free as u16);
-    put_u16(page, COUNT, range.len() as u16);
-    put_u16(page, SKIP, skip as u16);
-    if last != NO_SLOT && range.contains(&(last as usize)) {
-        put_u16(page, LAST_INSERT, last - range.start as u16);
-        put_u16(page, RUN, run);
-    }
-    Ok(())
-}
-
-/// Every kept record must be readable and lie within the new fences (so that it begins with the new prefix).
-fn check_keys_within(node: Node<'_>, range: Range<usize>, fences: Fences<'_>) -> Fit {
-    let mut key = Vec::new();
-    for slot in range {
-        let record = node.record(slot);
-        let read = node.rest(slot).len() + node.value(slot).len();
-        node.key_into(slot, &mut key);
-        if read != record.heap_bytes() || key.len() != node.prefix_len() + record.suffix_len {
-            return Err(NOT_A_NODE);
-        }
-        let inside =
-            fences.lower.is_none_or(|lower| lower <= &key[..]) && fences.upper.is_none_or(|upper| &key[..] < upper);
-        if !inside {
-            return Err(NOT_IN_RANGE);
-        }
-    }
     Ok(())
 }

@@ -1,0 +1,188 @@
+//! Operations against a map, and how full pages get.
+
+use super::*;
+
+#[test]
+fn random_operations_agree_with_a_map() {
+    for (seed, page_size) in [(1, 4096), (2, 4096), (3, 8192), (4, 16384)] {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let fixture = Fixture::with_page_size(page_size);
+        let (key_max, value_max) =
+            (BTree::max_key_bytes(page_size as usize), BTree::max_value_bytes(page_size as usize));
+        let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+        for phase in 0..6 {
+            let deletes = [0.1, 0.4, 0.9, 0.2, 0.7, 0.97][phase];
+            for _ in 0..1500 {
+                if rng.random_bool(deletes) {
+                    let pivot = random_key(&mut rng, 20);
+                    let Some(key) = model.range(pivot..).next().map(|(key, _)| key.clone()) else { continue };
+                    assert!(fixture.delete(&key).unwrap());
+                    model.remove(&key);
+                } else {
+                    let (key, value) = (random_key(&mut rng, key_max), random_value(&mut rng, value_max));
+                    fixture.put(&key, &value).unwrap();
+                    model.insert(key, value);
+                }
+            }
+            fixture.assert_is(&model);
+            for key in model.keys().step_by(7) {
+                assert_eq!(fixture.get(key).as_ref(), model.get(key));
+            }
+        }
+        let keys: Vec<_> = model.keys().cloned().collect();
+        keys.iter().for_each(|key| assert!(fixture.delete(key).unwrap()));
+        fixture.assert_is(&BTreeMap::new());
+        assert_eq!(fixture.core.space.pages_of(fixture.tree.segment()), vec![fixture.tree.root()]);
+    }
+}
+
+#[test]
+fn the_longest_records_split_and_stay() {
+    let fixture = Fixture::new();
+    let (key_max, value_max) = (BTree::max_key_bytes(4096), BTree::max_value_bytes(4096));
+    let mut rng = StdRng::seed_from_u64(77);
+    let mut model = BTreeMap::new();
+    for _ in 0..400 {
+        let mut key = vec![1u8; key_max];
+        (0..3).for_each(|_| key[rng.random_range(0..key_max)] = rng.random());
+        let value = vec![rng.random(); value_max];
+        fixture.put(&key, &value).unwrap();
+        model.insert(key, value);
+    }
+    fixture.assert_is(&model);
+    let too_long = vec![0; key_max + 1];
+    assert!(matches!(fixture.tree.make_room(fixture.ctx(), &too_long, 10), Err(Error::KeyTooLong { .. })));
+    assert!(matches!(fixture.tree.make_room(fixture.ctx(), b"k", 4000), Err(Error::RowTooLarge { .. })));
+    let keys: Vec<_> = model.keys().cloned().collect();
+    keys.iter().for_each(|key| assert!(fixture.delete(key).unwrap()));
+    fixture.assert_is(&BTreeMap::new());
+}
+
+#[test]
+fn ascending_insertions_fill_pages() {
+    let fixture = Fixture::new();
+    (0..20_000u32).for_each(|n| fixture.put(&n.to_be_bytes(), b"a value of some bytes").unwrap());
+    assert!(fixture.leaf_fill() >= 90, "{} %", fixture.leaf_fill());
+}
+
+#[test]
+fn ascending_insertions_within_prefixes_fill_pages() {
+    let fixture = Fixture::new();
+    let mut rng = StdRng::seed_from_u64(5);
+    let mut next = [0u32; 20];
+    for _ in 0..4000 {
+        let district = rng.random_range(0..20u8);
+        let order = next[district as usize];
+        next[district as usize] += 1;
+        for line in 0..rng.random_range(5..15u8) {
+            let key = [&[0, 1, district][..], &order.to_be_bytes(), &[line]].concat();
+            fixture.put(&key, b"an order line with a little of everything").unwrap();
+        }
+    }
+    assert!(fixture.leaf_fill() >= 85, "{} %", fixture.leaf_fill());
+}
+
+#[test]
+fn random_insertions_fill_pages_as_usual() {
+    let fixture = Fixture::new();
+    let mut rng = StdRng::seed_from_u64(6);
+    (0..20_000).for_each(|_| fixture.put(&rng.random::<u64>().to_be_bytes(), b"a value of some bytes").unwrap());
+    assert!((60..80).contains(&fixture.leaf_fill()), "{} %", fixture.leaf_fill());
+}
+
+#[test]
+fn a_queue_gives_its_pages_back() {
+    let fixture = Fixture::new();
+    let mut most = 0;
+    for n in 0..30_000u32 {
+        fixture.put(&n.to_be_bytes(), b"queued").unwrap();
+        if n >= 1000 {
+            assert!(fixture.delete(&(n - 1000).to_be_bytes()).unwrap());
+        }
+        if n % 1000 == 0 {
+            most = most.max(fixture.core.space.pages_of(fixture.tree.segment()).len());
+        }
+    }
+    assert!(most < 30, "{most} pages for 1000 short records");
+    assert_eq!(fixture.tree.check(fixture.ctx()).unwrap().problems, vec![]);
+}
+
+#[test]
+fn built_trees_equal_inserted_ones() {
+    let mut rng = StdRng::seed_from_u64(8);
+    for (count, fill) in [(0, 90), (1, 90), (2, 50), (40, 100), (500, 100), (5000, 70), (20_000, 94)] {
+        let fixture = Fixture::new();
+        let mut model = BTreeMap::new();
+        while model.len() < count {
+            let key = if rng.random_bool(0.5) {
+                rng.random::<u32>().to_be_bytes().to_vec()
+            } else {
+                random_key(&mut rng, 512)
+            };
+            model.insert(key, random_value(&mut rng, 300));
+        }
+        let mut builder = fixture.tree.builder(fixture.ctx(), fill, 33);
+        model.iter().for_each(|(key, value)| builder.push(key, value).unwrap());
+        assert_eq!(builder.finish().unwrap(), count as u64);
+        fixture.assert_is(&model);
+        let leaf = fixture.tree.leaf(fixture.ctx(), Seek::First).unwrap();
+        assert_eq!(leaf.max_trx_id(), if count == 0 { 0 } else { 33 });
+        drop(leaf);
+        for _ in 0..300 {
+            let (key, value) = (random_key(&mut rng, 100), random_value(&mut rng, 100));
+            fixture.put(&key, &value).unwrap();
+            model.insert(key, value);
+        }
+        fixture.assert_is(&model);
+    }
+}
+
+#[test]
+fn a_builder_refuses_disorder_and_fills_as_told() {
+    let fixture = Fixture::new();
+    let mut builder = fixture.tree.builder(fixture.ctx(), 90, 0);
+    builder.push(b"b", b"").unwrap();
+    assert!(matches!(builder.push(b"b", b""), Err(Error::Usage(_))));
+    assert!(matches!(builder.push(b"a", b""), Err(Error::Usage(_))));
+    assert!(matches!(builder.push(&[9; 513], b""), Err(Error::KeyTooLong { .. })));
+    assert!(matches!(builder.push(b"c", &[0; 1000]), Err(Error::RowTooLarge { .. })));
+    builder.finish().unwrap();
+
+    let fixture = Fixture::new();
+    let mut builder = fixture.tree.builder(fixture.ctx(), 90, 0);
+    (0..20_000u64).for_each(|n| builder.push(&(n * 3).to_be_bytes(), b"a value of some bytes").unwrap());
+    builder.finish().unwrap();
+    assert!((86..=91).contains(&fixture.leaf_fill()), "{} %", fixture.leaf_fill());
+}
+
+#[test]
+fn positions_tell_whether_a_leaf_changed() {
+    let fixture = Fixture::new();
+    fixture.put(b"a", b"1").unwrap();
+    let leaf = fixture.tree.leaf(fixture.ctx(), Seek::First).unwrap();
+    let seen = leaf.version();
+    drop(leaf);
+    assert!(Leaf::reopen(fixture.ctx(), seen).is_some());
+    fixture.put(b"b", b"2").unwrap();
+    assert!(Leaf::reopen(fixture.ctx(), seen).is_none());
+}
+
+#[test]
+fn max_trx_id_rises_and_survives_splits() {
+    let fixture = Fixture::new();
+    fixture.put(&0u32.to_be_bytes(), b"x").unwrap();
+    let mut mtr = fixture.ctx().mtr().unwrap();
+    let leaf = fixture.tree.leaf_mut(&mut mtr, b"").unwrap();
+    leaf.raise_max_trx_id(&mut mtr, 70);
+    leaf.raise_max_trx_id(&mut mtr, 60);
+    assert_eq!(leaf.max_trx_id(&mtr), 70);
+    mtr.commit();
+    (0..2000u32).rev().for_each(|n| fixture.put(&n.to_be_bytes(), b"a value of some bytes").unwrap());
+    let mut from = Vec::new();
+    loop {
+        let leaf = fixture.tree.leaf(fixture.ctx(), Seek::Covers(&from)).unwrap();
+        assert_eq!(leaf.max_trx_id(), 70);
+        let Some(upper) = leaf.upper() else { break };
+        from = upper.to_vec();
+    }
+}

@@ -1,0 +1,54 @@
+//! The digest of an index: whether rows and entries are the same ones. See [`super`] for the term.
+
+use std::hash::Hasher;
+
+/// Buckets of a digest.
+const BUCKETS: usize = 1 << 14;
+
+/// See [`super`].
+pub struct Digest {
+    sums: Vec<u64>,
+    /// Live rows less live entries.
+    pub surplus: i64,
+}
+
+impl Digest {
+    pub fn new() -> Digest {
+        Digest { sums: vec![0; BUCKETS], surplus: 0 }
+    }
+
+    pub fn add(&mut self, entry: &[u8], prefix_bytes: usize) {
+        let hash = hash(entry, prefix_bytes);
+        let sum = &mut self.sums[bucket(hash)];
+        *sum = sum.wrapping_add(hash);
+        self.surplus += 1;
+    }
+
+    pub fn take(&mut self, entry: &[u8], prefix_bytes: usize) {
+        let hash = hash(entry, prefix_bytes);
+        let sum = &mut self.sums[bucket(hash)];
+        *sum = sum.wrapping_sub(hash);
+        self.surplus -= 1;
+    }
+
+    /// Whether rows and entries are the same.
+    pub fn is_even(&self) -> bool {
+        self.surplus == 0 && self.sums.iter().all(|sum| *sum == 0)
+    }
+
+    /// Whether rows and entries differ where this entry is counted.
+    pub fn differs_at(&self, entry: &[u8], prefix_bytes: usize) -> bool {
+        self.sums[bucket(hash(entry, prefix_bytes))] != 0
+    }
+}
+
+fn hash(entry: &[u8], prefix_bytes: usize) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    hasher.write(entry);
+    hasher.write_usize(prefix_bytes);
+    hasher.finish()
+}
+
+fn bucket(hash: u64) -> usize {
+    (hash >> 32) as usize % BUCKETS
+}

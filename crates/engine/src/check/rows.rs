@@ -1,0 +1,129 @@
+//! The rows of a table, each looked at.
+
+use super::checker::Place;
+use super::digest::Digest;
+use super::tables::{Walk, show_key};
+use crate::btree::check::Visitor;
+use crate::error::{Error, Result};
+use crate::page::Node;
+use crate::table::version::TableVersion;
+use crate::txn::stored::{DELETE_MARKED, OVERFLOW, OverflowRef, ROW_HEADER_BYTES, RowHeader};
+use crate::txn::{MAX_ROW_BYTES, TableTrees};
+use crate::types::{PageNo, RollPtr};
+
+/// Looks at every row.
+pub struct RowVisitor<'w, 'a> {
+    pub walk: Walk<'w, 'a>,
+    pub rows: &'w TableVersion,
+    pub next_id: u64,
+    pub digests: Vec<Digest>,
+    /// Largest value in the auto-increment column.
+    pub largest: Option<u64>,
+    pub key: Vec<u8>,
+    pub row: Vec<u8>,
+    pub scratch: Vec<u8>,
+}
+
+impl Visitor for RowVisitor<'_, '_> {
+    fn enter(&mut self, page: PageNo) -> Result<bool> {
+        Ok(self.walk.enter(page))
+    }
+
+    fn leaf(&mut self, page: PageNo, page_bytes: &[u8]) -> Result<()> {
+        let leaf = Node::new(page_bytes);
+        for slot in 0..leaf.count() {
+            leaf.key_into(slot, &mut self.key);
+            if let Some(reason) = self.row(leaf.value(slot))? {
+                let text = format!("row {}: {reason}", show_key(&self.rows.key, &self.key));
+                // Its overflow pages, if it has any, may not have been reached.
+                self.walk.checker.damaged.insert(self.rows.overflow);
+                self.walk.checker.find(Some(page), &self.walk.place, text);
+            }
+        }
+        Ok(())
+    }
+
+    fn problem(&mut self, page: PageNo, reason: String) {
+        self.walk.checker.damaged.insert(self.rows.overflow);
+        self.walk.problem(page, reason);
+    }
+}
+
+impl RowVisitor<'_, '_> {
+    /// Checks the row whose key is in `key`; says what is wrong with it.
+    fn row(&mut self, value: &[u8]) -> Result<Option<String>> {
+        let header = match RowHeader::decode(value) {
+            Ok(header) => header,
+            Err(error) => return Ok(Some(error.to_string())),
+        };
+        if let Some(reason) = self.header(value, &header) {
+            return Ok(Some(reason));
+        }
+        let payload = &value[ROW_HEADER_BYTES..];
+        if !header.is_overflow() {
+            return Ok(self.contents(payload, &header));
+        }
+        let mut row = std::mem::take(&mut self.row);
+        let whole = self.read_overflow(payload, &mut row);
+        let reason = match whole {
+            Ok(true) => Ok(self.contents(&row, &header)),
+            Ok(false) => Ok(Some("its overflow pages are damaged".to_string())),
+            Err(Error::Corrupt(reason)) => Ok(Some(reason)),
+            Err(error) => Err(error),
+        };
+        self.row = row;
+        reason
+    }
+
+    fn header(&self, value: &[u8], header: &RowHeader) -> Option<String> {
+        if header.flags & !(DELETE_MARKED | OVERFLOW) != 0 || value[1] != 0 || value[14..16] != [0, 0] {
+            return Some("its header has bits of no meaning".to_string());
+        }
+        if header.trx_id.0 >= self.next_id {
+            return Some(format!("it is of transaction {}, ids are below {}", header.trx_id, self.next_id));
+        }
+        let page = header.roll_ptr.page();
+        let pages = self.walk.checker.subject.space.page_count();
+        if header.roll_ptr != RollPtr::NONE && (page == PageNo(0) || page.0 >= pages) {
+            return Some(format!("its roll pointer leads to page {page}"));
+        }
+        None
+    }
+
+    fn read_overflow(&mut self, payload: &[u8], row: &mut Vec<u8>) -> Result<bool> {
+        let reference = OverflowRef::decode(payload)?;
+        if reference.total_bytes as usize > MAX_ROW_BYTES {
+            return Err(Error::Corrupt(format!("an overflow row of {} bytes", reference.total_bytes)));
+        }
+        let place = Place { index: None, ..self.walk.place.clone() };
+        self.walk.checker.report.counts.rows_overflow += 1;
+        self.walk.checker.check_chain(reference, self.rows.overflow, &place, true, row)
+    }
+
+    /// Checks the row itself and adds its entries to the digests.
+    fn contents(&mut self, row: &[u8], header: &RowHeader) -> Option<String> {
+        if let Err(error) = self.rows.row(row).verify() {
+            return Some(error.to_string());
+        }
+        self.scratch.clear();
+        self.rows.key_of(row, &mut self.scratch);
+        if self.scratch != self.key {
+            return Some(format!("its columns make the key {}", show_key(&self.rows.key, &self.scratch)));
+        }
+        if let Some(column) = self.rows.definition.auto_increment {
+            self.largest = self.largest.max(self.rows.counted(row, column));
+        }
+        let counts = &mut self.walk.checker.report.counts;
+        if header.is_delete_marked() {
+            counts.rows_delete_marked += 1;
+            return None;
+        }
+        counts.rows += 1;
+        for (i, digest) in self.digests.iter_mut().enumerate() {
+            self.scratch.clear();
+            let entry = self.rows.entry(i, &self.key, row, &mut self.scratch);
+            digest.add(&self.scratch, entry.prefix_bytes);
+        }
+        None
+    }
+}

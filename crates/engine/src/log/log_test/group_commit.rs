@@ -1,0 +1,98 @@
+//! Threads that commit together, and power cuts under them.
+
+use super::*;
+
+/// A device whose syncs take a while.
+pub struct Slow(pub Arc<dyn Device>);
+
+impl Device for Slow {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+    fn len_bytes(&self) -> highwater_storage::Result<u64> {
+        self.0.len_bytes()
+    }
+    fn set_len_bytes(&self, len: u64) -> highwater_storage::Result<()> {
+        self.0.set_len_bytes(len)
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> highwater_storage::Result<()> {
+        self.0.read_at(offset, buf)
+    }
+    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> highwater_storage::Result<()> {
+        self.0.write_at(offset, data, placement)
+    }
+    fn sync(&self) -> highwater_storage::Result<()> {
+        std::thread::sleep(Duration::from_millis(2));
+        self.0.sync()
+    }
+    fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
+        self.0.discard(offset, len)
+    }
+    fn alignment_bytes(&self) -> usize {
+        self.0.alignment_bytes()
+    }
+}
+
+#[test]
+fn threads_that_commit_together_share_syncs() {
+    const THREADS: u64 = 16;
+    const COMMITS: u64 = 20;
+    let memory = MemoryDevice::new();
+    Log::create(Arc::new(memory.clone()), 4 << 20, ID).unwrap();
+    let counted = Counted::new(Arc::new(Slow(Arc::new(memory.clone()))));
+    let (log, scan) = open_as(counted.clone(), 1).unwrap();
+    log.start(scan.end_lsn).unwrap();
+    let syncs = counted.counts().syncs;
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let log = &log;
+            let commit = move |n: u64| {
+                let lsn = append(log, thread * 1000 + n, 200);
+                log.commit(lsn).unwrap();
+                assert!(log.durable_lsn() >= lsn);
+            };
+            scope.spawn(move || (0..COMMITS).for_each(commit));
+        }
+    });
+    let syncs = counted.counts().syncs - syncs;
+    assert!(syncs * 4 < THREADS * COMMITS, "{syncs} syncs");
+    let (_, scan) = open(&memory.cut(9));
+    assert_eq!(scan.groups.len() as u64, THREADS * COMMITS);
+}
+
+#[test]
+fn power_cuts_under_many_threads_lose_nothing_acknowledged() {
+    let memory = MemoryDevice::new();
+    Log::create(Arc::new(memory.clone()), 256 << 10, ID).unwrap();
+    let (log, scan) = open_as(Arc::new(memory.clone()), 1).unwrap();
+    log.start(scan.end_lsn).unwrap();
+    let acknowledged = AtomicU64::new(0);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for thread in 0..4u64 {
+            let (log, acknowledged, stop) = (&log, &acknowledged, &stop);
+            scope.spawn(move || {
+                let mut n = thread;
+                while !stop.load(Ordering::Relaxed) {
+                    let lsn = append(log, n, 1 + (n * 131 % 2500) as usize);
+                    log.flush_to(lsn).unwrap();
+                    acknowledged.fetch_max(lsn.0, Ordering::SeqCst);
+                    if lsn.0.saturating_sub(log.checkpoint_lsn().0) > 150 << 10 {
+                        log.checkpoint(lsn).unwrap();
+                    }
+                    n += 4;
+                }
+            });
+        }
+        let cut_loses = |seed: &u64| {
+            let before = Lsn(acknowledged.load(Ordering::SeqCst));
+            open_as(Arc::new(memory.cut(*seed)), 1).map_or(true, |(_, scan)| scan.end_lsn < before)
+        };
+        // Until the ring has gone round, however slow the machine is; not for ever, should the writers fail.
+        let goes_on = |seed: &u64| *seed < 300 || (*seed < 100_000 && acknowledged.load(Ordering::SeqCst) <= 300 << 10);
+        let losses: Vec<u64> = (0..).take_while(goes_on).filter(cut_loses).collect();
+        stop.store(true, Ordering::Relaxed);
+        assert!(losses.is_empty(), "cuts {losses:?}");
+    });
+    assert!(acknowledged.into_inner() > 300 << 10);
+}

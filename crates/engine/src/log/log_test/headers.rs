@@ -1,0 +1,117 @@
+//! Creation, headers, checkpoints cut short.
+
+use super::*;
+
+#[test]
+fn a_damaged_header_is_refused_or_the_other_one_used() {
+    let device = new_device();
+    let log = started(&device);
+    log.flush_to(append(&log, 1, 100)).unwrap();
+    drop(log);
+    let newest = device.image()[..2 * 4096].to_vec();
+    for at in (0..64).chain([100, 511, 512, 4095]) {
+        let both = device.cut(0);
+        both.damage(|b| [at, at + 4096].iter().for_each(|&i| b[i] ^= 0x40));
+        let error = open_as(Arc::new(both), 1).map(drop).unwrap_err();
+        let foreign = at < 8;
+        assert_eq!(matches!(error, Error::Incompatible(_)), foreign, "byte {at}: {error}");
+        assert_eq!(matches!(error, Error::Corrupt(_)), !foreign, "byte {at}: {error}");
+        let one = |slot: usize| {
+            let one = device.cut(0);
+            one.damage(|b| b[slot + at] ^= 0x40);
+            open_as(Arc::new(one), 1)
+        };
+        // The log was started once, so the newest header is the third.
+        assert_eq!(one(0).unwrap().1.groups.len(), 1, "byte {at}");
+        let error = one(4096).map(drop).unwrap_err();
+        assert!(matches!(&error, Error::Corrupt(what) if what.contains("newest header")), "byte {at}: {error}");
+    }
+    assert_eq!(device.image()[..2 * 4096], newest[..], "a refused log is left as it was");
+}
+
+#[test]
+fn files_that_are_no_log_of_this_database_are_refused() {
+    let refuse = |device: MemoryDevice| open_as(Arc::new(device), 1).map(drop).unwrap_err();
+    for image in [vec![], vec![0; 100], vec![0; 8192], b"PK\x03\x04".repeat(5000)] {
+        let error = refuse(MemoryDevice::holding(image));
+        assert!(matches!(error, Error::Incompatible(_)), "{error}");
+    }
+    let other = MemoryDevice::new();
+    Log::create(Arc::new(other.clone()), SMALL, ID + 1).unwrap();
+    let error = refuse(other);
+    assert!(matches!(&error, Error::Incompatible(what) if what.contains("belongs to database")), "{error}");
+    for len in [SMALL as usize - 4096, 8192] {
+        let cut = new_device();
+        cut.damage(|bytes| bytes.resize(len, 0));
+        let error = refuse(cut);
+        assert!(matches!(&error, Error::Corrupt(what) if what.contains("was made with")), "{error}");
+    }
+    let longer = new_device();
+    longer.damage(|bytes| bytes.resize(2 * SMALL as usize, 7));
+    let (log, scan) = open_as(Arc::new(longer), 1).unwrap();
+    assert_eq!((log.geometry.capacity_bytes(), scan.groups.len()), (Geometry::new(SMALL).capacity_bytes(), 0));
+    let error = Log::create(Arc::new(MemoryDevice::new()), SMALL - 1, ID).unwrap_err();
+    assert!(matches!(error, Error::BadOption { .. }), "{error}");
+    let error = Log::create(Arc::new(MemoryDevice::limited(1 << 20)), 4 << 20, ID).unwrap_err();
+    assert!(matches!(&error, Error::Storage(e) if e.is_full()), "{error}");
+}
+
+#[test]
+fn a_header_that_verifies_but_makes_no_sense_is_corrupt() {
+    let device = new_device();
+    let good = started(&device).io.lock().header;
+    let bad = [
+        format::Header { checkpoint_lsn: Lsn(0), ..good },
+        format::Header { checkpoint_lsn: Lsn(u64::MAX), ..good },
+        format::Header { size_bytes: 0, ..good },
+        format::Header { size_bytes: u64::MAX, ..good },
+    ];
+    for header in bad.map(|h| format::Header { sequence: good.sequence + 1, ..h }) {
+        let damaged = device.cut(0);
+        damaged.damage(|b| header.encode(&mut b[header.offset() as usize..][..4096]));
+        let error = open_as(Arc::new(damaged), 1).map(drop).unwrap_err();
+        assert!(matches!(error, Error::Corrupt(_)), "{header:?}: {error}");
+    }
+}
+
+#[test]
+fn a_crash_at_any_write_of_a_checkpoint_leaves_a_usable_log() {
+    for crash_at in 0..8 {
+        let (device, faults) = (new_device(), Faults::new());
+        let (log, scan) = open_as(faults.wrap(Arc::new(device.clone())), 1).unwrap();
+        log.start(scan.end_lsn).unwrap();
+        let first = append(&log, 1, 100);
+        log.flush_to(first).unwrap();
+        faults.power_off_after(crash_at);
+        let _ = log.checkpoint(first);
+        let second = log.reserve(100).map(|room| log.append(room, &payload(2, 100), |_, _| {}));
+        let acknowledged = second.as_ref().is_ok_and(|&lsn| log.flush_to(lsn).is_ok());
+        for seed in 0..40 {
+            let (_, scan) = open(&device.cut(seed));
+            let found = payloads(&scan);
+            let (all, rest) = ([payload(1, 100), payload(2, 100)], [payload(2, 100)]);
+            let is_prefix =
+                if scan.checkpoint_lsn == first { rest.starts_with(&found) } else { all.starts_with(&found) };
+            assert!(is_prefix && (scan.checkpoint_lsn == first || !found.is_empty()), "crash {crash_at} seed {seed}");
+            assert!(
+                !acknowledged || second.as_ref().is_ok_and(|&lsn| lsn == scan.end_lsn),
+                "crash {crash_at} seed {seed}"
+            );
+        }
+    }
+}
+
+#[test]
+fn creation_is_quick_and_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = highwater_storage::StorageSet::open_dir(folder.path(), None, Default::default(), true).unwrap();
+    let since = Instant::now();
+    Log::create(set.redo.clone(), 8 << 20, ID).unwrap();
+    assert!(since.elapsed() < Duration::from_secs(20));
+    let (log, scan) = open_as(set.redo.clone(), 1).unwrap();
+    log.start(scan.end_lsn).unwrap();
+    let ends: Vec<Lsn> = (0..10).map(|n| append(&log, n, 300_000)).collect();
+    log.commit(ends[9]).unwrap();
+    let (_, scan) = open_as(set.redo.clone(), 1).unwrap();
+    assert_eq!(scan.end_lsn, ends[9]);
+}

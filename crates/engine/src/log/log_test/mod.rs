@@ -1,0 +1,82 @@
+//! The log as a whole, over devices that lose power, fail, and count.
+//!
+//! A group's payload is made from its number, so that what a scan finds can be checked byte by byte.
+
+mod failures;
+mod group_commit;
+mod headers;
+mod model;
+mod reservations;
+mod ring;
+
+use super::*;
+use crate::error::Error;
+use highwater_storage::{Counted, FaultKind, Faults, MemoryDevice, Operation, Placement};
+use proptest::prelude::*;
+use std::sync::atomic::AtomicUsize;
+use std::time::{Duration, Instant};
+
+pub const ID: u64 = 0xDB;
+pub const SMALL: u64 = 18 * format::BLOCK_BYTES;
+pub const CAPACITY: u64 = 14 * format::DATA_BYTES;
+
+/// What a scan found, with every group's end LSN and payload.
+pub struct Found {
+    pub checkpoint_lsn: Lsn,
+    pub end_lsn: Lsn,
+    pub groups: Vec<(Lsn, Vec<u8>)>,
+}
+
+pub fn found(log: &Log, scan: &Scan) -> Found {
+    let (mut windows, mut window, mut groups) = (log.windows(scan), Window::default(), Vec::new());
+    while windows.read(3000, &mut window).unwrap() {
+        groups.extend(window.groups().map(|(end, bytes)| (end, bytes.to_vec())));
+    }
+    assert_eq!(groups.len() as u64, scan.groups);
+    Found { checkpoint_lsn: scan.checkpoint_lsn, end_lsn: scan.end_lsn, groups }
+}
+
+pub fn open_as(device: Arc<dyn Device>, mode: u64) -> Result<(Arc<Log>, Found)> {
+    let (log, scan) = Log::open(device, 1 << 20, mode, ID, Arc::default(), Arc::default())?;
+    let found = found(&log, &scan);
+    Ok((log, found))
+}
+
+pub fn open(device: &MemoryDevice) -> (Arc<Log>, Found) {
+    open_as(Arc::new(device.clone()), 1).unwrap()
+}
+
+pub fn new_device() -> MemoryDevice {
+    let device = MemoryDevice::named("redo", format::BLOCK_BYTES as usize);
+    Log::create(Arc::new(device.clone()), SMALL, ID).unwrap();
+    device
+}
+
+pub fn started(device: &MemoryDevice) -> Arc<Log> {
+    let (log, scan) = open(device);
+    log.start(scan.end_lsn).unwrap();
+    log
+}
+
+pub fn payload(number: u64, len: usize) -> Vec<u8> {
+    (0..len).map(|i| (number as u8).wrapping_mul(31).wrapping_add(i as u8)).collect()
+}
+
+pub fn append(log: &Log, number: u64, len: usize) -> Lsn {
+    let reservation = log.reserve(len as u64).unwrap();
+    log.append(reservation, &payload(number, len), |_, _| {})
+}
+
+pub fn payloads(scan: &Found) -> Vec<Vec<u8>> {
+    scan.groups.iter().map(|(_, bytes)| bytes.clone()).collect()
+}
+
+pub fn is_poisoned<T>(result: Result<T>) -> bool {
+    matches!(result, Err(Error::Poisoned(_)))
+}
+
+impl Log {
+    fn space_waiting(&self) -> usize {
+        self.space.waiting()
+    }
+}

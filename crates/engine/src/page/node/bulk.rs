@@ -1,0 +1,149 @@
+//! Changing many records of a node at once: appending, new fences. The rules of `edit` hold here too.
+
+use super::edit::*;
+use super::layout::*;
+use super::view::Node;
+use crate::page::bytes::{PageBytes, put_u16};
+use crate::page::varint::Reader;
+use crate::types::PageNo;
+use std::ops::Range;
+
+/// One record of the packed form `NodeAppend` carries.
+struct Packed<'a> {
+    suffix: &'a [u8],
+    value: &'a [u8],
+}
+
+fn next_packed<'a>(reader: &mut Reader<'a>) -> Option<Packed<'a>> {
+    let suffix_len = reader.u16()? as usize;
+    let value_len = reader.u16()? as usize;
+    Some(Packed { suffix: reader.bytes(suffix_len)?, value: reader.bytes(value_len)? })
+}
+
+/// Appends records packed by `op::pack_record` behind the last one.
+pub fn append(page: &mut [u8], packed: &[u8]) -> Fit {
+    let (count, _) = frame(page)?;
+    let (added, bytes) = check_packed(page, packed)?;
+    let node = Node::new(page);
+    if node.skip() != 0 || node.contiguous_bytes() < bytes {
+        rebuild(page, 0..count, None, 0, bytes)?;
+    }
+    let mut reader = Reader::new(packed);
+    let (mut slot, mut free) = (count, page.u16_at(HEAP_START) as usize);
+    while let Some(record) = next_packed(&mut reader) {
+        free -= rest_len(record.suffix.len(), 0) + record.value.len();
+        write_record(page, slot, free, 0, record.suffix, record.value);
+        slot += 1;
+    }
+    put_u16(page, HEAP_START, free as u16);
+    put_u16(page, COUNT, slot as u16);
+    if added > 0 {
+        put_u16(page, LAST_INSERT, slot as u16 - 1);
+        put_u16(page, RUN, added as u16);
+    }
+    raise_skip(page);
+    Ok(())
+}
+
+/// Checks that the packed records are well-formed, ascending, and fit; returns how many they are and their bytes.
+fn check_packed(page: &[u8], packed: &[u8]) -> Fit<(usize, usize)> {
+    let node = Node::new(page);
+    let mut before = None;
+    if node.count() > 0 {
+        let mut last = Vec::new();
+        node.append_suffix(node.count() - 1, &mut last);
+        before = Some(last);
+    }
+    let mut before = before.as_deref();
+    let mut reader = Reader::new(packed);
+    let (mut records, mut bytes) = (0, 0);
+    while !reader.is_at_end() {
+        let record = next_packed(&mut reader).ok_or("the packed records are cut short")?;
+        if before.is_some_and(|before| before >= record.suffix) {
+            return Err("the packed records are not in order");
+        }
+        if !node.is_leaf() && record.value.len() != CHILD_BYTES {
+            return Err("an inner record's value is a page number");
+        }
+        bytes += record_bytes(record.suffix.len(), record.value.len());
+        before = Some(record.suffix);
+        records += 1;
+    }
+    let first = next_packed(&mut Reader::new(packed)).map(|record| record.suffix);
+    check_packed_bounds(node, first, before)?;
+    if bytes > node.free_bytes() + node.skip() * node.count() { Err(NO_ROOM) } else { Ok((records, bytes)) }
+}
+
+/// Checks suffixes that are to be first and last against the fences.
+fn check_packed_bounds(node: Node<'_>, first: Option<&[u8]>, last: Option<&[u8]>) -> Fit {
+    let prefix_len = node.prefix_len();
+    let bound = |fence: Option<&[u8]>| fence.map(|fence| fence.get(prefix_len..).unwrap_or(&[]).to_vec());
+    let above = bound(node.lower()).is_none_or(|lower| first.is_none_or(|first| &lower[..] <= first));
+    let below = bound(node.upper()).is_none_or(|upper| last.is_none_or(|last| last < &upper[..]));
+    if above && below { Ok(()) } else { Err(NOT_IN_RANGE) }
+}
+
+/// Keeps the records `range` only and gives the page new fences (narrower or wider), rebuilding it with the new prefix.
+pub fn refence(page: &mut [u8], range: Range<usize>, fences: Fences<'_>) -> Fit {
+    let (count, _) = frame(page)?;
+    if range.start > range.end || range.end > count {
+        return Err(NO_SUCH_SLOT);
+    }
+    fences.check(page)?;
+    rebuild(page, range, Some(fences), 0, 0)?;
+    raise_skip(page);
+    Ok(())
+}
+
+/// Lays the records `range` down anew with these fences (`None`: those it has) and this `skip`, which all of them share.
+/// Checks first that `spare` bytes are free afterwards.
+pub fn rebuild(page: &mut [u8], range: Range<usize>, fences: Option<Fences<'_>>, skip: usize, spare: usize) -> Fit {
+    let old = page.to_vec();
+    let node = Node::new(&old);
+    let upper_child = PageNo(old.u32_at(UPPER_CHILD));
+    let fences = fences.unwrap_or(Fences { lower: node.lower(), upper: node.upper(), upper_child });
+    fences.check(&old)?;
+    check_keys_within(node, range.clone(), fences)?;
+    let prefix_len = prefix_of(fences.lower, fences.upper);
+    let bytes = node.rebuilt_bytes_with(range.clone(), prefix_len, skip);
+    if SLOTS + fences.bytes() + bytes + spare > page.len() {
+        return Err(NO_ROOM);
+    }
+    let (last, run) = (old.u16_at(LAST_INSERT), old.u16_at(RUN));
+    write_frame(page, fences);
+    let mut free = page.u16_at(HEAP_START) as usize;
+    let mut key = Vec::new();
+    for slot in range.clone() {
+        node.key_into(slot, &mut key);
+        let (suffix, value) = (&key[prefix_len..], node.value(slot));
+        free -= rest_len(suffix.len(), skip) + value.len();
+        write_record(page, slot - range.start, free, skip, suffix, value);
+    }
+    put_u16(page, HEAP_START, free as u16);
+    put_u16(page, COUNT, range.len() as u16);
+    put_u16(page, SKIP, skip as u16);
+    if last != NO_SLOT && range.contains(&(last as usize)) {
+        put_u16(page, LAST_INSERT, last - range.start as u16);
+        put_u16(page, RUN, run);
+    }
+    Ok(())
+}
+
+/// Every kept record must be readable and lie within the new fences (so that it begins with the new prefix).
+fn check_keys_within(node: Node<'_>, range: Range<usize>, fences: Fences<'_>) -> Fit {
+    let mut key = Vec::new();
+    for slot in range {
+        let record = node.record(slot);
+        let read = node.rest(slot).len() + node.value(slot).len();
+        node.key_into(slot, &mut key);
+        if read != record.heap_bytes() || key.len() != node.prefix_len() + record.suffix_len {
+            return Err(NOT_A_NODE);
+        }
+        let inside =
+            fences.lower.is_none_or(|lower| lower <= &key[..]) && fences.upper.is_none_or(|upper| &key[..] < upper);
+        if !inside {
+            return Err(NOT_IN_RANGE);
+        }
+    }
+    Ok(())
+}

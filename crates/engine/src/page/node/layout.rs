@@ -1,0 +1,93 @@
+//! Where the fields of a node lie, and how many bytes records take.
+
+use crate::page::bytes::PageBytes;
+use crate::page::header::HEADER_BYTES;
+
+pub const COUNT: usize = HEADER_BYTES;
+pub const HEAP_START: usize = HEADER_BYTES + 2;
+pub const GARBAGE: usize = HEADER_BYTES + 4;
+pub const PREFIX_LEN: usize = HEADER_BYTES + 6;
+pub const LOWER_LEN: usize = HEADER_BYTES + 8;
+pub const UPPER_LEN: usize = HEADER_BYTES + 10;
+pub const UPPER_CHILD: usize = HEADER_BYTES + 12;
+pub const LAST_INSERT: usize = HEADER_BYTES + 16;
+pub const RUN: usize = HEADER_BYTES + 18;
+pub const SKIP: usize = HEADER_BYTES + 20;
+/// First slot.
+pub const SLOTS: usize = HEADER_BYTES + 22;
+pub const SLOT_BYTES: usize = 10;
+pub const SLOT_KEY_LEN: usize = 2;
+pub const SLOT_VALUE_LEN: usize = 4;
+pub const SLOT_HEAD: usize = 6;
+/// Bytes of a suffix that live in its slot.
+pub const HEAD_BYTES: usize = 4;
+/// Length that stands for "no fence".
+pub const NO_FENCE: u16 = u16::MAX;
+/// `last_insert` when it is unknown.
+pub const NO_SLOT: u16 = u16::MAX;
+/// Bytes of an inner record's value.
+pub const CHILD_BYTES: usize = 4;
+/// Insertions in a row after which a leaf is taken to be filled in ascending order.
+pub const ASCENDING_RUN: u16 = 16;
+
+const _: () = assert!(SLOTS == 54 && SLOT_HEAD + HEAD_BYTES == SLOT_BYTES);
+
+/// Longest key a page takes: an eighth of the page. Two fences and four separators of that length fit an inner page.
+pub const fn max_key_bytes(page_bytes: usize) -> usize {
+    page_bytes / 8
+}
+
+/// Longest value a leaf takes: a quarter of the page less 64 bytes. Four such records with short keys fit one leaf, and two
+/// with the longest keys fit beside the longest fences, so that a split always makes room.
+pub const fn max_value_bytes(page_bytes: usize) -> usize {
+    page_bytes / 4 - 64
+}
+
+/// Offset of a slot.
+#[inline(always)]
+pub const fn slot_at(slot: usize) -> usize {
+    SLOTS + slot * SLOT_BYTES
+}
+
+/// Bytes of a suffix kept in the heap: all but the head. Grows with `skip` for suffixes that end within the head.
+#[inline(always)]
+pub const fn rest_len(suffix_len: usize, skip: usize) -> usize {
+    if suffix_len >= skip + HEAD_BYTES {
+        suffix_len - HEAD_BYTES
+    } else if suffix_len > skip {
+        skip
+    } else {
+        suffix_len
+    }
+}
+
+/// Bytes a record takes, slot included, on a page with `skip` 0.
+#[inline(always)]
+pub const fn record_bytes(suffix_len: usize, value_len: usize) -> usize {
+    SLOT_BYTES + rest_len(suffix_len, 0) + value_len
+}
+
+/// The head, given the suffix from there on.
+#[inline(always)]
+pub fn head_of(tail: &[u8]) -> u32 {
+    (tail.word_at(0, tail.len().min(HEAD_BYTES)) >> 32) as u32
+}
+
+/// Length of the longest common prefix.
+pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+}
+
+/// Length of the prefix of a page with these fences.
+pub fn prefix_of(lower: Option<&[u8]>, upper: Option<&[u8]>) -> usize {
+    match (lower, upper) {
+        (Some(lower), Some(upper)) => common_prefix(lower, upper),
+        _ => 0,
+    }
+}
+
+/// The shortest key `s` with `below < s <= above` that begins `above`. Needs `below < above`.
+pub fn shortest_separator<'k>(below: &[u8], above: &'k [u8]) -> &'k [u8] {
+    let len = common_prefix(below, above) + 1;
+    above.get(..len).unwrap_or(above)
+}

@@ -1,0 +1,286 @@
+//! Reading a node: its records, fences, and how much fits.
+
+use super::layout::*;
+use super::search::{self, child_at, count, covers};
+use crate::page::bytes::{PageBytes, slice_at};
+use crate::page::header::{self, PageType};
+use crate::types::PageNo;
+use std::ops::Range;
+
+/// A node whose bytes do not change while this lives (latched, or a copy).
+#[derive(Clone, Copy, Debug)]
+pub struct Node<'p> {
+    page: &'p [u8],
+}
+
+/// Where a record's parts are.
+#[derive(Clone, Copy, Debug)]
+pub struct Record {
+    /// Heap offset of the suffix without its head.
+    pub offset: usize,
+    pub suffix_len: usize,
+    /// Length of the suffix without its head.
+    pub rest_len: usize,
+    pub value_len: usize,
+}
+
+impl Record {
+    #[inline(always)]
+    pub fn heap_bytes(self) -> usize {
+        self.rest_len + self.value_len
+    }
+
+    #[inline(always)]
+    pub fn value_offset(self) -> usize {
+        self.offset + self.rest_len
+    }
+}
+
+impl<'p> Node<'p> {
+    /// Looks at a page as a node. No check is made: see [`check`].
+    #[inline]
+    pub fn new(page: &'p [u8]) -> Node<'p> {
+        Node { page }
+    }
+
+    #[inline]
+    pub fn count(self) -> usize {
+        count(self.page)
+    }
+
+    /// Level in the tree, 0 = leaf.
+    #[inline]
+    pub fn level(self) -> u8 {
+        header::level(self.page)
+    }
+
+    /// Whether the type byte says leaf.
+    #[inline]
+    pub fn is_leaf(self) -> bool {
+        self.page.u8_at(header::TYPE) == PageType::Leaf as u8
+    }
+
+    /// Length of the lower fence, 0 for none.
+    #[inline]
+    fn lower_len(self) -> usize {
+        let len = self.page.u16_at(LOWER_LEN);
+        if len == NO_FENCE { 0 } else { len as usize }
+    }
+
+    /// Length of the upper fence, 0 for none.
+    #[inline]
+    fn upper_len(self) -> usize {
+        let len = self.page.u16_at(UPPER_LEN);
+        if len == NO_FENCE { 0 } else { len as usize }
+    }
+
+    /// First byte behind the heap.
+    #[inline]
+    pub fn heap_end(self) -> usize {
+        self.page.len().saturating_sub(self.lower_len() + self.upper_len())
+    }
+
+    /// First key the page may hold; `None` = no bound.
+    #[inline]
+    pub fn lower(self) -> Option<&'p [u8]> {
+        let len = self.page.u16_at(LOWER_LEN);
+        let start = self.page.len().wrapping_sub(len as usize);
+        (len != NO_FENCE).then(|| slice_at(self.page, start, len as usize))
+    }
+
+    /// First key beyond the page; `None` = no bound.
+    #[inline]
+    pub fn upper(self) -> Option<&'p [u8]> {
+        let len = self.page.u16_at(UPPER_LEN);
+        let start = self.page.len().wrapping_sub(self.lower_len() + len as usize);
+        (len != NO_FENCE).then(|| slice_at(self.page, start, len as usize))
+    }
+
+    /// Bytes every key of the page begins with.
+    #[inline]
+    pub fn prefix(self) -> &'p [u8] {
+        let len = self.page.u16_at(PREFIX_LEN) as usize;
+        slice_at(self.page, self.page.len().wrapping_sub(self.lower_len()), len)
+    }
+
+    /// The page's prefix length.
+    #[inline]
+    pub fn prefix_len(self) -> usize {
+        self.page.u16_at(PREFIX_LEN) as usize
+    }
+
+    /// Suffix bytes before the head.
+    #[inline(always)]
+    pub fn skip(self) -> usize {
+        self.page.u16_at(SKIP) as usize
+    }
+
+    /// The bytes all suffixes of the page begin with, as far as `skip` goes.
+    #[inline]
+    pub fn skipped(self) -> &'p [u8] {
+        slice_at(self.page, self.page.u16_at(SLOTS) as usize, self.skip())
+    }
+
+    /// Whether the page covers `key`: `lower <= key < upper`.
+    #[inline]
+    pub fn covers(self, key: &[u8]) -> bool {
+        covers(self.page, key)
+    }
+
+    /// Whether the page holds the keys just below `key`: `lower < key <= upper`.
+    #[inline]
+    pub fn is_before(self, key: &[u8]) -> bool {
+        self.lower().is_none_or(|lower| lower < key) && self.upper().is_none_or(|upper| key <= upper)
+    }
+
+    /// Where the parts of a record are; meaningless offsets for a slot that does not exist.
+    #[inline(always)]
+    pub fn record(self, slot: usize) -> Record {
+        let offset = slot_at(slot);
+        let suffix_len = self.page.u16_at(offset + SLOT_KEY_LEN) as usize;
+        Record {
+            offset: self.page.u16_at(offset) as usize,
+            suffix_len,
+            rest_len: rest_len(suffix_len, self.skip()),
+            value_len: self.page.u16_at(offset + SLOT_VALUE_LEN) as usize,
+        }
+    }
+
+    /// Head of a record.
+    #[inline(always)]
+    pub fn head(self, slot: usize) -> u32 {
+        self.page.u32_at(slot_at(slot) + SLOT_HEAD)
+    }
+
+    /// Suffix of a record without its head.
+    #[inline]
+    pub fn rest(self, slot: usize) -> &'p [u8] {
+        let record = self.record(slot);
+        slice_at(self.page, record.offset, record.rest_len)
+    }
+
+    /// Appends the suffix of a record to `out`.
+    #[inline]
+    pub fn append_suffix(self, slot: usize, out: &mut Vec<u8>) {
+        let record = self.record(slot);
+        let head = self.head(slot).to_be_bytes();
+        let rest = slice_at(self.page, record.offset, record.rest_len);
+        let (before, behind) = rest.split_at_checked(self.skip()).unwrap_or((rest, &[]));
+        out.extend_from_slice(before);
+        out.extend_from_slice(&head[..(record.suffix_len - record.rest_len).min(HEAD_BYTES)]);
+        out.extend_from_slice(behind);
+    }
+
+    /// Replaces `out` with the whole key of `slot` (empty for a slot that does not exist).
+    #[inline]
+    pub fn key_into(self, slot: usize, out: &mut Vec<u8>) {
+        out.clear();
+        if slot < self.count() {
+            out.extend_from_slice(self.prefix());
+            self.append_suffix(slot, out);
+        }
+    }
+
+    /// The whole key of `slot`, in a buffer of its own.
+    pub fn key(self, slot: usize) -> Vec<u8> {
+        let mut key = Vec::new();
+        self.key_into(slot, &mut key);
+        key
+    }
+
+    /// Value of `slot` (empty for a slot that does not exist).
+    #[inline]
+    pub fn value(self, slot: usize) -> &'p [u8] {
+        if slot >= self.count() {
+            return &[];
+        }
+        let record = self.record(slot);
+        slice_at(self.page, record.value_offset(), record.value_len)
+    }
+
+    /// `Ok(slot)` of the key, or `Err(slot)` where it would be.
+    #[inline]
+    pub fn search(self, key: &[u8]) -> std::result::Result<usize, usize> {
+        search::search(self.page, key)
+    }
+
+    /// The child at a position; the record count stands for the upper child.
+    #[inline]
+    pub fn child(self, slot: usize) -> PageNo {
+        child_at(self.page, slot)
+    }
+
+    /// Free bytes in one piece between slots and heap.
+    #[inline(always)]
+    pub fn contiguous_bytes(self) -> usize {
+        (self.page.u16_at(HEAP_START) as usize).saturating_sub(slot_at(self.count()))
+    }
+
+    /// Free bytes, garbage included.
+    #[inline(always)]
+    pub fn free_bytes(self) -> usize {
+        self.contiguous_bytes() + self.page.u16_at(GARBAGE) as usize
+    }
+
+    /// Bytes of the page that records and fences could take.
+    #[inline]
+    pub fn capacity_bytes(self) -> usize {
+        self.page.len().saturating_sub(SLOTS)
+    }
+
+    /// Bytes taken by records and fences.
+    #[inline]
+    pub fn used_bytes(self) -> usize {
+        self.capacity_bytes().saturating_sub(self.free_bytes())
+    }
+
+    /// Bytes kept free for later growth of records on a leaf that is being filled in ascending order: a sixteenth of the
+    /// page, as InnoDB does.
+    #[inline]
+    fn reserved_bytes(self) -> usize {
+        let run = self.page.u16_at(RUN);
+        if run < ASCENDING_RUN || self.count() < ASCENDING_RUN as usize {
+            return 0;
+        }
+        let at_end = self.page.u16_at(LAST_INSERT) as usize + 1 == self.count();
+        if at_end && self.is_leaf() { self.page.len() / 16 } else { 0 }
+    }
+
+    /// Whether a record with a whole key of `key_bytes` and a value of `value_bytes` should be inserted here.
+    #[inline]
+    pub fn fits(self, key_bytes: usize, value_bytes: usize) -> bool {
+        let rest = rest_len(key_bytes.saturating_sub(self.prefix_len()), self.skip());
+        self.free_bytes() >= SLOT_BYTES + rest + value_bytes + self.reserved_bytes()
+    }
+
+    /// Whether a record can grow by `bytes`.
+    #[inline]
+    pub fn fits_growth(self, bytes: usize) -> bool {
+        self.free_bytes() >= bytes
+    }
+
+    /// Whether an insertion at `slot` would go on with a run of ascending insertions.
+    pub fn is_ascending_at(self, slot: usize) -> bool {
+        let last = self.page.u16_at(LAST_INSERT);
+        let run = self.page.u16_at(RUN) as usize;
+        slot > 0 && last.wrapping_add(1) as usize == slot && run >= self.count().min(3)
+    }
+
+    /// Bytes the records `range` would take (slots included, fences not) on a page with a prefix of `prefix_len` bytes and
+    /// no `skip`.
+    pub fn rebuilt_bytes(self, range: Range<usize>, prefix_len: usize) -> usize {
+        self.rebuilt_bytes_with(range, prefix_len, 0)
+    }
+
+    /// As `rebuilt_bytes`, with a `skip`.
+    pub fn rebuilt_bytes_with(self, range: Range<usize>, prefix_len: usize, skip: usize) -> usize {
+        let old_prefix_len = self.prefix_len();
+        range
+            .map(|slot| {
+                let record = self.record(slot);
+                let suffix_len = (old_prefix_len + record.suffix_len).saturating_sub(prefix_len);
+                SLOT_BYTES + rest_len(suffix_len, skip) + record.value_len
+            })
+            .sum()
+    }
+}
