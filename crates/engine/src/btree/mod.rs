@@ -30,84 +30,10 @@ mod merge;
 mod search;
 mod split;
 mod structure;
+mod tree;
+
+pub use leaf::{Leaf, LeafMut};
+pub use tree::{BTree, Seek};
 
 #[cfg(test)]
 mod btree_test;
-
-pub use leaf::{Leaf, LeafMut};
-
-use crate::error::Result;
-use crate::mtr::Mtr;
-use crate::page::{PageOp, PageType, node};
-use crate::space::Space;
-use crate::types::{IndexId, PageNo, SegmentId};
-use parking_lot::RwLock;
-use std::sync::Arc;
-
-/// A tree; cheap to share by reference. `root` never moves.
-pub struct BTree {
-    space: Arc<Space>,
-    id: IndexId,
-    segment: SegmentId,
-    root: PageNo,
-    /// Shared by those who change the structure, for the latched part of a change; held by whoever walks the whole tree.
-    changes: RwLock<()>,
-    /// Whose leaf hints are whose.
-    serial: u64,
-}
-
-/// Where a descent ends.
-#[derive(Clone, Copy, Debug)]
-pub enum Seek<'k> {
-    /// The leaf that covers this key.
-    Covers(&'k [u8]),
-    /// The leaf that holds keys just below this one (for walking backward).
-    Before(&'k [u8]),
-    /// The left-most leaf.
-    First,
-    /// The right-most leaf.
-    Last,
-}
-
-impl BTree {
-    /// Allocates and formats the root (an empty leaf) in `mtr`, which needs one frame set aside; the caller has called
-    /// [`Space::prepare`] before it.
-    ///
-    /// # Errors
-    /// Those of [`Space::allocate`].
-    pub fn create(space: Arc<Space>, mtr: &mut Mtr<'_>, id: IndexId, segment: SegmentId) -> Result<BTree> {
-        let root = space.allocate(mtr, segment, None)?;
-        let latched = mtr.new_page(root);
-        mtr.apply(latched, &PageOp::Format { page_type: PageType::Leaf, level: 0, owner: id.0 });
-        mtr.apply(latched, &PageOp::NodeFormat { lower: None, upper: None, upper_child: PageNo(0) });
-        Ok(BTree::open(space, id, segment, root))
-    }
-
-    /// The tree whose root is `root`.
-    pub fn open(space: Arc<Space>, id: IndexId, segment: SegmentId, root: PageNo) -> BTree {
-        BTree { space, id, segment, root, changes: RwLock::new(()), serial: hint::new_serial() }
-    }
-
-    pub fn id(&self) -> IndexId {
-        self.id
-    }
-
-    pub fn root(&self) -> PageNo {
-        self.root
-    }
-
-    /// The segment its pages are allocated from.
-    pub fn segment(&self) -> SegmentId {
-        self.segment
-    }
-
-    /// Longest key a page of this size takes.
-    pub const fn max_key_bytes(page_bytes: usize) -> usize {
-        node::max_key_bytes(page_bytes)
-    }
-
-    /// Longest value (longer rows go to overflow pages).
-    pub const fn max_value_bytes(page_bytes: usize) -> usize {
-        node::max_value_bytes(page_bytes)
-    }
-}

@@ -1,10 +1,13 @@
 //! Damaged logs are refused, torn ones are not.
 
 use crate::error::Error;
+use crate::log::format::Geometry;
 use crate::log::log_test::{ID, append, found, open_as, payload};
 use crate::log::*;
+use crate::types::Lsn;
 use format::{BLOCK_BYTES, DATA_BYTES, MARK_BYTES, RING_START};
 use highwater_storage::MemoryDevice;
+use std::sync::Arc;
 
 /// A log whose ring has this many blocks.
 fn log_of(blocks: u64) -> (MemoryDevice, Arc<Log>) {

@@ -1,6 +1,7 @@
 //! Creation, headers, checkpoints cut short.
 
 use super::*;
+use crate::log::format::Geometry;
 
 #[test]
 fn a_damaged_header_is_refused_or_the_other_one_used() {

@@ -10,10 +10,13 @@ mod reservations;
 mod ring;
 
 use super::*;
-use crate::error::Error;
-use highwater_storage::{Counted, FaultKind, Faults, MemoryDevice, Operation, Placement};
+use crate::error::{Error, Result};
+use crate::stats::Stats;
+use crate::types::Lsn;
+use highwater_storage::{Counted, Device, FaultKind, Faults, MemoryDevice, Operation, Placement};
 use proptest::prelude::*;
-use std::sync::atomic::AtomicUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 pub const ID: u64 = 0xDB;

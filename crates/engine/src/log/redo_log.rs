@@ -1,0 +1,166 @@
+//! The log: its parts, opening it, how far it is.
+
+use super::buffer::LogBuffer;
+use super::format::Geometry;
+use super::group::Group;
+use super::scan::{Scan, Windows};
+use super::space::Space;
+use super::{checkpoint, format};
+use crate::error::Result;
+use crate::stats::Stats;
+use crate::sync::poison::{OnStop, Poison};
+use crate::types::Lsn;
+use highwater_storage::{AlignedBuf, Device};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// The smallest log buffer; a mini-transaction of up to this much redo always fits one.
+const LEAST_BUFFER_BYTES: usize = 1 << 20;
+
+/// The redo log of one database.
+pub struct Log {
+    pub(super) device: Arc<dyn Device>,
+    pub(super) geometry: Geometry,
+    pub(super) database_id: u64,
+    pub(super) flush_log_at_trx_commit: u64,
+    pub(super) stats: Arc<Stats>,
+    /// The database's: what stops the log stops every call.
+    pub(super) poison: Arc<Poison>,
+    pub(super) space: Space,
+    pub(super) buffer: LogBuffer,
+    /// Written and durable LSN; change only under the I/O mutex.
+    pub(super) written: AtomicU64,
+    pub(super) durable: AtomicU64,
+    pub(super) checkpoint: AtomicU64,
+    pub(super) io: Mutex<Io>,
+    pub(super) group: Group,
+}
+
+/// What the one thread that does I/O owns.
+pub struct Io {
+    /// The log buffer that is not being appended to.
+    pub(super) spare: AlignedBuf,
+    /// The newest header on the device.
+    pub(super) header: format::Header,
+    pub(super) started: bool,
+}
+
+impl OnStop for Log {
+    fn stopped(&self) {
+        self.space.close();
+        self.group.wake_all();
+    }
+}
+
+impl Log {
+    /// Lays an empty log of `size_bytes` onto the device (header + ring), durable on return. Every block is written, so
+    /// that later syncs have nothing but the redo itself to make durable.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`](crate::Error::BadOption) for a size too small for a log, or an I/O error.
+    pub fn create(device: Arc<dyn Device>, size_bytes: u64, database_id: u64) -> Result<()> {
+        checkpoint::create(&*device, size_bytes, database_id)
+    }
+
+    /// Opens an existing log and scans it from its last checkpoint. Nothing may be appended before `start`.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`](crate::Error::Incompatible) if it is no redo log, another database's or a newer version's,
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if it was cut short, both of its headers are damaged or it was synced further
+    /// than it can be read, or an I/O error.
+    pub fn open(
+        device: Arc<dyn Device>,
+        buffer_bytes: usize,
+        flush_log_at_trx_commit: u64,
+        database_id: u64,
+        stats: Arc<Stats>,
+        poison: Arc<Poison>,
+    ) -> Result<(Arc<Log>, Scan)> {
+        let (header, is_sure) = checkpoint::read_header(&*device, database_id)?;
+        let geometry = Geometry::new(header.size_bytes);
+        // What a killed process wrote may not be durable yet; recovery is about to build on it.
+        let since = Instant::now();
+        device.sync()?;
+        stats.log_syncs.inc();
+        stats.log_sync_us.add(since.elapsed().as_micros() as u64);
+        let scan = Scan::run(&*device, geometry, &header, is_sure)?;
+        if let Some(damage) = scan.damage {
+            return Err(damage.error(&*device));
+        }
+        let longest_group = buffer_bytes.max(LEAST_BUFFER_BYTES).min(geometry.capacity_bytes() as usize);
+        let end = scan.end_lsn;
+        let log = Arc::new(Log {
+            device,
+            geometry,
+            database_id,
+            flush_log_at_trx_commit,
+            stats,
+            poison,
+            space: Space::new(longest_group as u64, geometry.capacity_bytes()),
+            buffer: LogBuffer::new(longest_group, end),
+            written: AtomicU64::new(end.0),
+            durable: AtomicU64::new(end.0),
+            checkpoint: AtomicU64::new(scan.checkpoint_lsn.0),
+            io: Mutex::new(Io { spare: LogBuffer::memory(longest_group), header, started: false }),
+            group: Group::default(),
+        });
+        log.poison.wake_on_stop(&log);
+        Ok((log, scan))
+    }
+
+    /// End of the last append.
+    #[inline]
+    pub fn end_lsn(&self) -> Lsn {
+        self.buffer.end_lsn()
+    }
+
+    /// Everything before this is written (not necessarily durable).
+    pub fn written_lsn(&self) -> Lsn {
+        Lsn(self.written.load(Ordering::Acquire))
+    }
+
+    /// Everything before this is durable.
+    #[inline]
+    pub fn durable_lsn(&self) -> Lsn {
+        Lsn(self.durable.load(Ordering::Acquire))
+    }
+
+    /// LSN of the last checkpoint.
+    pub fn checkpoint_lsn(&self) -> Lsn {
+        Lsn(self.checkpoint.load(Ordering::Acquire))
+    }
+
+    /// Bytes of a log that is created with `size_bytes`: whole blocks.
+    pub fn size_created(size_bytes: u64) -> u64 {
+        format::whole_blocks(size_bytes)
+    }
+
+    /// Reads what the scan found, from the checkpoint on.
+    pub fn windows(&self, scan: &Scan) -> Windows<'_> {
+        let header = self.io.lock().header;
+        Windows::new(&*self.device, self.geometry, &header, scan)
+    }
+
+    /// Number of the present generation: one more at each [`start`](Log::start) and [`finish`](Log::finish).
+    pub fn generation(&self) -> u64 {
+        self.io.lock().header.generation
+    }
+
+    /// Bytes of the log on its device, headers and ring.
+    pub fn size_bytes(&self) -> u64 {
+        self.io.lock().header.size_bytes
+    }
+
+    /// Bytes of redo, reserved or appended, that fit between a checkpoint and the end of the log.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.geometry.capacity_bytes()
+    }
+
+    /// Called (from `reserve`, with no lock of the log's users held) whenever a caller has to wait for a checkpoint, and
+    /// again from time to time while it waits. It must not call `reserve`. The last call of this function counts.
+    pub fn on_pressure(&self, wake: Box<dyn Fn() + Send + Sync>) {
+        self.space.set_pressure(wake);
+    }
+}
