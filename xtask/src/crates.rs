@@ -1,7 +1,8 @@
 //! The workspace's crates, bottom to top: what each may depend on.
 //!
 //! Rules
-//! 1. A crate uses the crates of this workspace that its row of [`CRATES`] names, and no other; dependencies of tests count too.
+//! 1. A crate uses the crates of this workspace that its row of [`CRATES`] names, and no other; dependencies of tests
+//!    count too.
 //! 2. A crate that has no row is a finding: the table must stay whole.
 
 /// Folder of a crate, the crates of the workspace it may use. Bottom first.

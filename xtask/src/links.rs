@@ -2,8 +2,9 @@
 //!
 //! Rules
 //! 1. A relative link of a document names a file or folder that exists.
-//! 2. A path between backticks that begins with one of [`ROOTS`] exists; so does a `layer/file.rs` of ARCHITECTURE.md below the
-//!    engine's source. A name with a space, `*` or an upper-case placeholder is an example and is not looked for.
+//! 2. A path between backticks that begins with one of [`ROOTS`] exists; so does a `layer/file.rs` of ARCHITECTURE.md
+//!    below the engine's source. A name with a space, `*` or an upper-case placeholder is an example and is not looked
+//!    for.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -2,8 +2,8 @@
 //!
 //! Rules
 //! 1. Every source file opens with `//!`: what holds in it.
-//! 2. No source file has more than [`MAX_LINES`] lines: split it by concept. Files of [`RATCHET`] may be as long as it says and
-//!    no longer; once a file is shorter, its row is lowered or goes.
+//! 2. No source file has more than [`MAX_LINES`] lines: split it by concept. Files of [`RATCHET`] may be as long as it
+//!    says and no longer; once a file is shorter, its row is lowered or goes.
 //! 3. No line has more than [`MAX_COLUMNS`] columns, in comments and strings too. The formatter keeps code to it.
 //! 4. No line says that something is still to be done.
 

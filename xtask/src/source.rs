@@ -1,6 +1,7 @@
 //! Reading Rust source as far as the checks need it: by lines, without comments, without tests.
 
-/// Code lines before the file's tests, with their numbers (from 1), comments removed. A `use` that goes over several lines is one line.
+/// Code lines before the file's tests, with their numbers (from 1), comments removed. A `use` that goes over several
+/// lines is one line.
 pub fn code_without_comments(text: &str) -> Vec<(usize, String)> {
     let mut lines = Vec::new();
     let mut open: Option<(usize, String)> = None;

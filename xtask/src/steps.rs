@@ -62,8 +62,8 @@ pub fn all(root: &Path) -> Result<(), Failure> {
     result
 }
 
-/// Root can mount where the kernel has FUSE and loop devices; then the tests that mount must, where otherwise they only hold the refusal to its
-/// words.
+/// Root can mount where the kernel has FUSE and loop devices; then the tests that mount must, where otherwise they only
+/// hold the refusal to its words.
 fn tests_mount() -> bool {
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
     is_root && ["/dev/fuse", "/dev/loop-control"].iter().all(|node| Path::new(node).exists())

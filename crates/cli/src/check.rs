@@ -5,8 +5,8 @@
 //!    that the damage is located anyway.
 //! 2. Its files are only read, so it also works on a file system mounted read-only. A database that was not closed is
 //!    recovered in memory first: what is checked is what the next opening will have.
-//! 3. Exit status: 0 sound, 1 findings or a database that cannot be opened, 2 the check could not run: no database there, in
-//!    use, no permission to read it, an option that does not fit it.
+//! 3. Exit status: 0 sound, 1 findings or a database that cannot be opened, 2 the check could not run: no database
+//!    there, in use, no permission to read it, an option that does not fit it.
 
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;
@@ -24,7 +24,7 @@ Examples:
   highwater check /srv/shop
   highwater check /srv/shop --log-dir /srv/redo --json report.json
 
-Nothing is written: a database that was not closed is recovered in memory.
+The check writes nothing: a database that was not closed is recovered in memory.
 Exit status: 0 sound; 1 something is wrong; 2 the check could not run (no database there, in use, not readable).";
 
 /// Verify every page, tree and cross-reference of a database
@@ -146,7 +146,7 @@ fn print(checked: &Checked, elapsed_s: f64, lines: Lines) {
     let count = report.findings.len() as u64 + report.findings_omitted;
     let verdict = match (count, cannot_open) {
         (0, None) => "sound".to_string(),
-        (0, Some(_)) => "not sound: no damaged page, but it cannot be opened".to_string(),
+        (0, Some(_)) => "not sound: no page is damaged, but the database cannot be opened".to_string(),
         (1, _) => "not sound: 1 finding".to_string(),
         (n, _) => format!("not sound: {n} findings"),
     };

@@ -5,8 +5,8 @@
 //!    with any number of backslashes before it, or none, is written with one more backslash; reading removes one. So if
 //!    NULL is the empty text, an empty text is written `\`; if NULL is `\N`, the text `\N` is written `\\N`.
 //! 2. An empty field of a column that is neither text nor binary is NULL too.
-//! 3. Numbers, decimals and times as the engine prints them; floats with the fewest digits that read back as the same value. Binary
-//!    values as `\x` and two hexadecimal digits a byte.
+//! 3. Numbers, decimals and times as the engine prints them; floats with the fewest digits that read back as the same
+//!    value. Binary values as `\x` and two hexadecimal digits a byte.
 
 use highwater::{DateTime, Decimal, Type, Value, ValueRef};
 use std::borrow::Cow;

@@ -30,7 +30,7 @@ pub struct ExportArgs {
     pub header: bool,
     /// Between fields.
     pub delimiter: u8,
-    /// How NULL is written.
+    /// Text that stands for NULL.
     pub null: String,
     /// The database's options.
     pub engine: EngineOptions,

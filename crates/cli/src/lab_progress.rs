@@ -1,4 +1,5 @@
-//! An experiment's progress: a bar with the time left on a terminal, plain lines where the output goes elsewhere. All of it to stderr.
+//! An experiment's progress: a bar with the time left on a terminal, plain lines where the output goes elsewhere. All
+//! of it to stderr.
 
 use highwater_bench::workload::Progress;
 use highwater_lab::measure::Watch;

@@ -51,7 +51,7 @@ Examples:
   highwater device replay tpcc.csv.zst --stream 1=journal --passes 2
   highwater lab run flush-neighbors --scale quick --subject highwater --out /tmp/neighbors
 
-Exit status: 0 fine; 1 a check failed or an error happened; 2 wrong use.";
+Exit status: 0 success; 1 a check failed or an error happened; 2 the command line is wrong.";
 
 const DEVICE_EXAMPLES: &str = "\
 Examples:
@@ -72,18 +72,18 @@ enum Command {
     Bench(bench::BenchArgs),
     /// Verify every page, tree, free list and cross-reference of a database
     Check(check::CheckArgs),
-    /// Read a CSV file into a table, new or old
+    /// Import a CSV file into a new or existing table
     Import(table_commands::ImportOptions),
-    /// Write a table as CSV
+    /// Export a table as CSV
     Export(table_commands::ExportOptions),
     /// Look at a database's tables, pages, redo log and lists
     Inspect(inspect::InspectArgs),
-    /// The emulated SSD and hard disk on their own: presets, trace replay, a mounted block device
+    /// Use the emulated SSD or hard disk without the engine: list presets, replay a trace, mount a block device
     #[command(after_help = DEVICE_EXAMPLES)]
     Device(device::DeviceArgs),
     /// Repeat the experiments of the source documents on Highwater, MySQL and MariaDB
     Lab(lab::LabArgs),
-    /// Try to break a database: kill it at random moments and check what is left
+    /// Test crash recovery: kill a loaded database at random moments and check the result
     Torture(torture::TortureArgs),
 }
 
@@ -101,7 +101,7 @@ fn run(command: Command) -> Result<(), Failure> {
 }
 
 fn main() -> ExitCode {
-    // Wrong use ends here, with status 2 and clap's message; --help and --version with status 0.
+    // A wrong command line ends here, with status 2 and clap's message; --help and --version with status 0.
     let line = CommandLine::parse();
     match run(line.command).and_then(|()| output::stdout_failure()) {
         Ok(()) => ExitCode::SUCCESS,

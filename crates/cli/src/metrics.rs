@@ -75,7 +75,7 @@ impl MetricsServer {
 impl Drop for MetricsServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        // Wakes the thread; if nobody can connect any more, it is not waited for.
+        // Wakes the thread; if no connection is possible, the thread is not waited for.
         if TcpStream::connect_timeout(&self.address, PATIENCE).is_ok()
             && let Some(thread) = self.thread.take()
         {
@@ -154,7 +154,7 @@ fn answer(client: &mut TcpStream, render: &impl Fn() -> String) -> std::io::Resu
     let path = words.next().map(|target| target.split('?').next().unwrap_or(target));
     let (status, extra, body) = match (method, path) {
         (Some("GET" | "HEAD"), Some("/metrics")) => ("200 OK", "", render()),
-        (Some("GET" | "HEAD"), Some(_)) => ("404 Not Found", "", "only /metrics is here\n".to_string()),
+        (Some("GET" | "HEAD"), Some(_)) => ("404 Not Found", "", "this server has only /metrics\n".to_string()),
         (Some(_), Some(_)) => {
             ("405 Method Not Allowed", "Allow: GET, HEAD\r\n", "only GET and HEAD are answered\n".to_string())
         }

@@ -18,7 +18,7 @@ static FAILED: OnceLock<String> = OnceLock::new();
 /// Where `--json` goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Json {
-    /// `-`: stdout, and nothing else goes there.
+    /// `-`: stdout, which then carries nothing else.
     Stdout,
     /// A file.
     File(PathBuf),
@@ -107,7 +107,7 @@ pub fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
 pub fn must_differ(json: Option<&Json>, report: Option<&Path>) -> Result<(), Failure> {
     match (json, report) {
         (Some(Json::File(json)), Some(report)) if json == report => {
-            Err(Failure::Usage(format!("{}: --json and --report need a file each", json.display())))
+            Err(Failure::Usage(format!("{}: --json and --report must name different files", json.display())))
         }
         _ => Ok(()),
     }

@@ -1,4 +1,5 @@
-//! Progress of long work: a bar on a terminal, a plain line now and then where the output goes elsewhere. All of it to stderr.
+//! Progress of long work: a bar on a terminal, a plain line now and then where the output goes elsewhere. All of it to
+//! stderr.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;

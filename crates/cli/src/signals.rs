@@ -1,4 +1,4 @@
-//! SIGINT, SIGTERM and SIGHUP: long work is asked to stop and undoes or reports what it has done.
+//! SIGINT, SIGTERM and SIGHUP: long work is asked to stop, and undoes or reports what it has done.
 //!
 //! Rules
 //! 1. The first signal is a request to stop; each command chooses what a second one does.
@@ -49,8 +49,8 @@ pub fn listen(mut on_signal: impl FnMut(Asked) + Send + 'static) -> Result<(), F
     Ok(())
 }
 
-/// The first signal asks the work to stop ([`interrupt`]). A second one ends the process with status 1; so does the end of
-/// `patience` after the first, if there is such a limit.
+/// The first signal asks the work to stop ([`interrupt`]). A second one ends the process with status 1; so does the end
+/// of `patience` after the first, if there is such a limit.
 ///
 /// # Errors
 /// As [`listen`].

@@ -22,9 +22,9 @@ Examples:
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum OnErrorOption {
-    /// Import nothing
+    /// Stop, and import no row at all
     Stop,
-    /// Report it, leave it out, go on
+    /// Report the line, skip it and continue
     Skip,
 }
 
@@ -37,7 +37,7 @@ fn delimiter(text: &str) -> Result<u8, String> {
     }
 }
 
-/// Read a CSV file into a table, new or old
+/// Import a CSV file into a new or existing table
 #[derive(Args, Debug)]
 #[command(after_help = IMPORT_EXAMPLES)]
 pub struct ImportOptions {
@@ -47,7 +47,8 @@ pub struct ImportOptions {
     table: String,
     /// The CSV file
     file: PathBuf,
-    /// A column of a new table, `name:type` or `name:type?` (takes NULL); columns not named are guessed from the file
+    /// A column of a new table: `name:type`, or `name:type?` if it may be NULL; the types of all other columns are
+    /// inferred from the file
     #[arg(long = "column", value_name = "NAME:TYPE")]
     columns: Vec<String>,
     /// Primary key of a new table [default: a first column row_id that numbers the rows]
@@ -59,19 +60,19 @@ pub struct ImportOptions {
     /// Unique index of a new table
     #[arg(long = "unique", value_name = "NAME=A,B")]
     unique: Vec<String>,
-    /// The first line is a row, not the columns' names
+    /// The first line is a row; the file has no line with column names
     #[arg(long)]
     no_header: bool,
     /// Delimiter between fields: one character, or tab
     #[arg(long, default_value = ",", value_parser = delimiter)]
     delimiter: u8,
-    /// How NULL is written
+    /// Text that stands for NULL
     #[arg(long, default_value = "")]
     null: String,
-    /// Rows of a transaction; 0 = all in one
+    /// Rows per transaction; 0 = all rows in one transaction
     #[arg(long, default_value = "0", value_name = "ROWS", value_parser = crate::engine_options::size)]
     commit_every: u64,
-    /// What to do about a bad line
+    /// What to do when a line is invalid
     #[arg(long, default_value = "stop")]
     on_error: OnErrorOption,
     #[command(flatten)]
@@ -105,7 +106,7 @@ pub fn import(options: ImportOptions) -> Result<(), Failure> {
     if imported.skipped > 0 { Err(Failure::NotFine) } else { Ok(()) }
 }
 
-/// Write a table as CSV
+/// Export a table as CSV
 #[derive(Args, Debug)]
 #[command(after_help = EXPORT_EXAMPLES)]
 pub struct ExportOptions {
@@ -115,13 +116,13 @@ pub struct ExportOptions {
     table: String,
     /// File to write [default: stdout]
     file: Option<PathBuf>,
-    /// Do not write the columns' names first
+    /// Do not write a first line with the column names
     #[arg(long)]
     no_header: bool,
     /// Delimiter between fields: one character, or tab
     #[arg(long, default_value = ",", value_parser = delimiter)]
     delimiter: u8,
-    /// How NULL is written
+    /// Text that stands for NULL
     #[arg(long, default_value = "")]
     null: String,
     #[command(flatten)]

@@ -40,34 +40,35 @@ pub struct SysbenchOptions {
     /// Rows of each table
     #[arg(long, alias = "table_size", default_value = "10000", value_name = "ROWS", value_parser = rows)]
     pub table_size: u64,
-    /// How row numbers are drawn
-    #[arg(long, alias = "rand_type", default_value = "special", value_name = "TYPE", value_parser = named(RandType::ALL))]
+    /// Distribution of the row numbers
+    #[arg(long, alias = "rand_type", value_name = "TYPE")]
+    #[arg(default_value = "special", value_parser = named(RandType::ALL))]
     pub rand_type: RandType,
-    /// Point selects of a transaction
+    /// Point selects per transaction
     #[arg(long, alias = "point_selects", default_value_t = 10, value_name = "N")]
     pub point_selects: u32,
-    /// Simple range selects of a transaction
+    /// Simple range selects per transaction
     #[arg(long, alias = "simple_ranges", default_value_t = 1, value_name = "N")]
     pub simple_ranges: u32,
-    /// SELECT SUM() of a transaction
+    /// SELECT SUM() statements per transaction
     #[arg(long, alias = "sum_ranges", default_value_t = 1, value_name = "N")]
     pub sum_ranges: u32,
-    /// SELECT ... ORDER BY of a transaction
+    /// SELECT ... ORDER BY statements per transaction
     #[arg(long, alias = "order_ranges", default_value_t = 1, value_name = "N")]
     pub order_ranges: u32,
-    /// SELECT DISTINCT of a transaction
+    /// SELECT DISTINCT statements per transaction
     #[arg(long, alias = "distinct_ranges", default_value_t = 1, value_name = "N")]
     pub distinct_ranges: u32,
-    /// Rows of a range
+    /// Rows per range
     #[arg(long, alias = "range_size", default_value = "100", value_name = "ROWS", value_parser = rows)]
     pub range_size: u64,
-    /// Updates of the indexed column of a transaction
+    /// Updates of the indexed column per transaction
     #[arg(long, alias = "index_updates", default_value_t = 1, value_name = "N")]
     pub index_updates: u32,
-    /// Updates of another column of a transaction
+    /// Updates of the column without index per transaction
     #[arg(long, alias = "non_index_updates", default_value_t = 1, value_name = "N")]
     pub non_index_updates: u32,
-    /// Pairs of delete and insert of a transaction
+    /// Pairs of DELETE and INSERT per transaction
     #[arg(long, alias = "delete_inserts", default_value_t = 1, value_name = "N")]
     pub delete_inserts: u32,
 }
@@ -105,7 +106,7 @@ impl SysbenchOptions {
 /// A TPC-C-like load
 #[derive(Args, Clone, Debug)]
 pub struct TpccOptions {
-    /// Warehouses, about 100 MB each
+    /// Number of warehouses, about 100 MB each
     #[arg(long, short = 'w', default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub warehouses: u64,
     /// Shares of new-order, payment, order-status, delivery and stock-level
@@ -141,13 +142,13 @@ impl YcsbOptions {
     }
 }
 
-/// Insert load of the `user` table with its NAME_INDEX
+/// Inserts rows into the `user` table (with its index NAME_INDEX)
 #[derive(Args, Clone, Debug)]
 pub struct UserTableOptions {
-    /// Bytes of values to insert
+    /// Bytes of column values to insert
     #[arg(long, default_value = "500M", value_parser = size)]
     pub bytes: u64,
-    /// Rows of a transaction
+    /// Rows per transaction
     #[arg(long, default_value_t = 1, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub rows_per_transaction: u64,
 }

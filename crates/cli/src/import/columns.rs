@@ -86,7 +86,7 @@ fn integer(value: ValueRef<'_>) -> i128 {
     }
 }
 
-/// The file's columns for a new table: as given on the command line, the rest to be guessed.
+/// The file's columns for a new table: as given on the command line, the rest to be inferred.
 pub(super) fn given_columns(args: &ImportArgs, header: &Header) -> Result<Vec<Known>> {
     let given = args.columns.iter().map(|column| parse_column(column)).collect::<Result<Vec<Target>>>()?;
     if !header.from_file && !given.is_empty() {

@@ -29,8 +29,8 @@ fn csv_error(args: &ImportArgs, error: csv::Error) -> CsvError {
     }
 }
 
-/// Reads the next record; false at the end. A record that ends the file inside a quote has swallowed the rest of it: an
-/// error.
+/// Reads the next record; false at the end. A record that ends the file inside a quote contains the rest of the file:
+/// an error.
 fn next_record(args: &ImportArgs, file: &mut csv::Reader<Quotes<File>>, record: &mut csv::ByteRecord) -> Result<bool> {
     let open = |line: u64| {
         CsvError::Data(format!(

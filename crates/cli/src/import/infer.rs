@@ -1,4 +1,4 @@
-//! Guessing a column's type from its fields.
+//! Inferring a column's type from its fields.
 //!
 //! Rules
 //! 1. A type is chosen only if every field reads as it and prints as it was: `007` and `+1` are text. (Decimals and

@@ -10,8 +10,7 @@ use highwater::{Database, Error, Table, ValueRef, WriteTxn};
 /// Bad lines reported one by one; the rest is counted.
 const REPORTED: u64 = 20;
 
-/// Reads the whole file: checks fields of given types, learns about the others. With `OnError::Stop` a bad line is an
-/// error.
+/// Reads the whole file: checks fields of given types, infers the others. With `OnError::Stop` a bad line is an error.
 pub(super) fn survey(args: &ImportArgs, columns: &mut [Known]) -> Result<()> {
     let mut progress = Progress::new("checking", file_bytes(args));
     let (mut rows, mut bad) = (0u64, BadLines::default());
@@ -107,7 +106,7 @@ struct Load<'a> {
 }
 
 impl Load<'_> {
-    /// Inserts a line. The inner error is the line's fault.
+    /// Inserts a line. The inner error is a problem of the line itself.
     fn insert(&mut self, targets: &[Target], record: &csv::ByteRecord) -> Result<std::result::Result<(), String>> {
         let txn = match &mut self.txn {
             Some(txn) => txn,

@@ -1,7 +1,7 @@
-//! `highwater import DIR TABLE FILE.csv`: rows of a CSV file into a table, new or old.
+//! `highwater import DIR TABLE FILE.csv`: rows of a CSV file into a new or existing table.
 //!
 //! How it goes
-//! 1. The file is read once to check every line (and to guess types that were not given). With `--on-error stop`, the
+//! 1. The file is read once to check every line (and to infer types that were not given). With `--on-error stop`, the
 //!    default, a bad line ends it here: nothing was changed.
 //! 2. The file is read again and inserted, committing every `--commit-every` rows (0 = once, at the end). What only
 //!    shows now (a duplicate key, a key too long) ends it too: a table made by this import is dropped again; rows
@@ -9,7 +9,7 @@
 //! 3. With `--on-error skip` bad lines are reported and left out; the exit status is 1 if there was one.
 //! 4. Indexes that are not unique are built at the end, in a new table.
 //!
-//! Without `--primary-key` a new table gets a first column `row_id` that counts by itself.
+//! Without `--primary-key` a new table gets a first column `row_id` with auto-increment.
 
 mod columns;
 mod file;
@@ -28,12 +28,12 @@ use std::path::PathBuf;
 /// Name of the column that stands in for a missing primary key.
 pub const ROW_ID: &str = "row_id";
 
-/// What to do about a bad line.
+/// What to do when a line is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnError {
-    /// Import nothing.
+    /// Stop, and import no row at all.
     Stop,
-    /// Report it, leave it out, go on.
+    /// Report the line, skip it and continue.
     Skip,
 }
 
@@ -47,7 +47,7 @@ pub struct ImportArgs {
     /// The CSV file.
     pub file: PathBuf,
     /// `name:type` or `name:type?` (nullable), for a new table. With a header line: any of its columns, by name; the
-    /// others are guessed. Without: all columns, in order, or none.
+    /// others are inferred. Without: all columns, in order, or none.
     pub columns: Vec<String>,
     /// `a,b`: the primary key of a new table.
     pub primary_key: Option<String>,
@@ -59,11 +59,11 @@ pub struct ImportArgs {
     pub header: bool,
     /// Between fields.
     pub delimiter: u8,
-    /// How NULL is written.
+    /// Text that stands for NULL.
     pub null: String,
     /// Rows of one transaction; 0 = all.
     pub commit_every: u64,
-    /// What to do about a bad line.
+    /// What to do when a line is invalid.
     pub on_error: OnError,
     /// The database's options.
     pub engine: EngineOptions,
@@ -90,7 +90,7 @@ impl fmt::Display for Imported {
 /// Why import or export failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CsvError {
-    /// The command line asks for what cannot be (exit status 2).
+    /// The command line is wrong (exit status 2).
     #[error("{0}")]
     Usage(String),
     /// A line of the file is wrong; the message names it (exit status 1).
@@ -133,7 +133,10 @@ fn import_into(args: &ImportArgs, db: &Database, table: &Table, header: &Header)
     let given =
         !args.columns.is_empty() || args.primary_key.is_some() || !args.indexes.is_empty() || !args.unique.is_empty();
     if given {
-        let reason = format!("table {} exists: its columns and indexes are not given again", args.table);
+        let reason = format!(
+            "table {} exists: --column, --primary-key, --index and --unique are only for a new table",
+            args.table
+        );
         return Err(CsvError::Usage(reason));
     }
     let targets = existing_targets(table, header)?;
