@@ -13,9 +13,9 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::page::{Node, header, node};
 use crate::types::PageNo;
-use std::collections::HashSet;
 
 /// What a walk found.
+#[cfg(test)]
 #[derive(Clone, Debug, Default)]
 pub struct TreeReport {
     /// What is wrong, page by page.
@@ -76,7 +76,8 @@ impl BTree {
     /// Walks the whole tree and reports what is wrong with it.
     ///
     /// # Errors
-    /// Only what keeps the walk from going on: no free frame, a stopped database. Damage is in the report.
+    /// As [`BTree::walk`]. Damage is in the report.
+    #[cfg(test)]
     pub fn check(&self, ctx: &Context) -> Result<TreeReport> {
         let mut collector = Collector::default();
         let counts = self.walk(ctx, &mut collector)?;
@@ -91,7 +92,8 @@ impl BTree {
     /// Walks the whole tree, left to right, parents first.
     ///
     /// # Errors
-    /// As [`BTree::check`], and those of the visitor.
+    /// What keeps the walk from going on: no free frame, a stopped database; those of the visitor. Damage is told to the
+    /// visitor.
     pub fn walk(&self, ctx: &Context, visitor: &mut impl Visitor) -> Result<TreeCounts> {
         let _unchanged = self.changes.write();
         let mut counts = TreeCounts::default();
@@ -146,13 +148,15 @@ impl BTree {
     }
 }
 
+#[cfg(test)]
 /// Remembers everything.
 #[derive(Default)]
 struct Collector {
-    seen: HashSet<PageNo>,
+    seen: std::collections::HashSet<PageNo>,
     report: TreeReport,
 }
 
+#[cfg(test)]
 impl Visitor for Collector {
     fn enter(&mut self, page: PageNo) -> Result<bool> {
         let new = self.seen.insert(page);

@@ -34,12 +34,6 @@ impl<'c> Leaf<'c> {
         self.node().count()
     }
 
-    /// Whether the leaf has no record.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// `Ok(slot)` of the key, or `Err(slot)` where it would be.
     #[inline]
     pub fn search(&self, key: &[u8]) -> std::result::Result<usize, usize> {
@@ -110,39 +104,15 @@ impl LeafMut {
         mtr.page_no(self.latched)
     }
 
-    /// Records on the leaf.
-    #[inline]
-    pub fn len(self, mtr: &Mtr<'_>) -> usize {
-        self.node(mtr).count()
-    }
-
-    /// Whether the leaf has no record.
-    #[inline]
-    pub fn is_empty(self, mtr: &Mtr<'_>) -> bool {
-        self.len(mtr) == 0
-    }
-
     /// `Ok(slot)` of the key, or `Err(slot)` where it would be.
     #[inline]
     pub fn search(self, mtr: &Mtr<'_>, key: &[u8]) -> std::result::Result<usize, usize> {
         self.node(mtr).search(key)
     }
 
-    /// Replaces `out` with the whole key of `slot`.
-    #[inline]
-    pub fn key_into(self, mtr: &Mtr<'_>, slot: usize, out: &mut Vec<u8>) {
-        self.node(mtr).key_into(slot, out);
-    }
-
     #[inline]
     pub fn value<'m>(self, mtr: &'m Mtr<'_>, slot: usize) -> &'m [u8] {
         self.node(mtr).value(slot)
-    }
-
-    /// First key the leaf may hold; `None` = no bound.
-    #[inline]
-    pub fn lower<'m>(self, mtr: &'m Mtr<'_>) -> Option<&'m [u8]> {
-        self.node(mtr).lower()
     }
 
     /// First key beyond the leaf; `None` = no bound.

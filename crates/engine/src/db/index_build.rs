@@ -22,6 +22,7 @@ use crate::mtr::MTR_REDO_BYTES;
 use crate::table::Table;
 use crate::table::value::Value;
 use crate::table::version::TableVersion;
+use crate::txn::stored::{ENTRY_VALUE_BYTES, entry_value};
 use crate::txn::{LockMode, TableTrees};
 
 /// Entries held in memory at once.
@@ -31,15 +32,15 @@ const FILL_PERCENT: usize = 90;
 /// Redo of one mini-transaction of insertions.
 const REDO_BYTES: usize = MTR_REDO_BYTES / 2;
 
-/// Fills the last index of `rows` from the rows of `table`, with up to `batch_bytes` of entries in memory.
+/// Fills the last index of `version` from the rows of `table`, with up to `batch_bytes` of entries in memory.
 pub(crate) fn build(
     ctx: &Context,
     mut txn: WriteTxn,
     table: &Table,
-    rows: &TableVersion,
+    version: &TableVersion,
     batch_bytes: usize,
 ) -> Result<()> {
-    let index = rows.index_count() - 1;
+    let index = version.index_count() - 1;
     let (read, _) = txn.use_for_scan(table, None)?;
     let all = Range { low: Vec::new(), high: None, reverse: false, lock: LockMode::None, limit: usize::MAX };
     let mut cursor = txn.cursor(&read, None, &all)?;
@@ -48,16 +49,16 @@ pub(crate) fn build(
     while txn.next(&mut cursor)? {
         let row = cursor.payload();
         key.clear();
-        rows.key_of(row, &mut key);
-        rows.check_keys(&key, row)?;
-        batch.add(rows, index, &key, row);
+        version.key_of(row, &mut key);
+        version.check_keys(&key, row)?;
+        batch.add(version, index, &key, row);
         if batch.memory_bytes() >= batch_bytes {
-            batch.insert(ctx, rows.index(index))?;
+            batch.insert(ctx, version.index(index))?;
         }
     }
-    batch.finish(ctx, rows.index(index))?;
+    batch.finish(ctx, version.index(index))?;
     txn.rollback()?;
-    if rows.definition.indexes[index].unique { check_unique(ctx, rows, index) } else { Ok(()) }
+    if version.definition.indexes[index].unique { check_unique(ctx, version, index) } else { Ok(()) }
 }
 
 /// (start, end, length of the index columns) of a key in the batch's bytes.
@@ -73,9 +74,9 @@ struct Batch {
 }
 
 impl Batch {
-    fn add(&mut self, rows: &TableVersion, index: usize, key: &[u8], row: &[u8]) {
+    fn add(&mut self, version: &TableVersion, index: usize, key: &[u8], row: &[u8]) {
         let start = self.bytes.len();
-        let entry = rows.entry(index, key, row, &mut self.bytes);
+        let entry = version.entry(index, key, row, &mut self.bytes);
         self.keys.push((start, self.bytes.len(), entry.prefix_bytes));
     }
 
@@ -111,7 +112,7 @@ impl Batch {
             let inserted = insert_into_leaf(ctx, tree, bytes, &keys[done..])?;
             if inserted == 0 {
                 let (start, end, _) = keys[done];
-                tree.make_room(ctx, &bytes[start..end], end - start + 3)?;
+                tree.make_room(ctx, &bytes[start..end], end - start + ENTRY_VALUE_BYTES)?;
             }
             done += inserted;
         }
@@ -152,15 +153,9 @@ fn insert_into_leaf(ctx: &Context, tree: &BTree, bytes: &[u8], keys: &[Key]) -> 
     Ok(inserted)
 }
 
-/// The value of an entry that is not delete-marked.
-fn entry_value(prefix_bytes: usize) -> [u8; 3] {
-    let [low, high] = (prefix_bytes as u16).to_le_bytes();
-    [0, low, high]
-}
-
 /// Looks for neighbours with the same index columns, none of them NULL.
-fn check_unique(ctx: &Context, rows: &TableVersion, index: usize) -> Result<()> {
-    let (tree, layout) = (rows.index(index), &rows.indexes[index].key);
+fn check_unique(ctx: &Context, version: &TableVersion, index: usize) -> Result<()> {
+    let (tree, layout) = (version.index(index), &version.indexes[index].key);
     let (mut last, mut key, mut next) = (Vec::new(), Vec::new(), None::<Vec<u8>>);
     loop {
         let leaf = tree.leaf(ctx, next.as_deref().map_or(Seek::First, Seek::Covers))?;
@@ -172,8 +167,8 @@ fn check_unique(ctx: &Context, rows: &TableVersion, index: usize) -> Result<()> 
             };
             key.truncate(prefix);
             if key == last && !layout.decode(&key)?.0.contains(&Value::Null) {
-                let index = rows.index_name(index).to_string();
-                return Err(Error::DuplicateKey { table: rows.name().to_string(), index });
+                let index = version.index_name(index).to_string();
+                return Err(Error::DuplicateKey { table: version.name().to_string(), index });
             }
             std::mem::swap(&mut key, &mut last);
         }

@@ -17,14 +17,6 @@ impl Mtr<'_> {
         self.ctx.pool.frames().get(held.frame).latch.unlock_exclusive(false);
     }
 
-    /// Releases everything of an mtr that changed nothing, keeping its reservation and its pins, to start its latch phase again.
-    pub fn restart(&mut self) {
-        assert!(!self.is_modified(), "only an unchanged mtr can start again");
-        self.unlatch();
-        self.forget_space_changes(false);
-        self.buffers.deferred.clear();
-    }
-
     pub fn is_modified(&self) -> bool {
         !self.buffers.redo.is_empty()
     }

@@ -149,11 +149,6 @@ impl Table {
     pub fn definition(&self) -> Arc<TableDefinition> {
         self.shared.current.read().definition.clone()
     }
-
-    /// The trees and encodings as they are now, for programs that check a database.
-    pub fn rows(&self) -> Arc<dyn TableTrees> {
-        self.shared.current.read().clone()
-    }
 }
 
 impl fmt::Debug for Table {

@@ -146,8 +146,8 @@ pub fn page(storage: &StorageSet, page: PageNo) -> Vec<u8> {
 /// Number of an index of table person: 0 = the rows.
 pub fn index_id(storage: &StorageSet, index: usize) -> u32 {
     let db = Database::open_storage_idle(copy(storage), small_options()).unwrap();
-    let rows = db.table("person").unwrap().rows();
-    if index == 0 { rows.clustered().id().0 } else { rows.index(index - 1).id().0 }
+    let rows = db.table("person").unwrap().shared.current.read().clone();
+    if index == 0 { rows.clustered.id().0 } else { rows.indexes[index - 1].tree.id().0 }
 }
 
 pub fn is_leaf_of(page: &[u8], index: u32) -> bool {

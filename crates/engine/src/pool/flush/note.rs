@@ -1,7 +1,7 @@
 //! Noting that pages are dirty, and how many are.
 
 use crate::pool::{FrameNo, Pool};
-use crate::types::{Lsn, PageNo};
+use crate::types::Lsn;
 
 impl Pool {
     /// Smallest LSN a checkpoint may not pass; `None` when nothing is dirty.
@@ -24,7 +24,8 @@ impl Pool {
     }
 
     /// Whether the page is resident with bytes that differ from the store's.
-    pub fn is_dirty(&self, page_no: PageNo) -> bool {
+    #[cfg(test)]
+    pub fn is_dirty(&self, page_no: crate::types::PageNo) -> bool {
         self.table.find(&self.frames, page_no).is_some_and(|f| self.frames.get(f).oldest_lsn().is_some())
     }
 }

@@ -2,9 +2,9 @@
 
 use super::{FrameNo, Frames, OptimisticPage, PageVersion, SharedPage};
 use crate::error::Result;
-use crate::page::{self, PageBytes};
+use crate::page::PageBytes;
 use crate::pool::Pool;
-use crate::types::{Lsn, PageNo};
+use crate::types::PageNo;
 use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, fence};
 
 impl Pool {
@@ -158,7 +158,8 @@ impl Pool {
     }
 
     /// LSN of a resident page, if it is resident.
-    pub fn resident_lsn(&self, page_no: PageNo) -> Option<Lsn> {
-        self.try_fix_s(page_no).map(|guard| page::header::lsn(&guard))
+    #[cfg(test)]
+    pub fn resident_lsn(&self, page_no: PageNo) -> Option<crate::types::Lsn> {
+        self.try_fix_s(page_no).map(|guard| crate::page::header::lsn(&guard))
     }
 }
