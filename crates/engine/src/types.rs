@@ -16,7 +16,7 @@ macro_rules! number {
 }
 
 number!(
-    /// Number of a page; its place in the data file in units of the page size. Page 0 is the file header.
+    /// Number of a page. Page 0 is the file header. The store knows where a page lies.
     PageNo(u32)
 );
 number!(

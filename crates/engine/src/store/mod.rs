@@ -13,11 +13,11 @@
 //! 2. A page of a batch is durable *and findable* when [`PageStore::write`] returns: whatever happens then, the next
 //!    opening reads this copy or a newer one. So the caller may take the page's changes out of the log.
 //! 3. Until then a crash may leave the older copy, the new one, or a torn page, which [`bootstrap::Found::repair`]
-//!    repairs.
-//!    A torn page never reaches a reader of an open store.
+//!    repairs. A torn page never reaches a reader of an open store.
 //! 4. A page is in one unfinished batch at most, and the checkpoint does not pass its oldest change before that batch
 //!    is finished. Batches of different pages may be written at once.
-//! 5. A page reads as zeros after it was reserved for the first time, and as anything after it was forgotten.
+//! 5. After creation all pages but the first two read as zeros. A page that was reserved or forgotten and not written
+//!    since may read as anything.
 //! 6. Every page that is written was reserved before, durably, and not forgotten since: so a full disk shows in
 //!    [`PageStore::reserve`] and never at a write.
 //! 7. Pages are forgotten only when the checkpoint has passed everything logged of them.
@@ -39,6 +39,8 @@ pub mod bootstrap;
 mod header;
 mod in_place;
 mod shared_sync;
+#[cfg(test)]
+mod store_test;
 
 pub use batch::{BATCH_PAGES, Batch};
 pub use header::{FIXED_END, FileHeader, format_fixed};

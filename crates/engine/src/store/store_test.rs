@@ -1,0 +1,140 @@
+//! What a caller of any store relies on: pages that were written are found after a power cut, nothing torn is read.
+
+use super::*;
+use crate::error::Error;
+use crate::page::{self, PageOp, PageType};
+use crate::stats::Stats;
+use crate::types::Lsn;
+use highwater_storage::{AlignedBuf, FaultKind, Faults, Operation, StorageSet};
+use std::sync::Arc;
+
+const PAGE_BYTES: usize = 4096;
+const NEW_PAGES: u32 = 64;
+/// Pages that the tests write; the first two belong to creation.
+const WRITTEN: Range<u32> = 2..40;
+
+fn new_store() -> StorageSet {
+    let storage = StorageSet::memory();
+    let header = FileHeader { page_bytes: PAGE_BYTES, database_id: 77 };
+    let mut first = page_of(PageNo(0), PageType::FileHeader, 0);
+    format_fixed(header, |op| op.apply(&mut first).unwrap());
+    page::header::seal(&mut first, PageNo(0));
+    let second = page_of(PageNo(1), PageType::ExtentMap, 0);
+    bootstrap::create(&storage, NEW_PAGES, &first, &second).unwrap();
+    storage
+}
+
+fn open(storage: &StorageSet) -> Arc<dyn PageStore> {
+    bootstrap::find(storage).unwrap().open(true, Arc::new(Stats::default())).unwrap()
+}
+
+/// A page full of the low byte of its LSN.
+fn page_of(page_no: PageNo, page_type: PageType, lsn: u64) -> Vec<u8> {
+    let mut bytes = vec![0; PAGE_BYTES];
+    PageOp::Format { page_type, level: 0, owner: 9 }.apply(&mut bytes).unwrap();
+    bytes[page::HEADER_BYTES..].fill(lsn as u8);
+    page::header::set_lsn(&mut bytes, Lsn(lsn));
+    page::header::seal(&mut bytes, page_no);
+    bytes
+}
+
+fn write(store: &dyn PageStore, pages: &[u32], lsn: u64, lane: Lane) -> Result<()> {
+    let mut batch = Batch::new(pages.len(), PAGE_BYTES);
+    for page_no in pages.iter().map(|n| PageNo(*n)) {
+        batch.push(&page_of(page_no, PageType::Overflow, lsn), page_no);
+    }
+    store.write(&mut batch, lane)
+}
+
+fn read(store: &dyn PageStore, page: u32) -> AlignedBuf {
+    let mut bytes = AlignedBuf::zeroed(PAGE_BYTES);
+    store.read(PageNo(page), &mut bytes).unwrap();
+    bytes
+}
+
+/// Batch `n` of a test: some pages with gaps, or one, in one of the lanes.
+fn nth_batch(n: u64, seed: u64) -> (Vec<u32>, Lane) {
+    let lane = [Lane::FlushList, Lane::LruList, Lane::SinglePage][(n + seed) as usize % 3];
+    let pages = WRITTEN.filter(|page| (u64::from(*page) * 7 + n * 5 + seed).is_multiple_of(4));
+    let most = if lane == Lane::SinglePage { 1 } else { usize::MAX };
+    (pages.take(most).collect(), lane)
+}
+
+/// Writes batches until the power is cut; per page the LSN of its last batch that was acknowledged.
+fn write_until_the_cut(storage: &StorageSet, seed: u64) -> Vec<u64> {
+    let faults = Faults::new();
+    let store = open(&storage.map(|device| faults.wrap(device)));
+    faults.power_off_after(1 + seed);
+    let mut acknowledged = vec![0; WRITTEN.end as usize];
+    for n in 1.. {
+        let (pages, lane) = nth_batch(n, seed);
+        if write(&*store, &pages, n, lane).is_err() {
+            break;
+        }
+        pages.iter().for_each(|page| acknowledged[*page as usize] = n);
+    }
+    assert!(faults.is_power_off());
+    acknowledged
+}
+
+#[test]
+fn written_pages_are_found_whole_after_a_power_cut() {
+    let mut repaired = 0;
+    for seed in 0..60 {
+        let storage = new_store();
+        let acknowledged = write_until_the_cut(&storage, seed);
+        let cut = storage.cut(seed);
+        let found = bootstrap::find(&cut).unwrap();
+        repaired += found.repair(Lsn(0)..Lsn(u64::MAX)).unwrap().len();
+        let store = open(&cut);
+        for page in WRITTEN {
+            let (bytes, least) = (read(&*store, page), acknowledged[page as usize]);
+            if least == 0 && bytes.iter().all(|byte| *byte == 0) {
+                continue;
+            }
+            page::header::verify(&bytes, PageNo(page)).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+            let lsn = page::header::lsn(&bytes).0;
+            assert!(lsn >= least, "seed {seed}: page {page} is of LSN {lsn}, {least} was acknowledged");
+        }
+    }
+    assert!(repaired > 10, "{repaired} pages were torn in all: the test tests little");
+}
+
+#[test]
+fn a_store_grows_by_what_is_reserved() {
+    let store = open(&new_store());
+    let beyond = store.read(PageNo(NEW_PAGES), &mut AlignedBuf::zeroed(PAGE_BYTES)).unwrap_err();
+    assert!(matches!(beyond, Error::CorruptPage { page, .. } if page.0 == NEW_PAGES), "{beyond}");
+    assert_eq!(store.place(PageNo(NEW_PAGES)).unwrap(), None);
+    store.reserve(NEW_PAGES..NEW_PAGES + 20).unwrap();
+    store.sync().unwrap();
+    assert_eq!(store.pages().unwrap(), u64::from(NEW_PAGES) + 20);
+    write(&*store, &[NEW_PAGES + 19], 8, Lane::SinglePage).unwrap();
+    assert_eq!(page::header::lsn(&read(&*store, NEW_PAGES + 19)), Lsn(8));
+    assert!(store.place(PageNo(NEW_PAGES + 19)).unwrap().is_some());
+    store.reserve(0..NEW_PAGES).unwrap();
+    assert_eq!(store.pages().unwrap(), u64::from(NEW_PAGES) + 20, "reserving never makes it shorter");
+}
+
+#[test]
+fn several_pages_are_read_at_once() {
+    let store = open(&new_store());
+    write(&*store, &[5, 6, 7], 3, Lane::FlushList).unwrap();
+    let mut run = AlignedBuf::zeroed(3 * PAGE_BYTES);
+    store.read(PageNo(5), &mut run).unwrap();
+    for (page, bytes) in (5..8).zip(run.chunks(PAGE_BYTES)) {
+        assert_eq!(bytes, &page_of(PageNo(page), PageType::Overflow, 3)[..]);
+    }
+}
+
+/// Not even by a later sync that succeeds: what the failed one lost is not known.
+#[test]
+fn after_a_failed_sync_nothing_is_acknowledged() {
+    for nth in 1..=2 {
+        let faults = Faults::new();
+        let store = open(&new_store().map(|device| faults.wrap(device)));
+        faults.fail(Operation::Sync, nth, FaultKind::ErrorOnce);
+        assert!(write(&*store, &[5], 1, Lane::FlushList).is_err());
+        assert!(write(&*store, &[5], 1, Lane::FlushList).is_err());
+    }
+}
