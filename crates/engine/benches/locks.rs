@@ -1,8 +1,9 @@
-//! What row and range locks cost: hand-over of one hot row, upserts that lock what is absent, memory and release of many locks.
+//! What row and range locks cost: hand-over of one hot row, upserts that lock what is absent, memory and release of
+//! many locks.
 //!
-//! `cargo bench -p highwater --bench locks`. In memory, so that nothing but the engine is measured. The hot row: one session
-//! holds it until all others wait, then each takes it and lets go; the time of one hand-over is that of all by their number.
-//! `cargo test` runs each part once with small numbers, so that it cannot rot.
+//! `cargo bench -p highwater --bench locks`. In memory, so that nothing but the engine is measured. The hot row: one
+//! session holds it until all others wait, then each takes it and lets go; the time of one hand-over is that of all by
+//! their number. `cargo test` runs each part once with small numbers, so that it cannot rot.
 
 use highwater::{Database, Isolation, Options, Result, Schema, Table, TxnOptions, Type, values};
 use highwater_storage::StorageSet;
@@ -113,7 +114,8 @@ fn count(rows: impl Iterator<Item = Result<highwater::Row>>) -> Result<u64> {
     rows.map(|row| row.map(|_| 1)).sum()
 }
 
-/// Locks the rows of a table in a scan, then lets go of them, while another session takes and lets go of a lock of its own.
+/// Locks the rows of a table in a scan, then lets go of them, while another session takes and lets go of a lock of its
+/// own.
 fn many_locks(sizes: &Sizes) {
     let rows = sizes.locks;
     let (db, table) = table(sizes);
@@ -151,8 +153,8 @@ fn many_locks(sizes: &Sizes) {
         (released, other.join().expect("the other session has no bug"))
     });
     println!(
-        "{rows} row locks: taken in {:.3} s, {} bytes each, released in {:.3} s; another session's lock and release meanwhile: \
-         at most {:.1} ms; {} bytes a lock still resident afterwards",
+        "{rows} row locks: taken in {:.3} s, {} bytes each, released in {:.3} s; another session's lock and release \
+         meanwhile: at most {:.1} ms; {} bytes a lock still resident afterwards",
         locked.as_secs_f64(),
         bytes / rows,
         released.as_secs_f64(),
@@ -161,8 +163,8 @@ fn many_locks(sizes: &Sizes) {
     );
 }
 
-/// So many sessions wait for one row and take it one after the other: how long until all wait, and then until all had it.
-/// `None` if they are not done in time.
+/// So many sessions wait for one row and take it one after the other: how long until all wait, and then until all had
+/// it. `None` if they are not done in time.
 fn hot_row(sizes: &Sizes, sessions: usize) -> Option<(Duration, Duration)> {
     let (db, table) = table(sizes);
     load(&db, &table, 1).expect("the table has room");

@@ -1,8 +1,8 @@
 //! Commits per second of the redo log alone, against what the disk's bare write + sync allows.
 //!
-//! `cargo bench -p highwater --bench log_commit [-- FOLDER]`. Rounds are interleaved (bare, one client, 16 clients, next
-//! method, again) because disks drift; medians over the rounds are printed. Each commit appends one group of 200 bytes
-//! and waits until it is durable. "bare" rewrites and syncs 4096 bytes with the same file and flags, one client.
+//! `cargo bench -p highwater --bench log_commit [-- FOLDER]`. Rounds are interleaved (bare, one client, 16 clients,
+//! next method, again) because disks drift; medians over the rounds are printed. Each commit appends one group of 200
+//! bytes and waits until it is durable. "bare" rewrites and syncs 4096 bytes with the same file and flags, one client.
 
 use highwater::internals::{Log, Stats};
 use highwater_storage::{AlignedBuf, Device, FileDevice, FileRole, FlushMethod, Placement};

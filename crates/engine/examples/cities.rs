@@ -116,8 +116,8 @@ struct City<'f> {
     latitude: i64,
 }
 
-/// The file's cities; `None` where it is not as expected. The file is a sequence of messages in the protocol buffers format, each
-/// after its length; coordinates are differences to the city before.
+/// The file's cities; `None` where it is not as expected. The file is a sequence of messages in the protocol buffers
+/// format, each after its length; coordinates are differences to the city before.
 fn read_cities(mut file: &[u8]) -> impl Iterator<Item = Option<City<'_>>> {
     let (mut longitude, mut latitude) = (0, 0);
     std::iter::from_fn(move || {

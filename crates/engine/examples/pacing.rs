@@ -1,5 +1,5 @@
-//! Plots the flush policy: how fast the flush list's tail moves and how fast users may write, over the checkpoint age, and a
-//! modelled load that outruns its device, with and without pacing.
+//! Plots the flush policy: how fast the flush list's tail moves and how fast users may write, over the checkpoint age,
+//! and a modelled load that outruns its device, with and without pacing.
 //!
 //! `cargo run -p highwater --example pacing -- pacing.svg` writes the picture; without a name it prints the numbers.
 

@@ -1,10 +1,10 @@
-//! The knob table: name, type, default, range, unit and meaning of every option, once.
+//! The table of options: name, type, default, accepted values, unit and meaning of each.
 
 use crate::error::{Error, Result};
 pub use highwater_storage::FlushMethod;
 use std::path::PathBuf;
 
-/// One row of the knob table, for command lines and documentation.
+/// One row of the table of options, for command lines and documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct Knob {
     /// Name on the command line, with dashes.
@@ -103,7 +103,7 @@ impl KnobValue for FlushMethod {
     }
 }
 
-/// What else of a page's extent is flushed with it.
+/// Which other dirty pages of its extent are flushed with a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FlushNeighbors {
     /// 0: nothing.
@@ -112,7 +112,7 @@ pub enum FlushNeighbors {
     Contiguous,
     /// 2: every dirty page.
     Extent,
-    /// What suits the device; whoever opens the database finds out.
+    /// What suits the device; it is measured when the database is opened.
     #[default]
     Auto,
 }
@@ -140,9 +140,9 @@ impl KnobValue for FlushNeighbors {
 pub enum VictimPolicy {
     /// The thread writes the page, waits, and reads then: InnoDB's read-after-write.
     Raw,
-    /// The page is set aside, the thread reads first, the write comes after.
+    /// The page is set aside: the thread reads first, and the page is written later.
     War,
-    /// The least recently used clean page goes; dirty ones are written in batches in the background.
+    /// The least recently used clean page is evicted; dirty pages are written in batches in the background.
     #[default]
     LruClean,
 }
@@ -166,7 +166,7 @@ fn parse_name<T: Copy>(names: &[(&str, T)], text: &str) -> std::result::Result<T
     let found = names.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
     found.map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
-        format!("{text:?} is none of {}", names.join(", "))
+        format!("{text:?} is not one of {}", names.join(", "))
     })
 }
 
@@ -191,7 +191,10 @@ fn option_name(name: &str) -> String {
 }
 
 macro_rules! options {
-    ($($(#[doc = $doc:literal])+ $name:ident: $type:ty = $default:expr, $text:literal, $accepts:literal, |$v:ident| $valid:expr;)*) => {
+    ($(
+        $(#[doc = $doc:literal])+
+        $name:ident: $type:ty = $default:expr, $text:literal, $accepts:literal, |$v:ident| $valid:expr;
+    )*) => {
         /// Every option of a database. `Options::default()` is durable and needs no tuning.
         #[derive(Clone, Debug, PartialEq)]
         pub struct Options { $($(#[doc = $doc])+ pub $name: $type,)* }
@@ -200,7 +203,7 @@ macro_rules! options {
             fn default() -> Self { Options { $($name: $default,)* } }
         }
 
-        /// The knob table.
+        /// The table of options.
         pub const KNOBS: &[Knob] = &[$(Knob {
             name: stringify!($name),
             doc: concat!($($doc),+).trim_ascii(),
@@ -212,7 +215,7 @@ macro_rules! options {
             /// Sets an option by its name; dashes and underscores are the same.
             ///
             /// # Errors
-            /// [`Error::BadOption`] for an unknown name or a value that cannot be.
+            /// [`Error::BadOption`] for an unknown name or a value that is not accepted.
             pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
                 let key = name.trim_start_matches('-').replace('-', "_");
                 match key.as_str() {
@@ -262,49 +265,54 @@ options! {
     log_file_size: u64 = 256 << 20, "256MiB", "4MiB to 64GiB", |v| (4 << 20..=64 << 30).contains(v);
     /// Bytes of the in-memory log buffer.
     log_buffer_size: u64 = 16 << 20, "16MiB", "1MiB to 1GiB", |v| (1 << 20..=1 << 30).contains(v);
-    /// When a commit is durable: 1 = written and synced before it returns, 2 = written, synced once a second, 0 = written and synced once a second.
+    /// What a commit does with its redo: 1 = writes and syncs it before it returns, 2 = writes it before it returns, and
+    /// it is synced once a second, 0 = nothing, it is written and synced once a second.
     flush_log_at_trx_commit: u64 = 1, "1", "0, 1 or 2", |v| *v <= 2;
     /// How files are written and made durable.
-    flush_method: FlushMethod = FlushMethod::Direct, "O_DIRECT", "fsync, O_DSYNC, O_DIRECT or O_DIRECT_NO_FSYNC", |_v| true;
+    flush_method: FlushMethod = FlushMethod::Direct, "O_DIRECT",
+        "fsync, O_DSYNC, O_DIRECT or O_DIRECT_NO_FSYNC", |_v| true;
     /// Write every page to the doublewrite file first, so that a torn page can be repaired.
     doublewrite: bool = true, "on", "on or off", |_v| true;
-    /// LRU pages looked at from the tail when free frames run short.
+    /// Pages examined from the tail of the LRU list when there are few free frames.
     lru_scan_depth: u64 = 1024, "1024", "16 and more", |v| *v >= 16;
-    /// Percentage of dirty frames above which the cleaner flushes the flush list regardless of the log.
+    /// Percentage of dirty frames above which the page cleaner flushes even if the redo log has enough room.
     max_dirty_pages_pct: f32 = 75.0, "75", "0 to 99.99", |v| (0.0..=99.99).contains(v);
-    /// What is flushed with a page: 0 nothing, 1 the contiguous dirty pages around it in its extent, 2 all dirty pages of its extent, auto what suits the device.
+    /// What is flushed with a page: 0 = nothing else, 1 = the contiguous dirty pages around it in its extent, 2 = all
+    /// dirty pages of its extent, auto = what suits the device.
     flush_neighbors: FlushNeighbors = FlushNeighbors::Auto, "auto", "0, 1, 2 or auto", |_v| true;
-    /// Measure again at this opening what auto means, though an earlier measurement of the device is kept.
+    /// Measure the device again at this opening to choose what auto means, even if an earlier measurement is stored.
     probe_again: bool = false, "off", "on or off", |_v| true;
-    /// What happens when a frame is needed and the page at the LRU tail is dirty: raw = write it, then read; war = set it aside, read, write after; lru-clean = take the least recently used clean page.
+    /// What happens when a frame is needed and the page at the LRU tail is dirty: raw = write it, then read; war = set
+    /// it aside, read, write it later; lru-clean = evict the least recently used clean page.
     victim_policy: VictimPolicy = VictimPolicy::LruClean, "lru-clean", "raw, war or lru-clean", |_v| true;
-    /// Milliseconds between two rounds of the page cleaner when nothing wakes it earlier.
+    /// Milliseconds between two rounds of the page cleaner, if nothing wakes it earlier.
     cleaner_interval_ms: u64 = 50, "50", "1 to 10000", |v| (1..=10_000).contains(v);
-    /// Percentage of dirty frames above which flushing for their sake begins, gradually; 0 = only at max_dirty_pages_pct.
+    /// Percentage of dirty frames above which dirty pages are flushed, faster the more there are; 0 = only above
+    /// max_dirty_pages_pct.
     max_dirty_pages_pct_lwm: f32 = 50.0, "50", "0 to 99.99", |v| (0.0..=99.99).contains(v);
-    /// Percentage of the log's capacity, as checkpoint age, above which flushing for its sake begins.
+    /// Checkpoint age, in percent of the log's capacity, above which pages are flushed to free room in the log.
     adaptive_flushing_lwm: u64 = 10, "10", "0 to 70", |v| *v <= 70;
-    /// Percentage of the log's capacity, as checkpoint age, above which writers are slowed to the speed of flushing.
+    /// Checkpoint age, in percent of the log's capacity, above which writers are slowed to the speed of flushing.
     checkpoint_age_async_pct: u64 = 75, "75", "20 to 95", |v| (20..=95).contains(v);
-    /// Percentage of the log's capacity, as checkpoint age, above which flushing counts as sync flush.
+    /// Checkpoint age, in percent of the log's capacity, above which flushed pages count as sync flush.
     checkpoint_age_sync_pct: u64 = 90, "90", "25 to 99", |v| (25..=99).contains(v);
-    /// Pages per second the cleaner may write when nothing presses.
+    /// Pages per second that the page cleaner may write when the redo log has enough room.
     io_capacity: u64 = 2000, "2000", "16 and more", |v| *v >= 16;
-    /// Milliseconds a page must stay on the old part of the LRU list before a second access makes it young.
+    /// Milliseconds a page must stay in the old part of the LRU list before another access makes it young.
     old_blocks_time_ms: u64 = 1000, "1000", "any", |_v| true;
-    /// Percentage of the LRU list that is its old part.
+    /// Size of the old part of the LRU list, in percent of the list.
     old_blocks_pct: u64 = 37, "37", "5 to 95", |v| (5..=95).contains(v);
     /// Milliseconds a transaction waits for a row lock.
     lock_wait_timeout_ms: u64 = 50_000, "50000", "1 and more", |v| *v >= 1;
-    /// Threads that purge; more than one work only while several undo streams wait.
+    /// Purge threads; more than one works only while several undo streams wait.
     purge_threads: u64 = 4, "4", "1 to 32", |v| (1..=32).contains(v);
     /// Ended transactions not yet purged (history list length) above which each change of a row is delayed; 0 = never.
     max_purge_lag: u64 = 0, "0", "0 to 4294967295", |v| *v <= 0xffff_ffff;
-    /// Longest such delay in microseconds.
+    /// Longest delay of a change because of max_purge_lag, in microseconds.
     max_purge_lag_delay: u64 = 1_000_000, "1000000", "0 to 10000000", |v| *v <= 10_000_000;
     /// Folder of the redo log, or a block device that is the redo log; empty = the database's own folder.
     log_dir: Option<PathBuf> = None, "", "a folder or a block device", |_v| true;
-    /// Create the database when the folder holds none.
+    /// Create the database if the folder holds none.
     create_if_missing: bool = true, "on", "on or off", |_v| true;
 }
 

@@ -1,4 +1,5 @@
-//! What every layer above the log works with: buffer pool, redo log, counters, and the fail-stop switch of one database.
+//! What every layer above the log works with: buffer pool, redo log, counters, and the fail-stop switch of one
+//! database.
 
 use crate::log::Log;
 use crate::pool::Pool;

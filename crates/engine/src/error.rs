@@ -13,7 +13,7 @@ pub enum Error {
     /// An I/O operation failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// A page did not verify or its contents contradict themselves.
+    /// A page does not verify, or its contents are inconsistent.
     #[error("page {page} of the data file is corrupt: {reason}")]
     CorruptPage {
         /// Which page.
@@ -21,36 +21,36 @@ pub enum Error {
         /// What was found.
         reason: String,
     },
-    /// The database's files contradict themselves.
+    /// The files of the database are inconsistent, or one of them is damaged.
     #[error("database is corrupt: {0}")]
     Corrupt(String),
-    /// The files are not a database of ours, or of another version.
+    /// The files are no Highwater database, or have another format version.
     #[error("{0}")]
     Incompatible(String),
-    /// The folder cannot be opened: in use, missing, not whole, not writable.
+    /// The folder cannot be opened: it is in use, missing, incomplete or not writable.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// An earlier failure stopped the database: every call fails, reads included; reopen it.
-    #[error("the database has stopped after an earlier failure ({0}); close it and open it again")]
+    /// An earlier failure stopped the database: every call fails, reads too. Close it and open it again.
+    #[error("the database stopped because of an earlier failure ({0}); close it and open it again")]
     Poisoned(String),
     /// The database was closed, through this handle or another one.
     #[error("the database is closed; open it again")]
     Closed,
-    /// No frame could be freed: too many threads hold pages of too small a pool.
-    #[error("no free frame in a buffer pool of {frames} frames after {waited_ms} ms; raise --buffer-pool-size")]
+    /// No frame became free: the buffer pool is too small for the threads that hold pages.
+    #[error("no free frame in a buffer pool of {frames} frames after {waited_ms} ms; increase --buffer-pool-size")]
     PoolExhausted {
         /// Frames in the pool.
         frames: usize,
         /// How long the caller waited.
         waited_ms: u64,
     },
-    /// One atomic change is larger than the redo log allows.
-    #[error("an atomic change of {bytes} bytes does not fit the redo log; raise --log-file-size")]
+    /// One atomic change is too large for the redo log.
+    #[error("an atomic change of {bytes} bytes does not fit in the redo log; increase --log-file-size")]
     LogTooSmall {
         /// Size of the change.
         bytes: u64,
     },
-    /// An option has a value it cannot have.
+    /// An option has a value that is not accepted.
     #[error("option {option}: {reason}")]
     BadOption {
         /// The option's name on the command line.
@@ -59,7 +59,7 @@ pub enum Error {
         reason: String,
     },
     /// A key is too long for a page of this size.
-    #[error("key of {bytes} bytes is longer than the {limit_bytes} allowed with this page size")]
+    #[error("the key has {bytes} bytes; with this page size at most {limit_bytes} are allowed")]
     KeyTooLong {
         /// Length of the encoded key.
         bytes: usize,
@@ -67,7 +67,7 @@ pub enum Error {
         limit_bytes: usize,
     },
     /// A row is too large.
-    #[error("row of {bytes} bytes is larger than the {limit_bytes} allowed")]
+    #[error("the row has {bytes} bytes; at most {limit_bytes} are allowed")]
     RowTooLarge {
         /// Length of the encoded row.
         bytes: usize,
@@ -82,7 +82,7 @@ pub enum Error {
         /// Index name ("PRIMARY" for the clustered one).
         index: String,
     },
-    /// Waited too long for a row lock. The statement was rolled back, the transaction lives.
+    /// Waited too long for a lock. The statement was rolled back; the transaction can go on.
     #[error("lock wait timeout; the statement was rolled back, try again")]
     LockWaitTimeout,
     /// Chosen as deadlock victim. The whole transaction was rolled back.
@@ -102,29 +102,29 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
-    /// A call that this transaction or database cannot serve in its state.
+    /// A call that is not possible in the present state of the transaction or database.
     #[error("{0}")]
     Usage(String),
     /// The data file has no room left and cannot grow.
     #[error(
-        "{file} has no room left and cannot grow ({source}): make room where it lies, or delete rows or drop tables, whose \
-         room is used again"
+        "{file} has no free space and cannot grow ({source}): free space on its file system, or delete rows or drop \
+         tables; their space is used again"
     )]
     DiskFull {
         /// The data file.
         file: String,
-        /// The device's answer.
+        /// The error of the device.
         source: StorageError,
     },
 }
 
 impl Error {
-    /// A corrupt page, in one line.
+    /// [`Error::CorruptPage`], in one line.
     pub fn corrupt_page(page: PageNo, reason: impl Into<String>) -> Error {
         Error::CorruptPage { page, reason: reason.into() }
     }
 
-    /// Whether it says that bytes on the device are not what was written there, which trying again does not change.
+    /// Whether bytes on the device are not what was written there: trying again does not help.
     pub(crate) fn is_damage(&self) -> bool {
         match self {
             Error::CorruptPage { .. } | Error::Corrupt(_) => true,
@@ -133,7 +133,7 @@ impl Error {
         }
     }
 
-    /// What is wrong, without the page's number where that is said otherwise.
+    /// The reason, without the number of the page.
     pub(crate) fn into_reason(self) -> String {
         match self {
             Error::CorruptPage { reason, .. } => reason,

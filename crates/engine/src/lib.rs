@@ -1,7 +1,7 @@
 //! Highwater: a transactional storage engine for flash.
 //!
-//! Typed tables with secondary indexes in a folder of three files; transactions with row locks and snapshots; a buffer pool,
-//! redo log and B+trees of InnoDB's architecture below.
+//! Typed tables with secondary indexes in a folder of three files; transactions with row locks and snapshots; a buffer
+//! pool, redo log and B+trees of InnoDB's architecture below.
 //!
 //! What is public: the types re-exported here, [`config`] (every option), [`stats`] (every counter), and [`inspect`]
 //! (looking at the files of a database).

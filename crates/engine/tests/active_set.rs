@@ -38,8 +38,8 @@ fn model(threads: impl Fn() + Sync + Send + 'static) {
     builder.check(threads);
 }
 
-/// T2 builds on what T1 left behind. A cut never sees T2 without T1, wherever their shards are, and purge's limit is not
-/// above the number of one that is not seen.
+/// T2 builds on what T1 left behind. A cut never sees T2 without T1, wherever their shards are, and purge's limit is
+/// not above the number of one that is not seen.
 #[test]
 fn what_a_cut_sees_is_whole() {
     for (first, second) in [(0, 1), (1, 0)] {

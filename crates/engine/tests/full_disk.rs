@@ -1,7 +1,7 @@
 //! Full disks: what users add is refused, what gives room back works, and the database opens again.
 //!
-//! The disk is memory with a limit, or (with `HIGHWATER_TEST_MOUNTS`, as root) a small file system: ext4 or XFS on a loop
-//! device, and tmpfs. Rules
+//! The disk is memory with a limit, or (with `HIGHWATER_TEST_MOUNTS`, as root) a small file system: ext4 or XFS on a
+//! loop device, and tmpfs. Rules
 //! 1. A refused change is [`Error::DiskFull`] and nothing else; what was committed before is there afterwards.
 //! 2. Rollback, delete, drop and opening work while the disk is full.
 
@@ -54,8 +54,8 @@ fn put(txn: &mut WriteTxn, table: &Table, id: u64, text: &str) {
     txn.insert(table, &values![id, text]).unwrap();
 }
 
-/// Inserts rows of 800 bytes, fifty a transaction, from `from` on until the disk is full or `most` are there; returns the
-/// first id that is not. What a transaction inserted before the disk was full is committed.
+/// Inserts rows of 800 bytes, fifty a transaction, from `from` on until the disk is full or `most` are there; returns
+/// the first id that is not. What a transaction inserted before the disk was full is committed.
 fn fill(database: &Database, table: &Table, from: u64, most: u64) -> u64 {
     let long = "x".repeat(800);
     let (mut id, mut full) = (from, false);
@@ -176,7 +176,7 @@ fn what_is_deleted_on_a_full_disk_is_room_for_another_table() {
     fill(&database, &other, 0, u64::MAX / 2);
     let error = database.begin().unwrap().insert(&table, &values![rows, "x".repeat(800).as_str()]).unwrap_err();
     let text = error.to_string();
-    assert!(text.starts_with("memory has no room left") && text.contains("delete rows"), "{text}");
+    assert!(text.starts_with("memory has no free space") && text.contains("delete rows"), "{text}");
     delete(&database, &table, 0..rows);
     wait_for("purge", || database.stats().history_list_length == 0);
     let before = count(&database, &other);

@@ -1,9 +1,9 @@
 //! Building a tree from sorted records, page by page, from the leaves up.
 //!
 //! Rules
-//! 1. The tree is empty and nobody else uses it until `finish` has returned. Each page is a mini-transaction of its own; the
-//!    root, formatted last, makes them a tree. After a crash, or if a builder is dropped, the pages are garbage of
-//!    the tree's segment, which its owner drops.
+//! 1. The tree is empty and nobody else uses it until `finish` has returned. Each page is a mini-transaction of its
+//!    own; the root, formatted last, makes them a tree. After a crash, or if a builder is dropped, the pages are
+//!    garbage of the tree's segment, which its owner drops.
 //! 2. Pages are filled up to the fill factor; a page always ends where it fits with the fences it gets.
 //! 3. Nothing is latched between two records.
 
@@ -26,8 +26,8 @@ pub struct Builder<'t, 'c> {
     records: u64,
 }
 
-/// Records of one level that are not on a page yet. On an inner level each record is a child with its upper fence as the key
-/// (the last one's may be infinite: `open_end`).
+/// Records of one level that are not on a page yet. On an inner level each record is a child with its upper fence as
+/// the key (the last one's may be infinite: `open_end`).
 #[derive(Default)]
 struct Pending {
     lower: Option<Vec<u8>>,

@@ -3,8 +3,8 @@
 //! Rules
 //! 1. Every page is verified by itself (`node::check`), then against what its parent says: owner, level, fences.
 //! 2. Damage is reported and walked around; no page is visited twice, so damaged links cannot make the walk loop.
-//! 3. Structure changes are kept out during the walk. Pages are copied under their latch and looked at without it, so a visitor
-//!    may read other pages. Rows may change meanwhile.
+//! 3. Structure changes are kept out during the walk. Pages are copied under their latch and looked at without it, so a
+//!    visitor may read other pages. Rows may change meanwhile.
 //! 4. Memory is bounded by the tree's height; what is remembered of the pages is the visitor's business.
 
 use super::BTree;

@@ -1,13 +1,15 @@
 //! Leaf hints: where this thread last was in a tree.
 //!
-//! Transactions come back to the leaf they have just left: a row is read and then changed, lines of an order are inserted
-//! one behind the other. A hint spares them the descent.
+//! Transactions come back to the leaf they have just left: a row is read and then changed, lines of an order are
+//! inserted one behind the other. A hint spares them the descent.
 //!
 //! Rules
-//! 1. A hint is a page number and nothing else. It is believed only if the page, looked at without a latch, is a leaf of the tree
-//!    whose fences cover the key, if it was compared with its parent since it was read in, and if it is unchanged when it is latched. The leaves of a tree divide all keys among
-//!    them and a page given back is formatted as free, so such a page is the leaf sought.
-//! 2. Hints belong to one opened tree (`serial`), so that no page of a dropped tree or of another database is ever looked at.
+//! 1. A hint is a page number and nothing else. It is believed only if the page, looked at without a latch, is a leaf
+//!    of the tree whose fences cover the key, if it was compared with its parent since it was read in, and if it is
+//!    unchanged when it is latched. The leaves of a tree divide all keys among them and a page given back is formatted
+//!    as free, so such a page is the leaf sought.
+//! 2. Hints belong to one opened tree (`serial`), so that no page of a dropped tree or of another database is ever
+//!    looked at.
 //! 3. A thread whose hints do not help stops asking for a while: a wrong hint costs a seventh of a descent.
 //!
 //! Differs from InnoDB: no shared adaptive hash index, nothing to latch or to invalidate.
@@ -32,7 +34,8 @@ struct Hint {
 }
 
 thread_local! {
-    static HINTS: [Cell<Hint>; SLOTS] = const { [const { Cell::new(Hint { serial: 0, page: 0, credit: 0, pause: 0 }) }; SLOTS] };
+    static HINTS: [Cell<Hint>; SLOTS] =
+        const { [const { Cell::new(Hint { serial: 0, page: 0, credit: 0, pause: 0 }) }; SLOTS] };
 }
 
 /// A number no other opened tree of this process has.

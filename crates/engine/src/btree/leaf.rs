@@ -175,8 +175,8 @@ impl LeafMut {
         }
     }
 
-    /// Whether the leaf is so empty that [`super::BTree::shrink`] is worth calling: below a quarter, and then only at every
-    /// eighth record, so that a leaf whose neighbours are full is not tried again and again.
+    /// Whether the leaf is so empty that [`super::BTree::shrink`] is worth calling: below a quarter, and then only at
+    /// every eighth record, so that a leaf whose neighbours are full is not tried again and again.
     #[inline]
     pub fn underfull(self, mtr: &Mtr<'_>) -> bool {
         let node = self.node(mtr);

@@ -1,10 +1,10 @@
 //! Giving room back: merges and collapse of the root.
 //!
 //! Rules
-//! 1. Two neighbours under one parent are merged into the left one when the result leaves a quarter of the page free (an empty
-//!    page: whenever it fits), so that a merge is not followed by a split.
-//! 2. A parent that became underfull is merged in turn, and then the leaf is looked at again among its new neighbours; a root with
-//!    a lone child takes the child's records.
+//! 1. Two neighbours under one parent are merged into the left one when the result leaves a quarter of the page free
+//!    (an empty page: whenever it fits), so that a merge is not followed by a split.
+//! 2. A parent that became underfull is merged in turn, and then the leaf is looked at again among its new neighbours;
+//!    a root with a lone child takes the child's records.
 //! 3. A merge only saves room: where one cannot be made, what was to be done before it is done all the same.
 
 use super::BTree;
@@ -31,8 +31,8 @@ struct Fit {
 }
 
 impl BTree {
-    /// Merges the leaf that covers `key` with a neighbour if both fit one page (and so on upward, collapsing the root when it
-    /// has one child). Holds no latch before or after.
+    /// Merges the leaf that covers `key` with a neighbour if both fit one page (and so on upward, collapsing the root
+    /// when it has one child). Holds no latch before or after.
     ///
     /// # Errors
     /// A corrupt page, an I/O error, no free frame.
@@ -51,8 +51,8 @@ impl BTree {
         Ok(())
     }
 
-    /// [`shrink`](BTree::shrink) after a change that is committed. It only saves room, so what keeps it from being done (damage in a
-    /// neighbour, no free frame, no room on the device) is counted and does not fail the change.
+    /// [`shrink`](BTree::shrink) after a change that is committed. It only saves room, so what keeps it from being done
+    /// (damage in a neighbour, no free frame, no room on the device) is counted and does not fail the change.
     ///
     /// # Errors
     /// What stops the database.
@@ -68,8 +68,8 @@ impl BTree {
         }
     }
 
-    /// Merges the page at `level` that covers `key` with its right or left neighbour; false when there is none, or it is not
-    /// underfull, or fits with neither.
+    /// Merges the page at `level` that covers `key` with its right or left neighbour; false when there is none, or it
+    /// is not underfull, or fits with neither.
     fn merge_step(&self, ctx: &Context, key: &[u8], level: u8) -> Step<bool> {
         let path = self.path(ctx, key)?;
         let depth = (path.len() - 1).saturating_sub(usize::from(level));

@@ -1,24 +1,25 @@
 //! B+trees over byte strings.
 //!
 //! Terms
-//! - *leaf*: covers the half-open range of keys between its fences `[lower, upper)`. No sibling links: the next leaf is found
-//!   by descending to `upper`, the previous one by descending to "just below `lower`".
+//! - *leaf*: covers the half-open range of keys between its fences `[lower, upper)`. No sibling links: the next leaf is
+//!   found by descending to `upper`, the previous one by descending to "just below `lower`".
 //! - *structure change*: a split, a merge, growth or collapse of the root. Each is a mini-transaction of its own, made
 //!   before a row operation (`make_room`) or after it (`shrink`).
 //!
 //! Rules
-//! 1. Row operations latch one leaf and change nothing else. Structure changes latch a parent and the children concerned; those of
-//!    different parents go on side by side (`structure`).
+//! 1. Row operations latch one leaf and change nothing else. Structure changes latch a parent and the children
+//!    concerned; those of different parents go on side by side (`structure`).
 //! 2. A descent reads inner pages without latches; it trusts a child number once the page it came from has validated.
-//! 3. A latched leaf is the one sought if the parent still validates, or if its type, owner and fences say so; otherwise the
-//!    descent starts again. A page given back is formatted as free in the mtr that frees it, so that a late descent
-//!    knows it for dead.
-//! 4. Levels fall by one at every step and every page carries the index number, so no damage can make a descent loop: what
-//!    does not match while nothing has changed is [`crate::error::Error::CorruptPage`].
+//! 3. A latched leaf is the one sought if the parent still validates, or if its type, owner and fences say so;
+//!    otherwise the descent starts again. A page given back is formatted as free in the mtr that frees it, so that a
+//!    late descent knows it for dead.
+//! 4. Levels fall by one at every step and every page carries the index number, so no damage can make a descent loop:
+//!    what does not match while nothing has changed is [`crate::error::Error::CorruptPage`].
 //! 5. The root never moves: it grows by giving its records to two new children and collapses by taking a lone child's.
 //!
-//! Latch order within a tree: top-down, then left to right. Nothing is held across I/O or a wait for frames or log space, but for
-//! the lock that keeps structure changes out while the whole tree is walked (`check`); it comes before every latch.
+//! Latch order within a tree: top-down, then left to right. Nothing is held across I/O or a wait for frames or log
+//! space, but for the lock that keeps structure changes out while the whole tree is walked (`check`); it comes before
+//! every latch.
 //!
 //! Crash: every mini-transaction leaves a whole tree, so any prefix of the log does.
 

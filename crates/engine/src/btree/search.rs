@@ -2,12 +2,13 @@
 //!
 //! Rules
 //! 1. No latch is held on the way down; the only latch taken is the leaf's, and it is taken last.
-//! 2. `None` from a step means "something changed or had to be read: start again". A step that finds nothing changed makes
-//!    progress or fails.
+//! 2. `None` from a step means "something changed or had to be read: start again". A step that finds nothing changed
+//!    makes progress or fails.
 //! 3. Before a descent the leaf this thread was last in is looked at (see `hint`).
-//! 4. A page read in is compared with its parent before anything on it counts: the separators left and right of it are its fences.
-//!    So an older version of a page, whose checksum is right, hides no rows whose leaf it is not. Both pages are validated after the
-//!    comparison, and mini-transactions that change both hold both latches until they commit: what differs is damage.
+//! 4. A page read in is compared with its parent before anything on it counts: the separators left and right of it are
+//!    its fences. So an older version of a page, whose checksum is right, hides no rows whose leaf it is not. Both
+//!    pages are validated after the comparison, and mini-transactions that change both hold both latches until they
+//!    commit: what differs is damage.
 //! 5. An error met while reading a child counts only if the parent still names that child.
 
 use super::leaf::{Leaf, LeafMut};
@@ -284,8 +285,8 @@ impl BTree {
         self.judge_slowly(page, is_ours, found, seek)
     }
 
-    /// `judge` for the root and for leaves whose parent has changed meanwhile, or was latched exclusively for a moment: it may be
-    /// current again by now, so only a page that is not ours can be corrupt.
+    /// `judge` for the root and for leaves whose parent has changed meanwhile, or was latched exclusively for a moment:
+    /// it may be current again by now, so only a page that is not ours can be corrupt.
     #[inline(never)]
     fn judge_slowly(&self, page: &[u8], is_ours: bool, found: &Found<'_>, seek: Seek<'_>) -> Verdict {
         if !is_ours && found.parent.is_some() && found.is_current() {
@@ -386,8 +387,8 @@ mod tests {
     use super::*;
     use crate::btree::btree_test::{Fixture, put};
 
-    /// A parent that is latched exclusively for a moment and then let go unchanged: not current at the first look, current
-    /// at the second.
+    /// A parent that is latched exclusively for a moment and then let go unchanged: not current at the first look,
+    /// current at the second.
     #[test]
     fn a_parent_latched_for_a_moment_is_no_damage() {
         let fixture = Fixture::new();

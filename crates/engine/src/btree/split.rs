@@ -1,12 +1,14 @@
 //! Making room: splits and growth of the root.
 //!
 //! Rules
-//! 1. A page is split only when its parent has room for the separator; a full parent is split first, in a mini-transaction of
-//!    its own. So each one changes one parent, one page and one new page, or the root and two new pages.
-//! 2. That a page has no room is decided while it is latched for the split, so that two who found it full split it once.
-//! 3. Ascending insertions (`Node::is_ascending_at`) split where the insertion goes, so that pages filled in key order stay
-//!    full: at the very end the right page starts empty; in the middle (keys that ascend within a prefix, such as the
-//!    lines of an order) what lies behind is moved off first. All others split in the middle, by bytes.
+//! 1. A page is split only when its parent has room for the separator; a full parent is split first, in a
+//!    mini-transaction of its own. So each one changes one parent, one page and one new page, or the root and two new
+//!    pages.
+//! 2. That a page has no room is decided while it is latched for the split, so that two who found it full split it
+//!    once.
+//! 3. Ascending insertions (`Node::is_ascending_at`) split where the insertion goes, so that pages filled in key order
+//!    stay full: at the very end the right page starts empty; in the middle (keys that ascend within a prefix, such as
+//!    the lines of an order) what lies behind is moved off first. All others split in the middle, by bytes.
 //! 4. Separators between leaves are as short as a window around the split point allows.
 
 use super::BTree;
@@ -47,8 +49,8 @@ struct Halves {
 }
 
 impl BTree {
-    /// Splits until the leaf that covers `key` has room for a record (or for growth) of `bytes` more: key and value of a new
-    /// record, or additional bytes of a value. Holds no latch before or after. Call again after
+    /// Splits until the leaf that covers `key` has room for a record (or for growth) of `bytes` more: key and value of
+    /// a new record, or additional bytes of a value. Holds no latch before or after. Call again after
     /// re-latching: another thread may have taken the room.
     ///
     /// # Errors
@@ -68,8 +70,8 @@ impl BTree {
         Ok(())
     }
 
-    /// Splits the page at `level` that covers `key` unless it has room: a leaf for a record or growth of `bytes`, an inner page
-    /// for a separator of so many.
+    /// Splits the page at `level` that covers `key` unless it has room: a leaf for a record or growth of `bytes`, an
+    /// inner page for a separator of so many.
     fn split_step(&self, ctx: &Context, key: &[u8], level: u8, bytes: usize) -> Step<Made> {
         let path = self.path(ctx, key)?;
         let depth = (path.len() - 1).checked_sub(usize::from(level)).ok_or(Lack::Stale)?;

@@ -1,22 +1,22 @@
 //! What splits and merges have in common: latching the pages of a change, verifying them, moving records.
 //!
 //! Rules
-//! 1. Any number of threads change a tree at once. What keeps them apart is page latches alone, taken top-down, then left to
-//!    right: who gives a page other fences, makes it, or gives it back, holds it *and its parent*, exclusively, until the
-//!    change is in the log. So a latched page that says it is a node of this tree, is one; its parent, level and fences stay
-//!    as they are while it is latched; and the child that it names for a key is the one for that key.
-//! 2. A step is: find the way down without latches; set frames and redo space aside; latch the parent and verify that it
-//!    is (still) the one for the key; latch children that it names; verify; change; commit. What it finds changed or missing
-//!    ends the step ([`Lack`]): everything is let go, [`Repeats::settle`] gets what was lacking, the step is made again from the
-//!    root.
+//! 1. Any number of threads change a tree at once. What keeps them apart is page latches alone, taken top-down, then
+//!    left to right: who gives a page other fences, makes it, or gives it back, holds it *and its parent*, exclusively,
+//!    until the change is in the log. So a latched page that says it is a node of this tree, is one; its parent, level
+//!    and fences stay as they are while it is latched; and the child that it names for a key is the one for that key.
+//! 2. A step is: find the way down without latches; set frames and redo space aside; latch the parent and verify that
+//!    it is (still) the one for the key; latch children that it names; verify; change; commit. What it finds changed or
+//!    missing ends the step ([`Lack`]): everything is let go, [`Repeats::settle`] gets what was lacking, the step is
+//!    made again from the root.
 //! 3. Nothing is held across I/O or across a wait for frames or redo space: no latch, no frame, no place in the log.
-//! 4. Before a page is waited for under its parent's latch its level is looked at: damaged links lead nobody to wait for a
-//!    page further up.
-//! 5. Every page of a structure change is known to be sound (the pool checked it when it was read, operations keep it so),
-//!    so that an operation that does not fit is never recorded. That it is the expected page is checked here; a page that is
-//!    not what its latched parent says is damage.
-//! 6. A walk over the whole tree keeps structure changes out; each is admitted after it has set aside what it needs, and lets go
-//!    of that rather than wait.
+//! 4. Before a page is waited for under its parent's latch its level is looked at: damaged links lead nobody to wait
+//!    for a page further up.
+//! 5. Every page of a structure change is known to be sound (the pool checked it when it was read, operations keep it
+//!    so), so that an operation that does not fit is never recorded. That it is the expected page is checked here; a
+//!    page that is not what its latched parent says is damage.
+//! 6. A walk over the whole tree keeps structure changes out; each is admitted after it has set aside what it needs,
+//!    and lets go of that rather than wait.
 
 use super::BTree;
 use super::search::Restarts;
@@ -244,7 +244,7 @@ impl BTree {
             let (found, owner, expected) = (header::level(page), header::owner(page), self.id.0);
             let kind = page.u8_at(header::TYPE);
             let reason = format!(
-                "type {kind} level {found} of index {owner} where {page_type:?} level {level} of index {expected} belongs"
+                "type {kind}, level {found}, index {owner}; expected {page_type:?}, level {level}, index {expected}"
             );
             return Err(Error::corrupt_page(page_no, reason));
         }

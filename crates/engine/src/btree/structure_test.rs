@@ -49,8 +49,8 @@ fn assert_ascending(pairs: &Pairs) {
     assert!(pairs.windows(2).all(|pair| pair[0].0 < pair[1].0), "out of order");
 }
 
-/// Splits, merges, growth and collapse of the root by several threads at once, beside scans both ways and walks that verify
-/// the tree, in a pool smaller than the data. In the end only an empty root is left.
+/// Splits, merges, growth and collapse of the root by several threads at once, beside scans both ways and walks that
+/// verify the tree, in a pool smaller than the data. In the end only an empty root is left.
 #[test]
 fn threads_that_split_and_merge_leave_a_sound_tree() {
     for seed in 0..3 {

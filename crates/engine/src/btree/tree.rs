@@ -15,7 +15,8 @@ pub struct BTree {
     pub(super) id: IndexId,
     pub(super) segment: SegmentId,
     pub(super) root: PageNo,
-    /// Shared by those who change the structure, for the latched part of a change; held by whoever walks the whole tree.
+    /// Shared by those who change the structure, for the latched part of a change; held by whoever walks the whole
+    /// tree.
     pub(super) changes: RwLock<()>,
     /// Whose leaf hints are whose.
     pub(super) serial: u64,

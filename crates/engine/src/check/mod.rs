@@ -1,16 +1,17 @@
 //! Checking a whole database: every page, tree, list and cross-reference.
 //!
 //! Terms
-//! - *claim*: a structure (tree, undo stream, overflow chain, extent map) leads to a page. Every used page is claimed once.
+//! - *claim*: a structure (tree, undo stream, overflow chain, extent map) leads to a page. Every used page is claimed
+//!   once.
 //! - *digest*: the sum of the hashes of an index's live entries, in buckets. Rows and index give the same one iff the
 //!   entries are those of the rows.
 //!
-//! Steps: pages in file order (`pages`); trees with their rows and entries (`tables`), and, where the digests of rows and
-//! entries differ, which ones (`compare`); undo streams (`undo`); claims against the extent maps (`pages`).
+//! Steps: pages in file order (`pages`); trees with their rows and entries (`tables`), and, where the digests of rows
+//! and entries differ, which ones (`compare`); undo streams (`undo`); claims against the extent maps (`pages`).
 //!
 //! Rules
-//! 1. A check runs on a quiet database: the caller keeps writers, schema changes and purge out. So the newest version of
-//!    every row is committed, and the data file is what memory is once it is flushed.
+//! 1. A check runs on a quiet database: the caller keeps writers, schema changes and purge out. So the newest version
+//!    of every row is committed, and the data file is what memory is once it is flushed.
 //! 2. Damage is a finding, and the check goes on with the rest. An error means that it cannot.
 //! 3. Memory is bounded: two bits per page, the digests of one table, one row.
 //! 4. No latch is held while something else is read.

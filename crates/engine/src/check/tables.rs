@@ -1,8 +1,8 @@
 //! Trees, rows, secondary entries, overflow chains.
 //!
 //! Rules
-//! 1. One walk per tree. The walk of the rows adds up a digest for each index, the walk of an index takes its entries off it;
-//!    what is left over differs.
+//! 1. One walk per tree. The walk of the rows adds up a digest for each index, the walk of an index takes its entries
+//!    off it; what is left over differs.
 //! 2. Delete-marked rows and entries count for nothing (purge takes them); they only have to be well-formed.
 
 use super::checker::{Checker, Place};

@@ -1,8 +1,8 @@
 //! Undo streams: pages, links, records, and the overflow chains that records own.
 //!
 //! Rules
-//! 1. A chain belongs to the row that refers to it; an Update record that is not dead owns the chain of the version before,
-//!    and a record owns the chain it refers to once purge or rollback has begun to free it.
+//! 1. A chain belongs to the row that refers to it; an Update record that is not dead owns the chain of the version
+//!    before, and a record owns the chain it refers to once purge or rollback has begun to free it.
 //! 2. No transaction is active on a quiet database.
 
 use super::checker::{Checker, Place};

@@ -135,8 +135,8 @@ impl Core {
     }
 }
 
-/// Starts the purge threads. Each pauses when a step finds nothing to do; all but the first also while too few streams wait.
-/// What a step cannot do it does later: purge alone never stops the database.
+/// Starts the purge threads. Each pauses when a step finds nothing to do; all but the first also while too few streams
+/// wait. What a step cannot do it does later: purge alone never stops the database.
 pub(super) fn start_purge(core: &mut Core, txns: &Arc<TxnSystem>) -> Result<()> {
     for others in 0..core.options.purge_threads as usize {
         let (system, ctx, bell) = (txns.clone(), core.ctx.clone(), Arc::new(Wake::default()));

@@ -2,15 +2,16 @@
 //!
 //! Order of opening (each step needs those before)
 //! 1. Page 0's fixed fields: what the file is, its page size, the database id.
-//! 2. Log: find its checkpoint and its end. Store: repair the pages a crash tore since that checkpoint. Data and log are
-//!    of the same age (`pairing`), or nothing is done.
+//! 2. Log: find its checkpoint and its end. Store: repair the pages a crash tore since that checkpoint. Data and log
+//!    are of the same age (`pairing`), or nothing is done.
 //! 3. Redo: bring the pages there and make them durable. Only then a new log generation (`pairing`).
 //! 4. Space: derive what is free from the extent maps.
 //! 5. Probe: what `auto` means on this device.
 //! 6. Threads: cleaner, log.
 //!
-//! A set opened to be read goes through the same steps, recovery and rollbacks included; what they write stays in memory (see
-//! `StorageSet::open_read_only`). It needs no protection from torn writes, and is not written when it closes.
+//! A set opened to be read goes through the same steps, recovery and rollbacks included; what they write stays in
+//! memory (see `StorageSet::open_read_only`). It needs no protection from torn writes, and is not written when it
+//! closes.
 //!
 //! Order of creation: redo and doublewrite first, then the extent map, page 0 last. A crash before page 0 is durable
 //! leaves files that count as not created (see `creation`) and are created again.
@@ -127,8 +128,8 @@ impl Core {
         Ok(Core { ctx, space, options, replayed, repaired, probe, background, started: Instant::now(), storage })
     }
 
-    /// Stops the threads, writes every dirty page and a final checkpoint. A database that has failed, or is only read, is just
-    /// stopped.
+    /// Stops the threads, writes every dirty page and a final checkpoint. A database that has failed, or is only read,
+    /// is just stopped.
     ///
     /// # Errors
     /// The database was poisoned, or an I/O error.
@@ -160,8 +161,8 @@ fn check_pool_size(options: &Options, page_bytes: usize) -> Result<()> {
     Ok(())
 }
 
-/// The options as they are in force: page and log have the size they were created with, the pool holds whole pages, and a small
-/// pool is scanned less deep.
+/// The options as they are in force: page and log have the size they were created with, the pool holds whole pages, and
+/// a small pool is scanned less deep.
 fn in_force(asked: Options, ctx: &Context) -> Options {
     let (pool, page_bytes) = (&ctx.pool, ctx.pool.page_bytes());
     Options {

@@ -55,21 +55,21 @@ pub(super) fn check_never_used(storage: &StorageSet) -> Result<()> {
         Remains::Nothing | Remains::NeverStarted => {}
         Remains::Used { database_id, durable_lsn } => {
             return Err(Error::Corrupt(format!(
-                "{data} is empty, but {redo} is the redo log of database {database_id:016x}, which was in use up to LSN \
-                 {durable_lsn} at least: the data file was lost; restore a backup of all files. Nothing was changed. To \
-                 begin a new database instead, remove the files in its folder, the redo log's too"
+                "{data} is empty, but {redo} is the redo log of database {database_id:016x}, which was in use up to \
+                 LSN {durable_lsn} at least: the data file was lost; restore a backup of all files. Nothing was \
+                 changed. To create a new database instead, remove the files in its folder, and the redo log"
             )));
         }
         Remains::Foreign => {
             return Err(Error::Incompatible(format!(
-                "{data} is empty, but {redo} holds something that is no new redo log; nothing is created over it"
+                "{data} is empty, but {redo} is not empty and is no new redo log; it is not overwritten"
             )));
         }
     }
     if let Some(used) = bootstrap::trace_of_use(storage)? {
         return Err(Error::Corrupt(format!(
             "{data} and {redo} are empty, but {used} is not: the database was lost; restore a backup of all files. \
-             Nothing was changed. To begin a new database instead, remove the files in its folder"
+             Nothing was changed. To create a new database instead, remove the files in its folder"
         )));
     }
     Ok(())

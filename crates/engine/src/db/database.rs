@@ -1,11 +1,11 @@
 //! The database handle: tables, transactions, closing.
 //!
 //! Rules
-//! 1. Closing waits for no transaction: one that is still open finds the database closed in its next call, whatever it is, and
-//!    is rolled back at the next opening. The files stay locked until it is dropped too.
+//! 1. Closing waits for no transaction: one that is still open finds the database closed in its next call, whatever it
+//!    is, and is rolled back at the next opening. The files stay locked until it is dropped too.
 //! 2. Fail-stop: once the redo cannot be made durable (or anything else has stopped the database) every call is
-//!    [`Error::Poisoned`], reads of snapshots that began before included: memory may show commits that were answered with
-//!    an error, and what became of them only the next opening knows.
+//!    [`Error::Poisoned`], reads of snapshots that began before included: memory may show commits that were answered
+//!    with an error, and what became of them only the next opening knows.
 
 use super::core::Core;
 use super::read_txn::ReadTxn;
@@ -26,7 +26,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// An open database. Clones share it; it is closed by [`close`](Database::close) or when the last clone and transaction are dropped.
+/// An open database. Clones share it; it is closed by [`close`](Database::close) or when the last clone and transaction
+/// are dropped.
 #[derive(Clone)]
 pub struct Database {
     pub(super) inner: Arc<Inner>,
@@ -73,8 +74,8 @@ impl Inner {
         if self.closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
     }
 
-    /// Refuses what begins in a database that is closed or has stopped. Asked after a read too: what it found may be a commit
-    /// whose redo could not be made durable.
+    /// Refuses what begins in a database that is closed or has stopped. Asked after a read too: what it found may be a
+    /// commit whose redo could not be made durable.
     #[inline]
     pub(crate) fn check_running(&self) -> Result<()> {
         self.check_not_closed()?;
@@ -112,8 +113,8 @@ impl Database {
         &self.inner.storage
     }
 
-    /// The options in force: those it was opened with, but page and log have the size they were created with, the pool that of its
-    /// whole pages, and `lru_scan_depth` is what so large a pool uses.
+    /// The options in force: those it was opened with, but page and log have the size they were created with, the pool
+    /// that of its whole pages, and `lru_scan_depth` is what so large a pool uses.
     pub fn options(&self) -> &Options {
         &self.inner.options
     }

@@ -1,17 +1,19 @@
 //! Filling a new index from the rows of its table, in bounded memory.
 //!
-//! The rows are read in the order of the primary key; their entries are gathered and sorted. If all of them fit [`BATCH_BYTES`],
-//! the tree is built from its leaves up. Otherwise batch after batch is inserted in order: each goes through the tree once from left
-//! to right, so pages are read and written in order, and nothing is written but the tree itself.
+//! The rows are read in the order of the primary key; their entries are gathered and sorted. If all of them fit
+//! [`BATCH_BYTES`], the tree is built from its leaves up. Otherwise batch after batch is inserted in order: each goes
+//! through the tree once from left to right, so pages are read and written in order, and nothing is written but the
+//! tree itself.
 //!
 //! Rules
-//! 1. The table's lock keeps writers out; the index is not in use. So nothing here is undone or locked: on an error the caller
-//!    drops the whole tree.
-//! 2. Every row visible now gets its entry. Older versions get none: snapshots from before the build do not use the index.
+//! 1. The table's lock keeps writers out; the index is not in use. So nothing here is undone or locked: on an error the
+//!    caller drops the whole tree.
+//! 2. Every row visible now gets its entry. Older versions get none: snapshots from before the build do not use the
+//!    index.
 //! 3. Uniqueness is checked at the end, on neighbours in the finished tree.
 //!
-//! Differs from InnoDB: no merge sort through a temporary file. That needs the space of the index twice and a door to disk besides
-//! the page space; this reads tree pages again for each batch.
+//! Differs from InnoDB: no merge sort through a temporary file. That needs the space of the index twice and a door to
+//! disk besides the page space; this reads tree pages again for each batch.
 
 use super::scan::Range;
 use super::write_txn::WriteTxn;

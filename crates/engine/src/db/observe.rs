@@ -19,13 +19,14 @@ impl Database {
         stats.snapshot()
     }
 
-    /// How far purge is behind, and what damage it went around; [`PurgeWatch`](crate::PurgeWatch) turns it into warnings.
+    /// How far purge is behind, and what damage it went around; [`PurgeWatch`](crate::PurgeWatch) turns it into
+    /// warnings.
     pub fn purge_state(&self) -> PurgeState {
         self.inner.txns.purge_state()
     }
 
-    /// How long page misses took since the opening: from finding that a page is not in the buffer pool until it is readable, the wait
-    /// for a free frame included.
+    /// How long page misses took since the opening: from finding that a page is not in the buffer pool until it is
+    /// readable, the wait for a free frame included.
     pub fn page_read_latency(&self) -> LatencySnapshot {
         self.inner.ctx.pool.page_read_latency()
     }
@@ -47,8 +48,8 @@ impl Database {
         }
     }
 
-    /// Verifies every page, tree and cross-reference. Meanwhile transactions read; who writes or changes a schema waits, and so
-    /// does the check until transactions that write have ended.
+    /// Verifies every page, tree and cross-reference. Meanwhile transactions read; who writes or changes a schema
+    /// waits, and so does the check until transactions that write have ended.
     ///
     /// # Errors
     /// [`Error::LockWaitTimeout`] if transactions write for longer than that, and what keeps the check from going on.

@@ -1,7 +1,7 @@
 //! Opening a database: the core, then catalog, tables and transactions.
 //!
-//! Order: core (files, recovery), catalog, tables, threads of the pool, transactions (which need the tables to roll back what
-//! a crash cut short), removal of what interrupted schema changes left, purge.
+//! Order: core (files, recovery), catalog, tables, threads of the pool, transactions (which need the tables to roll
+//! back what a crash cut short), removal of what interrupted schema changes left, purge.
 
 use super::core::Core;
 use super::database::{Database, Inner};
@@ -20,11 +20,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 impl Database {
-    /// Opens the database in the folder `dir`, creating both if need be (unless `options.create_if_missing` is off), recovering
-    /// from a crash if there was one.
+    /// Opens the database in the folder `dir`, creating both if need be (unless `options.create_if_missing` is off),
+    /// recovering from a crash if there was one.
     ///
     /// # Errors
-    /// [`Error::Open`], [`Error::Incompatible`], [`Error::Corrupt`], [`Error::BadOption`], an I/O error. Nothing was changed then.
+    /// [`Error::Open`], [`Error::Incompatible`], [`Error::Corrupt`], [`Error::BadOption`], an I/O error. Nothing was
+    /// changed then.
     pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Database> {
         Database::open_core(Core::open_dir(dir.as_ref(), options)?)
     }
@@ -37,10 +38,10 @@ impl Database {
         Database::open_core(Core::open(storage, options)?)
     }
 
-    /// Opens an existing database to read it only: not a byte of its files is written, so they may lie on a file system mounted
-    /// read-only. A database that was not closed is recovered in memory, which then takes as much memory as the pages that
-    /// recovery and rollbacks change; the files stay as they are. Others may read it at the same time. There is no purge, so a
-    /// damaged page is met by nobody but the one who asks for it.
+    /// Opens an existing database to read it only: not a byte of its files is written, so they may lie on a file system
+    /// mounted read-only. A database that was not closed is recovered in memory, which then takes as much memory as the
+    /// pages that recovery and rollbacks change; the files stay as they are. Others may read it at the same time. There
+    /// is no purge, so a damaged page is met by nobody but the one who asks for it.
     ///
     /// # Errors
     /// As [`open`](Database::open).
@@ -48,8 +49,8 @@ impl Database {
         Database::assemble(Core::open_dir_read_only(dir.as_ref(), options)?)
     }
 
-    /// Opens an existing database on devices of your own, recovering it if need be, but does not purge: for programs that look
-    /// at it. A set that is read only stays as it is (see [`open_read_only`](Database::open_read_only)).
+    /// Opens an existing database on devices of your own, recovering it if need be, but does not purge: for programs
+    /// that look at it. A set that is read only stays as it is (see [`open_read_only`](Database::open_read_only)).
     ///
     /// # Errors
     /// As [`open`](Database::open).

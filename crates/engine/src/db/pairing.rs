@@ -1,19 +1,20 @@
-//! Do `data` and `redo` belong together? Page 0 carries a mark ([`LogMark`]) that says in which generation of the log the data
-//! file was last used, so that a file of an older backup beside a newer one is known at opening.
+//! Do `data` and `redo` belong together? Page 0 carries a mark ([`LogMark`]) that says in which generation of the log
+//! the data file was last used, so that a file of an older backup beside a newer one is known at opening.
 //!
-//! A generation of the log is a number that grows by one at each opening and at each clean closing, so that it never stands
-//! for two histories of the same files.
+//! A generation of the log is a number that grows by one at each opening and at each clean closing, so that it never
+//! stands for two histories of the same files.
 //!
 //! Rules (crash order)
-//! 1. Opening, after recovery has ended at LSN `e` of generation `g`: the mark *opening* `g + 1, e` is durable before the log's
-//!    header says `g + 1`; the mark *open* is durable before anything is appended.
-//! 2. Closing at LSN `e`, the end of the log, with nothing dirty: the mark *closed* `g + 1, e` is durable before the log's header
-//!    says `g + 1`. If somebody appended meanwhile, the log stays as it is and the next opening recovers.
-//! 3. So the data file is one generation ahead of the log after a crash within these steps and never otherwise, and then it
-//!    says at which LSN the log was to end. Any other difference means that one of the files is an older version of itself.
+//! 1. Opening, after recovery has ended at LSN `e` of generation `g`: the mark *opening* `g + 1, e` is durable before
+//!    the log's header says `g + 1`; the mark *open* is durable before anything is appended.
+//! 2. Closing at LSN `e`, the end of the log, with nothing dirty: the mark *closed* `g + 1, e` is durable before the
+//!    log's header says `g + 1`. If somebody appended meanwhile, the log stays as it is and the next opening recovers.
+//! 3. So the data file is one generation ahead of the log after a crash within these steps and never otherwise, and
+//!    then it says at which LSN the log was to end. Any other difference means that one of the files is an older
+//!    version of itself.
 //!
-//! What this cannot tell: two versions of a file from the same opening (a copy made while the database was open) before the
-//! database was closed. Copies made while a database is open are no backup.
+//! What this cannot tell: two versions of a file from the same opening (a copy made while the database was open) before
+//! the database was closed. Copies made while a database is open are no backup.
 
 use crate::error::{Error, Result};
 use crate::log::{Log, Scan};
@@ -55,8 +56,8 @@ fn older(mark: &LogMark, generation: u64, end: Lsn) -> Option<Older> {
     (!is_crash_window).then_some(Older::Redo)
 }
 
-/// Refuses a data file and a log of different ages. Page 0 may have been torn by a crash: that is not looked at before it
-/// has been repaired.
+/// Refuses a data file and a log of different ages. Page 0 may have been torn by a crash: that is not looked at before
+/// it has been repaired.
 ///
 /// # Errors
 /// [`Error::Corrupt`] says which file is the older one.
@@ -69,8 +70,8 @@ pub(super) fn check(pages: &dyn PageSource, redo: &str, log: &Log, scan: &Scan) 
         Older::Redo => (redo, data),
     };
     Err(Error::Corrupt(format!(
-        "{old} is older than {new}: {data} was last used in generation {} of the redo log (from LSN {}), {redo} is in generation {} \
-         and ends at LSN {}; put back the {} that belongs to it, or all three files of one backup",
+        "{old} is older than {new}: {data} was last used in generation {} of the redo log (from LSN {}), {redo} is in \
+         generation {} and ends at LSN {}; put back the {} that belongs to it, or all three files of one backup",
         mark.generation,
         mark.lsn,
         log.generation(),

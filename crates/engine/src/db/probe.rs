@@ -1,4 +1,5 @@
-//! `auto` at opening: the kept probe of this device, or a new one (always with `probe_again`); what it chose goes to the pool and the device.
+//! `auto` at opening: the kept probe of this device, or a new one (always with `probe_again`); what it chose goes to
+//! the pool and the device.
 //!
 //! Rules
 //! 1. Comes after recovery, when the scratch space that the store lends protects nothing, and before threads start.

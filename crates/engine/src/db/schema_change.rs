@@ -2,8 +2,8 @@
 //!
 //! Rules
 //! 1. Schema changes come one at a time: the schema mutex.
-//! 2. Each is atomic and durable: the catalog says what is in use, and the next opening removes what a change that did not
-//!    end has left.
+//! 2. Each is atomic and durable: the catalog says what is in use, and the next opening removes what a change that did
+//!    not end has left.
 
 use super::database::Database;
 use super::index_build;
@@ -36,10 +36,12 @@ impl Database {
         Ok(Table { shared })
     }
 
-    /// Drops a table, atomically and durably, once no transaction uses it any more. Its handles are errors from then on.
+    /// Drops a table, atomically and durably, once no transaction uses it any more. Its handles are errors from then
+    /// on.
     ///
     /// # Errors
-    /// [`Error::Schema`] if there is none, [`Error::LockWaitTimeout`] if transactions use it for longer than that, an I/O error.
+    /// [`Error::Schema`] if there is none, [`Error::LockWaitTimeout`] if transactions use it for longer than that, an
+    /// I/O error.
     pub fn drop_table(&self, name: &str) -> Result<()> {
         let inner = &self.inner;
         let _one_at_a_time = inner.schema.lock();
@@ -53,12 +55,13 @@ impl Database {
         inner.catalog.finish_drop(&entry.remains())
     }
 
-    /// Adds an index to a table and fills it from the rows there are. Meanwhile transactions read the table; who writes waits.
-    /// A crash before it is complete leaves no trace of it.
+    /// Adds an index to a table and fills it from the rows there are. Meanwhile transactions read the table; who writes
+    /// waits. A crash before it is complete leaves no trace of it.
     ///
     /// # Errors
     /// [`Error::Schema`] for a wrong name or column, [`Error::DuplicateKey`] if a unique index finds equal rows,
-    /// [`Error::LockWaitTimeout`] if transactions write the table for longer than that, [`Error::KeyTooLong`], an I/O error.
+    /// [`Error::LockWaitTimeout`] if transactions write the table for longer than that, [`Error::KeyTooLong`], an I/O
+    /// error.
     pub fn create_index(&self, table: &str, name: &str, columns: &[&str], unique: bool) -> Result<()> {
         let inner = &self.inner;
         let _one_at_a_time = inner.schema.lock();
@@ -88,7 +91,8 @@ impl Database {
         let mut entry = shared.entry.lock();
         entry.definition = (*after.definition).clone();
         entry.indexes.push(record);
-        // In this order: a transaction that can see the index began at its version, or gets an error that it is too old.
+        // In this order: a transaction that can see the index began at its version, or gets an error that it is too
+        // old.
         inner.schema_version.fetch_add(1, Ordering::Release);
         inner.registry.replace(&shared, after);
         Ok(())
@@ -97,7 +101,8 @@ impl Database {
     /// Drops an index, atomically and durably, once no transaction uses its table any more.
     ///
     /// # Errors
-    /// [`Error::Schema`] if there is none, [`Error::LockWaitTimeout`] if transactions use the table for longer than that, an I/O error.
+    /// [`Error::Schema`] if there is none, [`Error::LockWaitTimeout`] if transactions use the table for longer than
+    /// that, an I/O error.
     pub fn drop_index(&self, table: &str, name: &str) -> Result<()> {
         let inner = &self.inner;
         let _one_at_a_time = inner.schema.lock();

@@ -275,8 +275,8 @@ impl<'d> RawFile<'d> {
         self.tables.iter().find(|table| table.id == id)
     }
 
-    /// Levels of a tree and an estimate of its records, from leaves in different places; `leaf_pages_at_most` = pages of its
-    /// segment.
+    /// Levels of a tree and an estimate of its records, from leaves in different places; `leaf_pages_at_most` = pages
+    /// of its segment.
     ///
     /// # Errors
     /// A page on the way cannot be read.

@@ -1,4 +1,5 @@
-//! Looking at a redo log without opening it: both headers, and the groups since the last checkpoint. Nothing is written.
+//! Looking at a redo log without opening it: both headers, and the groups since the last checkpoint. Nothing is
+//! written.
 
 use crate::error::Result;
 use crate::log::checkpoint::read_header_slots;

@@ -1,5 +1,5 @@
-//! Looking at the files of a database without opening it, and at what is kept in memory. For programs that show or check a
-//! database: the commands `check` and `inspect`, the laboratory.
+//! Looking at the files of a database without opening it, and at what is kept in memory. For programs that show or
+//! check a database: the commands `check` and `inspect`, the laboratory.
 //!
 //! Rules
 //! 1. Nothing is written.

@@ -1,8 +1,8 @@
 //! Scanning a data file that cannot be opened: each page's checksum and place, so that the damage is located.
 //!
 //! Rules
-//! 1. Nothing is believed but pages that verify: without a readable file header the page size is the one under which most
-//!    pages verify; without a readable extent map its pages count as in use unless they are zeros.
+//! 1. Nothing is believed but pages that verify: without a readable file header the page size is the one under which
+//!    most pages verify; without a readable extent map its pages count as in use unless they are zeros.
 //! 2. Nothing is written.
 //! 3. A crash leaves pages torn that opening would repair; whoever scans after a failed opening sees what that left.
 

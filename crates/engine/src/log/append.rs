@@ -2,8 +2,8 @@
 //!
 //! Rules
 //! 1. The checksum over the payload is made before the buffer mutex is taken; under it only the place is mixed in.
-//! 2. A poisoned log still gives out LSNs, so that a mini-transaction in its last step can end; its bytes go nowhere, and
-//!    no page that carries such an LSN can ever be written (`flush_to` fails).
+//! 2. A poisoned log still gives out LSNs, so that a mini-transaction in its last step can end; its bytes go nowhere,
+//!    and no page that carries such an LSN can ever be written (`flush_to` fails).
 
 use super::buffer::Active;
 use super::format::{self, FRAME_BYTES};

@@ -5,8 +5,8 @@
 //!    `[base, end)` are the log's, each block's mark is written when the block is.
 //! 2. Writing takes the active buffer whole and leaves the spare in its place, which inherits only the last, partly
 //!    filled block. So appends go on while the taken one is on its way to the device, and no byte is ever shared.
-//! 3. `end` becomes visible to others after `in_order` ran (the checkpointer relies on it: a change below the visible end
-//!    is on the flush list).
+//! 3. `end` becomes visible to others after `in_order` ran (the checkpointer relies on it: a change below the visible
+//!    end is on the flush list).
 
 use super::format::{self, BLOCK_BYTES, DATA_BYTES, Header, MARK_BYTES, block_floor};
 use crate::types::Lsn;

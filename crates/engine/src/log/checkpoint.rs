@@ -1,13 +1,13 @@
 //! Headers: creating a log, finding its last checkpoint, starting a generation, moving the checkpoint.
 //!
 //! Rules
-//! 1. A header is written to the slot the newest one is not in, and synced before anything relies on it. A torn write of
-//!    it leaves the newest one, which is still true: what it needs is overwritten only after the sync.
-//! 2. A checkpoint is never ahead of what is durable in the log, never goes back, and lies at the start of a group (or at
-//!    the end of the log).
+//! 1. A header is written to the slot the newest one is not in, and synced before anything relies on it. A torn write
+//!    of it leaves the newest one, which is still true: what it needs is overwritten only after the sync.
+//! 2. A checkpoint is never ahead of what is durable in the log, never goes back, and lies at the start of a group (or
+//!    at the end of the log).
 //! 3. Each header says what was durable when it was written.
-//! 4. A generation begins at a block boundary: no block holds groups of two generations that both count. The one that a clean
-//!    closing begins has no groups.
+//! 4. A generation begins at a block boundary: no block holds groups of two generations that both count. The one that a
+//!    clean closing begins has no groups.
 
 use super::format::{self, BLOCK_BYTES, FIRST_LSN, Header};
 use super::{Io, Log};
@@ -21,8 +21,8 @@ use std::sync::atomic::Ordering;
 const ZEROS_BYTES: u64 = 4 << 20;
 
 impl Log {
-    /// Begins a new generation at `end_lsn`, rounded up to a block (all pages up to it are durable): a checkpoint there,
-    /// and appending allowed.
+    /// Begins a new generation at `end_lsn`, rounded up to a block (all pages up to it are durable): a checkpoint
+    /// there, and appending allowed.
     ///
     /// # Errors
     /// [`Error::Usage`] if started already or `end_lsn` lies before the scan's end, or the I/O error that poisons.
@@ -47,12 +47,13 @@ impl Log {
         Ok(())
     }
 
-    /// Makes `lsn` the place recovery starts from (all older changes are durable in the data file). `lsn` is the start of
-    /// a group or the end of the log. Frees room in the ring and wakes who waits for it. One that lies before the present
-    /// checkpoint changes nothing.
+    /// Makes `lsn` the place recovery starts from (all older changes are durable in the data file). `lsn` is the start
+    /// of a group or the end of the log. Frees room in the ring and wakes who waits for it. One that lies before the
+    /// present checkpoint changes nothing.
     ///
     /// # Errors
-    /// [`Error::Usage`] for an LSN beyond the end or before `start`, [`Error::Poisoned`], or the I/O error that poisons.
+    /// [`Error::Usage`] for an LSN beyond the end or before `start`, [`Error::Poisoned`], or the I/O error that
+    /// poisons.
     pub fn checkpoint(&self, lsn: Lsn) -> Result<()> {
         self.poison.check()?;
         self.check_not_beyond_end(lsn)?;
@@ -76,8 +77,8 @@ impl Log {
         Ok(())
     }
 
-    /// Ends the log at `end`, its checkpoint: begins a generation in which nothing is appended any more. If somebody has
-    /// appended meanwhile, nothing changes.
+    /// Ends the log at `end`, its checkpoint: begins a generation in which nothing is appended any more. If somebody
+    /// has appended meanwhile, nothing changes.
     ///
     /// # Errors
     /// [`Error::Poisoned`], or the I/O error that poisons.
@@ -93,8 +94,8 @@ impl Log {
         Ok(())
     }
 
-    /// Makes everything durable and notes that in the header, if no header says so yet: damage in front of it is told from a
-    /// torn write (`damage`). For a log that has been idle; a busy one says it in every block it writes.
+    /// Makes everything durable and notes that in the header, if no header says so yet: damage in front of it is told
+    /// from a torn write (`damage`). For a log that has been idle; a busy one says it in every block it writes.
     ///
     /// # Errors
     /// [`Error::Poisoned`], or the I/O error that poisons.

@@ -1,19 +1,20 @@
 //! Telling a log that ends from one that is damaged.
 //!
 //! What a power cut leaves behind the end may be anything that was written since the last sync: blocks of it, in any
-//! order, groups in them that verify. So that something valid lies behind the end proves nothing. But each block's mark,
-//! and each header, says up to where the log was synced when it was written, and what was synced stays. A mark that says
-//! more than the end found therefore proves that bytes in front of it were damaged since.
+//! order, groups in them that verify. So that something valid lies behind the end proves nothing. But each block's
+//! mark, and each header, says up to where the log was synced when it was written, and what was synced stays. A mark
+//! that says more than the end found therefore proves that bytes in front of it were damaged since.
 //!
 //! What is caught: any damage between the checkpoint and the newest mark that can still be read. That mark says the
-//! LSN that was durable when the last write began, or when the log had been idle for a while ([`super::Log::mark_durable`]),
-//! or at the last checkpoint. Damage behind it, in the redo of the last sync before a crash, looks like a torn
-//! write; a page or a doublewrite copy newer than the log's end gives it away if one was flushed.
+//! LSN that was durable when the last write began, or when the log had been idle for a while
+//! ([`super::Log::mark_durable`]), or at the last checkpoint. Damage behind it, in the redo of the last sync before a
+//! crash, looks like a torn write; a page or a doublewrite copy newer than the log's end gives it away if one was
+//! flushed.
 //!
 //! Rules
-//! 1. Marks are looked for from the block of the end on, until [`GAP_BLOCKS`] blocks in a row carry none: everything up to
-//!    what was synced carries marks, so only damage of that length hides them. Once around if the newest header may be
-//!    damaged, since then the older one's part of the ring may have been overwritten.
+//! 1. Marks are looked for from the block of the end on, until [`GAP_BLOCKS`] blocks in a row carry none: everything up
+//!    to what was synced carries marks, so only damage of that length hides them. Once around if the newest header may
+//!    be damaged, since then the older one's part of the ring may have been overwritten.
 //! 2. A mark of the next generation proves that the header which began it is lost.
 
 use super::format::{self, BLOCK_BYTES, DATA_BYTES, Geometry, Header};
@@ -45,13 +46,13 @@ impl Damage {
         let Damage { offset, lsn, durable_lsn, header_lost } = self;
         if *header_lost {
             return format!(
-                "{file} is damaged: its newest header cannot be read, and by the older one the log ends at LSN {lsn}, but \
-                 blocks written later are there: changes that were committed are lost; restore a backup"
+                "{file} is damaged: its newest header cannot be read; the older header says that the log ends at LSN \
+                 {lsn}, but there are blocks written later: committed changes are lost; restore a backup"
             );
         }
         format!(
-            "{file} is damaged at byte {offset}: the redo from LSN {lsn} on cannot be read, but it was durable up to LSN \
-             {durable_lsn} at least: changes that were committed are lost; restore a backup"
+            "{file} is damaged at byte {offset}: the redo from LSN {lsn} on cannot be read, but it was durable up to \
+             LSN {durable_lsn} at least: committed changes are lost; restore a backup"
         )
     }
 

@@ -4,20 +4,20 @@
 //! |---|---|
 //! | 0..4096 | header slot 0 |
 //! | 4096..8192 | header slot 1 |
-//! | 8192.. | the ring, a whole number `n` of 4096-byte blocks; LSN `l` lies in block `l / 4080 % n` at `16 + l % 4080` |
+//! | 8192.. | the ring: `n` blocks of 4096 bytes; LSN `l` is in block `l / 4080 % n` at byte `16 + l % 4080` |
 //!
-//! Header: magic `HWREDO\r\n` @0, version u32 @8, checksum u32 @12 (CRC-32C of the other bytes of the block), database id
-//! u64 @16, size of the whole file u64 @24, generation u64 @32, sequence u64 @40, checkpoint LSN u64 @48, durable LSN u64
-//! @56, zeros. The header with sequence `n` is in slot `n % 2`; the valid one with the larger sequence counts. Magic,
-//! version and checksum keep their places in every version.
+//! Header: magic `HWREDO\r\n` @0, version u32 @8, checksum u32 @12 (CRC-32C of the other bytes of the block), database
+//! id u64 @16, size of the whole file u64 @24, generation u64 @32, sequence u64 @40, checkpoint LSN u64 @48, durable
+//! LSN u64 @56, zeros. The header with sequence `n` is in slot `n % 2`; the valid one with the larger sequence counts.
+//! Magic, version and checksum keep their places in every version.
 //!
-//! Block: a mark of 16 bytes, then 4080 bytes of groups (so LSNs do not count marks). Mark: durable LSN u64 @0, the LSN up
-//! to which the log was synced when this block was written; checksum u64 @8, over that, the LSN of the block's first
+//! Block: a mark of 16 bytes, then 4080 bytes of groups (so LSNs do not count marks). Mark: durable LSN u64 @0, the LSN
+//! up to which the log was synced when this block was written; checksum u64 @8, over that, the LSN of the block's first
 //! byte, the generation and the database id. A mark lies within one sector, so no torn write makes one up.
 //!
 //! Group: payload length u32 (never 0), checksum u32, payload. Groups follow each other without gaps and run over block
-//! boundaries and the end of the ring. The checksum is the payload's CRC-32C, xor 32 bits mixed from start LSN, generation
-//! and length, so bytes of another place, lap or generation do not verify.
+//! boundaries and the end of the ring. The checksum is the payload's CRC-32C, xor 32 bits mixed from start LSN,
+//! generation and length, so bytes of another place, lap or generation do not verify.
 
 use crate::error::{Error, Result};
 use crate::types::Lsn;

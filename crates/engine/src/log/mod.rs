@@ -2,14 +2,16 @@
 //! Knows bytes and LSNs, never pages.
 //!
 //! Terms: a *group* is the redo of one mini-transaction. An *LSN* counts the bytes of groups (with their frames) ever
-//! appended; a group's end LSN is the next one's start. The *checkpoint* is the LSN recovery starts from. A *generation*
-//! is one life of the log, from `start` to the next one. *Written* bytes were given to the device, *durable* ones synced.
+//! appended; a group's end LSN is the next one's start. The *checkpoint* is the LSN recovery starts from. A
+//! *generation* is one life of the log, from `start` to the next one. *Written* bytes were given to the device,
+//! *durable* ones synced.
 //!
 //! Rules
 //! 1. `checkpoint <= durable <= written <= end <= reserved end <= checkpoint + capacity`, always.
-//! 2. Room in the ring is reserved before a mini-transaction latches anything, so `append` never waits for a checkpoint.
-//! 3. Appending is a mutex around: take the LSN, copy into the log buffer, `in_order`. The device is never touched under
-//!    it, except that who finds the buffer full writes it out (which takes no latch, so it always ends).
+//! 2. Room in the ring is reserved before a mini-transaction latches anything, so `append` never waits for a
+//!    checkpoint.
+//! 3. Appending is a mutex around: take the LSN, copy into the log buffer, `in_order`. The device is never touched
+//!    under it, except that who finds the buffer full writes it out (which takes no latch, so it always ends).
 //! 4. One thread at a time, the owner of the I/O mutex, writes and syncs; it takes all that was appended so far.
 //! 5. The last, partly filled block is written again as it fills. Its older bytes do not change, so a torn write of it
 //!    loses nothing that was durable.
@@ -21,7 +23,8 @@
 //! Lock order: `turn` < I/O mutex < buffer mutex; the queue mutexes of `space` and `group` are leaves.
 //!
 //! Differs from InnoDB: a block's header carries no checksum of the block and no place of its first group (a group
-//! carries one checksum, which covers its place and generation); no separate writer and flusher threads (a committing thread leads, so one client pays no hand-over).
+//! carries one checksum, which covers its place and generation); no separate writer and flusher threads (a committing
+//! thread leads, so one client pays no hand-over).
 
 mod append;
 mod buffer;

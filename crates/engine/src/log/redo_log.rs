@@ -67,9 +67,9 @@ impl Log {
     /// Opens an existing log and scans it from its last checkpoint. Nothing may be appended before `start`.
     ///
     /// # Errors
-    /// [`Error::Incompatible`](crate::Error::Incompatible) if it is no redo log, another database's or a newer version's,
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if it was cut short, both of its headers are damaged or it was synced further
-    /// than it can be read, or an I/O error.
+    /// [`Error::Incompatible`](crate::Error::Incompatible) if it is no redo log, another database's or a newer
+    /// version's, [`Error::Corrupt`](crate::Error::Corrupt) if it was cut short, both of its headers are damaged or it
+    /// was synced further than it can be read, or an I/O error.
     pub fn open(
         device: Arc<dyn Device>,
         buffer_bytes: usize,
@@ -158,8 +158,8 @@ impl Log {
         self.geometry.capacity_bytes()
     }
 
-    /// Called (from `reserve`, with no lock of the log's users held) whenever a caller has to wait for a checkpoint, and
-    /// again from time to time while it waits. It must not call `reserve`. The last call of this function counts.
+    /// Called (from `reserve`, with no lock of the log's users held) whenever a caller has to wait for a checkpoint,
+    /// and again from time to time while it waits. It must not call `reserve`. The last call of this function counts.
     pub fn on_pressure(&self, wake: Box<dyn Fn() + Send + Sync>) {
         self.space.set_pressure(wake);
     }

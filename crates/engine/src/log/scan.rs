@@ -118,8 +118,8 @@ impl<'d> Groups<'d> {
         Groups { ring: Ring::new(device, geometry, from), at: from, generation: header.generation }
     }
 
-    /// End of the next group, whose payload goes to `keep` in pieces; `None` if there is none that verifies, after which
-    /// there is nothing more to read.
+    /// End of the next group, whose payload goes to `keep` in pieces; `None` if there is none that verifies, after
+    /// which there is nothing more to read.
     fn next(&mut self, mut keep: impl FnMut(&[u8])) -> Result<Option<Lsn>> {
         let mut frame = [0; FRAME_BYTES];
         let mut filled = 0;

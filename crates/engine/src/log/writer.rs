@@ -3,8 +3,8 @@
 //! Rules
 //! 1. The leader takes everything appended up to the moment it starts; who appended later waits for the next leader.
 //!    There is no delay knob: a leader starts at once when the device is free.
-//! 2. All syncs of the device are made under the I/O mutex, and the database is stopped before it is released if one fails:
-//!    an operating system reports a lost write to one sync only, so no other sync may pass for good meanwhile.
+//! 2. All syncs of the device are made under the I/O mutex, and the database is stopped before it is released if one
+//!    fails: an operating system reports a lost write to one sync only, so no other sync may pass for good meanwhile.
 //! 3. `durable` is stored before anyone who waits for it is woken.
 
 use super::format::RING_START;

@@ -6,9 +6,9 @@
 //!    page, start again.
 //! 2. A changed mtr is committed. Dropping it unfinished (a panic, a bug) poisons the database: memory no longer
 //!    matches any log.
-//! 3. Latch order: tree pages top-down and left to right, then undo pages, then, at commit and by page number, the pages
-//!    of deferred changes (file header, extent maps). Extent maps are pinned in the latch phase, so that the commit finds
-//!    them; the file header is always resident.
+//! 3. Latch order: tree pages top-down and left to right, then undo pages, then, at commit and by page number, the
+//!    pages of deferred changes (file header, extent maps). Extent maps are pinned in the latch phase, so that the
+//!    commit finds them; the file header is always resident.
 //! 4. Redo space is reserved before the first latch, so a commit never waits for a checkpoint.
 //! 5. `commit` appends the redo, stamps page LSNs, marks pages dirty in log order, then releases every latch.
 //!

@@ -385,7 +385,10 @@ proptest! {
     }
 
     #[test]
-    fn any_page_can_be_looked_at(page in proptest::collection::vec(any::<u8>(), 4096), key in proptest::collection::vec(any::<u8>(), 0..20)) {
+    fn any_page_can_be_looked_at(
+        page in proptest::collection::vec(any::<u8>(), 4096),
+        key in proptest::collection::vec(any::<u8>(), 0..20),
+    ) {
         let node = Node::new(&page);
         prop_assert!(node::check(&page, PAGE).is_err());
         let slot = node.search(&key).unwrap_or_else(|slot| slot);

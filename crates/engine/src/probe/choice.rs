@@ -1,16 +1,18 @@
 //! From evidence to choice: pure functions.
 //!
 //! The physics
-//! - On flash every place costs the same: writing pages side by side saves a few microseconds of commands. A neighbor that is
-//!   flushed before its time is a write more, so none is.
-//! - Where an arm moves, a place of its own costs milliseconds and the page beside it almost nothing. A neighbor flushed now
-//!   saves a seek later. Both signs must be there: times that only look apart because the machine was busy do not count.
+//! - On flash every place costs the same: writing pages side by side saves a few microseconds of commands. A neighbor
+//!   that is flushed before its time is a write more, so none is.
+//! - Where an arm moves, a place of its own costs milliseconds and the page beside it almost nothing. A neighbor
+//!   flushed now saves a seek later. Both signs must be there: times that only look apart because the machine was busy
+//!   do not count.
 //! - An extent (64 pages) is flushed as a whole where the gain is so large that gaps are cheaper than coming back.
 
 use super::{DEPTHS, Evidence};
 use crate::config::FlushNeighbors;
 
-/// A page in a place of its own that costs less than this is no seek: the shortest seeks of disks take about a millisecond.
+/// A page in a place of its own that costs less than this is no seek: the shortest seeks of disks take about a
+/// millisecond.
 const LEAST_SEEK_US: f64 = 500.0;
 /// Side by side at least so many times faster: neighbors pay.
 const CONTIGUOUS_GAIN: f64 = 4.0;

@@ -1,11 +1,11 @@
 //! The measurement: a few batches of writes with a sync after each.
 //!
 //! Rules
-//! 1. Times are the shortest of rounds, side by side and apart in turns: a busy moment or a throttled device only adds to them,
-//!    and an arm has to move every time. What looks like one is measured in all [`ROUNDS`], however long they take; where none
-//!    is seen, no round after [`LEAST_ROUNDS`] begins later than [`ENOUGH`].
-//! 2. Depths are timed only where no arm moves; they decide nothing but how many writes are in flight, so after twice [`ENOUGH`] no
-//!    new round of them begins but the first.
+//! 1. Times are the shortest of rounds, side by side and apart in turns: a busy moment or a throttled device only adds
+//!    to them, and an arm has to move every time. What looks like one is measured in all [`ROUNDS`], however long they
+//!    take; where none is seen, no round after [`LEAST_ROUNDS`] begins later than [`ENOUGH`].
+//! 2. Depths are timed only where no arm moves; they decide nothing but how many writes are in flight, so after twice
+//!    [`ENOUGH`] no new round of them begins but the first.
 //! 3. Contents are pseudo-random: a device that compresses or deduplicates shows its true speed.
 
 use super::{DEPTHS, Evidence, PROBE_PAGES, choose};
@@ -27,7 +27,8 @@ const SPAN_BYTES: u64 = 16 << 20;
 /// Zeros written at once.
 const ZEROS_BYTES: u64 = 1 << 20;
 
-/// A scratch region: a whole device whose contents nobody needs, put back to its length when dropped by [`Region::end`].
+/// A scratch region: a whole device whose contents nobody needs, put back to its length when dropped by
+/// [`Region::end`].
 pub struct Region<'d> {
     device: &'d dyn Device,
     len_before: u64,
@@ -51,8 +52,8 @@ impl<'d> Region<'d> {
         Ok(region)
     }
 
-    /// Gives back what the device was made longer by, and leaves zeros in the rest. Its blocks stay its owner's: blocks given
-    /// back could be taken by others before they are reserved again.
+    /// Gives back what the device was made longer by, and leaves zeros in the rest. Its blocks stay its owner's: blocks
+    /// given back could be taken by others before they are reserved again.
     ///
     /// # Errors
     /// An I/O error.

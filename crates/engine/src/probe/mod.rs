@@ -1,4 +1,5 @@
-//! What the data device is like, measured at opening, and what follows from it: the meaning of `flush_neighbors = auto`.
+//! What the data device is like, measured at opening, and what follows from it: the meaning of `flush_neighbors =
+//! auto`.
 //!
 //! Terms: the *evidence* is a few times of writing the same pages side by side and each in a place of its own; the
 //! *choice* (neighbor flushing, writes in flight) is a pure function of it ([`choose`]).
@@ -7,8 +8,8 @@
 //! 1. Nothing is measured over live pages: the doublewrite file lends its space, which nobody needs once the pages it
 //!    protects are in place and durable. What was written there is discarded.
 //! 2. A probe ends early: after about 150 ms on flash, 2 s on a disk; and three to five rounds on whatever is slower.
-//! 3. What was found is kept in page 0 with its time and device ([`Record`]), so only the first opening on a device pays.
-//!    Another device, page size or flush method measures again, and so does `probe_again`.
+//! 3. What was found is kept in page 0 with its time and device ([`Record`]), so only the first opening on a device
+//!    pays. Another device, page size or flush method measures again, and so does `probe_again`.
 //! 4. A device that cannot say what it is ([`Device::identity`](highwater_storage::Device::identity)) is memory: not
 //!    measured, nothing to gain from neighbors.
 

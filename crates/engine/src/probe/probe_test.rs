@@ -145,8 +145,8 @@ fn an_arm_is_seen_and_the_region_is_given_back() {
 
 #[test]
 fn busy_rounds_do_not_decide() {
-    // A round is a write side by side, then each page apart, then one page. Rounds of slow writes look like an arm and take longer
-    // than a probe may; the last of five is as the device is.
+    // A round is a write side by side, then each page apart, then one page. Rounds of slow writes look like an arm and
+    // take longer than a probe may; the last of five is as the device is.
     for busy_rounds in [1, 4] {
         let paced = Paced::new(MemoryDevice::new(), 4, busy_rounds * (PROBE_PAGES + 2));
         paced.set_len_bytes(2 << 20).unwrap();

@@ -1,8 +1,8 @@
 //! The record of a probe in page 0: when, on which device, what was measured, what was chosen.
 //!
-//! Layout, little-endian: checksum u32 of the rest, version u16, neighbors u8, flush method u8, then u32 each: depth, pages,
-//! page bytes, sync, contiguous, scattered, three times at depths; time u64 (seconds since 1970); device: length u16, 64 bytes.
-//! A record that does not verify is none: it is measured again.
+//! Layout, little-endian: checksum u32 of the rest, version u16, neighbors u8, flush method u8, then u32 each: depth,
+//! pages, page bytes, sync, contiguous, scattered, three times at depths; time u64 (seconds since 1970); device: length
+//! u16, 64 bytes. A record that does not verify is none: it is measured again.
 
 use super::{Choice, DEPTHS, Evidence};
 use crate::config::{FlushMethod, FlushNeighbors};

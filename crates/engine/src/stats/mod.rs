@@ -1,5 +1,5 @@
-//! The counter table: each counter once, with its name, its meaning and, where InnoDB counts the same, InnoDB's name (as in
-//! `INNODB_METRICS` or `SHOW GLOBAL STATUS LIKE 'Innodb_%'`). Everything that prints counters walks it.
+//! The counter table: each counter once, with its name, its meaning and, where InnoDB counts the same, InnoDB's name
+//! (as in `INNODB_METRICS` or `SHOW GLOBAL STATUS LIKE 'Innodb_%'`). Everything that prints counters walks it.
 
 mod latency;
 

@@ -2,8 +2,8 @@
 //!
 //! Terms
 //! - *holders*: 0 = free, 1..=MAX_SHARED = that many shared holders, EXCLUSIVE = one exclusive holder.
-//! - *version*: grows with every exclusive hold that changed something, so that a reader who took no latch can tell. It has 55
-//!   bits: at a million changes a second of one latch it comes around after a thousand years.
+//! - *version*: grows with every exclusive hold that changed something, so that a reader who took no latch can tell. It
+//!   has 55 bits: at a million changes a second of one latch it comes around after a thousand years.
 //! - *waiters*: set while threads are parked; the next release wakes them all.
 //!
 //! Rules
@@ -11,8 +11,8 @@
 //! 2. `unlock_exclusive(changed = true)` raises the version before anyone else can take the latch.
 //! 3. A version read with `version()` and confirmed with `is_version()` brackets reads that saw no change.
 //! 4. While `waiters` is set, newcomers queue behind the parked instead of overtaking them for ever.
-//! 5. Whoever waits for a latch because of what it guards says so with a condition (`still`). Who ends the condition while
-//!    holding the latch calls `nudge`: those who wait in vain look again, and leave.
+//! 5. Whoever waits for a latch because of what it guards says so with a condition (`still`). Who ends the condition
+//!    while holding the latch calls `nudge`: those who wait in vain look again, and leave.
 
 use parking_lot_core::{DEFAULT_PARK_TOKEN, DEFAULT_UNPARK_TOKEN, park, unpark_all};
 use std::hint::spin_loop;
@@ -87,8 +87,8 @@ impl Latch {
         }
     }
 
-    /// As [`Latch::lock_shared`], but gives up (false) once `still` is false. What it looks at is changed by atomic stores before
-    /// [`Latch::nudge`].
+    /// As [`Latch::lock_shared`], but gives up (false) once `still` is false. What it looks at is changed by atomic
+    /// stores before [`Latch::nudge`].
     #[inline]
     pub fn lock_shared_while(&self, still: impl Fn() -> bool) -> bool {
         self.try_lock(Mode::Shared, false) || self.lock_slow(Mode::Shared, still)
@@ -122,8 +122,8 @@ impl Latch {
         self.try_lock(Mode::Exclusive, false)
     }
 
-    /// Takes the latch exclusively iff its version is `version` and `still` holds; waits for shared holders, but not for a
-    /// changed page.
+    /// Takes the latch exclusively iff its version is `version` and `still` holds; waits for shared holders, but not
+    /// for a changed page.
     pub fn lock_exclusive_if(&self, version: u64, still: impl Fn() -> bool) -> bool {
         if !self.lock_exclusive_while(still) {
             return false;

@@ -37,9 +37,8 @@ fn an_index_is_built_on_the_rows_there_are() {
     check_indexes(&db, &table);
     // Maintained from now on.
     let mut txn = db.begin().unwrap();
-    assert!(
-        matches!(txn.insert(&table, &values![null, "x", "first7", null]), Err(Error::DuplicateKey { index, .. }) if index == "by_first")
-    );
+    let twice = txn.insert(&table, &values![null, "x", "first7", null]);
+    assert!(matches!(twice, Err(Error::DuplicateKey { index, .. }) if index == "by_first"));
     txn.update(&table, &values![5], &[(2, "changed".into())]).unwrap();
     txn.delete(&table, &values![6]).unwrap();
     txn.commit().unwrap();

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Threads insert and remove keys of their own while others scan both ways. Keys that are never removed must be in every
-/// scan, and every scan must be in order.
+/// Threads insert and remove keys of their own while others scan both ways. Keys that are never removed must be in
+/// every scan, and every scan must be in order.
 #[test]
 fn scans_stay_right_under_concurrent_change() {
     const WRITERS: u32 = 3;

@@ -19,8 +19,8 @@ fn dump(db: &Database) -> Result<Vec<String>> {
     Ok(out)
 }
 
-/// Flips one byte after the other. What comes of it is an error, a finding, or dead space: then readers get what they got
-/// before.
+/// Flips one byte after the other. What comes of it is an error, a finding, or dead space: then readers get what they
+/// got before.
 fn sweep(device: usize, step: usize) {
     let storage = closed(150);
     if device == 2 {

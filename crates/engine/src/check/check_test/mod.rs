@@ -1,5 +1,5 @@
-//! A healthy database passes; each kind of damage is found and located; no damage makes a check panic or a reader be told
-//! something wrong.
+//! A healthy database passes; each kind of damage is found and located; no damage makes a check panic or a reader be
+//! told something wrong.
 
 mod around_damage;
 mod damage;

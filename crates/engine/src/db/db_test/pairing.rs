@@ -1,5 +1,5 @@
-//! Files of different ages: each mixture of a database's versions is refused and says which file is the older one; every
-//! crash of an opening or a closing is let through.
+//! Files of different ages: each mixture of a database's versions is refused and says which file is the older one;
+//! every crash of an opening or a closing is let through.
 
 use crate::db::Database;
 use crate::error::Error;
@@ -62,8 +62,8 @@ fn versions() -> Vec<Files> {
     versions
 }
 
-/// Only the doublewrite file may be of any age, which does no harm: a copy from before the last checkpoint is never looked at, and
-/// one newer than the log is refused.
+/// Only the doublewrite file may be of any age, which does no harm: a copy from before the last checkpoint is never
+/// looked at, and one newer than the log is refused.
 #[test]
 fn an_older_file_beside_newer_ones_is_refused_and_named() {
     let versions = versions();

@@ -1,4 +1,5 @@
-//! A database that is only read: nothing reaches its devices, a crashed one is recovered in memory, nothing can be written.
+//! A database that is only read: nothing reaches its devices, a crashed one is recovered in memory, nothing can be
+//! written.
 
 use crate::TxnOptions;
 use crate::db::Database;

@@ -1,6 +1,6 @@
-//! Single pages that are older versions of themselves, as a write that a device lost or a restored block leaves them: their
-//! checksums are right. Each page of a small database in turn becomes what it was before; every read of every row is then
-//! right, or an error that names the page, or one of the few that cannot be told, which are listed in
+//! Single pages that are older versions of themselves, as a write that a device lost or a restored block leaves them:
+//! their checksums are right. Each page of a small database in turn becomes what it was before; every read of every row
+//! is then right, or an error that names the page, or one of the few that cannot be told, which are listed in
 //! [`can_be_told`] and in `check`.
 
 use crate::db::Database;
@@ -34,8 +34,9 @@ fn note(n: u64, version: u64) -> String {
     format!("{version:04} {n:06} {}", "x".repeat(long))
 }
 
-/// A database as it was, and as it is: rows were inserted between the others, changed, deleted; pages were split, merged and
-/// given to other chains. With `active`, a transaction is open at the end, for the next opening to roll back.
+/// A database as it was, and as it is: rows were inserted between the others, changed, deleted; pages were split,
+/// merged and given to other chains. With `active`, a transaction is open at the end, for the next opening to roll
+/// back.
 fn before_and_after(active: bool) -> (Vec<u8>, StorageSet) {
     let storage = StorageSet::memory();
     let db = Database::open_storage(storage.clone(), small_options()).unwrap();
@@ -107,8 +108,8 @@ struct Tally {
     seen_by_check: u32,
 }
 
-/// What cannot be told of an older version: a leaf (and a root) with the fences it has now says nothing of which rows it had since;
-/// the last page of an undo stream nothing of the records it had since.
+/// What cannot be told of an older version: a leaf (and a root) with the fences it has now says nothing of which rows
+/// it had since; the last page of an undo stream nothing of the records it had since.
 fn can_be_told(old: &[u8], new: &[u8]) -> bool {
     let [was, is] = [old, new].map(|page| header::page_type(page).unwrap());
     match is {

@@ -112,7 +112,10 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_at_all_open_or_are_refused(image in prop::collection::vec(any::<u8>(), 0..100_000), keep_headers: bool) {
+    fn any_bytes_at_all_open_or_are_refused(
+        image in prop::collection::vec(any::<u8>(), 0..100_000),
+        keep_headers: bool,
+    ) {
         let good = new_device().image();
         let mut image = image;
         if keep_headers {

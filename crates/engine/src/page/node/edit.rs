@@ -5,8 +5,8 @@
 //! 2. Everything is checked before the first byte changes; `Err` leaves the page as it was.
 //! 3. New records go to the low end of the heap; removed bytes are counted as garbage and won back by a compaction when
 //!    (and only when) the piece between slots and heap is too small.
-//! 4. `skip` falls when an insertion does not share the bytes skipped, and rises again at certain record counts and after
-//!    bulk changes. Falling never needs room.
+//! 4. `skip` falls when an insertion does not share the bytes skipped, and rises again at certain record counts and
+//!    after bulk changes. Falling never needs room.
 
 use super::bulk::rebuild;
 use super::layout::*;
@@ -162,8 +162,9 @@ fn lower_skip(page: &mut [u8], suffix: &[u8], value_len: usize) -> Fit<usize> {
     Ok(skip)
 }
 
-/// Raises `skip` to what all records have in common: on a leaf as far as no record takes more room for it (the heads of the
-/// shortest keys then reach to their ends anyway), on an inner page unless that takes more than half of the free room.
+/// Raises `skip` to what all records have in common: on a leaf as far as no record takes more room for it (the heads of
+/// the shortest keys then reach to their ends anyway), on an inner page unless that takes more than half of the free
+/// room.
 pub fn raise_skip(page: &mut [u8]) {
     let node = Node::new(page);
     let Some(last) = node.count().checked_sub(1) else { return };
@@ -249,8 +250,8 @@ pub fn splice(page: &mut [u8], slot: usize, at: usize, remove: usize, bytes: &[u
     Ok(())
 }
 
-/// Replaces `hole` (page offsets within the value of `slot`) with more bytes than it has: the record moves to a new place.
-/// The caller has checked slot and hole.
+/// Replaces `hole` (page offsets within the value of `slot`) with more bytes than it has: the record moves to a new
+/// place. The caller has checked slot and hole.
 fn grow(page: &mut [u8], slot: usize, hole: Range<usize>, bytes: &[u8]) -> Fit {
     let node = Node::new(page);
     let record = node.record(slot);
@@ -284,8 +285,8 @@ fn grow(page: &mut [u8], slot: usize, hole: Range<usize>, bytes: &[u8]) -> Fit {
     Ok(())
 }
 
-/// Wins garbage back: lays the records down anew, in slot order, if `need` bytes in one piece come of it. The record of slot
-/// `without` is left out (its slot stays, to be pointed elsewhere). Returns the page as it was.
+/// Wins garbage back: lays the records down anew, in slot order, if `need` bytes in one piece come of it. The record of
+/// slot `without` is left out (its slot stays, to be pointed elsewhere). Returns the page as it was.
 fn compact(page: &mut [u8], without: Option<usize>, need: usize) -> Fit<Vec<u8>> {
     if without.is_none() && Node::new(page).free_bytes() < need {
         return Err(NO_ROOM);

@@ -37,8 +37,8 @@ pub const fn max_key_bytes(page_bytes: usize) -> usize {
     page_bytes / 8
 }
 
-/// Longest value a leaf takes: a quarter of the page less 64 bytes. Four such records with short keys fit one leaf, and two
-/// with the longest keys fit beside the longest fences, so that a split always makes room.
+/// Longest value a leaf takes: a quarter of the page less 64 bytes. Four such records with short keys fit one leaf, and
+/// two with the longest keys fit beside the longest fences, so that a split always makes room.
 pub const fn max_value_bytes(page_bytes: usize) -> usize {
     page_bytes / 4 - 64
 }

@@ -21,11 +21,11 @@
 //! Terms
 //! - Fences: the page covers keys in `[lower, upper)`. The root's outer fences are infinite.
 //! - Suffix: a key without the page's prefix; only suffixes are stored. `key_len` is the suffix's length.
-//! - Head: four bytes of the suffix as a big-endian number, padded with zeros. It decides most comparisons without touching the
-//!   heap, and its bytes are not stored a second time there. It lies behind the suffix's first `skip` bytes, which all
-//!   records of the page have in common beyond the prefix: on pages with an infinite fence (every root) the prefix is
-//!   empty and the first four bytes of all keys would often be the same. Each record keeps its own copy of them, so that
-//!   an insertion that does not share them lowers `skip` without needing room.
+//! - Head: four bytes of the suffix as a big-endian number, padded with zeros. It decides most comparisons without
+//!   touching the heap, and its bytes are not stored a second time there. It lies behind the suffix's first `skip`
+//!   bytes, which all records of the page have in common beyond the prefix: on pages with an infinite fence (every
+//!   root) the prefix is empty and the first four bytes of all keys would often be the same. Each record keeps its own
+//!   copy of them, so that an insertion that does not share them lowers `skip` without needing room.
 //! - Inner record: key = separator, value = child page number (u32); the child holds keys `< separator` and
 //!   `>=` the separator before it.
 //!
@@ -35,8 +35,8 @@
 //! 3. Sizes are planned with `skip` 0, the smallest they can be; a higher `skip` uses room that nobody needs.
 //! 4. `last_insert` and `run` are a memory for choosing split points; they never decide what is true.
 //!
-//! Differs from InnoDB: no record chain and no page directory (slots are the order), no sibling links (fences instead), no
-//! per-record transaction fields (they are part of the clustered value).
+//! Differs from InnoDB: no record chain and no page directory (slots are the order), no sibling links (fences instead),
+//! no per-record transaction fields (they are part of the clustered value).
 
 mod bulk;
 mod check;

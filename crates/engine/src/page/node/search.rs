@@ -174,8 +174,8 @@ pub fn child_at<B: PageBytes + ?Sized>(page: &B, slot: usize) -> PageNo {
     PageNo(page.u32_at(page.u16_at(offset) as usize + rest))
 }
 
-/// Whether the child at `slot` of an inner page has the fences that its parent's separators give it, so that both are of the
-/// same version of the tree.
+/// Whether the child at `slot` of an inner page has the fences that its parent's separators give it, so that both are
+/// of the same version of the tree.
 pub fn fences_child<P, C>(parent: &P, slot: usize, child: &C) -> bool
 where
     P: PageBytes + ?Sized,

@@ -234,8 +234,8 @@ impl<'p> Node<'p> {
         self.capacity_bytes().saturating_sub(self.free_bytes())
     }
 
-    /// Bytes kept free for later growth of records on a leaf that is being filled in ascending order: a sixteenth of the
-    /// page, as InnoDB does.
+    /// Bytes kept free for later growth of records on a leaf that is being filled in ascending order: a sixteenth of
+    /// the page, as InnoDB does.
     #[inline]
     fn reserved_bytes(self) -> usize {
         let run = self.page.u16_at(RUN);
@@ -266,8 +266,8 @@ impl<'p> Node<'p> {
         slot > 0 && last.wrapping_add(1) as usize == slot && run >= self.count().min(3)
     }
 
-    /// Bytes the records `range` would take (slots included, fences not) on a page with a prefix of `prefix_len` bytes and
-    /// no `skip`.
+    /// Bytes the records `range` would take (slots included, fences not) on a page with a prefix of `prefix_len` bytes
+    /// and no `skip`.
     pub fn rebuilt_bytes(self, range: Range<usize>, prefix_len: usize) -> usize {
         self.rebuilt_bytes_with(range, prefix_len, 0)
     }

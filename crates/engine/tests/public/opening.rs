@@ -1,0 +1,117 @@
+//! Opening, closing, and calls that are mistakes.
+
+use crate::support::{add, all, check_indexes, memory, open, options, people};
+use highwater::{Database, Error, Options, Schema, Type, values};
+use highwater_storage::StorageSet;
+
+#[test]
+fn mistakes_are_errors_that_say_so() {
+    let (db, other) = (memory(), memory());
+    let table = people(&db);
+    let schema = |error: Error, expected: &str| match error {
+        Error::Schema(text) => assert_eq!(text, expected),
+        error => panic!("{error}"),
+    };
+    schema(db.table("nope").unwrap_err(), "there is no table nope");
+    schema(table.column("nope").unwrap_err(), "table people has no column nope");
+    let again = Schema::new().column("id", Type::U8).primary_key(&["id"]);
+    schema(db.create_table("people", again).unwrap_err(), "there is a table people already");
+    let mut txn = db.begin().unwrap();
+    schema(txn.scan(&table).index("nope").iter().err().unwrap(), "table people has no index nope");
+    assert!(matches!(txn.scan(&table).from(&values![1, 2]).iter().err(), Some(Error::BadValue { .. })));
+    assert!(matches!(txn.scan(&table).from(&values![null]).iter().err(), Some(Error::BadValue { .. })));
+    assert!(matches!(other.begin().unwrap().get(&table, &values![1]), Err(Error::Usage(_))));
+    let inside = db.clone();
+    let nested = txn.insert(&table, &values![1, "a", "b", null]).and_then(|_| {
+        txn.modify(&table, &values![1], |_, set| {
+            assert!(inside.begin().is_err());
+            set.put(3, 1);
+        })
+    });
+    assert!(nested.unwrap());
+}
+
+#[test]
+fn every_call_finds_a_closed_database_closed() {
+    let db = memory();
+    let table = people(&db);
+    add(&db, &table, "a", "b", None);
+    let begin = || db.begin().unwrap();
+    let (mut wrote, mut read, mut idle, untouched) = (begin(), begin(), begin(), begin());
+    let mut snapshot = db.snapshot().unwrap();
+    let before = wrote.savepoint();
+    wrote.update(&table, &values![1], &[(1, "c".into())]).unwrap();
+    for txn in [&mut read, &mut idle] {
+        txn.get(&table, &values![1]).unwrap();
+    }
+    let mut rows = snapshot.scan(&table).iter().unwrap();
+    db.clone().close().unwrap();
+
+    fn closed<T>(result: highwater::Result<T>) {
+        let error = result.err().unwrap();
+        assert!(matches!(error, Error::Closed), "{error}");
+        assert_eq!(error.to_string(), "the database is closed; open it again");
+    }
+    closed(rows.next().unwrap());
+    drop(rows);
+    closed(snapshot.get(&table, &values![1]));
+    closed(read.get(&table, &values![1]));
+    closed(read.get_for_update(&table, &values![1]));
+    closed(read.scan(&table).iter());
+    closed(read.insert(&table, &values![null, "x", "", null]));
+    closed(read.update(&table, &values![1], &[(1, "d".into())]));
+    closed(read.delete(&table, &values![1]));
+    closed(wrote.rollback_to(before));
+    closed(wrote.commit());
+    closed(idle.commit());
+    closed(untouched.rollback());
+    closed(db.begin());
+    closed(db.snapshot());
+    closed(db.table("people"));
+    closed(db.create_table("t", Schema::new().column("id", Type::U8).primary_key(&["id"])));
+    closed(db.drop_table("people"));
+    closed(db.create_index("people", "i", &["first"], false));
+    closed(db.drop_index("people", "by_name"));
+    closed(db.check());
+    closed(db.flush_log());
+    db.close().unwrap();
+}
+
+#[test]
+fn a_closed_database_stays_closed() {
+    let storage = StorageSet::memory();
+    let db = open(&storage);
+    let table = people(&db);
+    add(&db, &table, "a", "b", None);
+    let mut open_txn = db.begin().unwrap();
+    open_txn.insert(&table, &values![null, "lost", "", null]).unwrap();
+    db.clone().close().unwrap();
+    assert!(open_txn.insert(&table, &values![null, "lost", "", null]).is_err());
+    assert!(db.create_table("t", Schema::new().column("id", Type::U8).primary_key(&["id"])).is_err());
+    assert!(db.drop_table("people").is_err());
+    drop((open_txn, table, db));
+    let db = open(&storage);
+    let table = db.table("people").unwrap();
+    assert_eq!(all(&db, &table, "by_name").len(), 1);
+}
+
+#[test]
+fn a_folder_is_a_database() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("db");
+    let missing = Options { create_if_missing: false, ..options() };
+    assert!(Database::open(&folder, missing).is_err() && !folder.exists());
+    {
+        let db = Database::open(&folder, options()).unwrap();
+        let table = people(&db);
+        add(&db, &table, "a", "b", Some(1));
+        let in_use = Database::open(&folder, options()).err().unwrap();
+        assert!(in_use.to_string().contains("in use"), "{in_use}");
+    }
+    let db = Database::open(&folder, options()).unwrap();
+    let names: Vec<String> = db.tables().iter().map(|table| table.name().to_string()).collect();
+    assert_eq!(names, ["people"]);
+    check_indexes(&db, &db.table("people").unwrap());
+    db.flush_log().unwrap();
+    db.close().unwrap();
+}

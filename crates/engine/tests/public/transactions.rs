@@ -1,0 +1,173 @@
+//! Transactions: savepoints, snapshots, conflicts, threads.
+
+use crate::support::{add, all, check_indexes, memory, people};
+use highwater::{Database, Error, Isolation, Schema, Table, TxnOptions, Type, Value, values};
+
+#[test]
+fn a_failed_call_changes_nothing() {
+    let db = memory();
+    let schema = Schema::new()
+        .column("id", Type::U32)
+        .column("mail", Type::Text(40))
+        .nullable("nick", Type::Text(10))
+        .primary_key(&["id"])
+        .index("by_nick", &["nick"])
+        .unique_index("by_mail", &["mail"])
+        .unique_index("by_nick_once", &["nick"]);
+    let users = db.create_table("user", schema).unwrap();
+    let mut txn = db.begin().unwrap();
+    txn.insert(&users, &values![1, "a@x", "a"]).unwrap();
+    txn.insert(&users, &values![2, "b@x", null]).unwrap();
+    txn.insert(&users, &values![3, "c@x", null]).unwrap();
+    let duplicate = |error: Error, expected: &str| match error {
+        Error::DuplicateKey { index, table } => assert_eq!((index.as_str(), table.as_str()), (expected, "user")),
+        other => panic!("{other}"),
+    };
+    duplicate(txn.insert(&users, &values![1, "d@x", null]).unwrap_err(), "PRIMARY");
+    duplicate(txn.insert(&users, &values![4, "b@x", null]).unwrap_err(), "by_mail");
+    duplicate(txn.update(&users, &values![2], &[(1, "a@x".into())]).unwrap_err(), "by_mail");
+    duplicate(txn.update(&users, &values![2], &[(1, "z@x".into()), (2, "a".into())]).unwrap_err(), "by_nick_once");
+    duplicate(txn.update(&users, &values![2], &[(0, 3.into())]).unwrap_err(), "PRIMARY");
+    let bad = txn.update(&users, &values![2], &[(1, "z@x".into()), (2, "longer than ten".into())]).unwrap_err();
+    assert_eq!(bad.to_string(), "column nick: 15 bytes are longer than the 10 allowed");
+    assert!(txn.modify(&users, &values![2], |_, set| set.put(9, 1)).is_err());
+    assert!(txn.insert(&users, &values![4]).is_err());
+    assert!(txn.get(&users, &values!["x"]).is_err());
+    txn.commit().unwrap();
+    let text = |s: &str| Value::Text(s.to_string());
+    let id = |n: u64| Value::UInt(n);
+    assert_eq!(
+        all(&db, &users, "PRIMARY"),
+        [[id(1), text("a@x"), text("a")], [id(2), text("b@x"), Value::Null], [id(3), text("c@x"), Value::Null]]
+    );
+    check_indexes(&db, &users);
+}
+
+#[test]
+fn savepoints_and_rollback_leave_no_trace() {
+    let db = memory();
+    let people = people(&db);
+    add(&db, &people, "a", "1", Some(1));
+    let before = all(&db, &people, "PRIMARY");
+    let mut txn = db.begin().unwrap();
+    txn.update(&people, &values![1], &[(1, "b".into())]).unwrap();
+    let savepoint = txn.savepoint();
+    txn.insert(&people, &values![null, "c", "2", null]).unwrap();
+    txn.delete(&people, &values![1]).unwrap();
+    txn.rollback_to(savepoint).unwrap();
+    assert_eq!(txn.get(&people, &values![1]).unwrap().unwrap().str(1), "b");
+    assert_eq!(txn.scan(&people).iter().unwrap().count(), 1);
+    txn.rollback().unwrap();
+    assert_eq!(all(&db, &people, "PRIMARY"), before);
+    {
+        let mut dropped = db.begin().unwrap();
+        dropped.delete(&people, &values![1]).unwrap();
+    }
+    assert_eq!(all(&db, &people, "by_name"), before);
+    check_indexes(&db, &people);
+}
+
+#[test]
+fn a_snapshot_stays_and_read_committed_follows() {
+    let db = memory();
+    let people = people(&db);
+    let id = add(&db, &people, "a", "1", Some(1));
+    let mut snapshot = db.snapshot().unwrap();
+    let options = TxnOptions { isolation: Isolation::ReadCommitted, ..TxnOptions::default() };
+    let mut follower = db.begin_with(options).unwrap();
+    assert_eq!(snapshot.get(&people, &values![id]).unwrap().unwrap().i64(3), 1);
+    assert_eq!(follower.get(&people, &values![id]).unwrap().unwrap().i64(3), 1);
+    let mut txn = db.begin().unwrap();
+    txn.update(&people, &values![id], &[(3, 2.into())]).unwrap();
+    txn.insert(&people, &values![null, "b", "2", 3]).unwrap();
+    assert_eq!(follower.get(&people, &values![id]).unwrap().unwrap().i64(3), 1);
+    txn.commit().unwrap();
+    assert_eq!(follower.get(&people, &values![id]).unwrap().unwrap().i64(3), 2);
+    assert_eq!(follower.scan(&people).index("by_age").iter().unwrap().count(), 2);
+    assert_eq!(snapshot.get(&people, &values![id]).unwrap().unwrap().i64(3), 1);
+    assert_eq!(snapshot.scan(&people).index("by_age").iter().unwrap().count(), 1);
+}
+
+#[test]
+fn write_conflicts_and_lock_waits_are_errors() {
+    let db = memory();
+    let people = people(&db);
+    let id = add(&db, &people, "a", "1", Some(1));
+    let options = TxnOptions { first_committer_wins: true, lock_wait_timeout_ms: Some(50), ..TxnOptions::default() };
+    let mut late = db.begin_with(options).unwrap();
+    assert!(late.get(&people, &values![id]).unwrap().is_some());
+    let mut first = db.begin().unwrap();
+    first.update(&people, &values![id], &[(3, 2.into())]).unwrap();
+    assert!(matches!(late.update(&people, &values![id], &[(3, 3.into())]), Err(Error::LockWaitTimeout)));
+    first.commit().unwrap();
+    assert!(matches!(late.update(&people, &values![id], &[(3, 3.into())]), Err(Error::WriteConflict)));
+    late.rollback().unwrap();
+    assert_eq!(db.stats().row_lock_timeouts, 1);
+}
+
+#[test]
+fn a_savepoint_that_a_rollback_went_past_is_gone() {
+    let db = memory();
+    let people = people(&db);
+    let mut txn = db.begin().unwrap();
+    let add = |txn: &mut highwater::WriteTxn, name: &str| txn.insert(&people, &values![null, name, "", null]).unwrap();
+    let first = txn.savepoint();
+    add(&mut txn, "a");
+    let second = txn.savepoint();
+    let twin = txn.savepoint();
+    add(&mut txn, "b");
+    txn.rollback_to(second).unwrap();
+    txn.rollback_to(second).unwrap();
+    let gone = |error: highwater::Error| matches!(&error, Error::Usage(text) if text.contains("the savepoint is gone"));
+    assert!(gone(txn.rollback_to(twin).unwrap_err()));
+    txn.rollback_to(first).unwrap();
+    add(&mut txn, "kept");
+    let third = txn.savepoint();
+    add(&mut txn, "c");
+    for removed in [second, twin] {
+        assert!(gone(txn.rollback_to(removed).unwrap_err()));
+    }
+    // What was refused has undone nothing.
+    assert_eq!(txn.scan(&people).iter().unwrap().count(), 2);
+    txn.rollback_to(third).unwrap();
+    for _ in 0..3 {
+        let inner = txn.savepoint();
+        add(&mut txn, "inner");
+        txn.rollback_to(inner).unwrap();
+        assert!(gone(txn.rollback_to(twin).unwrap_err()));
+    }
+    let mut other = db.begin().unwrap();
+    assert!(
+        matches!(other.rollback_to(third), Err(Error::Usage(text)) if text.contains("not one of this transaction"))
+    );
+    txn.commit().unwrap();
+    assert_eq!(all(&db, &people, "by_name").len(), 1);
+    check_indexes(&db, &people);
+}
+
+#[test]
+fn threads_count_right() {
+    let db = memory();
+    let table = people(&db);
+    let ids: Vec<u64> = (0..4).map(|i| add(&db, &table, &format!("n{i}"), "", Some(0))).collect();
+    let work = |seed: usize, db: &Database, table: &Table, ids: &[u64]| {
+        for i in 0..200 {
+            let mut txn = db.begin().unwrap();
+            // One row each time: no deadlocks here.
+            txn.modify(table, &values![ids[(seed + i) % ids.len()]], |row, set| set.put(3, row.i64(3) + 1)).unwrap();
+            txn.insert(table, &values![null, "other", "", null]).unwrap();
+            txn.commit().unwrap();
+        }
+    };
+    std::thread::scope(|scope| {
+        for seed in 0..4 {
+            let (db, table, ids) = (&db, &table, &ids);
+            scope.spawn(move || work(seed, db, table, ids));
+        }
+    });
+    let mut read = db.snapshot().unwrap();
+    let sum: i64 = ids.iter().map(|id| read.get(&table, &values![*id]).unwrap().unwrap().i64(3)).sum();
+    assert_eq!(sum, 800);
+    assert_eq!(read.scan(&table).iter().unwrap().count(), 804);
+    check_indexes(&db, &table);
+}
