@@ -265,8 +265,8 @@ options! {
     log_file_size: u64 = 256 << 20, "256MiB", "4MiB to 64GiB", |v| (4 << 20..=64 << 30).contains(v);
     /// Bytes of the in-memory log buffer.
     log_buffer_size: u64 = 16 << 20, "16MiB", "1MiB to 1GiB", |v| (1 << 20..=1 << 30).contains(v);
-    /// What a commit does with its redo: 1 = writes and syncs it before it returns, 2 = writes it before it returns, and
-    /// it is synced once a second, 0 = nothing, it is written and synced once a second.
+    /// What a commit does with its redo: 1 = write and sync it before it returns, 2 = write it before it returns (it is
+    /// synced once a second), 0 = nothing (it is written and synced once a second).
     flush_log_at_trx_commit: u64 = 1, "1", "0, 1 or 2", |v| *v <= 2;
     /// How files are written and made durable.
     flush_method: FlushMethod = FlushMethod::Direct, "O_DIRECT",
