@@ -7,7 +7,7 @@ use crate::table::{Row, RowRef, Table, ValueRef};
 
 /// A transaction that reads one snapshot.
 pub struct ReadTxn {
-    /// Begun as read-only. Its calls that write or lock are not offered.
+    /// A read-only one; of its calls only the snapshot reads are offered.
     txn: WriteTxn,
 }
 

@@ -68,7 +68,7 @@ impl<'s, 'v> Scan<'s, 'v> {
         self
     }
 
-    /// From the first row whose key begins with these values, or would.
+    /// From the first row whose key begins with these values or is greater.
     pub fn from(mut self, values: &'v [ValueRef<'v>]) -> Self {
         self.from = Edge::Inclusive(values);
         self
@@ -80,7 +80,7 @@ impl<'s, 'v> Scan<'s, 'v> {
         self
     }
 
-    /// To the last row whose key begins with these values, or would.
+    /// To the last row whose key begins with these values or is smaller.
     pub fn to(mut self, values: &'v [ValueRef<'v>]) -> Self {
         self.to = Edge::Inclusive(values);
         self

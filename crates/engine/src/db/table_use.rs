@@ -2,11 +2,11 @@
 //!
 //! Rules
 //! 1. A table's lock is taken at its first use and given back after the transaction has ended, never before.
-//! 2. A transaction writes a table with its newest version (set of indexes): an index may come while it has only read,
-//!    so it takes the version anew when its lock becomes one for writing; from then on none can come or go. While it
-//!    only reads none can go: its version is the newest or lacks the youngest indexes, and is taken anew when an index
-//!    is named that it lacks. The layout of rows is the same in all versions, and an open cursor keeps the one it began
-//!    with.
+//! 2. A transaction writes a table with its newest version (set of indexes): an index may be added while it has only
+//!    read, so it takes the version anew when its lock becomes one for writing; from then on no index can be added or
+//!    dropped. While it only reads no index can be dropped: its version is the newest or lacks the youngest indexes,
+//!    and is taken anew when an index is named that it lacks. The layout of rows is the same in all versions, and an
+//!    open cursor keeps the one it began with.
 
 use crate::error::Result;
 use crate::table::handle::TableShared;

@@ -4,7 +4,7 @@
 //! 1. A failed call leaves the transaction as it was before the call, except [`Error::Deadlock`]: then all of it is
 //!    rolled back already, and only `rollback` or dropping it is left to do.
 //! 2. Dropping a transaction rolls it back.
-//! 3. Once the database is closed every call is [`Error::Closed`], also one that would need nothing of it.
+//! 3. Once the database is closed every call is [`Error::Closed`], also a call that would need nothing of the database.
 //! 4. Keys and rows are built in buffers that live as long as the transaction: no allocation per call but the row that
 //!    is returned.
 

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Numbers for which one write of the bound is good.
+/// Numbers given out per write of the bound.
 const BLOCK: u64 = 1024;
 
 /// The counter of one table.
@@ -26,7 +26,7 @@ pub(crate) struct AutoIncrement {
 }
 
 impl AutoIncrement {
-    /// Goes on counting at `bound`, up to `last`.
+    /// Counts from `bound` up to `last`.
     pub(crate) fn new(bound: u64, last: u64) -> AutoIncrement {
         AutoIncrement { next: AtomicU64::new(bound), bound: AtomicU64::new(bound), last, extending: Mutex::new(()) }
     }
@@ -47,7 +47,7 @@ impl AutoIncrement {
         Ok(taken)
     }
 
-    /// Learns of an explicit value.
+    /// Moves the counter past an explicit value.
     ///
     /// # Errors
     /// What `persist` returns.
@@ -76,7 +76,7 @@ impl AutoIncrement {
         Ok(())
     }
 
-    /// The bound to write at a clean close; `None` if it stands there already.
+    /// The bound to write at a clean close; `None` if it is written already.
     pub(crate) fn exact_bound(&self) -> Option<u64> {
         let next = self.next.load(Ordering::Relaxed);
         (next != self.bound.load(Ordering::Acquire)).then_some(next)

@@ -6,7 +6,7 @@
 //!    opening (`Catalog::load` returns it apart).
 //! 2. A segment's number stands in the catalog, durable, before the segment owns a page, and stays there until it owns
 //!    none.
-//! 3. Table and index numbers are never given twice: old undo may still speak of them.
+//! 3. Table and index numbers are never given twice: old undo records may still name them.
 //! 4. Writers hold the catalog's mutex (schema changes, auto-increment bounds). Lock order: catalog mutex, then
 //!    latches.
 //!
@@ -61,7 +61,7 @@ pub(crate) enum Leftover {
     Index(TableId, IndexRecord),
 }
 
-/// All there is of a table to be removed.
+/// Everything of a table that is to be removed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Remains {
     pub(crate) segments: Vec<SegmentId>,
@@ -175,7 +175,7 @@ impl Catalog {
         if underfull { self.tree.tidy(&self.ctx, &key) } else { Ok(()) }
     }
 
-    /// Makes what was written so far durable.
+    /// Makes everything written before durable.
     pub(crate) fn flush(&self) -> Result<()> {
         self.ctx.log.flush_to(self.ctx.log.end_lsn())
     }
@@ -387,7 +387,7 @@ impl Records {
 }
 
 impl TableEntry {
-    /// All there is of the table.
+    /// Everything of the table.
     pub(crate) fn remains(&self) -> Remains {
         let parts = (self.record.definition_bytes as usize).div_ceil(PART_BYTES) as u32;
         let indexes = self.indexes.iter().map(|index| RecordKey::Index(self.id, index.tree.id));

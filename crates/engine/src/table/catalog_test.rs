@@ -1,4 +1,4 @@
-//! The catalog keeps what it was given over a reopening, and what a crash cuts short is found and removed.
+//! The catalog keeps what it was given over a reopening, and what a crash interrupts is found and removed.
 
 use super::super::schema::Schema;
 use super::super::types::Type;
@@ -18,7 +18,7 @@ fn definition(name: &str, columns: usize) -> TableDefinition {
     schema.auto_increment("id").primary_key(&["id"]).index("by_first", &["column_number_0"]).check(name).unwrap()
 }
 
-/// Pages owned by anybody but the catalog and the undo log.
+/// Pages that are not owned by the catalog or the undo log.
 fn user_pages(core: &Core) -> u32 {
     core.space
         .segments()

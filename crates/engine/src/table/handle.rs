@@ -3,7 +3,7 @@
 //! Rules
 //! 1. A table is in the registry iff its state in the catalog is Ready. Schema changes alone write the registry.
 //! 2. `current` and the registry's entry for rollback and purge change together, while the table's lock keeps writers
-//!    out, and the schema change waits until rollback and purge have let go of the version before
+//!    out, and the schema change waits until rollback and purge no longer use the version before
 //!    ([`Registry::replace`]).
 //! 3. Lock order: schema mutex, table lock, registry, `entry` mutex, catalog.
 
@@ -25,7 +25,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A table of an open database. Cheap to clone; good in every thread and transaction until the table is dropped.
+/// A table of an open database. Cheap to clone; valid in every thread and transaction until the table is dropped.
 #[derive(Clone)]
 pub struct Table {
     pub(crate) shared: Arc<TableShared>,
@@ -80,7 +80,7 @@ impl TableShared {
         table
     }
 
-    /// The catalog it stands in.
+    /// The catalog that has it.
     pub(crate) fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
     }
@@ -116,7 +116,7 @@ impl TableShared {
         Ok(())
     }
 
-    /// Writes the counter's exact place, at a clean close.
+    /// Writes the counter's exact value, at a clean close.
     pub(crate) fn settle(&self) -> Result<()> {
         match self.auto_increment.as_ref().and_then(|(_, counter)| counter.exact_bound()) {
             Some(bound) => self.persist_bound(bound),
@@ -166,8 +166,7 @@ pub(crate) struct Registry {
 #[derive(Default)]
 struct Open {
     by_name: HashMap<String, Arc<TableShared>>,
-    /// What rollback and purge work with: copies of the versions that are current, so that the holders of a copy are
-    /// they alone.
+    /// What rollback and purge work with: copies of the versions that are current, so that nothing else holds a copy.
     by_id: HashMap<TableId, Arc<TableVersion>>,
 }
 
@@ -192,7 +191,7 @@ impl Registry {
         all
     }
 
-    /// Removes a table and waits until rollback and purge have let go of it.
+    /// Removes a table and waits until rollback and purge no longer use it.
     pub(crate) fn remove(&self, table: &TableShared) {
         let id = table.current.read().id;
         let old = {
@@ -203,7 +202,7 @@ impl Registry {
         wait_for_last(old);
     }
 
-    /// Gives a table another set of indexes and waits until rollback and purge have let go of the one before.
+    /// Gives a table another set of indexes and waits until rollback and purge no longer use the one before.
     pub(crate) fn replace(&self, table: &TableShared, version: TableVersion) {
         let old = {
             let mut open = self.tables.write();
@@ -221,7 +220,7 @@ impl Tables for Registry {
     }
 }
 
-/// Their steps are short: no need for more than to look again.
+/// The steps of rollback and purge are short: looking again after a pause is enough.
 fn wait_for_last(version: Option<Arc<TableVersion>>) {
     let Some(version) = version else { return };
     while Arc::strong_count(&version) > 1 {

@@ -8,8 +8,8 @@
 //! 3. Integers, times and decimals: big-endian, sign bit flipped where there is one. Floats: big-endian bits, sign bit
 //!    flipped if positive, all bits if negative; the one NaN sorts last. Text and binary: bytes with 00 as `01 01` and
 //!    01 as `01 02`, then 00.
-//! 4. Equal stored bytes (see `value.rs`) encode equally and the reverse: comparing stored bytes tells whether a key
-//!    changes.
+//! 4. Equal stored bytes (see `value_form.rs`) encode equally and the reverse: comparing stored bytes tells whether a
+//!    key changes.
 
 use super::row::RowRef;
 use super::schema::{Column, TableDefinition};

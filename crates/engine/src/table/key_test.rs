@@ -1,4 +1,4 @@
-//! Keys sort as values do, decode to what was encoded, and garbage is an error.
+//! Keys sort as values do, decode to what was encoded, and damaged bytes are an error.
 
 use super::super::row_layout::RowLayout;
 use super::super::testing::{compare, refs, same, table_and_rows};
@@ -107,7 +107,7 @@ fn wrong_keys_are_named() {
     assert_eq!(encode(&crate::values![7]).unwrap_err(), "column n, name: 1 values given for a key of 2 columns");
     assert_eq!(encode(&crate::values![300, "x"]).unwrap_err(), "column n: 300 does not fit type u8");
     assert_eq!(encode(&crate::values![3, null]).unwrap_err(), "column name: NULL in a column that is never NULL");
-    // A longer text than the column takes is a fine question; the answer is that there is no such row.
+    // A text longer than the column takes may be searched for; there is no such row.
     assert!(encode(&crate::values![3, "longer than four"]).is_ok());
 }
 

@@ -1,15 +1,16 @@
 //! The table lock: keeps schema changes and transactions apart. In memory only.
 //!
 //! Modes: *read* and *write* are held by transactions from their first use of a table to their end; *no-write* by an
-//! index build (readers go on, writers wait); *exclusive* by a removal (everybody waits).
+//! index build (readers go on, writers wait); *exclusive* by a removal (all others wait).
 //!
 //! Rules
-//! 1. A transaction that has read may write later without asking for its read again ([`TableLock::upgrade`]). An index
-//!    build may have come in between: it looks at the table anew then.
+//! 1. A transaction that has read may write later without giving its read lock back ([`TableLock::upgrade`]). An index
+//!    build may have come in between, so it takes the table's newest version then.
 //! 2. Schema changes come one at a time (the database's schema mutex), and new transactions queue behind a waiting one.
-//! 3. Every wait ends by a timeout, so a transaction that waits for its own lock gets an error, not a hang.
+//! 3. Every wait ends by a timeout, so a transaction that waits for its own lock gets an error and does not wait for
+//!    ever.
 //! 4. A lock taken on a dropped table is an error that says so.
-//! 5. When the database stops, everybody who waits is woken and gets the error that says so.
+//! 5. When the database stops, every waiter is woken and gets the error that says so.
 
 use crate::error::{Error, Result};
 use crate::sync::poison::Poison;
@@ -44,15 +45,15 @@ pub(crate) enum Mode {
 }
 
 impl TableLock {
-    /// The lock of a table of the database that `poison` stops; whoever makes it has [`TableLock::wake_all`] called
-    /// then.
+    /// The lock of a table of the database that `poison` stops; its maker arranges that [`TableLock::wake_all`] is
+    /// called then.
     pub(crate) fn new(poison: Arc<Poison>) -> TableLock {
         TableLock { poison, ..TableLock::default() }
     }
 
-    /// Wakes everybody who waits, to look why.
+    /// Wakes every waiter; each looks for the reason.
     pub(crate) fn wake_all(&self) {
-        // Who has looked and not begun to wait holds the mutex.
+        // A thread that has looked and not begun to wait holds the mutex.
         drop(self.state.lock());
         self.changed.notify_all();
     }
@@ -76,7 +77,7 @@ impl TableLock {
     /// Turns a read lock into a write lock.
     pub(crate) fn upgrade(&self, timeout: Duration) -> Result<()> {
         let mut state = self.state.lock();
-        // A removal that waits, waits for our read lock too: no reason to wait for it.
+        // A removal that waits also waits for our read lock: we must not wait for it.
         self.wait(&mut state, timeout, |s| !s.no_write)?;
         state.readers -= 1;
         state.writers += 1;
@@ -110,7 +111,7 @@ impl TableLock {
         }
     }
 
-    /// Keeps everybody out until the guard is dropped. The caller holds the schema mutex.
+    /// Keeps all others out until the guard is dropped. The caller holds the schema mutex.
     pub(crate) fn exclusive(&self, timeout: Duration) -> Result<SchemaGuard<'_>> {
         let mut state = self.state.lock();
         state.exclusive = true;
@@ -158,7 +159,7 @@ fn check_dropped(state: &LockState, table: &str) -> Result<()> {
 pub(crate) struct SchemaGuard<'l>(&'l TableLock);
 
 impl SchemaGuard<'_> {
-    /// The table is gone: everybody who waits or comes later gets an error.
+    /// The table is gone: those who wait or come later get an error.
     pub(crate) fn set_dropped(&self) {
         self.0.state.lock().dropped = true;
     }

@@ -4,7 +4,7 @@
 //! definition, 2 a secondary index (number = index id). Table id 0, kind 0 holds the counters.
 //!
 //! Rules
-//! 1. Every value starts with its version; an unknown version is an error, never a guess.
+//! 1. Every value starts with its version; an unknown version is an error.
 //! 2. State records and index records keep their length when they are written again, so that they are overwritten in
 //!    place.
 //! 3. Decoding checks every length; what does not decode is `Corrupt`.
@@ -61,19 +61,19 @@ impl RecordKey {
     }
 }
 
-/// How far a table or an index is.
+/// The state of a table or an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum State {
-    /// Being made; found at opening it is removed.
+    /// Being made; removed when it is found at opening.
     Building = 1,
     /// In use.
     Ready = 2,
-    /// Being removed; found at opening the removal goes on.
+    /// Being removed; when it is found at opening, the removal goes on.
     Dropping = 3,
 }
 
-/// Numbers never given twice.
+/// The next numbers, none of which is given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counters {
     pub(crate) next_table: u32,

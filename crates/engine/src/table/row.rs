@@ -1,6 +1,6 @@
 //! Reading rows: [`RowRef`] in place, [`Row`] from bytes of its own.
 //!
-//! Rule: reading never panics for what the bytes are and never leaves them: what is missing reads as zero or empty.
+//! Rule: reading never panics because of the bytes and never goes beyond them: what is missing reads as zero or empty.
 //! [`RowRef::verify`] tells whether bytes are a row.
 
 use super::datetime::DateTime;

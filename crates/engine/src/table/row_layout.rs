@@ -7,9 +7,9 @@
 //! 1. The width of the ends follows from the table's definition alone: u16 iff the longest possible variable part is at
 //!    most 65,535 bytes.
 //! 2. A NULL column keeps zero bytes (fixed) or an empty range (variable), so that equal rows are equal bytes.
-//! 3. Reading never panics and never leaves the bytes, whatever they are: what is missing reads as zero or empty.
+//! 3. Reading never panics and never goes beyond the bytes, whatever they are: what is missing reads as zero or empty.
 //!    [`RowRef::verify`] tells whether bytes are a row.
-//! 4. Integers are little-endian. Values are stored as `value.rs` says.
+//! 4. Integers are little-endian. `value_form.rs` defines how values are stored.
 
 use super::changes::{Changes, Edit, New};
 use super::row::RowRef;

@@ -1,4 +1,4 @@
-//! Rows decode to what was encoded, changes change what they name, and garbage reads as something.
+//! Rows decode to what was encoded, changes change what they name, and damaged bytes are read without panic.
 
 use super::super::schema::{Schema, TableDefinition};
 use super::super::testing::{refs, same, table_and_rows};

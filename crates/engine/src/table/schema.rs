@@ -81,8 +81,8 @@ impl Schema {
         self
     }
 
-    /// Makes an integer column count by itself: inserting NULL there takes the next number, from 1.
-    /// Numbers are never given twice; a rolled back insert or a crash leaves a gap.
+    /// Makes an integer column auto-increment: inserting NULL there takes the next number, from 1. Numbers are never
+    /// given twice; a rolled back insert or a crash leaves a gap.
     pub fn auto_increment(mut self, column: &str) -> Schema {
         self.auto_increment = Some(column.to_string());
         self
@@ -146,7 +146,7 @@ pub struct TableDefinition {
     pub columns: Vec<Column>,
     /// Positions of the primary key's columns, in order.
     pub primary_key: Vec<usize>,
-    /// The column that counts by itself.
+    /// The auto-increment column.
     pub auto_increment: Option<usize>,
     /// Secondary indexes, in the order they were made.
     pub indexes: Vec<IndexDefinition>,

@@ -1,6 +1,6 @@
 //! Values that go into and come out of rows: [`ValueRef`] borrows, [`Value`] owns.
 //!
-//! Rule: a value knows its kind, not its column: any integer fits any integer column that can hold the number.
+//! Rule: a value has a kind and no column: any integer fits any integer column that can hold the number.
 
 use super::datetime::DateTime;
 use super::decimal::Decimal;

@@ -4,12 +4,13 @@
 //! the transactions that left before C, no others.
 //!
 //! Rules
-//! 1. A transaction is in one shard. Its id, its number and its tick are taken with that shard's mutex held. So who
-//!    reads `next` or the clock first and locks the shard after finds all that was given before.
-//! 2. No id and no number is given from the durable limit on; what `next` passes it by is lost.
-//! 3. Nobody builds on a transaction's rows before it has its tick (`holders` is left later). So if T2 built on T1, T1
-//!    has the earlier tick, and a cut that sees T2 sees T1.
-//! 4. Who leaves while a cut is being made stays in `left` until the cut has passed: it is active for that cut.
+//! 1. A transaction is in one shard. Its id, its number and its tick are taken with that shard's mutex held. So a
+//!    thread that reads `next` or the clock first and locks the shard afterwards finds all that was given before.
+//! 2. No id and no number is given from the durable limit on; numbers by which `next` passes the limit are lost.
+//! 3. No transaction builds on another's rows before the other has its tick (a transaction leaves `holders` later). So
+//!    if T2 built on T1, T1 has the earlier tick, and a cut that sees T2 sees T1.
+//! 4. A transaction that leaves while a cut is being made stays in `left` until the cut has passed: it is active for
+//!    that cut.
 //! 5. Cuts come one at a time (the caller's mutex). Shards are locked one at a time, and nothing is locked inside.
 //!
 //! `tests/active_set.rs` checks rules 1, 3 and 4 for every order of the threads' steps; atomics and mutex are the
@@ -24,7 +25,7 @@ struct Member {
     number: u64,
 }
 
-/// One that left while a cut was being made.
+/// A transaction that left while a cut was being made.
 #[derive(Debug)]
 struct Left {
     member: Member,
@@ -100,7 +101,7 @@ impl ActiveSet {
         self.limit.fetch_max(limit, AcqRel);
     }
 
-    /// The clock: a cut that shows at least this sees all who have left by now.
+    /// The clock: a cut that shows at least this sees all transactions that have left by now.
     pub(crate) fn clock(&self) -> u64 {
         self.clock.load(Acquire)
     }
@@ -119,7 +120,7 @@ impl ActiveSet {
         Some(id)
     }
 
-    /// Makes a transaction active that was so when the database went down; in the order of their ids.
+    /// Makes a transaction active that was active when the database went down. To be called in the order of their ids.
     pub(crate) fn enter_again(&self, shard: usize, id: u64) {
         self.shards[shard].0.lock().active.push(Member { id, number: 0 });
     }
@@ -158,7 +159,7 @@ impl ActiveSet {
         ids.clear();
         self.cutting.store(true, Release);
         let tick = self.clock.fetch_add(1, AcqRel);
-        // After the tick: who left before it has an id and a number below this.
+        // After the tick: a transaction that left before it has an id and a number below this.
         let low_limit_id = self.next();
         let mut low_limit_no = low_limit_id;
         for shard in &self.shards {

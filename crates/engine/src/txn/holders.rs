@@ -1,8 +1,9 @@
-//! Who an active id is: the holders of active transactions, found by id.
+//! The holders of active transactions, found by id.
 //!
 //! Rules
-//! 1. A transaction is entered before it writes its first row, and leaves after it has left the active set and before
-//!    its explicit locks are released. So a row whose id is not here is nobody's, and its transaction has its tick.
+//! 1. A transaction is entered before it writes its first row, and removed after it has left the active set and before
+//!    its explicit locks are released. So a row whose id is not here is locked by no transaction's id, and the
+//!    transaction of that id has its tick.
 //! 2. Shards by id; a shard's mutex is taken under page latches and around nothing.
 
 use super::lock::Holder;

@@ -17,9 +17,9 @@
 //! | `lock/` | explicit locks and the waits for them |
 //! | `undo/`, `rollback.rs`, `purge/` | older versions: kept, put back, taken away |
 //!
-//! Latch order: leaf, undo page, undo directory page; then the mutexes, none of them around I/O except the stripes of
-//! unique checks, the purge view and the one that makes new streams come one at a time: stripe, purge view, then a
-//! shard of locks, the waits (`lock/`), holders, list of views, shard of the active set.
+//! Latch order: leaf, undo page, undo directory page; then the mutexes. None of them is held around I/O except the
+//! stripes of unique checks, the purge view and the mutex that makes new streams come one at a time. Their order:
+//! stripe, purge view, then a shard of locks, the waits (`lock/`), holders, list of views, shard of the active set.
 
 /// What `active.rs` works with; `tests/active_set.rs` gives it loom's.
 mod atomic {

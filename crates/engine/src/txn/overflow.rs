@@ -11,9 +11,10 @@
 //!    page is linked in the mini-transaction that allocates it. So at any crash rollback finds every page.
 //! 3. A chain is freed from its front; each mini-transaction also moves the reference in the undo record that owns the
 //!    chain (the Overflow record on rollback, the Update or Delete record in purge) to the first page that is left.
-//! 4. Every page carries the stamp of its chain, which whoever leads to the chain knows, and its position in it. A page
-//!    with another one is of another chain or an older version of itself: it is corrupt, and nobody follows its link.
-//! 5. Readers of a chain see a version that cannot be purged meanwhile, or check afterwards that the row is still the
+//! 4. Every page carries the stamp of its chain, which each reference to the chain has too, and its position in the
+//!    chain. A page with another stamp or position belongs to another chain or is an older version of itself: it is
+//!    corrupt, and its link is not followed.
+//! 5. Readers of a chain read a version that cannot be purged meanwhile, or check afterwards that the row is still the
 //!    same.
 
 use super::stored::OverflowRef;
@@ -113,7 +114,8 @@ pub(crate) fn write(system: &TxnSystem, txn: &mut Txn, table: &dyn TableTrees, r
     Ok(OverflowRef { total_bytes: row.len() as u32, first: chain.first, stamp: chain.stamp })
 }
 
-/// No other chain has it on the same page: chains of one transaction are written one after the other, each with redo.
+/// A stamp that no other chain has had on the same page: chains of one transaction are written one after the other,
+/// each with redo.
 fn new_stamp(system: &TxnSystem, txn: &Txn) -> u64 {
     txn.id.0.rotate_left(24) ^ system.ctx.log.end_lsn().0
 }
@@ -201,7 +203,7 @@ fn fill(mtr: &mut Mtr<'_>, latched: Latched, segment: SegmentId, stamp: u64, lin
     write_bytes(mtr, latched, DATA_AT, link.data);
 }
 
-/// What is left of a chain, and the undo record that owns it.
+/// The rest of a chain, and the undo record that owns it.
 pub(crate) struct OwnedChain {
     pub(crate) record: Place,
     /// Offset of the record's first-page field.

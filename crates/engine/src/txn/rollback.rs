@@ -6,9 +6,9 @@
 //!    nothing.
 //! 2. Rows stay locked by their transaction id until their oldest version is back; rollback never waits for a lock.
 //! 3. The purge view is held while it is decided what older snapshots need, and until the decision is carried out.
-//! 4. It may take the room that users must leave (`space::reserve`): on a full disk a rollback works.
-//! 5. If the version to restore is a deletion that every snapshot sees, the row is removed instead: the purge of that
-//!    deletion may have come by while the row was taken, and does not come again.
+//! 4. Rollback may take the space that is reserved (`space::reserve`): it works on a full disk.
+//! 5. If the version to restore is a deletion that every snapshot sees, the row is removed instead: purge may have
+//!    passed that deletion while the row was in use, and does not return to it.
 
 use super::overflow::{self, OwnedChain};
 use super::read::{EntryOf, ReadView, StoredRow, resolve};
@@ -23,7 +23,7 @@ use crate::mtr::Mtr;
 use crate::space::reserve::{self, Purpose};
 use crate::types::TxnId;
 
-/// Undoes what was done since the undo stood at `at` (`None`: before the first write).
+/// Undoes what was done since the undo log ended at `at` (`None`: before the first write).
 pub(crate) fn roll_back_to(system: &TxnSystem, txn: &mut Txn, at: Option<Place>) -> Result<()> {
     match txn.undo.as_ref().and_then(UndoLog::start) {
         Some(start) => undo_down_to(system, txn, at.unwrap_or(start)),

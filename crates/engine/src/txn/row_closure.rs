@@ -6,7 +6,7 @@
 use crate::error::{Error, Result};
 use std::cell::Cell;
 
-/// A row closure: gets the present payload, writes the new one, says whether there is a change.
+/// A row closure: gets the present payload, writes the new one, returns whether there is a change.
 pub type RowChange<'f> = dyn FnMut(&[u8], &mut Vec<u8>) -> Result<bool> + 'f;
 
 thread_local! {

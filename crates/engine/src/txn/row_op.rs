@@ -15,7 +15,7 @@ use crate::error::Result;
 pub struct RowOp<'a> {
     /// The system the transaction belongs to.
     pub system: &'a TxnSystem,
-    /// Who does it.
+    /// The transaction.
     pub txn: &'a mut Txn,
     /// The table.
     pub table: &'a dyn TableTrees,
@@ -32,9 +32,9 @@ impl RowOp<'_> {
         self.statement(|op| op.insert_row(payload))
     }
 
-    /// Changes the row: `change` gets the present payload and writes the new one; it says whether there is a change at
-    /// all. It may be called more than once, and runs under a page latch: it must not call into the database. Returns
-    /// whether the row exists.
+    /// Changes the row: `change` gets the present payload and writes the new one; it returns whether there is a change
+    /// at all. It may be called more than once, and runs under a page latch: it must not call into the database.
+    /// Returns whether the row exists.
     ///
     /// # Errors
     /// As [`RowOp::insert`], and those of `change`.
@@ -64,7 +64,7 @@ impl RowOp<'_> {
         RowName { index: self.table.clustered().id(), key: self.key }
     }
 
-    /// Gets what an attempt at the row lacked. The caller holds no latch.
+    /// Provides what an attempt at the row lacked. The caller holds no latch.
     pub(super) fn settle(&mut self, stop: Stop) -> Result<()> {
         settle(self.system, self.txn, self.table.clustered(), self.key, stop)
     }
@@ -75,7 +75,7 @@ impl RowOp<'_> {
         claim(self.system, self.txn, self.name(), header, LockMode::Exclusive)
     }
 
-    /// Keeps others from inserting the row, which this transaction is told does not exist. Its leaf is latched.
+    /// Keeps others from inserting the row, which does not exist for this transaction. Its leaf is latched.
     pub(super) fn lock_absence(&self) {
         self.txn.lock_absence(self.system, self.table, self.key);
     }

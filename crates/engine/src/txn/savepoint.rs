@@ -18,7 +18,8 @@ pub struct Savepoint {
 #[derive(Debug, Default)]
 pub(super) struct Savepoints {
     taken: u64,
-    /// Runs of removed ones, in order and apart: the number before the first, and the last.
+    /// Runs of removed savepoints, ascending, with gaps between them: the number before the first of the run, and the
+    /// last.
     removed: Vec<(u64, u64)>,
 }
 

@@ -31,7 +31,7 @@ const ROLL_PTR_AT: usize = 8;
 pub struct RowHeader {
     /// [`DELETE_MARKED`], [`OVERFLOW`].
     pub flags: u8,
-    /// Who wrote this version.
+    /// The transaction that wrote this version.
     pub trx_id: TxnId,
     /// Undo record that leads to the version before.
     pub roll_ptr: RollPtr,
@@ -83,7 +83,7 @@ pub struct OverflowRef {
     pub total_bytes: u32,
     /// First page of the chain.
     pub first: PageNo,
-    /// What each of its pages carries: no other chain has it.
+    /// Each page of the chain carries it; no other chain has it.
     pub stamp: u64,
 }
 

@@ -4,20 +4,21 @@
 //! active from the one until it has ended: a row with its id is locked by it, snapshots made meanwhile do not see it.
 //!
 //! Rules
-//! 1. No mutex is common to all who write: `active` (ids, numbers, who is active) and `holders` (who an id is) have
-//!    shards. Views are made under the mutex of their list. Order: list of views, then a shard of the active set; a
-//!    shard of the holders under page latches if need be; none of them around I/O.
-//! 2. `min_active` is at most the smallest active id: a row whose id is below it is nobody's, without a mutex. It is
-//!    moved by every new view, purge's included.
-//! 3. Ids and numbers are below a durable limit. At the limit none is given: it is raised first, in big steps and with
-//!    no latch held, and so it is early, when half a step is left. After a crash counting goes on from the limit, which
-//!    is raised before the first id or number is given, also to what recovery rolls back.
+//! 1. No mutex is common to all transactions that write: `active` (ids, numbers, which are active) and `holders` (the
+//!    transaction of an id) have shards. Views are made under the mutex of their list. Order: list of views, then a
+//!    shard of the active set; a shard of the holders under page latches if need be; none of them around I/O.
+//! 2. `min_active` is at most the smallest active id: a row whose id is below it is not locked by its id; to know that
+//!    takes no mutex. It is moved by every new view, purge's included.
+//! 3. Ids and numbers are below a durable limit. At the limit none is given before the limit is raised, in big steps
+//!    and with no latch held. It is raised early, when half a step is left. After a crash counting goes on from the
+//!    limit, which is raised before the first id or number is given, also for the rollbacks of recovery.
 //! 4. End of a transaction, in this order: number given; state and number written to its undo header (the commit
 //!    point); stream given back; out of the active set; out of the holders; locks released; then the caller waits for
-//!    the log. If the set were left before the header is written, others could build on changes that a crash takes
-//!    back. If the holders were left before the set, a view could see what was built on a change and not the change.
-//! 5. A reader may see, and be answered with, changes whose commit is in the log but not yet durable (as in InnoDB). A
-//!    transaction that writes is never acknowledged before those it built on: the log is one sequence.
+//!    the log. If the transaction left the set before the header is written, others could build on changes that a crash
+//!    undoes. If it left the holders before the set, a view could see what was built on a change and not the change
+//!    itself.
+//! 5. A reader may see changes whose commit is in the log but not yet durable (as in InnoDB). The commit of a
+//!    transaction that writes never returns before the commits it built on are durable: the log is one sequence.
 
 use super::active::ActiveSet;
 use super::holders::Holders;
@@ -60,7 +61,7 @@ pub struct TxnSystem {
     pub(crate) locks: Arc<LockSystem>,
     pub(crate) undo: UndoSpace,
     pub(crate) unique: Box<[Mutex<()>]>,
-    /// The view purge works by; see `purge.rs`.
+    /// The view that purge works by; see `purge/`.
     pub(crate) purge_view: RwLock<ReadView>,
     /// Ended transactions whose undo is not purged.
     pub(crate) history: AtomicU64,
@@ -69,7 +70,7 @@ pub struct TxnSystem {
     pub(crate) lag_limits: LagLimits,
     /// How long a transaction waits for a lock, if it does not say.
     pub(crate) lock_timeout: Duration,
-    /// What purge went around.
+    /// The damage that purge passed over.
     pub(crate) purge_damage: Damage,
     /// For each stream with something to purge, the number of its oldest ended transaction; smallest first.
     pub(crate) ended: Mutex<BinaryHeap<Reverse<(u64, usize)>>>,
@@ -103,7 +104,7 @@ impl TxnSystem {
     /// keep their rows locked, until [`TxnSystem::recover`].
     ///
     /// # Errors
-    /// I/O, or undo pages that make no sense.
+    /// I/O, or damaged undo pages.
     pub fn open(ctx: Arc<Context>, space: Arc<Space>) -> Result<TxnSystem> {
         let stats = Arc::clone(&ctx.stats);
         let opened = UndoSpace::open(Arc::clone(&ctx), Arc::clone(&space))?;
@@ -153,7 +154,7 @@ impl TxnSystem {
         })
     }
 
-    /// The same system, which slows writers when purge is as far behind as `limits` say.
+    /// The same system, which slows writers when purge is behind by more than `limits` allow.
     #[must_use]
     pub fn with_lag_limits(self, limits: LagLimits) -> TxnSystem {
         TxnSystem { lag_limits: limits, ..self }
@@ -166,11 +167,11 @@ impl TxnSystem {
     }
 
     /// Rolls back what was active when the database went down, and remembers `tables` for rollbacks and purge. To be
-    /// called once, before the first transaction. Returns how many there were. One that meets damaged pages stays
-    /// active, its rows locked: the next opening tries it again.
+    /// called once, before the first transaction. Returns how many there were. A transaction whose rollback meets
+    /// damaged pages stays active, its rows locked: the next opening tries again.
     ///
     /// # Errors
-    /// What damage does not explain; the database cannot be used then.
+    /// Any error but damage; the database cannot be used then.
     pub fn recover(&self, tables: &Arc<dyn Tables>) -> Result<usize> {
         let _ = self.tables.set(Arc::clone(tables));
         let recovered = std::mem::take(&mut *self.recovered.lock());
@@ -206,8 +207,8 @@ impl TxnSystem {
 
     // ---- ids
 
-    /// Gives what `give` takes from the counter, raising the durable limit when it is at the limit or near. The caller
-    /// holds no latch.
+    /// Returns the number that `give` takes from the counter, and raises the durable limit when the counter is at it or
+    /// near. The caller holds no latch.
     fn below_limit(&self, mut give: impl FnMut() -> Option<u64>) -> Result<u64> {
         loop {
             let given = give();
@@ -299,7 +300,7 @@ impl TxnSystem {
         handle
     }
 
-    /// Makes `view` the oldest open view, or one of this moment when none is open.
+    /// Makes `view` a copy of the oldest open view, or a view of this moment when none is open.
     pub(crate) fn copy_oldest_view(&self, view: &mut ReadView) {
         let asked = self.active.clock();
         let mut views = self.views.lock();
@@ -318,7 +319,7 @@ impl TxnSystem {
 
     // ---- ended transactions
 
-    /// A transaction that has not begun: an ended one if there is one.
+    /// A transaction that has not begun, in the memory of an ended one if there is one.
     pub(crate) fn spare(&self) -> Box<Txn> {
         let spare = self.spare.lock().pop();
         spare.unwrap_or_else(|| {
@@ -334,8 +335,8 @@ impl TxnSystem {
         }
     }
 
-    /// Adds an ended transaction to what purge has to do. Its stream is still bound.
-    /// `records` of it are counted until they are purged.
+    /// Adds an ended transaction, whose stream is still bound, to the work of purge. Its `records` are counted until
+    /// they are purged.
     pub(crate) fn note_ended(&self, stream: &Stream, number: u64, records: u64) {
         self.unpurged_records.fetch_add(records, Relaxed);
         let length = self.history.fetch_add(1, Relaxed) + 1;

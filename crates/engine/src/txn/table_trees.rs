@@ -1,8 +1,8 @@
 //! What the transaction layer asks of the layer above: a table as bytes.
 //!
-//! The transaction layer knows no schema. It stores `(key, payload)` pairs in a clustered tree and asks the table for
-//! the keys of its secondary entries. [`TableTrees::entry`] and [`TableTrees::entry_changes`] may run under a leaf
-//! latch and therefore only look at the bytes they are given.
+//! The transaction layer has no schema. It stores `(key, payload)` pairs in a clustered tree and asks the table for the
+//! keys of its secondary entries. [`TableTrees::entry`] and [`TableTrees::entry_changes`] may run under a leaf latch
+//! and therefore only look at the bytes they are given.
 
 use crate::btree::BTree;
 use crate::types::{SegmentId, TableId};

@@ -11,8 +11,7 @@
 //!    deadlock rolls the whole transaction back.
 //! 2. A transaction without a write has no id, no undo and nothing in the log; committing it costs nothing.
 //! 3. A transaction whose rollback fails stays active, its rows locked, until the database is opened again. So does one
-//!    that is dropped without [`TxnSystem::commit`] or [`TxnSystem::rollback`]; its owner (`db`) sees to it that none
-//!    is.
+//!    that is dropped without [`TxnSystem::commit`] or [`TxnSystem::rollback`]; its owner (`db`) ends every one.
 
 use super::lock::Holder;
 use super::options::{Access, Isolation, TxnOptions};
@@ -37,7 +36,7 @@ pub(crate) enum State {
     Broken,
 }
 
-/// A transaction. Reused from one to the next, so that its buffers grow once.
+/// A transaction. Its memory is reused for the next one, so that its buffers grow once.
 #[derive(Debug, Default)]
 pub struct Txn {
     pub(crate) state: State,
@@ -96,11 +95,11 @@ impl TxnSystem {
         Ok(txn)
     }
 
-    /// Makes every change durable (as `flush_log_at_trx_commit` has it) and visible.
+    /// Makes every change durable (as `flush_log_at_trx_commit` says) and visible.
     ///
     /// # Errors
-    /// [`Error::Usage`] if the transaction was rolled back already. After any other error whether it committed is
-    /// known only once the database is opened again.
+    /// [`Error::Usage`] if the transaction was rolled back already. After any other error it is unknown whether it
+    /// committed until the database is opened again.
     pub fn commit(&self, mut txn: Box<Txn>) -> Result<()> {
         let finished = txn.check_active().and_then(|()| {
             let finished = txn.finish(self, UndoState::Committed);
@@ -180,7 +179,7 @@ fn next_serial() -> u64 {
 }
 
 impl Txn {
-    /// A transaction that has not begun, of this shard of the active set.
+    /// A transaction that has not begun, in this shard of the active set.
     pub(crate) fn new(shard: usize) -> Txn {
         Txn { shard, ..Txn::default() }
     }
@@ -241,7 +240,7 @@ impl Txn {
         }
     }
 
-    /// Refuses locking reads where they make no sense, and opens what first-committer-wins compares with.
+    /// Refuses locking reads of a read-only transaction, and opens the view that first-committer-wins compares with.
     pub(crate) fn prepare_locking_read(&mut self, system: &TxnSystem) -> Result<()> {
         if self.access == Access::ReadOnly {
             return Err(Error::Usage("a read-only transaction takes no row locks".to_string()));
@@ -285,7 +284,7 @@ impl Txn {
         }
     }
 
-    /// Undoes what an error of a read that waits for locks leaves to undo: after a deadlock the whole transaction.
+    /// After the error of a read that waits for locks: undoes the whole transaction if it was a deadlock, else nothing.
     /// Returns the error to report.
     pub(crate) fn after_read_error(&mut self, system: &TxnSystem, error: Error) -> Error {
         match error {
@@ -325,7 +324,7 @@ impl Txn {
         Ok(lsn)
     }
 
-    /// Lets go of locks and view, and makes it fit for the next transaction.
+    /// Releases locks and view, and prepares the memory for the next transaction.
     fn end(&mut self, system: &TxnSystem) {
         system.locks.release_all(&self.holder);
         self.view = None;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 const ROW_COUNTERS: usize = 4096;
 const RANGE_COUNTERS: usize = 256;
 
-/// Counters that let row operations skip the table.
+/// Counters that let row operations skip the lock table.
 #[derive(Debug)]
 pub(crate) struct Counters {
     pub(super) all_rows: AtomicU32,

@@ -4,7 +4,7 @@ use super::holder::OwnerId;
 use std::collections::HashSet;
 
 /// A cycle through `start`: its members in order, `start` first. `edges` appends those that a transaction waits for.
-/// Each transaction is asked once at most.
+/// Each transaction is looked at once at most.
 pub(crate) fn find_cycle(start: OwnerId, mut edges: impl FnMut(OwnerId, &mut Vec<OwnerId>)) -> Option<Vec<OwnerId>> {
     let mut path: Vec<OwnerId> = Vec::new();
     let mut seen = HashSet::new();

@@ -10,7 +10,7 @@ pub enum LockMode {
     /// Not at all: a snapshot read.
     #[default]
     None,
-    /// Shared: others may read and lock shared, nobody may change.
+    /// Shared: others may read and lock shared, none may change.
     Shared,
     /// Exclusive: as if about to change.
     Exclusive,
@@ -24,7 +24,7 @@ impl LockMode {
             && (self == LockMode::Exclusive || other == LockMode::Exclusive)
     }
 
-    /// Whether a holder of `self` need not ask for `other`.
+    /// Whether a holder of `self` has `other` already.
     pub(crate) fn covers(self, other: LockMode) -> bool {
         self == other || self == LockMode::Exclusive
     }
@@ -71,7 +71,7 @@ pub(crate) struct RowName<'k> {
 }
 
 impl RowName<'_> {
-    /// A hash of index and key, of which every part is good: shards, buckets and counters go by different bits.
+    /// A hash of index and key that is well distributed in all bits: shards, buckets and counters use different ones.
     pub(crate) fn hash(&self) -> u64 {
         const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
         let mut hash = u64::from(self.index.0).wrapping_mul(FACTOR) ^ self.key.len() as u64;

@@ -10,31 +10,32 @@
 //! | `deadlock.rs` | cycles in the wait-for graph |
 //!
 //! Terms. A *row lock* (shared or exclusive) is on a clustered row, named by index and key. A row's own transaction id
-//! is its
-//! *implicit* exclusive lock while that transaction is active; it becomes an object here only when somebody has to wait
-//! for it. A *range lock* is on an interval of keys of one index and keeps other transactions from inserting there;
-//! range locks never conflict with each other.
+//! is its *implicit* exclusive lock while that transaction is active; it becomes an object here only when another
+//! transaction has to wait for it. A *range lock* is on an interval of keys of one index and keeps other transactions
+//! from inserting there; range locks never conflict with each other.
 //!
 //! Rules
 //! 1. Mutexes: one for each shard of rows (by hash of the row), one for each shard of ranges (by index), and one of the
-//!    *waits*: the rows for which somebody waits, and who waits for whom. Order: one shard, then the waits; never two
-//!    shards. All are taken last: under page latches, never around them, never around I/O, and no code of other modules
-//!    runs under them. Row operations touch none unless a counter says that there may be an explicit lock on their row
-//!    or a range in their index; the waits are touched only where somebody waits. So whoever holds the waits sees the
-//!    whole wait-for graph.
-//! 2. Whoever locks a row for reading enters the lock while he has the row's leaf latched; whoever changes a row checks
-//!    while he has it latched exclusively. So neither misses the other. The same holds for ranges and inserts.
-//! 3. A lock that was waited for says nothing about the implicit lock: after a wait the row is looked at again.
-//! 4. Requests on a row queue first in, first out; only a holder who asks for more goes ahead of the queue.
+//!    *waits*: the rows with waiters, and who waits for whom. Order: one shard, then the waits; never two shards. All
+//!    are taken last: under page latches, never around them, never around I/O, and no code of other modules runs under
+//!    them. Row operations take none unless a counter shows that there may be an explicit lock on their row or a range
+//!    in their index; the mutex of the waits is taken only where a transaction waits. So a thread that holds the waits
+//!    sees the whole wait-for graph.
+//! 2. A transaction that locks a row for reading enters the lock while it has the row's leaf latched; one that changes
+//!    a row checks for locks while it has the leaf latched exclusively. So neither misses the other. The same holds for
+//!    ranges and inserts.
+//! 3. That an explicit lock was granted after a wait does not mean that there is no implicit lock: after a wait the row
+//!    is looked at again.
+//! 4. Requests on a row queue first in, first out; only a holder that asks for a stronger mode goes ahead of the queue.
 //! 5. A waiter holds no latch; it parks on its own condition variable. When a wait begins, the wait-for graph is
 //!    searched for a cycle through the new waiter, and through the one whose implicit lock became explicit for it; the
 //!    victim is the member with the fewest undo records.
-//! 6. Locks are kept until the transaction ends, and let go of in batches, so that no mutex is held for long.
-//! 7. When the database stops, everybody who waits is woken and gets the error that says so.
+//! 6. Locks are kept until the transaction ends, and released in batches, so that no mutex is held for long.
+//! 7. When the database stops, every waiter is woken and gets the error that says so.
 //!
 //! Differs from InnoDB: range locks by key instead of gap locks by record (nothing to inherit when records move or are
-//! purged), one queue per row instead of bitmaps per page, insert intentions are no locks (an insert that found no
-//! conflicting range is done before the latch is released).
+//! purged), one queue per row instead of bitmaps per page, insert intentions are not locks (an insert that found no
+//! conflicting range is complete before the latch is released).
 
 mod counters;
 mod deadlock;

@@ -1,10 +1,11 @@
-//! Who holds a row and who waits for it.
+//! The holders of a row and those who wait for it.
 //!
 //! Rules
-//! 1. Waiters are served from the front, one after the other: whoever is behind another waits for it, whatever the
-//!    modes. So a request that comes new waits if anybody waits, and the front waits for the holders only.
-//! 2. A holder who asks for more goes to the front: it waits for other holders, not for those who wait for it.
-//! 3. A place in the queue is a ticket, so that a waiter leaves from the middle without a walk.
+//! 1. Waiters are served from the front, one after the other: each waiter waits for those ahead of it, whatever the
+//!    modes. So a new request waits if there is a waiter, and the front waits for the holders only.
+//! 2. A holder that asks for a stronger mode goes to the front: it waits for other holders, not for those who wait for
+//!    it.
+//! 3. A place in the queue is a ticket, so that a waiter leaves the middle of the queue without a search.
 
 use super::holder::{LockMode, OwnerId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,7 +84,7 @@ impl Granted {
     }
 }
 
-/// A row for which somebody waits.
+/// A row with waiters.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     pub(crate) granted: Granted,
@@ -121,7 +122,7 @@ impl Queue {
         self.exclusive.remove(&ticket);
     }
 
-    /// Grants the front what it waits for, if nobody holds the row against it; who that is.
+    /// Grants the front what it waits for, if no holder excludes it; returns who that is.
     pub(crate) fn grant_front(&mut self) -> Option<(OwnerId, bool)> {
         let (&ticket, &(owner, mode)) = self.waiting.first_key_value()?;
         if self.granted.conflicts(owner, mode) {
@@ -131,14 +132,14 @@ impl Queue {
         Some((owner, self.granted.add(owner, mode)))
     }
 
-    /// The most that those up to this ticket wait for: what holders exclude of it, the one with the ticket waits for
-    /// too.
+    /// The strongest mode that those up to this ticket wait for: the one with the ticket waits for every holder that
+    /// excludes it.
     pub(crate) fn mode_up_to(&self, ticket: i64) -> LockMode {
         let exclusive = self.exclusive.first().is_some_and(|first| *first <= ticket);
         if exclusive { LockMode::Exclusive } else { LockMode::Shared }
     }
 
-    /// Whether somebody before this ticket waits for what `held` excludes.
+    /// Whether a waiter before this ticket waits for a mode that `held` excludes.
     pub(crate) fn waits_before(&self, ticket: i64, held: LockMode) -> bool {
         match held {
             LockMode::None => false,
@@ -147,7 +148,7 @@ impl Queue {
         }
     }
 
-    /// Whether somebody waits behind this ticket.
+    /// Whether there is a waiter behind this ticket.
     pub(crate) fn waits_behind(&self, ticket: i64) -> bool {
         self.waiting.last_key_value().is_some_and(|(last, _)| *last > ticket)
     }

@@ -1,11 +1,12 @@
-//! Range locks of one index: intervals of keys into which nobody but their owner may insert.
+//! Range locks of one index: intervals of keys into which only their owner may insert.
 //!
 //! Rules
-//! 1. The intervals of one owner are disjoint and do not touch: what touches is joined as it comes.
+//! 1. The intervals of one owner are disjoint and do not touch: an interval that touches others is joined with them
+//!    when it is added.
 //! 2. All intervals are in one interval tree, so that those over a key are found in logarithmic time, however many
-//!    owners and intervals there are; those of one owner are in a map of their own besides, so that neighbours are
-//!    found to join.
-//! 3. Bounds are *cuts*: places between keys. So "up to k" and "from k on" are told apart by comparing.
+//!    owners and intervals there are; those of one owner are also in a map of their own, in which the neighbours to be
+//!    joined are found.
+//! 3. Bounds are *cuts*: places between keys. So "up to k" and "from k on" differ when they are compared.
 
 use super::holder::OwnerId;
 use super::interval_tree::IntervalTree;

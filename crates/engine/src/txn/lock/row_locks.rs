@@ -1,11 +1,11 @@
 //! One shard of the row locks: a hash table of rows with their holders, and for each holder the rows it has here.
 //!
 //! Rules
-//! 1. A row is here while somebody holds it or waits for it. While somebody waits, its holders are in a queue among the
-//!    waits ([`super::waits`]), and come back here when nobody waits any more.
+//! 1. A row is here while it has a holder or a waiter. While it has waiters, its holders are in a queue among the waits
+//!    ([`super::waits`]), and return here when there is no waiter any more.
 //! 2. A lock costs little: rows lie without gaps in one vector, short keys within them, a single holder too; a holder's
 //!    list has 4 bytes for each row: the row's hash. Memory is given back as rows go.
-//! 3. Everything a shard does takes time in the number of holders at most, or is done in batches.
+//! 3. Everything a shard does takes at most time proportional to the number of holders, or is done in batches.
 
 use super::counters::Counters;
 use super::holder::{Holder, LockMode, OwnerId, RowName};
@@ -178,15 +178,15 @@ impl RowShard {
     pub(crate) fn must_wait(&self, waits: &Mutex<Waits>, me: OwnerId, row: RowName<'_>, mode: LockMode) -> bool {
         match self.find(row).map(|at| &self.rows[at].holders) {
             None => false,
-            // Also for one who holds the row: an explicit lock is granted without the leaf's latch, so another's
-            // implicit lock may stand beside it once that is made explicit. Then the row is theirs first, and we wait.
+            // Also if we hold the row: an explicit lock is granted without the leaf's latch, so another transaction's
+            // implicit lock may be beside ours once it is made explicit. Then the other one comes first, and we wait.
             Some(Holders::One(owner, held)) => *owner != me && held.conflicts(mode),
             Some(Holders::Many(granted)) => granted.conflicts(me, mode),
             Some(Holders::Queue(queue)) => waits.lock().must_wait(*queue, me, mode),
         }
     }
 
-    /// Makes `owner` a holder of the row, whoever else is one.
+    /// Makes `owner` a holder of the row, beside the others.
     pub(crate) fn grant(&mut self, waits: &Mutex<Waits>, owner: &Holder, row: RowName<'_>, mode: LockMode) {
         let me = owner.owner;
         let new = match self.find(row) {
@@ -219,18 +219,18 @@ impl RowShard {
         }
     }
 
-    /// Makes the end of `owner` look here.
+    /// Makes `owner` look at this shard when it ends.
     pub(crate) fn announce(&self, owner: &Holder) {
         owner.shards.fetch_or(self.bit, SeqCst);
     }
 
-    /// Remembers that `owner` holds the row, so that it lets go of it.
+    /// Remembers that `owner` holds the row, so that it is released at the end.
     fn note(&mut self, owner: &Holder, row: RowName<'_>) {
         self.announce(owner);
         self.owners.entry(owner.owner).or_default().push(row.hash() as u32);
     }
 
-    /// Makes `me` wait for the row, behind those who do.
+    /// Makes `me` wait for the row, behind the other waiters.
     pub(crate) fn begin_wait(&mut self, waits: &mut Waits, me: &Arc<Holder>, row: RowName<'_>, mode: LockMode) {
         let Some(at) = self.find(row) else { return };
         let queue = match std::mem::replace(&mut self.rows[at].holders, Holders::Queue(0)) {
@@ -242,7 +242,7 @@ impl RowShard {
         waits.begin_row(me, queue, mode);
     }
 
-    /// Ends the wait of `me` for the row, whatever came of it; remembers the lock if it was granted.
+    /// Ends the wait of `me` for the row, however it ended; remembers the lock if it was granted.
     pub(crate) fn end_wait(&mut self, waits: &mut Waits, me: &Holder, row: RowName<'_>) {
         waits.end(me.owner);
         let Some(at) = self.find(row) else { return };
@@ -259,7 +259,7 @@ impl RowShard {
         }
     }
 
-    /// Takes the holders of a queue back if nobody waits any more; removes the row if there are none.
+    /// Takes the holders of a queue back if it has no waiter any more; removes the row if there are none.
     fn settle(&mut self, waits: &mut Waits, at: usize, queue: u32) {
         let Some(granted) = waits.close_queue(queue) else { return };
         if granted.is_empty() {
@@ -269,7 +269,7 @@ impl RowShard {
         }
     }
 
-    /// Lets go of up to `limit` locks of `owner`; whether it has more here.
+    /// Releases up to `limit` locks of `owner`; returns whether it has more here.
     pub(crate) fn release_some(&mut self, waits: &Mutex<Waits>, owner: OwnerId, limit: usize) -> bool {
         let Some(mut held) = self.owners.remove(&owner) else { return false };
         for hash in held.drain(held.len().saturating_sub(limit)..) {

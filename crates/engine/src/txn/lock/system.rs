@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// Shards of rows: as many as [`Holder::shards`] has bits.
 const ROW_SHARDS: usize = 64;
 const RANGE_SHARDS: usize = 64;
-/// Locks let go of in one hold of a mutex.
+/// Locks released in one hold of a mutex.
 const RELEASE_BATCH: usize = 128;
 
 /// How a wait ended, if not with the lock.
@@ -116,7 +116,7 @@ impl LockSystem {
             return Ok(());
         }
         self.resolve_deadlocks(me);
-        // It may wait itself, and who waits for the row already waits for it from now on.
+        // The holder may wait itself, and those who wait for the row already wait for it from now on.
         if let Some((_, holder)) = implicit {
             self.resolve_deadlocks(holder);
         }
@@ -135,7 +135,8 @@ impl LockSystem {
     ) -> bool {
         let mut shard = self.rows_of(row).lock();
         if let Some((id, holder)) = implicit {
-            // Said first, so that its end looks here: either it does after this, or we see that it has ended.
+            // Announced first, so that the holder looks at this shard when it ends: either it does so after this, or we
+            // see that it has ended.
             shard.announce(holder);
             if holder.trx_id.load(SeqCst) != id.0 {
                 return false;
@@ -222,7 +223,7 @@ impl LockSystem {
 
     // ---- the end
 
-    /// Gives up everything `me` holds. Its implicit locks must have ended before.
+    /// Releases every lock of `me`. Its implicit locks must have ended before.
     pub(crate) fn release_all(&self, me: &Holder) {
         // Either a waiter that made our lock explicit is seen here, or it sees that we have ended.
         me.trx_id.store(0, SeqCst);
@@ -266,7 +267,7 @@ impl LockSystem {
     fn park(&self, me: &Arc<Holder>, timeout: Duration) -> Result<()> {
         let started = Instant::now();
         self.stats.row_lock_waits.inc();
-        // A duration too long for the clock waits for as long as the clock can tell.
+        // A duration that the clock cannot add waits for a very long time instead.
         let deadline = started.checked_add(timeout).unwrap_or_else(|| started + Duration::from_secs(1 << 30));
         let mut waits = self.waits.lock();
         let result = loop {
@@ -275,7 +276,7 @@ impl LockSystem {
                 Some(Outcome::Deadlock) => break Err(Error::Deadlock),
                 Some(Outcome::Pending) => {}
             }
-            // Whoever stops the database takes the mutex of the waits afterwards, and wakes us.
+            // The thread that stops the database takes the mutex of the waits afterwards, and wakes us.
             if let Err(stopped) = self.poison.check() {
                 break Err(stopped);
             }

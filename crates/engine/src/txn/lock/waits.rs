@@ -1,20 +1,21 @@
-//! Who waits for whom: the rows for which somebody waits, the waiters, and the search for deadlocks. Plain data under
-//! the lock system's mutex of waits.
+//! Who waits for whom: the rows with waiters, the waiters, and the search for deadlocks. Plain data under the lock
+//! system's mutex of waits.
 //!
 //! Rules
-//! 1. A waiter waits for everybody ahead of it in its queue and for every holder that excludes its mode: these are its
-//!    edges in the wait-for graph, exactly what keeps it from being granted.
+//! 1. A waiter waits for all ahead of it in its queue and for every holder that excludes its mode: these are its edges
+//!    in the wait-for graph, exactly what keeps it from being granted.
 //! 2. The search does not walk a queue. Those ahead wait in the same queue, so they lead nowhere but to its holders:
 //!    the one edge to the predecessor, which stands for all of them, is taken together with its way on
 //!    (`Queue::mode_up_to`). What remains are edges to holders, and the question whether the one searched for is itself
 //!    ahead in the queue.
 //! 3. A cycle closes when a transaction that is waited for begins to wait, or when one that waits comes to hold a lock
-//!    that others wait for already (its implicit lock is made explicit). After either it is searched for through that
-//!    transaction: every new cycle goes through it. A transaction that nobody waits for needs no search.
-//! 4. A victim leaves its queue at once, by the one who found the cycle: its edges are gone before the next search.
+//!    that others wait for already (its implicit lock is made explicit). After either a cycle is searched for through
+//!    that transaction: every new cycle goes through it. A transaction that none waits for needs no search.
+//! 4. A victim is removed from its queue at once, by the thread that found the cycle: its edges are gone before the
+//!    next search.
 //! 5. An insert waits for those whose ranges cover its key when it begins to wait. Ranges that come later are found
 //!    when it looks again.
-//! 6. Whoever is granted what it waits for is woken, one wake-up each.
+//! 6. A waiter whose lock is granted is woken, with one wake-up.
 
 use super::deadlock;
 use super::holder::{Holder, LockMode, OwnerId};
@@ -27,7 +28,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// What a transaction waits for.
 #[derive(Debug)]
 enum Request {
-    /// Nothing any more.
+    /// Nothing: its wait is over.
     None,
     Row {
         queue: u32,
@@ -50,7 +51,7 @@ struct Waiter {
 /// See the head of this file.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
-    /// Everybody who waits or has not yet looked at how its wait ended.
+    /// Every transaction that waits or has not yet looked at how its wait ended.
     waiters: HashMap<OwnerId, Waiter>,
     queues: Vec<Queue>,
     free_queues: Vec<u32>,
@@ -84,7 +85,7 @@ impl Waits {
         }
     }
 
-    /// Dissolves a queue for which nobody waits any more; returns its holders.
+    /// Removes a queue that has no waiter any more; returns its holders.
     pub(crate) fn close_queue(&mut self, at: u32) -> Option<Granted> {
         if self.queues[at as usize].has_waiters() {
             return None;
@@ -184,7 +185,7 @@ impl Waits {
         }
     }
 
-    /// The ranges of `owner` are gone: inserts that waited for nobody else go on.
+    /// The ranges of `owner` are gone: inserts that waited for no other owner go on.
     pub(crate) fn unblock_inserts(&mut self, owner: OwnerId) {
         for waiter in self.blocked_inserts.remove(&owner).unwrap_or_default() {
             if let Some(Waiter { request: Request::Insert { blockers }, .. }) = self.waiters.get_mut(&waiter)
@@ -201,7 +202,7 @@ impl Waits {
         self.waiters.get(&owner).map(|waiter| waiter.outcome)
     }
 
-    /// Takes the request of `owner` back, if it still waits.
+    /// Withdraws the request of `owner`, if it still waits.
     pub(crate) fn leave(&mut self, owner: OwnerId) {
         let Some(waiter) = self.waiters.get_mut(&owner) else { return };
         match std::mem::replace(&mut waiter.request, Request::None) {
@@ -223,7 +224,7 @@ impl Waits {
         }
     }
 
-    /// Forgets the wait of `owner`, which has ended or ends now.
+    /// Removes the wait of `owner`, which has ended or ends now.
     pub(crate) fn end(&mut self, owner: OwnerId) {
         self.leave(owner);
         self.waiters.remove(&owner);
@@ -232,7 +233,7 @@ impl Waits {
         }
     }
 
-    /// After many have waited.
+    /// Gives memory back after many have waited.
     fn give_memory_back(&mut self) {
         const KEPT: usize = 64;
         self.waiters.shrink_to(KEPT);
@@ -240,14 +241,14 @@ impl Waits {
         self.blocked_inserts.shrink_to(KEPT);
     }
 
-    /// Wakes everybody, to look why.
+    /// Wakes every waiter; each looks for the reason.
     pub(crate) fn wake_all(&self) {
         for waiter in self.waiters.values() {
             waiter.holder.wake.notify_one();
         }
     }
 
-    /// Whether nobody waits and no queue is left.
+    /// Whether no waiter and no queue is left.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.waiters.is_empty() && self.queues.is_empty() && self.holds.is_empty() && self.blocked_inserts.is_empty()
@@ -290,7 +291,7 @@ impl Waits {
         Some(victim)
     }
 
-    /// Whether `owner` waits and somebody waits for it: else no cycle goes through it.
+    /// Whether `owner` waits and another waits for it: else no cycle goes through it.
     fn is_waited_for(&self, owner: OwnerId) -> bool {
         let Some(waiter) = self.waiters.get(&owner) else { return false };
         let behind = match waiter.request {

@@ -1,4 +1,4 @@
-//! How far purge is behind: what is told of it, and how writers are slowed for it.
+//! How far purge is behind: warnings about it, and how writers are slowed.
 
 use crate::error::Error;
 use crate::space::SEGMENT_UNDO;
@@ -29,7 +29,7 @@ impl LagLimits {
     }
 }
 
-/// What purge has to do and what keeps it from it.
+/// The work that waits for purge, and what delays it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PurgeState {
     /// Transactions whose undo is not purged.
@@ -42,17 +42,17 @@ pub struct PurgeState {
     pub oldest_view_age: Duration,
     /// Undo records passed over, streams and rollbacks given up, because of damaged pages.
     pub set_aside: u64,
-    /// The last of the errors behind that, 16 at most.
+    /// The last of the errors that caused it, 16 at most.
     pub damage: Vec<String>,
 }
 
-/// History lists and bytes of undo that are worth a word.
+/// Lengths of the history list and bytes of undo from which a warning is given.
 const LONG_HISTORY: u64 = 100_000;
 const MUCH_UNDO_BYTES: u64 = 256 << 20;
-/// From this age on a snapshot is named as what holds purge up.
+/// From this age on a snapshot is named as the reason why purge is behind.
 const OLD_VIEW: Duration = Duration::from_secs(1);
 
-/// Tells when purge falls behind: once, and again whenever it got twice as bad.
+/// Warns when purge falls behind: once, and again whenever the numbers have doubled.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PurgeWatch {
     told_history: u64,
@@ -61,7 +61,7 @@ pub struct PurgeWatch {
 }
 
 impl PurgeWatch {
-    /// What there is to tell, in a line.
+    /// The warning to be given now, in a line; `None` if there is none.
     pub fn look(&mut self, state: &PurgeState) -> Option<String> {
         if state.set_aside > self.told_set_aside {
             self.told_set_aside = state.set_aside;
@@ -91,7 +91,7 @@ impl PurgeWatch {
     }
 }
 
-/// The last errors that purge went around.
+/// The last errors that purge passed over.
 #[derive(Debug, Default)]
 pub(crate) struct Damage(Mutex<VecDeque<String>>);
 
@@ -113,7 +113,7 @@ impl Damage {
 }
 
 impl TxnSystem {
-    /// How far purge is behind. The gauges of the counters are set on the way.
+    /// How far purge is behind. Sets the gauges among the counters too.
     pub fn purge_state(&self) -> PurgeState {
         let pages = self.space.segments().into_iter().find(|(id, _)| *id == SEGMENT_UNDO).map_or(0, |(_, n)| n);
         let stats = &self.stats;
@@ -133,7 +133,7 @@ impl TxnSystem {
         state
     }
 
-    /// Delays a change of a row as `max_purge_lag` has it. The caller holds no latch.
+    /// Delays a change of a row as `max_purge_lag` says. The caller holds no latch.
     #[inline]
     pub(crate) fn delay_for_purge(&self) {
         if self.lag_limits.max_purge_lag != 0 {

@@ -1,4 +1,4 @@
-//! Purge: takes away what no snapshot can see any more.
+//! Purge: removes what no snapshot can see any more.
 //!
 //! Terms. The *purge view* is a copy of the oldest open view (or a view of the moment if none is open). A transaction
 //! whose commit number is below the view's `low_limit_no` had ended for every open view: what its changes replaced can
@@ -8,9 +8,9 @@
 //! 1. What each stream holds is purged in the order it was written, by one thread at a time: the thread that pops the
 //!    stream from `ended` owns its front until it puts it back. Streams are independent, several threads purge several
 //!    of them side by side, those with the smallest numbers first.
-//! 2. The purge view only advances, when no thread purges by it: who purges holds it shared for a step, as does who
-//!    must keep it still (rollback). So all threads purge by one view, and a version walk, which ends at the first
-//!    version that view sees, meets no record that another thread may purge.
+//! 2. The purge view only advances, and only when no thread purges by it: a thread that purges holds it shared for a
+//!    step, as does a thread that must keep it still (rollback). So all threads purge by one view, and a version walk,
+//!    which ends at the first version that view sees, meets no record that another thread may purge.
 //! 3. A secondary entry is removed iff it is delete-marked and no version from the newest down to the first that the
 //!    purge view sees has it. Between the question and the removal the entry's leaf must not have changed (its page LSN
 //!    says so).
@@ -19,11 +19,11 @@
 //!    row.
 //! 6. Every step may be repeated: after a crash purge starts again at the front of each stream, at the first
 //!    transaction that was not known to be done when pages were last given back.
-//! 7. Damage stops nobody else. A record whose pages cannot be read is set aside: counted, told, and passed over, so
-//!    that what it should have removed stays (delete-marked, seen by nobody). A stream whose own pages cannot be read
-//!    is set aside as a whole: what is behind the damage stays, and nobody binds it again.
+//! 7. Damage does not stop the rest of purge. A record whose pages cannot be read is set aside: counted, reported, and
+//!    passed over, so that what it should have removed stays (delete-marked, invisible). A stream whose own pages
+//!    cannot be read is set aside as a whole: what is behind the damage stays, and the stream is not bound again.
 //!
-//! Crash: a half-freed chain is found again by the undo record, which is kept until all its transaction is purged.
+//! Crash: a half-freed chain is found again by the undo record, which is kept until its whole transaction is purged.
 //!
 //! | file | concept |
 //! |---|---|

@@ -22,7 +22,7 @@ pub(super) struct Purge<'a> {
 }
 
 impl Purge<'_> {
-    /// Takes away what the version before an update left behind.
+    /// Removes what the version before an update left behind.
     pub(super) fn update(&self, change: &Change<'_>, entries_changed: bool) -> Result<()> {
         if let Some(entries) = change.entries {
             self.moved_entries(entries)?;
@@ -36,7 +36,7 @@ impl Purge<'_> {
         self.free_chain(change)
     }
 
-    /// Takes a deleted row away, if it has not come back.
+    /// Removes a deleted row, if it was not inserted again.
     pub(super) fn delete(&self, change: &Change<'_>) -> Result<()> {
         let mut row = Vec::new();
         let Some(header) = self.row.newest(&mut row)? else { return Ok(()) };
@@ -56,7 +56,7 @@ impl Purge<'_> {
         header.is_delete_marked() && header.roll_ptr == pointer_to(self.place)
     }
 
-    /// Entries as the record names them. Those of indexes that are gone are gone.
+    /// The entries that the record names. An index that was dropped has none any more.
     fn moved_entries(&self, mut entries: &[u8]) -> Result<()> {
         let mut entry = Vec::new();
         while let Some((index, columns)) = next_entry(&mut entries)? {

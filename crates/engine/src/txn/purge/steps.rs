@@ -19,7 +19,7 @@ const STREAMS_IDLE_MS: u64 = 1000;
 
 /// What becomes of a stream after a step.
 enum Next {
-    /// It waits, its oldest transaction having this number.
+    /// It waits; its oldest transaction has this number.
     Wait(u64),
     /// Its oldest transaction is purged.
     End,
@@ -30,7 +30,7 @@ impl TxnSystem {
     /// is nothing to do for now. Several threads may call it.
     ///
     /// # Errors
-    /// What damage does not explain; the step may be tried again.
+    /// Any error but damage; the step may be tried again.
     pub fn purge_step(&self, max_records: usize) -> Result<usize> {
         let _entitled = reserve::entitle(Purpose::Cleaning);
         match self.purge_by_view(max_records)? {
@@ -98,14 +98,14 @@ impl TxnSystem {
         Ok(done)
     }
 
-    /// Lets others have the stream, of whose oldest transaction `number` is the number.
+    /// Gives the stream to other threads; `number` is that of its oldest transaction.
     fn put_back(&self, front: StreamFront, number: u64) {
         let stream = front.number;
         self.undo.put_front(front);
         self.ended.lock().push(Reverse((number, stream)));
     }
 
-    /// Gives back undo streams that a peak of writers has left, if a second has gone by since the last time. Returns
+    /// Gives back undo streams left over from a peak of writers, if a second has passed since the last time. Returns
     /// how many.
     ///
     /// # Errors
@@ -119,7 +119,7 @@ impl TxnSystem {
         self.undo.give_back_idle(|error| self.note_stream_set_aside(error))
     }
 
-    /// Keeps purge from working while the guard lives.
+    /// Stops purge while the guard lives.
     pub(crate) fn hold_purge(&self) -> impl Drop + '_ {
         self.purge_view.write()
     }
@@ -191,7 +191,7 @@ impl TxnSystem {
     }
 
     /// Counts a transaction as purged, gives pages back, and hands the stream on. As long as `pending` counts the
-    /// transaction nobody else puts the stream into `ended`, so the front is back before it does not.
+    /// transaction no other thread puts the stream into `ended`; so the front is put back before `pending` is lowered.
     fn end_of_transaction(&self, mut front: StreamFront) {
         let (stream, pending) = (front.number, front.pending.clone());
         front.inside = false;
@@ -209,14 +209,14 @@ impl TxnSystem {
         }
     }
 
-    /// Passes a record over whose pages cannot be read.
+    /// Passes over a record whose pages cannot be read.
     fn set_record_aside(&self, error: &Error) {
         self.stats.purge_records_set_aside.inc();
         self.purge_damage.note(error);
     }
 
-    /// Never purges a stream again whose own pages cannot be read, nor the `lost` transactions in it. Its front is
-    /// dropped.
+    /// Takes a stream whose own pages cannot be read out of purge for good, with the `lost` transactions in it. Its
+    /// front is dropped.
     fn set_stream_aside(&self, stream: usize, lost: u64, error: &Error) {
         let length = self.history.fetch_sub(lost, Relaxed).saturating_sub(lost);
         self.stats.history_list_length.set(length);

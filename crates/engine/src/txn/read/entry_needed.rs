@@ -5,8 +5,8 @@ use super::view::ReadView;
 use crate::error::Result;
 use crate::txn::stored::RowHeader;
 
-/// An entry of a row, and the view that bounds which versions anybody may still see: the first version it sees is the
-/// oldest of them.
+/// An entry of a row, and the view that bounds which versions may still be seen: the first version that this view sees
+/// is the oldest of them.
 #[derive(Clone, Copy)]
 pub(crate) struct EntryOf<'a> {
     pub(crate) row: StoredRow<'a>,
@@ -23,7 +23,7 @@ impl EntryOf<'_> {
         entry == self.entry
     }
 
-    /// Whether any version of the row that may still be seen has the entry. Nothing need be locked.
+    /// Whether any version of the row that may still be seen has the entry. No lock is needed.
     pub(crate) fn is_needed(&self) -> Result<bool> {
         let (mut payload, mut row) = (Vec::new(), Vec::new());
         'newest: loop {

@@ -1,8 +1,8 @@
 //! Scans: cursors over the rows of a table, in key order or in the order of a secondary index, forward or backward.
 //!
 //! Rules
-//! 1. A cursor holds no latch between calls. What it delivers is decided by its view (snapshot scans) or by the newest
-//!    version, locked (locking scans); its position is a key.
+//! 1. A cursor holds no latch between calls. It delivers what its view sees (snapshot scans) or the newest version,
+//!    locked (locking scans); its position is a key.
 //! 2. A secondary entry delivers a row iff the entry is that of the row's visible (or locked) version, so a row that
 //!    has moved in the index is delivered once.
 //! 3. A snapshot scan under READ COMMITTED has a view of its own; otherwise it uses the transaction's.

@@ -1,8 +1,8 @@
 //! Batches of a scan: a few records copied from one leaf under its latch.
 //!
 //! Rules
-//! 1. The position of a scan is a bound (`from`): everything on the far side of it has been delivered. It stays right
-//!    whatever happens to the pages in between.
+//! 1. The position of a scan is a bound (`from`): everything on the far side of it has been delivered. It stays valid
+//!    whatever happens to the pages meanwhile.
 //! 2. If the leaf is unchanged since the last batch, the scan goes on at the remembered slot; otherwise by key.
 //! 3. A locking scan locks the rows of a batch, and the range of keys the batch covers, while the leaf is latched.
 
@@ -74,13 +74,13 @@ pub(crate) struct Position {
     pub(crate) upper: Bound<Vec<u8>>,
     pub(crate) reverse: bool,
     pub(crate) done: bool,
-    /// The leaf last read, as it was then, and the slots of it that are still to come.
+    /// The leaf last read, its version then, and the slots of it that are still to be read.
     leaf: Option<(PageVersion, Range<usize>)>,
     /// Scratch.
     key: Vec<u8>,
 }
 
-/// What a batch is to be filled for.
+/// What to fill a batch with.
 pub(crate) struct Fill<'a> {
     pub(crate) system: &'a TxnSystem,
     pub(crate) txn: &'a Txn,

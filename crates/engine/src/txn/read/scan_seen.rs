@@ -5,12 +5,12 @@
 //! remembers the entry of the visible version, once a walk was long.
 //!
 //! Rules
-//! 1. A scan's view never changes, so neither does what it sees of a row, but for its own transaction's changes. An own
-//!    version is the newest of its row: no walk to it is long, so none is remembered. What is remembered is forgotten
-//!    when the transaction has written since.
-//! 2. What is remembered only rules entries out. One that it does not rule out is looked at as if nothing were
+//! 1. A scan's view never changes, so neither does what it sees of a row, but for its own transaction's changes. A
+//!    version of the own transaction is the newest of its row: no walk to it is long, so none is remembered. All that
+//!    is remembered is dropped when the transaction has written since.
+//! 2. What is remembered only rules entries out. An entry that is not ruled out is looked at as if nothing were
 //!    remembered.
-//! 3. Memory is bounded: when it is full, the scan forgets and begins again.
+//! 3. Memory is bounded: when it is full, the scan drops all and begins again.
 
 use std::collections::HashMap;
 
@@ -25,12 +25,12 @@ const OVERHEAD_BYTES: usize = 64;
 pub(crate) struct SeenRows {
     rows: HashMap<Box<[u8]>, Option<Box<[u8]>>>,
     bytes: usize,
-    /// Undo records of the own transaction when it was last asked.
+    /// Undo records of the own transaction at the last look.
     own_records: u64,
 }
 
 impl SeenRows {
-    /// Forgets what the own transaction, which has written `own_records` undo records by now, may have changed.
+    /// Drops what the own transaction, which has written `own_records` undo records by now, may have changed.
     pub(crate) fn renew(&mut self, own_records: u64) {
         if self.own_records != own_records {
             self.clear();

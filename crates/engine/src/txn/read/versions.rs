@@ -2,10 +2,10 @@
 //!
 //! Rules
 //! 1. A row is copied under its leaf's latch; undo pages and overflow pages are read after the latch is released.
-//! 2. Undo records of versions that an open view does not see cannot be purged, and no record does without which a
+//! 2. Undo records of versions that an open view does not see cannot be purged, and neither can records without which a
 //!    visible version could not be built. So a walk that stops at the first visible version never meets a purged
 //!    record.
-//! 3. Whoever reads an overflow row's newest version without a lock or a view on it checks afterwards that the row is
+//! 3. A reader of an overflow row's newest version without a lock or a view on it checks afterwards that the row is
 //!    still the same: a rollback or purge may have freed the chain meanwhile.
 
 use super::view::ReadView;
@@ -19,12 +19,12 @@ use crate::txn::undo::record::Kind;
 use crate::txn::undo::{place_of, with_record};
 use crate::types::{RollPtr, TxnId};
 
-/// What a version walk needs to know of the reader.
+/// The reader's part in a walk through versions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sight<'v> {
-    /// His view.
+    /// The reader's view.
     pub(crate) view: &'v ReadView,
-    /// His own id, or 0.
+    /// The reader's transaction id, or 0.
     pub(crate) own: TxnId,
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn step_back(ctx: &Context, key: &[u8], header: &mut RowHeader, paylo
 pub(crate) struct Walk {
     /// Whether the row exists there.
     pub(crate) exists: bool,
-    /// Versions that were stepped over.
+    /// Number of newer versions passed.
     pub(crate) steps: usize,
 }
 

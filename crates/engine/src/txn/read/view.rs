@@ -6,12 +6,12 @@
 //! drop what only older views needed.
 //!
 //! Rules
-//! 1. Views are made under the mutex of the list, one after the other; what an older view sees, a newer one sees too.
-//!    No transaction that just writes takes it.
-//! 2. A view never changes. The newest is shared by all who ask for one until somebody leaves the active set; and by
-//!    those who waited for it while it was made, since it was begun after they had asked.
-//! 3. A view is open while somebody but the list holds it. Handles of it are made under the mutex, of the newest only:
-//!    a view that is found closed under the mutex, and is not the newest, stays closed.
+//! 1. Views are made under the mutex of the list, one after the other; what an older view sees, a newer one sees too. A
+//!    transaction that only writes does not take that mutex.
+//! 2. A view never changes. The newest is shared by all that ask for one until a transaction leaves the active set, and
+//!    by those that waited for it while it was made, since it was begun after they had asked.
+//! 3. A view is open while it has a holder besides the list. Handles of it are made under the mutex, of the newest
+//!    only: a view that is found closed under the mutex, and is not the newest, stays closed.
 
 use crate::txn::active::ActiveSet;
 use crate::types::TxnId;
@@ -31,7 +31,7 @@ pub(crate) struct ReadView {
     pub(crate) ids: Vec<u64>,
     /// The active set's clock when the view was made.
     clock: u64,
-    /// When the first who uses it opened it, in milliseconds of the database's life.
+    /// When it was first opened, in milliseconds since the database was opened.
     opened_ms: u64,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct ViewHandle {
 #[derive(Debug, Default)]
 pub(crate) struct ViewList {
     views: VecDeque<Arc<ReadView>>,
-    /// How many there were after closed ones were last taken out.
+    /// How many there were after closed ones were last removed.
     kept: usize,
     spare: Vec<Arc<ReadView>>,
 }
@@ -80,7 +80,7 @@ fn is_open(view: &Arc<ReadView>) -> bool {
 }
 
 impl ViewList {
-    /// Opens a view that sees all who have left `set` when its clock showed `asked`.
+    /// Opens a view that sees all transactions that had left `set` when its clock showed `asked`.
     pub(crate) fn open(&mut self, set: &ActiveSet, asked: u64, now_ms: u64) -> ViewHandle {
         self.refresh(set, asked);
         let newest = self.views.back_mut().expect("`refresh` leaves a view");
@@ -106,7 +106,7 @@ impl ViewList {
             let closed = self.views.pop_front();
             self.spare.extend(closed.filter(|_| self.spare.len() < SPARE_VIEWS));
         }
-        // Those behind an open one: looked for when there may be as many of them as of open ones.
+        // Closed views behind an open one are looked for when there may be as many of them as of open ones.
         if self.views.len() > 2 * self.kept + SPARE_VIEWS {
             self.views.retain(is_open);
             self.kept = self.views.len();

@@ -78,7 +78,7 @@ fn rollback_gives_every_page_back() {
     assert!(is_duplicate(session.insert("k", &large(80_000, 9))));
     session.delete("k").unwrap();
     session.rollback();
-    // What the deletion left behind went with the rollback: everybody sees it as deleted.
+    // What the deletion left behind went with the rollback: all see it as deleted.
     assert!(db.overflow_pages() <= pages);
     assert_eq!(db.begin().keys(), ["k"]);
     db.purge_all();

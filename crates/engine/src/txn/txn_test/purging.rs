@@ -1,4 +1,4 @@
-//! Purge takes away all that nobody sees, and nothing else.
+//! Purge removes all that is invisible to every snapshot, and nothing else.
 
 use super::*;
 use crate::space::SEGMENT_UNDO;

@@ -73,7 +73,7 @@ fn idle_streams_are_given_back() {
     }
 }
 
-/// `n` free streams that purge is done with and nobody needed of late.
+/// `n` free streams that are purged and were unused since.
 fn with_idle_streams(n: usize) -> Db {
     let db = Db::new();
     let mut sessions: Vec<_> = (0..n).map(|_| db.begin()).collect();

@@ -102,7 +102,7 @@ impl UndoLog {
         self.header.map(|header| Place { offset: header.offset + HEADER_RECORD_BYTES, ..header })
     }
 
-    /// Writes what became of the transaction. `None` if it has written nothing.
+    /// Writes the outcome of the transaction. `None` if it has written nothing.
     pub(crate) fn finish(&self, ctx: &Context, state: State, trx_no: u64) -> Result<Option<Lsn>> {
         let Some(header) = self.header else { return Ok(None) };
         let mut mtr = ctx.mtr()?;

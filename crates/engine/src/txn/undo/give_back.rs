@@ -1,4 +1,4 @@
-//! Giving back pages of the undo log: those in front of what is purged, and streams that nobody needs.
+//! Giving back pages of the undo log: those that purge has passed, and streams that are not needed.
 
 use super::append::write;
 use super::page::{StreamEntry, stream_entry_at};
@@ -10,12 +10,12 @@ use std::sync::atomic::Ordering::Acquire;
 /// Pages given back per mini-transaction.
 const FREE_BATCH: usize = 32;
 
-/// Free streams that are kept however long nobody needs them.
+/// Free streams that are kept however long they are unused.
 const KEPT_FREE: usize = 8;
 
 impl UndoSpace {
-    /// Gives the pages of streams back that nobody has needed since the last call and that purge is done with; their
-    /// places in the directory are used again. Streams whose pages are damaged are set aside, which `damaged` is told.
+    /// Gives back the pages of streams that were unused since the last call and are purged; their places in the
+    /// directory are used again. Streams whose pages are damaged are set aside, and `damaged` is called with the error.
     /// Returns how many were given back.
     pub(crate) fn give_back_idle(&self, mut damaged: impl FnMut(&Error)) -> Result<usize> {
         let idle: Vec<Stream> = {
@@ -55,7 +55,7 @@ impl UndoSpace {
         failed.map(|()| given_back)
     }
 
-    /// Puts streams back below those that others want sooner, as if they had not been taken.
+    /// Puts streams back below those that are bound sooner, as if they had not been taken.
     fn keep_idle(&self, mut idle: Vec<Stream>) {
         let mut free = self.free.lock();
         let aside = self.aside.lock();
@@ -97,7 +97,7 @@ impl UndoSpace {
         Ok(())
     }
 
-    /// Gives back the pages of a stream that is free and purged. Nobody else has it or its front, which stays right
+    /// Gives back the pages of a stream that is free and purged. No other thread has it or its front, which stays valid
     /// when this fails.
     fn give_back(&self, stream: &Stream, front: &mut StreamFront) -> Result<()> {
         front.at = stream.tail;

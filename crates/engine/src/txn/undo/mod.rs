@@ -2,7 +2,7 @@
 //!
 //! Terms. A *stream* is a chain of undo pages to which transactions append one after the other. A transaction *binds* a
 //! free stream at its first write and gives it back at its end; its part of the stream starts with a header record that
-//! says what became of it. The *directory* names each stream's first and last page.
+//! holds its outcome. The *directory* names each stream's first and last page.
 //!
 //! Rules
 //! 1. Streams are append-only. Rolling a record back marks it dead in place, in the mini-transaction that restores the

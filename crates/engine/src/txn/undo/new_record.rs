@@ -10,7 +10,7 @@ const CHANGE_FIXED_BYTES: usize = 22;
 /// Bytes in front of the key of an Insert record.
 const INSERT_FIXED_BYTES: usize = 10;
 
-/// The bytes of a record of `rest` bytes in all up to its key length field; `N` of them.
+/// The first `N` bytes of a record, up to its key length field; `rest` bytes and the length at the end follow.
 fn fixed<const N: usize>(kind: u8, flags: u8, rest: usize) -> ([u8; N], [u8; 2]) {
     let mut bytes = [0; N];
     // A record always fits a page, and pages have at most 16 KiB; a longer one is refused by `UndoLog::extend`.
@@ -52,7 +52,7 @@ pub(crate) struct NewChange<'a> {
     pub(crate) entries_changed: bool,
     pub(crate) middle: Middle,
     pub(crate) old_middle: &'a [u8],
-    /// Entries the change moves, of [`put_entry`]; with entries changed and without these the middle is the whole.
+    /// Entries the change moves, of [`put_entry`]; if entries changed and this is `None`, the middle is the whole row.
     pub(crate) entries: Option<&'a [u8]>,
 }
 

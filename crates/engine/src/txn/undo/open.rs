@@ -82,7 +82,7 @@ impl UndoSpace {
                 opened.undo.vacant.lock().push(number);
                 continue;
             }
-            // Without its end nobody knows whether a transaction has to be rolled back.
+            // Without the stream's end it is unknown whether a transaction has to be rolled back.
             let (stream, active) = read_end(&opened.undo.ctx, number, entry, page_bytes)?;
             opened.meet(number, entry, &stream.pending, active.is_some())?;
             match active {

@@ -15,7 +15,7 @@
 //! "In force": the transaction whose records may continue on this page, begun on an earlier one; page 0 when the page
 //! was added before the transaction wrote its header. All these fields are written once, when the page is added, except
 //! `next`. Transactions of a stream are numbered from 1 in the order they begin; those up to `transactions purged` are
-//! done with, their pages may be gone.
+//! purged, their pages may be gone.
 
 use super::record::Record;
 use crate::error::{Error, Result};

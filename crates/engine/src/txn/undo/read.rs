@@ -59,7 +59,7 @@ pub(crate) fn read_record(ctx: &Context, place: Place, out: &mut Vec<u8>) -> Res
 }
 
 /// The start of the record that ends at `end`, or, at the start of a page, the end of records on the page before.
-/// `Err(place)` means: go on from there.
+/// `Err(place)`: go on from there.
 pub(crate) fn record_before(ctx: &Context, end: Place) -> Result<std::result::Result<Place, Place>> {
     let page = ctx.pool.fix_s(end.page)?;
     let fields = UndoFields::read(&page, end.page)?;
@@ -73,8 +73,8 @@ pub(crate) fn record_before(ctx: &Context, end: Place) -> Result<std::result::Re
     Ok(Ok(Place { page: end.page, offset }))
 }
 
-/// Walks the records of `from.page` forward from `from.offset`, under its shared latch, until `visit` says stop or the
-/// page's records end. Returns where the walk stood and the next page (0 if none).
+/// Walks the records of `from.page` forward from `from.offset`, under its shared latch, until `visit` returns false or
+/// the page's records end. Returns where the walk stopped and the next page (0 if none).
 pub(crate) fn scan_page(
     ctx: &Context,
     from: Place,

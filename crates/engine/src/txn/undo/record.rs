@@ -60,14 +60,14 @@ pub(crate) enum Kind {
     Overflow,
 }
 
-/// What became of a transaction.
+/// The outcome of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum State {
     /// Running, or cut off by a crash. (2 is kept for PREPARED.)
     Active = 1,
     Committed = 3,
-    /// Rolled back, wholly.
+    /// Rolled back completely.
     RolledBack = 4,
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct Change<'a> {
     pub(crate) old_middle: &'a [u8],
     /// The entries the change moved, if the record has them; see [`next_entry`].
     pub(crate) entries: Option<&'a [u8]>,
-    /// Offset in the record of the first-page field of an overflow reference (meaningful if `old` is an overflow row).
+    /// Offset in the record of the first-page field of an overflow reference (valid if `old` is an overflow row).
     pub(crate) first_page_at: usize,
 }
 
@@ -227,7 +227,7 @@ impl Change<'_> {
     }
 }
 
-/// Takes the first of a change's entries off: its index and its index columns; `None` at the end.
+/// Splits the first of a change's entries off: its index and its index columns; `None` at the end.
 pub(crate) fn next_entry<'a>(entries: &mut &'a [u8]) -> Result<Option<(IndexId, &'a [u8])>> {
     if entries.is_empty() {
         return Ok(None);

@@ -58,7 +58,7 @@ pub(super) struct Directory {
     pub(super) streams: usize,
 }
 
-/// Free streams. The one last given back is bound next, so those at the bottom are the ones nobody needs.
+/// Free streams. The one last given back is bound next, so those at the bottom are the unused ones.
 #[derive(Debug, Default)]
 pub(super) struct Free {
     pub(super) streams: Vec<Stream>,
@@ -91,7 +91,7 @@ impl UndoSpace {
         Ok(())
     }
 
-    /// Takes a stream's front, if nobody else has it.
+    /// Takes a stream's front, if no other thread has it.
     pub(crate) fn take_front(&self, number: usize) -> Option<StreamFront> {
         self.fronts.lock().remove(&number)
     }
@@ -159,7 +159,7 @@ impl UndoSpace {
         Ok(stream)
     }
 
-    /// Runs a mini-transaction that allocates, again if others have taken the extents that were ready.
+    /// Runs a mini-transaction that allocates; runs it again if others have taken the extents that were ready.
     fn with_extents<R>(&self, run: impl FnMut() -> Result<R>) -> Result<R> {
         let _entitled = reserve::entitle(Purpose::Undo);
         self.space.with_room(&self.ctx, run)

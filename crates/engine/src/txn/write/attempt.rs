@@ -1,9 +1,9 @@
 //! One attempt at changing a leaf: latch, look, and either change it or say what is missing.
 //!
 //! Rules
-//! 1. An attempt changes nothing before it knows that everything it needs is at hand: the row is free, the undo page is
-//!    latched and has room, the leaf has room.
-//! 2. What is missing is got with no latch held ([`settle`]), and the attempt starts again from the root.
+//! 1. An attempt changes nothing before it has found that everything it needs is at hand: the row is free, the undo
+//!    page is latched and has room, the leaf has room.
+//! 2. What is missing is provided with no latch held ([`settle`]), and the attempt starts again from the root.
 
 use crate::btree::BTree;
 use crate::error::{Error, Result};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Why an attempt stopped.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// For good.
+    /// With an error.
     Fail(Error),
     /// The row is locked by another transaction, by its id (`implicit`) or explicitly.
     WaitRow { index: IndexId, mode: LockMode, implicit: Option<(TxnId, Arc<Holder>)> },
@@ -45,7 +45,7 @@ impl From<Error> for Stop {
 
 pub(crate) type Attempt<T> = std::result::Result<T, Stop>;
 
-/// Gets what an attempt at `key` of `tree` lacked. The caller holds no latch.
+/// Provides what an attempt at `key` of `tree` lacked. The caller holds no latch.
 pub(crate) fn settle(system: &TxnSystem, txn: &mut Txn, tree: &BTree, key: &[u8], stop: Stop) -> Result<()> {
     match stop {
         Stop::Fail(error) => Err(error),

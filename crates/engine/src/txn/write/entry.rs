@@ -4,7 +4,7 @@
 //! 1. Each change of an entry is a mini-transaction of its own, made while its row is locked by the transaction that
 //!    makes it. It raises the leaf's max_trx_id to that transaction's id.
 //! 2. An entry is only delete-marked by deletes and updates. It is removed by purge, or by the rollback of the change
-//!    that made it, when no version of the row that anybody may still see has it.
+//!    that made it, when no version of the row that may still be seen has it.
 //! 3. Unique: "no other row has these columns" and the insert of the entry are one step under a striped mutex. A row
 //!    that is being changed by another transaction is waited for, whatever its entry looks like.
 
@@ -23,7 +23,7 @@ use crate::txn::transaction::Txn;
 use crate::types::TxnId;
 
 impl RowOp<'_> {
-    /// Inserts the row's entry in index `i`, or takes the delete-mark off it.
+    /// Inserts the row's entry in index `i`, or clears its delete-mark.
     pub(super) fn insert_entry(&mut self, i: usize, entry: &[u8], made: Entry) -> Result<()> {
         let RowOp { system, table, key, .. } = *self;
         let limit_bytes = BTree::max_key_bytes(system.ctx.pool.page_bytes());
@@ -122,7 +122,7 @@ impl EntryOp<'_> {
         Ok(())
     }
 
-    /// Keys of the rows other than this one that have, had or may again have an entry with these index columns.
+    /// Keys of the other rows that have, had or may again have an entry with these index columns.
     fn other_rows(&self) -> Result<Vec<Vec<u8>>> {
         let columns = self.columns();
         let mut found = Vec::new();
@@ -139,7 +139,7 @@ impl EntryOp<'_> {
                 }
                 let value = EntryValue::decode(leaf.value(slot), entry.len())?;
                 let other = &entry[value.prefix_bytes..];
-                // A delete-mark of an ended transaction stays.
+                // A delete-mark that an ended transaction has set stays.
                 let stays_marked = value.delete_marked && all_ended;
                 if value.prefix_bytes == columns.len() && other != self.key && !stays_marked {
                     found.push(other.to_vec());
@@ -166,7 +166,7 @@ impl EntryOp<'_> {
         Ok(())
     }
 
-    /// Copies the newest version of a row that is no other transaction's. False if there is none.
+    /// Copies the newest version of a row that no other transaction holds. False if there is none.
     fn read_ended_row(&self, txn: &Txn, key: &[u8], row: &mut Vec<u8>) -> Attempt<bool> {
         let tree = self.table.clustered();
         let stored = StoredRow { ctx: &self.system.ctx, table: self.table, key };
@@ -217,7 +217,7 @@ impl StoredEntry<'_> {
         Ok(true)
     }
 
-    /// Removes the entry, if it is there. The caller knows that nobody needs it.
+    /// Removes the entry, if it is there. The caller knows that no version needs it.
     pub(crate) fn remove(self) -> Result<()> {
         let mut mtr = self.ctx.mtr()?;
         let leaf = self.tree.leaf_mut(&mut mtr, self.entry)?;

@@ -69,7 +69,7 @@ fn thousands_wait_for_one_row_and_each_costs_the_same() {
     let system = system();
     let holders: Vec<_> = (1..=n).map(active).collect();
     for (i, holder) in holders.iter().enumerate() {
-        // Each has a row of its own, as after other work, and nobody waits for that.
+        // Each has a row of its own, as after other work, and none waits for that.
         assert!(system.try_lock_row(holder, row(&i.to_be_bytes()), LockMode::Exclusive));
     }
     assert!(system.try_lock_row(&holders[0], row(b"hot"), LockMode::Exclusive));
@@ -80,7 +80,7 @@ fn thousands_wait_for_one_row_and_each_costs_the_same() {
     for (_, holder) in holders.iter().enumerate().filter(|(i, _)| *i > 0 && gives_up(*i)) {
         system.end_row_wait(holder, row(b"hot"));
     }
-    // Somebody waits for each of them now, so that each search has to look around.
+    // A transaction waits for each of them now, so that each search has to look further.
     let others: Vec<_> = (n + 1..=2 * n).map(active).collect();
     for (i, other) in others.iter().enumerate() {
         wait(&system, other, &i.to_be_bytes(), LockMode::Shared);
@@ -156,7 +156,7 @@ fn a_cycle_closed_by_an_implicit_lock_that_becomes_explicit_is_found() {
         let holds = scope.spawn(|| run(&holder, b"b", None));
         wait_for(&holder);
         let comes = scope.spawn(|| run(&third, b"a", Some((TxnId(3), &holder))));
-        // Of equal weight: the one through which it is searched. Then everybody is served.
+        // Of equal weight: the one through which it is searched. Then all are served.
         assert!(matches!(holds.join().unwrap(), Err(Error::Deadlock)));
         system.release_all(&blocker);
         waits.join().unwrap().unwrap();
@@ -236,7 +236,7 @@ fn long_keys_and_many_holders_are_told_apart() {
     assert!(system.is_empty());
 }
 
-/// Threads that lock, wait and let go at random; nothing is left, nobody hangs, and no two hold a row at once.
+/// Threads that lock, wait and release at random; nothing is left, none hangs, and no two hold a row at once.
 #[test]
 fn many_threads_exclude_each_other() {
     use std::sync::atomic::AtomicU32;
@@ -303,7 +303,7 @@ fn stopping_wakes_who_waits_for_rows_and_ranges() {
             assert!(matches!(&error, Error::Poisoned(why) if why == "a test"), "{error}");
         }
     });
-    // Who comes later does not wait either.
+    // A later request does not wait either.
     let late = system.wait_row(&holders[1], row(b"a"), LockMode::Shared, None, LONG);
     assert!(matches!(late, Err(Error::Poisoned(_))));
     assert!(started.elapsed() < LONG);
