@@ -8,24 +8,22 @@ use highwater_bench::workload::tpcc::{self, Mix};
 use highwater_bench::workload::user_table;
 use highwater_bench::workload::ycsb::{self, Letter};
 
-/// A parser of the names in `all`.
-fn named<T, const N: usize>(all: [(T, &'static str); N]) -> impl TypedValueParser<Value = T>
+/// A parser of the names that `name` gives the values in `all`.
+fn named<T, const N: usize>(all: [T; N], name: fn(T) -> &'static str) -> impl TypedValueParser<Value = T>
 where
     T: Copy + Send + Sync + 'static,
 {
-    PossibleValuesParser::new(all.map(|(_, name)| name)).map(move |text| {
-        let found = all.iter().find(|(_, name)| *name == text);
+    PossibleValuesParser::new(all.map(name)).map(move |text| {
+        let found = all.into_iter().find(|value| name(*value) == text);
         // The parser accepts only names of the list.
-        found.unwrap_or(&all[0]).0
+        found.unwrap_or(all[0])
     })
 }
 
 /// Also takes sysbench's script names (`oltp_read_write`).
 fn profile(text: &str) -> Result<Profile, String> {
     let name = text.strip_prefix("oltp_").unwrap_or(text);
-    let found = Profile::ALL.iter().find(|(_, n)| *n == name);
-    let names = || Profile::ALL.map(|(_, name)| name).join(", ");
-    found.map(|(profile, _)| *profile).ok_or_else(|| format!("the profiles are {}", names()))
+    Profile::named(name).ok_or_else(|| format!("the profiles are {}", Profile::names()))
 }
 
 /// sysbench's OLTP profiles
@@ -42,7 +40,7 @@ pub struct SysbenchOptions {
     pub table_size: u64,
     /// Distribution of the row numbers
     #[arg(long, alias = "rand_type", value_name = "TYPE")]
-    #[arg(default_value = "special", value_parser = named(RandType::ALL))]
+    #[arg(default_value = "special", value_parser = named(RandType::ALL, RandType::name))]
     pub rand_type: RandType,
     /// Point selects per transaction
     #[arg(long, alias = "point_selects", default_value_t = 10, value_name = "N")]
@@ -110,7 +108,7 @@ pub struct TpccOptions {
     #[arg(long, short = 'w', default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub warehouses: u64,
     /// Shares of new-order, payment, order-status, delivery and stock-level
-    #[arg(long, default_value = "45/43/4/4/4", value_parser = named(Mix::ALL))]
+    #[arg(long, default_value = "45/43/4/4/4", value_parser = named(Mix::ALL, Mix::name))]
     pub mix: Mix,
     /// Do not check the consistency conditions after the run
     #[arg(long)]
@@ -128,7 +126,7 @@ impl TpccOptions {
 #[derive(Args, Clone, Debug)]
 pub struct YcsbOptions {
     /// a (half updates), b (5 % updates), c (reads), d (latest), e (scans) or f (read-modify-write)
-    #[arg(value_name = "WORKLOAD", default_value = "a", ignore_case = true, value_parser = named(Letter::ALL))]
+    #[arg(value_name = "WORKLOAD", default_value = "a", ignore_case = true, value_parser = named(Letter::ALL, Letter::name))]
     pub letter: Letter,
     /// Records to load, of 1,000 bytes each
     #[arg(long, default_value = "100000", value_parser = rows)]

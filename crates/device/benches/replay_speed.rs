@@ -1,5 +1,5 @@
-//! Speed of the emulation: 4 KiB host writes per second and core at a write amplification of about 2, and the bytes of memory
-//! it takes per 4 KiB of emulated capacity. The goal is 5 million a second and 16 bytes.
+//! Speed of the emulation: 4 KiB host writes per second and core at a write amplification of about 2, and the bytes of
+//! memory it takes per 4 KiB of emulated capacity. The goal is 5 million a second and 16 bytes.
 //!
 //! `cargo bench -p highwater-device [-- GIB ...]`: emulated capacities, by default 2 and 32 GiB.
 

@@ -1,4 +1,5 @@
-//! An engine on an emulated disk, in process: one disk that holds the three files of a database, each a range of blocks.
+//! An engine on an emulated disk, in process: one disk that holds the three files of a database, each a range of
+//! blocks.
 //!
 //! Layout of the disk
 //!
@@ -10,7 +11,8 @@
 //! | then to the end | data |
 //!
 //! Rules
-//! 1. The table fits a sector, so no power cut tears it. A length changes in the table when it is set and is durable after the next sync.
+//! 1. The table fits a sector, so no power cut tears it. A length changes in the table when it is set and is durable
+//!    after the next sync.
 //! 2. Bytes between a file's length and the end of its range are zeros: shortening discards, so growth reads as zeros.
 //! 3. A write's placement chooses its stream ([`PlacementStreams`]).
 
@@ -33,8 +35,8 @@ impl PlacementStreams {
     /// Everything in stream 0.
     pub const ONE: PlacementStreams = PlacementStreams([0; Placement::ALL.len()]);
 
-    /// A stream for each placement, as far as `streams` reach: redo, doublewrite, undo, inner pages, change buffer get their own
-    /// in this order; leaves and the rest stay in stream 0.
+    /// A stream for each placement, as far as `streams` reach: redo, doublewrite, undo, inner pages, change buffer get
+    /// their own in this order; leaves and the rest stay in stream 0.
     pub fn spread(streams: u8) -> PlacementStreams {
         use Placement::{ChangeBuffer, Doublewrite, IndexInner, Redo, Undo};
         let order = [Redo, Doublewrite, Undo, IndexInner, ChangeBuffer];
@@ -70,8 +72,8 @@ impl std::str::FromStr for PlacementStreams {
         for part in text.split(',') {
             let bad = |what: &str| DeviceError::Rule { rule: part.into(), what: what.into() };
             let (name, stream) = part.split_once('=').ok_or_else(|| bad("expected PLACEMENT=STREAM, as in redo=1"))?;
-            let placement = Placement::ALL.into_iter().find(|p| p.name() == name.trim());
-            let names = Placement::ALL.map(Placement::name).join(", ");
+            let placement = Placement::named(name.trim());
+            let names = Placement::names();
             let placement = placement.ok_or_else(|| bad(&format!("no such placement; there are: {names}")))?;
             map.0[placement as usize] = stream.trim().parse().map_err(|_| bad("the stream is not a number"))?;
         }
@@ -93,7 +95,8 @@ pub struct EngineDiskOptions {
 }
 
 impl EngineDiskOptions {
-    /// Room for 1 GiB of redo (less on a small disk) and 16 MiB of doublewrite; placements are spread over the streams there are.
+    /// Room for 1 GiB of redo (less on a small disk) and 16 MiB of doublewrite; placements are spread over the streams
+    /// there are.
     pub fn new(disk: DiskOptions) -> EngineDiskOptions {
         let capacity = u64::from(disk.config.capacity_blocks()) * 4096;
         let streams = match &disk.config {
@@ -123,7 +126,8 @@ impl EngineDisk {
         EngineDisk::on(Arc::new(Disk::with_progress(&options.disk, progress)?), options)
     }
 
-    /// The files of `disk`: those it holds already, or empty ones. Opening a disk again after a power cut goes through here.
+    /// The files of `disk`: those it holds already, or empty ones. Opening a disk again after a power cut goes through
+    /// here.
     pub fn on(disk: Arc<Disk>, options: &EngineDiskOptions) -> Result<EngineDisk> {
         let ends = layout(&disk, options)?;
         if options.streams.highest() >= disk.streams() {

@@ -1,4 +1,5 @@
-//! Ageing: what was written to a device before its story begins. A new drive has no valid data to copy, so it flatters every workload.
+//! Ageing: what was written to a device before its story begins. A new drive has no valid data to copy, so it flatters
+//! every workload.
 
 use crate::error::{DeviceError, Result};
 use crate::labels::Labels;
@@ -49,8 +50,8 @@ impl std::str::FromStr for Age {
 /// Hears which share of the ageing is done, 0 to 1. An error ends the ageing.
 pub type Progress<'a> = dyn FnMut(f64) -> Result<()> + 'a;
 
-/// Ages a new device whose blocks belong to the given streams. Takes no time: afterwards the device is idle at time 0 and its buffers are
-/// empty. `progress` hears now and then which share is done; an error of its own ends the work.
+/// Ages a new device whose blocks belong to the given streams. Takes no time: afterwards the device is idle at time 0
+/// and its buffers are empty. `progress` hears now and then which share is done; an error of its own ends the work.
 pub fn apply(age: &Age, model: &mut dyn BlockModel, streams: &Labels<u8>, progress: &mut Progress<'_>) -> Result<()> {
     const RUN: u32 = 1024;
     const PROGRESS_EVERY: u64 = 1 << 18;

@@ -1,4 +1,5 @@
-//! Two clocks. *Virtual*: time is what the caller says; nothing waits. *Real*: a request completes when the model says so.
+//! Two clocks. *Virtual*: time is what the caller says; nothing waits. *Real*: a request completes when the model says
+//! so.
 //!
 //! Rule: a clock never goes back; its zero is its creation.
 

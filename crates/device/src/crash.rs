@@ -6,10 +6,12 @@
 //! - Which writes and which pieces of them survive is chosen by [`choose_fates`].
 //!
 //! Rules
-//! 1. A cut undoes the log from the newest write to the oldest, so that the store holds what is certainly durable; then the writes that
-//!    survive are applied again, oldest first. Any subset of pieces is a possible outcome of a device that promises no order.
-//! 2. A flush makes durable what had completed when it began, once it has completed itself, unless the device lies about flushes. What is durable
-//!    leaves the log, unless the device forgets flushed writes. Without a volatile cache a write is durable when it completes.
+//! 1. A cut undoes the log from the newest write to the oldest, so that the store holds what is certainly durable; then
+//!    the writes that survive are applied again, oldest first. Any subset of pieces is a possible outcome of a device
+//!    that promises no order.
+//! 2. A flush makes durable what had completed when it began, once it has completed itself, unless the device lies
+//!    about flushes. What is durable leaves the log, unless the device forgets flushed writes. Without a volatile cache
+//!    a write is durable when it completes.
 //! 3. When the log is full its oldest write becomes durable, as when a cache makes room.
 
 use crate::error::Result;
@@ -94,7 +96,8 @@ impl CrashLog {
         self.promises = promises;
     }
 
-    /// About to write a range (a discard is a write of zeros), at `now_ns`, which completes at `done_ns`: keeps what is there now.
+    /// About to write a range (a discard is a write of zeros), at `now_ns`, which completes at `done_ns`: keeps what is
+    /// there now.
     pub fn before_write(&mut self, store: &dyn Store, range: Range<u64>, done_ns: u64, now_ns: u64) -> Result<()> {
         self.drop_durable(now_ns);
         let durable_ns = if self.promises.volatile_cache { NEVER } else { done_ns };

@@ -30,7 +30,8 @@ fn block(store: &dyn Store, i: u64) -> Vec<u8> {
     buf
 }
 
-/// Runs 16 flushed and 16 unflushed block writes, cuts, and tells how many of each survived whole, and whether any block is mixed.
+/// Runs 16 flushed and 16 unflushed block writes, cuts, and tells how many of each survived whole, and whether any
+/// block is mixed.
 fn cut(promises: Promises, seed: u64) -> (usize, usize, usize, CutReport) {
     let (store, mut log) = (MemoryStore::new(LEN), CrashLog::new(promises, LOG_BYTES));
     write_blocks(&mut log, &store, 0..16);

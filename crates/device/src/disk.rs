@@ -1,13 +1,15 @@
-//! A whole emulated disk: a model that counts and takes time, a store that keeps the bytes, a log for power cuts, a clock.
+//! A whole emulated disk: a model that counts and takes time, a store that keeps the bytes, a log for power cuts, a
+//! clock.
 //!
 //! Rules
 //! 1. Ranges are bytes, multiples of 512. The model sees the 4 KiB blocks they touch.
-//! 2. Order of a write: checks; the model; what was there into the crash log; the bytes into the store; wait until the model says it is done.
-//!    So what reads see and what was logged never differ, and a request that fails changed no bytes.
-//! 3. Lock order: crash log < damage < model; a write takes them one after the other, never two at once. Requests on overlapping ranges are
-//!    the caller's to order, as on any disk.
-//! 4. After a power cut every request fails until [`Disk::power_on`], also one that waits for its completion at that moment: what it was to make
-//!    durable is not, so it must not be acknowledged.
+//! 2. Order of a write: checks; the model; what was there into the crash log; the bytes into the store; wait until the
+//!    model says it is done. So what reads see and what was logged never differ, and a request that fails changed no
+//!    bytes.
+//! 3. Lock order: crash log < damage < model; a write takes them one after the other, never two at once. Requests on
+//!    overlapping ranges are the caller's to order, as on any disk.
+//! 4. After a power cut every request fails until [`Disk::power_on`], also one that waits for its completion at that
+//!    moment: what it was to make durable is not, so it must not be acknowledged.
 
 use crate::age::{self, Age};
 use crate::clock::Clock;
@@ -297,8 +299,8 @@ impl Disk {
         Image::of(&*self.store, self.capacity_bytes)
     }
 
-    /// Puts the bytes of an image on the disk, durable, and heals all damage: nothing is pending and power is on. Wear stays. Nobody may be
-    /// using the disk meanwhile.
+    /// Puts the bytes of an image on the disk, durable, and heals all damage: nothing is pending and power is on. Wear
+    /// stays. Nobody may be using the disk meanwhile.
     pub fn restore(&self, image: &Image) -> Result<()> {
         if image.len_bytes() != self.capacity_bytes {
             let what = format!("an image of {} bytes on a disk of {}", image.len_bytes(), self.capacity_bytes);

@@ -140,7 +140,8 @@ fn a_flush_covers_completed_writes_only() {
     assert!(lost);
 }
 
-/// Power fails while a flush waits for its completion: if the flush is acknowledged all the same, what it covered must be there.
+/// Power fails while a flush waits for its completion: if the flush is acknowledged all the same, what it covered must
+/// be there.
 #[test]
 fn a_flush_that_power_cut_off_is_not_acknowledged() {
     let mut broken_off = 0;

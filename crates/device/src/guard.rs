@@ -1,14 +1,17 @@
 //! Cleans up after a crash of this process: a small shell, in a process group of its own, that outlives us.
 //!
 //! Rules
-//! 1. The shell reads from a pipe what has been set up, a line each. The end of the pipe means that we died: it undoes everything.
+//! 1. The shell reads from a pipe what has been set up, a line each. The end of the pipe means that we died: it undoes
+//!    everything.
 //! 2. A line `gone WHAT` takes one thing off; `done` lets the shell go without doing anything.
-//! 3. The pipe does not end while a thread of ours waits for the file system that we served ourselves: the dead process keeps its files open until
-//!    that thread gets an answer. So the shell also looks, once a second, whether we are dying, and then ends the FUSE connection by force, which
-//!    lets such threads go.
-//! 4. Only the very things named are undone. A folder is removed with its contents only if its name begins with `highwater-`.
-//! 5. A server tells the shell its own process number before it becomes the server, so that there is no moment when it runs and the shell does not
-//!    know it. It does not keep the pipe. A number that was given to another process since is left alone: the start time differs.
+//! 3. The pipe does not end while a thread of ours waits for the file system that we served ourselves: the dead process
+//!    keeps its files open until that thread gets an answer. So the shell also looks, once a second, whether we are
+//!    dying, and then ends the FUSE connection by force, which lets such threads go.
+//! 4. Only the very things named are undone. A folder is removed with its contents only if its name begins with
+//!    `highwater-`.
+//! 5. A server tells the shell its own process number before it becomes the server, so that there is no moment when it
+//!    runs and the shell does not know it. It does not keep the pipe. A number that was given to another process since
+//!    is left alone: the start time differs.
 
 use std::ffi::OsStr;
 use std::io::{Error, ErrorKind, Result, Write};
@@ -34,18 +37,14 @@ pub enum Thing {
     Group,
 }
 
-impl Thing {
-    fn name(self) -> &'static str {
-        match self {
-            Thing::Mount => "mount",
-            Thing::Loop => "loop",
-            Thing::Fuse => "fuse",
-            Thing::FuseFolder => "fuse_folder",
-            Thing::Folder => "folder",
-            Thing::Group => "group",
-        }
-    }
-}
+highwater_storage::names!(Thing {
+    Mount => "mount",
+    Loop => "loop",
+    Fuse => "fuse",
+    FuseFolder => "fuse_folder",
+    Folder => "folder",
+    Group => "group",
+});
 
 const SCRIPT: &str = include_str!("guard.sh");
 

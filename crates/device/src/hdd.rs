@@ -2,13 +2,16 @@
 //!
 //! Rules
 //! 1. The arm is at the end of the last media access; the platter's angle follows from the time alone.
-//! 2. A seek over a share d of the stroke takes `a + b*sqrt(d) + c*d` (Ruemmler and Wilkes, "An Introduction to Disk Drive Modeling", IEEE
-//!    Computer 1994: square root for short seeks, linear for long ones), fitted to the track-to-track, average (d = 1/3) and full-stroke times.
+//! 2. A seek over a share d of the stroke takes `a + b*sqrt(d) + c*d` (Ruemmler and Wilkes, "An Introduction to Disk
+//!    Drive Modeling", IEEE Computer 1994: square root for short seeks, linear for long ones), fitted to the
+//!    track-to-track, average (d = 1/3) and full-stroke times.
 //! 3. Outer tracks come first and are faster; speed falls linearly over the stroke.
-//! 4. An access that begins where the last one ended neither seeks nor waits if it is a read (read-ahead) or if it starts no later than the last
-//!    one ended (streaming; track skew). A write that comes later finds that its sector has passed by and waits for the rest of the turn.
-//! 5. With the write cache on, a write completes when the cache has room. The cache is emptied upwards from the arm (one-way elevator): in idle
-//!    time from the moment a block has come, when full, and at a flush. Reads come before what waits in the cache; blocks in the cache are read from there.
+//! 4. An access that begins where the last one ended neither seeks nor waits if it is a read (read-ahead) or if it
+//!    starts no later than the last one ended (streaming; track skew). A write that comes later finds that its sector
+//!    has passed by and waits for the rest of the turn.
+//! 5. With the write cache on, a write completes when the cache has room. The cache is emptied upwards from the arm
+//!    (one-way elevator): in idle time from the moment a block has come, when full, and at a flush. Reads come before
+//!    what waits in the cache; blocks in the cache are read from there.
 
 use crate::error::{DeviceError, Result};
 use crate::model::{BlockModel, Op, Request, Wear};
@@ -50,7 +53,8 @@ pub struct HddConfig {
 }
 
 impl HddConfig {
-    /// The same disk cut down to `capacity_blocks`: seeks stay those of the whole stroke, the cache shrinks in proportion.
+    /// The same disk cut down to `capacity_blocks`: seeks stay those of the whole stroke, the cache shrinks in
+    /// proportion.
     pub fn scaled_to(mut self, capacity_blocks: u32) -> HddConfig {
         let ratio = f64::from(capacity_blocks) / f64::from(self.capacity_blocks);
         self.cache_blocks = ((f64::from(self.cache_blocks) * ratio) as u32).max(self.cache_blocks.min(256));
@@ -222,7 +226,8 @@ impl Hdd {
         u64::from(blocks) * u64::from(BLOCK_BYTES) * 1000 / u64::from(self.config.link_mb_per_s)
     }
 
-    /// Writes the next run of waiting blocks, upwards from the arm, starting at `from` or when they have come; returns its end.
+    /// Writes the next run of waiting blocks, upwards from the arm, starting at `from` or when they have come; returns
+    /// its end.
     fn destage(&mut self, from: u64) -> u64 {
         let next = self.dirty.range(self.arm..).next().or_else(|| self.dirty.first()).copied();
         let Some(first) = next else { return from };

@@ -1,7 +1,8 @@
 //! An emulated multi-stream SSD and a hard disk that any database can run on.
 //!
-//! Flash wear and write amplification are invisible to a file system. This crate makes them visible: to an engine in process
-//! (through `highwater_storage::Device`), to recorded traces, and to any program through a mounted block device.
+//! Flash wear and write amplification are invisible to a file system. This crate makes them visible: to an engine in
+//! process (through `highwater_storage::Device`), to recorded traces, and to any program through a mounted block
+//! device.
 //!
 //! Layers, bottom to top; each uses only those above it in this list:
 //!

@@ -1,7 +1,8 @@
 //! What a device promises about power cuts, as data. [`crash`](crate::crash) leaves any outcome these promises allow.
 //!
-//! The five fault classes are those that Zheng, Tucek, Qin and Lillibridge ("Understanding the Robustness of SSDs under Power
-//! Fault", FAST 2013) saw on 13 of 15 drives; the sixth, a flush that lies, is the one that makes all the others matter.
+//! The five fault classes are those that Zheng, Tucek, Qin and Lillibridge ("Understanding the Robustness of SSDs under
+//! Power Fault", FAST 2013) saw on 13 of 15 drives; the sixth, a flush that lies, is the one that makes all the others
+//! matter.
 
 use crate::error::{DeviceError, Result};
 use highwater_storage::power_cut::Guarantees;
@@ -11,13 +12,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Promises {
-    /// An aligned piece of this size (a power of two, 512 or more) that one write request covers survives whole or not at all.
-    /// Smaller pieces tear at 512-byte sectors.
+    /// An aligned piece of this size (a power of two, 512 or more) that one write request covers survives whole or not
+    /// at all. Smaller pieces tear at 512-byte sectors.
     pub atomic_write_bytes: u32,
-    /// A request no longer than the atomic unit survives whole or not at all wherever it begins, not only where it is aligned
-    /// (NVMe's AWUPF without boundaries).
+    /// A request no longer than the atomic unit survives whole or not at all wherever it begins, not only where it is
+    /// aligned (NVMe's AWUPF without boundaries).
     pub atomic_anywhere: bool,
-    /// Completed writes that were not flushed may be lost in a power cut. False for a device with power-loss protection.
+    /// Completed writes that were not flushed may be lost in a power cut. False for a device with power-loss
+    /// protection.
     pub volatile_cache: bool,
     /// Of the writes not flushed, those that survive are the first ones: a prefix in order of completion.
     pub ordered: bool,
@@ -42,7 +44,8 @@ impl Default for Promises {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Faults {
-    /// A 4 KiB block of an unflushed write is left with its first 3/8 or 7/8 new and the rest old, whatever the atomic unit.
+    /// A 4 KiB block of an unflushed write is left with its first 3/8 or 7/8 new and the rest old, whatever the atomic
+    /// unit.
     pub shorn_writes: bool,
     /// Writes that were flushed may be lost although later ones survive.
     pub unserializable_writes: bool,

@@ -100,7 +100,8 @@ pub struct FileStore {
     path: String,
 }
 
-/// A file opened and locked for a store, its contents and length as they were. Dropped before it became one, a file made for it is removed.
+/// A file opened and locked for a store, its contents and length as they were. Dropped before it became one, a file
+/// made for it is removed.
 pub struct FileClaim {
     store: FileStore,
     made: Made,
@@ -146,7 +147,8 @@ impl FileClaim {
 
 impl Drop for FileStore {
     fn drop(&mut self) {
-        // A program started meanwhile may hold a copy of the descriptor for a moment: closing ours would not unlock the file yet.
+        // A program started meanwhile may hold a copy of the descriptor for a moment: closing ours would not unlock the
+        // file yet.
         let _ = self.file.unlock();
     }
 }

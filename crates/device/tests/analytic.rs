@@ -1,15 +1,18 @@
 //! The SSD model against what is known of write amplification, not only against itself.
 //!
-//! Terms: rho = user blocks / flash slots; a victim has the share x of its slots valid; write amplification = 1 / (1 - x).
+//! Terms: rho = user blocks / flash slots; a victim has the share x of its slots valid; write amplification = 1 / (1 -
+//! x).
 //!
-//! - *FIFO* cleaning of uniform random overwrites: (1 - x) / -ln x = rho. It is the closed form with Lambert's W of P. Desnoyers, "Analytic
-//!   Modeling of SSD Write Performance" (SYSTOR 2012, LRU cleaning), and of Xiang and Kurkoski, "An Improved Analytic Expression for
-//!   Write Amplification in NAND Flash" (arXiv:1110.4245), whose abstract gives 2.36 at 30 % overprovisioning.
-//! - *Greedy* cleaning with b slots a unit: the mean-field limit of B. Van Houdt, "A Mean Field Model for a Class of Garbage Collection Algorithms
-//!   in Flash-based Solid State Drives" (SIGMETRICS 2013), d -> infinity. In balance, units pass each level i of valid slots at one rate r,
-//!   so their share at level i is r / (lambda i) down to the level j at which they are taken. With p the share of victims at j (the others are
-//!   taken at j + 1): (b - j - 1 + p) / (H_b - H_(j+1) + p / (j + 1)) = rho b, and write amplification = b / (b - j - 1 + p). For b -> infinity
-//!   it becomes the FIFO formula.
+//! - *FIFO* cleaning of uniform random overwrites: (1 - x) / -ln x = rho. It is the closed form with Lambert's W of P.
+//!   Desnoyers, "Analytic Modeling of SSD Write Performance" (SYSTOR 2012, LRU cleaning), and of Xiang and Kurkoski,
+//!   "An Improved Analytic Expression for Write Amplification in NAND Flash" (arXiv:1110.4245), whose abstract gives
+//!   2.36 at 30 % overprovisioning.
+//! - *Greedy* cleaning with b slots a unit: the mean-field limit of B. Van Houdt, "A Mean Field Model for a Class of
+//!   Garbage Collection Algorithms in Flash-based Solid State Drives" (SIGMETRICS 2013), d -> infinity. In balance,
+//!   units pass each level i of valid slots at one rate r, so their share at level i is r / (lambda i) down to the
+//!   level j at which they are taken. With p the share of victims at j (the others are taken at j + 1): (b - j - 1 + p)
+//!   / (H_b - H_(j+1) + p / (j + 1)) = rho b, and write amplification = b / (b - j - 1 + p). For b -> infinity it
+//!   becomes the FIFO formula.
 
 use fastrand::Rng;
 use highwater_device::model::{BlockModel, Request};
@@ -143,8 +146,8 @@ fn hot_and_cold(streams: u8) -> impl FnMut(&mut Rng) -> (u32, u8) {
     }
 }
 
-/// Greedy cleaning takes victims of all streams at one level of valid slots, so each population gets spare flash in proportion to its size:
-/// the two apart are two uniform devices with the same share of spare flash.
+/// Greedy cleaning takes victims of all streams at one level of valid slots, so each population gets spare flash in
+/// proportion to its size: the two apart are two uniform devices with the same share of spare flash.
 #[test]
 fn hot_and_cold_in_two_streams_reach_the_populations_apart() {
     let alone = |blocks: u32| {

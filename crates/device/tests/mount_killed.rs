@@ -1,5 +1,5 @@
-//! A mount whose process is killed leaves no loop device, no mount and no folder behind. Needs what mounting needs; elsewhere the child's
-//! refusal is what is tested.
+//! A mount whose process is killed leaves no loop device, no mount and no folder behind. Needs what mounting needs;
+//! elsewhere the child's refusal is what is tested.
 #![cfg(target_os = "linux")]
 
 use highwater_device::disk::DiskOptions;

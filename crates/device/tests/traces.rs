@@ -1,8 +1,8 @@
-//! Recorded writes of a MySQL (`traces/README.md`) on a device of 2 GiB: the replay must agree with a second model, written here as plainly as can
-//! be (one table, linear search), and with the figures it gave before.
+//! Recorded writes of a MySQL (`traces/README.md`) on a device of 2 GiB: the replay must agree with a second model,
+//! written here as plainly as can be (one table, linear search), and with the figures it gave before.
 //!
-//! Both models: page map at 4 KiB, units of 1,024 slots, 15 % spare, greedy, filled once, three passes, copies stay in their stream. What they may
-//! differ in: when collection starts (the replay keeps a unit in reserve).
+//! Both models: page map at 4 KiB, units of 1,024 slots, 15 % spare, greedy, filled once, three passes, copies stay in
+//! their stream. What they may differ in: when collection starts (the replay keeps a unit in reserve).
 
 use highwater_device::replay::{self, ReplayOptions};
 use highwater_device::trace::Trace;

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 pub use highwater_storage::FlushMethod;
+use highwater_storage::names;
 use std::path::PathBuf;
 
 /// One row of the table of options, for command lines and documentation.
@@ -82,26 +83,26 @@ pub fn parse_size(text: &str) -> std::result::Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(|| format!("{text:?} is too large"))
 }
 
-/// InnoDB's names of the flush methods.
-const FLUSH_METHODS: [(&str, FlushMethod); 4] = [
-    ("fsync", FlushMethod::Fsync),
-    ("O_DSYNC", FlushMethod::DSync),
-    ("O_DIRECT", FlushMethod::Direct),
-    ("O_DIRECT_NO_FSYNC", FlushMethod::DirectNoFsync),
-];
+/// Options whose values have names, as InnoDB writes them; capital or small letters are the same.
+macro_rules! named_value {
+    ($type:ident, $hint:expr) => {
+        impl KnobValue for $type {
+            fn parse(text: &str) -> std::result::Result<Self, String> {
+                let found = $type::ALL.into_iter().find(|value| value.name().eq_ignore_ascii_case(text));
+                found.ok_or_else(|| format!("{text:?} is not one of {}{}", $type::names(), $hint(text)))
+            }
 
-impl KnobValue for FlushMethod {
-    fn parse(text: &str) -> std::result::Result<Self, String> {
-        parse_name(&FLUSH_METHODS, text).map_err(|reason| match text.eq_ignore_ascii_case("fdatasync") {
-            true => format!("{reason}; what older InnoDB calls fdatasync is fsync"),
-            false => reason,
-        })
-    }
-
-    fn show(&self) -> String {
-        show_name(&FLUSH_METHODS, self)
-    }
+            fn show(&self) -> String {
+                self.name().to_string()
+            }
+        }
+    };
 }
+
+named_value!(FlushMethod, |text: &str| match text.eq_ignore_ascii_case("fdatasync") {
+    true => "; what older InnoDB calls fdatasync is fsync",
+    false => "",
+});
 
 /// Which other dirty pages of its extent are flushed with a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,23 +118,8 @@ pub enum FlushNeighbors {
     Auto,
 }
 
-/// InnoDB's names of the neighbor options.
-const FLUSH_NEIGHBORS: [(&str, FlushNeighbors); 4] = [
-    ("0", FlushNeighbors::Off),
-    ("1", FlushNeighbors::Contiguous),
-    ("2", FlushNeighbors::Extent),
-    ("auto", FlushNeighbors::Auto),
-];
-
-impl KnobValue for FlushNeighbors {
-    fn parse(text: &str) -> std::result::Result<Self, String> {
-        parse_name(&FLUSH_NEIGHBORS, text)
-    }
-
-    fn show(&self) -> String {
-        show_name(&FLUSH_NEIGHBORS, self)
-    }
-}
+names!(FlushNeighbors { Off => "0", Contiguous => "1", Extent => "2", Auto => "auto" });
+named_value!(FlushNeighbors, |_| "");
 
 /// What happens when a frame is needed and the page at the LRU tail is dirty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -147,33 +133,8 @@ pub enum VictimPolicy {
     LruClean,
 }
 
-/// Names of the victim policies.
-const VICTIM_POLICIES: [(&str, VictimPolicy); 3] =
-    [("raw", VictimPolicy::Raw), ("war", VictimPolicy::War), ("lru-clean", VictimPolicy::LruClean)];
-
-impl KnobValue for VictimPolicy {
-    fn parse(text: &str) -> std::result::Result<Self, String> {
-        parse_name(&VICTIM_POLICIES, text)
-    }
-
-    fn show(&self) -> String {
-        show_name(&VICTIM_POLICIES, self)
-    }
-}
-
-/// The value that `text` names in `names`.
-fn parse_name<T: Copy>(names: &[(&str, T)], text: &str) -> std::result::Result<T, String> {
-    let found = names.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
-    found.map(|(_, value)| *value).ok_or_else(|| {
-        let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
-        format!("{text:?} is not one of {}", names.join(", "))
-    })
-}
-
-/// The name of `value` in `names`.
-fn show_name<T: PartialEq>(names: &[(&str, T)], value: &T) -> String {
-    names.iter().find(|(_, v)| v == value).map_or_else(String::new, |(name, _)| (*name).to_string())
-}
+names!(VictimPolicy { Raw => "raw", War => "war", LruClean => "lru-clean" });
+named_value!(VictimPolicy, |_| "");
 
 impl KnobValue for Option<PathBuf> {
     fn parse(text: &str) -> std::result::Result<Self, String> {

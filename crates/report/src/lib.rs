@@ -9,8 +9,8 @@
 //!
 //! Rules
 //! 1. A page holds everything: style, charts, script and data. It loads nothing from anywhere.
-//! 2. Markup is made by [`html!`](maud::html) only, which escapes every text. In the JSON every `<` is written as `\u003c`, so that no text can end
-//!    its element.
+//! 2. Markup is made by [`html!`](maud::html) only, which escapes every text. In the JSON every `<` is written as
+//!    `\u003c`, so that no text can end its element.
 //! 3. A page says everything without its script. The script only reads values off the charts.
 
 pub mod chart;

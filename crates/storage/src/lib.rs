@@ -6,8 +6,8 @@
 //! 2. A failed `sync` is never retried: the caller must stop using the device (fail-stop).
 //! 3. Every write says what it is ([`Placement`]), so that a device can keep lifetimes apart.
 //! 4. `set_len_bytes` growth reads as zeros.
-//! 5. A range that was grown or reserved, and not discarded since, can be written whatever else fills the disk, where the
-//!    device can promise that ([`Device::reserve`]).
+//! 5. A range that was grown or reserved, and not discarded since, can be written whatever else fills the disk, where
+//!    the device can promise that ([`Device::reserve`]).
 
 mod aligned;
 mod counted;
@@ -16,6 +16,7 @@ mod fault;
 mod limited;
 pub mod mark;
 mod memory;
+mod names;
 mod os;
 mod output;
 mod overlay;
@@ -53,31 +54,15 @@ pub enum Placement {
     Other,
 }
 
-impl Placement {
-    /// Every placement, in order of its discriminant.
-    pub const ALL: [Placement; 7] = [
-        Placement::Redo,
-        Placement::Doublewrite,
-        Placement::Undo,
-        Placement::ChangeBuffer,
-        Placement::IndexLeaf,
-        Placement::IndexInner,
-        Placement::Other,
-    ];
-
-    /// The name used in reports and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Placement::Redo => "redo",
-            Placement::Doublewrite => "doublewrite",
-            Placement::Undo => "undo",
-            Placement::ChangeBuffer => "change_buffer",
-            Placement::IndexLeaf => "index_leaf",
-            Placement::IndexInner => "index_inner",
-            Placement::Other => "other",
-        }
-    }
-}
+crate::names!(Placement {
+    Redo => "redo",
+    Doublewrite => "doublewrite",
+    Undo => "undo",
+    ChangeBuffer => "change_buffer",
+    IndexLeaf => "index_leaf",
+    IndexInner => "index_inner",
+    Other => "other",
+});
 
 /// One write of a batch.
 #[derive(Clone, Copy, Debug)]
@@ -119,20 +104,20 @@ pub trait Device: Send + Sync + 'static {
     }
     /// Makes every completed write durable.
     fn sync(&self) -> Result<()>;
-    /// Makes sure that the range, which holds nothing worth keeping, can be written though the disk becomes full; an error
-    /// that [is full](StorageError::is_full) if there is no room. Needed for what was discarded, or may have been. Durable
-    /// after the next `sync`. A device whose bytes are always there does nothing; nor can one whose file system cannot
-    /// reserve, or writes every block to a new place: there a full disk shows at the write.
+    /// Makes sure that the range, which holds nothing worth keeping, can be written though the disk becomes full; an
+    /// error that [is full](StorageError::is_full) if there is no room. Needed for what was discarded, or may have
+    /// been. Durable after the next `sync`. A device whose bytes are always there does nothing; nor can one whose file
+    /// system cannot reserve, or writes every block to a new place: there a full disk shows at the write.
     fn reserve(&self, _offset: u64, _len: u64) -> Result<()> {
         Ok(())
     }
-    /// Tells the device that the range holds nothing worth keeping; it may read as anything afterwards, and its room may be
-    /// used by others until it is reserved again.
+    /// Tells the device that the range holds nothing worth keeping; it may read as anything afterwards, and its room
+    /// may be used by others until it is reserved again.
     fn discard(&self, offset: u64, len: u64) -> Result<()>;
     /// Offsets, lengths and buffer addresses must be multiples of this (1 = no constraint).
     fn alignment_bytes(&self) -> usize;
-    /// What the bytes lie on, the same for as long as it is the same device and different for another; `None` for memory,
-    /// where there is nothing to measure.
+    /// What the bytes lie on, the same for as long as it is the same device and different for another; `None` for
+    /// memory, where there is nothing to measure.
     fn identity(&self) -> Option<String> {
         None
     }

@@ -1,14 +1,18 @@
-//! Files that people ask for by name: exports, results, reports, traces. Every command that writes one writes it through here.
+//! Files that people ask for by name: exports, results, reports, traces. Every command that writes one writes it
+//! through here.
 //!
 //! Rules
-//! 1. A regular file is replaced whole or not at all: it is written under an unpredictable name in the same folder, made for it alone,
-//!    synced, given the permissions of the file it replaces, and renamed; then the folder is synced. Until [`OutputFile::finish`]
-//!    nothing under the name asked for has changed, and what is dropped before leaves nothing.
-//! 2. What is no regular file (a device, a pipe, a terminal), and what is reached through an open descriptor (`/dev/stdout`,
-//!    `/proc/self/fd/N`), is written in place. A folder is refused.
+//! 1. A regular file is replaced whole or not at all: it is written under an unpredictable name in the same folder,
+//!    made for it alone, synced, given the permissions of the file it replaces, and renamed; then the folder is synced.
+//!    Until [`OutputFile::finish`] nothing under the name asked for has changed, and what is dropped before leaves
+//!    nothing.
+//! 2. What is no regular file (a device, a pipe, a terminal), and what is reached through an open descriptor
+//!    (`/dev/stdout`, `/proc/self/fd/N`), is written in place. A folder is refused.
 //! 3. A symbolic link is followed: its target is what is replaced.
-//! 4. A file of a database is refused, however it is reached: by what it begins with ([`mark`]), and by its name beside such a file.
-//! 5. A [`stream`](OutputFile::stream) is for what is read while it is written: it goes in place, under the same refusals.
+//! 4. A file of a database is refused, however it is reached: by what it begins with ([`mark`]), and by its name beside
+//!    such a file.
+//! 5. A [`stream`](OutputFile::stream) is for what is read while it is written: it goes in place, under the same
+//!    refusals.
 
 use crate::mark;
 use crate::os::folder;
@@ -82,7 +86,8 @@ impl OutputFile {
         Ok(OutputFile { file, replaces: None })
     }
 
-    /// Finds out whether an output could be made, and leaves everything as it is. A pipe is not opened: its reader would see its end.
+    /// Finds out whether an output could be made, and leaves everything as it is. A pipe is not opened: its reader
+    /// would see its end.
     ///
     /// # Errors
     /// As [`create`](OutputFile::create).

@@ -1,10 +1,12 @@
-//! A device that is only read, with changes kept in memory above it: whoever only looks at a database can recover it first.
+//! A device that is only read, with changes kept in memory above it: whoever only looks at a database can recover it
+//! first.
 //!
 //! Rules
 //! 1. Nothing but reads reaches the device below.
 //! 2. Memory grows with the blocks that were changed and are not discarded, never with what was read.
 //! 3. Changes are gone when the last handle is; `sync` promises nothing.
-//! 4. The lock is held during reads from the device below, shared by readers: only writes, which go to memory, wait for them.
+//! 4. The lock is held during reads from the device below, shared by readers: only writes, which go to memory, wait for
+//!    them.
 
 use crate::{Device, Placement, Result, StorageError};
 use parking_lot::RwLock;

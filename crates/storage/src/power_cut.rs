@@ -1,14 +1,16 @@
-//! What a power cut may leave of writes that are not certain yet: a pure function of what the device guarantees, the writes, and random numbers.
+//! What a power cut may leave of writes that are not certain yet: a pure function of what the device guarantees, the
+//! writes, and random numbers.
 //!
 //! Terms
-//! - A *piece* of a write is what survives whole or not at all: an aligned atomic unit that the write covers, a 512-byte sector of the rest, or a
-//!   short write as a whole where the device guarantees that.
+//! - A *piece* of a write is what survives whole or not at all: an aligned atomic unit that the write covers, a
+//!   512-byte sector of the rest, or a short write as a whole where the device guarantees that.
 //! - A write is *under way* until it has completed.
 //!
 //! Rules
-//! 1. Without guaranteed order any subset of pieces may survive. With it the writes that survive are the first to complete; the last of them may
-//!    survive in part.
-//! 2. A write under way is never certain, whatever the device guarantees, and comes after all that completed. Many can be under way together.
+//! 1. Without guaranteed order any subset of pieces may survive. With it the writes that survive are the first to
+//!    complete; the last of them may survive in part.
+//! 2. A write under way is never certain, whatever the device guarantees, and comes after all that completed. Many can
+//!    be under way together.
 //! 3. The same seed gives the same outcome for the same writes.
 
 use fastrand::Rng;
@@ -95,7 +97,8 @@ fn one_in(n: u32, random: &mut Rng) -> bool {
     random.u32(..n) == 0
 }
 
-/// The place of each write in order of completion, equal ones as they were issued: those under way come after all that completed.
+/// The place of each write in order of completion, equal ones as they were issued: those under way come after all that
+/// completed.
 fn completion_order(pending: &[PendingWrite]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..pending.len()).collect();
     order.sort_by_key(|&n| (pending[n].under_way, pending[n].done_ns));

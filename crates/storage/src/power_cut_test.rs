@@ -57,7 +57,8 @@ fn order_is_a_guarantee() {
     assert!(out_of_order(false) > 50);
 }
 
-/// A write under way when power failed does not overtake completed ones on a device that guarantees order, and is never certain.
+/// A write under way when power failed does not overtake completed ones on a device that guarantees order, and is never
+/// certain.
 #[test]
 fn a_write_under_way_keeps_the_order() {
     let guarantees = Guarantees { ordered: true, ..atomic(4096) };

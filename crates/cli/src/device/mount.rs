@@ -1,8 +1,8 @@
 //! `highwater device mount MOUNTPOINT`: an emulated device under a real file system, until Ctrl-C.
 //!
 //! Rules
-//! 1. SIGINT, SIGTERM and SIGHUP unmount. While somebody uses the file system that is tried again; a second signal gives up, and the clean-up
-//!    shell of the device crate takes over.
+//! 1. SIGINT, SIGTERM and SIGHUP unmount. While somebody uses the file system that is tried again; a second signal
+//!    gives up, and the clean-up shell of the device crate takes over.
 //! 2. A backing file that holds something is never overwritten unless `--overwrite` says so.
 //! 3. On a terminal the counters are one view that is drawn again; elsewhere a line every interval.
 

@@ -41,7 +41,8 @@ pub struct ReplayArgs {
     /// Scale the device to this size; ratios stay [default: the preset's, at most 4G]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     capacity: Option<u64>,
-    /// What was written before: none, fill (all of it once) or random:N (and N times the capacity overwritten at random)
+    /// What was written before: none, fill (all of it once) or random:N (and N times the capacity overwritten at
+    /// random)
     #[arg(long, default_value = "fill", value_parser = parsed::<Age>)]
     age: Age,
     /// Which stream what goes to, as 1=journal; may be given again, later ones win

@@ -56,7 +56,8 @@ pub struct TargetOptions {
     /// What was written to the flash before: none, fill or random:N (times the capacity, at random)
     #[arg(long, default_value = "fill", conflicts_with = "dir", value_parser = parsed::<Age>)]
     age: Age,
-    /// Which stream each kind of write goes to: one, spread or redo=1,doublewrite=2,... [default: spread over those there are]
+    /// Which stream each kind of write goes to: one, spread or redo=1,doublewrite=2,... [default: spread over those
+    /// there are]
     #[arg(long, value_name = "STREAMS", conflicts_with = "dir", value_parser = parsed::<PlacementStreams>)]
     placement: Option<PlacementStreams>,
 }

@@ -1,4 +1,5 @@
-//! How pages are flushed: the kept probe of the device, and the options' defaults. What an opening was given is not kept in the files.
+//! How pages are flushed: the kept probe of the device, and the options' defaults. What an opening was given is not
+//! kept in the files.
 
 use highwater::PageNo;
 use highwater::config::{KnobValue, Options};

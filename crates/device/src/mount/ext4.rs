@@ -1,7 +1,8 @@
 //! Finds the journal of an ext4 file system from its superblock, without mounting it.
 //!
-//! The superblock (1,024 bytes at byte 1,024, little-endian) holds a copy of the journal inode's block map (`s_jnl_blocks`, offset 0x10C, valid if
-//! `s_jnl_backup_type`, offset 0xFD, is 1). The map is an extent tree; nodes below the root are read from the device.
+//! The superblock (1,024 bytes at byte 1,024, little-endian) holds a copy of the journal inode's block map
+//! (`s_jnl_blocks`, offset 0x10C, valid if `s_jnl_backup_type`, offset 0xFD, is 1). The map is an extent tree; nodes
+//! below the root are read from the device.
 //!
 //! Rule: every number read from the device is checked before it is used; nonsense is an error, never a panic.
 
@@ -15,7 +16,8 @@ const JOURNAL_MAP: usize = 0x10C;
 const MAP_BYTES: usize = 60;
 const DEPTH_MAX: u16 = 5;
 
-/// Where the journal lies, as byte ranges of the device, ascending in the journal. `read` fills a buffer from a byte offset.
+/// Where the journal lies, as byte ranges of the device, ascending in the journal. `read` fills a buffer from a byte
+/// offset.
 pub fn journal_ranges(read: &dyn Fn(u64, &mut [u8]) -> Result<()>, device_bytes: u64) -> Result<Vec<Range<u64>>> {
     let mut superblock = [0; 1024];
     read(SUPERBLOCK_AT, &mut superblock)?;

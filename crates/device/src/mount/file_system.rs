@@ -4,8 +4,8 @@
 //! 1. A write is split where its blocks belong to different streams or regions; the reply waits for the slowest piece.
 //! 2. A flush of the block device on top arrives as fsync (datasync 0); a discard as fallocate with a punched hole.
 //! 3. `statfs` says 4,096-byte blocks: the loop device takes its discard granularity from there.
-//! 4. Each server thread handles one request at a time; with a real clock it sleeps until the model says the request is done, so there are as
-//!    many threads as the device has outstanding requests.
+//! 4. Each server thread handles one request at a time; with a real clock it sleeps until the model says the request is
+//!    done, so there are as many threads as the device has outstanding requests.
 
 use super::access::Access;
 use super::traffic::{Region, Traffic};

@@ -32,8 +32,8 @@ pub fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0)
 }
 
-/// An error if something is mounted at `mountpoint` already: a second file system there would hide the first, and unmounting by its path would
-/// take the wrong one. A folder that does not exist yet is free.
+/// An error if something is mounted at `mountpoint` already: a second file system there would hide the first, and
+/// unmounting by its path would take the wrong one. A folder that does not exist yet is free.
 pub fn is_free(mountpoint: &Path) -> Result<()> {
     let device = |path: &Path| std::fs::metadata(path).map(|m| m.dev());
     match (device(mountpoint), device(&mountpoint.join(".."))) {
@@ -51,7 +51,8 @@ pub fn is_mounted(device: &str) -> bool {
     mounts.lines().any(|line| line.split(' ').next() == Some(device))
 }
 
-/// An error if what is seen at `mountpoint` is not the file system of `device`: unmounting by the path would then take another one.
+/// An error if what is seen at `mountpoint` is not the file system of `device`: unmounting by the path would then take
+/// another one.
 pub fn is_on_top(mountpoint: &Path, device: &str) -> Result<()> {
     match (std::fs::metadata(mountpoint), std::fs::metadata(device)) {
         (Ok(seen), Ok(ours)) if seen.dev() != ours.rdev() => {

@@ -11,12 +11,12 @@
 //! | [`sample`], [`run`] | counters of an interval; a mount until it is to end |
 //!
 //! Rules
-//! 1. Set up in this order: FUSE, loop device, file system made, journal found and tagged, file system mounted. Undone in the reverse order, also
-//!    when a step fails, and by [`guard`](crate::guard) if this process dies.
+//! 1. Set up in this order: FUSE, loop device, file system made, journal found and tagged, file system mounted. Undone
+//!    in the reverse order, also when a step fails, and by [`guard`](crate::guard) if this process dies.
 //! 2. Only the loop device and the mount points made here are ever touched.
 //! 3. Counters begin at zero when the file system has been mounted: making it does not count.
-//! 4. A power cut makes every request fail; whoever uses the file system sees errors. [`Mount::power_cycle`] then unmounts, brings power back
-//!    and mounts again, as a reboot does.
+//! 4. A power cut makes every request fail; whoever uses the file system sees errors. [`Mount::power_cycle`] then
+//!    unmounts, brings power back and mounts again, as a reboot does.
 
 pub mod access;
 mod blocks;

@@ -1,4 +1,5 @@
-//! Real mounts, where the host allows them (root, FUSE, loop devices). Elsewhere only the refusal is tested: it must say what is missing.
+//! Real mounts, where the host allows them (root, FUSE, loop devices). Elsewhere only the refusal is tested: it must
+//! say what is missing.
 
 use super::*;
 use crate::disk::DiskOptions;

@@ -154,7 +154,8 @@ impl Mount {
         self.shared.recorder.as_ref().map_or(Ok(()), |recorder| recorder.finish(&self.journal))
     }
 
-    /// Unmounts everything and ends the recorded trace. An error (the file system is busy, say) leaves what could not be undone; call it again.
+    /// Unmounts everything and ends the recorded trace. An error (the file system is busy, say) leaves what could not
+    /// be undone; call it again.
     pub fn unmount(&mut self) -> Result<()> {
         self.tear_down()?;
         self.finish_recording()
@@ -173,7 +174,8 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // What fails here is left to the clean-up shell, which sees its pipe close. What was recorded is kept all the same.
+        // What fails here is left to the clean-up shell, which sees its pipe close. What was recorded is kept all the
+        // same.
         let _ = self.tear_down();
         let _ = self.finish_recording();
     }

@@ -1,14 +1,15 @@
 //! Recognises InnoDB pages by their content as they pass, whatever the file system does with them.
 //!
-//! A page of 16 KiB is recognised by its frame: the low half of its LSN stands in the header (bytes 20 to 24) and again in the trailer
-//! (the last 4 bytes) and is not 0, nor is the checksum (0 to 4), and its type (24 to 26) is a known one. Numbers are big-endian. (MariaDB's `full_crc32` pages have
-//! no second LSN and are not recognised.)
+//! A page of 16 KiB is recognised by its frame: the low half of its LSN stands in the header (bytes 20 to 24) and again
+//! in the trailer (the last 4 bytes) and is not 0, nor is the checksum (0 to 4), and its type (24 to 26) is a known
+//! one. Numbers are big-endian. (MariaDB's `full_crc32` pages have no second LSN and are not recognised.)
 //!
 //! The change buffer's tree is made of INDEX pages whose index id (66 to 74) is at or above 0xFFFFFFFF00000000.
 //!
-//! The doublewrite buffer holds copies of pages of any table. Where it lies is told by the transaction system page (type 7): its place on the device gives
-//! the place of page 0 of the system tablespace, its content the first pages of the buffer's two blocks. This holds while the
-//! file system keeps the first 200 pages of the system tablespace from that page on in one piece.
+//! The doublewrite buffer holds copies of pages of any table. Where it lies is told by the transaction system page
+//! (type 7): its place on the device gives the place of page 0 of the system tablespace, its content the first pages of
+//! the buffer's two blocks. This holds while the file system keeps the first 200 pages of the system tablespace from
+//! that page on in one piece.
 
 use std::ops::Range;
 
@@ -40,35 +41,17 @@ pub enum PageKind {
     Doublewrite,
 }
 
-impl PageKind {
-    /// Every kind, in order of its discriminant.
-    pub const ALL: [PageKind; 9] = [
-        PageKind::Other,
-        PageKind::Index,
-        PageKind::IbufIndex,
-        PageKind::IbufMeta,
-        PageKind::Undo,
-        PageKind::System,
-        PageKind::Blob,
-        PageKind::Allocated,
-        PageKind::Doublewrite,
-    ];
-
-    /// The name in tables and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            PageKind::Other => "OTHER",
-            PageKind::Index => "INDEX",
-            PageKind::IbufIndex => "IBUF_INDEX",
-            PageKind::IbufMeta => "IBUF_META",
-            PageKind::Undo => "UNDO",
-            PageKind::System => "SYSTEM",
-            PageKind::Blob => "BLOB",
-            PageKind::Allocated => "ALLOCATED",
-            PageKind::Doublewrite => "DOUBLEWRITE",
-        }
-    }
-}
+highwater_storage::names!(PageKind {
+    Other => "OTHER",
+    Index => "INDEX",
+    IbufIndex => "IBUF_INDEX",
+    IbufMeta => "IBUF_META",
+    Undo => "UNDO",
+    System => "SYSTEM",
+    Blob => "BLOB",
+    Allocated => "ALLOCATED",
+    Doublewrite => "DOUBLEWRITE",
+});
 
 fn word(page: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([page[at], page[at + 1], page[at + 2], page[at + 3]])

@@ -23,8 +23,9 @@ const STEP: Duration = Duration::from_millis(50);
 /// How long to wait before unmounting a busy file system is tried again.
 const BUSY_STEP: Duration = Duration::from_secs(1);
 
-/// Mounts, samples every `interval` until `stop` is set, and unmounts. While the file system is in use it stays mounted, and unmounting is tried
-/// again until `give_up` is set too. The last sample has what unmounting wrote back. A stop before everything is set up is no error.
+/// Mounts, samples every `interval` until `stop` is set, and unmounts. While the file system is in use it stays
+/// mounted, and unmounting is tried again until `give_up` is set too. The last sample has what unmounting wrote back. A
+/// stop before everything is set up is no error.
 pub fn run(
     options: &MountOptions,
     interval: Duration,

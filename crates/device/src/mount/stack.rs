@@ -1,5 +1,5 @@
-//! The layers over a disk: FUSE, loop device, file system. Each is put up or taken down by one function, in the order of the rules of
-//! [`mount`](super).
+//! The layers over a disk: FUSE, loop device, file system. Each is put up or taken down by one function, in the order
+//! of the rules of [`mount`](super).
 
 use super::file_system::{DiskFileSystem, FILE_NAME, Shared};
 use super::host::{self, retry};
@@ -150,7 +150,8 @@ impl Stack {
         Ok(())
     }
 
-    /// Whether the loop device still stands on our file; somebody else may have its name by now. What cannot be seen is taken for ours.
+    /// Whether the loop device still stands on our file; somebody else may have its name by now. What cannot be seen is
+    /// taken for ours.
     fn is_attached(&self, device: &str) -> bool {
         let block = Path::new("/sys/block").join(device.trim_start_matches("/dev/"));
         match std::fs::read_to_string(block.join("loop/backing_file")) {

@@ -16,18 +16,7 @@ pub enum Region {
     Journal,
 }
 
-impl Region {
-    /// Every region, in order of its discriminant.
-    pub const ALL: [Region; 2] = [Region::Main, Region::Journal];
-
-    /// The name in tables and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Region::Main => "main",
-            Region::Journal => "journal",
-        }
-    }
-}
+highwater_storage::names!(Region { Main => "main", Journal => "journal" });
 
 /// Counts of one region and kind. Blocks are 4 KiB.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,7 +102,8 @@ impl Traffic {
         &self.cells[region as usize][if copy { PageKind::Doublewrite } else { kind } as usize]
     }
 
-    /// Takes the doublewrite buffer's place from a page that tells it. A copy of that page inside the buffer itself tells nothing new.
+    /// Takes the doublewrite buffer's place from a page that tells it. A copy of that page inside the buffer itself
+    /// tells nothing new.
     fn learn(&self, page: &[u8], lba: u64) {
         let inside = self.doublewrite.read().iter().any(|range| range.contains(&lba));
         if let (false, Some(place)) = (inside, pages::doublewrite_place(page, lba)) {

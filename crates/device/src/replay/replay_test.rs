@@ -84,7 +84,8 @@ fn timed_replays_report_latencies() {
     assert_eq!(slow.totals.media_written_bytes, fast.totals.media_written_bytes, "time does not change wear");
 }
 
-/// What waits in the write buffer at the end of the ageing belongs to no pass; what a pass finds waiting there, and writes again, it absorbs.
+/// What waits in the write buffer at the end of the ageing belongs to no pass; what a pass finds waiting there, and
+/// writes again, it absorbs.
 #[test]
 fn a_write_buffer_moves_nothing_from_one_count_to_another() {
     let folder = tempfile::tempdir().unwrap();

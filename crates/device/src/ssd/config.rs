@@ -18,15 +18,14 @@ pub enum CopyBack {
     Shared,
 }
 
+highwater_storage::names!(CopyBack { Separate => "separate", Shared => "shared" });
+
 impl std::str::FromStr for CopyBack {
     type Err = DeviceError;
 
     fn from_str(name: &str) -> Result<CopyBack> {
-        match name {
-            "separate" => Ok(CopyBack::Separate),
-            "shared" => Ok(CopyBack::Shared),
-            _ => Err(DeviceError::Config(format!("copy-back \"{name}\" is neither separate nor shared"))),
-        }
+        let what = || format!("copy-back \"{name}\" is neither separate nor shared");
+        CopyBack::named(name).ok_or_else(|| DeviceError::Config(what()))
     }
 }
 
@@ -96,9 +95,9 @@ impl SsdConfig {
         self.with_overprovisioning(overprovisioning)
     }
 
-    /// The same device scaled to `capacity_blocks`: the ratios stay. Overprovisioning, channels, dies, planes and times are
-    /// kept; the number of erase units is kept too, so pages per block (and the time to erase one) shrink with the capacity, down
-    /// to units of [`MIN_UNIT_BYTES`]; from there on the number of units shrinks.
+    /// The same device scaled to `capacity_blocks`: the ratios stay. Overprovisioning, channels, dies, planes and times
+    /// are kept; the number of erase units is kept too, so pages per block (and the time to erase one) shrink with the
+    /// capacity, down to units of [`MIN_UNIT_BYTES`]; from there on the number of units shrinks.
     pub fn scaled_to(mut self, capacity_blocks: u32) -> SsdConfig {
         let ratio = f64::from(capacity_blocks) / f64::from(self.capacity_blocks);
         let overprovisioning = self.overprovisioning();
@@ -110,8 +109,8 @@ impl SsdConfig {
         self.with_overprovisioning(overprovisioning)
     }
 
-    /// Gives units about `slots` slots. A smaller block is erased in proportionally less time: else erasing, which is a few per cent of the
-    /// work of a whole block, would rule a scaled-down device.
+    /// Gives units about `slots` slots. A smaller block is erased in proportionally less time: else erasing, which is a
+    /// few per cent of the work of a whole block, would rule a scaled-down device.
     fn resize_units(&mut self, slots: f64) {
         let pages = f64::from(self.geometry.pages_per_block);
         self.geometry = with_unit_slots(self.geometry.clone(), slots);
@@ -143,7 +142,8 @@ impl SsdConfig {
         self.validate_spare()
     }
 
-    /// Every frontier may be open at once, and the reserve and one victim come on top (rule 4 of the translation layer).
+    /// Every frontier may be open at once, and the reserve and one victim come on top (rule 4 of the translation
+    /// layer).
     fn validate_spare(&self) -> Result<()> {
         let user_units = u64::from(self.capacity_blocks).div_ceil(u64::from(self.geometry.slots_per_unit()));
         let units = u64::from(self.geometry.units());

@@ -11,7 +11,8 @@ pub const SHARED: usize = MAX_STREAMS;
 /// Slots written for one stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamCounters {
-    /// 4 KiB blocks of the host that were handed to the flash: neither those absorbed in the write buffer nor those that still wait there.
+    /// 4 KiB blocks of the host that were handed to the flash: neither those absorbed in the write buffer nor those
+    /// that still wait there.
     pub host_blocks: u64,
     /// 4 KiB blocks garbage collection copied out of this stream's units.
     pub copied_blocks: u64,

@@ -1,14 +1,16 @@
 //! The translation layer: a page map at 4 KiB, write frontiers per stream, garbage collection.
 //!
 //! Rules
-//! 1. `map[lba]` is the slot that holds the current data of `lba`, or none. A slot is *valid* iff some `map[lba]` names it;
-//!    then `reverse[slot] == lba` and its bit in `valid` is set. `units[u].valid` counts those bits.
-//! 2. A unit is *free* (erased, in `free`), *open* (the frontier of one stream, host or copies) or *closed* (full, in `victims`).
+//! 1. `map[lba]` is the slot that holds the current data of `lba`, or none. A slot is *valid* iff some `map[lba]` names
+//!    it; then `reverse[slot] == lba` and its bit in `valid` is set. `units[u].valid` counts those bits.
+//! 2. A unit is *free* (erased, in `free`), *open* (the frontier of one stream, host or copies) or *closed* (full, in
+//!    `victims`).
 //! 3. A unit holds data of one stream only, unless copies are shared: then units of copies hold any stream's.
 //! 4. Before a host frontier opens a unit, garbage collection runs until more than `reserve` units are free; collecting
 //!    one victim opens at most one unit, so `reserve >= 1` always suffices. Configuration guarantees spare units
 //!    for every frontier, so a victim with something to gain always exists.
-//! 5. Slots of a frontier are handed out in order and programmed a whole program at a time; [`Nand`] asserts the physical order.
+//! 5. Slots of a frontier are handed out in order and programmed a whole program at a time; [`Nand`] asserts the
+//!    physical order.
 //! 6. No allocation after construction.
 
 use super::config::{CopyBack, SsdConfig};
@@ -72,7 +74,8 @@ pub struct Ftl {
 }
 
 impl Ftl {
-    /// An empty, erased device; an error if its tables do not fit in memory. The configuration must have been validated.
+    /// An empty, erased device; an error if its tables do not fit in memory. The configuration must have been
+    /// validated.
     pub fn new(config: &SsdConfig) -> Result<Ftl> {
         let geometry = &config.geometry;
         let (units, slots_per_unit) = (geometry.units(), geometry.slots_per_unit());
@@ -130,7 +133,8 @@ impl Ftl {
         }
     }
 
-    /// Finishes half-filled programs of host frontiers with empty slots: what a flush costs a device without power-loss protection.
+    /// Finishes half-filled programs of host frontiers with empty slots: what a flush costs a device without power-loss
+    /// protection.
     pub fn pad<L: MediaListener>(&mut self, listener: &mut L) {
         for stream in 0..MAX_STREAMS {
             let frontier = self.host[stream];

@@ -3,13 +3,14 @@
 //! Terms
 //! - A *slot* holds one 4 KiB block of the host. Slots are numbered through the whole device.
 //! - A *flash page* is what one plane programs at once, several slots.
-//! - A *program* writes the same page of every plane of one die (multi-plane program): [`Geometry::slots_per_program`] slots.
+//! - A *program* writes the same page of every plane of one die (multi-plane program): [`Geometry::slots_per_program`]
+//!   slots.
 //! - An *erase unit* (superblock, FDP: reclaim unit) is one block of every plane of `dies_per_unit` dies;
 //!   it is opened, filled, collected and erased as a whole.
 //!
 //! Rules
-//! 1. Programs go round the dies of the unit: program `i` of a unit is page `i / dies_per_unit` of die `i % dies_per_unit`.
-//!    So filling a unit slot by slot programs each block's pages in order.
+//! 1. Programs go round the dies of the unit: program `i` of a unit is page `i / dies_per_unit` of die `i %
+//!    dies_per_unit`. So filling a unit slot by slot programs each block's pages in order.
 //! 2. `slots_per_unit` is a multiple of 64: the validity bitmap has whole words per unit.
 
 use crate::error::{DeviceError, Result};

@@ -1,9 +1,9 @@
 //! The emulated SSD: wear, write amplification and time of a multi-stream flash device.
 //!
-//! What is emulated: geometry, page-mapped translation at 4 KiB, garbage collection, streams with erase units of their own, a write
-//! buffer that absorbs rewrites, flush, trim, wear by erase unit, busy dies and buses.
-//! What is not: bad blocks, read disturb and retention, static wear levelling, an SLC cache, the map's own writes to flash.
-//! Data is kept elsewhere ([`crate::store`]): this model needs none.
+//! What is emulated: geometry, page-mapped translation at 4 KiB, garbage collection, streams with erase units of their
+//! own, a write buffer that absorbs rewrites, flush, trim, wear by erase unit, busy dies and buses.
+//! What is not: bad blocks, read disturb and retention, static wear levelling, an SLC cache, the map's own writes to
+//! flash. Data is kept elsewhere ([`crate::store`]): this model needs none.
 //!
 //! | file | owns |
 //! |---|---|

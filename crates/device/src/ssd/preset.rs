@@ -2,8 +2,8 @@
 //!
 //! Rules
 //! 1. Every field of [`SsdConfig`] has a [`Source`]; a test (`crate::preset`) holds the lists to it.
-//! 2. "Published" names where the figure can be read. Figures that no maker publishes (the inside of a drive) are assumptions chosen
-//!    so that the model reaches the published speeds; a test checks the sequential write speed.
+//! 2. "Published" names where the figure can be read. Figures that no maker publishes (the inside of a drive) are
+//!    assumptions chosen so that the model reaches the published speeds; a test checks the sequential write speed.
 
 use super::config::{CopyBack, SsdConfig};
 use super::geometry::Geometry;
@@ -298,8 +298,8 @@ mod tests {
         }
     }
 
-    /// The model must reach the sequential write speed that the sources give, published for two and assumed for the class of the others,
-    /// within a quarter.
+    /// The model must reach the sequential write speed that the sources give, published for two and assumed for the
+    /// class of the others, within a quarter.
     #[test]
     fn sequential_write_speed_is_as_its_source_says() {
         for (config, mb_per_s) in all() {

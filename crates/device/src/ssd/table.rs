@@ -35,7 +35,8 @@ fn advise_huge(address: usize, bytes: usize) {
     if bytes < 2 * HUGE || end <= first {
         return;
     }
-    // SAFETY: the range lies within one live allocation, and MADV_HUGEPAGE changes neither contents nor access rights. A refusal is harmless.
+    // SAFETY: the range lies within one live allocation, and MADV_HUGEPAGE changes neither contents nor access rights.
+    // A refusal is harmless.
     unsafe { libc::madvise(first as *mut libc::c_void, end - first, libc::MADV_HUGEPAGE) };
 }
 

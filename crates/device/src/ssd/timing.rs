@@ -1,17 +1,21 @@
-//! The time model: when the flash and the buses are busy, so that garbage collection slows the host as it does on a device.
+//! The time model: when the flash and the buses are busy, so that garbage collection slows the host as it does on a
+//! device.
 //!
 //! Terms
-//! - Each die, each channel and the host link has a time until which it is busy. Times are nanoseconds of whatever clock the
-//!   caller uses; they only grow.
+//! - Each die, each channel and the host link has a time until which it is busy. Times are nanoseconds of whatever
+//!   clock the caller uses; they only grow.
 //! - *Backlog* of a die: garbage-collection work it still owes.
 //!
 //! Rules
-//! 1. A read takes the die (`read_ns`), then the channel, then the link. A program takes the channel, then the die. An erase takes the die.
-//! 2. A write completes when it is in the write buffer. A block leaves the buffer when its program ends; a full buffer makes the host wait.
-//! 3. Backlog is worked off while a die would be idle. What is left is paid by host programs on that die, evenly, so that the
-//!    debt of one collection is settled by the time the space it freed is used up. No host request pays for a whole collection.
-//! 4. A read waits at most `suspend_ns` for a program or an erase in progress on its die (program and erase suspend); the delayed work is
-//!    pushed back by the time of the read.
+//! 1. A read takes the die (`read_ns`), then the channel, then the link. A program takes the channel, then the die. An
+//!    erase takes the die.
+//! 2. A write completes when it is in the write buffer. A block leaves the buffer when its program ends; a full buffer
+//!    makes the host wait.
+//! 3. Backlog is worked off while a die would be idle. What is left is paid by host programs on that die, evenly, so
+//!    that the debt of one collection is settled by the time the space it freed is used up. No host request pays for a
+//!    whole collection.
+//! 4. A read waits at most `suspend_ns` for a program or an erase in progress on its die (program and erase suspend);
+//!    the delayed work is pushed back by the time of the read.
 //! 5. A flush completes when all earlier programs have ended; with power-loss protection at once.
 
 use super::geometry::{BLOCK_BYTES, Geometry};
@@ -99,7 +103,8 @@ impl SsdTimer {
         }
     }
 
-    /// A write of `blocks` blocks arrives at `now`: when its data is in the controller. Programs heard of from here on start no earlier.
+    /// A write of `blocks` blocks arrives at `now`: when its data is in the controller. Programs heard of from here on
+    /// start no earlier.
     pub fn receive(&mut self, now: u64, blocks: u32) -> u64 {
         let arrival = self.command_done(now);
         self.start = occupy(&mut self.link_until, arrival, arrival, transfer_ns(blocks, self.timing.link_mb_per_s));
@@ -222,8 +227,9 @@ impl MediaListener for SsdTimer {
     }
 }
 
-/// Takes `ns` of a bus for a request that came at `from` and is ready for the bus at `ready`; returns the end of the transfer.
-/// The bus is charged from the request's coming, so that a slow request does not keep it from others meanwhile.
+/// Takes `ns` of a bus for a request that came at `from` and is ready for the bus at `ready`; returns the end of the
+/// transfer. The bus is charged from the request's coming, so that a slow request does not keep it from others
+/// meanwhile.
 fn occupy(bus: &mut u64, from: u64, ready: u64, ns: u64) -> u64 {
     *bus = (*bus).max(from) + ns;
     (*bus).max(ready + ns)

@@ -98,7 +98,8 @@ fn backlog_is_worked_off_when_idle_and_paid_in_shares_when_busy() {
     assert!(busy.dies.iter().all(|d| d.backlog == 0), "the debt is settled when the freed space is used up");
 }
 
-/// Garbage collection must cost the host what it costs the flash: at a write amplification of W, throughput is about 1/W.
+/// Garbage collection must cost the host what it costs the flash: at a write amplification of W, throughput is about
+/// 1/W.
 #[test]
 fn throughput_falls_with_write_amplification() {
     let rate = |random: bool| {

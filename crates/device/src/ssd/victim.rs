@@ -5,8 +5,10 @@
 //!   log-structured file system, in the form Kawaguchi, Nishioka and Motoda (USENIX 1995) gave it for flash.
 //! - *FIFO*: the unit that was filled first (cyclic cleaning; its write amplification has a closed formula).
 //!
-//! [`VictimIndex`](super::victim_index::VictimIndex) finds the same greedy and FIFO victims without looking at every unit; a test holds it to this.
+//! [`VictimIndex`](super::victim_index::VictimIndex) finds the same greedy and FIFO victims without looking at every
+//! unit; a test holds it to this.
 
+use crate::error::DeviceError;
 use serde::{Deserialize, Serialize};
 
 /// How garbage collection picks its victims.
@@ -21,19 +23,14 @@ pub enum VictimPolicy {
     Fifo,
 }
 
-impl std::str::FromStr for VictimPolicy {
-    type Err = crate::DeviceError;
+highwater_storage::names!(VictimPolicy { Greedy => "greedy", CostBenefit => "cost-benefit", Fifo => "fifo" });
 
-    fn from_str(name: &str) -> Result<VictimPolicy, Self::Err> {
-        match name {
-            "greedy" => Ok(VictimPolicy::Greedy),
-            "cost-benefit" => Ok(VictimPolicy::CostBenefit),
-            "fifo" => Ok(VictimPolicy::Fifo),
-            _ => {
-                let what = format!("victim policy \"{name}\" is none of greedy, cost-benefit, fifo");
-                Err(crate::DeviceError::Config(what))
-            }
-        }
+impl std::str::FromStr for VictimPolicy {
+    type Err = DeviceError;
+
+    fn from_str(name: &str) -> Result<VictimPolicy, DeviceError> {
+        let what = || format!("victim policy \"{name}\" is none of {}", VictimPolicy::names());
+        VictimPolicy::named(name).ok_or_else(|| DeviceError::Config(what()))
     }
 }
 

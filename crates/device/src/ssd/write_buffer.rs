@@ -1,4 +1,5 @@
-//! The write buffer: blocks that were written but not yet handed to the flash; rewrites of a waiting block are absorbed.
+//! The write buffer: blocks that were written but not yet handed to the flash; rewrites of a waiting block are
+//! absorbed.
 //!
 //! Rules
 //! 1. A block waits at most once. It keeps its place when rewritten and takes the stream of the last write.

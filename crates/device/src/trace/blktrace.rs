@@ -15,7 +15,8 @@
 //!
 //! Rules
 //! 1. Byte order is the recording machine's; the magic tells which.
-//! 2. Of the events of a request, the one where it is issued to the driver counts; a file without issue events gives its queue events.
+//! 2. Of the events of a request, the one where it is issued to the driver counts; a file without issue events gives
+//!    its queue events.
 //! 3. `NAME.blktrace.0` stands for all of `NAME.blktrace.*`: one file a processor, merged by time.
 //! 4. A write that carries a flush (a queue event may) counts as a flush and a write.
 //! 5. Requests that do not begin or end at 4 KiB count as the blocks they touch.

@@ -1,8 +1,8 @@
 //! Traces: requests recorded elsewhere, read one after the other in order of arrival.
 //!
 //! Formats, told apart by content:
-//! - CSV: `time_us,op,lba,blocks` a line, lba and blocks in units of 4 KiB; op is R, W, D (discard) or F (flush). A first line that starts
-//!   with a letter is a heading. See [`csv`].
+//! - CSV: `time_us,op,lba,blocks` a line, lba and blocks in units of 4 KiB; op is R, W, D (discard) or F (flush). A
+//!   first line that starts with a letter is a heading. See [`csv`].
 //! - blktrace's binary output, per processor or merged. See [`blktrace`].
 //!
 //! Either may be compressed with zstd.

@@ -1,12 +1,14 @@
-//! Named ranges of a trace's device: files, ext4's journal, InnoDB's doublewrite buffer; and the stream rules that use them.
+//! Named ranges of a trace's device: files, ext4's journal, InnoDB's doublewrite buffer; and the stream rules that use
+//! them.
 //!
 //! A trace `NAME.csv.zst` may lie beside `NAME.files.csv`, lines of `first_lba,blocks,file,first_block_in_file`.
-//! - `journal` is not a file. If nobody says where it lies, it is found from the trace: ext4 rewrites its journal round and round, so it
-//!   is the contiguous stretch of at least 1,024 blocks (jbd2's least) outside all files that takes the most writes.
+//! - `journal` is not a file. If nobody says where it lies, it is found from the trace: ext4 rewrites its journal round
+//!   and round, so it is the contiguous stretch of at least 1,024 blocks (jbd2's least) outside all files that takes
+//!   the most writes.
 //! - `doublewrite` is pages 64 to 191 (16 KiB) of the file `ibdata1`.
 //!
-//! A rule is `STREAM=WHAT`; WHAT is a name, a file name pattern (`*` matches any characters), `FIRST-LAST` or `FIRST+COUNT` in 4 KiB blocks.
-//! Later rules win over earlier ones; what no rule names is stream 0.
+//! A rule is `STREAM=WHAT`; WHAT is a name, a file name pattern (`*` matches any characters), `FIRST-LAST` or
+//! `FIRST+COUNT` in 4 KiB blocks. Later rules win over earlier ones; what no rule names is stream 0.
 
 use super::{Trace, read_text};
 use crate::error::{DeviceError, Result};
@@ -101,7 +103,8 @@ pub fn beside(trace: &Path) -> Option<std::path::PathBuf> {
 /// Least blocks of a jbd2 journal.
 const JOURNAL_BLOCKS_MIN: usize = 1024;
 
-/// Finds ext4's journal: the most-written contiguous stretch outside all files. None if no stretch is written round and round.
+/// Finds ext4's journal: the most-written contiguous stretch outside all files. None if no stretch is written round and
+/// round.
 pub fn find_journal(trace: &Trace, files: &[NamedRange]) -> Result<Option<NamedRange>> {
     let mut writes: Vec<u32> = Vec::new();
     for event in trace.events()? {

@@ -19,22 +19,17 @@ pub(super) enum Mode {
     DataStreams,
 }
 
+highwater_storage::names!(Mode {
+    OrderedDoublewrite => "OJ+DWB",
+    Ordered => "OJ",
+    Data => "DJ",
+    DataStreams => "MS-DJ",
+});
+
 impl Mode {
-    pub(super) const ALL: [Mode; 4] = [Mode::OrderedDoublewrite, Mode::Ordered, Mode::Data, Mode::DataStreams];
-
-    /// The document's name.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Mode::OrderedDoublewrite => "OJ+DWB",
-            Mode::Ordered => "OJ",
-            Mode::Data => "DJ",
-            Mode::DataStreams => "MS-DJ",
-        }
-    }
-
-    pub(super) fn named(name: &str) -> Result<Mode> {
-        let found = Mode::ALL.into_iter().find(|mode| mode.name() == name);
-        found.ok_or_else(|| Error::Usage(format!("there is no way of journaling {name:?}")))
+    /// The mode that the document calls `name`.
+    pub(super) fn of(name: &str) -> Result<Mode> {
+        Mode::named(name).ok_or_else(|| Error::Usage(format!("there is no way of journaling {name:?}")))
     }
 
     pub(super) fn doublewrite(self) -> bool {
@@ -76,9 +71,9 @@ mod tests {
     #[test]
     fn modes_read_back_and_differ() {
         for mode in Mode::ALL {
-            assert_eq!(Mode::named(mode.name()).unwrap(), mode);
+            assert_eq!(Mode::of(mode.name()).unwrap(), mode);
         }
-        assert!(Mode::named("XJ").is_err());
+        assert!(Mode::of("XJ").is_err());
         assert!(Mode::OrderedDoublewrite.doublewrite() && !Mode::Data.doublewrite());
         assert_eq!(Mode::DataStreams.stream_rules().unwrap().len(), 1);
     }

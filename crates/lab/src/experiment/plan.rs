@@ -20,20 +20,9 @@ pub enum Scale {
     Full,
 }
 
+highwater_storage::names!(Scale { Smoke => "smoke", Quick => "quick", Standard => "standard", Full => "full" });
+
 impl Scale {
-    /// All of them.
-    pub const ALL: [Scale; 4] = [Scale::Smoke, Scale::Quick, Scale::Standard, Scale::Full];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Scale::Smoke => "smoke",
-            Scale::Quick => "quick",
-            Scale::Standard => "standard",
-            Scale::Full => "full",
-        }
-    }
-
     /// This scale's value of four.
     pub fn of<T: Copy>(self, by_scale: [T; 4]) -> T {
         by_scale[self as usize]
@@ -60,9 +49,8 @@ impl std::str::FromStr for Scale {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Scale> {
-        let found = Scale::ALL.into_iter().find(|scale| scale.name() == text);
-        let names = Scale::ALL.map(Scale::name).join(", ");
-        found.ok_or_else(|| Error::Usage(format!("there is no scale {text:?}; there are: {names}")))
+        let what = || format!("there is no scale {text:?}; there are: {}", Scale::names());
+        Scale::named(text).ok_or_else(|| Error::Usage(what()))
     }
 }
 

@@ -40,19 +40,9 @@ pub enum SubjectKind {
     Mariadb,
 }
 
+highwater_storage::names!(SubjectKind { Highwater => "highwater", Mysql => "mysql", Mariadb => "mariadb" });
+
 impl SubjectKind {
-    /// Every subject.
-    pub const ALL: [SubjectKind; 3] = [SubjectKind::Highwater, SubjectKind::Mysql, SubjectKind::Mariadb];
-
-    /// Its name on command lines and in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            SubjectKind::Highwater => "highwater",
-            SubjectKind::Mysql => "mysql",
-            SubjectKind::Mariadb => "mariadb",
-        }
-    }
-
     /// Whether it runs in a process of its own.
     pub fn is_server(self) -> bool {
         self != SubjectKind::Highwater
@@ -77,8 +67,8 @@ impl FromStr for SubjectKind {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<SubjectKind, Error> {
-        let found = SubjectKind::ALL.into_iter().find(|kind| kind.name() == text);
-        found.ok_or_else(|| Error::Usage(format!("{text:?} is none of highwater, mysql, mariadb")))
+        let what = || format!("{text:?} is none of {}", SubjectKind::names());
+        SubjectKind::named(text).ok_or_else(|| Error::Usage(what()))
     }
 }
 

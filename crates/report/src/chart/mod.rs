@@ -2,10 +2,12 @@
 //!
 //! Rules
 //! 1. Ticks are round numbers; the vertical axis begins at 0 unless the chart says otherwise.
-//! 2. Colours are the classes `s0` to `s6`, so that the page's light and dark styles hold. They differ in lightness too, for readers who do not
-//!    tell all hues apart. A line of the source document has the colour of our line of the same name.
+//! 2. Colours are the classes `s0` to `s6`, so that the page's light and dark styles hold. They differ in lightness
+//!    too, for readers who do not tell all hues apart. A line of the source document has the colour of our line of the
+//!    same name.
 //! 3. Lines, dots and bars have a `<title>`, which browsers show on hovering. Values that are not numbers are left out.
-//! 4. The points of a line carry their place and their text (`data-points`): the page's script shows them and computes nothing.
+//! 4. The points of a line carry their place and their text (`data-points`): the page's script shows them and computes
+//!    nothing.
 
 mod axis;
 mod bars;

@@ -8,8 +8,8 @@
 //!    length survive as a prefix of their order; bytes beyond the surviving length are gone.
 //! 3. The same seed gives the same outcome for the same history.
 //! 4. A discarded range reads as [`DISCARD_FILL`], so that nothing comes to depend on its contents.
-//! 5. A limited device is full as a file system is: whole blocks that were discarded are room for others, and writing or
-//!    reserving them again takes room. What others use counts against the limit.
+//! 5. A limited device is full as a file system is: whole blocks that were discarded are room for others, and writing
+//!    or reserving them again takes room. What others use counts against the limit.
 
 mod bytes;
 mod device;

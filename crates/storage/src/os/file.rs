@@ -2,18 +2,18 @@
 //!
 //! Rules
 //! 1. Growing reserves the blocks first, so that a full disk is an error of `set_len_bytes` and the file keeps the
-//!    length and contents it had. A file system without `fallocate` gets zeros written instead. `reserve` does the same for
-//!    ranges whose blocks were given back; a range whose blocks are all there is reserved even where the file system refuses
-//!    to look at it on a full disk. (A file system that writes every block to a new place, such as Btrfs or ZFS, can
-//!    be full at any write, whatever was reserved.)
+//!    length and contents it had. A file system without `fallocate` gets zeros written instead. `reserve` does the same
+//!    for ranges whose blocks were given back; a range whose blocks are all there is reserved even where the file
+//!    system refuses to look at it on a full disk. (A file system that writes every block to a new place, such as Btrfs
+//!    or ZFS, can be full at any write, whatever was reserved.)
 //! 2. The first failed sync is final: the kernel forgets which pages it could not write, so every later write and sync
 //!    of the file fails too. Syncs go one at a time, because the kernel tells only one of several of the failure, and
 //!    because one that has nothing to do (rule 3) may not return before the one that has.
-//! 3. Where a later write is not followed by a sync (O_DIRECT_NO_FSYNC), no write may need the file system's own records
-//!    changed to be durable: growth is written with zeros, so that its blocks count as initialized, and discards are
-//!    left out.
-//!    A file whose blocks are not all like that (a sparse copy, a reflink, one grown by another method, a file system that copies
-//!    on write) is synced after all, as with O_DIRECT.
+//! 3. Where a later write is not followed by a sync (O_DIRECT_NO_FSYNC), no write may need the file system's own
+//!    records changed to be durable: growth is written with zeros, so that its blocks count as initialized, and
+//!    discards are left out.
+//!    A file whose blocks are not all like that (a sparse copy, a reflink, one grown by another method, a file system
+//!    that copies on write) is synced after all, as with O_DIRECT.
 //! 4. A block device has the length it has: any length up to it can be "set", nothing changes and nothing is zeroed. It
 //!    is opened exclusively: one that is mounted, or open elsewhere, is refused.
 //! 5. A file system without direct I/O gets buffered I/O ([`FileDevice::is_direct`] says which).
@@ -76,7 +76,8 @@ impl FileDevice {
         Ok(FileDevice::of(file, path, mode))
     }
 
-    /// Opens the file at `path` to read it only, through the page cache: no lock, no alignment, and nothing can be written.
+    /// Opens the file at `path` to read it only, through the page cache: no lock, no alignment, and nothing can be
+    /// written.
     ///
     /// # Errors
     /// Whatever the operating system answers, with the path.
@@ -102,7 +103,8 @@ impl FileDevice {
         }
     }
 
-    /// Whether a write that does not change the length is durable without a sync (O_DIRECT_NO_FSYNC, where that can be).
+    /// Whether a write that does not change the length is durable without a sync (O_DIRECT_NO_FSYNC, where that can
+    /// be).
     pub fn writes_unsynced(&self) -> bool {
         self.mode.writes_unsynced()
     }

@@ -162,8 +162,8 @@ fn calls_are_counted_when_they_are_made() {
     }
 }
 
-/// A sparse copy, a file that another method has grown, and one on a file system that copies on write: an overwrite may need the
-/// file system's records, so it is synced.
+/// A sparse copy, a file that another method has grown, and one on a file system that copies on write: an overwrite may
+/// need the file system's records, so it is synced.
 #[test]
 fn what_is_not_initialized_throughout_is_synced_after_all() {
     let folder = tempfile::tempdir().unwrap();

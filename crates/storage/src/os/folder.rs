@@ -28,7 +28,8 @@ pub(crate) struct FolderLock {
 
 impl Drop for FolderLock {
     fn drop(&mut self) {
-        // A program started meanwhile may hold a copy of the descriptor for a moment: closing ours would not unlock the folder yet.
+        // A program started meanwhile may hold a copy of the descriptor for a moment: closing ours would not unlock the
+        // folder yet.
         let _ = self.folder.unlock();
     }
 }

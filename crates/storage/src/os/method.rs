@@ -12,21 +12,24 @@
 /// How files are written and made durable (InnoDB's names).
 ///
 /// # File systems
-/// Tried on Linux with ext4 (blocks of 1 and 4 KiB), XFS, Btrfs, tmpfs, and overlayfs over ext4; every method works on each.
+/// Tried on Linux with ext4 (blocks of 1 and 4 KiB), XFS, Btrfs, tmpfs, and overlayfs over ext4; every method works on
+/// each.
 /// - A file system that refuses direct I/O (as tmpfs did for long) gets buffered I/O with the same syncs instead;
-///   [`FileDevice::is_direct`](crate::FileDevice::is_direct) says so. Direct I/O needs offsets, lengths and addresses that are
-///   multiples of 4,096 bytes, which is enough for every device with sectors up to that size; one with larger sectors fails at the
-///   first read or write, with the operating system's words.
-/// - `DirectNoFsync` needs a file whose blocks are all allocated and initialized, shared with no other file, on a file system that
-///   overwrites in place: a file that this method has made and grown on ext4 or XFS. Any other (a sparse copy, a copy by
-///   reflink, a file that another method has grown, anything on Btrfs, ZFS or bcachefs) is synced as with `Direct`: without
-///   the sync a power cut could lose writes that the file system had not entered in its own records. A reflink made while a
-///   database is open is not seen: make none.
-/// - Btrfs copies each overwritten block, which fragments the files; `chattr +C` on the folder while it is empty avoids that.
-/// - A database that is closed may be copied, moved, archived and restored with any tool (`cp`, `rsync`, `tar`, sparse or not,
-///   by reflink), to any other of these file systems, and opened with any method: all three files together. A copy of the
-///   files of an open database is no backup.
-/// - Network file systems (NFS, SMB) are neither tried nor supported: what a lock and a sync promise there depends on the server.
+///   [`FileDevice::is_direct`](crate::FileDevice::is_direct) says so. Direct I/O needs offsets, lengths and addresses
+///   that are multiples of 4,096 bytes, which is enough for every device with sectors up to that size; one with larger
+///   sectors fails at the first read or write, with the operating system's words.
+/// - `DirectNoFsync` needs a file whose blocks are all allocated and initialized, shared with no other file, on a file
+///   system that overwrites in place: a file that this method has made and grown on ext4 or XFS. Any other (a sparse
+///   copy, a copy by reflink, a file that another method has grown, anything on Btrfs, ZFS or bcachefs) is synced as
+///   with `Direct`: without the sync a power cut could lose writes that the file system had not entered in its own
+///   records. A reflink made while a database is open is not seen: make none.
+/// - Btrfs copies each overwritten block, which fragments the files; `chattr +C` on the folder while it is empty avoids
+///   that.
+/// - A database that is closed may be copied, moved, archived and restored with any tool (`cp`, `rsync`, `tar`, sparse
+///   or not, by reflink), to any other of these file systems, and opened with any method: all three files together. A
+///   copy of the files of an open database is no backup.
+/// - Network file systems (NFS, SMB) are neither tried nor supported: what a lock and a sync promise there depends on
+///   the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FlushMethod {
     /// Buffered writes, then fsync.
@@ -39,6 +42,13 @@ pub enum FlushMethod {
     /// As `Direct`; data and doublewrite are synced only when their length changed.
     DirectNoFsync,
 }
+
+crate::names!(FlushMethod {
+    Fsync => "fsync",
+    DSync => "O_DSYNC",
+    Direct => "O_DIRECT",
+    DirectNoFsync => "O_DIRECT_NO_FSYNC",
+});
 
 /// Which of a database's files this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -53,24 +53,27 @@ fn fallocate(file: &File, mode: libc::c_int, offset: u64, len: u64) -> Result<()
     }
 }
 
-/// Blocks that an overwrite may have to allocate: FIEMAP_EXTENT_UNKNOWN, _DELALLOC, _ENCODED, _DATA_INLINE, _DATA_TAIL, _SHARED.
+/// Blocks that an overwrite may have to allocate: FIEMAP_EXTENT_UNKNOWN, _DELALLOC, _ENCODED, _DATA_INLINE, _DATA_TAIL,
+/// _SHARED.
 const TAKES_BLOCKS: u32 = 0x2 | 0x4 | 0x8 | 0x200 | 0x400 | 0x2000;
 /// FIEMAP_EXTENT_UNWRITTEN: blocks that are there, but read as zeros.
 const UNWRITTEN: u32 = 0x800;
 
-/// Whether overwriting any byte of the file up to `len` leaves the file system's own records as they are: its blocks are
-/// allocated, initialized and nobody else's, and the file system does not copy on write. False when it does not say.
+/// Whether overwriting any byte of the file up to `len` leaves the file system's own records as they are: its blocks
+/// are allocated, initialized and nobody else's, and the file system does not copy on write. False when it does not
+/// say.
 pub(super) fn overwrites_in_place(file: &File, len: u64) -> bool {
     is_mapped(file, 0, len, TAKES_BLOCKS | UNWRITTEN)
 }
 
-/// Whether writing any byte of the range takes no block: all of them are allocated, and nobody else's. False when the file system
-/// does not say.
+/// Whether writing any byte of the range takes no block: all of them are allocated, and nobody else's. False when the
+/// file system does not say.
 pub(super) fn is_allocated(file: &File, offset: u64, len: u64) -> bool {
     is_mapped(file, offset, offset.saturating_add(len), TAKES_BLOCKS)
 }
 
-/// Whether every byte from `from` to `end` lies in blocks that have none of the flags, on a file system that writes in place.
+/// Whether every byte from `from` to `end` lies in blocks that have none of the flags, on a file system that writes in
+/// place.
 fn is_mapped(file: &File, from: u64, end: u64, refused: u32) -> bool {
     /// Extents asked for at once.
     const BATCH: usize = 128;
@@ -84,7 +87,8 @@ fn is_mapped(file: &File, from: u64, end: u64, refused: u32) -> bool {
         map.extent_count = BATCH as u32;
         let mut request = MapRequest { map, extents };
         // SAFETY: the descriptor is open while `file` is borrowed; the kernel reads the header and writes at most
-        // `extent_count` extents behind it, which is what `MapRequest` has room for, laid out as the kernel lays it out.
+        // `extent_count` extents behind it, which is what `MapRequest` has room for, laid out as the kernel lays it
+        // out.
         let asked = unsafe { libc::ioctl(file.as_raw_fd(), FileMap::REQUEST, &raw mut request) };
         (map, extents) = (request.map, request.extents);
         if asked != 0 || map.mapped_extents == 0 {
@@ -105,7 +109,8 @@ fn copies_on_write(file: &File) -> bool {
     /// Btrfs, ZFS, bcachefs, as they number themselves.
     const NUMBERS: [u32; 3] = [0x9123_683E, 0x2FC1_2FC1, 0xCA45_1A4E];
     let mut found = std::mem::MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: the descriptor is open while `file` is borrowed; the kernel fills the struct, which is read only if it did.
+    // SAFETY: the descriptor is open while `file` is borrowed; the kernel fills the struct, which is read only if it
+    // did.
     let number = unsafe {
         if libc::fstatfs(file.as_raw_fd(), found.as_mut_ptr()) != 0 {
             return false;

@@ -3,8 +3,10 @@
 //! Rules
 //! 1. `write` returns only when the kernel has finished with every buffer, also when one of the writes failed.
 //! 2. Every completion is looked at: an error fails the batch, a short write is sent again for its rest.
-//! 3. A ring is used by one batch at a time; a batch that finds none idle makes one, so batches do not wait for each other.
-//! 4. After a ring that cannot be made, or that fails to take requests, none is used again; the caller writes one by one.
+//! 3. A ring is used by one batch at a time; a batch that finds none idle makes one, so batches do not wait for each
+//!    other.
+//! 4. After a ring that cannot be made, or that fails to take requests, none is used again; the caller writes one by
+//!    one.
 
 use crate::Write;
 use io_uring::{IoUring, opcode, types::Fd};

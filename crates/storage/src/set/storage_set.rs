@@ -86,8 +86,8 @@ impl StorageSet {
         Ok(StorageSet { data, redo, doublewrite, origin, read_only: false })
     }
 
-    /// Opens the files in the folder `dir` (the redo in `log_dir`, if that is another) to read them only, through the page
-    /// cache: also on a file system mounted read-only. What is written into the set stays in memory ([`Overlay`]).
+    /// Opens the files in the folder `dir` (the redo in `log_dir`, if that is another) to read them only, through the
+    /// page cache: also on a file system mounted read-only. What is written into the set stays in memory ([`Overlay`]).
     ///
     /// # Errors
     /// [`OpenError`] names the folder or file and what is wrong with it.
@@ -139,8 +139,8 @@ impl StorageSet {
         StorageSet { data, redo, doublewrite, origin: Arc::new(Origin::Memory(devices)), read_only: false }
     }
 
-    /// What a power cut now could leave of a set in memory, chosen by `seed`; this set goes on untouched. The three devices
-    /// lose their power at the same moment, also when threads are writing.
+    /// What a power cut now could leave of a set in memory, chosen by `seed`; this set goes on untouched. The three
+    /// devices lose their power at the same moment, also when threads are writing.
     ///
     /// # Panics
     /// If the set is not in memory.

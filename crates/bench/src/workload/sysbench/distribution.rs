@@ -29,21 +29,13 @@ pub enum RandType {
     Zipfian,
 }
 
-impl RandType {
-    /// Every type with its name.
-    pub const ALL: [(RandType, &'static str); 5] = [
-        (RandType::Uniform, "uniform"),
-        (RandType::Gaussian, "gaussian"),
-        (RandType::Special, "special"),
-        (RandType::Pareto, "pareto"),
-        (RandType::Zipfian, "zipfian"),
-    ];
-
-    /// sysbench's name of it.
-    pub fn name(self) -> &'static str {
-        RandType::ALL.iter().find(|(t, _)| *t == self).map_or("", |(_, name)| name)
-    }
-}
+highwater_storage::names!(RandType {
+    Uniform => "uniform",
+    Gaussian => "gaussian",
+    Special => "special",
+    Pareto => "pareto",
+    Zipfian => "zipfian",
+});
 
 /// Draws integers in `first..=last`.
 #[derive(Clone, Debug)]
@@ -199,7 +191,7 @@ mod tests {
 
     #[test]
     fn one_row_is_enough() {
-        for (kind, _) in RandType::ALL {
+        for kind in RandType::ALL {
             assert_eq!(sum(&shares(kind, 1, 100)), 100);
         }
     }

@@ -38,24 +38,18 @@ pub enum Profile {
     UpdateNonIndex,
 }
 
+highwater_storage::names!(Profile {
+    ReadWrite => "read_write",
+    ReadOnly => "read_only",
+    WriteOnly => "write_only",
+    PointSelect => "point_select",
+    Insert => "insert",
+    Delete => "delete",
+    UpdateIndex => "update_index",
+    UpdateNonIndex => "update_non_index",
+});
+
 impl Profile {
-    /// Every profile with its name.
-    pub const ALL: [(Profile, &'static str); 8] = [
-        (Profile::ReadWrite, "read_write"),
-        (Profile::ReadOnly, "read_only"),
-        (Profile::WriteOnly, "write_only"),
-        (Profile::PointSelect, "point_select"),
-        (Profile::Insert, "insert"),
-        (Profile::Delete, "delete"),
-        (Profile::UpdateIndex, "update_index"),
-        (Profile::UpdateNonIndex, "update_non_index"),
-    ];
-
-    /// sysbench's name, without `oltp_`.
-    pub fn name(self) -> &'static str {
-        Profile::ALL.iter().find(|(p, _)| *p == self).map_or("", |(_, name)| name)
-    }
-
     pub(crate) fn kinds(self) -> &'static [&'static str] {
         match self {
             Profile::ReadWrite => &["read_write"],

@@ -47,15 +47,12 @@ pub enum Mix {
     TpccMysql,
 }
 
+highwater_storage::names!(Mix {
+    Specification => "45/43/4/4/4",
+    TpccMysql => "10/10/1/1/1",
+});
+
 impl Mix {
-    /// Every mix with its name.
-    pub const ALL: [(Mix, &'static str); 2] = [(Mix::Specification, "45/43/4/4/4"), (Mix::TpccMysql, "10/10/1/1/1")];
-
-    /// The shares as text.
-    pub fn name(self) -> &'static str {
-        Mix::ALL.iter().find(|(m, _)| *m == self).map_or("", |(_, name)| name)
-    }
-
     fn cards(self) -> [usize; 5] {
         match self {
             Mix::Specification => [45, 43, 4, 4, 4],

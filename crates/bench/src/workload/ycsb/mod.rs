@@ -63,16 +63,16 @@ pub enum Letter {
     F,
 }
 
+highwater_storage::names!(Letter {
+    A => "a",
+    B => "b",
+    C => "c",
+    D => "d",
+    E => "e",
+    F => "f",
+});
+
 impl Letter {
-    /// Every workload with its name.
-    pub const ALL: [(Letter, &'static str); 6] =
-        [(Letter::A, "a"), (Letter::B, "b"), (Letter::C, "c"), (Letter::D, "d"), (Letter::E, "e"), (Letter::F, "f")];
-
-    /// Its letter.
-    pub fn name(self) -> &'static str {
-        Letter::ALL.iter().find(|(l, _)| *l == self).map_or("", |(_, name)| name)
-    }
-
     /// The main operation, the other one, and the main one's percentage.
     fn operations(self) -> (Operation, Operation, u32) {
         match self {

@@ -65,7 +65,7 @@ fn installed() -> Result<Installed> {
 pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
     let installed = installed()?;
     let template = template(plan, &installed, workspace)?;
-    let mode = Mode::named(cell.get(MODE))?;
+    let mode = Mode::of(cell.get(MODE))?;
     workspace.step("ageing a device and mounting it")?;
     let place = workspace.work_dir().join("mnt");
     let mut mount = mode.mount(disk(plan)?, journal_bytes(plan, cell), &place)?;

@@ -29,7 +29,7 @@ fn folder_of(plan: &Plan) -> PathBuf {
 
 /// Name of the trace of a cell.
 fn name_of(cell: &Cell) -> Result<&'static str> {
-    Ok(match (Mode::named(cell.get(MODE))?.journals_data(), cell.get(JOURNAL)) {
+    Ok(match (Mode::of(cell.get(MODE))?.journals_data(), cell.get(JOURNAL)) {
         (false, _) => "tpcc-ordered-j8-dwb",
         (true, SMALL) => "tpcc-data-j8",
         (true, _) => "tpcc-data-j64",
@@ -57,7 +57,7 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
     options.capacity_bytes = Some(CAPACITY_BYTES);
     options.passes = if plan.scale == Scale::Smoke { 1 } else { 2 };
     options.age = Age { overwrites: 1.0, seed: plan.seed, ..Age::default() };
-    options.rules = Mode::named(cell.get(MODE))?.stream_rules()?;
+    options.rules = Mode::of(cell.get(MODE))?.stream_rules()?;
     if cell.get(SPARE) != OWN_SPARE {
         let percent: f64 = cell.get(SPARE).parse().map_err(|_| Error::Usage("spare flash is no number".into()))?;
         options.overprovisioning = Some(percent / 100.0);
