@@ -121,7 +121,7 @@ impl EngineDisk {
         EngineDisk::with_progress(options, &mut |_| Ok(()))
     }
 
-    /// As [`new`](Self::new); `progress` hears of the ageing and may end it.
+    /// As [`new`](Self::new); `progress` gets the share of the ageing that is done and may end it.
     pub fn with_progress(options: &EngineDiskOptions, progress: &mut age::Progress<'_>) -> Result<EngineDisk> {
         EngineDisk::on(Arc::new(Disk::with_progress(&options.disk, progress)?), options)
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct Age {
     /// Every block is written once, in order.
     pub fill: bool,
-    /// Then so many times the capacity is overwritten, block by block at random.
+    /// Then this many times the capacity is overwritten, block by block at random.
     pub overwrites: f64,
     /// Seed of the overwrites.
     pub seed: u64,
@@ -51,7 +51,7 @@ impl std::str::FromStr for Age {
 pub type Progress<'a> = dyn FnMut(f64) -> Result<()> + 'a;
 
 /// Ages a new device whose blocks belong to the given streams. Takes no time: afterwards the device is idle at time 0
-/// and its buffers are empty. `progress` hears now and then which share is done; an error of its own ends the work.
+/// and its buffers are empty. `progress` gets the share that is done, now and then; an error from it ends the work.
 pub fn apply(age: &Age, model: &mut dyn BlockModel, streams: &Labels<u8>, progress: &mut Progress<'_>) -> Result<()> {
     const RUN: u32 = 1024;
     const PROGRESS_EVERY: u64 = 1 << 18;

@@ -73,7 +73,7 @@ pub struct CutReport {
 pub struct Damage {
     /// Blocks that cannot be read until written again.
     pub unreadable: BTreeSet<u32>,
-    /// The device is gone.
+    /// The device does not come back.
     pub dead: bool,
 }
 

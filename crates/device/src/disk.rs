@@ -105,7 +105,7 @@ impl Disk {
         Disk::with_progress(options, &mut |_| Ok(()))
     }
 
-    /// Builds the disk; `progress` hears of the ageing and may end it.
+    /// Builds the disk; `progress` gets the share of the ageing that is done and may end it.
     pub fn with_progress(options: &DiskOptions, progress: &mut age::Progress<'_>) -> Result<Disk> {
         let mut model = options.config.build(options.time != TimeMode::Off)?;
         let capacity_bytes = u64::from(model.capacity_blocks()) * BLOCK;

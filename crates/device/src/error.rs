@@ -1,4 +1,4 @@
-//! What can go wrong with an emulated device, said so that the reader knows what to change.
+//! What can go wrong with an emulated device. Each message says what to change.
 
 use std::path::PathBuf;
 
@@ -81,7 +81,7 @@ pub enum DeviceError {
         /// Why not.
         what: String,
     },
-    /// A file that somebody else uses.
+    /// A file that another process uses.
     #[error("{path} is in use by another mount; unmount that one, or name another file", path = path.display())]
     InUse {
         /// The file.

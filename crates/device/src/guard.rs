@@ -3,7 +3,7 @@
 //! Rules
 //! 1. The shell reads from a pipe what has been set up, a line each. The end of the pipe means that we died: it undoes
 //!    everything.
-//! 2. A line `gone WHAT` takes one thing off; `done` lets the shell go without doing anything.
+//! 2. A line `gone WHAT` takes one thing off; `done` ends the shell without doing anything.
 //! 3. The pipe does not end while a thread of ours waits for the file system that we served ourselves: the dead process
 //!    keeps its files open until that thread gets an answer. So the shell also looks, once a second, whether we are
 //!    dying, and then ends the FUSE connection by force, which lets such threads go.

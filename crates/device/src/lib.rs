@@ -9,19 +9,20 @@
 //! | module | owns |
 //! |---|---|
 //! | [`error`], [`promises`], [`clock`] | errors, what a device promises, virtual and real time |
-//! | [`model`] | the face of an emulated device: requests in, completion times and counters out |
+//! | [`model`] | the interface of an emulated device: requests in, completion times and counters out |
 //! | [`ssd`], [`hdd`] | the two models |
 //! | [`preset`] | devices by name |
 //! | [`labels`], [`age`] | what each block is; what was written before |
-//! | [`store`], [`image`], [`crash`], [`disk`] | bytes, bytes at a moment, power cuts, and all of it together: a disk with data |
+//! | [`store`], [`image`] | bytes, bytes at a moment |
+//! | [`crash`], [`disk`] | power cuts; all of it together: a disk with data |
 //! | [`trace`], [`histogram`] | recorded requests, named ranges, stream rules; latencies |
-//! | [`replay`], [`report`] | a trace on a device; what it found, for people |
+//! | [`replay`], [`report`] | a trace on a device; what it found, as text and as a page |
 //! | [`usage`] | what a device did between two moments |
 //! | [`guard`] | what is cleaned up if this process dies |
 //! | [`adapter`] | an engine on a device, in process |
 //! | [`mount`] | a device under a real file system |
 //!
-//! **Invariant:** nothing here knows the engine.
+//! **Invariant:** nothing here uses the engine.
 
 pub mod adapter;
 pub mod age;

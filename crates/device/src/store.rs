@@ -107,7 +107,7 @@ pub struct FileClaim {
     made: Made,
 }
 
-/// A file that nobody needs yet.
+/// A file that is not made yet.
 struct Made(Option<PathBuf>);
 
 impl Drop for Made {

@@ -4,6 +4,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("cursor.js");
+/// What holds for every page.
+const CLOSING: &str = "This page holds the whole result as JSON and loads nothing from elsewhere.";
 /// Three waves.
 const LOGO: &str = "M2 8c2.5 0 2.5 2 5 2s2.5-2 5-2 2.5 2 5 2 2.5-2 5-2\
                     M2 13.5c2.5 0 2.5 2 5 2s2.5-2 5-2 2.5 2 5 2 2.5-2 5-2\
@@ -53,7 +55,7 @@ impl Page<'_> {
                         }
                         section.tiles aria-label="Summary" { @for tile in &self.tiles { (tile) } }
                         @for group in &self.groups { section.cards { @for card in group { (card) } } }
-                        footer { (self.footer) " This page holds the whole result as JSON and loads nothing from elsewhere." }
+                        footer { (self.footer) " " (CLOSING) }
                     }
                     script type="application/json" id="result" { (json) }
                     script { (PreEscaped(SCRIPT)) }

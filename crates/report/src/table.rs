@@ -70,7 +70,9 @@ impl<C: Render> Render for Table<C> {
                     thead { tr { @for (n, name) in self.head.iter().enumerate() { th class=[number(n)] { (name) } } } }
                     tbody {
                         @for (row, first) in self.rows.iter().zip(self.first_of_group()) {
-                            tr class=[first.then_some("first")] { @for (n, cell) in row.iter().enumerate() { td class=[number(n)] { (cell) } } }
+                            tr class=[first.then_some("first")] {
+                                @for (n, cell) in row.iter().enumerate() { td class=[number(n)] { (cell) } }
+                            }
                         }
                     }
                 }

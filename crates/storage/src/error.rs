@@ -29,7 +29,7 @@ impl StorageError {
     }
 }
 
-/// Zeros at the start of a block device that say nobody uses it.
+/// Zeros at the start of a block device that is not in use.
 pub(crate) const REDO_ZEROS_BYTES: usize = 64 << 10;
 
 /// Why the files of a database cannot be opened.
@@ -55,8 +55,8 @@ pub enum OpenError {
     },
     /// A block device for a new redo log holds something.
     #[error(
-        "{} holds something already: a redo log is made only on a block device that begins with {REDO_ZEROS_BYTES} zero \
-         bytes (wipe it if nobody needs what it holds)", .0.display()
+        "{} holds something already: a redo log is made only on a block device that begins with {REDO_ZEROS_BYTES} \
+         zero bytes (wipe it if nobody needs what it holds)", .0.display()
     )]
     NotEmpty(PathBuf),
     /// The folder cannot be written.

@@ -1,4 +1,4 @@
-//! The one door to disk. The engine reads and writes bytes only through [`Device`].
+//! All access to disk. The engine reads and writes bytes only through [`Device`].
 //!
 //! Rules
 //! 1. A write is volatile until [`Device::sync`] returns `Ok`; before that a power cut may keep, lose or
@@ -121,7 +121,7 @@ pub trait Device: Send + Sync + 'static {
     fn identity(&self) -> Option<String> {
         None
     }
-    /// At most so many writes of a batch in flight at once. A device that has no say in it ignores this.
+    /// The most writes of a batch that are in flight at once. A device without control over it ignores this.
     fn set_write_depth(&self, _writes: u32) {}
     /// The system calls made so far.
     fn io_counts(&self) -> IoCounts {

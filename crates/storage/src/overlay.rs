@@ -1,10 +1,10 @@
-//! A device that is only read, with changes kept in memory above it: whoever only looks at a database can recover it
-//! first.
+//! A device that is only read, with changes kept in memory above it: a database that is only looked at can be
+//! recovered first.
 //!
 //! Rules
 //! 1. Nothing but reads reaches the device below.
 //! 2. Memory grows with the blocks that were changed and are not discarded, never with what was read.
-//! 3. Changes are gone when the last handle is; `sync` promises nothing.
+//! 3. Changes are lost with the last handle; `sync` promises nothing.
 //! 4. The lock is held during reads from the device below, shared by readers: only writes, which go to memory, wait for
 //!    them.
 

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::output::{Json, Lines, json_must_be_writable, write_json};
 use clap::Args;
 use highwater_device::hdd::HddConfig;
-use highwater_device::preset::{self, Basis, DeviceConfig, PRESETS, Preset};
+use highwater_device::preset::{self, Basis, DeviceConfig, PRESETS, Preset, Source};
 use highwater_device::ssd::config::SsdConfig;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -126,12 +126,13 @@ fn basis_name(basis: Basis) -> &'static str {
 
 fn to_json(preset: &Preset) -> Value {
     let config = preset.config();
+    let source = |s: &Source| json!({"parameter": s.0, "basis": s.1, "note": s.2});
     json!({
         "name": preset.name,
         "summary": preset.summary,
         "capacity_bytes": u64::from(config.capacity_blocks()) * 4096,
         "config": config,
-        "sources": preset.sources.iter().map(|s| json!({"parameter": s.0, "basis": s.1, "note": s.2})).collect::<Vec<_>>(),
+        "sources": preset.sources.iter().map(source).collect::<Vec<_>>(),
     })
 }
 

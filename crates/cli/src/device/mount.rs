@@ -1,7 +1,7 @@
 //! `highwater device mount MOUNTPOINT`: an emulated device under a real file system, until Ctrl-C.
 //!
 //! Rules
-//! 1. SIGINT, SIGTERM and SIGHUP unmount. While somebody uses the file system that is tried again; a second signal
+//! 1. SIGINT, SIGTERM and SIGHUP unmount. While the file system is in use that is tried again; a second signal
 //!    gives up, and the clean-up shell of the device crate takes over.
 //! 2. A backing file that holds something is never overwritten unless `--overwrite` says so.
 //! 3. On a terminal the counters are one view that is drawn again; elsewhere a line every interval.
@@ -33,9 +33,11 @@ Examples:
   highwater device mount /mnt/emulated --device wd10ezex-1tb --capacity 20G --clock real --backing /srv/disk.img
   highwater device mount /mnt/emulated --journal-mode data --stream 1=journal --record tpcc.csv.zst --json samples.jsonl
 
-Needs root, FUSE, loop devices, and mkfs.ext4. Ctrl-C unmounts; nothing is left behind, not even when the command is killed.
+Needs root, FUSE, loop devices, and mkfs.ext4. Ctrl-C unmounts; nothing is left behind, not even when the \
+command is killed.
 
-Exit status: 0 unmounted; 1 it could not be mounted or unmounted; 2 wrong use: not root, no FUSE, options that make no sense.";
+Exit status: 0 unmounted; 1 it could not be mounted or unmounted; 2 wrong use: not root, no FUSE, options \
+that make no sense.";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Clock {

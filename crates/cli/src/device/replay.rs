@@ -22,12 +22,15 @@ Examples:
   highwater device replay tpcc.csv.zst --device samsung-pm953-960gb --capacity 2G --age random:1 --rules rules.txt
   highwater device replay sda.blktrace.0 --device datacenter-nvme --capacity 64G --pace as-recorded --json -
 
-TRACE is CSV (time_us,op,lba,blocks a line, in blocks of 4 KiB; op R, W, D or F) or blktrace's binary output (NAME.blktrace.0 stands for
+TRACE is CSV (time_us,op,lba,blocks a line, in blocks of 4 KiB; op R, W, D or F) or blktrace's binary \
+output (NAME.blktrace.0 stands for
 the files of all processors); either may be compressed with zstd. NAME.files.csv beside NAME.csv.zst names files
-(first_lba,blocks,file,first_block_in_file). A stream rule is STREAM=WHAT; WHAT is journal, doublewrite, a file name or pattern
+(first_lba,blocks,file,first_block_in_file). A stream rule is STREAM=WHAT; WHAT is journal, doublewrite, a file name \
+or pattern
 (tpcc/*.ibd), FIRST-LAST or FIRST+COUNT in blocks. A rules file has one rule a line; # begins a comment; later rules win.
 
-Exit status: 0 fine; 1 the trace is damaged; 2 wrong use: not a trace, it does not fit the device, a stream the device does not have.";
+Exit status: 0 fine; 1 the trace is damaged; 2 wrong use: not a trace, it does not fit the device, a stream the \
+device does not have.";
 
 /// Run a recorded trace on a device: write amplification, copies by stream, wear, time
 #[derive(Args, Debug)]
@@ -131,7 +134,7 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
 }
 
 impl ReplayArgs {
-    /// A trace that does not fit the capacity that nobody chose.
+    /// A trace that does not fit a capacity that the user did not choose.
     fn with_advice(&self, failure: Failure) -> Failure {
         match failure {
             Failure::Usage(text) if self.capacity.is_none() && text.contains("goes beyond the device") => {
@@ -149,7 +152,7 @@ fn check_outputs(args: &ReplayArgs) -> Result<(), Failure> {
     must_differ(args.json.as_ref(), args.report.as_deref())?;
     match args.report.as_deref() {
         Some(path) if path == Path::new("-") => {
-            Err(Failure::Usage("--report needs the name of a file; only --json knows -".into()))
+            Err(Failure::Usage("--report needs the name of a file; only --json takes -".into()))
         }
         Some(path) => must_be_writable(path),
         None => Ok(()),

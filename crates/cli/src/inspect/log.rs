@@ -91,7 +91,8 @@ pub fn view(dir: &Path, log_dir: &Path, limit: usize) -> Result<View, Failure> {
         let _ = match header {
             Ok(h) => writeln!(
                 text,
-                "header {slot}: database {:016x}, {} bytes, generation {}, sequence {}, checkpoint LSN {}, durable LSN {}{counts}",
+                "header {slot}: database {:016x}, {} bytes, generation {}, sequence {}, checkpoint LSN {}, durable LSN \
+                 {}{counts}",
                 h.database_id, h.size_bytes, h.generation, h.sequence, h.checkpoint_lsn, h.durable_lsn
             ),
             Err(reason) => writeln!(text, "header {slot}: {reason}"),

@@ -8,7 +8,7 @@ use crate::labels::Labels;
 use crate::trace::ranges::{NamedRange, StreamRule};
 use std::ops::Range;
 
-/// A block nobody has named.
+/// A block that no rule names.
 pub(super) const PLAIN: Label = Label { stream: 0, region: Region::Main };
 
 /// The journal's blocks are the journal's; rules give streams, later ones win.

@@ -6,7 +6,8 @@
 //! | `mounted` | the [`Mount`]: a disk and what is put up on it |
 //! | `stack` | FUSE, loop device, file system: put up and taken down |
 //! | `blocks` | what each block is: journal or not, its stream |
-//! | [`file_system`], [`pages`], [`traffic`], [`access`] | the disk as a file; what its requests hold and how often blocks are written |
+//! | [`file_system`] | the disk as a file |
+//! | [`pages`], [`traffic`], [`access`] | what its requests hold, and how often blocks are written |
 //! | [`ext4`], [`host`] | where ext4 keeps its journal; the programs of this machine |
 //! | [`sample`], [`run`] | counters of an interval; a mount until it is to end |
 //!
@@ -15,7 +16,7 @@
 //!    in the reverse order, also when a step fails, and by [`guard`](crate::guard) if this process dies.
 //! 2. Only the loop device and the mount points made here are ever touched.
 //! 3. Counters begin at zero when the file system has been mounted: making it does not count.
-//! 4. A power cut makes every request fail; whoever uses the file system sees errors. [`Mount::power_cycle`] then
+//! 4. A power cut makes every request fail; programs that use the file system see errors. [`Mount::power_cycle`] then
 //!    unmounts, brings power back and mounts again, as a reboot does.
 
 pub mod access;

@@ -34,7 +34,7 @@ impl Mount {
         Mount::with_progress(options, &mut |_| Ok(()))
     }
 
-    /// Sets everything up; `progress` hears of the ageing and may end it.
+    /// Sets everything up; `progress` gets the share of the ageing that is done and may end it.
     pub fn with_progress(options: &MountOptions, progress: &mut Progress<'_>) -> Result<Mount> {
         options.validate()?;
         host::check(&["losetup", "mount", "umount", "mkfs.ext4"])?;
@@ -149,7 +149,7 @@ impl Mount {
         self.shared.disk.power_cut(seed)
     }
 
-    /// Ends the recorded trace, if there is one. An error met while recording is told here, once.
+    /// Ends the recorded trace, if there is one. An error of the recording is returned here, once.
     pub(super) fn finish_recording(&self) -> Result<()> {
         self.shared.recorder.as_ref().map_or(Ok(()), |recorder| recorder.finish(&self.journal))
     }

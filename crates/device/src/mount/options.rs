@@ -1,4 +1,4 @@
-//! What a mount may be told.
+//! Options of a mount.
 
 use crate::disk::{DiskOptions, TimeMode};
 use crate::error::{DeviceError, Result};
@@ -43,7 +43,7 @@ impl std::str::FromStr for JournalMode {
 /// What is put on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileSystemKind {
-    /// ext4 with a journal of about so many bytes.
+    /// ext4 with a journal.
     Ext4 {
         /// Journaling mode.
         journal_mode: JournalMode,

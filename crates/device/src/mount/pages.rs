@@ -6,7 +6,7 @@
 //!
 //! The change buffer's tree is made of INDEX pages whose index id (66 to 74) is at or above 0xFFFFFFFF00000000.
 //!
-//! The doublewrite buffer holds copies of pages of any table. Where it lies is told by the transaction system page
+//! The doublewrite buffer holds copies of pages of any table. Where it lies stands in the transaction system page
 //! (type 7): its place on the device gives the place of page 0 of the system tablespace, its content the first pages of
 //! the buffer's two blocks. This holds while the file system keeps the first 200 pages of the system tablespace from
 //! that page on in one piece.

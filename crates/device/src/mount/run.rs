@@ -1,11 +1,11 @@
-//! A mount for as long as somebody wants it: the loop of `highwater device mount`.
+//! A mount until it is to end: the loop of `highwater device mount`.
 
 use super::{Mount, MountOptions, MountSample};
 use crate::error::{DeviceError, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What [`run`] tells.
+/// What [`run`] reports.
 pub enum Event<'a> {
     /// The device is aged; which share is done.
     Ageing(f64),
@@ -13,7 +13,7 @@ pub enum Event<'a> {
     Mounted(&'a Mount),
     /// Counters, every interval and once at the end.
     Sample(&'a MountSample),
-    /// Asked to stop, but somebody still uses the file system: it is tried again.
+    /// It is to end, but the file system is still in use: it is tried again.
     Busy(&'a DeviceError),
 }
 
@@ -38,7 +38,7 @@ pub fn run(
         if stop.load(Ordering::Relaxed) { Err(DeviceError::Stopped) } else { Ok(()) }
     };
     let mut mount = match Mount::with_progress(options, &mut ageing) {
-        // The programs that set up may have heard the signal too, and failed of it.
+        // The signal may have reached the programs that set up too, and ended them.
         Err(_) if stop.load(Ordering::Relaxed) => return Ok(()),
         mount => mount?,
     };
@@ -71,7 +71,7 @@ fn end(mount: &mut Mount, give_up: &AtomicBool, tell: &mut dyn FnMut(Event<'_>))
     insist(give_up, tell, || mount.tear_down())
 }
 
-/// Tries again as long as somebody is in the way and nobody gives up.
+/// Tries again while the file system is in use, until it is to give up.
 fn insist(give_up: &AtomicBool, tell: &mut dyn FnMut(Event<'_>), mut act: impl FnMut() -> Result<()>) -> Result<()> {
     loop {
         match act() {

@@ -106,7 +106,7 @@ impl Stack {
 
     fn released(&mut self, thing: Thing) {
         if let Some(guard) = &mut self.guard {
-            // If the shell is gone there is nobody to tell, and nothing it could undo.
+            // If the shell has ended it undoes nothing: no message is needed.
             let _ = guard.gone(thing);
         }
     }
@@ -137,7 +137,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Lets the loop device go. It stays ours until it is really gone: FUSE must not end under it.
+    /// Detaches the loop device and waits until it is free: FUSE must not end under it.
     pub(super) fn detach(&mut self) -> Result<()> {
         if let Some(device) = self.loop_device.clone() {
             if self.is_attached(&device) {
@@ -150,7 +150,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Whether the loop device still stands on our file; somebody else may have its name by now. What cannot be seen is
+    /// Whether the loop device still stands on our file; another file may have its name by now. What cannot be seen is
     /// taken for ours.
     fn is_attached(&self, device: &str) -> bool {
         let block = Path::new("/sys/block").join(device.trim_start_matches("/dev/"));
@@ -160,7 +160,7 @@ impl Stack {
         }
     }
 
-    /// `losetup -d` of a device in use only marks it; waits until it is really gone.
+    /// `losetup -d` of a device in use only marks it; waits until it is free.
     fn wait_until_detached(&self, device: &str) -> Result<()> {
         for _ in 0..100 {
             if !self.is_attached(device) {
@@ -196,7 +196,7 @@ impl Stack {
     pub(super) fn tear_down(&mut self) -> Result<()> {
         self.unmount_file_system()?;
         if std::mem::take(&mut self.made_folder) {
-            // One that holds something by now is somebody's.
+            // A folder that holds something by now belongs to somebody.
             let _ = std::fs::remove_dir(&self.options.mountpoint);
         }
         self.detach()?;

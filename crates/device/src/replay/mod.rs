@@ -35,7 +35,7 @@ pub struct Progress {
     pub host_blocks: u64,
 }
 
-/// Replays a trace. `progress` hears now and then how far it has come.
+/// Replays a trace. `progress` is called now and then with how far it has come.
 pub fn run(options: &ReplayOptions, progress: &mut dyn FnMut(Progress)) -> Result<ReplayResult> {
     let trace = Trace::open(&options.trace)?;
     let config = options.device_config()?;

@@ -55,7 +55,7 @@ pub struct ReplayOptions {
     pub trace: PathBuf,
     /// The device.
     pub device: DeviceConfig,
-    /// Scales the device to so many bytes (a multiple of 4096); ratios stay.
+    /// Scales the device to this many bytes (a multiple of 4096); ratios stay.
     pub capacity_bytes: Option<u64>,
     /// Replaces the overprovisioning: spare flash over user capacity.
     pub overprovisioning: Option<f64>,
@@ -119,7 +119,8 @@ impl ReplayOptions {
         match config {
             DeviceConfig::Ssd(ssd) => Ok(DeviceConfig::Ssd(self.adjust(ssd)?)),
             DeviceConfig::Hdd(_) if self.wants_ssd() => {
-                let what = "overprovisioning, erase units, victims, copies and write buffers belong to an SSD, not to a hard disk";
+                let what = "overprovisioning, erase units, victims, copies and write buffers belong to an SSD, not to a \
+                            hard disk";
                 Err(DeviceError::Config(what.into()))
             }
             hdd => Ok(hdd),

@@ -3,7 +3,7 @@
 use super::result::Sample;
 use crate::ssd::counters::Counters;
 
-/// Takes a sample every so many host blocks.
+/// Takes a sample after every given number of host blocks.
 pub struct Sampler {
     every_blocks: u64,
     next_blocks: u64,

@@ -131,7 +131,8 @@ impl SsdConfig {
         if self.write_buffer_blocks > self.capacity_blocks {
             let (buffer, capacity) = (self.write_buffer_blocks, self.capacity_blocks);
             return Err(DeviceError::Config(format!(
-                "a write buffer of {buffer} blocks on a device of {capacity}: --write-buffer must be at most the capacity"
+                "a write buffer of {buffer} blocks on a device of {capacity}: --write-buffer must be at most the \
+                 capacity"
             )));
         }
         if self.power_loss_protection == self.promises.volatile_cache {

@@ -58,7 +58,8 @@ pub const SOURCES_850_PRO: &[Source] = &[
     Source(
         "capacity_blocks",
         Published,
-        "256 GB (Samsung's specification, printed in ubergizmo.com's review of 2014); in sectors by IDEMA's rule LBA1-03: 500,118,192",
+        "256 GB (Samsung's specification, printed in ubergizmo.com's review of 2014); in sectors by IDEMA's rule \
+         LBA1-03: 500,118,192",
     ),
     Source("geometry", Assumed, DIES),
     Source("geometry.blocks_per_plane", Assumed, SPARE),
@@ -135,7 +136,8 @@ pub const SOURCES_960_PRO: &[Source] = &[
     Source(
         "geometry.dies_per_channel",
         Assumed,
-        "48-layer 256 Gbit MLC V-NAND (AnandTech's review 10754): 16 dies make 512 GiB; over the eight channels assumed",
+        "48-layer 256 Gbit MLC V-NAND (AnandTech's review 10754): 16 dies make 512 GiB; over the eight channels \
+         assumed",
     ),
     Source("geometry", Assumed, "two MLC pages of 16 KiB go in one program per plane"),
     Source("geometry.blocks_per_plane", Assumed, SPARE),
@@ -260,12 +262,14 @@ pub const SOURCES_DATACENTER: &[Source] = &[
     Source(
         "timing",
         Assumed,
-        "a write acknowledged from protected memory takes about 20 us, a read about 90 us (Micron 9200 data sheet: 21 and 92 to 150); writing at about 3,000 MB/s",
+        "a write acknowledged from protected memory takes about 20 us, a read about 90 us (Micron 9200 data \
+         sheet: 21 and 92 to 150); writing at about 3,000 MB/s",
     ),
     Source(
         "promises",
         Assumed,
-        "16 KiB atomic writes wherever they begin, for databases without doublewrite; drives differ (Micron's 9200 lists 4 KiB)",
+        "16 KiB atomic writes wherever they begin, for databases without doublewrite; drives differ (Micron's 9200 \
+         lists 4 KiB)",
     ),
 ];
 

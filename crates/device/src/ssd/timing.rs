@@ -103,7 +103,7 @@ impl SsdTimer {
         }
     }
 
-    /// A write of `blocks` blocks arrives at `now`: when its data is in the controller. Programs heard of from here on
+    /// A write of `blocks` blocks arrives at `now`: when its data is in the controller. Programs reported from here on
     /// start no earlier.
     pub fn receive(&mut self, now: u64, blocks: u32) -> u64 {
         let arrival = self.command_done(now);
@@ -144,7 +144,7 @@ impl SsdTimer {
         now + u64::from(self.timing.command_ns)
     }
 
-    /// When all host programs heard of so far have ended.
+    /// When all host programs reported so far have ended.
     pub fn drained(&self, now: u64) -> u64 {
         self.dies.iter().fold(self.command_done(now), |end, die| end.max(die.until))
     }

@@ -9,7 +9,7 @@
 //!
 //! Rules
 //! 1. A line or record that is not what it should be is an error that names the file, the place and what was found.
-//! 2. Nothing here knows how large the device is; the replay checks addresses.
+//! 2. Addresses are not checked against the size of the device here; the replay does that.
 
 pub mod blktrace;
 pub mod csv;

@@ -2,7 +2,7 @@
 //! them.
 //!
 //! A trace `NAME.csv.zst` may lie beside `NAME.files.csv`, lines of `first_lba,blocks,file,first_block_in_file`.
-//! - `journal` is not a file. If nobody says where it lies, it is found from the trace: ext4 rewrites its journal round
+//! - `journal` is not a file. If it is not given, it is found from the trace: ext4 rewrites its journal round
 //!   and round, so it is the contiguous stretch of at least 1,024 blocks (jbd2's least) outside all files that takes
 //!   the most writes.
 //! - `doublewrite` is pages 64 to 191 (16 KiB) of the file `ibdata1`.
@@ -35,7 +35,7 @@ impl NamedRange {
         self.first_lba.saturating_add(self.blocks)
     }
 
-    /// An error if it goes beyond a device of so many blocks.
+    /// An error if it goes beyond a device of this many blocks.
     pub fn check(&self, capacity_blocks: u32) -> Result<()> {
         let (lba, blocks, capacity_blocks) = (self.first_lba.into(), self.blocks.into(), u64::from(capacity_blocks));
         if lba + blocks > capacity_blocks {

@@ -1,6 +1,6 @@
 //! Records requests as a compressed CSV trace that [`super::csv`] reads.
 //!
-//! Rule: recording never makes a request fail. The first error ends the recording; [`Recorder::finish`] tells it.
+//! Rule: recording never makes a request fail. The first error ends the recording; [`Recorder::finish`] returns it.
 
 use crate::error::{DeviceError, Result};
 use crate::model::Op;
@@ -17,9 +17,9 @@ type Encoder = zstd::stream::write::Encoder<'static, BufWriter<OutputFile>>;
 enum Out {
     /// Into the file.
     Open(Encoder),
-    /// Nowhere: this happened.
+    /// Nowhere: this error ended it.
     Failed(std::io::Error),
-    /// Nowhere: the file has been ended, or what happened has been told.
+    /// Nowhere: the file has been ended, or the error has been returned.
     Ended,
 }
 
@@ -55,14 +55,14 @@ impl Recorder {
         let Out::Open(encoder) = &mut *out else { return };
         let written = writeln!(encoder, "{},{letter},{lba},{blocks}", self.began.elapsed().as_micros());
         if let Err(error) = written {
-            // What was written before can be read if the stream can still be ended; the first error is the one to tell.
+            // What was written before can be read if the stream can still be ended; the first error is the one to return.
             if let Out::Open(encoder) = std::mem::replace(&mut *out, Out::Failed(error)) {
                 let _ = end(encoder);
             }
         }
     }
 
-    /// Ends the file and writes the map of named ranges beside it. An error, also one of earlier on, is told once.
+    /// Ends the file and writes the map of named ranges beside it. An error, also an earlier one, is returned once.
     pub fn finish(&self, ranges: &[NamedRange]) -> Result<()> {
         match std::mem::replace(&mut *self.out.lock(), Out::Ended) {
             Out::Open(encoder) => end(encoder).map_err(|e| self.failed(e))?,
@@ -108,7 +108,7 @@ mod tests {
         assert!(Recorder::create(&folder.path().join("t.csv")).is_err());
     }
 
-    /// A full disk is told at the end, once, however long ago it was met.
+    /// A full disk is reported at the end, once, however long ago the write failed.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_full_disk_is_told_at_the_end() {

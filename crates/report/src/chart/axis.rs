@@ -64,9 +64,9 @@ impl Axes {
         html! {
             svg.plot viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(label) {
                 @for (n, tick) in self.y_ticks.iter().enumerate() {
-                    @let y = self.y(*tick);
-                    line class=(if n == 0 { "base" } else { "grid" }) x1=(LEFT) x2=(right) y1=(place(y)) y2=(place(y)) {}
-                    (text(LEFT - 8.0, y + 4.0, "end", &short(*tick)))
+                    @let (class, y) = (if n == 0 { "base" } else { "grid" }, place(self.y(*tick)));
+                    line class=(class) x1=(LEFT) x2=(right) y1=(y) y2=(y) {}
+                    (text(LEFT - 8.0, self.y(*tick) + 4.0, "end", &short(*tick)))
                 }
                 @for (at, name) in below { (text(self.x(*at), HEIGHT - BOTTOM + 17.0, "middle", name)) }
                 (text((LEFT + right) / 2.0, HEIGHT - 4.0, "middle", x_label))

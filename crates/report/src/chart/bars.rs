@@ -41,7 +41,9 @@ impl Bars {
         html! {
             section.card.chart {
                 (head(&self.title, &self.y_label, ""))
-                div.legend { @for (n, name) in self.parts.iter().enumerate() { span class=(colour(n)) { i {} (name) } } }
+                div.legend {
+                    @for (n, name) in self.parts.iter().enumerate() { span class=(colour(n)) { i {} (name) } }
+                }
                 (self.svg())
             }
         }

@@ -87,7 +87,9 @@ impl Chart {
             section.card.chart data-axis=(axes.name(&self.x_label)) {
                 (head(&self.title, &self.y_label, &self.caption))
                 div.legend {
-                    @for d in &drawn { span class=(d.colour) { i class=[d.line.paper.then_some("paper")] {} (d.line.title()) output {} } }
+                    @for Drawn { line, colour, .. } in &drawn {
+                        span class=(colour) { i class=[line.paper.then_some("paper")] {} (line.title()) output {} }
+                    }
                 }
                 @if drawn.is_empty() { p.empty { "There is nothing to draw." } }
                 @else { (self.svg(&drawn, &axes)) }
@@ -153,10 +155,11 @@ impl Chart {
         let bottoms: Vec<[f64; 2]> = line.points.iter().zip(&line.base).rev().map(|(p, base)| [p[0], *base]).collect();
         let top = path(&tops, axes);
         let area = (self.kind != Kind::Lines).then(|| format!("{top}L{}Z", &path(&bottoms, axes)[1..]));
+        let area_class = if self.kind == Kind::Stack { "stack" } else { "area" };
         let title = line.line.title();
         html! {
             g class=(line.colour) data-points=(self.readings(line, axes)) {
-                @if let Some(area) = area { path class=(if self.kind == Kind::Stack { "stack" } else { "area" }) d=(area) { title { (title) } } }
+                @if let Some(area) = area { path class=(area_class) d=(area) { title { (title) } } }
                 @if self.kind != Kind::Stack {
                     path.line.paper[line.line.paper] d=(top) { title { (title) } }
                     @if tops.len() <= MAX_DOTS {

@@ -43,7 +43,7 @@ impl std::fmt::Debug for BatchWriter {
 }
 
 impl BatchWriter {
-    /// At most so many writes in flight, [`RING_ENTRIES`] in any case.
+    /// The most writes in flight, at most [`RING_ENTRIES`].
     pub(super) fn set_depth(&self, writes: u32) {
         self.depth.store(writes.clamp(1, RING_ENTRIES), Relaxed);
     }

@@ -85,7 +85,7 @@ enum What {
     /// The redo log: headers, and the groups since the checkpoint
     #[command(after_help = LOG_EXAMPLES)]
     Log {
-        /// Show so many groups, the newest
+        /// Show this many groups, the newest
         #[arg(long, default_value_t = 50)]
         limit: usize,
     },
