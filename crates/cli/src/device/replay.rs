@@ -27,7 +27,8 @@ output (NAME.blktrace.0 stands for
 the files of all processors); either may be compressed with zstd. NAME.files.csv beside NAME.csv.zst names files
 (first_lba,blocks,file,first_block_in_file). A stream rule is STREAM=WHAT; WHAT is journal, doublewrite, a file name \
 or pattern
-(tpcc/*.ibd), FIRST-LAST or FIRST+COUNT in blocks. A rules file has one rule a line; # begins a comment; later rules win.
+(tpcc/*.ibd), FIRST-LAST or FIRST+COUNT in blocks. A rules file has one rule a line; # begins a comment; later rules \
+win.
 
 Exit status: 0 fine; 1 the trace is damaged; 2 wrong use: not a trace, it does not fit the device, a stream the \
 device does not have.";

@@ -89,7 +89,10 @@ fn contents(file: &RawFile<'_>, page: &PageLook) -> (String, Value) {
             let line = |(n, e): &(u32, highwater::inspect::Extent)| {
                 format!("extent {n} (page {}): used {:016x}, owners {:?}\n", n * 64, e.used, e.owners)
             };
-            let entry = |(n, e): &(u32, highwater::inspect::Extent)| json!({ "extent": n, "used": format!("{:016x}", e.used), "owners": e.owners });
+            let entry = |(n, e): &(u32, highwater::inspect::Extent)| {
+                let used = format!("{:016x}", e.used);
+                json!({ "extent": n, "used": used, "owners": e.owners })
+            };
             (extents.iter().map(line).collect(), json!({ "extents": extents.iter().map(entry).collect::<Vec<_>>() }))
         }
         Contents::Node(node) => node_contents(file, page, node),

@@ -140,9 +140,11 @@ impl Stack {
     /// Detaches the loop device and waits until it is free: FUSE must not end under it.
     pub(super) fn detach(&mut self) -> Result<()> {
         if let Some(device) = self.loop_device.clone() {
-            if self.is_attached(&device) {
-                retry(|| host::run("losetup", &["-d", &device]))?;
-            }
+            // One that was in use may go between the look and the command.
+            retry(|| match self.is_attached(&device) {
+                true => host::run("losetup", &["-d", &device]),
+                false => Ok(String::new()),
+            })?;
             self.wait_until_detached(&device)?;
             self.loop_device = None;
             self.released(Thing::Loop);

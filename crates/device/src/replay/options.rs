@@ -119,8 +119,8 @@ impl ReplayOptions {
         match config {
             DeviceConfig::Ssd(ssd) => Ok(DeviceConfig::Ssd(self.adjust(ssd)?)),
             DeviceConfig::Hdd(_) if self.wants_ssd() => {
-                let what = "overprovisioning, erase units, victims, copies and write buffers belong to an SSD, not to a \
-                            hard disk";
+                let what = "overprovisioning, erase units, victims, copies and write buffers belong to an SSD, not to \
+                            a hard disk";
                 Err(DeviceError::Config(what.into()))
             }
             hdd => Ok(hdd),

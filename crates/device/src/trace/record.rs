@@ -55,7 +55,7 @@ impl Recorder {
         let Out::Open(encoder) = &mut *out else { return };
         let written = writeln!(encoder, "{},{letter},{lba},{blocks}", self.began.elapsed().as_micros());
         if let Err(error) = written {
-            // What was written before can be read if the stream can still be ended; the first error is the one to return.
+            // What was written before can be read if the stream can still be ended; the first error is returned.
             if let Out::Open(encoder) = std::mem::replace(&mut *out, Out::Failed(error)) {
                 let _ = end(encoder);
             }
