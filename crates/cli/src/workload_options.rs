@@ -126,7 +126,8 @@ impl TpccOptions {
 #[derive(Args, Clone, Debug)]
 pub struct YcsbOptions {
     /// a (half updates), b (5 % updates), c (reads), d (latest), e (scans) or f (read-modify-write)
-    #[arg(value_name = "WORKLOAD", default_value = "a", ignore_case = true, value_parser = named(Letter::ALL, Letter::name))]
+    #[arg(value_name = "WORKLOAD", default_value = "a", ignore_case = true)]
+    #[arg(value_parser = named(Letter::ALL, Letter::name))]
     pub letter: Letter,
     /// Records to load, of 1,000 bytes each
     #[arg(long, default_value = "100000", value_parser = rows)]
