@@ -9,7 +9,7 @@ use std::path::Path;
 /// The kernel's unit of time in `/proc`, on every platform of Linux.
 const TICKS_PER_S: f64 = 100.0;
 
-/// Processor time of the machine and of a process until a moment.
+/// Processor time of the machine and of a process up to one point in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CpuTimes {
     machine: Option<Machine>,
@@ -24,7 +24,7 @@ struct Machine {
     all: u64,
 }
 
-/// What was used between two moments.
+/// What was used between two points in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CpuUse {
     /// How busy all processors were, by whatever ran, in percent.
@@ -36,7 +36,7 @@ pub struct CpuUse {
 }
 
 impl CpuTimes {
-    /// Until now: of the machine and of the process `pid`.
+    /// Up to now: of the machine and of the process `pid`.
     pub fn now(pid: u32) -> CpuTimes {
         let read = |path: &str| std::fs::read_to_string(Path::new(path)).unwrap_or_default();
         CpuTimes {
@@ -62,7 +62,8 @@ fn share(now: Machine, before: Machine, of: impl Fn(&Machine) -> u64) -> Option<
     Some(of(&now).saturating_sub(of(&before)) as f64 * 100.0 / all as f64)
 }
 
-/// The first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal; guests are in user and nice already.
+/// The first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal; guests are in user and nice
+/// already.
 fn machine(text: &str) -> Option<Machine> {
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let ticks: Vec<u64> = line.split_whitespace().map_while(|field| field.parse().ok()).take(8).collect();

@@ -1,8 +1,8 @@
 //! A request to stop, for the whole process: Ctrl-C or SIGTERM while the laboratory works.
 //!
 //! Rules
-//! 1. Whoever works for longer than a moment asks [`check`] in between; the error then travels up as any other, and everything that was set up is
-//!    undone by its owner.
+//! 1. Work that takes longer than a second calls [`check`] in between; the error is then returned as any other, and
+//!    everything that was set up is undone by its owner.
 //! 2. A request is never taken back.
 
 use crate::error::{Error, Result};

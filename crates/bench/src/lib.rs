@@ -2,7 +2,8 @@
 //!
 //! Rules
 //! 1. A workload is written once, against [`store::Store`]; each store implements it.
-//! 2. [`run`](run::run) measures; [`result`] is what it leaves; [`report`] draws it. Workloads measure nothing themselves.
+//! 2. [`run`](run::run) measures; [`result`] is what it leaves; [`report`] draws it. Workloads measure nothing
+//!    themselves.
 //! 3. Nothing here prints to standard output; callers hand in where lines go.
 //! 4. Nothing here knows of experiments, or how a server is set up and started.
 

@@ -1,4 +1,4 @@
-//! What a run leaves behind: one JSON schema for every workload.
+//! The result of a run: one JSON schema for every workload.
 //!
 //! Rules
 //! 1. Field names stay the same across releases and carry their unit.
@@ -38,7 +38,8 @@ pub struct LatencyUs {
     pub max: f64,
 }
 
-/// Pages read and flushed, as far as the store counts them. `flushed_flush_list` is the sum of the four reasons that follow it.
+/// Pages read and flushed, as far as the store counts them. `flushed_flush_list` is the sum of the four reasons that
+/// follow it.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(default)]
 #[allow(missing_docs)]
@@ -154,7 +155,8 @@ pub struct Interval {
     /// Microseconds spent in them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub log_sync_us: Option<u64>,
-    /// How much of all processors' time the hypervisor withheld in the interval, in percent; absent where the kernel does not say.
+    /// How much of all processors' time the hypervisor withheld in the interval, in percent; absent where the kernel
+    /// does not say.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cpu_withheld_pct: Option<f64>,
     /// Pages read and flushed in the interval.

@@ -1,9 +1,10 @@
 //! Results as text, in sysbench's style.
 //!
-//! Source of the formats: sysbench 1.0.20, `db_report_intermediate` and `db_report_cumulative` (`src/db_driver.c`), `sb_report_cumulative` (`src/sysbench.c`).
+//! Source of the formats: sysbench 1.0.20, `db_report_intermediate` and `db_report_cumulative` (`src/db_driver.c`),
+//! `sb_report_cumulative` (`src/sysbench.c`).
 //!
 //! Rules
-//! 1. What sysbench prints stands in sysbench's words and columns, so that scripts that read sysbench's output read this.
+//! 1. What sysbench also prints has sysbench's names and columns, so that scripts for its output read this one.
 //! 2. What sysbench does not have (kinds, pages, bytes, conditions) comes after it.
 
 use crate::result::{Interval, RunResult};
@@ -14,7 +15,8 @@ pub(crate) fn interval_line(interval: &Interval, threads: usize) -> String {
     let queries = &interval.queries;
     let per_s = |count: u64| count as f64 / interval.length_s;
     format!(
-        "[ {:.0}s ] thds: {threads} tps: {:.2} qps: {:.2} (r/w/o: {:.2}/{:.2}/{:.2}) lat (ms,95%): {:.2} err/s: {:.2} reconn/s: 0.00",
+        "[ {:.0}s ] thds: {threads} tps: {:.2} qps: {:.2} (r/w/o: {:.2}/{:.2}/{:.2}) lat (ms,95%): {:.2} err/s: \
+         {:.2} reconn/s: 0.00",
         interval.at_s,
         interval.tps,
         per_s(queries.total()),
@@ -117,8 +119,8 @@ fn pages_part(out: &mut String, r: &RunResult) -> std::fmt::Result {
     let (neighbor, single_page) = (n(p.flushed_neighbor), n(p.flushed_single_page));
     writeln!(
         out,
-        "    flushed:                             {} (LRU list {lru_list}, flush list {flush_list}, neighbor {neighbor}, \
-         single page {single_page})",
+        "    flushed:                             {} (LRU list {lru_list}, flush list {flush_list}, neighbor \
+         {neighbor}, single page {single_page})",
         n(p.flushed)
     )?;
     let (dirty_pct, checkpoint_age) = (n(p.flushed_dirty_pct), n(p.flushed_checkpoint_age));
@@ -204,7 +206,8 @@ mod tests {
         let interval = Interval { at_s: 10.001, length_s: 2.0, tps: 50.0, queries, latency_us, ..Interval::default() };
         assert_eq!(
             interval_line(&interval, 4),
-            "[ 10s ] thds: 4 tps: 50.00 qps: 1000.00 (r/w/o: 700.00/200.00/100.00) lat (ms,95%): 5.50 err/s: 0.00 reconn/s: 0.00"
+            "[ 10s ] thds: 4 tps: 50.00 qps: 1000.00 (r/w/o: 700.00/200.00/100.00) lat (ms,95%): 5.50 err/s: 0.00 \
+             reconn/s: 0.00"
         );
     }
 

@@ -3,8 +3,9 @@
 //! Rules
 //! 1. A thread that cannot be had is an error that says how many could, never a panic or an abort.
 //! 2. Clients need little stack ([`STACK_BYTES`]): thousands of them fit an address space that is limited.
-//! 3. What is left of the address space when the last thread starts must be enough for what all of them allocate and for what the standard
-//!    library sets up inside each new thread, where a failure ends the process: so much is asked for, and given back, before each start.
+//! 3. What is left of the address space when the last thread starts must be enough for what all of them allocate and
+//!    for what the standard library sets up inside each new thread, where a failure ends the process: that much is
+//!    asked for, and given back, before each start.
 
 use crate::error::{Error, Result};
 use std::thread::{Builder, Scope};
@@ -35,7 +36,8 @@ pub(crate) fn spawn<'scope, 'env>(
     });
     started.map_err(|reason| {
         Error::Usage(format!(
-            "only {n} of {of} client threads are possible ({reason}): use fewer, or raise the limit of threads or of address space (ulimit -u, -v)"
+            "only {n} of {of} client threads are possible ({reason}): use fewer, or raise the limit of threads or of \
+             address space (ulimit -u, -v)"
         ))
     })
 }

@@ -1,10 +1,11 @@
-//! Highwater on an emulated disk whose power is cut at a random write: what each promise of the disk is worth to the engine, and what the engine's
-//! handling (doublewrite, checksums, syncs) saves.
+//! Highwater on an emulated disk whose power is cut at a random write: what each promise of the disk is worth to the
+//! engine, and what the engine's handling (doublewrite, checksums, syncs) saves.
 //!
 //! Rules
-//! 1. A row's value is its id and a number that grows with each commit, so that every row tells which commit wrote it last.
-//! 2. After a cut the database is opened and checked as a whole. The verdict is one of [`Verdict`]; a value that was never written is a failure of
-//!    the test whatever the disk did: damage must be told, never returned.
+//! 1. A row's value is its id and a number that grows with each commit, so that every row tells which commit wrote it
+//!    last.
+//! 2. After a cut the database is opened and checked as a whole. The verdict is one of [`Verdict`]; a value that was
+//!    never written is a failure of the test whatever the disk did: damage must be reported, never returned as a value.
 //! 3. Growth into new extent-map groups is cut as well: with pages of 4 KiB a group has 25 MiB.
 //! 4. Each switch is tried with the handling and without it: without it something breaks, with it nothing.
 
@@ -31,8 +32,8 @@ enum Verdict {
     LostCommits,
     /// The engine says that the database is damaged.
     Damaged,
-    /// Rows of different moments: pages that were written survive redo that was flushed before them and is gone. Only a disk that breaks its
-    /// promises about flushed data can do this.
+    /// Rows of different moments: pages that were written survive redo that was flushed before them and is gone. Only a
+    /// disk that breaks its promises about flushed data can do this.
     Mixed,
     /// The disk did not come back.
     DeadDisk,
@@ -107,7 +108,8 @@ impl Setup {
     fn disk(&self) -> EngineDiskOptions {
         let mut config = DeviceConfig::Ssd(SsdConfig::simple(64 << 8, 0.3, 64));
         config.set_promises(self.promises);
-        // With a time of its own, so that a cut finds many writes under way: those of a batch, and those of other threads.
+        // With a time of its own, so that a cut finds many writes under way: those of a batch, and those of other
+        // threads.
         let disk = DiskOptions { crashes: true, time: TimeMode::Virtual, ..DiskOptions::new(config) };
         // Every file begins at a multiple of 16 KiB, as pages do.
         EngineDiskOptions { redo_bytes: 8 << 20, ..EngineDiskOptions::new(disk) }
@@ -191,11 +193,11 @@ fn update(database: &Database, seed: u64) -> u64 {
 
 /// The engine says what is wrong; anything else would be a failure of its own.
 fn damaged(error: &Error, seed: u64) -> Verdict {
-    let told = matches!(
+    let reported = matches!(
         error,
         Error::CorruptPage { .. } | Error::Corrupt(_) | Error::Incompatible(_) | Error::Storage(_) | Error::Poisoned(_)
     );
-    assert!(told, "seed {seed}: {error}");
+    assert!(reported, "seed {seed}: {error}");
     Verdict::Damaged
 }
 
@@ -298,7 +300,8 @@ fn a_volatile_cache_loses_commits_that_were_not_synced() {
     all_sound(Setup { flush_log_at_trx_commit: 2, ..Setup::on(Promises::protected(4096)) });
 }
 
-/// Syncs put writes in order. A disk that keeps the order by itself loses only the end without them, another one anything.
+/// Syncs put writes in order. A disk that keeps the order without them loses only the end without them, another one
+/// anything.
 #[test]
 fn syncs_order_what_the_disk_does_not() {
     let ordered = Promises { ordered: true, ..honest(4096) };
@@ -323,13 +326,14 @@ fn flushed_writes_that_vanish_are_damage_or_lost_commits() {
     assert!(count(&verdicts, Verdict::Sound) < verdicts.len(), "{verdicts:?}");
 }
 
-/// Checksums find flipped bits, and the log's marks tell a damaged log from one that ends: no wrong value is returned ([`newest`]
-/// would fail). A commit is lost without a word only if the redo of the last sync is hit, behind the newest mark, which is rare.
+/// Checksums find flipped bits, and the log's marks tell a damaged log from one that ends: no wrong value is returned
+/// ([`newest`] would fail). A commit is lost without a word only if the redo of the last sync is hit, behind the newest
+/// mark, which is rare.
 #[test]
-fn flipped_bits_are_told() {
+fn flipped_bits_are_reported() {
     let verdicts = Setup::on(faulty(4096, |f| f.bit_corruption = true)).verdicts();
-    let (told, lost) = (count(&verdicts, Verdict::Damaged), count(&verdicts, Verdict::LostCommits));
-    assert!(told > 0 && lost * 8 < told, "{verdicts:?}");
+    let (reported, lost) = (count(&verdicts, Verdict::Damaged), count(&verdicts, Verdict::LostCommits));
+    assert!(reported > 0 && lost * 8 < reported, "{verdicts:?}");
 }
 
 #[test]

@@ -1,14 +1,16 @@
 //! `highwater bench WORKLOAD`: load (or find loaded), run, measure, check, report.
 //!
 //! Rules
-//! 1. The folder stays. When it holds the data that the options ask for, they are used as they are; other data are refused, unless
-//!    `--fresh`, which removes a benchmark's database (and nothing else) first.
-//! 2. The configuration in the result has every option of the workload, the driver and the engine as it was in force, and says what was
-//!    durable. An option fixed when the database was created is refused when it is otherwise.
+//! 1. The folder stays. When it holds the data that the options ask for, they are used as they are; other data are
+//!    refused, unless `--fresh`, which removes a benchmark's database (and nothing else) first.
+//! 2. The configuration in the result has every option of the workload, the driver and the engine as it was in force,
+//!    and says what was durable. An option fixed when the database was created is refused when it is otherwise.
 //!    One line at the opening says what `flush_neighbors` is and on what evidence.
-//! 3. With `--device` the database lies on an emulated disk in this process ([`crate::device::target`]) and is gone afterwards.
-//! 4. SIGINT and SIGTERM end the measurement under way: its summary is written and the database closed; the consistency conditions are not
-//!    checked, or no further. Before the measurement they end the command as an error, the database closed. A second signal ends the process at once.
+//! 3. With `--device` the database lies on an emulated disk in this process ([`crate::device::target`]) and is gone
+//!    afterwards.
+//! 4. SIGINT and SIGTERM end the measurement under way: its summary is written and the database closed; the consistency
+//!    conditions are not checked, or no further. Before the measurement they end the command as an error, the database
+//!    closed. A second signal ends the process at once.
 //! 5. A violated consistency condition is exit status 1.
 
 use crate::device::target::TargetOptions;
@@ -95,7 +97,7 @@ enum BenchWorkload {
         #[command(flatten)]
         common: Common,
     },
-    /// Inserts into the `user` table with its NAME_INDEX until so many bytes are in
+    /// Inserts into the `user` table with its NAME_INDEX until the given number of bytes is in it
     #[command(after_help = USER_TABLE_EXAMPLES)]
     UserTable {
         #[command(flatten)]
@@ -305,7 +307,8 @@ fn write_results(result: &RunResult, common: &Common) -> Result<(), Failure> {
 /// [`Failure::Usage`] when the folder holds something else.
 pub fn load(store: &Embedded, workload: &dyn Workload<Embedded>, threads: usize) -> Result<Option<f64>, Failure> {
     if loaded_identity(store)?.is_none() && !store.database().tables().is_empty() {
-        let reason = "the database holds tables, but no finished load of a benchmark; take another folder or load again (--fresh)";
+        let reason = "the database holds tables, but no finished load of a benchmark; take another folder or load \
+                      again (--fresh)";
         return Err(Failure::Usage(reason.into()));
     }
     let started = Instant::now();

@@ -2,8 +2,8 @@
 //!
 //! Rules
 //! 1. Progress goes to stderr; claims and where the report is go to stdout, or with `--json -` the JSON alone.
-//! 2. Ctrl-C or SIGTERM lets the measurement under way undo what it set up; a second one, or none of that within [`PATIENCE`], ends the process at
-//!    once, and the guards of servers and mounts clean up.
+//! 2. Ctrl-C or SIGTERM lets the measurement under way undo what it set up; a second one, or none of that within
+//!    [`PATIENCE`], ends the process at once, and the guards of servers and mounts clean up.
 //! 3. A lost claim is exit status 1 with `--strict` only: a document's claim need not hold here.
 
 use crate::failure::Failure;
@@ -34,8 +34,8 @@ Examples:
   highwater lab run stream-journal --scale quick --traces /srv/traces --out /tmp/journal
   highwater lab run stall --scale standard --out /tmp/stall --resume
 
-Scales: smoke = seconds, shows that the laboratory works, too small for claims; quick = the whole experiment on one subject in
-at most three minutes; standard = half an hour; full = the documents' sizes.";
+Scales: smoke = seconds, shows that the laboratory works, too small for claims; quick = the whole experiment on one subject
+in at most three minutes; standard = half an hour; full = the documents' sizes.";
 
 /// Repeat the experiments of the source documents
 #[derive(Args, Debug)]
@@ -86,7 +86,8 @@ struct RunArgs {
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Folder of the recorded traces that stream-journal replays up to quick [default: $HIGHWATER_TRACES, or ~/.cache/highwater/traces]
+    /// Folder of the recorded traces that stream-journal replays up to quick [default: $HIGHWATER_TRACES, or
+    /// ~/.cache/highwater/traces]
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
     /// Folder for databases while the experiment runs, removed afterwards [default: the output folder]

@@ -1,19 +1,24 @@
 //! `highwater torture crash`: kill a running database at random moments, again and again, and check what is left.
 //!
 //! How a run goes
-//! 1. A child process opens the database and runs TPC-C, recording each acknowledged commit outside the database (one file a client). Beside
-//!    it indexes and tables are created and dropped under writers that have read before, and large transactions run.
-//! 2. The parent kills it with SIGKILL after a random time. In a quarter of the runs a second child is started and killed within a fraction of
-//!    a second: in the middle of recovery.
-//! 3. The parent opens the database (which recovers it) and checks: every acknowledged commit is there and at most one more of each client,
-//!    TPC-C's twelve conditions hold, no large transaction is there by half, and the whole database verifies, every index included.
+//! 1. A child process opens the database and runs TPC-C, recording each acknowledged commit outside the database (one
+//!    file a client). Meanwhile indexes and tables are created and dropped while writers use them, and large
+//!    transactions run.
+//! 2. The parent kills it with SIGKILL after a random time. In a quarter of the runs a second child is started and
+//!    killed within a fraction of a second: in the middle of recovery.
+//! 3. The parent opens the database (which recovers it) and checks: every acknowledged commit is there and at most one
+//!    more of each client, TPC-C's twelve conditions hold, no large transaction is there by half, and the whole
+//!    database verifies, every index included.
 //! 4. The first thing found wrong ends the command; the folder stays as it is, for `highwater check` and `inspect`.
 //!
 //! Rules
-//! 1. All that is random comes from the seed, which is printed. (When a kill hits is up to the machine's timing, so a seed repeats the moments, not the states.)
+//! 1. All that is random comes from the seed, which is printed. (The state at a kill depends on the machine's timing: a
+//!    seed repeats the times of the kills, not the states.)
 //! 2. The child dies with its parent: it watches its stdin.
-//! 3. With a limit on the data file (`--data-limit`), a transaction that meets it is rolled back and the load goes on: that is no error.
-//! 4. A killed process loses nothing that was written to the operating system; what a power cut does is the simulator's matter.
+//! 3. With a limit on the data file (`--data-limit`), a transaction that meets it is rolled back and the load goes on:
+//!    that is no error.
+//! 4. A killed process loses nothing that was written to the operating system. Power cuts are tested on simulated disks
+//!    (`crates/bench/tests/device_power_cut.rs`).
 
 use crate::bench;
 use crate::engine_options::{EngineOptions, size};
@@ -39,7 +44,7 @@ const ENGINE_DEFAULTS: &[(&str, &str)] = &[("buffer_pool_size", "24M"), ("log_fi
 /// Longest wait for a child to be ready.
 const READY_WITHIN: Duration = Duration::from_secs(300);
 
-/// Before the load begins again after it met a full disk.
+/// Pause before the load continues after the disk was full.
 const FULL_PAUSE: Duration = Duration::from_millis(10);
 
 const EXAMPLES: &str = "\
@@ -84,7 +89,12 @@ struct CrashOptions {
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=1000))]
     threads: u64,
     /// Longest time to a kill
-    #[arg(long, default_value_t = 1500, value_name = "MILLISECONDS", value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    #[arg(
+        long,
+        default_value_t = 1500,
+        value_name = "MILLISECONDS",
+        value_parser = clap::value_parser!(u64).range(1..=600_000)
+    )]
     max_run_ms: u64,
     /// Only TPC-C: no schema changes and no large transactions beside it
     #[arg(long)]
@@ -123,7 +133,7 @@ impl CrashOptions {
         (!self.tpcc_only).then_some(Turmoil { acknowledgements, first_client: self.threads, seed })
     }
 
-    /// How many record their commits.
+    /// How many clients record their commits.
     fn recorders(&self) -> u64 {
         self.threads + if self.tpcc_only { 0 } else { turmoil::CLIENTS }
     }
@@ -174,7 +184,8 @@ fn crash(options: &CrashOptions) -> Result<(), Failure> {
         let kill = kill_once(options, rng.u64(..), &mut rng).map_err(|e| at(run, seed, &e))?;
         let found = verify(options).map_err(|e| at(run, seed, &e))?;
         lines.write(&format!(
-            "run {run}/{}: {kill}; recovered in {:.2} s ({:.1} MiB of redo, {} pages read); {} commits acknowledged so far, all there; 12 conditions hold; sound",
+            "run {run}/{}: {kill}; recovered in {:.2} s ({:.1} MiB of redo, {} pages read); {} commits acknowledged \
+             so far, all there; 12 conditions hold; sound",
             options.runs, found.recovery_s, found.redo_mib, found.pages_read, found.acknowledged.commits
         ));
     }
@@ -256,7 +267,7 @@ fn wait_until_ready(child: &mut Child) -> Result<(), Failure> {
 fn still_running(child: &mut Child) -> Result<(), Failure> {
     match child.try_wait() {
         Ok(None) => Ok(()),
-        Ok(Some(status)) => Err(Failure::Failed(format!("the process ended by itself: {status}"))),
+        Ok(Some(status)) => Err(Failure::Failed(format!("the process ended without being killed: {status}"))),
         Err(e) => Err(Failure::Failed(format!("the process to be killed: {e}"))),
     }
 }
@@ -313,7 +324,7 @@ fn child(options: &CrashOptions) -> Result<(), Failure> {
     let store = options.open()?;
     let run_options = RunOptions { threads: options.threads as usize, seconds: 0.0, ..RunOptions::default() };
     println!("ready");
-    // Without a reader nobody waits for this line.
+    // Without a reader there is no use for this line.
     let _ = std::io::stdout().flush();
     let (seed, options) = (options.seed.unwrap_or(0), options.clone());
     if let Some(turmoil) = options.turmoil(seed) {

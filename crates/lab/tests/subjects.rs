@@ -1,7 +1,9 @@
-//! Every installed subject, end to end: load, run, stop, start again, check; a killed one recovers; a killed laboratory leaves none.
+//! Every installed subject, end to end: load, run, stop, start again, check; a killed one recovers; a killed laboratory
+//! leaves none.
 //!
 //! Rules
-//! 1. The same table of cases for every subject. One that is not installed is named on standard error; `cargo xtask test` installs all.
+//! 1. The same table of cases for every subject. One that is not installed is named on standard error; `cargo xtask
+//!    test` installs all.
 //! 2. Databases lie in a folder of the test's own.
 
 use highwater_bench::result::RunResult;
@@ -47,7 +49,8 @@ fn check(running: &Running, load: &Load, at: &str) {
     assert_eq!(settled_check(running), Vec::<String>::new(), "{at}");
 }
 
-/// What a check of the tables says once purge has had time: until then MariaDB's warns of entries that are marked as deleted.
+/// What a check of the tables says once purge has had time: until then MariaDB's warns of entries that are marked as
+/// deleted.
 fn settled_check(running: &Running) -> Vec<String> {
     let until = Instant::now() + Duration::from_secs(20);
     loop {

@@ -22,7 +22,8 @@ pub fn html(result: &RunResult) -> Result<String> {
         lead: &head::lead(result),
         tiles: head::tiles(result),
         groups: vec![charts::charts(result), tables::tables(result)],
-        footer: "Percentiles are within 1\u{a0}%. Hover or drag over a chart to read it; charts with the same axis share the cursor.",
+        footer: "Percentiles are within 1\u{a0}%. Hover or drag over a chart to read it; charts with the same axis \
+                 share the cursor.",
         json: &result.to_json()?,
     };
     Ok(page.html())

@@ -81,7 +81,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Runs a client until the end and tells the driver.
+    /// Runs a client until the end, then counts it down.
     pub(super) fn client_thread(&self, mut client: Box<dyn Client>, recorder: &Mutex<Recorder>) {
         // Counted down even if the client panics, or the driver would wait for ever.
         struct Leave<'a>(&'a Shared);

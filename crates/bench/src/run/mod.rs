@@ -1,15 +1,16 @@
 //! The driver: client threads, warm-up, intervals, the end.
 //!
 //! Rules
-//! 1. Each client records into its own `Recorder` behind a lock that only the driver's interval tick ever contends for. A tick swaps in an
-//!    empty one.
-//! 2. A transaction's latency runs from its first attempt to its success: a retry after a deadlock is part of it, and one error.
-//! 3. The run ends after so many seconds or so many transactions, whichever comes first, or when every client is out of work. The clock
-//!    stops when the last client has finished its transaction.
+//! 1. Each client records into its own `Recorder` behind a lock that only the driver's interval tick ever contends for.
+//!    A tick swaps in an empty one.
+//! 2. A transaction's latency runs from its first attempt to its success: a retry after a deadlock is part of it, and
+//!    one error.
+//! 3. The run ends after the seconds or the transactions asked for, whichever come first, or when every client is out
+//!    of work. The clock stops when the last client has finished its transaction.
 //! 4. The first error that is not retryable stops every client and is the run's result.
 //! 5. Nothing of the warm-up is counted.
-//! 6. A request to stop ([`interrupt`]) ends the run as an error; or, with `keep_interrupted` and once measuring has begun, as an end of
-//!    the measurement like any other.
+//! 6. A request to stop ([`interrupt`]) ends the run as an error; or, with `keep_interrupted` and once measuring has
+//!    begun, as an end of the measurement like any other.
 
 mod clients;
 mod measurement;

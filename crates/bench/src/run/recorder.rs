@@ -5,7 +5,7 @@ use crate::workload::Outcome;
 use hdrhistogram::Histogram;
 use std::time::Duration;
 
-/// Longest latency told apart, in nanoseconds; longer ones count as this.
+/// Longest latency that is recorded as it is, in nanoseconds; longer ones count as this.
 const MAX_LATENCY_NS: u64 = 3_600_000_000_000;
 
 /// Two digits: every percentile is within 1 %.

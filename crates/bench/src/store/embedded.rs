@@ -75,7 +75,7 @@ impl Store for Embedded {
     }
 }
 
-/// A client of the embedded engine: nothing but the handle.
+/// A client of the embedded engine: a handle of the database.
 #[derive(Clone)]
 pub struct EmbeddedSession {
     db: Database,

@@ -1,11 +1,13 @@
-//! What a workload needs from a store. One workload, many stores.
+//! What a workload needs from a store, and the stores that offer it.
 //!
 //! Rules
 //! 1. Everything is dispatched statically: a workload compiled for the embedded store calls the engine directly.
 //! 2. Tables are handles fetched once ([`Store::table`]); columns are positions in the order of [`TableSpec::columns`].
 //! 3. A [`Session`] belongs to one client thread. It has at most one transaction at a time; dropping one rolls it back.
-//! 4. Writes and locking reads see the newest committed row; [`Read::get`] and [`Read::scan`] without a lock see a snapshot.
-//! 5. After a retryable error (see [`Error::is_retryable`](crate::Error::is_retryable)) the caller drops the transaction.
+//! 4. Writes and locking reads see the newest committed row; [`Read::get`] and [`Read::scan`] without a lock see a
+//!    snapshot.
+//! 5. After a retryable error (see [`Error::is_retryable`](crate::Error::is_retryable)) the caller drops the
+//!    transaction.
 
 pub mod embedded;
 #[cfg(test)]
@@ -52,7 +54,7 @@ pub struct IndexSpec {
     pub columns: &'static [&'static str],
 }
 
-/// A table, in words that every store understands.
+/// A table, described for every store.
 #[derive(Clone, Debug)]
 pub struct TableSpec {
     /// Name.
@@ -105,8 +107,8 @@ pub trait Session: Send + 'static {
 
     /// Begins a transaction under REPEATABLE READ.
     fn begin(&mut self) -> Result<Self::Txn<'_>>;
-    /// Begins a transaction that inserts many rows and does nothing else. A store may put inserts together until the transaction
-    /// ends, so that their errors come then, and give out no auto-increment numbers.
+    /// Begins a transaction that inserts many rows and does nothing else. A store may put inserts together until the
+    /// transaction ends, so that their errors come then, and give out no auto-increment numbers.
     fn begin_bulk(&mut self) -> Result<Self::Txn<'_>> {
         self.begin()
     }
@@ -129,7 +131,7 @@ pub struct Scan<'a> {
     pub reverse: bool,
     /// Lock the rows visited for a later change.
     pub for_update: bool,
-    /// Stop after so many rows; 0 is no limit.
+    /// Stop after this many rows; 0 is no limit.
     pub limit: usize,
 }
 
@@ -179,8 +181,8 @@ pub trait Transaction: Read {
     fn insert(&mut self, table: &Self::Table, row: &[ValueRef<'_>]) -> Result<Option<u64>>;
     /// Sets columns of a row; false when there is none with that key.
     fn update(&mut self, table: &Self::Table, key: &[ValueRef<'_>], set: &[(usize, ValueRef<'_>)]) -> Result<bool>;
-    /// Reads the newest row and changes it in one step; false when there is none. `change` may run more than once: it must overwrite
-    /// what it leaves behind, not add to it.
+    /// Reads the newest row and changes it in one step; false when there is none. `change` may run more than once: it
+    /// must overwrite what it leaves behind, not add to it.
     fn modify<F>(&mut self, table: &Self::Table, key: &[ValueRef<'_>], change: F) -> Result<bool>
     where
         F: FnMut(&Self::Row<'_>, &mut Self::Changes<'_>);
@@ -190,7 +192,8 @@ pub trait Transaction: Read {
     fn rollback(self) -> Result<()>;
 }
 
-/// Columns of a row by position. A value of another type than asked for reads as zero or empty: the workloads created the tables.
+/// Columns of a row by position. A value of another type than asked for reads as zero or empty: the workloads created
+/// the tables.
 pub trait RowView {
     /// An unsigned integer.
     fn u64(&self, column: usize) -> u64;

@@ -2,8 +2,8 @@
 //!
 //! Rules
 //! 1. A counter that the store does not have is absent. No counter is zero because it is missing.
-//! 2. The difference of two moments has the growth of each counter and the later value of each gauge; it lacks what either
-//!    moment lacks.
+//! 2. The difference of two moments has the growth of each counter and the later value of each gauge; it lacks what
+//!    either moment lacks.
 
 use highwater::stats::StatsSnapshot;
 use std::collections::{BTreeMap, BTreeSet};

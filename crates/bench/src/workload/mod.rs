@@ -1,9 +1,9 @@
 //! The workloads, each written once for every store.
 //!
 //! Rules
-//! 1. A workload loads its tables, then hands out one client per thread. Clients share nothing but the store.
-//! 2. A client's call runs exactly one transaction, committed when it returns `Ok`. A retryable error leaves nothing behind;
-//!    the driver counts it and asks for the next transaction.
+//! 1. A workload loads its tables, then hands out one client per thread. Clients share only the store.
+//! 2. A client's call runs exactly one transaction, committed when it returns `Ok`. A retryable error leaves nothing
+//!    behind; the driver counts it and asks for the next transaction.
 //! 3. Statements are counted as sysbench counts them: reads, writes (that found a row), everything else.
 //! 4. Clients keep their buffers between calls: no allocation per row.
 //! 5. Everything random comes from the seed: client `n` draws from `Rng::with_seed(mix(seed, n))`.
@@ -49,7 +49,7 @@ impl Outcome {
     }
 }
 
-/// Told how far a load has come. Calls come from many threads.
+/// Shows how far a load has come. Calls come from many threads.
 pub trait Progress: Sync {
     /// `units` more of the total given at the start are done.
     fn advance(&self, units: u64);
@@ -60,7 +60,7 @@ pub(crate) fn options<const N: usize>(pairs: [(&str, String); N]) -> BTreeMap<St
     pairs.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
 }
 
-/// Tells nobody.
+/// Shows nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Silent;
 
@@ -88,11 +88,11 @@ pub trait Workload<S: Store>: Sync {
     fn conditions(&self, _store: &S) -> Result<Vec<Condition>> {
         Ok(Vec::new())
     }
-    /// Whether a run takes away what the load put there, so that no later run should use the data.
+    /// Whether a run removes loaded rows, so that no later run should use the data.
     fn spoils_data(&self) -> bool {
         false
     }
-    /// Whether the clients run out of work by themselves.
+    /// Whether the work of the clients is limited.
     fn is_bounded(&self) -> bool {
         false
     }
@@ -195,7 +195,7 @@ pub fn load_once<S: Store>(
     }
 }
 
-/// Notes that the data are not the load's any more, if the workload is about to change them so.
+/// Records that the data are no longer those of the load, if the workload is about to remove some.
 ///
 /// # Errors
 /// The store's.
@@ -229,7 +229,8 @@ impl<'p> Batch<'p> {
         Batch { progress }
     }
 
-    /// Calls `insert` with every number of `range`, in order, committing now and then. `insert` returns how many rows it inserted.
+    /// Calls `insert` with every number of `range`, in order, committing now and then. `insert` returns how many rows
+    /// it inserted.
     pub(crate) fn run<S: Session>(
         &self,
         session: &mut S,

@@ -17,7 +17,8 @@ pub fn rng(seed: u64, number: u64) -> Rng {
 
 const ALPHANUMERIC: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789XY";
 
-/// Appends `len` random letters and digits to `out`. Two letters are a little more frequent than the others: 64 symbols cost no division.
+/// Appends `len` random letters and digits to `out`. Two letters are a little more frequent than the others: 64 symbols
+/// cost no division.
 pub fn push_alphanumeric(rng: &mut Rng, out: &mut String, len: usize) {
     let mut bits = 0u64;
     for i in 0..len {

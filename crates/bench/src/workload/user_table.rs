@@ -1,13 +1,13 @@
-//! The `user` table of the flush-method study: an insert load of so many bytes.
+//! The `user` table of the flush-method study: an insert load of a given number of bytes.
 //!
-//! Source: the 2010 study of `innodb_flush_method` (MySQL 5.5.7): table `user(id bigint auto_increment primary key, last_name, first_name, duty,
-//! cellphone, housephone, telephone, office_fax, home_address, office_address varchar(256), remark text, key NAME_INDEX(first_name, last_name))`,
-//! 500 MB written.
+//! Source: the 2010 study of `innodb_flush_method` (MySQL 5.5.7): table `user(id bigint auto_increment primary key,
+//! last_name, first_name, duty, cellphone, housephone, telephone, office_fax, home_address, office_address
+//! varchar(256), remark text, key NAME_INDEX(first_name, last_name))`, 500 MB written.
 //!
 //! Rules
 //! 1. There is nothing to load: the run inserts until the bytes of the values reach the target, all clients together.
-//! 2. Values look like what the columns are for: names drawn from lists with a long tail, telephone numbers, addresses, a remark of 0 to 1,000
-//!    characters.
+//! 2. Values resemble real ones: names drawn from lists with a long tail, telephone numbers, addresses,
+//!    a remark of 0 to 1,000 characters.
 //! 3. Each transaction inserts `rows_per_transaction` rows (1 by default, as the study's autocommit).
 
 use super::random::{push_alphanumeric, push_digits, rng};

@@ -2,16 +2,16 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `plan.json` | what the folder is of; a resumed run must be of the same |
+//! | `plan.json` | what the folder is of; a resumed run must have the same plan |
 //! | `cells/ID.json` | one finished measurement |
 //! | `result.json`, `rows.csv`, `report.html` | the outcome |
 //!
 //! Rules
-//! 1. A file takes its place when it is written ([`OutputFile`]), so that one that is there is whole.
-//! 2. A folder is looked at before anything is made in it: one that is refused stays as it was.
+//! 1. A file takes its place when it is completely written ([`OutputFile`]): one that is there is complete.
+//! 2. A folder is checked before anything is made in it: one that is refused stays unchanged.
 //! 3. A kept cell that cannot be read, or lacks a value that claims need, counts as not measured.
-//! 4. Cells of different builds are not mixed unless the user says so ([`Resume::AnyBuild`]). Each keeps the build that measured it, and the
-//!    outcome names them all.
+//! 4. Cells of different builds are not mixed unless the user says so ([`Resume::AnyBuild`]). Each keeps the build that
+//!    measured it, and the outcome names them all.
 
 use super::{Cell, Experiment, Measured, Metric, Outcome, Plan, report};
 use highwater_bench::{Error, Result};
@@ -28,20 +28,20 @@ struct Identity {
     seed: u64,
     device: String,
     repetitions: u32,
-    /// Absent in folders of old: there servers were measured as often as Highwater.
+    /// Absent in folders of earlier builds: there servers were measured as often as Highwater.
     #[serde(default)]
     server_repetitions: Option<u32>,
     subjects: Vec<String>,
 }
 
-/// Whether to go on with what an earlier run measured.
+/// Whether to continue an earlier run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resume {
-    /// Begin anew, in an empty folder.
+    /// Begin again, in an empty folder.
     No,
-    /// Go on with a run of this build.
+    /// Continue a run of this build.
     SameBuild,
-    /// Go on, whichever build measured the rest.
+    /// Continue, whichever build measured the rest.
     AnyBuild,
 }
 
@@ -87,7 +87,7 @@ struct Finished {
     cell: Cell,
     measured: Measured,
     seconds: f64,
-    /// Which build measured it; empty in folders of old.
+    /// Which build measured it; empty in folders of earlier builds.
     #[serde(default)]
     build: String,
 }
@@ -155,7 +155,8 @@ impl Folder {
         let found = if other.build.is_empty() { "unknown" } else { &other.build };
         let ours = &self.build;
         Err(self.refused(&format!(
-            "cannot be resumed: its build is {found}, this one is {ours}; --any-build goes on all the same and mixes them"
+            "cannot be resumed: its build is {found}, this one is {ours}; --any-build continues nevertheless and mixes \
+             them"
         )))
     }
 
@@ -227,7 +228,7 @@ impl Folder {
     }
 }
 
-/// A folder that cannot be used is wrong use.
+/// A folder that cannot be used is an error of the user's.
 pub(super) fn usage(error: Error) -> Error {
     Error::Usage(error.to_string())
 }

@@ -1,4 +1,5 @@
-//! The ways of journaling that the `stream-journal` document compares, as settings of the file system, the streams and the server.
+//! The ways of journaling that the `stream-journal` document compares, as settings of the file system, the streams and
+//! the server.
 
 use highwater_bench::{Error, Result};
 use highwater_device::DeviceError;

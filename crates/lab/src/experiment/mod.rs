@@ -1,8 +1,8 @@
 //! Experiments: the source documents' measurements, repeated on every subject.
 //!
 //! Rules
-//! 1. An experiment is a list of *cells* (one measurement each), a way to measure one, and *claims* computed from what was measured. Everything else
-//!    (order, resuming, medians, files, the report) is the framework's.
+//! 1. An experiment is a list of *cells* (one measurement each), a way to measure one, and *claims* computed from what
+//!    was measured. Everything else (order, resuming, medians, files, the report) is the framework's.
 //! 2. A cell's id is unique and the same for the same plan, so that a run can go on where it stopped.
 //! 3. Claims and figures see rows only, never a subject: the same rows give the same claims.
 //! 4. A figure of the paper never stands in a measured column.

@@ -1,4 +1,4 @@
-//! What an experiment leaves behind: `result.json`.
+//! The result of an experiment: `result.json`.
 //!
 //! Rules
 //! 1. Field names stay the same across releases.
@@ -51,7 +51,8 @@ impl Measured {
     }
 }
 
-/// Figures of a document by the names of the measured values; those that it does not state are not a number and left out.
+/// Figures of a document by the names of the measured values; those that it does not state are not a number and left
+/// out.
 pub(super) fn figures_of(figures: &[(Metric, f64)]) -> BTreeMap<String, f64> {
     let stated = figures.iter().filter(|(_, value)| value.is_finite());
     stated.map(|(metric, value)| (metric.name().to_string(), *value)).collect()

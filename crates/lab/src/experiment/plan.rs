@@ -85,7 +85,8 @@ impl Plan {
         if subject.is_server() { self.server_repetitions } else { self.repetitions }
     }
 
-    /// The cells, repetition after repetition: for each of the `outer` values, for each subject, the settings that it has there.
+    /// The cells, repetition after repetition: for each of the `outer` values, for each subject, the settings that it
+    /// has there.
     pub(super) fn cells<'o>(
         &self,
         outer: &[&'o str],
@@ -150,7 +151,7 @@ impl Cell {
     /// Which subject.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a cell of nothing we know.
+    /// [`Error::Usage`] for an unknown subject.
     pub fn kind(&self) -> Result<SubjectKind> {
         self.subject.parse()
     }

@@ -1,4 +1,4 @@
-//! From what a user asks for to a plan: defaults, and precise refusals before anything is done.
+//! Makes a plan of what a user asks for: adds defaults, refuses what is not possible before anything is done.
 
 use super::{DeviceChoice, Experiment, Plan, Scale, SubjectKind};
 use highwater_bench::{Error, Result};
@@ -55,8 +55,8 @@ impl Request {
             skipped,
         };
         if experiment.mounts(&plan) && !is_root() {
-            let reason = "servers on an emulated device need a mount, which only root may make: run as root, or take --device local, or \
-                          --subject highwater";
+            let reason = "servers on an emulated device need a mount, which only root may make: run as root, or take \
+                          --device local, or --subject highwater";
             return Err(Error::Usage(reason.into()));
         }
         Ok(plan)
@@ -103,7 +103,7 @@ fn subjects(
     Ok((found, skipped))
 }
 
-/// Whether this process may do everything: `/proc/self` belongs to its effective user.
+/// Whether this process is root's: `/proc/self` belongs to its effective user.
 fn is_root() -> bool {
     std::fs::metadata(Path::new("/proc/self")).is_ok_and(|found| found.uid() == 0)
 }

@@ -1,10 +1,11 @@
 //! Runs an experiment: cell after cell, each kept as soon as it is measured.
 //!
 //! Rules
-//! 1. A cell that an earlier run finished is not measured again (`--resume`), unless what it kept cannot be used; that is said.
+//! 1. A cell that an earlier run finished is not measured again (`--resume`), unless what it kept cannot be used; that
+//!    is said.
 //! 2. The first cell that fails ends the run; what was measured stays, and the error says how to go on.
-//! 3. The work folder is a new one below the plan's, named by this process, and is removed at the end, also after an error. What a killed run left
-//!    there is removed by the next one.
+//! 3. The work folder is a new one below the plan's, named by this process, and is removed at the end, also after an
+//!    error. What a killed run left there is removed by the next one.
 
 use super::files::{Folder, Kept, Resume, usage, write_outcome};
 use super::{Cell, Experiment, Measured, Outcome, Plan, Workspace, aggregate};
@@ -127,7 +128,8 @@ fn measure(
     Ok((measured, started.elapsed().as_secs_f64()))
 }
 
-/// What went wrong and where. After a request to stop every error is its consequence: a signal also ends the programs that measure.
+/// What went wrong and where. After a request to stop every error is its consequence: a signal also ends the programs
+/// that measure.
 fn explained(cell: &Cell, error: Error) -> Error {
     match error {
         _ if interrupt::is_requested() => Error::Interrupted,
@@ -175,7 +177,7 @@ impl WorkFolder {
 
 impl Drop for WorkFolder {
     fn drop(&mut self) {
-        // Nobody is left to be told; the next run tries again.
+        // There is no caller to return an error to; the next run tries again.
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }

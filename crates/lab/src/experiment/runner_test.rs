@@ -8,7 +8,7 @@ use crate::experiment::{
 use crate::measure::Quiet;
 use parking_lot::Mutex;
 
-/// Two sizes; each measurement says how many there were before it. Fails where it is told to.
+/// Two sizes; each measurement says how many there were before it. Fails at the cell that `fail_at` names.
 #[derive(Default)]
 struct MadeUp {
     measured: Mutex<Vec<String>>,
@@ -166,7 +166,7 @@ fn folders_that_cannot_be_made_are_wrong_use_and_leave_nothing() {
 }
 
 #[test]
-fn another_build_resumes_only_when_told() {
+fn another_build_resumes_only_with_any_build() {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan(folder.path());
     run(&MadeUp::default(), &plan, Resume::No, &mut Quiet).unwrap();
@@ -201,7 +201,7 @@ fn a_folder_of_old_is_resumed_only_with_any_build() {
     assert!(outcome.notes.iter().any(|note| note.contains("unknown")), "{:?}", outcome.notes);
 }
 
-/// Keeps the lines it is told.
+/// Keeps the lines it gets.
 #[derive(Default)]
 struct Lines(Vec<String>);
 

@@ -101,7 +101,7 @@ impl<'a> Trial<'a> {
         workspace.step("starting")?;
         let running = place.start()?;
         let taken = self.measure(&place, &running, workspace);
-        // What failed first is what to tell.
+        // The first failure is the one to report.
         let stopped = running.stop();
         drop(group);
         let taken = taken?;
@@ -138,12 +138,13 @@ fn page_reads(running: &Running) -> Option<LatencySnapshot> {
 }
 
 impl Taken {
-    /// Microseconds that so many percent of the page misses did not exceed.
+    /// Microseconds that `percentile` percent of the page misses did not exceed.
     pub(super) fn page_read_us(&self, percentile: f64) -> Option<f64> {
         self.page_reads.as_ref().map(|reads| reads.percentile(percentile))
     }
 
-    /// Growth of a counter during the measurement; of a gauge its value at the end; not a number where the subject has no such counter.
+    /// Growth of a counter during the measurement; of a gauge its value at the end; not a number where the subject has
+    /// no such counter.
     pub(super) fn counter(&self, counter: Metric) -> f64 {
         self.result.counters.get(counter.name()).map_or(f64::NAN, |value| *value as f64)
     }
@@ -175,7 +176,8 @@ impl Taken {
         ] {
             measured.put(metric, value);
         }
-        // Of all processors, whatever ran; and of the subject's process: the server, or Highwater with its clients and device.
+        // Of all processors, whatever ran; and of the subject's process: the server, or Highwater with its clients and
+        // device.
         for (metric, value) in [
             (metric::CPU_PCT, self.cpu.machine_pct),
             (metric::CPU_WITHHELD_PCT, self.cpu.withheld_pct),

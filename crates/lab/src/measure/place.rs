@@ -3,12 +3,14 @@
 //! | device | servers | Highwater |
 //! |---|---|---|
 //! | `local` | a folder below the work folder | the same |
-//! | a preset | the emulated device under ext4, mounted | the emulated device in this process, no file system; or mounted too, if asked for |
+//! | a preset | the emulated device under ext4, mounted | the emulated device in process, or mounted too if asked for |
 //!
 //! Rules
-//! 1. Data are loaded once for each subject and load, into a *template* folder on this machine's disk; every measurement begins with a copy of it,
-//!    so that none sees what another left behind. Copies are synced before anything is measured.
-//! 2. Emulated devices run by the real clock. They keep their bytes in memory, in a file of the work folder above [`IN_MEMORY_BYTES`].
+//! 1. Data are loaded once for each subject and load, into a *template* folder on this machine's disk; every
+//!    measurement begins with a copy of it, so that none depends on another. Copies are synced before
+//!    anything is measured.
+//! 2. Emulated devices take real time. They keep their bytes in memory, or above [`IN_MEMORY_BYTES`] in a file of the
+//!    work folder.
 //! 3. The redo log may have a place of its own: another folder, or another emulated device.
 //! 4. A place removes what it made when it is closed or dropped.
 
@@ -29,7 +31,7 @@ use std::path::{Path, PathBuf};
 const IN_MEMORY_BYTES: u64 = 4 << 30;
 /// Smallest emulated device.
 const MIN_CAPACITY_BYTES: u64 = 2 << 30;
-/// An emulated device is so many times as large as the database.
+/// An emulated device is this many times as large as the database.
 const CAPACITY_FACTOR: u64 = 4;
 /// Copies go in pieces of this many bytes.
 const PIECE_BYTES: usize = 1 << 20;
@@ -195,7 +197,7 @@ fn template(workspace: &mut Workspace<'_>, want: &Want<'_>) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// What a template depends on. Highwater's log keeps the size it was made with; servers make a new one when its size changes.
+/// What a template depends on. Highwater's log keeps its first size; servers make a new one when its size changes.
 fn template_key(want: &Want<'_>) -> String {
     let log_bytes = if want.installed.kind.is_server() { 0 } else { want.settings.log_bytes };
     format!("{} {log_bytes} {} {:?}", want.installed.kind, want.settings.page_bytes, identity(want.load))

@@ -10,7 +10,8 @@ fn load() -> Load {
     Load::Sysbench(Config { table_size: 500, ..Config::default() })
 }
 
-/// Runs a few transactions in a new place; returns how many rows of redo log folders there were and what the devices counted.
+/// Runs a few transactions in a new place; returns how many rows of redo log folders there were and what the devices
+/// counted.
 fn measure(
     device: &DeviceChoice,
     log: Option<&DeviceChoice>,

@@ -1,4 +1,4 @@
-//! What an experiment works with while it measures: somebody to tell, and places for databases.
+//! What an experiment works with while it measures: a watcher that shows what happens, and folders for databases.
 
 use highwater_bench::Result;
 use highwater_bench::interrupt;
@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Somebody who watches an experiment.
+/// Shows what an experiment does.
 pub trait Watch {
-    /// So many cells are to be measured; `finished` of them were measured by an earlier run.
+    /// `cells` are to be measured; `finished` of them were measured by an earlier run.
     fn begin(&mut self, cells: usize, finished: usize) {
         let _ = (cells, finished);
     }
@@ -29,14 +29,14 @@ pub trait Watch {
     fn tick(&mut self, text: &str) {
         let _ = text;
     }
-    /// A load of so many rows begins.
+    /// A load of `rows` rows begins.
     fn load(&mut self, rows: u64) -> Box<dyn Progress> {
         let _ = rows;
         Box::new(Silent)
     }
 }
 
-/// Watches and says nothing.
+/// Shows nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Quiet;
 
@@ -51,7 +51,7 @@ pub struct Workspace<'w> {
 }
 
 impl<'w> Workspace<'w> {
-    /// A bench that keeps databases below `work_dir`.
+    /// A workspace that keeps databases below `work_dir`.
     pub fn new(work_dir: &'w Path, watch: &'w mut dyn Watch) -> Workspace<'w> {
         Workspace { watch, work_dir, templates: BTreeMap::new(), folders: 0 }
     }
@@ -61,15 +61,15 @@ impl<'w> Workspace<'w> {
         self.work_dir
     }
 
-    /// Tells that the `number`th cell begins.
+    /// Shows that the `number`th cell begins.
     pub(crate) fn begin_cell(&mut self, number: usize, text: &str, left: Option<Duration>) {
         self.watch.cell(number, text, left);
     }
 
-    /// Tells what is being done.
+    /// Shows what is being done.
     ///
     /// # Errors
-    /// When the user wants it to stop.
+    /// [`Error::Interrupted`](highwater_bench::Error::Interrupted) after a request to stop.
     pub fn step(&mut self, text: &str) -> Result<()> {
         interrupt::check()?;
         self.watch.step(text);
@@ -102,7 +102,7 @@ impl<'w> Workspace<'w> {
         self.watch.line(text);
     }
 
-    /// Progress of a load of so many rows.
+    /// Progress of a load of `rows` rows.
     pub fn load(&mut self, rows: u64) -> Box<dyn Progress> {
         self.watch.load(rows)
     }

@@ -1,11 +1,11 @@
 //! A limit on memory that counts what the operating system caches: a control group of the kernel's memory controller.
 //!
 //! Rules
-//! 1. The limit holds for what the members allocate and for the pages of files that they bring into the page cache, from the
-//!    moment they are in the group. It stands for a machine with so much memory.
+//! 1. The limit holds for what the members allocate and for the pages of files that they bring into the page cache,
+//!    from the moment they are in the group. It stands for a machine with that much memory.
 //! 2. Both versions of the interface are served, whichever has the memory controller; none is an error that says so.
-//! 3. A group is removed when it is dropped; its members must have left or ended. A group whose maker was killed is empty and is removed by
-//!    the next one to be made.
+//! 3. A group is removed when it is dropped; its members must have left or ended. A group whose maker was killed is
+//!    empty and is removed by the next one to be made.
 
 use highwater_bench::{Error, Result};
 use std::path::{Path, PathBuf};
@@ -67,8 +67,8 @@ impl MemoryGroup {
         text.trim().parse().map_err(|_| Error::Data(format!("{}: {text:?} is no number", path.display())))
     }
 
-    /// Moves this process, with all its threads, into the group until the returned value is dropped. Memory it has already stays charged to
-    /// where it was.
+    /// Moves this process, with all its threads, into the group until the returned value is dropped. Memory it has
+    /// already stays charged to where it was.
     ///
     /// # Errors
     /// [`Error::Usage`] when this process may not be moved.
@@ -86,7 +86,7 @@ impl MemoryGroup {
 
 impl Drop for MemoryGroup {
     fn drop(&mut self) {
-        // A process that was just killed leaves its group a moment after it has been waited for.
+        // A process that was just killed may leave its group shortly after it has been waited for.
         for _ in 0..50 {
             if std::fs::remove_dir(&self.path).is_ok() || !self.path.exists() {
                 return;
@@ -156,7 +156,7 @@ fn group_in(text: &str, version: u8) -> Option<&str> {
     })
 }
 
-/// Removes groups whose makers are gone. One that still has members cannot be removed, and stays.
+/// Removes groups of processes that have ended. One that still has members cannot be removed, and stays.
 fn remove_left_behind(root: &Path) {
     for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -179,7 +179,8 @@ mod tests {
         assert_eq!(group_in("1:cpu:/\n", 1), None);
     }
 
-    /// Reading a file of 64 MiB in a group of 24 MiB leaves at most the limit in use: the page cache is counted and reclaimed.
+    /// Reading a file of 64 MiB in a group of 24 MiB leaves at most the limit in use: the page cache is counted and
+    /// reclaimed.
     #[test]
     fn the_page_cache_is_limited() {
         let group = match MemoryGroup::new(24 << 20) {
@@ -202,7 +203,8 @@ mod tests {
         assert!(!path.exists());
     }
 
-    /// This process goes in and comes back out. The limit is far above what tests use: those that run meanwhile are in the group, too.
+    /// This process goes in and comes back out. The limit is far above what tests use: those that run meanwhile are in
+    /// the group, too.
     #[test]
     fn this_process_enters_and_leaves() {
         let Ok(group) = MemoryGroup::new(4 << 30) else { return };

@@ -3,8 +3,8 @@
 //! Rules
 //! 1. Every setting is written out, defaults too: the file is the record of what was measured.
 //! 2. The whole redo log has `log_bytes`: two files of half the size in MySQL 5.6, one file in MariaDB.
-//! 3. Caches start cold, nothing but InnoDB writes (no binary log, no query cache, no performance schema), nobody outside this machine
-//!    can connect: there is only the socket.
+//! 3. Caches start cold, nothing but InnoDB writes (no binary log, no query cache, no performance schema), nobody
+//!    outside this machine can connect: there is only the socket.
 //! 4. Every metric of InnoDB counts.
 //! 5. `extra` wins over everything else.
 

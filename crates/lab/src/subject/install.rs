@@ -1,9 +1,9 @@
 //! Finding the servers that `scripts/install-servers` installs.
 //!
 //! Rules
-//! 1. MySQL 5.6 lies in the folder that HIGHWATER_SERVERS names, or in `~/.cache/highwater/servers`; everything else is
-//!    looked for as a shell would, and in the folders of system commands.
-//! 2. Nothing is started to find it but `--version`.
+//! 1. MySQL 5.6 lies in the folder that HIGHWATER_SERVERS names, or in `~/.cache/highwater/servers`; all other programs
+//!    are searched for in PATH and in the folders of system commands.
+//! 2. The only program started for the search is the server with `--version`.
 
 use super::SubjectKind;
 use std::ffi::OsString;
@@ -57,7 +57,7 @@ impl std::error::Error for Missing {}
 /// Folders that hold system commands, in or out of a user's PATH.
 const SYSTEM_FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
-/// The environment's part in the search.
+/// What the environment says about the search.
 struct Search {
     path: OsString,
     servers: PathBuf,
@@ -101,7 +101,7 @@ pub(super) fn find(kind: SubjectKind) -> Result<Installed, Missing> {
     Ok(Installed { kind, version: version(kind, &programs)?, programs: Some(programs) })
 }
 
-/// What the server says of itself: the word after `Ver`.
+/// The server's version: the word after `Ver`.
 fn version(kind: SubjectKind, programs: &Programs) -> Result<String, Missing> {
     let mut command = Command::new(&programs.server);
     command.args(["--no-defaults", "--version"]).env("LD_LIBRARY_PATH", programs.base()).stdin(Stdio::null());

@@ -1,7 +1,7 @@
-//! What is measured: Highwater, MySQL 5.6, MariaDB 10.11, each behind the same few calls.
+//! What is measured: Highwater, MySQL 5.6, MariaDB 10.11, all with the same interface.
 //!
 //! Rules
-//! 1. [`Settings`] mean the same for every subject; what a subject cannot do is an error, never left out in silence.
+//! 1. [`Settings`] mean the same for every subject; what a subject cannot do is an error, never silently left out.
 //! 2. No server outlives this process, however it ends ([`Guard`](highwater_device::guard::Guard)).
 //! 3. A result carries the exact configuration of the subject it was measured on.
 //! 4. The same workload code runs on all of them, but sysbench's profiles on servers: those run in the real sysbench.

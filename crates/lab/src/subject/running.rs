@@ -64,7 +64,8 @@ impl Running {
         }
     }
 
-    /// Runs the workload and measures it. The result says on what; counters that the subject does not have are not in it.
+    /// Runs the workload and measures it. The result says on what; counters that the subject does not have are not in
+    /// it.
     ///
     /// # Errors
     /// The subject's.
@@ -130,8 +131,8 @@ impl Running {
         }
     }
 
-    /// Ends a server at once, as a crash would. Highwater, in this process, cannot be killed alone; it is closed without waiting for its
-    /// result.
+    /// Ends a server at once, as a crash would. Highwater, in this process, cannot be killed alone; it is closed
+    /// without waiting for its result.
     pub fn kill(self) {
         match self {
             Running::Highwater(store) => drop(store.database().clone().close()),
@@ -152,7 +153,9 @@ fn refuse_memory_limit(settings: &Settings) -> Result<()> {
     match settings.memory_limit_bytes {
         None => Ok(()),
         Some(_) => Err(Error::Usage(
-            "highwater runs in this process: put the process into a memory group (MemoryGroup::enter) instead of limiting the subject".into(),
+            "highwater runs in this process: put the process into a memory group (MemoryGroup::enter) instead of \
+             limiting the subject"
+                .into(),
         )),
     }
 }

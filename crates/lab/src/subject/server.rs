@@ -1,10 +1,13 @@
 //! A MySQL or MariaDB server of our own: made, started, stopped, killed, by its process number.
 //!
 //! Rules
-//! 1. Its files are in the folders given, its socket and temporary files in a short folder of its own that goes with it.
-//! 2. A data folder is made beside its place and moved there when it is whole: an interrupted creation is done again.
-//! 3. Starting ends when the server answers, fails when it has ended or takes too long; the error quotes the end of its log.
-//! 4. Stopping asks first (SIGTERM, which flushes every page) and kills only what does not end in time. Dropping kills.
+//! 1. Its files are in the folders given, its socket and temporary files in a folder with a short path that is removed
+//!    with it.
+//! 2. A data folder is made next to its place and renamed when it is complete: an interrupted creation is repeated.
+//! 3. Starting ends when the server answers, fails when it has ended or takes too long; the error quotes the end of its
+//!    log.
+//! 4. Stopping sends SIGTERM, after which the server flushes every page, and kills a server that does not end in time.
+//!    Dropping kills.
 
 use super::config::{self, Options, Place};
 use super::copy::{copy_file, copy_folder};
@@ -188,7 +191,7 @@ impl Drop for Server {
     }
 }
 
-/// The clean-up shell cannot be told of something.
+/// The clean-up shell cannot be given its instructions.
 fn no_guard(error: std::io::Error) -> Error {
     Error::file("the pipe to the clean-up shell", error)
 }
@@ -233,7 +236,7 @@ fn spawn(
     command.spawn().map_err(|e| Error::file(&programs.server, e))
 }
 
-/// Servers refuse to run as root unless told.
+/// Servers refuse to run as root without this option.
 fn as_this_user(command: &mut Command) {
     let root = std::fs::metadata("/proc/self").is_ok_and(|about| std::os::unix::fs::MetadataExt::uid(&about) == 0);
     if root {

@@ -1,4 +1,4 @@
-//! The settings that experiments vary, once for every subject, in InnoDB's words.
+//! The settings that experiments vary, the same for every subject, with InnoDB's names.
 
 use highwater::Options;
 use highwater::config::{FlushMethod, KnobValue};

@@ -5,7 +5,7 @@ use super::table::MysqlTable;
 use highwater::ValueRef;
 use std::fmt::Write;
 
-/// Text of a statement that is long enough; the server takes 64 MiB.
+/// A statement of this length is sent; the server accepts 64 MiB.
 const FULL_BYTES: usize = 1 << 20;
 
 /// Rows that wait to be inserted, by table, in the order in which the tables came.

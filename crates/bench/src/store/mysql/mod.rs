@@ -5,8 +5,8 @@
 //! 2. A transaction is START TRANSACTION, its statements, COMMIT or ROLLBACK, under REPEATABLE READ.
 //! 3. `modify` is SELECT ... FOR UPDATE and an UPDATE of the columns put.
 //! 4. Deadlocks and lock wait timeouts come back as the engine's errors of that name, so that callers retry them alike.
-//! 5. Text columns are `latin1_bin`: one byte a character, compared as bytes. So a key of two VARCHAR(256) stays within the 767 bytes that
-//!    MySQL 5.6 takes, and the sizes are those of the engine. Bytes of UTF-8 pass through unchanged.
+//! 5. Text columns are `latin1_bin`: one byte a character, compared as bytes. So a key of two VARCHAR(256) stays within
+//!    the 767 bytes that MySQL 5.6 takes, and the sizes are those of the engine. Bytes of UTF-8 pass through unchanged.
 
 mod bulk;
 mod row;
@@ -55,7 +55,7 @@ struct Shared {
     control: Mutex<(Conn, StoreStats)>,
 }
 
-/// What went wrong, in the words of the laboratory.
+/// The server's error as one of ours.
 pub(crate) fn error(error: mysql::Error) -> Error {
     const DUPLICATE_KEY: u16 = 1062;
     const LOCK_WAIT_TIMEOUT: u16 = 1205;

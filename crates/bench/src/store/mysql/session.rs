@@ -1,8 +1,10 @@
 //! One connection and its transactions.
 //!
 //! Rules
-//! 1. A transaction that is dropped is rolled back. After a deadlock the server has done so already; a second rollback does no harm.
-//! 2. Rows are streamed: a scan of a large table holds one row at a time. A scan that breaks off reads the rest and drops it.
+//! 1. A transaction that is dropped is rolled back. After a deadlock the server has done so already; a second rollback
+//!    does no harm.
+//! 2. Rows are streamed: a scan of a large table holds one row at a time. A scan that ends early reads the remaining
+//!    rows and drops them.
 
 use super::bulk::Bulk;
 use super::row::{MysqlChanges, MysqlRow, to_value};

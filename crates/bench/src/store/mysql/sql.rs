@@ -58,7 +58,7 @@ pub(super) fn create_table(spec: &TableSpec) -> String {
     format!("CREATE TABLE {} ({body}) ENGINE=InnoDB DEFAULT CHARACTER SET latin1 COLLATE latin1_bin", name(&spec.name))
 }
 
-/// What tells one prepared statement of a table from another.
+/// What distinguishes the prepared statements of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Shape {
     /// The row of a primary key.

@@ -1,12 +1,15 @@
-//! The servers' counters in the engine's words: SHOW GLOBAL STATUS and INNODB_METRICS as [`StoreStats`].
+//! The servers' counters under the names of the engine's counter table: SHOW GLOBAL STATUS and INNODB_METRICS as
+//! [`StoreStats`].
 //!
 //! Rules
-//! 1. A counter that the server does not have is absent. Nothing is made up.
-//! 2. Every flushed page is counted once. `pages_flushed` is what the server wrote (`Innodb_pages_written`); the reasons are its batches'
-//!    own counts. The batches count neighbors in with the list that began them, so neighbors are taken out of both lists by their share.
-//! 3. Adaptive flushing looks at the dirty pages and at the log in one; its pages count as flushed for the checkpoint age.
-//! 4. A batch counts its pages when it ends, so the reasons lag behind `pages_flushed` by the batch that is being written; what no batch
-//!    writes (recovery, the end of an index build) is in `pages_flushed` only.
+//! 1. A counter that the server does not have is absent. No value is invented.
+//! 2. Every flushed page is counted once. `pages_flushed` is what the server wrote (`Innodb_pages_written`); the
+//!    reasons are its batches' own counts. The batches count neighbors in with the list that began them, so neighbors
+//!    are taken out of both lists by their share.
+//! 3. Adaptive flushing looks at the dirty pages and at the log in one; its pages count as flushed for the checkpoint
+//!    age.
+//! 4. A batch counts its pages when it ends, so the reasons lag behind `pages_flushed` by the batch that is being
+//!    written; what no batch writes (recovery, the end of an index build) is in `pages_flushed` only.
 //! 5. Milliseconds become microseconds, pages become bytes.
 
 use super::Flavor;

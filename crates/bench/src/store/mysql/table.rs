@@ -1,4 +1,4 @@
-//! What a session must know of a table, read from the server's own catalog.
+//! Columns and keys of a table, read from the server's catalog.
 
 use super::error;
 use crate::error::Result;
@@ -17,7 +17,7 @@ pub struct MysqlTable {
 /// What is shared.
 #[derive(Debug)]
 pub struct About {
-    /// Tells handles apart: a session's statements belong to a handle.
+    /// Number of the handle: a session's statements belong to a handle.
     pub(super) id: u64,
     pub(super) name: String,
     pub(super) columns: Vec<String>,

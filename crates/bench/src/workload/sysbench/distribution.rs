@@ -1,9 +1,10 @@
 //! sysbench's random distributions (`--rand-type`).
 //!
-//! Source: sysbench 1.0.20, `src/sb_rand.c` (uniform, gaussian, special, pareto; defaults `--rand-spec-iter=12`, `--rand-spec-pct=1`,
-//! `--rand-spec-res=75`, `--rand-pareto-h=0.2`, type `special`); zipfian from the 1.1 line of the same file (`--rand-zipfian-exp=0.8`), there as
-//! rejection-inversion sampling after Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions"
-//! (ACM TOMACS 6.3, 1996). The formulas are those of the paper and of the documented parameters, written anew.
+//! Source: sysbench 1.0.20, `src/sb_rand.c` (uniform, gaussian, special, pareto; defaults `--rand-spec-iter=12`,
+//! `--rand-spec-pct=1`, `--rand-spec-res=75`, `--rand-pareto-h=0.2`, type `special`); zipfian from the 1.1 line of the
+//! same file (`--rand-zipfian-exp=0.8`), there as rejection-inversion sampling after Hörmann and Derflinger,
+//! "Rejection-inversion to generate variates from monotone discrete distributions" (ACM TOMACS 6.3, 1996). The formulas
+//! are those of the paper and of the documented parameters, written anew.
 
 use fastrand::Rng;
 
@@ -161,7 +162,8 @@ mod tests {
     #[test]
     fn special_puts_three_quarters_into_the_middle_percent() {
         let hits = shares(RandType::Special, 10_000, 100_000);
-        // sysbench draws the uniform part from the same number that chose it (0.25..1), so it fills the upper three quarters of the middle.
+        // sysbench draws the uniform part from the same number that chose it (0.25..1), so it fills the upper three
+        // quarters of the middle.
         let middle = sum(&hits[4_950..=5_051]);
         assert!((74_000..=79_000).contains(&middle), "{middle}");
     }

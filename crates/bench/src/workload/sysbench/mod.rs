@@ -1,11 +1,13 @@
 //! sysbench's OLTP profiles.
 //!
-//! Source: sysbench 1.0.20, `src/lua/oltp_common.lua` (tables, statements, defaults) and `src/lua/oltp_*.lua` (which statements a profile runs).
+//! Source: sysbench 1.0.20, `src/lua/oltp_common.lua` (tables, statements, defaults) and `src/lua/oltp_*.lua` (which
+//! statements a profile runs).
 //!
 //! Rules
 //! 1. Tables `sbtest1..N`: id (auto-increment), k, c, pad, index on k made after the rows, k drawn from `--rand-type`.
 //! 2. A transaction's statements of one kind all go to one table, drawn uniformly; row numbers come from `--rand-type`.
-//! 3. read_write, read_only and write_only are one transaction an event; the others are single statements in autocommit.
+//! 3. read_write, read_only and write_only are one transaction an event; the others are single statements in
+//!    autocommit.
 //! 4. c is ten groups of eleven digits (119 characters), pad five (59).
 //! 5. Statements count as sysbench counts them: begin and commit are "other", so is a change that found no row.
 

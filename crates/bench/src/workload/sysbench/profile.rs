@@ -1,11 +1,12 @@
 //! What each OLTP profile runs.
 //!
 //! Rules
-//! 1. The order of statements in a transaction is that of `oltp_read_write.lua`: point selects, simple, sum, order and distinct ranges,
-//!    index updates, non-index updates, delete and insert.
-//! 2. A range is `id BETWEEN n AND n + range_size - 1`; ORDER BY and DISTINCT are done here, as a server would, on reused buffers.
-//! 3. The inserted row takes the deleted row's id; k is drawn anew. A delete that found nothing is followed by the insert all the same;
-//!    when another client put the row back in between, that is an error to be tried again.
+//! 1. The order of statements in a transaction is that of `oltp_read_write.lua`: point selects, simple, sum, order and
+//!    distinct ranges, index updates, non-index updates, delete and insert.
+//! 2. A range is `id BETWEEN n AND n + range_size - 1`; ORDER BY and DISTINCT are done here, as a server would, on
+//!    reused buffers.
+//! 3. The inserted row takes the deleted row's id; k is drawn anew. A delete that found nothing is followed by the
+//!    insert nevertheless; when another client put the row back in between, that is an error to be tried again.
 
 use super::{C, Config, Distribution, ID, K, Outcome, Strings, outcome};
 use crate::error::{Error, Result};

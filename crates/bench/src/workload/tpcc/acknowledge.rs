@@ -1,11 +1,13 @@
 //! An external record of acknowledged commits, for the crash test.
 //!
 //! Rules
-//! 1. Each client has a row in `torture_client` and a file of its own. A transaction that writes raises the row's sequence number; after its
-//!    commit has returned, and before the next transaction, the number is appended to the file.
-//! 2. Then after any crash: every number in the file is at most the row's (an acknowledged commit is there), and the row's is at most one
-//!    more than the file's last (at most one commit was under way).
-//! 3. A record is 16 bytes: client and number, little-endian. A torn last record is ignored: the process died while writing it.
+//! 1. Each client has a row in `torture_client` and a file of its own. A transaction that writes raises the row's
+//!    sequence number; after its commit has returned, and before the next transaction, the number is appended to the
+//!    file.
+//! 2. Then after any crash: every number in the file is at most the row's (an acknowledged commit is there), and the
+//!    row's is at most one more than the file's last (at most one commit was under way).
+//! 3. A record is 16 bytes: client and number, little-endian. A torn last record is ignored: the process died while
+//!    writing it.
 
 use crate::error::{Error, Result};
 use crate::store::{Column, Read, RowChanges, RowView, Session, Store, TableSpec, Transaction, column};
@@ -67,7 +69,8 @@ fn stored_sequence<S: Store>(store: &S, client: u64) -> Result<u64> {
 }
 
 impl<T: Clone + Send + Sync + 'static> Acknowledger<T> {
-    /// Continues a client's record. A commit that survived although the process died before it could record it is recorded now.
+    /// Continues a client's record. A commit that survived although the process died before it could record it is
+    /// recorded now.
     ///
     /// # Errors
     /// [`Error::Data`] when record and database contradict each other; the store's.
@@ -103,7 +106,7 @@ impl<T: Clone + Send + Sync + 'static> Acknowledger<T> {
     }
 }
 
-/// The last whole record of a file; 0 when there is none. Cuts off a torn record, so that the next one stands at its place.
+/// The last whole record of a file; 0 when there is none. Cuts off a torn record, so that the next one takes its place.
 fn last_acknowledged(path: &Path, client: u64) -> Result<u64> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,

@@ -1,10 +1,12 @@
 //! The twelve consistency conditions (TPC-C 5.11, clauses 3.3.2.1 to 3.3.2.12).
 //!
 //! Rules
-//! 1. Everything is recomputed from the tables by full scans in one snapshot per warehouse; nothing is taken from the run.
+//! 1. Everything is recomputed from the tables by full scans in one snapshot per warehouse; nothing is taken from the
+//!    run.
 //! 2. Sums are exact (cents in 64 bits).
-//! 3. Condition 11 is stated for the initial population (orders minus new orders is 2,100 a district). After deliveries the difference has
-//!    grown by one each, and each is counted by exactly one customer's C_DELIVERY_CNT: that sum is added.
+//! 3. Condition 11 is stated for the initial population (orders minus new orders is 2,100 a district). After deliveries
+//!    the difference has grown by one each, and each is counted by exactly one customer's C_DELIVERY_CNT: that sum is
+//!    added.
 //! 4. A request to stop is heard between the rows of HISTORY and between districts.
 //! 5. A condition that does not hold names the first place found.
 

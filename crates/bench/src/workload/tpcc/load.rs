@@ -1,10 +1,12 @@
 //! The initial population (TPC-C 5.11, clause 4.3.3.1).
 //!
 //! Rules
-//! 1. Units of parallel work are the item table, the stock of a warehouse and a district with its customers and orders; each unit inserts
-//!    its tables in key order.
-//! 2. A unit's random values come from the seed and the unit's number, so the data do not depend on the number of threads.
-//! 3. Orders 1 to 2,100 of a district are delivered, the last 900 are new; every customer has one order, in random order.
+//! 1. Units of parallel work are the item table, the stock of a warehouse and a district with its customers and orders;
+//!    each unit inserts its tables in key order.
+//! 2. A unit's random values come from the seed and the unit's number, so the data do not depend on the number of
+//!    threads.
+//! 3. Orders 1 to 2,100 of a district are delivered, the last 900 are new; every customer has one order, in random
+//!    order.
 
 use super::random::{nurand, push_a_string, push_data, push_last_name, push_zip};
 use super::schema::{CUSTOMERS, DISTRICTS, FIRST_NEW_ORDER, ITEMS, ORDERS, Tables};

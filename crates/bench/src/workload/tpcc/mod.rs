@@ -3,8 +3,8 @@
 //! Source: TPC-C Standard Specification, revision 5.11; clause numbers stand where a rule comes from.
 //!
 //! Rules
-//! 1. Tables, population, transactions, their mix and their random values are the specification's; terminals, think times and the
-//!    scaling of terminals to warehouses are not. Results are new orders per minute, never "tpmC".
+//! 1. Tables, population, transactions, their mix and their random values are the specification's; terminals, think
+//!    times and the scaling of terminals to warehouses are not. Results are new orders per minute, never "tpmC".
 //! 2. A new order that rolls back for its unused item counts as a transaction, not as a new order.
 //! 3. The load's constant C for last names is kept with the data (2.1.6.1 ties the run's to it).
 //! 4. After a run the twelve consistency conditions (3.3.2) are checked on the whole database.

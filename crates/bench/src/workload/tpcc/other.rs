@@ -2,7 +2,8 @@
 //!
 //! Rules
 //! 1. Order-status and stock-level only read.
-//! 2. Delivery delivers the oldest new order of each of the ten districts in one transaction (2.7.4.1 allows it); a district without one is skipped.
+//! 2. Delivery delivers the oldest new order of each of the ten districts in one transaction (2.7.4.1 allows it); a
+//!    district without one is skipped.
 
 use super::schema::*;
 use super::terminal::{Terminal, missing, now_us};

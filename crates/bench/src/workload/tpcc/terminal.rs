@@ -1,8 +1,10 @@
 //! A terminal: what a client keeps between transactions, and the choice of the next one.
 //!
 //! Rules
-//! 1. Kinds come from a shuffled deck of cards (5.2.4.2), so a run's shares match the mix closely and any terminal runs every kind.
-//! 2. No think time and no keying time. Each transaction draws its home warehouse among all, so that any number of terminals works on all data.
+//! 1. Kinds come from a shuffled deck of cards (5.2.4.2), so a run's shares match the mix closely and any terminal runs
+//!    every kind.
+//! 2. No think time and no keying time. Each transaction draws its home warehouse among all, so that any number of
+//!    terminals works on all data.
 //! 3. Buffers are reused: a transaction allocates nothing of its own.
 
 use super::random::{Constants, nurand, push_last_name};

@@ -1,12 +1,13 @@
 //! What the crash test does beside TPC-C: schema changes next to writers that have read before, and large transactions.
 //!
-//! Threads: `WRITERS` that read a table, wait a moment, then write it; one whose every transaction changes all rows of another table; one
-//! that creates and drops indexes on both, and whole tables.
+//! Threads: `WRITERS` that read a table, wait a little, then write it; one whose every transaction changes all rows of
+//! another table; one that creates and drops indexes on both, and whole tables.
 //!
 //! Rules
 //! 1. Those that write commit through an `Acknowledger`, as TPC-C's clients do; their numbers follow the clients'.
 //! 2. Every transaction of the large one gives all rows one generation. So after any crash all have the same.
-//! 3. What another transaction, a schema change or a full disk refuses is tried again otherwise; any other error ends the run.
+//! 3. Work that fails because of another transaction, a schema change or a full disk is tried again; any other error
+//!    ends the run.
 
 use super::acknowledge::Acknowledger;
 use crate::error::{Error, Result};
@@ -22,7 +23,7 @@ use std::time::Duration;
 
 /// Threads that read, then write.
 const WRITERS: u64 = 3;
-/// Numbers of the record of acknowledged commits that it needs.
+/// How many clients of the record of acknowledged commits it takes.
 pub const CLIENTS: u64 = WRITERS + 1;
 
 /// The writers' table: id, a, b. Half of its ids have no row.
@@ -33,7 +34,7 @@ const LARGE: &str = "torture_large";
 const LARGE_ROWS: u64 = 3000;
 const FILLER_BYTES: usize = 400;
 
-/// What runs beside the clients of one process.
+/// The additional load of one process.
 #[derive(Clone, Debug)]
 pub struct Turmoil {
     /// Folder of the record of acknowledged commits.
@@ -88,7 +89,7 @@ pub fn verify(store: &Embedded) -> Result<Vec<String>> {
     Ok(problems)
 }
 
-/// Whether work goes on after this error.
+/// Whether work continues after this error.
 fn is_passing(error: &Error) -> bool {
     use highwater::Error as Engine;
     error.is_retryable()
@@ -99,7 +100,8 @@ impl Turmoil {
     /// Runs until the process ends, or an error.
     ///
     /// # Errors
-    /// The first that is not passing; [`Error::Data`] when the record of acknowledged commits contradicts the database.
+    /// The first error that is not temporary; [`Error::Data`] when the record of acknowledged commits contradicts the
+    /// database.
     pub fn run(&self, store: &Embedded) -> Result<()> {
         let db = store.database();
         let failure = Mutex::new(None);

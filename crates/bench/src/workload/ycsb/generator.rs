@@ -1,7 +1,8 @@
 //! YCSB's request distributions.
 //!
-//! Source: `ZipfianGenerator` (Gray et al., "Quickly Generating Billion-Record Synthetic Databases", SIGMOD 1994; theta 0.99),
-//! `ScrambledZipfianGenerator` (10^10 items, zeta 26.469..., hashed onto the records by FNV-1a), `SkewedLatestGenerator`.
+//! Source: `ZipfianGenerator` (Gray et al., "Quickly Generating Billion-Record Synthetic Databases", SIGMOD 1994; theta
+//! 0.99), `ScrambledZipfianGenerator` (10^10 items, zeta 26.469..., hashed onto the records by FNV-1a),
+//! `SkewedLatestGenerator`.
 
 use fastrand::Rng;
 
@@ -78,7 +79,8 @@ fn zeta(from: u64, to: u64) -> f64 {
     (from + 1..=to).map(|i| (i as f64).powf(-THETA)).sum()
 }
 
-/// YCSB's 64-bit FNV-1a over the eight bytes of a number, lowest first, as a number that is not negative in 64 signed bits.
+/// YCSB's 64-bit FNV-1a over the eight bytes of a number, lowest first, as a number that is not negative in 64 signed
+/// bits.
 pub(crate) fn fnv_hash(number: u64) -> u64 {
     let mut hash = 0xCBF2_9CE4_8422_2325u64;
     for byte in number.to_le_bytes() {

@@ -1,12 +1,13 @@
 //! YCSB's core workloads A to F.
 //!
-//! Source: YCSB (github.com/brianfrankcooper/YCSB, d9faaac), `workloads/workload[a-f]`, `CoreWorkload.java` and `generator/`.
+//! Source: YCSB (github.com/brianfrankcooper/YCSB, d9faaac), `workloads/workload[a-f]`, `CoreWorkload.java` and
+//! `generator/`.
 //!
 //! Rules
-//! 1. One table `usertable`: the key `user` + hash of the record's number, ten fields of 100 characters; reads read all fields, an update
-//!    writes one, a read-modify-write reads all and writes one, a scan reads 1 to 100 records.
-//! 2. Requests are scrambled zipfian; workload D prefers the latest. Inserts append record numbers; a request never asks for a record whose
-//!    insert is not committed.
+//! 1. One table `usertable`: the key `user` + hash of the record's number, ten fields of 100 characters; reads read all
+//!    fields, an update writes one, a read-modify-write reads all and writes one, a scan reads 1 to 100 records.
+//! 2. Requests are scrambled zipfian; workload D prefers the latest. Inserts append record numbers; a request never
+//!    asks for a record whose insert is not committed.
 //! 3. Every operation is a transaction of its own.
 
 mod generator;

@@ -1,16 +1,17 @@
-//! `buffer-pool-size`: LRU-list and flush-list flushing, and the requests to both devices, with pools of 15 to 75 % of a TPC-C database.
+//! `buffer-pool-size`: LRU-list and flush-list flushing, and the requests to both devices, with pools of 15 to 75 % of
+//! a TPC-C database.
 //!
-//! Source: Ahn, Lee, "buffer pool size": MySQL 5.7.21, tpcc-mysql, 100 warehouses (10 GB), 64 clients, O_DIRECT, data on a Samsung 960
-//! PRO, log on an 850 PRO.
+//! Source: Ahn, Lee, "buffer pool size": MySQL 5.7.21, tpcc-mysql, 100 warehouses (10 GB), 64 clients, O_DIRECT, data
+//! on a Samsung 960 PRO, log on an 850 PRO.
 //!
 //! Choices
-//! 1. The log keeps the paper's ratio to the data: MySQL 5.7's default, 2 x 48 MiB for 10 GB, but no less than the 8 MiB every subject
-//!    takes.
+//! 1. The log keeps the paper's ratio to the data: MySQL 5.7's default, 2 x 48 MiB for 10 GB, but no less than the 8
+//!    MiB every subject takes.
 //! 2. `flush_neighbors` is 0, so that every flushed page belongs to one list.
-//! 3. Requests are counted as pages read and flushed and as writes to the log, by the subjects themselves: the same on every device. The
-//!    copies that go to the doublewrite area are not in them.
-//! 4. How busy the processors were is measured with every cell. Only where that shows them at their limit does a note take them for the
-//!    reason of a lost claim.
+//! 3. Requests are counted as pages read and flushed and as writes to the log, by the subjects themselves: the same on
+//!    every device. The copies that go to the doublewrite area are not in them.
+//! 4. How busy the processors were is measured with every cell. Only where that shows them at their limit does a note
+//!    take them for the reason of a lost claim.
 
 mod claims;
 mod notes;
@@ -27,8 +28,8 @@ pub struct BufferPoolSize;
 
 const ABOUT: About = About {
     name: "buffer-pool-size",
-    summary: "Flushing from the LRU list and from the flush list, and requests to data and log, with pools of 15 to 75 % of a \
-              TPC-C database",
+    summary: "Flushing from the LRU list and from the flush list, and requests to data and log, with pools of 15 to \
+              75 % of a TPC-C database",
     source: "Ahn, Lee",
     subjects: &SubjectKind::ALL,
     devices: &["samsung-960-pro-512gb", "samsung-850-pro-256gb", "datacenter-nvme", "local"],

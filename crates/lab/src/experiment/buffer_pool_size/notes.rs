@@ -14,26 +14,26 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
     let (warmup_s, seconds) = seconds(scale);
     vec![
         format!(
-            "{} warehouses instead of 100 ({} MB instead of 10 GB); pools of 15, 30, 45, 60 and 75 % of that; log {} MiB (the \
-             paper's, MySQL 5.7's default of 96 MiB, in the same ratio to the data, but at least 8 MiB).",
+            "{} warehouses instead of 100 ({} MB instead of 10 GB); pools of 15, 30, 45, 60 and 75 % of that; log {} \
+             MiB (the paper's, MySQL 5.7's default of 96 MiB, in the same ratio to the data, but at least 8 MiB).",
             warehouses(scale),
             warehouses(scale) * WAREHOUSE_BYTES / 1_000_000,
             log_of(scale) >> 20
         ),
         format!("{} client threads; the paper had 64 on a server of 24 threads.", threads(scale)),
         format!(
-            "{warmup_s} s of warm-up, then {seconds} s measured, each on a fresh copy of the same loaded data; the mix is \
-             tpcc-mysql's, 10:10:1:1:1."
+            "{warmup_s} s of warm-up, then {seconds} s measured, each on a fresh copy of the same loaded data; the \
+             mix is tpcc-mysql's, 10:10:1:1:1."
         ),
-        "Every commit is synced. A log write then is a group of commits; the paper's 6 to 43 a second cannot be that, so only \
-         the direction is compared."
+        "Every commit is synced, so a log write is a group of commits. The paper's 6 to 43 a second cannot count the \
+         same, so only the direction is compared."
             .into(),
         "lru_scan_depth is the paper's 1,024 for each of eight pool instances, divided as the data, at least 100; \
-         flush_neighbors 0, so that every page belongs to one list."
+         flush_neighbors is 0, so that every page belongs to one list."
             .into(),
         match &plan.device {
-            DeviceChoice::Local => "Data and log lie in folders of their own on the same disk of this machine; requests are \
-                                    counted by the subjects."
+            DeviceChoice::Local => "Data and log lie in folders of their own on the same disk of this machine; \
+                                    requests are counted by the subjects."
                 .into(),
             DeviceChoice::Preset(name) => {
                 format!("Data lie on the emulated {name}, the log on an emulated {LOG_DEVICE}, as in the paper.")
@@ -55,14 +55,15 @@ fn explanation(rows: &Rows<'_>) -> Option<String> {
         return None;
     }
     let name = title_of(rows.subject);
-    let mut text = format!("{name}: the processors were busy to {} % with the five pools.", list(&busy));
+    let mut text = format!("{name}: the processors were busy {} % of the time with the five pools.", list(&busy));
     if data {
-        text += " Data writes a second are pages written a transaction times transactions a second. A larger pool combines \
-                 more changes into one write, so the first falls; the second rises only until the processors are the limit.";
+        text += " Data writes a second are pages written a transaction times transactions a second. A larger pool \
+                 combines more changes into one write, so the first falls; the second rises only until the \
+                 processors are the limit.";
     }
     if log {
-        text += " A log write is a group of commits: the busier the processors, the more commits share one, so the log's \
-                 writes need not rise with its bytes.";
+        text += " A log write is a group of commits: the busier the processors, the more commits share one, so the \
+                 log's writes need not rise with its bytes.";
     }
     Some(text)
 }

@@ -37,7 +37,7 @@ pub(super) fn rate(rows: &Rows<'_>, pool: &str, method: &str) -> f64 {
 /// Whether one method is faster than the other with each of the pools.
 fn wins(rows: &Rows<'_>, pools: &[&str], winner: &str, loser: &str) -> Verdict {
     if pools.is_empty() {
-        return (false, "no such pool is measured: this subject takes none so small".into());
+        return (false, "no such pool is measured: the least pool of this subject is larger".into());
     }
     let holds = pools.iter().all(|pool| rate(rows, pool, winner) > rate(rows, pool, loser));
     let shown = pools.iter().map(|pool| {

@@ -1,16 +1,20 @@
-//! `flush-method`: fsync (the documents' fdatasync), O_DIRECT and O_DSYNC, loading the `user` table with its NAME_INDEX, with pools from
-//! far too small to large enough.
+//! `flush-method`: fsync (the documents' fdatasync), O_DIRECT and O_DSYNC, loading the `user` table with its
+//! NAME_INDEX, with pools from far too small to large enough.
 //!
-//! Source: a blog's measurement of 2010: MySQL 5.5.7, 4 GB of RAM, SATA disk of 7200 rpm, 500 MB of rows, pools of 16 to 256 MB.
+//! Source: a blog's measurement of 2010: MySQL 5.5.7, 4 GB of RAM, SATA disk of 7200 rpm, 500 MB of rows, pools of 16
+//! to 256 MB.
 //!
 //! Choices
-//! 1. Buffered writes leave pages in the operating system's cache, which is why they win below a small pool. So the cache is limited as
-//!    that machine's memory limited it: a memory control group of eight times the data, in which the subject runs.
-//! 2. On an emulated device Highwater too goes through a mounted file system: without one there is no cache to compare with.
-//! 3. Subjects have a least pool. Of the document's pools that would be the same one for a subject only the largest, whose ratio to the
-//!    data is the nearest, is measured; claims are of the pools that are. Each row has the pool, log and data it really had.
-//! 4. The document does not say how many rows a transaction had. One each would measure the disk's sync alone; there are
-//!    [`ROWS_PER_TRANSACTION`](plan::ROWS_PER_TRANSACTION).
+//! 1. Buffered writes leave pages in the operating system's cache, which is why they win below a small pool. So the
+//!    cache is limited as that machine's memory limited it: a memory control group of eight times the data, in which
+//!    the subject runs.
+//! 2. On an emulated device Highwater too goes through a mounted file system: without one there is no cache to compare
+//!    with.
+//! 3. Subjects have a least pool. Of the document's pools that would be the same one for a subject only the largest,
+//!    whose ratio to the data is the nearest, is measured; claims are of the pools that are. Each row has the pool, log
+//!    and data it really had.
+//! 4. The document does not say how many rows a transaction had. One each would measure the disk's sync alone; there
+//!    are [`ROWS_PER_TRANSACTION`](plan::ROWS_PER_TRANSACTION).
 
 mod claims;
 mod figures;
@@ -27,8 +31,8 @@ pub struct FlushMethods;
 
 const ABOUT: About = About {
     name: "flush-method",
-    summary: "Loading the user table with flush methods fsync (fdatasync), O_DIRECT and O_DSYNC, with pools of a thirtieth to \
-              half of the data",
+    summary: "Loading the user table with flush methods fsync (fdatasync), O_DIRECT and O_DSYNC, with pools of a \
+              thirtieth to half of the data",
     source: "blog, 2010",
     subjects: &SubjectKind::ALL,
     devices: &["local", "sata-7200rpm-500gb", "wd10ezex-1tb", "samsung-850-pro-256gb"],

@@ -19,28 +19,29 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
             megabytes(256)
         ),
         format!(
-            "The operating system's cache is limited by a memory control group of {} MiB, in which the subject runs: the \
-             document's 4 GB of RAM in the same ratio to its data. What a server itself allocates counts too.",
+            "The operating system's cache is limited by a memory control group of {} MiB, in which the subject runs: \
+             the document's 4 GB of RAM in the same ratio to its data. What a server itself allocates counts too.",
             (MEMORY_BYTES / by) >> 20
         ),
         format!(
-            "{THREADS} clients, {ROWS_PER_TRANSACTION} rows a transaction, every commit synced; redo log {} MiB, {} % of the \
-             data (MySQL 5.5's default of 10 MiB would be 2 %, but no subject takes less than 8 MiB). The document states \
-             none of these.",
+            "{THREADS} clients, {ROWS_PER_TRANSACTION} rows a transaction, every commit synced; redo log {} MiB, {} \
+             % of the data (MySQL 5.5's default of 10 MiB would be 2 %, but no subject takes less than 8 MiB). The \
+             document states none of these.",
             log >> 20,
             number(percent(log, DATA_BYTES / by))
         ),
-        "fsync is what the document calls fdatasync, MySQL's default then: buffered writes, then fsync. O_DSYNC opens the log \
-         with O_SYNC and syncs the data files."
+        "fsync is what the document calls fdatasync, MySQL's default then: buffered writes, then fsync. O_DSYNC \
+         opens the log with O_SYNC and syncs the data files."
             .into(),
         "The document shows its result as a figure without numbers, so no column of it can stand beside ours.".into(),
     ];
     notes.extend(plan.subjects.iter().filter_map(|subject| least_pool_note(plan, *subject)));
     if !is_disk(&plan.device) {
         notes.push(
-            "Why a small pool may not favour fdatasync here: on the document's disk a page that the operating system's cache \
-             still holds saves a seek, 8 ms or more; on flash it saves a read of a tenth of a millisecond or less, about what \
-             copying the page through that cache costs at each write. --device sata-7200rpm-500gb has the document's disk."
+            "Why a small pool may not favour fdatasync here: on the document's disk a page that the operating \
+             system's cache still holds saves a seek, 8 ms or more; on flash it saves a read of a tenth of a \
+             millisecond or less, about what copying the page through that cache costs at each write. --device \
+             sata-7200rpm-500gb has the document's disk."
                 .into(),
         );
     }
@@ -65,7 +66,8 @@ fn least_pool_note(plan: &Plan, subject: SubjectKind) -> Option<String> {
     let (name, mib) = (title_of(subject.name()), least >> 20);
     let share = number(percent(least, DATA_BYTES / by));
     let mut note = format!(
-        "{name} takes no pool below {mib} MiB, here {share} % of the data: it has that for the document's {smallest}."
+        "{name} takes no pool below {mib} MiB, here {share} % of the data: it gets that one for the document's \
+         {smallest}."
     );
     if !same.is_empty() {
         note += &format!(" Left out, because it would be the same pool: {}.", same.join(", "));

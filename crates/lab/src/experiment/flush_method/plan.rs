@@ -25,7 +25,8 @@ const MIN_POOL_BYTES: u64 = 1 << 20;
 pub(super) const ROWS_PER_TRANSACTION: u64 = 100;
 pub(super) const THREADS: usize = 4;
 
-/// The emulated hard disks, on which a run takes a hundred times as long as on flash; they are slow enough for one run to say all.
+/// The emulated hard disks, on which a run takes a hundred times as long as on flash; they are slow enough for one run
+/// to say all.
 pub(super) const DISKS: [&str; 2] = ["sata-7200rpm-500gb", "wd10ezex-1tb"];
 
 pub(super) fn is_disk(device: &DeviceChoice) -> bool {
@@ -52,8 +53,8 @@ pub(super) fn distinct_pools(plan: &Plan, subject: SubjectKind) -> (Vec<&'static
     (names(distinct), names(same))
 }
 
-/// At the quick scale and on disks O_DSYNC, of which the document says only that it exists, is measured with the smallest and the
-/// largest pool.
+/// At the quick scale and on disks O_DSYNC, of which the document says only that it exists, is measured with the
+/// smallest and the largest pool.
 fn methods(plan: &Plan, pools: &[&str], pool: &str) -> &'static [&'static str] {
     let is_short = plan.scale == Scale::Quick || is_disk(&plan.device);
     let is_end = pools.first() == Some(&pool) || pools.last() == Some(&pool);

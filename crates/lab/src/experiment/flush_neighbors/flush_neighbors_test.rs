@@ -53,7 +53,8 @@ fn each_claim_can_be_lost() {
     assert_eq!(verdicts(&missing), [false, true, false, false]);
 }
 
-/// The paper's rows with options 0 and auto so many times as fast as option 1 in each of the runs; option 2 as fast as option 1.
+/// The paper's rows with options 0 and auto `ratios` times as fast as option 1 in each of the runs; option 2 as fast as
+/// option 1.
 fn rows_with_runs(ratios: &[f64]) -> Vec<Row> {
     let mut rows = rows_of_the_paper("highwater");
     for row in &mut rows {

@@ -1,20 +1,24 @@
 //! `flush-neighbors`: what else of an extent is flushed with a dirty page, and what it costs, at five database sizes.
 //!
-//! Source: Shin, Park, Lee, "flush neighbors" (KIISE 2017): MySQL 5.6.25, sysbench OLTP, 1,000,000 requests, Samsung 850 Pro, 8 GB of RAM.
+//! Source: Shin, Park, Lee, "flush neighbors" (KIISE 2017): MySQL 5.6.25, sysbench OLTP, 1,000,000 requests, Samsung
+//! 850 Pro, 8 GB of RAM.
 //!
 //! Choices
-//! 1. The pool is not stated. TPS stay from 1 to 5 GB and fall from 10 GB on, so it lies between: half of the memory, 4 GB, is taken.
-//! 2. A cell is a number of transactions, as in the paper, not of seconds: so options are compared over the same work. Pages are counted
-//!    from the first to the last transaction, as `Innodb_buffer_pool_pages_flushed` was; the dirty pages left then are counted beside,
-//!    for the cost to the same, clean, end state.
-//! 3. TPS are compared run by run: each option's with the other's of the same size and repetition, which were taken one right after
-//!    the other ([`Speed`](super::judge::Speed)). A ratio with too large a spread decides nothing: the claim says so and does not hold.
-//! 4. At standard a server's cell takes about eight times as long as Highwater's, so a server is measured once where Highwater is
-//!    measured seven times: each some ten minutes.
-//! 5. `lru_scan_depth` is not divided: InnoDB frees that many frames once a second at every scale, and a second is a second. With less,
-//!    user threads flush single pages, which have no neighbors, and the experiment measures those. It is at most a quarter of the pool,
-//!    as Highwater has it too.
-//! 6. At the smaller scales everything is divided by the same number, but the log, which not every subject has below 8 MiB.
+//! 1. The pool is not stated. TPS stay from 1 to 5 GB and fall from 10 GB on, so it lies between: half of the memory, 4
+//!    GB, is taken.
+//! 2. A cell is a number of transactions, as in the paper, not of seconds: so options are compared over the same work.
+//!    Pages are counted from the first to the last transaction, as `Innodb_buffer_pool_pages_flushed` was; the dirty
+//!    pages left then are counted separately, for the cost to the same, clean, end state.
+//! 3. TPS are compared run by run: each option's with the other's of the same size and repetition, which were taken one
+//!    right after the other ([`Speed`](super::judge::Speed)). A ratio with too large a spread decides nothing: the
+//!    claim says so and does not hold.
+//! 4. At standard a server's cell takes about eight times as long as Highwater's, so a server is measured once where
+//!    Highwater is measured seven times: each some ten minutes.
+//! 5. `lru_scan_depth` is not divided: InnoDB frees that many frames once a second at every scale, and a second is a
+//!    second. With less, user threads flush single pages, which have no neighbors, and the experiment measures those.
+//!    It is at most a quarter of the pool, as Highwater has it too.
+//! 6. At the smaller scales everything is divided by the same number, but the log, which not every subject has below 8
+//!    MiB.
 
 mod claims;
 mod figures;

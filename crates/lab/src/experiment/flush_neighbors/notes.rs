@@ -14,36 +14,38 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
             REQUESTS / by,
             REQUESTS / 1000
         ),
-        "The paper does not state its buffer pool. Its TPS stay from 1 to 5 GB and fall at 10 GB, so the pool lay between; \
-         half of its 8 GB of memory, 4 GB, is taken."
+        "The paper does not state its buffer pool. Its TPS stay from 1 to 5 GB and fall at 10 GB, so the pool lay \
+         between; half of its 8 GB of memory is taken, 4 GB."
             .into(),
         format!(
-            "The redo log is {} MiB in all. MySQL 5.6's default, 96 MiB for 1 to 50 GB, divided by {by} would be less than \
-             every subject takes (8 MiB).",
+            "The redo log is {} MiB in all: MySQL 5.6's default, 96 MiB for 1 to 50 GB, divided by {by}, but at \
+             least the 8 MiB that every subject takes.",
             log_bytes(LOG_BYTES / by) >> 20
         ),
         format!(
-            "{THREADS} client threads; sysbench's default distribution (special); {TABLES} tables. The paper states none of \
-             these."
+            "{THREADS} client threads; sysbench's default distribution (special); {TABLES} tables. The paper states \
+             none of these."
         ),
-        "lru_scan_depth is MySQL's default, 1,024, at every scale, but no more than a quarter of the pool: what InnoDB frees \
-         once a second is not divided, for seconds are not. Pages that user threads flush alone for want of a free frame \
-         have no neighbors; their share stands in a table of its own, – where a subject does not count them."
+        "lru_scan_depth is MySQL's default, 1,024, at every scale, but no more than a quarter of the pool: what \
+         InnoDB frees once a second is not divided, because seconds are not. User threads that find no free frame \
+         flush single pages, which have no neighbors; a table of its own shows their share (– where a subject does \
+         not count them)."
             .into(),
         "Pages are counted over the same number of transactions for every option, from the first to the last of them. \
          pages_flushed_to_clean adds the pages still dirty then: the cost to the same, clean, end state."
             .into(),
-        "The paper's TPS differ by 0.3 to 2.6 %, less than two runs of the same setting differ here; so TPS are compared in \
-         the mean over all sizes, and what differs by less than the spread, or 3 %, counts as equal. Each run is compared \
-         with the runs of the other options of its size and repetition, taken just before and after it; the spread is two \
-         standard errors of the mean of all these ratios. Above 10 % the claim is undecided and does not hold."
+        "The paper's TPS differ by 0.3 to 2.6 %, less than the difference between two runs of the same setting here. \
+         So TPS are compared in the mean over all sizes, and a difference below the spread, or below 3 %, counts as \
+         none. Each run is compared with the runs of the other options of its size and repetition, taken just before \
+         and after it; the spread is two standard errors of the mean of all these ratios. Above 10 % the claim is \
+         undecided and does not hold."
             .into(),
         format!(
             "Repetitions: Highwater {}, a server {}. At standard a server's run takes about eight times as long.",
             plan.repetitions, plan.server_repetitions
         ),
-        "Every option of a size follows the other at once, repetition after repetition (A B C A B C), each on a fresh copy of \
-         the same loaded data, caches cold."
+        "The options of a size are measured one right after the other, repetition after repetition (A B C A B C), \
+         each on a fresh copy of the same loaded data, with cold caches."
             .into(),
     ]
 }

@@ -1,9 +1,10 @@
 //! One power cut after the other: load, cut, power back, recovery, check.
 //!
 //! Rules
-//! 1. Each cut comes at a write that the seed chooses, while the load runs; then the server is killed, as a loss of power ends it.
-//! 2. What counts is what the server says afterwards: it must start, its check of every table must find nothing, and every acknowledged commit must
-//!    be there. Pages are looked at before it starts only to count what the cut tore.
+//! 1. Each cut comes at a write that the seed chooses, while the load runs; then the server is killed, as a loss of
+//!    power ends it.
+//! 2. What counts is what the server says afterwards: it must start, its check of every table must find nothing, and
+//!    every acknowledged commit must be there. Pages are looked at before it starts only to count what the cut tore.
 //! 3. A sound database goes on to the next cut. After a damaged one everything begins again from the loaded image.
 
 use super::pages;
@@ -64,7 +65,8 @@ pub(super) struct Site {
     running: Option<Running>,
 }
 
-/// A drive with a volatile cache that keeps its word about flushes, promises no order, and writes `atomic_bytes` atomically.
+/// A drive with a volatile cache that keeps what it has flushed, promises no order, and writes `atomic_bytes`
+/// atomically.
 fn disk(device: &str, atomic_bytes: u32) -> Result<DiskOptions> {
     let mut config = preset::find(device)?.config().scaled_to((CAPACITY_BYTES / 4096) as u32);
     config.set_promises(Promises {
@@ -267,7 +269,7 @@ fn load_until_cut(running: &Running, disk: &Disk, load: &Load, seed: u64) -> Res
     })
 }
 
-/// Cuts the power at a write, or after a while without so many writes.
+/// Cuts the power at a write, or after a while if fewer writes come.
 fn cut_at_write(disk: &Disk, writes: u64, seed: u64) -> Result<()> {
     disk.power_cut_at_write(writes, seed);
     let deadline = Instant::now() + Duration::from_secs(2);
@@ -282,7 +284,7 @@ fn cut_at_write(disk: &Disk, writes: u64, seed: u64) -> Result<()> {
 
 fn kill(pid: u32) -> Result<()> {
     let shell = Path::new("/bin/sh");
-    // The server may have ended by itself when its disk failed.
+    // The server may have ended when its disk failed.
     Command::new(shell)
         .args(["-c", &format!("kill -KILL {pid} 2>/dev/null")])
         .status()

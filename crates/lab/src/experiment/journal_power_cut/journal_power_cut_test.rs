@@ -10,7 +10,7 @@ fn plan(scale: Scale) -> Plan {
     testing::plan(scale, "samsung-850-pro-256gb", &[SubjectKind::Mysql])
 }
 
-/// Rows of every cell: so many of ten databases damaged in each mode, commits lost in so many of DJ.
+/// Rows of every cell: of ten databases `damaged` by mode, and commits lost in `lost` of those with DJ.
 fn rows(scale: Scale, damaged: [usize; 3], lost: usize) -> Vec<Row> {
     let row = |cell: &Cell| {
         let mode = MODES.iter().position(|m| m.name() == cell.get(MODE)).unwrap();

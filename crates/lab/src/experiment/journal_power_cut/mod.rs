@@ -1,8 +1,8 @@
-//! `journal-power-cut`: does data journaling make InnoDB's doublewrite buffer unnecessary? MySQL 5.6 under load, its power cut again and
-//! again.
+//! `journal-power-cut`: does data journaling make InnoDB's doublewrite buffer unnecessary? MySQL 5.6 under load, its
+//! power cut again and again.
 //!
-//! Source: the `stream-journal` document says that it does; Percona, who had advised so, withdrew the advice after corruptions. A cut is
-//! chosen by a seed among what the device's promises allow ([`cycle`]).
+//! Source: the `stream-journal` document says that it does; Percona, who had advised so, withdrew the advice after
+//! corruptions. A cut is chosen by a seed among what the device's promises allow ([`cycle`]).
 
 mod claims;
 mod cycle;
@@ -18,7 +18,8 @@ pub struct JournalPowerCut;
 
 const ABOUT: About = About {
     name: "journal-power-cut",
-    summary: "Databases damaged by power cuts: ordered journaling with and without doublewrite, data journaling without",
+    summary: "Databases damaged by power cuts: ordered journaling with and without doublewrite, data journaling \
+              without",
     source: "Choi, Kang, Kim, Seo, Lee, Eom; and Percona's withdrawn advice on data journaling",
     subjects: &[SubjectKind::Mysql],
     devices: &["samsung-850-pro-256gb", "samsung-960-pro-512gb"],

@@ -1,10 +1,12 @@
 //! InnoDB pages on disk: whether each is whole, as `innochecksum` looks at them.
 //!
 //! Rules
-//! 1. Pages are 16 KiB. Checksums are those of `innodb_checksum_algorithm=crc32` (CRC-32C of bytes 4 to 25 xor that of bytes 38 to the last eight, at
-//!    the page's begin and eight bytes before its end), or, on pages that came with the server, of `innodb` (two different sums). The last four
-//!    bytes are the low half of the page's LSN (bytes 16 to 23).
-//! 2. A page of zeros was never written. Pages 64 to 191 of `ibdata1` are the doublewrite buffer: a torn copy there is no damage.
+//! 1. Pages are 16 KiB. Checksums are those of `innodb_checksum_algorithm=crc32` (CRC-32C of bytes 4 to 25 xor that of
+//!    bytes 38 to the last eight, at the page's begin and eight bytes before its end), or, on pages that came with the
+//!    server, of `innodb` (two different sums). The last four bytes are the low half of the page's LSN (bytes 16 to
+//!    23).
+//! 2. A page of zeros was never written. Pages 64 to 191 of `ibdata1` are the doublewrite buffer: a torn copy there is
+//!    no damage.
 
 use highwater_bench::{Error, Result};
 use std::fs::File;

@@ -62,16 +62,18 @@ pub(super) fn measured(found: &[Aftermath]) -> Measured {
 pub(super) fn notes(plan: &Plan) -> Vec<String> {
     vec![
         format!(
-            "MySQL 5.6.24 with one warehouse of TPC-C, 4 clients, pool 16 MiB, redo log 8 MiB, O_DIRECT, every commit synced, \
-             on ext4 with a journal of 16 MiB; {} cuts a setting, each at a write a seed chooses within about a second of load.",
+            "MySQL 5.6.24 with one warehouse of TPC-C, 4 clients, pool 16 MiB, redo log 8 MiB, O_DIRECT, every \
+             commit synced, on ext4 with a journal of 16 MiB; {} cuts a setting, each at a write that a seed \
+             chooses, within about a second of load.",
             cuts(plan.scale)
         ),
-        "The device has a volatile cache, keeps its word about flushes and promises no order; 16 KiB are atomic wherever they \
-         begin, smaller units where they are aligned. A longer request may tear between units."
+        "The device has a volatile cache, keeps what it has flushed and promises no order; 16 KiB are atomic \
+         wherever they begin, smaller units where they are aligned. A longer request may tear between units."
             .into(),
-        "A database is damaged when its file system cannot be mounted, the server does not start, or its CHECK TABLE EXTENDED \
-         of any table finds something. Torn pages are those whose checksum fails before recovery; doublewrite may repair them. \
-         A sound database goes on to the next cut, a damaged one is replaced by the loaded one."
+        "A database is damaged when its file system cannot be mounted, the server does not start, or its CHECK TABLE \
+         EXTENDED of any table finds something. Torn pages are those whose checksum fails before recovery; \
+         doublewrite may repair them. A sound database goes on to the next cut, a damaged one is replaced by the \
+         loaded one."
             .into(),
     ]
 }

@@ -1,4 +1,5 @@
-//! An experiment as one offline page. What the paper measured is marked as the paper's: dashed lines, columns of their own.
+//! An experiment as one offline page. What the paper measured is marked as the paper's: dashed lines, columns of their
+//! own.
 
 mod parts;
 
@@ -22,8 +23,8 @@ pub fn html(outcome: &Outcome, figures: &[Figure]) -> Result<String> {
         lead: &parts::lead(outcome),
         tiles: parts::tiles(outcome),
         groups: vec![cards],
-        footer: "Every claim is computed from the rows of this page. Figures of the paper were measured on its authors’ machine and stand \
-                 beside ours for their shape, not their size.",
+        footer: "Every claim is computed from the rows of this page. Figures of the paper were measured on its \
+                 authors’ machine and stand beside ours for their shape, not their size.",
         json: &json,
     };
     Ok(page.html())
@@ -37,5 +38,4 @@ fn figure(figure: &Figure) -> Markup {
 }
 
 #[cfg(test)]
-#[path = "report_test.rs"]
-mod tests;
+mod report_test;

@@ -1,17 +1,20 @@
 //! `stall`: a write-only load whose redo log is an eighth of the dirty volume, second by second.
 //!
-//! A log that small must be freed by flushing all the time. A server that puts it off stops everybody when the log is full: the stall
-//! that InnoDB's users report most. What must hold: the worst second has at least half the median's throughput, no page is flushed by
-//! sync flushing, none alone by a user's thread.
+//! A log that small must be freed by flushing all the time. A server that puts it off stops everybody when the log is
+//! full: the stall that InnoDB's users report most. What must hold: the worst second has at least half the median's
+//! throughput, no page is flushed by sync flushing, none alone by a user's thread.
 //!
 //! Choices
-//! 1. Everything fits the pool and every row is written to with equal chance, so the dirty volume is the whole database.
-//! 2. Sync flushing and single-page flushing are claimed of what the subject counts. What it does not count is no zero: the claim says
-//!    so and does not hold.
-//! 3. A commit waits for a sync of the log, and how long that takes the device decides. So the worst second is shown with its log syncs
-//!    beside those of the median second, with the processor time that the hypervisor withheld in it, and with the worst of the seconds
-//!    in which it withheld little: the reason of a slow second then shows. The claim is about all seconds all the same.
-//! 4. The seconds of the warm-up, during which the pool fills and the log runs round for the first time, are not judged.
+//! 1. Everything fits the pool and every row is written to with equal chance, so the dirty volume is the whole
+//!    database.
+//! 2. Sync flushing and single-page flushing are claimed of what the subject counts. What it does not count is no zero:
+//!    the claim says so and does not hold.
+//! 3. A commit waits for a sync of the log, and how long that takes the device decides. So the worst second is shown
+//!    with its log syncs beside those of the median second, with the processor time that the hypervisor withheld in it,
+//!    and with the worst of the seconds in which it withheld little: the reason of a slow second then shows. The claim
+//!    is about all seconds nevertheless.
+//! 4. The seconds of the warm-up, during which the pool fills and the log runs round for the first time, are not
+//!    judged.
 
 mod claims;
 mod figures;

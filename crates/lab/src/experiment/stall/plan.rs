@@ -71,20 +71,20 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
     let (warmup_s, seconds) = seconds(plan.scale);
     vec![
         format!(
-            "{} MiB of rows, all in the pool, every row written to with equal chance: the dirty volume is the database. Redo \
-             log {} MiB.",
+            "{} MiB of rows, all in the pool, every row written to with equal chance: the dirty volume is the \
+             database. Redo log {} MiB.",
             data >> 20,
             log_bytes(data / DIRTY_TO_LOG) >> 20
         ),
         format!(
-            "sysbench write-only, {THREADS} threads, every commit synced; {warmup_s} s of warm-up, then {seconds} s judged, \
-             second by second."
+            "sysbench write-only, {THREADS} threads, every commit synced; {warmup_s} s of warm-up, then {seconds} s \
+             judged, second by second."
         ),
-        "What else runs on the machine or its disk makes seconds slow too; an emulated device (--device) takes the disk out \
-         of it."
+        "Other programs on the machine or its disk make seconds slow too; on an emulated device (--device) its disk \
+         does not matter."
             .into(),
-        "Not every server counts sync flushing and single-page flushing; what a server does not count is absent, and the \
-         claim about it then says so and does not hold."
+        "Not every server counts sync flushing and single-page flushing; what a server does not count is absent, and \
+         the claim about it then says so and does not hold."
             .into(),
     ]
 }

@@ -47,7 +47,7 @@ fn what_is_not_counted_is_not_claimed() {
     }
 }
 
-fn told(measured: Measured) -> String {
+fn detail(measured: Measured) -> String {
     let row = Row { subject: "highwater".into(), measured: measured.values, ..Row::default() };
     let plan = testing::plan(Scale::Quick, "local", &[SubjectKind::Highwater]);
     Stall.claims(&plan, &[row])[0].detail.replace('\u{202f}', " ")
@@ -59,12 +59,12 @@ fn second(at_s: f64, tps: f64, log_sync_us: u64, withheld: f64) -> Interval {
 }
 
 #[test]
-fn the_worst_second_is_told_with_its_circumstances() {
+fn the_worst_second_is_shown_with_its_circumstances() {
     let mut measured = Measured::default();
     let mut slow = second(2.0, 9.0, 80_000, 62.0);
     slow.log_syncs = Some(10);
     seconds::put(&mut measured, &[second(1.0, 100.0, 5_200, 0.0), slow.clone(), second(3.0, 110.0, 4_000, 9.0)]);
-    let text = told(measured);
+    let text = detail(measured);
     assert!(
         text.starts_with("9.00 of 100 /s: 9.00 % in the worst of 3 seconds; a log sync took 8 000 us in it, 400 us"),
         "{text}"
@@ -77,7 +77,7 @@ fn the_worst_second_is_told_with_its_circumstances() {
     (slow.log_syncs, slow.log_sync_us) = (Some(0), Some(0));
     let mut measured = Measured::default();
     seconds::put(&mut measured, &[second(1.0, 100.0, 5_200, 50.0), slow]);
-    let text = told(measured);
+    let text = detail(measured);
     assert!(
         text.contains("; no sync of the log ended in it, 400 us")
             && text.ends_with("withheld 62 % of the processors' time in it"),
@@ -86,11 +86,11 @@ fn the_worst_second_is_told_with_its_circumstances() {
 }
 
 #[test]
-fn what_nobody_says_is_not_told() {
+fn what_is_not_counted_is_not_in_the_detail() {
     let mut measured = Measured::default();
     let silent = |at_s, tps| Interval { at_s, length_s: 1.0, tps, ..Interval::default() };
     seconds::put(&mut measured, &[silent(1.0, 100.0), silent(2.0, 60.0)]);
-    assert!(told(measured).ends_with("in the worst of 2 seconds"));
+    assert!(detail(measured).ends_with("in the worst of 2 seconds"));
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //!
 //! Rules
 //! 1. The database is loaded once, into a folder; each cell gets a new aged device and a copy of the folder.
-//! 2. Write amplification of a cell that wrote little is that of a device less settled. So the warm-up lasts until the load has written the device's
-//!    capacity once, whatever the time, and counters begin at zero after it.
+//! 2. Write amplification of a cell that wrote little is that of a device less settled. So the warm-up lasts until the
+//!    load has written the device's capacity once, whatever the time, and counters begin at zero after it.
 
 use super::plan::{JOURNAL, MODE, SMALL, places};
 use crate::experiment::journaled::Mode;
@@ -23,7 +23,7 @@ use std::path::PathBuf;
 
 const THREADS: usize = 16;
 const INTERVAL_S: f64 = 5.0;
-/// The warm-up goes on in steps of so many seconds; most steps.
+/// The warm-up consists of steps of this many seconds; at most this many steps.
 const WARMUP_STEP_S: f64 = 10.0;
 const WARMUP_STEPS: u64 = 360;
 const MIB: u64 = 1 << 20;
@@ -181,8 +181,9 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
     let database_mib = size.warehouses * 110;
     vec![
         format!(
-            "MySQL 5.6.24, {} warehouses (about {database_mib} MiB, growing), tpcc-mysql's mix, {THREADS} connections, pool and redo log {} MiB each, on \
-             a device of {} MiB that keeps the model's time: journal : database : device = {} : {database_mib} : {} and {} : {database_mib} : {}.",
+            "MySQL 5.6.24, {} warehouses (about {database_mib} MiB, growing), tpcc-mysql's mix, {THREADS} \
+             connections, pool and redo log {} MiB each, on a device of {} MiB whose requests take the time of the \
+             model: journal : database : device = {} : {database_mib} : {} and {} : {database_mib} : {}.",
             size.warehouses,
             settings(Mode::Ordered, plan.scale).log_bytes / MIB,
             size.capacity_bytes / MIB,
@@ -192,10 +193,11 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
             size.capacity_bytes / MIB,
         ),
         format!(
-            "Before each measurement the device was filled once and overwritten once at random, the database copied onto it, and the load run until it had \
-             written the device's capacity; then {} s were measured.",
+            "Before each measurement the device was filled once and overwritten once at random, the database copied \
+             onto it, and the load run until it had written the device's capacity; then {} s were measured.",
             size.seconds
         ),
-        "Server, file system and device model share this machine's processors; the document had a server of its own for each.".into(),
+        "Server, file system and device model share this machine's processors; the document had a machine for each."
+            .into(),
     ]
 }

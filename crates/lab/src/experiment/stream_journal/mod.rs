@@ -1,14 +1,15 @@
-//! `stream-journal`: write amplification of ordered journaling with doublewrite, of data journaling, and of data journaling whose journal
-//! has a stream of its own, with a small and a large journal.
+//! `stream-journal`: write amplification of ordered journaling with doublewrite, of data journaling, and of data
+//! journaling whose journal has a stream of its own, with a small and a large journal.
 //!
 //! Source: Choi, Kang, Kim, Seo, Lee, Eom, "Multi-streaming data journaling": Samsung PM953, ext4, tpcc-mysql.
 //!
 //! Choices
-//! 1. Up to `quick`, recorded traces of such runs are replayed ([`replay`]); from `standard` on a real MySQL runs on a mounted device
-//!    ([`live`]).
-//! 2. Ordered journaling was recorded with the small journal only. Where it is missing with the large one, the small one's figure stands
-//!    for it, as one figure does in the document.
-//! 3. Replays are repeated with more and with less spare flash than the device has, because the order of the modes depends on it.
+//! 1. Up to `quick`, recorded traces of such runs are replayed ([`replay`]); from `standard` on a real MySQL runs on a
+//!    mounted device ([`live`]).
+//! 2. Ordered journaling was recorded with the small journal only. Where it is missing with the large one, the small
+//!    one's figure stands for it, as one figure does in the document.
+//! 3. Replays are repeated with more and with less spare flash than the device has, because the order of the modes
+//!    depends on it.
 
 mod claims;
 mod figures;
@@ -28,8 +29,8 @@ pub struct StreamJournal;
 
 const ABOUT: About = About {
     name: "stream-journal",
-    summary: "Write amplification of ordered journaling with doublewrite, data journaling, and data journaling in a stream of \
-              its own",
+    summary: "Write amplification of ordered journaling with doublewrite, data journaling, and data journaling in a \
+              stream of its own",
     source: "Choi, Kang, Kim, Seo, Lee, Eom: data journaling on a multi-stream SSD",
     subjects: &[SubjectKind::Mysql],
     devices: &["samsung-pm953-960gb", "simple-2gb", "datacenter-nvme"],

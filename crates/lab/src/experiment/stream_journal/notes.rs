@@ -7,20 +7,20 @@ use crate::experiment::Plan;
 pub(super) fn notes(plan: &Plan) -> Vec<String> {
     let mut notes = if is_live(plan.scale) { live::notes(plan) } else { replay::notes() };
     notes.push(format!(
-        "The document: journals of 128 MB and 5 GB to a database of 150 GB (1 : 1,170 and 1 : 30) on a PM953. jbd2 takes no \
-         journal below 4 MiB, so the small journal is larger here in proportion. Device: {}.",
+        "The document: journals of 128 MB and 5 GB to a database of 150 GB (1 : 1,170 and 1 : 30) on a PM953. jbd2 \
+         takes no journal below 4 MiB, so the small journal is larger here in proportion. Device: {}.",
         plan.device.name()
     ));
     notes.push(
-        "Why OJ+DWB and DJ may lie close together here: both write every page twice, once into a small ring that is overwritten \
-         all the time (the doublewrite area of 2 MiB, or the journal) and once to its place, in one stream. What the device \
-         collects is nearly the same mixture. DJ gains where pages change again before the journal is checkpointed, so more \
-         with a larger journal; MS-DJ gains by taking the ring out of the mixture."
+        "Why OJ+DWB and DJ may lie close together here: both write every page twice, once into a small ring that is \
+         overwritten all the time (the doublewrite area of 2 MiB, or the journal) and once to its place, in one \
+         stream. What the device collects is nearly the same mixture. DJ gains where pages change again before the \
+         journal is checkpointed, so more with a larger journal; MS-DJ gains by taking the ring out of the mixture."
             .into(),
     );
     notes.push(
-        "Ordered journaling has one figure in the document; where it was not measured with the large journal, the small one's \
-         stands for it."
+        "Ordered journaling has one figure in the document; where it was not measured with the large journal, the \
+         small one's stands for it."
             .into(),
     );
     notes

@@ -2,7 +2,8 @@
 //!
 //! Rules
 //! 1. The traces lie in the folder that `--traces` names, or HIGHWATER_TRACES, or in `~/.cache/highwater/traces`.
-//! 2. The device has the recorder's 2 GiB, is filled once and overwritten once at random, and runs the trace twice; figures are the second pass's.
+//! 2. The device has the recorder's 2 GiB, is filled once and overwritten once at random, and runs the trace twice;
+//!    figures are the second pass's.
 
 use super::plan::{JOURNAL, MODE, OWN_SPARE, SMALL, SPARE, places};
 use crate::experiment::journaled::Mode;
@@ -41,9 +42,9 @@ fn trace(folder: &Path, name: &str) -> Result<PathBuf> {
     if path.is_file() {
         return Ok(path);
     }
-    let how = "name their folder with --traces (or in HIGHWATER_TRACES), or record them: highwater device mount MOUNTPOINT --capacity 2G \
-               --journal-mode ordered|data --journal-size 8M|64M --record NAME.csv.zst, with a MySQL 5.6 and its TPC-C load on it; --scale \
-               standard runs without traces";
+    let how = "name their folder with --traces (or in HIGHWATER_TRACES), or record them: highwater device mount \
+               MOUNTPOINT --capacity 2G --journal-mode ordered|data --journal-size 8M|64M --record NAME.csv.zst, \
+               with a MySQL 5.6 and its TPC-C load on it; --scale standard runs without traces";
     Err(Error::Usage(format!("there is no {}; {how}", path.display())))
 }
 
@@ -101,11 +102,12 @@ fn measured(result: &ReplayResult) -> Measured {
 
 pub(super) fn notes() -> Vec<String> {
     vec![
-        "Replayed traces of MySQL 5.6.24 under tpcc-mysql: 10 warehouses (1.1 GiB, growing) on a device of 2 GiB, 16 connections, 420 s, pool 128 MiB, \
-         redo log 128 MiB. Journals of 8 and 64 MiB: 1 : 141 and 1 : 18 of the database."
+        "Replayed traces of MySQL 5.6.24 under tpcc-mysql: 10 warehouses (1.1 GiB, growing) on a device of 2 GiB, 16 \
+         connections, 420 s, pool 128 MiB, redo log 128 MiB. Journals of 8 and 64 MiB: 1 : 141 and 1 : 18 of the \
+         database."
             .into(),
-        "The device was filled once and overwritten once at random; the trace ran twice, and figures are the second run's. Requests took no \
-         time: new orders per minute need --scale standard."
+        "The device was filled once and overwritten once at random; the trace ran twice, and figures are the second \
+         run's. Requests took no time: new orders per minute need --scale standard."
             .into(),
     ]
 }

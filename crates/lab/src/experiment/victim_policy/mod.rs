@@ -1,10 +1,11 @@
 //! `victim-policy`: what to do when the frame that is needed holds a dirty page.
 //!
-//! Source: "LRU-C: Parallelizing Database I/Os for Flash SSDs" (VLDB 2023), whose figures against stock MySQL (which writes, then reads:
-//! `raw`) and against WAR (write after read) stand beside ours.
+//! Source: "LRU-C: Parallelizing Database I/Os for Flash SSDs" (VLDB 2023), whose figures against stock MySQL (which
+//! writes, then reads: `raw`) and against WAR (write after read) stand beside ours.
 //!
 //! Choices
-//! 1. Data are ten times the pool, sysbench's read-write mix with uniform rows and many threads: nearly every transaction needs frames.
+//! 1. Data are ten times the pool, sysbench's read-write mix with uniform rows and many threads: nearly every
+//!    transaction needs frames.
 //! 2. Highwater runs on the emulated SSD in process: no file system, no other user of the device.
 
 mod claims;
@@ -21,8 +22,8 @@ pub struct VictimPolicy;
 
 const ABOUT: About = About {
     name: "victim-policy",
-    summary: "Throughput, page read latency and waits for a frame with the victim policies raw, war and lru-clean, data ten \
-              times the pool",
+    summary: "Throughput, page read latency and waits for a frame with the victim policies raw, war and lru-clean, \
+              data ten times the pool",
     source: "LRU-C, VLDB 2023 (by the group behind the source documents)",
     subjects: &[SubjectKind::Highwater],
     devices: &["samsung-850-pro-256gb", "samsung-960-pro-512gb", "samsung-pm953-960gb", "datacenter-nvme", "local"],

@@ -103,7 +103,7 @@ struct Driven {
 fn drive(server: &Server, config: &Config, options: &RunOptions, line: &mut dyn FnMut(&str)) -> Result<Driven> {
     let mut command = command(server, config)?;
     command.arg(format!("--threads={}", options.threads.max(1)));
-    // Whole seconds, as sysbench wants them.
+    // sysbench takes whole seconds only.
     command.arg(format!("--time={}", options.seconds.ceil() as u64)).arg(format!("--events={}", options.events));
     command.arg(format!("--report-interval={}", (options.report_interval_s.round() as u64).max(1)));
     command.args(["--percentile=95", "--histogram=on", "run"]);

@@ -1,8 +1,10 @@
 //! Reading what sysbench 1.0 prints.
 //!
 //! Rules
-//! 1. Numbers are taken from the lines sysbench names; an unknown line is passed over, a missing one is an error that names it.
-//! 2. Milliseconds become microseconds. Percentiles other than the one printed come from the histogram (`--histogram=on`).
+//! 1. Numbers are taken from the lines sysbench names; an unknown line is passed over, a missing one is an error that
+//!    names it.
+//! 2. Milliseconds become microseconds. Percentiles other than the one printed come from the histogram
+//!    (`--histogram=on`).
 
 use highwater_bench::result::{LatencyUs, Queries};
 use highwater_bench::{Error, Result};
@@ -28,7 +30,8 @@ fn after(line: &str, name: &str) -> Option<f64> {
 }
 
 /// Reads a line such as
-/// `[ 1s ] thds: 4 tps: 50.00 qps: 1000.00 (r/w/o: 700.00/200.00/100.00) lat (ms,95%): 5.50 err/s: 0.00 reconn/s: 0.00`.
+/// `[ 1s ] thds: 4 tps: 50.00 qps: 1000.00 (r/w/o: 700.00/200.00/100.00) lat (ms,95%): 5.50 err/s: 0.00 reconn/s:
+/// 0.00`.
 pub(super) fn interval(line: &str) -> Option<IntervalLine> {
     let line = line.trim();
     if !line.starts_with('[') {
@@ -145,7 +148,8 @@ mod tests {
 
     #[test]
     fn our_own_interval_lines_are_read_alike() {
-        let line = "[ 10s ] thds: 4 tps: 50.00 qps: 1000.00 (r/w/o: 700.00/200.00/100.00) lat (ms,95%): 5.50 err/s: 0.25 reconn/s: 0.00";
+        let line = "[ 10s ] thds: 4 tps: 50.00 qps: 1000.00 (r/w/o: 700.00/200.00/100.00) lat (ms,95%): 5.50 err/s: \
+                    0.25 reconn/s: 0.00";
         let found = interval(line).unwrap();
         assert_eq!((found.at_s, found.tps, found.other_per_s, found.p95_us), (10.0, 50.0, 100.0, 5_500.0));
         assert_eq!(found.errors_per_s, 0.25);

@@ -3,7 +3,7 @@
 //! Rules
 //! 1. A request to stop this process ends the command within a fraction of a second, whether it prints or not.
 //! 2. The command is in a process group of its own: Ctrl-C on the terminal reaches it through us.
-//! 3. It never outlives the call.
+//! 3. The command has ended when the call returns.
 
 use highwater_bench::interrupt;
 use highwater_bench::{Error, Result};
