@@ -7,13 +7,12 @@ use highwater_report::{Tile, Tone};
 
 /// The page's heading.
 pub(super) fn heading(result: &RunResult) -> String {
-    let name = match result.workload.split_once(' ') {
+    match result.workload.split_once(' ') {
         Some(("ycsb", letter)) => format!("YCSB workload {}", letter.to_uppercase()),
         None if result.workload == "tpcc" => "TPC-C-like load".into(),
         None if result.workload == "user-table" => "Insert load of the user table".into(),
         _ => result.workload.clone(),
-    };
-    name
+    }
 }
 
 /// What was run, on what, and what was durable.
