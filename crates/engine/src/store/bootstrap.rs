@@ -18,12 +18,12 @@ use crate::error::{Error, Result};
 use crate::page;
 use crate::stats::Stats;
 use crate::types::{Lsn, PageNo};
-use highwater_storage::{AlignedBuf, Device, Placement, StorageSet};
+use highwater_storage::{AlignedBuf, Device, StorageSet};
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Page sizes there are.
-const PAGE_SIZES: [usize; 3] = [4096, 8192, 16384];
+pub(super) const PAGE_SIZES: [usize; 3] = [4096, 8192, 16384];
 /// Bytes in which the fixed fields of page 0 lie: the smallest page.
 const START_BYTES: usize = PAGE_SIZES[0];
 /// Pages tried to find out the page size of a file without header.
@@ -44,23 +44,12 @@ pub struct Looked<'d> {
     pub header: std::result::Result<FileHeader, String>,
 }
 
-/// Whether creation never finished: the data file is empty, or no larger than creation makes it (`new_pages` pages)
-/// with zeros for page 0 and for everything behind page 1.
+/// Whether creation never finished, of a store that creation makes `new_pages` pages long.
 ///
 /// # Errors
 /// An I/O error.
 pub fn is_uncreated(storage: &StorageSet, new_pages: u32) -> Result<bool> {
-    let data = &*storage.data;
-    let len = data.len_bytes()?;
-    let [smallest, .., largest] = PAGE_SIZES;
-    if len == 0 || len > u64::from(new_pages) * largest as u64 || !len.is_multiple_of(smallest as u64) {
-        return Ok(len == 0);
-    }
-    let mut bytes = AlignedBuf::zeroed(len as usize);
-    data.read_at(0, &mut bytes)?;
-    // Page 1 lies between the smallest first page and the end of the largest second one.
-    let zeros = |range: &[u8]| range.iter().all(|b| *b == 0);
-    Ok(zeros(&bytes[..smallest]) && zeros(&bytes[(2 * largest).min(bytes.len())..]))
+    in_place::is_uncreated(&*storage.data, new_pages)
 }
 
 /// Whether the store was ever used, though its data file is empty; if so, the name of the file that shows it.
@@ -78,18 +67,7 @@ pub fn trace_of_use(storage: &StorageSet) -> Result<Option<String>> {
 /// # Errors
 /// An I/O error.
 pub fn create(storage: &StorageSet, pages: u32, first: &[u8], second: &[u8]) -> Result<()> {
-    let (data, doublewrite, page_bytes) = (&*storage.data, &*storage.doublewrite, first.len());
-    doublewrite.set_len_bytes(in_place::file_bytes(page_bytes))?;
-    doublewrite.sync()?;
-    data.set_len_bytes(0)?;
-    data.set_len_bytes(u64::from(pages) * page_bytes as u64)?;
-    for (offset, page) in [(page_bytes as u64, second), (0, first)] {
-        let mut copy = AlignedBuf::zeroed(page_bytes);
-        copy.copy_from_slice(page);
-        data.write_at(offset, &copy, Placement::Other)?;
-        data.sync()?;
-    }
-    Ok(())
+    in_place::create(&*storage.data, &*storage.doublewrite, pages, [first, second])
 }
 
 /// Finds the store in these files.

@@ -12,15 +12,18 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `creation` | laying the two files out |
 //! | `doublewrite` | areas, their directories, who may use one |
 //! | `repair` | putting whole copies in the place of torn pages, after a crash |
 //! | `raw` | reading pages of a file that is not open as a store |
 
+mod creation;
 mod doublewrite;
 mod raw;
 mod repair;
 
-pub(super) use doublewrite::{file_bytes, was_used};
+pub(super) use creation::{create, is_uncreated};
+pub(super) use doublewrite::was_used;
 pub(super) use raw::RawInPlace;
 pub(super) use repair::repair;
 

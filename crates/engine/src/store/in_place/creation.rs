@@ -1,0 +1,48 @@
+//! Creating the two files of a store, and knowing a creation that was cut short.
+//!
+//! Order: the doublewrite file, zeros; the data file with its length and page 1, durable; then page 0, durable. Until
+//! then the first page is zeros, and so is everything behind page 1.
+
+use super::doublewrite::file_bytes;
+use super::offset_of;
+use crate::error::Result;
+use crate::store::bootstrap::PAGE_SIZES;
+use crate::types::PageNo;
+use highwater_storage::{AlignedBuf, Device, Placement};
+
+/// Creates a store of `pages` pages, of which all but the first two are zeros.
+///
+/// # Errors
+/// An I/O error.
+pub fn create(data: &dyn Device, doublewrite: &dyn Device, pages: u32, [first, second]: [&[u8]; 2]) -> Result<()> {
+    let page_bytes = first.len();
+    doublewrite.set_len_bytes(file_bytes(page_bytes))?;
+    doublewrite.sync()?;
+    data.set_len_bytes(0)?;
+    data.set_len_bytes(offset_of(PageNo(pages), page_bytes))?;
+    for (page_no, page) in [(PageNo(1), second), (PageNo(0), first)] {
+        let mut copy = AlignedBuf::zeroed(page_bytes);
+        copy.copy_from_slice(page);
+        data.write_at(offset_of(page_no, page_bytes), &copy, Placement::Other)?;
+        data.sync()?;
+    }
+    Ok(())
+}
+
+/// Whether creation never finished: the data file is empty, or no larger than creation makes it with zeros for page 0
+/// and for everything behind page 1.
+///
+/// # Errors
+/// An I/O error.
+pub fn is_uncreated(data: &dyn Device, new_pages: u32) -> Result<bool> {
+    let len = data.len_bytes()?;
+    let [smallest, .., largest] = PAGE_SIZES;
+    if len == 0 || len > offset_of(PageNo(new_pages), largest) || !len.is_multiple_of(smallest as u64) {
+        return Ok(len == 0);
+    }
+    let mut bytes = AlignedBuf::zeroed(len as usize);
+    data.read_at(0, &mut bytes)?;
+    // Page 1 lies between the smallest first page and the end of the largest second one.
+    let zeros = |range: &[u8]| range.iter().all(|b| *b == 0);
+    Ok(zeros(&bytes[..smallest]) && zeros(&bytes[(2 * largest).min(bytes.len())..]))
+}
