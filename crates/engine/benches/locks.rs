@@ -3,7 +3,7 @@
 //!
 //! `cargo bench -p highwater --bench locks`. In memory, so that nothing but the engine is measured. The hot row: one
 //! session holds it until all others wait, then each takes it and lets go; the time of one hand-over is that of all by
-//! their number. `cargo test` runs each part once with small numbers, so that it cannot rot.
+//! their number. `cargo test` runs each part once with small numbers, so that it keeps working.
 
 use highwater::{Database, Isolation, Options, Result, Schema, Table, TxnOptions, Type, values};
 use highwater_storage::StorageSet;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// Long enough for every wait there is here.
 const PATIENCE_MS: u64 = 3_600_000;
-/// Sessions that do not all wait after so long, or are not all served, are given up.
+/// After this time the benchmark gives up on sessions that do not all wait, or were not all served.
 const GIVE_UP: Duration = Duration::from_secs(60);
 const STACK_BYTES: usize = 256 << 10;
 const ROWS_A_LOAD: u64 = 10_000;
@@ -90,7 +90,7 @@ fn load(db: &Database, table: &Table, rows: u64) -> Result<()> {
     Ok(())
 }
 
-/// How long "update, and insert if it was not there" takes for so many new keys in one transaction.
+/// How long "update, and insert if it was not there" takes for this many new keys in one transaction.
 fn upserts(sizes: &Sizes, isolation: Isolation) -> Duration {
     let (db, table) = table(sizes);
     let started = Instant::now();
@@ -163,7 +163,7 @@ fn many_locks(sizes: &Sizes) {
     );
 }
 
-/// So many sessions wait for one row and take it one after the other: how long until all wait, and then until all had
+/// This many sessions wait for one row and take it one after the other: how long until all wait, and then until all had
 /// it. `None` if they are not done in time.
 fn hot_row(sizes: &Sizes, sessions: usize) -> Option<(Duration, Duration)> {
     let (db, table) = table(sizes);
@@ -181,7 +181,7 @@ fn hot_row(sizes: &Sizes, sessions: usize) -> Option<(Duration, Duration)> {
             drop(txn);
             served.fetch_add(1, Relaxed);
         };
-        thread::Builder::new().stack_size(STACK_BYTES).spawn(session).expect("the system allows so many threads");
+        thread::Builder::new().stack_size(STACK_BYTES).spawn(session).expect("the system allows this many threads");
     }
     wait_until(started, || db.stats().row_lock_waits as usize >= sessions)?;
     let begun = started.elapsed();

@@ -55,7 +55,7 @@ fn device(folder: &Path, way: &(&str, FileRole, FlushMethod)) -> Arc<FileDevice>
     let device = FileDevice::open(&path, way.1, way.2, true).expect("the folder is writable");
     Log::create(Arc::new(FileDevice::open(&path, FileRole::Data, FlushMethod::Fsync, true).unwrap()), LOG_BYTES, 1)
         .expect("the disk has room");
-    // The open file outlives its name.
+    // The file stays open without its name.
     std::fs::remove_file(path).expect("the file is ours");
     Arc::new(device)
 }

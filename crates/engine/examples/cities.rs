@@ -166,7 +166,7 @@ fn take_number(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// A length and as many bytes.
+/// A length and that many bytes.
 fn take_bytes<'f>(bytes: &mut &'f [u8]) -> Option<&'f [u8]> {
     let len = usize::try_from(take_number(bytes)?).ok()?;
     let (taken, rest) = bytes.split_at_checked(len)?;

@@ -1,4 +1,4 @@
-//! Numbers that mean something, each a type of its own.
+//! Numbers with a meaning, each a type of its own.
 
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident($int:ty)) => {

@@ -3,7 +3,7 @@
 mod atomic {
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-    /// Loom's mutex with the face of the engine's.
+    /// Loom's mutex with the interface of the engine's.
     #[derive(Debug, Default)]
     pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
 
@@ -61,14 +61,14 @@ fn what_a_cut_sees_is_whole() {
             for (id, number) in [(t1, n1), (t2, n2)] {
                 assert!(sees(&cut, &ids, id) || cut.low_limit_no <= number, "{ids:?} {cut:?} {number}");
             }
-            // A second cut sees all who left before it, whatever the first one left lying about.
+            // A second cut sees all who left before it, whatever the first one left in the set.
             let cut = set.cut(&mut ids);
             assert!(ids.is_empty() && sees(&cut, &ids, t1) && sees(&cut, &ids, t2));
         });
     }
 }
 
-/// One who enters beside a cut is not seen by it before it has left, and by a cut made after it has left it is.
+/// A transaction that enters during a cut is not seen by it before it has left; a cut made after it has left sees it.
 #[test]
 fn who_enters_beside_a_cut_is_not_taken_for_ended() {
     model(|| {

@@ -42,7 +42,7 @@ impl Page {
     }
 }
 
-/// A page whose last change is not in the data file is dirty, whoever was faster.
+/// A page whose last change is not in the data file is dirty, in any order of the steps.
 #[test]
 fn no_change_is_taken_for_written_that_is_not() {
     loom::model(|| {

@@ -102,12 +102,13 @@ fn count(database: &Database, table: &Table) -> u64 {
 fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
-        assert!(start.elapsed() < Duration::from_secs(20), "waited in vain for {what}");
+        assert!(start.elapsed() < Duration::from_secs(20), "{what} did not happen");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// Rows are made short, others take the room, the disk is filled, and then the short rows get their old length back.
+/// Rows are made short, other files take the space, the disk is filled, and then the short rows get their old length
+/// back.
 fn shorten_fill_and_roll_back(database: &Database) {
     let (table, filler) =
         (database.create_table("t", schema()).unwrap(), database.create_table("filler", schema()).unwrap());
@@ -205,7 +206,7 @@ fn room_that_was_discarded_and_taken_by_others_is_not_written_to() {
     });
     disk.data.fill_up();
     let full = fill(&database, &table, 1 << 40, 12_000);
-    assert!(full < (1 << 40) + 12_000, "others have the room");
+    assert!(full < (1 << 40) + 12_000, "other files have the space");
     let expected = rows + full - (1 << 40);
     assert_eq!(count(&database, &table), expected);
     database.close().unwrap();
@@ -213,7 +214,7 @@ fn room_that_was_discarded_and_taken_by_others_is_not_written_to() {
     let table = database.table("t").unwrap();
     check(&database, "memory");
     assert_eq!(count(&database, &table), expected);
-    // The others leave: what was discarded serves again.
+    // The other files are removed: the discarded space can be used again.
     disk.data.others_leave();
     std::thread::sleep(Duration::from_millis(150));
     assert_eq!(fill(&database, &table, 1 << 41, 8_000), (1 << 41) + 8_000);
@@ -292,7 +293,7 @@ fn change(database: &Database, table: &Table, round: u64) {
     txn.commit().unwrap();
 }
 
-/// Everything in one life: rollback while the disk is full, deletes, a drop whose blocks another program takes, reuse.
+/// Everything in one run: rollback while the disk is full, deletes, a drop whose blocks another program takes, reuse.
 fn lives_on_a_small_file_system(kind: &str, method: FlushMethod) {
     let Some(mounted) = Mounted::new(kind, 64 << 20) else { return };
     let case = format!("{kind}, {method:?}");
@@ -322,7 +323,7 @@ fn lives_on_a_small_file_system(kind: &str, method: FlushMethod) {
     mounted.make_room();
     mounted.fill_up();
     let full = fill(&database, &table, 1 << 41, 40_000);
-    assert!(!punches || full < (1 << 41) + 40_000, "{case}: others have the room");
+    assert!(!punches || full < (1 << 41) + 40_000, "{case}: other files have the space");
     let rows = count(&database, &table);
     database.close().unwrap_or_else(|e| panic!("{case}: {e}"));
     let database = Database::open(&dir, options()).unwrap_or_else(|e| panic!("{case}: {e}"));

@@ -1,7 +1,7 @@
 //! Building a tree from sorted records, page by page, from the leaves up.
 //!
 //! Rules
-//! 1. The tree is empty and nobody else uses it until `finish` has returned. Each page is a mini-transaction of its
+//! 1. The tree is empty and no other thread uses it until `finish` has returned. Each page is a mini-transaction of its
 //!    own; the root, formatted last, makes them a tree. After a crash, or if a builder is dropped, the pages are
 //!    garbage of the tree's segment, which its owner drops.
 //! 2. Pages are filled up to the fill factor; a page always ends where it fits with the fences it gets.

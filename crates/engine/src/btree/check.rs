@@ -5,7 +5,7 @@
 //! 2. Damage is reported and walked around; no page is visited twice, so damaged links cannot make the walk loop.
 //! 3. Structure changes are kept out during the walk. Pages are copied under their latch and looked at without it, so a
 //!    visitor may read other pages. Rows may change meanwhile.
-//! 4. Memory is bounded by the tree's height; what is remembered of the pages is the visitor's business.
+//! 4. Memory is bounded by the tree's height; what is kept about the pages is up to the visitor.
 
 use super::BTree;
 use super::search::MAX_LEVEL;
@@ -47,7 +47,7 @@ pub struct TreeCounts {
     pub leaf_bytes_used: u64,
 }
 
-/// Who goes along on a walk.
+/// Is called for each page of a walk.
 pub trait Visitor {
     /// The tree leads to this page. False if something led there before: the walk does not enter it then.
     ///
@@ -59,7 +59,7 @@ pub trait Visitor {
     /// # Errors
     /// Ends the walk.
     fn leaf(&mut self, page: PageNo, page_bytes: &[u8]) -> Result<()>;
-    /// Something is wrong with a page.
+    /// A problem of a page.
     fn problem(&mut self, page: PageNo, reason: String);
 }
 
@@ -92,8 +92,8 @@ impl BTree {
     /// Walks the whole tree, left to right, parents first.
     ///
     /// # Errors
-    /// What keeps the walk from going on: no free frame, a stopped database; those of the visitor. Damage is told to the
-    /// visitor.
+    /// What keeps the walk from going on: no free frame, a stopped database; those of the visitor. Damage is reported
+    /// to the visitor.
     pub fn walk(&self, ctx: &Context, visitor: &mut impl Visitor) -> Result<TreeCounts> {
         let _unchanged = self.changes.write();
         let mut counts = TreeCounts::default();
@@ -101,7 +101,7 @@ impl BTree {
         let mut to_visit = vec![Expected { page: self.root, level: None, lower: None, upper: None }];
         while let Some(expected) = to_visit.pop() {
             if !visitor.enter(expected.page)? {
-                visitor.problem(expected.page, "something else leads to this page as well".to_string());
+                visitor.problem(expected.page, "another page also leads to this page".to_string());
                 continue;
             }
             if let Err(error) = self.read_sound(ctx, &expected, &mut bytes) {
@@ -149,7 +149,7 @@ impl BTree {
 }
 
 #[cfg(test)]
-/// Remembers everything.
+/// Collects everything.
 #[derive(Default)]
 struct Collector {
     seen: std::collections::HashSet<PageNo>,

@@ -1,16 +1,16 @@
-//! Leaf hints: where this thread last was in a tree.
+//! Leaf hints: the leaf of a tree that this thread used last.
+//! Transactions often use the leaf they have just used: a row is read and then changed, lines of an order are
 //!
-//! Transactions come back to the leaf they have just left: a row is read and then changed, lines of an order are
-//! inserted one behind the other. A hint spares them the descent.
+//! inserted one after the other. A hint saves them the descent.
 //!
 //! Rules
-//! 1. A hint is a page number and nothing else. It is believed only if the page, looked at without a latch, is a leaf
+//! 1. A hint is a page number and nothing else. It is used only if the page, read without a latch, is a leaf
 //!    of the tree whose fences cover the key, if it was compared with its parent since it was read in, and if it is
 //!    unchanged when it is latched. The leaves of a tree divide all keys among them and a page given back is formatted
 //!    as free, so such a page is the leaf sought.
 //! 2. Hints belong to one opened tree (`serial`), so that no page of a dropped tree or of another database is ever
 //!    looked at.
-//! 3. A thread whose hints do not help stops asking for a while: a wrong hint costs a seventh of a descent.
+//! 3. A thread whose hints do not help uses none for a while: a wrong hint costs a seventh of a descent.
 //!
 //! Differs from InnoDB: no shared adaptive hash index, nothing to latch or to invalidate.
 
@@ -20,9 +20,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Trees a thread remembers a leaf of.
 const SLOTS: usize = 32;
-/// Misses in a row (less hits) after which hints are not asked for.
+/// Misses (less hits) after which hints are not used for a while.
 const CREDIT_MAX: u8 = 8;
-/// Descents between two hints asked for without credit.
+/// Descents between two hints used without credit.
 const PAUSE: u8 = 16;
 
 #[derive(Clone, Copy, Default)]
@@ -44,7 +44,7 @@ pub(super) fn new_serial() -> u64 {
     NEXT.fetch_add(1, Relaxed)
 }
 
-/// The leaf this thread was last in, if it is worth looking at.
+/// The leaf this thread used last, if it is worth checking.
 #[inline]
 pub(super) fn ask(serial: u64) -> Option<PageNo> {
     HINTS.with(|hints| {
@@ -71,7 +71,7 @@ pub(super) fn note_hit(serial: u64) {
     });
 }
 
-/// Notes the leaf a descent ended at; `missed` when a hint was asked for in vain.
+/// Notes the leaf a descent ended at; `missed` when a hint was wrong.
 #[inline]
 pub(super) fn note_descent(serial: u64, page: PageNo, missed: bool) {
     HINTS.with(|hints| {

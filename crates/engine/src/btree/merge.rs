@@ -3,9 +3,9 @@
 //! Rules
 //! 1. Two neighbours under one parent are merged into the left one when the result leaves a quarter of the page free
 //!    (an empty page: whenever it fits), so that a merge is not followed by a split.
-//! 2. A parent that became underfull is merged in turn, and then the leaf is looked at again among its new neighbours;
-//!    a root with a lone child takes the child's records.
-//! 3. A merge only saves room: where one cannot be made, what was to be done before it is done all the same.
+//! 2. A parent that became underfull is merged in turn, and then the leaf is checked again with its new neighbours;
+//!    a root with one child takes the child's records.
+//! 3. A merge only saves room: if one is not possible, the row operation before it is complete all the same.
 
 use super::BTree;
 use super::structure::{Bounds, Contents, Lack, Repeats, Step, pack};
@@ -38,7 +38,7 @@ impl BTree {
     /// A corrupt page, an I/O error, no free frame.
     pub fn shrink(&self, ctx: &Context, key: &[u8]) -> Result<()> {
         let mut repeats = Repeats::new(ctx);
-        // Once inner pages were merged, the leaf has neighbours that it had not before.
+        // After inner pages were merged, the leaf has new neighbours.
         let mut merged_above = true;
         while merged_above {
             let mut level = 0;
@@ -129,7 +129,7 @@ impl BTree {
         Ok(true)
     }
 
-    /// Lets a root with a lone child take the child's place; false when there is nothing to collapse.
+    /// Moves the records of a root's only child into the root; false if there is nothing to collapse.
     fn collapse_root(&self, ctx: &Context) -> Step<bool> {
         let Some(view) = ctx.pool.optimistic(self.root) else { return Err(Lack::Absent(self.root)) };
         let (level, count) = (view.u8_at(header::LEVEL), node::count(&view));

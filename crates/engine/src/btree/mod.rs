@@ -8,14 +8,15 @@
 //!
 //! Rules
 //! 1. Row operations latch one leaf and change nothing else. Structure changes latch a parent and the children
-//!    concerned; those of different parents go on side by side (`structure`).
+//!    concerned; those of different parents run in parallel (`structure`).
 //! 2. A descent reads inner pages without latches; it trusts a child number once the page it came from has validated.
 //! 3. A latched leaf is the one sought if the parent still validates, or if its type, owner and fences say so;
-//!    otherwise the descent starts again. A page given back is formatted as free in the mtr that frees it, so that a
-//!    late descent knows it for dead.
+//!    otherwise the descent starts again. A freed page is formatted as free in the mtr that frees it, so that a descent
+//!    that comes late recognizes it as freed.
 //! 4. Levels fall by one at every step and every page carries the index number, so no damage can make a descent loop:
 //!    what does not match while nothing has changed is [`crate::error::Error::CorruptPage`].
-//! 5. The root never moves: it grows by giving its records to two new children and collapses by taking a lone child's.
+//! 5. The root never moves: it grows by giving its records to two new children and collapses by taking those of its
+//!    only child.
 //!
 //! Latch order within a tree: top-down, then left to right. Nothing is held across I/O or a wait for frames or log
 //! space, but for the lock that keeps structure changes out while the whole tree is walked (`check`); it comes before

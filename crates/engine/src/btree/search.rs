@@ -4,7 +4,7 @@
 //! 1. No latch is held on the way down; the only latch taken is the leaf's, and it is taken last.
 //! 2. `None` from a step means "something changed or had to be read: start again". A step that finds nothing changed
 //!    makes progress or fails.
-//! 3. Before a descent the leaf this thread was last in is looked at (see `hint`).
+//! 3. Before a descent the leaf that this thread used last is checked (see `hint`).
 //! 4. A page read in is compared with its parent before anything on it counts: the separators left and right of it are
 //!    its fences. So an older version of a page, whose checksum is right, hides no rows whose leaf it is not. Both
 //!    pages are validated after the comparison, and mini-transactions that change both hold both latches until they
@@ -22,15 +22,15 @@ use crate::pool::{FrameNo, OptimisticPage, SharedPage};
 use crate::types::PageNo;
 use std::time::{Duration, Instant};
 
-/// Restarts before the thread gives way to others.
+/// Restarts before the thread yields.
 const PATIENT_RESTARTS: u32 = 8;
-/// How long a descent that is disturbed again and again goes on.
+/// How long a descent that has to restart again and again goes on.
 const GIVE_UP: Duration = Duration::from_secs(30);
 
-/// Deepest tree anybody believes in.
+/// Greatest height of a tree; a higher one is damage.
 pub(super) const MAX_LEVEL: u8 = 32;
 
-/// Counts restarts, gives way, and gives up when the pool is too small for its threads.
+/// Counts restarts, yields, and gives up when the pool is too small for its threads.
 pub(super) struct Restarts<'c> {
     ctx: &'c Context,
     count: u32,
@@ -185,7 +185,7 @@ impl BTree {
                     Some(parent) if parent.validate() => {
                         return Err(Error::corrupt_page(
                             parent.page_no(),
-                            "its fences do not cover what it is led to for",
+                            "its fences do not cover the key that leads to it",
                         ));
                     }
                     Some(_) => {}
@@ -286,7 +286,7 @@ impl BTree {
     }
 
     /// `judge` for the root and for leaves whose parent has changed meanwhile, or was latched exclusively for a moment:
-    /// it may be current again by now, so only a page that is not ours can be corrupt.
+    /// it may be current again by now, so only a page that is not of this tree can be corrupt.
     #[inline(never)]
     fn judge_slowly(&self, page: &[u8], is_ours: bool, found: &Found<'_>, seek: Seek<'_>) -> Verdict {
         if !is_ours && found.parent.is_some() && found.is_current() {
@@ -304,7 +304,9 @@ impl BTree {
 }
 
 fn other_fences(parent: PageNo) -> String {
-    format!("its fences are not what its parent, page {parent}, says: one of the two is an older version of itself")
+    format!(
+        "its fences are not what its parent, page {parent}, says: one of the two pages is an older version of itself"
+    )
 }
 
 /// Judges a leaf that has not been compared with its parent yet.
@@ -361,7 +363,7 @@ fn misplaced<'c>(view: &OptimisticPage<'_>, parent: Option<PageNo>) -> Result<Op
 
 fn not_of_the_tree(parent: Option<PageNo>) -> String {
     let from = parent.map_or_else(String::new, |parent| format!(" from page {parent}"));
-    format!("it is no page of the tree that leads to it{from}, or of another level")
+    format!("it is not a page of the tree that leads to it{from}, or has another level")
 }
 
 /// Reads a missing page, then has the descent start again.

@@ -4,11 +4,11 @@
 //! 1. A page is split only when its parent has room for the separator; a full parent is split first, in a
 //!    mini-transaction of its own. So each one changes one parent, one page and one new page, or the root and two new
 //!    pages.
-//! 2. That a page has no room is decided while it is latched for the split, so that two who found it full split it
-//!    once.
+//! 2. That a page has no room is decided while it is latched for the split, so that two threads that found it full
+//!    split it once.
 //! 3. Ascending insertions (`Node::is_ascending_at`) split where the insertion goes, so that pages filled in key order
 //!    stay full: at the very end the right page starts empty; in the middle (keys that ascend within a prefix, such as
-//!    the lines of an order) what lies behind is moved off first. All others split in the middle, by bytes.
+//!    the lines of an order) what lies behind is first moved to another page. All others split in the middle, by bytes.
 //! 4. Separators between leaves are as short as a window around the split point allows.
 
 use super::BTree;
@@ -31,12 +31,12 @@ struct Cut {
     separator: Vec<u8>,
 }
 
-/// What a step found or did.
+/// The outcome of a step.
 #[derive(PartialEq)]
 enum Made {
     /// There was room already.
     Room,
-    /// A split: look again.
+    /// A page was split: check again.
     Split,
 }
 
@@ -71,7 +71,7 @@ impl BTree {
     }
 
     /// Splits the page at `level` that covers `key` unless it has room: a leaf for a record or growth of `bytes`, an
-    /// inner page for a separator of so many.
+    /// inner page for a separator of that many bytes.
     fn split_step(&self, ctx: &Context, key: &[u8], level: u8, bytes: usize) -> Step<Made> {
         let path = self.path(ctx, key)?;
         let depth = (path.len() - 1).checked_sub(usize::from(level)).ok_or(Lack::Stale)?;
@@ -92,7 +92,7 @@ impl BTree {
             return self.split(mtr, (parent, slot), page, &cut);
         }
         drop((mtr, admitted));
-        // Room made there or by others: either way this page is looked at again.
+        // There is room there now: check this page again.
         self.split_step(ctx, key, level + 1, separator_bytes).map(|_| Made::Split)
     }
 
@@ -140,7 +140,7 @@ impl BTree {
         let node = Node::new(mtr.page(root));
         let level = node.level();
         if level >= MAX_LEVEL {
-            return Err(Error::corrupt_page(self.root, format!("a tree of {level} levels cannot be")).into());
+            return Err(Error::corrupt_page(self.root, format!("a tree of {level} levels is not possible")).into());
         }
         let halves = halve(node, cut);
         let mut packed = Vec::new();

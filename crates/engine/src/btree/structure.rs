@@ -1,22 +1,22 @@
 //! What splits and merges have in common: latching the pages of a change, verifying them, moving records.
 //!
 //! Rules
-//! 1. Any number of threads change a tree at once. What keeps them apart is page latches alone, taken top-down, then
-//!    left to right: who gives a page other fences, makes it, or gives it back, holds it *and its parent*, exclusively,
-//!    until the change is in the log. So a latched page that says it is a node of this tree, is one; its parent, level
+//! 1. Any number of threads change a tree at once. Only page latches keep them apart, taken top-down, then
+//!    left to right: a thread that creates a page, frees it or changes its fences holds it *and its parent* exclusively
+//!    until the change is in the log. So a latched page whose header names this tree is a node of it; its parent, level
 //!    and fences stay as they are while it is latched; and the child that it names for a key is the one for that key.
 //! 2. A step is: find the way down without latches; set frames and redo space aside; latch the parent and verify that
 //!    it is (still) the one for the key; latch children that it names; verify; change; commit. What it finds changed or
-//!    missing ends the step ([`Lack`]): everything is let go, [`Repeats::settle`] gets what was lacking, the step is
-//!    made again from the root.
+//!    missing ends the step ([`Lack`]): everything is released, [`Repeats::settle`] gets what was lacking, and the step
+//!    is repeated from the root.
 //! 3. Nothing is held across I/O or across a wait for frames or redo space: no latch, no frame, no place in the log.
-//! 4. Before a page is waited for under its parent's latch its level is looked at: damaged links lead nobody to wait
-//!    for a page further up.
+//! 4. Before a page is waited for under its parent's latch its level is checked, so damaged links cannot make a
+//!    thread wait for a page further up.
 //! 5. Every page of a structure change is known to be sound (the pool checked it when it was read, operations keep it
-//!    so), so that an operation that does not fit is never recorded. That it is the expected page is checked here; a
+//!    so), so an operation that does not fit is never recorded. That it is the expected page is checked here; a
 //!    page that is not what its latched parent says is damage.
 //! 6. A walk over the whole tree keeps structure changes out; each is admitted after it has set aside what it needs,
-//!    and lets go of that rather than wait.
+//!    and releases that instead of waiting.
 
 use super::BTree;
 use super::search::Restarts;
@@ -33,7 +33,7 @@ use std::ops::Range;
 /// Why a step ended without having changed anything.
 #[derive(Debug)]
 pub(super) enum Lack {
-    /// The tree has changed on the way down, or others have taken what was ready.
+    /// The tree has changed on the way down, or other threads have taken what was set aside.
     Stale,
     /// A page that its parent names is not in the pool.
     Absent(PageNo),
@@ -47,10 +47,10 @@ impl From<Error> for Lack {
     }
 }
 
-/// What a step came to.
+/// The result of a step.
 pub(super) type Step<T> = std::result::Result<T, Lack>;
 
-/// Makes steps again and again, with what they lacked, until one succeeds.
+/// Repeats a step, with what it lacked, until it succeeds.
 pub(super) struct Repeats<'c> {
     ctx: &'c Context,
     restarts: Restarts<'c>,
@@ -170,7 +170,7 @@ impl BTree {
         ctx.mtr_with(MTR_REDO_BYTES, frames)
     }
 
-    /// Takes a page for the tree; stale when others have taken what was ready.
+    /// Takes a page for the tree; stale if other threads have taken what was set aside.
     pub(super) fn allocate(&self, mtr: &mut Mtr<'_>, near: Option<PageNo>) -> Step<PageNo> {
         self.space.allocate(mtr, self.segment, near).map_err(|error| match error {
             Error::Usage(_) => Lack::Stale,
@@ -265,7 +265,7 @@ impl BTree {
         }
     }
 
-    /// Gives a page back. It is formatted as free first, so that a late descent knows it for dead.
+    /// Gives a page back. It is formatted as free first, so that a descent that comes late recognizes it as freed.
     pub(super) fn free_node(&self, mtr: &mut Mtr<'_>, latched: Latched) {
         mtr.apply(latched, &PageOp::Format { page_type: PageType::Free, level: 0, owner: 0 });
         let page = mtr.page_no(latched);

@@ -12,10 +12,10 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 const THREADS: u32 = 4;
-/// Numbers a thread has for itself.
+/// Numbers of one thread.
 const NUMBERS: u32 = 2048;
 
-/// A key of 494 bytes, as many for each bit of its number: separators are long, pages hold few, trees are tall.
+/// A key of 494 bytes, 38 for each bit of its number: separators are long, pages hold few, trees are tall.
 fn key(number: u32) -> Vec<u8> {
     (0..13).rev().flat_map(|bit| [(number >> bit & 1) as u8; 38]).collect()
 }
@@ -128,7 +128,7 @@ fn a_split_that_waits_for_a_read_holds_up_nobody() {
     assert_eq!(tree.check(ctx).unwrap().problems, vec![]);
 }
 
-/// With a latch held nobody may wait for a read: a page that another thread is reading is as good as missing.
+/// With a latch held no thread may wait for a read: a page that another thread is reading counts as missing.
 #[test]
 fn a_page_being_read_is_not_waited_for_with_latches_held() {
     let (fixture, first, gate) = cold_tree();
@@ -145,7 +145,7 @@ fn a_page_being_read_is_not_waited_for_with_latches_held() {
             send.send(([shared, exclusive], pool.glimpse(first, 16))).unwrap();
         });
         let found = finished.recv_timeout(Duration::from_secs(10));
-        // Who may wait does, and the page is read once.
+        // A thread that may wait does so, and the page is read once.
         let waiter = scope.spawn(|| pool.fix_s(first).map(drop));
         let reads = fixture.ctx().stats.snapshot().pages_read;
         gate.let_go();
@@ -157,7 +157,7 @@ fn a_page_being_read_is_not_waited_for_with_latches_held() {
     assert!(pool.try_fix_s(first).is_some());
 }
 
-/// Two who found the same page full split it once.
+/// Two threads that found the same page full split it once.
 #[test]
 fn room_that_another_has_made_is_not_made_again() {
     let (fixture, ..) = cold_tree();

@@ -15,10 +15,10 @@ pub struct BTree {
     pub(super) id: IndexId,
     pub(super) segment: SegmentId,
     pub(super) root: PageNo,
-    /// Shared by those who change the structure, for the latched part of a change; held by whoever walks the whole
-    /// tree.
+    /// Shared by threads that change the structure, for the latched part of a change; held by a thread that walks the
+    /// whole tree.
     pub(super) changes: RwLock<()>,
-    /// Whose leaf hints are whose.
+    /// Tells this tree's leaf hints from those of others.
     pub(super) serial: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The check under way: whose segments are, what was claimed, what was found.
+//! The state of a check: owners of segments, claims, findings.
 
 use super::bitmap::Bitmap;
 use super::report::{CheckReport, Finding, OnProgress, Progress};
@@ -108,7 +108,7 @@ impl<'a> Checker<'a> {
         self.report.add(Finding { page, table, index, text: text.into() });
     }
 
-    /// Notes what is wrong with a page of a segment, unless its being unreadable was reported before.
+    /// Notes what is wrong with a page of a segment, unless the page was reported as unreadable before.
     pub fn find_on_page(&mut self, page: PageNo, segment: SegmentId, place: &Place, text: impl Into<String>) {
         self.damaged.insert(segment);
         if !self.unreadable.contains(&page) {
@@ -116,7 +116,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A structure of `segment` leads to a page. False if the page cannot be entered: something led there before, or it
+    /// A structure of `segment` leads to a page. False if the page cannot be entered: something led to it before, or it
     /// lies beyond the file.
     pub fn claim(&mut self, page: PageNo, segment: SegmentId, place: &Place) -> bool {
         self.progress.advance(1);
@@ -137,7 +137,7 @@ impl<'a> Checker<'a> {
         new
     }
 
-    /// Learns whose each segment is.
+    /// Finds the owner of each segment.
     fn name_segments(&mut self) -> Result<()> {
         let mut name = |segment: SegmentId, kind, place| drop(self.owners.insert(segment.0, Owner { kind, place }));
         let of = |index: &str| Place { table: None, index: Some(index.to_string()) };
@@ -162,7 +162,7 @@ impl<'a> Checker<'a> {
                 }
                 Ok(())
             }
-            // Which page it is, the walk of the catalog's tree says.
+            // The walk of the catalog's tree reports which page it is.
             Err(Error::CorruptPage { .. }) => Ok(()),
             Err(error) => {
                 let reason = crate::btree::check::reason_of(error)?;

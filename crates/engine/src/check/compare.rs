@@ -1,4 +1,4 @@
-//! Which rows and entries differ, once it is known that they do.
+//! Which rows and entries differ, when their digests do.
 //!
 //! Rules
 //! 1. Only rows and entries in the digest's differing buckets are looked up in the other tree.
@@ -129,7 +129,7 @@ impl<'c> Comparison<'c> {
         .map(|reason| format!("row {}: {reason}", show_key(&self.rows.key, &self.key))))
     }
 
-    /// Puts the row into `row`; false if it cannot be had (which the walk of the rows has reported).
+    /// Reads the row into `row`; false if that is not possible (which the walk of the rows has reported).
     fn read_row(&mut self, header: &RowHeader, payload: &[u8]) -> Result<bool> {
         self.row.clear();
         self.row.extend_from_slice(payload);

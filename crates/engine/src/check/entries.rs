@@ -32,7 +32,8 @@ impl Visitor for EntryVisitor<'_, '_> {
     fn leaf(&mut self, page: PageNo, page_bytes: &[u8]) -> Result<()> {
         let max_trx_id = header::max_trx_id(page_bytes);
         if max_trx_id >= self.next_id {
-            let text = format!("it was changed by transaction {max_trx_id}, ids are below {}", self.next_id);
+            let text =
+                format!("it was changed by transaction {max_trx_id}, but transaction ids are below {}", self.next_id);
             self.walk.checker.find(Some(page), &self.walk.place, text);
         }
         let leaf = Node::new(page_bytes);
@@ -59,7 +60,7 @@ impl EntryVisitor<'_, '_> {
             Err(error) => return Some(error.to_string()),
         };
         if value[0] & !DELETE_MARKED != 0 {
-            return Some("its value has bits of no meaning".to_string());
+            return Some("its value has unknown flag bits".to_string());
         }
         let counts = &mut self.walk.checker.report.counts;
         if entry.delete_marked {
@@ -78,7 +79,7 @@ impl EntryVisitor<'_, '_> {
         reason
     }
 
-    /// Live entries need not be asked this: the digest tells.
+    /// Not needed for live entries: the digest shows it.
     fn malformed(&self, prefix_bytes: usize) -> Option<String> {
         let whole = |layout: &KeyLayout, key: &[u8]| layout.decode(key).is_ok_and(|(_, used)| used == key.len());
         let (columns, key) = self.key.split_at(prefix_bytes);

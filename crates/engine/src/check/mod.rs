@@ -12,10 +12,10 @@
 //! Rules
 //! 1. A check runs on a quiet database: the caller keeps writers, schema changes and purge out. So the newest version
 //!    of every row is committed, and the data file is what memory is once it is flushed.
-//! 2. Damage is a finding, and the check goes on with the rest. An error means that it cannot.
+//! 2. Damage is a finding, and the check goes on with the rest. An error means that it cannot go on.
 //! 3. Memory is bounded: two bits per page, the digests of one table, one row.
 //! 4. No latch is held while something else is read.
-//! 5. What a damaged page takes along (pages below it, its rows) is said once, not row by row.
+//! 5. What cannot be reached because of a damaged page (pages below it, its rows) is reported once, not row by row.
 
 mod bitmap;
 mod checker;

@@ -44,7 +44,7 @@ impl Checker<'_> {
                 let text = format!("{used} of the 8 pages from here are marked as used, but belong to no segment");
                 self.find(Some(first), &Place::default(), text);
             } else if owner != 0 && !self.owners.contains_key(&owner) {
-                let text = format!("the 8 pages from here belong to segment {owner}, which the catalog does not know");
+                let text = format!("the 8 pages from here belong to segment {owner}, which is not in the catalog");
                 self.find(Some(first), &Place::default(), text);
             }
         }
@@ -104,7 +104,7 @@ impl Checker<'_> {
             Kind::Overflow => (&[PageType::Overflow], segment),
         };
         if !expected.contains(&found) {
-            return Some(format!("a page of type {found:?} in a segment of {:?}", expected[0]));
+            return Some(format!("its type is {found:?}, but its segment holds {:?} pages", expected[0]));
         }
         (header::owner(page) != owner).then(|| format!("it belongs to {}, not to {owner}", header::owner(page)))
     }
@@ -129,7 +129,7 @@ impl Checker<'_> {
         } += 1;
     }
 
-    /// Compares an extent map with what memory knows, and claims the group's system pages.
+    /// Compares an extent map with the one in memory, and claims the group's system pages.
     fn check_map(&mut self, group: u32, extents: u32) -> Result<()> {
         let space = self.subject.space;
         let layout = space.layout();
@@ -141,7 +141,7 @@ impl Checker<'_> {
             let number = group * layout.group_extents() + index;
             let known = if number < extents { space.extent(number).unwrap_or_default() } else { Extent::default() };
             if !is_same(&read_entry(&page, index as usize), &known) {
-                let text = format!("its entry for extent {number} is not what memory has");
+                let text = format!("its entry for extent {number} differs from the extent map in memory");
                 self.find(Some(map), &Place::default(), text);
             }
         }
@@ -165,7 +165,7 @@ impl Checker<'_> {
         for (owner, (pages, first)) in behind {
             let place = self.owners.get(&owner).map(|owner| owner.place.clone()).unwrap_or_default();
             let text = format!(
-                "{pages} used pages of segment {owner}, this one first, lie behind the damage and were not reached"
+                "{pages} used pages of segment {owner}, this one first, are behind the damage and were not reached"
             );
             self.find(Some(first), &place, text);
         }
@@ -174,7 +174,7 @@ impl Checker<'_> {
     /// Notes a used page that nothing leads to; goes on with the range or begins another one.
     fn lose(&mut self, mut lost: Lost, owner: u32, page: PageNo) -> Lost {
         let kind = self.owners.get(&owner).map(|owner| owner.kind);
-        // Said already: unknown owners in `check_owners`, others where the damage is.
+        // Reported already: unknown owners in `check_owners`, others with the damage.
         if matches!(kind, None | Some(Kind::Unfinished)) {
             return lost;
         }
@@ -204,7 +204,8 @@ impl Checker<'_> {
     }
 }
 
-/// Whether a map's entry is what memory knows. The owner of a chunk of which no page is used means nothing in the map.
+/// Whether an entry of the map equals the one in memory. The owner of a chunk without used pages has no meaning in the
+/// map.
 fn is_same(on_disk: &Extent, known: &Extent) -> bool {
     let same_owner = |chunk: usize| {
         let unused = known.used & chunk_mask(1 << chunk) == 0;

@@ -1,4 +1,4 @@
-//! What a check tells: findings and counts.
+//! The report of a check: findings and counts.
 
 use crate::page::PageType;
 use crate::types::PageNo;
@@ -6,7 +6,7 @@ use crate::types::PageNo;
 /// Findings kept; more are only counted.
 const KEPT: usize = 10_000;
 
-/// Something that is not as it should be.
+/// A problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// Page of the data file, if it is about one.
@@ -174,7 +174,7 @@ impl CheckReport {
     }
 }
 
-/// Tells how far a check is: (pages done, pages in all); pages that are read twice count twice.
+/// Receives the progress of a check: (pages done, pages in all); pages that are read twice count twice.
 pub type OnProgress<'a> = dyn FnMut(u64, u64) + 'a;
 
 /// Counts pages for [`OnProgress`].

@@ -77,10 +77,13 @@ impl RowVisitor<'_, '_> {
 
     fn header(&self, value: &[u8], header: &RowHeader) -> Option<String> {
         if header.flags & !(DELETE_MARKED | OVERFLOW) != 0 || value[1] != 0 || value[14..16] != [0, 0] {
-            return Some("its header has bits of no meaning".to_string());
+            return Some("its header has unknown flag bits".to_string());
         }
         if header.trx_id.0 >= self.next_id {
-            return Some(format!("it is of transaction {}, ids are below {}", header.trx_id, self.next_id));
+            return Some(format!(
+                "it belongs to transaction {}, but transaction ids are below {}",
+                header.trx_id, self.next_id
+            ));
         }
         let page = header.roll_ptr.page();
         let pages = self.walk.checker.subject.space.page_count();

@@ -1,9 +1,9 @@
 //! Trees, rows, secondary entries, overflow chains.
 //!
 //! Rules
-//! 1. One walk per tree. The walk of the rows adds up a digest for each index, the walk of an index takes its entries
-//!    off it; what is left over differs.
-//! 2. Delete-marked rows and entries count for nothing (purge takes them); they only have to be well-formed.
+//! 1. One walk per tree. The walk of the rows adds up a digest for each index, the walk of an index subtracts its
+//!    entries from it; what is left over differs.
+//! 2. Delete-marked rows and entries are not counted (purge removes them); they only have to be well-formed.
 
 use super::checker::{Checker, Place};
 use super::digest::Digest;
@@ -135,7 +135,7 @@ impl Checker<'_> {
         out.clear();
         let total = reference.total_bytes as usize;
         let mut next = reference.first;
-        // Of a chain whose front is gone, the first page that is left says which one it is.
+        // If the front of a chain is freed, the first page left says which one it is.
         let mut position = whole.then_some(0);
         while next != PageNo(0) {
             let before = out.len();

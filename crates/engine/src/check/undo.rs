@@ -14,7 +14,7 @@ use crate::txn::undo::{self, RECORDS_AT, StreamEntry, UndoFields, read_directori
 use crate::types::{PageNo, SegmentId, TableId};
 use std::collections::HashMap;
 
-/// Where the walk of a stream stands.
+/// The position of the walk of a stream.
 struct At {
     page: PageNo,
     /// The page before; 0 on the first one.
@@ -82,14 +82,14 @@ impl Checker<'_> {
                     return self.undo_damage(at.page, Error::corrupt_page(at.page, text));
                 }
                 (true, _) => {
-                    let text = format!("undo stream {number} goes on behind its last page");
+                    let text = format!("undo stream {number} continues behind its last page");
                     return self.undo_damage(at.page, Error::corrupt_page(at.page, text));
                 }
                 (false, next) => (at.previous, at.page) = (at.page, next),
             }
         }
         if at.begun.unwrap_or(0) < entry.purged {
-            let text = format!("undo stream {number} has more transactions purged than begun");
+            let text = format!("undo stream {number} has purged more transactions than it began");
             self.find(Some(entry.last), &Place::default(), text);
         }
         Ok(())
@@ -103,7 +103,7 @@ impl Checker<'_> {
             let links =
                 (fields.previous, fields.previous_end, fields.begun_before) == (at.previous, at.previous_end, begun);
             if !links || fields.header.is_some_and(|header| Some(header) != at.header) {
-                return Err(Error::corrupt_page(at.page, "its fields contradict the undo page before it"));
+                return Err(Error::corrupt_page(at.page, "its fields do not match the undo page before it"));
             }
         }
         if at.begun.is_none() {
@@ -137,7 +137,9 @@ impl Checker<'_> {
                 let (id, state, number) = record.header()?;
                 let next = self.subject.txns.next_id();
                 if state == State::Active || id.0 >= next || number >= next {
-                    let text = format!("transaction {id} is {state:?} with number {number}, ids are below {next}");
+                    let text = format!(
+                        "transaction {id} is {state:?} with number {number}, but transaction ids are below {next}"
+                    );
                     return Err(Error::Corrupt(text));
                 }
                 Ok(())

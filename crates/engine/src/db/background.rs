@@ -1,8 +1,8 @@
 //! The background threads of a database: cleaner, LRU flusher, log, purge.
 //!
 //! Rules
-//! 1. No logic here: a step does a bounded amount of work. Then its thread pauses, for a fixed time or until its bell
-//!    ([`Wake`]) rings; a step that wants to run again at once rings it.
+//! 1. No logic here: a step does a bounded amount of work. Then its thread pauses, for a fixed time or until it is
+//!    woken ([`Wake`]); a step that must run again at once wakes its own thread.
 //! 2. A step that fails stops the database (fail-stop) and its thread; so does a step that panics.
 
 use super::core::Core;
@@ -37,7 +37,7 @@ impl Background {
     /// Starts a thread that runs `step` then `pause`, over and over. `wake` ends a pause early.
     ///
     /// # Errors
-    /// [`crate::Error::Usage`] when the system has no thread to give.
+    /// [`crate::Error::Usage`] if the system cannot start a thread.
     pub fn spawn(
         &mut self,
         name: &str,
@@ -68,7 +68,7 @@ impl Background {
         self.stop.store(true, Ordering::Release);
         self.wakers.iter().for_each(|wake| wake());
         for thread in self.threads.drain(..) {
-            // A panic was already turned into fail-stop inside the thread.
+            // The thread has already stopped the database after a panic.
             let _ = thread.join();
         }
         self.wakers.clear();
@@ -85,7 +85,7 @@ impl Core {
     /// Starts the cleaner's and the log's threads.
     ///
     /// # Errors
-    /// The system has no thread to give.
+    /// The system cannot start a thread.
     pub fn start_threads(&mut self) -> Result<()> {
         self.start_cleaner()?;
         self.start_lru_flusher()?;
@@ -135,8 +135,8 @@ impl Core {
     }
 }
 
-/// Starts the purge threads. Each pauses when a step finds nothing to do; all but the first also while too few streams
-/// wait. What a step cannot do it does later: purge alone never stops the database.
+/// Starts the purge threads. Each pauses when a step finds nothing to do; all but the first also pause while too few
+/// streams wait. A step that fails is repeated later: purge alone never stops the database.
 pub(super) fn start_purge(core: &mut Core, txns: &Arc<TxnSystem>) -> Result<()> {
     for others in 0..core.options.purge_threads as usize {
         let (system, ctx, bell) = (txns.clone(), core.ctx.clone(), Arc::new(Wake::default()));

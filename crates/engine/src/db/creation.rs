@@ -1,7 +1,7 @@
 //! Creating a database, and whether files that hold none may become one.
 //!
-//! Creation lays out redo and doublewrite before it writes the first page of `data`, and what it lays out is told from
-//! what a database in use leaves: a redo log that was never started (generation 1), a doublewrite file of zeros. So a
+//! Creation writes redo and doublewrite before it writes the first page of `data`, and what it writes differs from what
+//! a database in use leaves: a redo log that was never started (generation 1), a doublewrite file of zeros. So a
 //! crash during creation can be done again, but a database that lost its `data` is never overwritten.
 
 use crate::config::Options;
@@ -45,7 +45,7 @@ fn random_id() -> u64 {
     std::hash::RandomState::new().build_hasher().finish() | 1
 }
 
-/// Refuses if a database has lived beside the empty `data`.
+/// Refuses if the other files show that the empty `data` had contents.
 ///
 /// # Errors
 /// [`Error::Corrupt`] if so, [`Error::Incompatible`] if redo or doublewrite hold something else, an I/O error.

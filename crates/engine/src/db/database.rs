@@ -1,11 +1,11 @@
 //! The database handle: tables, transactions, closing.
 //!
 //! Rules
-//! 1. Closing waits for no transaction: one that is still open finds the database closed in its next call, whatever it
-//!    is, and is rolled back at the next opening. The files stay locked until it is dropped too.
-//! 2. Fail-stop: once the redo cannot be made durable (or anything else has stopped the database) every call is
-//!    [`Error::Poisoned`], reads of snapshots that began before included: memory may show commits that were answered
-//!    with an error, and what became of them only the next opening knows.
+//! 1. Closing waits for no transaction: one that is still open finds the database closed in its next call, and is
+//!    rolled back at the next opening. The files stay locked until it is dropped too.
+//! 2. Fail-stop: once the redo cannot be made durable (or anything else has stopped the database) every call fails with
+//!    [`Error::Poisoned`], reads of snapshots that began before included: memory may show commits that returned an
+//!    error, and only the next opening decides whether they happened.
 
 use super::core::Core;
 use super::read_txn::ReadTxn;
@@ -43,9 +43,9 @@ pub(crate) struct Inner {
     pub(super) catalog: Arc<Catalog>,
     pub(super) registry: Arc<Registry>,
     pub(super) options: Options,
-    /// What `auto` was found to mean.
+    /// What `auto` means on this device.
     pub(super) probe: Option<Record>,
-    /// Set when closing begins: no call of a transaction does anything from then on.
+    /// Set when closing begins: every call of a transaction is an error from then on.
     pub(super) closed: AtomicBool,
     /// Keeps the files locked.
     pub(super) storage: StorageSet,
@@ -68,14 +68,14 @@ impl Inner {
         Arc::ptr_eq(&self.catalog, table.catalog())
     }
 
-    /// Refuses a call once closing has begun.
+    /// An error once closing has begun.
     #[inline]
     pub(crate) fn check_not_closed(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
     }
 
-    /// Refuses what begins in a database that is closed or has stopped. Asked after a read too: what it found may be a
-    /// commit whose redo could not be made durable.
+    /// An error if the database is closed or has stopped. Checked after a read too: the read may have found a commit
+    /// whose redo could not be made durable.
     #[inline]
     pub(crate) fn check_running(&self) -> Result<()> {
         self.check_not_closed()?;
@@ -102,7 +102,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Who wants to know of errors calls `close`.
+        // Errors are only returned by `close`.
         let _ = self.close();
     }
 }
@@ -114,7 +114,7 @@ impl Database {
     }
 
     /// The options in force: those it was opened with, but page and log have the size they were created with, the pool
-    /// that of its whole pages, and `lru_scan_depth` is what so large a pool uses.
+    /// that of its whole pages, and `lru_scan_depth` is limited for a small pool.
     pub fn options(&self) -> &Options {
         &self.inner.options
     }

@@ -12,8 +12,8 @@
 //!    index.
 //! 3. Uniqueness is checked at the end, on neighbours in the finished tree.
 //!
-//! Differs from InnoDB: no merge sort through a temporary file. That needs the space of the index twice and a door to
-//! disk besides the page space; this reads tree pages again for each batch.
+//! Differs from InnoDB: no merge sort through a temporary file. That needs the space of the index twice and a second
+//! way to disk beside the page space; this reads tree pages again for each batch.
 
 use super::scan::Range;
 use super::write_txn::WriteTxn;
@@ -29,7 +29,7 @@ use crate::txn::{LockMode, TableTrees};
 
 /// Entries held in memory at once.
 pub(crate) const BATCH_BYTES: usize = 64 << 20;
-/// How full the pages of a tree built from its leaves are: some room for what comes next.
+/// How full the pages of a tree built from its leaves are: some room for later insertions.
 const FILL_PERCENT: usize = 90;
 /// Redo of one mini-transaction of insertions.
 const REDO_BYTES: usize = MTR_REDO_BYTES / 2;

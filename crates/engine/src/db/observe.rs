@@ -1,4 +1,4 @@
-//! What an open database says of itself: counters, latencies, lengths of lists, and a check of everything.
+//! Observing an open database: counters, latencies, lengths of lists, and the check.
 
 use super::database::Database;
 use crate::check::{self, CheckReport, OnProgress, Subject};
@@ -19,7 +19,7 @@ impl Database {
         stats.snapshot()
     }
 
-    /// How far purge is behind, and what damage it went around; [`PurgeWatch`](crate::PurgeWatch) turns it into
+    /// How far purge is behind, and which damage it skipped; [`PurgeWatch`](crate::PurgeWatch) turns it into
     /// warnings.
     pub fn purge_state(&self) -> PurgeState {
         self.inner.txns.purge_state()
@@ -31,7 +31,7 @@ impl Database {
         self.inner.ctx.pool.page_read_latency()
     }
 
-    /// How long threads waited since the opening that found no free frame.
+    /// How long threads that found no free frame waited since the opening.
     pub fn free_frame_wait_latency(&self) -> LatencySnapshot {
         self.inner.ctx.pool.free_frame_wait_latency()
     }
@@ -48,8 +48,8 @@ impl Database {
         }
     }
 
-    /// Verifies every page, tree and cross-reference. Meanwhile transactions read; who writes or changes a schema
-    /// waits, and so does the check until transactions that write have ended.
+    /// Verifies every page, tree and cross-reference. Meanwhile transactions can read; writers and schema changes wait.
+    /// The check itself waits until transactions that write have ended.
     ///
     /// # Errors
     /// [`Error::LockWaitTimeout`] if transactions write for longer than that, and what keeps the check from going on.
@@ -58,7 +58,7 @@ impl Database {
         self.check_with(&mut |_, _| {})
     }
 
-    /// As [`check`](Database::check), telling how far it is.
+    /// As [`check`](Database::check), with progress.
     ///
     /// # Errors
     /// As [`check`](Database::check).

@@ -1,7 +1,7 @@
 //! Opening a database: the core, then catalog, tables and transactions.
 //!
 //! Order: core (files, recovery), catalog, tables, threads of the pool, transactions (which need the tables to roll
-//! back what a crash cut short), removal of what interrupted schema changes left, purge.
+//! back what a crash interrupted), removal of what interrupted schema changes left, purge.
 
 use super::core::Core;
 use super::database::{Database, Inner};
@@ -41,7 +41,7 @@ impl Database {
     /// Opens an existing database to read it only: not a byte of its files is written, so they may lie on a file system
     /// mounted read-only. A database that was not closed is recovered in memory, which then takes as much memory as the
     /// pages that recovery and rollbacks change; the files stay as they are. Others may read it at the same time. There
-    /// is no purge, so a damaged page is met by nobody but the one who asks for it.
+    /// is no purge, so a damaged page is an error only for a call that reads it.
     ///
     /// # Errors
     /// As [`open`](Database::open).
@@ -105,7 +105,7 @@ impl Database {
     }
 }
 
-/// The transaction system, laid out first in a new database.
+/// The transaction system; in a new database it is created first.
 fn open_transactions(core: &Core) -> Result<Arc<TxnSystem>> {
     let (ctx, space) = (&core.ctx, &core.space);
     if space.root(ROOT_UNDO).is_none() {

@@ -1,14 +1,15 @@
-//! Do `data` and `redo` belong together? Page 0 carries a mark ([`LogMark`]) that says in which generation of the log
-//! the data file was last used, so that a file of an older backup beside a newer one is known at opening.
+//! Whether `data` and `redo` belong together. Page 0 carries a mark ([`LogMark`]) that says in which generation of the
+//! log the data file was last used, so that files of different backups are recognized at opening.
 //!
-//! A generation of the log is a number that grows by one at each opening and at each clean closing, so that it never
-//! stands for two histories of the same files.
+//! A generation of the log is a number that grows by one at each opening and at each clean closing, so that no two
+//! histories of the same files have the same number.
+//!
 //!
 //! Rules (crash order)
 //! 1. Opening, after recovery has ended at LSN `e` of generation `g`: the mark *opening* `g + 1, e` is durable before
 //!    the log's header says `g + 1`; the mark *open* is durable before anything is appended.
 //! 2. Closing at LSN `e`, the end of the log, with nothing dirty: the mark *closed* `g + 1, e` is durable before the
-//!    log's header says `g + 1`. If somebody appended meanwhile, the log stays as it is and the next opening recovers.
+//!    log's header says `g + 1`. If a thread appended meanwhile, the log stays as it is and the next opening recovers.
 //! 3. So the data file is one generation ahead of the log after a crash within these steps and never otherwise, and
 //!    then it says at which LSN the log was to end. Any other difference means that one of the files is an older
 //!    version of itself.
@@ -49,15 +50,14 @@ fn older(mark: &LogMark, generation: u64, end: Lsn) -> Option<Older> {
     let is_crash_window = mark.generation == generation + 1
         && match mark.state {
             Opening => end == mark.lsn,
-            // Somebody may have appended after the mark was made.
+            // A thread may have appended after the mark was written.
             Closed => end >= mark.lsn,
             Open => false,
         };
     (!is_crash_window).then_some(Older::Redo)
 }
 
-/// Refuses a data file and a log of different ages. Page 0 may have been torn by a crash: that is not looked at before
-/// it has been repaired.
+/// Refuses a data file and a log of different ages. If a crash tore page 0, this is checked after it has been repaired.
 ///
 /// # Errors
 /// [`Error::Corrupt`] says which file is the older one.
@@ -104,7 +104,7 @@ pub(super) fn start(pool: &Pool, log: &Log, end: Lsn) -> Result<()> {
     put_mark(pool, LogMark { state: MarkState::Open, generation, lsn: end })
 }
 
-/// Ends the log (rule 2). Nothing is dirty, and the checkpoint is at the log's end, unless somebody goes on appending.
+/// Ends the log (rule 2). Nothing is dirty, and the checkpoint is at the log's end, unless a thread goes on appending.
 ///
 /// # Errors
 /// An I/O error, or the database has stopped.

@@ -3,7 +3,7 @@
 //!
 //! Rules
 //! 1. Comes after recovery, when the scratch space that the store lends protects nothing, and before threads start.
-//! 2. Options that say what they want are not measured and win.
+//! 2. Options other than `auto` are used as they are; nothing is measured for them.
 
 use crate::config::{FlushMethod, FlushNeighbors, Options};
 use crate::context::Context;
@@ -53,7 +53,7 @@ fn kept(ctx: &Context) -> Result<Option<Record>> {
     Ok(Record::decode(&page))
 }
 
-/// In page 0, by a mini-transaction: durable with the next commit or checkpoint, lost without harm before.
+/// In page 0, by a mini-transaction: durable with the next commit or checkpoint, its loss before that does no harm.
 fn keep(ctx: &Context, record: &Record) -> Result<()> {
     const _: () = assert!(RECORD_AT + RECORD_BYTES <= 4096);
     let mut mtr = ctx.mtr()?;

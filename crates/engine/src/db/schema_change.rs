@@ -55,8 +55,8 @@ impl Database {
         inner.catalog.finish_drop(&entry.remains())
     }
 
-    /// Adds an index to a table and fills it from the rows there are. Meanwhile transactions read the table; who writes
-    /// waits. A crash before it is complete leaves no trace of it.
+    /// Adds an index to a table and fills it from the rows there are. Meanwhile transactions can read the table;
+    /// writers wait. A crash before it is complete leaves no trace of it.
     ///
     /// # Errors
     /// [`Error::Schema`] for a wrong name or column, [`Error::DuplicateKey`] if a unique index finds equal rows,

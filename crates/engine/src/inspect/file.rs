@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. Nothing is recovered: what lies in the redo log only is not seen.
-//! 2. What cannot be read is said in words, and the rest is shown.
+//! 2. What cannot be read is described in words, and the rest is shown.
 //! 3. The catalog is read page by page from its root, without trusting links: a page of another tree is not entered.
 
 use crate::error::{Error, Result};
@@ -260,7 +260,7 @@ impl<'d> RawFile<'d> {
         })
     }
 
-    /// Whose page it is, in words.
+    /// The owner of a page, in words.
     pub fn name_of(&self, page_no: PageNo) -> Option<String> {
         self.segment_name(self.owner(page_no)?)
     }

@@ -7,12 +7,12 @@ use crate::log::format::{self, BLOCK_BYTES, Geometry, Header, Unusable};
 use crate::log::{Scan, Window, Windows};
 use highwater_storage::Device;
 
-/// A redo log as it lies there.
+/// A redo log as it is on the device.
 #[derive(Debug)]
 pub struct LogLook {
-    /// Both header slots: what they say, or why they say nothing.
+    /// Both header slots: the header, or why there is none.
     pub headers: [std::result::Result<Header, String>; 2],
-    /// The slot that counts.
+    /// The slot of the newest header.
     pub newest: Option<usize>,
     /// Bytes of the ring.
     pub ring_bytes: u64,

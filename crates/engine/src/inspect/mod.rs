@@ -3,7 +3,7 @@
 //!
 //! Rules
 //! 1. Nothing is written.
-//! 2. Damage is no error: what cannot be read is said in words, and the rest is shown.
+//! 2. Damage is no error: what cannot be read is described in words, and the rest is shown.
 //!
 //! | file | what |
 //! |---|---|

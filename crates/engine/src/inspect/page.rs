@@ -22,7 +22,7 @@ pub struct PageLook {
     pub problem: Option<String>,
     /// Whether it is all zeros.
     pub is_zero: bool,
-    /// Where it says it lies.
+    /// The page number in its header.
     pub stored_page_no: PageNo,
     /// End of the last redo that changed it.
     pub lsn: Lsn,
@@ -113,7 +113,7 @@ impl RawFile<'_> {
     /// Reads a page and takes it apart.
     ///
     /// # Errors
-    /// It lies beyond the end, or an I/O error. Damage is said in the result.
+    /// It lies beyond the end, or an I/O error. Damage is described in the result.
     pub fn look_at(&self, page_no: PageNo) -> Result<PageLook> {
         let bytes = self.page(page_no)?;
         let problem = header::verify(&bytes, page_no).err().map(crate::Error::into_reason);

@@ -1,10 +1,10 @@
 //! Scanning a data file that cannot be opened: each page's checksum and place, so that the damage is located.
 //!
 //! Rules
-//! 1. Nothing is believed but pages that verify: without a readable file header the page size is the one under which
+//! 1. Only pages that verify are used: without a readable file header the page size is the one under which
 //!    most pages verify; without a readable extent map its pages count as in use unless they are zeros.
 //! 2. Nothing is written.
-//! 3. A crash leaves pages torn that opening would repair; whoever scans after a failed opening sees what that left.
+//! 3. A crash leaves pages torn that opening would repair; a scan after a failed opening shows these pages as damaged.
 
 use super::file::RawFile;
 use crate::check::report::{CheckReport, Finding, OnProgress, Progress};
@@ -51,11 +51,11 @@ impl Scan<'_> {
         if let Some(extents) = self.file.extents()
             && u64::from(extents) > whole
         {
-            self.find(None, format!("the data file is cut: it has {whole} whole extents of {extents}"));
+            self.find(None, format!("the data file is cut off: it has {whole} of {extents} extents"));
         } else if let Some(last) = self.file.last_owned_extent()
             && u64::from(last) >= whole
         {
-            self.find(None, format!("the data file is cut: it has {whole} whole extents, extent {last} is in use"));
+            self.find(None, format!("the data file is cut off: it has {whole} extents, but extent {last} is in use"));
         }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! Rules
 //! 1. The checksum over the payload is made before the buffer mutex is taken; under it only the place is mixed in.
-//! 2. A poisoned log still gives out LSNs, so that a mini-transaction in its last step can end; its bytes go nowhere,
-//!    and no page that carries such an LSN can ever be written (`flush_to` fails).
+//! 2. After the database has stopped the log still gives out LSNs, so that a mini-transaction in its last step can end;
+//!    its bytes are not kept, and no page that carries such an LSN can ever be written (`flush_to` fails).
 
 use super::buffer::Active;
 use super::format::{self, FRAME_BYTES};
@@ -42,7 +42,7 @@ impl Log {
         end
     }
 
-    /// The buffer mutex, with room for `bytes` behind it (or the log poisoned).
+    /// The buffer mutex, with room for `bytes` behind it (or the database has stopped).
     #[inline]
     fn lock_with_room(&self, bytes: usize) -> MutexGuard<'_, Active> {
         loop {
@@ -59,7 +59,7 @@ impl Log {
     fn write_out_if_full(&self, bytes: usize) {
         let mut io = self.io.lock();
         if !self.buffer.lock().fits(bytes) {
-            // A failure poisons the log, which ends the caller's loop.
+            // A failure stops the database, which ends the caller's loop.
             let _ = self.write_out(&mut io);
         }
     }

@@ -2,9 +2,9 @@
 //!
 //! Rules
 //! 1. The active buffer begins at a block boundary of the LSN and is laid out in blocks, as the device is: bytes
-//!    `[base, end)` are the log's, each block's mark is written when the block is.
-//! 2. Writing takes the active buffer whole and leaves the spare in its place, which inherits only the last, partly
-//!    filled block. So appends go on while the taken one is on its way to the device, and no byte is ever shared.
+//!    `[base, end)` are the log's, the mark of a block is written together with the block.
+//! 2. A write takes the whole active buffer and puts the spare one in its place, with a copy of the last, partly filled
+//!    block. So appends go on while the taken buffer is written to the device, and the two share no byte.
 //! 3. `end` becomes visible to others after `in_order` ran (the checkpointer relies on it: a change below the visible
 //!    end is on the flush list).
 
@@ -58,7 +58,7 @@ impl LogBuffer {
         Lsn(self.end.load(Ordering::Acquire))
     }
 
-    /// Makes the end visible; the caller holds the lock, as `_active` proves.
+    /// Makes the end visible; the caller holds the lock (`_active`).
     #[inline]
     pub(super) fn publish(&self, _active: &MutexGuard<'_, Active>, end: Lsn) {
         self.end.store(end.0, Ordering::Release);
@@ -93,7 +93,7 @@ impl Active {
         }
     }
 
-    /// Gives out LSNs for bytes that nobody will ever write: the log is poisoned.
+    /// Gives out LSNs for bytes that will never be written: the database has stopped.
     pub(super) fn skip(&mut self, bytes: usize) {
         self.end += bytes as u64;
     }

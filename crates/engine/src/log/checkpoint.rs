@@ -17,7 +17,7 @@ use crate::types::Lsn;
 use highwater_storage::{AlignedBuf, Device, Placement};
 use std::sync::atomic::Ordering;
 
-/// Bytes of zeros written at once when a log is laid out.
+/// Bytes of zeros written at once when a log is created.
 const ZEROS_BYTES: u64 = 4 << 20;
 
 impl Log {
@@ -25,7 +25,8 @@ impl Log {
     /// there, and appending allowed.
     ///
     /// # Errors
-    /// [`Error::Usage`] if started already or `end_lsn` lies before the scan's end, or the I/O error that poisons.
+    /// [`Error::Usage`] if started already or `end_lsn` lies before the scan's end, or the I/O error that stops the
+    /// database.
     pub fn start(&self, end_lsn: Lsn) -> Result<()> {
         let mut io = self.io.lock();
         if io.started || end_lsn < self.end_lsn() {
@@ -48,12 +49,12 @@ impl Log {
     }
 
     /// Makes `lsn` the place recovery starts from (all older changes are durable in the data file). `lsn` is the start
-    /// of a group or the end of the log. Frees room in the ring and wakes who waits for it. One that lies before the
-    /// present checkpoint changes nothing.
+    /// of a group or the end of the log. Frees room in the ring and wakes the threads that wait for it. One that lies
+    /// before the present checkpoint changes nothing.
     ///
     /// # Errors
-    /// [`Error::Usage`] for an LSN beyond the end or before `start`, [`Error::Poisoned`], or the I/O error that
-    /// poisons.
+    /// [`Error::Usage`] for an LSN beyond the end or before `start`, [`Error::Poisoned`], or the I/O error that stops
+    /// the database.
     pub fn checkpoint(&self, lsn: Lsn) -> Result<()> {
         self.poison.check()?;
         self.check_not_beyond_end(lsn)?;
@@ -77,11 +78,12 @@ impl Log {
         Ok(())
     }
 
-    /// Ends the log at `end`, its checkpoint: begins a generation in which nothing is appended any more. If somebody
+    /// Ends the log at `end`, its checkpoint: begins a generation in which nothing is appended any more. If a thread
     /// has appended meanwhile, nothing changes.
     ///
+    ///
     /// # Errors
-    /// [`Error::Poisoned`], or the I/O error that poisons.
+    /// [`Error::Poisoned`], or the I/O error that stops the database.
     pub fn finish(&self, end: Lsn) -> Result<()> {
         let mut io = self.io.lock();
         if !io.started || self.checkpoint_lsn() != end || self.buffer.lock().end() != end {
@@ -94,11 +96,11 @@ impl Log {
         Ok(())
     }
 
-    /// Makes everything durable and notes that in the header, if no header says so yet: damage in front of it is told
-    /// from a torn write (`damage`). For a log that has been idle; a busy one says it in every block it writes.
+    /// Makes everything durable and notes that in the header, if no header says so yet: so damage in front of it is not
+    /// taken for a torn write (`damage`). For a log that has been idle; a busy log notes it in every block it writes.
     ///
     /// # Errors
-    /// [`Error::Poisoned`], or the I/O error that poisons.
+    /// [`Error::Poisoned`], or the I/O error that stops the database.
     pub fn mark_durable(&self) -> Result<()> {
         self.flush_to(self.end_lsn())?;
         let mut io = self.io.lock();
@@ -134,7 +136,7 @@ impl Header {
 pub enum Remains {
     /// Nothing, or zeros where the headers belong.
     Nothing,
-    /// A log that was laid out, or begun to be, and never started.
+    /// A log that was created, completely or in part, and never started.
     NeverStarted,
     /// A log that was in use.
     Used {
@@ -148,7 +150,7 @@ pub enum Remains {
 }
 
 impl Log {
-    /// Whether a log has lived on the device.
+    /// Whether the device has held a log.
     ///
     /// # Errors
     /// An I/O error, or [`Error::Incompatible`] for a log of another version.
@@ -228,7 +230,7 @@ pub fn read_header_slots(device: &dyn Device) -> Result<AlignedBuf> {
     Ok(slots)
 }
 
-/// The newest header, if it is one of this database and the device is as long as it says; and whether it is sure to be
+/// The newest header, if it is one of this database and the device is as long as it says; and whether it is certainly
 /// the newest.
 pub(super) fn read_header(device: &dyn Device, database_id: u64) -> Result<(Header, bool)> {
     let (name, len) = (device.name(), device.len_bytes()?);
@@ -239,12 +241,12 @@ pub(super) fn read_header(device: &dyn Device, database_id: u64) -> Result<(Head
         let (has, wanted) = (header.database_id, database_id);
         return Err(Error::Incompatible(format!("{name} belongs to database {has:016x}, not to {wanted:016x}")));
     }
-    // Longer it may be: a block device has the length it has.
+    // It may be longer: the length of a block device is given.
     if header.size_bytes > len {
-        return Err(Error::Corrupt(format!("{name} has {len} bytes, but was made with {}", header.size_bytes)));
+        return Err(Error::Corrupt(format!("{name} has {len} bytes, but was created with {}", header.size_bytes)));
     }
     if !format::is_size_possible(header.size_bytes) || !format::are_lsns_possible(&header) {
-        return Err(Error::Corrupt(format!("the header of {name} contradicts itself: {header:?}")));
+        return Err(Error::Corrupt(format!("the header of {name} is inconsistent: {header:?}")));
     }
     Ok((header, is_sure))
 }

@@ -1,20 +1,19 @@
-//! Telling a log that ends from one that is damaged.
+//! How a damaged log is told from one that ends.
 //!
 //! What a power cut leaves behind the end may be anything that was written since the last sync: blocks of it, in any
-//! order, groups in them that verify. So that something valid lies behind the end proves nothing. But each block's
+//! order, groups in them that verify. So something valid behind the end proves nothing. But each block's
 //! mark, and each header, says up to where the log was synced when it was written, and what was synced stays. A mark
 //! that says more than the end found therefore proves that bytes in front of it were damaged since.
 //!
 //! What is caught: any damage between the checkpoint and the newest mark that can still be read. That mark says the
 //! LSN that was durable when the last write began, or when the log had been idle for a while
 //! ([`super::Log::mark_durable`]), or at the last checkpoint. Damage behind it, in the redo of the last sync before a
-//! crash, looks like a torn write; a page or a doublewrite copy newer than the log's end gives it away if one was
-//! flushed.
+//! crash, looks like a torn write; it is noticed if a page or a doublewrite copy newer than the log's end was flushed.
 //!
 //! Rules
 //! 1. Marks are looked for from the block of the end on, until [`GAP_BLOCKS`] blocks in a row carry none: everything up
-//!    to what was synced carries marks, so only damage of that length hides them. Once around if the newest header may
-//!    be damaged, since then the older one's part of the ring may have been overwritten.
+//!    to what was synced carries marks, so only damage of that length hides them. They are looked for in the whole ring
+//!    if the newest header may be damaged, since then the older header's part of the ring may have been overwritten.
 //! 2. A mark of the next generation proves that the header which began it is lost.
 
 use super::format::{self, BLOCK_BYTES, DATA_BYTES, Geometry, Header};

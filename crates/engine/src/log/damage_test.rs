@@ -34,7 +34,7 @@ fn lsn_at(offset: u64) -> Option<Lsn> {
     (byte >= MARK_BYTES).then(|| Lsn(block * DATA_BYTES + byte - MARK_BYTES))
 }
 
-/// What opening says of the file with a byte changed: the damage that `look` finds too, or the groups.
+/// What opening returns for the file with one byte changed: the damage that `look` finds too, or the groups.
 fn with_flip(image: &[u8], offset: usize) -> std::result::Result<u64, Damage> {
     let mut bytes = image.to_vec();
     bytes[offset] ^= 0x10;
@@ -53,8 +53,8 @@ fn with_flip(image: &[u8], offset: usize) -> std::result::Result<u64, Damage> {
     }
 }
 
-/// Every byte between checkpoint and end changed, one at a time: `newest_mark` says from where on that is taken for a
-/// torn write.
+/// Every byte between checkpoint and end changed, one at a time: `newest_mark` says from where on that counts as a torn
+/// write.
 fn every_flip_is_reported_below(newest_mark: Lsn, device: &MemoryDevice, ends: &[Lsn], checkpoint: Lsn) {
     let (image, end) = (device.image(), ends[ends.len() - 1]);
     let geometry = Geometry::new(image.len() as u64);

@@ -13,7 +13,7 @@
 //!
 //! Block: a mark of 16 bytes, then 4080 bytes of groups (so LSNs do not count marks). Mark: durable LSN u64 @0, the LSN
 //! up to which the log was synced when this block was written; checksum u64 @8, over that, the LSN of the block's first
-//! byte, the generation and the database id. A mark lies within one sector, so no torn write makes one up.
+//! byte, the generation and the database id. A mark lies within one sector, so a torn write cannot produce one.
 //!
 //! Group: payload length u32 (never 0), checksum u32, payload. Groups follow each other without gaps and run over block
 //! boundaries and the end of the ring. The checksum is the payload's CRC-32C, xor 32 bits mixed from start LSN,
@@ -89,8 +89,8 @@ impl Geometry {
         self.blocks * DATA_BYTES
     }
 
-    /// Redo that may lie between checkpoint and end. Less than the ring: the block of the end, written whole, must not
-    /// reach the block of the checkpoint.
+    /// Redo that may lie between checkpoint and end. Less than the ring: the block of the end is written whole and must
+    /// not reach the block of the checkpoint.
     pub fn capacity_bytes(self) -> u64 {
         (self.blocks - 2) * DATA_BYTES
     }
@@ -124,7 +124,7 @@ pub struct Header {
     pub database_id: u64,
     /// Size of the file.
     pub size_bytes: u64,
-    /// Lives of the log so far.
+    /// Number of the log's generation.
     pub generation: u64,
     /// One more with each header written.
     pub sequence: u64,
@@ -134,7 +134,7 @@ pub struct Header {
     pub durable_lsn: Lsn,
 }
 
-/// Why a header block is not to be used.
+/// Why a header block cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unusable {
     /// It does not begin as a header does.

@@ -1,10 +1,11 @@
-//! Who leads and who waits in a group commit.
+//! Group commit: which thread leads, and which threads wait.
 //!
 //! Rules
-//! 1. At most one leader. A thread that finds none becomes it; one that finds one waits, parked, in `waiting`.
-//! 2. When the leader is done it wakes those it served and hands the lead to the first of the others, whom it wakes
-//!    first: the device idles as shortly as may be.
-//! 3. A thread's slot is in `waiting` at most once, and is taken out by whoever wakes the thread.
+//! 1. There is at most one leader. A thread that finds no leader becomes it; any other thread waits, parked, in
+//!    `waiting`.
+//! 2. When the leader is done it wakes the threads it served and makes the first of the others the next leader; it
+//!    wakes that one first, so that the device is idle as shortly as possible.
+//! 3. A thread's slot is in `waiting` at most once, and is removed by the thread that wakes it.
 
 use crate::types::Lsn;
 use parking_lot::Mutex;
@@ -17,11 +18,11 @@ use std::thread::Thread;
 pub(super) enum Role {
     /// Write and sync, then call [`Group::finish`].
     Leader,
-    /// Look again: a leader got this far, or the log was poisoned.
+    /// Check again: a leader got this far, or the database has stopped.
     Served,
 }
 
-/// The line of those who wait for durability.
+/// The queue of threads that wait for durability.
 #[derive(Default)]
 pub(super) struct Group {
     queue: Mutex<Queue>,
@@ -82,7 +83,8 @@ impl Group {
         })
     }
 
-    /// Ends a lead: everyone at or below `durable` (everyone at all, if `stopped`) is served, the next one leads.
+    /// Ends the lead: each thread that waits for an LSN up to `durable` (every thread, if `stopped`) is served, the
+    /// next one leads.
     pub(super) fn finish(&self, durable: Lsn, stopped: bool) {
         let mut queue = self.queue.lock();
         let mut served = std::mem::take(&mut queue.waiting);
@@ -98,7 +100,7 @@ impl Group {
         served.iter().for_each(|(_, slot)| slot.wake(SERVED));
     }
 
-    /// Wakes everyone who waits, to look again.
+    /// Wakes every waiting thread, to check again.
     pub(super) fn wake_all(&self) {
         let waiting = std::mem::take(&mut self.queue.lock().waiting);
         waiting.iter().for_each(|(_, slot)| slot.wake(SERVED));

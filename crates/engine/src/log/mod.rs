@@ -1,5 +1,5 @@
 //! Redo log: a ring on a device of its own, group commit, checkpoints, and the scan that recovery starts from.
-//! Knows bytes and LSNs, never pages.
+//! It handles bytes and LSNs, never pages.
 //!
 //! Terms: a *group* is the redo of one mini-transaction. An *LSN* counts the bytes of groups (with their frames) ever
 //! appended; a group's end LSN is the next one's start. The *checkpoint* is the LSN recovery starts from. A
@@ -11,7 +11,8 @@
 //! 2. Room in the ring is reserved before a mini-transaction latches anything, so `append` never waits for a
 //!    checkpoint.
 //! 3. Appending is a mutex around: take the LSN, copy into the log buffer, `in_order`. The device is never touched
-//!    under it, except that who finds the buffer full writes it out (which takes no latch, so it always ends).
+//!    under it, except that a thread that finds the buffer full writes it out (which takes no latch, so it always
+//!    ends).
 //! 4. One thread at a time, the owner of the I/O mutex, writes and syncs; it takes all that was appended so far.
 //! 5. The last, partly filled block is written again as it fills. Its older bytes do not change, so a torn write of it
 //!    loses nothing that was durable.

@@ -26,7 +26,7 @@ pub struct Log {
     pub(super) database_id: u64,
     pub(super) flush_log_at_trx_commit: u64,
     pub(super) stats: Arc<Stats>,
-    /// The database's: what stops the log stops every call.
+    /// The switch of the whole database: a failure of the log stops every call.
     pub(super) poison: Arc<Poison>,
     pub(super) space: Space,
     pub(super) buffer: LogBuffer,
@@ -55,8 +55,8 @@ impl OnStop for Log {
 }
 
 impl Log {
-    /// Lays an empty log of `size_bytes` onto the device (header + ring), durable on return. Every block is written, so
-    /// that later syncs have nothing but the redo itself to make durable.
+    /// Creates an empty log of `size_bytes` on the device (headers and ring), durable on return. Every block is
+    /// written, so that later syncs have nothing but the redo itself to make durable.
     ///
     /// # Errors
     /// [`Error::BadOption`](crate::Error::BadOption) for a size too small for a log, or an I/O error.
@@ -159,7 +159,7 @@ impl Log {
     }
 
     /// Called (from `reserve`, with no lock of the log's users held) whenever a caller has to wait for a checkpoint,
-    /// and again from time to time while it waits. It must not call `reserve`. The last call of this function counts.
+    /// and again from time to time while it waits. It must not call `reserve`. Only the last function set is called.
     pub fn on_pressure(&self, wake: Box<dyn Fn() + Send + Sync>) {
         self.space.set_pressure(wake);
     }

@@ -3,9 +3,9 @@
 //! Rules
 //! 1. The log ends at the first group that does not verify: zeros, another lap's or generation's bytes, a torn or lost
 //!    write. What is found is a prefix of what was appended.
-//! 2. Memory is one chunk, and in a window the window's bytes: a length is believed once its group has verified.
+//! 2. Memory is one chunk, and in a window the window's bytes: a length is used only after its group has verified.
 //! 3. The device is read front to back, [`CHUNK_BYTES`] at a time, at most once around.
-//! 4. An end below what was synced is damage and no end ([`super::damage`]).
+//! 4. An end below what was synced is damage, not an end ([`super::damage`]).
 
 use super::damage::{self, Damage};
 use super::format::{self, BLOCK_BYTES, DATA_BYTES, FRAME_BYTES, Geometry, Header, MARK_BYTES};

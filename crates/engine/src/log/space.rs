@@ -3,12 +3,12 @@
 //! Rules
 //! 1. `reserved_end` = end of the log + all outstanding reservations. It never stays above `limit_end` = checkpoint +
 //!    capacity. (A caller about to wait may push it above for a moment; it takes that back before it waits.)
-//! 2. `limit_end` is 0 while nothing may be reserved: before the start and after poisoning. So the common case is one
-//!    atomic add and two loads of words that rarely change.
-//! 3. Those who wait stand in line for `turn`; only the first of them watches for room, and while anyone stands in line
-//!    nobody passes. So a large reservation is not starved by small ones.
-//! 4. Whoever makes room (checkpoint, a reservation given back) looks for waiters after making it; a waiter announces
-//!    itself before it looks for room. Both orders are sequentially consistent, so no wake-up is lost.
+//! 2. `limit_end` is 0 while nothing may be reserved: before the start, and after the database has stopped. So the
+//!    common case is one atomic add and two loads of words that rarely change.
+//! 3. Waiting threads queue for `turn`; only the first of them waits for room, and while a thread is in the queue no
+//!    other passes it. So a large reservation is not starved by small ones.
+//! 4. A thread that makes room (checkpoint, a reservation given back) checks for waiters afterwards; a waiter counts
+//!    itself as waiting before it checks for room. Both orders are sequentially consistent, so no wake-up is lost.
 
 use super::Log;
 use super::format::FRAME_BYTES;
@@ -181,12 +181,12 @@ impl Space {
 
     #[cold]
     fn notify(&self) {
-        // The lock orders this against a waiter between its look and its sleep.
+        // The lock orders this against a waiter between its check and its sleep.
         let _state = self.state.lock();
         self.room.notify_all();
     }
 
-    /// Stands in line, then waits until `bytes` were reserved or the log is not open.
+    /// Queues, then waits until `bytes` were reserved or the log is not open.
     fn wait_for(&self, bytes: u64) -> State {
         let _turn = self.turn.lock();
         loop {

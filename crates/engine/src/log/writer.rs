@@ -1,10 +1,11 @@
 //! Writing and syncing: group commit.
 //!
 //! Rules
-//! 1. The leader takes everything appended up to the moment it starts; who appended later waits for the next leader.
-//!    There is no delay knob: a leader starts at once when the device is free.
+//! 1. The leader takes everything appended up to the moment it starts; a thread that appended later waits for the next
+//!    leader. There is no delay knob: a leader starts at once when the device is free.
 //! 2. All syncs of the device are made under the I/O mutex, and the database is stopped before it is released if one
-//!    fails: an operating system reports a lost write to one sync only, so no other sync may pass for good meanwhile.
+//!    fails: an operating system reports a lost write to one sync only, so no other sync may be taken for a success
+//!    meanwhile.
 //! 3. `durable` is stored before anyone who waits for it is woken.
 
 use super::format::RING_START;
@@ -20,7 +21,8 @@ impl Log {
     /// Returns when everything before `lsn` is written and synced (one leader syncs for all who wait).
     ///
     /// # Errors
-    /// [`Error::Poisoned`], the I/O error that poisons, or [`Error::Usage`] for an LSN beyond the end of the log.
+    /// [`Error::Poisoned`], the I/O error that stops the database, or [`Error::Usage`] for an LSN beyond the end of the
+    /// log.
     pub fn flush_to(&self, lsn: Lsn) -> Result<()> {
         loop {
             self.poison.check()?;
@@ -73,7 +75,7 @@ impl Log {
         self.flush_to(self.end_lsn())
     }
 
-    /// Nobody can wait for what was never appended.
+    /// An error for an LSN that was never appended: no wait for it would end.
     pub(super) fn check_not_beyond_end(&self, lsn: Lsn) -> Result<()> {
         let end = self.end_lsn();
         if lsn <= end {

@@ -1,9 +1,9 @@
-//! Reading integers and byte strings out of a page, checked.
+//! Bounds-checked reads of integers and byte strings in a page.
 //!
 //! Rules
 //! 1. An offset beyond the page reads as 0 (`Less`, nothing) on a latched page and as anything on an optimistic one:
-//!    that caller may be looking at a page that changes under it and learns afterwards, by validation, that what it
-//!    read means nothing. No read panics or leaves the pool's memory.
+//!    that caller may be looking at a page that changes under it and finds out afterwards, by validation, that what it
+//!    read is invalid. No read panics or leaves the pool's memory.
 
 use std::cmp::Ordering;
 

@@ -90,8 +90,8 @@ pub fn lsn(page: &[u8]) -> Lsn {
     Lsn(page.u64_at(LSN))
 }
 
-/// What is wrong with a page on disk whose last change the log, which ends at `end`, does not reach: the log goes
-/// before data, so the log lost its end.
+/// The problem of a page on disk that has a change behind `end`, the end of the log: the log is written before data, so
+/// the log lost its end.
 pub fn beyond_log(page: &[u8], end: Lsn) -> Option<String> {
     let last = lsn(page);
     (last > end).then(|| format!("its LSN {last} is beyond the end of the redo log, {end}"))

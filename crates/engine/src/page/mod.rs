@@ -1,4 +1,4 @@
-//! Pages as bytes: header, node layout, and the operations that change them (the redo vocabulary). No I/O.
+//! Pages as bytes: header, node layout, and the operations that change them (the operations of the redo log). No I/O.
 //!
 //! Rules
 //! 1. A page changes only through [`PageOp::apply`]; forward work and recovery run the same code, so that replaying the

@@ -1,4 +1,4 @@
-//! Page operations: the one vocabulary of changes to pages, and their form in the redo log.
+//! Page operations: all changes of pages, and their form in the redo log.
 //! Forward processing and recovery change a page by the same `apply`.
 //!
 //! ```text
@@ -98,7 +98,7 @@ pub enum PageOp<'a> {
         /// New right-most child of an inner page, 0 for a leaf.
         upper_child: PageNo,
     },
-    /// Point a child of an inner page elsewhere.
+    /// Set a child pointer of an inner page.
     NodeSetChild {
         /// Which record; the record count stands for the upper child.
         slot: u16,

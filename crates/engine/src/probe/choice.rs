@@ -2,11 +2,12 @@
 //!
 //! The physics
 //! - On flash every place costs the same: writing pages side by side saves a few microseconds of commands. A neighbor
-//!   that is flushed before its time is a write more, so none is.
-//! - Where an arm moves, a place of its own costs milliseconds and the page beside it almost nothing. A neighbor
-//!   flushed now saves a seek later. Both signs must be there: times that only look apart because the machine was busy
-//!   do not count.
-//! - An extent (64 pages) is flushed as a whole where the gain is so large that gaps are cheaper than coming back.
+//!   that is flushed early is an additional write, so none is flushed.
+//! - On a disk with a moving arm a page in a place of its own costs milliseconds, the page beside it almost nothing. A
+//!   neighbor flushed now saves a seek later. Both conditions must hold, so that a busy machine is not taken for a
+//!   seek.
+//! - An extent (64 pages) is flushed as a whole if the gain is so large that writing it at once is cheaper than another
+//!   seek.
 
 use super::{DEPTHS, Evidence};
 use crate::config::FlushNeighbors;
@@ -14,13 +15,13 @@ use crate::config::FlushNeighbors;
 /// A page in a place of its own that costs less than this is no seek: the shortest seeks of disks take about a
 /// millisecond.
 const LEAST_SEEK_US: f64 = 500.0;
-/// Side by side at least so many times faster: neighbors pay.
+/// From this ratio of scattered to contiguous time on neighbors are flushed.
 const CONTIGUOUS_GAIN: f64 = 4.0;
-/// Side by side at least so many times faster: the whole extent.
+/// From this ratio on the whole extent is flushed.
 const EXTENT_GAIN: f64 = 12.0;
 /// Writes in flight where an arm moves: the disk sorts them (32 is what SATA queues).
 const DISK_DEPTH: u32 = 32;
-/// Writes in flight at least, whatever was measured: a busy moment must not make flushing serial.
+/// Writes in flight at least, whatever was measured: a measurement on a busy machine must not make flushing serial.
 const SHALLOWEST: u32 = 8;
 /// Writes in flight where more of them still help at the largest depth measured.
 const DEEPEST: u32 = 128;

@@ -1,10 +1,10 @@
 //! The measurement: a few batches of writes with a sync after each.
 //!
 //! Rules
-//! 1. Times are the shortest of rounds, side by side and apart in turns: a busy moment or a throttled device only adds
-//!    to them, and an arm has to move every time. What looks like one is measured in all [`ROUNDS`], however long they
-//!    take; where none is seen, no round after [`LEAST_ROUNDS`] begins later than [`ENOUGH`].
-//! 2. Depths are timed only where no arm moves; they decide nothing but how many writes are in flight, so after twice
+//! 1. Times are the shortest of rounds, side by side and apart in turns: a busy machine or a throttled device only
+//!    makes them longer, and an arm has to move every time. A device that looks like a disk is measured in all
+//!    [`ROUNDS`], however long they take; for others no round after [`LEAST_ROUNDS`] begins later than [`ENOUGH`].
+//! 2. Depths are timed only where no arm moves; they decide only how many writes are in flight, so after twice
 //!    [`ENOUGH`] no new round of them begins but the first.
 //! 3. Contents are pseudo-random: a device that compresses or deduplicates shows its true speed.
 
@@ -27,13 +27,13 @@ const SPAN_BYTES: u64 = 16 << 20;
 /// Zeros written at once.
 const ZEROS_BYTES: u64 = 1 << 20;
 
-/// A scratch region: a whole device whose contents nobody needs, put back to its length when dropped by
+/// A scratch region: a whole device whose contents are not needed, put back to its length when dropped by
 /// [`Region::end`].
 pub struct Region<'d> {
     device: &'d dyn Device,
     len_before: u64,
     len: u64,
-    /// Syncs that the flush method leaves out are made all the same: a change of length calls for one.
+    /// Whether to sync although the flush method leaves syncs out: a change of length needs one.
     force_sync: bool,
 }
 
@@ -47,7 +47,7 @@ impl<'d> Region<'d> {
         let longer = len_before < SPAN_BYTES && device.set_len_bytes(SPAN_BYTES).is_ok();
         let len = if longer { SPAN_BYTES.max(len_before) } else { device.len_bytes()? };
         let region = Region { device, len_before, len, force_sync };
-        // The file system's records of the growth are not what is to be measured.
+        // The file system's metadata of the growth shall not be measured.
         region.sync()?;
         Ok(region)
     }
@@ -82,7 +82,7 @@ impl<'d> Region<'d> {
     fn place(&self, i: u32, page_bytes: usize) -> u64 {
         let slots = self.len / page_bytes as u64;
         let stride = slots / u64::from(PROBE_PAGES);
-        // 13 is coprime to 32: the order of writing jumps about.
+        // 13 is coprime to 32: consecutive writes are far apart.
         let slot = u64::from(i * 13 % PROBE_PAGES) * stride.max(1);
         slot.min(slots.saturating_sub(1)) * page_bytes as u64
     }

@@ -1,8 +1,8 @@
-//! The record of a probe in page 0: when, on which device, what was measured, what was chosen.
+//! The record of a probe in page 0: time, device, measured times, choice.
 //!
 //! Layout, little-endian: checksum u32 of the rest, version u16, neighbors u8, flush method u8, then u32 each: depth,
 //! pages, page bytes, sync, contiguous, scattered, three times at depths; time u64 (seconds since 1970); device: length
-//! u16, 64 bytes. A record that does not verify is none: it is measured again.
+//! u16, 64 bytes. A record that does not verify is ignored: the device is measured again.
 
 use super::{Choice, DEPTHS, Evidence};
 use crate::config::{FlushMethod, FlushNeighbors};
@@ -30,7 +30,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// A record of now.
+    /// A record with the present time.
     pub fn new(device: &str, flush_method: FlushMethod, evidence: Evidence) -> Record {
         let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         Record {
@@ -42,7 +42,7 @@ impl Record {
         }
     }
 
-    /// Whether it still tells about this device, used this way.
+    /// Whether it is about this device and flush method.
     pub fn is_about(&self, device: &str, flush_method: FlushMethod, page_bytes: usize) -> bool {
         self.device == shortened(device)
             && self.flush_method == flush_method

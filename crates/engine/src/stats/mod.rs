@@ -51,13 +51,13 @@ pub struct CounterRow {
     pub name: &'static str,
     /// Meaning; a gauge's begins with `Gauge: `.
     pub doc: &'static str,
-    /// InnoDB's name, and its unit where that is another; `None` where InnoDB counts nothing of the kind.
+    /// InnoDB's name, and its unit where that is another; `None` if InnoDB has no such counter.
     pub innodb: Option<&'static str>,
     /// Value.
     pub value: u64,
 }
 
-/// A relaxed counter, on a cache line of its own: those who count one thing do not disturb those who count another.
+/// A relaxed counter, on a cache line of its own, so that threads with different counters do not slow each other.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct Counter(AtomicU64);

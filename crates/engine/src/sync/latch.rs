@@ -2,17 +2,17 @@
 //!
 //! Terms
 //! - *holders*: 0 = free, 1..=MAX_SHARED = that many shared holders, EXCLUSIVE = one exclusive holder.
-//! - *version*: grows with every exclusive hold that changed something, so that a reader who took no latch can tell. It
-//!   has 55 bits: at a million changes a second of one latch it comes around after a thousand years.
+//! - *version*: grows with every exclusive hold that changed something, so that a reader without a latch can notice a
+//!   change. It has 55 bits: at a million changes a second of one latch it comes around after a thousand years.
 //! - *waiters*: set while threads are parked; the next release wakes them all.
 //!
 //! Rules
 //! 1. Bytes guarded by the latch change only while it is held exclusively.
 //! 2. `unlock_exclusive(changed = true)` raises the version before anyone else can take the latch.
 //! 3. A version read with `version()` and confirmed with `is_version()` brackets reads that saw no change.
-//! 4. While `waiters` is set, newcomers queue behind the parked instead of overtaking them for ever.
-//! 5. Whoever waits for a latch because of what it guards says so with a condition (`still`). Who ends the condition
-//!    while holding the latch calls `nudge`: those who wait in vain look again, and leave.
+//! 4. While `waiters` is set, new threads queue behind the parked ones instead of overtaking them for ever.
+//! 5. A thread that needs the latch only while a condition holds passes it (`still`). A thread that ends the condition
+//!    while it holds the latch calls `nudge`: waiting threads then check their conditions and stop waiting.
 
 use parking_lot_core::{DEFAULT_PARK_TOKEN, DEFAULT_UNPARK_TOKEN, park, unpark_all};
 use std::hint::spin_loop;
@@ -37,7 +37,7 @@ enum Mode {
 }
 
 impl Latch {
-    /// A latch that is born held exclusively.
+    /// A latch that is held exclusively from the start.
     pub fn new_exclusive() -> Latch {
         Latch(AtomicU64::new(EXCLUSIVE))
     }
@@ -100,23 +100,23 @@ impl Latch {
         self.try_lock(Mode::Exclusive, false) || self.lock_slow(Mode::Exclusive, still)
     }
 
-    /// Has all who wait look at their conditions (rule 5).
+    /// Makes all waiting threads check their conditions (rule 5).
     #[inline]
     pub fn nudge(&self) {
-        // Orders the change of what they look at before the look at the word: a waiter sets the bit, then looks.
+        // Orders the change of the condition before the read of the word: a waiter sets the bit, then checks.
         fence(Ordering::SeqCst);
         if self.0.load(Ordering::Relaxed) & WAITERS != 0 {
             self.wake();
         }
     }
 
-    /// Takes the latch shared unless that means waiting.
+    /// Takes the latch shared if that needs no wait.
     #[inline]
     pub fn try_lock_shared(&self) -> bool {
         self.try_lock(Mode::Shared, false)
     }
 
-    /// Takes the latch exclusively unless that means waiting.
+    /// Takes the latch exclusively if that needs no wait.
     #[inline]
     pub fn try_lock_exclusive(&self) -> bool {
         self.try_lock(Mode::Exclusive, false)

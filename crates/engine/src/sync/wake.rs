@@ -1,4 +1,4 @@
-//! A bell that ends the pause of a background thread early.
+//! A signal that ends the pause of a background thread early.
 
 use parking_lot::{Condvar, Mutex};
 use std::time::Duration;

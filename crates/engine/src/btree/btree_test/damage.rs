@@ -16,7 +16,7 @@ fn tall_tree() -> (Fixture, Vec<PageNo>) {
     (fixture, report.pages)
 }
 
-/// Every way into the tree at `key`; all must come back, with the damage found or with an answer.
+/// Every way into the tree at `key`; each must return, with the damage found or with a result.
 fn use_everything(fixture: &Fixture, key: &[u8]) -> Vec<Error> {
     let (ctx, tree) = (fixture.ctx(), &fixture.tree);
     let mut errors = Vec::new();
@@ -62,7 +62,7 @@ fn damaged_links_are_found_and_end_no_one_up_in_a_loop() {
             }
             damage(&fixture, page, &PageOp::NodeSetChild { slot: 0, child });
             let errors = use_everything(&fixture, &key);
-            // Another leaf of the same tree is noticed by the check only.
+            // Another leaf of the same tree is found by the check only.
             let is_leaf_for_leaf = page != fixture.tree.root() && child == pages[pages.len() - 1];
             assert!(!errors.is_empty() || is_leaf_for_leaf, "page {page} leads to {child} unnoticed");
             assert!(!fixture.tree.check(fixture.ctx()).unwrap().problems.is_empty());

@@ -1,4 +1,4 @@
-//! Purge and rollbacks go around a damaged page.
+//! Purge and rollbacks skip a damaged page.
 
 use super::*;
 
@@ -47,7 +47,7 @@ fn use_around(storage: &StorageSet, what: &str, round: u64) -> Database {
     db
 }
 
-/// Purge goes around a bad page: nothing stops, what is elsewhere is read and written, `check` names the page.
+/// Purge skips a bad page: nothing stops, what is elsewhere is read and written, `check` names the page.
 #[test]
 fn purge_goes_around_a_damaged_page() {
     let intact = unpurged();
@@ -86,7 +86,7 @@ fn purge_gives_up_a_damaged_stream() {
     }
 }
 
-/// A transaction that a crash cut off and that cannot be rolled back keeps its rows, and nobody else is stopped.
+/// A transaction that a crash cut off and that cannot be rolled back keeps its rows, and nothing else is stopped.
 #[test]
 fn a_rollback_at_opening_goes_around_a_damaged_page() {
     let storage = unpurged();

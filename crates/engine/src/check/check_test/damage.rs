@@ -97,7 +97,7 @@ fn changed_rows_are_found() {
         expect(&check(&storage).unwrap(), expected);
     };
     let on_page = format!("page {leaf}: table person: index PRIMARY: row (");
-    splice(0, &[8], &[&on_page, "bits of no meaning"]);
+    splice(0, &[8], &[&on_page, "unknown flag bits"]);
     splice(2, &[0xff; 6], &[&on_page, "ids are below"]);
     splice(8, &[0xff; 6], &[&on_page, "its roll pointer leads to page"]);
     // The key column behind the row header and the NULL bitmap.
@@ -211,6 +211,6 @@ fn damage_below_an_inner_page_is_said_once() {
     data(&storage).damage(|bytes| bytes[root.0 as usize * PAGE_BYTES + 77] ^= 1);
     let report = check(&storage).unwrap();
     expect(&report, &[&format!("page {root}: table person: index PRIMARY: checksum")]);
-    expect(&report, &["PRIMARY", "lie behind the damage"]);
+    expect(&report, &["PRIMARY", "are behind the damage"]);
     assert!(report.findings.len() < 20, "{:#?}", report.findings);
 }

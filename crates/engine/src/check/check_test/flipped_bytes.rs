@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// All that a reader gets out of a database.
+/// Everything that a reader can read.
 fn dump(db: &Database) -> Result<Vec<String>> {
     let mut out = Vec::new();
     for table in db.tables() {
@@ -19,7 +19,7 @@ fn dump(db: &Database) -> Result<Vec<String>> {
     Ok(out)
 }
 
-/// Flips one byte after the other. What comes of it is an error, a finding, or dead space: then readers get what they
+/// Flips one byte after the other. The result is an error, a finding, or dead space: then readers get what they
 /// got before.
 fn sweep(device: usize, step: usize) {
     let storage = closed(150);

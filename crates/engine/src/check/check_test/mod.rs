@@ -1,5 +1,5 @@
-//! A healthy database passes; each kind of damage is found and located; no damage makes a check panic or a reader be
-//! told something wrong.
+//! A healthy database passes; each kind of damage is found and located; no damage makes a check panic or gives a reader
+//! a wrong result.
 
 mod around_damage;
 mod damage;
@@ -91,7 +91,7 @@ pub fn closed_idle(rows: u64) -> StorageSet {
     storage
 }
 
-/// Lest opening repairs the damage from the last batch.
+/// So that opening cannot repair the damage from the last batch.
 pub fn forget_doublewrite(storage: &StorageSet) {
     storage.memory_devices().unwrap()[2].damage(|bytes| bytes[..PAGE_BYTES].fill(0));
 }
@@ -119,7 +119,7 @@ pub fn check(storage: &StorageSet) -> Result<CheckReport> {
     Database::open_storage_idle(storage.clone(), small_options())?.check()
 }
 
-/// Changes a page in the file and seals it again, so that only what is on it is wrong.
+/// Changes a page in the file and seals it again, so that only its contents are wrong.
 pub fn change_page(storage: &StorageSet, page: PageNo, change: impl FnOnce(&mut [u8])) {
     data(storage).damage(|bytes| {
         let page_bytes = &mut bytes[page.0 as usize * PAGE_BYTES..][..PAGE_BYTES];

@@ -45,7 +45,7 @@ fn files_that_are_no_log_of_this_database_are_refused() {
         let cut = new_device();
         cut.damage(|bytes| bytes.resize(len, 0));
         let error = refuse(cut);
-        assert!(matches!(&error, Error::Corrupt(what) if what.contains("was made with")), "{error}");
+        assert!(matches!(&error, Error::Corrupt(what) if what.contains("was created with")), "{error}");
     }
     let longer = new_device();
     longer.damage(|bytes| bytes.resize(2 * SMALL as usize, 7));

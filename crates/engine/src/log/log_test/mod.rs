@@ -1,6 +1,6 @@
 //! The log as a whole, over devices that lose power, fail, and count.
 //!
-//! A group's payload is made from its number, so that what a scan finds can be checked byte by byte.
+//! The payload of a group follows from its number, so that what a scan finds can be checked byte by byte.
 
 mod failures;
 mod group_commit;

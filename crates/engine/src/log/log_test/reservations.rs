@@ -1,4 +1,4 @@
-//! Room in the ring: who waits, and who wakes.
+//! Room in the ring: which threads wait, and what wakes them.
 
 use super::*;
 

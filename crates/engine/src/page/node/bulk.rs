@@ -95,7 +95,7 @@ pub fn refence(page: &mut [u8], range: Range<usize>, fences: Fences<'_>) -> Fit 
     Ok(())
 }
 
-/// Lays the records `range` down anew with these fences (`None`: those it has) and this `skip`, which all of them
+/// Writes the records `range` again with these fences (`None`: those it has) and this `skip`, which all of them
 /// share. Checks first that `spare` bytes are free afterwards.
 pub fn rebuild(page: &mut [u8], range: Range<usize>, fences: Option<Fences<'_>>, skip: usize, spare: usize) -> Fit {
     let old = page.to_vec();

@@ -1,7 +1,7 @@
 //! Verifies that a page's bytes are a node: every offset, every length, every order.
 //!
 //! Rules
-//! 1. A page that passes is safe to search and to change: no read leaves the page, no two records overlap unaccounted,
+//! 1. A page that passes is safe to search and to change: no read leaves the page, no two records overlap,
 //!    a compaction finds as much room as the header says.
 //! 2. Never panics, whatever the bytes.
 
@@ -17,7 +17,7 @@ type Verdict = std::result::Result<(), String>;
 /// Verifies that `page` is a well-formed node of the tree layout (type, bounds, prefix, order, children).
 ///
 /// # Errors
-/// [`Error::CorruptPage`] says what contradicts what.
+/// [`Error::CorruptPage`] says what is wrong.
 pub fn check(page: &[u8], page_no: PageNo) -> Result<()> {
     check_type(page)
         .and_then(|()| check_frame(page))

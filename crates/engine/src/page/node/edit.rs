@@ -3,8 +3,8 @@
 //! Rules
 //! 1. Each function is a function of the page's bytes and its arguments and nothing else (recovery repeats it).
 //! 2. Everything is checked before the first byte changes; `Err` leaves the page as it was.
-//! 3. New records go to the low end of the heap; removed bytes are counted as garbage and won back by a compaction when
-//!    (and only when) the piece between slots and heap is too small.
+//! 3. New records go to the low end of the heap; removed bytes are counted as garbage; a compaction reclaims them when
+//!    (and only when) the space between slots and heap is too small.
 //! 4. `skip` falls when an insertion does not share the bytes skipped, and rises again at certain record counts and
 //!    after bulk changes. Falling never needs room.
 
@@ -20,7 +20,7 @@ use std::ops::Range;
 pub type Misfit = &'static str;
 pub type Fit<T = ()> = std::result::Result<T, Misfit>;
 
-pub const NOT_A_NODE: Misfit = "the page is no sound node";
+pub const NOT_A_NODE: Misfit = "the page is not a valid node";
 pub const NO_SUCH_SLOT: Misfit = "no such slot";
 pub const NO_ROOM: Misfit = "not enough room";
 pub const NOT_IN_RANGE: Misfit = "a key outside the page's fences";
@@ -44,7 +44,7 @@ impl Fences<'_> {
         let is_inner = page.u8_at(header::TYPE) == PageType::Inner as u8;
         if !(is_leaf || is_inner) || is_leaf != (header::level(page) == 0) || is_leaf != (self.upper_child == PageNo(0))
         {
-            return Err("the page's type and level do not go with these fences");
+            return Err("the type and level of the page do not match these fences");
         }
         if let (Some(lower), Some(upper)) = (self.lower, self.upper)
             && lower >= upper
@@ -181,7 +181,7 @@ pub fn raise_skip(page: &mut [u8]) {
     }
     let bytes = |skip: usize| node.rebuilt_bytes_with(0..last + 1, node.prefix_len(), skip);
     if skip > node.skip() && bytes(skip).saturating_sub(bytes(node.skip())) <= node.free_bytes() / 2 {
-        // A page that is no sound node keeps the skip it has.
+        // A page that is not a valid node keeps the skip it has.
         let _ = rebuild(page, 0..last + 1, None, skip, 0);
     }
 }
@@ -285,8 +285,8 @@ fn grow(page: &mut [u8], slot: usize, hole: Range<usize>, bytes: &[u8]) -> Fit {
     Ok(())
 }
 
-/// Wins garbage back: lays the records down anew, in slot order, if `need` bytes in one piece come of it. The record of
-/// slot `without` is left out (its slot stays, to be pointed elsewhere). Returns the page as it was.
+/// Reclaims garbage: writes the records again, in slot order, if that gives `need` contiguous free bytes. The record of
+/// slot `without` is left out (its slot stays and is set later). Returns the page as it was.
 fn compact(page: &mut [u8], without: Option<usize>, need: usize) -> Fit<Vec<u8>> {
     if without.is_none() && Node::new(page).free_bytes() < need {
         return Err(NO_ROOM);
@@ -319,7 +319,7 @@ fn compact(page: &mut [u8], without: Option<usize>, need: usize) -> Fit<Vec<u8>>
     Ok(old)
 }
 
-/// Points a child pointer of an inner page elsewhere; `slot` = record count means the upper child.
+/// Sets a child pointer of an inner page; `slot` = record count means the upper child.
 pub fn set_child(page: &mut [u8], slot: usize, child: PageNo) -> Fit {
     let (count, _) = frame(page)?;
     if slot > count || header::level(page) == 0 || child == PageNo(0) {

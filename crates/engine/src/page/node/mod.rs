@@ -9,7 +9,7 @@
 //! 42  upper_len    u16   upper fence, 0xFFFF = none
 //! 44  upper_child  u32   inner page: the child right of the last separator; 0 on a leaf
 //! 48  last_insert  u16   slot of the last insertion, 0xFFFF = unknown
-//! 50  run          u16   insertions in a row that each went right behind the one before
+//! 50  run          u16   consecutive insertions that each went directly behind the one before
 //! 52  skip         u16   suffix bytes before the head, the same in every record
 //! 54  slots        10 bytes each, in key order:
 //!                  { offset u16, key_len u16, value_len u16, head u32 }
@@ -32,8 +32,9 @@
 //! Rules
 //! 1. Reading never panics, whatever the bytes; a page that passed [`check`] gives the right answers.
 //! 2. A search runs on latched pages and on optimistic views alike ([`PageBytes`]).
-//! 3. Sizes are planned with `skip` 0, the smallest they can be; a higher `skip` uses room that nobody needs.
-//! 4. `last_insert` and `run` are a memory for choosing split points; they never decide what is true.
+//! 3. Sizes are planned with `skip` 0, the smallest they can be; a higher `skip` uses room that is not needed
+//!    otherwise.
+//! 4. `last_insert` and `run` only help to choose split points; correctness never depends on them.
 //!
 //! Differs from InnoDB: no record chain and no page directory (slots are the order), no sibling links (fences instead),
 //! no per-record transaction fields (they are part of the clustered value).
