@@ -1,7 +1,7 @@
-//! Threads for many clients, or the number that was possible.
+//! Threads for many clients, or an error that says how many were possible.
 //!
 //! Rules
-//! 1. A thread that cannot be had is an error that says how many could, never a panic or an abort.
+//! 1. A thread that cannot be started is an error that says how many can, never a panic or an abort.
 //! 2. Clients need little stack ([`STACK_BYTES`]): thousands of them fit an address space that is limited.
 //! 3. What is left of the address space when the last thread starts must be enough for what all of them allocate and
 //!    for what the standard library sets up inside each new thread, where a failure ends the process: that much is
@@ -28,7 +28,7 @@ pub(crate) fn spawn<'scope, 'env>(
 ) -> Result<()> {
     let mut room = Vec::<u8>::new();
     let left = room.try_reserve_exact(ROOM_BYTES + CLIENT_ROOM_BYTES * of);
-    // Seen from outside, so that the compiler does not take asking for having.
+    // `black_box` keeps the compiler from removing the reservation.
     drop(std::hint::black_box(room));
     let started = left.map_err(|_| "no memory is left for it".to_string()).and_then(|()| {
         let thread = Builder::new().name(format!("client-{n}")).stack_size(STACK_BYTES).spawn_scoped(scope, work);

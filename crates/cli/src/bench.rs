@@ -397,7 +397,10 @@ fn remove_benchmark(dir: &Path, options: &Options) -> Result<(), Failure> {
     store.database().clone().close()?;
     drop(store);
     if foreign {
-        return Err(Failure::Usage(format!("{} holds a database that is no benchmark's; not removed", dir.display())));
+        return Err(Failure::Usage(format!(
+            "{} holds a database that no benchmark made; it is not removed",
+            dir.display()
+        )));
     }
     let redo = options.log_dir.as_deref().unwrap_or(dir);
     highwater_storage::forget_redo(redo).map_err(|e| Failure::Failed(e.to_string()))?;

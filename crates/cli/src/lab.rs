@@ -34,8 +34,8 @@ Examples:
   highwater lab run stream-journal --scale quick --traces /srv/traces --out /tmp/journal
   highwater lab run stall --scale standard --out /tmp/stall --resume
 
-Scales: smoke = seconds, shows that the laboratory works, too small for claims; quick = the whole experiment on one subject
-in at most three minutes; standard = half an hour; full = the documents' sizes.";
+Scales: smoke = seconds, shows that the laboratory works, too small for claims; quick = the whole experiment on one
+subject in at most three minutes; standard = half an hour; full = the documents' sizes.";
 
 /// Repeat the experiments of the source documents
 #[derive(Args, Debug)]

@@ -7,7 +7,6 @@ use highwater_report::{Chart, Kind, Line, Markup};
 const PAGE_BYTES: f64 = 16384.0;
 const MIB: f64 = (1 << 20) as f64;
 
-/// Every chart.
 pub(super) fn charts(r: &RunResult) -> Vec<Markup> {
     let size = |name: &str| option(r, name).parse().unwrap_or(0.0);
     let page_bytes = if size("page_size") > 0.0 { size("page_size") } else { PAGE_BYTES };

@@ -5,7 +5,6 @@ use crate::result::RunResult;
 use highwater_report::numbers::{bytes, bytes_and_unit, figure, ms, thousands};
 use highwater_report::{Tile, Tone};
 
-/// The page's heading.
 pub(super) fn heading(result: &RunResult) -> String {
     match result.workload.split_once(' ') {
         Some(("ycsb", letter)) => format!("YCSB workload {}", letter.to_uppercase()),
@@ -31,7 +30,6 @@ pub(super) fn lead(result: &RunResult) -> String {
     parts.join(" · ").replace("tables of · ", "tables of ") + "."
 }
 
-/// The summary.
 pub(super) fn tiles(r: &RunResult) -> Vec<Tile> {
     let transactions = format!("{} transactions", thousands(r.transactions));
     let mut tiles = vec![Tile::new("Throughput", figure(r.tps), "/s").note(transactions)];

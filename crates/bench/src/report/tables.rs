@@ -7,7 +7,6 @@ use highwater_report::{Markup, Table, Width, bar, folded, mark, pairs};
 use maud::html;
 use std::collections::BTreeMap;
 
-/// Every table.
 pub(super) fn tables(r: &RunResult) -> Vec<Markup> {
     let mut cards = vec![kinds(r)];
     cards.extend(r.consistency.as_deref().map(conditions));

@@ -64,7 +64,6 @@ struct TableData {
     name: String,
 }
 
-/// The store.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     data: Arc<Mutex<Data>>,
@@ -136,7 +135,6 @@ impl Store for Model {
     }
 }
 
-/// A connection.
 #[derive(Debug)]
 pub(crate) struct ModelSession {
     data: Arc<Mutex<Data>>,
@@ -156,7 +154,6 @@ impl Session for ModelSession {
     }
 }
 
-/// A transaction.
 #[derive(Debug)]
 pub(crate) struct ModelTxn<'s> {
     data: MutexGuard<'s, Data>,

@@ -1,8 +1,9 @@
 //! A workload chosen at run time, with its options.
 //!
 //! Rules
-//! 1. Workloads are generic over stores. Here, and nowhere else, each one is compiled for each store; other crates get it as
-//!    `dyn Workload`. One virtual call a transaction is all that costs, and no other crate compiles a workload again.
+//! 1. Workloads are generic over stores. Here, and nowhere else, each one is compiled for each store; other crates get
+//!    it as `dyn Workload`. One virtual call a transaction is all that costs, and no other crate compiles a workload
+//!    again.
 
 use super::{Workload, sysbench, tpcc, user_table, ycsb};
 use crate::store::Store;

@@ -38,7 +38,6 @@ pub(super) fn cells(texts: &[&str], numbers: impl IntoIterator<Item = String>) -
 /// Heads of columns and the values in them.
 pub(super) type Columns<'c> = [(&'c str, Metric)];
 
-/// The heads alone.
 pub(super) fn heads<'c>(columns: &Columns<'c>) -> Vec<&'c str> {
     columns.iter().map(|(head, _)| *head).collect()
 }

@@ -92,13 +92,11 @@ struct Finished {
     build: String,
 }
 
-/// The cells' files.
 pub(super) struct Folder {
     root: PathBuf,
     /// What to write when the folder is new.
     new: Option<Identity>,
     required: &'static [Metric],
-    /// This program.
     build: String,
 }
 

@@ -148,7 +148,6 @@ pub(crate) fn stream_write_amplification(stream: &str) -> String {
     format!("stream_{stream}_write_amplification")
 }
 
-/// Names of series.
 pub(crate) mod series {
     use super::Series;
 
@@ -163,7 +162,6 @@ pub(crate) mod series {
     }
 }
 
-/// Names of texts.
 pub(crate) mod info {
     use super::Info;
 

@@ -35,12 +35,10 @@ impl Measured {
         }
     }
 
-    /// Adds a series.
     pub(super) fn put_series(&mut self, name: Series, points: Vec<[f64; 2]>) {
         self.series.insert(name.name().to_string(), points);
     }
 
-    /// Adds a text.
     pub(super) fn put_info(&mut self, name: Info, text: String) {
         self.info.insert(name.name().to_string(), text);
     }

@@ -41,7 +41,6 @@ pub(super) fn log_bytes(bytes: u64) -> u64 {
     bytes.max(MIN_LOG_BYTES).next_multiple_of(2 << 20)
 }
 
-/// What to measure.
 pub(super) struct Trial<'a> {
     pub cell: &'a Cell,
     pub load: Load,
@@ -53,7 +52,6 @@ pub(super) struct Trial<'a> {
     pub options: RunOptions,
 }
 
-/// What was measured.
 pub(super) struct Taken {
     pub result: RunResult,
     /// What the data's emulated device counted meanwhile.

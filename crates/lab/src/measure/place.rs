@@ -29,7 +29,6 @@ use std::path::{Path, PathBuf};
 
 /// Devices of larger databases keep their bytes in a file.
 const IN_MEMORY_BYTES: u64 = 4 << 30;
-/// Smallest emulated device.
 const MIN_CAPACITY_BYTES: u64 = 2 << 30;
 /// An emulated device is this many times as large as the database.
 const CAPACITY_FACTOR: u64 = 4;

@@ -3,9 +3,9 @@
 //! Rules
 //! 1. The limit holds for what the members allocate and for the pages of files that they bring into the page cache,
 //!    from the moment they are in the group. It stands for a machine with that much memory.
-//! 2. Both versions of the interface are served, whichever has the memory controller; none is an error that says so.
-//! 3. A group is removed when it is dropped; its members must have left or ended. A group whose maker was killed is
-//!    empty and is removed by the next one to be made.
+//! 2. Version 1 or 2 of the interface is used, whichever has the memory controller; without one there is an error.
+//! 3. A group is removed when it is dropped; its members must have left or ended. A group of a killed process is empty
+//!    and is removed when the next one is made.
 
 use highwater_bench::{Error, Result};
 use std::path::{Path, PathBuf};

@@ -3,8 +3,8 @@
 //! Rules
 //! 1. Every setting is written out, defaults too: the file is the record of what was measured.
 //! 2. The whole redo log has `log_bytes`: two files of half the size in MySQL 5.6, one file in MariaDB.
-//! 3. Caches start cold, nothing but InnoDB writes (no binary log, no query cache, no performance schema), nobody
-//!    outside this machine can connect: there is only the socket.
+//! 3. Caches start cold. Only InnoDB writes (no binary log, no query cache, no performance schema). Connections are
+//!    possible through the socket only.
 //! 4. Every metric of InnoDB counts.
 //! 5. `extra` wins over everything else.
 
@@ -25,7 +25,6 @@ pub(super) struct Place {
     pub(super) log: PathBuf,
     /// Folder of the socket and of temporary files; short, for the length of a socket's path is limited.
     pub(super) run: PathBuf,
-    /// Its messages.
     pub(super) error_log: PathBuf,
 }
 
@@ -163,7 +162,6 @@ fn mariadb(place: &Place, settings: &Settings) -> Options {
     ])
 }
 
-/// The configuration file.
 pub(super) fn file(options: &Options) -> String {
     let line = |(name, value): &(String, String)| {
         if value.is_empty() { format!("{name}\n") } else { format!("{name} = {value}\n") }

@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. [`Settings`] mean the same for every subject; what a subject cannot do is an error, never silently left out.
-//! 2. No server outlives this process, however it ends ([`Guard`](highwater_device::guard::Guard)).
+//! 2. No server keeps running after this process, however it ends ([`Guard`](highwater_device::guard::Guard)).
 //! 3. A result carries the exact configuration of the subject it was measured on.
 //! 4. The same workload code runs on all of them, but sysbench's profiles on servers: those run in the real sysbench.
 

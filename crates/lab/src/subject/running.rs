@@ -109,7 +109,7 @@ impl Running {
     /// Every problem that the subject's own check of all its data finds.
     ///
     /// # Errors
-    /// The subject's; nothing was found out then.
+    /// The subject's; then nothing is known about the data.
     pub fn check_tables(&self) -> Result<Vec<String>> {
         match self {
             Running::Highwater(store) => {

@@ -184,7 +184,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         drop(self.store.take());
-        // It may have ended already; then there is nothing to kill.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
         self.guard.finish();

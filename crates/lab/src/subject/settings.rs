@@ -82,7 +82,6 @@ impl Files {
         Files { data: data.into(), log: None }
     }
 
-    /// Makes the folders.
     pub(super) fn create(&self) -> Result<()> {
         for folder in [Some(&self.data), self.log.as_ref()].into_iter().flatten() {
             std::fs::create_dir_all(folder).map_err(|e| Error::file(folder, e))?;

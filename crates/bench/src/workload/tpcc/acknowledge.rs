@@ -23,7 +23,6 @@ const COLUMNS: &[Column] = &[column("client", Type::U64), column("sequence", Typ
 const SEQUENCE: usize = 1;
 const RECORD_BYTES: usize = 16;
 
-/// One client's record.
 #[derive(Debug)]
 pub(crate) struct Acknowledger<T> {
     table: T,

@@ -7,7 +7,7 @@
 //! 3. Condition 11 is stated for the initial population (orders minus new orders is 2,100 a district). After deliveries
 //!    the difference has grown by one each, and each is counted by exactly one customer's C_DELIVERY_CNT: that sum is
 //!    added.
-//! 4. A request to stop is heard between the rows of HISTORY and between districts.
+//! 4. A request to stop takes effect between the rows of HISTORY and between districts.
 //! 5. A condition that does not hold names the first place found.
 
 use super::schema::*;

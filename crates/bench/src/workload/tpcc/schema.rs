@@ -218,7 +218,6 @@ impl<T> Tables<T> {
         Tables::from_definitions(|(name, ..)| open_table(store, name))
     }
 
-    /// Creates the tables.
     pub(crate) fn create<S: Store<Table = T>>(store: &S) -> Result<Tables<T>> {
         Tables::from_definitions(|&(name, columns, auto_increment, primary_key, indexes)| {
             store.create_table(&TableSpec { name: name.into(), columns, auto_increment, primary_key, indexes })

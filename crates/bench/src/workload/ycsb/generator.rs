@@ -41,7 +41,6 @@ impl Gray {
     }
 }
 
-/// Draws record numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Zipfian {
     over_records: Gray,

@@ -54,7 +54,6 @@ impl Aftermath {
     }
 }
 
-/// Where cuts happen.
 pub(super) struct Site {
     mode: Mode,
     installed: Installed,
@@ -218,7 +217,6 @@ impl Site {
         Ok(())
     }
 
-    /// Undoes everything.
     pub(super) fn close(mut self) -> Result<()> {
         if let Some(running) = self.running.take() {
             running.kill();

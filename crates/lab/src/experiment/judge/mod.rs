@@ -26,7 +26,6 @@ pub(super) fn claims(rows: &[Row], judged: &[Judged<'_>]) -> Vec<Claim> {
     judged.iter().flat_map(|one| subjects.iter().map(move |subject| of_subject(one, subject))).collect()
 }
 
-/// A subject's rows.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'r> {
     rows: &'r [Row],

@@ -37,7 +37,6 @@ pub(super) fn load(server: &Server, config: &Config, threads: usize, progress: &
     .map(drop)
 }
 
-/// Runs a profile.
 pub(super) fn run(
     server: &Server,
     config: &Config,

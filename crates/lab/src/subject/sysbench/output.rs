@@ -1,8 +1,8 @@
 //! Reading what sysbench 1.0 prints.
 //!
 //! Rules
-//! 1. Numbers are taken from the lines sysbench names; an unknown line is passed over, a missing one is an error that
-//!    names it.
+//! 1. Numbers are taken from the lines sysbench names; an unknown line is ignored, a missing one is an error that names
+//!    it.
 //! 2. Milliseconds become microseconds. Percentiles other than the one printed come from the histogram
 //!    (`--histogram=on`).
 
@@ -30,8 +30,7 @@ fn after(line: &str, name: &str) -> Option<f64> {
 }
 
 /// Reads a line such as
-/// `[ 1s ] thds: 4 tps: 50.00 qps: 1000.00 (r/w/o: 700.00/200.00/100.00) lat (ms,95%): 5.50 err/s: 0.00 reconn/s:
-/// 0.00`.
+/// `[ 1s ] thds: 4 tps: 50.00 qps: 1000.00 (r/w/o: 700.00/200.00/100.00) lat (ms,95%): 5.50 err/s: 0.00 ...`.
 pub(super) fn interval(line: &str) -> Option<IntervalLine> {
     let line = line.trim();
     if !line.starts_with('[') {
