@@ -1,5 +1,12 @@
 //! Undo log: streams of records that lead back to older versions of rows.
 //!
+//! | file | concept |
+//! |---|---|
+//! | `space.rs`, `open.rs`, `give_back.rs` | the streams of a database: bound and extended, found at opening, given back |
+//! | `append.rs` | the stream of one transaction |
+//! | `record.rs`, `new_record.rs` | records as bytes: read, written |
+//! | `page.rs`, `read.rs` | pages as bytes; records read in place |
+//!
 //! Terms. A *stream* is a chain of undo pages to which transactions append one after the other. A transaction *binds* a
 //! free stream at its first write and gives it back at its end; its part of the stream starts with a header record that
 //! holds its outcome. The *directory* names each stream's first and last page.
