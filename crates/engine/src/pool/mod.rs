@@ -11,6 +11,7 @@
 //!    commit). Any other is found again by number, or, unchanged, by the frame it was in and that frame's version.
 //! 3. A page is written only after the redo up to its LSN is durable, from a copy, so its latch is not held meanwhile.
 //! 4. A page that does not verify never becomes resident.
+//! 5. An error while pages are written stops the database: what reached the store is not known.
 //!
 //! Lock order: set-aside mutex < LRU mutex; page latches (tree order) < log mutex < flush-list mutex; LRU mutex <
 //! try-latch < page-table shard; the free-list mutex is last and alone.

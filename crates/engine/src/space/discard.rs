@@ -11,9 +11,6 @@ use crate::types::{PageNo, SegmentId};
 impl Space {
     /// Gives back up to `extents` extents (or the chunks in them) of a dropped segment, in an mtr of its own; true when
     /// the segment owns nothing any more. No page is allocated for the segment any more.
-    ///
-    /// # Errors
-    /// A poison error.
     pub fn drop_segment_step(&self, ctx: &Context, segment: SegmentId, extents: usize) -> Result<bool> {
         let mut victims = self.state.lock().extents_of(segment, extents.min(256));
         if victims.is_empty() {

@@ -29,9 +29,6 @@ impl Space {
     /// Makes sure that free extents are ready, growing the file if they are not. On a full disk this is no error: what
     /// is free in the file may still serve, and [`Space::allocate`] says when it does not. The caller holds no latch;
     /// called before an mtr that may allocate.
-    ///
-    /// # Errors
-    /// A poison or I/O error.
     pub fn prepare(&self, ctx: &Context) -> Result<()> {
         let missed = std::mem::take(&mut *self.missed_maps.lock());
         missed.into_iter().try_for_each(|map| ctx.pool.load(map))?;

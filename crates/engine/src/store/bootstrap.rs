@@ -45,17 +45,11 @@ pub struct Looked<'d> {
 }
 
 /// Whether creation never finished, of a store that creation makes `new_pages` pages long.
-///
-/// # Errors
-/// An I/O error.
 pub fn is_uncreated(storage: &StorageSet, new_pages: u32) -> Result<bool> {
     in_place::is_uncreated(&*storage.data, new_pages)
 }
 
 /// Whether the store was ever used, though its data file is empty; if so, the name of the file that shows it.
-///
-/// # Errors
-/// An I/O error.
 pub fn trace_of_use(storage: &StorageSet) -> Result<Option<String>> {
     let file = &*storage.doublewrite;
     Ok(in_place::was_used(file)?.then(|| file.name()))
@@ -63,9 +57,6 @@ pub fn trace_of_use(storage: &StorageSet) -> Result<Option<String>> {
 
 /// Creates a store of `pages` pages, of which all but the first two are zeros. `first` is page 0, `second` page 1, both
 /// sealed (rule 1).
-///
-/// # Errors
-/// An I/O error.
 pub fn create(storage: &StorageSet, pages: u32, first: &[u8], second: &[u8]) -> Result<()> {
     in_place::create(&*storage.data, &*storage.doublewrite, pages, [first, second])
 }
@@ -114,9 +105,6 @@ impl Found {
     }
 
     /// Opens it; with `protect`, a page that a crash tears can be repaired.
-    ///
-    /// # Errors
-    /// An I/O error.
     pub fn open(self, protect: bool, stats: Arc<Stats>) -> Result<Arc<dyn PageStore>> {
         let Found { data, doublewrite, header } = self;
         Ok(Arc::new(InPlace::open(data, doublewrite, header, protect, stats)?))

@@ -33,9 +33,6 @@ impl LruFlusher {
     }
 
     /// One bounded step; `now_ms` is any clock that never goes back. Says how many pages it flushed.
-    ///
-    /// # Errors
-    /// An I/O error, after which the database is poisoned.
     pub fn step(&mut self, pool: &Pool, now_ms: u64) -> Result<usize> {
         pool.set_now_ms(now_ms);
         let written = pool.lru.victims.write_set_aside(pool)?;
@@ -43,9 +40,6 @@ impl LruFlusher {
     }
 
     /// A round of InnoDB's page cleaner, if it is time for one; says how many pages it flushed.
-    ///
-    /// # Errors
-    /// An I/O error, after which the database is poisoned.
     pub fn round(&mut self, pool: &Pool, now_ms: u64) -> Result<usize> {
         if now_ms < self.next_round_ms {
             return Ok(0);

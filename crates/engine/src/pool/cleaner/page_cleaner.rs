@@ -34,9 +34,6 @@ impl Cleaner {
 
     /// One bounded step; `now_ms` is any clock that never goes back. Says how many pages it flushed; when that is a
     /// batch, it asks to be called again at once.
-    ///
-    /// # Errors
-    /// An I/O error, after which the database is poisoned.
     pub fn step(&mut self, pool: &Pool, log: &Log, now_ms: u64) -> Result<usize> {
         pool.set_now_ms(now_ms);
         let orders = self.pacer.decide(&snapshot(pool, log, now_ms));

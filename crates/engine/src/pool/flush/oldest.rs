@@ -37,9 +37,6 @@ impl PassedBy {
 impl Pool {
     /// Flushes up to `limit` of the oldest pages whose first change is before `before`, and their neighbors; says how
     /// many. The caller holds no latch.
-    ///
-    /// # Errors
-    /// An I/O error, after which the database is poisoned.
     pub fn flush_oldest(&self, before: Lsn, limit: usize, reason: FlushReason) -> Result<usize> {
         let (frames, oldest) = {
             let list = self.flush.list.lock();
@@ -68,9 +65,6 @@ impl Pool {
     }
 
     /// Flushes every dirty page (close, recovery, tests). Pages changed meanwhile by others may stay dirty.
-    ///
-    /// # Errors
-    /// An I/O error, after which the database is poisoned.
     pub fn flush_all(&self) -> Result<()> {
         while self.dirty_count() > 0 {
             if self.flush_oldest(Lsn(u64::MAX), BATCH_PAGES, FlushReason::Shutdown)? == 0 {

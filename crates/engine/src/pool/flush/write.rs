@@ -33,9 +33,6 @@ struct Copies {
 impl Pool {
     /// Flushes those of `frames` that are dirty and not latched exclusively right now, and their neighbors; says how
     /// many.
-    ///
-    /// # Errors
-    /// An I/O error, after which the database is poisoned.
     pub(crate) fn flush_frames(&self, frames: &[FrameNo], reason: FlushReason) -> Result<usize> {
         self.flush_jobs(&self.jobs(frames, reason), reason, Patience::PassBy)
     }

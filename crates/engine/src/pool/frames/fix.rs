@@ -30,9 +30,6 @@ impl Pool {
     }
 
     /// Shared latch, loading the page if need be. The caller holds no latch.
-    ///
-    /// # Errors
-    /// Those of [`Pool::load`].
     pub fn fix_s(&self, page: PageNo) -> Result<SharedPage<'_>> {
         loop {
             if let Some(guard) = self.try_fix_s(page) {

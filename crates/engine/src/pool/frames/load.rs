@@ -170,9 +170,6 @@ impl Pool {
     }
 
     /// Loads the page if need be and takes it off the LRU list: it stays until the pool is dropped.
-    ///
-    /// # Errors
-    /// Those of [`Pool::load`].
     pub fn make_resident(&self, page: PageNo) -> Result<()> {
         let frame = self.latched_frame(page)?;
         self.frames.get(frame).kept.store(true, Relaxed);

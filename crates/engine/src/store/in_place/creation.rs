@@ -11,9 +11,6 @@ use crate::types::PageNo;
 use highwater_storage::{AlignedBuf, Device, Placement};
 
 /// Creates a store of `pages` pages, of which all but the first two are zeros.
-///
-/// # Errors
-/// An I/O error.
 pub fn create(data: &dyn Device, doublewrite: &dyn Device, pages: u32, [first, second]: [&[u8]; 2]) -> Result<()> {
     let page_bytes = first.len();
     doublewrite.set_len_bytes(file_bytes(page_bytes))?;
@@ -31,9 +28,6 @@ pub fn create(data: &dyn Device, doublewrite: &dyn Device, pages: u32, [first, s
 
 /// Whether creation never finished: the data file is empty, or no larger than creation makes it with zeros for page 0
 /// and for everything behind page 1.
-///
-/// # Errors
-/// An I/O error.
 pub fn is_uncreated(data: &dyn Device, new_pages: u32) -> Result<bool> {
     let len = data.len_bytes()?;
     let [smallest, .., largest] = PAGE_SIZES;

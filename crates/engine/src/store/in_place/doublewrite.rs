@@ -65,9 +65,6 @@ pub struct Doublewrite {
 
 impl Doublewrite {
     /// Makes the file long enough.
-    ///
-    /// # Errors
-    /// An I/O error.
     pub fn open(file: Arc<dyn Device>, header: FileHeader, stats: Arc<Stats>) -> Result<Doublewrite> {
         let FileHeader { page_bytes, database_id } = header;
         if file.len_bytes()? < file_bytes(page_bytes) {
@@ -107,9 +104,6 @@ impl Doublewrite {
     }
 
     /// Makes directory and copies durable in the area.
-    ///
-    /// # Errors
-    /// An I/O error.
     pub fn write(&self, area: &Taken<'_>, batch: &mut Batch) -> Result<()> {
         put_directory(batch, self.database_id);
         let bytes = batch.with_front();
@@ -153,9 +147,6 @@ pub fn file_bytes(page_bytes: usize) -> u64 {
 }
 
 /// Whether a batch was ever written through the file: creation leaves zeros.
-///
-/// # Errors
-/// An I/O error.
 pub fn was_used(file: &dyn Device) -> Result<bool> {
     if file.len_bytes()? < DIRECTORY_BYTES as u64 {
         return Ok(false);
@@ -175,9 +166,6 @@ pub struct Copy {
 
 /// What the directories of all areas list; the copies themselves may be torn. An area without a whole directory lists
 /// nothing.
-///
-/// # Errors
-/// An I/O error.
 pub fn listed_copies(file: &dyn Device, header: FileHeader) -> Result<Vec<Copy>> {
     let mut copies = Vec::new();
     let mut directory = AlignedBuf::zeroed(DIRECTORY_BYTES);

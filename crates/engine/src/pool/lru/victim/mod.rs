@@ -45,23 +45,14 @@ pub trait Victims: Send + Sync {
 
     /// What a thread does that found no clean victim; with `others_work` it may leave the work to the LRU flusher.
     /// Says whether it cleaned a page itself.
-    ///
-    /// # Errors
-    /// An I/O error, after which the database is poisoned.
     fn make_clean(&self, pool: &Pool, others_work: bool) -> Result<bool>;
 
     /// Writes the pages that were set aside; says how many.
-    ///
-    /// # Errors
-    /// An I/O error, after which the database is poisoned.
     fn write_set_aside(&self, _pool: &Pool) -> Result<usize> {
         Ok(0)
     }
 
     /// The LRU flusher's work to keep frames free, in one step; says how many pages it flushed.
-    ///
-    /// # Errors
-    /// An I/O error, after which the database is poisoned.
     fn keep_free(&self, pool: &Pool, flusher: &mut LruFlusher, now_ms: u64) -> Result<usize> {
         flusher.round(pool, now_ms)
     }
