@@ -36,6 +36,7 @@ pub fn figure(value: f64) -> String {
 
 /// A number of a chart: as [`figure`], shorter by a decimal prefix and without zeros at the end.
 pub fn short(value: f64) -> String {
+    let sign = if value < 0.0 { "-" } else { "" };
     let scaled =
         |unit: f64, prefix: &str| trimmed(value / unit, if value.abs() / unit >= 100.0 { 0 } else { 2 }) + prefix;
     match value.abs() {
@@ -43,7 +44,7 @@ pub fn short(value: f64) -> String {
         v if v >= 1e9 => scaled(1e9, " G"),
         v if v >= 1e6 => scaled(1e6, " M"),
         v if v >= 1e5 => scaled(1e3, " k"),
-        v if v >= 100.0 => trimmed(value, 0),
+        v if v >= 100.0 => format!("{sign}{}", thousands(v.round() as u64)),
         v if v >= 10.0 => trimmed(value, 1),
         v if v >= 1.0 => trimmed(value, 2),
         _ => trimmed(value, 3),
@@ -103,7 +104,7 @@ mod tests {
     #[test]
     fn numbers_of_charts_are_short() {
         let shown = [0.0, 0.1234, 12.34, 1234.5, 123_456.0, 2_345_678.0].map(short);
-        assert_eq!(shown, ["0", "0.123", "12.3", "1234", "123 k", "2.35 M"]);
+        assert_eq!(shown, ["0", "0.123", "12.3", "1\u{202f}235", "123 k", "2.35 M"]);
     }
 
     #[test]

@@ -4,8 +4,7 @@ use crate::btree::Seek;
 use crate::btree::btree_test::{Fixture, Pairs, backward, forward, put};
 use crate::testing::{ReadGate, small_core, small_options};
 use crate::types::PageNo;
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use fastrand::Rng;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::channel;
@@ -22,20 +21,20 @@ fn key(number: u32) -> Vec<u8> {
 
 /// Fills and empties the tree with its own numbers again and again; empty at the end.
 fn change(fixture: &Fixture, thread: u32, seed: u64) {
-    let mut rng = StdRng::seed_from_u64(seed << 8 | u64::from(thread));
+    let mut rng = Rng::with_seed(seed << 8 | u64::from(thread));
     let mut own: Vec<u32> = Vec::new();
     for deletes in [0.2, 0.8, 0.1, 1.0] {
         let steps = if deletes == 1.0 { usize::MAX } else { 1200 };
         for _ in 0..steps {
-            if rng.random_bool(deletes) {
+            if rng.f64() < deletes {
                 if own.is_empty() {
                     break;
                 }
-                let number = own.swap_remove(rng.random_range(0..own.len()));
+                let number = own.swap_remove(rng.usize(0..own.len()));
                 assert!(fixture.delete(&key(number)).unwrap(), "{number} is gone");
             } else {
-                let number = rng.random_range(0..NUMBERS) * THREADS + thread;
-                let value = vec![thread as u8; rng.random_range(0..300)];
+                let number = rng.u32(0..NUMBERS) * THREADS + thread;
+                let value = vec![thread as u8; rng.usize(0..300)];
                 fixture.put(&key(number), &value).unwrap();
                 if !own.contains(&number) {
                     own.push(number);

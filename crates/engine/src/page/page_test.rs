@@ -4,9 +4,8 @@ use super::header::{self, PageType};
 use super::node::{self, Node, common_prefix, max_key_bytes, max_value_bytes, shortest_separator};
 use super::op::{PageOp, pack_record};
 use crate::types::PageNo;
+use fastrand::Rng;
 use proptest::prelude::*;
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -70,23 +69,23 @@ impl Twin {
 }
 
 /// Keys that share prefixes, differ in length and contain zeros.
-fn random_key(rng: &mut StdRng, prefix: &[u8]) -> Vec<u8> {
+fn random_key(rng: &mut Rng, prefix: &[u8]) -> Vec<u8> {
     let mut key = prefix.to_vec();
-    let len = if rng.random_bool(0.05) { rng.random_range(0..60) } else { rng.random_range(0..9) };
+    let len = if rng.f64() < 0.05 { rng.usize(0..60) } else { rng.usize(0..9) };
     // Often a common beginning, so that pages skip some of it.
-    if rng.random_bool(0.9) {
+    if rng.f64() < 0.9 {
         key.extend_from_slice(b"shared");
     }
-    key.extend((0..len).map(|_| [0u8, 0, 1, 7, 255][rng.random_range(0..5)]));
+    key.extend((0..len).map(|_| [0u8, 0, 1, 7, 255][rng.usize(0..5)]));
     key
 }
 
-fn random_value(rng: &mut StdRng) -> Vec<u8> {
-    let len = if rng.random_bool(0.1) { rng.random_range(0..600) } else { rng.random_range(0..20) };
-    (0..len).map(|_| rng.random()).collect()
+fn random_value(rng: &mut Rng) -> Vec<u8> {
+    let len = if rng.f64() < 0.1 { rng.usize(0..600) } else { rng.usize(0..20) };
+    (0..len).map(|_| rng.u8(..)).collect()
 }
 
-fn random_step(twin: &mut Twin, model: &mut BTreeMap<Vec<u8>, Vec<u8>>, rng: &mut StdRng, prefix: &[u8]) {
+fn random_step(twin: &mut Twin, model: &mut BTreeMap<Vec<u8>, Vec<u8>>, rng: &mut Rng, prefix: &[u8]) {
     let key = random_key(rng, prefix);
     let found = twin.node().search(&key);
     assert_eq!(found.is_ok(), model.contains_key(&key));
@@ -101,14 +100,14 @@ fn random_step(twin: &mut Twin, model: &mut BTreeMap<Vec<u8>, Vec<u8>>, rng: &mu
                 model.insert(key, value);
             }
         }
-        Ok(slot) if rng.random_bool(0.4) => {
+        Ok(slot) if rng.f64() < 0.4 => {
             twin.apply(&PageOp::NodeRemove { slot: slot as u16 });
             model.remove(&key);
         }
         Ok(slot) => {
             let value = model.get_mut(&key).unwrap();
-            let at = rng.random_range(0..=value.len());
-            let remove = rng.random_range(0..=value.len() - at);
+            let at = rng.usize(0..=value.len());
+            let remove = rng.usize(0..=value.len() - at);
             let bytes = random_value(rng);
             let growth = bytes.len().saturating_sub(remove);
             let op = PageOp::NodeSplice { slot: slot as u16, at: at as u16, remove: remove as u16, bytes: &bytes };
@@ -124,7 +123,7 @@ fn random_step(twin: &mut Twin, model: &mut BTreeMap<Vec<u8>, Vec<u8>>, rng: &mu
 #[test]
 fn random_changes_agree_with_a_map() {
     for seed in 0..60 {
-        let mut rng = StdRng::seed_from_u64(seed);
+        let mut rng = Rng::with_seed(seed);
         let prefix: &[u8] = [&b""[..], b"x", b"abcdef"][seed as usize % 3];
         let upper = [prefix, &[255; 70]].concat();
         let (lower, upper) = if prefix.is_empty() { (None, None) } else { (Some(prefix), Some(&upper[..])) };
@@ -150,14 +149,14 @@ fn pack_tail(node: Node<'_>, from: usize, prefix_len: usize) -> Vec<u8> {
 #[test]
 fn split_and_merge_keep_every_record() {
     for seed in 0..40 {
-        let mut rng = StdRng::seed_from_u64(1000 + seed);
+        let mut rng = Rng::with_seed(1000 + seed);
         let mut twin = Twin::leaf(8192, Some(b"k"), Some(b"l"));
         let mut model = BTreeMap::new();
         (0..300).for_each(|_| random_step(&mut twin, &mut model, &mut rng, b"k"));
         if model.len() < 2 {
             continue;
         }
-        let at = rng.random_range(1..model.len());
+        let at = rng.usize(1..model.len());
         let separator = shortest_separator(&twin.node().key(at - 1), &twin.node().key(at)).to_vec();
         let mut right = Twin::leaf(8192, Some(&separator), Some(b"l"));
         let packed = pack_tail(twin.node(), at, right.node().prefix_len());
@@ -257,7 +256,7 @@ fn heads_lie_behind_what_all_keys_share() {
     // No fence prefix, so that the eight shared bytes are left to `skip`.
     let mut twin = Twin::leaf(4096, None, None);
     let mut model = BTreeMap::new();
-    let mut rng = StdRng::seed_from_u64(12);
+    let mut rng = Rng::with_seed(12);
     let mut insert = |twin: &mut Twin, key: Vec<u8>| {
         if let Err(slot) = twin.node().search(&key) {
             twin.apply(&PageOp::NodeInsert { slot: slot as u16, key: &key, value: b"value" });
@@ -265,7 +264,7 @@ fn heads_lie_behind_what_all_keys_share() {
             twin.assert_is(&model);
         }
     };
-    (0..40).for_each(|_| insert(&mut twin, [&b"samesame"[..], &rng.random::<u32>().to_be_bytes(), b"x"].concat()));
+    (0..40).for_each(|_| insert(&mut twin, [&b"samesame"[..], &rng.u32(..).to_be_bytes(), b"x"].concat()));
     assert!(twin.node().skip() >= 8);
     let node = twin.node();
     assert_eq!(
@@ -296,22 +295,22 @@ fn header_bytes_are_out_of_reach() {
 }
 
 /// A filled leaf, damaged in a few places.
-fn damaged_page(rng: &mut StdRng) -> Vec<u8> {
+fn damaged_page(rng: &mut Rng) -> Vec<u8> {
     let mut twin = Twin::leaf(4096, Some(b"m"), Some(b"n"));
     let mut model = BTreeMap::new();
     (0..120).for_each(|_| random_step(&mut twin, &mut model, rng, b"m"));
     let mut page = twin.page;
-    for _ in 0..rng.random_range(1..6) {
-        let area = if rng.random_bool(0.7) { 16..300 } else { 0..page.len() };
-        let at = rng.random_range(area);
-        page[at] = if rng.random_bool(0.5) { rng.random() } else { 0xff };
+    for _ in 0..rng.usize(1..6) {
+        let area = if rng.f64() < 0.7 { 16..300 } else { 0..page.len() };
+        let at = rng.usize(area);
+        page[at] = if rng.f64() < 0.5 { rng.u8(..) } else { 0xff };
     }
     page
 }
 
 #[test]
 fn damaged_pages_never_panic() {
-    let mut rng = StdRng::seed_from_u64(4);
+    let mut rng = Rng::with_seed(4);
     for _ in 0..1500 {
         let page = damaged_page(&mut rng);
         let node = Node::new(&page);
@@ -361,7 +360,7 @@ fn separators_are_short_and_separate() {
     assert_eq!(shortest_separator(b"abc", b"abxyz"), b"abx");
     assert_eq!(shortest_separator(b"ab", b"abc"), b"abc");
     assert_eq!(common_prefix(b"abc", b"abd"), 2);
-    let mut rng = StdRng::seed_from_u64(9);
+    let mut rng = Rng::with_seed(9);
     for _ in 0..2000 {
         let (a, b) = (random_key(&mut rng, b""), random_key(&mut rng, b""));
         if a < b {

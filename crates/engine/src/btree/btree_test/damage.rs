@@ -10,7 +10,7 @@ fn tall_key(n: u32) -> Vec<u8> {
 /// A tree of at least three levels, with its pages by level.
 fn tall_tree() -> (Fixture, Vec<PageNo>) {
     let fixture = Fixture::new();
-    (0..3000u32).for_each(|n| fixture.put(&tall_key(n), &[1; 100]).unwrap());
+    (0..3000).for_each(|n| fixture.put(&tall_key(n), &[1; 100]).unwrap());
     let report = fixture.tree.check(fixture.ctx()).unwrap();
     assert!(report.levels >= 3);
     (fixture, report.pages)
@@ -95,14 +95,14 @@ fn pages_of_the_wrong_kind_are_found() {
 #[test]
 fn scrambled_pages_never_panic() {
     let (fixture, pages) = tall_tree();
-    let mut rng = StdRng::seed_from_u64(21);
+    let mut rng = Rng::with_seed(21);
     for _ in 0..400 {
-        let page = pages[rng.random_range(0..pages.len().min(40))];
+        let page = pages[rng.usize(0..pages.len().min(40))];
         let before = fixture.ctx().pool.fix_s(page).unwrap().to_vec();
-        let offset = if rng.random_bool(0.8) { rng.random_range(24..200) } else { rng.random_range(24..4000) };
-        let bytes: [u8; 6] = rng.random();
+        let offset = if rng.f64() < 0.8 { rng.u16(24..200) } else { rng.u16(24..4000) };
+        let bytes: [u8; 6] = std::array::from_fn(|_| rng.u8(..));
         damage(&fixture, page, &PageOp::Write { offset, bytes: &bytes });
-        let key = tall_key(rng.random_range(0..3000u32));
+        let key = tall_key(rng.u32(0..3000));
         let _ = fixture.tree.leaf(fixture.ctx(), Seek::Covers(&key)).map(|leaf| pairs_of(&leaf));
         let _ = fixture.tree.leaf(fixture.ctx(), Seek::Before(&key)).map(|leaf| pairs_of(&leaf));
         let _ = fixture.tree.make_room(fixture.ctx(), &key, 10);

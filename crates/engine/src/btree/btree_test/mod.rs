@@ -12,9 +12,8 @@ use crate::page::header::PageType;
 use crate::page::{Node, PageOp};
 use crate::testing::{open, small_core, small_options};
 use crate::types::{IndexId, PageNo};
+use fastrand::Rng;
 use highwater_storage::StorageSet;
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -174,16 +173,16 @@ pub fn backward(ctx: &Context, tree: &BTree, from: Seek<'_>) -> Pairs {
     }
 }
 
-pub fn random_key(rng: &mut StdRng, longest: usize) -> Vec<u8> {
-    let len = match rng.random_range(0..20) {
-        0 => rng.random_range(0..=longest),
-        1..5 => rng.random_range(0..40),
-        _ => rng.random_range(0..5),
+pub fn random_key(rng: &mut Rng, longest: usize) -> Vec<u8> {
+    let len = match rng.usize(0..20) {
+        0 => rng.usize(0..=longest),
+        1..5 => rng.usize(0..40),
+        _ => rng.usize(0..5),
     };
-    (0..len).map(|_| [0u8, 1, 2, 3, 200, 255][rng.random_range(0..6)]).collect()
+    (0..len).map(|_| [0u8, 1, 2, 3, 200, 255][rng.usize(0..6)]).collect()
 }
 
-pub fn random_value(rng: &mut StdRng, longest: usize) -> Vec<u8> {
-    let len = if rng.random_range(0..20) == 0 { rng.random_range(0..=longest) } else { rng.random_range(0..60) };
-    vec![rng.random(); len]
+pub fn random_value(rng: &mut Rng, longest: usize) -> Vec<u8> {
+    let len = if rng.usize(0..20) == 0 { rng.usize(0..=longest) } else { rng.usize(0..60) };
+    vec![rng.u8(..); len]
 }

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn random_operations_agree_with_a_map() {
     for (seed, page_size) in [(1, 4096), (2, 4096), (3, 8192), (4, 16384)] {
-        let mut rng = StdRng::seed_from_u64(seed);
+        let mut rng = Rng::with_seed(seed);
         let fixture = Fixture::with_page_size(page_size);
         let (key_max, value_max) =
             (BTree::max_key_bytes(page_size as usize), BTree::max_value_bytes(page_size as usize));
@@ -13,7 +13,7 @@ fn random_operations_agree_with_a_map() {
         for phase in 0..6 {
             let deletes = [0.1, 0.4, 0.9, 0.2, 0.7, 0.97][phase];
             for _ in 0..1500 {
-                if rng.random_bool(deletes) {
+                if rng.f64() < deletes {
                     let pivot = random_key(&mut rng, 20);
                     let Some(key) = model.range(pivot..).next().map(|(key, _)| key.clone()) else { continue };
                     assert!(fixture.delete(&key).unwrap());
@@ -40,12 +40,12 @@ fn random_operations_agree_with_a_map() {
 fn the_longest_records_split_and_stay() {
     let fixture = Fixture::new();
     let (key_max, value_max) = (BTree::max_key_bytes(4096), BTree::max_value_bytes(4096));
-    let mut rng = StdRng::seed_from_u64(77);
+    let mut rng = Rng::with_seed(77);
     let mut model = BTreeMap::new();
     for _ in 0..400 {
         let mut key = vec![1u8; key_max];
-        (0..3).for_each(|_| key[rng.random_range(0..key_max)] = rng.random());
-        let value = vec![rng.random(); value_max];
+        (0..3).for_each(|_| key[rng.usize(0..key_max)] = rng.u8(..));
+        let value = vec![rng.u8(..); value_max];
         fixture.put(&key, &value).unwrap();
         model.insert(key, value);
     }
@@ -68,13 +68,13 @@ fn ascending_insertions_fill_pages() {
 #[test]
 fn ascending_insertions_within_prefixes_fill_pages() {
     let fixture = Fixture::new();
-    let mut rng = StdRng::seed_from_u64(5);
+    let mut rng = Rng::with_seed(5);
     let mut next = [0u32; 20];
     for _ in 0..4000 {
-        let district = rng.random_range(0..20u8);
+        let district = rng.u8(0..20);
         let order = next[district as usize];
         next[district as usize] += 1;
-        for line in 0..rng.random_range(5..15u8) {
+        for line in 0..rng.u8(5..15) {
             let key = [&[0, 1, district][..], &order.to_be_bytes(), &[line]].concat();
             fixture.put(&key, b"an order line with a little of everything").unwrap();
         }
@@ -85,8 +85,8 @@ fn ascending_insertions_within_prefixes_fill_pages() {
 #[test]
 fn random_insertions_fill_pages_as_usual() {
     let fixture = Fixture::new();
-    let mut rng = StdRng::seed_from_u64(6);
-    (0..20_000).for_each(|_| fixture.put(&rng.random::<u64>().to_be_bytes(), b"a value of some bytes").unwrap());
+    let mut rng = Rng::with_seed(6);
+    (0..20_000).for_each(|_| fixture.put(&rng.u64(..).to_be_bytes(), b"a value of some bytes").unwrap());
     assert!((60..80).contains(&fixture.leaf_fill()), "{} %", fixture.leaf_fill());
 }
 
@@ -109,16 +109,12 @@ fn a_queue_gives_its_pages_back() {
 
 #[test]
 fn built_trees_equal_inserted_ones() {
-    let mut rng = StdRng::seed_from_u64(8);
+    let mut rng = Rng::with_seed(8);
     for (count, fill) in [(0, 90), (1, 90), (2, 50), (40, 100), (500, 100), (5000, 70), (20_000, 94)] {
         let fixture = Fixture::new();
         let mut model = BTreeMap::new();
         while model.len() < count {
-            let key = if rng.random_bool(0.5) {
-                rng.random::<u32>().to_be_bytes().to_vec()
-            } else {
-                random_key(&mut rng, 512)
-            };
+            let key = if rng.f64() < 0.5 { rng.u32(..).to_be_bytes().to_vec() } else { random_key(&mut rng, 512) };
             model.insert(key, random_value(&mut rng, 300));
         }
         let mut builder = fixture.tree.builder(fixture.ctx(), fill, 33);

@@ -49,21 +49,21 @@ fn scans_stay_right_under_concurrent_change() {
 }
 
 fn write_own_keys(fixture: &Fixture, writer: u32) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    let mut rng = StdRng::seed_from_u64(u64::from(writer));
+    let mut rng = Rng::with_seed(u64::from(writer));
     let mut own = BTreeMap::new();
     for round in 0..4 {
         for _ in 0..2500 {
             // Never a multiple of 1000 (those are permanent), and of this writer's residue.
-            let number = rng.random_range(0..75_000u32) * 4 + writer + 1;
+            let number = rng.u32(0..75_000) * 4 + writer + 1;
             let key = if number.is_multiple_of(1000) { continue } else { number.to_be_bytes().to_vec() };
-            if rng.random_bool(if round % 2 == 0 { 0.2 } else { 0.9 }) {
+            if rng.f64() < [0.2, 0.9][round % 2] {
                 let key = own.range(key..).next().map(|(key, _): (&Vec<u8>, &Vec<u8>)| key.clone());
                 if let Some(key) = key {
                     assert!(fixture.delete(&key).unwrap());
                     own.remove(&key);
                 }
             } else {
-                let value = vec![writer as u8; rng.random_range(0..100)];
+                let value = vec![writer as u8; rng.usize(0..100)];
                 fixture.put(&key, &value).unwrap();
                 own.insert(key, value);
             }

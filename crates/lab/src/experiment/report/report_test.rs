@@ -56,5 +56,8 @@ fn a_claim_is_one_line_with_a_verdict_for_each_subject() {
     assert_eq!(page.matches("0 &lt; 1").count(), 1);
     assert_eq!(page.matches(">holds<").count(), 1);
     assert_eq!(page.matches(">does not hold<").count(), 1);
-    assert!(page.contains("1 of 1") && page.contains("0 of 1") && page.contains("1000 to 1300"), "{page}");
+    assert!(
+        page.contains("1 of 1") && page.contains("0 of 1") && page.contains("1\u{202f}000 to 1\u{202f}300"),
+        "{page}"
+    );
 }
