@@ -52,7 +52,7 @@ impl Database {
     /// The check itself waits until transactions that write have ended.
     ///
     /// # Errors
-    /// [`Error::LockWaitTimeout`] if transactions write for longer than that, and what keeps the check from going on.
+    /// `LockWaitTimeout` if transactions write for longer than that, and what keeps the check from going on.
     /// Damage is no error but in the report.
     pub fn check(&self) -> Result<CheckReport> {
         self.check_with(&mut |_, _| {})

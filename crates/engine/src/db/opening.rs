@@ -24,7 +24,7 @@ impl Database {
     /// recovering from a crash if there was one.
     ///
     /// # Errors
-    /// [`Error::Open`], [`Error::Incompatible`], [`Error::Corrupt`], [`Error::BadOption`], an I/O error. Nothing was
+    /// `Open`, `Incompatible`, `Corrupt`, `BadOption`, an I/O error. Nothing was
     /// changed then.
     pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Database> {
         Database::open_core(Core::open_dir(dir.as_ref(), options)?)

@@ -2,7 +2,7 @@
 //!
 //! | file | concept |
 //! |---|---|
-//! | `space.rs`, `open.rs`, `give_back.rs` | the streams of a database: bound and extended, found at opening, given back |
+//! | `space.rs`, `open.rs`, `give_back.rs` | the streams: bound and extended, found at opening, given back |
 //! | `append.rs` | the stream of one transaction |
 //! | `record.rs`, `new_record.rs` | records as bytes: read, written |
 //! | `page.rs`, `read.rs` | pages as bytes; records read in place |
