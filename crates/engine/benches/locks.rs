@@ -96,7 +96,7 @@ fn upserts(sizes: &Sizes, isolation: Isolation) -> Duration {
     let started = Instant::now();
     let mut txn = db.begin_with(TxnOptions { isolation, ..TxnOptions::default() }).expect("the database is open");
     for id in 0..sizes.upserts {
-        if !txn.update(&table, &values![id], &[(1, "y".into())]).expect("nobody is in the way") {
+        if !txn.update(&table, &values![id], &[(1, "y".into())]).expect("there is no other lock") {
             txn.insert(&table, &values![id, "x"]).expect("the row was absent");
         }
     }
@@ -131,7 +131,7 @@ fn many_locks(sizes: &Sizes) {
     let started = Instant::now();
     let mut txn = db.begin().expect("the database is open");
     let all = txn.scan(&table).to_exclusive(&values![rows]).for_update().iter().expect("a table can be scanned");
-    assert_eq!(count(all).expect("nobody is in the way"), rows);
+    assert_eq!(count(all).expect("there is no other lock"), rows);
     let (locked, bytes) = (started.elapsed(), resident_bytes().saturating_sub(before));
     let stop = AtomicBool::new(false);
     let (released, longest) = thread::scope(|scope| {
@@ -140,7 +140,7 @@ fn many_locks(sizes: &Sizes) {
             while !stop.load(Relaxed) {
                 let started = Instant::now();
                 let mut txn = db.begin().expect("the database is open");
-                txn.get_for_update(&table, &values![rows]).expect("nobody has this row");
+                txn.get_for_update(&table, &values![rows]).expect("there is no other lock on this row");
                 txn.rollback().expect("memory does not fail");
                 longest = longest.max(started.elapsed());
             }
@@ -169,7 +169,7 @@ fn hot_row(sizes: &Sizes, sessions: usize) -> Option<(Duration, Duration)> {
     let (db, table) = table(sizes);
     load(&db, &table, 1).expect("the table has room");
     let mut first = db.begin().expect("the database is open");
-    first.get_for_update(&table, &values![0]).expect("nobody is in the way");
+    first.get_for_update(&table, &values![0]).expect("there is no other lock");
     let served = Arc::new(AtomicUsize::new(0));
     let started = Instant::now();
     for _ in 0..sessions {

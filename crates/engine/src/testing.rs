@@ -36,14 +36,14 @@ pub fn open(storage: StorageSet, options: Options) -> Core {
     Core::open(storage, options).expect("a database in memory opens")
 }
 
-/// Which read a [`SlowDevice`] holds back, and whether somebody waits for it.
+/// Which read a [`SlowDevice`] holds back, and whether a thread waits for it.
 #[derive(Default)]
 struct HeldBack {
     offset: Option<u64>,
     readers: usize,
 }
 
-/// Holds reads of one page back until told to let them go.
+/// Holds reads of one page back until they are released.
 #[derive(Clone, Default)]
 pub struct ReadGate {
     held: Arc<(Mutex<HeldBack>, Condvar)>,
@@ -60,16 +60,16 @@ impl ReadGate {
         open(memory.map(through), options)
     }
 
-    /// From now on who reads this page waits.
+    /// From now on a thread that reads this page waits.
     pub fn hold(&self, page: PageNo, page_bytes: usize) {
         self.held.0.lock().offset = Some(u64::from(page.0) * page_bytes as u64);
     }
 
-    /// Waits until somebody does.
+    /// Waits until a thread does.
     pub fn await_reader(&self) {
         let mut held = self.held.0.lock();
         while held.readers == 0 {
-            assert!(!self.held.1.wait_for(&mut held, STUCK).timed_out(), "nobody reads the page");
+            assert!(!self.held.1.wait_for(&mut held, STUCK).timed_out(), "no thread reads the page");
         }
     }
 

@@ -24,15 +24,15 @@ number!(
     Lsn(u64)
 );
 number!(
-    /// Transaction number, in order of the first write. 48 bits on disk; 0 is "older than everything".
+    /// Transaction number, in order of the first write. 48 bits on disk; 0 = older than all others.
     TxnId(u64)
 );
 number!(
-    /// Place of an undo record: `page_no << 16 | offset_in_page`. 0 is "no earlier version". 48 bits on disk.
+    /// Place of an undo record: `page_no << 16 | offset_in_page`. 0 = no earlier version. 48 bits on disk.
     RollPtr(u64)
 );
 number!(
-    /// Owner of extents: a tree, the undo log, overflow pages of a table. 0 is "nobody".
+    /// Owner of extents: a tree, the undo log, overflow pages of a table. 0 = none.
     SegmentId(u32)
 );
 number!(

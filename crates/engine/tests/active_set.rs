@@ -61,7 +61,7 @@ fn what_a_cut_sees_is_whole() {
             for (id, number) in [(t1, n1), (t2, n2)] {
                 assert!(sees(&cut, &ids, id) || cut.low_limit_no <= number, "{ids:?} {cut:?} {number}");
             }
-            // A second cut sees all who left before it, whatever the first one left in the set.
+            // A second cut sees all transactions that left before it, whatever the first one left in the set.
             let cut = set.cut(&mut ids);
             assert!(ids.is_empty() && sees(&cut, &ids, t1) && sees(&cut, &ids, t2));
         });

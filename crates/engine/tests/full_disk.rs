@@ -98,7 +98,7 @@ fn count(database: &Database, table: &Table) -> u64 {
     scan.iter().unwrap().inspect(|row| assert!(row.is_ok())).count() as u64
 }
 
-/// Waits for what a background thread does.
+/// Waits for the work of a background thread.
 fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
@@ -257,7 +257,7 @@ impl Mounted {
         for piece in [1 << 20, 4096] {
             while std::io::Write::write_all(&mut ballast, &vec![1; piece]).is_ok() {}
         }
-        // A file system that allocates late says so only here.
+        // A file system that allocates late reports it only here.
         let _ = ballast.sync_all();
     }
 

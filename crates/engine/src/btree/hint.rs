@@ -12,7 +12,7 @@
 //!    looked at.
 //! 3. A thread whose hints do not help uses none for a while: a wrong hint costs a seventh of a descent.
 //!
-//! Differs from InnoDB: no shared adaptive hash index, nothing to latch or to invalidate.
+//! Differs from InnoDB: no shared adaptive hash index, so nothing to latch or to invalidate.
 
 use crate::types::PageNo;
 use std::cell::Cell;

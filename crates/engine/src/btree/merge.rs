@@ -5,7 +5,7 @@
 //!    (an empty page: whenever it fits), so that a merge is not followed by a split.
 //! 2. A parent that became underfull is merged in turn, and then the leaf is checked again with its new neighbours;
 //!    a root with one child takes the child's records.
-//! 3. A merge only saves room: if one is not possible, the row operation before it is complete all the same.
+//! 3. A merge only saves room: if one is not possible, the row operation before it is complete nevertheless.
 
 use super::BTree;
 use super::structure::{Bounds, Contents, Lack, Repeats, Step, pack};

@@ -251,7 +251,7 @@ impl BTree {
         Ok(())
     }
 
-    /// Writes a page anew.
+    /// Formats a page and writes its records.
     pub(super) fn write_node(&self, mtr: &mut Mtr<'_>, latched: Latched, contents: &Contents<'_>) {
         let page_type = if contents.level == 0 { PageType::Leaf } else { PageType::Inner };
         mtr.apply(latched, &PageOp::Format { page_type, level: contents.level, owner: self.id.0 });

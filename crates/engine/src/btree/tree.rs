@@ -18,7 +18,7 @@ pub struct BTree {
     /// Shared by threads that change the structure, for the latched part of a change; held by a thread that walks the
     /// whole tree.
     pub(super) changes: RwLock<()>,
-    /// Tells this tree's leaf hints from those of others.
+    /// Distinguishes the leaf hints of this tree from those of others.
     pub(super) serial: u64,
 }
 

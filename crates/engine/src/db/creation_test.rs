@@ -74,7 +74,7 @@ fn an_emptied_redo_is_named() {
     }
 }
 
-/// It only repairs pages that a crash tore.
+/// It is needed only to repair pages that a crash tore.
 #[test]
 fn an_emptied_doublewrite_file_is_made_again() {
     for stopped in [false, true] {

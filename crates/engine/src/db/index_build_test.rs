@@ -1,4 +1,4 @@
-//! An index built in one batch, in many, and with a bound of nothing at all is the same index.
+//! An index built in one batch, in many, and with a bound of 0 bytes is the same index.
 
 use super::*;
 use crate::db::Database;
@@ -24,7 +24,7 @@ fn filled(rows: u32) -> (Database, Table) {
     (db, table)
 }
 
-/// Builds an index on `columns` that nobody uses; returns its keys.
+/// Builds an index on `columns` that is not used; returns its keys.
 fn built(db: &Database, table: &Table, columns: &[usize], unique: bool, batch_bytes: usize) -> Result<Vec<Vec<u8>>> {
     let catalog: &Arc<Catalog> = db.catalog();
     let before = table.shared.current.read().clone();

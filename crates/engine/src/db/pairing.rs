@@ -14,7 +14,7 @@
 //!    then it says at which LSN the log was to end. Any other difference means that one of the files is an older
 //!    version of itself.
 //!
-//! What this cannot tell: two versions of a file from the same opening (a copy made while the database was open) before
+//! Not recognized: two versions of a file from the same opening (a copy made while the database was open) before
 //! the database was closed. Copies made while a database is open are no backup.
 
 use crate::error::{Error, Result};

@@ -72,11 +72,11 @@ pub struct SegmentUse {
 pub struct ExtentUse {
     /// Extents.
     pub extents: u64,
-    /// Extents that nobody owns.
+    /// Extents without an owner.
     pub free_extents: u64,
     /// Extents that several own, or one in part.
     pub shared_extents: u64,
-    /// Chunks in them that nobody owns.
+    /// Chunks in them without an owner.
     pub free_fragments: u64,
     /// By segment number.
     pub segments: BTreeMap<u32, SegmentUse>,
@@ -138,7 +138,7 @@ impl<'d> RawFile<'d> {
         self.len
     }
 
-    /// Extents that page 0 counts, if it can be read; the redo may know of more.
+    /// Extents that page 0 counts, if it can be read; there may be more in the redo log.
     pub fn extents(&self) -> Option<u32> {
         crate::space::header::read_extents(&self.sound_page(PageNo(0)).ok()?).ok()
     }
@@ -206,7 +206,7 @@ impl<'d> RawFile<'d> {
         map.get((number % per_group) as usize).copied()
     }
 
-    /// The last extent that an extent map gives to somebody, also behind the end of the file.
+    /// The last extent that has an owner in an extent map, also behind the end of the file.
     pub fn last_owned_extent(&self) -> Option<u32> {
         let extents = self.maps.len() as u32 * self.layout().group_extents();
         (0..extents).rev().find(|n| self.extent(*n).is_some_and(|extent| extent != Extent::default()))

@@ -75,7 +75,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// `is_used`: the extent map says so; else it is not known.
+    /// `is_used`: by the extent map; false = there is no readable extent map.
     fn check_page(&mut self, page_no: PageNo, is_used: bool) {
         let page = match self.file.page(page_no) {
             Ok(page) => page,

@@ -96,8 +96,9 @@ impl Log {
         Ok(())
     }
 
-    /// Makes everything durable and notes that in the header, if no header says so yet: so damage in front of it is not
-    /// taken for a torn write (`damage`). For a log that has been idle; a busy log notes it in every block it writes.
+    /// Makes everything durable and notes that in the header, unless a header says so already. So damage in front of it
+    /// is not taken for a torn write (`damage`). For a log that has been idle; a busy log notes it in every block it
+    /// writes.
     ///
     /// # Errors
     /// [`Error::Poisoned`], or the I/O error that stops the database.

@@ -81,7 +81,7 @@ fn a_flip_anywhere_below_the_newest_mark_is_reported() {
     let (device, log) = log_of(16);
     let checkpoint = log.checkpoint_lsn();
     let ends = commits(&log, 60, 700);
-    // The last write said what was durable when it began.
+    // The last write noted what was durable when it began.
     every_flip_is_reported_below(ends[58], &device, &ends, checkpoint);
     log.mark_durable().unwrap();
     every_flip_is_reported_below(ends[59], &device, &ends, checkpoint);

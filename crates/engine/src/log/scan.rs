@@ -165,7 +165,7 @@ impl<'d> Ring<'d> {
         Ring { device, geometry, chunk, blocks: 0, passed: from.0 - first, next: first, last: first + geometry.lap() }
     }
 
-    /// Hands the next `len` bytes to `to`, in pieces; false if there are not so many.
+    /// Hands the next `len` bytes to `to`, in pieces; false if there are fewer.
     fn pass(&mut self, len: u64, mut to: impl FnMut(&[u8])) -> Result<bool> {
         if len > self.left() {
             return Ok(false);

@@ -27,7 +27,7 @@ type Pressure = Box<dyn Fn() + Send + Sync>;
 #[repr(align(128))]
 struct Lone(AtomicU64);
 
-/// The state of rule 1, and those who wait.
+/// The state of rule 1, and the waiting threads.
 pub(super) struct Space {
     reserved_end: Lone,
     limit_end: AtomicU64,

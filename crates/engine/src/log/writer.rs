@@ -6,7 +6,7 @@
 //! 2. All syncs of the device are made under the I/O mutex, and the database is stopped before it is released if one
 //!    fails: an operating system reports a lost write to one sync only, so no other sync may be taken for a success
 //!    meanwhile.
-//! 3. `durable` is stored before anyone who waits for it is woken.
+//! 3. `durable` is stored before the threads that wait for it are woken.
 
 use super::format::RING_START;
 use super::group::Role;
@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 impl Log {
-    /// Returns when everything before `lsn` is written and synced (one leader syncs for all who wait).
+    /// Returns when everything before `lsn` is written and synced (one leader syncs for all waiting threads).
     ///
     /// # Errors
     /// [`Error::Poisoned`], the I/O error that stops the database, or [`Error::Usage`] for an LSN beyond the end of the

@@ -20,9 +20,9 @@ const LEAST_ROUNDS: usize = 3;
 const ROUNDS: usize = 5;
 /// Rounds of depths at most.
 const DEPTH_ROUNDS: usize = 3;
-/// No new round that need not be after this.
+/// No new optional round begins after this.
 const ENOUGH: Duration = Duration::from_millis(60);
-/// Bytes over which the places are spread, if the device can lend so many.
+/// Bytes over which the places are spread, if the device has that many.
 const SPAN_BYTES: u64 = 16 << 20;
 /// Zeros written at once.
 const ZEROS_BYTES: u64 = 1 << 20;
@@ -38,7 +38,7 @@ pub struct Region<'d> {
 }
 
 impl<'d> Region<'d> {
-    /// Takes `device` over, made longer if there is room.
+    /// Uses `device`, made longer if there is room.
     ///
     /// # Errors
     /// An I/O error.
@@ -52,8 +52,8 @@ impl<'d> Region<'d> {
         Ok(region)
     }
 
-    /// Gives back what the device was made longer by, and leaves zeros in the rest. Its blocks stay its owner's: blocks
-    /// given back could be taken by others before they are reserved again.
+    /// Shortens the device to its former length, and leaves zeros in the rest. Its blocks stay allocated: other files
+    /// could take freed blocks before they are reserved again.
     ///
     /// # Errors
     /// An I/O error.
@@ -78,7 +78,7 @@ impl<'d> Region<'d> {
         Ok(self.device.sync()?)
     }
 
-    /// Where page `i` of `pages` lies: spread over the region, neighbors in number far apart.
+    /// Where page `i` of `pages` lies: spread over the region, consecutive pages far apart.
     fn place(&self, i: u32, page_bytes: usize) -> u64 {
         let slots = self.len / page_bytes as u64;
         let stride = slots / u64::from(PROBE_PAGES);

@@ -5,7 +5,7 @@
 //! *choice* (neighbor flushing, writes in flight) is a pure function of it ([`choose`]).
 //!
 //! Rules
-//! 1. Nothing is measured over live pages: the doublewrite file lends its space, which nobody needs once the pages it
+//! 1. Nothing is measured over live pages: the doublewrite file lends its space, which is not needed once the pages it
 //!    protects are in place and durable. What was written there is discarded.
 //! 2. A probe ends early: after about 150 ms on flash, 2 s on a disk; and three to five rounds on whatever is slower.
 //! 3. What was found is kept in page 0 with its time and device ([`Record`]), so only the first opening on a device

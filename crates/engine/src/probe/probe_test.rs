@@ -19,7 +19,7 @@ fn neighbors_follow_from_what_a_place_costs() {
         ("an NVMe SSD", evidence(700, 900, [2400, 1000, 900]), Off, 128),
         ("a SATA SSD of one channel", evidence(2500, 5000, [5300, 5100, 5000]), Off, 8),
         ("flash that likes eight", evidence(2500, 5000, [9000, 5100, 5000]), Off, 8),
-        ("a busy moment: far apart in time, but no seek", evidence(200, 4000, [0; 3]), Off, 128),
+        ("a busy machine: times far apart, but no seek", evidence(200, 4000, [0; 3]), Off, 128),
         ("all slow: places do not matter", evidence(90_000, 110_000, [110_000; 3]), Off, 8),
         ("a memory card that collects", evidence(40_000, 400_000, [0; 3]), Contiguous, 32),
         ("nothing measured", Evidence::default(), Off, 128),
@@ -32,7 +32,7 @@ fn neighbors_follow_from_what_a_place_costs() {
 #[test]
 fn a_record_is_read_as_it_was_written_and_not_after_damage() {
     let record = Record::new(
-        "a disk with an ü and a name much longer than the sixty-four bytes there are",
+        "a disk with an ü and a name much longer than the sixty-four bytes available",
         FlushMethod::DSync,
         evidence(11_000, 270_000, [0; 3]),
     );
@@ -65,11 +65,11 @@ fn times_are_dates() {
     assert_eq!(at(1_767_225_599).date(), "2025-12-31 23:59 UTC");
 }
 
-/// Memory whose writes take a time for each place.
+/// Memory in which each place has a write time of its own.
 struct Paced {
     memory: MemoryDevice,
     place: Duration,
-    /// So many writes take it; the others take none.
+    /// This many writes take it; the others take none.
     slow_writes: AtomicU32,
 }
 

@@ -42,7 +42,7 @@ impl Latch {
         Latch(AtomicU64::new(EXCLUSIVE))
     }
 
-    /// The version, or `None` while someone holds the latch exclusively.
+    /// The version, or `None` while the latch is held exclusively.
     #[inline]
     pub fn version(&self) -> Option<u64> {
         let word = self.0.load(Ordering::Acquire);

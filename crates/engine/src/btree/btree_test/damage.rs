@@ -30,7 +30,7 @@ fn use_everything(fixture: &Fixture, key: &[u8]) -> Vec<Error> {
     errors
 }
 
-/// Changes a page behind the pool's back, on its device: pages are checked when they are read.
+/// Changes a page on its device while the pool does not hold it: pages are checked when they are read.
 fn damage(fixture: &Fixture, page: PageNo, op: &PageOp<'_>) {
     let (pool, data) = (&fixture.ctx().pool, &fixture.core.storage().data);
     pool.flush_all().unwrap();

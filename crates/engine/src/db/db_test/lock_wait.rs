@@ -1,4 +1,4 @@
-//! Closing a database wakes everybody who waits for a lock: of a row, of a range, of a table.
+//! Closing a database wakes every thread that waits for a lock: of a row, of a range, of a table.
 
 use crate::TxnOptions;
 use crate::db::Database;

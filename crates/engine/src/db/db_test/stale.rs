@@ -1,6 +1,6 @@
 //! Single pages that are older versions of themselves, as a write that a device lost or a restored block leaves them:
 //! their checksums are right. Each page of a small database in turn becomes what it was before; every read of every row
-//! is then right, or an error that names the page, or one of the few that cannot be told, which are listed in
+//! is then right, or an error that names the page, or one of the few that cannot be recognized, which are listed in
 //! [`can_be_told`] and in `check`.
 
 use crate::db::Database;
@@ -104,11 +104,11 @@ struct Tally {
     refused: u32,
     /// Wrong rows and no word.
     wrong: u32,
-    /// Of the wrong ones: `check` says so.
+    /// Of the wrong ones: `check` finds it.
     seen_by_check: u32,
 }
 
-/// What cannot be told of an older version: a leaf (and a root) with the fences it has now says nothing of which rows
+/// Which older versions cannot be recognized: a leaf (or a root) with the same fences as now does not show which rows
 /// it had since; the last page of an undo stream nothing of the records it had since.
 fn can_be_told(old: &[u8], new: &[u8]) -> bool {
     let [was, is] = [old, new].map(|page| header::page_type(page).unwrap());
@@ -150,7 +150,7 @@ fn sweep(active: bool) -> BTreeMap<String, Tally> {
                 tally.refused += 1;
                 let text = error.to_string();
                 let names_it = [" ", ":", ","].iter().any(|end| text.contains(&format!("page {page_no}{end}")));
-                // What was not told from the page itself shows where it leads to, if at all.
+                // What the page itself does not show is found where it leads to, if at all.
                 let is_exempt = !can_be_told(old, new) || page_no == PageNo(0) && text.contains("is older than");
                 assert!(names_it || is_exempt, "page {page_no}, {kind:?}: {text}");
             }
