@@ -1,6 +1,6 @@
 //! Leaf hints: the leaf of a tree that this thread used last.
-//! Transactions often use the leaf they have just used: a row is read and then changed, lines of an order are
 //!
+//! Transactions often use the leaf they have just used: a row is read and then changed, lines of an order are
 //! inserted one after the other. A hint saves them the descent.
 //!
 //! Rules

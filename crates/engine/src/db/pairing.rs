@@ -4,7 +4,6 @@
 //! A generation of the log is a number that grows by one at each opening and at each clean closing, so that no two
 //! histories of the same files have the same number.
 //!
-//!
 //! Rules (crash order)
 //! 1. Opening, after recovery has ended at LSN `e` of generation `g`: the mark *opening* `g + 1, e` is durable before
 //!    the log's header says `g + 1`; the mark *open* is durable before anything is appended.

@@ -81,7 +81,6 @@ impl Log {
     /// Ends the log at `end`, its checkpoint: begins a generation in which nothing is appended any more. If a thread
     /// has appended meanwhile, nothing changes.
     ///
-    ///
     /// # Errors
     /// [`Error::Poisoned`], or the I/O error that stops the database.
     pub fn finish(&self, end: Lsn) -> Result<()> {
