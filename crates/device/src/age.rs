@@ -1,5 +1,5 @@
-//! Ageing: what was written to a device before its story begins. A new drive has no valid data to copy, so it flatters
-//! every workload.
+//! Ageing: what was written to a device before it is measured. A new drive has no valid data to copy, so every
+//! workload looks better on it.
 
 use crate::error::{DeviceError, Result};
 use crate::labels::Labels;
@@ -47,7 +47,7 @@ impl std::str::FromStr for Age {
     }
 }
 
-/// Hears which share of the ageing is done, 0 to 1. An error ends the ageing.
+/// Gets the share of the ageing that is done, 0 to 1. An error from it ends the ageing.
 pub type Progress<'a> = dyn FnMut(f64) -> Result<()> + 'a;
 
 /// Ages a new device whose blocks belong to the given streams. Takes no time: afterwards the device is idle at time 0
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use crate::preset::{self, PRESETS};
 
-    /// What was written before the story begins must neither delay its first requests nor leak into its counts.
+    /// What ageing wrote must neither delay the first requests nor be counted.
     #[test]
     fn ageing_takes_no_time_and_leaves_nothing_waiting() {
         let first_requests = |age: Age, model: &mut dyn BlockModel| {

@@ -7,7 +7,7 @@
 //!    model says it is done. So what reads see and what was logged never differ, and a request that fails changed no
 //!    bytes.
 //! 3. Lock order: crash log < damage < model; a write takes them one after the other, never two at once. Requests on
-//!    overlapping ranges are the caller's to order, as on any disk.
+//!    overlapping ranges are ordered by the caller, as on any disk.
 //! 4. After a power cut every request fails until [`Disk::power_on`], also one that waits for its completion at that
 //!    moment: what it was to make durable is not, so it must not be acknowledged.
 
@@ -34,7 +34,7 @@ pub const SECTOR_BYTES: u64 = 512;
 /// Which clock a disk runs by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeMode {
-    /// Requests take no time of the model's: only wear is counted.
+    /// Requests take no time: only wear is counted.
     #[default]
     Off,
     /// Requests complete at once; the model's time is counted.

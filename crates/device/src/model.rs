@@ -1,4 +1,4 @@
-//! The face every emulated device shows: requests in, completion times and counters out.
+//! The interface of every emulated device: requests in, completion times and counters out.
 //!
 //! Rules
 //! 1. Addresses and lengths are 4 KiB blocks. Times are nanoseconds; `submit` is called with times that never go back.

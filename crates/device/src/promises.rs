@@ -1,7 +1,7 @@
 //! What a device promises about power cuts, as data. [`crash`](crate::crash) leaves any outcome these promises allow.
 //!
 //! The five fault classes are those that Zheng, Tucek, Qin and Lillibridge ("Understanding the Robustness of SSDs under
-//! Power Fault", FAST 2013) saw on 13 of 15 drives; the sixth, a flush that lies, is the one that makes all the others
+//! Power Fault", FAST 2013) saw on 13 of 15 drives; the sixth, a flush that does nothing, makes all the others
 //! matter.
 
 use crate::error::{DeviceError, Result};

@@ -34,9 +34,9 @@ pub enum Operation {
 pub enum FaultKind {
     /// An I/O error, once.
     ErrorOnce,
-    /// An I/O error, this time and ever after.
+    /// An I/O error, this time and every time after.
     ErrorForGood,
-    /// The disk is full, this time and ever after until [`Faults::clear`].
+    /// The disk is full, this time and every time after until [`Faults::clear`].
     DiskFull,
 }
 

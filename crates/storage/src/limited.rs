@@ -90,7 +90,7 @@ mod tests {
         assert!(device.set_len_bytes(8193).unwrap_err().is_full());
         device.write_at(4096, &[7; 4096], Placement::Other).unwrap();
         inner.set_len_bytes(16384).unwrap();
-        // What is there already may be cut, and stay.
+        // What is there already may be cut or kept.
         device.set_len_bytes(16384).unwrap();
         device.set_len_bytes(12288).unwrap();
         assert_eq!(device.len_bytes().unwrap(), 12288);

@@ -1,4 +1,4 @@
-//! Files that people ask for by name: exports, results, reports, traces. Every command that writes one writes it
+//! Files that users name: exports, results, reports, traces. Every command that writes one writes it
 //! through here.
 //!
 //! Rules
@@ -59,7 +59,7 @@ impl OutputFile {
             Place::InPlace => Ok(OutputFile { file: open_in_place(path)?, replaces: None }),
             Place::Regular(target, before) => {
                 if before.is_some() {
-                    // Who may not write it may not replace it either.
+                    // A user who may not write it may not replace it either.
                     OpenOptions::new().write(true).open(&target)?;
                 }
                 let (temporary, file) = make_beside(&target)?;

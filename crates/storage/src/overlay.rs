@@ -35,7 +35,7 @@ impl Overlay {
     /// Nothing changed yet.
     ///
     /// # Errors
-    /// The device below does not tell its length.
+    /// The device below does not report its length.
     pub fn new(below: Arc<dyn Device>) -> Result<Overlay> {
         let len = below.len_bytes()?;
         Ok(Overlay { below, changes: RwLock::new(Changes { len, below_len: len, blocks: HashMap::new() }) })

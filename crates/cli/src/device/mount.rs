@@ -41,7 +41,7 @@ that make no sense.";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Clock {
-    /// Requests take no time of the model's: only wear is counted
+    /// Requests take no time: only wear is counted
     None,
     /// Requests complete when the model says
     Real,

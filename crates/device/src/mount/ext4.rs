@@ -4,7 +4,7 @@
 //! (`s_jnl_blocks`, offset 0x10C, valid if `s_jnl_backup_type`, offset 0xFD, is 1). The map is an extent tree; nodes
 //! below the root are read from the device.
 //!
-//! Rule: every number read from the device is checked before it is used; nonsense is an error, never a panic.
+//! Rule: every number read from the device is checked before it is used; an impossible one is an error, never a panic.
 
 use crate::error::{DeviceError, Result};
 use std::ops::Range;

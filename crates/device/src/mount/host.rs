@@ -11,7 +11,7 @@ pub fn check(programs: &[&str]) -> Result<()> {
     missing(is_root(), Path::new("/dev"), programs).map_or(Ok(()), |what| Err(DeviceError::Host(what)))
 }
 
-/// What is missing for mounting, given who runs it and where the system's device nodes are.
+/// What is missing for mounting, given whether root runs it and where the system's device nodes are.
 fn missing(root: bool, nodes: &Path, programs: &[&str]) -> Option<String> {
     if !root {
         return Some("mounting needs root: loop devices and file systems belong to the system".into());

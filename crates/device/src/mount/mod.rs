@@ -9,7 +9,7 @@
 //! | [`file_system`] | the disk as a file |
 //! | [`pages`], [`traffic`], [`access`] | what its requests hold, and how often blocks are written |
 //! | [`ext4`], [`host`] | where ext4 keeps its journal; the programs of this machine |
-//! | [`sample`], [`run`] | counters of an interval; a mount until it is to end |
+//! | [`sample`], [`mod@run`] | counters of an interval; a mount until it is to end |
 //!
 //! Rules
 //! 1. Set up in this order: FUSE, loop device, file system made, journal found and tagged, file system mounted. Undone

@@ -20,7 +20,8 @@ use parking_lot::RwLock;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A mounted emulated disk. Dropping it unmounts as well as it can; [`unmount`](Mount::unmount) tells what went wrong.
+/// A mounted emulated disk. Dropping it unmounts as well as it can; [`unmount`](Mount::unmount) returns what went
+/// wrong.
 pub struct Mount {
     shared: Arc<Shared>,
     pub(super) stack: Stack,
@@ -161,7 +162,7 @@ impl Mount {
         self.finish_recording()
     }
 
-    /// Unmounts the file system, without patience.
+    /// Unmounts the file system; tries once.
     pub(super) fn try_unmount_file_system(&mut self) -> Result<()> {
         self.stack.try_unmount_file_system()
     }
@@ -174,7 +175,7 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // What fails here is left to the clean-up shell, which sees its pipe close. What was recorded is kept all the
+        // What fails here is left to the clean-up shell: its pipe closes. What was recorded is kept all the
         // same.
         let _ = self.tear_down();
         let _ = self.finish_recording();

@@ -82,7 +82,8 @@ const DOUBLEWRITE_AT: usize = PAGE_BYTES - 200;
 const DOUBLEWRITE_MAGIC: u32 = 536_853_855;
 const DOUBLEWRITE_BLOCK_PAGES: u64 = 64;
 
-/// Where the doublewrite buffer lies on the device, in 4 KiB blocks, if `page`, found at `lba`, is the page that tells.
+/// Where the doublewrite buffer lies on the device, in 4 KiB blocks, if `page`, found at `lba`, is the page that holds
+/// it.
 pub fn doublewrite_place(page: &[u8], lba: u64) -> Option<[Range<u64>; 2]> {
     let tells = u16::from_be_bytes([page[24], page[25]]) == TYPE_TRX_SYS
         && word(page, 4) == TRX_SYS_PAGE

@@ -57,7 +57,7 @@ fn watch(mount: &mut Mount, interval: Duration, stop: &AtomicBool, tell: &mut dy
         std::thread::sleep(STEP.min(interval));
         if Instant::now() >= next {
             tell(Event::Sample(&mount.sample()));
-            // Samples missed meanwhile are not made up for.
+            // Samples missed meanwhile are not taken later.
             next = Instant::now() + interval;
         }
     }

@@ -65,7 +65,7 @@ impl Stack {
         let file = self.fuse_folder().join(FILE_NAME).display().to_string();
         let sector = self.options.sector_bytes.to_string();
         let args = ["--find", "--show", "--direct-io=on", "--sector-size", &sector, &file];
-        // Two that look for a free device at once may find the same one: the loser looks again.
+        // Two processes that look for a free device at once may find the same one: the second tries again.
         let device = retry(|| host::run("losetup", &args))?;
         self.hold(Thing::Loop, &device)?;
         self.loop_device = Some(device);
@@ -120,7 +120,7 @@ impl Stack {
         self.unmount_with(&|path| retry(|| host::run("umount", &[path])))
     }
 
-    /// As [`unmount_file_system`](Self::unmount_file_system), without patience.
+    /// As [`unmount_file_system`](Self::unmount_file_system), but tries once.
     pub(super) fn try_unmount_file_system(&mut self) -> Result<()> {
         self.unmount_with(&|path| host::run("umount", &[path]))
     }
@@ -140,7 +140,7 @@ impl Stack {
     /// Detaches the loop device and waits until it is free: FUSE must not end under it.
     pub(super) fn detach(&mut self) -> Result<()> {
         if let Some(device) = self.loop_device.clone() {
-            // One that was in use may go between the look and the command.
+            // One that was in use may become free between the check and the command.
             retry(|| match self.is_attached(&device) {
                 true => host::run("losetup", &["-d", &device]),
                 false => Ok(String::new()),
@@ -152,8 +152,8 @@ impl Stack {
         Ok(())
     }
 
-    /// Whether the loop device still stands on our file; another file may have its name by now. What cannot be seen is
-    /// taken for ours.
+    /// Whether the loop device is still attached to our file; another file may have its name by now. What cannot be
+    /// seen is taken for ours.
     fn is_attached(&self, device: &str) -> bool {
         let block = Path::new("/sys/block").join(device.trim_start_matches("/dev/"));
         match std::fs::read_to_string(block.join("loop/backing_file")) {

@@ -1,4 +1,4 @@
-//! Counts what passes: by region of the device (journal or not) and by kind of page.
+//! Counts requests: by region of the device (journal or not) and by kind of page.
 
 use super::pages::{self, PageKind};
 use parking_lot::RwLock;
@@ -102,7 +102,7 @@ impl Traffic {
         &self.cells[region as usize][if copy { PageKind::Doublewrite } else { kind } as usize]
     }
 
-    /// Takes the doublewrite buffer's place from a page that tells it. A copy of that page inside the buffer itself
+    /// Takes the doublewrite buffer's place from the page that holds it. A copy of that page inside the buffer itself
     /// tells nothing new.
     fn learn(&self, page: &[u8], lba: u64) {
         let inside = self.doublewrite.read().iter().any(|range| range.contains(&lba));

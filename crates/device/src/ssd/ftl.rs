@@ -102,7 +102,7 @@ impl Ftl {
         })
     }
 
-    /// Writes `blocks` blocks from `lba` in `stream`. Bounds are the caller's to check.
+    /// Writes `blocks` blocks from `lba` in `stream`. The caller checks bounds.
     pub fn write<L: MediaListener>(&mut self, lba: u32, blocks: u32, stream: u8, listener: &mut L) {
         let (mut lba, end) = (lba, lba + blocks);
         while lba < end {

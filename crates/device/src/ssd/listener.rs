@@ -1,4 +1,5 @@
-//! What the translation layer tells of its work on the flash: the seam between *what* is done and *how long* it takes.
+//! What the translation layer reports of its work on the flash. It decides *what* is done; a listener, *how long* it
+//! takes.
 
 /// Why a program happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,9 +10,9 @@ pub enum Cause {
     CopyBack,
 }
 
-/// Hears of every operation on the flash, in order.
+/// Receives every operation on the flash, in order.
 pub trait MediaListener {
-    /// Whether anybody listens; a listener that does not costs nothing.
+    /// Whether it uses what it receives; a listener that does not costs nothing.
     const LISTENS: bool = true;
     /// Program number `program` of `unit` happens.
     fn program(&mut self, unit: u32, program: u32, cause: Cause);
@@ -21,7 +22,7 @@ pub trait MediaListener {
     fn erase(&mut self, unit: u32, freed_slots: u32);
 }
 
-/// Nobody listens: for counting wear as fast as the processor allows.
+/// Uses nothing: for counting wear as fast as the processor allows.
 pub struct Silent;
 
 impl MediaListener for Silent {

@@ -139,7 +139,7 @@ fn truncated(error: std::io::Error, path: &Path, number: u64) -> DeviceError {
     }
 }
 
-/// What a record says; none for records that are not requests; why not if it cannot be.
+/// What a record says; none for records that are not requests; or what is wrong with it.
 fn event(bytes: &[u8; RECORD_BYTES], order: Order) -> std::result::Result<Option<Record>, String> {
     let action = word(bytes, 28, order);
     // Bit 8 only says that the record comes from a control group.

@@ -141,7 +141,8 @@ fn first_bytes(path: &Path) -> Result<Vec<u8>> {
     Ok(reader.fill_buf().map_err(|e| read_error(path, e))?.to_vec())
 }
 
-/// Why a recorded time cannot be, if it cannot: more than ten years are no recording, and sums of more would overflow.
+/// What is wrong with a recorded time, if anything: no recording lasts ten years, and sums of longer times would
+/// overflow.
 fn impossible_time(time_ns: u64) -> Option<String> {
     const TEN_YEARS_NS: u64 = 10 * 366 * 86_400 * 1_000_000_000;
     (time_ns > TEN_YEARS_NS).then(|| format!("a time of {} s is more than ten years", time_ns / 1_000_000_000))

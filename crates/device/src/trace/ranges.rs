@@ -181,7 +181,7 @@ impl std::str::FromStr for StreamRule {
         let error = |what: &str| DeviceError::Rule { rule: text.into(), what: what.into() };
         let (stream, what) = text.split_once('=').ok_or_else(|| error("expected STREAM=WHAT, as in 1=journal"))?;
         let stream = match stream.trim().parse::<u64>() {
-            // Whether the device has it is the device's to say.
+            // The device checks whether it has that stream.
             Ok(stream) if stream <= u8::MAX.into() => stream as u8,
             Ok(_) => return Err(error("the streams of a device are 0 to 15")),
             Err(_) => return Err(error("the stream is not a number")),

@@ -7,7 +7,7 @@
 //!    system refuses to look at it on a full disk. (A file system that writes every block to a new place, such as Btrfs
 //!    or ZFS, can be full at any write, whatever was reserved.)
 //! 2. The first failed sync is final: the kernel forgets which pages it could not write, so every later write and sync
-//!    of the file fails too. Syncs go one at a time, because the kernel tells only one of several of the failure, and
+//!    of the file fails too. Syncs go one at a time, because the kernel reports a failure to only one of several, and
 //!    because one that has nothing to do (rule 3) may not return before the one that has.
 //! 3. Where a later write is not followed by a sync (O_DIRECT_NO_FSYNC), no write may need the file system's own
 //!    records changed to be durable: growth is written with zeros, so that its blocks count as initialized, and

@@ -3,7 +3,7 @@
 //! Rules
 //! 1. The lock is the kernel's (`flock` on the folder itself): it vanishes with the process, leaves no file behind and
 //!    needs no cleaning up after a crash.
-//! 2. Who only reads shares the lock with others who only read.
+//! 2. A handle that only reads shares the lock with others that only read.
 //! 3. A file made or removed is durable only after [`sync`] of its folder.
 
 use crate::error::{OpenError, StorageError};

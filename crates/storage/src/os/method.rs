@@ -17,7 +17,7 @@
 /// - A file system that refuses direct I/O (as tmpfs did for long) gets buffered I/O with the same syncs instead;
 ///   [`FileDevice::is_direct`](crate::FileDevice::is_direct) says so. Direct I/O needs offsets, lengths and addresses
 ///   that are multiples of 4,096 bytes, which is enough for every device with sectors up to that size; one with larger
-///   sectors fails at the first read or write, with the operating system's words.
+///   sectors fails at the first read or write, with the operating system's message.
 /// - `DirectNoFsync` needs a file whose blocks are all allocated and initialized, shared with no other file, on a file
 ///   system that overwrites in place: a file that this method has made and grown on ext4 or XFS. Any other (a sparse
 ///   copy, a copy by reflink, a file that another method has grown, anything on Btrfs, ZFS or bcachefs) is synced as

@@ -60,13 +60,13 @@ const TAKES_BLOCKS: u32 = 0x2 | 0x4 | 0x8 | 0x200 | 0x400 | 0x2000;
 const UNWRITTEN: u32 = 0x800;
 
 /// Whether overwriting any byte of the file up to `len` leaves the file system's own records as they are: its blocks
-/// are allocated, initialized and nobody else's, and the file system does not copy on write. False when it does not
+/// are allocated, initialized and not shared, and the file system does not copy on write. False when it does not
 /// say.
 pub(super) fn overwrites_in_place(file: &File, len: u64) -> bool {
     is_mapped(file, 0, len, TAKES_BLOCKS | UNWRITTEN)
 }
 
-/// Whether writing any byte of the range takes no block: all of them are allocated, and nobody else's. False when the
+/// Whether writing any byte of the range takes no block: all of them are allocated, and not shared. False when the
 /// file system does not say.
 pub(super) fn is_allocated(file: &File, offset: u64, len: u64) -> bool {
     is_mapped(file, offset, offset.saturating_add(len), TAKES_BLOCKS)

@@ -6,7 +6,7 @@
 //!    write into one of them.
 //! 3. Hence, if a file is missing while another one has contents, the missing one was lost: an error that names it. If
 //!    all that is there is empty, a creation was interrupted (or never begun), and can be done again. What an empty or
-//!    half-written `data` means beyond that, its owner decides.
+//!    half-written `data` means beyond that is decided by its owner.
 //! 4. The redo may be a block device of its own (`log_dir` names it, or is a folder in which `redo` links to it). It
 //!    counts as empty while it begins with zeros; a database is never created over anything else.
 //! 5. A set opened to be read takes no file open for writing, makes nothing and shares its lock with other readers. Its
