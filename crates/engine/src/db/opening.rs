@@ -1,7 +1,7 @@
 //! Opening a database: the core, then catalog, tables and transactions.
 //!
-//! Order: core (files, recovery), catalog, tables, threads of the pool, transactions (which need the tables to roll
-//! back what a crash interrupted), removal of what interrupted schema changes left, purge.
+//! Order: core (files, recovery), catalog, tables, transactions, threads of the pool, rollback of what a crash
+//! interrupted (it needs the tables), removal of what interrupted schema changes left, purge.
 
 use super::core::Core;
 use super::database::{Database, Inner};

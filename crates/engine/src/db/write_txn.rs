@@ -35,7 +35,6 @@ pub struct Inserted {
 /// A transaction that reads and writes.
 #[must_use = "a transaction that is dropped is rolled back"]
 pub struct WriteTxn {
-    inner: Arc<Inner>,
     /// `None` once it has ended.
     txn: Option<Box<Txn>>,
     tables: TableUses,
@@ -43,6 +42,8 @@ pub struct WriteTxn {
     schema_version: u64,
     key: Vec<u8>,
     row: Vec<u8>,
+    // Dropped last: it may be what keeps the database open.
+    inner: Arc<Inner>,
 }
 
 /// The parts of a call, borrowed apart.
@@ -166,7 +167,7 @@ impl WriteTxn {
         let found = op.update(&mut |old, new| {
             moves = apply(version, old, new, &mut change)?;
             if moves {
-                return Err(Error::Usage("the row moves to another key".to_string()));
+                return Err(Error::Usage("the update would change the primary key".to_string()));
             }
             version.check_keys(call.key, new)?;
             Ok(old != new.as_slice())
@@ -300,7 +301,8 @@ impl WriteTxn {
             && version.indexes[i].since > self.schema_version
         {
             let name = &version.definition.indexes[i].name;
-            let reason = format!("index {name} is younger than this transaction; begin a new one to use it");
+            let reason =
+                format!("index {name} was created after this transaction began; begin a new transaction to use it");
             return Err(Error::Usage(reason));
         }
         let options = ScanOptions {

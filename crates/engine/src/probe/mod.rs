@@ -5,8 +5,8 @@
 //! *choice* (neighbor flushing, writes in flight) is a pure function of it ([`choose`]).
 //!
 //! Rules
-//! 1. Nothing is measured over live pages: the doublewrite file lends its space, which is not needed once the pages it
-//!    protects are in place and durable. What was written there is discarded.
+//! 1. Nothing is measured over live pages: the store lends room that protects nothing at that moment. It is left as
+//!    zeros.
 //! 2. A probe ends early: after about 150 ms on flash, 2 s on a disk; and three to five rounds on whatever is slower.
 //! 3. What was found is kept in page 0 with its time and device ([`Record`]), so only the first opening on a device
 //!    pays. Another device, page size or flush method measures again, and so does `probe_again`.

@@ -21,7 +21,7 @@
 //! 6. Every page that is written was reserved before, durably, and not forgotten since: so a full disk shows in
 //!    [`PageStore::reserve`] and never at a write.
 //! 7. Pages are forgotten only when the checkpoint has passed everything logged of them.
-//! 8. A failed sync is never retried: the store cannot be used any more, and the caller stops the database.
+//! 8. A failed write or sync is never retried: no later batch is written, and the caller stops the database.
 //!
 //! Pages whose numbers follow each other need not lie side by side. The writer of a batch puts its pages in
 //! the order of their numbers; whether a run of pages becomes one write is up to the store.
@@ -149,7 +149,8 @@ pub trait PageStore: PageSource + Send + Sync {
     /// `None` if there is none.
     fn scratch(&self) -> Option<&dyn Device>;
 
-    /// Makes every page durable where it is found without what lies in [`scratch`](PageStore::scratch).
+    /// Makes every page durable where it is found without what lies in [`scratch`](PageStore::scratch). No other call is
+    /// made meanwhile.
     ///
     /// # Errors
     /// An I/O error, after which the caller does not open the database.

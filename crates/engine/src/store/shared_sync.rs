@@ -33,6 +33,17 @@ impl SharedSync {
         &*self.device
     }
 
+    /// Stops the device for good: no later [`sync`](Self::sync) or [`check`](Self::check) succeeds.
+    pub fn stop(&self, error: &Error) {
+        self.failed.set(&error.to_string());
+    }
+
+    /// # Errors
+    /// [`Error::Poisoned`] once the device is stopped.
+    pub fn check(&self) -> Result<()> {
+        self.failed.check()
+    }
+
     /// Makes what the caller has written durable; says whether this call synced the device itself.
     ///
     /// # Errors

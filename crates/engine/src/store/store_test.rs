@@ -127,6 +127,26 @@ fn several_pages_are_read_at_once() {
     }
 }
 
+/// The copies of a batch that failed on its way to its places are what repairs it: they are not written over.
+#[test]
+fn after_a_failed_write_no_batch_is_written() {
+    let (storage, faults) = (new_store(), Faults::new());
+    let mut is_data = true;
+    let wrapped = storage.map(|device| if std::mem::take(&mut is_data) { faults.wrap(device) } else { device });
+    let store = open(&wrapped);
+    faults.fail(Operation::Write, 1, FaultKind::ErrorOnce);
+    assert!(write(&*store, &[5], 1, Lane::FlushList).is_err());
+    let copies = || {
+        let mut bytes = AlignedBuf::zeroed(storage.doublewrite.len_bytes().unwrap() as usize);
+        storage.doublewrite.read_at(0, &mut bytes).unwrap();
+        bytes
+    };
+    let before = copies();
+    let later = write(&*store, &[6], 2, Lane::FlushList);
+    assert!(matches!(later, Err(Error::Poisoned(_))), "{later:?}");
+    assert!(before[..] == copies()[..], "the copies were written over");
+}
+
 /// Not even by a later sync that succeeds: what the failed one lost is not known.
 #[test]
 fn after_a_failed_sync_nothing_is_acknowledged() {

@@ -154,7 +154,7 @@ impl KeyLayout {
                 out.pop();
                 Ok(())
             }
-            Some(part) => Err(bad_value(table, part, "only text and bytes have a beginning to search for".to_string())),
+            Some(part) => Err(bad_value(table, part, "a prefix search needs a text or binary column".to_string())),
             None => Ok(()),
         }
     }

@@ -50,7 +50,8 @@ fn parse(page: &[u8], page_no: PageNo, stamp: u64, position: Option<u32>) -> Res
     expect_type(page, page_no, PageType::Overflow)?;
     let found = (page.u64_at(STAMP_AT), page.u32_at(STAMP_AT + 8));
     if found != (stamp, position.unwrap_or(found.1)) {
-        let reason = "an overflow page of another chain than the one that leads to it, or an older version of it";
+        let reason =
+            "the overflow page belongs to another chain than the one that refers to it, or it is an old version";
         return Err(Error::corrupt_page(page_no, reason));
     }
     let used = page.u32_at(NEXT_AT + 4) as usize;

@@ -29,7 +29,9 @@ pub(super) fn closed<R>(run: impl FnOnce() -> R) -> R {
 /// Refuses a call from inside a row closure.
 pub(super) fn check_open() -> Result<()> {
     if IN_ROW_CLOSURE.get() {
-        return Err(Error::Usage("the database was called from inside a closure that changes a row".to_string()));
+        return Err(Error::Usage(
+            "the database was called from inside a closure that changes a row (this is not allowed)".to_string(),
+        ));
     }
     Ok(())
 }

@@ -148,7 +148,7 @@ impl TxnSystem {
             return Err(Error::Usage("the savepoint is not one of this transaction".to_string()));
         }
         if txn.savepoints.is_removed(savepoint.number) {
-            let reason = "the savepoint is gone: the transaction was rolled back to an earlier one since";
+            let reason = "the savepoint no longer exists: the transaction was rolled back to an earlier savepoint";
             return Err(Error::Usage(reason.to_string()));
         }
         rollback::roll_back_to(self, txn, savepoint.at).inspect_err(|_| txn.state = State::Broken)?;

@@ -4,7 +4,7 @@ use highwater_bench::{Error, Result, interrupt};
 use std::fs::File;
 use std::path::Path;
 
-/// Copies a folder with everything below it, and syncs each file.
+/// Copies a folder with all files and folders below it, and syncs each file. Links, sockets and pipes are left out.
 pub(crate) fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     copy_apart(from, to, &|_| to)
 }
@@ -16,9 +16,10 @@ pub(crate) fn copy_apart<'p>(from: &Path, to: &'p Path, place: &dyn Fn(&str) -> 
         interrupt::check()?;
         let entry = entry.map_err(|e| Error::file(from, e))?;
         let (source, name) = (entry.path(), entry.file_name());
-        if source.is_dir() {
+        let kind = entry.file_type().map_err(|e| Error::file(&source, e))?;
+        if kind.is_dir() {
             copy_folder(&source, &to.join(&name))?;
-        } else {
+        } else if kind.is_file() {
             copy_file(&source, &place(&name.to_string_lossy()).join(&name))?;
         }
     }

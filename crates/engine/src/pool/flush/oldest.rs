@@ -55,13 +55,15 @@ impl Pool {
         Ok(flushed + self.flush_jobs(&self.still_dirty(&frames), reason, Patience::Wait)?)
     }
 
-    /// Those of the frames that are dirty and not being written.
+    /// Those of the frames that are dirty and not being written, by page number.
     fn still_dirty(&self, frames: &[FrameNo]) -> Vec<Job> {
         let is_dirty = |frame: &&FrameNo| {
             let state = self.frames.get(**frame);
             state.oldest_lsn().is_some() && !state.dirty.is_flushing()
         };
-        frames.iter().filter(is_dirty).map(|frame| self.job(*frame)).collect()
+        let mut jobs: Vec<Job> = frames.iter().filter(is_dirty).map(|frame| self.job(*frame)).collect();
+        jobs.sort_unstable_by_key(|job| job.page_no);
+        jobs
     }
 
     /// Flushes every dirty page (close, recovery, tests). Pages changed meanwhile by others may stay dirty.

@@ -160,7 +160,7 @@ impl PageStore for InPlace {
                 let area = doublewrite.take(lane);
                 doublewrite.write(&area, batch)?;
                 // The area is free again only when the pages are durable in place.
-                self.write_to_places(batch)
+                self.write_to_places(batch).inspect_err(|error| doublewrite.stop(error))
             }
         }
     }

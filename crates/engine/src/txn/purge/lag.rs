@@ -67,7 +67,7 @@ impl PurgeWatch {
             self.told_set_aside = state.set_aside;
             let last = state.damage.last().map_or("", String::as_str);
             return Some(format!(
-                "{} undo records, streams or transactions are set aside because of damage: {last}",
+                "{} undo records, streams or transactions are skipped because of damage: {last}",
                 state.set_aside
             ));
         }

@@ -100,7 +100,7 @@ pub(crate) fn read_directories(ctx: &Context, space: &Space) -> Result<(Vec<Stre
     let mut page_no = space.root(ROOT_UNDO).unwrap_or_default();
     while page_no != PageNo(0) {
         if pages.contains(&page_no) {
-            return Err(Error::corrupt_page(page_no, "the undo directory runs in a circle"));
+            return Err(Error::corrupt_page(page_no, "the undo directory has a cycle"));
         }
         let page = ctx.pool.fix_s(page_no)?;
         let (next, count, limit) = read_directory(&page, page_no)?;
