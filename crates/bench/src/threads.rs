@@ -36,8 +36,8 @@ pub(crate) fn spawn<'scope, 'env>(
     });
     started.map_err(|reason| {
         Error::Usage(format!(
-            "only {n} of {of} client threads are possible ({reason}): use fewer, or raise the limit of threads or of \
-             address space (ulimit -u, -v)"
+            "only {n} of {of} client threads could be started ({reason}): use fewer threads, or raise the limits \
+             (ulimit -u, -v)"
         ))
     })
 }

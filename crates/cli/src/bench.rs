@@ -110,7 +110,8 @@ enum BenchWorkload {
 /// Options of every workload.
 #[derive(Args, Clone, Debug)]
 struct Common {
-    /// Folder of the database; made when missing, kept afterwards, used again when it holds the right data
+    /// Folder of the database; created if it does not exist, kept afterwards, and reused if it holds the data of the
+    /// same workload
     #[arg(long, value_name = "DIR", required_unless_present = "device")]
     dir: Option<PathBuf>,
     #[command(flatten)]
@@ -127,25 +128,26 @@ struct Common {
     /// Seconds to run before measuring
     #[arg(long, default_value = "0", value_name = "SECONDS", value_parser = seconds)]
     warmup: f64,
-    /// Seconds between lines
+    /// Seconds between two interval lines
     #[arg(long, default_value = "1", value_name = "SECONDS", value_parser = interval)]
     report_interval: f64,
-    /// Threads that load the data [default: one for each processor]
+    /// Threads that load the data [default: one per processor]
     #[arg(long, value_name = "THREADS", value_parser = clap::value_parser!(u64).range(1..=1000))]
     load_threads: Option<u64>,
-    /// Seed of everything random in the run
+    /// Seed of the random numbers of the run
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Load again: remove a benchmark's database in the folder first
+    /// Remove the benchmark database that is in the folder and load it again
     #[arg(long)]
     fresh: bool,
-    /// Write the result as JSON to FILE; - is stdout, and nothing else goes there
+    /// Write the result as JSON to FILE; with -, write only the JSON to stdout
     #[arg(long, value_name = "FILE")]
     json: Option<Json>,
-    /// Write a report with charts to FILE, one offline page
+    /// Write a report with charts to FILE: one HTML page that needs no network
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
-    /// Serve the engine's counters to Prometheus at http://ADDRESS:PORT/metrics while it runs; port 0 takes a free one
+    /// Serve the engine's counters to Prometheus at http://ADDRESS:PORT/metrics during the run; port 0 selects a free
+    /// port
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = metrics::address)]
     metrics_listen: Option<SocketAddr>,
     #[command(flatten)]
@@ -177,7 +179,7 @@ impl Common {
                 }
                 Ok(Embedded::new(Database::open(dir, options)?))
             }
-            (None, None) => Err(Failure::Usage("neither --dir nor --device".into())),
+            (None, None) => Err(Failure::Usage("one of --dir and --device is needed".into())),
         }
     }
 
@@ -307,8 +309,8 @@ fn write_results(result: &RunResult, common: &Common) -> Result<(), Failure> {
 /// [`Failure::Usage`] when the folder holds something else.
 pub fn load(store: &Embedded, workload: &dyn Workload<Embedded>, threads: usize) -> Result<Option<f64>, Failure> {
     if loaded_identity(store)?.is_none() && !store.database().tables().is_empty() {
-        let reason = "the database holds tables, but no finished load of a benchmark; take another folder or load \
-                      again (--fresh)";
+        let reason = "the database holds tables, but its benchmark load did not finish; use another folder, or load \
+                      again with --fresh";
         return Err(Failure::Usage(reason.into()));
     }
     let started = Instant::now();
@@ -316,7 +318,7 @@ pub fn load(store: &Embedded, workload: &dyn Workload<Embedded>, threads: usize)
     let loaded = load_or_reuse(store, workload, threads, &progress)?;
     drop(progress);
     if !loaded {
-        tell!("Using the data that are there");
+        tell!("Using the existing data");
         return Ok(None);
     }
     let seconds = started.elapsed().as_secs_f64();
@@ -371,10 +373,10 @@ fn neighbors_line(database: &Database) -> String {
     let asked = database.options().flush_neighbors;
     match (asked, database.probe()) {
         (FlushNeighbors::Auto, Some(probe)) => {
-            format!("auto means {probe} (--probe-again on measures again)")
+            format!("auto selected {probe} (--probe-again on measures again)")
         }
         (FlushNeighbors::Auto, None) => "auto means flush_neighbors 0: this device cannot be measured".into(),
-        (asked, _) => format!("flush_neighbors {}, as asked: nothing is measured", asked.show()),
+        (asked, _) => format!("flush_neighbors {}, as given: the device is not measured", asked.show()),
     }
 }
 

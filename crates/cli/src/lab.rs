@@ -34,8 +34,9 @@ Examples:
   highwater lab run stream-journal --scale quick --traces /srv/traces --out /tmp/journal
   highwater lab run stall --scale standard --out /tmp/stall --resume
 
-Scales: smoke = seconds, shows that the laboratory works, too small for claims; quick = the whole experiment on one
-subject in at most three minutes; standard = half an hour; full = the documents' sizes.";
+Scales: smoke = a few seconds; shows that the laboratory works, but is too small to judge claims. quick = the whole
+experiment on one subject in at most three minutes. standard = about half an hour. full = the sizes of the source
+documents.";
 
 /// Repeat the experiments of the source documents
 #[derive(Args, Debug)]
@@ -59,41 +60,44 @@ enum LabCommand {
 struct RunArgs {
     /// Name of the experiment (highwater lab list)
     experiment: String,
-    /// What to measure, with commas: highwater, mysql, mariadb [default: all the experiment has]
+    /// What to measure, separated by commas: highwater, mysql, mariadb [default: all subjects of the experiment that
+    /// are installed]
     #[arg(long, value_name = "SUBJECTS", value_delimiter = ',')]
     subject: Vec<String>,
-    /// Where the data lie: local, or the preset of an emulated device [default: the experiment's first]
+    /// Where the data are stored: local (this machine's disk) or the preset of an emulated device [default: the first
+    /// one that `highwater lab list` shows]
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
-    /// How much: smoke, quick, standard or full
+    /// Size of the experiment: smoke, quick, standard or full
     #[arg(long, default_value = "standard")]
     scale: String,
-    /// Folder for the results; new or empty, or with --resume that of the same run
+    /// Folder for the results: a new or empty folder, or with --resume the folder of the run to continue
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Go on where an earlier run into the same folder stopped
+    /// Continue an earlier run of the same experiment into the same folder
     #[arg(long)]
     resume: bool,
-    /// With --resume: go on although another build measured the rest; the results are then of both
+    /// With --resume: continue even if another build of this program measured the earlier part; the results then come
+    /// from both builds
     #[arg(long, requires = "resume")]
     any_build: bool,
     /// Exit status 1 if a claim does not hold
     #[arg(long)]
     strict: bool,
-    /// How often each setting is measured [default: the experiment's, by scale]
+    /// How many times each setting is measured [default: depends on the experiment and the scale]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: Option<u32>,
-    /// Seed of everything random
+    /// Seed of the random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Folder of the recorded traces that stream-journal replays up to quick [default: $HIGHWATER_TRACES, or
-    /// ~/.cache/highwater/traces]
+    /// Folder of the recorded traces that stream-journal replays at the scales smoke and quick [default:
+    /// $HIGHWATER_TRACES, or ~/.cache/highwater/traces]
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
-    /// Folder for databases while the experiment runs, removed afterwards [default: the output folder]
+    /// Folder in which the experiment creates its databases; they are removed afterwards [default: the folder of --out]
     #[arg(long, value_name = "DIR")]
     work_dir: Option<PathBuf>,
-    /// Write the result as JSON to FILE too; - is stdout, and nothing else goes there
+    /// Also write the result as JSON to FILE; with -, write only the JSON to stdout
     #[arg(long, value_name = "FILE")]
     json: Option<Json>,
 }
@@ -168,7 +172,7 @@ fn finish(
     let outcome = outcome.map_err(|error| match error {
         highwater_bench::Error::Usage(reason) => Failure::Usage(reason),
         error if experiment::has_cells(&args.out) => Failure::Failed(format!(
-            "{}: {error}; what was measured is kept: the same command with --resume goes on",
+            "{}: {error}; finished measurements are kept: run the same command with --resume to continue",
             experiment.about().name
         )),
         error => Failure::Failed(format!("{}: {error}", experiment.about().name)),

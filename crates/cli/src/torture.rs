@@ -53,7 +53,7 @@ Examples:
   highwater torture crash --runs 100 --dir /tmp/torture --seed 7 --max-run-ms 500 --threads 8
   highwater torture crash --runs 30 --dir /tmp/torture-full --page-size 4K --data-limit 128M";
 
-/// Try to break a database
+/// Test crash recovery
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct TortureArgs {
@@ -63,7 +63,7 @@ pub struct TortureArgs {
 
 #[derive(Debug, Subcommand)]
 enum Torture {
-    /// Kill the process at random moments of a TPC-C run; check after each
+    /// Kill a TPC-C run at random moments; after each kill recover the database and check it
     #[command(after_help = EXAMPLES)]
     Crash(Box<CrashOptions>),
     /// The process that is killed
@@ -76,10 +76,10 @@ struct CrashOptions {
     /// Folder for the database and the record of acknowledged commits; made when missing
     #[arg(long)]
     dir: PathBuf,
-    /// How many times to kill
+    /// Number of kills
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     runs: u64,
-    /// Seed of everything random [default: drawn, and printed]
+    /// Seed of the random numbers [default: drawn, and printed]
     #[arg(long)]
     seed: Option<u64>,
     /// Warehouses
@@ -88,7 +88,7 @@ struct CrashOptions {
     /// Client threads of the killed process
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=1000))]
     threads: u64,
-    /// Longest time to a kill
+    /// Longest time before a kill, in milliseconds
     #[arg(
         long,
         default_value_t = 1500,
@@ -96,10 +96,10 @@ struct CrashOptions {
         value_parser = clap::value_parser!(u64).range(1..=600_000)
     )]
     max_run_ms: u64,
-    /// Only TPC-C: no schema changes and no large transactions beside it
+    /// Run only TPC-C, without concurrent schema changes and large transactions
     #[arg(long)]
     tpcc_only: bool,
-    /// Do as if the disk were full when the data file has this size
+    /// Simulate a full disk: the data file cannot grow beyond this size
     #[arg(long, value_name = "SIZE", value_parser = size)]
     data_limit: Option<u64>,
     #[command(flatten)]
@@ -184,12 +184,12 @@ fn crash(options: &CrashOptions) -> Result<(), Failure> {
         let kill = kill_once(options, rng.u64(..), &mut rng).map_err(|e| at(run, seed, &e))?;
         let found = verify(options).map_err(|e| at(run, seed, &e))?;
         lines.write(&format!(
-            "run {run}/{}: {kill}; recovered in {:.2} s ({:.1} MiB of redo, {} pages read); {} commits acknowledged \
-             so far, all there; 12 conditions hold; sound",
+            "run {run}/{}: {kill}; recovered in {:.2} s ({:.1} MiB of redo, {} pages read); {} commits acknowledged so \
+             far, all present; 12 consistency conditions hold; check found no problem",
             options.runs, found.recovery_s, found.redo_mib, found.pages_read, found.acknowledged.commits
         ));
     }
-    lines.write(&format!("{} kills, nothing lost", options.runs));
+    lines.write(&format!("{} kills, no acknowledged commit lost", options.runs));
     Ok(())
 }
 

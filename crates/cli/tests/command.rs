@@ -53,7 +53,7 @@ fn data_are_kept_and_used_again_or_refused() {
     assert_eq!(status(&sysbench(&db, "write_only", &[])), 0);
     let again = sysbench(&db, "read_only", &["--report", report.to_str().expect("a readable path")]);
     assert_eq!(status(&again), 0, "{}", stderr(&again));
-    assert!(stderr(&again).contains("Using the data that are there"), "{}", stderr(&again));
+    assert!(stderr(&again).contains("Using the existing data"), "{}", stderr(&again));
     assert!(std::fs::read_to_string(report).expect("a report").starts_with("<!DOCTYPE html>"));
 
     let other = sysbench(&db, "read_only", &["--table-size", "600"]);

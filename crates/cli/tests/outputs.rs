@@ -60,7 +60,7 @@ fn a_databases_files_are_no_place_for_results() {
             vec!["bench", "user-table", "--device", "simple-2gb", "--bytes", "1K", "--report", file],
         ] {
             let (status, message) = run(&arguments);
-            let precise = message.contains(file) && message.contains("is a file of a database; it is not written over");
+            let precise = message.contains(file) && message.contains("is a file of a database and is not overwritten");
             assert!(status != 0 && precise, "{arguments:?}: {status} {message}");
         }
     }

@@ -65,7 +65,7 @@ const CITIES: [&str; 8] = ["Seoul", "Busan", "Incheon", "Daegu", "Daejeon", "Gwa
 /// Options.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Bytes of values to insert.
+    /// Bytes of column values to insert.
     pub bytes: u64,
     /// Rows of one transaction.
     pub rows_per_transaction: u64,

@@ -16,16 +16,16 @@ Examples:
   highwater device list --verbose
   highwater device list --json -";
 
-/// The devices there are, and where their figures come from
+/// List the presets and the source of each figure
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct ListOptions {
-    /// Show every parameter of this one, with its source
+    /// Show every parameter of this preset with its source
     preset: Option<String>,
-    /// Show every parameter of each, with its source
+    /// Show every parameter of every preset with its source
     #[arg(long, short)]
     verbose: bool,
-    /// Write all of it as JSON to FILE; - is stdout, and nothing else goes there
+    /// Write every preset as JSON to FILE; with -, write only the JSON to stdout
     #[arg(long, value_name = "FILE")]
     json: Option<Json>,
 }
@@ -71,7 +71,7 @@ fn table(presets: &[&Preset]) -> String {
         };
         let _ = writeln!(out, "{:<22} {capacity:>8} {streams:>7}  {figures:<44} {}", preset.name, preset.summary);
     }
-    out + "\nWhere each figure comes from: highwater device list PRESET, or --verbose for all."
+    out + "\nSources of the figures: `highwater device list PRESET`, or --verbose for all presets."
 }
 
 fn ssd_figures(ssd: &SsdConfig) -> String {

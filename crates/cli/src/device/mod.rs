@@ -17,7 +17,7 @@ use clap::{Args, Subcommand};
 use highwater_device::DeviceError;
 use std::io::ErrorKind;
 
-/// The emulated SSD and hard disk on their own
+/// Use the emulated SSD or hard disk without the engine
 #[derive(Args, Debug)]
 pub struct DeviceArgs {
     #[command(subcommand)]
@@ -26,11 +26,11 @@ pub struct DeviceArgs {
 
 #[derive(Debug, Subcommand)]
 enum DeviceCommand {
-    /// The devices there are, and where their figures come from
+    /// List the presets and the source of each figure
     List(list::ListOptions),
-    /// Run a recorded trace on a device: write amplification, copies by stream, wear, time
+    /// Replay a recorded trace on a device: write amplification, copies per stream, wear, time
     Replay(Box<replay::ReplayArgs>),
-    /// Mount a device under a real file system, for any program to use
+    /// Mount a device with a real file system that any program can use
     #[cfg(target_os = "linux")]
     Mount(Box<mount::MountArgs>),
 }

@@ -33,74 +33,77 @@ Examples:
   highwater device mount /mnt/emulated --device wd10ezex-1tb --capacity 20G --clock real --backing /srv/disk.img
   highwater device mount /mnt/emulated --journal-mode data --stream 1=journal --record tpcc.csv.zst --json samples.jsonl
 
-Needs root, FUSE, loop devices, and mkfs.ext4. Ctrl-C unmounts; nothing is left behind, not even when the \
-command is killed.
+Needs root, FUSE, loop devices and mkfs.ext4. Ctrl-C unmounts. The command removes everything that
+it created, even if it is killed.
 
-Exit status: 0 unmounted; 1 it could not be mounted or unmounted; 2 wrong use: not root, no FUSE, options \
-that make no sense.";
+Exit status: 0 mounted and unmounted; 1 mounting or unmounting failed; 2 the command line is wrong,
+the user is not root, or FUSE is missing.";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Clock {
     /// Requests take no time: only wear is counted
     None,
-    /// Requests complete when the model says
+    /// Each request takes the time that the model computes
     Real,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum FileSystem {
-    /// Make ext4 and mount it
+    /// Create an ext4 file system and mount it
     Ext4,
-    /// Only the block device: its name is printed
+    /// Create no file system; print the name of the block device
     None,
 }
 
-/// Mount a device under a real file system, for any program to use
+/// Mount a device with a real file system that any program can use
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct MountArgs {
-    /// Where the file system is mounted; made if it does not exist, and then removed at the end. None with --fs none
+    /// Where to mount the file system; a folder that does not exist is created and removed at the end. Not allowed with
+    /// --fs none
     mountpoint: Option<PathBuf>,
-    /// The device; highwater device list shows them
+    /// The preset of the device; `highwater device list` shows all
     #[arg(long, default_value = "samsung-pm953-960gb", value_name = "PRESET")]
     device: String,
-    /// Scale the device to this size; ratios stay [default: the preset's, at most 4G]
+    /// Scale the device to this capacity, with the same ratios [default: the preset's capacity, at most 4G]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     capacity: Option<u64>,
-    /// What is put on the device
+    /// What to create on the device
     #[arg(long, default_value = "ext4", value_name = "WHAT")]
     fs: FileSystem,
-    /// How ext4 journals: ordered, data or writeback [default: ordered]
+    /// Journal mode of ext4: ordered, data or writeback [default: ordered]
     #[arg(long, value_name = "MODE", value_parser = parsed::<JournalMode>)]
     journal_mode: Option<JournalMode>,
-    /// Size of ext4's journal [default: mkfs.ext4's choice]
+    /// Size of ext4's journal [default: what mkfs.ext4 chooses]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     journal_size: Option<u64>,
-    /// Which stream what goes to, as 1=journal, or FIRST+COUNT in blocks of 4 KiB; may be given again, later ones win
+    /// A rule that maps data to a stream, for example 1=journal or 1=FIRST+COUNT (blocks of 4 KiB); may be repeated, a
+    /// later rule overrides earlier ones
     #[arg(long, value_name = "STREAM=WHAT", value_parser = parsed::<StreamRule>)]
     stream: Vec<StreamRule>,
-    /// A file of such rules; --stream wins over it
+    /// A file with such rules; --stream overrides them
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
-    /// What was written to the flash before: none, fill or random:N (times the capacity, at random)
+    /// What the flash holds at the start: none (empty), fill (written once), or random:N (written once, then N times
+    /// the capacity overwritten at random)
     #[arg(long, default_value = "fill", value_parser = parsed::<Age>)]
     age: Age,
-    /// The clock requests run by
+    /// Which clock times the requests
     #[arg(long, default_value = "none")]
     clock: Clock,
-    /// A file for the data [default: memory]
+    /// File that stores the contents of the device [default: memory]
     #[arg(long, value_name = "FILE")]
     backing: Option<PathBuf>,
-    /// Mount the file system that the backing file holds, as an earlier mount left it
+    /// Mount the file system that an earlier mount left in the backing file
     #[arg(long, requires = "backing")]
     keep: bool,
-    /// Make a new file system although the backing file holds something
+    /// Create a new file system even if the backing file is not empty
     #[arg(long, requires = "backing", conflicts_with = "keep")]
     overwrite: bool,
-    /// Let the file system discard what it frees (off keeps an aged device aged)
+    /// Mount with discard: the file system discards the blocks that it frees. Without it, an aged device stays aged
     #[arg(long)]
     discard: bool,
-    /// Record every request, for highwater device replay
+    /// Record every request into a trace for `highwater device replay`
     #[arg(long, value_name = "NAME.csv.zst")]
     record: Option<PathBuf>,
     /// Logical sector size of the block device
@@ -112,7 +115,7 @@ pub struct MountArgs {
     /// Seconds between samples
     #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
     interval: f64,
-    /// Write a line of JSON every interval and at the end to FILE; - is stdout, and nothing else goes there
+    /// Write one line of JSON to FILE after every interval and at the end; with -, write only the JSON to stdout
     #[arg(long, value_name = "FILE")]
     json: Option<Json>,
 }
@@ -262,7 +265,9 @@ impl View {
             }
             Event::Mounted(mount) => self.mounted(mount),
             Event::Sample(sample) => self.sample(sample),
-            Event::Busy(error) => self.lines.write(&format!("still in use ({error}); Ctrl-C again gives up")),
+            Event::Busy(error) => self.lines.write(&format!(
+                "the file system is still in use ({error}); press Ctrl-C again to stop without unmounting"
+            )),
         }
     }
 

@@ -33,41 +33,42 @@ win.
 Exit status: 0 fine; 1 the trace is damaged; 2 wrong use: not a trace, it does not fit the device, a stream the \
 device does not have.";
 
-/// Run a recorded trace on a device: write amplification, copies by stream, wear, time
+/// Replay a recorded trace on a device: write amplification, copies per stream, wear, time
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct ReplayArgs {
-    /// The trace
+    /// The trace file; its formats are described below
     trace: PathBuf,
-    /// The device; highwater device list shows them
+    /// The preset of the device; `highwater device list` shows all
     #[arg(long, default_value = "simple-2gb", value_name = "PRESET")]
     device: String,
-    /// Scale the device to this size; ratios stay [default: the preset's, at most 4G]
+    /// Scale the device to this capacity, with the same ratios [default: the preset's capacity, at most 4G]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     capacity: Option<u64>,
-    /// What was written before: none, fill (all of it once) or random:N (and N times the capacity overwritten at
-    /// random)
+    /// What the flash holds at the start: none (empty), fill (written once), or random:N (written once, then N times
+    /// the capacity overwritten at random)
     #[arg(long, default_value = "fill", value_parser = parsed::<Age>)]
     age: Age,
-    /// Which stream what goes to, as 1=journal; may be given again, later ones win
+    /// A rule that maps data to a stream, for example 1=journal; may be repeated, a later rule overrides earlier ones
     #[arg(long, value_name = "STREAM=WHAT", value_parser = parsed::<StreamRule>)]
     stream: Vec<StreamRule>,
-    /// A file of such rules; --stream wins over it
+    /// A file with such rules; --stream overrides them
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
-    /// Where each file lies [default: NAME.files.csv beside the trace]
+    /// CSV file with the place of each file on the device [default: NAME.files.csv in the folder of the trace]
     #[arg(long, value_name = "CSV")]
     files: Option<PathBuf>,
-    /// A name for a stretch of the device, as journal=262144+2048; may be given again
+    /// A name for a range of blocks, for example journal=262144+2048; may be repeated
     #[arg(long, value_name = "NAME=FIRST+COUNT", value_parser = parsed::<NamedRange>)]
     range: Vec<NamedRange>,
-    /// How garbage collection picks victims: greedy, cost-benefit or fifo [default: the preset's]
+    /// How garbage collection selects the unit to erase: greedy, cost-benefit or fifo [default: the preset's]
     #[arg(long, value_name = "POLICY", value_parser = parsed::<VictimPolicy>)]
     victim: Option<VictimPolicy>,
-    /// Whether copies keep streams apart: separate or shared [default: the preset's]
+    /// Whether copies of different streams go to different units (separate) or to the same one (shared) [default: the
+    /// preset's]
     #[arg(long, value_name = "HOW", value_parser = parsed::<CopyBack>)]
     copy_back: Option<CopyBack>,
-    /// Spare flash as a share of the capacity, as 0.15 [default: the preset's]
+    /// Spare flash as a share of the capacity, for example 0.15 [default: the preset's]
     #[arg(long, value_name = "SHARE")]
     overprovisioning: Option<f64>,
     /// Size of an erase unit [default: the preset's]
@@ -76,19 +77,20 @@ pub struct ReplayArgs {
     /// Size of the write buffer; 0 for none [default: the preset's]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     write_buffer: Option<u64>,
-    /// How often the trace is run; figures are those of the last pass
+    /// How many times the trace is replayed; the figures are of the last pass
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     passes: u32,
-    /// When requests arrive: untimed (only wear is counted), as-recorded or queue-depth:N
+    /// When requests arrive: untimed (no time passes, only wear is counted), as-recorded, or queue-depth:N (N requests
+    /// at a time)
     #[arg(long, default_value = "untimed", value_parser = parsed::<Pace>)]
     pace: Pace,
-    /// Host bytes between two points of write amplification over time [default: a tenth of the capacity]
+    /// Host bytes between two samples of the write amplification [default: a tenth of the capacity]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     sample: Option<u64>,
-    /// Write the result as JSON to FILE; - is stdout, and nothing else goes there
+    /// Write the result as JSON to FILE; with -, write only the JSON to stdout
     #[arg(long, value_name = "FILE")]
     json: Option<Json>,
-    /// Write a report with charts to FILE, one offline page
+    /// Write a report with charts to FILE: one HTML page that needs no network
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
 }

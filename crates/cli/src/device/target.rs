@@ -35,25 +35,26 @@ const REDO_SLACK_BYTES: u64 = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Clock {
-    /// Requests complete when the model says
+    /// Each request takes the time that the model computes
     Real,
-    /// Requests complete at once; the model's time is counted
+    /// Requests complete at once; the model's time is only added up
     Virtual,
 }
 
 /// The emulated disk of a benchmark.
 #[derive(Args, Clone, Debug)]
 pub struct TargetOptions {
-    /// Instead of --dir: an emulated device in this process, new and in memory; highwater device list shows them
+    /// Run on a new emulated device in memory instead of --dir; `highwater device list` shows the presets
     #[arg(long, value_name = "PRESET", conflicts_with_all = ["dir", "fresh"])]
     pub device: Option<String>,
-    /// Scale the device to this size; ratios stay [default: the preset's, at most 4G]
+    /// Scale the device to this capacity, with the same ratios [default: the preset's capacity, at most 4G]
     #[arg(long, value_name = "SIZE", conflicts_with = "dir", value_parser = size)]
     capacity: Option<u64>,
-    /// The clock of the device's requests
+    /// Which clock times the device's requests
     #[arg(long, default_value = "real", conflicts_with = "dir")]
     clock: Clock,
-    /// What was written to the flash before: none, fill or random:N (times the capacity, at random)
+    /// What the flash holds at the start: none (empty), fill (written once), or random:N (written once, then N times
+    /// the capacity overwritten at random)
     #[arg(long, default_value = "fill", conflicts_with = "dir", value_parser = parsed::<Age>)]
     age: Age,
     /// Which stream each kind of write goes to: one, spread or redo=1,doublewrite=2,... [default: spread over those

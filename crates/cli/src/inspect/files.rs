@@ -66,7 +66,7 @@ pub fn summary(dir: &Path, log_dir: &Path) -> Result<View, Failure> {
     if groups > 0 {
         let _ = writeln!(
             text,
-            "the database was not closed: up to {groups} changes are in the redo log only and not shown"
+            "the database was not closed: up to {groups} changes are only in the redo log and are not shown"
         );
     }
     if let Some(damage) = &damage {

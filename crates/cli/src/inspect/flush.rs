@@ -26,7 +26,10 @@ pub fn view(file: &RawFile<'_>) -> (Vec<Vec<String>>, Value) {
     let listed = defaults.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ");
     let auto = record.as_ref().map_or_else(|| "not measured yet".to_string(), ToString::to_string);
     let rows = vec![
-        vec!["default flush options".to_string(), format!("{listed} (what an opening is given instead is not kept)")],
+        vec![
+            "default flush options".to_string(),
+            format!("{listed} (options given when the database was opened are not stored, so they are not shown here)"),
+        ],
         vec!["auto means".to_string(), auto],
     ];
     let defaults: serde_json::Map<_, _> =

@@ -87,7 +87,7 @@ pub fn view(dir: &Path, log_dir: &Path, limit: usize) -> Result<View, Failure> {
     let log = read(log_dir).map_err(Failure::Failed)?;
     let mut text = String::new();
     for (slot, header) in log.headers.iter().enumerate() {
-        let counts = if log.newest == Some(slot) { ", the one that counts" } else { "" };
+        let counts = if log.newest == Some(slot) { ", the current one" } else { "" };
         let _ = match header {
             Ok(h) => writeln!(
                 text,

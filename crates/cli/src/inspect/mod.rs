@@ -57,10 +57,10 @@ pub struct InspectArgs {
     dir: PathBuf,
     #[command(subcommand)]
     what: Option<What>,
-    /// Write the result as JSON instead; - is stdout
+    /// Write the result as JSON to FILE; with -, to stdout
     #[arg(long, value_name = "FILE", global = true)]
     json: Option<Json>,
-    /// Folder of the redo log, if it is not the database's own
+    /// Folder of the redo log, if it is not the folder of the database
     #[arg(long, value_name = "DIR", global = true)]
     log_dir: Option<PathBuf>,
 }
@@ -78,7 +78,7 @@ enum What {
     Page {
         /// Number of the page
         number: u32,
-        /// Show its bytes as well
+        /// Also show the bytes of the page
         #[arg(long)]
         hex: bool,
     },
@@ -89,7 +89,7 @@ enum What {
         #[arg(long, default_value_t = 50)]
         limit: usize,
     },
-    /// Extents and who owns them; then, with the database opened, the pool's lists
+    /// Extents and the segment that owns each; then the buffer pool's lists after the database was opened in memory
     #[command(after_help = LISTS_EXAMPLES)]
     Lists,
 }

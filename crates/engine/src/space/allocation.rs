@@ -52,8 +52,9 @@ impl Space {
         match self.owner(page) {
             Some(_) => Ok(()),
             None => {
-                let reason =
-                    format!("it calls page {page} free, which is about to be given back: an older version of the map?");
+                let reason = format!(
+                    "it marks page {page} as free, but the page is in use: perhaps an old version of the extent map"
+                );
                 Err(Error::corrupt_page(self.layout.entry_of(page).0, reason))
             }
         }

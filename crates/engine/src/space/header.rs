@@ -79,7 +79,12 @@ pub fn log_mark(page: &[u8]) -> Result<LogMark> {
         1 => MarkState::Opening,
         2 => MarkState::Open,
         3 => MarkState::Closed,
-        other => return Err(Error::corrupt_page(PageNo(0), format!("its mark of the redo log has the state {other}"))),
+        other => {
+            return Err(Error::corrupt_page(
+                PageNo(0),
+                format!("its record of the redo log has the unknown state {other}"),
+            ));
+        }
     };
     Ok(LogMark { state, generation: page.u64_at(MARK_AT + 8), lsn: Lsn(page.u64_at(MARK_AT + 16)) })
 }

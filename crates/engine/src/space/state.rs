@@ -162,7 +162,9 @@ impl State {
                 self.set_bare(self.extents() - 1, 0);
             } else if extent.used != 0 || extent.owners != [0; CHUNKS as usize] {
                 let number = group * layout.group_extents() + index;
-                return Err(Error::Corrupt(format!("the data file is cut: extent {number} is in use but not there")));
+                return Err(Error::Corrupt(format!(
+                    "the data file is truncated: extent {number} is in use but missing"
+                )));
             }
         }
         Ok(())

@@ -56,7 +56,9 @@ pub(super) fn parse(start: &[u8]) -> Result<FileHeader> {
     }
     let page_bytes = u32_at(PAGE_BYTES_AT);
     if !matches!(page_bytes, 4096 | 8192 | 16384) {
-        return refuse(format!("the data file claims pages of {page_bytes} bytes; 4096, 8192 and 16384 exist"));
+        return refuse(format!(
+            "the data file has pages of {page_bytes} bytes; only 4096, 8192 and 16384 are supported"
+        ));
     }
     let id = start[DATABASE_ID_AT..DATABASE_ID_AT + 8].try_into().expect("eight bytes");
     Ok(FileHeader { page_bytes: page_bytes as usize, database_id: u64::from_le_bytes(id) })

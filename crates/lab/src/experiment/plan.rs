@@ -67,7 +67,7 @@ pub struct Plan {
     pub repetitions: u32,
     /// How often each cell of a server is.
     pub server_repetitions: u32,
-    /// Seed of everything random.
+    /// Seed of the random numbers.
     pub seed: u64,
     /// Folder for databases while the experiment runs; emptied afterwards.
     pub work_dir: PathBuf,

@@ -16,7 +16,7 @@ pub struct Request {
     pub scale: Scale,
     /// How often each cell is measured; none: the experiment's default.
     pub repetitions: Option<u32>,
-    /// Seed of everything random.
+    /// Seed of the random numbers.
     pub seed: u64,
     /// Where databases lie meanwhile; none: the output folder.
     pub work_dir: Option<PathBuf>,

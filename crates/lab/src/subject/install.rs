@@ -109,7 +109,7 @@ fn version(kind: SubjectKind, programs: &Programs) -> Result<String, Missing> {
     let output = command.output().map_err(|error| missing(error.to_string()))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let version = text.split_whitespace().skip_while(|word| *word != "Ver").nth(1);
-    version.map(str::to_string).ok_or_else(|| missing(format!("says no version: {}", text.trim())))
+    version.map(str::to_string).ok_or_else(|| missing(format!("printed no version: {}", text.trim())))
 }
 
 #[cfg(test)]

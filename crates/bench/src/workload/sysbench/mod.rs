@@ -57,7 +57,7 @@ pub struct Config {
     pub order_ranges: u32,
     /// SELECT DISTINCT per transaction.
     pub distinct_ranges: u32,
-    /// Rows of a range.
+    /// Rows per range.
     pub range_size: u64,
     /// Updates of the indexed column per transaction.
     pub index_updates: u32,
@@ -65,7 +65,7 @@ pub struct Config {
     pub non_index_updates: u32,
     /// Pairs of delete and insert per transaction.
     pub delete_inserts: u32,
-    /// Seed of everything random.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 

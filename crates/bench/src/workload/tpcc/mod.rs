@@ -37,7 +37,7 @@ use terminal::{Deck, Terminal, now_us};
 /// Options.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Warehouses, about 100 MB each.
+    /// Number of warehouses, about 100 MB each.
     pub warehouses: u64,
     /// Shares of the five transactions.
     pub mix: Mix,

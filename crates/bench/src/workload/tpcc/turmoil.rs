@@ -41,7 +41,7 @@ pub struct Turmoil {
     pub acknowledgements: PathBuf,
     /// Its first number there.
     pub first_client: u64,
-    /// Seed of everything random.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 

@@ -155,7 +155,7 @@ impl Frames {
         check_count(count)?;
         let too_large = || Error::BadOption {
             option: "buffer-pool-size".into(),
-            reason: format!("the system has no memory for {count} frames of {page_bytes} bytes"),
+            reason: format!("the system cannot provide memory for {count} frames of {page_bytes} bytes"),
         };
         let bytes =
             count.checked_mul(page_bytes).and_then(|all| all.checked_add(READ_SLACK_BYTES)).ok_or_else(too_large)?;

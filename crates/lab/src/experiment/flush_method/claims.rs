@@ -17,7 +17,7 @@ pub(super) fn claims(plan: &Plan, rows: &[Row]) -> Vec<Claim> {
     let judged: [judge::Judged<'_>; 3] = [
         ("With a pool below a quarter of the data fdatasync is faster than O_DIRECT", &fsync_wins),
         ("From a pool of a quarter of the data on O_DIRECT is faster than fdatasync", &direct_wins),
-        ("O_DIRECT gains on fdatasync from the smallest to the largest pool", &gains),
+        ("The ratio O_DIRECT : fdatasync is larger with the largest pool than with the smallest", &gains),
     ];
     let is_below_measured = pools(plan.scale)[0] != CROSSOVER;
     judge::claims(rows, if is_below_measured { &judged } else { &judged[1..] })

@@ -20,7 +20,8 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
         ),
         format!(
             "The operating system's cache is limited by a memory control group of {} MiB, in which the subject runs: \
-             the document's 4 GB of RAM in the same ratio to its data. What a server itself allocates counts too.",
+             the document's 4 GB of RAM in the same ratio to its data. The memory that the server itself allocates \
+             counts too.",
             (MEMORY_BYTES / by) >> 20
         ),
         format!(

@@ -13,7 +13,7 @@ pub(super) fn claims(plan: &Plan, rows: &[Row]) -> Vec<Claim> {
         rows,
         &[
             ("Pages flushed: 0 < 1 < 2 at every size", &|rows| flushed_in_order(rows, sizes)),
-            ("What 2 flushes more than 0 shrinks from the smallest to the largest size", &|rows| {
+            ("The surplus of option 2 over option 0 is smaller at the largest size than at the smallest", &|rows| {
                 gap_narrows(rows, sizes)
             }),
             ("TPS: 0 ≥ 1 ≥ 2 in the mean of all sizes, within the spread (3 to 10 %)", &|rows| {

@@ -70,10 +70,10 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
         "The device has a volatile cache, keeps what it has flushed and promises no order; 16 KiB are atomic \
          wherever they begin, smaller units where they are aligned. A longer request may tear between units."
             .into(),
-        "A database is damaged when its file system cannot be mounted, the server does not start, or its CHECK TABLE \
-         EXTENDED of any table finds something. Torn pages are those whose checksum fails before recovery; \
-         doublewrite may repair them. A sound database goes on to the next cut, a damaged one is replaced by the \
-         loaded one."
+        "A database counts as damaged if its file system cannot be mounted, the server does not start, or CHECK TABLE \
+         EXTENDED reports a problem in any table. Torn pages are those whose checksum fails before recovery; \
+         doublewrite may repair them. The next cut hits the same database if it is sound; a damaged database is \
+         replaced by the freshly loaded one."
             .into(),
     ]
 }

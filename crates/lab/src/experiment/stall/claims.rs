@@ -11,7 +11,9 @@ pub(super) fn claims(rows: &[Row]) -> Vec<Claim> {
         &[
             ("The worst second has at least half the median's throughput", &worst_second),
             ("No page is flushed by sync flushing", &|rows| none(rows, metric::PAGES_FLUSHED_SYNC)),
-            ("No page is flushed alone by a user's thread", &|rows| none(rows, metric::PAGES_FLUSHED_SINGLE_PAGE)),
+            ("No page is flushed by a client thread (single-page flush)", &|rows| {
+                none(rows, metric::PAGES_FLUSHED_SINGLE_PAGE)
+            }),
         ],
     )
 }

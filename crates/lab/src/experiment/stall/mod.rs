@@ -31,7 +31,7 @@ pub struct Stall;
 const ABOUT: About = About {
     name: "stall",
     summary: "Throughput of every second of a write-only load whose redo log is an eighth of the dirty volume",
-    source: "the stalls that InnoDB's users report (no source document)",
+    source: "stalls reported by InnoDB users (no source document)",
     subjects: &SubjectKind::ALL,
     devices: &["local", "samsung-850-pro-256gb", "samsung-960-pro-512gb", "datacenter-nvme"],
     repetitions: [1; 4],

@@ -14,7 +14,8 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
     notes.push(
         "Why OJ+DWB and DJ may lie close together here: both write every page twice, once into a small ring that is \
          overwritten all the time (the doublewrite area of 2 MiB, or the journal) and once to its place, in one \
-         stream. What the device collects is nearly the same mixture. DJ gains where pages change again before the \
+         stream. So garbage collection meets nearly the same mixture of data. DJ gains where pages change again before \
+         the \
          journal is checkpointed, so more with a larger journal; MS-DJ gains by taking the ring out of the mixture."
             .into(),
     );
