@@ -2,7 +2,8 @@
 //!
 //! Rules
 //! 1. Times are read from `/proc`; where they cannot be read there are none, never zero.
-//! 2. Busy is all that is not idle: what other programs and the hypervisor take is not there for the subject either.
+//! 2. Busy is all that is not idle: time taken by other programs and by the hypervisor is not available to the subject
+//!    either.
 
 use std::path::Path;
 
@@ -19,7 +20,7 @@ pub struct CpuTimes {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Machine {
     busy: u64,
-    /// Of that, what the hypervisor gave to others.
+    /// Of that, what the hypervisor gave to other machines.
     withheld: u64,
     all: u64,
 }

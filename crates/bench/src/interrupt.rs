@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 
-/// Asks everything in this process to stop.
+/// Asks all work in this process to stop.
 pub fn request() {
     REQUESTED.store(true, Ordering::Relaxed);
 }

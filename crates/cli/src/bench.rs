@@ -309,7 +309,7 @@ fn write_results(result: &RunResult, common: &Common) -> Result<(), Failure> {
 /// [`Failure::Usage`] when the folder holds something else.
 pub fn load(store: &Embedded, workload: &dyn Workload<Embedded>, threads: usize) -> Result<Option<f64>, Failure> {
     if loaded_identity(store)?.is_none() && !store.database().tables().is_empty() {
-        let reason = "the database holds tables, but its benchmark load did not finish; use another folder, or load \
+        let reason = "the database holds tables, but no finished load of a benchmark; use another folder, or load \
                       again with --fresh";
         return Err(Failure::Usage(reason.into()));
     }
@@ -375,7 +375,7 @@ fn neighbors_line(database: &Database) -> String {
         (FlushNeighbors::Auto, Some(probe)) => {
             format!("auto selected {probe} (--probe-again on measures again)")
         }
-        (FlushNeighbors::Auto, None) => "auto means flush_neighbors 0: this device cannot be measured".into(),
+        (FlushNeighbors::Auto, None) => "auto selected flush_neighbors 0: this device cannot be measured".into(),
         (asked, _) => format!("flush_neighbors {}, as given: the device is not measured", asked.show()),
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! Rules
 //! 1. Progress goes to stderr; claims and where the report is go to stdout, or with `--json -` the JSON alone.
-//! 2. Ctrl-C or SIGTERM lets the measurement under way undo what it set up; a second one, or none of that within
-//!    [`PATIENCE`], ends the process at once, and the guards of servers and mounts clean up.
-//! 3. A lost claim is exit status 1 with `--strict` only: a document's claim need not hold here.
+//! 2. Ctrl-C or SIGTERM lets the measurement under way undo what it set up; a second signal, or [`PATIENCE`] without
+//!    success, ends the process at once, and the guards of servers and mounts clean up.
+//! 3. A claim that does not hold is exit status 1 only with `--strict`: a document's claim need not hold here.
 
 use crate::failure::Failure;
 use crate::lab_progress::Terminal;

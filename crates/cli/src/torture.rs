@@ -1,4 +1,4 @@
-//! `highwater torture crash`: kill a running database at random moments, again and again, and check what is left.
+//! `highwater torture crash`: kill a running database at random moments and check what is left, many times.
 //!
 //! How a run goes
 //! 1. A child process opens the database and runs TPC-C, recording each acknowledged commit outside the database (one

@@ -246,7 +246,7 @@ fn threads_that_cannot_be_had_are_an_error_with_the_number_that_can() {
     let last = text.lines().last().unwrap_or_default();
     assert_eq!(output.status.code(), Some(2), "{text}");
     let number =
-        last.strip_prefix("error: only ").and_then(|rest| rest.split_once(" of 4095 client threads are possible"));
+        last.strip_prefix("error: only ").and_then(|rest| rest.split_once(" of 4095 client threads could be started"));
     assert!(number.is_some_and(|(number, _)| number.parse::<u32>().is_ok_and(|n| (1..4095).contains(&n))), "{text}");
     let check = highwater(&["check", db.to_str().expect("a readable path")]);
     assert_eq!(status(&check), 0, "{}", stderr(&check));

@@ -242,7 +242,7 @@ fn a_recording_that_failed_is_told_at_the_end() {
     let mut said = String::new();
     mounted.stderr.read_to_string(&mut said).expect("text");
     assert_eq!(mounted.child.wait().expect("it ends").code(), Some(1), "{said}");
-    assert!(said.contains("the trace is not whole"), "{said}");
+    assert!(said.contains("the trace is incomplete"), "{said}");
     assert!(mounted.is_gone(&place));
 }
 

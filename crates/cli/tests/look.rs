@@ -64,7 +64,7 @@ fn views_of_a_sound_database() {
         0,
         &["extents of 64 pages", "table city, index by_name", "flush list", "LRU list"],
     );
-    expect(&["inspect", dir, "log", "--limit", "1"], 0, &["header 0: database", "the one that counts", "end LSN"]);
+    expect(&["inspect", dir, "log", "--limit", "1"], 0, &["header 0: database", "the current one", "end LSN"]);
     expect(&["inspect", dir, "page", "0", "--hex"], 0, &["FileHeader", "root slot 0", "HIGHWTR"]);
     expect(&["inspect", dir, "page", "1"], 0, &["ExtentMap", "extent 0 (page 0)"]);
     expect(&["inspect", dir, "page", "4000000000"], 2, &["there is no page 4000000000; the last one is"]);
@@ -111,7 +111,7 @@ fn damage_is_located_in_a_database_that_cannot_be_opened() {
     change(&db.join("data"), |bytes| bytes[24 * PAGE_BYTES + 100] ^= 1);
     let scan = ["cannot be opened", "redo", "page 24: table city, index PRIMARY: checksum", "not sound"];
     expect(&["check", dir], 1, &scan);
-    expect(&["inspect", dir, "log"], 1, &["does not begin as a header does", "error: "]);
+    expect(&["inspect", dir, "log"], 1, &["does not start with a header", "error: "]);
     expect(&["inspect", dir], 0, &["city", "by_name"]);
     std::fs::remove_file(db.join("redo")).expect("a file");
     expect(&["check", dir], 1, &["redo is missing", "page 24"]);

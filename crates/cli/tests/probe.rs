@@ -60,8 +60,8 @@ fn the_probe_is_kept_and_shown_by_inspect() {
     assert!(lengths(&db) < 16 << 20, "the lent space was given back");
     assert_eq!(bench(&["--dir", dir])["probe"], first, "opening again measures nothing");
     let text = first.as_str().unwrap_or("?");
-    assert!(said_at_opening(&["--dir", dir]).contains(&format!("auto means {text}")), "{text}");
-    assert!(said_at_opening(&["--dir", dir, "--flush-neighbors", "1"]).contains("flush_neighbors 1, as asked"));
+    assert!(said_at_opening(&["--dir", dir]).contains(&format!("auto selected {text}")), "{text}");
+    assert!(said_at_opening(&["--dir", dir, "--flush-neighbors", "1"]).contains("flush_neighbors 1, as given"));
     let again = bench(&["--dir", dir, "--probe-again", "on"])["probe"].clone();
     assert!(again.is_string() && again != first, "measured again, in microseconds: {again}");
     assert_eq!(bench(&["--dir", dir])["probe"], again, "the new measurement is kept");

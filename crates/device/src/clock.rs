@@ -1,7 +1,7 @@
 //! Two clocks. *Virtual*: time is what the caller says; nothing waits. *Real*: a request completes when the model says
 //! so.
 //!
-//! Rule: a clock never goes back; its zero is its creation.
+//! Rule: a clock is monotonic; it starts at 0.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

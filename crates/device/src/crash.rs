@@ -9,9 +9,9 @@
 //! 1. A cut undoes the log from the newest write to the oldest, so that the store holds what is certainly durable; then
 //!    the writes that survive are applied again, oldest first. Any subset of pieces is a possible outcome of a device
 //!    that promises no order.
-//! 2. A flush makes durable what had completed when it began, once it has completed itself, unless the device lies
-//!    about flushes. What is durable leaves the log, unless the device forgets flushed writes. Without a volatile cache
-//!    a write is durable when it completes.
+//! 2. A flush makes durable what had completed when it began, once it has completed itself, unless the device ignores
+//!    flushes. What is durable leaves the log, unless the device loses flushed writes. Without a volatile cache a write
+//!    is durable when it completes.
 //! 3. When the log is full its oldest write becomes durable, as when a cache makes room.
 
 use crate::error::Result;
@@ -25,7 +25,7 @@ use std::ops::Range;
 
 /// Default bytes of undo data the log keeps.
 pub const LOG_BYTES: usize = 64 << 20;
-/// A time that does not come: of a write that does not complete, or is not durable.
+/// A time that is never reached: of a write that does not complete, or is not durable.
 pub const NEVER: u64 = u64::MAX;
 const BLOCK: u64 = 4096;
 
@@ -35,7 +35,7 @@ struct Entry {
     old: Box<[u8]>,
     /// When the write completes.
     done_ns: u64,
-    /// When the device has promised to keep it: [`NEVER`] until a flush says otherwise.
+    /// From when on the device guarantees to keep it: [`NEVER`] until a flush.
     durable_ns: u64,
 }
 
@@ -125,7 +125,7 @@ impl CrashLog {
         self.drop_durable(now_ns);
     }
 
-    /// Lets go of the oldest writes as far as nothing can undo them any more.
+    /// Drops the oldest writes that nothing can undo any more.
     fn drop_durable(&mut self, now_ns: u64) {
         while !self.keeps_flushed() && self.entries.front().is_some_and(|e| e.durable_ns <= now_ns) {
             self.drop_oldest();

@@ -95,7 +95,8 @@ fn a_full_log_makes_the_oldest_writes_durable() {
     assert!((0..24).all(|i| block(&store, i)[0] == i as u8 + 1));
 }
 
-// Each fault must bite: with it on, something happens that never happens without it (see the honest device above).
+// Each fault must have an effect: with it on, something happens that never happens without it (see the honest device
+// above).
 
 #[test]
 fn shorn_writes_bite() {

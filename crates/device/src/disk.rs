@@ -37,9 +37,9 @@ pub enum TimeMode {
     /// Requests take no time: only wear is counted.
     #[default]
     Off,
-    /// Requests complete at once; the model's time is counted.
+    /// Requests complete at once; the model's time is only added up.
     Virtual,
-    /// Requests complete when the model says.
+    /// Each request takes the time that the model computes.
     Real,
 }
 
@@ -258,7 +258,7 @@ impl Disk {
     /// Cuts the power now. Leaves in the store what `seed` chooses among the outcomes the promises allow.
     pub fn power_cut(&self, seed: u64) -> Result<CutReport> {
         let log = self.crash.as_ref().ok_or_else(|| {
-            DeviceError::Config("power can only be cut on a device made with crashes switched on".into())
+            DeviceError::Config("a power cut needs a device that was created with crashes enabled".into())
         })?;
         let mut log = log.lock();
         self.powered.store(false, Ordering::SeqCst);
@@ -283,7 +283,7 @@ impl Disk {
     /// Power is back. An error if the device died.
     pub fn power_on(&self) -> Result<()> {
         if self.damage.read().dead {
-            return Err(DeviceError::Dead("it did not come back from a power cut"));
+            return Err(DeviceError::Dead("it did not restart after a power cut"));
         }
         self.powered.store(true, Ordering::SeqCst);
         Ok(())

@@ -8,7 +8,7 @@ pub type Result<T> = std::result::Result<T, DeviceError>;
 /// An error of the emulated device, its traces or its mount.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    /// A configuration value that makes no device.
+    /// A configuration value with which no device can be made.
     #[error("bad device configuration: {0}")]
     Config(String),
     /// No preset of that name.
@@ -37,10 +37,10 @@ pub enum DeviceError {
         /// How many the device has.
         streams: u32,
     },
-    /// The device died of a power cut or of wear: every request fails from then on.
+    /// The device failed at a power cut or because of wear: every request fails from then on.
     #[error("the device is dead: {0}")]
     Dead(&'static str),
-    /// The medium could not give the data back.
+    /// The medium could not return the data.
     #[error("unreadable block at LBA {lba}")]
     Unreadable {
         /// The 4 KiB block.
@@ -88,7 +88,7 @@ pub enum DeviceError {
         path: PathBuf,
     },
     /// Somebody asked to stop.
-    #[error("stopped before it was done")]
+    #[error("stopped before the end")]
     Stopped,
     /// The host lacks something (root, FUSE, a program).
     #[error("{0}")]

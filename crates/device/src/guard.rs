@@ -1,8 +1,9 @@
-//! Cleans up after a crash of this process: a small shell, in a process group of its own, that outlives us.
+//! Cleans up after a crash of this process: a small shell, in a process group of its own, that lives longer than this
+//! process.
 //!
 //! Rules
-//! 1. The shell reads from a pipe what has been set up, a line each. The end of the pipe means that we died: it undoes
-//!    everything.
+//! 1. The shell reads from a pipe what has been set up, a line each. The end of the pipe means that this process died:
+//!    it undoes everything.
 //! 2. A line `gone WHAT` takes one thing off; `done` ends the shell without doing anything.
 //! 3. The pipe does not end while a thread of ours waits for the file system that we served ourselves: the dead process
 //!    keeps its files open until that thread gets an answer. So the shell also looks, once a second, whether we are
@@ -75,7 +76,7 @@ impl Guard {
         Ok(Guard { child: command.process_group(0).spawn()? })
     }
 
-    /// From now on, `thing` of that name must be undone if we die. Names hold no line breaks.
+    /// From now on, `thing` of that name must be undone if this process dies. Names hold no line breaks.
     ///
     /// # Errors
     /// The shell has ended.

@@ -97,7 +97,7 @@ pub fn wd10ezex() -> HddConfig {
 pub const SOURCES_WD10EZEX: &[Source] = &[
     Source("capacity_blocks", Published, "1 TB (maker's listing); in sectors by IDEMA's rule LBA1-03: 1,953,525,168"),
     Source("rpm", Published, "maker's listing of WD10EZEX: 7200 rpm, SATA 6 Gb/s, 64 MB cache"),
-    Source("track_seek_ns", Assumed, "usual for desktop disks; the listing gives no seek times"),
+    Source("track_seek_ns", Assumed, "typical for desktop disks; the listing has no seek times"),
     Source("average_seek_ns", Assumed, "usual for desktop disks of 7200 rpm: 8.5 to 9 ms"),
     Source("full_seek_ns", Assumed, "twice the average, as in data sheets that list both"),
     Source("outer_mb_per_s", Assumed, "one platter of 1 TB at 7200 rpm: about 180 MB/s outside"),

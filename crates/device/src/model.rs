@@ -1,7 +1,7 @@
 //! The interface of every emulated device: requests in, completion times and counters out.
 //!
 //! Rules
-//! 1. Addresses and lengths are 4 KiB blocks. Times are nanoseconds; `submit` is called with times that never go back.
+//! 1. Addresses and lengths are 4 KiB blocks. Times are nanoseconds; `submit` is called with monotonic times.
 //! 2. A request that returns an error changed nothing.
 //! 3. The model keeps no data; [`crate::disk::Disk`] joins it with a store.
 
@@ -17,7 +17,7 @@ pub enum Op {
     Read,
     /// Writes blocks.
     Write,
-    /// Says that blocks hold nothing worth keeping (trim).
+    /// The contents of blocks are not needed any more (trim).
     Discard,
     /// Makes all completed writes durable.
     Flush,

@@ -23,7 +23,7 @@ pub struct Promises {
     pub volatile_cache: bool,
     /// Of the writes not flushed, those that survive are the first ones: a prefix in order of completion.
     pub ordered: bool,
-    /// What the device does against its promises.
+    /// How the device breaks its promises.
     pub faults: Faults,
 }
 
@@ -53,7 +53,7 @@ pub struct Faults {
     pub bit_corruption: bool,
     /// The map loses a stretch of the device: its blocks cannot be read until written again.
     pub metadata_corruption: bool,
-    /// The device never comes back.
+    /// The device does not start again.
     pub dead_device: bool,
     /// Flush returns at once and makes nothing durable.
     pub lying_flush: bool,

@@ -100,8 +100,8 @@ pub struct FileStore {
     path: String,
 }
 
-/// A file opened and locked for a store, its contents and length as they were. Dropped before it became one, a file
-/// made for it is removed.
+/// A file opened and locked for a store, its contents and length unchanged. If it is dropped before it becomes a store,
+/// a file that was created for it is removed.
 pub struct FileClaim {
     store: FileStore,
     made: Made,

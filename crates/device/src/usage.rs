@@ -1,4 +1,4 @@
-//! What a device was used for between two moments: for results that stand beside other measurements.
+//! What a device did between two moments, for results of other measurements.
 
 use crate::disk::Disk;
 use crate::model::Wear;

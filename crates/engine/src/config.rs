@@ -218,11 +218,11 @@ macro_rules! options {
 }
 
 options! {
-    /// Bytes of memory for page frames.
+    /// Size of the buffer pool: bytes of memory for page frames.
     buffer_pool_size: u64 = 128 << 20, "128MiB", "1MiB to 15TiB", |v| (1 << 20..=15 << 40).contains(v);
     /// Page size in bytes, fixed when the database is created.
     page_size: u64 = 16384, "16KiB", "4KiB, 8KiB or 16KiB", |v| matches!(*v, 4096 | 8192 | 16384);
-    /// Bytes of the redo ring, fixed when the log is created.
+    /// Size of the redo log (a ring) in bytes, fixed when it is created.
     log_file_size: u64 = 256 << 20, "256MiB", "4MiB to 64GiB", |v| (4 << 20..=64 << 30).contains(v);
     /// Bytes of the in-memory log buffer.
     log_buffer_size: u64 = 16 << 20, "16MiB", "1MiB to 1GiB", |v| (1 << 20..=1 << 30).contains(v);
@@ -263,15 +263,16 @@ options! {
     old_blocks_time_ms: u64 = 1000, "1000", "any", |_v| true;
     /// Size of the old part of the LRU list, in percent of the list.
     old_blocks_pct: u64 = 37, "37", "5 to 95", |v| (5..=95).contains(v);
-    /// Milliseconds a transaction waits for a row lock.
+    /// Longest time a transaction waits for a row lock, in milliseconds.
     lock_wait_timeout_ms: u64 = 50_000, "50000", "1 and more", |v| *v >= 1;
     /// Purge threads; more than one works only while several undo streams wait.
     purge_threads: u64 = 4, "4", "1 to 32", |v| (1..=32).contains(v);
-    /// Ended transactions not yet purged (history list length) above which each change of a row is delayed; 0 = never.
+    /// History list length (committed transactions whose undo is not purged) above which each row change is delayed; 0
+    /// = no limit.
     max_purge_lag: u64 = 0, "0", "0 to 4294967295", |v| *v <= 0xffff_ffff;
     /// Longest delay of a change because of max_purge_lag, in microseconds.
     max_purge_lag_delay: u64 = 1_000_000, "1000000", "0 to 10000000", |v| *v <= 10_000_000;
-    /// Folder of the redo log, or a block device that is the redo log; empty = the database's own folder.
+    /// Folder of the redo log, or a block device that holds it; empty = the folder of the database.
     log_dir: Option<PathBuf> = None, "", "a folder or a block device", |_v| true;
     /// Create the database if the folder holds none.
     create_if_missing: bool = true, "on", "on or off", |_v| true;

@@ -156,7 +156,7 @@ fn no_server_outlives_a_killed_laboratory() {
     }
 }
 
-/// A server that cannot start says why, in its own words.
+/// The error of a server that cannot start has the server's own message.
 #[test]
 fn a_failed_start_quotes_the_servers_log() {
     for subject in installed().into_iter().filter(|subject| subject.kind.is_server()) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// Result of a storage operation.
 pub type Result<T> = std::result::Result<T, StorageError>;
 
-/// An I/O operation that failed, with all that is needed to say so to a user.
+/// An I/O operation that failed, with everything the message needs.
 #[derive(Debug, thiserror::Error)]
 #[error("{operation} of {len} bytes at offset {offset} of {device} failed: {source}")]
 pub struct StorageError {
@@ -46,7 +46,7 @@ pub enum OpenError {
     #[error("{} is not a folder", .0.display())]
     NotAFolder(PathBuf),
     /// Some of the files are there, this one is not.
-    #[error("{} is missing, but {} is there: this database is not whole", .missing.display(), .present.display())]
+    #[error("{} is missing, but {} exists: this database is incomplete", .missing.display(), .present.display())]
     Incomplete {
         /// The first file that is missing.
         missing: PathBuf,
@@ -56,7 +56,7 @@ pub enum OpenError {
     /// A block device for a new redo log holds something.
     #[error(
         "{} holds something already: a redo log is made only on a block device that begins with {REDO_ZEROS_BYTES} \
-         zero bytes (wipe it if nobody needs what it holds)", .0.display()
+         zero bytes (clear it with wipefs if its contents are not needed)", .0.display()
     )]
     NotEmpty(PathBuf),
     /// The folder cannot be written.

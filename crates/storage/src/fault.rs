@@ -137,7 +137,7 @@ impl Fault {
     fn error(&self) -> Error {
         match self.kind {
             FaultKind::DiskFull => Error::from(ErrorKind::StorageFull),
-            FaultKind::ErrorOnce | FaultKind::ErrorForGood => Error::other("a failure made on purpose"),
+            FaultKind::ErrorOnce | FaultKind::ErrorForGood => Error::other("an injected failure"),
         }
     }
 }

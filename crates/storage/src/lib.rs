@@ -104,15 +104,15 @@ pub trait Device: Send + Sync + 'static {
     }
     /// Makes every completed write durable.
     fn sync(&self) -> Result<()>;
-    /// Makes sure that the range, which holds nothing worth keeping, can be written though the disk becomes full; an
-    /// error that [is full](StorageError::is_full) if there is no room. Needed for what was discarded, or may have
-    /// been. Durable after the next `sync`. A device whose bytes are always there does nothing; nor can one whose file
-    /// system cannot reserve, or writes every block to a new place: there a full disk shows at the write.
+    /// Makes sure that the range, whose contents are not needed, can be written even if the disk becomes full; an error
+    /// that [is full](StorageError::is_full) if there is no room. Needed for what was discarded, or may have been.
+    /// Durable after the next `sync`. A device whose bytes are always there does nothing; nor can one whose file system
+    /// cannot reserve, or writes every block to a new place: there a full disk shows at the write.
     fn reserve(&self, _offset: u64, _len: u64) -> Result<()> {
         Ok(())
     }
-    /// Tells the device that the range holds nothing worth keeping; it may read as anything afterwards, and its room
-    /// may be used by others until it is reserved again.
+    /// Tells the device that the contents of the range are not needed any more; it may read as anything afterwards, and
+    /// its room may be used by others until it is reserved again.
     fn discard(&self, offset: u64, len: u64) -> Result<()>;
     /// Offsets, lengths and buffer addresses must be multiples of this (1 = no constraint).
     fn alignment_bytes(&self) -> usize;

@@ -161,7 +161,7 @@ fn find(path: &Path) -> Result<Place> {
     let holds_bytes = found.is_some_and(|found| found.is_file() || found.file_type().is_block_device());
     let owned = (holds_bytes && is_marked(path)) || is_beside_a_marked(&target);
     if owned {
-        Err(Error::new(ErrorKind::InvalidInput, "is a file of a database; it is not written over"))
+        Err(Error::new(ErrorKind::InvalidInput, "is a file of a database and is not overwritten"))
     } else {
         Ok(place)
     }

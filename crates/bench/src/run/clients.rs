@@ -83,7 +83,7 @@ impl Shared {
 
     /// Runs a client until the end, then counts it down.
     pub(super) fn client_thread(&self, mut client: Box<dyn Client>, recorder: &Mutex<Recorder>) {
-        // Counted down even if the client panics, or the driver would wait for ever.
+        // Counted down even if the client panics; otherwise the driver would wait forever.
         struct Leave<'a>(&'a Shared);
         impl Drop for Leave<'_> {
             fn drop(&mut self) {

@@ -61,7 +61,7 @@ pub struct TableSpec {
     pub name: String,
     /// Columns, in order; their positions are how rows address them.
     pub columns: &'static [Column],
-    /// The column that numbers itself when NULL is inserted.
+    /// The auto-increment column: inserting NULL takes the next number.
     pub auto_increment: Option<&'static str>,
     /// Primary key columns.
     pub primary_key: &'static [&'static str],
@@ -182,7 +182,7 @@ pub trait Transaction: Read {
     /// Sets columns of a row; false when there is none with that key.
     fn update(&mut self, table: &Self::Table, key: &[ValueRef<'_>], set: &[(usize, ValueRef<'_>)]) -> Result<bool>;
     /// Reads the newest row and changes it in one step; false when there is none. `change` may run more than once: it
-    /// must overwrite what it leaves behind, not add to it.
+    /// must overwrite the values of its earlier run, not add to them.
     fn modify<F>(&mut self, table: &Self::Table, key: &[ValueRef<'_>], change: F) -> Result<bool>
     where
         F: FnMut(&Self::Row<'_>, &mut Self::Changes<'_>);

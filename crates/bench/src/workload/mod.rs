@@ -272,7 +272,7 @@ pub(crate) fn in_parallel(units: usize, threads: usize, work: impl Fn(usize) -> 
     };
     std::thread::scope(|scope| {
         let threads = threads.clamp(1, units.max(1));
-        // This thread is one of them; where there are no others to be had it does the work alone.
+        // This thread is one of them; if no other can be started it does the work alone.
         let _ = (1..threads).try_for_each(|n| threads::spawn(scope, n, threads, turn));
         turn();
     });

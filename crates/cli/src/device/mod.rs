@@ -1,9 +1,8 @@
 //! `highwater device`: the emulated SSD and hard disk on their own.
 //!
 //! Rules
-//! 1. Wrong use (exit status 2): options, rules and files that make no sense, a file that is no trace, a trace that
-//!    does not fit the device, a host that cannot mount. A trace that is damaged on the way, a disk that fails: exit
-//!    status 1.
+//! 1. Wrong use (exit status 2): invalid options, rules and files, a file that is not a trace, a trace that does not
+//!    fit the device, a host that cannot mount. A trace that is damaged on the way, a disk that fails: exit status 1.
 //! 2. Nothing is written to the results' files, and nothing mounted, before the options have been checked.
 
 mod list;

@@ -140,7 +140,7 @@ impl MountArgs {
         Ok(options)
     }
 
-    /// What is mounted where: ext4 needs a place, and without a file system there is nothing to mount.
+    /// What is mounted where: ext4 needs a mount point, and without a file system there is nothing to mount.
     fn file_system(&self) -> Result<(PathBuf, FileSystemKind), Failure> {
         let refuse = |what: &str| Err(Failure::Usage(what.into()));
         match (self.fs, &self.mountpoint) {

@@ -57,8 +57,8 @@ pub struct TargetOptions {
     /// the capacity overwritten at random)
     #[arg(long, default_value = "fill", conflicts_with = "dir", value_parser = parsed::<Age>)]
     age: Age,
-    /// Which stream each kind of write goes to: one, spread or redo=1,doublewrite=2,... [default: spread over those
-    /// there are]
+    /// Stream of each kind of write: one (all in stream 0), spread (over all streams of the device), or a list such as
+    /// redo=1,doublewrite=2 [default: spread]
     #[arg(long, value_name = "STREAMS", conflicts_with = "dir", value_parser = parsed::<PlacementStreams>)]
     placement: Option<PlacementStreams>,
 }

@@ -30,7 +30,7 @@ pub fn view(file: &RawFile<'_>) -> (Vec<Vec<String>>, Value) {
             "default flush options".to_string(),
             format!("{listed} (options given when the database was opened are not stored, so they are not shown here)"),
         ],
-        vec!["auto means".to_string(), auto],
+        vec!["auto selected".to_string(), auto],
     ];
     let defaults: serde_json::Map<_, _> =
         defaults.into_iter().map(|(name, value)| (name.into(), value.into())).collect();

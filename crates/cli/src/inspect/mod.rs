@@ -1,8 +1,8 @@
 //! `highwater inspect`: shows a database's header, tables, pages, redo log and extents.
 //!
 //! Rules
-//! 1. All but `lists` read the files as they lie there: nothing is opened, locked, recovered or written, so that a
-//!    broken database can be looked at. What is in the redo log only is not in the pages yet.
+//! 1. All but `lists` read the files as they are: no database is opened, locked, recovered or written, so that a broken
+//!    one can be examined. What is in the redo log only is not in the pages yet.
 //! 2. Every view is made as JSON and as text from the same data; `--json` chooses.
 //! 3. Exit status 1: what was to be shown cannot be read.
 

@@ -14,7 +14,7 @@ pub fn check(programs: &[&str]) -> Result<()> {
 /// What is missing for mounting, given whether root runs it and where the system's device nodes are.
 fn missing(root: bool, nodes: &Path, programs: &[&str]) -> Option<String> {
     if !root {
-        return Some("mounting needs root: loop devices and file systems belong to the system".into());
+        return Some("mounting needs root, because it uses loop devices and mounts a file system".into());
     }
     if !nodes.join("fuse").exists() {
         return Some(format!("{}/fuse is missing: the kernel has no FUSE (try: modprobe fuse)", nodes.display()));
@@ -90,7 +90,7 @@ pub fn run(program: &str, args: &[&str]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
 }
 
-/// Tries again for a while: programs that just ended may hold a file system a moment longer.
+/// Tries again for a while: programs that have just ended may keep a file system busy a moment longer.
 pub fn retry(mut act: impl FnMut() -> Result<String>) -> Result<String> {
     for _ in 0..30 {
         if let Ok(output) = act() {

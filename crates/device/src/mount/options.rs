@@ -40,7 +40,7 @@ impl std::str::FromStr for JournalMode {
     }
 }
 
-/// What is put on the device.
+/// What to create on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileSystemKind {
     /// ext4 with a journal.
@@ -64,7 +64,7 @@ pub struct MountOptions {
     pub disk: DiskOptions,
     /// Where the file system is mounted; made if it does not exist.
     pub mountpoint: PathBuf,
-    /// What is put on the device.
+    /// What to create on the device.
     pub file_system: FileSystemKind,
     /// Whether to make the file system, or to mount the one that is there (a backing file keeps it).
     pub format: bool,
@@ -86,8 +86,8 @@ pub struct MountOptions {
 impl MountOptions {
     /// ext4 in ordered mode on a new disk at `mountpoint`, classified, everything else by default.
     pub fn new(disk: DiskOptions, mountpoint: impl Into<PathBuf>) -> MountOptions {
-        // A thread that waits for the model's time does nothing else; without that, more threads than processors only
-        // change places.
+        // A thread that waits for the model's time does nothing else; without waiting, more threads than processors are
+        // useless.
         let threads = if disk.time == TimeMode::Real { 32 } else { 8 };
         MountOptions {
             disk,

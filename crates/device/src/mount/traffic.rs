@@ -103,7 +103,7 @@ impl Traffic {
     }
 
     /// Takes the doublewrite buffer's place from the page that holds it. A copy of that page inside the buffer itself
-    /// tells nothing new.
+    /// has no new information.
     fn learn(&self, page: &[u8], lba: u64) {
         let inside = self.doublewrite.read().iter().any(|range| range.contains(&lba));
         if let (false, Some(place)) = (inside, pages::doublewrite_place(page, lba)) {

@@ -7,8 +7,8 @@
 //!
 //! Rules
 //! 1. One request is split where its blocks belong to different streams; the pieces arrive together.
-//! 2. Time stands still unless the device is timed. Timed: requests arrive as recorded ([`Pace::AsRecorded`]), or a
-//!    given number is always outstanding ([`Pace::QueueDepth`]).
+//! 2. No time passes unless the device is timed. Timed: requests arrive as recorded ([`Pace::AsRecorded`]), or a given
+//!    number is always outstanding ([`Pace::QueueDepth`]).
 
 pub mod options;
 pub mod plan;

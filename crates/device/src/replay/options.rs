@@ -1,4 +1,4 @@
-//! What a replay may be told.
+//! Options of a replay.
 
 use crate::age::Age;
 use crate::error::{DeviceError, Result};
@@ -18,7 +18,7 @@ pub enum Pace {
     Untimed,
     /// At the recorded times.
     AsRecorded,
-    /// So many requests are always outstanding.
+    /// This many requests are always outstanding.
     QueueDepth(u32),
 }
 

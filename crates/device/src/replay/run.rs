@@ -113,7 +113,7 @@ impl<'a> Run<'a> {
         let (lba, blocks) = (event.lba as u32, event.blocks as u32);
         let arrival = self.arrival(event.time_ns);
         if arrival > TIME_NS_MAX {
-            let what = "the passes together take more than a hundred years of device time: fewer --passes";
+            let what = "the passes together take more than a hundred years of device time; use fewer --passes";
             return Err(DeviceError::Config(what.into()));
         }
         let mut done = arrival;

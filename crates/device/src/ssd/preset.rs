@@ -16,7 +16,7 @@ use crate::promises::Promises;
 const INSIDE: &str = "makers do not publish it; greedy is what the literature and open firmware use";
 const DIES: &str = "from capacity and die size; channels as reviews of the controller give them";
 const SPARE: &str = "flash comes in powers of two: the gap between GiB of flash and GB of capacity";
-const RESERVE: &str = "the least that works; what is held back beyond it only lowers the overprovisioning";
+const RESERVE: &str = "the smallest number that works; more would only reduce the overprovisioning";
 const TIMES: &str = "chosen so that the model reaches the published sequential and random speeds";
 
 /// Samsung SSD 850 PRO 256 GB: SATA, MLC V-NAND, no power-loss protection.
@@ -201,7 +201,7 @@ pub const SOURCES_PM953: &[Source] = &[
     Source("geometry", Assumed, DIES),
     Source("geometry.blocks_per_plane", Assumed, SPARE),
     Source("victim_policy", Assumed, INSIDE),
-    Source("copy_back", Assumed, "what makes streams worth having; try shared to see the difference"),
+    Source("copy_back", Assumed, "needed for streams to have an effect; try shared to see the difference"),
     Source("reserve_units", Assumed, RESERVE),
     Source("write_buffer_blocks", Assumed, "32 MiB: what capacitors of that size can save"),
     Source("power_loss_protection", Assumed, "data-centre drive with tantalum capacitors"),

@@ -14,8 +14,8 @@ pub fn room<T>(len: usize) -> Result<Vec<T>> {
 pub fn too_large(bytes: f64) -> DeviceError {
     let gib = bytes / f64::from(1 << 30);
     DeviceError::Config(format!(
-        "the emulation needs {gib:.1} GiB of memory for one of its tables, more than there is; a smaller --capacity \
-         needs less"
+        "the emulation needs {gib:.1} GiB of memory for one of its tables, more than is available; use a smaller \
+         --capacity"
     ))
 }
 

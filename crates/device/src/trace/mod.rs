@@ -1,6 +1,6 @@
 //! Traces: requests recorded elsewhere, read one after the other in order of arrival.
 //!
-//! Formats, told apart by content:
+//! Formats, recognized by content:
 //! - CSV: `time_us,op,lba,blocks` a line, lba and blocks in units of 4 KiB; op is R, W, D (discard) or F (flush). A
 //!   first line that starts with a letter is a heading. See [`csv`].
 //! - blktrace's binary output, per processor or merged. See [`blktrace`].
@@ -88,7 +88,8 @@ impl Iterator for Events {
 }
 
 impl Trace {
-    /// Looks at the first bytes to tell the format: those of the file, or if it is empty those of another processor's.
+    /// Reads the first bytes to recognize the format: those of the file, or if it is empty those of another
+    /// processor's.
     pub fn open(path: impl Into<PathBuf>) -> Result<Trace> {
         let path = path.into();
         let mut start = first_bytes(&path)?;

@@ -76,7 +76,7 @@ impl Recorder {
     }
 
     fn failed(&self, source: std::io::Error) -> DeviceError {
-        DeviceError::io(format!("recording to {}: the trace is not whole", self.path.display()), source)
+        DeviceError::io(format!("recording to {}: the trace is incomplete", self.path.display()), source)
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
         }
         assert!(matches!(*recorder.out.lock(), Out::Failed(_)), "met on the way");
         let error = recorder.finish(&[]).unwrap_err().to_string();
-        assert!(error.contains("t.csv.zst: the trace is not whole"), "{error}");
+        assert!(error.contains("t.csv.zst: the trace is incomplete"), "{error}");
         recorder.finish(&[]).unwrap();
     }
 }

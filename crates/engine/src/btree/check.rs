@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. Every page is verified by itself (`node::check`), then against what its parent says: owner, level, fences.
-//! 2. Damage is reported and walked around; no page is visited twice, so damaged links cannot make the walk loop.
+//! 2. Damage is reported and skipped; no page is visited twice, so damaged links cannot make the walk loop.
 //! 3. Structure changes are kept out during the walk. Pages are copied under their latch and looked at without it, so a
 //!    visitor may read other pages. Rows may change meanwhile.
 //! 4. Memory is bounded by the tree's height; what is kept about the pages is up to the visitor.
@@ -49,7 +49,7 @@ pub struct TreeCounts {
 
 /// Is called for each page of a walk.
 pub trait Visitor {
-    /// The tree leads to this page. False if something led there before: the walk does not enter it then.
+    /// The tree refers to this page. False if it was referred to before: the walk does not enter it then.
     ///
     /// # Errors
     /// Ends the walk.

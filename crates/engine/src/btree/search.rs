@@ -219,7 +219,7 @@ impl BTree {
             }
             visit(child);
             if child == view.page_no() {
-                return Err(Error::corrupt_page(child, "it is a child of its own"));
+                return Err(Error::corrupt_page(child, "it is its own child"));
             }
             if level == 1 {
                 return Ok(Some(Found { leaf: child, parent: Some(view), slot }));
@@ -239,7 +239,7 @@ impl BTree {
         }
     }
 
-    /// A root that is a leaf, or nothing a tree can begin with.
+    /// A root that is a leaf, or a page that cannot be a root.
     fn at_root<'c>(&self, view: &OptimisticPage<'c>, page_type: PageType, level: u8) -> Result<Option<Found<'c>>> {
         if level <= MAX_LEVEL && view.u64_at(TYPE) == identity(page_type, level, self.id.0) {
             return Ok(Some(Found { leaf: self.root, parent: None, slot: 0 }));

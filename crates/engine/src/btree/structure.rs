@@ -212,7 +212,8 @@ impl BTree {
             None => return Err(Lack::Absent(child)),
             Some(found) if found != self.identity(level) => {
                 let (parent, index) = (mtr.page_no(parent), self.id.0);
-                let reason = format!("page {parent} leads to it, but it is no page of level {level} of index {index}");
+                let reason =
+                    format!("page {parent} refers to it, but it is not a page of level {level} of index {index}");
                 return Err(Error::corrupt_page(child, reason).into());
             }
             Some(_) => {}
@@ -220,7 +221,7 @@ impl BTree {
         let latched = mtr.try_fix_x(child).ok_or(Lack::Absent(child))?;
         self.expect_node(mtr.page(latched), child, level)?;
         if !node::fences_child(mtr.page(parent), slot, mtr.page(latched)) {
-            return Err(Error::corrupt_page(child, "its fences are not the separators beside it in its parent").into());
+            return Err(Error::corrupt_page(child, "its fences differ from the separators in its parent").into());
         }
         Ok(latched)
     }

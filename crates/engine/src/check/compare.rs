@@ -44,7 +44,7 @@ impl Checker<'_> {
         ];
         for (count, text) in failed.into_iter().filter(|(count, _)| *count > 0) {
             let least = if count >= MOST { "at least " } else { "" };
-            self.find(None, &place, format!("{least}{count} {text}: a page on the way is damaged"));
+            self.find(None, &place, format!("{least}{count} {text}: a page on the path is damaged"));
         }
         if full || self.report.findings.len() == before {
             let text = format!("rows and entries differ: {} more rows than entries in all", digest.surplus);

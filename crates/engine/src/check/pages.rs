@@ -197,7 +197,7 @@ impl Checker<'_> {
         }
         let place = self.owners.get(&owner).map(|owner| owner.place.clone()).unwrap_or_default();
         let text = match pages {
-            1 => format!("it is marked as used by segment {owner}, but nothing leads to it"),
+            1 => format!("it is marked as used by segment {owner}, but nothing refers to it"),
             n => format!("{n} pages from here are marked as used by segment {owner}, but nothing leads to them"),
         };
         self.find(Some(first), &place, text);

@@ -67,7 +67,7 @@ impl Checker<'_> {
         let mut at = At { page: entry.first, previous: PageNo(0), previous_end: 0, begun: None, header: None };
         loop {
             if !self.claim(at.page, SEGMENT_UNDO, &Place::default()) {
-                let text = format!("undo stream {number} leads to this page a second time");
+                let text = format!("undo stream {number} reaches this page twice");
                 self.find_on_page(at.page, SEGMENT_UNDO, &Place::default(), text);
                 return Ok(());
             }

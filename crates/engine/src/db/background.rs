@@ -99,7 +99,7 @@ impl Core {
     fn start_cleaner(&mut self) -> Result<()> {
         let (ctx, space, started) = (self.ctx.clone(), self.space.clone(), self.started);
         let mut cleaner = Cleaner::new(&self.options);
-        // The log belongs to the context: a strong handle here would keep both alive for ever.
+        // The log belongs to the context: a strong handle here would keep both alive forever.
         let waker = Arc::downgrade(&self.ctx);
         self.ctx.log.on_pressure(Box::new(move || {
             if let Some(ctx) = waker.upgrade() {

@@ -338,7 +338,7 @@ impl<'d> RawFile<'d> {
         while let Some(page_no) = to_visit.pop().filter(|page| page.0 != 0) {
             let page = self.node(page_no, CATALOG_INDEX.0)?;
             if !seen.insert(page_no) {
-                return Err(Error::corrupt_page(page_no, "the catalog leads here twice"));
+                return Err(Error::corrupt_page(page_no, "the catalog refers to this page twice"));
             }
             let found = Node::new(&page);
             if !found.is_leaf() {

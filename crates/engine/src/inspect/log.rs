@@ -63,7 +63,7 @@ impl LogLook {
 
 fn reason(unusable: Unusable) -> String {
     match unusable {
-        Unusable::Foreign => "it does not begin as a header does".to_string(),
+        Unusable::Foreign => "it does not start with a header".to_string(),
         Unusable::Damaged => "its checksum is wrong".to_string(),
         Unusable::Version(version) => format!("format version {version}; this build reads {}", format::VERSION),
     }

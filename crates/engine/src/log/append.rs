@@ -15,7 +15,7 @@ impl Log {
     /// Appends one mini-transaction atomically and returns its end LSN. Runs `in_order(start, end)` before the next
     /// append may get its LSN (the flush list is kept in LSN order there). No I/O unless the log buffer is full.
     ///
-    /// The payload is not empty and no longer than what was reserved: anything else is a bug of the caller, which stops
+    /// The payload is not empty and no longer than what was reserved: anything else is a bug of the caller and stops
     /// the log.
     pub fn append(&self, reservation: Reservation<'_>, payload: &[u8], in_order: impl FnOnce(Lsn, Lsn)) -> Lsn {
         let bytes = FRAME_BYTES + payload.len();

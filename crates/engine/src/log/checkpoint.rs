@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. A header is written to the slot the newest one is not in, and synced before anything relies on it. A torn write
-//!    of it leaves the newest one, which is still true: what it needs is overwritten only after the sync.
+//!    of it leaves the newest one, which is still valid: what it needs is overwritten only after the sync.
 //! 2. A checkpoint is never ahead of what is durable in the log, never goes back, and lies at the start of a group (or
 //!    at the end of the log).
 //! 3. Each header says what was durable when it was written.
@@ -30,7 +30,7 @@ impl Log {
     pub fn start(&self, end_lsn: Lsn) -> Result<()> {
         let mut io = self.io.lock();
         if io.started || end_lsn < self.end_lsn() {
-            let why = if io.started { "it was started already" } else { "it goes on further" };
+            let why = if io.started { "it was started already" } else { "its records continue beyond that LSN" };
             return Err(Error::Usage(format!("cannot start the redo log at LSN {end_lsn}: {why}")));
         }
         let start = Lsn(format::block_ceil(end_lsn.0));

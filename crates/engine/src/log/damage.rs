@@ -26,7 +26,7 @@ const GAP_BLOCKS: u64 = 16384;
 /// Blocks read at once.
 const CHUNK_BLOCKS: u64 = 64;
 
-/// The log was synced further than it can be read.
+/// The log was synced beyond the point up to which it can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// Where in the file the first group that does not verify begins.

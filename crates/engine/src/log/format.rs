@@ -200,7 +200,7 @@ pub fn choose(slots: [&[u8]; 2], name: &str) -> Result<(Header, bool)> {
     }
     if slots.iter().all(|slot| slot.iter().all(|byte| *byte == 0)) {
         return Err(Error::Incompatible(format!(
-            "{name} holds zeros where a redo log has its headers: its contents are lost; restore a backup"
+            "{name} has zeros in place of the redo log headers: its contents are lost; restore a backup"
         )));
     }
     if decoded == [Err(Unusable::Foreign); 2] {

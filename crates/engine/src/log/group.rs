@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread::Thread;
 
-/// What a thread that joined is to do.
+/// What a thread that has joined must do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// Write and sync, then call [`Group::finish`].

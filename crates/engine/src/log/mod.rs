@@ -13,7 +13,7 @@
 //! 3. Appending is a mutex around: take the LSN, copy into the log buffer, `in_order`. The device is never touched
 //!    under it, except that a thread that finds the buffer full writes it out (which takes no latch, so it always
 //!    ends).
-//! 4. One thread at a time, the owner of the I/O mutex, writes and syncs; it takes all that was appended so far.
+//! 4. One thread at a time, the owner of the I/O mutex, writes and syncs; it takes everything appended so far.
 //! 5. The last, partly filled block is written again as it fills. Its older bytes do not change, so a torn write of it
 //!    loses nothing that was durable.
 //! 6. Each block that is written says up to where the log was durable then, and so does each header. A log that ends

@@ -172,7 +172,7 @@ pub fn verify(page: &[u8], page_no: PageNo) -> Result<()> {
         ));
     }
     if stored_page_no(page) != page_no {
-        return Err(Error::corrupt_page(page_no, format!("it says it is page {}", stored_page_no(page))));
+        return Err(Error::corrupt_page(page_no, format!("its header has the page number {}", stored_page_no(page))));
     }
     let version = page.u16_at(VERSION);
     if version != PAGE_VERSION {

@@ -16,7 +16,7 @@
 //!    length, durable; then one mini-transaction that formats the maps of new groups and raises the number; then the
 //!    extents are free. What lies behind the number is a growth that never finished: it may hold anything, is never
 //!    read, and the next growth uses it again. A map of a counted group was formatted through redo, so one that does
-//!    not verify is damage. A file shorter than the number was cut.
+//!    not verify is damage. A shorter file was truncated.
 //! 5. An extent is discarded on the device when no chunk of it has an owner and a checkpoint has passed everything
 //!    logged of its pages: until then recovery may need to read it, and pages of it may still be written. What counts
 //!    is the end of the log when its last page was given back (`State::note_emptied`), not the end of the mtr that did

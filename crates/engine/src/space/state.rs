@@ -1,4 +1,4 @@
-//! What is free and who owns what, in memory; derived from the extent maps.
+//! Free space and owners, in memory; derived from the extent maps.
 //!
 //! Rules
 //! 1. `free` and `bare` hold exactly the extents without owner; `bare` those whose place on the device may have been
@@ -10,8 +10,7 @@
 //! 4. `emptied` holds free extents of which something is logged, and the end of the log when the last page of it was
 //!    given back: nothing logged of the extent lies behind that. An extent of which a chunk is taken
 //!    leaves `emptied`.
-//! 5. A chunk whose last used page is freed belongs to nobody: its owner on disk counts only while a page of it
-//!    is used.
+//! 5. A chunk whose last used page is freed has no owner: its owner on disk counts only while a page of it is used.
 
 use super::emptied::Emptied;
 use super::extent_map::{Extent, read_entry};

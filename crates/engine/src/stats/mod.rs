@@ -89,27 +89,27 @@ impl Counter {
 counters! {
     /// Pages read from the data file.
     pages_read = "buffer_pages_read",
-    /// Pages written to the data file, for any reason; the sum of those that follow.
+    /// Pages written to the data file, for any reason: the sum of the counters by reason.
     pages_flushed = "buffer_pages_written",
     /// Pages flushed from the tail of the LRU list.
     pages_flushed_lru_list = "buffer_LRU_batch_flush_total_pages",
     /// Pages flushed from the flush list because too many frames are dirty.
     pages_flushed_dirty_pct,
-    /// Pages flushed from the flush list so that the checkpoint keeps up with the redo.
+    /// Pages flushed from the flush list because of the checkpoint age.
     pages_flushed_checkpoint_age = "buffer_flush_adaptive_total_pages",
-    /// Pages flushed from the flush list while nothing was changed.
+    /// Pages flushed from the flush list while no transaction changed anything.
     pages_flushed_idle = "buffer_flush_background_total_pages",
     /// Pages flushed from the flush list above the sync watermark of the checkpoint age.
     pages_flushed_sync = "buffer_flush_sync_total_pages",
-    /// Pages flushed because they lie beside one that was to be flushed (`flush_neighbors`).
+    /// Pages flushed together with a neighboring page (`flush_neighbors`).
     pages_flushed_neighbor = "buffer_flush_neighbor_total_pages",
     /// Pages flushed one at a time by a thread that found no free frame.
     pages_flushed_single_page = "buffer_LRU_single_flush_num_scan, in scans",
-    /// Pages flushed at closing and by recovery.
+    /// Pages flushed when the database was closed and by recovery.
     pages_flushed_shutdown,
     /// Microseconds threads spent in single-page flushes.
     single_page_flush_us,
-    /// Frames taken from the LRU list, clean or cleaned.
+    /// Pages evicted from the LRU list, clean or after a flush.
     pages_evicted = "buffer_pool_pages_LRU_freed",
     /// Pages made young (moved to the head of the LRU list).
     pages_made_young = "buffer_pool_pages_made_young",
@@ -119,11 +119,11 @@ counters! {
     free_frame_wait_us,
     /// Times the page at the LRU tail was dirty when a thread needed its frame.
     dirty_victims,
-    /// Times a batch waited for its part of the doublewrite file.
+    /// Times a batch waited for its area of the doublewrite file.
     doublewrite_waits,
     /// Microseconds spent in those waits.
     doublewrite_wait_us,
-    /// Times a mini-transaction was slowed or stopped because the checkpoint lagged.
+    /// Times a mini-transaction was delayed because the checkpoint age was too large.
     sync_flush_waits = "buffer_flush_sync_waits",
     /// Microseconds spent in those waits.
     sync_flush_wait_us,
@@ -137,7 +137,8 @@ counters! {
     log_syncs = "os_log_fsyncs",
     /// Microseconds spent in those syncs.
     log_sync_us,
-    /// Syncs of the data device that were asked for; with O_DIRECT_NO_FSYNC few of them are a call (`os_syncs`).
+    /// Syncs of the data device that the engine requested; with O_DIRECT_NO_FSYNC few of them are a system call
+    /// (`os_syncs`).
     data_syncs,
     /// Syncs of the doublewrite device that were asked for.
     doublewrite_syncs,
@@ -163,7 +164,7 @@ counters! {
     btree_splits = "index_page_splits",
     /// Page merges.
     btree_merges = "index_page_merge_successful",
-    /// Optimistic descents that had to start again.
+    /// Optimistic tree descents that were restarted.
     btree_restarts,
     /// Transactions committed.
     trx_commits = "trx_rw_commits",
@@ -179,19 +180,20 @@ counters! {
     deadlocks = "lock_deadlocks",
     /// Undo records purged.
     purged_records = "purge_del_mark_records, without updates",
-    /// Steps from a version of a row to the one before it, of readers, purge and rollback.
+    /// Steps from a version of a row to the version before it, by readers, purge and rollback.
     version_steps,
-    /// Undo records passed over by purge because a page they lead to is damaged.
+    /// Undo records that purge skipped because a page they refer to is damaged.
     purge_records_set_aside,
-    /// Undo streams given up by purge because a page of theirs is damaged.
+    /// Undo streams that purge abandoned because one of their pages is damaged.
     purge_streams_set_aside,
-    /// Transactions that could not be rolled back at the opening because a page is damaged; their rows stay locked.
+    /// Transactions that could not be rolled back when the database was opened because a page is damaged; their rows
+    /// stay locked.
     rollbacks_set_aside,
-    /// Merges of underfull tree pages that were given up because a neighbour is damaged or room is short.
+    /// Merges of underfull tree pages that were abandoned because a neighboring page is damaged or space is short.
     merges_given_up,
-    /// Times purge could not do a step and tried it again later.
+    /// Times a purge step failed and was retried later.
     purge_retries,
-    /// Times the change of a row was delayed because of `max_purge_lag`.
+    /// Row changes that were delayed because of `max_purge_lag`.
     purge_lag_delays,
     /// Microseconds of those delays.
     purge_lag_delay_us = "purge_dml_delay_usec, the present delay",
@@ -199,7 +201,7 @@ counters! {
     unpurged_records,
     /// Gauge: bytes of the data file that undo pages take.
     undo_bytes,
-    /// Gauge: seconds for which the oldest open snapshot has been open.
+    /// Gauge: age of the oldest open snapshot, in seconds.
     oldest_view_age_s,
     /// Gauge: committed transactions whose undo is not purged yet.
     history_list_length = "trx_rseg_history_len",
@@ -227,11 +229,11 @@ counters! {
     rows_updated = "dml_updates",
     /// Rows deleted.
     rows_deleted = "dml_deletes",
-    /// System calls that made writes durable, all files; fewer than syncs where the flush method needs none.
+    /// Sync system calls, all files; fewer than the requested syncs where the flush method needs none.
     os_syncs = "os_data_fsyncs",
-    /// Writes to files that were a system call each.
+    /// Writes to files with one system call each.
     os_writes,
-    /// Writes to files handed over in batches through io_uring.
+    /// Writes to files submitted in batches through io_uring.
     os_ring_writes,
 }
 

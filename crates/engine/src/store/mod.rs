@@ -125,7 +125,7 @@ pub trait PageStore: PageSource + Send + Sync {
     /// If a batch of the lane for single pages has several (a bug of the caller).
     fn write(&self, batch: &mut Batch, lane: Lane) -> Result<()>;
 
-    /// Makes sure that these pages, which hold nothing worth keeping, can be written though the disk becomes full; the
+    /// Makes sure that these pages, whose contents are not needed, can be written even if the disk becomes full; the
     /// store grows if it does not reach so far. Durable after the next [`sync`](PageStore::sync).
     ///
     /// # Errors
@@ -138,8 +138,8 @@ pub trait PageStore: PageSource + Send + Sync {
     /// An I/O error, after which the caller stops the database.
     fn sync(&self) -> Result<()>;
 
-    /// Says that the pages hold nothing worth keeping. Their room may be used by others until they are reserved again.
-    /// This is advice: a store or device may ignore it.
+    /// Says that the contents of the pages are not needed any more. Their room may be used by others until they are
+    /// reserved again. This is advice: a store or device may ignore it.
     fn forget(&self, pages: Range<u32>);
 
     /// What the pages lie on: the same for as long as it is the same device. `None` for memory.
@@ -149,8 +149,8 @@ pub trait PageStore: PageSource + Send + Sync {
     /// `None` if there is none.
     fn scratch(&self) -> Option<&dyn Device>;
 
-    /// Makes every page durable where it is found without what lies in [`scratch`](PageStore::scratch). No other call is
-    /// made meanwhile.
+    /// Makes every page durable where it is found without what lies in [`scratch`](PageStore::scratch). No other call
+    /// is made meanwhile.
     ///
     /// # Errors
     /// An I/O error, after which the caller does not open the database.

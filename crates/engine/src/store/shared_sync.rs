@@ -4,7 +4,7 @@
 //! 1. One sync at a time. A caller is served by any sync that started after its call did: its writes were complete
 //!    then.
 //! 2. The first sync that fails stops this device for good, before any other may start: an operating system reports a
-//!    lost write to one sync only, so none may pass for good after it.
+//!    lost write to one sync only, so no later sync may count as successful.
 
 use crate::error::{Error, Result};
 use crate::sync::poison::Poison;

@@ -156,7 +156,7 @@ impl TableDefinition {
     /// Position of a column.
     ///
     /// # Errors
-    /// Says that there is none.
+    /// There is no such index.
     pub fn position(&self, column: &str) -> std::result::Result<usize, String> {
         self.columns.iter().position(|c| c.name == column).ok_or_else(|| format!("there is no column {column}"))
     }

@@ -11,7 +11,7 @@
 //!    if T2 built on T1, T1 has the earlier tick, and a cut that sees T2 sees T1.
 //! 4. A transaction that leaves while a cut is being made stays in `left` until the cut has passed: it is active for
 //!    that cut.
-//! 5. Cuts come one at a time (the caller's mutex). Shards are locked one at a time, and nothing is locked inside.
+//! 5. One cut is made at a time (the caller's mutex). Shards are locked one at a time, and nothing is locked inside.
 //!
 //! `tests/active_set.rs` checks rules 1, 3 and 4 for every order of the threads' steps; atomics and mutex are the
 //! parent's.
@@ -87,7 +87,7 @@ impl ActiveSet {
         self.shards.len()
     }
 
-    /// Every id and number in use is below this.
+    /// All ids and numbers in use are below this.
     pub(crate) fn next(&self) -> u64 {
         self.next.load(Acquire)
     }

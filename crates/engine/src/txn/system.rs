@@ -41,7 +41,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Acqu
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// How far the durable limit of ids is raised at a time.
+/// By how much the durable limit of ids is raised each time.
 const ID_STEP: u64 = 1 << 18;
 /// Shards of the active set for each thread that can run at a time, and the most there are: a cut locks them all.
 const SHARDS_PER_CPU: usize = 4;
@@ -262,7 +262,7 @@ impl TxnSystem {
         self.holders.leave(id);
     }
 
-    /// Every id and number in use is below this.
+    /// All ids and numbers in use are below this.
     pub(crate) fn next_id(&self) -> u64 {
         self.active.next()
     }

@@ -1,4 +1,4 @@
-//! What the transaction layer asks of the layer above: a table as bytes.
+//! What the transaction layer needs from the layer above: a table as bytes.
 //!
 //! The transaction layer has no schema. It stores `(key, payload)` pairs in a clustered tree and asks the table for the
 //! keys of its secondary entries. [`TableTrees::entry`] and [`TableTrees::entry_changes`] may run under a leaf latch

@@ -144,7 +144,7 @@ fn an_index_younger_than_a_transaction_is_named_as_such_before_and_after_its_wri
     other.update(&table, &values![1], &[(1, ValueRef::UInt(9000))]).unwrap();
     other.commit().unwrap();
     db.create_index("t", "by_a", &["a"], false).unwrap();
-    let young = "index by_a is younger than this transaction; begin a new one to use it";
+    let young = "index by_a was created after this transaction began; begin a new transaction to use it";
     for write in [false, true] {
         if write {
             repeatable.update(&table, &values![2], &[(1, ValueRef::UInt(9001))]).unwrap();

@@ -3,7 +3,7 @@
 //! Rules
 //! 1. An experiment is a list of *cells* (one measurement each), a way to measure one, and *claims* computed from what
 //!    was measured. Everything else (order, resuming, medians, files, the report) is the framework's.
-//! 2. A cell's id is unique and the same for the same plan, so that a run can go on where it stopped.
+//! 2. A cell's id is unique and the same for the same plan, so that an interrupted run can continue.
 //! 3. Claims and figures see rows only, never a subject: the same rows give the same claims.
 //! 4. A figure of the paper never stands in a measured column.
 
@@ -91,7 +91,7 @@ pub trait Experiment: Sync {
     /// Takes one measurement.
     ///
     /// # Errors
-    /// Whatever went wrong; the run stops there and can be resumed.
+    /// Any error of the measurement; the run stops there and can be resumed.
     fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured>;
     /// The paper's figures for this cell's setting, under the names of the measured values; empty if it has none.
     fn paper(&self, _cell: &Cell) -> BTreeMap<String, f64> {
@@ -103,7 +103,7 @@ pub trait Experiment: Sync {
     fn figures(&self, rows: &[Row]) -> Vec<Figure>;
     /// Ratios kept, and what differs from the paper.
     fn notes(&self, plan: &Plan) -> Vec<String>;
-    /// Why lost claims were lost, as far as the rows show it; they follow the notes.
+    /// Why claims do not hold, as far as the rows show it; these texts follow the notes.
     fn explanations(&self, _rows: &[Row]) -> Vec<String> {
         Vec::new()
     }

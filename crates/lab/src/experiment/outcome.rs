@@ -23,7 +23,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Adds a number; what is none (not counted, not measured) stays absent.
+    /// Adds a number; a value that is not a number (not counted, not measured) stays absent.
     pub fn put(&mut self, metric: Metric, value: f64) {
         self.put_named(metric.name(), value);
     }

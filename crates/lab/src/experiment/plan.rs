@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
-    /// Seconds: shows that the laboratory works; too small for claims to mean anything.
+    /// Seconds: shows that the laboratory works; too small to judge claims.
     Smoke,
     /// The whole experiment on one subject in at most three minutes.
     Quick,

@@ -18,7 +18,7 @@ pub struct Request {
     pub repetitions: Option<u32>,
     /// Seed of the random numbers.
     pub seed: u64,
-    /// Where databases lie meanwhile; none: the output folder.
+    /// Folder for databases during the run; none: the output folder.
     pub work_dir: Option<PathBuf>,
     /// Folder of recorded traces; none: where the environment says.
     pub traces: Option<PathBuf>,
@@ -36,7 +36,7 @@ impl Request {
         let (subjects, skipped) = subjects(experiment, &self.subjects, self.scale)?;
         let own = self.repetitions.unwrap_or_else(|| experiment.repetitions(self.scale, &device));
         let servers = self.repetitions.unwrap_or_else(|| experiment.server_repetitions(self.scale, &device));
-        // What is not measured at all has no number of its own.
+        // A kind of subject that is not measured has no number of its own.
         let (own, servers) = match (subjects.iter().all(|s| s.is_server()), subjects.iter().any(|s| s.is_server())) {
             (true, _) => (servers, servers),
             (false, true) => (own, servers),

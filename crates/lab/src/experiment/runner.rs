@@ -1,9 +1,9 @@
 //! Runs an experiment: cell after cell, each kept as soon as it is measured.
 //!
 //! Rules
-//! 1. A cell that an earlier run finished is not measured again (`--resume`), unless what it kept cannot be used; that
-//!    is said.
-//! 2. The first cell that fails ends the run; what was measured stays, and the error says how to go on.
+//! 1. A cell that an earlier run finished is not measured again (`--resume`), unless the kept result cannot be used,
+//!    which is reported.
+//! 2. The first cell that fails ends the run; what was measured stays, and the error says how to continue.
 //! 3. The work folder is a new one below the plan's, named by this process, and is removed at the end, also after an
 //!    error. What a killed run left there is removed by the next one.
 
@@ -169,7 +169,7 @@ impl WorkFolder {
         remove_leftovers(parent);
         let path = parent.join(format!("{WORK_PREFIX}{}", std::process::id()));
         std::fs::create_dir_all(&path).map_err(|e| Error::file(&path, e))?;
-        // Servers and mounts want whole paths.
+        // Servers and mounts need absolute paths.
         let path = path.canonicalize().map_err(|e| Error::file(&path, e))?;
         Ok(WorkFolder { path })
     }

@@ -58,7 +58,7 @@ pub(super) struct Taken {
     pub device: Option<Counters>,
     /// Processor time meanwhile; the process is the subject's: the server, or this one.
     cpu: CpuUse,
-    /// How long missing pages took to come, on Highwater.
+    /// How long page misses took, on Highwater.
     page_reads: Option<LatencySnapshot>,
 }
 

@@ -99,7 +99,7 @@ impl Drop for At {
             }
             At::InProcess(_) => return,
         };
-        // What stays lies in the work folder, which the runner removes.
+        // What remains is in the work folder, which the runner removes.
         let _ = std::fs::remove_dir_all(own);
     }
 }
@@ -202,7 +202,7 @@ fn template_key(want: &Want<'_>) -> String {
     format!("{} {log_bytes} {} {:?}", want.installed.kind, want.settings.page_bytes, identity(want.load))
 }
 
-/// What of a load changes the loaded data.
+/// The options of a load that change the loaded data.
 fn identity(load: &Load) -> String {
     match load {
         Load::Sysbench(config) => format!("sysbench {} {}", config.tables, config.table_size),

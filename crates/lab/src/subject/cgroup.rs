@@ -156,7 +156,7 @@ fn group_in(text: &str, version: u8) -> Option<&str> {
     })
 }
 
-/// Removes groups of processes that have ended. One that still has members cannot be removed, and stays.
+/// Removes groups of processes that have ended. A group that still has members cannot be removed and stays.
 fn remove_left_behind(root: &Path) {
     for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -21,7 +21,7 @@ pub struct About {
     pub(super) id: u64,
     pub(super) name: String,
     pub(super) columns: Vec<String>,
-    /// Position of the column that numbers itself.
+    /// Position of the auto-increment column.
     pub(super) auto_increment: Option<usize>,
     /// Columns of each index; the primary key is `PRIMARY`.
     pub(super) indexes: BTreeMap<String, Vec<String>>,

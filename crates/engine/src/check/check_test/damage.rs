@@ -10,7 +10,7 @@ fn a_flipped_byte_is_found_on_its_page() {
     data(&storage).damage(|bytes| bytes[page.0 as usize * PAGE_BYTES + 2000] ^= 4);
     let report = check(&storage).unwrap();
     expect(&report, &[&format!("page {page}: table person: index by_name: checksum")]);
-    expect(&report, &["index by_name", "a page on the way is damaged"]);
+    expect(&report, &["index by_name", "a page on the path is damaged"]);
     let scanned = inspect::scan(&*storage.data, &mut |_, _| {}).unwrap();
     expect(&scanned, &[&format!("page {page}"), "by_name", "checksum"]);
 }
@@ -26,8 +26,8 @@ fn swapped_pages_are_found() {
         low[first.0 as usize * PAGE_BYTES..][..PAGE_BYTES].swap_with_slice(&mut high[..PAGE_BYTES]);
     });
     let report = check(&storage).unwrap();
-    expect(&report, &[&format!("page {first}: "), "PRIMARY", &format!("it says it is page {second}")]);
-    expect(&report, &[&format!("page {second}: "), "PRIMARY", &format!("it says it is page {first}")]);
+    expect(&report, &[&format!("page {first}: "), "PRIMARY", &format!("its header has the page number {second}")]);
+    expect(&report, &[&format!("page {second}: "), "PRIMARY", &format!("its header has the page number {first}")]);
 }
 
 #[test]

@@ -84,7 +84,9 @@ fn check_records(page: &[u8]) -> Verdict {
         let padding = HEAD_BYTES.saturating_sub(record.suffix_len.saturating_sub(node.skip())) as u32 * 8;
         let kept = if padding >= 32 { 0 } else { node.head(slot) >> padding << padding };
         ensure(node.head(slot) == kept, || format!("the head of record {slot} is longer than its key"))?;
-        ensure(shares_skipped(node, slot), || format!("record {slot} does not begin as all others"))?;
+        ensure(shares_skipped(node, slot), || {
+            format!("record {slot} does not start with the prefix that all others have")
+        })?;
         ensure(slot == 0 || is_ascending(node, slot), || format!("record {slot} is not above the one before it"))?;
         heap_bytes += record.heap_bytes();
     }

@@ -32,7 +32,7 @@ impl LruFlusher {
         LruFlusher::default()
     }
 
-    /// One bounded step; `now_ms` is any clock that never goes back. Says how many pages it flushed.
+    /// One bounded step; `now_ms` is any monotonic clock. Returns how many pages it flushed.
     pub fn step(&mut self, pool: &Pool, now_ms: u64) -> Result<usize> {
         pool.set_now_ms(now_ms);
         let written = pool.lru.victims.write_set_aside(pool)?;
@@ -63,7 +63,7 @@ impl LruFlusher {
 }
 
 impl Pool {
-    /// Evicts clean pages, and flushes dirty ones at the tail, until `target` frames are free or nothing moves.
+    /// Evicts clean pages, and flushes dirty ones at the tail, until `target` frames are free or no progress is made.
     pub(in crate::pool) fn refill(&self, target: usize) -> Result<usize> {
         let most = self.lru_batch_pages();
         let mut flushed = 0;

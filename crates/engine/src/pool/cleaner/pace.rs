@@ -1,7 +1,8 @@
-//! The pace of users: above the async watermark a mini-transaction may have to wait before it starts.
+//! The pace of writers: above the async watermark a mini-transaction may have to wait before it starts.
 //!
-//! A wall moves through the log at the speed the page cleaner allows; a mini-transaction starts once the end of the log
-//! lies before the wall. So the redo rate is the allowed one for any number of threads, and all are slowed alike.
+//! A limit ("wall") moves through the log at the speed that the page cleaner allows; a mini-transaction starts once the
+//! end of the log is before it. So the redo rate is the allowed one for any number of threads, and all are slowed
+//! alike.
 //!
 //! Rules
 //! 1. A thread that waits here holds no latch. The wall always moves, so no thread waits for ever.

@@ -1,4 +1,4 @@
-//! Page cleaner: keeps pages clean enough and the checkpoint moving. (The LRU flusher frees frames.)
+//! Page cleaner: flushes dirty pages and moves the checkpoint. (The LRU flusher frees frames.)
 //!
 //! One [`Cleaner::step`] does a bounded amount of work: take a snapshot, decide ([`super::policy`]), flush a batch,
 //! move the checkpoint, mark an idle log, set the pace of users. A thread calls it in production; tests and simulators
@@ -32,8 +32,8 @@ impl Cleaner {
         Cleaner { pacer: Pacer::new(Limits::new(options)), log_end: Lsn(0), log_idle_since_ms: None }
     }
 
-    /// One bounded step; `now_ms` is any clock that never goes back. Says how many pages it flushed; when that is a
-    /// batch, it asks to be called again at once.
+    /// One bounded step; `now_ms` is any monotonic clock. Returns how many pages it flushed; after a large batch it
+    /// asks to be called again at once.
     pub fn step(&mut self, pool: &Pool, log: &Log, now_ms: u64) -> Result<usize> {
         pool.set_now_ms(now_ms);
         let orders = self.pacer.decide(&snapshot(pool, log, now_ms));

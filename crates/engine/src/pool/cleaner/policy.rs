@@ -42,7 +42,7 @@ pub struct Limits {
     pub adaptive_flushing_lwm: f64,
     /// Per cent of the log at which users are slowed.
     pub async_pct: f64,
-    /// Per cent of the log at which the rest is meant to stay untouched.
+    /// Per cent of the log above which flushing counts as sync flush.
     pub sync_pct: f64,
 }
 
@@ -66,7 +66,7 @@ impl Limits {
 /// The state at one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Snapshot {
-    /// Any clock that never goes back, in seconds.
+    /// A monotonic clock, in seconds.
     pub now_s: f64,
     pub end_lsn: Lsn,
     /// Start of the oldest change not in the data file (or the log's end).

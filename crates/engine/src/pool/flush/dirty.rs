@@ -49,7 +49,7 @@ impl DirtyMarks {
         !self.flushing.load(Ordering::Acquire) && self.oldest() != 0
     }
 
-    /// Notes a change that starts at `lsn`; says whether the page was clean before.
+    /// Notes a change that starts at `lsn`; returns whether the page was clean before.
     pub fn note(&self, lsn: u64) -> bool {
         let first = self.oldest() == 0;
         if first {

@@ -11,10 +11,10 @@ use crate::pool::{FrameNo, Pool};
 use crate::store::BATCH_PAGES;
 use crate::types::Lsn;
 
-/// Flushes that may pass the oldest page by.
+/// Flushes that may skip the oldest page.
 const MISSES: u32 = 4;
 
-/// The page that was oldest at the last flush, and how often it was passed by.
+/// The page that was oldest at the last flush, and how often it was skipped.
 #[derive(Default)]
 pub struct PassedBy {
     oldest: Option<(FrameNo, Lsn)>,
@@ -22,7 +22,7 @@ pub struct PassedBy {
 }
 
 impl PassedBy {
-    /// Notes what became of the oldest page; says whether it is time to wait for it.
+    /// Notes whether the oldest page was flushed; returns whether it is time to wait for it.
     fn note(&mut self, oldest: (FrameNo, Lsn), is_missed: bool) -> bool {
         self.misses = match is_missed {
             true if self.oldest == Some(oldest) => self.misses + 1,
@@ -35,8 +35,8 @@ impl PassedBy {
 }
 
 impl Pool {
-    /// Flushes up to `limit` of the oldest pages whose first change is before `before`, and their neighbors; says how
-    /// many. The caller holds no latch.
+    /// Flushes up to `limit` of the oldest pages whose first change is before `before`, and their neighbors; returns
+    /// how many. The caller holds no latch.
     pub fn flush_oldest(&self, before: Lsn, limit: usize, reason: FlushReason) -> Result<usize> {
         let (frames, oldest) = {
             let list = self.flush.list.lock();

@@ -31,7 +31,7 @@ struct Copies {
 }
 
 impl Pool {
-    /// Flushes those of `frames` that are dirty and not latched exclusively right now, and their neighbors; says how
+    /// Flushes those of `frames` that are dirty and not latched exclusively right now, and their neighbors; returns how
     /// many.
     pub(crate) fn flush_frames(&self, frames: &[FrameNo], reason: FlushReason) -> Result<usize> {
         self.flush_jobs(&self.jobs(frames, reason), reason, Patience::PassBy)

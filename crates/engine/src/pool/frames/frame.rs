@@ -11,7 +11,7 @@
 //!    frame is on the flush list (the frame is *dirty*).
 //! 4. `arrival` numbers the page's arrivals in the pool; it changes under the exclusive latch. `known_child_of` says
 //!    whether a tree page was compared with its parent since it was read in ([`super::kinship`]).
-//! 5. Frame memory lives as long as the pool; a stale reader reads other bytes, never unmapped ones.
+//! 5. Frame memory lives as long as the pool; a reader with an old view reads other bytes, never unmapped ones.
 //! 6. A frame's state is one cache line and shares it with no other frame: writing the latch or the marks of
 //!    one page does not slow users of other pages, and finding, latching and touching a page loads one line.
 

@@ -4,7 +4,7 @@
 //! 1. Called with no latch held (pool rule 1).
 //! 2. In steady load the LRU flusher keeps the free list filled; a thread that comes here is the exception and is
 //!    counted. (With `raw` and `war` it is normal, as in InnoDB.)
-//! 3. Never waits for ever: after `GIVE_UP_MS` the caller gets an error.
+//! 3. The wait is bounded: after `GIVE_UP_MS` the caller gets an error.
 
 use super::list::LruList;
 use crate::error::{Error, Result};

@@ -83,7 +83,7 @@ impl RowName<'_> {
         for byte in chunks.remainder() {
             hash = (hash ^ u64::from(*byte)).wrapping_mul(FACTOR).rotate_left(29);
         }
-        // A product's low bits know nothing of its factors' high ones: bring those down, twice.
+        // A product's low bits do not depend on its factors' high ones: shift those down, twice.
         hash = (hash ^ hash >> 32).wrapping_mul(FACTOR);
         hash = (hash ^ hash >> 29).wrapping_mul(FACTOR);
         hash ^ hash >> 32

@@ -4,10 +4,9 @@
 //! Rules
 //! 1. A waiter waits for all ahead of it in its queue and for every holder that excludes its mode: these are its edges
 //!    in the wait-for graph, exactly what keeps it from being granted.
-//! 2. The search does not walk a queue. Those ahead wait in the same queue, so they lead nowhere but to its holders:
-//!    the one edge to the predecessor, which stands for all of them, is taken together with its way on
-//!    (`Queue::mode_up_to`). What remains are edges to holders, and the question whether the one searched for is itself
-//!    ahead in the queue.
+//! 2. The search does not walk a queue. Those ahead wait in the same queue, so they lead only to its holders: the one
+//!    edge to the predecessor, which stands for all of them, is taken together with its way on (`Queue::mode_up_to`).
+//!    What remains are edges to holders, and the question whether the one searched for is itself ahead in the queue.
 //! 3. A cycle closes when a transaction that is waited for begins to wait, or when one that waits comes to hold a lock
 //!    that others wait for already (its implicit lock is made explicit). After either a cycle is searched for through
 //!    that transaction: every new cycle goes through it. A transaction that none waits for needs no search.

@@ -40,7 +40,7 @@ pub struct PurgeState {
     pub undo_bytes: u64,
     /// For how long the oldest open snapshot has been open; zero if none is.
     pub oldest_view_age: Duration,
-    /// Undo records passed over, streams and rollbacks given up, because of damaged pages.
+    /// Undo records skipped, streams and rollbacks abandoned, because of damaged pages.
     pub set_aside: u64,
     /// The last of the errors that caused it, 16 at most.
     pub damage: Vec<String>,

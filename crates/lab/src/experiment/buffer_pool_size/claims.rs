@@ -5,7 +5,7 @@ use crate::experiment::judge::{self, Rows, Verdict, falls, list, number, rises};
 use crate::experiment::metric::{self, Metric};
 use crate::experiment::{Claim, Row};
 
-/// A step against the claimed direction of up to this share is taken for noise.
+/// A step against the claimed direction of up to this share counts as noise.
 const TOLERANCE: f64 = 0.10;
 /// From this share on nearly everything is flushed from the LRU list, percent.
 const NEARLY_ALL_PCT: f64 = 90.0;

@@ -6,7 +6,7 @@ use crate::experiment::judge::{Rows, list};
 use crate::experiment::outcome::title_of;
 use crate::experiment::{DeviceChoice, Plan, Row, metric};
 
-/// Processors that are busier than this have nothing left.
+/// Processors that are busier than this count as the limit.
 const BUSY_PCT: f64 = 90.0;
 
 pub(super) fn notes(plan: &Plan) -> Vec<String> {

@@ -10,9 +10,9 @@
 //!    the subject runs.
 //! 2. On an emulated device Highwater too goes through a mounted file system: without one there is no cache to compare
 //!    with.
-//! 3. Subjects have a least pool. Of the document's pools that would be the same one for a subject only the largest,
-//!    whose ratio to the data is the nearest, is measured; claims are of the pools that are. Each row has the pool, log
-//!    and data it really had.
+//! 3. Each subject has a smallest pool. Of the document's pools that would be the same one for a subject only the
+//!    largest, whose ratio to the data is the nearest, is measured; claims are of the pools that are. Each row has the
+//!    pool, log and data it really had.
 //! 4. The document does not say how many rows a transaction had. One each would measure the disk's sync alone; there
 //!    are [`ROWS_PER_TRANSACTION`](plan::ROWS_PER_TRANSACTION).
 

@@ -56,7 +56,7 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
     notes
 }
 
-/// What became of the pools that are smaller than the subject takes.
+/// A note about the pools that are smaller than the subject's smallest.
 fn least_pool_note(plan: &Plan, subject: SubjectKind) -> Option<String> {
     let (least, by) = (least_pool_bytes(subject), divisor(plan));
     let (distinct, same) = distinct_pools(plan, subject);

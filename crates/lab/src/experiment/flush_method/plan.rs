@@ -25,8 +25,8 @@ const MIN_POOL_BYTES: u64 = 1 << 20;
 pub(super) const ROWS_PER_TRANSACTION: u64 = 100;
 pub(super) const THREADS: usize = 4;
 
-/// The emulated hard disks, on which a run takes a hundred times as long as on flash; they are slow enough for one run
-/// to say all.
+/// The emulated hard disks, on which a run takes a hundred times as long as on flash; they are so slow that one run is
+/// enough.
 pub(super) const DISKS: [&str; 2] = ["sata-7200rpm-500gb", "wd10ezex-1tb"];
 
 pub(super) fn is_disk(device: &DeviceChoice) -> bool {

@@ -3,9 +3,9 @@
 //! Rules
 //! 1. Each cut comes at a write that the seed chooses, while the load runs; then the server is killed, as a loss of
 //!    power ends it.
-//! 2. What counts is what the server says afterwards: it must start, its check of every table must find nothing, and
+//! 2. The result is what the server reports afterwards: it must start, its check of every table must find nothing, and
 //!    every acknowledged commit must be there. Pages are looked at before it starts only to count what the cut tore.
-//! 3. A sound database goes on to the next cut. After a damaged one everything begins again from the loaded image.
+//! 3. A sound database is used for the next cut. After a damaged one the loaded image is restored.
 
 use super::pages;
 use super::plan::{ATOMIC, MODE};
@@ -78,7 +78,7 @@ fn disk(device: &str, atomic_bytes: u32) -> Result<DiskOptions> {
 }
 
 fn settings(mode: Mode) -> Settings {
-    // A server that traces its own stack as it dies may hang in that.
+    // A server that prints its own stack trace while it dies may hang in that.
     let extra = [("innodb_checksum_algorithm", "crc32"), ("skip_stack_trace", "")];
     let extra: BTreeMap<String, String> = extra.map(|(name, value)| (name.to_string(), value.to_string())).into();
     Settings {
@@ -188,14 +188,14 @@ impl Site {
         Ok(found)
     }
 
-    /// Does something with the server, which is killed when that takes too long.
+    /// Runs `act` with the server, which is killed when that takes too long.
     fn watched<T>(&self, act: impl FnOnce() -> T) -> T {
         let (done, waits) = std::sync::mpsc::channel::<()>();
         let file = self.files().data.join("my.cnf");
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 if waits.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-                    // What it hangs in then fails, which is the finding.
+                    // The call in which it hangs then fails; that is the finding.
                     let _ = servers_of(&file).into_iter().try_for_each(kill);
                 }
             });
@@ -243,7 +243,7 @@ fn first_line(error: &Error) -> String {
     telling.or(text.lines().next()).unwrap_or_default().trim().to_string()
 }
 
-/// Runs the load until its server is dead of the cut.
+/// Runs the load until the power cut ends its server.
 fn load_until_cut(running: &Running, disk: &Disk, load: &Load, seed: u64) -> Result<()> {
     let pid = running.pid().ok_or_else(|| Error::Usage("only a server can be cut off".into()))?;
     let mut random = fastrand::Rng::with_seed(seed);

@@ -6,7 +6,7 @@
 //!    server, of `innodb` (two different sums). The last four bytes are the low half of the page's LSN (bytes 16 to
 //!    23).
 //! 2. A page of zeros was never written. Pages 64 to 191 of `ibdata1` are the doublewrite buffer: a torn copy there is
-//!    no damage.
+//!    not damage.
 
 use highwater_bench::{Error, Result};
 use std::fs::File;

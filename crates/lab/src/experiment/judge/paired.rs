@@ -12,7 +12,7 @@ const TOLERANCE: f64 = 0.03;
 /// A ratio with a larger spread than this is not judged.
 const UNDECIDED_ABOVE: f64 = 0.10;
 
-/// How many times as fast an option is as another, and how far that can be trusted.
+/// How many times as fast an option is as another, and the spread of that ratio.
 #[derive(Clone, Copy)]
 pub(in crate::experiment) struct Speed {
     ratio: f64,

@@ -33,7 +33,7 @@ fn worst_second(rows: &Rows<'_>) -> Verdict {
     (worst * 2.0 >= median && median > 0.0, detail)
 }
 
-/// What the device and the machine were like meanwhile, as far as it was counted.
+/// The state of device and machine during that second, as far as it was counted.
 fn circumstances(row: &Row) -> String {
     let (worst, median) = (row.value(metric::LOG_SYNC_US_WORST_SECOND), row.value(metric::LOG_SYNC_US_MEDIAN_SECOND));
     let mut text = String::new();

@@ -1,8 +1,8 @@
 //! `stall`: a write-only load whose redo log is an eighth of the dirty volume, second by second.
 //!
-//! A log that small must be freed by flushing all the time. A server that puts it off stops everybody when the log is
+//! A log that small must be freed by flushing all the time. A server that delays this stops all writers when the log is
 //! full: the stall that InnoDB's users report most. What must hold: the worst second has at least half the median's
-//! throughput, no page is flushed by sync flushing, none alone by a user's thread.
+//! throughput, no page is flushed by sync flushing, and none alone by a client thread.
 //!
 //! Choices
 //! 1. Everything fits the pool and every row is written to with equal chance, so the dirty volume is the whole

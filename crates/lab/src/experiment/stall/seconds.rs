@@ -77,7 +77,7 @@ fn put_log_syncs(measured: &mut Measured, intervals: &[Interval], worst: usize) 
 }
 
 /// What the hypervisor withheld in the worst second, and the worst second in which it withheld little; nothing where
-/// the kernel does not say.
+/// the kernel does not report it.
 fn put_withheld(measured: &mut Measured, intervals: &[Interval], tps: &[f64], worst: usize) {
     if intervals.iter().any(|i| i.cpu_withheld_pct.is_none()) {
         return;

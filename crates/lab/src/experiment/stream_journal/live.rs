@@ -2,8 +2,9 @@
 //!
 //! Rules
 //! 1. The database is loaded once, into a folder; each cell gets a new aged device and a copy of the folder.
-//! 2. Write amplification of a cell that wrote little is that of a device less settled. So the warm-up lasts until the
-//!    load has written the device's capacity once, whatever the time, and counters begin at zero after it.
+//! 2. A cell that wrote little shows the write amplification of a device that is not yet in a steady state. So the
+//!    warm-up lasts until the load has written the device's capacity once, whatever the time, and counters begin at
+//!    zero after it.
 
 use super::plan::{JOURNAL, MODE, SMALL, places};
 use crate::experiment::journaled::Mode;

@@ -73,7 +73,7 @@ fn read_all(mut pipe: impl Read) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The lines that say what went wrong; all of them if none does.
+/// The lines that report an error; all lines if there is none.
 fn failed(program: &str, output: &str, errors: &str) -> Error {
     let lines: Vec<&str> = output.lines().chain(errors.lines()).filter(|line| !line.trim().is_empty()).collect();
     let wrong: Vec<&str> = lines.iter().copied().filter(|l| l.contains("FATAL") || l.contains("rror")).collect();
