@@ -118,7 +118,8 @@ fn a_savepoint_that_a_rollback_went_past_is_gone() {
     add(&mut txn, "b");
     txn.rollback_to(second).unwrap();
     txn.rollback_to(second).unwrap();
-    let gone = |error: highwater::Error| matches!(&error, Error::Usage(text) if text.contains("the savepoint no longer exists"));
+    let reason = "the savepoint no longer exists";
+    let gone = |error: highwater::Error| matches!(&error, Error::Usage(text) if text.contains(reason));
     assert!(gone(txn.rollback_to(twin).unwrap_err()));
     txn.rollback_to(first).unwrap();
     add(&mut txn, "kept");
