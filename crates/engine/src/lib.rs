@@ -81,3 +81,8 @@ pub use table::{
 };
 pub use txn::{Isolation, PurgeState, PurgeWatch, Savepoint, TxnOptions};
 pub use types::PageNo;
+
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
