@@ -78,6 +78,6 @@ fn the_probe_is_kept_and_shown_by_inspect() {
     let text = Command::new(env!("CARGO_BIN_EXE_highwater")).args(["inspect", dir]).output().expect("inspect");
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
     let line = text.lines().find(|line| line.contains("flush_method O_DIRECT,")).expect("the defaults");
-    assert!(line.starts_with("default flush options") && line.contains("is not kept"), "{line}");
+    assert!(line.starts_with("default flush options") && line.contains("are not stored"), "{line}");
     assert_ne!(other, first, "another flush method is measured anew");
 }
