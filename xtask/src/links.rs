@@ -60,7 +60,8 @@ fn check_document(root: &Path, path: &str, text: &str) -> Vec<String> {
 
 /// Whether `name`, if it is a path, is one of a file or folder.
 fn exists(root: &Path, document: &str, name: &str) -> bool {
-    let is_example = name.contains([' ', '*', '<', '{']) || name.split('/').any(|part| !part.is_empty() && part == part.to_uppercase());
+    let is_example = name.contains([' ', '*', '<', '{'])
+        || name.split('/').any(|part| !part.is_empty() && part == part.to_uppercase());
     if is_example || !name.contains('/') {
         return true;
     }
@@ -104,7 +105,9 @@ mod tests {
             "[pool](crates/engine/src/pool), `pool/lru.rs`, `crates/engine/src`, [us](https://example.org/x) `DIR/a`\n";
         std::fs::write(root.path().join("ARCHITECTURE.md"), good).unwrap();
         assert_eq!(check(root.path()).unwrap(), Vec::<String>::new());
-        for bad in ["[pool](crates/pool)", "`pool/gone.rs`", "`crates/gone`", "`crates/gone/`", "[a](crates) [b](gone.md#x)"] {
+        for bad in
+            ["[pool](crates/pool)", "`pool/gone.rs`", "`crates/gone`", "`crates/gone/`", "[a](crates) [b](gone.md#x)"]
+        {
             std::fs::write(root.path().join("ARCHITECTURE.md"), format!("```\n`crates/x`\n```\n{bad}\n")).unwrap();
             assert_eq!(check(root.path()).unwrap().len(), 1, "{bad}");
         }
