@@ -35,7 +35,8 @@ fn loads() -> Vec<Load> {
     vec![
         Load::Tpcc(tpcc::Config::default()),
         Load::Sysbench(sysbench::Config { tables: 2, table_size: 60_000, ..sysbench::Config::default() }),
-        Load::UserTable(user_table::Config { bytes: 4 << 20, ..user_table::Config::default() }),
+        // More than fits into the run: it lasts long enough for a line of an interval.
+        Load::UserTable(user_table::Config { bytes: 64 << 20, ..user_table::Config::default() }),
     ]
 }
 
