@@ -136,6 +136,22 @@ pub enum VictimPolicy {
 names!(VictimPolicy { Raw => "raw", War => "war", LruClean => "lru-clean" });
 named_value!(VictimPolicy, |_| "");
 
+/// What happens to a change of a secondary index when the leaf is not in the buffer pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChangeBuffering {
+    /// The leaf is read and changed.
+    #[default]
+    Off,
+    /// The change goes to a B+tree of buffered operations, whose pages are read and written as others are: InnoDB's
+    /// change buffer.
+    Disk,
+    /// The change goes to memory, and the redo log alone makes it durable.
+    Memory,
+}
+
+names!(ChangeBuffering { Off => "off", Disk => "disk", Memory => "memory" });
+named_value!(ChangeBuffering, |_| "");
+
 impl KnobValue for Option<PathBuf> {
     fn parse(text: &str) -> std::result::Result<Self, String> {
         Ok((!text.is_empty()).then(|| PathBuf::from(text)))
@@ -246,6 +262,13 @@ options! {
     /// What happens when a frame is needed and the page at the LRU tail is dirty: raw = write it, then read; war = set
     /// it aside, read, write it later; lru-clean = evict the least recently used clean page.
     victim_policy: VictimPolicy = VictimPolicy::LruClean, "lru-clean", "raw, war or lru-clean", |_v| true;
+    /// What happens to a change of a non-unique secondary index whose leaf is not in the buffer pool: off = the leaf is
+    /// read; disk = the change is buffered in pages of its own; memory = it is buffered in memory and in the redo log.
+    change_buffering: ChangeBuffering = ChangeBuffering::Off, "off", "off, disk or memory", |_v| true;
+    /// Largest size of the change buffer, in percent of the buffer pool.
+    change_buffer_max_size: u64 = 25, "25", "1 to 50", |v| (1..=50).contains(v);
+    /// Merge the change buffer when the database is closed. If off, the next opening finds what is buffered.
+    change_buffer_merge_at_close: bool = false, "off", "on or off", |_v| true;
     /// Milliseconds between two rounds of the page cleaner, if nothing wakes it earlier.
     cleaner_interval_ms: u64 = 50, "50", "1 to 10000", |v| (1..=10_000).contains(v);
     /// Percentage of dirty frames above which dirty pages are flushed, faster the more there are; 0 = only above

@@ -91,6 +91,34 @@ counters! {
     pages_read = "buffer_pages_read",
     /// Pages written to the data file, for any reason: the sum of the counters by reason.
     pages_flushed = "buffer_pages_written",
+    /// Index pages (of tables and secondary indexes) read from the data file.
+    index_pages_read,
+    /// Index pages (of tables and secondary indexes) written to the data file.
+    index_pages_written,
+    /// Pages of the change buffer read from the data file.
+    change_buffer_pages_read,
+    /// Pages of the change buffer written to the data file.
+    change_buffer_pages_written,
+    /// Changes of secondary indexes that were buffered because the leaf was not in the buffer pool.
+    change_buffer_ops_buffered,
+    /// Leaves into which buffered changes were merged.
+    change_buffer_merges = "ibuf_merges",
+    /// Buffered inserts that were merged.
+    change_buffer_merged_inserts = "ibuf_merges_insert",
+    /// Buffered delete-marks, set or cleared, that were merged.
+    change_buffer_merged_delete_marks = "ibuf_merges_delete_mark",
+    /// Buffered removals that were merged.
+    change_buffer_merged_deletes = "ibuf_merges_delete",
+    /// Buffered changes of dropped indexes, discarded.
+    change_buffer_discarded_ops = "ibuf_merges_discard_insert, inserts only",
+    /// Buffered changes that were logged again so that a checkpoint could pass their redo.
+    change_buffer_carried_ops,
+    /// Bytes of redo of those.
+    change_buffer_carried_bytes,
+    /// Gauge: bytes that buffered changes take.
+    change_buffer_bytes = "ibuf_size, in pages",
+    /// Gauge: leaves for which changes are buffered.
+    change_buffer_leaves,
     /// Pages flushed from the tail of the LRU list.
     pages_flushed_lru_list = "buffer_LRU_batch_flush_total_pages",
     /// Pages flushed from the flush list because too many frames are dirty.
