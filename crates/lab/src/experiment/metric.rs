@@ -7,7 +7,7 @@
 
 use highwater_bench::counter;
 
-macro_rules! names {
+macro_rules! kind_of_name {
     ($(#[$doc:meta])* $Kind:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,19 +28,19 @@ macro_rules! names {
     };
 }
 
-names! {
+kind_of_name! {
     /// A number.
     Metric
 }
-names! {
+kind_of_name! {
     /// A series of points (x, y).
     Series
 }
-names! {
+kind_of_name! {
     /// A text.
     Info
 }
-names! {
+kind_of_name! {
     /// What is varied: a part of the setting of a cell.
     Axis
 }

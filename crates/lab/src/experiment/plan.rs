@@ -23,13 +23,8 @@ pub enum Scale {
 highwater_storage::names!(Scale { Smoke => "smoke", Quick => "quick", Standard => "standard", Full => "full" });
 
 impl Scale {
-    /// This scale's value of four.
-    pub fn of<T: Copy>(self, by_scale: [T; 4]) -> T {
-        by_scale[self as usize]
-    }
-
-    /// One of four values, by scale.
-    pub fn pick<T>(self, smoke: T, quick: T, standard: T, full: T) -> T {
+    /// One of four values: for smoke, quick, standard and full.
+    pub fn of<T>(self, [smoke, quick, standard, full]: [T; 4]) -> T {
         match self {
             Scale::Smoke => smoke,
             Scale::Quick => quick,

@@ -26,16 +26,16 @@ const PAPER_WRITES: [f64; 5] = [2470.0, f64::NAN, f64::NAN, f64::NAN, 3363.0];
 pub(super) const PAPER_LOG: [f64; 5] = [6.0, 8.0, 21.0, 32.0, 43.0];
 
 pub(super) fn warehouses(scale: Scale) -> u64 {
-    scale.pick(1, 2, 5, PAPER_WAREHOUSES)
+    scale.of([1, 2, 5, PAPER_WAREHOUSES])
 }
 
 pub(super) fn threads(scale: Scale) -> usize {
-    scale.pick(4, 16, 16, 64)
+    scale.of([4, 16, 16, 64])
 }
 
 /// Seconds of warm-up and of measuring.
 pub(super) fn seconds(scale: Scale) -> (f64, f64) {
-    scale.pick((0.5, 1.0), (6.0, 12.0), (12.0, 25.0), (300.0, 1800.0))
+    scale.of([(0.5, 1.0), (6.0, 12.0), (12.0, 25.0), (300.0, 1800.0)])
 }
 
 pub(super) fn log_of(scale: Scale) -> u64 {

@@ -35,7 +35,7 @@ pub(super) fn is_disk(device: &DeviceChoice) -> bool {
 
 /// By what the paper's sizes are divided.
 pub(super) fn divisor(plan: &Plan) -> u64 {
-    if is_disk(&plan.device) { plan.scale.pick(50, 50, 16, 1) } else { plan.scale.pick(50, 12, 3, 1) }
+    if is_disk(&plan.device) { plan.scale.of([50, 50, 16, 1]) } else { plan.scale.of([50, 12, 3, 1]) }
 }
 
 pub(super) fn pools(scale: Scale) -> &'static [&'static str] {

@@ -38,7 +38,7 @@ pub(super) const PAPER: [[(f64, f64); 3]; 5] = [
 
 /// By what the paper's sizes are divided.
 pub(super) fn divisor(scale: Scale) -> u64 {
-    scale.pick(1024, 256, 64, 1)
+    scale.of([1024, 256, 64, 1])
 }
 
 fn size_bytes(size: &str, scale: Scale) -> u64 {

@@ -17,12 +17,12 @@ const THREADS: usize = 8;
 const DIRTY_TO_LOG: u64 = 8;
 
 fn data_bytes(scale: Scale) -> u64 {
-    scale.pick(64 << 20, 256 << 20, 512 << 20, 4 << 30)
+    scale.of([64 << 20, 256 << 20, 512 << 20, 4 << 30])
 }
 
 /// Seconds of warm-up and of measuring.
 fn seconds(scale: Scale) -> (f64, f64) {
-    scale.pick((1.0, 4.0), (10.0, 60.0), (20.0, 600.0), (60.0, 3600.0))
+    scale.of([(1.0, 4.0), (10.0, 60.0), (20.0, 600.0), (60.0, 3600.0)])
 }
 
 pub(super) fn cells(plan: &Plan) -> Vec<Cell> {

@@ -50,7 +50,7 @@ fn size(scale: Scale) -> Size {
 }
 
 fn settings(mode: Mode, scale: Scale) -> Settings {
-    let bytes = scale.pick(64, 64, 64, 1280) * MIB;
+    let bytes = scale.of([64, 64, 64, 1280]) * MIB;
     Settings { buffer_pool_bytes: bytes, log_bytes: bytes, doublewrite: mode.doublewrite(), ..Settings::default() }
 }
 

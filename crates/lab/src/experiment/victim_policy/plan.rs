@@ -20,16 +20,16 @@ const TABLES: u64 = 4;
 const DATA_TO_POOL: u64 = 10;
 
 pub(super) fn data_bytes(scale: Scale) -> u64 {
-    scale.pick(64 << 20, 320 << 20, 640 << 20, 10 << 30)
+    scale.of([64 << 20, 320 << 20, 640 << 20, 10 << 30])
 }
 
 pub(super) fn threads(scale: Scale) -> usize {
-    scale.pick(8, 32, 32, 64)
+    scale.of([8, 32, 32, 64])
 }
 
 /// Seconds of warm-up and of measuring.
 pub(super) fn seconds(scale: Scale) -> (f64, f64) {
-    scale.pick((0.5, 1.5), (5.0, 12.0), (10.0, 60.0), (60.0, 600.0))
+    scale.of([(0.5, 1.5), (5.0, 12.0), (10.0, 60.0), (60.0, 600.0)])
 }
 
 pub(super) fn cells(plan: &Plan) -> Vec<Cell> {
