@@ -44,6 +44,9 @@ number!(
     IndexId(u32)
 );
 
+/// The owner of the change buffer's own tree. The catalog gives no index this number.
+pub const CHANGE_BUFFER_INDEX: IndexId = IndexId(u32::MAX);
+
 /// Pages of an extent, the unit in which space is given out and neighbors are flushed.
 pub const EXTENT_PAGES: u32 = 64;
 

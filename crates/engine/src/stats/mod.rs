@@ -280,6 +280,26 @@ impl Stats {
         };
         counter.add(bytes as u64);
     }
+
+    /// Counts a page read from the data file under its type.
+    pub fn count_page_read(&self, placement: highwater_storage::Placement) {
+        use highwater_storage::Placement as P;
+        match placement {
+            P::IndexLeaf | P::IndexInner => self.index_pages_read.inc(),
+            P::ChangeBuffer => self.change_buffer_pages_read.inc(),
+            P::Redo | P::Doublewrite | P::Undo | P::Other => {}
+        }
+    }
+
+    /// Counts pages written to the data file under their type.
+    pub fn count_pages_written(&self, placement: highwater_storage::Placement, pages: u64) {
+        use highwater_storage::Placement as P;
+        match placement {
+            P::IndexLeaf | P::IndexInner => self.index_pages_written.add(pages),
+            P::ChangeBuffer => self.change_buffer_pages_written.add(pages),
+            P::Redo | P::Doublewrite | P::Undo | P::Other => {}
+        }
+    }
 }
 
 impl StatsSnapshot {

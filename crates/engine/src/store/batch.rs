@@ -4,7 +4,7 @@
 //! go in one write.
 
 use crate::page::{self, PageType};
-use crate::types::{Lsn, PageNo};
+use crate::types::{CHANGE_BUFFER_INDEX, Lsn, PageNo};
 use highwater_storage::{AlignedBuf, Placement};
 
 /// Most pages in a batch.
@@ -80,9 +80,13 @@ impl Batch {
     }
 }
 
-/// What a page is, for the device; a page of unknown type is `Other`.
-pub(super) fn placement_of(page: &[u8]) -> Placement {
-    match page::header::page_type(page) {
+/// What a page is, for the device and for the counters by page type; a page of unknown type is `Other`.
+pub(crate) fn placement_of(page: &[u8]) -> Placement {
+    let page_type = page::header::page_type(page);
+    if matches!(&page_type, Ok(found) if found.is_node()) && page::header::owner(page) == CHANGE_BUFFER_INDEX.0 {
+        return Placement::ChangeBuffer;
+    }
+    match page_type {
         Ok(PageType::Leaf) => Placement::IndexLeaf,
         Ok(PageType::Inner) => Placement::IndexInner,
         Ok(PageType::Undo | PageType::UndoDirectory) => Placement::Undo,

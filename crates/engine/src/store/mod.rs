@@ -42,6 +42,7 @@ mod shared_sync;
 #[cfg(test)]
 mod store_test;
 
+pub(crate) use batch::placement_of;
 pub use batch::{BATCH_PAGES, Batch};
 pub use header::{FIXED_END, FileHeader, format_fixed};
 

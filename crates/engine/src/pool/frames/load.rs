@@ -13,6 +13,7 @@ use super::{FrameNo, NO_PAGE};
 use crate::error::{Error, Result};
 use crate::page;
 use crate::pool::Pool;
+use crate::store::placement_of;
 use crate::types::{Lsn, PageNo};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -86,6 +87,7 @@ impl Pool {
         if let Some(reason) = page::header::beyond_log(bytes, self.log.written_lsn()) {
             return Err(Error::corrupt_page(page, reason));
         }
+        self.stats.count_page_read(placement_of(bytes));
         if page::header::page_type(bytes)?.is_node() { page::node::check(bytes, page) } else { Ok(()) }
     }
 

@@ -1,12 +1,13 @@
 //! Which pages are flushed, and what is counted.
 
-use super::{new_page, put};
+use super::{SEGMENT, new_page, put};
 use crate::config::{FlushNeighbors, Options};
+use crate::page::{PageOp, PageType};
 use crate::pool::FlushReason;
 use crate::pool::cleaner::policy::Orders;
 use crate::pool::cleaner::{self};
 use crate::testing::{open, small_core, small_options};
-use crate::types::Lsn;
+use crate::types::{CHANGE_BUFFER_INDEX, Lsn, PageNo};
 use highwater_storage::StorageSet;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -66,6 +67,48 @@ fn neighbors_go_with_a_page_as_the_option_says() {
     assert_eq!((own, neighbors), (1, 0), "a single-page flush writes its page alone");
     let (_, neighbors, _) = flushed_with(FlushNeighbors::Auto, FlushReason::CheckpointAge);
     assert_eq!(neighbors, 0);
+}
+
+/// Trees of five indexes and of the change buffer, and one other page, written and read once each.
+#[test]
+fn index_pages_and_pages_of_the_change_buffer_are_counted_apart() {
+    let core = small_core();
+    let (ctx, space) = (&core.ctx, &core.space);
+    let new_leaf = |owner: u32| {
+        let new_leaf = || {
+            let mut mtr = ctx.mtr_with(4096, 1)?;
+            let page_no = space.allocate(&mut mtr, SEGMENT, None)?;
+            let page = mtr.new_page(page_no);
+            mtr.apply(page, &PageOp::Format { page_type: PageType::Leaf, level: 0, owner });
+            mtr.apply(page, &PageOp::NodeFormat { lower: None, upper: None, upper_child: PageNo(0) });
+            mtr.commit();
+            Ok(page_no)
+        };
+        space.with_room(ctx, new_leaf).unwrap()
+    };
+    // The list is long enough to have an old part.
+    for _ in 0..65 {
+        new_page(ctx, space);
+    }
+    ctx.pool.flush_all().unwrap();
+    let before = ctx.stats.snapshot();
+    let mut pages: Vec<PageNo> = (20..25).map(new_leaf).collect();
+    pages.extend((0..3).map(|_| new_leaf(CHANGE_BUFFER_INDEX.0)));
+    pages.push(new_page(ctx, space));
+    ctx.pool.flush_all().unwrap();
+    let written = ctx.stats.snapshot().since(&before);
+    assert_eq!((written.index_pages_written, written.change_buffer_pages_written), (5, 3));
+    assert_eq!((written.index_pages_read, written.change_buffer_pages_read), (0, 0));
+
+    // Other pages push these out; reading brings each in again.
+    for _ in 0..400 {
+        new_page(ctx, space);
+    }
+    assert!(pages.iter().all(|page| ctx.pool.frame_of(*page).is_none()));
+    pages.iter().for_each(|page| drop(ctx.pool.fix_s(*page).unwrap()));
+    let read = ctx.stats.snapshot().since(&before);
+    assert_eq!((read.index_pages_read, read.change_buffer_pages_read), (5, 3));
+    assert_eq!((read.index_pages_written, read.change_buffer_pages_written), (5, 3));
 }
 
 /// Threads take a page's latch in turn, so that a thread that only tries never gets it.

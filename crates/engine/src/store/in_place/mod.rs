@@ -100,7 +100,10 @@ impl InPlace {
     fn write_to_places(&self, batch: &Batch) -> Result<()> {
         let writes = writes(batch, self.page_bytes);
         self.device().write_batch(&writes)?;
-        writes.iter().for_each(|w| self.stats.count_written(w.placement, w.data.len()));
+        for write in &writes {
+            self.stats.count_written(write.placement, write.data.len());
+            self.stats.count_pages_written(write.placement, (write.data.len() / self.page_bytes) as u64);
+        }
         self.sync()
     }
 }
