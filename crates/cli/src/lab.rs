@@ -4,14 +4,15 @@
 //! 1. Progress goes to stderr; claims and where the report is go to stdout, or with `--json -` the JSON alone.
 //! 2. Ctrl-C or SIGTERM lets the measurement under way undo what it set up; a second signal, or [`PATIENCE`] without
 //!    success, ends the process at once, and the guards of servers and mounts clean up.
-//! 3. A claim that does not hold is exit status 1 only with `--strict`: a document's claim need not hold here.
+//! 3. A claim that does not hold is exit status 1 only with `--strict`: a document's claim need not hold here. What is
+//!    too small to tell is no lost claim.
 
 use crate::failure::Failure;
 use crate::lab_progress::Terminal;
 use crate::output::{Json, Lines, json_must_be_writable, write_json};
 use crate::signals;
 use clap::{Args, Subcommand};
-use highwater_lab::experiment::{self, Experiment, Outcome, Request, Resume, Scale, SubjectKind};
+use highwater_lab::experiment::{self, Experiment, Outcome, Request, Resume, Scale, SubjectKind, Verdict};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -184,14 +185,17 @@ fn finish(
         let text = serde_json::to_string_pretty(&outcome).map_err(|e| Failure::Failed(format!("as JSON: {e}")))?;
         write_json(json, &text)?;
     }
-    if args.strict && !outcome.all_hold() { Err(Failure::NotFine) } else { Ok(()) }
+    if args.strict && outcome.has_lost() { Err(Failure::NotFine) } else { Ok(()) }
 }
 
 /// A line a claim and subject.
 fn claims(outcome: &Outcome) -> String {
     let line = |claim: &experiment::Claim| {
-        let verdict = if claim.holds { "holds" } else { "LOST" };
-        format!("{verdict:<6} {:<10} {}: {}", claim.subject, claim.text, claim.detail)
+        let verdict = match claim.verdict {
+            Verdict::Lost => "LOST",
+            other => other.text(),
+        };
+        format!("{verdict:<17} {:<10} {}: {}", claim.subject, claim.text, claim.detail)
     };
     outcome.claims.iter().map(line).collect::<Vec<_>>().join("\n")
 }

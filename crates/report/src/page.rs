@@ -161,9 +161,9 @@ pub fn pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Markup 
     }
 }
 
-/// A word that says whether something holds.
-pub fn mark(holds: bool, word: &str) -> Markup {
-    html! { span.mark.bad[!holds] { (word) } }
+/// A word that says whether something holds: good, bad, or neither.
+pub fn mark(tone: Tone, word: &str) -> Markup {
+    html! { span.mark.bad[tone == Tone::Bad].plain[tone == Tone::Plain] { (word) } }
 }
 
 /// A bar of a share, for a cell.
@@ -189,8 +189,11 @@ mod tests {
         let bad = "</script><b>&";
         let json = format!("{{\"a\":\"{bad}\"}}");
         let tile = Tile::new(bad, bad, bad).note(bad).tone(Tone::of(false));
-        let cards =
-            vec![card(bad, Width::Half, html! { (bad) }), folded(bad, true, pairs([(bad, bad)])), mark(true, bad)];
+        let cards = vec![
+            card(bad, Width::Half, html! { (bad) }),
+            folded(bad, true, pairs([(bad, bad)])),
+            mark(Tone::Good, bad),
+        ];
         let (tiles, groups) = (vec![tile], vec![cards]);
         let page =
             Page { title: bad, brand: bad, heading: bad, lead: bad, tiles, groups, footer: bad, json: &json }.html();

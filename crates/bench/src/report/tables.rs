@@ -3,7 +3,7 @@
 use crate::result::{Condition, RunResult};
 use highwater_device::usage::DeviceUsage;
 use highwater_report::numbers::{bytes, figure, ms, percent, thousands};
-use highwater_report::{Markup, Table, Width, bar, folded, mark, pairs};
+use highwater_report::{Markup, Table, Tone, Width, bar, folded, mark, pairs};
 use maud::html;
 use std::collections::BTreeMap;
 
@@ -84,7 +84,7 @@ fn pages(r: &RunResult) -> Markup {
 fn conditions(conditions: &[Condition]) -> Markup {
     let all_hold = conditions.iter().all(|c| c.holds);
     let rows = conditions.iter().map(|c| {
-        let verdict = mark(c.holds, if c.holds { "holds" } else { "violated" });
+        let verdict = mark(Tone::of(c.holds), if c.holds { "holds" } else { "violated" });
         let mut cells = vec![html! { (c.condition) }, html! { (c.text) }, verdict];
         if !all_hold {
             cells.push(html! { (c.detail) });

@@ -35,7 +35,7 @@ pub use crate::subject::SubjectKind;
 pub use figure::Figure;
 pub use files::{Resume, has_cells, read_outcome, write_outcome};
 pub use metric::{Axis, Info, Metric, Series};
-pub use outcome::{Claim, Measured, Outcome, Row};
+pub use outcome::{Claim, Measured, Outcome, Row, Verdict};
 pub use plan::{Cell, Plan, Scale, Setting, setting};
 pub use registry::{all, find};
 pub use request::Request;

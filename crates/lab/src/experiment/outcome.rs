@@ -116,6 +116,36 @@ impl Row {
     }
 }
 
+/// Whether rows show a statement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// They do.
+    Holds,
+    /// They show something else, or nothing was measured.
+    #[default]
+    Lost,
+    /// The numbers are too small, or runs of the same setting differ too much.
+    Undecided,
+}
+
+impl Verdict {
+    /// For people.
+    pub fn text(self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::Lost => "does not hold",
+            Verdict::Undecided => "too small to tell",
+        }
+    }
+}
+
+impl From<bool> for Verdict {
+    fn from(holds: bool) -> Verdict {
+        if holds { Verdict::Holds } else { Verdict::Lost }
+    }
+}
+
 /// A statement of the paper about a subject, and whether the rows show it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
@@ -124,7 +154,7 @@ pub struct Claim {
     /// About which subject.
     pub subject: String,
     /// Whether the rows show it.
-    pub holds: bool,
+    pub verdict: Verdict,
     /// The numbers.
     pub detail: String,
 }
@@ -151,9 +181,9 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Whether every claim holds.
-    pub fn all_hold(&self) -> bool {
-        self.claims.iter().all(|claim| claim.holds)
+    /// Whether a claim is lost; what is too small to tell is not.
+    pub fn has_lost(&self) -> bool {
+        self.claims.iter().any(|claim| claim.verdict == Verdict::Lost)
     }
 
     /// The subjects there are rows of, in order.

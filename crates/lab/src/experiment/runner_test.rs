@@ -54,7 +54,12 @@ impl Experiment for MadeUp {
     }
     fn claims(&self, _plan: &Plan, rows: &[Row]) -> Vec<Claim> {
         let holds = rows[0].value(metric::TPS) < rows[1].value(metric::TPS);
-        vec![Claim { text: "larger is faster".into(), subject: "highwater".into(), holds, detail: String::new() }]
+        vec![Claim {
+            text: "larger is faster".into(),
+            subject: "highwater".into(),
+            verdict: holds.into(),
+            detail: String::new(),
+        }]
     }
     fn figures(&self, _rows: &[Row]) -> Vec<Figure> {
         Vec::new()
@@ -94,7 +99,7 @@ fn rows_are_medians_and_everything_is_written() {
     let row = &outcome.rows[1];
     assert_eq!((row.value(metric::TPS), row.spread(metric::TPS), row.repetitions), (201.0, Some([200.0, 202.0]), 3));
     assert_eq!((outcome.rows[0].paper(metric::TPS), row.paper.len()), (Some(7.0), 0));
-    assert!(outcome.all_hold());
+    assert!(!outcome.has_lost());
     assert_eq!(outcome.notes, ["a note", "of 2 rows", "mysql: not installed"]);
     assert_eq!(read_outcome(&plan.out_dir.join("result.json")).unwrap(), outcome);
     let csv = std::fs::read_to_string(plan.out_dir.join("rows.csv")).unwrap();

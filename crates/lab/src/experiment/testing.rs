@@ -1,7 +1,7 @@
 //! Made-up rows and plans for the tests of claims, which are made from rows alone.
 
 use super::metric::Metric;
-use super::{DeviceChoice, Experiment, Plan, Row, Scale, Setting, SubjectKind};
+use super::{Claim, DeviceChoice, Experiment, Plan, Row, Scale, Setting, SubjectKind, Verdict};
 
 /// A plan of one repetition.
 pub(super) fn plan(scale: Scale, device: &str, subjects: &[SubjectKind]) -> Plan {
@@ -33,5 +33,10 @@ pub(super) fn row(subject: &str, setting: Setting, values: &[(Metric, f64)]) -> 
 /// Whether each claim of the rows holds, at the quick scale on this machine's disk.
 pub(super) fn verdicts(experiment: &dyn Experiment, rows: &[Row]) -> Vec<bool> {
     let plan = plan(Scale::Quick, "local", &[SubjectKind::Highwater]);
-    experiment.claims(&plan, rows).iter().map(|claim| claim.holds).collect()
+    holding(&experiment.claims(&plan, rows))
+}
+
+/// Whether each of the claims holds.
+pub(super) fn holding(claims: &[Claim]) -> Vec<bool> {
+    claims.iter().map(|claim| claim.verdict == Verdict::Holds).collect()
 }

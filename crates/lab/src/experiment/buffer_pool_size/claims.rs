@@ -1,7 +1,7 @@
 //! The paper's claims.
 
 use super::plan::{POOL, SHARES};
-use crate::experiment::judge::{self, Rows, Verdict, falls, list, number, rises};
+use crate::experiment::judge::{self, Judgment, Rows, falls, list, number, rises};
 use crate::experiment::metric::{self, Metric};
 use crate::experiment::{Claim, Row};
 
@@ -34,28 +34,28 @@ fn per_transaction(rows: &Rows<'_>, metric: Metric) -> Vec<f64> {
     by_pool(rows, metric).iter().zip(transactions).map(|(count, transactions)| count / transactions).collect()
 }
 
-fn lru_share_falls(rows: &Rows<'_>) -> Verdict {
+fn lru_share_falls(rows: &Rows<'_>) -> Judgment {
     let shares = by_pool(rows, metric::LRU_LIST_PCT);
-    (falls(&shares, TOLERANCE), format!("LRU list {} % (paper: 98 to 54 %)", list(&shares)))
+    (falls(&shares, TOLERANCE).into(), format!("LRU list {} % (paper: 98 to 54 %)", list(&shares)))
 }
 
-fn nearly_all_from_the_lru_list(rows: &Rows<'_>) -> Verdict {
+fn nearly_all_from_the_lru_list(rows: &Rows<'_>) -> Judgment {
     let [share, ..] = by_pool(rows, metric::LRU_LIST_PCT);
-    (share >= NEARLY_ALL_PCT, format!("{} % (paper: 98 %)", number(share)))
+    ((share >= NEARLY_ALL_PCT).into(), format!("{} % (paper: 98 %)", number(share)))
 }
 
-fn reads_per_transaction_fall(rows: &Rows<'_>) -> Verdict {
+fn reads_per_transaction_fall(rows: &Rows<'_>) -> Judgment {
     let reads = per_transaction(rows, metric::PAGES_READ);
-    (falls(&reads, TOLERANCE), format!("{} a transaction", list(&reads)))
+    (falls(&reads, TOLERANCE).into(), format!("{} a transaction", list(&reads)))
 }
 
-fn data_reads_shrink(rows: &Rows<'_>) -> Verdict {
+fn data_reads_shrink(rows: &Rows<'_>) -> Judgment {
     let reads = by_pool(rows, metric::DATA_READS_PER_S);
     let [smallest, .., largest] = reads;
-    (smallest > largest, format!("{} /s (paper: 2,683 to 1,725)", list(&reads)))
+    ((smallest > largest).into(), format!("{} /s (paper: 2,683 to 1,725)", list(&reads)))
 }
 
-pub(super) fn data_writes_grow(rows: &Rows<'_>) -> Verdict {
+pub(super) fn data_writes_grow(rows: &Rows<'_>) -> Judgment {
     let writes = by_pool(rows, metric::DATA_WRITES_PER_S);
     let [smallest, .., largest] = writes;
     let detail = format!(
@@ -64,15 +64,15 @@ pub(super) fn data_writes_grow(rows: &Rows<'_>) -> Verdict {
         list(&per_transaction(rows, metric::PAGES_FLUSHED)),
         list(&by_pool(rows, metric::TPS))
     );
-    (smallest < largest, detail)
+    ((smallest < largest).into(), detail)
 }
 
-pub(super) fn log_writes_rise(rows: &Rows<'_>) -> Verdict {
+pub(super) fn log_writes_rise(rows: &Rows<'_>) -> Judgment {
     let writes = by_pool(rows, metric::LOG_WRITES_PER_S);
-    (rises(&writes, TOLERANCE), format!("{} /s (paper: 6 to 43)", list(&writes)))
+    (rises(&writes, TOLERANCE).into(), format!("{} /s (paper: 6 to 43)", list(&writes)))
 }
 
-fn log_bytes_rise(rows: &Rows<'_>) -> Verdict {
+fn log_bytes_rise(rows: &Rows<'_>) -> Judgment {
     let megabytes = by_pool(rows, metric::LOG_BYTES_PER_S).map(|bytes| bytes / 1e6);
-    (rises(&megabytes, TOLERANCE), format!("{} MB/s", list(&megabytes)))
+    (rises(&megabytes, TOLERANCE).into(), format!("{} MB/s", list(&megabytes)))
 }

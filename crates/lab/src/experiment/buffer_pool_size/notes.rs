@@ -4,7 +4,7 @@ use super::claims::{by_pool, data_writes_grow, log_writes_rise};
 use super::plan::{LOG_DEVICE, WAREHOUSE_BYTES, log_of, seconds, threads, warehouses};
 use crate::experiment::judge::{Rows, list};
 use crate::experiment::outcome::title_of;
-use crate::experiment::{DeviceChoice, Plan, Row, metric};
+use crate::experiment::{DeviceChoice, Plan, Row, Verdict, metric};
 
 /// Processors that are busier than this count as the limit.
 const BUSY_PCT: f64 = 90.0;
@@ -50,7 +50,7 @@ pub(super) fn explanations(rows: &[Row]) -> Vec<String> {
 fn explanation(rows: &Rows<'_>) -> Option<String> {
     let busy = by_pool(rows, metric::CPU_PCT);
     let [.., with_largest] = busy;
-    let (data, log) = (!data_writes_grow(rows).0, !log_writes_rise(rows).0);
+    let (data, log) = (data_writes_grow(rows).0 == Verdict::Lost, log_writes_rise(rows).0 == Verdict::Lost);
     if with_largest.is_nan() || with_largest < BUSY_PCT || !(data || log) {
         return None;
     }

@@ -1,8 +1,8 @@
 //! The document's claims.
 
 use super::plan::{FSYNC, METHOD, O_DIRECT, POOL, POOLS, distinct_pools, pools};
-use crate::experiment::judge::{self, Rows, Verdict, list, number};
-use crate::experiment::{Claim, Plan, Row, metric};
+use crate::experiment::judge::{self, Judgment, Rows, list, number};
+use crate::experiment::{Claim, Plan, Row, Verdict, metric};
 
 /// The document: from this pool on O_DIRECT wins.
 const CROSSOVER: &str = "128 MB";
@@ -35,21 +35,21 @@ pub(super) fn rate(rows: &Rows<'_>, pool: &str, method: &str) -> f64 {
 }
 
 /// Whether one method is faster than the other with each of the pools.
-fn wins(rows: &Rows<'_>, pools: &[&str], winner: &str, loser: &str) -> Verdict {
+fn wins(rows: &Rows<'_>, pools: &[&str], winner: &str, loser: &str) -> Judgment {
     if pools.is_empty() {
-        return (false, "no such pool is measured: the least pool of this subject is larger".into());
+        return (Verdict::Lost, "no such pool is measured: the least pool of this subject is larger".into());
     }
     let holds = pools.iter().all(|pool| rate(rows, pool, winner) > rate(rows, pool, loser));
     let shown = pools.iter().map(|pool| {
         format!("{pool}: {} against {}", number(rate(rows, pool, winner)), number(rate(rows, pool, loser)))
     });
-    (holds, shown.collect::<Vec<_>>().join("; ") + " MB/s")
+    (holds.into(), shown.collect::<Vec<_>>().join("; ") + " MB/s")
 }
 
-fn gains(rows: &Rows<'_>, pools: &[&str]) -> Verdict {
+fn gains(rows: &Rows<'_>, pools: &[&str]) -> Judgment {
     if pools.len() < 2 {
-        return (false, format!("{} pool is measured: nothing to compare", pools.len()));
+        return (Verdict::Lost, format!("{} pool is measured: nothing to compare", pools.len()));
     }
     let ratios: Vec<f64> = pools.iter().map(|pool| rate(rows, pool, O_DIRECT) / rate(rows, pool, FSYNC)).collect();
-    (ratios.first() < ratios.last(), format!("O_DIRECT is {} times fdatasync", list(&ratios)))
+    ((ratios.first() < ratios.last()).into(), format!("O_DIRECT is {} times fdatasync", list(&ratios)))
 }

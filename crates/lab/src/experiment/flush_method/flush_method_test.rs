@@ -23,7 +23,7 @@ fn verdicts(rows: &[Row]) -> Vec<bool> {
 
 fn verdicts_at(scale: Scale, rows: &[Row]) -> Vec<bool> {
     let plan = plan(scale, "local", SubjectKind::Mysql);
-    FlushMethods.claims(&plan, rows).iter().map(|claim| claim.holds).collect()
+    testing::holding(&FlushMethods.claims(&plan, rows))
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn claims_are_of_the_pools_that_are_measured() {
     assert_eq!((verdicts(&all)[0], verdicts_at(Scale::Quick, &all[4..])), (false, vec![true; 3]));
     let plan = plan(Scale::Quick, DISKS[0], SubjectKind::Mysql);
     let claims = FlushMethods.claims(&plan, &all[8..]);
-    assert_eq!(claims.iter().map(|claim| claim.holds).collect::<Vec<_>>(), [false, true, false]);
+    assert_eq!(testing::holding(&claims), [false, true, false]);
     assert!(claims[0].detail.contains("no such pool"), "{claims:?}");
 }
 

@@ -1,7 +1,7 @@
 //! The paper's claims, and one about `auto`.
 
 use super::plan::{AUTO, OPTION, OPTIONS, SIZE, sizes};
-use crate::experiment::judge::{self, Rows, Speed, Verdict, all_at_least_one, ascends, list, more_pct};
+use crate::experiment::judge::{self, Judgment, Rows, Speed, all_at_least_one, ascends, list, more_pct};
 use crate::experiment::metric::{self, Axis, Metric};
 use crate::experiment::{Claim, Plan, Row, SubjectKind};
 
@@ -36,13 +36,13 @@ fn three(rows: &Rows<'_>, size: &str, metric: Metric) -> [f64; 3] {
     OPTIONS.map(|option| rows.value(&key(size, option), metric))
 }
 
-fn flushed_in_order(rows: &Rows<'_>, sizes: Sizes<'_>) -> Verdict {
+fn flushed_in_order(rows: &Rows<'_>, sizes: Sizes<'_>) -> Judgment {
     let flushed = sizes.iter().map(|size| (*size, three(rows, size, metric::PAGES_FLUSHED)));
     let shown: Vec<String> = flushed.clone().map(|(size, values)| format!("{size}: {}", list(&values))).collect();
-    (flushed.clone().all(|(_, values)| ascends(&values)), shown.join("; "))
+    (flushed.clone().all(|(_, values)| ascends(&values)).into(), shown.join("; "))
 }
 
-fn gap_narrows(rows: &Rows<'_>, sizes: Sizes<'_>) -> Verdict {
+fn gap_narrows(rows: &Rows<'_>, sizes: Sizes<'_>) -> Judgment {
     let gap = |size: &&str| {
         let [zero, _, two] = three(rows, size, metric::PAGES_FLUSHED);
         more_pct(zero, two)
@@ -50,7 +50,7 @@ fn gap_narrows(rows: &Rows<'_>, sizes: Sizes<'_>) -> Verdict {
     let gaps: Vec<f64> = sizes.iter().map(gap).collect();
     let (first, last) = (gaps[0], gaps[gaps.len() - 1]);
     let shown: Vec<String> = sizes.iter().zip(&gaps).map(|(size, gap)| format!("{size} {gap:+.1} %")).collect();
-    (last < first && last.is_finite(), shown.join(", ") + " (paper: +27.1 % to +6.3 %)")
+    ((last < first && last.is_finite()).into(), shown.join(", ") + " (paper: +27.1 % to +6.3 %)")
 }
 
 /// How many times as fast option `a` is as `b`, over the runs of every size.
@@ -63,7 +63,7 @@ fn speed(rows: &Rows<'_>, sizes: Sizes<'_>, a: &str, b: &str) -> Speed {
     Speed::of(&pairs)
 }
 
-fn tps_in_order(rows: &Rows<'_>, sizes: Sizes<'_>) -> Verdict {
+fn tps_in_order(rows: &Rows<'_>, sizes: Sizes<'_>) -> Judgment {
     let (first, second) = (speed(rows, sizes, "0", "1"), speed(rows, sizes, "1", "2"));
     let shown = sizes.iter().map(|size| format!("{size}: {}", list(&three(rows, size, metric::TPS))));
     let shown = shown.collect::<Vec<_>>().join("; ");
@@ -71,7 +71,7 @@ fn tps_in_order(rows: &Rows<'_>, sizes: Sizes<'_>) -> Verdict {
     all_at_least_one(&[first, second], detail)
 }
 
-fn auto_is_best(rows: &Rows<'_>, sizes: Sizes<'_>) -> Verdict {
+fn auto_is_best(rows: &Rows<'_>, sizes: Sizes<'_>) -> Judgment {
     let speeds = OPTIONS.map(|option| speed(rows, sizes, AUTO, option));
     let shown: Vec<String> = OPTIONS.iter().zip(speeds).map(|(option, speed)| speed.show(option)).collect();
     all_at_least_one(&speeds, shown.join(", "))

@@ -4,7 +4,7 @@ use super::plan::{OPTION, PAPER, SIZE, SIZES, put_single_page_share, settings};
 use super::*;
 use crate::experiment::metric::Metric;
 use crate::experiment::testing::{self, row};
-use crate::experiment::{Scale, setting};
+use crate::experiment::{Scale, Verdict, setting};
 
 fn plan() -> Plan {
     let subjects = [SubjectKind::Highwater, SubjectKind::Mysql];
@@ -24,7 +24,7 @@ fn rows_of_the_paper(subject: &str) -> Vec<Row> {
 }
 
 fn verdicts(rows: &[Row]) -> Vec<bool> {
-    FlushNeighbors.claims(&plan(), rows).iter().map(|claim| claim.holds).collect()
+    testing::holding(&FlushNeighbors.claims(&plan(), rows))
 }
 
 fn change(rows: &mut [Row], size: &str, option: &str, metric: Metric, value: f64) {
@@ -68,20 +68,18 @@ fn rows_with_runs(ratios: &[f64]) -> Vec<Row> {
 #[test]
 fn tps_are_judged_by_the_spread_of_pairs_of_runs() {
     // The last two are as slow and as fast, but of runs that do not agree.
-    for (ratios, holds, word) in [
-        (&[1.0; 5][..], true, ""),
-        (&[0.9; 5], false, ""),
-        (&[0.96, 1.0, 0.98, 1.03, 0.99], true, ""),
-        (&[0.6, 0.75, 0.7, 1.0, 0.6], false, ""),
-        (&[0.3, 1.2, 1.1, 0.2, 1.5], false, "undecided: spread "),
-        (&[3.0, 0.3, 2.0, 1.1, 1.5], false, "undecided: spread "),
+    for (ratios, verdict) in [
+        (&[1.0; 5][..], Verdict::Holds),
+        (&[0.9; 5], Verdict::Lost),
+        (&[0.96, 1.0, 0.98, 1.03, 0.99], Verdict::Holds),
+        (&[0.6, 0.75, 0.7, 1.0, 0.6], Verdict::Lost),
+        (&[0.3, 1.2, 1.1, 0.2, 1.5], Verdict::Undecided),
+        (&[3.0, 0.3, 2.0, 1.1, 1.5], Verdict::Undecided),
     ] {
         let claims = FlushNeighbors.claims(&plan(), &rows_with_runs(ratios));
         for claim in &claims[2..] {
-            assert_eq!(claim.holds, holds, "{ratios:?}: {}", claim.detail);
-            let begins =
-                if word.is_empty() { !claim.detail.contains("undecided") } else { claim.detail.starts_with(word) };
-            assert!(begins, "{ratios:?}: {}", claim.detail);
+            assert_eq!(claim.verdict, verdict, "{ratios:?}: {}", claim.detail);
+            assert_eq!(claim.detail.starts_with("spread "), verdict == Verdict::Undecided, "{}", claim.detail);
         }
     }
 }

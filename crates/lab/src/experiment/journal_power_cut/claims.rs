@@ -36,7 +36,7 @@ pub(super) fn claims(rows: &[Row]) -> Vec<Claim> {
 }
 
 fn claim(text: String, holds: bool, detail: String) -> Claim {
-    Claim { text, subject: SubjectKind::Mysql.to_string(), holds, detail }
+    Claim { text, subject: SubjectKind::Mysql.to_string(), verdict: holds.into(), detail }
 }
 
 pub(super) fn detail(row: &Row) -> String {

@@ -4,7 +4,7 @@ use super::claims::detail;
 use super::cycle::Aftermath;
 use super::plan::{MODE, MODES, measured};
 use super::*;
-use crate::experiment::{Scale, testing};
+use crate::experiment::{Scale, Verdict, testing};
 
 fn plan(scale: Scale) -> Plan {
     testing::plan(scale, "samsung-850-pro-256gb", &[SubjectKind::Mysql])
@@ -26,7 +26,12 @@ fn rows(scale: Scale, damaged: [usize; 3], lost: usize) -> Vec<Row> {
 }
 
 fn lost_claims(scale: Scale, rows: &[Row]) -> Vec<String> {
-    JournalPowerCut.claims(&plan(scale), rows).into_iter().filter(|c| !c.holds).map(|c| c.text).collect()
+    JournalPowerCut
+        .claims(&plan(scale), rows)
+        .into_iter()
+        .filter(|c| c.verdict == Verdict::Lost)
+        .map(|c| c.text)
+        .collect()
 }
 
 #[test]

@@ -8,19 +8,19 @@ pub(super) use text::{list, number, table_number};
 
 use super::metric::{Axis, Metric};
 use super::outcome::subjects;
-use super::{Claim, Row};
+use super::{Claim, Row, Verdict};
 
 /// What a judge found: whether it holds, and the numbers.
-pub(super) type Verdict = (bool, String);
+pub(super) type Judgment = (Verdict, String);
 
 /// A claim's text and what judges it by the rows of a subject.
-pub(super) type Judged<'j> = (&'j str, &'j dyn Fn(&Rows<'_>) -> Verdict);
+pub(super) type Judged<'j> = (&'j str, &'j dyn Fn(&Rows<'_>) -> Judgment);
 
 /// Each claim for each subject that has rows.
 pub(super) fn claims(rows: &[Row], judged: &[Judged<'_>]) -> Vec<Claim> {
     let of_subject = |(text, judge): &Judged<'_>, subject: &str| {
-        let (holds, detail) = judge(&Rows { rows, subject });
-        Claim { text: text.to_string(), subject: subject.to_string(), holds, detail }
+        let (verdict, detail) = judge(&Rows { rows, subject });
+        Claim { text: text.to_string(), subject: subject.to_string(), verdict, detail }
     };
     let subjects = subjects(rows);
     judged.iter().flat_map(|one| subjects.iter().map(move |subject| of_subject(one, subject))).collect()

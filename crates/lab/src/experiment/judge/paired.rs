@@ -5,7 +5,8 @@
 //! 2. Ratios that differ from one by less than the spread, or less than [`TOLERANCE`], count as equal.
 //! 3. A ratio with a spread above [`UNDECIDED_ABOVE`] decides nothing.
 
-use super::{Verdict, number};
+use super::{Judgment, number};
+use crate::experiment::Verdict;
 
 /// Speeds that differ by less are taken for equal.
 const TOLERANCE: f64 = 0.03;
@@ -49,18 +50,18 @@ impl Speed {
 }
 
 /// Whether each is at least one: lost by one that is decided and is not, undecided if one of the others is.
-pub(in crate::experiment) fn all_at_least_one(speeds: &[Speed], detail: String) -> Verdict {
+pub(in crate::experiment) fn all_at_least_one(speeds: &[Speed], detail: String) -> Judgment {
     if speeds.iter().any(|speed| speed.ratio.is_nan()) {
-        return (false, format!("not measured; {detail}"));
+        return (Verdict::Lost, format!("not measured; {detail}"));
     }
     if speeds.iter().any(|speed| speed.is_decided() && !speed.is_at_least_one()) {
-        return (false, detail);
+        return (Verdict::Lost, detail);
     }
     let widest = speeds.iter().map(|speed| speed.spread).fold(0.0, f64::max);
     if speeds.iter().all(Speed::is_decided) {
-        return (true, detail);
+        return (Verdict::Holds, detail);
     }
-    (false, format!("undecided: spread {} %; {detail}", number(widest * 100.0)))
+    (Verdict::Undecided, format!("spread {} %; {detail}", number(widest * 100.0)))
 }
 
 #[cfg(test)]
@@ -70,7 +71,8 @@ mod tests {
     #[test]
     fn a_single_pair_and_a_missing_one_decide_nothing() {
         let (single, none) = (Speed::of(&[(1.0, 1.0)]), Speed::of(&[]));
-        assert!(!all_at_least_one(&[single], String::new()).0 && !all_at_least_one(&[none], String::new()).0);
+        assert_eq!(all_at_least_one(&[single], String::new()).0, Verdict::Undecided);
+        assert_eq!(all_at_least_one(&[none], String::new()).0, Verdict::Lost);
         assert!(all_at_least_one(&[none, Speed::NONE], String::new()).1.starts_with("not measured"));
     }
 }

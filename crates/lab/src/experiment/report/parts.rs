@@ -1,7 +1,7 @@
 //! The parts of the page that are text: lead, tiles, claims, tables, notes.
 
 use crate::experiment::outcome::title_of;
-use crate::experiment::{Claim, Outcome, Row};
+use crate::experiment::{Claim, Outcome, Row, Verdict};
 use highwater_report::numbers::short;
 use highwater_report::{Markup, Table, Tile, Tone, Width, card, folded, mark, pairs};
 use maud::html;
@@ -38,9 +38,18 @@ pub(super) fn lead(outcome: &Outcome) -> String {
 pub(super) fn tiles(outcome: &Outcome) -> Vec<Tile> {
     let tile = |subject: &str| {
         let of = || outcome.claims.iter().filter(|claim| claim.subject == subject);
-        let (all, holding) = (of().count(), of().filter(|claim| claim.holds).count());
-        let value = format!("{holding} of {all}");
-        Tile::new(title_of(subject), value, "").note("claims hold").tone(Tone::of(holding == all))
+        let count = |verdict| of().filter(|claim| claim.verdict == verdict).count();
+        let value = format!("{} of {}", count(Verdict::Holds), of().count());
+        let note = match count(Verdict::Undecided) {
+            0 => "claims hold".into(),
+            undecided => format!("claims hold, {undecided} too small to tell"),
+        };
+        let tone = match (count(Verdict::Lost), count(Verdict::Undecided)) {
+            (0, 0) => Tone::Good,
+            (0, _) => Tone::Plain,
+            _ => Tone::Bad,
+        };
+        Tile::new(title_of(subject), value, "").note(note).tone(tone)
     };
     outcome.subjects().into_iter().map(tile).collect()
 }
@@ -65,8 +74,12 @@ pub(super) fn claims(outcome: &Outcome) -> Option<Markup> {
 }
 
 fn verdict(claim: &Claim) -> Markup {
-    let word = if claim.holds { "holds" } else { "does not hold" };
-    html! { (mark(claim.holds, word)) " " span.detail { (claim.detail) } }
+    let tone = match claim.verdict {
+        Verdict::Holds => Tone::Good,
+        Verdict::Lost => Tone::Bad,
+        Verdict::Undecided => Tone::Plain,
+    };
+    html! { (mark(tone, claim.verdict.text())) " " span.detail { (claim.detail) } }
 }
 
 /// Ratios kept and what differs.

@@ -1,15 +1,15 @@
 //! The page of a made-up outcome.
 
 use super::*;
-use crate::experiment::{Claim, Row, Scale};
+use crate::experiment::{Claim, Row, Scale, Verdict};
 use highwater_report::{Chart, Table};
 use std::collections::BTreeMap;
 
 fn outcome() -> Outcome {
-    let claim = |subject: &str, holds: bool| Claim {
+    let claim = |subject: &str, verdict: Verdict| Claim {
         text: "0 < 1".into(),
         subject: subject.into(),
-        holds,
+        verdict,
         detail: "</script><b>5".into(),
     };
     let row = |subject: &str| Row {
@@ -26,7 +26,7 @@ fn outcome() -> Outcome {
         source: "nobody".into(),
         scale: Scale::Quick,
         config: BTreeMap::new(),
-        claims: vec![claim("highwater", true), claim("mysql", false)],
+        claims: vec![claim("highwater", Verdict::Holds), claim("mysql", Verdict::Lost)],
         notes: vec!["kept: <all>".into()],
         rows: vec![row("highwater"), row("mysql")],
     }

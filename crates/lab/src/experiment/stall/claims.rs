@@ -1,9 +1,9 @@
 //! What must hold.
 
 use super::seconds::UNDISTURBED_PCT;
-use crate::experiment::judge::{self, Rows, Verdict, number};
+use crate::experiment::judge::{self, Judgment, Rows, number};
 use crate::experiment::metric::{self, Metric};
-use crate::experiment::{Claim, Row};
+use crate::experiment::{Claim, Row, Verdict};
 
 pub(super) fn claims(rows: &[Row]) -> Vec<Claim> {
     judge::claims(
@@ -18,8 +18,8 @@ pub(super) fn claims(rows: &[Row]) -> Vec<Claim> {
     )
 }
 
-fn worst_second(rows: &Rows<'_>) -> Verdict {
-    let Some(row) = rows.find(&[]) else { return (false, "not measured".into()) };
+fn worst_second(rows: &Rows<'_>) -> Judgment {
+    let Some(row) = rows.find(&[]) else { return (Verdict::Lost, "not measured".into()) };
     let (worst, median) = (row.value(metric::TPS_WORST_SECOND), row.value(metric::TPS_MEDIAN_SECOND));
     let percent = worst * 100.0 / median;
     let detail = format!(
@@ -30,7 +30,7 @@ fn worst_second(rows: &Rows<'_>) -> Verdict {
         row.value(metric::SECONDS),
         circumstances(row)
     );
-    (worst * 2.0 >= median && median > 0.0, detail)
+    ((worst * 2.0 >= median && median > 0.0).into(), detail)
 }
 
 /// The state of device and machine during that second, as far as it was counted.
@@ -54,10 +54,10 @@ fn circumstances(row: &Row) -> String {
     text
 }
 
-fn none(rows: &Rows<'_>, metric: Metric) -> Verdict {
+fn none(rows: &Rows<'_>, metric: Metric) -> Judgment {
     let pages = rows.value(&[], metric);
     if pages.is_nan() {
-        return (false, "not counted by this subject".into());
+        return (Verdict::Lost, "not counted by this subject".into());
     }
-    (pages == 0.0, format!("{pages} pages"))
+    ((pages == 0.0).into(), format!("{pages} pages"))
 }

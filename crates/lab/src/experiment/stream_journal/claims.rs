@@ -49,7 +49,7 @@ impl Found<'_> {
 
     fn claim(&self, text: String, holds: bool, detail: String) -> Claim {
         let spare = if self.spare == OWN_SPARE { String::new() } else { format!(" ({} % spare flash)", self.spare) };
-        Claim { text: format!("{text}{spare}"), subject: SubjectKind::Mysql.to_string(), holds, detail }
+        Claim { text: format!("{text}{spare}"), subject: SubjectKind::Mysql.to_string(), verdict: holds.into(), detail }
     }
 
     fn waf_in_order(&self, journal: &str) -> Claim {

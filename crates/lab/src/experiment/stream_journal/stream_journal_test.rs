@@ -3,7 +3,7 @@
 use super::plan::{JOURNAL, LARGE, MODE, MODES};
 use super::*;
 use crate::experiment::metric::{self, series};
-use crate::experiment::testing;
+use crate::experiment::{Verdict, testing};
 
 fn plan(scale: Scale) -> Plan {
     testing::plan(scale, "simple-2gb", &[SubjectKind::Mysql])
@@ -31,7 +31,7 @@ fn rows(plan: &Plan, waf: [f64; 3], nopm: [f64; 3]) -> Vec<Row> {
 }
 
 fn lost(plan: &Plan, rows: &[Row]) -> Vec<String> {
-    StreamJournal.claims(plan, rows).into_iter().filter(|c| !c.holds).map(|c| c.text).collect()
+    StreamJournal.claims(plan, rows).into_iter().filter(|c| c.verdict == Verdict::Lost).map(|c| c.text).collect()
 }
 
 #[test]

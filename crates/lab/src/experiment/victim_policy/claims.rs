@@ -1,7 +1,7 @@
 //! The publication's claims.
 
 use super::plan::{LRU_CLEAN, POLICIES, POLICY, RAW, WAR};
-use crate::experiment::judge::{self, Rows, Verdict, ascends, list, number};
+use crate::experiment::judge::{self, Judgment, Rows, ascends, list, number};
 use crate::experiment::{Claim, Row, metric};
 
 /// LRU-C against stock MySQL, and against WAR.
@@ -24,24 +24,24 @@ pub(super) fn claims(rows: &[Row]) -> Vec<Claim> {
     )
 }
 
-fn in_order(rows: &Rows<'_>) -> Verdict {
+fn in_order(rows: &Rows<'_>) -> Judgment {
     let tps = rows.along(POLICY, POLICIES, metric::TPS);
-    (ascends(&tps), format!("{} /s for raw, war, lru-clean", list(&tps)))
+    (ascends(&tps).into(), format!("{} /s for raw, war, lru-clean", list(&tps)))
 }
 
 /// Whether lru-clean's slowest repetition is faster than the other's fastest.
-fn beyond_the_spread(rows: &Rows<'_>, other: &str, published: f64) -> Verdict {
+fn beyond_the_spread(rows: &Rows<'_>, other: &str, published: f64) -> Judgment {
     let of = |policy: &str| rows.find(&[(POLICY, policy)]);
     let spread = |policy: &str| of(policy).and_then(|row| row.spread(metric::TPS));
     let tps = |policy: &str| rows.value(&[(POLICY, policy)], metric::TPS);
     let detail = format!("{} times {other} (published: {published} times)", number(tps(LRU_CLEAN) / tps(other)));
     let holds =
         matches!((spread(LRU_CLEAN), spread(other)), (Some([slowest, _]), Some([_, fastest])) if slowest > fastest);
-    (holds, detail)
+    (holds.into(), detail)
 }
 
-fn waits_less(rows: &Rows<'_>) -> Verdict {
+fn waits_less(rows: &Rows<'_>) -> Judgment {
     let waits = rows.along(POLICY, POLICIES, metric::FREE_FRAME_WAIT_US_PER_TRANSACTION);
     let [raw, _, clean] = waits;
-    (clean < raw, format!("{} us a transaction for raw, war, lru-clean", list(&waits)))
+    ((clean < raw).into(), format!("{} us a transaction for raw, war, lru-clean", list(&waits)))
 }
