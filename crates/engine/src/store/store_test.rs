@@ -25,7 +25,11 @@ fn new_store() -> StorageSet {
 }
 
 fn open(storage: &StorageSet) -> Arc<dyn PageStore> {
-    bootstrap::find(storage).unwrap().open(true, Arc::new(Stats::default())).unwrap()
+    open_with(storage, true)
+}
+
+fn open_with(storage: &StorageSet, protect: bool) -> Arc<dyn PageStore> {
+    bootstrap::find(storage).unwrap().open(protect, Arc::new(Stats::default())).unwrap()
 }
 
 /// A page full of the low byte of its LSN.
@@ -127,24 +131,29 @@ fn several_pages_are_read_at_once() {
     }
 }
 
-/// The copies of a batch that failed on its way to its places are what repairs it: they are not written over.
+/// A later batch would also overwrite the copies that repair what the failed one tore.
 #[test]
 fn after_a_failed_write_no_batch_is_written() {
-    let (storage, faults) = (new_store(), Faults::new());
-    let mut is_data = true;
-    let wrapped = storage.map(|device| if std::mem::take(&mut is_data) { faults.wrap(device) } else { device });
-    let store = open(&wrapped);
-    faults.fail(Operation::Write, 1, FaultKind::ErrorOnce);
-    assert!(write(&*store, &[5], 1, Lane::FlushList).is_err());
-    let copies = || {
-        let mut bytes = AlignedBuf::zeroed(storage.doublewrite.len_bytes().unwrap() as usize);
-        storage.doublewrite.read_at(0, &mut bytes).unwrap();
-        bytes
-    };
-    let before = copies();
-    let later = write(&*store, &[6], 2, Lane::FlushList);
-    assert!(matches!(later, Err(Error::Poisoned(_))), "{later:?}");
-    assert!(before[..] == copies()[..], "the copies were written over");
+    let (data, doublewrite) = (0, 2);
+    for (protect, broken) in [(true, data), (false, data), (true, doublewrite)] {
+        let case = format!("protect {protect}, device {broken} fails");
+        let (storage, faults) = (new_store(), Faults::new());
+        let mut devices = 0..;
+        let wrapped = storage.map(|device| if devices.next() == Some(broken) { faults.wrap(device) } else { device });
+        let store = open_with(&wrapped, protect);
+        faults.fail(Operation::Write, 1, FaultKind::ErrorOnce);
+        assert!(matches!(write(&*store, &[5], 1, Lane::FlushList), Err(Error::Storage(_))), "{case}");
+        let before = [&storage.data, &storage.doublewrite].map(contents);
+        let later = write(&*store, &[6], 2, Lane::FlushList);
+        assert!(matches!(later, Err(Error::Poisoned(_))), "{case}: {later:?}");
+        assert!(before == [&storage.data, &storage.doublewrite].map(contents), "{case}: a later batch was written");
+    }
+}
+
+fn contents(device: &Arc<dyn Device>) -> Vec<u8> {
+    let mut bytes = vec![0; device.len_bytes().unwrap() as usize];
+    device.read_at(0, &mut bytes).unwrap();
+    bytes
 }
 
 /// Not even by a later sync that succeeds: what the failed one lost is not known.

@@ -13,14 +13,15 @@
 //! Rules (crash order)
 //! 1. Directory and copies are durable before the first page is written to its place.
 //! 2. The data file is synced before the next batch overwrites the area: the writer keeps the area for all four steps.
-//!    If the last two fail, no area is written any more: its copies are all that can repair a page torn by them.
+//!    If one of them fails, no area is written any more ([`super`], rule 5): the copies are all that can repair a page
+//!    torn in its place.
 //! 3. A page is in one unfinished batch at most (the pool marks it as being written), and the checkpoint does not pass
 //!    the page's oldest change before its batch has finished. So a page can be torn by a crash only if its copy in some
 //!    area is newer than the last checkpoint ([`super::repair`] relies on it).
 //!
 //! Differs from InnoDB: a directory in each area; areas by reason rather than one buffer with one mutex.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::stats::Stats;
 use crate::store::batch::FRONT_BYTES;
 use crate::store::shared_sync::SharedSync;
@@ -106,18 +107,12 @@ impl Doublewrite {
 
     /// Makes directory and copies durable in the area.
     pub fn write(&self, area: &Taken<'_>, batch: &mut Batch) -> Result<()> {
-        self.file.check()?;
         put_directory(batch, self.database_id);
         let bytes = batch.with_front();
         self.file.device().write_at(area.at, bytes, Placement::Doublewrite)?;
         self.stats.bytes_written_doublewrite.add(bytes.len() as u64);
         self.stats.doublewrite_syncs.add(u64::from(self.file.sync()?));
         Ok(())
-    }
-
-    /// The pages of a batch could not be written to their places: nothing is written here any more (rule 2).
-    pub fn stop(&self, error: &Error) {
-        self.file.stop(error);
     }
 }
 

@@ -9,6 +9,8 @@
 //!    length again.
 //! 4. The doublewrite file protects nothing while no batch is being written, once every page is durable in place: then
 //!    it can be lent to the probe.
+//! 5. A batch that fails stops the store before it gives its area back, and a batch looks whether the store is stopped
+//!    once it has its area. So the copies that repair what a failed batch tore are never overwritten.
 //!
 //! | file | what |
 //! |---|---|
@@ -157,15 +159,11 @@ impl PageSource for InPlace {
 impl PageStore for InPlace {
     fn write(&self, batch: &mut Batch, lane: Lane) -> Result<()> {
         assert!(lane != Lane::SinglePage || batch.entries().len() == 1, "one page at a time");
-        match &self.doublewrite {
-            None => self.write_to_places(batch),
-            Some(doublewrite) => {
-                let area = doublewrite.take(lane);
-                doublewrite.write(&area, batch)?;
-                // The area is free again only when the pages are durable in place.
-                self.write_to_places(batch).inspect_err(|error| doublewrite.stop(error))
-            }
-        }
+        // Kept until the pages are durable in place, or the store is stopped.
+        let area = self.doublewrite.as_ref().map(|doublewrite| (doublewrite, doublewrite.take(lane)));
+        self.data.check()?;
+        let protected = area.as_ref().map_or(Ok(()), |(doublewrite, area)| doublewrite.write(area, batch));
+        protected.and_then(|()| self.write_to_places(batch)).inspect_err(|error| self.data.stop(error))
     }
 
     /// A growth that never finished may have left the file longer than its caller knows. What that reserved is not
