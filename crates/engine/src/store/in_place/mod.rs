@@ -5,8 +5,8 @@
 //! 1. A batch is durable in an area of the doublewrite file before its first page is written to its place, and durable
 //!    in its places before the area is used again ([`doublewrite`]). Without a doublewrite file torn pages stay torn.
 //! 2. Pages whose numbers follow each other, and of one placement, are one write.
-//! 3. The data file never becomes shorter while it is open. So only a reader behind the last known length asks for the
-//!    length again.
+//! 3. The data file never becomes shorter while it is open. So a reader asks for its length only behind the last
+//!    known one. `len_bytes`, `reserve` and `settle` always ask.
 //! 4. The doublewrite file protects nothing while no batch is being written, once every page is durable in place: then
 //!    it can be lent to the probe.
 //! 5. A batch that fails stops the store before it gives its area back, and a batch looks whether the store is stopped
