@@ -1,10 +1,12 @@
 //! For unit tests: databases in memory.
 
+use crate::btree::{BTree, Seek};
 use crate::config::{FlushNeighbors, Options, VictimPolicy};
 use crate::db::core::Core;
 use crate::types::PageNo;
 use highwater_storage::{Device, Placement, StorageSet};
 use parking_lot::{Condvar, Mutex};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +36,23 @@ pub fn small_core() -> Core {
 /// Opens whatever the set holds.
 pub fn open(storage: StorageSet, options: Options) -> Core {
     Core::open(storage, options).expect("a database in memory opens")
+}
+
+/// Every record of a tree, delete-marked ones too.
+pub fn records(core: &Core, tree: &BTree) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    let (mut key, mut from) = (Vec::new(), None::<Vec<u8>>);
+    loop {
+        let leaf = tree.leaf(&core.ctx, from.as_deref().map_or(Seek::First, Seek::Covers)).unwrap();
+        for slot in 0..leaf.len() {
+            leaf.key_into(slot, &mut key);
+            all.insert(key.clone(), leaf.value(slot).to_vec());
+        }
+        match leaf.upper() {
+            None => return all,
+            Some(upper) => from = Some(upper.to_vec()),
+        }
+    }
 }
 
 /// Which read a [`SlowDevice`] holds back, and whether a thread waits for it.

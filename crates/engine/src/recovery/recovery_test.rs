@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::page::{self, PageOp};
 use crate::pool::FlushReason;
 use crate::space::ROOT_CATALOG;
-use crate::testing::{open, seeded_options};
+use crate::testing::{open, records, seeded_options};
 use crate::types::{IndexId, Lsn, PageNo, SegmentId};
 use highwater_storage::{Faults, StorageSet};
 use std::collections::BTreeMap;
@@ -83,24 +83,6 @@ fn delete(core: &Core, tree: &BTree, key: &[u8]) -> Result<Lsn> {
         tree.shrink(&core.ctx, key)?;
     }
     Ok(lsn)
-}
-
-fn dump(core: &Core, tree: &BTree) -> Model {
-    let mut all = Model::new();
-    let mut from: Option<Vec<u8>> = None;
-    loop {
-        let seek = from.as_deref().map_or(crate::btree::Seek::First, crate::btree::Seek::Covers);
-        let leaf = tree.leaf(&core.ctx, seek).unwrap();
-        let mut key = Vec::new();
-        for slot in 0..leaf.len() {
-            leaf.key_into(slot, &mut key);
-            all.insert(key.clone(), leaf.value(slot).to_vec());
-        }
-        match leaf.upper() {
-            None => return all,
-            Some(upper) => from = Some(upper.to_vec()),
-        }
-    }
 }
 
 /// One random change of tree and model. After an error the change may have been made or not.
@@ -188,7 +170,7 @@ fn live(storage: StorageSet, power_off_after: u64, seed: u64, model: &mut Model)
 fn check_image(image: StorageSet, history: &History, seed: u64) -> Model {
     let core = open(image, seeded_options(seed));
     let tree = open_tree(&core).expect("the tree's creation was acknowledged");
-    let found = dump(&core, &tree);
+    let found = records(&core, &tree);
     history.assert_contains(&found, seed);
     let report = tree.check(&core.ctx).unwrap();
     assert!(report.problems.is_empty(), "seed {seed}: {:?}", report.problems);

@@ -21,7 +21,7 @@ use crate::btree::{BTree, Seek};
 use crate::config::Options;
 use crate::db::core::Core;
 use crate::error::{Error, Result};
-use crate::testing::{open, small_options};
+use crate::testing::{open, records, small_options};
 use crate::types::{IndexId, PageNo, SegmentId};
 use highwater_storage::StorageSet;
 use std::collections::BTreeMap;
@@ -133,21 +133,7 @@ impl Db {
 
     /// Every record of tree `i`, delete-marked ones too.
     pub(super) fn records(&self, i: usize) -> BTreeMap<Vec<u8>, Vec<u8>> {
-        let mut all = BTreeMap::new();
-        let mut from: Option<Vec<u8>> = None;
-        loop {
-            let leaf =
-                self.table.trees[i].leaf(&self.core.ctx, from.as_deref().map_or(Seek::First, Seek::Covers)).unwrap();
-            let mut key = Vec::new();
-            for slot in 0..leaf.len() {
-                leaf.key_into(slot, &mut key);
-                all.insert(key.clone(), leaf.value(slot).to_vec());
-            }
-            match leaf.upper() {
-                None => return all,
-                Some(upper) => from = Some(upper.to_vec()),
-            }
-        }
+        records(&self.core, &self.table.trees[i])
     }
 
     /// Rows and live entries of the whole table, as the newest versions have it, checked against each other. With
