@@ -19,6 +19,7 @@ use super::read::ViewHandle;
 use super::rollback;
 use super::row_closure::check_open;
 use super::savepoint::{Savepoint, Savepoints};
+use super::stored::RowHeader;
 use super::system::TxnSystem;
 use super::undo::record::State as UndoState;
 use super::undo::{Place, Recovered, UndoLog};
@@ -208,6 +209,12 @@ impl Txn {
             State::RolledBack => Err(Error::Usage("the transaction was rolled back; begin a new one".to_string())),
             State::Broken => Err(Error::Usage("the transaction could not be rolled back".to_string())),
         }
+    }
+
+    /// Whether it wrote the version of this row.
+    #[inline]
+    pub(crate) fn wrote(&self, header: &RowHeader) -> bool {
+        header.trx_id == self.id && self.id != TxnId(0)
     }
 
     /// Whether locking reads lock ranges.

@@ -10,7 +10,6 @@ use crate::txn::stored::{ROW_HEADER_BYTES, RowHeader};
 use crate::txn::system::TxnSystem;
 use crate::txn::transaction::Txn;
 use crate::txn::write::{Attempt, Stop, claim};
-use crate::types::TxnId;
 
 impl RowOp<'_> {
     /// Reads the row into `out` (replacing it): by the snapshot, or the newest version with a lock. Returns whether the
@@ -81,8 +80,7 @@ pub(super) fn lock_latched_row(
     mode: LockMode,
 ) -> Attempt<()> {
     claim(system, txn, row, header, mode)?;
-    let own = header.trx_id == txn.id && txn.id != TxnId(0);
-    if own || header.is_delete_marked() || system.locks.try_lock_row(&txn.holder, row, mode) {
+    if txn.wrote(header) || header.is_delete_marked() || system.locks.try_lock_row(&txn.holder, row, mode) {
         return Ok(());
     }
     Err(Stop::WaitRow { index: row.index, mode, implicit: None })

@@ -74,7 +74,7 @@ pub(crate) fn claim(
     header: &RowHeader,
     mode: LockMode,
 ) -> Attempt<()> {
-    if header.trx_id == txn.id && txn.id != TxnId(0) {
+    if txn.wrote(header) {
         return Ok(());
     }
     let implicit = system.holder_of(header.trx_id).map(|holder| (header.trx_id, holder));
