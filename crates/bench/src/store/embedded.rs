@@ -111,41 +111,43 @@ fn bound<'a>(
     &buffer[..=prefix.len()]
 }
 
-/// The same for both kinds of transactions, whose `scan` is a method of each.
-macro_rules! scan {
-    ($txn:expr, $table:expr, $wanted:expr, $visit:expr) => {{
-        let (txn, wanted, mut visit) = ($txn, $wanted, $visit);
-        let (mut from, mut to) = ([ValueRef::Null; MAX_KEY], [ValueRef::Null; MAX_KEY]);
-        let mut scan = txn.scan($table);
-        if let Some(index) = wanted.index {
-            scan = scan.index(index);
+/// Runs the scan of a table that `wanted` describes, until `visit` says stop.
+#[inline]
+fn run(
+    scan: highwater::Scan<'_, '_>,
+    wanted: &Scan<'_>,
+    mut visit: impl FnMut(&RowRef<'_>) -> ControlFlow<()>,
+) -> Result<()> {
+    let (mut from, mut to) = ([ValueRef::Null; MAX_KEY], [ValueRef::Null; MAX_KEY]);
+    let mut scan = scan;
+    if let Some(index) = wanted.index {
+        scan = scan.index(index);
+    }
+    if !wanted.prefix.is_empty() {
+        scan = scan.prefix(wanted.prefix);
+    }
+    if let Some(value) = wanted.from {
+        scan = scan.from(bound(&mut from, wanted.prefix, value));
+    }
+    if let Some(value) = wanted.to {
+        scan = scan.to(bound(&mut to, wanted.prefix, value));
+    }
+    if wanted.reverse {
+        scan = scan.rev();
+    }
+    if wanted.for_update {
+        scan = scan.for_update();
+    }
+    if wanted.limit > 0 {
+        scan = scan.limit(wanted.limit);
+    }
+    let mut rows = scan.iter()?;
+    while let Some(row) = rows.next_ref()? {
+        if visit(&row).is_break() {
+            break;
         }
-        if !wanted.prefix.is_empty() {
-            scan = scan.prefix(wanted.prefix);
-        }
-        if let Some(value) = wanted.from {
-            scan = scan.from(bound(&mut from, wanted.prefix, value));
-        }
-        if let Some(value) = wanted.to {
-            scan = scan.to(bound(&mut to, wanted.prefix, value));
-        }
-        if wanted.reverse {
-            scan = scan.rev();
-        }
-        if wanted.for_update {
-            scan = scan.for_update();
-        }
-        if wanted.limit > 0 {
-            scan = scan.limit(wanted.limit);
-        }
-        let mut rows = scan.iter()?;
-        while let Some(row) = rows.next_ref()? {
-            if visit(&row).is_break() {
-                break;
-            }
-        }
-        Ok(())
-    }};
+    }
+    Ok(())
 }
 
 impl Read for WriteTxn {
@@ -169,7 +171,7 @@ impl Read for WriteTxn {
         scan: &Scan<'_>,
         visit: impl FnMut(&RowRef<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
-        scan!(self, table, scan, visit)
+        run(WriteTxn::scan(self, table), scan, visit)
     }
 
     #[inline]
@@ -199,7 +201,7 @@ impl Read for ReadTxn {
         scan: &Scan<'_>,
         visit: impl FnMut(&RowRef<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
-        scan!(self, table, scan, visit)
+        run(ReadTxn::scan(self, table), scan, visit)
     }
 
     /// A snapshot ends when it is dropped.
