@@ -62,8 +62,8 @@ pub fn all(root: &Path) -> Result<(), Failure> {
     result
 }
 
-/// Root can mount where the kernel has FUSE and loop devices; then the tests that mount must, where otherwise they only
-/// hold the refusal to its words.
+/// Whether file systems can be mounted here: this process is root, and the kernel has FUSE and loop devices. Then tests
+/// that mount fail if a mount fails. Elsewhere they are left out, or check what the refusal says.
 fn tests_mount() -> bool {
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
     is_root && ["/dev/fuse", "/dev/loop-control"].iter().all(|node| Path::new(node).exists())
