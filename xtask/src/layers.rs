@@ -20,6 +20,7 @@ pub const LAYERS: &[&[&str]] = &[
     &["recovery"],
     &["space"],
     &["btree"],
+    &["change_buffer"],
     &["txn"],
     &["table"],
     &["check"],

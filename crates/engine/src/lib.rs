@@ -51,6 +51,7 @@ pub mod internals;
 pub mod stats;
 
 mod btree;
+mod change_buffer;
 mod check;
 mod context;
 mod db;

@@ -24,6 +24,7 @@
 //!
 //! Crash: every mini-transaction leaves a whole tree, so any prefix of the log does.
 
+mod absent;
 pub mod build;
 pub mod check;
 mod hint;
@@ -34,6 +35,7 @@ mod split;
 mod structure;
 mod tree;
 
+pub use absent::{AbsentLeaf, LeafFor};
 pub use leaf::{Leaf, LeafMut};
 pub use tree::{BTree, Seek};
 

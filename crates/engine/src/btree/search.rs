@@ -64,10 +64,10 @@ impl<'c> Restarts<'c> {
 }
 
 /// The leaf a descent arrived at, not latched yet.
-struct Found<'c> {
-    leaf: PageNo,
+pub(super) struct Found<'c> {
+    pub(super) leaf: PageNo,
     /// The page that named it; `None` when the root is the leaf.
-    parent: Option<OptimisticPage<'c>>,
+    pub(super) parent: Option<OptimisticPage<'c>>,
     /// Where the parent names it.
     slot: usize,
 }
@@ -86,7 +86,7 @@ impl Found<'_> {
 }
 
 /// What a page turned out to be for a descent.
-enum Verdict {
+pub(super) enum Verdict {
     Sought,
     Stale,
     Corrupt(String),
@@ -143,15 +143,21 @@ impl BTree {
     /// [`Error::CorruptPage`], an I/O error, [`Error::PoolExhausted`].
     pub fn leaf_mut(&self, mtr: &mut Mtr<'_>, key: &[u8]) -> Result<LeafMut> {
         let hint = hint::ask(self.serial);
-        if let Some(view) = hint.and_then(|page| self.hinted(mtr.context(), page, key))
-            && let Some(latched) = mtr.upgrade(view)
-        {
-            hint::note_hit(self.serial);
-            return Ok(LeafMut { latched });
+        if let Some(leaf) = self.hinted_leaf_mut(mtr, hint, key) {
+            return Ok(leaf);
         }
         let leaf = self.sought_leaf_mut(mtr, key)?;
         hint::note_descent(self.serial, leaf.page_no(mtr), hint.is_some());
         Ok(leaf)
+    }
+
+    /// X-latches the page hinted at, if it is the leaf that covers `key`.
+    #[inline]
+    pub(super) fn hinted_leaf_mut(&self, mtr: &mut Mtr<'_>, hint: Option<PageNo>, key: &[u8]) -> Option<LeafMut> {
+        let view = hint.and_then(|page| self.hinted(mtr.context(), page, key))?;
+        let latched = mtr.upgrade(view)?;
+        hint::note_hit(self.serial);
+        Some(LeafMut { latched })
     }
 
     fn sought_leaf_mut(&self, mtr: &mut Mtr<'_>, key: &[u8]) -> Result<LeafMut> {
@@ -197,7 +203,7 @@ impl BTree {
 
     /// From the root to the number of the leaf sought, showing every page number to `visit`; `None` = start again.
     #[inline]
-    fn descend<'c>(
+    pub(super) fn descend<'c>(
         &self,
         ctx: &'c Context,
         seek: Seek<'_>,
@@ -261,7 +267,7 @@ impl BTree {
 
     /// Exclusive latch on the leaf found; `None` = start again.
     #[inline]
-    fn latch_exclusive(&self, mtr: &mut Mtr<'_>, found: &Found<'_>) -> Result<Option<Latched>> {
+    pub(super) fn latch_exclusive(&self, mtr: &mut Mtr<'_>, found: &Found<'_>) -> Result<Option<Latched>> {
         match mtr.try_fix_x(found.leaf) {
             Some(latched) => Ok(Some(latched)),
             None => match mtr.fix_x(found.leaf) {
@@ -273,7 +279,14 @@ impl BTree {
 
     /// Whether a latched page is the leaf sought.
     #[inline]
-    fn judge(&self, ctx: &Context, page: &[u8], frame: FrameNo, found: &Found<'_>, seek: Seek<'_>) -> Verdict {
+    pub(super) fn judge(
+        &self,
+        ctx: &Context,
+        page: &[u8],
+        frame: FrameNo,
+        found: &Found<'_>,
+        seek: Seek<'_>,
+    ) -> Verdict {
         let is_ours = page.u64_at(TYPE) == identity(PageType::Leaf, 0, self.id.0);
         let is_known = found.is_known(ctx, frame);
         if is_ours && is_known && found.parent.is_some() && found.is_current() {

@@ -126,6 +126,9 @@ impl BTree {
         let contents = Contents { level, bounds: &halves.right, packed: &halves.packed, max_trx_id };
         self.write_node(&mut mtr, right, &contents);
         mtr.apply(left, &halves.left.refence(0..cut.keep));
+        if level == 0 {
+            self.note_room(&mut mtr, left);
+        }
         let child = left_no.0.to_le_bytes();
         mtr.apply(parent, &PageOp::NodeInsert { slot: slot as u16, key: &cut.separator, value: &child });
         mtr.apply(parent, &PageOp::NodeSetChild { slot: slot as u16 + 1, child: right_no });

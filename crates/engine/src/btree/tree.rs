@@ -1,9 +1,9 @@
 //! A tree: what identifies it, and where a descent in it ends.
 
-use super::hint;
+use super::{LeafMut, hint};
 use crate::error::Result;
-use crate::mtr::Mtr;
-use crate::page::{PageOp, PageType, node};
+use crate::mtr::{Latched, Mtr};
+use crate::page::{Node, PageOp, PageType, node};
 use crate::space::Space;
 use crate::types::{IndexId, PageNo, SegmentId};
 use parking_lot::RwLock;
@@ -18,6 +18,9 @@ pub struct BTree {
     /// Shared by threads that change the structure, for the latched part of a change; held by a thread that walks the
     /// whole tree.
     pub(super) changes: RwLock<()>,
+    /// The extent maps say how much room its leaves have ([`crate::space`]'s free classes): those of an index whose
+    /// changes may be buffered.
+    pub(super) has_free_classes: bool,
     /// Distinguishes the leaf hints of this tree from those of others.
     pub(super) serial: u64,
 }
@@ -51,7 +54,41 @@ impl BTree {
 
     /// The tree whose root is `root`.
     pub fn open(space: Arc<Space>, id: IndexId, segment: SegmentId, root: PageNo) -> BTree {
-        BTree { space, id, segment, root, changes: RwLock::new(()), serial: hint::new_serial() }
+        let serial = hint::new_serial();
+        BTree { space, id, segment, root, changes: RwLock::new(()), has_free_classes: false, serial }
+    }
+
+    /// The tree of an index that is not unique: its leaves' free classes are kept, so that changes can be buffered.
+    pub fn with_free_classes(self) -> BTree {
+        BTree { has_free_classes: true, ..self }
+    }
+
+    /// Whether its leaves' free classes are kept.
+    #[inline]
+    pub fn has_free_classes(&self) -> bool {
+        self.has_free_classes
+    }
+
+    /// Notes how much room the latched leaf will have at least, after a change that takes up to `bytes`. The mtr has
+    /// changed nothing yet.
+    ///
+    /// # Errors
+    /// The extent map that has to say so, which is not in the pool.
+    #[inline]
+    pub fn note_growth(&self, mtr: &mut Mtr<'_>, leaf: LeafMut, bytes: usize) -> std::result::Result<(), PageNo> {
+        if !self.has_free_classes {
+            return Ok(());
+        }
+        let free_bytes = Node::new(mtr.page(leaf.latched)).free_bytes().saturating_sub(bytes);
+        self.space.note_free_bytes(mtr, leaf.page_no(mtr), free_bytes)
+    }
+
+    /// Notes how much room a latched leaf has after a change that has given it more, if the map is kept.
+    pub(super) fn note_room(&self, mtr: &mut Mtr<'_>, latched: Latched) {
+        if self.has_free_classes {
+            let free_bytes = Node::new(mtr.page(latched)).free_bytes();
+            self.space.note_more_free_bytes(mtr, mtr.page_no(latched), free_bytes);
+        }
     }
 
     pub fn id(&self) -> IndexId {

@@ -1,4 +1,4 @@
-//! The background threads of a database: cleaner, LRU flusher, log, purge.
+//! The background threads of a database: cleaner, LRU flusher, change buffer, log, purge.
 //!
 //! Rules
 //! 1. No logic here: a step does a bounded amount of work. Then its thread pauses, for a fixed time or until it is
@@ -89,6 +89,7 @@ impl Core {
     pub fn start_threads(&mut self) -> Result<()> {
         self.start_cleaner()?;
         self.start_lru_flusher()?;
+        self.start_change_buffer()?;
         self.ctx.pool.set_threads(true);
         if self.options.flush_log_at_trx_commit != 1 {
             self.start_log()?;
@@ -100,10 +101,13 @@ impl Core {
         let (ctx, space, started) = (self.ctx.clone(), self.space.clone(), self.started);
         let mut cleaner = Cleaner::new(&self.options);
         // The log belongs to the context: a strong handle here would keep both alive forever.
-        let waker = Arc::downgrade(&self.ctx);
+        let (waker, changes) = (Arc::downgrade(&self.ctx), Arc::downgrade(&self.changes));
         self.ctx.log.on_pressure(Box::new(move || {
             if let Some(ctx) = waker.upgrade() {
                 ctx.pool.cleaner_wake().wake();
+            }
+            if let Some(changes) = changes.upgrade() {
+                changes.wake().wake();
             }
         }));
         let (pauser, waker) = (self.ctx.clone(), self.ctx.clone());
@@ -124,6 +128,19 @@ impl Core {
         let interval = Duration::from_millis(self.options.cleaner_interval_ms);
         let pause = move || pauser.pool.lru_wake().wait(interval);
         self.background.spawn("lru", self.ctx.clone(), step, pause, move || waker.pool.lru_wake().wake())
+    }
+
+    fn start_change_buffer(&mut self) -> Result<()> {
+        let (changes, pauser, waker) = (self.changes.clone(), self.changes.clone(), self.changes.clone());
+        let step = move || {
+            if changes.step()? {
+                changes.wake().wake();
+            }
+            Ok(())
+        };
+        let interval = Duration::from_millis(self.options.cleaner_interval_ms);
+        let pause = move || pauser.wake().wait(interval);
+        self.background.spawn("changes", self.ctx.clone(), step, pause, move || waker.wake().wake())
     }
 
     fn start_log(&mut self) -> Result<()> {

@@ -5,7 +5,7 @@
 //! 2. Log: find its checkpoint and its end. Store: repair the pages a crash tore since that checkpoint. Data and log
 //!    are of the same age (`pairing`), or nothing is done.
 //! 3. Redo: bring the pages there and make them durable. Only then a new log generation (`pairing`).
-//! 4. Space: derive what is free from the extent maps.
+//! 4. Space: derive what is free from the extent maps. The change buffer: empty, recovery has applied everything.
 //! 5. Probe: what `auto` means on this device.
 //! 6. Threads: cleaner, log.
 //!
@@ -18,6 +18,7 @@
 
 use super::background::Background;
 use super::{creation, pairing};
+use crate::change_buffer::ChangeBuffer;
 use crate::config::Options;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -40,6 +41,7 @@ use std::time::Instant;
 pub struct Core {
     pub ctx: Arc<Context>,
     pub space: Arc<Space>,
+    pub changes: Arc<ChangeBuffer>,
     /// The options it is open with; see `in_force`.
     pub options: Options,
     /// What recovery did at opening.
@@ -122,10 +124,22 @@ impl Core {
         pairing::start(&pool, &log, scan.end_lsn)?;
         let ctx = Arc::new(Context::new(pool, log, stats, poison));
         let space = Space::open(&ctx)?;
+        let changes = ChangeBuffer::open(&ctx, &space, &options);
         let probe = super::probe::settle(&ctx, &options)?;
         let options = in_force(options, &ctx);
         let background = Background::default();
-        Ok(Core { ctx, space, options, replayed, repaired, probe, background, started: Instant::now(), storage })
+        Ok(Core {
+            ctx,
+            space,
+            changes,
+            options,
+            replayed,
+            repaired,
+            probe,
+            background,
+            started: Instant::now(),
+            storage,
+        })
     }
 
     /// Stops the threads, writes every dirty page and a final checkpoint. A database that has failed, or is only read,
@@ -139,6 +153,9 @@ impl Core {
         self.ctx.poison.check()?;
         if self.storage.is_read_only() {
             return Ok(());
+        }
+        if self.options.change_buffer_merge_at_close {
+            self.changes.merge_all()?;
         }
         self.ctx.pool.flush_all()?;
         let end = checkpoint_target(&self.ctx.pool, &self.ctx.log);

@@ -117,7 +117,7 @@ fn open_transactions(core: &Core) -> Result<Arc<TxnSystem>> {
         })?;
     }
     let Options { max_purge_lag, max_purge_lag_delay: max_delay_us, .. } = core.options;
-    let system = TxnSystem::open(ctx.clone(), space.clone())?;
+    let system = TxnSystem::open(ctx.clone(), space.clone(), core.changes.clone())?;
     let system = system.with_lag_limits(LagLimits { max_purge_lag, max_delay_us });
     Ok(Arc::new(system.with_lock_timeout(Duration::from_millis(core.options.lock_wait_timeout_ms))))
 }

@@ -52,6 +52,7 @@ impl Database {
         inner.catalog.set_table_state(&mut entry, State::Dropping)?;
         guard.set_dropped();
         inner.registry.remove(&table);
+        entry.indexes.iter().for_each(|index| inner.txns.changes.discard(index.tree.id));
         inner.catalog.finish_drop(&entry.remains())
     }
 
@@ -74,7 +75,7 @@ impl Database {
         let mut record = inner.catalog.create_index(before.id, added)?;
         let secondary = Secondary {
             key: KeyLayout::new(&definition, &record.definition.columns),
-            tree: inner.catalog.open_tree(record.tree),
+            tree: inner.catalog.open_index_tree(&record),
             since: inner.schema_version() + 1,
         };
         let indexes = before.indexes.iter().cloned().chain([Arc::new(secondary)]).collect();
@@ -84,6 +85,7 @@ impl Database {
             index_build::build(&inner.ctx, txn, &Table { shared: shared.clone() }, &after, index_build::BATCH_BYTES)
                 .and_then(|()| inner.catalog.set_index_state(before.id, &mut record, State::Ready));
         if let Err(error) = built {
+            inner.txns.changes.discard(record.tree.id);
             // What cannot be removed now is removed when the database is opened next.
             let _ = inner.catalog.finish_drop_index(before.id, &record);
             return Err(error);
@@ -120,6 +122,7 @@ impl Database {
         let mut indexes = before.indexes.clone();
         indexes.remove(at);
         inner.registry.replace(&shared, before.with_indexes(Arc::new(entry.definition.clone()), indexes));
+        inner.txns.changes.discard(record.tree.id);
         inner.catalog.finish_drop_index(before.id, &record)
     }
 }

@@ -1,6 +1,6 @@
 //! A group of redo in words.
 
-use crate::page::PageOp;
+use crate::page::{PageOp, node};
 use crate::types::PageNo;
 
 /// Bytes of a key or value shown.
@@ -62,6 +62,10 @@ fn arguments(op: &PageOp<'_>) -> String {
         PageOp::NodeRefence { from, to, lower, upper, upper_child } => {
             let (lower, upper) = (fence(*lower), fence(*upper));
             format!("keep {from}..{to} from {lower} to {upper} upper child {upper_child}")
+        }
+        PageOp::LeafChanges { max_trx_id, canonical, changes } => {
+            let again = if *canonical { ", carried forward" } else { "" };
+            format!("{} changes by transactions up to {max_trx_id}{again}", node::changes(changes).count())
         }
         PageOp::NodeSetChild { slot, child } => format!("slot {slot} child {child}"),
     }

@@ -90,6 +90,13 @@ impl Log {
         self.reserve_slowly(bytes)
     }
 
+    /// As [`Log::reserve`], without waiting: `None` if there is no room at once.
+    pub fn reserve_at_once(&self, bytes: u64) -> Option<Reservation<'_>> {
+        let bytes = bytes.saturating_add(FRAME_BYTES as u64);
+        let taken = bytes <= self.space.longest_group && self.space.take_at_once(bytes);
+        taken.then(|| Reservation { space: &self.space, bytes })
+    }
+
     #[cold]
     fn reserve_slowly(&self, bytes: u64) -> Result<Reservation<'_>> {
         if bytes > self.space.longest_group {

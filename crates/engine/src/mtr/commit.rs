@@ -4,6 +4,7 @@ use super::buffers::Buffers;
 use super::mini_transaction::{Latched, Mtr};
 use crate::page::{self, PageOp};
 use crate::types::Lsn;
+use std::ops::Range;
 
 impl Mtr<'_> {
     /// Releases one unchanged page early.
@@ -27,21 +28,29 @@ impl Mtr<'_> {
     }
 
     /// Commits; returns the LSN up to which the log must be durable for this mtr to be.
-    pub fn commit(mut self) -> Lsn {
+    #[inline]
+    pub fn commit(self) -> Lsn {
+        self.commit_as().end
+    }
+
+    /// Commits; returns where its redo is in the log.
+    pub fn commit_as(mut self) -> Range<Lsn> {
         if !self.buffers.deferred.is_empty() {
             self.apply_deferred();
         }
         if !self.is_modified() {
-            return self.ctx.log.end_lsn();
+            let end = self.ctx.log.end_lsn();
+            return end..end;
         }
         let reservation = self.reservation.take().expect("present until commit");
         let pool = &self.ctx.pool;
         let memo = &self.buffers.memo;
         let changed = memo.iter().filter(|h| h.changed).map(|h| h.frame);
-        let lsn = self
-            .ctx
-            .log
-            .append(reservation, &self.buffers.redo, |start, _end| pool.note_changes(changed.clone(), start));
+        let mut begin = Lsn(0);
+        let lsn = self.ctx.log.append(reservation, &self.buffers.redo, |start, _end| {
+            begin = start;
+            pool.note_changes(changed.clone(), start);
+        });
         for frame in changed {
             // SAFETY: the memo still holds this frame's latch exclusively.
             page::header::set_lsn(unsafe { pool.frames().bytes_mut(frame) }, lsn);
@@ -50,7 +59,7 @@ impl Mtr<'_> {
         self.unlatch();
         self.unpin();
         self.forget_space_changes(true);
-        lsn
+        begin..lsn
     }
 
     fn apply_deferred(&mut self) {

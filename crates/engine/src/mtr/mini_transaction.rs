@@ -48,6 +48,21 @@ impl Context {
         self.mtr_with(MTR_REDO_BYTES, 0)
     }
 
+    /// As [`Context::mtr`], without waiting: `None` if the log has no room at once.
+    ///
+    /// # Errors
+    /// The database is poisoned.
+    pub fn mtr_at_once(&self) -> Result<Option<Mtr<'_>>> {
+        self.poison.check()?;
+        let reservation = self.log.reserve_at_once(MTR_REDO_BYTES as u64);
+        Ok(reservation.map(|reservation| Mtr {
+            ctx: self,
+            reservation: Some(reservation),
+            redo_limit: MTR_REDO_BYTES,
+            buffers: Lent::take(),
+        }))
+    }
+
     /// As [`Context::mtr`], for up to `redo_bytes`, with `frames` free frames set aside for [`Mtr::new_page`].
     ///
     /// # Errors
@@ -162,6 +177,13 @@ impl<'c> Mtr<'c> {
             panic!("{op:?} does not fit page {}: {error}", held.page_no);
         }
         assert!(redo.len() <= self.redo_limit, "mtr outgrew its {} bytes of redo", self.redo_limit);
+    }
+
+    /// Records the redo of a change of a page that is not in the pool; the caller keeps the change until the page is
+    /// read.
+    pub(crate) fn log_only(&mut self, page: PageNo, op: &PageOp<'_>) {
+        op.encode(page, &mut self.buffers.redo);
+        assert!(self.buffers.redo.len() <= self.redo_limit, "mtr outgrew its {} bytes of redo", self.redo_limit);
     }
 
     /// Pins a page of deferred changes until the mtr ends; false if it is not resident: load it and start again.

@@ -131,6 +131,13 @@ pub fn max_trx_id(page: &[u8]) -> u64 {
     page.u64_at(MAX_TRX_ID_OFFSET)
 }
 
+/// Raises max_trx_id to `id`, if it is lower.
+pub fn raise_max_trx_id(page: &mut [u8], id: u64) {
+    if id > max_trx_id(page) {
+        put_u64(page, MAX_TRX_ID_OFFSET, id);
+    }
+}
+
 /// The place stamped when the page was last sealed; 0 on a page that was not written yet.
 pub fn stored_page_no(page: &[u8]) -> PageNo {
     PageNo(page.u32_at(PAGE_NO))

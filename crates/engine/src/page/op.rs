@@ -98,6 +98,13 @@ pub enum PageOp<'a> {
         /// New right-most child of an inner page, 0 for a leaf.
         upper_child: PageNo,
     },
+    /// Change records of a leaf by key, in order, as [`node::LeafChange`] encodes them; raises the leaf's max_trx_id.
+    LeafChanges {
+        max_trx_id: u64,
+        /// Give the page the form that depends on its records alone (the list may have been applied before).
+        canonical: bool,
+        changes: &'a [u8],
+    },
     /// Set a child pointer of an inner page.
     NodeSetChild {
         /// Which record; the record count stands for the upper child.
@@ -117,9 +124,11 @@ const NODE_SPLICE: u8 = 8;
 const NODE_APPEND: u8 = 9;
 const NODE_REFENCE: u8 = 10;
 const NODE_SET_CHILD: u8 = 11;
+const LEAF_CHANGES: u8 = 12;
 const KIND_MASK: u8 = 0x0f;
 const HAS_LOWER: u8 = 0x40;
 const HAS_UPPER: u8 = 0x80;
+const CANONICAL: u8 = 0x40;
 
 /// Longest record without its byte strings.
 const HEADER_MAX_BYTES: usize = 32;
@@ -222,6 +231,11 @@ fn decode_operation<'a>(reader: &mut Reader<'a>, tag: u8) -> Option<PageOp<'a>> 
             let Fences { lower, upper, upper_child } = decode_fences(reader, tag)?;
             PageOp::NodeRefence { from, to, lower, upper, upper_child }
         }
+        LEAF_CHANGES => {
+            let (max_trx_id, len) = (reader.number()?, reader.u32()?);
+            let changes = reader.bytes(len as usize)?;
+            PageOp::LeafChanges { max_trx_id, canonical: tag & CANONICAL != 0, changes }
+        }
         NODE_SET_CHILD => PageOp::NodeSetChild { slot: reader.u16()?, child: PageNo(reader.u32()?) },
         _ => return None,
     })
@@ -289,6 +303,12 @@ impl<'a> PageOp<'a> {
                 header.number(u64::from(to));
                 encode_fences(header, Fences { lower, upper, upper_child }, out);
             }
+            PageOp::LeafChanges { max_trx_id, canonical, changes } => {
+                let mut header = start(LEAF_CHANGES | if canonical { CANONICAL } else { 0 }, page_no);
+                header.number(max_trx_id);
+                header.number(changes.len() as u64);
+                finish(out, &header, [changes]);
+            }
             PageOp::NodeSetChild { slot, child } => {
                 let mut header = start(NODE_SET_CHILD, page_no);
                 header.number(u64::from(slot));
@@ -342,6 +362,7 @@ impl<'a> PageOp<'a> {
             PageOp::NodeSplice { .. } => "node_splice",
             PageOp::NodeAppend { .. } => "node_append",
             PageOp::NodeRefence { .. } => "node_refence",
+            PageOp::LeafChanges { .. } => "leaf_changes",
             PageOp::NodeSetChild { .. } => "node_set_child",
         }
     }
@@ -367,6 +388,11 @@ impl<'a> PageOp<'a> {
             PageOp::NodeAppend { packed } => node::append(page, packed),
             PageOp::NodeRefence { from, to, lower, upper, upper_child } => {
                 node::refence(page, from as usize..to as usize, Fences { lower, upper, upper_child })
+            }
+            PageOp::LeafChanges { max_trx_id, canonical, changes } => {
+                node::apply_changes(page, changes, canonical)?;
+                header::raise_max_trx_id(page, max_trx_id);
+                Ok(())
             }
             PageOp::NodeSetChild { slot, child } => node::set_child(page, slot as usize, child),
         }

@@ -25,6 +25,7 @@
 //! | `lru` | LRU list, eviction, victim policies |
 //! | `flush` | dirty marks, flush list, writing batches |
 //! | `cleaner` | page cleaner, LRU flusher, pacing |
+//! | `pending` | changes of pages that are not resident: the change buffer, as the pool sees it |
 
 pub mod cleaner;
 mod flush;
@@ -32,6 +33,7 @@ mod frames;
 mod links;
 mod lone;
 mod lru;
+pub mod pending;
 #[cfg(test)]
 mod pool_test;
 
@@ -49,8 +51,9 @@ use flush::FlushPart;
 use frames::{Frames, FreeList, NIL, NO_PAGE, PageTable};
 use lone::Lone;
 use lru::LruPart;
-use std::sync::Arc;
+use pending::PendingChanges;
 use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, OnceLock};
 
 /// Fewest frames a pool works with.
 pub const MIN_FRAMES: usize = 64;
@@ -70,6 +73,7 @@ pub struct Pool {
     log: Arc<Log>,
     stats: Arc<Stats>,
     poison: Arc<Poison>,
+    pending: OnceLock<Arc<dyn PendingChanges>>,
 }
 
 /// How long threads wait for the pool.
@@ -106,6 +110,7 @@ impl Pool {
             log,
             stats,
             poison,
+            pending: OnceLock::new(),
         };
         pool.set_flush_neighbors(options.flush_neighbors);
         Ok(pool)

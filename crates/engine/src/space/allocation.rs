@@ -90,6 +90,7 @@ impl Space {
         let (map, bitmap_at, _) = self.layout.entry_of(page);
         debug_assert!(mtr.is_pinned(map), "the map of page {page} is not kept");
         mtr.defer(map, bitmap_at, false, 1 << (page.0 % EXTENT_PAGES));
+        self.forget_classes(mtr, page, 1);
         mtr.note_freed(page);
     }
 }

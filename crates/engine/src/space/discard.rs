@@ -2,7 +2,7 @@
 
 use super::Space;
 use super::growth::{READY_EXTENTS, pages_of};
-use super::layout::{CHUNKS, EXTENT_PAGES, chunk_mask};
+use super::layout::{CHUNK_PAGES, CHUNKS, EXTENT_PAGES, chunk_mask};
 use super::reserve::{self, Purpose};
 use crate::context::Context;
 use crate::error::Result;
@@ -32,6 +32,7 @@ impl Space {
             mtr.defer(map, bitmap_at, false, chunk_mask(*chunks));
             for chunk in (0..CHUNKS).filter(|c| chunks >> c & 1 == 1) {
                 mtr.defer(map, owner_at + chunk as u16 * 4, false, u64::from(u32::MAX));
+                self.forget_classes(&mut mtr, PageNo(first.0 + chunk * CHUNK_PAGES), CHUNK_PAGES);
             }
         }
         mtr.commit();

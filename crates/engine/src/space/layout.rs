@@ -1,7 +1,7 @@
 //! Where things are in the data file: arithmetic only.
 //!
-//! Extent-map page: header, then one 40-byte entry per extent of the group: use bits u64, then eight chunk owners u32
-//! (0 = nobody). The first two pages of a group are the file header (of group 0; unused in others) and the map.
+//! Extent-map page: header, then one 72-byte entry per extent of the group: use bits u64, then eight chunk owners u32
+//! (0 = nobody), then the free class of each page, four bits each ([`super::free_class`]). The first two pages of a group are the file header (of group 0; unused in others) and the map.
 
 use crate::page::HEADER_BYTES;
 pub use crate::types::EXTENT_PAGES;
@@ -14,9 +14,15 @@ pub const CHUNK_PAGES: u32 = EXTENT_PAGES / CHUNKS;
 pub const MAX_EXTENTS: u32 = u32::MAX / EXTENT_PAGES;
 /// Where a map's entries start.
 pub const ENTRIES_AT: usize = HEADER_BYTES;
-pub const ENTRY_BYTES: usize = 40;
+pub const ENTRY_BYTES: usize = 72;
 /// Where an entry's owners start.
 pub const OWNERS_AT: usize = 8;
+/// Where an entry's free classes start.
+pub const CLASSES_AT: usize = 40;
+/// Bits of a page's free class.
+pub const CLASS_BITS: u32 = 4;
+/// Pages whose free classes share a u64.
+const CLASS_WORD_PAGES: u32 = u64::BITS / CLASS_BITS;
 
 /// The arithmetic for one page size.
 #[derive(Clone, Copy, Debug)]
@@ -28,8 +34,7 @@ pub struct Layout {
 impl Layout {
     /// For pages of `page_bytes`.
     pub fn new(page_bytes: usize) -> Layout {
-        // Bit operations are eight bytes wide, so the last owner needs four bytes behind it.
-        Layout { page_bytes, group_extents: ((page_bytes - ENTRIES_AT - 4) / ENTRY_BYTES) as u32 }
+        Layout { page_bytes, group_extents: ((page_bytes - ENTRIES_AT) / ENTRY_BYTES) as u32 }
     }
 
     /// Bytes of an extent.
@@ -65,6 +70,14 @@ impl Layout {
         let chunk = (page.0 % EXTENT_PAGES / CHUNK_PAGES) as usize;
         (map, entry as u16, (entry + OWNERS_AT + chunk * 4) as u16)
     }
+
+    /// Where a page's free class is: the map, the offset of the u64 that holds it, the lowest bit.
+    pub fn class_of(&self, page: PageNo) -> (PageNo, u16, u32) {
+        let (map, entry, _) = self.entry_of(page);
+        let index = page.0 % EXTENT_PAGES;
+        let word = CLASSES_AT as u16 + (index / CLASS_WORD_PAGES) as u16 * 8;
+        (map, entry + word, index % CLASS_WORD_PAGES * CLASS_BITS)
+    }
 }
 
 /// The page bits of a set of chunks (bit per chunk).
@@ -84,6 +97,8 @@ mod tests {
             let (map, bits, owner) = layout.entry_of(last);
             assert_eq!(map, PageNo(1));
             assert!(usize::from(bits) + 8 <= page_bytes && usize::from(owner) + 8 <= page_bytes);
+            let (map, word, shift) = layout.class_of(last);
+            assert!(map == PageNo(1) && usize::from(word) + 8 <= page_bytes && shift == 60);
             let next = PageNo(last.0 + 1);
             assert_eq!(layout.entry_of(next), (PageNo(next.0 + 1), ENTRIES_AT as u16, (ENTRIES_AT + OWNERS_AT) as u16));
             assert_eq!(layout.groups(layout.group_extents()), 1);

@@ -42,11 +42,13 @@
 //! | `reserve` | who may take the last room of a full disk |
 //! | `growth` | making room |
 //! | `allocation`, `discard` | pages taken and given back; whole extents given back |
+//! | `free_class` | how much room the leaves of secondary indexes have |
 
 mod allocation;
 mod discard;
 mod emptied;
 mod extent_map;
+mod free_class;
 mod growth;
 pub mod header;
 pub mod layout;

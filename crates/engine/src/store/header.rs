@@ -10,7 +10,7 @@ use highwater_storage::mark;
 
 const MAGIC: &[u8; 8] = &mark::DATA;
 /// Version of the whole on-disk format.
-const FORMAT_VERSION: u32 = 3;
+const FORMAT_VERSION: u32 = 4;
 
 const MAGIC_AT: usize = HEADER_BYTES;
 const _: () = assert!(MAGIC_AT == mark::DATA_AT);

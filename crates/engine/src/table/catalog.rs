@@ -262,6 +262,13 @@ impl Catalog {
         Arc::new(BTree::open(self.space.clone(), tree.id, tree.segment, tree.root))
     }
 
+    /// The tree of an index. Changes of an index that is not unique may be buffered.
+    pub(crate) fn open_index_tree(&self, index: &IndexRecord) -> Arc<BTree> {
+        let TreeRecord { id, segment, root } = index.tree;
+        let tree = BTree::open(self.space.clone(), id, segment, root);
+        Arc::new(if index.definition.unique { tree } else { tree.with_free_classes() })
+    }
+
     /// Makes an empty index that is not in use yet.
     pub(crate) fn create_index(&self, table: TableId, definition: IndexDefinition) -> Result<IndexRecord> {
         let (_, id) = self.new_ids(0, 1)?;

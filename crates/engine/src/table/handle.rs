@@ -55,7 +55,7 @@ impl TableShared {
         let definition = Arc::new(entry.definition.clone());
         let secondary = |record: &super::record::IndexRecord| {
             let key = KeyLayout::new(&definition, &record.definition.columns);
-            Arc::new(Secondary { key, tree: catalog.open_tree(record.tree), since: 0 })
+            Arc::new(Secondary { key, tree: catalog.open_index_tree(record), since: 0 })
         };
         let indexes = entry.indexes.iter().map(secondary).collect();
         let clustered = catalog.open_tree(entry.record.clustered);

@@ -106,7 +106,7 @@ impl Undo<'_> {
     }
 
     fn entry<'e>(&'e self, i: usize, entry: &'e [u8]) -> StoredEntry<'e> {
-        StoredEntry { ctx: self.row.ctx, tree: self.row.table.index(i), entry }
+        StoredEntry { system: self.system, tree: self.row.table.index(i), entry }
     }
 
     fn made(&self, header: &RowHeader) -> bool {

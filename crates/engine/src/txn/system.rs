@@ -28,6 +28,7 @@ use super::read::{ReadView, ViewHandle, ViewList};
 use super::table_trees::{TableTrees, Tables};
 use super::transaction::Txn;
 use super::undo::{Recovered, Stream, UndoSpace};
+use crate::change_buffer::ChangeBuffer;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::Mtr;
@@ -57,6 +58,7 @@ const DEFAULT_LOCK_TIMEOUT: Duration = Duration::from_secs(50);
 pub struct TxnSystem {
     pub(crate) ctx: Arc<Context>,
     pub(crate) space: Arc<Space>,
+    pub(crate) changes: Arc<ChangeBuffer>,
     pub(crate) stats: Arc<Stats>,
     pub(crate) locks: Arc<LockSystem>,
     pub(crate) undo: UndoSpace,
@@ -105,7 +107,7 @@ impl TxnSystem {
     ///
     /// # Errors
     /// I/O, or damaged undo pages.
-    pub fn open(ctx: Arc<Context>, space: Arc<Space>) -> Result<TxnSystem> {
+    pub fn open(ctx: Arc<Context>, space: Arc<Space>, changes: Arc<ChangeBuffer>) -> Result<TxnSystem> {
         let stats = Arc::clone(&ctx.stats);
         let opened = UndoSpace::open(Arc::clone(&ctx), Arc::clone(&space))?;
         stats.history_list_length.set(opened.history);
@@ -137,6 +139,7 @@ impl TxnSystem {
             streams_looked_at_ms: AtomicU64::new(0),
             ctx,
             space,
+            changes,
             stats,
             undo: opened.undo,
             unique: (0..UNIQUE_STRIPES).map(|_| Mutex::new(())).collect(),

@@ -40,6 +40,7 @@
 //! no per-record transaction fields (they are part of the clustered value).
 
 mod bulk;
+mod changes;
 mod check;
 mod edit;
 mod layout;
@@ -47,6 +48,7 @@ mod search;
 mod view;
 
 pub use bulk::{append, refence};
+pub use changes::{LeafChange, apply_changes, apply_changes_in_place, changes, make_canonical};
 pub use check::check;
 pub use edit::{Fences, Misfit, format, insert, remove, set_child, splice};
 pub use layout::{CHILD_BYTES, SLOTS, common_prefix, max_key_bytes, max_value_bytes, record_bytes, shortest_separator};

@@ -4,7 +4,7 @@
 //! move the checkpoint, mark an idle log, set the pace of users. A thread calls it in production; tests and simulators
 //! call it directly.
 //!
-//! Rule: the checkpoint never passes the oldest change that is not in the store.
+//! Rule: the checkpoint never passes the oldest change that is not in the store, be it of a dirty page or pending.
 
 use super::policy::{Limits, Orders, Pacer, Snapshot};
 use crate::config::Options;
@@ -68,7 +68,7 @@ fn snapshot(pool: &Pool, log: &Log, now_ms: u64) -> Snapshot {
     Snapshot {
         now_s: now_ms as f64 / 1000.0,
         end_lsn,
-        oldest_lsn: pool.oldest_dirty_lsn().unwrap_or(end_lsn).min(end_lsn),
+        oldest_lsn: pool.oldest_lsn().unwrap_or(end_lsn).min(end_lsn),
         log_capacity_bytes: log.capacity_bytes(),
         frames: pool.frame_count(),
         dirty: pool.dirty_count(),
@@ -102,5 +102,5 @@ fn move_checkpoint(pool: &Pool, log: &Log) -> Result<()> {
 /// The newest LSN recovery may start from. (The log's end is read first: whatever is appended later is newer.)
 pub fn checkpoint_target(pool: &Pool, log: &Log) -> Lsn {
     let end = log.end_lsn();
-    pool.oldest_dirty_lsn().unwrap_or(end).min(end)
+    pool.oldest_lsn().unwrap_or(end).min(end)
 }

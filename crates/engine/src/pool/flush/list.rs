@@ -74,11 +74,17 @@ impl FlushList {
     }
 
     fn insert_sorted(&mut self, frames: &Frames, frame: FrameNo, lsn: Lsn) {
-        let mut at = self.links.head;
-        while at != NIL && frames.get(at).oldest_lsn().is_some_and(|other| other > lsn) {
-            at = self.links.next(at);
+        let (mut after, mut before) = (self.links.head, self.links.tail);
+        // From both ends: a change that was pending is often as old as the tail.
+        loop {
+            if after == NIL || frames.get(after).oldest_lsn().is_none_or(|other| other <= lsn) {
+                return self.links.insert_before(frame, after);
+            }
+            if frames.get(before).oldest_lsn().is_some_and(|other| other >= lsn) {
+                return self.links.insert_before(frame, self.links.next(before));
+            }
+            (after, before) = (self.links.next(after), self.links.prev(before));
         }
-        self.links.insert_before(frame, at);
     }
 }
 

@@ -29,6 +29,12 @@ impl Pool {
         }
     }
 
+    /// Whether the page is resident, or being read in.
+    #[inline]
+    pub fn is_resident(&self, page: PageNo) -> bool {
+        self.table.find(&self.frames, page).is_some()
+    }
+
     /// Shared latch, loading the page if need be. The caller holds no latch.
     pub fn fix_s(&self, page: PageNo) -> Result<SharedPage<'_>> {
         loop {

@@ -6,7 +6,8 @@
 //!    that may not wait for I/O sees by the mark that it would.
 //! 2. A tree page that verifies is also checked as a tree page, whole, so that later users can rely on its bytes.
 //! 3. A page newer than the log is an error: the log has lost its end, and with it changes of other pages.
-//! 4. A page that does not verify leaves the table before the latch is released; each waiter then tries for itself and
+//! 4. Pending changes of a page are applied before anybody sees it ([`crate::pool::pending`]).
+//! 5. A page that does not verify leaves the table before the latch is released; each waiter then tries for itself and
 //!    gets the error.
 
 use super::{FrameNo, NO_PAGE};
@@ -41,7 +42,7 @@ impl Pool {
             return Ok(());
         }
         self.note_arrival(frame, true);
-        match self.read_page(page, frame) {
+        match self.read_page(page, frame).and_then(|()| self.apply_pending(page, frame)) {
             Ok(()) => {
                 self.lru.insert_old(&self.frames, frame);
                 self.frames.get(frame).set_reading(false);

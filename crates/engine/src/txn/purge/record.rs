@@ -1,8 +1,10 @@
 //! Purge of one record: what the version before a change left behind.
 
+use crate::change_buffer::{Added, PendingChange};
 use crate::error::{Error, Result};
 use crate::mtr::Mtr;
 use crate::page::header;
+use crate::page::node::LeafChange;
 use crate::txn::overflow::{self, OwnedChain};
 use crate::txn::read::{EntryOf, ReadView, StoredRow};
 use crate::txn::stored::{EntryValue, OverflowRef, RowHeader};
@@ -10,7 +12,7 @@ use crate::txn::system::TxnSystem;
 use crate::txn::undo::record::{Change, FREEING, next_entry};
 use crate::txn::undo::{Place, mark, pointer_to};
 use crate::txn::write::{Attempt, Stop};
-use crate::types::{Lsn, PageNo};
+use crate::types::{Lsn, PageNo, TxnId};
 
 /// One record being purged.
 pub(super) struct Purge<'a> {
@@ -83,6 +85,9 @@ impl Purge<'_> {
     /// Removes an entry; see rule 3.
     fn entry(&self, i: usize, entry: &[u8]) -> Result<()> {
         let tree = self.row.table.index(i);
+        if self.system.changes.takes(tree) && self.remove_unread(i, entry)? {
+            return Ok(());
+        }
         loop {
             let Some(seen) = self.marked_entry(i, entry)? else { return Ok(()) };
             let of = EntryOf { row: self.row, i, entry, purge_view: self.view };
@@ -101,6 +106,23 @@ impl Purge<'_> {
                 return if underfull { tree.tidy(self.row.ctx, entry) } else { Ok(()) };
             }
         }
+    }
+
+    /// Makes the removal of an entry pending if its leaf is not in the pool; false if the leaf has to be looked at.
+    /// Nothing may happen to the leaf from before the versions are looked at until then: a transaction that makes the
+    /// entry anew changes its row first. An entry that no version needs is delete-marked, or not there.
+    fn remove_unread(&self, i: usize, entry: &[u8]) -> Result<bool> {
+        let (ctx, changes, tree) = (self.row.ctx, &self.system.changes, self.row.table.index(i));
+        let Some(watch) = tree.absent_leaf(ctx, entry)?.and_then(|leaf| changes.watch(&leaf)) else { return Ok(false) };
+        let of = EntryOf { row: self.row, i, entry, purge_view: self.view };
+        if of.is_needed()? {
+            return Ok(true);
+        }
+        let mtr = ctx.mtr()?;
+        let Some(leaf) = tree.absent_leaf(ctx, entry)? else { return Ok(false) };
+        let pending = PendingChange { change: LeafChange::Remove { key: entry }, trx_id: TxnId(0) };
+        let added = changes.add_if_watched(mtr, &leaf, &pending, &watch);
+        Ok(matches!(added, Added::Done))
     }
 
     /// Page and page LSN of an entry, if it is there and delete-marked.

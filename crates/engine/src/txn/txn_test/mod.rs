@@ -70,7 +70,7 @@ impl Db {
             BTree::open(core.space.clone(), IndexId(7 + i), SegmentId(FIRST_SEGMENT + i), *root)
         };
         let table = Arc::new(TestTable { trees: roots.iter().enumerate().map(tree).collect() });
-        let system = Arc::new(TxnSystem::open(core.ctx.clone(), core.space.clone()).unwrap());
+        let system = Arc::new(TxnSystem::open(core.ctx.clone(), core.space.clone(), core.changes.clone()).unwrap());
         let tables: Arc<dyn Tables> = Arc::new(OneTable(table.clone()));
         system.recover(&tables).unwrap();
         Db { system, table, core, roots }

@@ -218,7 +218,8 @@ fn what_waits_is_counted_from_the_opening_on() {
 fn a_long_history_slows_writers() {
     let db = Db::new();
     let limits = LagLimits { max_purge_lag: 10, max_delay_us: 1000 };
-    let system = Arc::new(TxnSystem::open(db.core.ctx.clone(), db.core.space.clone()).unwrap().with_lag_limits(limits));
+    let system = TxnSystem::open(db.core.ctx.clone(), db.core.space.clone(), db.core.changes.clone());
+    let system = Arc::new(system.unwrap().with_lag_limits(limits));
     let tables: Arc<dyn Tables> = Arc::new(OneTable(db.table.clone()));
     system.recover(&tables).unwrap();
     let db = Db { system, ..db };

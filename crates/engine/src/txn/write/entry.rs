@@ -5,14 +5,16 @@
 //!    makes it. It raises the leaf's max_trx_id to that transaction's id.
 //! 2. An entry is only delete-marked by deletes and updates. It is removed by purge, or by the rollback of the change
 //!    that made it, when no version of the row that may still be seen has it.
+//!    A change of an entry whose leaf is not in the pool may become pending (`crate::change_buffer`).
 //! 3. Unique: "no other row has these columns" and the insert of the entry are one step under a striped mutex. A row
 //!    that is being changed by another transaction is waited for, whatever its entry looks like.
 
 use super::attempt::{Attempt, Stop, claim_gap, settle};
-use crate::btree::{BTree, Seek};
-use crate::context::Context;
+use crate::btree::{BTree, LeafMut, Seek};
+use crate::change_buffer::{Added, PendingChange, Reached};
 use crate::error::{Error, Result};
 use crate::mtr::Mtr;
+use crate::page::node::LeafChange;
 use crate::txn::lock::{LockMode, RowName};
 use crate::txn::read::StoredRow;
 use crate::txn::row_op::RowOp;
@@ -43,14 +45,13 @@ impl RowOp<'_> {
                 settle(system, self.txn, table.clustered(), &other, stop)?;
                 continue;
             }
-            let mut mtr = system.ctx.mtr()?;
-            match op.try_insert(self.txn, &mut mtr) {
-                Ok(()) => {
-                    mtr.commit();
-                    return Ok(());
+            match op.try_insert(self.txn, system.ctx.mtr()?) {
+                Ok(added) => {
+                    if system.changes.settle(&added)? {
+                        return Ok(());
+                    }
                 }
                 Err(stop) => {
-                    mtr.abandon();
                     drop(stripe);
                     settle(system, self.txn, op.tree, entry, stop)?;
                 }
@@ -60,7 +61,7 @@ impl RowOp<'_> {
 
     /// Delete-marks the row's entry in index `i`, which must be there.
     pub(super) fn delete_mark_entry(&self, i: usize, entry: &[u8]) -> Result<()> {
-        let entry = StoredEntry { ctx: &self.system.ctx, tree: self.table.index(i), entry };
+        let entry = StoredEntry { system: self.system, tree: self.table.index(i), entry };
         if entry.set_mark(self.txn.id, true)? {
             return Ok(());
         }
@@ -88,27 +89,35 @@ impl EntryOp<'_> {
         &self.entry[..self.made.prefix_bytes]
     }
 
-    fn try_insert(&self, txn: &Txn, mtr: &mut Mtr<'_>) -> Attempt<()> {
-        let leaf = self.tree.leaf_mut(mtr, self.entry)?;
-        let found = leaf.search(mtr, self.entry);
+    fn try_insert(&self, txn: &Txn, mtr: Mtr<'_>) -> Attempt<Added> {
+        let value = entry_value(self.made.prefix_bytes);
+        let change = LeafChange::Put { key: self.entry, value: &value };
+        let claim = || claim_gap(self.system, txn, self.tree.id(), self.entry);
+        let pending = PendingChange { change, trx_id: txn.id };
+        let (mut mtr, leaf) = match self.system.changes.reach(mtr, self.tree, &pending, claim)? {
+            Reached::Leaf(mtr, leaf) => (mtr, leaf),
+            Reached::Absent(added) => return Ok(added),
+        };
+        let found = leaf.search(&mtr, self.entry);
         if let Ok(slot) = found
-            && !EntryValue::decode(leaf.value(mtr, slot), self.entry.len())?.delete_marked
+            && !EntryValue::decode(leaf.value(&mtr, slot), self.entry.len())?.delete_marked
         {
-            return Ok(());
+            return Ok(Added::Done);
         }
-        claim_gap(self.system, txn, self.tree.id(), self.entry)?;
+        claim()?;
         match found {
-            Ok(slot) => leaf.splice(mtr, slot, 0, 1, &[0]),
+            Ok(slot) => leaf.splice(&mut mtr, slot, 0, 1, &[0]),
             Err(slot) => {
-                let value = entry_value(self.made.prefix_bytes);
-                if !leaf.fits(mtr, self.entry.len(), value.len()) {
+                if !leaf.fits(&mtr, self.entry.len(), value.len()) {
                     return Err(Stop::MakeRoom(self.entry.len() + value.len()));
                 }
-                leaf.insert(mtr, slot, self.entry, &value);
+                self.tree.note_growth(&mut mtr, leaf, change.most_bytes()).map_err(Stop::Load)?;
+                leaf.insert(&mut mtr, slot, self.entry, &value);
             }
         }
-        leaf.raise_max_trx_id(mtr, txn.id.0);
-        Ok(())
+        leaf.raise_max_trx_id(&mut mtr, txn.id.0);
+        mtr.commit();
+        Ok(Added::Done)
     }
 
     /// Looks for another row with these index columns. The error names the row at which the search stopped.
@@ -198,19 +207,20 @@ impl EntryOp<'_> {
 /// An entry by its key.
 #[derive(Clone, Copy)]
 pub(crate) struct StoredEntry<'a> {
-    pub(crate) ctx: &'a Context,
+    pub(crate) system: &'a TxnSystem,
     pub(crate) tree: &'a BTree,
     pub(crate) entry: &'a [u8],
 }
 
 impl StoredEntry<'_> {
-    /// Sets or clears the delete-mark, for transaction `by`. False if there is no such entry.
+    /// Sets or clears the delete-mark, for transaction `by`. False if it is known that there is no such entry.
     pub(crate) fn set_mark(self, by: TxnId, marked: bool) -> Result<bool> {
-        let mut mtr = self.ctx.mtr()?;
-        let leaf = self.tree.leaf_mut(&mut mtr, self.entry)?;
+        let flag = if marked { DELETE_MARKED } else { 0 };
+        let change = LeafChange::Flag { key: self.entry, flag };
+        let Some((mut mtr, leaf)) = self.reach(&PendingChange { change, trx_id: by })? else { return Ok(true) };
         let Ok(slot) = leaf.search(&mtr, self.entry) else { return Ok(false) };
         if EntryValue::decode(leaf.value(&mtr, slot), self.entry.len())?.delete_marked != marked {
-            leaf.splice(&mut mtr, slot, 0, 1, &[if marked { DELETE_MARKED } else { 0 }]);
+            leaf.splice(&mut mtr, slot, 0, 1, &[flag]);
             leaf.raise_max_trx_id(&mut mtr, by.0);
             mtr.commit();
         }
@@ -219,31 +229,55 @@ impl StoredEntry<'_> {
 
     /// Removes the entry, if it is there. The caller knows that no version needs it.
     pub(crate) fn remove(self) -> Result<()> {
-        let mut mtr = self.ctx.mtr()?;
-        let leaf = self.tree.leaf_mut(&mut mtr, self.entry)?;
+        let change = LeafChange::Remove { key: self.entry };
+        let Some((mut mtr, leaf)) = self.reach(&PendingChange { change, trx_id: TxnId(0) })? else { return Ok(()) };
         let Ok(slot) = leaf.search(&mtr, self.entry) else { return Ok(()) };
         leaf.remove(&mut mtr, slot);
         let underfull = leaf.underfull(&mtr);
         mtr.commit();
-        if underfull { self.tree.tidy(self.ctx, self.entry) } else { Ok(()) }
+        if underfull { self.tree.tidy(&self.system.ctx, self.entry) } else { Ok(()) }
     }
 
     /// Puts back an entry that rollback needs: clears its delete-mark, or inserts it if it is not there.
     pub(crate) fn restore(self, by: TxnId, made: Entry) -> Result<()> {
-        while !self.set_mark(by, false)? {
-            let mut mtr = self.ctx.mtr()?;
-            let leaf = self.tree.leaf_mut(&mut mtr, self.entry)?;
-            let Err(slot) = leaf.search(&mtr, self.entry) else { continue };
-            let value = entry_value(made.prefix_bytes);
-            if leaf.fits(&mtr, self.entry.len(), value.len()) {
-                leaf.insert(&mut mtr, slot, self.entry, &value);
-                leaf.raise_max_trx_id(&mut mtr, by.0);
-                mtr.commit();
-                return Ok(());
+        let value = entry_value(made.prefix_bytes);
+        let change = LeafChange::Put { key: self.entry, value: &value };
+        while let Some((mut mtr, leaf)) = self.reach(&PendingChange { change, trx_id: by })? {
+            match leaf.search(&mtr, self.entry) {
+                Ok(slot) => leaf.splice(&mut mtr, slot, 0, 1, &[0]),
+                Err(slot) if leaf.fits(&mtr, self.entry.len(), value.len()) => {
+                    if let Err(map) = self.tree.note_growth(&mut mtr, leaf, change.most_bytes()) {
+                        mtr.abandon();
+                        self.system.ctx.pool.load(map)?;
+                        continue;
+                    }
+                    leaf.insert(&mut mtr, slot, self.entry, &value);
+                }
+                Err(_) => {
+                    mtr.abandon();
+                    self.tree.make_room(&self.system.ctx, self.entry, self.entry.len() + value.len())?;
+                    continue;
+                }
             }
-            mtr.abandon();
-            self.tree.make_room(self.ctx, self.entry, self.entry.len() + value.len())?;
+            leaf.raise_max_trx_id(&mut mtr, by.0);
+            mtr.commit();
+            break;
         }
         Ok(())
+    }
+
+    /// Latches the entry's leaf; `None` if the change is pending now.
+    fn reach(&self, pending: &PendingChange<'_>) -> Result<Option<(Mtr<'_>, LeafMut)>> {
+        let changes = &self.system.changes;
+        loop {
+            match changes.reach(self.system.ctx.mtr()?, self.tree, pending, || Result::Ok(()))? {
+                Reached::Leaf(mtr, leaf) => return Ok(Some((mtr, leaf))),
+                Reached::Absent(added) => {
+                    if changes.settle(&added)? {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
     }
 }

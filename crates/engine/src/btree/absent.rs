@@ -1,0 +1,87 @@
+//! Leaves that a change is for and that are not in the pool.
+//!
+//! Rule: an [`AbsentLeaf`] is the leaf for the key that led to it as long as its parent is unchanged
+//! ([`AbsentLeaf::is_current`]) and it stays out of the pool: a leaf is split, merged or given back only while it and its
+//! parent are latched. A tree of one page has no absent leaf.
+
+use super::search::{Found, Restarts, Verdict};
+use super::{BTree, LeafMut, Seek, hint};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::mtr::Mtr;
+use crate::pool::OptimisticPage;
+use crate::types::{IndexId, PageNo};
+
+/// A leaf that was not in the pool a moment ago.
+#[derive(Clone, Copy)]
+pub struct AbsentLeaf<'c> {
+    pub index: IndexId,
+    pub page: PageNo,
+    parent: OptimisticPage<'c>,
+}
+
+impl AbsentLeaf<'_> {
+    /// Whether it is still the leaf for the key, if it is still not in the pool.
+    pub fn is_current(&self) -> bool {
+        self.parent.validate()
+    }
+}
+
+/// The leaf for a key.
+pub enum LeafFor<'c> {
+    Resident(LeafMut),
+    Absent(AbsentLeaf<'c>),
+}
+
+impl BTree {
+    /// X-latches the leaf that covers `key` if it is in the pool, as [`BTree::leaf_mut`] does; does not read it if not.
+    ///
+    /// # Errors
+    /// Those of [`BTree::leaf_mut`].
+    pub fn leaf_if_resident<'c>(&self, mtr: &mut Mtr<'c>, key: &[u8]) -> Result<LeafFor<'c>> {
+        let hint = hint::ask(self.serial);
+        if let Some(leaf) = self.hinted_leaf_mut(mtr, hint, key) {
+            return Ok(LeafFor::Resident(leaf));
+        }
+        let ctx = mtr.context();
+        let mut restarts = Restarts::new(ctx);
+        loop {
+            if let Some(found) = self.descend(ctx, Seek::Covers(key), |_| {})? {
+                if let Some(absent) = self.absent(ctx, &found) {
+                    return Ok(LeafFor::Absent(absent));
+                }
+                if let Some(latched) = self.latch_exclusive(mtr, &found)? {
+                    match self.judge(ctx, mtr.page(latched), mtr.frame(latched), &found, Seek::Covers(key)) {
+                        Verdict::Sought => {
+                            let leaf = LeafMut { latched };
+                            hint::note_descent(self.serial, leaf.page_no(mtr), hint.is_some());
+                            return Ok(LeafFor::Resident(leaf));
+                        }
+                        Verdict::Stale => mtr.release(latched),
+                        Verdict::Corrupt(reason) => return Err(Error::corrupt_page(found.leaf, reason)),
+                    }
+                }
+            }
+            restarts.again()?;
+        }
+    }
+
+    /// The leaf that covers `key` if it is not in the pool.
+    ///
+    /// # Errors
+    /// A corrupt page on the way, an I/O error.
+    pub fn absent_leaf<'c>(&self, ctx: &'c Context, key: &[u8]) -> Result<Option<AbsentLeaf<'c>>> {
+        let mut restarts = Restarts::new(ctx);
+        loop {
+            if let Some(found) = self.descend(ctx, Seek::Covers(key), |_| {})? {
+                return Ok(self.absent(ctx, &found));
+            }
+            restarts.again()?;
+        }
+    }
+
+    fn absent<'c>(&self, ctx: &Context, found: &Found<'c>) -> Option<AbsentLeaf<'c>> {
+        let parent = found.parent.filter(|_| !ctx.pool.is_resident(found.leaf))?;
+        Some(AbsentLeaf { index: self.id, page: found.leaf, parent })
+    }
+}

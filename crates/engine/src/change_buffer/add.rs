@@ -1,0 +1,210 @@
+//! Making a change pending.
+//!
+//! Rules
+//! 1. Under the shard lock, in this order: the leaf is not in the pool; its parent is unchanged; it has room; the caller
+//!    allows the change. Then the change is logged, with the leaf's lower free class, and noted. So whoever reads the
+//!    leaf afterwards sees it, and whoever asks for the oldest pending change waits until it is noted.
+//! 2. What is missing is provided with no latch, no redo space and no shard lock held ([`ChangeBuffer::settle`]).
+
+use super::ChangeBuffer;
+use super::buffer::{LeafBuffer, Shard, Watch};
+use crate::btree::{AbsentLeaf, BTree, LeafFor, LeafMut};
+use crate::error::{Error, Result};
+use crate::mtr::Mtr;
+use crate::page::PageOp;
+use crate::page::node::LeafChange;
+use crate::types::{PageNo, TxnId};
+use std::collections::btree_map::Entry;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A change of a leaf that is not in the pool.
+#[derive(Clone, Copy, Debug)]
+pub struct PendingChange<'a> {
+    pub change: LeafChange<'a>,
+    /// Raises the leaf's max_trx_id; 0 = not.
+    pub trx_id: TxnId,
+}
+
+/// What came of it.
+#[derive(Debug)]
+#[must_use = "a change that is not pending has to be tried again: see `ChangeBuffer::settle`"]
+pub enum Added {
+    /// The change is made: it is pending, or in its leaf.
+    Done,
+    /// The leaf may have no room, or the buffer takes no more changes: the leaf is to be read and changed.
+    Read(PageNo),
+    /// The extent map that knows the leaf's room is not in the pool.
+    LoadMap(PageNo),
+    /// The buffer is full, or has to take memory from the pool first.
+    Full,
+    /// The leaf is in the pool now, or another one is the leaf for the key.
+    Again,
+}
+
+/// Where a change can be made.
+pub enum Reached<'c> {
+    /// In its leaf, which is latched.
+    Leaf(Mtr<'c>, LeafMut),
+    /// The leaf is not in the pool.
+    Absent(Added),
+}
+
+impl ChangeBuffer {
+    /// Latches the leaf of a change of `tree`, or makes the change pending if the leaf is not in the pool, changes of
+    /// the tree may become pending and `allow` does not object. `mtr` has done nothing yet; the thread holds no latch.
+    ///
+    /// # Errors
+    /// Those of `allow`, a damaged page, an I/O error; nothing is changed then.
+    #[inline]
+    pub fn reach<'c, E: From<Error>>(
+        &self,
+        mut mtr: Mtr<'c>,
+        tree: &BTree,
+        pending: &PendingChange<'_>,
+        allow: impl FnOnce() -> std::result::Result<(), E>,
+    ) -> std::result::Result<Reached<'c>, E> {
+        let key = pending.change.key();
+        if !self.takes(tree) {
+            let leaf = tree.leaf_mut(&mut mtr, key)?;
+            return Ok(Reached::Leaf(mtr, leaf));
+        }
+        match tree.leaf_if_resident(&mut mtr, key)? {
+            LeafFor::Resident(leaf) => Ok(Reached::Leaf(mtr, leaf)),
+            LeafFor::Absent(leaf) => self.add(mtr, &leaf, pending, allow).map(Reached::Absent),
+        }
+    }
+
+    /// Makes a change pending, as the only work of `mtr`, if `allow` does not object. The thread holds no latch.
+    ///
+    /// # Errors
+    /// Those of `allow`; nothing is changed then.
+    fn add<E>(
+        &self,
+        mtr: Mtr<'_>,
+        leaf: &AbsentLeaf<'_>,
+        pending: &PendingChange<'_>,
+        allow: impl FnOnce() -> std::result::Result<(), E>,
+    ) -> std::result::Result<Added, E> {
+        let bytes = self.buffer.bytes();
+        if bytes >= self.limit_bytes || !self.frames.are_enough_for(bytes) {
+            return Ok(Added::Full);
+        }
+        let mut shard = self.buffer.lock(leaf.page);
+        self.add_locked(mtr, &mut shard, leaf, pending, allow)
+    }
+
+    /// As [`ChangeBuffer::add`], if nothing has happened to the leaf since the watch began.
+    pub fn add_if_watched(
+        &self,
+        mtr: Mtr<'_>,
+        leaf: &AbsentLeaf<'_>,
+        pending: &PendingChange<'_>,
+        watch: &Watch,
+    ) -> Added {
+        let mut shard = self.buffer.lock(leaf.page);
+        if !shard.is_watched(watch, leaf.page) {
+            return Added::Again;
+        }
+        let allow = || std::result::Result::<(), std::convert::Infallible>::Ok(());
+        match self.add_locked(mtr, &mut shard, leaf, pending, allow) {
+            Ok(added) => added,
+        }
+    }
+
+    /// Begins to watch a leaf; `None` if it is in the pool now, or another one is the leaf for the key.
+    pub fn watch(&self, leaf: &AbsentLeaf<'_>) -> Option<Watch> {
+        let mut shard = self.buffer.lock(leaf.page);
+        self.is_absent(leaf).then(|| self.buffer.watch(&mut shard, leaf.page))
+    }
+
+    /// Provides what `added` lacked; true if the change is made. The caller holds no latch.
+    ///
+    /// # Errors
+    /// An I/O error, a damaged page.
+    pub fn settle(&self, added: &Added) -> Result<bool> {
+        match added {
+            Added::Done => return Ok(true),
+            Added::Read(page) | Added::LoadMap(page) => self.ctx.pool.load(*page)?,
+            Added::Full => self.make_room()?,
+            Added::Again => {}
+        }
+        Ok(false)
+    }
+
+    fn is_absent(&self, leaf: &AbsentLeaf<'_>) -> bool {
+        !self.ctx.pool.is_resident(leaf.page) && leaf.is_current()
+    }
+
+    fn add_locked<E>(
+        &self,
+        mut mtr: Mtr<'_>,
+        shard: &mut Shard,
+        leaf: &AbsentLeaf<'_>,
+        pending: &PendingChange<'_>,
+        allow: impl FnOnce() -> std::result::Result<(), E>,
+    ) -> std::result::Result<Added, E> {
+        let page = leaf.page;
+        if !self.is_absent(leaf) {
+            return Ok(Added::Again);
+        }
+        let known = shard.leaves.get(&page).map(|known| (known.free_bytes, known.changes.len()));
+        let (free_bytes, have_bytes) = match known {
+            Some(known) => known,
+            None => match self.space.least_free_bytes(&self.ctx, page) {
+                Ok(free_bytes) => (free_bytes, 0),
+                Err(map) => return Ok(Added::LoadMap(map)),
+            },
+        };
+        let left = free_bytes.checked_sub(pending.change.most_bytes());
+        let Some(left) = left.filter(|_| self.is_on.load(Relaxed) && have_bytes < self.ctx.pool.page_bytes()) else {
+            return Ok(Added::Read(page));
+        };
+        if let Err(map) = self.space.note_free_bytes(&mut mtr, page, left) {
+            return Ok(Added::LoadMap(map));
+        }
+        allow()?;
+        shard.break_watches(page);
+        self.log_and_note(mtr, shard, leaf, pending, left);
+        Ok(Added::Done)
+    }
+
+    fn log_and_note(
+        &self,
+        mut mtr: Mtr<'_>,
+        shard: &mut Shard,
+        leaf: &AbsentLeaf<'_>,
+        pending: &PendingChange<'_>,
+        left: usize,
+    ) {
+        let max_trx_id = pending.trx_id.0;
+        let mut encoded = Vec::new();
+        pending.change.encode(&mut encoded);
+        mtr.log_only(leaf.page, &PageOp::LeafChanges { max_trx_id, canonical: false, changes: &encoded });
+        let redo = mtr.commit_as();
+        let before = match shard.leaves.entry(leaf.page) {
+            Entry::Occupied(entry) => {
+                let known = entry.into_mut();
+                let before = known.bytes();
+                known.redo.end = redo.end;
+                (known, before)
+            }
+            Entry::Vacant(entry) => {
+                self.buffer.note_new_leaf();
+                let known = LeafBuffer { index: leaf.index, redo: redo.clone(), ..LeafBuffer::default() };
+                (entry.insert(known), 0)
+            }
+        };
+        let (known, before) = before;
+        known.changes.reserve_exact(encoded.len().max(known.changes.len() / 4));
+        known.changes.extend_from_slice(&encoded);
+        known.count += 1;
+        known.max_trx_id = known.max_trx_id.max(max_trx_id);
+        known.free_bytes = left;
+        let (is_new, after) = (before == 0, known.bytes());
+        self.buffer.note_size(before, after);
+        if is_new {
+            shard.note_newest(leaf.page, redo.start);
+        }
+        self.ctx.stats.change_buffer_ops_buffered.inc();
+    }
+}

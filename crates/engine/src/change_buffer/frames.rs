@@ -1,0 +1,53 @@
+//! The memory of the buffer: frames taken from the pool, so that both together stay within the pool's size. The changes
+//! lie in memory of their own; the frames are only kept from holding pages meanwhile.
+
+use crate::error::Result;
+use crate::pool::{FrameNo, MIN_FRAMES, Pool};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Frames taken or given back at once.
+const STEP: usize = 16;
+
+#[derive(Default)]
+pub(super) struct Frames {
+    taken: Mutex<Vec<FrameNo>>,
+    /// Bytes that they stand for.
+    bytes: AtomicUsize,
+}
+
+impl Frames {
+    /// Whether there are enough for changes of this size.
+    pub(super) fn are_enough_for(&self, bytes: usize) -> bool {
+        bytes < self.bytes.load(Relaxed)
+    }
+
+    /// Takes frames for changes of this size and some more. A pool of the smallest size gives none, and more is not
+    /// asked for then. The caller holds no latch.
+    ///
+    /// # Errors
+    /// No frame could be freed.
+    pub(super) fn cover(&self, pool: &Pool, bytes: usize) -> Result<()> {
+        let mut taken = self.taken.lock();
+        if self.are_enough_for(bytes) {
+            return Ok(());
+        }
+        let wanted = bytes / pool.page_bytes() + STEP;
+        let possible = pool.frame_count() - MIN_FRAMES;
+        let more = wanted.min(possible).saturating_sub(taken.len());
+        pool.take_frames(more, &mut taken)?;
+        let stands_for = if wanted > possible { usize::MAX } else { taken.len() * pool.page_bytes() };
+        self.bytes.store(stands_for, Relaxed);
+        Ok(())
+    }
+
+    /// Gives frames back that changes of this size do not need.
+    pub(super) fn shrink_to(&self, pool: &Pool, bytes: usize) {
+        let mut taken = self.taken.lock();
+        let keep = if bytes == 0 { 0 } else { (bytes / pool.page_bytes() + 2 * STEP).min(taken.len()) };
+        if keep < taken.len() {
+            pool.give_frames(taken.drain(keep..));
+            self.bytes.store(taken.len() * pool.page_bytes(), Relaxed);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! LeafChange buffer: changes of non-unique secondary indexes whose leaves are not in the pool.
+//!
+//! Terms
+//! - *pending change*: one that is in the log and not in its leaf. *Merging* applies a leaf's pending changes when the
+//!   leaf is read; they are *carried forward* when they are logged again, so that a checkpoint can pass their first redo.
+//! - *watch*: tells purge whether anything happened to a leaf since it looked.
+//!
+//! Why it is correct (mode `memory`). The redo of a pending change is a page operation of its leaf like any other, but
+//! one that names its record by key, so that it can be logged without the leaf. The buffer holds operations that are
+//! logged and not applied yet, and merging applies them; it logs nothing. So recovery knows nothing of the buffer: it
+//! applies each operation to each page whose LSN says that it lacks it. What has to hold is:
+//!
+//! Rules
+//! 1. Operations of a leaf are logged in the order in which they are applied. A change becomes pending, and is logged,
+//!    under the leaf's shard lock while the leaf is not in the pool and its parent is unchanged; a leaf that is read
+//!    enters the page table and then merges, under the same lock, before anybody sees it ([`crate::pool::pending`]).
+//!    So no other operation of the leaf lies between the first pending change and the merge.
+//! 2. The log keeps the redo of a pending change: it holds the checkpoint back, then the dirty leaf does.
+//! 3. Carrying forward logs the leaf's pending changes again, all of them, as one operation. A page that recovery gives
+//!    both copies, or the second copy and a part of the first, is the same as one that got one
+//!    ([`crate::page::node::LeafChange`], rule 2).
+//! 4. A leaf takes its pending changes without a split: the extent map says what it has free at least
+//!    ([`crate::space`]'s free classes), and each change lowers that by what it needs, in its own mini-transaction.
+//! 5. Unique indexes are not buffered: an insertion must see its neighbours.
+//! 6. When an index is dropped its pending changes are discarded, after the drop is durable and before a page of it is
+//!    given back ([`ChangeBuffer::discard`]). Pages are given back one by one only while they are in the pool, so
+//!    without pending changes. A merge also compares the index.
+//!
+//! Memory: a share of the pool (`change_buffer_max_size`), for which frames are taken from it. A thread that finds the
+//! buffer full merges some leaves itself.
+//!
+//! Lock order: page latches of other pages and the parent's version, then one shard lock, then the extent map's latch,
+//! the log, the flush list. No I/O and no wait for redo or frames under a shard lock.
+//!
+//! Differs from InnoDB (`ibuf0ibuf`): the pending changes are not pages, so they cost no page I/O; removals may leave a
+//! leaf empty until it is next changed in the pool.
+//!
+//! | file | what |
+//! |---|---|
+//! | `buffer` | the pending changes in memory: shards, leaves, merging, watches |
+//! | `policy` | what is merged or carried forward when: pure functions |
+//! | `add` | making a change pending |
+//! | `steps` | one step of the background thread; merging everything |
+//! | `frames` | the memory that the pool gives |
+
+mod add;
+mod buffer;
+mod frames;
+pub mod policy;
+mod steps;
+
+#[cfg(test)]
+mod change_buffer_test;
+
+pub use add::{Added, PendingChange, Reached};
+
+use crate::btree::BTree;
+use crate::config::{ChangeBuffering, Options};
+use crate::context::Context;
+use crate::error::Result;
+use crate::space::Space;
+use crate::sync::wake::Wake;
+use crate::types::IndexId;
+use buffer::Buffer;
+use frames::Frames;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// The change buffer of one database.
+pub struct ChangeBuffer {
+    ctx: Arc<Context>,
+    space: Arc<Space>,
+    buffer: Arc<Buffer>,
+    frames: Frames,
+    limit_bytes: usize,
+    is_on: AtomicBool,
+    /// Where the next sweep for leaves to merge begins.
+    sweep_from: Mutex<u32>,
+    wake: Wake,
+}
+
+impl ChangeBuffer {
+    /// An empty one, for a database that is recovered; the pool asks it from now on.
+    pub fn open(ctx: &Arc<Context>, space: &Arc<Space>, options: &Options) -> Arc<ChangeBuffer> {
+        let buffer = Arc::new(Buffer::new(ctx.stats.clone()));
+        ctx.pool.set_pending(buffer.clone());
+        let pool_bytes = ctx.pool.frame_count() * ctx.pool.page_bytes();
+        let limit_bytes =
+            policy::limit_bytes(pool_bytes, options.change_buffer_max_size, ctx.log.capacity_bytes() as usize);
+        let changes = ChangeBuffer {
+            ctx: ctx.clone(),
+            space: space.clone(),
+            buffer,
+            frames: Frames::default(),
+            limit_bytes,
+            is_on: AtomicBool::new(options.change_buffering != ChangeBuffering::Off),
+            sweep_from: Mutex::new(0),
+            wake: Wake::default(),
+        };
+        Arc::new(changes)
+    }
+
+    /// Whether changes of this tree may become pending.
+    #[inline]
+    pub fn takes(&self, tree: &BTree) -> bool {
+        tree.has_free_classes() && self.is_on.load(Relaxed)
+    }
+
+    /// Changes the mode; whatever is pending is merged.
+    ///
+    /// # Errors
+    /// An I/O error, a damaged leaf.
+    pub fn set_mode(&self, mode: ChangeBuffering) -> Result<()> {
+        self.is_on.store(mode != ChangeBuffering::Off, Relaxed);
+        self.merge_all()
+    }
+
+    /// Forgets the pending changes of a dropped index. The caller has made the drop durable, nobody uses the index, and
+    /// its pages have not been given back.
+    pub fn discard(&self, index: IndexId) {
+        self.buffer.discard(index);
+    }
+
+    /// The bell that wakes the thread of [`ChangeBuffer::step`].
+    pub fn wake(&self) -> &Wake {
+        &self.wake
+    }
+
+    /// Bytes that pending changes take.
+    pub fn bytes(&self) -> usize {
+        self.buffer.bytes()
+    }
+}

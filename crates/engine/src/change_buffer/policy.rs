@@ -1,0 +1,82 @@
+//! When pending changes are merged or carried forward: pure functions of sizes and ages.
+//!
+//! A merge costs the read of a page and, later, its write; a carry costs the bytes of the changes in the log, which is
+//! written sequentially. So old changes are carried unless their leaf has collected so many that a merge pays; and when
+//! room is needed, the leaves with more than the mean are merged, in the order of their numbers.
+
+use crate::types::Lsn;
+
+/// Largest share of the redo log: all of it may have to be carried forward within a turn of the ring.
+const LOG_SHARE: usize = 8;
+/// Share of the limit above which leaves are merged in the background, in per cent.
+const MERGE_PCT: usize = 80;
+/// Age at which changes are carried forward, in per cent of the log's capacity.
+const CARRY_PCT: u64 = 50;
+/// A leaf whose changes take this part of a page is merged instead of carried.
+const MERGE_PART: usize = 8;
+
+/// Most bytes of pending changes.
+pub fn limit_bytes(pool_bytes: usize, max_size_pct: u64, log_capacity_bytes: usize) -> usize {
+    (pool_bytes / 100 * max_size_pct as usize).min(log_capacity_bytes / LOG_SHARE)
+}
+
+/// Bytes above which leaves are merged in the background.
+pub fn merge_above_bytes(limit_bytes: usize) -> usize {
+    limit_bytes / 100 * MERGE_PCT
+}
+
+/// Changes whose redo starts before this are due to be merged or carried forward.
+pub fn due_before(end: Lsn, log_capacity_bytes: u64) -> Lsn {
+    Lsn(end.0.saturating_sub(log_capacity_bytes / 100 * CARRY_PCT))
+}
+
+/// What becomes of the changes of a leaf that a checkpoint has to pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advance {
+    /// They are logged again.
+    Carry,
+    /// The leaf is read.
+    Merge,
+}
+
+/// The cheaper way for a leaf with this many bytes of changes.
+pub fn advance(change_bytes: usize, page_bytes: usize) -> Advance {
+    if change_bytes * MERGE_PART >= page_bytes { Advance::Merge } else { Advance::Carry }
+}
+
+/// Whether a leaf is worth its merge when room is needed: it has at least as many bytes as the mean.
+pub fn is_worth_merging(leaf_bytes: usize, all_bytes: usize, leaves: usize) -> bool {
+    leaf_bytes * leaves >= all_bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_is_a_share_of_the_pool_that_the_log_can_carry() {
+        assert_eq!(limit_bytes(1000 << 20, 25, 16 << 30), 250 * ((1000 << 20) / 1000));
+        assert_eq!(limit_bytes(1 << 30, 50, 64 << 20), 8 << 20);
+    }
+
+    #[test]
+    fn few_changes_are_carried_and_many_merged() {
+        assert_eq!(advance(100, 16384), Advance::Carry);
+        assert_eq!(advance(2047, 16384), Advance::Carry);
+        assert_eq!(advance(2048, 16384), Advance::Merge);
+        assert_eq!(advance(512, 4096), Advance::Merge);
+    }
+
+    #[test]
+    fn changes_are_due_at_half_of_the_log() {
+        assert_eq!(due_before(Lsn(1000), 1000), Lsn(500));
+        assert_eq!(due_before(Lsn(300), 1000), Lsn(0));
+    }
+
+    #[test]
+    fn a_leaf_with_the_mean_is_worth_its_merge() {
+        assert!(is_worth_merging(10, 100, 10));
+        assert!(!is_worth_merging(9, 100, 10));
+        assert!(is_worth_merging(1, 3, 3));
+    }
+}

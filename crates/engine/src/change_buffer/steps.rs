@@ -1,0 +1,147 @@
+//! Merging and carrying forward, a bounded step at a time.
+//!
+//! Rules
+//! 1. What is due for the checkpoint comes before what only takes room.
+//! 2. Carrying needs redo space, and waits for none: without it the leaf is merged, which needs none. So the checkpoint
+//!    moves even when the log is full.
+//! 3. A leaf is merged by reading it. Then its free class is raised to what it has: only so may changes become pending
+//!    again.
+
+use super::{ChangeBuffer, policy};
+use crate::error::Result;
+use crate::page::{Node, PageOp, PageType, header};
+use crate::types::{Lsn, PageNo};
+
+/// Leaves that one step carries forward, at most.
+const CARRY_LEAVES: usize = 256;
+/// Leaves that one step merges, at most.
+const MERGE_LEAVES: usize = 32;
+/// Leaves that a thread merges that found the buffer full.
+const ROOM_LEAVES: usize = 8;
+
+impl ChangeBuffer {
+    /// Carries forward or merges what a checkpoint has to pass; merges leaves while the buffer is nearly full. True if
+    /// there is more to do at once.
+    ///
+    /// # Errors
+    /// An I/O error. A damaged leaf is skipped: its changes stay pending.
+    pub fn step(&self) -> Result<bool> {
+        let due = policy::due_before(self.ctx.log.end_lsn(), self.ctx.log.capacity_bytes());
+        let advanced = self.advance(due)?;
+        let is_nearly_full = self.buffer.bytes() > policy::merge_above_bytes(self.limit_bytes);
+        let merged = if is_nearly_full { self.merge_some(MERGE_LEAVES)? } else { 0 };
+        self.frames.shrink_to(&self.ctx.pool, self.buffer.bytes());
+        self.buffer.publish();
+        Ok(advanced == CARRY_LEAVES || merged > 0)
+    }
+
+    /// Merges a few leaves, for a thread that found the buffer full, and takes memory for more changes.
+    pub(super) fn make_room(&self) -> Result<()> {
+        self.frames.cover(&self.ctx.pool, self.buffer.bytes())?;
+        if self.buffer.bytes() < self.limit_bytes {
+            return Ok(());
+        }
+        self.wake.wake();
+        self.merge_some(ROOM_LEAVES).map(drop)
+    }
+
+    /// Merges everything that is pending.
+    ///
+    /// # Errors
+    /// An I/O error, a damaged leaf.
+    pub fn merge_all(&self) -> Result<()> {
+        let pages = self.space.page_count();
+        let mut from = Some(0);
+        while let Some(at) = from {
+            let (found, next) = self.buffer.sweep(at, pages, MERGE_LEAVES, |_| true);
+            for page in found {
+                self.merge_leaf(page)?;
+            }
+            from = next;
+        }
+        self.frames.shrink_to(&self.ctx.pool, self.buffer.bytes());
+        self.buffer.publish();
+        Ok(())
+    }
+
+    /// Deals with the leaves whose oldest redo lies before `due`; says with how many.
+    fn advance(&self, due: Lsn) -> Result<usize> {
+        for done in 0..CARRY_LEAVES {
+            let Some(page) = self.buffer.next_due(due) else { return Ok(done) };
+            if self.carry(page, due, policy::Advance::Carry)? {
+                continue;
+            }
+            match self.merge_leaf(page) {
+                // Carrying needs no look at the leaf. Without redo space it is tried again later.
+                Err(error) if error.is_damage() && self.carry(page, due, policy::Advance::Merge)? => {}
+                Err(error) if error.is_damage() => return Ok(done),
+                merged => merged?,
+            }
+        }
+        Ok(CARRY_LEAVES)
+    }
+
+    /// Logs the changes of a leaf again, if there is redo space at once and the policy's choice is `only_if` (carrying
+    /// what should be merged is for damaged leaves); false if not.
+    fn carry(&self, page: PageNo, due: Lsn, only_if: policy::Advance) -> Result<bool> {
+        let mtr = self.ctx.mtr_at_once()?;
+        let mut shard = self.buffer.lock(page);
+        let Some(leaf) = shard.leaves.get_mut(&page).filter(|leaf| leaf.redo.start < due) else { return Ok(true) };
+        let chosen = policy::advance(leaf.changes.len(), self.ctx.pool.page_bytes()) == only_if;
+        let Some(mut mtr) = mtr.filter(|_| chosen) else { return Ok(false) };
+        let (max_trx_id, changes) = (leaf.max_trx_id, &leaf.changes[..]);
+        mtr.log_only(page, &PageOp::LeafChanges { max_trx_id, canonical: true, changes });
+        leaf.redo = mtr.commit_as();
+        leaf.carried = leaf.changes.len();
+        let stats = &self.ctx.stats;
+        stats.change_buffer_carried_ops.add(u64::from(leaf.count));
+        stats.change_buffer_carried_bytes.add(leaf.redo.end.0 - leaf.redo.start.0);
+        let start = leaf.redo.start;
+        shard.note_newest(page, start);
+        Ok(true)
+    }
+
+    /// Merges up to `most` leaves with at least the mean of changes, in the order of their numbers, from where the last
+    /// call ended; says how many.
+    fn merge_some(&self, most: usize) -> Result<usize> {
+        let (all_bytes, leaves) = (self.buffer.bytes(), self.buffer.leaves());
+        let found = {
+            let mut from = self.sweep_from.lock();
+            let worth = |leaf: &super::buffer::LeafBuffer| policy::is_worth_merging(leaf.bytes(), all_bytes, leaves);
+            let (found, next) = self.buffer.sweep(*from, self.space.page_count(), most, worth);
+            *from = next.unwrap_or(0);
+            found
+        };
+        for page in &found {
+            self.merge_if_sound(*page)?;
+        }
+        Ok(found.len())
+    }
+
+    fn merge_if_sound(&self, page: PageNo) -> Result<()> {
+        match self.merge_leaf(page) {
+            Err(error) if error.is_damage() => Ok(()),
+            merged => merged,
+        }
+    }
+
+    /// Merges one leaf, and notes the room it has.
+    fn merge_leaf(&self, page: PageNo) -> Result<()> {
+        self.ctx.pool.load(page)?;
+        loop {
+            let mut mtr = self.ctx.mtr()?;
+            let Some(latched) = mtr.try_fix_x(page) else { return Ok(()) };
+            let bytes = mtr.page(latched);
+            if header::page_type(bytes)? != PageType::Leaf {
+                return Ok(());
+            }
+            let free_bytes = Node::new(bytes).free_bytes();
+            let Err(map) = self.space.note_free_bytes(&mut mtr, page, free_bytes) else {
+                mtr.commit();
+                return Ok(());
+            };
+            mtr.abandon();
+            self.ctx.pool.load(map)?;
+        }
+    }
+}

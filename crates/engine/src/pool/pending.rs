@@ -1,0 +1,53 @@
+//! Changes of pages that are not resident, as the pool sees them: they are in the log, and are applied when the page is
+//! read.
+//!
+//! Rules
+//! 1. A change becomes pending only while its page is not in the page table, under a lock that [`PendingChanges::merge`]
+//!    takes too. A page that is read enters the page table first and merges then, so it misses no change.
+//! 2. A pending change holds the checkpoint back, as a dirty page does. When it is merged the page is dirty since the
+//!    start of its redo before it stops being pending: a thread that asks for the oldest pending change first and for
+//!    the oldest dirty page then misses neither.
+
+use super::{FrameNo, Pool};
+use crate::error::Result;
+use crate::page::{PageType, header};
+use crate::types::{Lsn, PageNo};
+use std::sync::Arc;
+
+/// The change buffer, for the pool.
+pub trait PendingChanges: Send + Sync {
+    /// Start of the oldest pending change's redo.
+    fn oldest_lsn(&self) -> Option<Lsn>;
+
+    /// Applies the changes of a leaf that has just been read to its bytes, and its LSN; calls `note_dirty` with the
+    /// start of their redo. An error leaves them pending.
+    ///
+    /// # Errors
+    /// The page does not take its changes: it is damaged.
+    fn merge(&self, page: PageNo, bytes: &mut [u8], note_dirty: &mut dyn FnMut(Lsn)) -> Result<()>;
+}
+
+impl Pool {
+    /// Sets what is asked for pending changes; once, when the database is recovered.
+    pub(crate) fn set_pending(&self, pending: Arc<dyn PendingChanges>) {
+        assert!(self.pending.set(pending).is_ok(), "one change buffer for a pool");
+    }
+
+    /// Smallest LSN a checkpoint may not pass; `None` when nothing is dirty or pending.
+    pub fn oldest_lsn(&self) -> Option<Lsn> {
+        // In this order: rule 2.
+        let pending = self.pending.get().and_then(|pending| pending.oldest_lsn());
+        [pending, self.oldest_dirty_lsn()].into_iter().flatten().min()
+    }
+
+    /// Applies the pending changes of a page that was read into the frame, which the caller holds exclusively.
+    pub(super) fn apply_pending(&self, page: PageNo, frame: FrameNo) -> Result<()> {
+        let Some(pending) = self.pending.get() else { return Ok(()) };
+        // SAFETY: the caller holds the frame's latch exclusively.
+        let bytes = unsafe { self.frames.bytes_mut(frame) };
+        if header::page_type(bytes)? != PageType::Leaf {
+            return Ok(());
+        }
+        pending.merge(page, bytes, &mut |lsn| self.note_changes(std::iter::once(frame), lsn))
+    }
+}
