@@ -43,6 +43,24 @@ pub fn summary(result: &RunResult) -> String {
     out
 }
 
+/// The summary of a load of `rows` rows.
+pub fn load_summary(result: &RunResult, rows: u64) -> String {
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    let _ = load_part(&mut out, result, rows);
+    out
+}
+
+fn load_part(out: &mut String, r: &RunResult, rows: u64) -> std::fmt::Result {
+    writeln!(out, "Load:")?;
+    writeln!(out, "    rows:                                {rows}")?;
+    writeln!(out, "    total time:                          {:.4}s", r.elapsed_s)?;
+    writeln!(out, "    rows per second:                     {:.0}\n", rows as f64 / r.elapsed_s)?;
+    pages_part(out, r)?;
+    device_part(out, r)?;
+    counters_part(out, r)
+}
+
 fn sysbench_part(out: &mut String, r: &RunResult) -> std::fmt::Result {
     let row = |name: &str, count: u64| format!("    {name:<37}{count:<6} ({:.2} per sec.)", count as f64 / r.elapsed_s);
     writeln!(out, "SQL statistics:\n    queries performed:")?;

@@ -26,7 +26,7 @@ use highwater::config::{FlushNeighbors, KnobValue};
 use highwater::{Database, Options, PurgeWatch};
 use highwater_bench::interrupt;
 use highwater_bench::result::RunResult;
-use highwater_bench::run::{RunOptions, run as drive};
+use highwater_bench::run::{RunOptions, load as load_run, run as drive};
 use highwater_bench::store::embedded::Embedded;
 use highwater_bench::workload::{self, Load, Workload, load_or_reuse, loaded_identity};
 use highwater_bench::{report, summary};
@@ -45,7 +45,8 @@ const SYSBENCH_EXAMPLES: &str = "\
 Examples:
   highwater bench sysbench read_write --tables 4 --table-size 100000 --threads 8 --seconds 60 --dir /tmp/sb
   highwater bench sysbench point_select --table-size 1M --rand-type pareto --seconds 30 --dir /tmp/sb --fresh
-  highwater bench sysbench write_only --events 100000 --flush-neighbors 1 --dir /tmp/sb --json neighbors.json";
+  highwater bench sysbench write_only --events 100000 --flush-neighbors 1 --dir /tmp/sb --json neighbors.json
+  highwater bench sysbench --table-size 1M --secondary-indexes 4 --create-indexes before --load-only --dir /tmp/sb";
 
 const TPCC_EXAMPLES: &str = "\
 Examples:
@@ -134,6 +135,9 @@ struct Common {
     /// Threads that load the data [default: one per processor]
     #[arg(long, value_name = "THREADS", value_parser = clap::value_parser!(u64).range(1..=1000))]
     load_threads: Option<u64>,
+    /// Load the data, report how long that took and what was read and written, and stop
+    #[arg(long)]
+    load_only: bool,
     /// Seed of the random numbers of the run
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -255,7 +259,11 @@ fn bench(load: &Load, common: &Common, conditions: bool) -> Result<(), Failure> 
     let closed = store.database().clone().close();
     let result = result?;
     closed?;
-    write_results(&result, common)
+    let text = match common.load_only {
+        true => summary::load_summary(&result, load.units()),
+        false => summary::summary(&result),
+    };
+    write_results(&result, &text, common)
 }
 
 fn measure(
@@ -265,6 +273,13 @@ fn measure(
     conditions: bool,
 ) -> Result<RunResult, Failure> {
     let lines = common.lines();
+    if common.load_only {
+        no_other_tables(store)?;
+        let progress = LoadProgress::new(workload.load_units());
+        let mut result = load_run(store, workload, common.load_threads(), &progress)?;
+        describe(&mut result, store.database(), common);
+        return Ok(result);
+    }
     let load_s = load(store, workload, common.load_threads())?;
     lines.write(&format!("Running {} with {} threads", workload.name(), common.threads));
     let mut purge = PurgeWatch::default();
@@ -292,8 +307,8 @@ fn measure(
     Ok(result)
 }
 
-fn write_results(result: &RunResult, common: &Common) -> Result<(), Failure> {
-    common.lines().write(&format!("\n{}", summary::summary(result).trim_end()));
+fn write_results(result: &RunResult, text: &str, common: &Common) -> Result<(), Failure> {
+    common.lines().write(&format!("\n{}", text.trim_end()));
     if let Some(json) = &common.json {
         write_json(json, &result.to_json()?)?;
     }
@@ -308,11 +323,7 @@ fn write_results(result: &RunResult, common: &Common) -> Result<(), Failure> {
 /// # Errors
 /// [`Failure::Usage`] when the folder holds something else.
 pub fn load(store: &Embedded, workload: &dyn Workload<Embedded>, threads: usize) -> Result<Option<f64>, Failure> {
-    if loaded_identity(store)?.is_none() && !store.database().tables().is_empty() {
-        let reason = "the database holds tables, but no finished load of a benchmark; use another folder, or load \
-                      again with --fresh";
-        return Err(Failure::Usage(reason.into()));
-    }
+    no_other_tables(store)?;
     let started = Instant::now();
     let progress = LoadProgress::new(workload.load_units());
     let loaded = load_or_reuse(store, workload, threads, &progress)?;
@@ -326,6 +337,16 @@ pub fn load(store: &Embedded, workload: &dyn Workload<Embedded>, threads: usize)
         tell!("Loaded {} rows in {seconds:.1} s", workload.load_units());
     }
     Ok(Some(seconds))
+}
+
+/// Refuses a database with tables that are not a benchmark's finished load.
+fn no_other_tables(store: &Embedded) -> Result<(), Failure> {
+    if loaded_identity(store)?.is_none() && !store.database().tables().is_empty() {
+        let reason = "the database holds tables, but no finished load of a benchmark; use another folder, or load \
+                      again with --fresh";
+        return Err(Failure::Usage(reason.into()));
+    }
+    Ok(())
 }
 
 /// Progress of a load.

@@ -63,6 +63,8 @@ fn promised_command_lines_parse() {
         "highwater bench sysbench oltp_write_only --tables 4 --table-size 100000 --rand-type pareto --events 1000 \
          --dir D",
         "highwater bench sysbench --dir D --buffer-pool-size 128M --flush-method O_DSYNC --doublewrite off",
+        "highwater bench sysbench --dir D --secondary-indexes 4 --create-indexes before --load-only \
+         --change-buffering memory",
         "highwater bench ycsb F --records 1M --dir D --report r.html",
         "highwater bench user-table --bytes 500M --dir D --flush_log_at_trx_commit 2",
         "highwater import D t f.csv --primary-key a,b --index i=a --no-header --delimiter tab",
@@ -94,6 +96,7 @@ fn wrong_use_says_what_is_wrong() {
         ("highwater bench tpcc --dir D --warehouse-count 3", "--warehouse-count"),
         ("highwater bench sysbench read_mostly --dir D", "read_only"),
         ("highwater bench sysbench --dir D --rand-type flat", "pareto"),
+        ("highwater bench sysbench --dir D --secondary-indexes 9", "0..=8"),
         ("highwater bench user-table --dir D --bytes 5X", "5X"),
         ("highwater import D t f.csv --delimiter ab", "one character"),
         ("highwater lab run stall", "--out"),

@@ -3,10 +3,12 @@
 use crate::engine_options::size;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use highwater_bench::workload::sysbench::{self, Profile, RandType};
+use highwater_bench::workload::sysbench::{self, CreateIndexes, MAX_SECONDARY_INDEXES, Profile, RandType};
 use highwater_bench::workload::tpcc::{self, Mix};
 use highwater_bench::workload::user_table;
 use highwater_bench::workload::ycsb::{self, Letter};
+
+const MAX_INDEXES: u64 = MAX_SECONDARY_INDEXES as u64;
 
 /// A parser of the names that `name` gives the values in `all`.
 fn named<T, const N: usize>(all: [T; N], name: fn(T) -> &'static str) -> impl TypedValueParser<Value = T>
@@ -38,6 +40,13 @@ pub struct SysbenchOptions {
     /// Rows of each table
     #[arg(long, alias = "table_size", default_value = "10000", value_name = "ROWS", value_parser = rows)]
     pub table_size: u64,
+    /// Secondary indexes of each table, on columns of random numbers; sysbench has one
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=MAX_INDEXES))]
+    pub secondary_indexes: u64,
+    /// When a load makes the secondary indexes: before or after the rows
+    #[arg(long, value_name = "WHEN")]
+    #[arg(default_value = "after", value_parser = named(CreateIndexes::ALL, CreateIndexes::name))]
+    pub create_indexes: CreateIndexes,
     /// Distribution of the row numbers
     #[arg(long, alias = "rand_type", value_name = "TYPE")]
     #[arg(default_value = "special", value_parser = named(RandType::ALL, RandType::name))]
@@ -86,6 +95,8 @@ impl SysbenchOptions {
             profile: self.profile,
             tables: self.tables,
             table_size: self.table_size,
+            secondary_indexes: self.secondary_indexes as usize,
+            create_indexes: self.create_indexes,
             rand_type: self.rand_type,
             point_selects: self.point_selects,
             simple_ranges: self.simple_ranges,

@@ -13,6 +13,7 @@
 //!    begun, as an end of the measurement like any other.
 
 mod clients;
+mod load;
 mod measurement;
 mod recorder;
 
@@ -24,6 +25,7 @@ use crate::summary::interval_line;
 use crate::threads;
 use crate::workload::{Workload, note_spoiled};
 use clients::Shared;
+pub use load::load;
 use measurement::Measurement;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};

@@ -108,6 +108,12 @@ pub(super) fn stats(flavor: Flavor, status: Status, metrics: Metrics) -> StoreSt
     stats! {
         pages_read: c.status("pages_read"),
         pages_flushed: c.status("pages_written"),
+        change_buffer_merges: c.either("ibuf_merges", "ibuf_merges"),
+        change_buffer_merged_inserts: c.either("ibuf_merged_inserts", "ibuf_merges_insert"),
+        change_buffer_merged_delete_marks: c.either("ibuf_merged_delete_marks", "ibuf_merges_delete_mark"),
+        change_buffer_merged_deletes: c.either("ibuf_merged_deletes", "ibuf_merges_delete"),
+        change_buffer_discarded_ops: c.metrics(&DISCARDED),
+        change_buffer_bytes: c.either("ibuf_size", "ibuf_size").zip(c.status("page_size")).map(|(n, size)| n * size),
         pages_flushed_lru_list: flushed.lru_list,
         pages_flushed_checkpoint_age: flushed.adaptive,
         pages_flushed_idle: flushed.background,
@@ -152,6 +158,9 @@ pub(super) fn stats(flavor: Flavor, status: Status, metrics: Metrics) -> StoreSt
     }
 }
 
+/// Metrics of buffered changes that were discarded.
+const DISCARDED: [&str; 3] =
+    ["ibuf_merges_discard_insert", "ibuf_merges_discard_delete_mark", "ibuf_merges_discard_delete"];
 /// Metrics of pages written, by what the pages are.
 const UNDO: [&str; 1] = ["buffer_page_written_undo_log"];
 const CHANGE_BUFFER: [&str; 2] = ["buffer_page_written_index_ibuf_leaf", "buffer_page_written_index_ibuf_non_leaf"];
@@ -242,6 +251,23 @@ mod tests {
         for name in ["pages_flushed_single_page", "pages_flushed", "log_wait_us", "bytes_written_other", "trx_commits"]
         {
             assert_eq!(all.get(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn both_servers_names_of_the_change_buffer_are_known() {
+        let mysql = [("ibuf_merges", 7), ("ibuf_merges_insert", 20), ("ibuf_merges_delete", 3), ("ibuf_size", 5)];
+        let mariadb = [("Innodb_ibuf_merges", 7), ("Innodb_ibuf_merged_inserts", 20), ("Innodb_ibuf_size", 5)];
+        let size = ("Innodb_page_size", 16_384);
+        let found = [
+            read(Flavor::Mysql, &[size], &mysql),
+            read(Flavor::Mariadb, &[&mariadb[..], &[("Innodb_ibuf_merged_deletes", 3), size]].concat(), &[]),
+        ];
+        for found in found {
+            let of = |name: &str| found.get(name);
+            assert_eq!((of("change_buffer_merges"), of("change_buffer_merged_inserts")), (Some(7), Some(20)));
+            assert_eq!((of("change_buffer_merged_deletes"), of("change_buffer_bytes")), (Some(3), Some(5 * 16_384)));
+            assert_eq!(of("change_buffer_ops_buffered"), None);
         }
     }
 

@@ -4,37 +4,42 @@
 //! statements a profile runs).
 //!
 //! Rules
-//! 1. Tables `sbtest1..N`: id (auto-increment), k, c, pad, index on k made after the rows, k drawn from `--rand-type`.
+//! 1. Tables `sbtest1..N`: id (auto-increment), k, c, pad, index on k, k drawn from `--rand-type`. Indexes are made
+//!    after the rows, unless `--create-indexes before` is asked for. More secondary indexes than one, which sysbench
+//!    does not have, are on columns k2, k3 and so on, behind pad, drawn like k; an index update then changes the column
+//!    of one index, drawn uniformly. With one index everything is as in sysbench, the random numbers too.
 //! 2. A transaction's statements of one kind all go to one table, drawn uniformly; row numbers come from `--rand-type`.
 //! 3. read_write, read_only and write_only are one transaction an event; the others are single statements in
 //!    autocommit.
-//! 4. c is ten groups of eleven digits (119 characters), pad five (59).
-//! 5. Statements count as sysbench counts them: begin and commit are "other", so is a change that found no row.
+//! 4. Statements count as sysbench counts them: begin and commit are "other", so is a change that found no row.
 
 mod distribution;
 mod profile;
+mod table;
 
 pub use distribution::{Distribution, RandType};
 pub use profile::Profile;
+pub use table::MAX_SECONDARY_INDEXES;
 
-use super::random::{push_digits, rng};
+use super::random::rng;
 use super::{Batch, Client, Outcome, Progress, Workload, in_parallel, open_table, options};
 use crate::error::Result;
-use crate::store::{Column, IndexSpec, Store, TableSpec, Transaction, column};
-use fastrand::Rng;
-use highwater::Type;
-use highwater::values;
+use crate::store::{Store, TableSpec, Transaction};
+use highwater::ValueRef;
 use std::collections::BTreeMap;
+use table::{Strings, columns, indexes};
 
-pub(crate) const ID: usize = 0;
-pub(crate) const K: usize = 1;
-pub(crate) const C: usize = 2;
+/// When a load makes the secondary indexes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum CreateIndexes {
+    /// Before the rows: each row's entries go into the indexes with it.
+    Before,
+    /// After the rows, as sysbench does.
+    #[default]
+    After,
+}
 
-const COLUMNS: &[Column] =
-    &[column("id", Type::I32), column("k", Type::I32), column("c", Type::Text(120)), column("pad", Type::Text(60))];
-
-const C_GROUPS: usize = 10;
-const PAD_GROUPS: usize = 5;
+highwater_storage::names!(CreateIndexes { Before => "before", After => "after" });
 
 /// Options, with sysbench's names and defaults.
 #[derive(Clone, Debug)]
@@ -45,6 +50,10 @@ pub struct Config {
     pub tables: u64,
     /// Rows per table.
     pub table_size: u64,
+    /// Secondary indexes of each table, up to [`MAX_SECONDARY_INDEXES`].
+    pub secondary_indexes: usize,
+    /// When a load makes them.
+    pub create_indexes: CreateIndexes,
     /// Distribution of row numbers.
     pub rand_type: RandType,
     /// Point selects per transaction.
@@ -69,12 +78,21 @@ pub struct Config {
     pub seed: u64,
 }
 
+impl Config {
+    /// Columns of a table.
+    pub(crate) fn columns(&self) -> usize {
+        table::columns(self.secondary_indexes).len()
+    }
+}
+
 impl Default for Config {
     fn default() -> Config {
         Config {
             profile: Profile::ReadWrite,
             tables: 1,
             table_size: 10_000,
+            secondary_indexes: 1,
+            create_indexes: CreateIndexes::After,
             rand_type: RandType::Special,
             point_selects: 10,
             simple_ranges: 1,
@@ -107,56 +125,27 @@ impl Sysbench {
     }
 
     fn load_table<S: Store>(&self, store: &S, number: u64, progress: &dyn Progress) -> Result<()> {
-        let name = Sysbench::table_name(number);
+        let (name, config) = (Sysbench::table_name(number), &self.config);
+        let (before, after) = match config.create_indexes {
+            CreateIndexes::Before => (indexes(config.secondary_indexes), &[][..]),
+            CreateIndexes::After => (&[][..], indexes(config.secondary_indexes)),
+        };
         let table = store.create_table(&TableSpec {
             name: name.clone(),
-            columns: COLUMNS,
+            columns: columns(config.secondary_indexes),
             auto_increment: Some("id"),
             primary_key: &["id"],
-            indexes: &[],
+            indexes: before,
         })?;
-        let mut strings = Strings::new(rng(self.config.seed, number | 1 << 40));
-        let rows = Distribution::new(self.config.rand_type, 1, self.config.table_size);
-        Batch::new(progress).run(&mut store.session()?, 0..self.config.table_size, |txn, _| {
-            let k = rows.next(&mut strings.rng);
+        let mut strings = Strings::new(rng(config.seed, number | 1 << 40));
+        let keys = Distribution::new(config.rand_type, 1, config.table_size);
+        Batch::new(progress).run(&mut store.session()?, 0..config.table_size, |txn, _| {
+            strings.next_keys(&keys, config.columns());
             strings.next_row();
-            txn.insert(&table, &values![null, k, strings.c.as_str(), strings.pad.as_str()])?;
+            txn.insert(&table, &strings.row(ValueRef::Null)[..config.columns()])?;
             Ok(1)
         })?;
-        store.create_index(&name, &IndexSpec { name: "k", columns: &["k"] })
-    }
-}
-
-/// Reused buffers for c and pad.
-#[derive(Debug)]
-pub(crate) struct Strings {
-    pub(crate) rng: Rng,
-    pub(crate) c: String,
-    pub(crate) pad: String,
-}
-
-impl Strings {
-    pub(crate) fn new(rng: Rng) -> Strings {
-        Strings { rng, c: String::with_capacity(120), pad: String::with_capacity(60) }
-    }
-
-    pub(crate) fn next_c(&mut self) {
-        groups(&mut self.rng, &mut self.c, C_GROUPS);
-    }
-
-    pub(crate) fn next_row(&mut self) {
-        self.next_c();
-        groups(&mut self.rng, &mut self.pad, PAD_GROUPS);
-    }
-}
-
-fn groups(rng: &mut Rng, out: &mut String, groups: usize) {
-    out.clear();
-    for group in 0..groups {
-        if group > 0 {
-            out.push('-');
-        }
-        push_digits(rng, out, 11);
+        after.iter().try_for_each(|index| store.create_index(&name, index))
     }
 }
 
@@ -170,11 +159,16 @@ impl<S: Store> Workload<S> for Sysbench {
     }
 
     fn identity(&self) -> BTreeMap<String, String> {
-        options([
+        let mut identity = options([
             ("workload", "sysbench".into()),
             ("tables", self.config.tables.to_string()),
             ("table_size", self.config.table_size.to_string()),
-        ])
+        ]);
+        // Databases loaded before there could be more than one do not say it.
+        if self.config.secondary_indexes != 1 {
+            identity.insert("secondary_indexes".into(), self.config.secondary_indexes.to_string());
+        }
+        identity
     }
 
     fn options(&self) -> BTreeMap<String, String> {
@@ -183,6 +177,8 @@ impl<S: Store> Workload<S> for Sysbench {
             ("profile", c.profile.name().into()),
             ("tables", c.tables.to_string()),
             ("table_size", c.table_size.to_string()),
+            ("secondary_indexes", c.secondary_indexes.to_string()),
+            ("create_indexes", c.create_indexes.name().into()),
             ("rand_type", c.rand_type.name().into()),
             ("point_selects", c.point_selects.to_string()),
             ("simple_ranges", c.simple_ranges.to_string()),
@@ -225,7 +221,9 @@ pub(crate) fn outcome() -> Outcome {
 mod tests {
     use super::*;
     use crate::store::model::Model;
+    use crate::store::{Read, RowView, Scan, Session};
     use crate::workload::{Silent, load_or_reuse};
+    use std::ops::ControlFlow;
 
     fn config(profile: Profile) -> Config {
         Config { profile, tables: 2, table_size: 300, ..Config::default() }
@@ -239,16 +237,6 @@ mod tests {
         let mut client = workload.client(&store, 0).unwrap();
         let outcomes = (0..events).map(|_| client.run().unwrap().unwrap()).collect();
         (store, outcomes)
-    }
-
-    #[test]
-    fn templates_are_groups_of_digits() {
-        let mut strings = Strings::new(rng(1, 1));
-        strings.next_row();
-        assert_eq!((strings.c.len(), strings.pad.len()), (119, 59));
-        for text in [&strings.c, &strings.pad] {
-            assert!(text.split('-').all(|g| g.len() == 11 && g.bytes().all(|b| b.is_ascii_digit())), "{text}");
-        }
     }
 
     #[test]
@@ -281,6 +269,64 @@ mod tests {
         let deleted: u32 = outcomes.iter().map(|o| o.writes).sum();
         assert_eq!(store.count("sbtest1") + store.count("sbtest2") + deleted as usize, 600);
         assert!(outcomes.iter().any(|o| o.other == 1), "no delete missed");
+    }
+
+    #[test]
+    fn more_indexes_are_more_columns_and_the_same_statements() {
+        for create_indexes in CreateIndexes::ALL {
+            let store = Model::default();
+            let config = Config { secondary_indexes: 3, create_indexes, ..config(Profile::ReadWrite) };
+            let workload = Sysbench::new(config);
+            load_or_reuse(&store, &workload, 1, &Silent).unwrap();
+            let of_index = |name: &'static str, column: usize| {
+                let (mut keys, table) = (Vec::new(), store.table("sbtest1").unwrap().unwrap());
+                let (mut session, scan) = (store.session().unwrap(), Scan { index: Some(name), ..Scan::all() });
+                let visit = |row: &_| {
+                    keys.push(RowView::i64(row, column));
+                    ControlFlow::Continue(())
+                };
+                session.snapshot().unwrap().scan(&table, &scan, visit).unwrap();
+                keys
+            };
+            let before = [of_index("k", 1), of_index("k2", 4), of_index("k3", 5)];
+            assert!(before.iter().all(|keys| keys.len() == 300 && keys.is_sorted() && keys[0] < keys[299]));
+            assert!(before[0] != before[1] && before[1] != before[2]);
+            let mut client = workload.client(&store, 0).unwrap();
+            let whole = Outcome { reads: 14, writes: 4, other: 2, ..Outcome::default() };
+            assert!((0..100).all(|_| client.run().unwrap() == Some(whole)));
+            let after = [of_index("k", 1), of_index("k2", 4), of_index("k3", 5)];
+            assert!(after.iter().zip(&before).all(|(after, before)| after.len() == 300 && after != before));
+        }
+    }
+
+    #[test]
+    fn index_updates_change_the_column_of_one_index_each() {
+        let store = Model::default();
+        let workload = Sysbench::new(Config { secondary_indexes: 3, tables: 1, ..config(Profile::UpdateIndex) });
+        load_or_reuse(&store, &workload, 1, &Silent).unwrap();
+        let sums = || {
+            let (mut sums, table) = ([0; 3], store.table("sbtest1").unwrap().unwrap());
+            let mut session = store.session().unwrap();
+            let add = |row: &_| {
+                [1, 4, 5].iter().zip(&mut sums).for_each(|(column, sum)| *sum += RowView::i64(row, *column));
+                ControlFlow::Continue(())
+            };
+            session.snapshot().unwrap().scan(&table, &Scan::all(), add).unwrap();
+            sums
+        };
+        let before = sums();
+        let mut client = workload.client(&store, 0).unwrap();
+        assert!((0..90).all(|_| client.run().unwrap().is_some()));
+        let grown: Vec<i64> = sums().iter().zip(before).map(|(after, before)| after - before).collect();
+        assert!(grown.iter().sum::<i64>() == 90 && grown.iter().all(|one| *one > 10), "{grown:?}");
+    }
+
+    #[test]
+    fn another_number_of_indexes_is_refused() {
+        let (store, _) = run(Profile::ReadOnly, 1);
+        let other = Sysbench::new(Config { secondary_indexes: 2, ..config(Profile::ReadOnly) });
+        let message = load_or_reuse(&store, &other, 1, &Silent).unwrap_err().to_string();
+        assert!(message.contains("secondary_indexes=2"), "{message}");
     }
 
     #[test]

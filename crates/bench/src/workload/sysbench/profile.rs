@@ -5,17 +5,17 @@
 //!    distinct ranges, index updates, non-index updates, delete and insert.
 //! 2. A range is `id BETWEEN n AND n + range_size - 1`; ORDER BY and DISTINCT are done here, as a server would, on
 //!    reused buffers.
-//! 3. The inserted row takes the deleted row's id; k is drawn anew. A delete that found nothing is followed by the
-//!    insert nevertheless; when another client put the row back in between, that is an error to be tried again.
+//! 3. The inserted row takes the deleted row's id; its keys are drawn anew. A delete that found nothing is followed by
+//!    the insert nevertheless; when another client put the row back in between, that is an error to be tried again.
 
-use super::{C, Config, Distribution, ID, K, Outcome, Strings, outcome};
+use super::table::{C, K, Strings, indexed_column};
+use super::{Config, Distribution, MAX_SECONDARY_INDEXES, Outcome, outcome};
 use crate::error::{Error, Result};
 use crate::store::{Read, RowChanges, RowView, Scan, Session, Store, Transaction};
 use crate::workload::random::rng;
 use crate::workload::{Client, key1};
 use highwater::Error as EngineError;
 use highwater::ValueRef;
-use highwater::values;
 use std::ops::ControlFlow;
 
 /// An OLTP profile.
@@ -194,11 +194,20 @@ impl<T: Clone + Send + Sync + 'static> Mix<T> {
         self.ranges(read, Range::Distinct, self.config.distinct_ranges, outcome)
     }
 
+    /// The column of an index.
+    fn indexed_column(&mut self) -> usize {
+        let index = match self.config.secondary_indexes {
+            0 | 1 => 0,
+            indexes => self.strings.rng.usize(..indexes.min(MAX_SECONDARY_INDEXES)),
+        };
+        indexed_column(index)
+    }
+
     fn index_updates<X: Transaction<Table = T>>(&mut self, txn: &mut X, outcome: &mut Outcome) -> Result<()> {
         let table = self.table();
         for _ in 0..self.config.index_updates {
-            let id = self.id();
-            let found = txn.modify(&self.tables[table], &key1(id), |row, set| set.put(K, (row.i64(K) + 1).into()))?;
+            let (id, k) = (self.id(), self.indexed_column());
+            let found = txn.modify(&self.tables[table], &key1(id), |row, set| set.put(k, (row.i64(k) + 1).into()))?;
             outcome.changed(found);
         }
         Ok(())
@@ -218,11 +227,11 @@ impl<T: Clone + Send + Sync + 'static> Mix<T> {
     fn delete_inserts<X: Transaction<Table = T>>(&mut self, txn: &mut X, outcome: &mut Outcome) -> Result<()> {
         let table = self.table();
         for _ in 0..self.config.delete_inserts {
-            let (id, k) = (self.id(), self.id());
-            self.strings.next_row();
+            let id = self.id();
+            self.next_row();
             let found = txn.delete(&self.tables[table], &key1(id))?;
             outcome.changed(found);
-            match txn.insert(&self.tables[table], &self.row(id.into(), k)) {
+            match txn.insert(&self.tables[table], &self.strings.row(id.into())[..self.config.columns()]) {
                 Err(Error::Engine(EngineError::DuplicateKey { .. })) if !found => {
                     return Err(EngineError::WriteConflict.into());
                 }
@@ -233,10 +242,10 @@ impl<T: Clone + Send + Sync + 'static> Mix<T> {
         Ok(())
     }
 
-    fn row(&self, id: ValueRef<'static>, k: u64) -> [ValueRef<'_>; 4] {
-        let mut row = values![null, k, self.strings.c.as_str(), self.strings.pad.as_str()];
-        row[ID] = id;
-        row
+    /// The values of the next row to insert: keys, then c and pad.
+    fn next_row(&mut self) {
+        self.strings.next_keys(&self.ids, self.config.columns());
+        self.strings.next_row();
     }
 
     fn writes<X: Transaction<Table = T>>(&mut self, txn: &mut X, outcome: &mut Outcome) -> Result<()> {
@@ -246,9 +255,9 @@ impl<T: Clone + Send + Sync + 'static> Mix<T> {
     }
 
     fn insert<X: Transaction<Table = T>>(&mut self, txn: &mut X, outcome: &mut Outcome) -> Result<()> {
-        let (table, k) = (self.table(), self.id());
-        self.strings.next_row();
-        txn.insert(&self.tables[table], &self.row(ValueRef::Null, k))?;
+        let table = self.table();
+        self.next_row();
+        txn.insert(&self.tables[table], &self.strings.row(ValueRef::Null)[..self.config.columns()])?;
         outcome.writes += 1;
         Ok(())
     }
