@@ -1,8 +1,8 @@
 //! Leaves that a change is for and that are not in the pool.
 //!
 //! Rule: an [`AbsentLeaf`] is the leaf for the key that led to it as long as its parent is unchanged
-//! ([`AbsentLeaf::is_current`]) and it stays out of the pool: a leaf is split, merged or given back only while it and its
-//! parent are latched. A tree of one page has no absent leaf.
+//! ([`AbsentLeaf::is_current`]) and it stays out of the pool: a leaf is split, merged or given back only while it and
+//! its parent are latched. A tree of one page has no absent leaf.
 
 use super::search::{Found, Restarts, Verdict};
 use super::{BTree, LeafMut, Seek, hint};

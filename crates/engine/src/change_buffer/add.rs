@@ -1,9 +1,9 @@
 //! Making a change pending.
 //!
 //! Rules
-//! 1. Under the shard lock, in this order: the leaf is not in the pool; its parent is unchanged; it has room; the caller
-//!    allows the change. Then the change is logged, with the leaf's lower free class, and noted. So whoever reads the
-//!    leaf afterwards sees it, and whoever asks for the oldest pending change waits until it is noted.
+//! 1. Under the shard lock, in this order: the leaf is not in the pool; its parent is unchanged; it has room; the
+//!    caller allows the change. Then the change is logged, with the leaf's lower free class, and noted. So whoever
+//!    reads the leaf afterwards sees it, and whoever asks for the oldest pending change waits until it is noted.
 //! 2. What is missing is provided with no latch, no redo space and no shard lock held ([`ChangeBuffer::settle`]).
 
 use super::ChangeBuffer;

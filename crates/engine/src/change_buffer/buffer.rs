@@ -21,6 +21,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 const SHARDS: usize = 64;
 /// Pages whose leaves share a shard.
 const RANGE_PAGES: u32 = 1024;
+/// Entries of `order` up to which those that are out of date may stay.
+const LEAST_ORDER: usize = 64;
 /// Bytes that a leaf takes here beside its changes: the entry, its share of the map, its place in `order`.
 const LEAF_BYTES: usize = 128;
 
@@ -75,6 +77,10 @@ impl Shard {
     pub(super) fn note_newest(&mut self, page: PageNo, start: Lsn) {
         debug_assert!(self.order.back().is_none_or(|(last, _)| *last <= start));
         self.order.push_back((start, page));
+        if self.order.len() > 2 * self.leaves.len() + LEAST_ORDER {
+            let Shard { leaves, order, .. } = self;
+            order.retain(|(lsn, page)| leaves.get(page).is_some_and(|leaf| leaf.redo.start == *lsn));
+        }
     }
 
     pub(super) fn break_watches(&mut self, page: PageNo) {

@@ -2,7 +2,8 @@
 //!
 //! Terms
 //! - *pending change*: one that is in the log and not in its leaf. *Merging* applies a leaf's pending changes when the
-//!   leaf is read; they are *carried forward* when they are logged again, so that a checkpoint can pass their first redo.
+//!   leaf is read; they are *carried forward* when they are logged again, so that a checkpoint can pass their first
+//!   redo.
 //! - *watch*: tells purge whether anything happened to a leaf since it looked.
 //!
 //! Why it is correct (mode `memory`). The redo of a pending change is a page operation of its leaf like any other, but

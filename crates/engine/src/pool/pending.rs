@@ -2,8 +2,9 @@
 //! read.
 //!
 //! Rules
-//! 1. A change becomes pending only while its page is not in the page table, under a lock that [`PendingChanges::merge`]
-//!    takes too. A page that is read enters the page table first and merges then, so it misses no change.
+//! 1. A change becomes pending only while its page is not in the page table, under a lock that
+//!    [`PendingChanges::merge`] takes too. A page that is read enters the page table first and merges then, so it
+//!    misses no change.
 //! 2. A pending change holds the checkpoint back, as a dirty page does. When it is merged the page is dirty since the
 //!    start of its redo before it stops being pending: a thread that asks for the oldest pending change first and for
 //!    the oldest dirty page then misses neither.

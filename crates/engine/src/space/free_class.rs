@@ -10,8 +10,8 @@
 //!    change buffer, which keeps it from being read in meanwhile.
 //! 3. A free page has class 0.
 //!
-//! Differs from InnoDB: sixteen classes instead of four (`ibuf0ibuf`: 0, 1/32, 2/32 and 4/32 of the page), in the extent
-//! map instead of a bitmap page of their own.
+//! Differs from InnoDB: sixteen classes instead of four (`ibuf0ibuf`: 0, 1/32, 2/32 and 4/32 of the page), in the
+//! extent map instead of a bitmap page of their own.
 
 use super::Space;
 use super::layout::CLASS_BITS;

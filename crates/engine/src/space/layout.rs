@@ -1,7 +1,8 @@
 //! Where things are in the data file: arithmetic only.
 //!
 //! Extent-map page: header, then one 72-byte entry per extent of the group: use bits u64, then eight chunk owners u32
-//! (0 = nobody), then the free class of each page, four bits each ([`super::free_class`]). The first two pages of a group are the file header (of group 0; unused in others) and the map.
+//! (0 = nobody), then the free class of each page, four bits each ([`super::free_class`]). The first two pages of a
+//! group are the file header (of group 0; unused in others) and the map.
 
 use crate::page::HEADER_BYTES;
 pub use crate::types::EXTENT_PAGES;

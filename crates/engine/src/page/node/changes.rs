@@ -10,7 +10,8 @@
 //! 2. So a list may be applied again to a leaf that has some or all of its changes: the records are the same as after
 //!    the first time. `canonical` then gives the page one form that depends on its records alone, so that what is
 //!    logged later fits in both cases.
-//! 3. A list needs no more room than [`LeafChange::most_bytes`] of its changes together, at no time while it is applied.
+//! 3. A list needs no more room than [`LeafChange::most_bytes`] of its changes together, at no time while it is
+//!    applied.
 
 use super::bulk::rebuild;
 use super::edit::*;
@@ -136,6 +137,10 @@ pub fn apply_changes_in_place(page: &mut [u8], list: &[u8]) -> Fit {
 
 /// Applies a list to a leaf; `Err` leaves the page as it was.
 pub fn apply_changes(page: &mut [u8], list: &[u8], canonical: bool) -> Fit {
+    if !canonical && changes(list).nth(1).is_none() {
+        // One change is made or not.
+        return apply_changes_in_place(page, list);
+    }
     let old = page.to_vec();
     let mut applied = apply_changes_in_place(page, list);
     if canonical {

@@ -117,10 +117,12 @@ impl Model {
         while self.list.front().is_some_and(|(lsn, page)| self.oldest[*page] != *lsn) {
             self.list.pop_front();
         }
+        let oldest_lsn = Lsn(self.list.front().map_or(self.end_lsn, |(lsn, _)| *lsn));
         Snapshot {
             now_s,
             end_lsn: Lsn(self.end_lsn),
-            oldest_lsn: Lsn(self.list.front().map_or(self.end_lsn, |(lsn, _)| *lsn)),
+            oldest_lsn,
+            held_lsn: oldest_lsn,
             log_capacity_bytes: self.load.log_bytes,
             frames: self.load.pages * 2,
             dirty: self.dirty,

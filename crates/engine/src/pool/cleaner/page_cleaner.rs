@@ -68,7 +68,8 @@ fn snapshot(pool: &Pool, log: &Log, now_ms: u64) -> Snapshot {
     Snapshot {
         now_s: now_ms as f64 / 1000.0,
         end_lsn,
-        oldest_lsn: pool.oldest_lsn().unwrap_or(end_lsn).min(end_lsn),
+        held_lsn: pool.oldest_lsn().unwrap_or(end_lsn).min(end_lsn),
+        oldest_lsn: pool.oldest_dirty_lsn().unwrap_or(end_lsn).min(end_lsn),
         log_capacity_bytes: log.capacity_bytes(),
         frames: pool.frame_count(),
         dirty: pool.dirty_count(),

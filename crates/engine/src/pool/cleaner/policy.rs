@@ -71,6 +71,8 @@ pub struct Snapshot {
     pub end_lsn: Lsn,
     /// Start of the oldest change not in the data file (or the log's end).
     pub oldest_lsn: Lsn,
+    /// What holds the checkpoint back: the same, or the oldest pending change (`pool::pending`), if that is older.
+    pub held_lsn: Lsn,
     /// Bytes the log can hold between checkpoint and end.
     pub log_capacity_bytes: u64,
     pub frames: usize,
@@ -146,7 +148,7 @@ impl Pacer {
         let (pages, pages_reason) = self.extra_pages(now);
         let reason = if age_pct >= self.limits.sync_pct { FlushReason::Sync } else { FlushReason::CheckpointAge };
         let flush_before = if age_pct >= self.limits.async_pct { now.end_lsn } else { self.due(now) };
-        let user_redo_bytes_per_s = self.user_limit(age_pct, now);
+        let user_redo_bytes_per_s = self.user_limit(age_of(now, now.held_lsn), now);
         Orders { flush_before, reason, pages, pages_reason, user_redo_bytes_per_s }
     }
 
@@ -217,9 +219,13 @@ impl Pacer {
     }
 }
 
-/// Checkpoint age in per cent of the log.
+/// Age of the oldest dirty page in per cent of the log.
 pub fn age_pct(now: &Snapshot) -> f64 {
-    now.end_lsn.0.saturating_sub(now.oldest_lsn.0) as f64 * 100.0 / now.log_capacity_bytes as f64
+    age_of(now, now.oldest_lsn)
+}
+
+fn age_of(now: &Snapshot, lsn: Lsn) -> f64 {
+    now.end_lsn.0.saturating_sub(lsn.0) as f64 * 100.0 / now.log_capacity_bytes as f64
 }
 
 /// How fast the flush list's tail moves below the async watermark, in units of the redo rate.

@@ -14,6 +14,7 @@ fn at(now_s: f64, end: u64, age: u64, dirty: usize) -> Snapshot {
         now_s,
         end_lsn: Lsn(end),
         oldest_lsn: Lsn(end - age),
+        held_lsn: Lsn(end - age),
         log_capacity_bytes: 100 * MIB,
         frames: 1000,
         dirty,
@@ -159,4 +160,13 @@ fn without_pacing_the_model_does_stall() {
     let load = Load { device_pages_per_s: 2_000.0, pacing: false, ..Load::default() };
     let samples = run(&load, limits(), 120);
     assert!(worst_to_median(&samples) < 0.5 || samples.iter().any(|s| s.age_pct >= limits().sync_pct));
+}
+
+#[test]
+fn users_are_slowed_for_pending_changes_that_hold_the_checkpoint_back_and_pages_are_not_flushed_for_them() {
+    let (mut pacer, seen) = seasoned(5, 100);
+    let now = Snapshot { held_lsn: Lsn(1012 * MIB), ..seen };
+    let orders = pacer.decide(&now);
+    assert!(orders.user_redo_bytes_per_s.is_some(), "{orders:?}");
+    assert!(orders.flush_before <= now.oldest_lsn, "{orders:?}");
 }
