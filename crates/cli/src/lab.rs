@@ -92,7 +92,7 @@ struct RunArgs {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Folder of the recorded traces that stream-journal replays at the scales smoke and quick [default:
-    /// $HIGHWATER_TRACES, or ~/.cache/highwater/traces]
+    /// $HIGHWATER_TRACES, or ~/.cache/highwater/traces, or the sampled traces that this program carries]
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
     /// Folder in which the experiment creates its databases; they are removed afterwards [default: the folder of --out]

@@ -171,5 +171,6 @@ pub(crate) mod info {
         INNODB_FLUSH_NEIGHBORS = "innodb_flush_neighbors",
         LOG_BYTES = "log_bytes",
         SUBJECT_VERSION = "subject_version",
+        TRACE = "trace",
     }
 }

@@ -68,7 +68,7 @@ pub struct Plan {
     pub work_dir: PathBuf,
     /// Folder of the results.
     pub out_dir: PathBuf,
-    /// Folder of recorded traces; none: where the environment says.
+    /// Folder of recorded traces; none: where the environment says, or the program's own.
     pub traces: Option<PathBuf>,
     /// A line for each subject that was left out, for the notes.
     pub skipped: Vec<String>,

@@ -20,7 +20,7 @@ pub struct Request {
     pub seed: u64,
     /// Folder for databases during the run; none: the output folder.
     pub work_dir: Option<PathBuf>,
-    /// Folder of recorded traces; none: where the environment says.
+    /// Folder of recorded traces; none: where the environment says, or the program's own.
     pub traces: Option<PathBuf>,
     /// Where results go.
     pub out_dir: PathBuf,

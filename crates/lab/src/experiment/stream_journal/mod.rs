@@ -4,8 +4,8 @@
 //! Source: Choi, Kang, Kim, Seo, Lee, Eom, "Multi-streaming data journaling": Samsung PM953, ext4, tpcc-mysql.
 //!
 //! Choices
-//! 1. Up to `quick`, recorded traces of such runs are replayed ([`replay`]); from `standard` on a real MySQL runs on a
-//!    mounted device ([`live`]).
+//! 1. Up to `quick`, recorded traces of such runs are replayed ([`replay`]), whole ones or the samples that the program
+//!    carries ([`sampled`]); from `standard` on a real MySQL runs on a mounted device ([`live`]).
 //! 2. Ordered journaling was recorded with the small journal only. Where it is missing with the large one, the small
 //!    one's figure stands for it, as one figure does in the document.
 //! 3. Replays are repeated with more and with less spare flash than the device has, because the order of the modes
@@ -17,6 +17,7 @@ mod live;
 mod notes;
 mod plan;
 mod replay;
+mod sampled;
 
 use super::{About, Cell, Claim, Experiment, Figure, Measured, Plan, Row, Scale, SubjectKind, Workspace};
 use highwater_bench::Result;

@@ -5,7 +5,7 @@ use super::{live, replay};
 use crate::experiment::Plan;
 
 pub(super) fn notes(plan: &Plan) -> Vec<String> {
-    let mut notes = if is_live(plan.scale) { live::notes(plan) } else { replay::notes() };
+    let mut notes = if is_live(plan.scale) { live::notes(plan) } else { replay::notes(plan) };
     notes.push(format!(
         "The document: journals of 128 MB and 5 GB to a database of 150 GB (1 : 1,170 and 1 : 30) on a PM953. jbd2 \
          takes no journal below 4 MiB, so the small journal is larger here in proportion. Device: {}.",
