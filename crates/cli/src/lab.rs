@@ -1,4 +1,4 @@
-//! `highwater lab list`, `highwater lab run EXPERIMENT`: the source documents' experiments.
+//! `highwater lab list`, `highwater lab run EXPERIMENT|all`: the source documents' experiments.
 //!
 //! Rules
 //! 1. Progress goes to stderr; claims and where the report is go to stdout, or with `--json -` the JSON alone.
@@ -6,6 +6,7 @@
 //!    success, ends the process at once, and the guards of servers and mounts clean up.
 //! 3. A claim that does not hold is exit status 1 only with `--strict`: a document's claim need not hold here. What is
 //!    too small to tell is no lost claim.
+//! 4. `all` goes on when an experiment fails; then the exit status is 1 at the end.
 
 use crate::failure::Failure;
 use crate::lab_progress::Terminal;
@@ -19,10 +20,14 @@ use std::time::Duration;
 /// How long an interrupted measurement may take to undo what it set up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Stands for every experiment.
+const ALL: &str = "all";
+
 const EXAMPLES: &str = "\
 Examples:
   highwater lab list
-  highwater lab run flush-neighbors --scale quick --subject highwater --out /tmp/neighbors";
+  highwater lab run flush-neighbors --scale quick --subject highwater --out /tmp/neighbors
+  highwater lab run all --scale quick --out /tmp/all";
 
 const LIST_EXAMPLES: &str = "\
 Examples:
@@ -34,6 +39,11 @@ Examples:
   highwater lab run buffer-pool-size --subject highwater,mysql --device samsung-960-pro-512gb --out /tmp/pool
   highwater lab run stream-journal --scale quick --traces /srv/traces --out /tmp/journal
   highwater lab run stall --scale standard --out /tmp/stall --resume
+  highwater lab run all --scale quick --out /tmp/all
+
+all runs every experiment, each in a folder of its own below --out, and writes index.html with every claim and a link to
+each report. What an experiment does not have (a subject, a device) is left out. If one fails, the others still run, and
+the exit status is 1.
 
 Scales: smoke = a few seconds; shows that the laboratory works, but is too small to judge claims. quick = the whole
 experiment on one subject in at most three minutes. standard = about half an hour. full = the sizes of the source
@@ -52,14 +62,14 @@ enum LabCommand {
     /// List the experiments
     #[command(after_help = LIST_EXAMPLES)]
     List,
-    /// Run an experiment: measurements, claims, report
+    /// Run an experiment, or all: measurements, claims, report
     #[command(after_help = RUN_EXAMPLES)]
     Run(Box<RunArgs>),
 }
 
 #[derive(Args, Debug)]
 struct RunArgs {
-    /// Name of the experiment (highwater lab list)
+    /// Name of the experiment (highwater lab list), or all
     experiment: String,
     /// What to measure, separated by commas: highwater, mysql, mariadb [default: all subjects of the experiment that
     /// are installed]
@@ -110,6 +120,7 @@ struct RunArgs {
 pub fn run(args: &LabArgs) -> Result<(), Failure> {
     match &args.command {
         LabCommand::List => list(),
+        LabCommand::Run(args) if args.experiment == ALL => run_all(args),
         LabCommand::Run(args) => run_experiment(args),
     }
 }
@@ -141,14 +152,49 @@ fn run_experiment(args: &RunArgs) -> Result<(), Failure> {
         tell!("{line}");
     }
     let mut terminal = Terminal::new();
-    let resume = match (args.resume, args.any_build) {
+    let outcome = experiment::run(experiment, &plan, resume(args), &mut terminal);
+    drop(terminal);
+    finish(experiment, args, outcome)
+}
+
+fn resume(args: &RunArgs) -> Resume {
+    match (args.resume, args.any_build) {
         (false, _) => Resume::No,
         (true, false) => Resume::SameBuild,
         (true, true) => Resume::AnyBuild,
-    };
-    let outcome = experiment::run(experiment, &plan, resume, &mut terminal);
+    }
+}
+
+fn run_all(args: &RunArgs) -> Result<(), Failure> {
+    let request = request(args)?;
+    json_must_be_writable(args.json.as_ref())?;
+    signals::stop(Some(PATIENCE))?;
+    let mut terminal = Terminal::new();
+    let overview = experiment::run_all(experiment::all(), &request, resume(args), &mut terminal);
     drop(terminal);
-    finish(experiment, args, outcome)
+    let overview = overview.map_err(|error| match error {
+        highwater_bench::Error::Usage(reason) => Failure::Usage(reason),
+        error => Failure::Failed(format!(
+            "{error}; finished measurements are kept: run the same command with --resume to continue"
+        )),
+    })?;
+    let out = Lines { stdout_taken: args.json == Some(Json::Stdout) };
+    for part in &overview.experiments {
+        out.write(&part.failure().unwrap_or_else(|| format!("{} ({:.0} s)", part.experiment, part.seconds)));
+        if let Some(outcome) = &part.outcome {
+            out.write(&claims(outcome));
+        }
+    }
+    out.write(&format!("Reports: {}", args.out.join("index.html").display()));
+    if let Some(json) = &args.json {
+        let text = serde_json::to_string_pretty(&overview).map_err(|e| Failure::Failed(format!("as JSON: {e}")))?;
+        write_json(json, &text)?;
+    }
+    let failed = overview.failed();
+    if !failed.is_empty() {
+        return Err(Failure::Failed(format!("failed: {}; --resume runs what is missing again", failed.join(", "))));
+    }
+    if args.strict && overview.has_lost() { Err(Failure::NotFine) } else { Ok(()) }
 }
 
 fn request(args: &RunArgs) -> Result<Request, Failure> {

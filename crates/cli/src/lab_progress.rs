@@ -30,6 +30,13 @@ impl Terminal {
 }
 
 impl Watch for Terminal {
+    fn experiment(&mut self, number: usize, all: usize, name: &str) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+        tell!("Experiment {number} of {all}: {name}");
+    }
+
     fn begin(&mut self, cells: usize, finished: usize) {
         self.cells = cells;
         self.bar = std::io::stderr().is_terminal().then(|| {

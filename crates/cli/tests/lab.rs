@@ -153,6 +153,41 @@ fn a_killed_run_on_its_own_mount_ends_and_is_unmounted() {
     }
 }
 
+/// Every experiment that Highwater has, and the page about them; then again with one of them lost.
+#[test]
+fn all_experiments_run_one_after_the_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out");
+    let arguments = [smoke("all", &out), vec!["--json", "-"]].concat();
+    let output = run(&arguments);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let overview: Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
+    let parts = overview["experiments"].as_array().expect("experiments");
+    let states: Vec<(&str, &str)> = parts
+        .iter()
+        .map(|part| (part["experiment"].as_str().expect("a name"), part["state"].as_str().expect("a state")))
+        .collect();
+    assert!(
+        states.contains(&("stall", "finished")) && states.contains(&("journal-power-cut", "left_out")),
+        "{states:?}"
+    );
+    let finished: Vec<&str> = states.iter().filter(|(_, state)| *state == "finished").map(|(name, _)| *name).collect();
+    assert!(finished.len() >= 4, "{states:?}");
+    assert!(said.contains(&format!("Experiment 1 of {}: {}", finished.len(), finished[0])), "{said}");
+    let page = std::fs::read_to_string(out.join("index.html")).expect("the page");
+    for name in &finished {
+        assert!(page.contains(&format!("href=\"{name}/report.html\"")) && out.join(name).join("report.html").is_file());
+    }
+
+    std::fs::remove_dir_all(out.join("stall")).expect("removed");
+    let refused = run(&arguments);
+    assert!(refused.status.code() == Some(2) && stderr(&refused).contains("--resume"), "{}", stderr(&refused));
+    let resumed = run(&[arguments, vec!["--resume"]].concat());
+    assert_eq!(resumed.status.code(), Some(0), "{}", stderr(&resumed));
+    assert!(stderr(&resumed).contains("by an earlier run") && out.join("stall/report.html").is_file());
+}
+
 #[test]
 fn wrong_use_is_said_before_anything_is_done() {
     let folder = tempfile::tempdir().expect("a folder");

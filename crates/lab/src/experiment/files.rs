@@ -247,12 +247,12 @@ fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     parsed.map(Some).map_err(|e| Error::Usage(format!("{} cannot be read: {e}", path.display())))
 }
 
-fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
+pub(super) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
     let text = serde_json::to_string_pretty(value).map_err(|e| Error::Usage(format!("as JSON: {e}")))?;
     write(path, (text + "\n").as_bytes())
 }
 
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     OutputFile::write(path, bytes).map_err(|e| Error::file(path, e))
 }
 

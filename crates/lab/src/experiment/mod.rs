@@ -8,6 +8,7 @@
 //! 4. A figure of the paper never stands in a measured column.
 
 mod aggregate;
+mod all;
 mod buffer_pool_size;
 mod figure;
 mod files;
@@ -32,6 +33,7 @@ mod victim_policy;
 
 pub use crate::measure::{DeviceChoice, Workspace};
 pub use crate::subject::SubjectKind;
+pub use all::{Overview, Part, State, run_all};
 pub use figure::Figure;
 pub use files::{Resume, has_cells, read_outcome, write_outcome};
 pub use metric::{Axis, Info, Metric, Series};

@@ -22,6 +22,6 @@ pub fn all() -> &'static [&'static dyn Experiment] {
 pub fn find(name: &str) -> Result<&'static dyn Experiment> {
     all().iter().copied().find(|experiment| experiment.about().name == name).ok_or_else(|| {
         let names = all().iter().map(|experiment| experiment.about().name).collect::<Vec<_>>().join(", ");
-        Error::Usage(format!("there is no experiment {name:?}; there are: {names}"))
+        Error::Usage(format!("there is no experiment {name:?}; there are: {names}; all runs every one"))
     })
 }

@@ -9,6 +9,10 @@ use std::time::Duration;
 
 /// Shows what an experiment does.
 pub trait Watch {
+    /// The `number`th (from 1) of several experiments begins.
+    fn experiment(&mut self, number: usize, all: usize, name: &str) {
+        let _ = (number, all, name);
+    }
     /// `cells` are to be measured; `finished` of them were measured by an earlier run.
     fn begin(&mut self, cells: usize, finished: usize) {
         let _ = (cells, finished);

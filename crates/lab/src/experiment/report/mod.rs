@@ -2,6 +2,10 @@
 //! own.
 
 mod parts;
+mod tally;
+
+pub use parts::claims_table;
+pub use tally::Tally;
 
 use super::{Figure, Outcome};
 use highwater_bench::{Error, Result};
@@ -13,7 +17,7 @@ use highwater_report::{Markup, Page, Width};
 /// None in practice: every key of the JSON is text.
 pub fn html(outcome: &Outcome, figures: &[Figure]) -> Result<String> {
     let json = serde_json::to_string(outcome).map_err(|e| Error::Usage(format!("as JSON: {e}")))?;
-    let mut cards: Vec<Markup> = parts::claims(outcome).into_iter().collect();
+    let mut cards: Vec<Markup> = claims_table(outcome).iter().map(|table| table.card(Width::Full)).collect();
     cards.extend(figures.iter().map(figure));
     cards.extend([parts::notes(outcome), parts::rows(outcome), parts::config(outcome)]);
     let page = Page {

@@ -1,5 +1,6 @@
 //! The parts of the page that are text: lead, tiles, claims, tables, notes.
 
+use super::Tally;
 use crate::experiment::outcome::title_of;
 use crate::experiment::{Claim, Outcome, Row, Verdict};
 use highwater_report::numbers::short;
@@ -37,25 +38,13 @@ pub(super) fn lead(outcome: &Outcome) -> String {
 /// For each subject, how many claims hold.
 pub(super) fn tiles(outcome: &Outcome) -> Vec<Tile> {
     let tile = |subject: &str| {
-        let of = || outcome.claims.iter().filter(|claim| claim.subject == subject);
-        let count = |verdict| of().filter(|claim| claim.verdict == verdict).count();
-        let value = format!("{} of {}", count(Verdict::Holds), of().count());
-        let note = match count(Verdict::Undecided) {
-            0 => "claims hold".into(),
-            undecided => format!("claims hold, {undecided} too small to tell"),
-        };
-        let tone = match (count(Verdict::Lost), count(Verdict::Undecided)) {
-            (0, 0) => Tone::Good,
-            (0, _) => Tone::Plain,
-            _ => Tone::Bad,
-        };
-        Tile::new(title_of(subject), value, "").note(note).tone(tone)
+        Tally::of(outcome.claims.iter().filter(|claim| claim.subject == subject)).tile(title_of(subject))
     };
     outcome.subjects().into_iter().map(tile).collect()
 }
 
 /// A line a claim, a column a subject.
-pub(super) fn claims(outcome: &Outcome) -> Option<Markup> {
+pub fn claims_table(outcome: &Outcome) -> Option<Table<Markup>> {
     let subjects = outcome.subjects();
     let mut texts: Vec<&str> = Vec::new();
     for claim in &outcome.claims {
@@ -70,7 +59,7 @@ pub(super) fn claims(outcome: &Outcome) -> Option<Markup> {
     };
     let head: Vec<&str> = ["The document says"].into_iter().chain(subjects.iter().map(|s| title_of(s))).collect();
     let table = Table::new("Claims", head.len(), &head).with(texts.iter().map(row));
-    (!texts.is_empty()).then(|| table.card(Width::Full))
+    (!texts.is_empty()).then_some(table)
 }
 
 fn verdict(claim: &Claim) -> Markup {

@@ -1,4 +1,4 @@
-//! The traces that this program carries: one page of 16 of the recorded ones (`sampled/README.md`).
+//! The traces that this program carries: one page of 16 of the recorded ones (`traces/README.md`).
 //!
 //! Rules
 //! 1. Everything about the device that has a size is divided by the same number: capacity, journal, write buffer.
@@ -27,7 +27,7 @@ macro_rules! sample {
         Sample {
             name: $name,
             journal_blocks: $journal_blocks,
-            bytes: include_bytes!(concat!("sampled/", $name, ".csv.zst")),
+            bytes: include_bytes!(concat!("traces/", $name, ".csv.zst")),
         }
     };
 }
