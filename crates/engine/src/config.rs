@@ -265,7 +265,7 @@ options! {
     /// What happens to a change of a non-unique secondary index whose leaf is not in the buffer pool: off = the leaf is
     /// read; disk = the change is buffered in pages of its own; memory = it is buffered in memory and in the redo log.
     change_buffering: ChangeBuffering = ChangeBuffering::Off, "off", "off, disk or memory", |_v| true;
-    /// Largest size of the change buffer, in percent of the buffer pool; with memory, at most an eighth of the redo log.
+    /// Largest size of the change buffer, in percent of the buffer pool; with memory at most an eighth of the redo log.
     change_buffer_max_size: u64 = 25, "25", "1 to 50", |v| (1..=50).contains(v);
     /// Merge the change buffer when the database is closed. If off, the next opening finds what is buffered.
     change_buffer_merge_at_close: bool = false, "off", "on or off", |_v| true;

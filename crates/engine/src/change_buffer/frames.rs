@@ -6,8 +6,10 @@ use crate::pool::{FrameNo, MIN_FRAMES, Pool};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Frames taken or given back at once.
-const STEP: usize = 16;
+/// Frames taken or given back at once: a 64th of a small pool.
+fn step(pool: &Pool) -> usize {
+    (pool.frame_count() / 64).min(16)
+}
 
 #[derive(Default)]
 pub(super) struct Frames {
@@ -32,7 +34,7 @@ impl Frames {
         if self.are_enough_for(bytes) {
             return Ok(());
         }
-        let wanted = bytes / pool.page_bytes() + STEP;
+        let wanted = bytes / pool.page_bytes() + step(pool);
         let possible = pool.frame_count() - MIN_FRAMES;
         let more = wanted.min(possible).saturating_sub(taken.len());
         pool.take_frames(more, &mut taken)?;
@@ -44,7 +46,7 @@ impl Frames {
     /// Gives frames back that changes of this size do not need.
     pub(super) fn shrink_to(&self, pool: &Pool, bytes: usize) {
         let mut taken = self.taken.lock();
-        let keep = if bytes == 0 { 0 } else { (bytes / pool.page_bytes() + 2 * STEP).min(taken.len()) };
+        let keep = if bytes == 0 { 0 } else { (bytes / pool.page_bytes() + 2 * step(pool)).min(taken.len()) };
         if keep < taken.len() {
             pool.give_frames(taken.drain(keep..));
             self.bytes.store(taken.len() * pool.page_bytes(), Relaxed);
