@@ -2,7 +2,10 @@
 
 use crate::btree::{BTree, Seek};
 use crate::config::{FlushNeighbors, Options, VictimPolicy};
+use crate::context::Context;
 use crate::db::core::Core;
+use crate::page::Node;
+use crate::space::Space;
 use crate::types::PageNo;
 use highwater_storage::{Device, Placement, StorageSet};
 use parking_lot::{Condvar, Mutex};
@@ -139,5 +142,29 @@ impl Device for SlowDevice {
     }
     fn alignment_bytes(&self) -> usize {
         self.inner.alignment_bytes()
+    }
+}
+
+/// No leaf of the tree has less room than the extent maps say. Nobody changes the tree meanwhile.
+pub fn assert_free_classes(ctx: &Context, space: &Space, tree: &BTree) {
+    let mut from = None::<Vec<u8>>;
+    loop {
+        let leaf = tree.leaf(ctx, from.as_deref().map_or(Seek::First, Seek::Covers)).unwrap();
+        let (page, is_root) = (leaf.page_no(), leaf.lower().is_none() && leaf.upper().is_none());
+        let next = leaf.upper().map(<[u8]>::to_vec);
+        drop(leaf);
+        // The class first: a change that makes room may raise it afterwards.
+        let least_bytes = loop {
+            match space.least_free_bytes(ctx, page) {
+                Ok(bytes) => break bytes,
+                Err(map) => ctx.pool.load(map).unwrap(),
+            }
+        };
+        let free_bytes = Node::new(&ctx.pool.fix_s(page).unwrap()).free_bytes();
+        assert!(is_root || free_bytes >= least_bytes, "leaf {page} has {free_bytes} bytes free, {least_bytes} noted");
+        match next {
+            None => return,
+            upper => from = upper,
+        }
     }
 }

@@ -121,6 +121,10 @@ impl BTree {
         let halves = halve(Node::new(mtr.page(left)), cut);
         let (level, max_trx_id) = (header::level(mtr.page(left)), header::max_trx_id(mtr.page(left)));
         let left_no = mtr.page_no(left);
+        if level == 0 && self.has_free_classes {
+            // The left page may have less room than before: it gets a longer fence, and in the end keeps every record.
+            self.space.try_keep_map(&mut mtr, left_no).map_err(Lack::Absent)?;
+        }
         let right_no = self.allocate(&mut mtr, Some(left_no))?;
         let right = mtr.new_page(right_no);
         let contents = Contents { level, bounds: &halves.right, packed: &halves.packed, max_trx_id };

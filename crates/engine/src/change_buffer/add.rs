@@ -35,8 +35,8 @@ pub enum Added {
     Read(PageNo),
     /// The extent map that knows the leaf's room is not in the pool.
     LoadMap(PageNo),
-    /// The buffer is full, or has to take memory from the pool first.
-    Full,
+    /// The buffer is full, or has to take memory from the pool first: or the leaf is to be read and changed.
+    Full(PageNo),
     /// The leaf is in the pool now, or another one is the leaf for the key.
     Again,
 }
@@ -87,7 +87,7 @@ impl ChangeBuffer {
     ) -> std::result::Result<Added, E> {
         let bytes = self.buffer.bytes();
         if bytes >= self.limit_bytes || !self.frames.are_enough_for(bytes) {
-            return Ok(Added::Full);
+            return Ok(Added::Full(leaf.page));
         }
         let mut shard = self.buffer.lock(leaf.page);
         self.add_locked(mtr, &mut shard, leaf, pending, allow)
@@ -125,7 +125,8 @@ impl ChangeBuffer {
         match added {
             Added::Done => return Ok(true),
             Added::Read(page) | Added::LoadMap(page) => self.ctx.pool.load(*page)?,
-            Added::Full => self.make_room()?,
+            Added::Full(page) if !self.make_room()? => self.ctx.pool.load(*page)?,
+            Added::Full(_) => {}
             Added::Again => {}
         }
         Ok(false)

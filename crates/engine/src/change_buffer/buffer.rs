@@ -99,6 +99,8 @@ pub(super) struct Buffer {
     bytes: AtomicUsize,
     leaves: AtomicUsize,
     next_watch: AtomicU64,
+    /// The end of the redo that was last carried forward.
+    carried_lsn: AtomicU64,
     stats: Arc<Stats>,
 }
 
@@ -122,6 +124,7 @@ impl Buffer {
             bytes: AtomicUsize::new(0),
             leaves: AtomicUsize::new(0),
             next_watch: AtomicU64::new(0),
+            carried_lsn: AtomicU64::new(0),
             stats,
         }
     }
@@ -147,6 +150,11 @@ impl Buffer {
 
     pub(super) fn note_new_leaf(&self) {
         self.leaves.fetch_add(1, Relaxed);
+    }
+
+    /// Changes were carried forward, up to this end of redo; the caller holds their shard lock.
+    pub(super) fn note_carried(&self, end: Lsn) {
+        self.carried_lsn.fetch_max(end.0, Relaxed);
     }
 
     fn note_gone(&self, leaf: &LeafBuffer) {
@@ -227,6 +235,10 @@ impl Buffer {
 impl PendingChanges for Buffer {
     fn oldest_lsn(&self) -> Option<Lsn> {
         self.shards.iter().filter_map(|shard| shard.lock().oldest()).map(|(lsn, _)| lsn).min()
+    }
+
+    fn carried_lsn(&self) -> Lsn {
+        Lsn(self.carried_lsn.load(Relaxed))
     }
 
     fn merge(&self, page: PageNo, bytes: &mut [u8], note_dirty: &mut dyn FnMut(Lsn)) -> Result<()> {

@@ -1,4 +1,4 @@
-//! LeafChange buffer: changes of non-unique secondary indexes whose leaves are not in the pool.
+//! Change buffer: changes of non-unique secondary indexes whose leaves are not in the pool.
 //!
 //! Terms
 //! - *pending change*: one that is in the log and not in its leaf. *Merging* applies a leaf's pending changes when the
@@ -19,7 +19,7 @@
 //! 2. The log keeps the redo of a pending change: it holds the checkpoint back, then the dirty leaf does.
 //! 3. Carrying forward logs the leaf's pending changes again, all of them, as one operation. A page that recovery gives
 //!    both copies, or the second copy and a part of the first, is the same as one that got one
-//!    ([`crate::page::node::LeafChange`], rule 2).
+//!    ([`crate::page::node::LeafChange`], rule 2). The second copy is durable before a checkpoint passes the first.
 //! 4. A leaf takes its pending changes without a split: the extent map says what it has free at least
 //!    ([`crate::space`]'s free classes), and each change lowers that by what it needs, in its own mini-transaction.
 //! 5. Unique indexes are not buffered: an insertion must see its neighbours.

@@ -2,10 +2,12 @@
 //!
 //! Rules
 //! 1. What is due for the checkpoint comes before what only takes room.
-//! 2. Carrying needs redo space, and waits for none: without it the leaf is merged, which needs none. So the checkpoint
-//!    moves even when the log is full.
-//! 3. A leaf is merged by reading it. Then its free class is raised to what it has: only so may changes become pending
-//!    again.
+//! 2. Nothing here waits for redo space, which others get only when the checkpoint moves. Carrying needs some: without
+//!    it the leaf is merged, which needs none. So the checkpoint moves even when the log is full.
+//! 3. A leaf is merged by reading it. Then its free class is raised to what it has, if there is redo space: only so may
+//!    changes become pending again.
+//! 4. A damaged leaf keeps its changes and holds nobody up: a thread that cannot make room changes its leaf in the
+//!    pool.
 
 use super::{ChangeBuffer, policy};
 use crate::error::Result;
@@ -35,33 +37,37 @@ impl ChangeBuffer {
         Ok(advanced == CARRY_LEAVES || merged > 0)
     }
 
-    /// Merges a few leaves, for a thread that found the buffer full, and takes memory for more changes.
-    pub(super) fn make_room(&self) -> Result<()> {
+    /// Merges a few leaves, for a thread that found the buffer full, and takes memory for more changes; false if there
+    /// was nothing to merge.
+    pub(super) fn make_room(&self) -> Result<bool> {
         self.frames.cover(&self.ctx.pool, self.buffer.bytes())?;
         if self.buffer.bytes() < self.limit_bytes {
-            return Ok(());
+            return Ok(true);
         }
         self.wake.wake();
-        self.merge_some(ROOM_LEAVES).map(drop)
+        Ok(self.merge_some(ROOM_LEAVES)? > 0)
     }
 
     /// Merges everything that is pending.
     ///
     /// # Errors
-    /// An I/O error, a damaged leaf.
+    /// An I/O error; the first damaged leaf, when all others are merged.
     pub fn merge_all(&self) -> Result<()> {
         let pages = self.space.page_count();
-        let mut from = Some(0);
+        let (mut from, mut damage) = (Some(0), Ok(()));
         while let Some(at) = from {
             let (found, next) = self.buffer.sweep(at, pages, MERGE_LEAVES, |_| true);
             for page in found {
-                self.merge_leaf(page)?;
+                match self.merge_leaf(page) {
+                    Err(error) if error.is_damage() => damage = damage.and(Err(error)),
+                    merged => merged?,
+                }
             }
             from = next;
         }
         self.frames.shrink_to(&self.ctx.pool, self.buffer.bytes());
         self.buffer.publish();
-        Ok(())
+        damage
     }
 
     /// Deals with the leaves whose oldest redo lies before `due`; says with how many.
@@ -93,6 +99,7 @@ impl ChangeBuffer {
         mtr.log_only(page, &PageOp::LeafChanges { max_trx_id, canonical: true, changes });
         leaf.redo = mtr.commit_as();
         leaf.carried = leaf.changes.len();
+        self.buffer.note_carried(leaf.redo.end);
         let stats = &self.ctx.stats;
         stats.change_buffer_carried_ops.add(u64::from(leaf.count));
         stats.change_buffer_carried_bytes.add(leaf.redo.end.0 - leaf.redo.start.0);
@@ -102,7 +109,7 @@ impl ChangeBuffer {
     }
 
     /// Merges up to `most` leaves with at least the mean of changes, in the order of their numbers, from where the last
-    /// call ended; says how many.
+    /// call ended; says how many. Damaged ones are passed over.
     fn merge_some(&self, most: usize) -> Result<usize> {
         let (all_bytes, leaves) = (self.buffer.bytes(), self.buffer.leaves());
         let found = {
@@ -112,24 +119,21 @@ impl ChangeBuffer {
             *from = next.unwrap_or(0);
             found
         };
-        for page in &found {
-            self.merge_if_sound(*page)?;
+        let mut merged = 0;
+        for page in found {
+            match self.merge_leaf(page) {
+                Err(error) if error.is_damage() => {}
+                done => done.map(|()| merged += 1)?,
+            }
         }
-        Ok(found.len())
+        Ok(merged)
     }
 
-    fn merge_if_sound(&self, page: PageNo) -> Result<()> {
-        match self.merge_leaf(page) {
-            Err(error) if error.is_damage() => Ok(()),
-            merged => merged,
-        }
-    }
-
-    /// Merges one leaf, and notes the room it has.
+    /// Merges one leaf, and notes the room it has if there is redo space at once.
     fn merge_leaf(&self, page: PageNo) -> Result<()> {
         self.ctx.pool.load(page)?;
         loop {
-            let mut mtr = self.ctx.mtr()?;
+            let Some(mut mtr) = self.ctx.mtr_at_once()? else { return Ok(()) };
             let Some(latched) = mtr.try_fix_x(page) else { return Ok(()) };
             let bytes = mtr.page(latched);
             if header::page_type(bytes)? != PageType::Leaf {

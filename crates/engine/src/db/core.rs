@@ -23,7 +23,7 @@ use crate::config::Options;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::log::Log;
-use crate::pool::cleaner::checkpoint_target;
+use crate::pool::cleaner::{checkpoint, checkpoint_target};
 use crate::pool::{MIN_FRAMES, Pool};
 use crate::probe::Record;
 use crate::recovery::{self, Replayed};
@@ -155,12 +155,14 @@ impl Core {
             return Ok(());
         }
         if self.options.change_buffer_merge_at_close {
-            self.changes.merge_all()?;
+            // The changes of a damaged leaf stay pending, in the log.
+            self.changes.merge_all().or_else(|error| if error.is_damage() { Ok(()) } else { Err(error) })?;
         }
         self.ctx.pool.flush_all()?;
-        let end = checkpoint_target(&self.ctx.pool, &self.ctx.log);
-        self.ctx.log.flush_to(end)?;
-        self.ctx.log.checkpoint(end)?;
+        let target = checkpoint_target(&self.ctx.pool, &self.ctx.log);
+        // Pending changes lie behind it.
+        self.ctx.log.flush_to(self.ctx.log.end_lsn())?;
+        checkpoint(&self.ctx.pool, &self.ctx.log, target)?;
         pairing::finish(&self.ctx.pool, &self.ctx.log)
     }
 

@@ -17,10 +17,10 @@
 
 use super::scan::Range;
 use super::write_txn::WriteTxn;
-use crate::btree::{BTree, Seek};
+use crate::btree::{BTree, LeafMut, Seek};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::mtr::MTR_REDO_BYTES;
+use crate::mtr::{MTR_REDO_BYTES, Mtr};
 use crate::table::Table;
 use crate::table::value::Value;
 use crate::table::version::TableVersion;
@@ -126,9 +126,8 @@ impl Batch {
 
 /// Inserts the first of `keys` that belong to one leaf and fit it; returns how many.
 fn insert_into_leaf(ctx: &Context, tree: &BTree, bytes: &[u8], keys: &[Key]) -> Result<usize> {
-    let mut mtr = ctx.mtr()?;
     let (first, last, _) = keys[0];
-    let leaf = tree.leaf_mut(&mut mtr, &bytes[first..last])?;
+    let (mut mtr, leaf) = leaf_without_class(ctx, tree, &bytes[first..last])?;
     let (mut inserted, mut redo_bytes) = (0, 0);
     for &(start, end, prefix_bytes) in keys {
         let key = &bytes[start..end];
@@ -153,6 +152,21 @@ fn insert_into_leaf(ctx: &Context, tree: &BTree, bytes: &[u8], keys: &[Key]) -> 
         mtr.commit();
     }
     Ok(inserted)
+}
+
+/// The leaf that covers `key`, which says from now on that it may have no room: it is about to be filled.
+fn leaf_without_class<'c>(ctx: &'c Context, tree: &BTree, key: &[u8]) -> Result<(Mtr<'c>, LeafMut)> {
+    loop {
+        let mut mtr = ctx.mtr()?;
+        let leaf = tree.leaf_mut(&mut mtr, key)?;
+        match tree.note_growth(&mut mtr, leaf, usize::MAX) {
+            Ok(()) => return Ok((mtr, leaf)),
+            Err(map) => {
+                mtr.abandon();
+                ctx.pool.load(map)?;
+            }
+        }
+    }
 }
 
 /// Looks for neighbours with the same index columns, none of them NULL.

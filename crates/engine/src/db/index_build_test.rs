@@ -6,7 +6,7 @@ use crate::table::catalog::Catalog;
 use crate::table::key::KeyLayout;
 use crate::table::version::Secondary;
 use crate::table::{IndexDefinition, Schema, TableDefinition, Type};
-use crate::testing::small_options;
+use crate::testing::{assert_free_classes, small_options};
 use crate::values;
 use highwater_storage::StorageSet;
 use std::sync::Arc;
@@ -31,10 +31,11 @@ fn built(db: &Database, table: &Table, columns: &[usize], unique: bool, batch_by
     let added = IndexDefinition { name: "i".to_string(), columns: columns.to_vec(), unique };
     let definition = Arc::new(TableDefinition { indexes: vec![added.clone()], ..(*before.definition).clone() });
     let record = catalog.create_index(before.id, added).unwrap();
-    let tree = catalog.open_tree(record.tree);
+    let tree = catalog.open_index_tree(&record);
     let key = KeyLayout::new(&definition, columns);
     let rows = before.with_indexes(definition, vec![Arc::new(Secondary { key, tree: tree.clone(), since: 0 })]);
     build(db.context(), db.begin().unwrap(), table, &rows, batch_bytes)?;
+    assert_free_classes(db.context(), db.space(), &tree);
     let (mut keys, mut next) = (Vec::new(), None::<Vec<u8>>);
     loop {
         let leaf = tree.leaf(db.context(), next.as_deref().map_or(Seek::First, Seek::Covers))?;

@@ -8,6 +8,8 @@
 //! 2. A pending change holds the checkpoint back, as a dirty page does. When it is merged the page is dirty since the
 //!    start of its redo before it stops being pending: a thread that asks for the oldest pending change first and for
 //!    the oldest dirty page then misses neither.
+//! 3. A pending change that was logged again lets the checkpoint pass its first redo. The second is nowhere but in the
+//!    log, so it is durable before such a checkpoint is written ([`PendingChanges::carried_lsn`]).
 
 use super::{FrameNo, Pool};
 use crate::error::Result;
@@ -19,6 +21,9 @@ use std::sync::Arc;
 pub trait PendingChanges: Send + Sync {
     /// Start of the oldest pending change's redo.
     fn oldest_lsn(&self) -> Option<Lsn>;
+
+    /// How far the log has to be durable before a checkpoint that relies on `oldest_lsn`, asked before, is written.
+    fn carried_lsn(&self) -> Lsn;
 
     /// Applies the changes of a leaf that has just been read to its bytes, and its LSN; calls `note_dirty` with the
     /// start of their redo. An error leaves them pending.
@@ -39,6 +44,11 @@ impl Pool {
         // In this order: rule 2.
         let pending = self.pending.get().and_then(|pending| pending.oldest_lsn());
         [pending, self.oldest_dirty_lsn()].into_iter().flatten().min()
+    }
+
+    /// How far the log has to be durable before a checkpoint at [`Pool::oldest_lsn`], asked before: rule 3.
+    pub fn carried_lsn(&self) -> Lsn {
+        self.pending.get().map_or(Lsn(0), |pending| pending.carried_lsn())
     }
 
     /// Applies the pending changes of a page that was read into the frame, which the caller holds exclusively.

@@ -1,5 +1,6 @@
 //! A database whose indexes are many times its pool: what the indexes say is what the rows say, whatever was pending.
 
+mod advance;
 mod crash;
 mod life;
 
@@ -7,7 +8,8 @@ use crate::Schema;
 use crate::config::{ChangeBuffering, Options};
 use crate::db::{Database, WriteTxn};
 use crate::table::Table;
-use crate::testing::small_options;
+use crate::testing::{assert_free_classes, small_options};
+use crate::txn::TableTrees;
 use crate::{Type, Value, values};
 use fastrand::Rng;
 use highwater_storage::StorageSet;
@@ -119,6 +121,10 @@ pub(super) fn assert_same(db: &Database, rows: &Rows, note: &str) {
             })
             .collect();
         assert_eq!(found, expected, "{note}: {index}");
+    }
+    let version = table.shared.current.read().clone();
+    for i in 0..version.index_count() {
+        assert_free_classes(db.context(), db.space(), version.index(i));
     }
     let report = db.check().unwrap();
     assert!(report.is_sound(), "{note}: {report:?}");

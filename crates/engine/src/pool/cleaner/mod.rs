@@ -18,7 +18,7 @@ pub mod policy;
 pub use lru_flusher::LruFlusher;
 #[cfg(test)]
 pub use page_cleaner::flush;
-pub use page_cleaner::{Cleaner, checkpoint_target};
+pub use page_cleaner::{Cleaner, checkpoint, checkpoint_target};
 
 use super::Pool;
 use crate::sync::wake::Wake;

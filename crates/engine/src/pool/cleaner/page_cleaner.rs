@@ -94,10 +94,17 @@ fn move_checkpoint(pool: &Pool, log: &Log) -> Result<()> {
     let capacity = log.capacity_bytes();
     pool.stats.checkpoint_age_bytes.set(age);
     if gain >= capacity / 32 || (gain > 0 && age > capacity / 2) {
-        log.checkpoint(target)?;
+        checkpoint(pool, log, target)?;
         pool.stats.checkpoint_age_bytes.set(log.end_lsn().0 - target.0);
     }
     Ok(())
+}
+
+/// Makes `target`, a [`checkpoint_target`], the place recovery starts from. What was carried forward in the log, so
+/// that it does not hold the checkpoint back, is durable there first.
+pub fn checkpoint(pool: &Pool, log: &Log, target: Lsn) -> Result<()> {
+    log.flush_to(pool.carried_lsn())?;
+    log.checkpoint(target)
 }
 
 /// The newest LSN recovery may start from. (The log's end is read first: whatever is appended later is newer.)
