@@ -1,7 +1,8 @@
 //! Verifying a whole tree.
 //!
 //! Rules
-//! 1. Every page is verified by itself (`node::check`), then against what its parent says: owner, level, fences.
+//! 1. Every page is verified by itself (`node::check`), then against what its parent says: owner, level, fences; and
+//!    against the room that the extent map says it has.
 //! 2. Damage is reported and skipped; no page is visited twice, so damaged links cannot make the walk loop.
 //! 3. Structure changes are kept out during the walk. Pages are copied under their latch and looked at without it, so a
 //!    visitor may read other pages. Rows may change meanwhile.
@@ -117,6 +118,9 @@ impl BTree {
                 counts.leaves += 1;
                 counts.records += found.count() as u64;
                 counts.leaf_bytes_used += found.used_bytes() as u64;
+                if expected.level.is_some() {
+                    self.verify_room(ctx, expected.page, found, visitor)?;
+                }
                 visitor.leaf(expected.page, &bytes)?;
             } else {
                 counts.inner_pages += 1;
@@ -136,6 +140,25 @@ impl BTree {
         node::check(bytes, expected.page)?;
         let level = expected.level.unwrap_or_else(|| header::level(bytes).min(MAX_LEVEL));
         self.verify_node(bytes, expected.page, level)
+    }
+
+    /// A leaf takes the changes that may become pending for it.
+    fn verify_room(&self, ctx: &Context, page: PageNo, found: Node<'_>, visitor: &mut impl Visitor) -> Result<()> {
+        if !self.has_free_classes {
+            return Ok(());
+        }
+        let promised = loop {
+            match self.space.least_free_bytes(ctx, page) {
+                Ok(bytes) => break bytes,
+                Err(map) => ctx.pool.load(map)?,
+            }
+        };
+        let free = found.free_bytes();
+        if promised > free {
+            let reason = format!("{free} bytes of it are free, but its extent map says that at least {promised} are");
+            visitor.problem(page, reason);
+        }
+        Ok(())
     }
 
     fn verify_fences(&self, found: Node<'_>, expected: &Expected, visitor: &mut impl Visitor) {

@@ -83,8 +83,21 @@ impl BTree {
         self.space.note_free_bytes(mtr, leaf.page_no(mtr), free_bytes)
     }
 
-    /// Notes how much room a latched leaf has after a change that has given it more, if the map is kept.
-    pub(super) fn note_room(&self, mtr: &mut Mtr<'_>, latched: Latched) {
+    /// Makes sure that [`BTree::note_room`] can note what changes to come leave of the latched leaf's room. The mtr has
+    /// changed nothing yet.
+    ///
+    /// # Errors
+    /// The leaf's extent map, which is not in the pool.
+    pub fn keep_free_class(&self, mtr: &mut Mtr<'_>, leaf: LeafMut) -> std::result::Result<(), PageNo> {
+        match self.has_free_classes {
+            true => self.space.try_keep_map(mtr, leaf.page_no(mtr)),
+            false => Ok(()),
+        }
+    }
+
+    /// Notes how much room a latched leaf has. Its map is kept ([`BTree::keep_free_class`]), or the leaf was not in it
+    /// before.
+    pub fn note_room(&self, mtr: &mut Mtr<'_>, latched: Latched) {
         if self.has_free_classes {
             let free_bytes = Node::new(mtr.page(latched)).free_bytes();
             self.space.note_more_free_bytes(mtr, mtr.page_no(latched), free_bytes);

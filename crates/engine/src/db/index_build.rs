@@ -127,7 +127,7 @@ impl Batch {
 /// Inserts the first of `keys` that belong to one leaf and fit it; returns how many.
 fn insert_into_leaf(ctx: &Context, tree: &BTree, bytes: &[u8], keys: &[Key]) -> Result<usize> {
     let (first, last, _) = keys[0];
-    let (mut mtr, leaf) = leaf_without_class(ctx, tree, &bytes[first..last])?;
+    let (mut mtr, leaf) = leaf_to_fill(ctx, tree, &bytes[first..last])?;
     let (mut inserted, mut redo_bytes) = (0, 0);
     for &(start, end, prefix_bytes) in keys {
         let key = &bytes[start..end];
@@ -149,17 +149,18 @@ fn insert_into_leaf(ctx: &Context, tree: &BTree, bytes: &[u8], keys: &[Key]) -> 
     if inserted == 0 {
         mtr.abandon();
     } else {
+        tree.note_room(&mut mtr, leaf.latched);
         mtr.commit();
     }
     Ok(inserted)
 }
 
-/// The leaf that covers `key`, which says from now on that it may have no room: it is about to be filled.
-fn leaf_without_class<'c>(ctx: &'c Context, tree: &BTree, key: &[u8]) -> Result<(Mtr<'c>, LeafMut)> {
+/// The leaf that covers `key`, and its extent map, which will say how much room it has left.
+fn leaf_to_fill<'c>(ctx: &'c Context, tree: &BTree, key: &[u8]) -> Result<(Mtr<'c>, LeafMut)> {
     loop {
         let mut mtr = ctx.mtr()?;
         let leaf = tree.leaf_mut(&mut mtr, key)?;
-        match tree.note_growth(&mut mtr, leaf, usize::MAX) {
+        match tree.keep_free_class(&mut mtr, leaf) {
             Ok(()) => return Ok((mtr, leaf)),
             Err(map) => {
                 mtr.abandon();
