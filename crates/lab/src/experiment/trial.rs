@@ -12,7 +12,7 @@ use highwater_bench::run::RunOptions;
 use highwater_device::ssd::counters::Counters;
 
 /// The least redo log that every subject takes, in bytes.
-pub(super) const MIN_LOG_BYTES: u64 = 8 << 20;
+pub(super) const MIN_LOG_BYTES: u64 = 4 << 20;
 
 /// The least buffer pool that every server takes, in bytes: MariaDB 10.11 with pages of 16 KiB refuses 5 MiB.
 pub(super) const MIN_SERVER_POOL_BYTES: u64 = 6 << 20;

@@ -79,8 +79,8 @@ fn check(kind: SubjectKind, settings: &Settings) -> Result<()> {
     if settings.flush_log_at_trx_commit > 2 {
         return refuse(format!("flush_log_at_trx_commit={}", settings.flush_log_at_trx_commit));
     }
-    if settings.log_bytes < 8 << 20 || !settings.log_bytes.is_multiple_of(2 << 20) {
-        return refuse(format!("redo log of {} bytes: take 8 MiB or more, in steps of 2 MiB", settings.log_bytes));
+    if settings.log_bytes < 4 << 20 || !settings.log_bytes.is_multiple_of(2 << 20) {
+        return refuse(format!("redo log of {} bytes: take 4 MiB or more, in steps of 2 MiB", settings.log_bytes));
     }
     Ok(())
 }

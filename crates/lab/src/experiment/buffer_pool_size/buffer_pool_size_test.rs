@@ -1,6 +1,6 @@
 //! Claims of buffer-pool-size: made-up rows of both outcomes.
 
-use super::plan::{PAPER_LOG, POOL, SHARES, settings};
+use super::plan::{CLIENTS, MANY, ONE, ONE_SHARES, PAPER_LOG, POOL, SHARES, settings};
 use super::*;
 use crate::experiment::metric::Metric;
 use crate::experiment::testing::{self, row};
@@ -17,11 +17,12 @@ fn rows(change: impl Fn(usize, Metric) -> Option<f64>) -> Vec<Row> {
         (metric::PAGES_READ, [50.0, 40.0, 30.0, 20.0, 10.0]),
         (metric::TRANSACTIONS, [10.0, 11.0, 12.0, 13.0, 14.0]),
     ];
-    let one = |n: usize| {
+    let one = |n: usize, clients: &str| {
         let values: Vec<_> = values.iter().map(|(metric, v)| (*metric, change(n, *metric).unwrap_or(v[n]))).collect();
-        row("highwater", setting([(POOL, SHARES[n])]), &values)
+        row("highwater", setting([(POOL, SHARES[n]), (CLIENTS, clients)]), &values)
     };
-    (0..5).map(one).collect()
+    let with_one = (0..5).filter(|n| ONE_SHARES.contains(&SHARES[*n]));
+    (0..5).map(|n| one(n, MANY)).chain(with_one.map(|n| one(n, ONE))).collect()
 }
 
 fn verdicts(rows: &[Row]) -> Vec<bool> {

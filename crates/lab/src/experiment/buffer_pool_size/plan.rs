@@ -13,6 +13,12 @@ pub(super) const POOL: Axis = Axis::new("pool");
 pub(super) const SHARES: [&str; 5] = ["15 %", "30 %", "45 %", "60 %", "75 %"];
 pub(super) const WAREHOUSE_BYTES: u64 = 100_000_000;
 const PAPER_WAREHOUSES: u64 = 100;
+/// How many clients at a time: [`MANY`] ([`threads`]) or [`ONE`].
+pub(super) const CLIENTS: Axis = Axis::new("clients");
+pub(super) const MANY: &str = "many";
+pub(super) const ONE: &str = "one";
+/// The pools that are measured with one client too.
+pub(super) const ONE_SHARES: [&str; 3] = [SHARES[0], SHARES[2], SHARES[4]];
 const LOG_BYTES: u64 = 96 << 20;
 /// 1,024 for each of the paper's eight pool instances.
 const LRU_SCAN_DEPTH: u64 = 8 * 1024;
@@ -26,7 +32,7 @@ const PAPER_WRITES: [f64; 5] = [2470.0, f64::NAN, f64::NAN, f64::NAN, 3363.0];
 pub(super) const PAPER_LOG: [f64; 5] = [6.0, 8.0, 21.0, 32.0, 43.0];
 
 pub(super) fn warehouses(scale: Scale) -> u64 {
-    scale.of([1, 2, 5, PAPER_WAREHOUSES])
+    scale.of([1, 4, 5, PAPER_WAREHOUSES])
 }
 
 pub(super) fn threads(scale: Scale) -> usize {
@@ -35,7 +41,7 @@ pub(super) fn threads(scale: Scale) -> usize {
 
 /// Seconds of warm-up and of measuring.
 pub(super) fn seconds(scale: Scale) -> (f64, f64) {
-    scale.of([(0.5, 1.0), (6.0, 12.0), (12.0, 25.0), (300.0, 1800.0)])
+    scale.of([(0.5, 1.0), (4.0, 8.0), (12.0, 25.0), (300.0, 1800.0)])
 }
 
 pub(super) fn log_of(scale: Scale) -> u64 {
@@ -43,7 +49,10 @@ pub(super) fn log_of(scale: Scale) -> u64 {
 }
 
 pub(super) fn cells(plan: &Plan) -> Vec<Cell> {
-    plan.cells(&SHARES, |share, _| vec![setting([(POOL, share)])])
+    plan.cells(&SHARES, |share, _| {
+        let one = ONE_SHARES.contains(&share).then_some(ONE);
+        [MANY].into_iter().chain(one).map(|clients| setting([(POOL, share), (CLIENTS, clients)])).collect()
+    })
 }
 
 pub(super) fn settings(cell: &Cell, scale: Scale) -> Settings {
@@ -67,6 +76,7 @@ fn log_device(plan: &Plan) -> DeviceChoice {
 
 pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
     let (warmup_s, seconds) = seconds(plan.scale);
+    let clients = if cell.get(CLIENTS) == ONE { 1 } else { threads(plan.scale) };
     let load = Config {
         warehouses: warehouses(plan.scale),
         mix: Mix::TpccMysql,
@@ -77,7 +87,7 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
         settings: settings(cell, plan.scale),
         log: Some(log_device(plan)),
         data_bytes: warehouses(plan.scale) * WAREHOUSE_BYTES,
-        options: RunOptions { threads: threads(plan.scale), seconds, warmup_s, ..RunOptions::default() },
+        options: RunOptions { threads: clients, seconds, warmup_s, ..RunOptions::default() },
         ..Trial::of(plan, cell, Load::Tpcc(load))
     };
     let taken = trial.take(workspace)?;
@@ -96,7 +106,8 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
 }
 
 pub(super) fn paper(cell: &Cell) -> BTreeMap<String, f64> {
-    let Some(n) = SHARES.iter().position(|share| *share == cell.get(POOL)) else { return BTreeMap::new() };
+    let n = SHARES.iter().position(|share| *share == cell.get(POOL));
+    let Some(n) = n.filter(|_| cell.get(CLIENTS) != ONE) else { return BTreeMap::new() };
     figures_of(&[
         (metric::LRU_LIST_PCT, PAPER_LRU[n]),
         (metric::FLUSH_LIST_PCT, 100.0 - PAPER_LRU[n]),

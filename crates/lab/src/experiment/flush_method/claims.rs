@@ -1,7 +1,7 @@
 //! The document's claims.
 
 use super::plan::{FSYNC, METHOD, O_DIRECT, POOL, POOLS, distinct_pools, pools};
-use crate::experiment::judge::{self, Judgment, Rows, list, number};
+use crate::experiment::judge::{self, Judgment, Rows, below, list, number};
 use crate::experiment::{Claim, Plan, Row, Verdict, metric};
 
 /// The document: from this pool on O_DIRECT wins.
@@ -34,16 +34,20 @@ pub(super) fn rate(rows: &Rows<'_>, pool: &str, method: &str) -> f64 {
     rows.value(&[(POOL, pool), (METHOD, method)], metric::LOAD_MB_PER_S)
 }
 
+/// Speeds that differ by less are taken for equal.
+const TOLERANCE: f64 = 0.05;
+
 /// Whether one method is faster than the other with each of the pools.
 fn wins(rows: &Rows<'_>, pools: &[&str], winner: &str, loser: &str) -> Judgment {
     if pools.is_empty() {
         return (Verdict::Lost, "no such pool is measured: the least pool of this subject is larger".into());
     }
-    let holds = pools.iter().all(|pool| rate(rows, pool, winner) > rate(rows, pool, loser));
+    let verdict =
+        judge::all(pools.iter().map(|pool| below(rate(rows, pool, loser), rate(rows, pool, winner), TOLERANCE)));
     let shown = pools.iter().map(|pool| {
         format!("{pool}: {} against {}", number(rate(rows, pool, winner)), number(rate(rows, pool, loser)))
     });
-    (holds.into(), shown.collect::<Vec<_>>().join("; ") + " MB/s")
+    (verdict, shown.collect::<Vec<_>>().join("; ") + " MB/s")
 }
 
 fn gains(rows: &Rows<'_>, pools: &[&str]) -> Judgment {
@@ -51,5 +55,5 @@ fn gains(rows: &Rows<'_>, pools: &[&str]) -> Judgment {
         return (Verdict::Lost, format!("{} pool is measured: nothing to compare", pools.len()));
     }
     let ratios: Vec<f64> = pools.iter().map(|pool| rate(rows, pool, O_DIRECT) / rate(rows, pool, FSYNC)).collect();
-    ((ratios.first() < ratios.last()).into(), format!("O_DIRECT is {} times fdatasync", list(&ratios)))
+    (below(ratios[0], ratios[ratios.len() - 1], TOLERANCE), format!("O_DIRECT is {} times fdatasync", list(&ratios)))
 }

@@ -36,8 +36,8 @@ const ABOUT: About = About {
     source: "blog, 2010",
     subjects: &SubjectKind::ALL,
     devices: &["local", "sata-7200rpm-500gb", "wd10ezex-1tb", "samsung-850-pro-256gb"],
-    repetitions: [1, 1, 3, 1],
-    server_repetitions: None,
+    repetitions: [1, 3, 3, 1],
+    server_repetitions: Some([1, 1, 3, 1]),
     required: &[metric::LOAD_MB_PER_S],
 };
 
@@ -52,6 +52,10 @@ impl Experiment for FlushMethods {
 
     fn repetitions(&self, scale: Scale, device: &DeviceChoice) -> u32 {
         if plan::is_disk(device) { 1 } else { scale.of(ABOUT.repetitions) }
+    }
+
+    fn server_repetitions(&self, scale: Scale, device: &DeviceChoice) -> u32 {
+        if plan::is_disk(device) { 1 } else { scale.of(ABOUT.server_repetitions.unwrap_or(ABOUT.repetitions)) }
     }
 
     fn cells(&self, plan: &Plan) -> Vec<Cell> {

@@ -26,7 +26,7 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
         ),
         format!(
             "{THREADS} clients, {ROWS_PER_TRANSACTION} rows a transaction, every commit synced; redo log {} MiB, {} \
-             % of the data (MySQL 5.5's default of 10 MiB would be 2 %, but no subject takes less than 8 MiB). The \
+             % of the data (MySQL 5.5's default of 10 MiB would be 2 %, but no subject takes less than 4 MiB). The \
              document states none of these.",
             log >> 20,
             number(percent(log, DATA_BYTES / by))

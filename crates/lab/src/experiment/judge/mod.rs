@@ -78,9 +78,38 @@ pub(super) fn falls(values: &[f64], tolerance: f64) -> bool {
     first > last && values.windows(2).all(|pair| pair[1] <= pair[0] + pair[0].abs() * tolerance)
 }
 
-/// Whether each value is above the one before it.
-pub(super) fn ascends(values: &[f64]) -> bool {
-    values.windows(2).all(|pair| pair[0] < pair[1])
+/// Whether `a` is below `b`; too small to tell where they differ by `tolerance` of `a` or less.
+pub(super) fn below(a: f64, b: f64, tolerance: f64) -> Verdict {
+    match b / a - 1.0 {
+        more if more.is_nan() => Verdict::Lost,
+        more if more.abs() <= tolerance => Verdict::Undecided,
+        more => (more > 0.0).into(),
+    }
+}
+
+/// Whether each value is below the next one: lost by a step down, too small to tell by a step within `tolerance`.
+pub(super) fn ascends(values: &[f64], tolerance: f64) -> Verdict {
+    all(values.windows(2).map(|pair| below(pair[0], pair[1], tolerance)))
+}
+
+/// One verdict of several: a lost one loses, one that is too small to tell decides nothing.
+pub(super) fn all(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
+    let worst = |verdict: &Verdict| match verdict {
+        Verdict::Holds => 0,
+        Verdict::Undecided => 1,
+        Verdict::Lost => 2,
+    };
+    verdicts.into_iter().max_by_key(worst).unwrap_or(Verdict::Holds)
+}
+
+/// Whether values go up from first to last as [`rises`] has it; too small to tell where the ends differ by `tolerance`
+/// or less.
+pub(super) fn climbs(values: &[f64], tolerance: f64) -> Verdict {
+    let (Some(first), Some(last)) = (values.first(), values.last()) else { return Verdict::Lost };
+    match below(*first, *last, tolerance) {
+        Verdict::Holds => rises(values, tolerance).into(),
+        other => other,
+    }
 }
 
 /// What `b` is more than `a`, in percent.
@@ -99,6 +128,21 @@ mod tests {
         assert!(!rises(&[3.0, 3.0], 0.05) && !rises(&[], 0.05));
         assert!(falls(&[3.0, 2.0, 2.05, 1.0], 0.05) && !falls(&[1.0, 2.0], 0.05));
         assert!(!rises(&[1.0, f64::NAN, 3.0], 0.05) && !falls(&[f64::NAN, 1.0], 0.05));
-        assert!(ascends(&[1.0, 2.0]) && !ascends(&[1.0, 1.0]) && !ascends(&[1.0, f64::NAN, 3.0]));
+    }
+
+    #[test]
+    fn small_differences_decide_nothing() {
+        use Verdict::{Holds, Lost, Undecided};
+        for (a, b, verdict) in [(1.0, 1.2, Holds), (1.0, 0.8, Lost), (1.0, 1.05, Undecided), (1.0, 0.95, Undecided)] {
+            assert_eq!(below(a, b, 0.1), verdict, "{a} {b}");
+        }
+        assert_eq!((below(f64::NAN, 1.0, 0.1), below(0.0, 0.0, 0.1)), (Lost, Lost));
+        assert_eq!(ascends(&[1.0, 2.0, 3.0], 0.1), Holds);
+        assert_eq!(ascends(&[1.0, 1.0, 3.0], 0.1), Undecided);
+        assert_eq!(ascends(&[1.0, 1.0, 0.5], 0.1), Lost, "a step down loses, whatever the others");
+        assert_eq!(ascends(&[1.0, f64::NAN, 3.0], 0.1), Lost);
+        assert_eq!(climbs(&[1.0, 1.5, 2.0], 0.1), Holds);
+        assert_eq!(climbs(&[1.0, 3.0, 2.0], 0.1), Lost, "up, but not all the way");
+        assert_eq!(climbs(&[1.0, 3.0, 1.05], 0.1), Undecided);
     }
 }

@@ -1,7 +1,8 @@
 //! Speeds of one option against another, over pairs of runs that were taken one right after the other.
 //!
 //! Rules
-//! 1. The ratio is the geometric mean over all pairs; its spread is two standard errors of that mean.
+//! 1. The ratio is the geometric mean over all pairs; its spread is the half of that mean's interval of 95 % confidence
+//!    (Student's t: with few pairs it is much wider than two standard errors).
 //! 2. Ratios that differ from one by less than the spread, or less than [`TOLERANCE`], count as equal.
 //! 3. A ratio with a spread above [`UNDECIDED_ABOVE`] decides nothing.
 
@@ -17,7 +18,7 @@ const UNDECIDED_ABOVE: f64 = 0.10;
 #[derive(Clone, Copy)]
 pub(in crate::experiment) struct Speed {
     ratio: f64,
-    /// Two standard errors of the mean over the pairs of runs; infinite for a single pair.
+    /// Half of the interval of 95 % confidence of the mean over the pairs of runs; infinite for a single pair.
     spread: f64,
 }
 
@@ -31,7 +32,7 @@ impl Speed {
         let n = logarithms.len() as f64;
         let mean = logarithms.iter().sum::<f64>() / n;
         let squares: f64 = logarithms.iter().map(|one| (one - mean).powi(2)).sum();
-        let spread = if n < 2.0 { f64::INFINITY } else { 2.0 * (squares / (n - 1.0) / n).sqrt() };
+        let spread = if n < 2.0 { f64::INFINITY } else { student(pairs.len()) * (squares / (n - 1.0) / n).sqrt() };
         Speed { ratio: mean.exp(), spread }
     }
 
@@ -62,6 +63,18 @@ pub(in crate::experiment) fn all_at_least_one(speeds: &[Speed], detail: String) 
         return (Verdict::Holds, detail);
     }
     (Verdict::Undecided, format!("spread {} %; {detail}", number(widest * 100.0)))
+}
+
+/// Student's t for 95 % confidence, both sides, of the mean of `n` values.
+fn student(n: usize) -> f64 {
+    const T: [f64; 9] = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26];
+    match n {
+        0 | 1 => f64::INFINITY,
+        2..=10 => T[n - 2],
+        11..=20 => 2.23,
+        21..=40 => 2.09,
+        _ => 2.02,
+    }
 }
 
 #[cfg(test)]
