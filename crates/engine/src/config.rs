@@ -152,6 +152,32 @@ pub enum ChangeBuffering {
 names!(ChangeBuffering { Off => "off", Disk => "disk", Memory => "memory" });
 named_value!(ChangeBuffering, |_| "");
 
+/// Whether the change buffer is merged when the database is closed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MergeAtClose {
+    /// With `memory`, whose changes the next opening would have to apply before it is done; not with `disk`.
+    #[default]
+    Auto,
+    /// Always: a close may take long.
+    On,
+    /// Never.
+    Off,
+}
+
+names!(MergeAtClose { Auto => "auto", On => "on", Off => "off" });
+named_value!(MergeAtClose, |_| "");
+
+impl MergeAtClose {
+    /// What it means with this way of buffering.
+    pub fn applies_to(self, buffering: ChangeBuffering) -> bool {
+        match self {
+            MergeAtClose::Auto => buffering == ChangeBuffering::Memory,
+            MergeAtClose::On => true,
+            MergeAtClose::Off => false,
+        }
+    }
+}
+
 impl KnobValue for Option<PathBuf> {
     fn parse(text: &str) -> std::result::Result<Self, String> {
         Ok((!text.is_empty()).then(|| PathBuf::from(text)))
@@ -267,8 +293,9 @@ options! {
     change_buffering: ChangeBuffering = ChangeBuffering::Off, "off", "off, disk or memory", |_v| true;
     /// Largest size of the change buffer, in percent of the buffer pool; with memory at most an eighth of the redo log.
     change_buffer_max_size: u64 = 25, "25", "1 to 50", |v| (1..=50).contains(v);
-    /// Merge the change buffer when the database is closed. If off, the next opening finds what is buffered.
-    change_buffer_merge_at_close: bool = false, "off", "on or off", |_v| true;
+    /// Merge the change buffer when the database is closed. If not, the next opening finds what is buffered: with disk it
+    /// stays buffered, with memory the opening merges it. auto = with memory only.
+    change_buffer_merge_at_close: MergeAtClose = MergeAtClose::Auto, "auto", "auto, on or off", |_v| true;
     /// Milliseconds between two rounds of the page cleaner, if nothing wakes it earlier.
     cleaner_interval_ms: u64 = 50, "50", "1 to 10000", |v| (1..=10_000).contains(v);
     /// Percentage of dirty frames above which dirty pages are flushed, faster the more there are; 0 = only above

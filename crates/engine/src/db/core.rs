@@ -154,7 +154,7 @@ impl Core {
         if self.storage.is_read_only() {
             return Ok(());
         }
-        if self.options.change_buffer_merge_at_close {
+        if self.options.change_buffer_merge_at_close.applies_to(self.options.change_buffering) {
             // The changes of a damaged leaf stay pending, in the log.
             self.changes.merge_all().or_else(|error| if error.is_damage() { Ok(()) } else { Err(error) })?;
         }
