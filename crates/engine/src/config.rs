@@ -293,8 +293,8 @@ options! {
     change_buffering: ChangeBuffering = ChangeBuffering::Off, "off", "off, disk or memory", |_v| true;
     /// Largest size of the change buffer, in percent of the buffer pool; with memory at most an eighth of the redo log.
     change_buffer_max_size: u64 = 25, "25", "1 to 50", |v| (1..=50).contains(v);
-    /// Merge the change buffer when the database is closed. If not, the next opening finds what is buffered: with disk it
-    /// stays buffered, with memory the opening merges it. auto = with memory only.
+    /// Merge the change buffer when the database is closed. If not, the next opening finds what is buffered: with disk
+    /// it stays buffered, with memory the opening merges it. auto = with memory only.
     change_buffer_merge_at_close: MergeAtClose = MergeAtClose::Auto, "auto", "auto, on or off", |_v| true;
     /// Milliseconds between two rounds of the page cleaner, if nothing wakes it earlier.
     cleaner_interval_ms: u64 = 50, "50", "1 to 10000", |v| (1..=10_000).contains(v);
