@@ -84,6 +84,7 @@ constants! { Metric:
 // Of every run.
 constants! { Metric:
     CPU_PCT = "cpu_pct",
+    CPU_OTHERS_PCT = "cpu_others_pct",
     CPU_WITHHELD_PCT = "cpu_withheld_pct",
     DEVICE_HOST_WRITTEN_BYTES = "device_host_written_bytes",
     DEVICE_MEDIA_WRITTEN_BYTES = "device_media_written_bytes",

@@ -58,6 +58,8 @@ pub(super) struct Taken {
     pub device: Option<Counters>,
     /// Processor time meanwhile; the process is the subject's: the server, or this one.
     cpu: CpuUse,
+    /// Whether that process is the only one of the measurement, so that all other use of the processors is foreign.
+    alone: bool,
     /// How long page misses took, on Highwater.
     page_reads: Option<LatencySnapshot>,
 }
@@ -124,7 +126,7 @@ impl<'a> Trial<'a> {
         let cpu = CpuTimes::now(pid).since(&before.2);
         let device = place.data_counters().zip(before.0).map(|(now, before)| now.since(&before));
         let page_reads = page_reads(running).zip(before.1).map(|(now, before)| now.since(&before));
-        Ok(Taken { result, device, cpu, page_reads })
+        Ok(Taken { result, device, cpu, alone: running.pid().is_none(), page_reads })
     }
 }
 
@@ -157,6 +159,13 @@ impl Taken {
         FLUSH_LIST.iter().map(|reason| self.counter(*reason)).filter(|pages| pages.is_finite()).sum()
     }
 
+    /// How much of all processors' time other programs took; unknown where a server and its clients are two processes.
+    fn others_pct(&self) -> Option<f64> {
+        let processors = std::thread::available_parallelism().ok()?.get() as f64;
+        let own = self.cpu.process_s? * 100.0 / (self.result.elapsed_s.max(1e-9) * processors);
+        self.alone.then_some((self.cpu.machine_pct? - own).max(0.0))
+    }
+
     /// The values every experiment keeps.
     pub(super) fn measured(&self) -> Measured {
         let mut measured = Measured::default();
@@ -179,6 +188,7 @@ impl Taken {
         for (metric, value) in [
             (metric::CPU_PCT, self.cpu.machine_pct),
             (metric::CPU_WITHHELD_PCT, self.cpu.withheld_pct),
+            (metric::CPU_OTHERS_PCT, self.others_pct()),
             (metric::SUBJECT_CPU_S, self.cpu.process_s),
         ] {
             measured.put(metric, value.unwrap_or(f64::NAN));

@@ -34,6 +34,9 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
         "Every commit is synced, so a log write is a group of commits. The paper's 6 to 43 a second cannot count the \
          same, so only the direction is compared."
             .into(),
+        "Rates that differ by less than 10 % are too small to tell. Where other programs took more than a tenth of the \
+         processors (cpu_others_pct), they must differ by more than those can have slowed a run down."
+            .into(),
         "lru_scan_depth is the paper's 1,024 for each of eight pool instances, divided as the data, at least 100; \
          flush_neighbors is 0, so that every page belongs to one list."
             .into(),

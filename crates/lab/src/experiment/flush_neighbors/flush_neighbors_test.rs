@@ -58,6 +58,11 @@ fn each_claim_can_be_lost() {
     assert_eq!(verdict("20 GB", "1", 1_344_000.0, 0), Verdict::Undecided);
     assert_eq!(verdict("1 GB", "0", 152.0, 0), Verdict::Undecided);
     assert_eq!(verdict("1 GB", "0", 0.0, 1), Verdict::Undecided);
+    // Two runs of option 1 lie on both sides of option 2's.
+    let mut noisy = rows.clone();
+    let row = noisy.iter_mut().find(|row| row.get(SIZE) == "1 GB" && row.get(OPTION) == "1").unwrap();
+    row.runs.insert(metric::PAGES_FLUSHED.name().into(), vec![160_000.0, 190_000.0]);
+    assert_eq!(FlushNeighbors.claims(&plan(), &noisy)[0].verdict, Verdict::Undecided);
     let missing: Vec<Row> = rows.iter().filter(|row| row.get(SIZE) != "10 GB").cloned().collect();
     assert_eq!(verdicts(&missing), [false, true, false, false]);
 }

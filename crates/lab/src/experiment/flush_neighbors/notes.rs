@@ -39,7 +39,8 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
          So TPS are compared in the mean over all sizes, and a difference below the spread, or below 3 %, counts as \
          none. Each run is compared with the runs of the other options of its size and repetition, taken just before \
          and after it; the spread is half of the 95 % confidence interval of the mean of all these ratios. Above 10 % \
-         the claim is too small to tell. So are counts of pages that differ by less than 2 %, or are below 1,000."
+         the claim is too small to tell. So are counts of pages that differ by less than 2 %, are below 1,000, or \
+         whose runs overlap."
             .into(),
         format!(
             "Repetitions: Highwater {}, a server {}. At standard a server's run takes about eight times as long.",

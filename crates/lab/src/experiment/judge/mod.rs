@@ -6,7 +6,7 @@ mod text;
 pub(super) use paired::{Speed, all_at_least_one};
 pub(super) use text::{list, number, table_number};
 
-use super::metric::{Axis, Metric};
+use super::metric::{self, Axis, Metric};
 use super::outcome::subjects;
 use super::{Claim, Row, Verdict};
 
@@ -87,9 +87,15 @@ pub(super) fn below(a: f64, b: f64, tolerance: f64) -> Verdict {
     }
 }
 
-/// Whether each value is below the next one: lost by a step down, too small to tell by a step within `tolerance`.
-pub(super) fn ascends(values: &[f64], tolerance: f64) -> Verdict {
-    all(values.windows(2).map(|pair| below(pair[0], pair[1], tolerance)))
+/// By how much rates of these rows may differ and yet be equal: by `tolerance`, and by what other programs may have
+/// slowed one of them down where they took more than a tenth of the processors.
+pub(super) fn rate_tolerance<'r>(rows: impl IntoIterator<Item = &'r Row>, tolerance: f64) -> f64 {
+    const UNDISTURBED: f64 = 0.1;
+    let shares = rows.into_iter().map(|row| row.value(metric::CPU_OTHERS_PCT) / 100.0);
+    match shares.filter(|share| share.is_finite()).fold(0.0, f64::max).min(0.99) {
+        others if others > UNDISTURBED => tolerance + others / (1.0 - others),
+        _ => tolerance,
+    }
 }
 
 /// One verdict of several: a lost one loses, one that is too small to tell decides nothing.
@@ -131,16 +137,24 @@ mod tests {
     }
 
     #[test]
+    fn other_programs_widen_what_rates_may_differ_by() {
+        let row = |others: f64| {
+            let measured = std::collections::BTreeMap::from([(metric::CPU_OTHERS_PCT.name().to_string(), others)]);
+            Row { measured, ..Row::default() }
+        };
+        let (calm, busy, unknown) = (row(4.0), row(50.0), Row::default());
+        assert_eq!((rate_tolerance([&calm], 0.1), rate_tolerance([&unknown], 0.1)), (0.1, 0.1));
+        assert_eq!(rate_tolerance([&calm, &busy], 0.1), 1.1);
+    }
+
+    #[test]
     fn small_differences_decide_nothing() {
         use Verdict::{Holds, Lost, Undecided};
         for (a, b, verdict) in [(1.0, 1.2, Holds), (1.0, 0.8, Lost), (1.0, 1.05, Undecided), (1.0, 0.95, Undecided)] {
             assert_eq!(below(a, b, 0.1), verdict, "{a} {b}");
         }
         assert_eq!((below(f64::NAN, 1.0, 0.1), below(0.0, 0.0, 0.1)), (Lost, Lost));
-        assert_eq!(ascends(&[1.0, 2.0, 3.0], 0.1), Holds);
-        assert_eq!(ascends(&[1.0, 1.0, 3.0], 0.1), Undecided);
-        assert_eq!(ascends(&[1.0, 1.0, 0.5], 0.1), Lost, "a step down loses, whatever the others");
-        assert_eq!(ascends(&[1.0, f64::NAN, 3.0], 0.1), Lost);
+        assert_eq!((all([Holds, Undecided]), all([Holds, Lost, Undecided]), all([Holds])), (Undecided, Lost, Holds));
         assert_eq!(climbs(&[1.0, 1.5, 2.0], 0.1), Holds);
         assert_eq!(climbs(&[1.0, 3.0, 2.0], 0.1), Lost, "up, but not all the way");
         assert_eq!(climbs(&[1.0, 3.0, 1.05], 0.1), Undecided);
