@@ -309,7 +309,8 @@ options! {
     checkpoint_age_sync_pct: u64 = 90, "90", "25 to 99", |v| (25..=99).contains(v);
     /// Pages per second that the page cleaner may write when the redo log has enough room.
     io_capacity: u64 = 2000, "2000", "16 and more", |v| *v >= 16;
-    /// Milliseconds a page must stay in the old part of the LRU list before another access makes it young.
+    /// Milliseconds after which another access makes a page of the old part of the LRU list young; it does so earlier
+    /// when half of the old part has come in since.
     old_blocks_time_ms: u64 = 1000, "1000", "any", |_v| true;
     /// Size of the old part of the LRU list, in percent of the list.
     old_blocks_pct: u64 = 37, "37", "5 to 95", |v| (5..=95).contains(v);

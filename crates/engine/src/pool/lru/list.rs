@@ -2,7 +2,8 @@
 //!
 //! Rules
 //! 1. A page read from disk enters at the head of the old part; it becomes young when it is used again after
-//!    `old_blocks_time_ms`. So one scan passes through the old part and leaves the young part alone.
+//!    `old_blocks_time_ms`, or after as many other pages have come in as half of the old part has (on a fast device no
+//!    page stays for that time). So one scan passes through the old part and leaves the young part alone.
 //! 2. The old part is `old_pct` per cent of the list, give or take `TOLERANCE`, once the list has `MIN_FOR_OLD` frames.
 //! 3. `young_stamp` of a frame is 0 iff it is in the old part.
 //! 4. The cursor: frames nearer the tail than it held no clean page when it passed them. It follows the frame it points

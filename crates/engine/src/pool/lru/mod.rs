@@ -28,6 +28,8 @@ pub struct LruPart {
     /// Pool time in milliseconds, moved on by the cleaner; starts at 1.
     now_ms: AtomicU32,
     old_blocks_time_ms: u32,
+    /// Pages that come in while a page passes through the first half of the old part.
+    old_arrivals: u32,
     /// Pages looked at from the tail of the list: the option, within what a pool of this size allows.
     pub scan_depth: usize,
     /// Pages became clean since the list's cursor was last sent back.
@@ -45,6 +47,7 @@ impl LruPart {
             clock: Lone(AtomicU32::new(1)),
             now_ms: AtomicU32::new(1),
             old_blocks_time_ms: u32::try_from(options.old_blocks_time_ms).unwrap_or(u32::MAX),
+            old_arrivals: (frames as u64 * options.old_blocks_pct / 100 / 2) as u32,
             scan_depth: scan_depth.min(frames / 4).max(8),
             cleaned: AtomicBool::new(false),
             free_target: AtomicUsize::new(scan_depth.min(frames / 8).max(4)),

@@ -26,8 +26,10 @@ impl Pool {
             let first = state.first_access_ms.load(Relaxed);
             if first == 0 {
                 state.first_access_ms.store(now, Relaxed);
+                return;
             }
-            if first == 0 || now.wrapping_sub(first) < self.lru.old_blocks_time_ms {
+            let passed_by = self.arrivals.load(Relaxed).wrapping_sub(state.arrival.load(Relaxed));
+            if now.wrapping_sub(first) < self.lru.old_blocks_time_ms && passed_by < self.lru.old_arrivals {
                 return;
             }
         }

@@ -160,3 +160,28 @@ fn the_lru_list_is_flushed_only_when_frames_are_short() {
         assert_eq!(stats.pages_flushed_lru_list > 0, expected, "{} pages: {stats:?}", pages.len());
     }
 }
+
+/// On a fast device a page leaves the old part long before `old_blocks_time_ms`. What is used again and again stays all
+/// the same, and a scan, which uses each page several times at once, drives nothing out.
+#[test]
+fn a_page_that_is_used_again_while_others_pass_it_becomes_young_and_a_scan_does_not() {
+    let core = small_core();
+    let ctx = &core.ctx;
+    let pages: Vec<_> = (0..1500).map(|_| new_page(ctx, &core.space)).collect();
+    ctx.pool.flush_all().unwrap();
+    let scan = |range: std::ops::Range<usize>, hot: Option<PageNo>| {
+        for page in &pages[range] {
+            (0..3).for_each(|_| drop(get(ctx, *page)));
+            hot.map(|page| get(ctx, page));
+        }
+    };
+    scan(0..600, None);
+    let young = ctx.stats.pages_made_young.get();
+    let reads = ctx.stats.pages_read.get();
+    scan(600..900, Some(pages[1000]));
+    assert_eq!(ctx.stats.pages_read.get() - reads, 301, "the page used again and again was read once");
+    assert!(ctx.stats.pages_made_young.get() > young);
+    let young = ctx.stats.pages_made_young.get();
+    scan(0..600, None);
+    assert_eq!(ctx.stats.pages_made_young.get(), young, "a scan makes no page young");
+}
