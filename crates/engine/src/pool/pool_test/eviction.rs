@@ -171,7 +171,9 @@ fn a_page_that_is_used_again_while_others_pass_it_becomes_young_and_a_scan_does_
     ctx.pool.flush_all().unwrap();
     let scan = |range: std::ops::Range<usize>, hot: Option<PageNo>| {
         for page in &pages[range] {
-            (0..3).for_each(|_| drop(get(ctx, *page)));
+            for _ in 0..3 {
+                get(ctx, *page);
+            }
             hot.map(|page| get(ctx, page));
         }
     };
