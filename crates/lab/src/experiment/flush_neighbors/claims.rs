@@ -51,13 +51,22 @@ fn flushed_in_order(rows: &Rows<'_>, sizes: Sizes<'_>) -> Judgment {
     unless_few(flushed.map(|(_, [zero, ..])| zero), verdict, shown.join("; "))
 }
 
+/// By how much the speeds of two rows differ, of one. A subject that flushes by the second flushes more in a slower run,
+/// so counts of pages must differ by more than speeds do.
+fn speeds_differ_by(a: &Row, b: &Row) -> f64 {
+    (a.value(metric::TPS) / b.value(metric::TPS)).ln().abs().exp_m1()
+}
+
 /// Whether fewer pages are flushed with option `a` than with `b`; too small to tell also where runs of both overlap.
 fn fewer(rows: &Rows<'_>, size: &str, a: &str, b: &str) -> Verdict {
     let (Some(a), Some(b)) = (rows.find(&key(size, a)), rows.find(&key(size, b))) else { return Verdict::Lost };
     let flushed = |row: &Row| row.runs(metric::PAGES_FLUSHED);
     match overlap(&flushed(a), &flushed(b)) {
         true => Verdict::Undecided,
-        false => below(a.value(metric::PAGES_FLUSHED), b.value(metric::PAGES_FLUSHED), TOLERANCE),
+        false => {
+            let tolerance = speeds_differ_by(a, b).max(TOLERANCE);
+            below(a.value(metric::PAGES_FLUSHED), b.value(metric::PAGES_FLUSHED), tolerance)
+        }
     }
 }
 
@@ -89,7 +98,12 @@ fn gap_narrows(rows: &Rows<'_>, sizes: Sizes<'_>) -> Judgment {
         let flushed = |option| rows.find(&key(size, option)).map_or(Vec::new(), |row| row.runs(metric::PAGES_FLUSHED));
         flushed("0").into_iter().zip(flushed("2")).map(|(zero, two)| more_pct(zero, two)).collect()
     };
-    let is_close = (first - last).abs() < GAP_TOLERANCE_PCT || overlap(&runs(sizes[0]), &runs(sizes[sizes.len() - 1]));
+    let faster = |size: &&str| match (rows.find(&key(size, "0")), rows.find(&key(size, "2"))) {
+        (Some(zero), Some(two)) => speeds_differ_by(zero, two) * 100.0,
+        _ => 0.0,
+    };
+    let tolerance = [&sizes[0], &sizes[sizes.len() - 1]].map(faster).into_iter().fold(GAP_TOLERANCE_PCT, f64::max);
+    let is_close = (first - last).abs() < tolerance || overlap(&runs(sizes[0]), &runs(sizes[sizes.len() - 1]));
     let verdict = if is_close { Verdict::Undecided } else { (last < first).into() };
     unless_few(sizes.iter().map(|size| three(rows, size, metric::PAGES_FLUSHED)[0]), verdict, detail)
 }
