@@ -58,8 +58,8 @@ pub(super) struct Taken {
     pub device: Option<Counters>,
     /// Processor time meanwhile; the process is the subject's: the server, or this one.
     cpu: CpuUse,
-    /// Whether that process is the only one of the measurement, so that all other use of the processors is foreign.
-    alone: bool,
+    /// Seconds of processor time of every process of the measurement, where it is known.
+    own_s: Option<f64>,
     /// How long page misses took, on Highwater.
     page_reads: Option<LatencySnapshot>,
 }
@@ -121,12 +121,20 @@ impl<'a> Trial<'a> {
         workspace.step("measuring")?;
         let pid = running.pid().unwrap_or_else(std::process::id);
         let before = (place.data_counters(), page_reads(running), CpuTimes::now(pid));
+        let here = CpuTimes::now(std::process::id());
         let options = RunOptions { warmup_s: 0.0, ..self.options.clone() };
         let result = running.run(&self.load, &options, &mut |line| workspace.tick(line))?;
         let cpu = CpuTimes::now(pid).since(&before.2);
+        let clients_s = CpuTimes::now(std::process::id()).since(&here).process_s;
+        // A server's clients are in this process, but sysbench's.
+        let own_s = match (running.pid(), &self.load) {
+            (None, _) => cpu.process_s,
+            (Some(_), Load::Sysbench(_)) => None,
+            (Some(_), _) => cpu.process_s.zip(clients_s).map(|(server, clients)| server + clients),
+        };
         let device = place.data_counters().zip(before.0).map(|(now, before)| now.since(&before));
         let page_reads = page_reads(running).zip(before.1).map(|(now, before)| now.since(&before));
-        Ok(Taken { result, device, cpu, alone: running.pid().is_none(), page_reads })
+        Ok(Taken { result, device, cpu, own_s, page_reads })
     }
 }
 
@@ -159,11 +167,11 @@ impl Taken {
         FLUSH_LIST.iter().map(|reason| self.counter(*reason)).filter(|pages| pages.is_finite()).sum()
     }
 
-    /// How much of all processors' time other programs took; unknown where a server and its clients are two processes.
+    /// How much of all processors' time other programs took.
     fn others_pct(&self) -> Option<f64> {
         let processors = std::thread::available_parallelism().ok()?.get() as f64;
-        let own = self.cpu.process_s? * 100.0 / (self.result.elapsed_s.max(1e-9) * processors);
-        self.alone.then_some((self.cpu.machine_pct? - own).max(0.0))
+        let own = self.own_s? * 100.0 / (self.result.elapsed_s.max(1e-9) * processors);
+        Some((self.cpu.machine_pct? - own).max(0.0))
     }
 
     /// The values every experiment keeps.

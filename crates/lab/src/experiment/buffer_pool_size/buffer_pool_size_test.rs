@@ -4,7 +4,7 @@ use super::plan::{CLIENTS, MANY, ONE, ONE_SHARES, PAPER_LOG, POOL, SHARES, setti
 use super::*;
 use crate::experiment::metric::Metric;
 use crate::experiment::testing::{self, row};
-use crate::experiment::{Scale, setting};
+use crate::experiment::{Scale, Verdict, setting};
 
 /// Rows of the claimed shape; `change` may bend one value.
 fn rows(change: impl Fn(usize, Metric) -> Option<f64>) -> Vec<Row> {
@@ -47,6 +47,22 @@ fn each_claim_can_be_lost() {
     assert_eq!(bent(4, metric::LOG_WRITES_PER_S, 1.0), [true, true, true, true, true, false, true]);
     assert_eq!(bent(4, metric::LOG_BYTES_PER_S, 1.0), [true, true, true, true, true, true, false]);
     assert!(!bent(1, metric::LRU_LIST_PCT, f64::NAN)[0]);
+}
+
+#[test]
+fn what_hardly_moved_decides_nothing() {
+    let mut rows = rows(|n, metric| (metric == metric::LRU_LIST_PCT && n == 0).then_some(32.0));
+    let mut verdicts = |value: &[(Metric, f64)]| {
+        for row in &mut rows {
+            row.measured.extend(value.iter().map(|(metric, value)| (metric.name().to_string(), *value)));
+        }
+        let plan = testing::plan(Scale::Quick, "local", &[SubjectKind::Mysql]);
+        BufferPoolSize.claims(&plan, &rows).iter().map(|claim| claim.verdict).collect::<Vec<_>>()
+    };
+    let read = [(metric::PAGES_READ, 100.0), (metric::PAGES_FLUSHED, 1e6)];
+    assert_eq!(verdicts(&[read[0], read[1], (metric::POOL_BYTES, 99.0 * 16384.0)])[1], Verdict::Lost);
+    assert_eq!(verdicts(&[read[0], read[1], (metric::POOL_BYTES, 101.0 * 16384.0)])[..2], [Verdict::Undecided; 2]);
+    assert_eq!(verdicts(&[(metric::PAGES_FLUSHED, 0.0)])[4], Verdict::Undecided);
 }
 
 #[test]

@@ -7,6 +7,9 @@ use crate::experiment::{Claim, Row, Verdict};
 
 /// A step against the claimed direction of up to this share counts as noise.
 const TOLERANCE: f64 = 0.10;
+/// Of fewer pages nothing is said.
+const MIN_PAGES: f64 = 1000.0;
+const PAGE_BYTES: f64 = 16384.0;
 /// From this share on nearly everything is flushed from the LRU list, percent.
 const NEARLY_ALL_PCT: f64 = 90.0;
 
@@ -35,6 +38,17 @@ fn with_one(rows: &Rows<'_>, metric: Metric) -> [f64; 3] {
     ONE_SHARES.map(|share| rows.value(&[(POOL, share), (CLIENTS, ONE)], metric))
 }
 
+/// The verdict, unless so few pages were read that the smallest pool was not filled once: then nothing has to leave its
+/// LRU list.
+fn unless_still(rows: &Rows<'_>, verdict: Verdict, detail: String) -> Judgment {
+    let smallest = |metric| rows.value(&[(POOL, SHARES[0]), (CLIENTS, MANY)], metric);
+    let (read, pool) = (smallest(metric::PAGES_READ), smallest(metric::POOL_BYTES) / PAGE_BYTES);
+    match read < pool {
+        true => (Verdict::Undecided, format!("{} pages read into a pool of {}; {detail}", number(read), number(pool))),
+        false => (verdict, detail),
+    }
+}
+
 /// The tolerance for rates with many clients, or with one.
 fn tolerance(rows: &Rows<'_>, shares: &[&str], clients: &str) -> f64 {
     rate_tolerance(shares.iter().filter_map(|share| rows.find(&[(POOL, share), (CLIENTS, clients)])), TOLERANCE)
@@ -46,12 +60,12 @@ fn per_transaction(counts: &[f64], transactions: &[f64]) -> Vec<f64> {
 
 fn lru_share_falls(rows: &Rows<'_>) -> Judgment {
     let shares = by_pool(rows, metric::LRU_LIST_PCT);
-    (falls(&shares, TOLERANCE).into(), format!("LRU list {} % (paper: 98 to 54 %)", list(&shares)))
+    unless_still(rows, falls(&shares, TOLERANCE).into(), format!("LRU list {} % (paper: 98 to 54 %)", list(&shares)))
 }
 
 fn nearly_all_from_the_lru_list(rows: &Rows<'_>) -> Judgment {
     let [share, ..] = by_pool(rows, metric::LRU_LIST_PCT);
-    ((share >= NEARLY_ALL_PCT).into(), format!("{} % (paper: 98 %)", number(share)))
+    unless_still(rows, (share >= NEARLY_ALL_PCT).into(), format!("{} % (paper: 98 %)", number(share)))
 }
 
 fn reads_per_transaction_fall(rows: &Rows<'_>) -> Judgment {
@@ -75,7 +89,13 @@ fn data_writes_grow(rows: &Rows<'_>) -> Judgment {
         list(&with_one(rows, metric::TPS)),
         list(&by_pool(rows, metric::DATA_WRITES_PER_S)),
     );
-    (below(smallest, largest, tolerance(rows, &ONE_SHARES, ONE)), detail)
+    let [least, ..] = with_one(rows, metric::PAGES_FLUSHED);
+    let verdict = below(smallest, largest, tolerance(rows, &ONE_SHARES, ONE));
+    if least < MIN_PAGES {
+        (Verdict::Undecided, format!("only {} pages; {detail}", number(least)))
+    } else {
+        (verdict, detail)
+    }
 }
 
 fn log_writes_rise(rows: &Rows<'_>) -> Judgment {

@@ -97,6 +97,7 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
         measured.put(metric::LRU_LIST_PCT, lru * 100.0 / (lru + list));
         measured.put(metric::FLUSH_LIST_PCT, list * 100.0 / (lru + list));
     }
+    measured.put(metric::POOL_BYTES, settings(cell, plan.scale).buffer_pool_bytes as f64);
     measured.put(metric::DATA_READS_PER_S, taken.rate(metric::PAGES_READ));
     measured.put(metric::DATA_WRITES_PER_S, taken.rate(metric::PAGES_FLUSHED));
     measured.put(metric::LOG_WRITES_PER_S, taken.rate(metric::LOG_WRITES));

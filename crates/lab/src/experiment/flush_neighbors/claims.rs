@@ -51,8 +51,8 @@ fn flushed_in_order(rows: &Rows<'_>, sizes: Sizes<'_>) -> Judgment {
     unless_few(flushed.map(|(_, [zero, ..])| zero), verdict, shown.join("; "))
 }
 
-/// By how much the speeds of two rows differ, of one. A subject that flushes by the second flushes more in a slower run,
-/// so counts of pages must differ by more than speeds do.
+/// By how much the speeds of two rows differ, as a share. A subject that flushes by the second flushes more in a slower
+/// run, so counts of pages must differ by more than speeds do.
 fn speeds_differ_by(a: &Row, b: &Row) -> f64 {
     (a.value(metric::TPS) / b.value(metric::TPS)).ln().abs().exp_m1()
 }
