@@ -5,6 +5,9 @@ use crate::experiment::judge::{self, Judgment, Rows, number};
 use crate::experiment::metric::{self, Metric};
 use crate::experiment::{Claim, Row, Verdict};
 
+/// Where other programs took more of the processors than this, percent, a slow second may be theirs.
+const DISTURBED_PCT: f64 = 10.0;
+
 pub(super) fn claims(rows: &[Row]) -> Vec<Claim> {
     judge::claims(
         rows,
@@ -30,7 +33,13 @@ fn worst_second(rows: &Rows<'_>) -> Judgment {
         row.value(metric::SECONDS),
         circumstances(row)
     );
-    ((worst * 2.0 >= median && median > 0.0).into(), detail)
+    let others = row.value(metric::CPU_OTHERS_PCT);
+    match worst * 2.0 >= median && median > 0.0 {
+        false if others > DISTURBED_PCT => {
+            (Verdict::Undecided, format!("other programs took {others:.0} % of the processors; {detail}"))
+        }
+        holds => (holds.into(), detail),
+    }
 }
 
 /// The state of device and machine during that second, as far as it was counted.

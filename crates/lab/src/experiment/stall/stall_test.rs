@@ -31,6 +31,12 @@ fn claims_follow_the_seconds() {
     assert_eq!(verdicts(row("mysql", &[100.0, 90.0, 80.0], 3.0, 0.0)), [true, false, true]);
     assert_eq!(verdicts(row("mysql", &[100.0, 90.0, 80.0], 0.0, 2.0)), [true, true, false]);
     assert!(!verdicts(row("mysql", &[], 0.0, 0.0))[0]);
+    let plan = testing::plan(Scale::Quick, "local", &[SubjectKind::Highwater]);
+    for (others, verdict) in [(4.0, Verdict::Lost), (30.0, Verdict::Undecided)] {
+        let mut row = row("highwater", &[100.0, 90.0, 4.0, 110.0], 0.0, 0.0);
+        row.measured.insert(metric::CPU_OTHERS_PCT.name().into(), others);
+        assert_eq!(Stall.claims(&plan, &[row])[0].verdict, verdict);
+    }
 }
 
 #[test]
