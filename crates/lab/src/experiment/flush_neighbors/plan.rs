@@ -55,7 +55,7 @@ fn size_bytes(size: &str, scale: Scale) -> u64 {
 pub(super) fn sizes(scale: Scale) -> &'static [&'static str] {
     match scale {
         Scale::Smoke => &SIZES[..2],
-        Scale::Quick => &[SIZES[0], SIZES[2], SIZES[4]],
+        Scale::Quick => &[SIZES[1], SIZES[2], SIZES[4]],
         _ => &SIZES,
     }
 }
