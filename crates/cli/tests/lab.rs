@@ -231,7 +231,7 @@ fn folders_that_cannot_be_used_are_wrong_use_without_a_word_of_resuming() {
 fn the_list_names_every_experiment_with_its_devices() {
     let output = run(&["list"]);
     let text = String::from_utf8_lossy(&output.stdout);
-    for name in ["flush-neighbors", "buffer-pool-size", "flush-method", "victim-policy", "stall"] {
+    for name in ["flush-neighbors", "buffer-pool-size", "flush-method", "insert-buffer", "victim-policy", "stall"] {
         assert!(text.lines().any(|line| line == name), "{name}: {text}");
     }
     assert!(text.contains("samsung-850-pro-256gb") && text.contains("highwater, mysql, mariadb"), "{text}");

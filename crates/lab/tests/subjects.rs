@@ -79,7 +79,7 @@ fn flushed_pages_add_up(result: &RunResult, at: &str) {
 fn whole_life(subject: &Installed, load: &Load) {
     let at = format!("{} {load:?}", subject.kind);
     let folder = tempfile::tempdir().unwrap();
-    let files = Files { data: folder.path().join("data"), log: Some(folder.path().join("log")) };
+    let files = Files { log: Some(folder.path().join("log")), ..Files::in_folder(folder.path().join("data")) };
     let running = Running::start(subject, &files, &settings()).unwrap();
     running.load(load, 2, &Silent).unwrap();
     let mut lines = Vec::new();

@@ -6,7 +6,7 @@ use super::file_system::Shared;
 use super::options::{FileSystemKind, MountOptions};
 use super::sample::{MountSample, Sampler};
 use super::stack::Stack;
-use super::traffic::Traffic;
+use super::traffic::{PageCount, Traffic};
 use super::{ext4, host};
 use crate::age::Progress;
 use crate::crash::CutReport;
@@ -101,6 +101,11 @@ impl Mount {
     /// Counts since the file system was mounted, and since the last call.
     pub fn sample(&mut self) -> MountSample {
         self.sampler.take(&self.shared)
+    }
+
+    /// Pages read and written since the file system was mounted, by region and kind; none if they are not classified.
+    pub fn pages(&self) -> Vec<PageCount> {
+        self.sampler.pages_since(&self.shared)
     }
 
     /// How often the blocks of the journal and of the rest were written since the counters began.

@@ -1,8 +1,12 @@
 //! Recognises InnoDB pages by their content as they pass, whatever the file system does with them.
 //!
 //! A page of 16 KiB is recognised by its frame: the low half of its LSN stands in the header (bytes 20 to 24) and again
-//! in the trailer (the last 4 bytes) and is not 0, nor is the checksum (0 to 4), and its type (24 to 26) is a known
-//! one. Numbers are big-endian. (MariaDB's `full_crc32` pages have no second LSN and are not recognised.)
+//! in the trailer and is not 0, nor is the checksum, and its type (24 to 26) is a known one. Numbers are big-endian.
+//!
+//! | frame | checksum | second half of the LSN |
+//! |---|---|---|
+//! | InnoDB | the first 4 bytes | the last 4 bytes |
+//! | MariaDB's `full_crc32`, its default | the last 4 bytes; the first 4 are 0: not encrypted | the 4 bytes before |
 //!
 //! The change buffer's tree is made of INDEX pages whose index id (66 to 74) is at or above 0xFFFFFFFF00000000.
 //!
@@ -59,10 +63,16 @@ fn word(page: &[u8], at: usize) -> u32 {
 
 /// The kind of the 16 KiB page in `page`, if it is one.
 pub fn recognise(page: &[u8]) -> Option<PageKind> {
-    if page.len() != PAGE_BYTES || word(page, 20) != word(page, PAGE_BYTES - 4) {
+    if page.len() != PAGE_BYTES || word(page, 20) == 0 {
         return None;
     }
-    let kind = match u16::from_be_bytes([page[24], page[25]]) {
+    let (lsn, first) = (word(page, 20), word(page, 0));
+    let (before_last, last) = (word(page, PAGE_BYTES - 8), word(page, PAGE_BYTES - 4));
+    let framed = if first != 0 { lsn == last } else { lsn == before_last && last != 0 };
+    if !framed {
+        return None;
+    }
+    Some(match u16::from_be_bytes([page[24], page[25]]) {
         17855 if u64::from(word(page, 66)) << 32 >= 0xFFFF_FFFF_0000_0000 => PageKind::IbufIndex,
         17855 => PageKind::Index,
         2 => PageKind::Undo,
@@ -71,8 +81,7 @@ pub fn recognise(page: &[u8]) -> Option<PageKind> {
         10..=12 => PageKind::Blob,
         0 => PageKind::Allocated,
         _ => return None,
-    };
-    (word(page, 20) != 0 && word(page, 0) != 0).then_some(kind)
+    })
 }
 
 const TYPE_TRX_SYS: u16 = 7;
@@ -161,6 +170,22 @@ pub(crate) mod tests {
         torn[PAGE_BYTES - 1] ^= 1;
         assert_eq!(recognise(&torn), None);
         assert_eq!(recognise(&torn[..4096]), None);
+    }
+
+    #[test]
+    fn both_frames_are_recognised() {
+        let mut full_crc32 = page(17855, 3, 9, 77);
+        full_crc32[..4].fill(0);
+        full_crc32[PAGE_BYTES - 8..PAGE_BYTES - 4].copy_from_slice(&77_u32.to_be_bytes());
+        full_crc32[PAGE_BYTES - 4..].copy_from_slice(&0x5516_EEA4_u32.to_be_bytes());
+        assert_eq!(recognise(&full_crc32), Some(PageKind::Index));
+        full_crc32[66..70].fill(0xFF);
+        assert_eq!(recognise(&full_crc32), Some(PageKind::IbufIndex));
+        full_crc32[PAGE_BYTES - 8] ^= 1;
+        assert_eq!(recognise(&full_crc32), None, "torn");
+        let mut without_checksum = page(17855, 3, 9, 77);
+        without_checksum[..4].fill(0);
+        assert_eq!(recognise(&without_checksum), None);
     }
 
     #[test]

@@ -83,7 +83,8 @@ impl Sampler {
         }
     }
 
-    fn pages_since(&self, shared: &Shared) -> Vec<PageCount> {
+    /// By region and kind of page, since the counters began.
+    pub(super) fn pages_since(&self, shared: &Shared) -> Vec<PageCount> {
         let mut rows = shared.traffic.as_ref().map(Traffic::counts).unwrap_or_default();
         for row in &mut rows {
             let before = self.pages.iter().find(|p| p.region == row.region && p.kind == row.kind);

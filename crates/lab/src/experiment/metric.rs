@@ -58,10 +58,21 @@ macro_rules! constants {
 
 // Counters of the subject.
 constants! { Metric:
+    CHANGE_BUFFER_BYTES = counter!(change_buffer_bytes),
+    CHANGE_BUFFER_CARRIED_BYTES = counter!(change_buffer_carried_bytes),
+    CHANGE_BUFFER_MERGED_DELETES = counter!(change_buffer_merged_deletes),
+    CHANGE_BUFFER_MERGED_DELETE_MARKS = counter!(change_buffer_merged_delete_marks),
+    CHANGE_BUFFER_MERGED_INSERTS = counter!(change_buffer_merged_inserts),
+    CHANGE_BUFFER_MERGES = counter!(change_buffer_merges),
+    CHANGE_BUFFER_OPS_BUFFERED = counter!(change_buffer_ops_buffered),
+    CHANGE_BUFFER_PAGES_READ = counter!(change_buffer_pages_read),
+    CHANGE_BUFFER_PAGES_WRITTEN = counter!(change_buffer_pages_written),
     DIRTY_VICTIMS = counter!(dirty_victims),
     DOUBLEWRITE_WAIT_US = counter!(doublewrite_wait_us),
     FREE_FRAME_WAITS = counter!(free_frame_waits),
     FREE_FRAME_WAIT_US = counter!(free_frame_wait_us),
+    INDEX_PAGES_READ = counter!(index_pages_read),
+    INDEX_PAGES_WRITTEN = counter!(index_pages_written),
     LOG_WAITS = counter!(log_waits),
     LOG_WAIT_US = counter!(log_wait_us),
     LOG_WRITES = counter!(log_writes),
@@ -100,6 +111,7 @@ constants! { Metric:
 
 // Of single experiments.
 constants! { Metric:
+    CHANGE_BUFFER_OPS_MERGED = "change_buffer_ops_merged",
     COPIED_BYTES = "copied_bytes",
     CPU_WITHHELD_PCT_WORST_SECOND = "cpu_withheld_pct_worst_second",
     CUTS = "cuts",
@@ -125,6 +137,8 @@ constants! { Metric:
     LOG_WRITES_PER_S = "log_writes_per_s",
     LRU_LIST_PCT = "lru_list_pct",
     MEDIA_WRITTEN_BYTES = "media_written_bytes",
+    OPS_PER_MERGED_LEAF = "ops_per_merged_leaf",
+    REQUESTS_PER_S = "requests_per_s",
     NEW_ORDERS_PER_MIN = "new_orders_per_min",
     NOPM = "nopm",
     OTHER_WRITES_PER_BLOCK = "other_writes_per_block",

@@ -4,6 +4,7 @@ use super::Experiment;
 use super::buffer_pool_size::BufferPoolSize;
 use super::flush_method::FlushMethods;
 use super::flush_neighbors::FlushNeighbors;
+use super::insert_buffer::InsertBuffer;
 use super::journal_power_cut::JournalPowerCut;
 use super::stall::Stall;
 use super::stream_journal::StreamJournal;
@@ -12,7 +13,16 @@ use highwater_bench::{Error, Result};
 
 /// All of them, in the order of the source documents.
 pub fn all() -> &'static [&'static dyn Experiment] {
-    &[&FlushNeighbors, &BufferPoolSize, &FlushMethods, &StreamJournal, &JournalPowerCut, &VictimPolicy, &Stall]
+    &[
+        &FlushNeighbors,
+        &BufferPoolSize,
+        &FlushMethods,
+        &InsertBuffer,
+        &StreamJournal,
+        &JournalPowerCut,
+        &VictimPolicy,
+        &Stall,
+    ]
 }
 
 /// The experiment of that name.

@@ -1,6 +1,7 @@
 //! One measurement of a workload on a subject at a place, as most experiments take it.
 
 use super::metric::{self, Metric, info};
+use super::page_types::PageTypes;
 use super::{Cell, DeviceChoice, Measured, Plan, Workspace};
 use crate::measure::{Place, Want};
 use crate::subject::{Load, MemoryGroup, Running, Settings};
@@ -49,6 +50,14 @@ pub(super) struct Trial<'a> {
     pub log: Option<DeviceChoice>,
     pub data_bytes: u64,
     pub mounted: bool,
+    /// Whether Highwater's device in process only adds its time up.
+    pub virtual_time: bool,
+    /// Whether pages of each type are counted, of a server by its mounted device.
+    pub page_types: bool,
+    /// Whether a server's system tablespace lies in memory.
+    pub system_in_memory: bool,
+    /// Transactions to run before the measured ones, besides `warmup_s`; 0 is none.
+    pub warmup_events: u64,
     pub options: RunOptions,
 }
 
@@ -56,6 +65,8 @@ pub(super) struct Taken {
     pub result: RunResult,
     /// What the data's emulated device counted meanwhile.
     pub device: Option<Counters>,
+    /// Pages of each type that were read and written meanwhile; none if they were not counted.
+    pub page_types: Option<PageTypes>,
     /// Processor time meanwhile; the process is the subject's: the server, or this one.
     cpu: CpuUse,
     /// Seconds of processor time of every process of the measurement, where it is known.
@@ -75,6 +86,10 @@ impl<'a> Trial<'a> {
             log: None,
             data_bytes: 0,
             mounted: false,
+            virtual_time: false,
+            page_types: false,
+            system_in_memory: false,
+            warmup_events: 0,
             options: RunOptions::default(),
         }
     }
@@ -95,6 +110,9 @@ impl<'a> Trial<'a> {
             log: self.log.as_ref(),
             data_bytes: self.data_bytes,
             mounted: self.mounted,
+            virtual_time: self.virtual_time,
+            classify: self.page_types,
+            system_in_memory: self.system_in_memory,
         };
         let place = Place::prepare(workspace, &want)?;
         let group = limit.map(|bytes| MemoryGroup::new(bytes)?.enter()).transpose()?;
@@ -113,15 +131,17 @@ impl<'a> Trial<'a> {
     /// Warm-up, then the run that counts.
     fn measure(&self, place: &Place, running: &Running, workspace: &mut Workspace<'_>) -> Result<Taken> {
         let RunOptions { threads, warmup_s, .. } = self.options;
-        if warmup_s > 0.0 {
+        if warmup_s > 0.0 || self.warmup_events > 0 {
             workspace.step("warming up")?;
-            let warmup = RunOptions { threads, seconds: warmup_s, ..RunOptions::default() };
+            let events = self.warmup_events;
+            let warmup = RunOptions { threads, seconds: warmup_s, events, ..RunOptions::default() };
             running.run(&self.load, &warmup, &mut |line| workspace.tick(line))?;
         }
         workspace.step("measuring")?;
         let pid = running.pid().unwrap_or_else(std::process::id);
         let before = (place.data_counters(), page_reads(running), CpuTimes::now(pid));
         let here = CpuTimes::now(std::process::id());
+        let pages = place.data_pages();
         let options = RunOptions { warmup_s: 0.0, ..self.options.clone() };
         let result = running.run(&self.load, &options, &mut |line| workspace.tick(line))?;
         let cpu = CpuTimes::now(pid).since(&before.2);
@@ -134,7 +154,11 @@ impl<'a> Trial<'a> {
         };
         let device = place.data_counters().zip(before.0).map(|(now, before)| now.since(&before));
         let page_reads = page_reads(running).zip(before.1).map(|(now, before)| now.since(&before));
-        Ok(Taken { result, device, cpu, own_s, page_reads })
+        let page_types = self.page_types.then(|| match running {
+            Running::Highwater(_) => PageTypes::counted(&result),
+            Running::Server(_) => PageTypes::of_device(&place.data_pages()).since(&PageTypes::of_device(&pages)),
+        });
+        Ok(Taken { result, device, page_types, cpu, own_s, page_reads })
     }
 }
 

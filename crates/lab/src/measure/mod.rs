@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `device_choice` | this machine's disk or an emulated device, by name |
 //! | `workspace` | work folder, kept templates, and the [`Watch`] that is shown what happens |
+//! | `ram_disk` | a file system in memory |
 //! | `place` | the files of one measurement, made from a template and removed afterwards |
 
 mod device_choice;
 mod place;
+mod ram_disk;
 mod workspace;
 
 pub use device_choice::DeviceChoice;

@@ -12,13 +12,19 @@
 //! 2. Emulated devices take real time. They keep their bytes in memory, or above [`IN_MEMORY_BYTES`] in a file of the
 //!    work folder.
 //! 3. The redo log may have a place of its own: another folder, or another emulated device.
-//! 4. A place removes what it made when it is closed or dropped.
+//! 4. A server's system tablespace (`ibdata1`: change buffer, doublewrite buffer, undo) may lie on a file system in
+//!    memory.
+//! 5. On the virtual clock requests to the emulated device, in process, take no time; the device adds the time up. With
+//!    one request at a time, as on a hard disk, that is the time that they would have taken.
+//! 6. A place removes what it made when it is closed or dropped.
 
+use super::ram_disk::RamDisk;
 use super::{DeviceChoice, Workspace};
-use crate::subject::{Files, Installed, Load, Running, Settings, copy_apart};
+use crate::subject::{Files, Installed, Load, Running, Settings, copy_apart, copy_file};
 use highwater_bench::{Error, Result};
 use highwater_device::adapter::{EngineDisk, EngineDiskOptions};
 use highwater_device::disk::{Disk, DiskOptions, TimeMode};
+use highwater_device::mount::traffic::PageCount;
 use highwater_device::mount::{Mount, MountOptions};
 use highwater_device::preset;
 use highwater_device::ssd::counters::Counters;
@@ -52,12 +58,20 @@ pub struct Want<'a> {
     pub data_bytes: u64,
     /// Whether Highwater too is to use a mounted file system instead of the device itself.
     pub mounted: bool,
+    /// Whether a device in process only adds its time up.
+    pub virtual_time: bool,
+    /// Whether a mounted device recognises the pages that pass.
+    pub classify: bool,
+    /// Whether a server's system tablespace lies in memory.
+    pub system_in_memory: bool,
 }
 
 /// A place, made for one measurement.
 pub struct Place {
     data: At,
     log: Option<At>,
+    /// Holds a server's system tablespace.
+    system: Option<RamDisk>,
     installed: Installed,
     settings: Settings,
 }
@@ -114,7 +128,8 @@ impl Place {
         workspace.step("copying the data")?;
         let data = at(workspace, want, want.device, "data")?;
         let log = want.log.map(|device| at(workspace, want, device, "log")).transpose()?;
-        let place = Place { data, log, installed: want.installed.clone(), settings: want.settings.clone() };
+        let system = want.system_in_memory.then(|| RamDisk::new(&workspace.new_folder("ram"))).transpose()?;
+        let place = Place { data, log, system, installed: want.installed.clone(), settings: want.settings.clone() };
         place.fill(&template)?;
         Ok(place)
     }
@@ -125,7 +140,9 @@ impl Place {
             None => {
                 let data = self.data.folder().unwrap_or_default();
                 let log = self.log.as_ref().and_then(At::folder);
-                copy_database(template, &data, log.as_deref().unwrap_or(&data))
+                let log = log.as_deref().unwrap_or(&data);
+                let system = self.system.as_ref().map(RamDisk::path);
+                copy_database(template, &data, log, system)
             }
         }
     }
@@ -145,17 +162,26 @@ impl Place {
     /// # Errors
     /// The subject's.
     pub fn start(&self) -> Result<Running> {
-        if let Some(set) = self.storage() {
-            return Running::on_storage(set, &self.settings);
+        if let (Some(set), At::InProcess(disk)) = (self.storage(), &self.data) {
+            return Running::on_storage(set, disk.disk().clone(), &self.settings);
         }
         let data = self.data.folder().unwrap_or_default();
-        let files = Files { data, log: self.log.as_ref().and_then(At::folder) };
+        let system = self.system.as_ref().map(|disk| disk.path().to_path_buf());
+        let files = Files { data, log: self.log.as_ref().and_then(At::folder), system };
         Running::start(&self.installed, &files, &self.settings)
     }
 
     /// What the data's emulated device counted so far; none on this machine's disk.
     pub fn data_counters(&self) -> Option<Counters> {
         self.data.disk().map(Disk::counters)
+    }
+
+    /// Pages that passed the data's mounted device so far, by kind; none if they are not classified.
+    pub fn data_pages(&self) -> Vec<PageCount> {
+        match &self.data {
+            At::Mounted(mount, _) => mount.pages(),
+            At::Folder(_) | At::InProcess(_) => Vec::new(),
+        }
     }
 
     /// What the log's emulated device counted so far; none without one.
@@ -173,7 +199,7 @@ impl Place {
                 mount.unmount()?;
             }
         }
-        Ok(())
+        self.system.as_mut().map_or(Ok(()), RamDisk::close)
     }
 }
 
@@ -205,7 +231,9 @@ fn template_key(want: &Want<'_>) -> String {
 /// The options of a load that change the loaded data.
 fn identity(load: &Load) -> String {
     match load {
-        Load::Sysbench(config) => format!("sysbench {} {}", config.tables, config.table_size),
+        Load::Sysbench(config) => {
+            format!("sysbench {} {} {}", config.tables, config.table_size, config.secondary_indexes)
+        }
         Load::Tpcc(config) => format!("tpcc {} {}", config.warehouses, config.load_seed),
         Load::UserTable(_) => "user-table".into(),
         Load::Ycsb(config) => format!("ycsb {}", config.records),
@@ -241,7 +269,7 @@ fn at(workspace: &mut Workspace<'_>, want: &Want<'_>, device: &DeviceChoice, rol
     }
     let mountpoint = own.join("mnt");
     std::fs::create_dir_all(&mountpoint).map_err(|e| Error::file(&mountpoint, e))?;
-    let mount = Mount::new(&MountOptions { classify: false, ..MountOptions::new(disk, &mountpoint) })?;
+    let mount = Mount::new(&MountOptions { classify: want.classify, ..MountOptions::new(disk, &mountpoint) })?;
     Ok(At::Mounted(Box::new(mount), own))
 }
 
@@ -251,7 +279,7 @@ fn disk_options(want: &Want<'_>, preset: &str, own: &Path) -> Result<DiskOptions
     let room = want.data_bytes * CAPACITY_FACTOR + 2 * want.settings.log_bytes;
     let capacity = room.max(MIN_CAPACITY_BYTES).next_power_of_two().min(native);
     let mut options = DiskOptions::new(config.scaled_to((capacity / 4096) as u32));
-    options.time = TimeMode::Real;
+    options.time = if want.virtual_time { TimeMode::Virtual } else { TimeMode::Real };
     if want.data_bytes > IN_MEMORY_BYTES {
         std::fs::create_dir_all(own).map_err(|e| Error::file(own, e))?;
         options.backing = Some(own.join("disk"));
@@ -259,15 +287,23 @@ fn disk_options(want: &Want<'_>, preset: &str, own: &Path) -> Result<DiskOptions
     Ok(options)
 }
 
+/// The file with InnoDB's change buffer.
+const SYSTEM_TABLESPACE: &str = "ibdata1";
+
 /// Whether a file of a template is redo log.
 fn is_log(name: &str) -> bool {
     name == "redo" || name.starts_with("ib_logfile")
 }
 
-/// Copies a folder with everything below it; log files in its root go to `log`.
-fn copy_database(from: &Path, to: &Path, log: &Path) -> Result<()> {
+/// Copies a folder with everything below it; log files in its root go to `log`, the system tablespace of a server, in
+/// its folder `db`, to `system`.
+fn copy_database(from: &Path, to: &Path, log: &Path, system: Option<&Path>) -> Result<()> {
     std::fs::create_dir_all(log).map_err(|e| Error::file(log, e))?;
-    copy_apart(from, to, &|name| if is_log(name) { log } else { to })
+    copy_apart(from, to, &|name| if is_log(name) { log } else { to })?;
+    let Some(system) = system else { return Ok(()) };
+    let (file, moved) = (to.join("db").join(SYSTEM_TABLESPACE), system.join(SYSTEM_TABLESPACE));
+    copy_file(&file, &moved)?;
+    std::fs::remove_file(&file).map_err(|e| Error::file(&file, e))
 }
 
 /// Copies Highwater's three files from a folder onto devices.

@@ -28,6 +28,9 @@ fn measure(
         log,
         data_bytes: 4 << 20,
         mounted: false,
+        virtual_time: false,
+        classify: false,
+        system_in_memory: false,
     };
     let place = Place::prepare(workspace, &want).unwrap();
     let before = (place.data_counters(), place.log_counters());
@@ -69,9 +72,23 @@ fn log_files_go_to_the_log_folder() {
     for name in ["ibdata1", "ib_logfile0", "ib_logfile1", "mysql/user.MYD"] {
         std::fs::write(from.join(name), name).unwrap();
     }
-    copy_database(&from, &to, &log).unwrap();
+    copy_database(&from, &to, &log, None).unwrap();
     for path in [to.join("ibdata1"), log.join("ib_logfile0"), log.join("ib_logfile1"), to.join("mysql/user.MYD")] {
         assert!(path.exists(), "{}", path.display());
     }
     assert!(!to.join("ib_logfile0").exists());
+}
+
+#[test]
+fn the_system_tablespace_goes_to_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to, system) = (folder.path().join("from"), folder.path().join("to"), folder.path().join("ram"));
+    std::fs::create_dir_all(from.join("db/test")).unwrap();
+    std::fs::create_dir(&system).unwrap();
+    for name in ["db/ibdata1", "db/test/t.ibd"] {
+        std::fs::write(from.join(name), name).unwrap();
+    }
+    copy_database(&from, &to, &to, Some(&system)).unwrap();
+    assert!(system.join("ibdata1").exists() && to.join("db/test/t.ibd").exists());
+    assert!(!to.join("db/ibdata1").exists());
 }

@@ -23,6 +23,8 @@ pub(super) struct Place {
     pub(super) data: PathBuf,
     /// Folder of the redo log.
     pub(super) log: PathBuf,
+    /// Folder of the system tablespace.
+    pub(super) system: PathBuf,
     /// Folder of the socket and of temporary files; short, for the length of a socket's path is limited.
     pub(super) run: PathBuf,
     pub(super) error_log: PathBuf,
@@ -34,6 +36,7 @@ impl Place {
         Place {
             base: base.into(),
             log: files.log.clone().unwrap_or_else(|| data.clone()),
+            system: files.system.clone().unwrap_or_else(|| data.clone()),
             data,
             run: run.into(),
             error_log: files.data.join("error.log"),
@@ -55,6 +58,7 @@ pub(super) type Options = Vec<(String, String)>;
 pub(super) fn options(kind: SubjectKind, place: &Place, settings: &Settings) -> Result<Options> {
     check(kind, settings)?;
     let mut options = common(place);
+    options.push(("innodb_data_home_dir".into(), place.system.display().to_string()));
     options.extend(innodb(settings));
     options.extend(match kind {
         SubjectKind::Mysql => mysql(place, settings),
@@ -180,7 +184,7 @@ mod tests {
     use super::*;
 
     fn written(kind: SubjectKind, settings: &Settings) -> BTreeMap<String, String> {
-        let files = Files { data: "/d".into(), log: Some("/l".into()) };
+        let files = Files { log: Some("/l".into()), ..Files::in_folder("/d") };
         let place = Place::new(Path::new("/base"), &files, Path::new("/tmp/highwater-x"));
         record(&options(kind, &place, settings).unwrap())
     }
@@ -209,6 +213,17 @@ mod tests {
             let files = options.get("innodb_log_files_in_group").map_or(1, |n| n.parse::<u64>().unwrap());
             assert_eq!(files * options["innodb_log_file_size"].parse::<u64>().unwrap(), 96 << 20);
         }
+    }
+
+    #[test]
+    fn the_system_tablespace_may_lie_apart() {
+        let home = |files: &Files| {
+            let place = Place::new(Path::new("/base"), files, Path::new("/tmp/highwater-x"));
+            record(&options(SubjectKind::Mysql, &place, &Settings::default()).unwrap())["innodb_data_home_dir"].clone()
+        };
+        let files = Files::in_folder("/d");
+        assert_eq!(home(&files), "/d/db");
+        assert_eq!(home(&Files { system: Some("/m".into()), ..files }), "/m");
     }
 
     #[test]

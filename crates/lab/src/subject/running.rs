@@ -7,7 +7,9 @@ use highwater_bench::run::{RunOptions, run};
 use highwater_bench::store::embedded::Embedded;
 use highwater_bench::workload::{Load, Progress, load_or_reuse};
 use highwater_bench::{Error, Result};
+use highwater_device::disk::Disk;
 use highwater_storage::StorageSet;
+use std::sync::Arc;
 
 /// A subject that runs.
 pub enum Running {
@@ -32,14 +34,14 @@ impl Running {
         Ok(Running::Highwater(Embedded::new(Database::open(&files.data, options)?)))
     }
 
-    /// Starts Highwater on devices.
+    /// Starts Highwater on devices; results say what `disk` did.
     ///
     /// # Errors
     /// As [`Running::start`].
-    pub fn on_storage(set: StorageSet, settings: &Settings) -> Result<Running> {
+    pub fn on_storage(set: StorageSet, disk: Arc<Disk>, settings: &Settings) -> Result<Running> {
         refuse_memory_limit(settings)?;
         let options: Options = settings.options(None)?;
-        Ok(Running::Highwater(Embedded::new(Database::open_storage(set, options)?)))
+        Ok(Running::Highwater(Embedded::on_disk(Database::open_storage(set, options)?, disk)))
     }
 
     /// Which subject.
@@ -56,7 +58,9 @@ impl Running {
     /// The subject's; [`Error::Usage`] when other data are there.
     pub fn load(&self, load: &Load, threads: usize, progress: &dyn Progress) -> Result<()> {
         match (self, load) {
-            (Running::Server(server), Load::Sysbench(config)) => sysbench::load(server, config, threads, progress),
+            (Running::Server(server), Load::Sysbench(config)) if sysbench::has(config) => {
+                sysbench::load(server, config, threads, progress)
+            }
             (Running::Server(server), load) => {
                 load_or_reuse(server.store(), &*load.mysql(), threads, progress).map(drop)
             }
@@ -71,7 +75,9 @@ impl Running {
     /// The subject's.
     pub fn run(&self, load: &Load, options: &RunOptions, line: &mut dyn FnMut(&str)) -> Result<RunResult> {
         let mut result = match (self, load) {
-            (Running::Server(server), Load::Sysbench(config)) => sysbench::run(server, config, options, line)?,
+            (Running::Server(server), Load::Sysbench(config)) if sysbench::has(config) => {
+                sysbench::run(server, config, options, line)?
+            }
             (Running::Server(server), load) => run(server.store(), &*load.mysql(), options, line)?,
             (Running::Highwater(store), load) => run(store, &*load.embedded(), options, line)?,
         };

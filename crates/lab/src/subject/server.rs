@@ -60,7 +60,11 @@ impl Server {
         files.create()?;
         let run = tempfile::Builder::new().prefix("highwater-").tempdir_in("/tmp");
         let run = run.map_err(|e| Error::file("/tmp", e))?;
-        let files = Files { data: absolute(&files.data)?, log: files.log.as_deref().map(absolute).transpose()? };
+        let files = Files {
+            data: absolute(&files.data)?,
+            log: files.log.as_deref().map(absolute).transpose()?,
+            system: files.system.as_deref().map(absolute).transpose()?,
+        };
         let place = Place::new(programs.base(), &files, run.path());
         let options = config::options(installed.kind, &place, settings)?;
         create(programs, &files, &place, settings)?;

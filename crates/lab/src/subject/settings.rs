@@ -74,16 +74,18 @@ pub struct Files {
     pub data: PathBuf,
     /// Folder of the redo log, if it has one of its own.
     pub log: Option<PathBuf>,
+    /// Folder of a server's system tablespace, if it has one of its own.
+    pub system: Option<PathBuf>,
 }
 
 impl Files {
     /// Everything in one folder.
     pub fn in_folder(data: impl Into<PathBuf>) -> Files {
-        Files { data: data.into(), log: None }
+        Files { data: data.into(), log: None, system: None }
     }
 
     pub(super) fn create(&self) -> Result<()> {
-        for folder in [Some(&self.data), self.log.as_ref()].into_iter().flatten() {
+        for folder in [Some(&self.data), self.log.as_ref(), self.system.as_ref()].into_iter().flatten() {
             std::fs::create_dir_all(folder).map_err(|e| Error::file(folder, e))?;
         }
         Ok(())

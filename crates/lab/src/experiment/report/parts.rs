@@ -30,7 +30,7 @@ pub(super) fn lead(outcome: &Outcome) -> String {
         if chosen("device") == "local" {
             "this machine's disk".into()
         } else {
-            format!("the emulated {}", chosen("device"))
+            format!("the emulated {}", chosen("device").replace('+', " and the emulated "))
         },
     )
 }

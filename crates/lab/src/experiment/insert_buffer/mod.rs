@@ -1,0 +1,80 @@
+//! `insert-buffer`: what buffering the changes of secondary indexes is worth, and what the buffer itself costs.
+//!
+//! Source: SKKU, "insert buffer": sysbench with 50 threads for an hour, a database of 100 GB (10 tables), a buffer pool
+//! of 1 GB, Samsung 850 Pro and WD10EZEX. Buffering off, on, and on with the buffer's pages on a ramdisk.
+//!
+//! Choices
+//! 1. The settings have one name for all subjects. `off`: no buffering. `disk`: the buffer's pages are pages of the
+//!    database, `innodb_change_buffering=all`. `memory`: Highwater's buffer in memory, durable by the redo log; on a
+//!    server `all` with the system tablespace, which holds the buffer, on a file system in memory, as in the paper.
+//! 2. A server's doublewrite buffer lies in the system tablespace too. It is off in all three settings of a server, so
+//!    that `memory` saves the buffer's I/O and no other. Highwater's doublewrite file lies apart and stays on.
+//! 3. Six secondary indexes with random keys instead of sysbench's one, so that the changes of a transaction reach
+//!    many leaves; row numbers and keys are uniform: the paper's 16 index pages read by 18 requests say that nearly
+//!    every request missed its pool.
+//! 4. The work is fixed: every setting runs the same number of transactions, and before them as many that fill the
+//!    buffer, so that merges are part of what is measured. Only a server on the hard disk cannot do that in the time,
+//!    as the paper's could not (its buffer's pages were hardly read there).
+//! 5. Highwater on the hard disk runs on the device's virtual clock: its time is the sum of what the disk took. The
+//!    disk serves one request at a time, in order, so that is what it would have taken; the processors are left out.
+//! 6. Pages of a server are counted by the mounted device, which recognises them, as the paper did with blktrace.
+//!    Reads and writes are compared for each transaction.
+
+mod claims;
+mod figures;
+mod notes;
+mod paper;
+mod plan;
+
+use super::{About, Cell, Claim, Experiment, Figure, Measured, Plan, Row, SubjectKind, Workspace, metric};
+use highwater_bench::Result;
+use std::collections::BTreeMap;
+
+/// The experiment.
+#[derive(Debug)]
+pub struct InsertBuffer;
+
+const ABOUT: About = About {
+    name: "insert-buffer",
+    summary: "Transactions per second, pages read and written by type and merges with change buffering off, on disk \
+              and in memory, on an SSD and on a hard disk",
+    source: "SKKU, \"insert buffer\"",
+    subjects: &SubjectKind::ALL,
+    devices: &[plan::BOTH, plan::SSD_PRESET, plan::HDD_PRESET],
+    repetitions: [1, 2, 3, 1],
+    server_repetitions: Some([1, 1, 2, 1]),
+    required: &[metric::TPS, metric::INDEX_PAGES_READ, metric::INDEX_PAGES_WRITTEN],
+};
+
+impl Experiment for InsertBuffer {
+    fn about(&self) -> &About {
+        &ABOUT
+    }
+
+    fn cells(&self, plan: &Plan) -> Vec<Cell> {
+        plan::cells(plan)
+    }
+
+    fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+        plan::measure(plan, cell, workspace)
+    }
+
+    fn paper(&self, cell: &Cell) -> BTreeMap<String, f64> {
+        paper::paper(cell)
+    }
+
+    fn claims(&self, _: &Plan, rows: &[Row]) -> Vec<Claim> {
+        claims::claims(rows)
+    }
+
+    fn figures(&self, rows: &[Row]) -> Vec<Figure> {
+        figures::figures(rows)
+    }
+
+    fn notes(&self, plan: &Plan) -> Vec<String> {
+        notes::notes(plan)
+    }
+}
+
+#[cfg(test)]
+mod insert_buffer_test;

@@ -1,0 +1,60 @@
+//! What was kept of the paper's setup, and what differs.
+
+use super::plan::{HDD, SECONDARY_INDEXES, SSD, THREADS, data_to_pool, log_of, media, pool_bytes, transactions};
+use crate::experiment::{Plan, SubjectKind};
+
+pub(super) fn notes(plan: &Plan) -> Vec<String> {
+    let scale = plan.scale;
+    let pool = pool_bytes(scale);
+    let ratio = data_to_pool(scale);
+    let mut notes = vec![
+        format!(
+            "Pool {} MiB, data {ratio} times as much, {} MiB (paper: 1 GB and 100 GB, 100 times); redo log {} MiB; \
+             the buffer may take a quarter of the pool (InnoDB's default).",
+            pool >> 20,
+            pool * ratio >> 20,
+            log_of(scale) >> 20
+        ),
+        format!(
+            "sysbench read-write, 18 requests a transaction as in the paper, two tables, {THREADS} client threads \
+             (paper: 50; two processors serve no more at once), {SECONDARY_INDEXES} secondary indexes that are not \
+             unique on columns of random numbers. Row numbers and keys are uniform: in the paper 18 requests read 16 \
+             index pages, so nearly every request missed the pool."
+        ),
+        "off, disk and memory are one word for all subjects. On a server disk is innodb_change_buffering=all, memory \
+         the same with the system tablespace on a file system in memory (the paper's ramdisk), which a crash of the \
+         machine empties. Undo pages lie in the system tablespace too, so memory also saves their I/O there. \
+         Highwater's memory loses nothing in a crash: its operations are in the redo log."
+            .into(),
+        "A server's doublewrite buffer lies in the system tablespace; it is off in all of its settings, so that \
+         memory does not save it as well. Highwater's doublewrite stays on. So a server's settings are compared with \
+         each other, not with Highwater's. flush_neighbors is 0: a page is written for its own sake. \
+         old_blocks_time is 1 ms: through a pool this small a page crosses the old part of the LRU list in \
+         milliseconds, and with the default, a second, no inner page would ever become young."
+            .into(),
+        "Pages are counted by type: Highwater's by itself, a server's by the mounted device that recognises them as \
+         they pass. The copies in doublewrite are not in the counts."
+            .into(),
+    ];
+    notes.extend(media(&plan.device).into_iter().map(|medium| of_medium(plan, medium)));
+    notes
+}
+
+fn of_medium(plan: &Plan, medium: &str) -> String {
+    let (own, servers) =
+        [SubjectKind::Highwater, SubjectKind::Mysql].map(|s| transactions(plan.scale, medium, s)).into();
+    let work = format!(
+        "{medium}: {} transactions measured after {} that fill the buffer; a server {} after {}.",
+        own.1, own.0, servers.1, servers.0
+    );
+    match medium {
+        HDD => format!(
+            "{work} Highwater's seconds are those of the disk, by its own clock: requests are served one after the \
+             other, the processors' time is left out. A server waits for the disk in real time, a fraction of a \
+             second for each transaction, so its buffer does not fill, and nearly no merge is forced; in the paper it \
+             did not fill in an hour either, as its 780 reads of buffer pages show."
+        ),
+        SSD => format!("{work} Requests take the time that the device's model says, and run side by side."),
+        _ => work,
+    }
+}
