@@ -15,7 +15,7 @@ fn rows(change: impl Fn(usize, Metric) -> Option<f64>) -> Vec<Row> {
         (metric::LOG_WRITES_PER_S, PAPER_LOG),
         (metric::LOG_BYTES_PER_S, [1e6, 2e6, 3e6, 4e6, 5e6]),
         (metric::PAGES_READ, [50.0, 40.0, 30.0, 20.0, 10.0]),
-        (metric::TRANSACTIONS, [10.0, 11.0, 12.0, 13.0, 14.0]),
+        (metric::TRANSACTIONS, [10e3, 11e3, 12e3, 13e3, 14e3]),
     ];
     let one = |n: usize, clients: &str| {
         let values: Vec<_> = values.iter().map(|(metric, v)| (*metric, change(n, *metric).unwrap_or(v[n]))).collect();
@@ -63,6 +63,8 @@ fn what_hardly_moved_decides_nothing() {
     assert_eq!(verdicts(&[read[0], read[1], (metric::POOL_BYTES, 99.0 * 16384.0)])[1], Verdict::Lost);
     assert_eq!(verdicts(&[read[0], read[1], (metric::POOL_BYTES, 101.0 * 16384.0)])[..2], [Verdict::Undecided; 2]);
     assert_eq!(verdicts(&[(metric::PAGES_FLUSHED, 0.0)])[4], Verdict::Undecided);
+    let few = verdicts(&[(metric::TRANSACTIONS, 60.0)]);
+    assert_eq!((few[2], few[6]), (Verdict::Undecided, Verdict::Undecided));
 }
 
 #[test]

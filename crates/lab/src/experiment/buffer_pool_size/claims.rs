@@ -9,6 +9,8 @@ use crate::experiment::{Claim, Row, Verdict};
 const TOLERANCE: f64 = 0.10;
 /// Of fewer pages nothing is said.
 const MIN_PAGES: f64 = 1000.0;
+/// Of fewer transactions nothing is said.
+const MIN_TRANSACTIONS: f64 = 1000.0;
 const PAGE_BYTES: f64 = 16384.0;
 /// From this share on nearly everything is flushed from the LRU list, percent.
 const NEARLY_ALL_PCT: f64 = 90.0;
@@ -51,6 +53,16 @@ fn unless_still(rows: &Rows<'_>, verdict: Verdict, detail: String) -> Judgment {
     }
 }
 
+/// The verdict, unless many clients made too few transactions with one of the pools.
+fn unless_few(rows: &Rows<'_>, verdict: Verdict, detail: String) -> Judgment {
+    match by_pool(rows, metric::TRANSACTIONS).into_iter().fold(f64::INFINITY, f64::min) {
+        least if least < MIN_TRANSACTIONS => {
+            (Verdict::Undecided, format!("only {} transactions; {detail}", number(least)))
+        }
+        _ => (verdict, detail),
+    }
+}
+
 /// The tolerance for rates with many clients, or with one.
 fn tolerance(rows: &Rows<'_>, shares: &[&str], clients: &str) -> f64 {
     rate_tolerance(shares.iter().filter_map(|share| rows.find(&[(POOL, share), (CLIENTS, clients)])), TOLERANCE)
@@ -77,7 +89,7 @@ fn nearly_all_from_the_lru_list(rows: &Rows<'_>) -> Judgment {
 
 fn reads_per_transaction_fall(rows: &Rows<'_>) -> Judgment {
     let reads = per_transaction(&by_pool(rows, metric::PAGES_READ), &by_pool(rows, metric::TRANSACTIONS));
-    (falls(&reads, TOLERANCE).into(), format!("{} a transaction", list(&reads)))
+    unless_few(rows, falls(&reads, TOLERANCE).into(), format!("{} a transaction", list(&reads)))
 }
 
 fn data_reads_shrink(rows: &Rows<'_>) -> Judgment {
@@ -126,5 +138,5 @@ pub(super) fn held_back(rows: &Rows<'_>) -> (bool, bool) {
 
 fn log_bytes_rise(rows: &Rows<'_>) -> Judgment {
     let megabytes = by_pool(rows, metric::LOG_BYTES_PER_S).map(|bytes| bytes / 1e6);
-    (climbs(&megabytes, tolerance(rows, &SHARES, MANY)), format!("{} MB/s", list(&megabytes)))
+    unless_few(rows, climbs(&megabytes, tolerance(rows, &SHARES, MANY)), format!("{} MB/s", list(&megabytes)))
 }
