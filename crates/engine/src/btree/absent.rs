@@ -46,7 +46,7 @@ impl BTree {
         let ctx = mtr.context();
         let mut restarts = Restarts::new(ctx);
         loop {
-            if let Some(found) = self.descend(ctx, Seek::Covers(key), |_| {})? {
+            if let Some(found) = self.descend(ctx, Seek::Covers(key), |_| {}, |page| mtr.load(page))? {
                 if let Some(absent) = self.absent(ctx, &found) {
                     return Ok(LeafFor::Absent(absent));
                 }
@@ -71,9 +71,26 @@ impl BTree {
     /// # Errors
     /// A corrupt page on the way, an I/O error.
     pub fn absent_leaf<'c>(&self, ctx: &'c Context, key: &[u8]) -> Result<Option<AbsentLeaf<'c>>> {
+        self.absent_leaf_by(ctx, key, |page| ctx.pool.load(page))
+    }
+
+    /// As [`BTree::absent_leaf`], with an mtr that has done nothing yet.
+    ///
+    /// # Errors
+    /// Those of [`BTree::absent_leaf`].
+    pub fn absent_leaf_in<'c>(&self, mtr: &mut Mtr<'c>, key: &[u8]) -> Result<Option<AbsentLeaf<'c>>> {
+        self.absent_leaf_by(mtr.context(), key, |page| mtr.load(page))
+    }
+
+    fn absent_leaf_by<'c>(
+        &self,
+        ctx: &'c Context,
+        key: &[u8],
+        mut load: impl FnMut(PageNo) -> Result<()>,
+    ) -> Result<Option<AbsentLeaf<'c>>> {
         let mut restarts = Restarts::new(ctx);
         loop {
-            if let Some(found) = self.descend(ctx, Seek::Covers(key), |_| {})? {
+            if let Some(found) = self.descend(ctx, Seek::Covers(key), |_| {}, &mut load)? {
                 return Ok(self.absent(ctx, &found));
             }
             restarts.again()?;

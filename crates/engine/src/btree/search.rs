@@ -116,7 +116,7 @@ impl BTree {
     fn sought_leaf<'c>(&self, ctx: &'c Context, seek: Seek<'_>) -> Result<Leaf<'c>> {
         let mut restarts = Restarts::new(ctx);
         loop {
-            if let Some(found) = self.descend(ctx, seek, |_| {})?
+            if let Some(found) = self.descend(ctx, seek, |_| {}, |page| ctx.pool.load(page))?
                 && let Some(page) = self.latch_shared(ctx, &found)?
             {
                 match self.judge(ctx, &page, page.frame(), &found, seek) {
@@ -165,7 +165,7 @@ impl BTree {
         let seek = Seek::Covers(key);
         let mut restarts = Restarts::new(ctx);
         loop {
-            if let Some(found) = self.descend(ctx, seek, |_| {})?
+            if let Some(found) = self.descend(ctx, seek, |_| {}, |page| mtr.load(page))?
                 && let Some(latched) = self.latch_exclusive(mtr, &found)?
             {
                 match self.judge(ctx, mtr.page(latched), mtr.frame(latched), &found, seek) {
@@ -184,7 +184,8 @@ impl BTree {
         let mut path = Vec::with_capacity(8);
         loop {
             path.clear();
-            if let Some(found) = self.descend(ctx, Seek::Covers(key), |page| path.push(page))? {
+            let found = self.descend(ctx, Seek::Covers(key), |page| path.push(page), |page| ctx.pool.load(page))?;
+            if let Some(found) = found {
                 let misleading = found.parent.filter(|parent| !node::covers(parent, key));
                 match misleading {
                     None => return Ok(path),
@@ -201,16 +202,18 @@ impl BTree {
         }
     }
 
-    /// From the root to the number of the leaf sought, showing every page number to `visit`; `None` = start again.
+    /// From the root to the number of the leaf sought, showing every page number to `visit`; `None` = start again. A
+    /// page on the way that is missing is given to `load`.
     #[inline]
     pub(super) fn descend<'c>(
         &self,
         ctx: &'c Context,
         seek: Seek<'_>,
         mut visit: impl FnMut(PageNo),
+        load: impl FnOnce(PageNo) -> Result<()>,
     ) -> Result<Option<Found<'c>>> {
         visit(self.root);
-        let Some(mut view) = ctx.pool.optimistic(self.root) else { return read_in(ctx, self.root, None) };
+        let Some(mut view) = ctx.pool.optimistic(self.root) else { return read_in(load, self.root, None) };
         let mut level = view.u8_at(LEVEL);
         if level == 0 {
             return self.at_root(&view, PageType::Leaf, level);
@@ -230,7 +233,7 @@ impl BTree {
             if level == 1 {
                 return Ok(Some(Found { leaf: child, parent: Some(view), slot }));
             }
-            let Some(next) = ctx.pool.optimistic(child) else { return read_in(ctx, child, Some(view)) };
+            let Some(next) = ctx.pool.optimistic(child) else { return read_in(load, child, Some(view)) };
             if !view.validate() {
                 return Ok(None);
             }
@@ -381,8 +384,12 @@ fn not_of_the_tree(parent: Option<PageNo>) -> String {
 
 /// Reads a missing page, then has the descent start again.
 #[cold]
-fn read_in<'c>(ctx: &Context, page_no: PageNo, parent: Option<OptimisticPage<'c>>) -> Result<Option<Found<'c>>> {
-    match ctx.pool.load(page_no) {
+fn read_in<'c>(
+    load: impl FnOnce(PageNo) -> Result<()>,
+    page_no: PageNo,
+    parent: Option<OptimisticPage<'c>>,
+) -> Result<Option<Found<'c>>> {
+    match load(page_no) {
         Ok(()) => Ok(None),
         Err(error) => unless_stale(&Found { leaf: page_no, parent, slot: 0 }, error).map(|()| None),
     }
@@ -410,7 +417,7 @@ mod tests {
         let (ctx, tree) = (fixture.ctx(), &fixture.tree);
         (0..200u32).for_each(|n| put(ctx, tree, &n.to_be_bytes(), &[7; 500]).unwrap());
         let seek = Seek::Covers(&[0, 0, 0, 50]);
-        let found = tree.descend(ctx, seek, |_| {}).unwrap().unwrap();
+        let found = tree.descend(ctx, seek, |_| {}, |page| ctx.pool.load(page)).unwrap().unwrap();
         let page = ctx.pool.fix_s(found.leaf).unwrap();
         assert!(found.parent.is_some() && found.is_current());
         assert!(matches!(tree.judge_slowly(&page, true, &found, seek), Verdict::Sought));

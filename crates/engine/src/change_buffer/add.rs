@@ -8,14 +8,15 @@
 
 use super::ChangeBuffer;
 use super::buffer::{LeafBuffer, Shard, Watch};
+use super::wait::TooFull;
 use crate::btree::{AbsentLeaf, BTree, LeafFor, LeafMut};
+use crate::config::ChangeBuffering;
 use crate::error::{Error, Result};
 use crate::mtr::Mtr;
 use crate::page::PageOp;
 use crate::page::node::LeafChange;
 use crate::types::{PageNo, TxnId};
 use std::collections::btree_map::Entry;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// A change of a leaf that is not in the pool.
 #[derive(Clone, Copy, Debug)]
@@ -37,8 +38,17 @@ pub enum Added {
     LoadMap(PageNo),
     /// The buffer is full, or has to take memory from the pool first: or the leaf is to be read and changed.
     Full(PageNo),
+    /// A leaf of the tree of operations has to be split.
+    TooFull(TooFull),
     /// The leaf is in the pool now, or another one is the leaf for the key.
     Again,
+}
+
+/// The leaf of a change, and what has to hold of it.
+pub(super) struct Place<'l, 'c> {
+    pub(super) leaf: &'l AbsentLeaf<'c>,
+    /// Nothing has happened to the leaf since the watch began.
+    pub(super) watch: Option<&'l Watch>,
 }
 
 /// Where a change can be made.
@@ -70,45 +80,43 @@ impl ChangeBuffer {
         }
         match tree.leaf_if_resident(&mut mtr, key)? {
             LeafFor::Resident(leaf) => Ok(Reached::Leaf(mtr, leaf)),
-            LeafFor::Absent(leaf) => self.add(mtr, &leaf, pending, allow).map(Reached::Absent),
+            LeafFor::Absent(leaf) => {
+                self.add(mtr, &Place { leaf: &leaf, watch: None }, pending, allow).map(Reached::Absent)
+            }
         }
     }
 
     /// Makes a change pending, as the only work of `mtr`, if `allow` does not object. The thread holds no latch.
     ///
     /// # Errors
-    /// Those of `allow`; nothing is changed then.
-    fn add<E>(
+    /// Those of `allow`, a damaged page, an I/O error; nothing is changed then.
+    fn add<E: From<Error>>(
         &self,
         mtr: Mtr<'_>,
-        leaf: &AbsentLeaf<'_>,
+        place: &Place<'_, '_>,
         pending: &PendingChange<'_>,
         allow: impl FnOnce() -> std::result::Result<(), E>,
     ) -> std::result::Result<Added, E> {
-        let bytes = self.buffer.bytes();
-        if bytes >= self.limit_bytes || !self.frames.are_enough_for(bytes) {
-            return Ok(Added::Full(leaf.page));
+        match self.mode() {
+            ChangeBuffering::Off => Ok(Added::Read(place.leaf.page)),
+            ChangeBuffering::Disk => self.add_waiting(mtr, place, pending, allow),
+            ChangeBuffering::Memory => self.add_pending(mtr, place, pending, allow),
         }
-        let mut shard = self.buffer.lock(leaf.page);
-        self.add_locked(mtr, &mut shard, leaf, pending, allow)
     }
 
-    /// As [`ChangeBuffer::add`], if nothing has happened to the leaf since the watch began.
+    /// As [`ChangeBuffer::reach`] for a leaf that is not in the pool, if nothing has happened to it since the watch
+    /// began.
+    ///
+    /// # Errors
+    /// A damaged page, an I/O error; nothing is changed then.
     pub fn add_if_watched(
         &self,
         mtr: Mtr<'_>,
         leaf: &AbsentLeaf<'_>,
         pending: &PendingChange<'_>,
         watch: &Watch,
-    ) -> Added {
-        let mut shard = self.buffer.lock(leaf.page);
-        if !shard.is_watched(watch, leaf.page) {
-            return Added::Again;
-        }
-        let allow = || std::result::Result::<(), std::convert::Infallible>::Ok(());
-        match self.add_locked(mtr, &mut shard, leaf, pending, allow) {
-            Ok(added) => added,
-        }
+    ) -> Result<Added> {
+        self.add(mtr, &Place { leaf, watch: Some(watch) }, pending, || Ok(()))
     }
 
     /// Begins to watch a leaf; `None` if it is in the pool now, or another one is the leaf for the key.
@@ -127,6 +135,7 @@ impl ChangeBuffer {
             Added::Read(page) | Added::LoadMap(page) => self.ctx.pool.load(*page)?,
             Added::Full(page) if !self.make_room()? => self.ctx.pool.load(*page)?,
             Added::Full(_) => {}
+            Added::TooFull(too_full) => self.make_room_for(*too_full)?,
             Added::Again => {}
         }
         Ok(false)
@@ -136,37 +145,70 @@ impl ChangeBuffer {
         !self.ctx.pool.is_resident(leaf.page) && leaf.is_current()
     }
 
-    fn add_locked<E>(
+    /// An error if another leaf is the one for the key, or this one is in the pool or has changed.
+    pub(super) fn look_at_place(&self, shard: &Shard, place: &Place<'_, '_>) -> std::result::Result<(), Added> {
+        let is_watched = place.watch.is_none_or(|watch| shard.is_watched(watch, place.leaf.page));
+        if is_watched && self.is_absent(place.leaf) { Ok(()) } else { Err(Added::Again) }
+    }
+
+    /// Bytes that a leaf will have free at least. It has `free_bytes` at least, or what its free class says, and
+    /// buffered changes of `have_bytes`.
+    pub(super) fn left_of(
+        &self,
+        page: PageNo,
+        free_bytes: Option<usize>,
+        have_bytes: usize,
+        pending: &PendingChange<'_>,
+    ) -> std::result::Result<usize, Added> {
+        let free_bytes = match free_bytes {
+            Some(free_bytes) => free_bytes,
+            None => self.space.least_free_bytes(&self.ctx, page).map_err(Added::LoadMap)?,
+        };
+        let left = free_bytes.checked_sub(pending.change.most_bytes());
+        left.filter(|_| have_bytes < self.ctx.pool.page_bytes()).ok_or(Added::Read(page))
+    }
+
+    fn add_pending<E>(
         &self,
         mut mtr: Mtr<'_>,
-        shard: &mut Shard,
-        leaf: &AbsentLeaf<'_>,
+        place: &Place<'_, '_>,
         pending: &PendingChange<'_>,
         allow: impl FnOnce() -> std::result::Result<(), E>,
     ) -> std::result::Result<Added, E> {
-        let page = leaf.page;
-        if !self.is_absent(leaf) {
-            return Ok(Added::Again);
+        let bytes = self.buffer.bytes();
+        if bytes >= self.limit_bytes || !self.frames.are_enough_for(bytes) {
+            return Ok(Added::Full(place.leaf.page));
         }
-        let known = shard.leaves.get(&page).map(|known| (known.free_bytes, known.changes.len()));
-        let (free_bytes, have_bytes) = match known {
-            Some(known) => known,
-            None => match self.space.least_free_bytes(&self.ctx, page) {
-                Ok(free_bytes) => (free_bytes, 0),
-                Err(map) => return Ok(Added::LoadMap(map)),
-            },
-        };
-        let left = free_bytes.checked_sub(pending.change.most_bytes());
-        let Some(left) = left.filter(|_| self.is_on.load(Relaxed) && have_bytes < self.ctx.pool.page_bytes()) else {
-            return Ok(Added::Read(page));
+        let page = place.leaf.page;
+        let mut shard = self.buffer.lock(page);
+        let left = match self.look(&shard, place, pending) {
+            Ok(left) => left,
+            Err(added) => return Ok(added),
         };
         if let Err(map) = self.space.note_free_bytes(&mut mtr, page, left) {
             return Ok(Added::LoadMap(map));
         }
         allow()?;
         shard.break_watches(page);
-        self.log_and_note(mtr, shard, leaf, pending, left);
+        self.log_and_note(mtr, &mut shard, place.leaf, pending, left);
         Ok(Added::Done)
+    }
+
+    /// Bytes that the leaf of a change will have free at least, or why the change cannot become pending.
+    fn look(
+        &self,
+        shard: &Shard,
+        place: &Place<'_, '_>,
+        pending: &PendingChange<'_>,
+    ) -> std::result::Result<usize, Added> {
+        self.look_at_place(shard, place)?;
+        let page = place.leaf.page;
+        if shard.waiting.contains_key(&page) || self.mode() != ChangeBuffering::Memory {
+            // Operations that wait in the tree come first.
+            return Err(Added::Read(page));
+        }
+        let known = shard.leaves.get(&page).map(|known| (known.free_bytes, known.changes.len()));
+        self.left_of(page, known.map(|(free_bytes, _)| free_bytes), known.map_or(0, |(_, bytes)| bytes), pending)
     }
 
     fn log_and_note(

@@ -5,18 +5,22 @@
 //!    redo; entries that name another LSN than the leaf does are out of date and skipped. `order` is sorted: it grows
 //!    under the shard lock, at the log's end.
 //! 2. Neighboring leaves share a shard ([`RANGE_PAGES`]), so that a sweep finds them in the order of their numbers.
-//! 3. A watch is broken by every change that becomes pending and by every read of its leaf.
+//! 3. A watch is broken by every change that becomes pending or waits, and by every read of its leaf.
+//! 4. A leaf has pending changes, or operations that wait in the tree, or neither. Of those that wait only numbers are
+//!    here: a leaf is in `waiting` iff operations for it are in the tree, once the mini-transactions that add or remove
+//!    them have ended.
 
+use super::tree::OperationTree;
 use crate::error::{Error, Result};
 use crate::page::{header, node};
-use crate::pool::pending::PendingChanges;
+use crate::pool::pending::{Arrival, PendingChanges};
 use crate::stats::Stats;
 use crate::types::{IndexId, Lsn, PageNo};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 const SHARDS: usize = 64;
 /// Pages whose leaves share a shard.
@@ -48,6 +52,19 @@ impl LeafBuffer {
     }
 }
 
+/// What is known of the operations that wait for a leaf.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WaitingLeaf {
+    pub(crate) index: IndexId,
+    pub(crate) count: u32,
+    /// Of their changes, as encoded.
+    pub(crate) bytes: u32,
+    /// Sequence number of the next operation.
+    pub(crate) next: u32,
+    /// Bytes that the leaf has free at least, with its operations applied; `None`: what its free class says.
+    pub(crate) free_bytes: Option<u32>,
+}
+
 struct WatchedLeaf {
     watch: u64,
     page: PageNo,
@@ -57,6 +74,7 @@ struct WatchedLeaf {
 #[derive(Default)]
 pub(super) struct Shard {
     pub(super) leaves: BTreeMap<PageNo, LeafBuffer>,
+    pub(super) waiting: BTreeMap<PageNo, WaitingLeaf>,
     order: VecDeque<(Lsn, PageNo)>,
     watches: Vec<WatchedLeaf>,
 }
@@ -98,6 +116,9 @@ pub(super) struct Buffer {
     shards: Box<[Mutex<Shard>]>,
     bytes: AtomicUsize,
     leaves: AtomicUsize,
+    waiting_leaves: AtomicUsize,
+    waiting_operations: AtomicUsize,
+    operations: OnceLock<OperationTree>,
     next_watch: AtomicU64,
     /// The end of the redo that was last carried forward.
     carried_lsn: AtomicU64,
@@ -123,6 +144,9 @@ impl Buffer {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             bytes: AtomicUsize::new(0),
             leaves: AtomicUsize::new(0),
+            waiting_leaves: AtomicUsize::new(0),
+            waiting_operations: AtomicUsize::new(0),
+            operations: OnceLock::new(),
             next_watch: AtomicU64::new(0),
             carried_lsn: AtomicU64::new(0),
             stats,
@@ -140,6 +164,66 @@ impl Buffer {
 
     pub(super) fn leaves(&self) -> usize {
         self.leaves.load(Relaxed)
+    }
+
+    /// Leaves for which operations wait.
+    pub(super) fn waiting_leaves(&self) -> usize {
+        self.waiting_leaves.load(Relaxed)
+    }
+
+    /// Operations that wait.
+    pub(super) fn waiting_operations(&self) -> usize {
+        self.waiting_operations.load(Relaxed)
+    }
+
+    /// The tree of the operations that wait, if the database has one.
+    pub(super) fn operations(&self) -> Option<&OperationTree> {
+        self.operations.get()
+    }
+
+    /// Sets the tree, unless it is set already.
+    pub(super) fn set_operations(&self, tree: OperationTree) {
+        self.operations.get_or_init(|| tree);
+    }
+
+    /// Notes an operation of a leaf, with this sequence number, in its shard.
+    pub(super) fn note_waiting(
+        &self,
+        shard: &mut Shard,
+        page: PageNo,
+        index: IndexId,
+        (sequence, bytes): (u32, usize),
+        free_bytes: Option<usize>,
+    ) {
+        let leaf = shard.waiting.entry(page).or_insert_with(|| {
+            self.waiting_leaves.fetch_add(1, Relaxed);
+            WaitingLeaf { index, ..WaitingLeaf::default() }
+        });
+        leaf.count += 1;
+        leaf.bytes += bytes as u32;
+        leaf.next = sequence + 1;
+        leaf.free_bytes = free_bytes.map(|bytes| bytes as u32);
+        self.waiting_operations.fetch_add(1, Relaxed);
+    }
+
+    /// Notes that operations of a latched leaf were removed, perhaps all that there were.
+    pub(super) fn note_merged(&self, page: PageNo, count: usize, bytes: usize, all: bool) {
+        let mut shard = self.lock(page);
+        let Some(leaf) = shard.waiting.get_mut(&page) else { return };
+        let count = if all { leaf.count } else { leaf.count.min(count as u32) };
+        leaf.count -= count;
+        leaf.bytes = leaf.bytes.saturating_sub(bytes as u32);
+        self.waiting_operations.fetch_sub(count as usize, Relaxed);
+        if all {
+            shard.waiting.remove(&page);
+            self.waiting_leaves.fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// Every leaf for which operations wait.
+    pub(super) fn all_waiting(&self) -> Vec<(PageNo, WaitingLeaf)> {
+        let of = |shard: &Mutex<Shard>| shard.lock().waiting.iter().map(|(p, leaf)| (*p, *leaf)).collect::<Vec<_>>();
+        self.shards.iter().flat_map(of).collect()
     }
 
     /// A leaf takes this much more, or less.
@@ -174,19 +258,21 @@ impl Buffer {
         self.shards.iter().find_map(|shard| shard.lock().oldest().filter(|(lsn, _)| *lsn < due)).map(|(_, page)| page)
     }
 
-    /// Up to `most` leaves that are `worth` it, from `from` on, and where to go on; `None` behind the last page.
-    pub(super) fn sweep(
+    /// Up to `most` leaves that are `worth` it, from `from` on, and where to go on; `None` behind the last page. `of`
+    /// says which leaves of a shard are meant.
+    pub(super) fn sweep<L>(
         &self,
         from: u32,
         end: u32,
         most: usize,
-        worth: impl Fn(&LeafBuffer) -> bool,
+        of: impl Fn(&Shard) -> &BTreeMap<PageNo, L>,
+        worth: impl Fn(&L) -> bool,
     ) -> (Vec<PageNo>, Option<u32>) {
         let mut found = Vec::new();
         let mut at = from;
         while at < end {
             let next = (at / RANGE_PAGES + 1) * RANGE_PAGES;
-            for (page, leaf) in self.lock(PageNo(at)).leaves.range(PageNo(at)..PageNo(next)) {
+            for (page, leaf) in of(&self.lock(PageNo(at))).range(PageNo(at)..PageNo(next)) {
                 if found.len() == most {
                     return (found, Some(page.0));
                 }
@@ -199,29 +285,44 @@ impl Buffer {
         (found, None)
     }
 
-    /// Forgets the pending changes of an index.
-    pub(super) fn discard(&self, index: IndexId) {
+    /// Forgets the pending changes of the indexes that `is_gone` names, and that operations of them wait; says whether
+    /// there were such operations.
+    pub(super) fn discard(&self, is_gone: impl Fn(IndexId) -> bool) -> bool {
+        let mut waited = false;
         for shard in &self.shards {
-            shard.lock().leaves.retain(|_, leaf| {
-                let stays = leaf.index != index;
+            let mut shard = shard.lock();
+            shard.leaves.retain(|_, leaf| {
+                let stays = !is_gone(leaf.index);
                 if !stays {
                     self.note_gone(leaf);
                     self.stats.change_buffer_discarded_ops.add(u64::from(leaf.count));
                 }
                 stays
             });
+            shard.waiting.retain(|_, leaf| {
+                let stays = !is_gone(leaf.index);
+                if !stays {
+                    waited = true;
+                    self.waiting_leaves.fetch_sub(1, Relaxed);
+                    self.waiting_operations.fetch_sub(leaf.count as usize, Relaxed);
+                }
+                stays
+            });
         }
+        waited
     }
 
-    /// Refreshes the gauges.
-    pub(super) fn publish(&self) {
-        self.stats.change_buffer_bytes.set(self.bytes() as u64);
-        self.stats.change_buffer_leaves.set(self.leaves() as u64);
+    /// Refreshes the gauges; the tree of waiting operations takes `tree_bytes`.
+    pub(super) fn publish(&self, tree_bytes: usize) {
+        let tree_bytes = if self.waiting_leaves() == 0 { 0 } else { tree_bytes };
+        self.stats.change_buffer_bytes.set((self.bytes() + tree_bytes) as u64);
+        self.stats.change_buffer_leaves.set((self.leaves() + self.waiting_leaves()) as u64);
     }
 
-    fn count_merged(&self, leaf: &LeafBuffer) {
-        self.stats.change_buffer_merges.inc();
-        for change in node::changes(&leaf.changes).flatten() {
+    /// Counts merged changes, and the merge when all of the leaf's are merged.
+    pub(super) fn count_changes(&self, changes: &[u8], all: bool) {
+        self.stats.change_buffer_merges.add(u64::from(all));
+        for change in node::changes(changes).flatten() {
             let counter = match change {
                 node::LeafChange::Put { .. } => &self.stats.change_buffer_merged_inserts,
                 node::LeafChange::Flag { .. } => &self.stats.change_buffer_merged_delete_marks,
@@ -241,16 +342,24 @@ impl PendingChanges for Buffer {
         Lsn(self.carried_lsn.load(Relaxed))
     }
 
-    fn merge(&self, page: PageNo, bytes: &mut [u8], note_dirty: &mut dyn FnMut(Lsn)) -> Result<()> {
+    fn merge(&self, page: PageNo, bytes: &mut [u8], note_dirty: &mut dyn FnMut(Lsn)) -> Result<Arrival> {
         let mut shard = self.lock(page);
         shard.break_watches(page);
-        let Some(leaf) = shard.leaves.get(&page) else { return Ok(()) };
+        // A leaf that was freed and is used again for another index is whole: nothing waits for it.
+        if shard.waiting.get(&page).is_some_and(|leaf| leaf.index.0 == header::owner(bytes)) {
+            return Ok(Arrival::Unmerged);
+        }
+        let Some(leaf) = shard.leaves.get(&page) else { return Ok(Arrival::Whole) };
         apply(leaf, page, bytes)?;
         note_dirty(leaf.redo.start);
-        self.count_merged(leaf);
+        self.count_changes(&leaf.changes, true);
         self.note_gone(leaf);
         shard.leaves.remove(&page);
-        Ok(())
+        Ok(Arrival::Whole)
+    }
+
+    fn merge_waiting(&self, page: PageNo) -> Result<()> {
+        self.merge_operations(page)
     }
 }
 

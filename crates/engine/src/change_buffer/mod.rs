@@ -4,6 +4,7 @@
 //! - *pending change*: one that is in the log and not in its leaf. *Merging* applies a leaf's pending changes when the
 //!   leaf is read; they are *carried forward* when they are logged again, so that a checkpoint can pass their first
 //!   redo.
+//! - *waiting operation*: a change in the tree of mode `disk` and not in its leaf.
 //! - *watch*: tells purge whether anything happened to a leaf since it looked.
 //!
 //! Why it is correct (mode `memory`). The redo of a pending change is a page operation of its leaf like any other, but
@@ -27,11 +28,18 @@
 //!    given back ([`ChangeBuffer::discard`]). Pages are given back one by one only while they are in the pool, so
 //!    without pending changes. A merge also compares the index.
 //!
+//! Mode `disk` is InnoDB's design: operations wait in a B+tree whose pages lie in the pool ([`tree`]). They are moved
+//! from there to their leaf by mini-transactions ([`merge`]), before anybody sees the leaf in the pool
+//! ([`crate::pool::pending`]). So recovery needs no rule for them, and nothing of them holds the checkpoint back. Rules
+//! 4 to 6 hold for them too. Both kinds are never there for one leaf: a change of the one mode reads a leaf that has
+//! changes of the other.
+//!
 //! Memory: a share of the pool (`change_buffer_max_size`), for which frames are taken from it. A thread that finds the
 //! buffer full merges some leaves itself.
 //!
-//! Lock order: page latches of other pages and the parent's version, then one shard lock, then the extent map's latch,
-//! the log, the flush list. No I/O and no wait for redo or frames under a shard lock.
+//! Lock order: page latches of other pages (of the tree of operations, then of an unmerged leaf) and the parent's
+//! version, then one shard lock, then the extent map's latch, the log, the flush list. No I/O and no wait for redo or
+//! frames under a shard lock.
 //!
 //! Differs from InnoDB (`ibuf0ibuf`): the pending changes are not pages, so they cost no page I/O; removals may leave a
 //! leaf empty until it is next changed in the pool.
@@ -41,22 +49,33 @@
 //! | `buffer` | the pending changes in memory: shards, leaves, merging, watches |
 //! | `policy` | what is merged or carried forward when: pure functions |
 //! | `add` | making a change pending |
+//! | `tree` | the tree of operations |
+//! | `wait` | making an operation wait in the tree |
+//! | `merge` | merging the operations that wait for a leaf |
+//! | `opening` | what a database is opened with |
+//! | `inspect` | what a check asks |
 //! | `steps` | one step of the background thread; merging everything |
 //! | `frames` | the memory that the pool gives |
 
 mod add;
 mod buffer;
 mod frames;
+mod inspect;
+mod merge;
+mod opening;
 pub mod policy;
 mod steps;
+mod tree;
+mod wait;
 
 #[cfg(test)]
 mod change_buffer_test;
 
 pub use add::{Added, PendingChange, Reached};
+pub use tree::Operation;
 
 use crate::btree::BTree;
-use crate::config::{ChangeBuffering, Options};
+use crate::config::ChangeBuffering;
 use crate::context::Context;
 use crate::error::Result;
 use crate::space::Space;
@@ -66,7 +85,7 @@ use buffer::Buffer;
 use frames::Frames;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// The change buffer of one database.
 pub struct ChangeBuffer {
@@ -74,62 +93,62 @@ pub struct ChangeBuffer {
     space: Arc<Space>,
     buffer: Arc<Buffer>,
     frames: Frames,
+    /// Most bytes of pending changes.
     limit_bytes: usize,
-    is_on: AtomicBool,
+    /// Most pages of the tree of operations.
+    limit_pages: usize,
+    /// A [`ChangeBuffering`]; 0 = off.
+    mode: AtomicU8,
     /// Where the next sweep for leaves to merge begins.
     sweep_from: Mutex<u32>,
     wake: Wake,
 }
 
 impl ChangeBuffer {
-    /// An empty one, for a database that is recovered; the pool asks it from now on.
-    pub fn open(ctx: &Arc<Context>, space: &Arc<Space>, options: &Options) -> Arc<ChangeBuffer> {
-        let buffer = Arc::new(Buffer::new(ctx.stats.clone()));
-        ctx.pool.set_pending(buffer.clone());
-        let pool_bytes = ctx.pool.frame_count() * ctx.pool.page_bytes();
-        let limit_bytes =
-            policy::limit_bytes(pool_bytes, options.change_buffer_max_size, ctx.log.capacity_bytes() as usize);
-        let changes = ChangeBuffer {
-            ctx: ctx.clone(),
-            space: space.clone(),
-            buffer,
-            frames: Frames::default(),
-            limit_bytes,
-            is_on: AtomicBool::new(options.change_buffering != ChangeBuffering::Off),
-            sweep_from: Mutex::new(0),
-            wake: Wake::default(),
-        };
-        Arc::new(changes)
-    }
-
     /// Whether changes of this tree may become pending.
     #[inline]
     pub fn takes(&self, tree: &BTree) -> bool {
-        tree.has_free_classes() && self.is_on.load(Relaxed)
+        tree.has_free_classes() && self.mode.load(Relaxed) != 0
     }
 
-    /// Changes the mode; whatever is pending is merged.
+    /// Changes the mode. What is buffered is merged first; meanwhile nothing is buffered, and nothing is from then on
+    /// if that fails.
     ///
     /// # Errors
-    /// An I/O error, a damaged leaf.
+    /// An I/O error, a damaged leaf, a full disk.
     pub fn set_mode(&self, mode: ChangeBuffering) -> Result<()> {
-        self.is_on.store(mode != ChangeBuffering::Off, Relaxed);
-        self.merge_all()
+        if self.mode() == mode {
+            return Ok(());
+        }
+        self.store_mode(ChangeBuffering::Off);
+        self.merge_all()?;
+        if mode == ChangeBuffering::Disk {
+            self.provide_tree()?;
+        }
+        self.store_mode(mode);
+        Ok(())
     }
 
-    /// Forgets the pending changes of a dropped index. The caller has made the drop durable, nobody uses the index, and
-    /// its pages have not been given back.
-    pub fn discard(&self, index: IndexId) {
-        self.buffer.discard(index);
+    /// Merges what is buffered, but for damaged leaves; nothing is buffered from then on.
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub fn end_buffering(&self) -> Result<()> {
+        self.store_mode(ChangeBuffering::Off);
+        self.merge_all_sound()
+    }
+
+    /// Forgets the buffered changes of a dropped index. The caller has made the drop durable, nobody uses the index,
+    /// and its pages have not been given back; they must not be after an error.
+    ///
+    /// # Errors
+    /// A damaged page of the tree of operations, an I/O error.
+    pub fn discard(&self, index: IndexId) -> Result<()> {
+        self.discard_of(|gone| gone == index)
     }
 
     /// The bell that wakes the thread of [`ChangeBuffer::step`].
     pub fn wake(&self) -> &Wake {
         &self.wake
-    }
-
-    /// Bytes that pending changes take.
-    pub fn bytes(&self) -> usize {
-        self.buffer.bytes()
     }
 }

@@ -25,6 +25,16 @@ pub fn merge_above_bytes(limit_bytes: usize) -> usize {
     limit_bytes / 100 * MERGE_PCT
 }
 
+/// Most pages of the tree of operations.
+pub fn limit_pages(frames: usize, max_size_pct: u64) -> usize {
+    (frames * max_size_pct as usize / 100).max(2)
+}
+
+/// Pages of the tree above which leaves are merged in the background.
+pub fn merge_above_pages(limit_pages: usize) -> usize {
+    limit_pages * MERGE_PCT / 100
+}
+
 /// Changes whose redo starts before this are due to be merged or carried forward.
 pub fn due_before(end: Lsn, log_capacity_bytes: u64) -> Lsn {
     Lsn(end.0.saturating_sub(log_capacity_bytes / 100 * CARRY_PCT))
@@ -57,6 +67,14 @@ mod tests {
     fn the_limit_is_a_share_of_the_pool_that_the_log_can_carry() {
         assert_eq!(limit_bytes(1000 << 20, 25, 16 << 30), 250 * ((1000 << 20) / 1000));
         assert_eq!(limit_bytes(1 << 30, 50, 64 << 20), 8 << 20);
+    }
+
+    #[test]
+    fn the_tree_has_a_share_of_the_pool_and_two_pages_at_least() {
+        assert_eq!(limit_pages(6400, 25), 1600);
+        assert_eq!(limit_pages(64, 1), 2);
+        assert_eq!(merge_above_pages(1600), 1280);
+        assert_eq!(merge_above_pages(2), 1);
     }
 
     #[test]

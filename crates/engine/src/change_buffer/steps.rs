@@ -9,10 +9,12 @@
 //! 4. A damaged leaf keeps its changes and holds nobody up: a thread that cannot make room changes its leaf in the
 //!    pool.
 
+use super::buffer::{LeafBuffer, Shard, WaitingLeaf};
 use super::{ChangeBuffer, policy};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::page::{Node, PageOp, PageType, header};
 use crate::types::{Lsn, PageNo};
+use std::collections::BTreeMap;
 
 /// Leaves that one step carries forward, at most.
 const CARRY_LEAVES: usize = 256;
@@ -31,9 +33,15 @@ impl ChangeBuffer {
         let due = policy::due_before(self.ctx.log.end_lsn(), self.ctx.log.capacity_bytes());
         let advanced = self.advance(due)?;
         let is_nearly_full = self.buffer.bytes() > policy::merge_above_bytes(self.limit_bytes);
-        let merged = if is_nearly_full { self.merge_some(MERGE_LEAVES)? } else { 0 };
-        self.frames.shrink_to(&self.ctx.pool, self.buffer.bytes());
-        self.buffer.publish();
+        let mut merged = if is_nearly_full { self.merge_some(MERGE_LEAVES)? } else { 0 };
+        if self.is_tree_nearly_full() {
+            let waiting = self.merge_some_waiting(MERGE_LEAVES)?;
+            if waiting == 0 {
+                self.compact()?;
+            }
+            merged += waiting;
+        }
+        self.publish();
         Ok(advanced == CARRY_LEAVES || merged > 0)
     }
 
@@ -48,26 +56,50 @@ impl ChangeBuffer {
         Ok(self.merge_some(ROOM_LEAVES)? > 0)
     }
 
-    /// Merges everything that is pending.
+    /// Merges everything that is buffered.
     ///
     /// # Errors
     /// An I/O error; the first damaged leaf, when all others are merged.
     pub fn merge_all(&self) -> Result<()> {
+        let pending = self.merge_each(|shard| &shard.leaves, |page| self.merge_leaf(page))?;
+        let waiting = self.merge_each(|shard| &shard.waiting, |page| self.ctx.pool.load(page))?;
+        self.publish();
+        pending.or(waiting).map_or(Ok(()), Err)
+    }
+
+    /// As [`ChangeBuffer::merge_all`]; what is buffered of damaged leaves stays so.
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub fn merge_all_sound(&self) -> Result<()> {
+        self.merge_all().or_else(|error| if error.is_damage() { Ok(()) } else { Err(error) })
+    }
+
+    /// Calls `merge` for every leaf of `leaves`, in the order of their numbers; the first damage.
+    fn merge_each<L>(
+        &self,
+        leaves: impl Fn(&Shard) -> &BTreeMap<PageNo, L>,
+        merge: impl Fn(PageNo) -> Result<()>,
+    ) -> Result<Option<Error>> {
         let pages = self.space.page_count();
-        let (mut from, mut damage) = (Some(0), Ok(()));
+        let (mut from, mut damage) = (Some(0), None);
         while let Some(at) = from {
-            let (found, next) = self.buffer.sweep(at, pages, MERGE_LEAVES, |_| true);
+            let (found, next) = self.buffer.sweep(at, pages, MERGE_LEAVES, &leaves, |_| true);
             for page in found {
-                match self.merge_leaf(page) {
-                    Err(error) if error.is_damage() => damage = damage.and(Err(error)),
+                match merge(page) {
+                    Err(error) if error.is_damage() => damage = damage.or(Some(error)),
                     merged => merged?,
                 }
             }
             from = next;
         }
+        Ok(damage)
+    }
+
+    /// Gives memory back that is not needed; refreshes the gauges.
+    fn publish(&self) {
         self.frames.shrink_to(&self.ctx.pool, self.buffer.bytes());
-        self.buffer.publish();
-        damage
+        self.buffer.publish(self.tree_pages() * self.ctx.pool.page_bytes());
     }
 
     /// Deals with the leaves whose oldest redo lies before `due`; says with how many.
@@ -112,16 +144,35 @@ impl ChangeBuffer {
     /// call ended; says how many. Damaged ones are passed over.
     fn merge_some(&self, most: usize) -> Result<usize> {
         let (all_bytes, leaves) = (self.buffer.bytes(), self.buffer.leaves());
-        let found = {
-            let mut from = self.sweep_from.lock();
-            let worth = |leaf: &super::buffer::LeafBuffer| policy::is_worth_merging(leaf.bytes(), all_bytes, leaves);
-            let (found, next) = self.buffer.sweep(*from, self.space.page_count(), most, worth);
-            *from = next.unwrap_or(0);
-            found
-        };
+        let worth = |leaf: &LeafBuffer| policy::is_worth_merging(leaf.bytes(), all_bytes, leaves);
+        self.merge_found(self.sweep_on(most, |shard| &shard.leaves, worth), |page| self.merge_leaf(page))
+    }
+
+    /// As [`ChangeBuffer::merge_some`], for leaves with at least the mean of waiting operations.
+    fn merge_some_waiting(&self, most: usize) -> Result<usize> {
+        let (all, leaves) = (self.buffer.waiting_operations(), self.buffer.waiting_leaves());
+        let worth = |leaf: &WaitingLeaf| policy::is_worth_merging(leaf.count as usize, all, leaves);
+        self.merge_found(self.sweep_on(most, |shard| &shard.waiting, worth), |page| self.ctx.pool.load(page))
+    }
+
+    /// Up to `most` leaves that are `worth` it, from where the last sweep ended.
+    fn sweep_on<L>(
+        &self,
+        most: usize,
+        leaves: impl Fn(&Shard) -> &BTreeMap<PageNo, L>,
+        worth: impl Fn(&L) -> bool,
+    ) -> Vec<PageNo> {
+        let mut from = self.sweep_from.lock();
+        let (found, next) = self.buffer.sweep(*from, self.space.page_count(), most, leaves, worth);
+        *from = next.unwrap_or(0);
+        found
+    }
+
+    /// Merges leaves; says how many. Damaged ones are passed over.
+    fn merge_found(&self, found: Vec<PageNo>, merge: impl Fn(PageNo) -> Result<()>) -> Result<usize> {
         let mut merged = 0;
         for page in found {
-            match self.merge_leaf(page) {
+            match merge(page) {
                 Err(error) if error.is_damage() => {}
                 done => done.map(|()| merged += 1)?,
             }

@@ -2,14 +2,16 @@
 
 use super::bitmap::Bitmap;
 use super::report::{CheckReport, Finding, OnProgress, Progress};
+use super::waiting::CHANGE_BUFFER;
+use crate::change_buffer::ChangeBuffer;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::space::{SEGMENT_CATALOG, SEGMENT_SYSTEM, SEGMENT_UNDO, Space};
+use crate::space::{SEGMENT_CATALOG, SEGMENT_CHANGE_BUFFER, SEGMENT_SYSTEM, SEGMENT_UNDO, Space};
 use crate::table::catalog::{CATALOG_INDEX, Catalog};
 use crate::table::handle::TableShared;
 use crate::table::schema::PRIMARY;
 use crate::txn::TxnSystem;
-use crate::types::{PageNo, SegmentId};
+use crate::types::{CHANGE_BUFFER_INDEX, PageNo, SegmentId};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -19,6 +21,7 @@ pub struct Subject<'a> {
     pub space: &'a Space,
     pub txns: &'a TxnSystem,
     pub catalog: &'a Catalog,
+    pub changes: &'a ChangeBuffer,
     pub tables: Vec<Arc<TableShared>>,
 }
 
@@ -27,11 +30,20 @@ pub struct Subject<'a> {
 /// # Errors
 /// What keeps the check from going on: the database has stopped, no free frame. Damage is in the report.
 pub fn run(subject: &Subject<'_>, tell: &mut OnProgress<'_>) -> Result<CheckReport> {
+    let frozen = subject.changes.freeze();
+    let report = run_frozen(subject, tell);
+    drop(frozen);
+    subject.changes.compact()?;
+    report
+}
+
+fn run_frozen(subject: &Subject<'_>, tell: &mut OnProgress<'_>) -> Result<CheckReport> {
     subject.ctx.pool.flush_all()?;
     let mut checker = Checker::new(subject, tell);
     checker.name_segments()?;
     checker.check_file()?;
     checker.check_catalog()?;
+    checker.check_change_buffer()?;
     for table in &subject.tables {
         checker.check_table(table)?;
     }
@@ -144,6 +156,7 @@ impl<'a> Checker<'a> {
         name(SEGMENT_SYSTEM, Kind::System, Place::default());
         name(SEGMENT_UNDO, Kind::Undo, Place::default());
         name(SEGMENT_CATALOG, Kind::Tree(CATALOG_INDEX.0), of("catalog"));
+        name(SEGMENT_CHANGE_BUFFER, Kind::Tree(CHANGE_BUFFER_INDEX.0), of(CHANGE_BUFFER));
         for table in &self.subject.tables {
             let rows = table.current.read().clone();
             let tree = &rows.clustered;

@@ -6,8 +6,9 @@
 //! - *digest*: the sum of the hashes of an index's live entries, in buckets. Rows and index give the same one iff the
 //!   entries are those of the rows.
 //!
-//! Steps: pages in file order (`pages`); trees with their rows and entries (`tables`), and, where the digests of rows
-//! and entries differ, which ones (`compare`); undo streams (`undo`); claims against the extent maps (`pages`).
+//! Steps: pages in file order (`pages`); the change buffer's tree (`waiting`); trees with their rows and entries
+//! (`tables`), and, where the digests of rows and entries differ, which ones (`compare`); undo streams (`undo`); claims
+//! against the extent maps (`pages`).
 //!
 //! Rules
 //! 1. A check runs on a quiet database: the caller keeps writers, schema changes and purge out. So the newest version
@@ -27,6 +28,7 @@ pub mod report;
 mod rows;
 mod tables;
 mod undo;
+mod waiting;
 
 pub use checker::{Subject, run};
 pub use report::{CheckCounts, CheckReport, Finding, OnProgress};

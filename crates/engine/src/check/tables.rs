@@ -67,7 +67,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn count_tree(&mut self, tree: &TreeCounts) {
+    pub(super) fn count_tree(&mut self, tree: &TreeCounts) {
         let CheckCounts { trees, tree_levels_max, leaf_bytes_used, .. } = &mut self.report.counts;
         *trees += 1;
         *tree_levels_max = tree.levels.max(*tree_levels_max);

@@ -5,7 +5,8 @@
 //! 2. Log: find its checkpoint and its end. Store: repair the pages a crash tore since that checkpoint. Data and log
 //!    are of the same age (`pairing`), or nothing is done.
 //! 3. Redo: bring the pages there and make them durable. Only then a new log generation (`pairing`).
-//! 4. Space: derive what is free from the extent maps. The change buffer: empty, recovery has applied everything.
+//! 4. Space: derive what is free from the extent maps. The change buffer: recovery has applied what was pending; what
+//!    waits in the tree of operations is found.
 //! 5. Probe: what `auto` means on this device.
 //! 6. Threads: cleaner, log.
 //!
@@ -124,7 +125,7 @@ impl Core {
         pairing::start(&pool, &log, scan.end_lsn)?;
         let ctx = Arc::new(Context::new(pool, log, stats, poison));
         let space = Space::open(&ctx)?;
-        let changes = ChangeBuffer::open(&ctx, &space, &options);
+        let changes = ChangeBuffer::open(&ctx, &space, &options, storage.is_read_only())?;
         let probe = super::probe::settle(&ctx, &options)?;
         let options = in_force(options, &ctx);
         let background = Background::default();
@@ -148,22 +149,27 @@ impl Core {
     /// # Errors
     /// The database was poisoned, or an I/O error.
     pub fn close(&mut self) -> Result<()> {
+        // While the threads run: merging may need more redo than fits between two checkpoints.
+        let merged = self.merge_at_close();
         self.ctx.pool.set_threads(false);
         self.background.stop();
         self.ctx.poison.check()?;
         if self.storage.is_read_only() {
             return Ok(());
         }
-        if self.options.change_buffer_merge_at_close.applies_to(self.options.change_buffering) {
-            // The changes of a damaged leaf stay pending, in the log.
-            self.changes.merge_all().or_else(|error| if error.is_damage() { Ok(()) } else { Err(error) })?;
-        }
+        merged?;
         self.ctx.pool.flush_all()?;
         let target = checkpoint_target(&self.ctx.pool, &self.ctx.log);
         // Pending changes lie behind it.
         self.ctx.log.flush_to(self.ctx.log.end_lsn())?;
         checkpoint(&self.ctx.pool, &self.ctx.log, target)?;
         pairing::finish(&self.ctx.pool, &self.ctx.log)
+    }
+
+    fn merge_at_close(&self) -> Result<()> {
+        let wanted = self.options.change_buffer_merge_at_close.applies_to(self.changes.mode());
+        let possible = !self.ctx.poison.is_set() && !self.storage.is_read_only();
+        if wanted && possible { self.changes.end_buffering() } else { Ok(()) }
     }
 
     pub fn storage(&self) -> &StorageSet {

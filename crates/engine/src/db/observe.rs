@@ -2,6 +2,7 @@
 
 use super::database::Database;
 use crate::check::{self, CheckReport, OnProgress, Subject};
+use crate::config::ChangeBuffering;
 use crate::error::Result;
 use crate::inspect::ListLengths;
 use crate::stats::{LatencySnapshot, StatsSnapshot};
@@ -48,6 +49,31 @@ impl Database {
         }
     }
 
+    /// Changes how changes of secondary indexes are buffered. What is buffered is merged first; nothing is buffered
+    /// meanwhile, nor afterwards if that fails.
+    ///
+    /// ```
+    /// use highwater::config::ChangeBuffering;
+    /// use highwater::{Database, Options};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let folder = dir.path();
+    /// let options = Options { change_buffering: ChangeBuffering::Disk, ..Options::default() };
+    /// let db = Database::open(folder, options)?;
+    /// db.set_change_buffering(ChangeBuffering::Memory)?;
+    /// # db.close()?;
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Usage`](crate::Error::Usage) if the database was opened to be read only, a damaged leaf, a full disk,
+    /// an I/O error.
+    pub fn set_change_buffering(&self, mode: ChangeBuffering) -> Result<()> {
+        let _one_at_a_time = self.inner.schema.lock();
+        self.check_writable()?;
+        self.inner.txns.changes.set_mode(mode)
+    }
+
     /// Verifies every page, tree and cross-reference. Meanwhile transactions can read; writers and schema changes wait.
     /// The check itself waits until transactions that write have ended.
     ///
@@ -75,6 +101,7 @@ impl Database {
             space: &inner.space,
             txns: &inner.txns,
             catalog: &inner.catalog,
+            changes: &inner.txns.changes,
             tables: tables.clone(),
         };
         check::run(&subject, on_progress)

@@ -1,7 +1,8 @@
 //! Opening a database: the core, then catalog, tables and transactions.
 //!
-//! Order: core (files, recovery), catalog, tables, transactions, threads of the pool, rollback of what a crash
-//! interrupted (it needs the tables), removal of what interrupted schema changes left, purge.
+//! Order: core (files, recovery), catalog, tables, transactions, threads of the pool, the end of the change buffer's
+//! opening, rollback of what a crash interrupted (it needs the tables), removal of what interrupted schema changes
+//! left, purge.
 
 use super::core::Core;
 use super::database::{Database, Inner};
@@ -12,8 +13,10 @@ use crate::space::ROOT_UNDO;
 use crate::table::catalog::{Catalog, Leftover};
 use crate::table::handle::{Registry, TableShared};
 use crate::txn::{LagLimits, Tables, TxnSystem};
+use crate::types::IndexId;
 use highwater_storage::StorageSet;
 use parking_lot::Mutex;
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -73,12 +76,15 @@ impl Database {
         let catalog = Arc::new(Catalog::open(ctx.clone(), space.clone())?);
         let (tables, leftovers) = catalog.load()?;
         let registry = Arc::new(Registry::default());
+        let known: HashSet<IndexId> =
+            tables.iter().flat_map(|entry| entry.indexes.iter().map(|index| index.tree.id)).collect();
         for entry in tables {
             registry.add(TableShared::open(&catalog, entry, ctx.pool.page_bytes()));
         }
         let txns = open_transactions(&core)?;
         // The rollbacks that follow may need more redo than fits between two checkpoints.
         core.start_threads()?;
+        core.changes.finish_opening(|index| known.contains(&index), core.storage().is_read_only())?;
         let tables: Arc<dyn Tables> = registry.clone();
         txns.recover(&tables)?;
         for leftover in leftovers {

@@ -52,7 +52,7 @@ impl Database {
         inner.catalog.set_table_state(&mut entry, State::Dropping)?;
         guard.set_dropped();
         inner.registry.remove(&table);
-        entry.indexes.iter().for_each(|index| inner.txns.changes.discard(index.tree.id));
+        entry.indexes.iter().try_for_each(|index| inner.txns.changes.discard(index.tree.id))?;
         inner.catalog.finish_drop(&entry.remains())
     }
 
@@ -85,9 +85,9 @@ impl Database {
             index_build::build(&inner.ctx, txn, &Table { shared: shared.clone() }, &after, index_build::BATCH_BYTES)
                 .and_then(|()| inner.catalog.set_index_state(before.id, &mut record, State::Ready));
         if let Err(error) = built {
-            inner.txns.changes.discard(record.tree.id);
             // What cannot be removed now is removed when the database is opened next.
-            let _ = inner.catalog.finish_drop_index(before.id, &record);
+            let discarded = inner.txns.changes.discard(record.tree.id);
+            let _ = discarded.and_then(|()| inner.catalog.finish_drop_index(before.id, &record));
             return Err(error);
         }
         let mut entry = shared.entry.lock();
@@ -122,7 +122,7 @@ impl Database {
         let mut indexes = before.indexes.clone();
         indexes.remove(at);
         inner.registry.replace(&shared, before.with_indexes(Arc::new(entry.definition.clone()), indexes));
-        inner.txns.changes.discard(record.tree.id);
+        inner.txns.changes.discard(record.tree.id)?;
         inner.catalog.finish_drop_index(before.id, &record)
     }
 }

@@ -8,7 +8,9 @@
 use crate::error::{Error, Result};
 use crate::page::{Node, PageType, header, node};
 use crate::space::layout::{CHUNK_PAGES, CHUNKS, EXTENT_PAGES, Layout};
-use crate::space::{Extent, ROOT_CATALOG, SEGMENT_CATALOG, SEGMENT_SYSTEM, SEGMENT_UNDO, read_entry};
+use crate::space::{
+    Extent, ROOT_CATALOG, SEGMENT_CATALOG, SEGMENT_CHANGE_BUFFER, SEGMENT_SYSTEM, SEGMENT_UNDO, read_entry,
+};
 use crate::store::bootstrap::{self, Looked};
 use crate::store::{FileHeader, PageSource, Place};
 use crate::table::TableDefinition;
@@ -248,6 +250,7 @@ impl<'d> RawFile<'d> {
             n if n == SEGMENT_SYSTEM.0 => return Some("file header and extent maps".to_string()),
             n if n == SEGMENT_CATALOG.0 => return Some("catalog".to_string()),
             n if n == SEGMENT_UNDO.0 => return Some("undo".to_string()),
+            n if n == SEGMENT_CHANGE_BUFFER.0 => return Some("change buffer".to_string()),
             _ => {}
         }
         self.tables.iter().find_map(|table| {

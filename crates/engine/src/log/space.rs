@@ -53,7 +53,26 @@ pub struct Reservation<'l> {
     bytes: u64,
 }
 
-impl Reservation<'_> {
+#[cfg(debug_assertions)]
+thread_local! {
+    /// Reservations that this thread has.
+    static RESERVATIONS: std::cell::Cell<i32> = const { std::cell::Cell::new(0) };
+}
+
+/// Counts the reservations of this thread, where that is checked.
+#[inline]
+fn count_reservation(_more: i32) {
+    #[cfg(debug_assertions)]
+    let _ = RESERVATIONS.try_with(|count| count.set(count.get() + _more));
+}
+
+impl<'l> Reservation<'l> {
+    #[inline]
+    fn new(space: &'l Space, bytes: u64) -> Reservation<'l> {
+        count_reservation(1);
+        Reservation { space, bytes }
+    }
+
     /// Bytes reserved, the frame included.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
@@ -70,6 +89,7 @@ impl Reservation<'_> {
 impl Drop for Reservation<'_> {
     #[inline]
     fn drop(&mut self) {
+        count_reservation(-1);
         if self.bytes > 0 {
             self.space.give_back(self.bytes);
         }
@@ -85,16 +105,23 @@ impl Log {
     pub fn reserve(&self, bytes: u64) -> Result<Reservation<'_>> {
         let bytes = bytes.saturating_add(FRAME_BYTES as u64);
         if bytes <= self.space.longest_group && self.space.take_at_once(bytes) {
-            return Ok(Reservation { space: &self.space, bytes });
+            return Ok(Reservation::new(&self.space, bytes));
         }
         self.reserve_slowly(bytes)
+    }
+
+    /// A thread that waits for a page holds no redo space.
+    #[inline]
+    pub fn expect_nothing_reserved(&self) {
+        #[cfg(debug_assertions)]
+        RESERVATIONS.with(|count| debug_assert!(count.get() <= 0, "redo space is held while a page is loaded"));
     }
 
     /// As [`Log::reserve`], without waiting: `None` if there is no room at once.
     pub fn reserve_at_once(&self, bytes: u64) -> Option<Reservation<'_>> {
         let bytes = bytes.saturating_add(FRAME_BYTES as u64);
         let taken = bytes <= self.space.longest_group && self.space.take_at_once(bytes);
-        taken.then(|| Reservation { space: &self.space, bytes })
+        taken.then(|| Reservation::new(&self.space, bytes))
     }
 
     #[cold]
@@ -109,7 +136,7 @@ impl Log {
         self.stats.log_waits.inc();
         self.stats.log_wait_us.add(since.elapsed().as_micros() as u64);
         match state {
-            State::Open => Ok(Reservation { space: &self.space, bytes }),
+            State::Open => Ok(Reservation::new(&self.space, bytes)),
             State::NotStarted => Err(Error::Usage("the redo log has not been started yet".into())),
             State::Closed => Err(self.poison.error()),
         }

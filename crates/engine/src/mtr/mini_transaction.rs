@@ -88,15 +88,35 @@ impl<'c> Mtr<'c> {
     /// X-latches a page, loading it if need be. Neither the mtr nor the thread may hold a latch.
     ///
     /// # Errors
-    /// Those of [`Pool::load`].
+    /// Those of [`Mtr::load`].
     pub fn fix_x(&mut self, page: PageNo) -> Result<Latched> {
         debug_assert!(self.buffers.memo.iter().all(|h| h.released), "fix_x may wait for I/O; use try_fix_x");
         loop {
             if let Some(latched) = self.try_fix_x(page) {
                 return Ok(latched);
             }
-            self.ctx.pool.load(page)?;
+            self.load(page)?;
         }
+    }
+
+    /// Loads a page. The mtr's redo space is given back before and reserved again after. The mtr has changed nothing
+    /// yet; neither it nor the thread holds a latch.
+    ///
+    /// # Errors
+    /// Those of [`Pool::load`]; the mtr can be used nevertheless. The database is poisoned.
+    #[cold]
+    pub fn load(&mut self, page: PageNo) -> Result<()> {
+        debug_assert!(!self.is_modified() && self.buffers.memo.iter().all(|h| h.released), "a load may wait for I/O");
+        self.reservation = None;
+        let loaded = self.ctx.pool.load(page);
+        self.reservation = Some(self.ctx.log.reserve(self.redo_limit as u64)?);
+        loaded
+    }
+
+    /// X-latches a page that is resident and not merged, waiting for the latch only; else `None`.
+    pub(crate) fn try_fix_unmerged(&mut self, page: PageNo) -> Option<Latched> {
+        let frame = self.ctx.pool.try_latch_unmerged(page)?;
+        Some(self.remember(frame, page))
     }
 
     /// X-latches a resident page, waiting for the latch only; `None` if it is not resident. A page the mtr already

@@ -4,9 +4,10 @@
 //! are not in the store.
 //!
 //! Rules
-//! 1. A thread that waits for I/O or for a free frame holds no latch. With latches held only `try_*` calls are made, to
-//!    which a page that another thread is reading in is as good as missing; on a miss everything is released, `load`
-//!    called, and the work starts again.
+//! 1. A thread that waits for I/O or for a free frame holds no latch, and one that loads a page no redo space: `load`
+//!    may merge operations that wait for the page, which takes redo space. With latches held only `try_*` calls are
+//!    made, to which a page that another thread is reading in, or that is not merged, is as good as missing; on a miss
+//!    everything is released, `load` called, and the work starts again.
 //! 2. A latched page stays, and so does a page that is pinned (an extent map that a mini-transaction will change at its
 //!    commit). Any other is found again by number, or, unchanged, by the frame it was in and that frame's version.
 //! 3. A page is written only after the redo up to its LSN is durable, from a copy, so its latch is not held meanwhile.

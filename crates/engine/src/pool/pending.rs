@@ -1,21 +1,35 @@
-//! Changes of pages that are not resident, as the pool sees them: they are in the log, and are applied when the page is
-//! read.
+//! Changes of pages that are not resident, as the pool sees them. Those that are *pending* are in the log, and are
+//! applied when the page is read. *Operations* of a page *wait* in the change buffer's tree; merging them is a
+//! mini-transaction.
 //!
 //! Rules
-//! 1. A change becomes pending only while its page is not in the page table, under a lock that
-//!    [`PendingChanges::merge`] takes too. A page that is read enters the page table first and merges then, so it
-//!    misses no change.
+//! 1. A change becomes pending, an operation begins to wait, only while its page is not in the page table, under a lock
+//!    that [`PendingChanges::merge`] takes too. A page that is read enters the page table first and merges then, so it
+//!    misses none.
 //! 2. A pending change holds the checkpoint back, as a dirty page does. When it is merged the page is dirty since the
 //!    start of its redo before it stops being pending: a thread that asks for the oldest pending change first and for
 //!    the oldest dirty page then misses neither.
 //! 3. A pending change that was logged again lets the checkpoint pass its first redo. The second is nowhere but in the
 //!    log, so it is durable before such a checkpoint is written ([`PendingChanges::carried_lsn`]).
+//! 4. A leaf for which operations wait is *unmerged* from its arrival, before anybody sees it, until they are merged.
+//!    It counts as resident, so no more operations begin to wait, but nobody can latch or see it: every way to a page
+//!    treats it as missing. [`Pool::load`] merges it, or waits while another thread does. It may be evicted meanwhile.
 
+use super::frames::Content;
 use super::{FrameNo, Pool};
 use crate::error::Result;
 use crate::page::{PageType, header};
-use crate::types::{Lsn, PageNo};
+use crate::types::{IndexId, Lsn, PageNo};
 use std::sync::Arc;
+
+/// What a page that has been read is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Arrival {
+    Whole,
+    /// Operations wait for it ([`PendingChanges::merge_waiting`]).
+    Unmerged,
+}
 
 /// The change buffer, for the pool.
 pub trait PendingChanges: Send + Sync {
@@ -30,7 +44,14 @@ pub trait PendingChanges: Send + Sync {
     ///
     /// # Errors
     /// The page does not take its changes: it is damaged.
-    fn merge(&self, page: PageNo, bytes: &mut [u8], note_dirty: &mut dyn FnMut(Lsn)) -> Result<()>;
+    fn merge(&self, page: PageNo, bytes: &mut [u8], note_dirty: &mut dyn FnMut(Lsn)) -> Result<Arrival>;
+
+    /// Merges the operations that wait for an unmerged leaf, which may have been merged or evicted meanwhile. The
+    /// caller holds no latch and no redo space.
+    ///
+    /// # Errors
+    /// A damaged page, an I/O error, no free frame; what is not merged waits still.
+    fn merge_waiting(&self, page: PageNo) -> Result<()>;
 }
 
 impl Pool {
@@ -52,13 +73,37 @@ impl Pool {
     }
 
     /// Applies the pending changes of a page that was read into the frame, which the caller holds exclusively.
-    pub(super) fn apply_pending(&self, page: PageNo, frame: FrameNo) -> Result<()> {
-        let Some(pending) = self.pending.get() else { return Ok(()) };
+    pub(super) fn apply_pending(&self, page: PageNo, frame: FrameNo) -> Result<Arrival> {
+        let Some(pending) = self.pending.get() else { return Ok(Arrival::Whole) };
         // SAFETY: the caller holds the frame's latch exclusively.
         let bytes = unsafe { self.frames.bytes_mut(frame) };
         if header::page_type(bytes)? != PageType::Leaf {
-            return Ok(());
+            return Ok(Arrival::Whole);
         }
         pending.merge(page, bytes, &mut |lsn| self.note_changes(std::iter::once(frame), lsn))
+    }
+
+    /// Merges what waits for an unmerged leaf.
+    #[cold]
+    pub(super) fn merge_waiting(&self, page: PageNo) -> Result<()> {
+        self.pending.get().map_or(Ok(()), |pending| pending.merge_waiting(page))
+    }
+
+    /// Marks a leaf of this index, if it is resident, as unmerged: operations that wait for it were found at opening.
+    /// Nobody uses the pool yet.
+    pub(crate) fn mark_unmerged(&self, page: PageNo, index: IndexId) {
+        let Some(frame) = self.try_latch_x(page) else { return };
+        // SAFETY: the frame was just latched exclusively.
+        let bytes = unsafe { self.frames.bytes(frame) };
+        let is_leaf = matches!(header::page_type(bytes), Ok(PageType::Leaf)) && header::owner(bytes) == index.0;
+        if is_leaf {
+            self.frames.get(frame).set_content(Content::Unmerged);
+        }
+        self.frames.get(frame).latch.unlock_exclusive(is_leaf);
+    }
+
+    /// An unmerged leaf, which the caller has latched exclusively, has everything now.
+    pub(crate) fn mark_merged(&self, frame: FrameNo) {
+        self.frames.get(frame).set_content(Content::Whole);
     }
 }

@@ -63,7 +63,7 @@ impl Space {
     /// Makes sure that `mtr` can give `page` back. Neither the mtr nor the thread holds a latch.
     pub fn keep_map(&self, mtr: &mut Mtr<'_>, page: PageNo) -> Result<()> {
         while let Err(map) = self.try_keep_map(mtr, page) {
-            mtr.context().pool.load(map)?;
+            mtr.load(map)?;
         }
         Ok(())
     }

@@ -76,6 +76,8 @@ pub const SEGMENT_SYSTEM: SegmentId = SegmentId(u32::MAX);
 pub const SEGMENT_CATALOG: SegmentId = SegmentId(1);
 /// Owner of undo pages.
 pub const SEGMENT_UNDO: SegmentId = SegmentId(2);
+/// Owner of the change buffer's tree.
+pub const SEGMENT_CHANGE_BUFFER: SegmentId = SegmentId(3);
 /// First segment number of users' tables.
 const FIRST_USER_SEGMENT: u32 = 16;
 
@@ -83,6 +85,8 @@ const FIRST_USER_SEGMENT: u32 = 16;
 pub const ROOT_CATALOG: usize = 0;
 /// Root slot of the undo directory.
 pub const ROOT_UNDO: usize = 1;
+/// Root slot of the change buffer's tree.
+pub const ROOT_CHANGE_BUFFER: usize = 2;
 
 /// The data file's space.
 pub struct Space {
@@ -201,6 +205,11 @@ impl Space {
     #[cfg(test)]
     pub fn pages_of(&self, segment: SegmentId) -> Vec<PageNo> {
         self.state.lock().pages_of(segment)
+    }
+
+    /// Used pages of a segment.
+    pub fn pages_in(&self, segment: SegmentId) -> u32 {
+        self.state.lock().pages_in(segment)
     }
 
     /// Every segment that owns a chunk, with its number of used pages.

@@ -315,6 +315,11 @@ impl State {
         all
     }
 
+    /// Used pages of a segment.
+    pub fn pages_in(&self, segment: SegmentId) -> u32 {
+        self.segments.get(&segment.0).map_or(0, |segment| segment.pages)
+    }
+
     /// Up to `limit` extents in which the segment owns chunks, and which chunks.
     pub fn extents_of(&self, segment: SegmentId, limit: usize) -> Vec<(u32, u8)> {
         let owned = self.segments.get(&segment.0);

@@ -6,7 +6,7 @@ use super::*;
 fn pending_changes_survive_power_cuts() {
     for seed in 0..6 {
         let mut rng = Rng::with_seed(seed);
-        let (mut db, mut rows) = filled(StorageSet::memory(), options(), 8_000, &mut rng);
+        let (mut db, mut rows) = filled(StorageSet::memory(), options(), 12_000, &mut rng);
         for life in 0..4 {
             let table = db.table("t").unwrap();
             (0..rng.usize(20..200)).for_each(|_| transact(&db, &table, &mut rows, &mut rng));

@@ -2,7 +2,9 @@
 
 mod advance;
 mod crash;
+mod disk;
 mod life;
+mod merging;
 
 use crate::Schema;
 use crate::config::{ChangeBuffering, Options};

@@ -1,5 +1,6 @@
 //! Reaching a resident page: latched shared or exclusively, by a latch-free view, or pinned.
 
+use super::frame::Content;
 use super::{FrameNo, Frames, OptimisticPage, PageVersion, SharedPage};
 use crate::error::Result;
 use crate::page::PageBytes;
@@ -8,8 +9,8 @@ use crate::types::PageNo;
 use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, fence};
 
 impl Pool {
-    /// A view of a resident page that takes no latch; `None` if it is not resident. Waits while the page is latched
-    /// exclusively, or read in: the caller holds no latch.
+    /// A view of a resident page that takes no latch; `None` if it is not resident, or not merged. Waits while the page
+    /// is latched exclusively, or read in: the caller holds no latch.
     #[inline]
     pub fn optimistic(&self, page: PageNo) -> Option<OptimisticPage<'_>> {
         loop {
@@ -22,14 +23,17 @@ impl Pool {
                 continue;
             };
             let view = OptimisticPage::new(&self.frames, frame, page, version);
-            if state.page_no() == page && view.validate() {
+            if state.has(page) && view.validate() {
                 self.touch(frame);
                 return Some(view);
+            }
+            if state.has_only(page, Content::Unmerged) {
+                return None;
             }
         }
     }
 
-    /// Whether the page is resident, or being read in.
+    /// Whether the page is resident, merged or not, or being read in.
     #[inline]
     pub fn is_resident(&self, page: PageNo) -> bool {
         self.table.find(&self.frames, page).is_some()
@@ -45,23 +49,22 @@ impl Pool {
         }
     }
 
-    /// Shared latch if the page is resident and not being read in, waiting for the latch only.
+    /// Shared latch if the page is resident and whole, waiting for the latch only.
     #[inline]
     pub fn try_fix_s(&self, page: PageNo) -> Option<SharedPage<'_>> {
         loop {
             let frame = self.table.find(&self.frames, page)?;
             let state = self.frames.get(frame);
-            if !state.latch.lock_shared_while(|| state.has(page)) {
-                if state.is_reading() && state.page_no() == page {
-                    return None;
+            if state.latch.lock_shared_while(|| state.has(page)) {
+                if state.has(page) {
+                    self.touch(frame);
+                    return Some(SharedPage::adopt(self, frame));
                 }
-                continue;
+                state.latch.unlock_shared();
             }
-            if state.page_no() == page {
-                self.touch(frame);
-                return Some(SharedPage::adopt(self, frame));
+            if state.lacks(page) {
+                return None;
             }
-            state.latch.unlock_shared();
         }
     }
 
@@ -84,25 +87,40 @@ impl Pool {
         (state.latch.held_version() == version).then_some(guard)
     }
 
-    /// Exclusive latch on a page that is resident and not being read in, waiting for the latch only; else `None`. The
-    /// caller releases the latch.
+    /// Exclusive latch on a page that is resident and whole, waiting for the latch only; else `None`. The caller
+    /// releases the latch.
     #[inline]
     pub(crate) fn try_latch_x(&self, page: PageNo) -> Option<FrameNo> {
         loop {
             let frame = self.table.find(&self.frames, page)?;
             let state = self.frames.get(frame);
-            if !state.latch.lock_exclusive_while(|| state.has(page)) {
-                if state.is_reading() && state.page_no() == page {
-                    return None;
+            if state.latch.lock_exclusive_while(|| state.has(page)) {
+                if state.has(page) {
+                    self.touch(frame);
+                    return Some(frame);
                 }
-                continue;
+                state.latch.unlock_exclusive(false);
             }
-            if state.page_no() == page {
-                self.touch(frame);
-                return Some(frame);
+            if state.lacks(page) {
+                return None;
             }
-            state.latch.unlock_exclusive(false);
         }
+    }
+
+    /// Exclusive latch on a page that is resident and not merged, waiting for the latch only; else `None`. The caller
+    /// releases the latch.
+    pub(crate) fn try_latch_unmerged(&self, page: PageNo) -> Option<FrameNo> {
+        let frame = self.table.find(&self.frames, page)?;
+        let state = self.frames.get(frame);
+        let is_unmerged = || state.has_only(page, Content::Unmerged);
+        if !state.latch.lock_exclusive_while(is_unmerged) {
+            return None;
+        }
+        if is_unmerged() {
+            return Some(frame);
+        }
+        state.latch.unlock_exclusive(false);
+        None
     }
 
     /// Exclusive latch on the page of `view` iff it is unchanged.
@@ -120,7 +138,7 @@ impl Pool {
     }
 
     /// Eight bytes of a page as they are now, without a latch and without waiting; `None` if the page is not resident
-    /// or being read in. A thread may be changing them.
+    /// and whole. A thread may be changing them.
     pub(crate) fn glimpse(&self, page: PageNo, offset: usize) -> Option<u64> {
         let frame = self.table.find(&self.frames, page)?;
         let state = self.frames.get(frame);

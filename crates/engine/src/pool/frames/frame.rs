@@ -20,7 +20,7 @@ use crate::pool::flush::dirty::DirtyMarks;
 use crate::sync::latch::Latch;
 use crate::types::{Lsn, PageNo};
 use memmap2::MmapMut;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 /// Index of a frame.
 pub type FrameNo = u32;
@@ -28,6 +28,17 @@ pub type FrameNo = u32;
 pub const NIL: FrameNo = u32::MAX;
 /// The page number of a frame that holds none.
 pub const NO_PAGE: PageNo = PageNo(u32::MAX);
+
+/// What there is of a frame's page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Content {
+    Whole,
+    /// The page is being read from the store; its latch is held until the read ends.
+    Reading,
+    /// The leaf as it was in the store: operations of it wait in the change buffer's tree ([`crate::pool::pending`]).
+    Unmerged,
+}
 
 /// The state of one frame.
 #[derive(Debug)]
@@ -49,8 +60,8 @@ pub struct Frame {
     pub known_child_of: AtomicU32,
     /// The page stays resident until the pool is dropped. Set under the exclusive latch.
     pub kept: AtomicBool,
-    /// The page is being read from the store; its latch is held until the read ends. Changed under the exclusive latch.
-    reading: AtomicBool,
+    /// A [`Content`]. Changed under the exclusive latch.
+    content: AtomicU8,
     /// Mini-transactions that will change the page at their commit: it stays resident until then. Raised under the
     /// latch, so that an evicting thread, which holds it exclusively, sees every pin.
     pub pins: AtomicU32,
@@ -70,7 +81,7 @@ impl Frame {
             arrival: AtomicU32::new(0),
             known_child_of: AtomicU32::new(0),
             kept: AtomicBool::new(false),
-            reading: AtomicBool::new(false),
+            content: AtomicU8::new(Content::Whole as u8),
             pins: AtomicU32::new(0),
         }
     }
@@ -87,21 +98,26 @@ impl Frame {
         self.page_no.store(page.0, Ordering::Release);
     }
 
-    /// Whether this is the frame of `page`, and its bytes are all there: waiting for its latch is not waiting for I/O.
+    /// Whether this is the frame of `page`, and the page is whole: waiting for its latch is not waiting for I/O.
     #[inline]
     pub fn has(&self, page: PageNo) -> bool {
-        self.page_no() == page && !self.is_reading()
+        self.page_no() == page && self.content.load(Ordering::Acquire) == Content::Whole as u8
     }
 
-    /// Whether its page is being read from the store.
+    /// Whether this is the frame of `page`, of which there is not more than this.
+    pub fn has_only(&self, page: PageNo, content: Content) -> bool {
+        self.content.load(Ordering::Acquire) == content as u8 && self.page_no() == page
+    }
+
+    /// Whether this is the frame of `page`, but the page is not whole.
     #[inline]
-    pub fn is_reading(&self) -> bool {
-        self.reading.load(Ordering::Acquire)
+    pub fn lacks(&self, page: PageNo) -> bool {
+        self.content.load(Ordering::Acquire) != Content::Whole as u8 && self.page_no() == page
     }
 
-    /// A read begins (before the page is in the page table) or has ended (before the latch is released).
-    pub fn set_reading(&self, reading: bool) {
-        self.reading.store(reading, Ordering::Release);
+    /// Notes what there is of the page: before the page is in the page table or before the latch is released.
+    pub fn set_content(&self, content: Content) {
+        self.content.store(content as u8, Ordering::Release);
     }
 
     /// Start of the oldest change not in the store; `None` = clean.

@@ -6,49 +6,53 @@
 //!    that may not wait for I/O sees by the mark that it would.
 //! 2. A tree page that verifies is also checked as a tree page, whole, so that later users can rely on its bytes.
 //! 3. A page newer than the log is an error: the log has lost its end, and with it changes of other pages.
-//! 4. Pending changes of a page are applied before anybody sees it ([`crate::pool::pending`]).
+//! 4. Pending changes of a page are applied before anybody sees it; a leaf with waiting operations is marked as
+//!    unmerged before anybody sees it, and merged before `load` returns ([`crate::pool::pending`]).
 //! 5. A page that does not verify leaves the table before the latch is released; each waiter then tries for itself and
 //!    gets the error.
 
+use super::frame::Content;
 use super::{FrameNo, NO_PAGE};
 use crate::error::{Error, Result};
 use crate::page;
 use crate::pool::Pool;
+use crate::pool::pending::Arrival;
 use crate::store::placement_of;
 use crate::types::{Lsn, PageNo};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 impl Pool {
-    /// Reads the page into the pool if it is not there, or waits while another thread does. The caller holds no latch.
+    /// Reads the page into the pool if it is not there, or waits while another thread does; merges what waits for it.
+    /// The caller holds no latch and no redo space.
     ///
     /// # Errors
     /// [`Error::CorruptPage`], an I/O error, [`Error::PoolExhausted`].
     pub fn load(&self, page: PageNo) -> Result<()> {
+        self.log.expect_nothing_reserved();
         if let Some(frame) = self.table.find(&self.frames, page) {
-            self.await_read(page, frame);
-            return Ok(());
+            return self.await_whole(page, frame);
         }
         let missed = Instant::now();
         self.poison.check()?;
         let mut taken = Vec::with_capacity(1);
         self.take_frames(1, &mut taken)?;
         let frame = taken[0];
-        self.frames.get(frame).set_reading(true);
+        self.frames.get(frame).set_content(Content::Reading);
         if let Some(other) = self.enter(page, frame) {
-            self.frames.get(frame).set_reading(false);
+            self.frames.get(frame).set_content(Content::Whole);
             self.give_frames([frame]);
-            self.await_read(page, other);
-            return Ok(());
+            return self.await_whole(page, other);
         }
         self.note_arrival(frame, true);
         match self.read_page(page, frame).and_then(|()| self.apply_pending(page, frame)) {
-            Ok(()) => {
+            Ok(arrival) => {
                 self.lru.insert_old(&self.frames, frame);
-                self.frames.get(frame).set_reading(false);
+                let is_whole = arrival == Arrival::Whole;
+                self.frames.get(frame).set_content(if is_whole { Content::Whole } else { Content::Unmerged });
                 self.frames.get(frame).latch.unlock_exclusive(true);
                 self.latencies.page_read.record(missed.elapsed());
-                Ok(())
+                if is_whole { Ok(()) } else { self.merge_waiting(page) }
             }
             Err(error) => {
                 self.drop_unread(frame);
@@ -57,10 +61,16 @@ impl Pool {
         }
     }
 
+    /// Waits until the page in this frame, found a moment ago, is whole, or does what is left to do for that.
+    fn await_whole(&self, page: PageNo, frame: FrameNo) -> Result<()> {
+        self.await_read(page, frame);
+        if self.frames.get(frame).has_only(page, Content::Unmerged) { self.merge_waiting(page) } else { Ok(()) }
+    }
+
     /// Waits until the thread that reads the page into this frame is done.
     fn await_read(&self, page: PageNo, frame: FrameNo) {
         let state = self.frames.get(frame);
-        let is_coming = || state.is_reading() && state.page_no() == page;
+        let is_coming = || state.has_only(page, Content::Reading);
         if is_coming() && state.latch.lock_shared_while(is_coming) {
             state.latch.unlock_shared();
         }
@@ -98,6 +108,7 @@ impl Pool {
         let lock = self.table.lock(state.page_no());
         self.table.remove(&self.frames, frame, &lock);
         state.set_page_no(NO_PAGE);
+        state.set_content(Content::Whole);
         drop(lock);
         // A thread that found the frame before may be waiting for its latch, which a free frame never gives: wake it.
         state.latch.nudge();
@@ -106,7 +117,6 @@ impl Pool {
     fn drop_unread(&self, frame: FrameNo) {
         let state = self.frames.get(frame);
         self.forget(frame);
-        state.set_reading(false);
         // Let the waiters see that the page is gone, then take the frame back.
         state.latch.unlock_exclusive(true);
         state.latch.lock_exclusive();
@@ -124,6 +134,11 @@ impl Pool {
                 return spare;
             };
             if let Some(frame) = self.try_latch_x(page) {
+                return frame;
+            }
+            // What waited for the page in its earlier life was discarded.
+            if let Some(frame) = self.try_latch_unmerged(page) {
+                self.frames.get(frame).set_content(Content::Whole);
                 return frame;
             }
             // A descent that is late reads the page as it was before it was given back. This is the one read that is

@@ -19,7 +19,7 @@ mod load;
 mod optimistic;
 mod page_table;
 
-pub use frame::{FrameNo, Frames, NIL, NO_PAGE};
+pub use frame::{Content, FrameNo, Frames, NIL, NO_PAGE};
 pub use free_list::FreeList;
 pub use guard::{PageVersion, SharedPage};
 pub use optimistic::OptimisticPage;

@@ -43,7 +43,9 @@ fn a_commit_finds_the_extent_map_whatever_moves_in_front_of_it() {
     let ctx = core.ctx.clone();
     let lead_away = move || {
         ctx.pool.evict_all_clean();
-        ctx.pool.load(elsewhere).unwrap();
+        // By another thread: this one holds redo space.
+        let context = ctx.clone();
+        std::thread::spawn(move || context.pool.load(elsewhere).unwrap()).join().unwrap();
         assert_eq!(ctx.pool.frame_of(elsewhere), Some(frame));
     };
     meanwhile::on(frame, Box::new(lead_away));

@@ -118,11 +118,16 @@ impl Purge<'_> {
         if of.is_needed()? {
             return Ok(true);
         }
-        let mtr = ctx.mtr()?;
-        let Some(leaf) = tree.absent_leaf(ctx, entry)? else { return Ok(false) };
         let pending = PendingChange { change: LeafChange::Remove { key: entry }, trx_id: TxnId(0) };
-        let added = changes.add_if_watched(mtr, &leaf, &pending, &watch);
-        Ok(matches!(added, Added::Done))
+        loop {
+            let mut mtr = ctx.mtr()?;
+            let Some(leaf) = tree.absent_leaf_in(&mut mtr, entry)? else { return Ok(false) };
+            match changes.add_if_watched(mtr, &leaf, &pending, &watch)? {
+                Added::Done => return Ok(true),
+                lack @ Added::TooFull(_) => changes.settle(&lack).map(drop)?,
+                _ => return Ok(false),
+            }
+        }
     }
 
     /// Page and page LSN of an entry, if it is there and delete-marked.

@@ -1,0 +1,93 @@
+//! What a database is opened with: the tree of operations, what waits in it, and what is left of dropped indexes.
+//!
+//! Rules
+//! 1. After recovery nothing is pending. What waits is found by one scan of the tree, before anybody uses the pool; a
+//!    leaf that recovery left in the pool is marked as unmerged then.
+//! 2. What waits for indexes that the catalog does not have is removed before a page is given back: a crash came
+//!    between the drop of an index and the end of [`ChangeBuffer::discard`].
+//! 3. A database that is opened in another mode than `disk` has everything merged before it is used; one that is only
+//!    read merges what it reads.
+
+use super::buffer::Buffer;
+use super::frames::Frames;
+use super::tree::OperationTree;
+use super::{ChangeBuffer, policy};
+use crate::config::{ChangeBuffering, Options};
+use crate::context::Context;
+use crate::error::Result;
+use crate::space::Space;
+use crate::sync::wake::Wake;
+use crate::types::IndexId;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
+
+impl ChangeBuffer {
+    /// That of a database that is recovered; the pool asks it from now on.
+    ///
+    /// # Errors
+    /// A damaged tree of operations, a full disk, an I/O error.
+    pub fn open(
+        ctx: &Arc<Context>,
+        space: &Arc<Space>,
+        options: &Options,
+        is_read_only: bool,
+    ) -> Result<Arc<ChangeBuffer>> {
+        let buffer = Arc::new(Buffer::new(ctx.stats.clone()));
+        ctx.pool.set_pending(buffer.clone());
+        let (frames, log_bytes) = (ctx.pool.frame_count(), ctx.log.capacity_bytes() as usize);
+        let max_size = options.change_buffer_max_size;
+        let changes = ChangeBuffer {
+            ctx: ctx.clone(),
+            space: space.clone(),
+            buffer,
+            frames: Frames::default(),
+            limit_bytes: policy::limit_bytes(frames * ctx.pool.page_bytes(), max_size, log_bytes),
+            limit_pages: policy::limit_pages(frames, max_size),
+            mode: AtomicU8::new(0),
+            sweep_from: Mutex::new(0),
+            wake: Wake::default(),
+        };
+        match OperationTree::open(ctx, space) {
+            Some(tree) => changes.find_waiting(tree)?,
+            None if options.change_buffering == ChangeBuffering::Disk && !is_read_only => changes.provide_tree()?,
+            None => {}
+        }
+        changes.store_mode(options.change_buffering);
+        Ok(Arc::new(changes))
+    }
+
+    fn find_waiting(&self, tree: OperationTree) -> Result<()> {
+        tree.for_each(&self.ctx, |operation| {
+            let mut shard = self.buffer.lock(operation.page);
+            let place = (operation.sequence, operation.change.len());
+            self.buffer.note_waiting(&mut shard, operation.page, operation.index, place, None);
+        })?;
+        self.buffer.set_operations(tree);
+        for (page, leaf) in self.buffer.all_waiting() {
+            self.ctx.pool.mark_unmerged(page, leaf.index);
+        }
+        Ok(())
+    }
+
+    /// Ends the opening, once the catalog says which indexes there are and the threads run: rules 2 and 3.
+    ///
+    /// # Errors
+    /// A damaged page of the tree of operations, an I/O error. Damaged leaves are skipped: what waits for them waits
+    /// still.
+    pub fn finish_opening(&self, is_known: impl Fn(IndexId) -> bool, is_read_only: bool) -> Result<()> {
+        self.discard_of(|index| !is_known(index))?;
+        if is_read_only || self.mode() == ChangeBuffering::Disk { Ok(()) } else { self.merge_all_sound() }
+    }
+
+    /// Forgets the buffered changes of the indexes that `is_gone` names.
+    pub(super) fn discard_of(&self, is_gone: impl Fn(IndexId) -> bool) -> Result<()> {
+        if self.buffer.discard(&is_gone)
+            && let Some(operations) = self.buffer.operations()
+        {
+            let removed = operations.remove_of(&self.ctx, is_gone)?;
+            self.ctx.stats.change_buffer_discarded_ops.add(removed);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,159 @@
+//! Making an operation wait in the tree (mode `disk`).
+//!
+//! Rules
+//! 1. The leaf of the tree that takes the operation is latched first, in the mini-transaction; then the leaf's shard is
+//!    locked, and rule 1 of [`super::add`] applies. The mini-transaction is committed under the shard lock, so a thread
+//!    that reads the leaf afterwards finds the operation in the tree.
+//! 2. The sequence number is known only under the shard lock. The descent is for the one that was next a moment ago; if
+//!    the latched leaf of the tree does not cover the one chosen, all starts again.
+//! 3. The tree grows to its limit, and no further: then leaves are read.
+
+use super::add::{Added, PendingChange, Place};
+use super::buffer::Shard;
+use super::tree::{OperationTree, key_of, value_of};
+use super::{ChangeBuffer, policy};
+use crate::btree::{BTree, LeafMut};
+use crate::config::ChangeBuffering;
+use crate::error::{Error, Result};
+use crate::mtr::Mtr;
+use crate::page::node;
+use crate::types::PageNo;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// An operation that a leaf of the tree has no room for.
+#[derive(Clone, Copy, Debug)]
+pub struct TooFull {
+    page: PageNo,
+    sequence: u32,
+    value_bytes: usize,
+}
+
+impl ChangeBuffer {
+    /// Makes a change wait in the tree, as the only work of `mtr`, if `allow` does not object. The thread holds no
+    /// latch.
+    ///
+    /// # Errors
+    /// Those of `allow`, a damaged page, an I/O error; nothing is changed then.
+    pub(super) fn add_waiting<E: From<Error>>(
+        &self,
+        mut mtr: Mtr<'_>,
+        place: &Place<'_, '_>,
+        pending: &PendingChange<'_>,
+        allow: impl FnOnce() -> std::result::Result<(), E>,
+    ) -> std::result::Result<Added, E> {
+        let (page, index) = (place.leaf.page, place.leaf.index);
+        let Some(operations) = self.buffer.operations().filter(|_| self.tree_pages() < self.limit_pages) else {
+            self.wake.wake();
+            return Ok(Added::Read(page));
+        };
+        let value = value_of(index, pending.trx_id, &pending.change);
+        // Before a page of the tree is read for it.
+        let sequence = match self.look_to_wait(&self.buffer.lock(page), place, pending) {
+            Ok((sequence, _)) if value.len() <= BTree::max_value_bytes(self.ctx.pool.page_bytes()) => sequence,
+            Ok(_) => return Ok(Added::Read(page)),
+            Err(added) => return Ok(added),
+        };
+        let at = operations.tree.leaf_mut(&mut mtr, &key_of(page, sequence))?;
+        let mut shard = self.buffer.lock(page);
+        let (sequence, left) = match self.look_to_wait(&shard, place, pending) {
+            Ok(found) => found,
+            Err(added) => return Ok(added),
+        };
+        let key = key_of(page, sequence);
+        if !node::covers(mtr.page(at.latched), &key) {
+            return Ok(Added::Again);
+        }
+        if !at.fits(&mtr, key.len(), value.len()) {
+            return Ok(Added::TooFull(TooFull { page, sequence, value_bytes: value.len() }));
+        }
+        let Err(slot) = at.search(&mtr, &key) else {
+            let reason = format!("operation {sequence} of page {page} waits in it already");
+            return Err(Error::corrupt_page(at.page_no(&mtr), reason).into());
+        };
+        if let Err(map) = self.space.note_free_bytes(&mut mtr, page, left) {
+            return Ok(Added::LoadMap(map));
+        }
+        allow()?;
+        shard.break_watches(page);
+        insert(mtr, at, slot, (&key, &value));
+        let bytes = value.len() - super::tree::VALUE_HEAD_BYTES;
+        self.buffer.note_waiting(&mut shard, page, index, (sequence, bytes), Some(left));
+        self.ctx.stats.change_buffer_ops_buffered.inc();
+        Ok(Added::Done)
+    }
+
+    /// The sequence number of a change and the bytes that its leaf will have free at least, or why it cannot wait.
+    fn look_to_wait(
+        &self,
+        shard: &Shard,
+        place: &Place<'_, '_>,
+        pending: &PendingChange<'_>,
+    ) -> std::result::Result<(u32, usize), Added> {
+        self.look_at_place(shard, place)?;
+        let page = place.leaf.page;
+        if shard.leaves.contains_key(&page) {
+            // Changes that became pending in mode `memory` come first.
+            return Err(Added::Read(page));
+        }
+        let leaf = shard.waiting.get(&page).copied().unwrap_or_default();
+        let left = self.left_of(page, leaf.free_bytes.map(|bytes| bytes as usize), leaf.bytes as usize, pending)?;
+        if self.mode() == ChangeBuffering::Disk { Ok((leaf.next, left)) } else { Err(Added::Read(page)) }
+    }
+
+    /// Makes room in the tree for an operation that did not fit; reads the leaf if the device is full.
+    pub(super) fn make_room_for(&self, too_full: TooFull) -> Result<()> {
+        let TooFull { page, sequence, value_bytes } = too_full;
+        let key = key_of(page, sequence);
+        let Some(operations) = self.buffer.operations() else { return Ok(()) };
+        match operations.tree.make_room(&self.ctx, &key, key.len() + value_bytes) {
+            Err(Error::DiskFull { .. }) => self.ctx.pool.load(page),
+            made => made,
+        }
+    }
+
+    /// Pages of the tree.
+    pub(super) fn tree_pages(&self) -> usize {
+        self.space.pages_in(crate::space::SEGMENT_CHANGE_BUFFER) as usize
+    }
+
+    /// Whether the tree is so large that leaves are merged in the background.
+    pub(super) fn is_tree_nearly_full(&self) -> bool {
+        self.tree_pages() > policy::merge_above_pages(self.limit_pages)
+    }
+
+    /// Gives the database a tree of operations, if it has none, for mode `disk`.
+    ///
+    /// # Errors
+    /// A full disk, an I/O error.
+    pub(super) fn provide_tree(&self) -> Result<()> {
+        if self.buffer.operations().is_some() {
+            return Ok(());
+        }
+        OperationTree::create(&self.ctx, &self.space)?;
+        OperationTree::open(&self.ctx, &self.space).into_iter().for_each(|tree| self.buffer.set_operations(tree));
+        Ok(())
+    }
+
+    /// How changes are buffered now.
+    pub fn mode(&self) -> ChangeBuffering {
+        match self.mode.load(Relaxed) {
+            1 => ChangeBuffering::Disk,
+            2 => ChangeBuffering::Memory,
+            _ => ChangeBuffering::Off,
+        }
+    }
+
+    pub(super) fn store_mode(&self, mode: ChangeBuffering) {
+        let number = match mode {
+            ChangeBuffering::Off => 0,
+            ChangeBuffering::Disk => 1,
+            ChangeBuffering::Memory => 2,
+        };
+        self.mode.store(number, Relaxed);
+    }
+}
+
+fn insert(mut mtr: Mtr<'_>, at: LeafMut, slot: usize, (key, value): (&[u8], &[u8])) {
+    at.insert(&mut mtr, slot, key, value);
+    mtr.commit();
+}
