@@ -43,8 +43,8 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
          none. Each run is compared with the runs of the other options of its size and repetition, taken just before \
          and after it; the spread is half of the 95 % confidence interval of the mean of all these ratios. Above 10 % \
          the claim is too small to tell. So are counts of pages that differ by less than 2 %, are below 1,000, or \
-         whose runs overlap. They must also differ by more than the speeds do: InnoDB flushes by the second, so a \
-         slower run flushes more."
+         whose runs overlap. On servers they must also differ by more than the speeds do: InnoDB flushes by \
+         the second, so a slower run flushes more."
             .into(),
         format!(
             "Repetitions: Highwater {}, a server {}. At standard a server's run takes about eight times as long.",
