@@ -194,6 +194,11 @@ fn a_merge_that_was_interrupted_goes_on_after_a_crash() {
     let cut_leaf =
         changes.all_waiting().into_iter().find_map(|(page, of)| second(page).map(|second| (page, of, second)));
     let (page, before, second) = cut_leaf.expect("the operations of one leaf lie on two leaves of the tree");
+    let promised = |core: &Core| {
+        core.ctx.pool.load(PageNo(1)).unwrap();
+        core.space.least_free_bytes(&core.ctx, page).unwrap()
+    };
+    let promised_before = promised(&fixture.core);
     fixture.evict_all();
     fixture.gate.hold(second, ctx.pool.page_bytes());
     let core = std::thread::scope(|scope| {
@@ -208,6 +213,7 @@ fn a_merge_that_was_interrupted_goes_on_after_a_crash() {
     let left = core.changes.all_waiting().into_iter().find(|(leaf, _)| *leaf == page).unwrap().1;
     assert!(left.count > 0 && left.count < before.count, "{left:?} of {before:?}");
     assert_eq!(left.next, before.next);
+    assert_eq!(promised(&core), promised_before, "the free class counts with what waits");
     fixture.assert_has(&ns);
     let tree = BTree::open(core.space.clone(), TREE, SEGMENT, fixture.tree.root()).with_free_classes();
     assert_eq!(records(&core, &tree), records(&fixture.core, &fixture.tree));
