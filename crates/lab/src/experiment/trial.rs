@@ -135,7 +135,7 @@ impl<'a> Trial<'a> {
             workspace.step("warming up")?;
             let events = self.warmup_events;
             let warmup = RunOptions { threads, seconds: warmup_s, events, ..RunOptions::default() };
-            running.run(&self.load, &warmup, &mut |line| workspace.tick(line))?;
+            running.run(&warmup_load(&self.load), &warmup, &mut |line| workspace.tick(line))?;
         }
         workspace.step("measuring")?;
         let pid = running.pid().unwrap_or_else(std::process::id);
@@ -160,6 +160,15 @@ impl<'a> Trial<'a> {
         });
         Ok(Taken { result, device, page_types, cpu, own_s, page_reads })
     }
+}
+
+/// The load with other random numbers: a run after a warm-up with the same ones would change the same rows again.
+fn warmup_load(load: &Load) -> Load {
+    let mut load = load.clone();
+    if let Load::Sysbench(config) = &mut load {
+        config.seed = config.seed.wrapping_add(1 << 32);
+    }
+    load
 }
 
 fn page_reads(running: &Running) -> Option<LatencySnapshot> {

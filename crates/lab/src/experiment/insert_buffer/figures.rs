@@ -82,7 +82,7 @@ fn index_writes(rows: &Rows<'_>, medium: &str, buffering: &str) -> f64 {
 }
 
 fn throughput(rows: &[Row], media: &[&str]) -> Table {
-    let caption = "Highwater on the hard disk: by the disk's own time.";
+    let caption = "Highwater: by the device's own time, one request after the other. Servers: by the machine's time.";
     let mut table = table("Throughput", caption, &TEXTS, &["TPS", "Times off", "R/W requests/s", "Transactions", "s"]);
     let papers = |medium: &str, buffering: &str| {
         let (tps, off) = [buffering, OFF].map(|b| paper::figure(medium, b, metric::TPS)).into();

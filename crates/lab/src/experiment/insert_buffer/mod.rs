@@ -15,8 +15,10 @@
 //! 4. The work is fixed: every setting runs the same number of transactions, and before them as many that fill the
 //!    buffer, so that merges are part of what is measured. Only a server on the hard disk cannot do that in the time,
 //!    as the paper's could not (its buffer's pages were hardly read there).
-//! 5. Highwater on the hard disk runs on the device's virtual clock: its time is the sum of what the disk took. The
-//!    disk serves one request at a time, in order, so that is what it would have taken; the processors are left out.
+//! 5. Highwater runs on the device's virtual clock: its time is the sum of what the device took for one request after
+//!    the other, the processors left out. So runs of one setting differ by a percent, whatever else the machine does.
+//!    For the hard disk, which has one arm, this is the speed with any number of clients; for the SSD it is that of
+//!    one. `max_purge_lag` keeps purge from falling behind a clock that it does not feel.
 //! 6. Pages of a server are counted by the mounted device, which recognises them, as the paper did with blktrace.
 //!    Reads and writes are compared for each transaction.
 

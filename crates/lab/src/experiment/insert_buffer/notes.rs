@@ -1,6 +1,6 @@
 //! What was kept of the paper's setup, and what differs.
 
-use super::plan::{HDD, SECONDARY_INDEXES, SSD, THREADS, data_to_pool, log_of, media, pool_bytes, transactions};
+use super::plan::{HDD, SECONDARY_INDEXES, THREADS, data_to_pool, log_of, media, pool_bytes, transactions};
 use crate::experiment::{Plan, SubjectKind};
 
 pub(super) fn notes(plan: &Plan) -> Vec<String> {
@@ -32,6 +32,13 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
          old_blocks_time is 1 ms: through a pool this small a page crosses the old part of the LRU list in \
          milliseconds, and with the default, a second, no inner page would ever become young."
             .into(),
+        format!(
+            "Highwater's seconds are those of the device, by its virtual clock: one request after the other, without \
+             the processors' time. They do not depend on what else the machine does. On the hard disk that is the \
+             speed with any number of clients, on the SSD that of one at a time, so Highwater's TPS there are no \
+             throughput of {THREADS} clients; the ratios are what counts. max_purge_lag is 100, so that purge's work \
+             is done within the time. A server's seconds are the machine's: other work on it slows them."
+        ),
         "Pages are counted by type: Highwater's by itself, a server's by the mounted device that recognises them as \
          they pass. The copies in doublewrite are not in the counts."
             .into(),
@@ -49,12 +56,10 @@ fn of_medium(plan: &Plan, medium: &str) -> String {
     );
     match medium {
         HDD => format!(
-            "{work} Highwater's seconds are those of the disk, by its own clock: requests are served one after the \
-             other, the processors' time is left out. A server waits for the disk in real time, a fraction of a \
-             second for each transaction, so its buffer does not fill, and nearly no merge is forced; in the paper it \
-             did not fill in an hour either, as its 780 reads of buffer pages show."
+            "{work} A server waits for the disk in real time, a fraction of a second for each transaction, so its \
+             buffer does not fill, and nearly no merge is forced; in the paper it did not fill in an hour either, as \
+             its 780 reads of buffer pages show."
         ),
-        SSD => format!("{work} Requests take the time that the device's model says, and run side by side."),
         _ => work,
     }
 }
