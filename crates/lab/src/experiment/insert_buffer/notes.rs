@@ -12,7 +12,7 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
             "Pool {} MiB, data {ratio} times as much, {} MiB (paper: 1 GB and 100 GB, 100 times); redo log {} MiB; \
              the buffer may take a quarter of the pool (InnoDB's default).",
             pool >> 20,
-            pool * ratio >> 20,
+            (pool * ratio) >> 20,
             log_of(scale) >> 20
         ),
         format!(
