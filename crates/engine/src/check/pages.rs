@@ -3,14 +3,35 @@
 //! Rules
 //! 1. Used pages are read from the store, an extent at a time, not through the pool: what is on disk counts.
 //! 2. A free page may hold anything: it is not looked at.
+//! 3. A page may be written while it is read: readers merge what is buffered for a leaf, and the cleaner flushes what
+//!    was changed before. So a page that does not verify is read again.
 
 use super::checker::{Checker, Kind, Owner, Place};
 use crate::error::Result;
 use crate::page::{PageType, header};
 use crate::space::layout::{CHUNK_PAGES, EXTENT_PAGES, chunk_mask};
 use crate::space::{Extent, SEGMENT_SYSTEM, read_entry};
+use crate::store::PageStore;
 use crate::types::{PageNo, SegmentId};
 use highwater_storage::AlignedBuf;
+use std::time::Duration;
+
+/// Reads of a page that does not verify.
+const READS: u32 = 5;
+/// Pause between two of them.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Reads a page again while it does not verify: rule 3.
+fn read_until_sound(store: &dyn PageStore, page_no: PageNo, page: &mut [u8]) -> Result<()> {
+    for _ in 1..READS {
+        if header::verify(page, page_no).is_ok() {
+            return Ok(());
+        }
+        std::thread::sleep(PAUSE);
+        store.read(page_no, page)?;
+    }
+    Ok(())
+}
 
 impl Checker<'_> {
     /// Verifies every used page where it lies in the file, and the extent maps.
@@ -58,11 +79,12 @@ impl Checker<'_> {
             let page_no = PageNo(number * EXTENT_PAGES + at);
             let range = at as usize * page_bytes..(at as usize + 1) * page_bytes;
             let owner = extent.owners[(at / CHUNK_PAGES) as usize];
-            if !whole && let Err(error) = store.read(page_no, &mut bytes[range.clone()]) {
-                self.unreadable_page(page_no, owner, error.into_reason());
-                continue;
+            let read = if whole { Ok(()) } else { store.read(page_no, &mut bytes[range.clone()]) };
+            let read = read.and_then(|()| read_until_sound(&**store, page_no, &mut bytes[range.clone()]));
+            match read {
+                Ok(()) => self.check_page(page_no, owner, &bytes[range]),
+                Err(error) => self.unreadable_page(page_no, owner, error.into_reason()),
             }
-            self.check_page(page_no, owner, &bytes[range]);
         }
     }
 
