@@ -16,6 +16,8 @@ pub type Failure = String;
 
 /// Kills of the crash test in one run.
 const KILLS: &str = "30";
+/// Power cuts in one run.
+const CUTS: &str = "500";
 /// Kills of the one on a disk that fills up, and the size at which it is full: a little more than the load needs.
 const FULL_KILLS: &str = "10";
 const FULL_AT: &str = "128M";
@@ -32,7 +34,7 @@ struct Run {
     scratch: PathBuf,
 }
 
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     Step { name: "format", run: |run| run.cargo(&["fmt", "--all", "--check"]) },
     Step { name: "tidy", run: |run| run.tidy() },
     Step { name: "lints", run: |run| run.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]) },
@@ -44,6 +46,7 @@ const STEPS: [Step; 11] = [
     Step { name: "TPC-C, checked", run: |run| run.tpcc() },
     Step { name: "sysbench, checked", run: |run| run.sysbench() },
     Step { name: "kill -9 under load", run: |run| run.crash() },
+    Step { name: "power cuts", run: |run| run.power_cuts() },
 ];
 
 /// Runs every step.
@@ -122,6 +125,10 @@ impl Run {
         let mut command = self.command();
         command.args(["torture", "crash", "--runs", FULL_KILLS, "--max-run-ms", "700", "--page-size", "4K"]);
         self.finish(command.args(["--data-limit", FULL_AT, "--dir", &self.folder("crash-full")]))
+    }
+
+    fn power_cuts(&self) -> Result<(), Failure> {
+        self.finish(self.command().args(["torture", "power", "--cuts", CUTS]))
     }
 
     /// Runs a benchmark and gives its result, which must say that work was done.

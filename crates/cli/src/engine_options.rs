@@ -32,6 +32,17 @@ impl EngineOptions {
         Ok(options)
     }
 
+    /// Whether this option was given.
+    pub fn has(&self, name: &str) -> bool {
+        self.given.iter().any(|(one, _)| *one == name)
+    }
+
+    /// The way of buffering changes that was asked for, or that of the `number`th run: they take turns.
+    pub fn rotated_buffering(&self, number: u64) -> &str {
+        let given = self.given.iter().find(|(name, _)| *name == "change_buffering");
+        given.map_or(["memory", "disk", "memory", "off"][number as usize % 4], |(_, value)| value)
+    }
+
     /// Refuses given values that differ from what was fixed when the database was created.
     ///
     /// # Errors
@@ -42,8 +53,8 @@ impl EngineOptions {
             ("page_size", asked.page_size, found.page_size),
             ("log_file_size", log_size_bytes(asked.log_file_size), found.log_file_size),
         ];
-        let given = |name: &str| self.given.iter().any(|(one, _)| *one == name);
-        let Some((name, asked, found)) = fixed.into_iter().find(|(name, asked, found)| given(name) && asked != found)
+        let Some((name, asked, found)) =
+            fixed.into_iter().find(|(name, asked, found)| self.has(name) && asked != found)
         else {
             return Ok(());
         };

@@ -72,6 +72,7 @@ fn promised_command_lines_parse() {
         "highwater bench tpcc --device samsung-pm953-960gb --capacity 2G --clock virtual \
          --placement redo=1,doublewrite=2",
         "highwater torture crash --runs 30 --dir D --seed 7",
+        "highwater torture power --cuts 3000 --seed 7 --change-buffering memory",
         "highwater lab list",
         "highwater lab run flush-neighbors --subject highwater,mysql --device local --scale quick --out D --resume \
          --strict",

@@ -3,12 +3,13 @@
 //! How a run goes
 //! 1. A child process opens the database and runs TPC-C, recording each acknowledged commit outside the database (one
 //!    file a client). Meanwhile indexes and tables are created and dropped while writers use them, and large
-//!    transactions run.
+//!    transactions run, and rows are changed all over indexes that do not fit the pool. Unless a way of buffering changes
+//!    is asked for, the runs take turns.
 //! 2. The parent kills it with SIGKILL after a random time. In a quarter of the runs a second child is started and
 //!    killed within a fraction of a second: in the middle of recovery.
 //! 3. The parent opens the database (which recovers it) and checks: every acknowledged commit is there and at most one
 //!    more of each client, TPC-C's twelve conditions hold, no large transaction is there by half, and the whole
-//!    database verifies, every index included.
+//!    database verifies: every entry of every index has its row, and every row its entries.
 //! 4. The first thing found wrong ends the command; the folder stays as it is, for `highwater check` and `inspect`.
 //!
 //! Rules
@@ -18,12 +19,13 @@
 //! 3. With a limit on the data file (`--data-limit`), a transaction that meets it is rolled back and the load goes on:
 //!    that is no error.
 //! 4. A killed process loses nothing that was written to the operating system. Power cuts are tested on simulated disks
-//!    (`crates/bench/tests/device_power_cut.rs`).
+//!    (`crates/bench/tests/device_power_cut.rs`, `highwater torture power`).
 
 use crate::bench;
 use crate::engine_options::{EngineOptions, size};
 use crate::failure::Failure;
 use crate::output::Lines;
+use crate::torture_power::{self, PowerOptions};
 use clap::{Args, Subcommand};
 use fastrand::Rng;
 use highwater::{Database, Error};
@@ -39,7 +41,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Small, so that a short run evicts pages, fills the log and takes checkpoints.
-const ENGINE_DEFAULTS: &[(&str, &str)] = &[("buffer_pool_size", "24M"), ("log_file_size", "16M")];
+const ENGINE_DEFAULTS: &[(&str, &str)] = &[("buffer_pool_size", "8M"), ("log_file_size", "16M")];
 
 /// Longest wait for a child to be ready.
 const READY_WITHIN: Duration = Duration::from_secs(300);
@@ -51,7 +53,8 @@ const EXAMPLES: &str = "\
 Examples:
   highwater torture crash --runs 30 --dir /tmp/torture
   highwater torture crash --runs 100 --dir /tmp/torture --seed 7 --max-run-ms 500 --threads 8
-  highwater torture crash --runs 30 --dir /tmp/torture-full --page-size 4K --data-limit 128M";
+  highwater torture crash --runs 30 --dir /tmp/torture-full --page-size 4K --data-limit 128M
+  highwater torture power --cuts 3000";
 
 /// Test crash recovery
 #[derive(Args, Debug)]
@@ -66,6 +69,9 @@ enum Torture {
     /// Kill a TPC-C run at random moments; after each kill recover the database and check it
     #[command(after_help = EXAMPLES)]
     Crash(Box<CrashOptions>),
+    /// Cut the power of a simulated disk at random moments; after each cut compare every index with its rows
+    #[command(after_help = torture_power::EXAMPLES)]
+    Power(Box<PowerOptions>),
     /// The process that is killed
     #[command(hide = true)]
     Child(Box<CrashOptions>),
@@ -166,6 +172,7 @@ impl CrashOptions {
 pub fn run(args: &TortureArgs) -> Result<(), Failure> {
     match &args.kind {
         Torture::Crash(options) => crash(options),
+        Torture::Power(options) => torture_power::run(options),
         Torture::Child(options) => child(options),
     }
 }
@@ -181,7 +188,7 @@ fn crash(options: &CrashOptions) -> Result<(), Failure> {
     prepare(options)?;
     let mut rng = Rng::with_seed(seed);
     for run in 1..=options.runs {
-        let kill = kill_once(options, rng.u64(..), &mut rng).map_err(|e| at(run, seed, &e))?;
+        let kill = kill_once(options, run, &mut rng).map_err(|e| at(run, seed, &e))?;
         let found = verify(options).map_err(|e| at(run, seed, &e))?;
         lines.write(&format!(
             "run {run}/{}: {kill}; recovered in {:.2} s ({:.1} MiB of redo, {} pages read); {} commits acknowledged so \
@@ -212,8 +219,10 @@ fn prepare(options: &CrashOptions) -> Result<(), Failure> {
 }
 
 /// Starts a child, kills it, and says when.
-fn kill_once(options: &CrashOptions, seed: u64, rng: &mut Rng) -> Result<String, Failure> {
-    let mut child = spawn(options, seed)?;
+fn kill_once(options: &CrashOptions, run: u64, rng: &mut Rng) -> Result<String, Failure> {
+    let seed = rng.u64(..);
+    let buffering = options.engine.rotated_buffering(run);
+    let mut child = spawn(options, seed, buffering)?;
     let outcome = wait_until_ready(&mut child).and_then(|()| {
         let pause_ms = rng.u64(1..=options.max_run_ms);
         std::thread::sleep(Duration::from_millis(pause_ms));
@@ -222,16 +231,16 @@ fn kill_once(options: &CrashOptions, seed: u64, rng: &mut Rng) -> Result<String,
     kill(&mut child)?;
     let pause_ms = outcome?;
     if rng.u32(..4) > 0 {
-        return Ok(format!("killed after {pause_ms} ms"));
+        return Ok(format!("killed after {pause_ms} ms, change buffering {buffering}"));
     }
-    let mut child = spawn(options, seed ^ 1)?;
+    let mut child = spawn(options, seed ^ 1, buffering)?;
     let second_ms = rng.u64(1..=300);
     std::thread::sleep(Duration::from_millis(second_ms));
     kill(&mut child)?;
-    Ok(format!("killed after {pause_ms} ms, and {second_ms} ms into the next start"))
+    Ok(format!("killed after {pause_ms} ms, and {second_ms} ms into the next start, change buffering {buffering}"))
 }
 
-fn spawn(options: &CrashOptions, seed: u64) -> Result<Child, Failure> {
+fn spawn(options: &CrashOptions, seed: u64, buffering: &str) -> Result<Child, Failure> {
     let program = std::env::current_exe().map_err(|e| Failure::Failed(format!("this program's own path: {e}")))?;
     let mut command = Command::new(program);
     command.args(["torture", "child", "--dir"]).arg(&options.dir);
@@ -243,6 +252,9 @@ fn spawn(options: &CrashOptions, seed: u64) -> Result<Child, Failure> {
     }
     if let Some(limit) = options.data_limit {
         command.args(["--data-limit", &limit.to_string()]);
+    }
+    if !options.engine.has("change_buffering") {
+        command.args(["--change-buffering", buffering]);
     }
     command.args(options.engine.as_arguments()).stdin(Stdio::piped()).stdout(Stdio::piped());
     command.spawn().map_err(|e| Failure::Failed(format!("cannot start the process to be killed: {e}")))

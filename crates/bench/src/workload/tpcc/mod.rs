@@ -19,6 +19,7 @@ mod random;
 mod schema;
 mod terminal;
 pub mod turmoil;
+mod wide;
 
 pub use acknowledge::{Acknowledged, verify};
 pub use terminal::{Kind, Mix};

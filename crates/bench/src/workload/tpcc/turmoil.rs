@@ -1,7 +1,8 @@
 //! What the crash test does beside TPC-C: schema changes next to writers that have read before, and large transactions.
 //!
 //! Threads: `WRITERS` that read a table, wait a little, then write it; one whose every transaction changes all rows of
-//! another table; one that creates and drops indexes on both, and whole tables.
+//! another table; `WIDE_WRITERS` that change rows of a table whose indexes do not fit the pool; one that creates and
+//! drops indexes on the first two, and whole tables.
 //!
 //! Rules
 //! 1. Those that write commit through an `Acknowledger`, as TPC-C's clients do; their numbers follow the clients'.
@@ -10,6 +11,7 @@
 //!    ends the run.
 
 use super::acknowledge::Acknowledger;
+use super::wide;
 use crate::error::{Error, Result};
 use crate::store::Store;
 use crate::store::embedded::Embedded;
@@ -23,8 +25,10 @@ use std::time::Duration;
 
 /// Threads that read, then write.
 const WRITERS: u64 = 3;
+/// Threads that change rows all over large indexes.
+const WIDE_WRITERS: u64 = 2;
 /// How many clients of the record of acknowledged commits it takes.
-pub const CLIENTS: u64 = WRITERS + 1;
+pub const CLIENTS: u64 = WRITERS + 1 + WIDE_WRITERS;
 
 /// The writers' table: id, a, b. Half of its ids have no row.
 const SIDE: &str = "torture_side";
@@ -50,6 +54,7 @@ pub struct Turmoil {
 /// # Errors
 /// The store's.
 pub fn prepare(store: &Embedded) -> Result<()> {
+    wide::prepare(store)?;
     if store.table(LARGE)?.is_some() {
         return Ok(());
     }
@@ -109,11 +114,18 @@ impl Turmoil {
             .map(|n| Acknowledger::open(store, &self.acknowledgements, self.first_client + n))
             .collect::<Result<Vec<_>>>()?;
         let large = Acknowledger::open(store, &self.acknowledgements, self.first_client + WRITERS)?;
-        let tables = [open_table(store, SIDE)?, open_table(store, LARGE)?];
+        let wide = (0..WIDE_WRITERS)
+            .map(|n| Acknowledger::open(store, &self.acknowledgements, self.first_client + WRITERS + 1 + n))
+            .collect::<Result<Vec<_>>>()?;
+        let tables = [open_table(store, SIDE)?, open_table(store, LARGE)?, open_table(store, wide::WIDE)?];
         std::thread::scope(|scope| {
             for (n, mut ack) in (0..).zip(writers) {
                 let (table, mut random) = (&tables[0], rng(self.seed, 1 << 40 | n));
                 scope.spawn(until_failed(&failure, move || read_then_write(db, table, &mut ack, &mut random)));
+            }
+            for (n, mut ack) in (0..).zip(wide) {
+                let (table, mut random) = (&tables[2], rng(self.seed, 4 << 40 | n));
+                scope.spawn(until_failed(&failure, move || wide::change(db, table, &mut ack, &mut random)));
             }
             let (table, mut ack, mut random) = (&tables[1], large, rng(self.seed, 2 << 40));
             scope.spawn(until_failed(&failure, move || change_all(db, table, &mut ack, &mut random)));
@@ -145,7 +157,7 @@ fn begin(db: &Database, random: &mut Rng) -> Result<WriteTxn> {
 }
 
 /// Commits, or rolls back now and then.
-fn end(txn: WriteTxn, ack: &mut Acknowledger<Table>, random: &mut Rng) -> Result<()> {
+pub(super) fn end(txn: WriteTxn, ack: &mut Acknowledger<Table>, random: &mut Rng) -> Result<()> {
     if random.u32(..5) == 0 {
         return Ok(txn.rollback()?);
     }

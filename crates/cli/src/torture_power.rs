@@ -1,0 +1,82 @@
+//! `highwater torture power`: cut the power of a simulated disk at random writes and syncs, thousands of times, and
+//! compare every secondary index with the rows after each ([`highwater_bench::power_cuts`]).
+
+use crate::engine_options::EngineOptions;
+use crate::failure::Failure;
+use crate::output::Lines;
+use clap::Args;
+use fastrand::Rng;
+use highwater::Options;
+use highwater_bench::power_cuts::{Tally, Trial};
+
+/// Small, so that the indexes do not fit the pool and the log turns often.
+const ENGINE_DEFAULTS: &[(&str, &str)] = &[
+    ("page_size", "4K"),
+    ("buffer_pool_size", "1M"),
+    ("log_file_size", "4M"),
+    ("log_buffer_size", "1M"),
+    ("cleaner_interval_ms", "5"),
+];
+/// Lives of one database, before the next one is made.
+const LIVES: u64 = 20;
+
+pub const EXAMPLES: &str = "\
+Examples:
+  highwater torture power --cuts 3000
+  highwater torture power --cuts 500 --change-buffering memory --seed 7";
+
+/// What is cut, and how often.
+#[derive(Args, Clone, Debug)]
+pub struct PowerOptions {
+    /// Least number of power cuts, those of recovery included
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    cuts: u64,
+    /// Seed of the random numbers [default: drawn, and printed]
+    #[arg(long)]
+    seed: Option<u64>,
+    #[command(flatten)]
+    engine: EngineOptions,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failure::Failed`] names what was lost or broken.
+pub fn run(options: &PowerOptions) -> Result<(), Failure> {
+    let lines = Lines { stdout_taken: false };
+    let seed = options.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
+    lines.write(&format!("seed {seed} (repeat with --seed {seed})"));
+    let (mut rng, mut all) = (Rng::with_seed(seed), Tally::default());
+    for number in 0.. {
+        if all.all_cuts() >= options.cuts {
+            break;
+        }
+        let mut engine = options.engine.options(ENGINE_DEFAULTS)?;
+        let mode = options.engine.rotated_buffering(number);
+        engine.set("change_buffering", mode)?;
+        let tally = trial(engine, rng.u64(..), options.cuts - all.all_cuts())
+            .map_err(|error| Failure::Failed(format!("database {number} with seed {seed}: {error}")))?;
+        all.add(&tally);
+        let Tally { cuts, recovery_cuts, buffered, merges, carried } = tally;
+        lines.write(&format!(
+            "database {number}, change buffering {mode}: {cuts} power cuts and {recovery_cuts} of recovery; {buffered} \
+             changes buffered, {merges} leaves merged, {carried} changes carried forward; nothing lost"
+        ));
+    }
+    let Tally { cuts, recovery_cuts, buffered, merges, carried } = all;
+    lines.write(&format!(
+        "{cuts} power cuts and {recovery_cuts} of recovery ({buffered} changes buffered, {merges} leaves merged, \
+         {carried} changes carried forward): no acknowledged commit lost, every index agrees with its rows"
+    ));
+    Ok(())
+}
+
+fn trial(engine: Options, seed: u64, cuts: u64) -> highwater_bench::Result<Tally> {
+    let mut trial = Trial::new(engine, seed)?;
+    for _ in 0..LIVES {
+        if trial.tally.all_cuts() < cuts {
+            trial.live()?;
+        }
+    }
+    Ok(trial.tally)
+}
