@@ -3,8 +3,8 @@
 //! How a run goes
 //! 1. A child process opens the database and runs TPC-C, recording each acknowledged commit outside the database (one
 //!    file a client). Meanwhile indexes and tables are created and dropped while writers use them, and large
-//!    transactions run, and rows are changed all over indexes that do not fit the pool. Unless a way of buffering changes
-//!    is asked for, the runs take turns.
+//!    transactions run, and rows are changed all over indexes that do not fit the pool. Unless a way of buffering
+//!    changes is asked for, the runs take turns.
 //! 2. The parent kills it with SIGKILL after a random time. In a quarter of the runs a second child is started and
 //!    killed within a fraction of a second: in the middle of recovery.
 //! 3. The parent opens the database (which recovers it) and checks: every acknowledged commit is there and at most one

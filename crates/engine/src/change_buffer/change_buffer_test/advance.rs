@@ -26,9 +26,9 @@ fn options() -> Options {
 }
 
 /// A tree that is several times the pool, and all of it in the data file.
-struct Fixture {
-    core: Core,
-    tree: BTree,
+pub(super) struct Fixture {
+    pub(super) core: Core,
+    pub(super) tree: BTree,
     /// A page of nobody's tree, whose changes fill the log.
     filler: PageNo,
 }
@@ -38,7 +38,7 @@ fn key(n: u64) -> Vec<u8> {
 }
 
 impl Fixture {
-    fn new() -> Fixture {
+    pub(super) fn new() -> Fixture {
         let core = open(StorageSet::memory(), options());
         let (ctx, space) = (&core.ctx, &core.space);
         let mut root = None;
@@ -63,6 +63,29 @@ impl Fixture {
         Fixture { core, tree, filler }
     }
 
+    /// The leaf that covers a key; it is not read.
+    pub(super) fn leaf_of(&self, key: &[u8]) -> PageNo {
+        self.tree.absent_leaf(&self.core.ctx, key).unwrap().expect("the leaf is out of the pool").page
+    }
+
+    /// Damages a page in the data file; gives its bytes.
+    pub(super) fn damage(&self, page: PageNo) -> Vec<u8> {
+        let at = page.0 as usize * 4096;
+        let mut sound = Vec::new();
+        self.core.storage().memory_devices().unwrap()[0].damage(|bytes| {
+            sound.extend_from_slice(&bytes[at..at + 4096]);
+            bytes[at + 1000..at + 1400].fill(0xaa);
+        });
+        sound
+    }
+
+    /// Gives a page in the data file these bytes.
+    pub(super) fn repair(&self, page: PageNo, sound: &[u8]) {
+        let at = page.0 as usize * 4096;
+        let devices = self.core.storage().memory_devices().unwrap();
+        devices[0].damage(|bytes| bytes[at..at + 4096].copy_from_slice(sound));
+    }
+
     fn changes(&self) -> &ChangeBuffer {
         &self.core.changes
     }
@@ -75,7 +98,7 @@ impl Fixture {
     }
 
     /// Makes changes of as many leaves, at the other end of the tree, pending; says of which keys.
-    fn make_pending(&self, leaves: u64) -> Vec<Vec<u8>> {
+    pub(super) fn make_pending(&self, leaves: u64) -> Vec<Vec<u8>> {
         self.read_first_third();
         let keys: Vec<Vec<u8>> = (0..leaves).map(|n| key(2 * (KEYS - 1 - n * 100) + 1)).collect();
         keys.iter().for_each(|key| assert!(self.put(key).unwrap(), "the leaf is in the pool"));
@@ -84,7 +107,7 @@ impl Fixture {
     }
 
     /// False if the leaf was in the pool, and nothing is done.
-    fn put(&self, key: &[u8]) -> Result<bool> {
+    pub(super) fn put(&self, key: &[u8]) -> Result<bool> {
         let pending = PendingChange { change: LeafChange::Put { key, value: b"w" }, trx_id: TxnId(7) };
         loop {
             match self.changes().reach(self.core.ctx.mtr()?, &self.tree, &pending, || Result::Ok(()))? {
@@ -99,7 +122,7 @@ impl Fixture {
     }
 
     /// Writes this much of the log's capacity, in per cent.
-    fn fill_log(&self, pct: u64) {
+    pub(super) fn fill_log(&self, pct: u64) {
         let (ctx, bytes) = (&self.core.ctx, [7; 2000]);
         let end = ctx.log.end_lsn().0 + ctx.log.capacity_bytes() * pct / 100;
         while ctx.log.end_lsn().0 < end {
@@ -113,19 +136,19 @@ impl Fixture {
     }
 
     /// Moves the checkpoint as far as it may; says where it is.
-    fn checkpoint(&self) -> Lsn {
+    pub(super) fn checkpoint(&self) -> Lsn {
         let (pool, log) = (&self.core.ctx.pool, &self.core.ctx.log);
         checkpoint(pool, log, checkpoint_target(pool, log)).unwrap();
         log.checkpoint_lsn()
     }
 
-    fn after_power_cut(&self, seed: u64) -> Fixture {
+    pub(super) fn after_power_cut(&self, seed: u64) -> Fixture {
         let core = open(self.core.storage().cut(seed), options());
         let tree = BTree::open(core.space.clone(), TREE, SEGMENT, self.tree.root()).with_free_classes();
         Fixture { core, tree, filler: self.filler }
     }
 
-    fn assert_has(&self, keys: &[Vec<u8>]) {
+    pub(super) fn assert_has(&self, keys: &[Vec<u8>]) {
         let records = records(&self.core, &self.tree);
         assert_eq!(records.len() as u64, KEYS + keys.len() as u64);
         assert!(keys.iter().all(|key| records.get(key).is_some_and(|value| value == b"w")));

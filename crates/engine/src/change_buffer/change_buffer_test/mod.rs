@@ -1,10 +1,17 @@
 //! A database whose indexes are many times its pool: what the indexes say is what the rows say, whatever was pending.
 
 mod advance;
+mod closing;
 mod crash;
+mod damage;
 mod disk;
 mod life;
+mod limits;
 mod merging;
+mod schema;
+mod threads;
+mod transactions;
+mod watches;
 
 use crate::Schema;
 use crate::config::{ChangeBuffering, Options};
@@ -20,9 +27,17 @@ use std::collections::BTreeMap;
 /// Rows by key: the two indexed columns.
 pub(super) type Rows = BTreeMap<u64, (u64, u64)>;
 
+/// The ways of buffering changes.
+pub(super) const MODES: [ChangeBuffering; 2] = [ChangeBuffering::Memory, ChangeBuffering::Disk];
+
 /// 4 KiB pages, a pool of 256 frames; changes are buffered in memory.
 pub(super) fn options() -> Options {
     Options { change_buffering: ChangeBuffering::Memory, cleaner_interval_ms: 5, ..small_options() }
+}
+
+/// The same with another way of buffering.
+pub(super) fn options_of(change_buffering: ChangeBuffering) -> Options {
+    Options { change_buffering, ..options() }
 }
 
 pub(super) fn create(db: &Database) -> Table {
@@ -51,14 +66,14 @@ pub(super) fn filled(storage: StorageSet, options: Options, rows: u64, rng: &mut
     (db, model)
 }
 
-fn insert(txn: &mut WriteTxn, table: &Table, rows: &mut Rows, id: u64, rng: &mut Rng) {
+pub(super) fn insert(txn: &mut WriteTxn, table: &Table, rows: &mut Rows, id: u64, rng: &mut Rng) {
     let (a, b) = (rng.u64(..), rng.u64(0..5000));
     txn.insert(table, &values![id, a, b]).unwrap();
     rows.insert(id, (a, b));
 }
 
 /// One random change.
-fn change(txn: &mut WriteTxn, table: &Table, rows: &mut Rows, rng: &mut Rng) {
+pub(super) fn change(txn: &mut WriteTxn, table: &Table, rows: &mut Rows, rng: &mut Rng) {
     let id = rng.u64(0..rows.last_key_value().map_or(1, |(id, _)| id + 50));
     match rng.u32(0..10) {
         0..=3 => {

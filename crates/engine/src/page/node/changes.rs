@@ -161,3 +161,7 @@ pub fn make_canonical(page: &mut [u8]) -> Fit {
     raise_skip(page);
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "changes_test.rs"]
+mod tests;
