@@ -140,8 +140,9 @@ fn change(txn: &mut WriteTxn, table: &Table, rows: &mut Map, rng: &mut Rng) -> R
             rows.entry(id).and_modify(|row| *row = (a, b));
         }
         7 | 8 => {
-            if txn.delete(table, &values![id])? != rows.remove(&id).is_some() {
-                return Err(Error::Data(format!("the delete of row {id} was wrong about whether it is there")));
+            let (deleted, was_there) = (txn.delete(table, &values![id])?, rows.remove(&id).is_some());
+            if deleted != was_there {
+                return Err(Error::Data(format!("a delete of row {id} says {deleted}")));
             }
         }
         _ if !rows.contains_key(&id) => insert(txn, table, rows, id, rng)?,
