@@ -140,12 +140,12 @@ named_value!(VictimPolicy, |_| "");
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChangeBuffering {
     /// The leaf is read and changed.
-    #[default]
     Off,
     /// The change goes to a B+tree of buffered operations, whose pages are read and written as others are: InnoDB's
     /// change buffer.
     Disk,
     /// The change goes to memory, and the redo log alone makes it durable.
+    #[default]
     Memory,
 }
 
@@ -290,7 +290,7 @@ options! {
     victim_policy: VictimPolicy = VictimPolicy::LruClean, "lru-clean", "raw, war or lru-clean", |_v| true;
     /// What happens to a change of a non-unique secondary index whose leaf is not in the buffer pool: off = the leaf is
     /// read; disk = the change is buffered in pages of its own; memory = it is buffered in memory and in the redo log.
-    change_buffering: ChangeBuffering = ChangeBuffering::Off, "off", "off, disk or memory", |_v| true;
+    change_buffering: ChangeBuffering = ChangeBuffering::Memory, "memory", "off, disk or memory", |_v| true;
     /// Largest size of the change buffer, in percent of the buffer pool; with memory at most an eighth of the redo log.
     change_buffer_max_size: u64 = 25, "25", "1 to 50", |v| (1..=50).contains(v);
     /// Merge the change buffer when the database is closed. If not, the next opening finds what is buffered: with disk
