@@ -5,7 +5,7 @@
 //! cargo run --release -p highwater --example random_index -- 2500000 DIR change-buffering=memory
 //! ```
 //!
-//! Arguments: number of rows, a folder that is created and must not exist, options as `name=value`. A row has 200 bytes.
+//! Arguments: number of rows, a folder that does not exist yet, options as `name=value`. A row has 200 bytes.
 
 use highwater::{Database, Error, Options, Result, Schema, Type, values};
 use std::time::Instant;
@@ -15,7 +15,8 @@ const PAD_BYTES: usize = 184;
 const ROWS_PER_TRANSACTION: u64 = 1000;
 
 fn usage() -> Error {
-    Error::Usage("arguments: ROWS DIR [OPTION=VALUE ...], for example 2500000 /tmp/rows change-buffering=memory".into())
+    let example = "2500000 /tmp/rows change-buffering=memory";
+    Error::Usage(format!("arguments: ROWS DIR [OPTION=VALUE ...], for example {example}"))
 }
 
 fn main() -> Result<()> {
