@@ -52,9 +52,13 @@ const FULL_PAUSE: Duration = Duration::from_millis(10);
 const EXAMPLES: &str = "\
 Examples:
   highwater torture crash --runs 30 --dir /tmp/torture
-  highwater torture crash --runs 100 --dir /tmp/torture --seed 7 --max-run-ms 500 --threads 8
-  highwater torture crash --runs 30 --dir /tmp/torture-full --page-size 4K --data-limit 128M
   highwater torture power --cuts 3000";
+
+const CRASH_EXAMPLES: &str = "\
+Examples:
+  highwater torture crash --runs 30 --dir /tmp/torture
+  highwater torture crash --runs 100 --dir /tmp/torture --seed 7 --max-run-ms 500 --threads 8
+  highwater torture crash --runs 30 --dir /tmp/torture-full --page-size 4K --data-limit 128M";
 
 /// Test crash recovery
 #[derive(Args, Debug)]
@@ -67,7 +71,7 @@ pub struct TortureArgs {
 #[derive(Debug, Subcommand)]
 enum Torture {
     /// Kill a TPC-C run at random moments; after each kill recover the database and check it
-    #[command(after_help = EXAMPLES)]
+    #[command(after_help = CRASH_EXAMPLES)]
     Crash(Box<CrashOptions>),
     /// Cut the power of a simulated disk at random moments; after each cut compare every index with its rows
     #[command(after_help = torture_power::EXAMPLES)]
