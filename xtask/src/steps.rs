@@ -20,7 +20,7 @@ const KILLS: &str = "30";
 const CUTS: &str = "500";
 /// Kills of the one on a disk that fills up, and the size at which it is full: a little more than the load needs.
 const FULL_KILLS: &str = "10";
-const FULL_AT: &str = "128M";
+const FULL_AT: &str = "160M";
 
 /// One step: its name and what it does in the project's root.
 struct Step {

@@ -58,7 +58,7 @@ const CRASH_EXAMPLES: &str = "\
 Examples:
   highwater torture crash --runs 30 --dir /tmp/torture
   highwater torture crash --runs 100 --dir /tmp/torture --seed 7 --max-run-ms 500 --threads 8
-  highwater torture crash --runs 30 --dir /tmp/torture-full --page-size 4K --data-limit 128M";
+  highwater torture crash --runs 30 --dir /tmp/torture-full --page-size 4K --data-limit 160M";
 
 /// Test crash recovery
 #[derive(Args, Debug)]
