@@ -46,8 +46,8 @@ each report. What an experiment does not have (a subject, a device) is left out.
 the exit status is 1.
 
 Scales: smoke = a few seconds; shows that the laboratory works, but is too small to judge claims. quick = the whole
-experiment on one subject in at most three minutes. standard = about half an hour. full = the sizes of the source
-documents.";
+experiment on one subject in at most three minutes. standard = 15 to 45 minutes on all subjects. full = the sizes of
+the source documents.";
 
 /// Repeat the experiments of the source documents
 #[derive(Args, Debug)]

@@ -14,7 +14,7 @@ pub enum Scale {
     Smoke,
     /// The whole experiment on one subject in at most three minutes.
     Quick,
-    /// Half an hour.
+    /// 15 to 45 minutes on all subjects.
     Standard,
     /// The papers' sizes.
     Full,

@@ -37,7 +37,7 @@ const ABOUT: About = About {
     subjects: &SubjectKind::ALL,
     devices: &["samsung-960-pro-512gb", "samsung-850-pro-256gb", "datacenter-nvme", "local"],
     repetitions: [1, 1, 2, 1],
-    server_repetitions: None,
+    server_repetitions: Some([1; 4]),
     required: &[metric::TPS, metric::TRANSACTIONS, metric::PAGES_READ, metric::PAGES_FLUSHED],
 };
 

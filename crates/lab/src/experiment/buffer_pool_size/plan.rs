@@ -41,7 +41,7 @@ pub(super) fn threads(scale: Scale) -> usize {
 
 /// Seconds of warm-up and of measuring.
 pub(super) fn seconds(scale: Scale) -> (f64, f64) {
-    scale.of([(0.5, 1.0), (6.0, 8.0), (12.0, 25.0), (300.0, 1800.0)])
+    scale.of([(0.5, 1.0), (6.0, 8.0), (10.0, 15.0), (300.0, 1800.0)])
 }
 
 pub(super) fn log_of(scale: Scale) -> u64 {

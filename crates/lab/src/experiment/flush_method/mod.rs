@@ -37,7 +37,7 @@ const ABOUT: About = About {
     subjects: &SubjectKind::ALL,
     devices: &["local", "sata-7200rpm-500gb", "wd10ezex-1tb", "samsung-850-pro-256gb"],
     repetitions: [1, 3, 3, 1],
-    server_repetitions: Some([1, 1, 3, 1]),
+    server_repetitions: Some([1; 4]),
     required: &[metric::LOAD_MB_PER_S],
 };
 

@@ -41,7 +41,7 @@ const ABOUT: About = About {
     source: "Shin, Park, Lee, KIISE 2017",
     subjects: &SubjectKind::ALL,
     devices: &["local", "samsung-850-pro-256gb", "samsung-960-pro-512gb", "datacenter-nvme", "wd10ezex-1tb"],
-    repetitions: [1, 3, 7, 3],
+    repetitions: [1, 3, 3, 3],
     server_repetitions: Some([1, 1, 1, 3]),
     required: &[metric::TPS, metric::PAGES_FLUSHED],
 };

@@ -44,7 +44,7 @@ const ABOUT: About = About {
     subjects: &SubjectKind::ALL,
     devices: &[plan::BOTH, plan::SSD_PRESET, plan::HDD_PRESET],
     repetitions: [1, 2, 3, 1],
-    server_repetitions: Some([1, 1, 2, 1]),
+    server_repetitions: Some([1; 4]),
     required: &[metric::TPS, metric::INDEX_PAGES_READ, metric::INDEX_PAGES_WRITTEN],
 };
 

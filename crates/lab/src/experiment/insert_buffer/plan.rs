@@ -43,7 +43,7 @@ pub(super) fn data_to_pool(scale: Scale) -> u64 {
 }
 
 pub(super) fn pool_bytes(scale: Scale) -> u64 {
-    scale.of([MIN_SERVER_POOL_BYTES, MIN_SERVER_POOL_BYTES, 16 << 20, PAPER_POOL_BYTES])
+    scale.of([MIN_SERVER_POOL_BYTES, MIN_SERVER_POOL_BYTES, 8 << 20, PAPER_POOL_BYTES])
 }
 
 /// Twice the pool.
@@ -54,9 +54,9 @@ pub(super) fn log_of(scale: Scale) -> u64 {
 /// Transactions before the measured ones, and those.
 pub(super) fn transactions(scale: Scale, medium: &str, subject: SubjectKind) -> (u64, u64) {
     match (medium, subject.is_server()) {
-        (HDD, true) => scale.of([(5, 15), (25, 100), (100, 1_000), (20_000, 50_000)]),
-        (_, true) => scale.of([(100, 200), (2_000, 2_000), (8_000, 16_000), (1_000_000, 3_000_000)]),
-        _ => scale.of([(500, 500), (4_000, 4_000), (12_000, 16_000), (1_000_000, 3_000_000)]),
+        (HDD, true) => scale.of([(5, 15), (25, 100), (50, 150), (20_000, 50_000)]),
+        (_, true) => scale.of([(100, 200), (2_000, 2_000), (2_000, 4_000), (1_000_000, 3_000_000)]),
+        _ => scale.of([(500, 500), (4_000, 4_000), (6_000, 8_000), (1_000_000, 3_000_000)]),
     }
 }
 

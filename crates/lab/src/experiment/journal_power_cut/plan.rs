@@ -14,7 +14,7 @@ pub(super) const WHOLE_PAGE: &str = "16384";
 pub(super) const ATOMIC_BYTES: [&str; 3] = ["512", "4096", WHOLE_PAGE];
 
 fn cuts(scale: Scale) -> u64 {
-    scale.of([1, 12, 100, 300])
+    scale.of([1, 12, 20, 300])
 }
 
 pub(super) fn cells(plan: &Plan) -> Vec<Cell> {

@@ -22,7 +22,7 @@ fn data_bytes(scale: Scale) -> u64 {
 
 /// Seconds of warm-up and of measuring.
 fn seconds(scale: Scale) -> (f64, f64) {
-    scale.of([(1.0, 4.0), (10.0, 60.0), (20.0, 600.0), (60.0, 3600.0)])
+    scale.of([(1.0, 4.0), (10.0, 60.0), (20.0, 180.0), (60.0, 3600.0)])
 }
 
 pub(super) fn cells(plan: &Plan) -> Vec<Cell> {

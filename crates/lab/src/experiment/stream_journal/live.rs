@@ -45,7 +45,7 @@ fn size(scale: Scale) -> Size {
         capacity_bytes: if full { 20 << 30 } else { 1 << 30 },
         small_journal_bytes: if full { 10 * MIB } else { 4 * MIB },
         large_journal_bytes: if full { 400 * MIB } else { 32 * MIB },
-        seconds: if full { 18_000.0 } else { 120.0 },
+        seconds: if full { 18_000.0 } else { 60.0 },
     }
 }
 

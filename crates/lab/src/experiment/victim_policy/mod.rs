@@ -27,7 +27,7 @@ const ABOUT: About = About {
     source: "LRU-C, VLDB 2023 (by the group behind the source documents)",
     subjects: &[SubjectKind::Highwater],
     devices: &["samsung-850-pro-256gb", "samsung-960-pro-512gb", "samsung-pm953-960gb", "datacenter-nvme", "local"],
-    repetitions: [1, 2, 5, 3],
+    repetitions: [1, 2, 3, 3],
     server_repetitions: None,
     required: &[metric::TPS],
 };

@@ -29,7 +29,7 @@ pub(super) fn threads(scale: Scale) -> usize {
 
 /// Seconds of warm-up and of measuring.
 pub(super) fn seconds(scale: Scale) -> (f64, f64) {
-    scale.of([(0.5, 1.5), (5.0, 12.0), (10.0, 60.0), (60.0, 600.0)])
+    scale.of([(0.5, 1.5), (5.0, 12.0), (10.0, 40.0), (60.0, 600.0)])
 }
 
 pub(super) fn cells(plan: &Plan) -> Vec<Cell> {
