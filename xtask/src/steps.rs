@@ -121,6 +121,18 @@ impl Run {
     fn crash(&self) -> Result<(), Failure> {
         let mut command = self.command();
         self.finish(command.args(["torture", "crash", "--runs", KILLS, "--dir", &self.folder("crash")]))?;
+        let mut command = self.command();
+        command.args([
+            "torture",
+            "crash",
+            "--runs",
+            KILLS,
+            "--page-store",
+            "out-of-place",
+            "--page-compression",
+            "lz4",
+        ]);
+        self.finish(command.args(["--segment-size", "512K", "--dir", &self.folder("crash-out-of-place")]))?;
         // Small pages make many extent-map groups, and the disk fills up on the way.
         let mut command = self.command();
         command.args(["torture", "crash", "--runs", FULL_KILLS, "--max-run-ms", "700", "--page-size", "4K"]);

@@ -9,6 +9,7 @@
 //! 3. Growth into new extent-map groups is cut as well: with pages of 4 KiB a group has 25 MiB.
 //! 4. Each switch is tried with the handling and without it: without it something breaks, with it nothing.
 
+use highwater::config::Doublewrite;
 use highwater::{Database, Error, Options, Schema, Type, ValueRef, values};
 use highwater_device::adapter::{EngineDisk, EngineDiskOptions};
 use highwater_device::disk::{Disk, DiskOptions, TimeMode};
@@ -76,7 +77,7 @@ impl Device for NoSync {
 #[derive(Clone, Copy)]
 struct Setup {
     promises: Promises,
-    doublewrite: bool,
+    doublewrite: Doublewrite,
     /// Whether a sync of the engine reaches the disk.
     syncs: bool,
     flush_log_at_trx_commit: u64,
@@ -85,7 +86,7 @@ struct Setup {
 impl Setup {
     /// A disk with these promises, every protection on.
     fn on(promises: Promises) -> Setup {
-        Setup { promises, doublewrite: true, syncs: true, flush_log_at_trx_commit: 1 }
+        Setup { promises, doublewrite: Doublewrite::On, syncs: true, flush_log_at_trx_commit: 1 }
     }
 
     fn options(&self) -> Options {
@@ -272,22 +273,25 @@ fn all_sound(setup: Setup) {
 fn doublewrite_saves_pages_larger_than_the_atomic_unit() {
     for atomic in [512, 4096] {
         all_sound(Setup::on(honest(atomic)));
-        let without = Setup { doublewrite: false, ..Setup::on(honest(atomic)) };
+        let without = Setup { doublewrite: Doublewrite::Off, ..Setup::on(honest(atomic)) };
         assert!(without.ever(Verdict::Damaged), "atomic writes of {atomic} bytes");
     }
 }
 
-/// A disk that writes 16 KiB atomically needs no doublewrite.
+/// A disk that writes 16 KiB atomically needs no doublewrite; one that promises less is refused.
 #[test]
 fn atomic_writes_of_a_page_need_no_doublewrite() {
-    all_sound(Setup { doublewrite: false, ..Setup::on(honest(16384)) });
+    all_sound(Setup { doublewrite: Doublewrite::Atomic, ..Setup::on(honest(16384)) });
+    let setup = Setup { doublewrite: Doublewrite::Atomic, ..Setup::on(honest(8192)) };
+    let refused = Database::open_storage(EngineDisk::new(&setup.disk()).unwrap().set(), setup.options()).err();
+    assert!(refused.is_some_and(|error| error.to_string().contains("promises that of 8192 bytes")));
 }
 
 #[test]
 fn doublewrite_saves_shorn_writes() {
     let shorn = faulty(16384, |f| f.shorn_writes = true);
     all_sound(Setup::on(shorn));
-    assert!(Setup { doublewrite: false, ..Setup::on(shorn) }.ever(Verdict::Damaged));
+    assert!(Setup { doublewrite: Doublewrite::Off, ..Setup::on(shorn) }.ever(Verdict::Damaged));
 }
 
 /// What was not synced is lost with the cache: commits survive because each one is synced.

@@ -39,8 +39,22 @@ impl EngineOptions {
 
     /// The way of buffering changes that was asked for, or that of the `number`th run: they take turns.
     pub fn rotated_buffering(&self, number: u64) -> &str {
-        let given = self.given.iter().find(|(name, _)| *name == "change_buffering");
-        given.map_or(["memory", "disk", "memory", "off"][number as usize % 4], |(_, value)| value)
+        self.given("change_buffering").unwrap_or(["memory", "disk", "memory", "off"][number as usize % 4])
+    }
+
+    /// The same for the page store, with the compression that goes with it.
+    pub fn rotated_store(&self, number: u64) -> (&str, &str) {
+        let turn = number as usize % 3;
+        match (self.given("page_store"), self.given("page_compression")) {
+            (None, None) => [("in-place", "off"), ("out-of-place", "lz4"), ("out-of-place", "zstd")][turn],
+            (Some("out-of-place"), None) => ("out-of-place", ["off", "lz4", "zstd"][turn]),
+            (store, compression) => (store.unwrap_or("out-of-place"), compression.unwrap_or("off")),
+        }
+    }
+
+    /// What was given for an option.
+    fn given(&self, option: &str) -> Option<&str> {
+        self.given.iter().find(|(name, _)| *name == option).map(|(_, value)| value.as_str())
     }
 
     /// Refuses given values that differ from what was fixed when the database was created.
@@ -49,9 +63,12 @@ impl EngineOptions {
     /// [`Error::BadOption`] names both values.
     pub fn must_agree_with(&self, database: &Database) -> Result<(), Error> {
         let (asked, found) = (self.options(&[])?, database.options());
+        let bytes = |bytes: u64| format!("{bytes} bytes");
         let fixed = [
-            ("page_size", asked.page_size, found.page_size),
-            ("log_file_size", log_size_bytes(asked.log_file_size), found.log_file_size),
+            ("page_size", bytes(asked.page_size), bytes(found.page_size)),
+            ("log_file_size", bytes(log_size_bytes(asked.log_file_size)), bytes(found.log_file_size)),
+            ("page_store", asked.page_store.name().into(), found.page_store.name().into()),
+            ("segment_size", bytes(asked.segment_size), bytes(found.segment_size)),
         ];
         let Some((name, asked, found)) =
             fixed.into_iter().find(|(name, asked, found)| self.has(name) && asked != found)
@@ -59,8 +76,8 @@ impl EngineOptions {
             return Ok(());
         };
         let reason = format!(
-            "{asked} bytes were asked for, but the database was created with {found}; leave the option out or \
-             create a new database"
+            "{asked} asked for, but the database was created with {found}; leave the option out or create a new \
+             database"
         );
         Err(Error::BadOption { option: name.replace('_', "-"), reason })
     }
@@ -97,7 +114,7 @@ impl EngineOptions {
 #[cfg(test)]
 impl EngineOptions {
     /// As if these had been given.
-    pub fn given(options: &[(&'static str, &str)]) -> EngineOptions {
+    pub fn with(options: &[(&'static str, &str)]) -> EngineOptions {
         EngineOptions { given: options.iter().map(|(name, value)| (*name, value.to_string())).collect() }
     }
 }

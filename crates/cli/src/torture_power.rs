@@ -16,6 +16,7 @@ const ENGINE_DEFAULTS: &[(&str, &str)] = &[
     ("log_file_size", "4M"),
     ("log_buffer_size", "1M"),
     ("cleaner_interval_ms", "5"),
+    ("segment_size", "256K"),
 ];
 /// Lives of one database, before the next one is made.
 const LIVES: u64 = 20;
@@ -23,7 +24,8 @@ const LIVES: u64 = 20;
 pub const EXAMPLES: &str = "\
 Examples:
   highwater torture power --cuts 3000
-  highwater torture power --cuts 500 --change-buffering memory --seed 7";
+  highwater torture power --cuts 500 --change-buffering memory --seed 7
+  highwater torture power --cuts 500 --page-store out-of-place --page-compression zstd";
 
 /// What is cut, and how often.
 #[derive(Args, Clone, Debug)]
@@ -53,14 +55,18 @@ pub fn run(options: &PowerOptions) -> Result<(), Failure> {
         }
         let mut engine = options.engine.options(ENGINE_DEFAULTS)?;
         let mode = options.engine.rotated_buffering(number);
-        engine.set("change_buffering", mode)?;
+        let (store, compression) = options.engine.rotated_store(number);
+        for (name, value) in [("change_buffering", mode), ("page_store", store), ("page_compression", compression)] {
+            engine.set(name, value)?;
+        }
         let tally = trial(engine, rng.u64(..), options.cuts - all.all_cuts())
             .map_err(|error| Failure::Failed(format!("database {number} with seed {seed}: {error}")))?;
         all.add(&tally);
         let Tally { cuts, recovery_cuts, buffered, merges, carried } = tally;
         lines.write(&format!(
-            "database {number}, change buffering {mode}: {cuts} power cuts and {recovery_cuts} of recovery; {buffered} \
-             changes buffered, {merges} leaves merged, {carried} changes carried forward; nothing lost"
+            "database {number}, {store} {compression}, change buffering {mode}: {cuts} power cuts and \
+             {recovery_cuts} of recovery; {buffered} changes buffered, {merges} leaves merged, {carried} changes \
+             carried forward; nothing lost"
         ));
     }
     let Tally { cuts, recovery_cuts, buffered, merges, carried } = all;

@@ -35,11 +35,14 @@ impl PlacementStreams {
     /// Everything in stream 0.
     pub const ONE: PlacementStreams = PlacementStreams([0; Placement::ALL.len()]);
 
-    /// A stream for each placement, as far as `streams` reach: redo, doublewrite, undo, inner pages, change buffer get
-    /// their own in this order; leaves and the rest stay in stream 0.
+    /// A stream for each placement, as far as `streams` reach: redo, doublewrite, undo, inner pages, change buffer,
+    /// segments by lifetime get their own in this order; leaves, segments of long-lived pages and the rest stay in
+    /// stream 0.
     pub fn spread(streams: u8) -> PlacementStreams {
         use Placement::{ChangeBuffer, Doublewrite, IndexInner, Redo, Undo};
-        let order = [Redo, Doublewrite, Undo, IndexInner, ChangeBuffer];
+        use Placement::{Lifetime1, Lifetime2, Lifetime3, Lifetime4, Lifetime5};
+        let order =
+            [Redo, Doublewrite, Undo, IndexInner, ChangeBuffer, Lifetime5, Lifetime4, Lifetime3, Lifetime2, Lifetime1];
         let mut map = PlacementStreams::ONE;
         for (placement, stream) in order.into_iter().zip(1..streams) {
             map.0[placement as usize] = stream;
@@ -164,7 +167,8 @@ impl EngineDisk {
 
 /// Where redo begins, doublewrite begins, data begins and the disk ends.
 fn layout(disk: &Disk, options: &EngineDiskOptions) -> Result<[u64; 4]> {
-    let whole = |bytes: u64| bytes.next_multiple_of(4096);
+    // Pages of a file are then aligned on the disk too.
+    let whole = |bytes: u64| bytes.next_multiple_of(64 << 10);
     let doublewrite = FIRST_FILE + whole(options.redo_bytes);
     let data = doublewrite + whole(options.doublewrite_bytes);
     if data >= disk.capacity_bytes() {
@@ -324,6 +328,16 @@ impl Device for File {
     fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
         let at = self.place("discard", offset, len)?;
         self.disk.discard(at, len).map_err(|e| self.failed("discard", offset, len, e))
+    }
+
+    fn discard_keeps_room(&self) -> bool {
+        true
+    }
+
+    /// Pieces are aligned from the start of the file, so its own alignment on the disk bounds them.
+    fn atomic_write_bytes(&self) -> usize {
+        let aligned = if self.start == 0 { u64::MAX } else { 1 << self.start.trailing_zeros() };
+        aligned.min(self.disk.atomic_write_bytes().into()) as usize
     }
 
     fn alignment_bytes(&self) -> usize {

@@ -25,7 +25,7 @@ use crate::ssd::geometry::BLOCK_BYTES;
 use crate::store::{FileClaim, MemoryStore, Store};
 use parking_lot::{Mutex, RwLock};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
 /// Ranges must be multiples of this.
@@ -85,6 +85,7 @@ pub struct Disk {
     model: Mutex<Box<dyn BlockModel>>,
     store: Box<dyn Store>,
     crash: Option<Mutex<CrashLog>>,
+    atomic_write_bytes: AtomicU32,
     clock: Clock,
     capacity_bytes: u64,
     streams: u8,
@@ -121,6 +122,7 @@ impl Disk {
             model: Mutex::new(model),
             store,
             crash: options.crashes.then(log),
+            atomic_write_bytes: AtomicU32::new(options.config.promises().atomic_write_bytes),
             clock: if options.time == TimeMode::Real { Clock::real_time() } else { Clock::virtual_time() },
             capacity_bytes,
             name: options.config.name().into(),
@@ -320,10 +322,16 @@ impl Disk {
     /// Changes what the device promises from now on.
     pub fn set_promises(&self, promises: Promises) -> Result<()> {
         promises.validate()?;
+        self.atomic_write_bytes.store(promises.atomic_write_bytes, Ordering::SeqCst);
         if let Some(log) = &self.crash {
             log.lock().set_promises(promises);
         }
         Ok(())
+    }
+
+    /// Bytes of a write that it promises not to tear, where they are aligned.
+    pub fn atomic_write_bytes(&self) -> u32 {
+        self.atomic_write_bytes.load(Ordering::SeqCst)
     }
 
     /// What was counted so far.

@@ -52,6 +52,18 @@ pub enum Placement {
     IndexInner,
     /// Everything else (headers, extent maps, overflow pages).
     Other,
+    /// Segments of pages, of any type, that are rarely written or of which nothing is known.
+    Lifetime0,
+    /// Segments of pages that live half as long as those of the longest known lifetime, at most.
+    Lifetime1,
+    /// Half as long as those before.
+    Lifetime2,
+    /// Half as long as those before.
+    Lifetime3,
+    /// Half as long as those before.
+    Lifetime4,
+    /// Segments of the pages that are written most often.
+    Lifetime5,
 }
 
 crate::names!(Placement {
@@ -62,6 +74,12 @@ crate::names!(Placement {
     IndexLeaf => "index_leaf",
     IndexInner => "index_inner",
     Other => "other",
+    Lifetime0 => "lifetime_0",
+    Lifetime1 => "lifetime_1",
+    Lifetime2 => "lifetime_2",
+    Lifetime3 => "lifetime_3",
+    Lifetime4 => "lifetime_4",
+    Lifetime5 => "lifetime_5",
 });
 
 /// One write of a batch.
@@ -114,6 +132,16 @@ pub trait Device: Send + Sync + 'static {
     /// Tells the device that the contents of the range are not needed any more; it may read as anything afterwards, and
     /// its room may be used by others until it is reserved again.
     fn discard(&self, offset: u64, len: u64) -> Result<()>;
+    /// Whether what was discarded can be written again whatever else fills the disk: so on a device of its own, not on
+    /// a file, whose place a discard gives back.
+    fn discard_keeps_room(&self) -> bool {
+        false
+    }
+    /// Bytes that no power cut tears: of a write, each aligned piece of this size is afterwards as it was or as it was
+    /// written. Without a better promise the smallest sector.
+    fn atomic_write_bytes(&self) -> usize {
+        512
+    }
     /// Offsets, lengths and buffer addresses must be multiples of this (1 = no constraint).
     fn alignment_bytes(&self) -> usize;
     /// What the bytes lie on, the same for as long as it is the same device and different for another; `None` for

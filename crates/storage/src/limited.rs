@@ -60,6 +60,14 @@ impl Device for Limited {
         self.inner.discard(offset, len)
     }
 
+    fn discard_keeps_room(&self) -> bool {
+        self.inner.discard_keeps_room()
+    }
+
+    fn atomic_write_bytes(&self) -> usize {
+        self.inner.atomic_write_bytes()
+    }
+
     fn alignment_bytes(&self) -> usize {
         self.inner.alignment_bytes()
     }

@@ -31,7 +31,7 @@ impl Place {
             null: "\\N".to_string(),
             commit_every: 2,
             on_error: OnError::Stop,
-            engine: EngineOptions::given(&[("log_file_size", "8M"), ("buffer_pool_size", "4M")]),
+            engine: EngineOptions::with(&[("log_file_size", "8M"), ("buffer_pool_size", "4M")]),
         }
     }
 

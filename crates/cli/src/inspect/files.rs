@@ -49,6 +49,7 @@ pub fn summary(dir: &Path, log_dir: &Path) -> Result<View, Failure> {
         Ok(header) => rows.push(vec!["database id".to_string(), format!("{:016x}", header.database_id)]),
         Err(reason) => rows.push(vec!["file header".to_string(), reason.clone()]),
     }
+    rows.push(vec!["page store".to_string(), super::segments::summary(&file)]);
     let extents = file.extent_use();
     rows.push(vec!["extents".to_string(), format!("{}, {} of them free", extents.extents, extents.free_extents)]);
     rows.extend(log_rows(&log));
@@ -91,6 +92,7 @@ fn header_json(file: &RawFile<'_>) -> Value {
         "page_bytes": file.page_bytes(),
         "database_id": file.header().as_ref().ok().map(|header| format!("{:016x}", header.database_id)),
         "problem": file.header().as_ref().err(),
+        "page_store": super::segments::summary_json(file),
         "extents": extents.extents,
         "free_extents": extents.free_extents,
     })

@@ -10,6 +10,7 @@ mod files;
 mod flush;
 mod log;
 mod page;
+mod segments;
 
 use crate::failure::Failure;
 use crate::output::{Json, Lines, json_must_be_writable, write_json};
@@ -43,6 +44,11 @@ const LOG_EXAMPLES: &str = "\
 Examples:
   highwater inspect /srv/shop log --limit 20
   highwater inspect /srv/shop log --log-dir /srv/redo --json -";
+
+const SEGMENTS_EXAMPLES: &str = "\
+Examples:
+  highwater inspect /srv/shop segments
+  highwater inspect /srv/shop segments --limit 100 --json segments.json";
 
 const LISTS_EXAMPLES: &str = "\
 Examples:
@@ -89,6 +95,13 @@ enum What {
         #[arg(long, default_value_t = 50)]
         limit: usize,
     },
+    /// Segments of a page store out of place: fill, age, group
+    #[command(after_help = SEGMENTS_EXAMPLES)]
+    Segments {
+        /// Show this many segments, the emptiest first
+        #[arg(long, default_value_t = 50)]
+        limit: usize,
+    },
     /// Extents and the segment that owns each; then the buffer pool's lists after the database was opened in memory
     #[command(after_help = LISTS_EXAMPLES)]
     Lists,
@@ -116,6 +129,7 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
         What::Tables => files::tables(&args.dir)?,
         What::Page { number, hex } => page::view(&args.dir, number, hex)?,
         What::Log { limit } => log::view(&args.dir, log_dir, limit)?,
+        What::Segments { limit } => segments::view(&args.dir, limit)?,
         What::Lists => files::lists(&args.dir, args.log_dir.clone())?,
     };
     match &args.json {

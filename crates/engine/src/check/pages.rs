@@ -53,6 +53,9 @@ impl Checker<'_> {
         for group in 0..space.layout().groups(extents) {
             self.check_map(group, extents)?;
         }
+        for problem in self.subject.ctx.pool.store().problems() {
+            self.find(None, &Place::default(), problem);
+        }
         Ok(())
     }
 

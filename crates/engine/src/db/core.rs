@@ -20,7 +20,7 @@
 use super::background::Background;
 use super::{creation, pairing};
 use crate::change_buffer::ChangeBuffer;
-use crate::config::Options;
+use crate::config::{Doublewrite, FlushMethod, FlushNeighbors, Options, PageCompression, PageStoreKind};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::log::Log;
@@ -30,10 +30,10 @@ use crate::probe::Record;
 use crate::recovery::{self, Replayed};
 use crate::space::Space;
 use crate::stats::Stats;
-use crate::store::bootstrap;
+use crate::store::{self, Kind, bootstrap};
 use crate::sync::poison::Poison;
 use crate::types::PageNo;
-use highwater_storage::{SetOptions, StorageSet};
+use highwater_storage::{Device, SetOptions, StorageSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -96,10 +96,13 @@ impl Core {
             if !options.create_if_missing || storage.is_read_only() {
                 return Err(Error::Incompatible(format!("{} holds no database yet", storage.data.name())));
             }
+            let (kind, page_bytes) = (creation::kind_of_store(&options), options.page_size as usize);
+            let options = with_store(options.clone(), kind, page_bytes, &*storage.data)?;
             creation::create(&storage, &options)?;
         }
         let found = bootstrap::find(&storage)?;
         let file = found.header();
+        let options = with_store(options, file.kind, file.page_bytes, &*storage.data)?;
         check_pool_size(&options, file.page_bytes)?;
         let stats = Arc::new(Stats::default());
         let poison = Arc::new(Poison::default());
@@ -113,10 +116,10 @@ impl Core {
             poison.clone(),
         )?;
         let redo_name = storage.redo.name();
-        pairing::check(&found.pages(), &redo_name, &log, &scan)?;
+        pairing::check(&*found.pages(), &redo_name, &log, &scan)?;
         let repaired = found.repair(scan.checkpoint_lsn..scan.end_lsn)?;
-        pairing::check(&found.pages(), &redo_name, &log, &scan)?;
-        let store = found.open(options.doublewrite && !storage.is_read_only(), stats.clone())?;
+        pairing::check(&*found.pages(), &redo_name, &log, &scan)?;
+        let store = found.open(&store_settings(&options, storage.is_read_only()), stats.clone())?;
         let pool = Pool::new(&options, store, log.clone(), stats.clone(), poison.clone())?;
         let replayed = recovery::replay(&pool, &log, &scan)?;
         stats.recovery_redo_bytes.set(replayed.redo_bytes);
@@ -184,6 +187,51 @@ fn check_pool_size(options: &Options, page_bytes: usize) -> Result<()> {
         return Err(Error::BadOption { option: "buffer-pool-size".into(), reason });
     }
     Ok(())
+}
+
+/// The options with the kind of store that the database was created with, and what that implies.
+///
+/// # Errors
+/// [`Error::BadOption`] for an option that this kind, or the device, does not have.
+fn with_store(asked: Options, kind: Kind, page_bytes: usize, data: &dyn Device) -> Result<Options> {
+    let refuse = |option: &str, reason: &str| Err(Error::BadOption { option: option.into(), reason: reason.into() });
+    let Kind::OutOfPlace { segment_bytes } = kind else {
+        if asked.page_compression != PageCompression::Off {
+            let reason = "the pages of this database are in place and cannot be compressed; create a database with \
+                          page-store out-of-place";
+            return refuse("page-compression", reason);
+        }
+        let promised = data.atomic_write_bytes();
+        if asked.doublewrite == Doublewrite::Atomic && promised < page_bytes {
+            let reason = format!(
+                "atomic needs a device that tears no page of {page_bytes} bytes; {} promises that of {promised} bytes",
+                data.name()
+            );
+            return refuse("doublewrite", &reason);
+        }
+        return Ok(Options { page_store: PageStoreKind::InPlace, ..asked });
+    };
+    if asked.flush_method == FlushMethod::DirectNoFsync {
+        let reason = "O_DIRECT_NO_FSYNC leaves syncs out that a page store out of place needs before it uses a segment \
+                      again; take O_DIRECT";
+        return refuse("flush-method", reason);
+    }
+    Ok(Options {
+        page_store: PageStoreKind::OutOfPlace,
+        segment_size: segment_bytes,
+        doublewrite: Doublewrite::Off,
+        flush_neighbors: FlushNeighbors::Off,
+        ..asked
+    })
+}
+
+fn store_settings(options: &Options, is_read_only: bool) -> store::Settings {
+    store::Settings {
+        doublewrite: options.doublewrite == Doublewrite::On,
+        compression: options.page_compression,
+        segment_fill_pct: options.segment_fill_pct,
+        is_read_only,
+    }
 }
 
 /// The options as they are in force: page and log have the size they were created with, the pool holds whole pages, and

@@ -4,12 +4,12 @@
 //! a database in use leaves: a redo log that was never started (generation 1), a doublewrite file of zeros. So a
 //! crash during creation can be done again, but a database that lost its `data` is never overwritten.
 
-use crate::config::Options;
+use crate::config::{Options, PageStoreKind};
 use crate::error::{Error, Result};
 use crate::log::{Log, Remains};
 use crate::space::header;
 use crate::space::layout::EXTENT_PAGES;
-use crate::store::{FileHeader, bootstrap};
+use crate::store::{FileHeader, Kind, bootstrap};
 use crate::types::PageNo;
 use crate::{page, space};
 use highwater_storage::StorageSet;
@@ -30,13 +30,22 @@ pub(super) fn is_uncreated(storage: &StorageSet) -> Result<bool> {
 /// # Errors
 /// An I/O error.
 pub(super) fn create(storage: &StorageSet, options: &Options) -> Result<()> {
-    let header = FileHeader { page_bytes: options.page_size as usize, database_id: random_id() };
+    let kind = kind_of_store(options);
+    let header = FileHeader { page_bytes: options.page_size as usize, database_id: random_id(), kind };
     Log::create(storage.redo.clone(), options.log_file_size, header.database_id)?;
     let mut map = vec![0; header.page_bytes];
     space::format_map_ops(|op| op.apply(&mut map).expect("a zeroed page takes an extent map"));
     page::header::seal(&mut map, PageNo(1));
     let first = header::new_page(header, FIRST_EXTENTS);
     bootstrap::create(storage, FIRST_EXTENTS * EXTENT_PAGES, &first, &map)
+}
+
+/// The kind of store that the options ask for.
+pub(super) fn kind_of_store(options: &Options) -> Kind {
+    match options.page_store {
+        PageStoreKind::InPlace => Kind::InPlace,
+        PageStoreKind::OutOfPlace => Kind::OutOfPlace { segment_bytes: options.segment_size },
+    }
 }
 
 fn random_id() -> u64 {

@@ -12,7 +12,7 @@ use crate::space::{
     Extent, ROOT_CATALOG, SEGMENT_CATALOG, SEGMENT_CHANGE_BUFFER, SEGMENT_SYSTEM, SEGMENT_UNDO, read_entry,
 };
 use crate::store::bootstrap::{self, Looked};
-use crate::store::{FileHeader, PageSource, Place};
+use crate::store::{FileHeader, PageSource, Place, StoreSegments};
 use crate::table::TableDefinition;
 use crate::table::catalog::{CATALOG_INDEX, Gathered, TableEntry};
 use crate::table::key::KeyLayout;
@@ -135,9 +135,14 @@ impl<'d> RawFile<'d> {
         self.pages.page_bytes()
     }
 
-    /// Bytes of the file.
+    /// Bytes of the file's pages.
     pub fn len_bytes(&self) -> u64 {
         self.len
+    }
+
+    /// The segments of a page store out of place; `None` in place.
+    pub fn store_segments(&self) -> Option<StoreSegments> {
+        self.pages.segments()
     }
 
     /// Extents that page 0 counts, if it can be read; there may be more in the redo log.

@@ -26,7 +26,7 @@ pub use crate::page::PageType;
 pub use crate::probe::{Choice, DEPTHS, Evidence, Record};
 pub use crate::space::Extent;
 pub use crate::space::layout::Layout;
-pub use crate::store::{FileHeader, Place};
+pub use crate::store::{FileHeader, Kind, Place, StoreSegment, StoreSegments};
 pub use crate::table::RowLayout;
 pub use crate::table::key::{KeyLayout, KeyPart};
 pub use crate::types::{Lsn, SegmentId};

@@ -134,6 +134,7 @@ impl Space {
             let here = layout.extents_in_group(group, extents);
             state.add_group(&layout, group, here, &page)?;
         }
+        state.bare().for_each(|extent| store.forget_unused(growth::pages_of(extent..extent + 1)));
         let space = Space {
             layout,
             store,

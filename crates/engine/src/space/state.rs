@@ -90,6 +90,11 @@ impl State {
     }
 
     /// Extents whose place is to be reserved before they can be taken.
+    pub fn bare(&self) -> impl Iterator<Item = u32> {
+        self.bare.iter().copied()
+    }
+
+    /// How many of those there are.
     pub fn bare_extents(&self) -> usize {
         self.bare.len()
     }

@@ -170,6 +170,34 @@ counters! {
     data_syncs,
     /// Syncs of the doublewrite device that were asked for.
     doublewrite_syncs,
+    /// Bytes that flushes appended to segments, headers and padding included (page store out of place).
+    store_bytes_user,
+    /// Bytes that the cleaner appended to segments, headers and padding included.
+    store_bytes_cleaned,
+    /// Gauge: bytes of images that the page map points at.
+    store_live_bytes,
+    /// Gauge: segments that the data file has.
+    segments_total,
+    /// Gauge: segments that are free.
+    segments_free,
+    /// Segments cleaned.
+    segments_cleaned,
+    /// Segments discarded on the device.
+    store_discards,
+    /// Times a flush waited until a segment was free.
+    clean_waits,
+    /// Microseconds of those waits.
+    clean_wait_us,
+    /// Reads of a page that were repeated because it was moved meanwhile.
+    store_read_retries,
+    /// Gauge: bytes read when the store was opened, to find out where the pages are.
+    store_open_scan_bytes,
+    /// Bytes of pages given to the compression.
+    compressed_bytes_in,
+    /// Bytes of their images.
+    compressed_bytes_out,
+    /// Microseconds spent compressing.
+    compress_us,
     /// Checkpoints written.
     checkpoints = "log_checkpoints",
     /// Bytes of redo generated.
@@ -277,6 +305,8 @@ impl Stats {
             P::IndexLeaf => &self.bytes_written_index_leaf,
             P::IndexInner => &self.bytes_written_index_inner,
             P::Other => &self.bytes_written_other,
+            // Of pages out of place the store counts what it appends.
+            P::Lifetime0 | P::Lifetime1 | P::Lifetime2 | P::Lifetime3 | P::Lifetime4 | P::Lifetime5 => return,
         };
         counter.add(bytes as u64);
     }
@@ -287,7 +317,7 @@ impl Stats {
         match placement {
             P::IndexLeaf | P::IndexInner => self.index_pages_read.inc(),
             P::ChangeBuffer => self.change_buffer_pages_read.inc(),
-            P::Redo | P::Doublewrite | P::Undo | P::Other => {}
+            _ => {}
         }
     }
 
@@ -297,7 +327,7 @@ impl Stats {
         match placement {
             P::IndexLeaf | P::IndexInner => self.index_pages_written.add(pages),
             P::ChangeBuffer => self.change_buffer_pages_written.add(pages),
-            P::Redo | P::Doublewrite | P::Undo | P::Other => {}
+            _ => {}
         }
     }
 }

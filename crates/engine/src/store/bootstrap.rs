@@ -1,8 +1,8 @@
 //! A store before it is open: whether there is one, its page size, creation, repair, and looking at its pages.
 //!
 //! What has to be known before a page can be read (page size, database id, kind of store) stands at the start of page 0
-//! ([`super::header`]), and page 0 begins at the first byte of the data file. There is one kind of store, in place;
-//! this file is the only one that chooses it.
+//! ([`super::header`]), and page 0, as it was created, begins at the first byte of the data file, whatever the kind of
+//! store. This file is the only one that chooses between the kinds.
 //!
 //! Rules
 //! 1. Creation: the file of copies, then page 1 and zeros for all others, durable; then page 0, durable. A crash before
@@ -13,7 +13,8 @@
 //!    most pages verify.
 
 use super::in_place::{self, InPlace, RawInPlace};
-use super::{FileHeader, PageSource, PageStore, header};
+use super::out_of_place::{self, Geometry, OutOfPlace, RawOutOfPlace, Scanned};
+use super::{FileHeader, Kind, PageSource, PageStore, Settings, header};
 use crate::error::{Error, Result};
 use crate::page;
 use crate::stats::Stats;
@@ -34,6 +35,8 @@ pub struct Found {
     data: Arc<dyn Device>,
     doublewrite: Arc<dyn Device>,
     header: FileHeader,
+    /// Where the pages are, if they are out of place.
+    scanned: Option<Scanned>,
 }
 
 /// A store as it can be looked at, whatever its state.
@@ -58,7 +61,11 @@ pub fn trace_of_use(storage: &StorageSet) -> Result<Option<String>> {
 /// Creates a store of `pages` pages, of which all but the first two are zeros. `first` is page 0, `second` page 1, both
 /// sealed (rule 1).
 pub fn create(storage: &StorageSet, pages: u32, first: &[u8], second: &[u8]) -> Result<()> {
-    in_place::create(&*storage.data, &*storage.doublewrite, pages, [first, second])
+    let doublewrite = match header::parse(first)?.kind {
+        Kind::InPlace => Some(&*storage.doublewrite),
+        Kind::OutOfPlace { .. } => None,
+    };
+    in_place::create(&*storage.data, doublewrite, pages, [first, second])
 }
 
 /// Finds the store in these files.
@@ -74,7 +81,17 @@ pub fn find(storage: &StorageSet) -> Result<Found> {
         Error::Incompatible(what) => Error::Incompatible(format!("{}: {what}", data.name())),
         other => other,
     })?;
-    Ok(Found { data: storage.data.clone(), doublewrite: storage.doublewrite.clone(), header })
+    let scanned = geometry_of(&header).map(|geometry| out_of_place::scan(data, geometry)).transpose()?;
+    Ok(Found { data: storage.data.clone(), doublewrite: storage.doublewrite.clone(), header, scanned })
+}
+
+/// How the file is divided, if its pages are out of place.
+fn geometry_of(header: &FileHeader) -> Option<Geometry> {
+    let FileHeader { page_bytes, database_id, kind } = *header;
+    match kind {
+        Kind::InPlace => None,
+        Kind::OutOfPlace { segment_bytes } => Some(Geometry { page_bytes, segment_bytes, database_id }),
+    }
 }
 
 /// The fixed fields of page 0; the outer error is that of the device.
@@ -91,23 +108,38 @@ impl Found {
     }
 
     /// Its pages, as they lie there; a crash may have torn some.
-    pub fn pages(&self) -> impl PageSource + '_ {
-        RawInPlace::new(&*self.data, self.header.page_bytes)
+    pub fn pages(&self) -> Box<dyn PageSource + '_> {
+        match (geometry_of(&self.header), &self.scanned) {
+            (Some(geometry), Some(scanned)) => Box::new(RawOutOfPlace { data: &*self.data, geometry, scanned }),
+            _ => Box::new(RawInPlace::new(&*self.data, self.header.page_bytes)),
+        }
     }
 
     /// Repairs pages that a crash after the log's checkpoint left torn; `log` reaches from there to its end. Says which
     /// pages. Durable on return.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if a page shows that the log lost its end, an I/O error.
+    /// [`Error::Corrupt`] if a page shows that the log lost its end, or if it is not known which pages are damaged. An
+    /// I/O error.
     pub fn repair(&self, log: Range<Lsn>) -> Result<Vec<PageNo>> {
-        in_place::repair(&*self.doublewrite, &*self.data, self.header, log)
+        match &self.scanned {
+            Some(scanned) => scanned.settle(&self.data.name(), log).map(|()| Vec::new()),
+            None => in_place::repair(&*self.doublewrite, &*self.data, self.header, log),
+        }
     }
 
-    /// Opens it; with `protect`, a page that a crash tears can be repaired.
-    pub fn open(self, protect: bool, stats: Arc<Stats>) -> Result<Arc<dyn PageStore>> {
-        let Found { data, doublewrite, header } = self;
-        Ok(Arc::new(InPlace::open(data, doublewrite, header, protect, stats)?))
+    /// Opens it.
+    pub fn open(self, settings: &Settings, stats: Arc<Stats>) -> Result<Arc<dyn PageStore>> {
+        let Found { data, doublewrite, header, scanned } = self;
+        match (geometry_of(&header), scanned) {
+            (Some(geometry), Some(scanned)) => {
+                Ok(Arc::new(OutOfPlace::open(data, geometry, scanned, settings, stats)?))
+            }
+            _ => {
+                let protect = settings.doublewrite && !settings.is_read_only;
+                Ok(Arc::new(InPlace::open(data, doublewrite, header, protect, stats)?))
+            }
+        }
     }
 }
 
@@ -121,7 +153,11 @@ pub fn look(data: &dyn Device) -> Result<Looked<'_>> {
         Ok(header) => header.page_bytes,
         Err(reason) => guess_page_bytes(data)?.ok_or_else(|| Error::Incompatible(reason.clone()))?,
     };
-    Ok(Looked { pages: Box::new(RawInPlace::new(data, page_bytes)), header })
+    let pages: Box<dyn PageSource + '_> = match header.as_ref().ok().and_then(geometry_of) {
+        Some(geometry) => Box::new(RawOutOfPlace { data, geometry, scanned: out_of_place::scan(data, geometry)? }),
+        None => Box::new(RawInPlace::new(data, page_bytes)),
+    };
+    Ok(Looked { pages, header })
 }
 
 /// The fixed fields of a page 0 that verifies, or in words why there are none.

@@ -1,24 +1,41 @@
 //! The fixed fields at the start of page 0: what the data file is, and what has to be known before any page can be
 //! read. They are written once, when the database is created. What lies behind them belongs to `space`.
 //!
-//! Behind the page header: magic, format version u32, page size u32, database id u64. The format version stands for the
-//! kind of store too: version 3 is the store in place.
+//! Behind the page header: magic, format version u16, segment size u8 (its logarithm; 0 = in place), zero u8, page size
+//! u32, database id u64.
 
+use super::out_of_place;
 use crate::error::{Error, Result};
 use crate::page::{HEADER_BYTES, PageOp};
 use highwater_storage::mark;
 
 const MAGIC: &[u8; 8] = &mark::DATA;
 /// Version of the whole on-disk format.
-const FORMAT_VERSION: u32 = 4;
+const FORMAT_VERSION: u16 = 4;
+/// Segment sizes that there are.
+const SEGMENT_BYTES: std::ops::RangeInclusive<u64> = 256 << 10..=out_of_place::MAX_SEGMENT_BYTES;
 
 const MAGIC_AT: usize = HEADER_BYTES;
 const _: () = assert!(MAGIC_AT == mark::DATA_AT);
 const VERSION_AT: usize = HEADER_BYTES + 8;
+const SEGMENT_AT: usize = VERSION_AT + 2;
 const PAGE_BYTES_AT: usize = HEADER_BYTES + 12;
 const DATABASE_ID_AT: usize = HEADER_BYTES + 16;
 /// Where the fixed fields end.
 pub const FIXED_END: usize = HEADER_BYTES + 24;
+
+/// The kind of a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// Page number is place.
+    #[default]
+    InPlace,
+    /// Pages are appended to segments.
+    OutOfPlace {
+        /// Size of a segment: a power of two from 256 KiB to 32 MiB.
+        segment_bytes: u64,
+    },
+}
 
 /// What page 0 says of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +44,8 @@ pub struct FileHeader {
     pub page_bytes: usize,
     /// Random number that the three files of a database share.
     pub database_id: u64,
+    /// How pages are kept.
+    pub kind: Kind,
 }
 
 /// The operations that write the fixed fields into a new page 0.
@@ -34,6 +53,9 @@ pub fn format_fixed(header: FileHeader, mut apply: impl FnMut(PageOp<'_>)) {
     let mut write = |at: usize, bytes: &[u8]| apply(PageOp::Write { offset: at as u16, bytes });
     write(MAGIC_AT, MAGIC);
     write(VERSION_AT, &FORMAT_VERSION.to_le_bytes());
+    if let Kind::OutOfPlace { segment_bytes } = header.kind {
+        write(SEGMENT_AT, &[segment_bytes.ilog2() as u8]);
+    }
     write(PAGE_BYTES_AT, &(header.page_bytes as u32).to_le_bytes());
     write(DATABASE_ID_AT, &header.database_id.to_le_bytes());
 }
@@ -48,7 +70,7 @@ pub(super) fn parse(start: &[u8]) -> Result<FileHeader> {
     if start.len() < FIXED_END || start[MAGIC_AT..MAGIC_AT + 8] != *MAGIC {
         return refuse("the data file is not a Highwater database (no magic number in page 0)".into());
     }
-    let version = u32_at(VERSION_AT);
+    let version = u16::from_le_bytes([start[VERSION_AT], start[VERSION_AT + 1]]);
     if version != FORMAT_VERSION {
         return refuse(format!(
             "the data file has format version {version}; this build reads version {FORMAT_VERSION}"
@@ -61,5 +83,14 @@ pub(super) fn parse(start: &[u8]) -> Result<FileHeader> {
         ));
     }
     let id = start[DATABASE_ID_AT..DATABASE_ID_AT + 8].try_into().expect("eight bytes");
-    Ok(FileHeader { page_bytes: page_bytes as usize, database_id: u64::from_le_bytes(id) })
+    let kind = match start[SEGMENT_AT] {
+        0 => Kind::InPlace,
+        log => match 1u64.checked_shl(log.into()).filter(|bytes| SEGMENT_BYTES.contains(bytes)) {
+            Some(segment_bytes) => Kind::OutOfPlace { segment_bytes },
+            None => {
+                return refuse(format!("the data file has segments of 2^{log} bytes, which this build does not read"));
+            }
+        },
+    };
+    Ok(FileHeader { page_bytes: page_bytes as usize, database_id: u64::from_le_bytes(id), kind })
 }

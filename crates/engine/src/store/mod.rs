@@ -32,20 +32,23 @@
 //! | `header` | the fixed fields at the start of page 0 |
 //! | `batch` | copies of pages on their way to the store |
 //! | `shared_sync` | syncs of a device that several threads share |
-//! | `in_place` | the one implementation: page number is place, torn pages are repaired from a doublewrite file |
+//! | `in_place` | page number is place, torn pages are repaired from a doublewrite file |
+//! | `out_of_place` | pages are appended to segments and found through a map; nothing is overwritten |
 
 mod batch;
 pub mod bootstrap;
 mod header;
 mod in_place;
+mod out_of_place;
 mod shared_sync;
 #[cfg(test)]
 mod store_test;
 
 pub(crate) use batch::placement_of;
 pub use batch::{BATCH_PAGES, Batch};
-pub use header::{FIXED_END, FileHeader, format_fixed};
+pub use header::{FIXED_END, FileHeader, Kind, format_fixed};
 
+use crate::config::PageCompression;
 use crate::error::Result;
 use crate::types::PageNo;
 use highwater_storage::Device;
@@ -70,6 +73,19 @@ impl Lane {
     pub const COUNT: usize = 3;
 }
 
+/// How a store is opened.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// In place: write pages through the doublewrite file, so that a torn one can be repaired.
+    pub doublewrite: bool,
+    /// Out of place: how pages are compressed.
+    pub compression: PageCompression,
+    /// Out of place: how full segments may be, in percent, before the data file grows.
+    pub segment_fill_pct: u64,
+    /// What is written stays in memory, and nothing has to be protected.
+    pub is_read_only: bool,
+}
+
 /// Where a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -77,6 +93,36 @@ pub struct Place {
     pub offset: u64,
     /// Bytes that it takes there.
     pub bytes: u64,
+}
+
+/// A segment of a store out of place that holds batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreSegment {
+    /// Its number; it begins at the number times the size of a segment.
+    pub number: u32,
+    /// Bytes that its batches take.
+    pub written_bytes: u64,
+    /// Bytes of images that the page map points at.
+    pub live_bytes: u64,
+    /// Pages of those.
+    pub live_pages: u64,
+    /// Batches in it.
+    pub batches: u64,
+    /// Batches begun in the whole store since its last one.
+    pub age: u64,
+    /// Group of lifetimes: 0 for pages that are rarely written.
+    pub group: u8,
+}
+
+/// How a data file is divided into segments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreSegments {
+    /// Bytes of a segment.
+    pub segment_bytes: u64,
+    /// Segments in the file, those that hold nothing included.
+    pub count: u32,
+    /// Those that hold batches, in the order of the file.
+    pub used: Vec<StoreSegment>,
 }
 
 /// Reading pages, of an open store or of one that is only looked at.
@@ -108,11 +154,17 @@ pub trait PageSource {
     /// [`CorruptPage`](crate::Error::CorruptPage) if the store does not reach so far, an I/O error.
     fn read(&self, first: PageNo, buf: &mut [u8]) -> Result<()>;
 
-    /// Where the page is; `None` beyond the end of the store.
+    /// Where the page is; `None` beyond the end of the store, and for a page that was never written if that takes no
+    /// place.
     ///
     /// # Errors
     /// An I/O error.
     fn place(&self, page: PageNo) -> Result<Option<Place>>;
+
+    /// The segments, as far as they are known without reading; `None` of a store in place.
+    fn segments(&self) -> Option<StoreSegments> {
+        None
+    }
 }
 
 /// An open store. Threads share it. The rules are those of the module.
@@ -142,6 +194,24 @@ pub trait PageStore: PageSource + Send + Sync {
     /// Says that the contents of the pages are not needed any more. Their room may be used by others until they are
     /// reserved again. This is advice: a store or device may ignore it.
     fn forget(&self, pages: Range<u32>);
+
+    /// As [`forget`](PageStore::forget), for pages that no extent map counts as used when the database is opened: a
+    /// store that does not remember what was forgotten hears of it again.
+    fn forget_unused(&self, _pages: Range<u32>) {}
+
+    /// Cleans a segment although there may be room enough; says whether there was one to clean.
+    ///
+    /// # Errors
+    /// An I/O error, [`Corrupt`](crate::Error::Corrupt).
+    #[cfg(test)]
+    fn clean_step(&self) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// What is wrong with what the store knows of its pages, in words. No batch is being written.
+    fn problems(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// What the pages lie on: the same for as long as it is the same device. `None` for memory.
     fn identity(&self) -> Option<String>;

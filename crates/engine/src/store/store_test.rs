@@ -13,9 +13,12 @@ const NEW_PAGES: u32 = 64;
 /// Pages that the tests write; the first two belong to creation.
 const WRITTEN: Range<u32> = 2..40;
 
-fn new_store() -> StorageSet {
+/// Both kinds; segments as small as they can be.
+const KINDS: [Kind; 2] = [Kind::InPlace, Kind::OutOfPlace { segment_bytes: 256 << 10 }];
+
+fn new_store(kind: Kind) -> StorageSet {
     let storage = StorageSet::memory();
-    let header = FileHeader { page_bytes: PAGE_BYTES, database_id: 77 };
+    let header = FileHeader { page_bytes: PAGE_BYTES, database_id: 77, kind };
     let mut first = page_of(PageNo(0), PageType::FileHeader, 0);
     format_fixed(header, |op| op.apply(&mut first).unwrap());
     page::header::seal(&mut first, PageNo(0));
@@ -28,8 +31,10 @@ fn open(storage: &StorageSet) -> Arc<dyn PageStore> {
     open_with(storage, true)
 }
 
-fn open_with(storage: &StorageSet, protect: bool) -> Arc<dyn PageStore> {
-    bootstrap::find(storage).unwrap().open(protect, Arc::new(Stats::default())).unwrap()
+fn open_with(storage: &StorageSet, doublewrite: bool) -> Arc<dyn PageStore> {
+    let compression = PageCompression::Off;
+    let settings = Settings { doublewrite, compression, segment_fill_pct: 75, is_read_only: false };
+    bootstrap::find(storage).unwrap().open(&settings, Arc::new(Stats::default())).unwrap()
 }
 
 /// A page full of the low byte of its LSN.
@@ -83,13 +88,21 @@ fn write_until_the_cut(storage: &StorageSet, seed: u64) -> Vec<u64> {
 
 #[test]
 fn written_pages_are_found_whole_after_a_power_cut() {
-    let mut repaired = 0;
-    for seed in 0..60 {
-        let storage = new_store();
+    for kind in KINDS {
+        let repaired: usize = (0..60).map(|seed| repaired_after_a_power_cut(kind, seed)).sum();
+        let torn_in_place = kind == Kind::InPlace;
+        assert!(!torn_in_place || repaired > 10, "{repaired} pages were torn in all: the test tests little");
+    }
+}
+
+/// How many pages were torn; what was acknowledged is there.
+fn repaired_after_a_power_cut(kind: Kind, seed: u64) -> usize {
+    {
+        let storage = new_store(kind);
         let acknowledged = write_until_the_cut(&storage, seed);
         let cut = storage.cut(seed);
         let found = bootstrap::find(&cut).unwrap();
-        repaired += found.repair(Lsn(0)..Lsn(u64::MAX)).unwrap().len();
+        let repaired = found.repair(Lsn(0)..Lsn(u64::MAX)).unwrap().len();
         let store = open(&cut);
         for page in WRITTEN {
             let (bytes, least) = (read(&*store, page), acknowledged[page as usize]);
@@ -100,13 +113,17 @@ fn written_pages_are_found_whole_after_a_power_cut() {
             let lsn = page::header::lsn(&bytes).0;
             assert!(lsn >= least, "seed {seed}: page {page} is of LSN {lsn}, {least} was acknowledged");
         }
+        repaired
     }
-    assert!(repaired > 10, "{repaired} pages were torn in all: the test tests little");
 }
 
 #[test]
 fn a_store_grows_by_what_is_reserved() {
-    let store = open(&new_store());
+    KINDS.into_iter().for_each(grows_by_what_is_reserved);
+}
+
+fn grows_by_what_is_reserved(kind: Kind) {
+    let store = open(&new_store(kind));
     let beyond = store.read(PageNo(NEW_PAGES), &mut AlignedBuf::zeroed(PAGE_BYTES)).unwrap_err();
     assert!(matches!(beyond, Error::CorruptPage { page, .. } if page.0 == NEW_PAGES), "{beyond}");
     assert_eq!(store.place(PageNo(NEW_PAGES)).unwrap(), None);
@@ -122,12 +139,14 @@ fn a_store_grows_by_what_is_reserved() {
 
 #[test]
 fn several_pages_are_read_at_once() {
-    let store = open(&new_store());
-    write(&*store, &[5, 6, 7], 3, Lane::FlushList).unwrap();
-    let mut run = AlignedBuf::zeroed(3 * PAGE_BYTES);
-    store.read(PageNo(5), &mut run).unwrap();
-    for (page, bytes) in (5..8).zip(run.chunks(PAGE_BYTES)) {
-        assert_eq!(bytes, &page_of(PageNo(page), PageType::Overflow, 3)[..]);
+    for kind in KINDS {
+        let store = open(&new_store(kind));
+        write(&*store, &[5, 6, 7], 3, Lane::FlushList).unwrap();
+        let mut run = AlignedBuf::zeroed(3 * PAGE_BYTES);
+        store.read(PageNo(5), &mut run).unwrap();
+        for (page, bytes) in (5..8).zip(run.chunks(PAGE_BYTES)) {
+            assert_eq!(bytes, &page_of(PageNo(page), PageType::Overflow, 3)[..]);
+        }
     }
 }
 
@@ -135,9 +154,12 @@ fn several_pages_are_read_at_once() {
 #[test]
 fn after_a_failed_write_no_batch_is_written() {
     let (data, doublewrite) = (0, 2);
-    for (protect, broken) in [(true, data), (false, data), (true, doublewrite)] {
-        let case = format!("protect {protect}, device {broken} fails");
-        let (storage, faults) = (new_store(), Faults::new());
+    let [in_place, out_of_place] = KINDS;
+    let cases =
+        [(in_place, true, data), (in_place, false, data), (in_place, true, doublewrite), (out_of_place, true, data)];
+    for (kind, protect, broken) in cases {
+        let case = format!("{kind:?}, protect {protect}, device {broken} fails");
+        let (storage, faults) = (new_store(kind), Faults::new());
         let mut devices = 0..;
         let wrapped = storage.map(|device| if devices.next() == Some(broken) { faults.wrap(device) } else { device });
         let store = open_with(&wrapped, protect);
@@ -159,9 +181,9 @@ fn contents(device: &Arc<dyn Device>) -> Vec<u8> {
 /// Not even by a later sync that succeeds: what the failed one lost is not known.
 #[test]
 fn after_a_failed_sync_nothing_is_acknowledged() {
-    for nth in 1..=2 {
+    for (kind, nth) in [(KINDS[0], 1), (KINDS[0], 2), (KINDS[1], 1)] {
         let faults = Faults::new();
-        let store = open(&new_store().map(|device| faults.wrap(device)));
+        let store = open(&new_store(kind).map(|device| faults.wrap(device)));
         faults.fail(Operation::Sync, nth, FaultKind::ErrorOnce);
         assert!(write(&*store, &[5], 1, Lane::FlushList).is_err());
         assert!(write(&*store, &[5], 1, Lane::FlushList).is_err());

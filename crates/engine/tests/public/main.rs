@@ -5,6 +5,7 @@ mod ddl_beside;
 mod hot_row;
 mod model;
 mod opening;
+mod page_store;
 mod rows;
 mod support;
 mod transactions;

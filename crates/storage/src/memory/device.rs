@@ -248,6 +248,11 @@ impl Device for MemoryDevice {
         self.fill_holes("reserve", &mut bytes, offset, len)
     }
 
+    /// Others may take what was discarded of a limited one.
+    fn discard_keeps_room(&self) -> bool {
+        self.shared.limit_bytes == u64::MAX
+    }
+
     fn alignment_bytes(&self) -> usize {
         self.shared.alignment
     }

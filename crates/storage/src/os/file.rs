@@ -292,6 +292,10 @@ impl Device for FileDevice {
         }
     }
 
+    fn discard_keeps_room(&self) -> bool {
+        self.fixed_len
+    }
+
     fn alignment_bytes(&self) -> usize {
         if self.mode.direct { ALIGNMENT_BYTES } else { 1 }
     }

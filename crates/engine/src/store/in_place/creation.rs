@@ -10,11 +10,18 @@ use crate::store::bootstrap::PAGE_SIZES;
 use crate::types::PageNo;
 use highwater_storage::{AlignedBuf, Device, Placement};
 
-/// Creates a store of `pages` pages, of which all but the first two are zeros.
-pub fn create(data: &dyn Device, doublewrite: &dyn Device, pages: u32, [first, second]: [&[u8]; 2]) -> Result<()> {
+/// Creates a store of `pages` pages, of which all but the first two are zeros; with `doublewrite` its file too.
+pub fn create(
+    data: &dyn Device,
+    doublewrite: Option<&dyn Device>,
+    pages: u32,
+    [first, second]: [&[u8]; 2],
+) -> Result<()> {
     let page_bytes = first.len();
-    doublewrite.set_len_bytes(file_bytes(page_bytes))?;
-    doublewrite.sync()?;
+    if let Some(doublewrite) = doublewrite {
+        doublewrite.set_len_bytes(file_bytes(page_bytes))?;
+        doublewrite.sync()?;
+    }
     data.set_len_bytes(0)?;
     data.set_len_bytes(offset_of(PageNo(pages), page_bytes))?;
     for (page_no, page) in [(PageNo(1), second), (PageNo(0), first)] {

@@ -68,7 +68,7 @@ pub struct Doublewrite {
 impl Doublewrite {
     /// Makes the file long enough.
     pub fn open(file: Arc<dyn Device>, header: FileHeader, stats: Arc<Stats>) -> Result<Doublewrite> {
-        let FileHeader { page_bytes, database_id } = header;
+        let FileHeader { page_bytes, database_id, .. } = header;
         if file.len_bytes()? < file_bytes(page_bytes) {
             file.set_len_bytes(file_bytes(page_bytes))?;
             file.sync()?;

@@ -1,8 +1,13 @@
 //! The table of options: name, type, default, accepted values, unit and meaning of each.
 
-use crate::error::{Error, Result};
+mod choices;
+
+pub use choices::{
+    ChangeBuffering, Doublewrite, FlushNeighbors, MergeAtClose, PageCompression, PageStoreKind, VictimPolicy,
+};
 pub use highwater_storage::FlushMethod;
-use highwater_storage::names;
+
+use crate::error::{Error, Result};
 use std::path::PathBuf;
 
 /// One row of the table of options, for command lines and documentation.
@@ -81,101 +86,6 @@ pub fn parse_size(text: &str) -> std::result::Result<u64, String> {
     }
     let number: u64 = number.parse().map_err(|_| format!("{text:?} is too large"))?;
     number.checked_mul(1 << shift).ok_or_else(|| format!("{text:?} is too large"))
-}
-
-/// Options whose values have names, as InnoDB writes them; capital or small letters are the same.
-macro_rules! named_value {
-    ($type:ident, $hint:expr) => {
-        impl KnobValue for $type {
-            fn parse(text: &str) -> std::result::Result<Self, String> {
-                let found = $type::ALL.into_iter().find(|value| value.name().eq_ignore_ascii_case(text));
-                found.ok_or_else(|| format!("{text:?} is not one of {}{}", $type::names(), $hint(text)))
-            }
-
-            fn show(&self) -> String {
-                self.name().to_string()
-            }
-        }
-    };
-}
-
-named_value!(FlushMethod, |text: &str| match text.eq_ignore_ascii_case("fdatasync") {
-    true => "; what older InnoDB calls fdatasync is fsync",
-    false => "",
-});
-
-/// Which other dirty pages of its extent are flushed with a page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FlushNeighbors {
-    /// 0: nothing.
-    Off,
-    /// 1: the contiguous run of dirty pages around it.
-    Contiguous,
-    /// 2: every dirty page.
-    Extent,
-    /// What suits the device; it is measured when the database is opened.
-    #[default]
-    Auto,
-}
-
-names!(FlushNeighbors { Off => "0", Contiguous => "1", Extent => "2", Auto => "auto" });
-named_value!(FlushNeighbors, |_| "");
-
-/// What happens when a frame is needed and the page at the LRU tail is dirty.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum VictimPolicy {
-    /// The thread writes the page, waits, and reads then: InnoDB's read-after-write.
-    Raw,
-    /// The page is set aside: the thread reads first, and the page is written later.
-    War,
-    /// The least recently used clean page is evicted; dirty pages are written in batches in the background.
-    #[default]
-    LruClean,
-}
-
-names!(VictimPolicy { Raw => "raw", War => "war", LruClean => "lru-clean" });
-named_value!(VictimPolicy, |_| "");
-
-/// What happens to a change of a secondary index when the leaf is not in the buffer pool.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ChangeBuffering {
-    /// The leaf is read and changed.
-    Off,
-    /// The change goes to a B+tree of buffered operations, whose pages are read and written as others are: InnoDB's
-    /// change buffer.
-    Disk,
-    /// The change goes to memory, and the redo log alone makes it durable.
-    #[default]
-    Memory,
-}
-
-names!(ChangeBuffering { Off => "off", Disk => "disk", Memory => "memory" });
-named_value!(ChangeBuffering, |_| "");
-
-/// Whether the change buffer is merged when the database is closed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MergeAtClose {
-    /// With `memory`, whose changes the next opening would have to apply before it is done; not with `disk`.
-    #[default]
-    Auto,
-    /// Always: a close may take long.
-    On,
-    /// Never.
-    Off,
-}
-
-names!(MergeAtClose { Auto => "auto", On => "on", Off => "off" });
-named_value!(MergeAtClose, |_| "");
-
-impl MergeAtClose {
-    /// What it means with this way of buffering.
-    pub fn applies_to(self, buffering: ChangeBuffering) -> bool {
-        match self {
-            MergeAtClose::Auto => buffering == ChangeBuffering::Memory,
-            MergeAtClose::On => true,
-            MergeAtClose::Off => false,
-        }
-    }
 }
 
 impl KnobValue for Option<PathBuf> {
@@ -264,6 +174,16 @@ options! {
     buffer_pool_size: u64 = 128 << 20, "128MiB", "1MiB to 15TiB", |v| (1 << 20..=15 << 40).contains(v);
     /// Page size in bytes, fixed when the database is created.
     page_size: u64 = 16384, "16KiB", "4KiB, 8KiB or 16KiB", |v| matches!(*v, 4096 | 8192 | 16384);
+    /// How pages are kept, fixed when the database is created: in-place = each over its older copy, protected by the
+    /// doublewrite file; out-of-place = appended to segments and found through a map, nothing is written twice.
+    page_store: PageStoreKind = PageStoreKind::InPlace, "in-place", "in-place or out-of-place", |_v| true;
+    /// How pages are compressed before they are written; only out of place.
+    page_compression: PageCompression = PageCompression::Off, "off", "off, lz4 or zstd", |_v| true;
+    /// Bytes of a segment of a page store out of place, fixed when the database is created.
+    segment_size: u64 = 4 << 20, "4MiB", "a power of two from 256KiB to 32MiB",
+        |v| v.is_power_of_two() && (256 << 10..=32 << 20).contains(v);
+    /// How full segments may be, in percent, before the data file grows instead of segments being cleaned.
+    segment_fill_pct: u64 = 75, "75", "20 to 90", |v| (20..=90).contains(v);
     /// Size of the redo log (a ring) in bytes, fixed when it is created.
     log_file_size: u64 = 256 << 20, "256MiB", "4MiB to 64GiB", |v| (4 << 20..=64 << 30).contains(v);
     /// Bytes of the in-memory log buffer.
@@ -274,8 +194,9 @@ options! {
     /// How files are written and made durable.
     flush_method: FlushMethod = FlushMethod::Direct, "O_DIRECT",
         "fsync, O_DSYNC, O_DIRECT or O_DIRECT_NO_FSYNC", |_v| true;
-    /// Write every page to the doublewrite file first, so that a torn page can be repaired.
-    doublewrite: bool = true, "on", "on or off", |_v| true;
+    /// How pages in place are protected from being torn by a crash: on = each is written to the doublewrite file first;
+    /// off = not at all; atomic = the device promises that it tears no page (refused if it does not).
+    doublewrite: Doublewrite = Doublewrite::On, "on", "on, off or atomic", |_v| true;
     /// Pages examined from the tail of the LRU list when there are few free frames.
     lru_scan_depth: u64 = 1024, "1024", "16 and more", |v| *v >= 16;
     /// Percentage of dirty frames above which the page cleaner flushes even if the redo log has enough room.

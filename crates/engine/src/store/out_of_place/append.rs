@@ -1,0 +1,317 @@
+//! Appending batches of images to open segments.
+//!
+//! Rules
+//! 1. Each group has at most one open segment, and one batch at a time is written to it: so the batches in a segment
+//!    leave no gap, whatever a power cut keeps ([`super::scan`], rule 4).
+//! 2. Sequences are given under the group's mutex, so they grow within a segment.
+//! 3. A header calls durable only what was synced: all batches below the lowest sequence that is not.
+//! 4. A flush leaves the cleaner's reserve alone, and gains room first if nothing else is free. It holds no group's
+//!    mutex then: the cleaner appends to the same groups.
+//! 5. What was appended is not findable before [`OutOfPlace::finish`] has synced it.
+//!
+//! Lock order: the cleaner's mutex, a group's, then those of sequences and [`super::segments`].
+
+use super::OutOfPlace;
+use super::capacity::reserve_segments;
+use super::format::{self, BLOCK_BYTES, BatchHeader, Entry, Listed, MAX_IMAGES, batch_bytes, header_bytes};
+use super::map::Location;
+use super::scan::{Unsealed, located};
+use super::segments::{Move, Remains};
+use crate::error::Result;
+use crate::types::{Lsn, PageNo};
+use highwater_storage::{AlignedBuf, Placement};
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// An image on its way: `bytes` from `at` in some buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Image {
+    pub page_no: PageNo,
+    pub lsn: Lsn,
+    pub at: usize,
+    pub bytes: usize,
+    /// Where the cleaner found it; `None` for a new one.
+    pub from: Option<Location>,
+}
+
+/// Who appends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    Flush,
+    Cleaner,
+}
+
+/// What was appended and is not yet synced.
+#[derive(Default)]
+pub struct Appended {
+    pub moves: Vec<Move>,
+    /// The segment of each batch.
+    pub batches: Vec<u32>,
+    sequences: Vec<u64>,
+}
+
+/// A segment that batches are appended to.
+struct Open {
+    segment: u32,
+    /// 0 before its first batch.
+    life: u64,
+    newest: u64,
+    /// What its last header calls durable.
+    durable: u64,
+    /// Where the next batch begins.
+    at: usize,
+    summary: Vec<u8>,
+}
+
+/// The groups' open segments.
+pub struct Appender {
+    groups: Vec<Mutex<Option<Open>>>,
+    sequences: Mutex<Sequences>,
+}
+
+struct Sequences {
+    /// Of the next batch.
+    next: u64,
+    /// Of batches that are not synced.
+    unsynced: BTreeSet<u64>,
+}
+
+impl Appender {
+    /// For a store with so many groups, whose newest batch is `newest`.
+    pub fn new(groups: usize, newest: u64) -> Appender {
+        let groups = (0..groups).map(|_| Mutex::new(None)).collect();
+        Appender { groups, sequences: Mutex::new(Sequences { next: newest + 1, unsynced: BTreeSet::new() }) }
+    }
+
+    pub fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Sequence of the newest batch.
+    pub fn newest(&self) -> u64 {
+        self.sequences.lock().next - 1
+    }
+}
+
+impl Sequences {
+    /// The sequence of a new batch, and what its header calls durable.
+    fn begin(&mut self) -> (u64, u64) {
+        let sequence = self.next;
+        self.next += 1;
+        self.unsynced.insert(sequence);
+        (sequence, self.unsynced.first().map_or(0, |lowest| lowest - 1))
+    }
+}
+
+impl OutOfPlace {
+    /// Appends images, whose bytes lie in `source`, to a group.
+    ///
+    /// # Errors
+    /// The disk is full, an I/O error.
+    pub(super) fn append(
+        &self,
+        group: usize,
+        images: &[Image],
+        source: &[u8],
+        by: By,
+        done: &mut Appended,
+    ) -> Result<()> {
+        let mut rest = images;
+        while !rest.is_empty() {
+            let mut open = self.appender.groups[group].lock();
+            let fit = open.as_ref().map_or(0, |open| open.fitting(rest, self.geometry.segment_bytes as usize));
+            if let Some(open) = open.as_mut().filter(|_| fit > 0) {
+                let bytes = self.append_batch(open, group, &rest[..fit], source, done)?;
+                self.count_appended(by, bytes);
+                rest = &rest[fit..];
+                continue;
+            }
+            if let Some(full) = open.take() {
+                self.seal(&full, group)?;
+            }
+            let keep = if by == By::Flush { reserve_segments(self.appender.groups()) } else { 0 };
+            match self.segments.take(keep) {
+                Some(segment) => *open = Some(Open::new(segment)),
+                None if by == By::Cleaner => return Err(self.no_room()),
+                None => {
+                    drop(open);
+                    self.wait_for_room()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn append_batch(
+        &self,
+        open: &mut Open,
+        group: usize,
+        images: &[Image],
+        source: &[u8],
+        done: &mut Appended,
+    ) -> Result<u64> {
+        self.data.check()?;
+        let bytes = batch_bytes(images.len(), images.iter().map(|image| image.bytes).sum());
+        let (sequence, durable) = self.appender.sequences.lock().begin();
+        if open.life == 0 {
+            open.life = sequence;
+        }
+        (open.newest, open.durable) = (sequence, durable);
+        self.segments.begin(open.segment, open.life, sequence);
+        let entries: Vec<Entry> =
+            images.iter().map(|i| Entry { page_no: i.page_no, bytes: i.bytes, lsn: i.lsn }).collect();
+        let header = BatchHeader { life: open.life, sequence, durable, bytes, group: group as u8 };
+        let mut batch = AlignedBuf::zeroed(bytes);
+        // A header is read as a whole block.
+        let mut front = [0; BLOCK_BYTES];
+        format::put_header(&mut front, self.geometry.database_id, &header, &entries);
+        let mut at = header_bytes(images.len());
+        batch[..at].copy_from_slice(&front[..at]);
+        for image in images {
+            batch[at..at + image.bytes].copy_from_slice(&source[image.at..image.at + image.bytes]);
+            at += image.bytes;
+        }
+        let offset = self.geometry.start_of(open.segment) + open.at as u64;
+        self.data.device().write_at(offset, &batch, placement(group))?;
+        let places = located(open.segment, open.at, open.life, &entries);
+        done.moves.extend(places.zip(images).map(|((entry, to), image)| Move {
+            page_no: entry.page_no,
+            to,
+            from: image.from,
+        }));
+        done.batches.push(open.segment);
+        done.sequences.push(sequence);
+        let listed = Listed { at: open.at, sequence, group: group as u8, entries };
+        format::add_to_summary(&mut open.summary, &listed);
+        open.at += bytes;
+        Ok(bytes as u64)
+    }
+
+    fn count_appended(&self, by: By, bytes: u64) {
+        let counter = match by {
+            By::Flush => &self.stats.store_bytes_user,
+            By::Cleaner => &self.stats.store_bytes_cleaned,
+        };
+        counter.add(bytes);
+        self.appended_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// Writes the rest of the segment, zeros and its end, and lets it be cleaned. So a group writes whole segments,
+    /// which lie in erase units in the same way each time. The end needs no sync of its own: without it the segment's
+    /// headers are read.
+    fn seal(&self, full: &Open, group: usize) -> Result<()> {
+        let mut rest = AlignedBuf::zeroed(self.geometry.segment_bytes as usize - full.at);
+        let footer = format::footer_of(full.life, full.newest, full.durable, &full.summary);
+        format::put_end(&mut rest, self.geometry.database_id, &footer, &full.summary);
+        let at = self.geometry.start_of(full.segment) + full.at as u64;
+        self.data.device().write_at(at, &rest, placement(group))?;
+        self.segments.seal(full.segment);
+        Ok(())
+    }
+
+    /// Writes the end of a segment that was open when the store was closed or stopped.
+    pub(super) fn put_end_of(&self, found: &Unsealed) -> Result<()> {
+        let mut summary = Vec::new();
+        found.batches.iter().for_each(|batch| format::add_to_summary(&mut summary, batch));
+        let Remains { segment, life, newest, bytes, .. } = found.remains;
+        let mut end = AlignedBuf::zeroed(format::end_bytes(summary.len()));
+        let at = self.geometry.segment_bytes - end.len() as u64;
+        if at < bytes {
+            // A segment whose batches leave no room for it stays without.
+            return Ok(());
+        }
+        let footer = format::footer_of(life, newest, found.durable, &summary);
+        format::put_end(&mut end, self.geometry.database_id, &footer, &summary);
+        Ok(self.data.device().write_at(self.geometry.start_of(segment) + at, &end, Placement::Other)?)
+    }
+
+    /// Makes the footer of an emptied segment say so.
+    pub(super) fn clear(&self, segment: u32) -> Result<()> {
+        let mut block = AlignedBuf::zeroed(BLOCK_BYTES);
+        let footer = format::free_footer(self.segments.life(segment), self.appender.newest());
+        format::put_end(&mut block, self.geometry.database_id, &footer, &[]);
+        let at = self.geometry.start_of(segment + 1) - BLOCK_BYTES as u64;
+        Ok(self.data.device().write_at(at, &block, Placement::Other)?)
+    }
+
+    /// Makes what was appended durable, then findable; gives emptied segments back.
+    ///
+    /// # Errors
+    /// The sync's.
+    pub(super) fn finish(&self, done: &Appended) -> Result<()> {
+        // Those cleared before this sync began.
+        let cleared = self.segments.take_cleared();
+        self.stats.data_syncs.add(u64::from(self.data.sync()?));
+        let mut sequences = self.appender.sequences.lock();
+        sequences.unsynced.retain(|sequence| !done.sequences.contains(sequence));
+        drop(sequences);
+        self.segments.publish(&done.moves, &done.batches);
+        self.release(&cleared);
+        self.clear_emptied()
+    }
+}
+
+impl Open {
+    fn new(segment: u32) -> Open {
+        Open { segment, life: 0, newest: 0, durable: 0, at: 0, summary: Vec::new() }
+    }
+
+    /// How many of the images fit into the segment as a batch, with what lists them at its end.
+    fn fitting(&self, images: &[Image], segment_bytes: usize) -> usize {
+        let mut bytes = 0;
+        let fits = |(n, image): &(usize, &Image)| {
+            bytes += image.bytes;
+            let end = format::end_bytes(self.summary.len() + format::summary_bytes(n + 1));
+            self.at + batch_bytes(n + 1, bytes) + end <= segment_bytes
+        };
+        images.iter().take(MAX_IMAGES).enumerate().take_while(fits).count()
+    }
+}
+
+/// What a device is told of a group's writes.
+pub fn placement(group: usize) -> Placement {
+    const GROUPS: [Placement; super::lifetime::GROUPS] = [
+        Placement::Lifetime0,
+        Placement::Lifetime1,
+        Placement::Lifetime2,
+        Placement::Lifetime3,
+        Placement::Lifetime4,
+        Placement::Lifetime5,
+    ];
+    GROUPS[group]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_takes_as_many_images_as_fit() {
+        let image = Image { page_no: PageNo(1), lsn: Lsn(1), at: 0, bytes: 4096, from: None };
+        let images = [image; 300];
+        let mut open = Open::new(1);
+        let fitting = |open: &Open, images: &[Image], segment: usize| open.fitting(images, segment);
+        let end = 2 * 4096;
+        assert_eq!(fitting(&open, &images, end + 4096), 0);
+        assert_eq!(fitting(&open, &images, end + 8192), 1);
+        assert_eq!(fitting(&open, &images, end + 3 * 4096), 2);
+        assert_eq!(fitting(&open, &images, 4 << 20), MAX_IMAGES);
+        assert_eq!(fitting(&open, &images[..5], 4 << 20), 5);
+        (open.at, open.summary) = (8192, vec![0; 4096 - 32]);
+        assert_eq!(fitting(&open, &images, 8192 + end + 3 * 4096), 1, "the summary needs another block");
+    }
+
+    #[test]
+    fn a_header_calls_durable_what_lies_below_every_unsynced_batch() {
+        let mut sequences = Sequences { next: 8, unsynced: BTreeSet::new() };
+        assert_eq!(sequences.begin(), (8, 7));
+        assert_eq!(sequences.begin(), (9, 7));
+        sequences.unsynced.remove(&8);
+        assert_eq!(sequences.begin(), (10, 8));
+        sequences.unsynced.remove(&10);
+        assert_eq!(sequences.begin(), (11, 8));
+        sequences.unsynced.clear();
+        assert_eq!(sequences.begin(), (12, 11));
+    }
+}

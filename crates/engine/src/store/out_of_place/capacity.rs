@@ -1,0 +1,85 @@
+//! How large a store is, pure functions.
+//!
+//! Rules
+//! 1. Every page that was reserved can be written, whatever it compresses to: its segments, when as full as
+//!    [`FULLEST_PCT`], hold all pages uncompressed, beside the segments that are open and the cleaner's reserve. So
+//!    cleaning always finds a segment that gains room.
+//! 2. Beyond that the file grows while the segments are fuller than the user's `segment_fill_pct`: the emptier they
+//!    are, the less is copied when they are cleaned.
+//! 3. A small store has fewer groups, since each keeps a segment open.
+
+use super::lifetime::GROUPS;
+
+/// Share of the segments that hold pages which images may take.
+const FULLEST_PCT: u64 = 90;
+/// A store has a group for each of so many segments.
+const SEGMENTS_PER_GROUP: u32 = 32;
+/// The number of the first segment; region 0 is none.
+pub const FIRST_SEGMENT: u32 = 1;
+
+/// Sizes that never change.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    pub page_bytes: usize,
+    /// Bytes of a segment that batches may take.
+    pub segment_room: u64,
+}
+
+/// Groups of a store with so many segments, region 0 counted.
+pub fn groups(segments: u32) -> usize {
+    ((segments / SEGMENTS_PER_GROUP) as usize).clamp(1, GROUPS)
+}
+
+/// Free segments that only the cleaner may take: one for each group that survivors may go to, and one more.
+pub fn reserve_segments(groups: usize) -> usize {
+    groups + 1
+}
+
+/// Segments, region 0 counted, with which every one of `pages` can be written (rule 1).
+pub fn guaranteed_segments(pages: u32, sizes: Sizes) -> u32 {
+    let bytes = u64::from(pages) * sizes.page_bytes as u64;
+    with_overhead((bytes * 100).div_ceil(sizes.segment_room * FULLEST_PCT))
+}
+
+/// Segments, region 0 counted, at which images that take `live_bytes` fill them to `fill_pct` (rule 2).
+pub fn wanted_segments(live_bytes: u64, fill_pct: u64, sizes: Sizes) -> u32 {
+    with_overhead((live_bytes * 100).div_ceil(sizes.segment_room * fill_pct))
+}
+
+/// Adds what is open and what is reserved.
+fn with_overhead(segments: u64) -> u32 {
+    let segments = segments.min(u64::from(super::map::MAX_SEGMENTS) - 64) as u32;
+    let groups = groups(segments);
+    FIRST_SEGMENT + segments + (groups + reserve_segments(groups)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZES: Sizes = Sizes { page_bytes: 16384, segment_room: (4 << 20) - 4096 };
+
+    #[test]
+    fn segments_hold_all_pages_when_nine_tenths_full() {
+        for pages in [0, 1, 512, 100_000, 6_400_000] {
+            let segments = guaranteed_segments(pages, SIZES);
+            let groups = groups(segments);
+            let holding = u64::from(segments - FIRST_SEGMENT) - (groups + reserve_segments(groups)) as u64;
+            let full = holding * SIZES.segment_room * FULLEST_PCT / 100;
+            assert!(full >= u64::from(pages) * 16384, "{pages} pages, {segments} segments");
+        }
+        assert_eq!(guaranteed_segments(512, SIZES), 1 + 3 + 1 + 2);
+    }
+
+    #[test]
+    fn the_emptier_they_shall_be_the_more_there_are() {
+        let at = |fill_pct| wanted_segments(40 << 30, fill_pct, SIZES);
+        assert!(at(50) > at(75) && at(75) > at(90));
+        assert!((20_500..20_600).contains(&at(50)), "{}", at(50));
+    }
+
+    #[test]
+    fn a_larger_store_has_more_groups() {
+        assert_eq!([0, 7, 64, 100, 200, 100_000].map(groups), [1, 1, 2, 3, 6, 6]);
+    }
+}

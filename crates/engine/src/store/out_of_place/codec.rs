@@ -1,0 +1,162 @@
+//! Images: pages as they are stored, compressed or not.
+//!
+//! Rules
+//! 1. An image is never larger than its page. A page that does not become smaller by a unit is stored as it is, so the
+//!    length of an image says whether it is compressed.
+//! 2. A compressed image names its codec, so the setting may change between two openings.
+//! 3. No byte of an image is trusted: one that cannot be decompressed to a whole page is an error. Whether the page is
+//!    right its own checksum says.
+
+use super::format::UNIT_BYTES;
+use crate::config::PageCompression;
+use std::cell::RefCell;
+
+/// Codec u8, length of what follows u24.
+const PREFIX_BYTES: usize = 4;
+const LZ4: u8 = 1;
+const ZSTD: u8 = 2;
+/// Higher levels gain nothing on pages of a database.
+const ZSTD_LEVEL: i32 = -1;
+
+thread_local! {
+    static LZ4_OUT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static ZSTD_OUT: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
+    static ZSTD_IN: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+/// Appends the image of a page to `images`; returns its length.
+pub fn put_image(images: &mut Vec<u8>, page: &[u8], compression: PageCompression) -> usize {
+    let start = images.len();
+    // Only what is smaller by a unit is kept.
+    let room = page.len() - UNIT_BYTES;
+    images.resize(start + room, 0);
+    let packed = compress(page, &mut images[start + PREFIX_BYTES..], compression);
+    match packed {
+        Some((codec, length)) => {
+            let word = u32::from(codec) | (length as u32) << 8;
+            images[start..start + PREFIX_BYTES].copy_from_slice(&word.to_le_bytes());
+            let bytes = (PREFIX_BYTES + length).next_multiple_of(UNIT_BYTES);
+            images[start + PREFIX_BYTES + length..(start + bytes).min(start + room)].fill(0);
+            images.resize(start + bytes, 0);
+            bytes
+        }
+        None => {
+            images.truncate(start);
+            images.extend_from_slice(page);
+            page.len()
+        }
+    }
+}
+
+/// Compresses into `out`; says with what, and how many bytes; `None` if it does not fit.
+fn compress(page: &[u8], out: &mut [u8], compression: PageCompression) -> Option<(u8, usize)> {
+    match compression {
+        PageCompression::Off => None,
+        PageCompression::Lz4 => LZ4_OUT.with_borrow_mut(|scratch| {
+            // It wants room for the worst case.
+            scratch.resize(lz4_flex::block::get_maximum_output_size(page.len()), 0);
+            let length = lz4_flex::block::compress_into(page, scratch).ok()?;
+            out.get_mut(..length)?.copy_from_slice(&scratch[..length]);
+            Some((LZ4, length))
+        }),
+        PageCompression::Zstd => ZSTD_OUT.with_borrow_mut(|kept| {
+            if kept.is_none() {
+                *kept = Some(zstd::bulk::Compressor::new(ZSTD_LEVEL).ok()?);
+            }
+            Some((ZSTD, kept.as_mut()?.compress_to_buffer(page, out).ok()?))
+        }),
+    }
+}
+
+/// Fills `page` from its image.
+///
+/// # Errors
+/// In words why it cannot.
+pub fn read_image(image: &[u8], page: &mut [u8]) -> Result<(), String> {
+    if image.len() == page.len() {
+        page.copy_from_slice(image);
+        return Ok(());
+    }
+    let prefix: [u8; PREFIX_BYTES] = image[..PREFIX_BYTES].try_into().expect("an image has a unit at least");
+    let word = u32::from_le_bytes(prefix);
+    let (codec, length) = (word as u8, (word >> 8) as usize);
+    let packed = image.get(PREFIX_BYTES..PREFIX_BYTES + length);
+    let packed = packed.ok_or_else(|| format!("its image of {} bytes claims to hold {length}", image.len()))?;
+    let got = match codec {
+        LZ4 => lz4_flex::block::decompress_into(packed, page).map_err(|e| e.to_string()),
+        ZSTD => unpack_zstd(packed, page),
+        other => Err(format!("unknown codec {other}")),
+    };
+    match got {
+        Ok(bytes) if bytes == page.len() => Ok(()),
+        Ok(bytes) => Err(format!("its image holds {bytes} bytes")),
+        Err(reason) => Err(format!("its image cannot be decompressed: {reason}")),
+    }
+}
+
+fn unpack_zstd(packed: &[u8], page: &mut [u8]) -> Result<usize, String> {
+    ZSTD_IN.with_borrow_mut(|kept| {
+        if kept.is_none() {
+            *kept = Some(zstd::bulk::Decompressor::new().map_err(|e| e.to_string())?);
+        }
+        let decompressor = kept.as_mut().ok_or("no decompressor")?;
+        decompressor.decompress_to_buffer(packed, page).map_err(|e| e.to_string())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [PageCompression; 3] = [PageCompression::Off, PageCompression::Lz4, PageCompression::Zstd];
+
+    fn page(entropy: usize) -> Vec<u8> {
+        let mut random = fastrand::Rng::with_seed(entropy as u64);
+        (0..8192).map(|at| if at % 8 < entropy { random.u8(..) } else { 7 }).collect()
+    }
+
+    #[test]
+    fn every_image_gives_its_page_back() {
+        for compression in ALL {
+            for entropy in 0..=8 {
+                let (page, mut images) = (page(entropy), vec![9; 3]);
+                let bytes = put_image(&mut images, &page, compression);
+                assert_eq!((images.len() - 3, bytes % UNIT_BYTES), (bytes, 0));
+                assert!(bytes <= page.len());
+                let mut read = vec![1; page.len()];
+                read_image(&images[3..], &mut read).unwrap();
+                assert!(read == page, "{compression:?}, entropy {entropy}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_become_smaller_is_stored_as_it_is() {
+        for compression in ALL {
+            let mut images = Vec::new();
+            assert_eq!(put_image(&mut images, &page(8), compression), 8192);
+            assert_eq!(images, page(8));
+        }
+        for compression in &ALL[1..] {
+            assert!(put_image(&mut Vec::new(), &page(1), *compression) < 4096);
+        }
+    }
+
+    #[test]
+    fn a_damaged_image_is_an_error_or_another_page_never_a_panic() {
+        for compression in &ALL[1..] {
+            let mut images = Vec::new();
+            put_image(&mut images, &page(2), *compression);
+            let mut random = fastrand::Rng::with_seed(4);
+            for _ in 0..3000 {
+                let mut damaged = images.clone();
+                for _ in 0..random.usize(1..4) {
+                    let at = random.usize(..damaged.len());
+                    damaged[at] = random.u8(..);
+                }
+                let _ = read_image(&damaged, &mut vec![0; 8192]);
+            }
+            assert!(read_image(&[0xff; 512], &mut vec![0; 8192]).unwrap_err().contains("claims"));
+        }
+    }
+}

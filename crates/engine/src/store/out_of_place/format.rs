@@ -1,0 +1,347 @@
+//! What stands in the data file of a store out of place, beside pages 0 and 1 as they were created.
+//!
+//! ```text
+//! file     [ region 0 ][ segment 1 ][ segment 2 ] ...      all of segment_bytes
+//! region 0 [ page 0 and 1 as created ][ 32 KiB: slot A ][ 36 KiB: slot B ][ nothing ]
+//! segment  [ batch ][ batch ] ... [ zeros ][ summary ][ last 4 KiB: footer ]   all begin at multiples of 4 KiB
+//! batch    [ header, 512 n bytes ][ image ][ image ] ... [ zeros to 4 KiB ]
+//! header   crc32c u32, magic u32, database id u64, life u64, sequence u64, durable u64, bytes u32, count u16,
+//!          group u8, zero u8; then for each image: page u32, units u16, zero u16, LSN u64
+//! summary  for each batch: offset u32, count u16, group u8, zero u8, sequence u64; then its images as in its header
+//! footer   crc32c u32, magic u32, database id u64, life u64, sequence u64 of the last batch, durable u64,
+//!          bytes u32 and crc32c u32 of the summary, state u32 (1 sealed, 2 free)
+//! slot     crc32c u32, magic u32, database id u64, sequence u64, pages u32
+//! image    a page as it is, or smaller: codec u8, length u24, that many bytes, zeros
+//! ```
+//!
+//! Terms
+//! - *unit*: 512 bytes. An image takes whole units.
+//! - *sequence*: a number that every batch has, greater than that of all batches begun before it.
+//! - *life* of a segment: the sequence of its first batch since it was last free. Headers of another life are remains.
+//! - *summary*: what all headers of a sealed segment say, so that opening reads one place of it and not every header.
+//!
+//! All integers are little-endian. A checksum covers the fields that follow it.
+
+use crate::types::{Lsn, PageNo};
+use highwater_storage::ALIGNMENT_BYTES;
+
+/// The grain of images.
+pub const UNIT_BYTES: usize = 512;
+/// The grain of batches; a header lies within it.
+pub const BLOCK_BYTES: usize = ALIGNMENT_BYTES;
+/// Most images in a batch: those whose entries fit a header within [`BLOCK_BYTES`].
+pub const MAX_IMAGES: usize = (BLOCK_BYTES - FIXED_BYTES) / ENTRY_BYTES;
+/// Where the slots begin; page 0 and 1 lie before them.
+pub const SLOTS_AT: [u64; 2] = [32 << 10, 36 << 10];
+
+const FIXED_BYTES: usize = 48;
+const ENTRY_BYTES: usize = 16;
+const BATCH_MAGIC: u32 = u32::from_le_bytes(*b"hwBa");
+const SLOT_MAGIC: u32 = u32::from_le_bytes(*b"hwSl");
+const SLOT_BYTES: usize = 28;
+const FOOTER_MAGIC: u32 = u32::from_le_bytes(*b"hwFo");
+const FOOTER_BYTES: usize = 52;
+const SEALED: u32 = 1;
+const FREE: u32 = 2;
+
+/// What the header of a batch says of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchHeader {
+    /// Life of its segment.
+    pub life: u64,
+    /// Its own.
+    pub sequence: u64,
+    /// Every batch of this sequence or a lower one was durable when this header was written.
+    pub durable: u64,
+    /// Its length, header and zeros included.
+    pub bytes: usize,
+    /// Group of the pages' lifetimes.
+    pub group: u8,
+}
+
+/// An image as a header lists it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub page_no: PageNo,
+    /// Bytes that it takes, whole units.
+    pub bytes: usize,
+    /// LSN of the page in it.
+    pub lsn: Lsn,
+}
+
+/// Bytes of the header of a batch of `images`.
+pub fn header_bytes(images: usize) -> usize {
+    (FIXED_BYTES + images * ENTRY_BYTES).next_multiple_of(UNIT_BYTES)
+}
+
+/// Bytes of a batch of `images` that take `image_bytes` together.
+pub fn batch_bytes(images: usize, image_bytes: usize) -> usize {
+    (header_bytes(images) + image_bytes).next_multiple_of(BLOCK_BYTES)
+}
+
+/// Writes the header to the start of a batch.
+pub fn put_header(batch: &mut [u8], database_id: u64, header: &BatchHeader, entries: &[Entry]) {
+    for (entry, slot) in entries.iter().zip(batch[FIXED_BYTES..BLOCK_BYTES].chunks_exact_mut(ENTRY_BYTES)) {
+        slot.copy_from_slice(&entry.encode());
+    }
+    batch[4..8].copy_from_slice(&BATCH_MAGIC.to_le_bytes());
+    for (at, value) in [(8, database_id), (16, header.life), (24, header.sequence), (32, header.durable)] {
+        batch[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    }
+    batch[40..44].copy_from_slice(&(header.bytes as u32).to_le_bytes());
+    batch[44..46].copy_from_slice(&(entries.len() as u16).to_le_bytes());
+    batch[46..48].copy_from_slice(&[header.group, 0]);
+    seal(&mut batch[..FIXED_BYTES + entries.len() * ENTRY_BYTES]);
+}
+
+impl Entry {
+    fn encode(&self) -> [u8; ENTRY_BYTES] {
+        let mut bytes = [0; ENTRY_BYTES];
+        bytes[..4].copy_from_slice(&self.page_no.0.to_le_bytes());
+        bytes[4..6].copy_from_slice(&((self.bytes / UNIT_BYTES) as u16).to_le_bytes());
+        bytes[8..].copy_from_slice(&self.lsn.0.to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Entry {
+        let bytes_of = usize::from(u16_at(bytes, 4)) * UNIT_BYTES;
+        Entry { page_no: PageNo(u32_at(bytes, 0)), bytes: bytes_of, lsn: Lsn(u64_at(bytes, 8)) }
+    }
+}
+
+/// Reads the header in this block and the images that it lists; `None` if there is none of this database.
+pub fn parse_header(block: &[u8], database_id: u64) -> Option<(BatchHeader, Vec<Entry>)> {
+    let count = usize::from(u16_at(block, 44));
+    let is_ours = u32_at(block, 4) == BATCH_MAGIC && u64_at(block, 8) == database_id;
+    if !is_ours || count > MAX_IMAGES || !is_sealed(&block[..FIXED_BYTES + count * ENTRY_BYTES]) {
+        return None;
+    }
+    let entries: Vec<Entry> = block[FIXED_BYTES..].chunks_exact(ENTRY_BYTES).take(count).map(Entry::decode).collect();
+    let header = BatchHeader {
+        life: u64_at(block, 16),
+        sequence: u64_at(block, 24),
+        durable: u64_at(block, 32),
+        bytes: u32_at(block, 40) as usize,
+        group: block[46],
+    };
+    // A header that contradicts itself was not written by `put_header`.
+    let images: usize = entries.iter().map(|entry| entry.bytes).sum();
+    (header.bytes == batch_bytes(count, images)).then_some((header, entries))
+}
+
+/// A batch as a summary lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Where it begins in its segment.
+    pub at: usize,
+    pub sequence: u64,
+    pub group: u8,
+    pub entries: Vec<Entry>,
+}
+
+/// What a footer says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Footer {
+    pub life: u64,
+    /// Sequence of the last batch; of a free segment that of the store's newest batch when it became free.
+    pub newest: u64,
+    /// As in a batch's header.
+    pub durable: u64,
+    /// Whether nothing of this life, or of one before it, counts any more.
+    pub is_free: bool,
+    summary_bytes: u32,
+    summary_sum: u32,
+}
+
+/// Adds a batch to a summary.
+pub fn add_to_summary(summary: &mut Vec<u8>, batch: &Listed) {
+    summary.extend_from_slice(&(batch.at as u32).to_le_bytes());
+    summary.extend_from_slice(&(batch.entries.len() as u16).to_le_bytes());
+    summary.extend_from_slice(&[batch.group, 0]);
+    summary.extend_from_slice(&batch.sequence.to_le_bytes());
+    batch.entries.iter().for_each(|entry| summary.extend_from_slice(&entry.encode()));
+}
+
+/// Bytes that another batch adds to a summary.
+pub fn summary_bytes(images: usize) -> usize {
+    ENTRY_BYTES + images * ENTRY_BYTES
+}
+
+/// Bytes of a summary of so many bytes and a footer.
+pub fn end_bytes(summary: usize) -> usize {
+    summary.next_multiple_of(BLOCK_BYTES) + BLOCK_BYTES
+}
+
+/// A footer that goes with a summary.
+pub fn footer_of(life: u64, newest: u64, durable: u64, summary: &[u8]) -> Footer {
+    let (summary_bytes, summary_sum) = (summary.len() as u32, crc32c::crc32c(summary));
+    Footer { life, newest, durable, is_free: false, summary_bytes, summary_sum }
+}
+
+/// The footer of a segment of which nothing counts, when the newest batch of the store is `newest`.
+pub fn free_footer(life: u64, newest: u64) -> Footer {
+    Footer { life, newest, durable: 0, is_free: true, summary_bytes: 0, summary_sum: 0 }
+}
+
+/// Writes summary and footer to the end of a segment, of which `end` are the last bytes.
+pub fn put_end(end: &mut [u8], database_id: u64, footer: &Footer, summary: &[u8]) {
+    let at = end.len() - BLOCK_BYTES;
+    let (before, block) = end.split_at_mut(at);
+    let start = at - summary.len().next_multiple_of(BLOCK_BYTES);
+    before[start..start + summary.len()].copy_from_slice(summary);
+    block[4..8].copy_from_slice(&FOOTER_MAGIC.to_le_bytes());
+    for (at, value) in [(8, database_id), (16, footer.life), (24, footer.newest), (32, footer.durable)] {
+        block[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    }
+    block[40..44].copy_from_slice(&footer.summary_bytes.to_le_bytes());
+    block[44..48].copy_from_slice(&footer.summary_sum.to_le_bytes());
+    block[48..52].copy_from_slice(&if footer.is_free { FREE } else { SEALED }.to_le_bytes());
+    seal(&mut block[..FOOTER_BYTES]);
+}
+
+/// Reads the footer in the last block of a segment.
+pub fn parse_footer(block: &[u8], database_id: u64) -> Option<Footer> {
+    let is_ours = u32_at(block, 4) == FOOTER_MAGIC && u64_at(block, 8) == database_id;
+    (is_ours && is_sealed(&block[..FOOTER_BYTES])).then(|| Footer {
+        life: u64_at(block, 16),
+        newest: u64_at(block, 24),
+        durable: u64_at(block, 32),
+        is_free: u32_at(block, 48) == FREE,
+        summary_bytes: u32_at(block, 40),
+        summary_sum: u32_at(block, 44),
+    })
+}
+
+impl Footer {
+    /// Bytes at the end of the segment that summary and footer take.
+    pub fn end_bytes(&self) -> usize {
+        end_bytes(self.summary_bytes as usize)
+    }
+
+    /// The batches that the summary lists; `end` are those bytes. `None` if it is damaged.
+    pub fn parse_summary(&self, end: &[u8]) -> Option<Vec<Listed>> {
+        let mut rest = end.get(..self.summary_bytes as usize)?;
+        if crc32c::crc32c(rest) != self.summary_sum {
+            return None;
+        }
+        let mut batches = Vec::new();
+        while !rest.is_empty() {
+            let fixed = rest.get(..ENTRY_BYTES)?;
+            let count = usize::from(u16_at(fixed, 4));
+            let entries = rest.get(ENTRY_BYTES..summary_bytes(count))?.chunks_exact(ENTRY_BYTES).map(Entry::decode);
+            let (at, group, sequence) = (u32_at(fixed, 0) as usize, fixed[6], u64_at(fixed, 8));
+            batches.push(Listed { at, sequence, group, entries: entries.collect() });
+            rest = &rest[summary_bytes(count)..];
+        }
+        Some(batches)
+    }
+}
+
+/// What a slot says: its sequence, and the pages that the store has.
+pub fn parse_slot(block: &[u8], database_id: u64) -> Option<(u64, u32)> {
+    let is_ours = u32_at(block, 4) == SLOT_MAGIC && u64_at(block, 8) == database_id;
+    (is_ours && is_sealed(&block[..SLOT_BYTES])).then(|| (u64_at(block, 16), u32_at(block, 24)))
+}
+
+/// Writes a slot.
+pub fn put_slot(block: &mut [u8], database_id: u64, sequence: u64, pages: u32) {
+    block[4..8].copy_from_slice(&SLOT_MAGIC.to_le_bytes());
+    block[8..16].copy_from_slice(&database_id.to_le_bytes());
+    block[16..24].copy_from_slice(&sequence.to_le_bytes());
+    block[24..28].copy_from_slice(&pages.to_le_bytes());
+    seal(&mut block[..SLOT_BYTES]);
+}
+
+fn seal(bytes: &mut [u8]) {
+    let sum = crc32c::crc32c(&bytes[4..]);
+    bytes[..4].copy_from_slice(&sum.to_le_bytes());
+}
+
+fn is_sealed(bytes: &[u8]) -> bool {
+    u32_at(bytes, 0) == crc32c::crc32c(&bytes[4..])
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes(bytes[at..at + 2].try_into().expect("two bytes"))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn a_batch(images: usize) -> (Vec<u8>, BatchHeader, Vec<Entry>) {
+        let entry = |n: usize| Entry { page_no: PageNo(n as u32 * 7), bytes: 512 * (1 + n % 32), lsn: Lsn(n as u64) };
+        let entries: Vec<Entry> = (0..images).map(entry).collect();
+        let bytes = batch_bytes(images, entries.iter().map(|entry| entry.bytes).sum());
+        let header = BatchHeader { life: 3, sequence: 9, durable: 7, bytes, group: 2 };
+        let mut batch = vec![0; BLOCK_BYTES];
+        put_header(&mut batch, 77, &header, &entries);
+        (batch, header, entries)
+    }
+
+    #[test]
+    fn a_header_says_what_was_written() {
+        for images in [1, 2, 128, MAX_IMAGES] {
+            let (batch, header, entries) = a_batch(images);
+            assert_eq!(parse_header(&batch, 77), Some((header, entries)));
+            assert_eq!(parse_header(&batch, 78), None);
+        }
+    }
+
+    #[test]
+    fn a_header_with_any_byte_changed_is_none() {
+        let (batch, ..) = a_batch(3);
+        for at in 0..FIXED_BYTES + 3 * ENTRY_BYTES {
+            let mut torn = batch.clone();
+            torn[at] ^= 0x40;
+            assert_eq!(parse_header(&torn, 77), None, "byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_summary_lists_what_was_added() {
+        let mut summary = Vec::new();
+        let batches: Vec<Listed> = [3, 128, 1]
+            .into_iter()
+            .enumerate()
+            .map(|(n, images)| Listed { at: n * 8192, sequence: 10 + n as u64, group: 1, entries: a_batch(images).2 })
+            .collect();
+        batches.iter().for_each(|batch| add_to_summary(&mut summary, batch));
+        assert_eq!(summary.len(), [3, 128, 1].map(summary_bytes).iter().sum());
+        let footer = footer_of(10, 12, 9, &summary);
+        let mut end = vec![0; end_bytes(summary.len())];
+        put_end(&mut end, 77, &footer, &summary);
+        let found = parse_footer(&end[end.len() - BLOCK_BYTES..], 77).unwrap();
+        assert_eq!((found, found.end_bytes()), (footer, end.len()));
+        assert_eq!(found.parse_summary(&end), Some(batches));
+        for at in (0..summary.len()).step_by(7) {
+            end[at] ^= 1;
+            assert_eq!(found.parse_summary(&end), None, "byte {at}");
+            end[at] ^= 1;
+        }
+        let mut end = vec![0; BLOCK_BYTES];
+        put_end(&mut end, 77, &free_footer(10, 15), &[]);
+        assert!(parse_footer(&end, 77).is_some_and(|footer| footer.is_free && footer.life == 10));
+    }
+
+    #[test]
+    fn a_slot_says_what_was_written() {
+        let mut block = vec![0; BLOCK_BYTES];
+        assert_eq!(parse_slot(&block, 77), None);
+        put_slot(&mut block, 77, 5, 640);
+        assert_eq!(parse_slot(&block, 77), Some((5, 640)));
+        for at in 0..SLOT_BYTES {
+            let mut torn = block.clone();
+            torn[at] ^= 1;
+            assert_eq!(parse_slot(&torn, 77), None, "byte {at}");
+        }
+    }
+}

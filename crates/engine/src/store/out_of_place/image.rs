@@ -1,0 +1,75 @@
+//! The file as a store out of place divides it, and reading one image of it.
+
+use super::codec;
+use super::format::{self, BLOCK_BYTES};
+use super::map::Location;
+use crate::error::{Error, Result};
+use crate::store::Place;
+use crate::types::PageNo;
+use highwater_storage::{AlignedBuf, Device};
+use std::cell::RefCell;
+
+/// What never changes of a store.
+#[derive(Clone, Copy, Debug)]
+pub struct Geometry {
+    pub page_bytes: usize,
+    pub segment_bytes: u64,
+    pub database_id: u64,
+}
+
+thread_local! {
+    static SCRATCH: RefCell<AlignedBuf> = RefCell::default();
+}
+
+impl Geometry {
+    /// Bytes of a segment that batches may take, when its summary lists pages that are not compressed. (Of compressed
+    /// ones the summary lists more.)
+    pub fn segment_room(&self) -> u64 {
+        let images = self.segment_bytes as usize / self.page_bytes;
+        self.segment_bytes - format::end_bytes(format::summary_bytes(2 * images)) as u64
+    }
+
+    /// Where a segment begins in the file.
+    pub fn start_of(&self, segment: u32) -> u64 {
+        u64::from(segment) * self.segment_bytes
+    }
+
+    /// Where an image begins in the file.
+    pub fn offset_of(&self, location: Location) -> u64 {
+        self.start_of(location.segment) + location.offset as u64
+    }
+
+    /// The same for those who look at pages.
+    pub fn place(&self, location: Location) -> Place {
+        Place { offset: self.offset_of(location), bytes: location.bytes as u64 }
+    }
+
+    /// A page as it was created.
+    pub fn as_created(&self, page: PageNo) -> Location {
+        Location::new(0, page.0 as usize * self.page_bytes, self.page_bytes, 0)
+    }
+
+    /// Reads the image of `page` into `buf`.
+    ///
+    /// # Errors
+    /// [`Error::CorruptPage`] for an image that cannot be decompressed, an I/O error.
+    pub fn read(&self, device: &dyn Device, page: PageNo, location: Location, buf: &mut [u8]) -> Result<()> {
+        let at = self.offset_of(location);
+        let block = BLOCK_BYTES as u64;
+        if location.bytes == buf.len() && at.is_multiple_of(block) {
+            return Ok(device.read_at(at, buf)?);
+        }
+        let from = at / block * block;
+        let until = (at + location.bytes as u64).next_multiple_of(block);
+        let start = (at - from) as usize;
+        SCRATCH.with_borrow_mut(|scratch| {
+            let bytes = (until - from) as usize;
+            if scratch.len() < bytes {
+                *scratch = AlignedBuf::zeroed(self.page_bytes + 2 * BLOCK_BYTES);
+            }
+            device.read_at(from, &mut scratch[..bytes])?;
+            let image = &scratch[start..start + location.bytes];
+            codec::read_image(image, buf).map_err(|reason| Error::corrupt_page(page, reason))
+        })
+    }
+}

@@ -1,0 +1,143 @@
+//! The page map: where the newest durable copy of each page is.
+//!
+//! Rules
+//! 1. A location changes only while the mutex of [`super::segments`] is held, together with the live bytes of the
+//!    segments concerned. Readers take no mutex.
+//! 2. A reader that has read an image looks at the map again: if the location changed meanwhile, what it read may be
+//!    of another page, and it reads again. A segment that is used again has another life, which the location names, so
+//!    the same location never stands for two images.
+
+use super::format::UNIT_BYTES;
+use crate::types::PageNo;
+use parking_lot::RwLock;
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Release},
+};
+
+const SEGMENT_BITS: u32 = 22;
+const UNIT_BITS: u32 = 16;
+const LENGTH_BITS: u32 = 6;
+const LIFE_BITS: u32 = 64 - SEGMENT_BITS - UNIT_BITS - LENGTH_BITS;
+
+/// Most bytes of a segment: its units have numbers of 16 bits.
+pub const MAX_SEGMENT_BYTES: u64 = (1 << UNIT_BITS) * UNIT_BYTES as u64;
+/// Most bytes of an image.
+pub const MAX_IMAGE_BYTES: usize = ((1 << LENGTH_BITS) - 1) * UNIT_BYTES;
+/// Most segments, region 0 counted.
+pub const MAX_SEGMENTS: u32 = 1 << SEGMENT_BITS;
+
+/// Where an image is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// Number of the segment; 0 for a page as it was created.
+    pub segment: u32,
+    /// First byte, from the start of the segment.
+    pub offset: usize,
+    /// Bytes that it takes.
+    pub bytes: usize,
+    /// The lowest bits of the segment's life.
+    life: u32,
+}
+
+impl Location {
+    /// `offset` and `bytes` are whole units; an image has at most [`MAX_IMAGE_BYTES`].
+    pub fn new(segment: u32, offset: usize, bytes: usize, life: u64) -> Location {
+        debug_assert!(segment < MAX_SEGMENTS && (1..=MAX_IMAGE_BYTES).contains(&bytes));
+        Location { segment, offset, bytes, life: (life & ((1 << LIFE_BITS) - 1)) as u32 }
+    }
+
+    fn pack(self) -> u64 {
+        let (offset, length) = ((self.offset / UNIT_BYTES) as u64, (self.bytes / UNIT_BYTES) as u64);
+        let high = u64::from(self.segment) << UNIT_BITS | offset;
+        (high << LENGTH_BITS | length) << LIFE_BITS | u64::from(self.life)
+    }
+
+    /// `None`: the page has no image.
+    fn unpack(word: u64) -> Option<Location> {
+        let part = |shift: u32, bits: u32| word >> shift & ((1 << bits) - 1);
+        let bytes = part(LIFE_BITS, LENGTH_BITS) as usize * UNIT_BYTES;
+        (bytes > 0).then(|| Location {
+            segment: part(LIFE_BITS + LENGTH_BITS + UNIT_BITS, SEGMENT_BITS) as u32,
+            offset: part(LIFE_BITS + LENGTH_BITS, UNIT_BITS) as usize * UNIT_BYTES,
+            bytes,
+            life: part(0, LIFE_BITS) as u32,
+        })
+    }
+}
+
+/// The map; its length is the number of pages that the store has.
+#[derive(Default)]
+pub struct PageMap {
+    words: RwLock<Vec<AtomicU64>>,
+}
+
+impl PageMap {
+    /// Pages that the store has.
+    pub fn pages(&self) -> u32 {
+        self.words.read().len() as u32
+    }
+
+    /// Adds pages without images, up to `pages` of them.
+    pub fn grow(&self, pages: u32) {
+        let mut words = self.words.write();
+        let new = (pages as usize).max(words.len());
+        words.resize_with(new, AtomicU64::default);
+    }
+
+    /// Where the page is; `None` if it has no image.
+    pub fn get(&self, page: PageNo) -> Option<Location> {
+        self.words.read().get(page.0 as usize).and_then(|word| Location::unpack(word.load(Acquire)))
+    }
+
+    /// Sets where the page is, and says where it was (rule 1). A page that the store does not have stays unknown.
+    pub fn set(&self, page: PageNo, location: Option<Location>) -> Option<Location> {
+        let words = self.words.read();
+        let word = words.get(page.0 as usize)?;
+        let old = word.load(Acquire);
+        word.store(location.map_or(0, Location::pack), Release);
+        Location::unpack(old)
+    }
+
+    /// Every page that has an image, with its location.
+    pub fn all(&self) -> Vec<(PageNo, Location)> {
+        let words = self.words.read();
+        let located =
+            |(page, word): (usize, &AtomicU64)| Some((PageNo(page as u32), Location::unpack(word.load(Acquire))?));
+        words.iter().enumerate().filter_map(located).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_location_survives_packing() {
+        let last = MAX_SEGMENT_BYTES as usize - UNIT_BYTES;
+        for (segment, offset, bytes, life) in [
+            (0, 0, 16384, 0),
+            (1, 512, 512, 1),
+            (MAX_SEGMENTS - 1, last, 63 * 512, u64::MAX),
+            (77, 4096, 4096, 1 << 20),
+        ] {
+            let location = Location::new(segment, offset, bytes, life);
+            assert_eq!(Location::unpack(location.pack()), Some(location));
+        }
+        assert_eq!(Location::unpack(0), None);
+    }
+
+    #[test]
+    fn a_page_is_found_where_it_was_put() {
+        let map = PageMap::default();
+        map.grow(8);
+        let location = Location::new(3, 4096, 1024, 5);
+        assert_eq!(map.set(PageNo(7), Some(location)), None);
+        assert_eq!((map.get(PageNo(7)), map.get(PageNo(6)), map.get(PageNo(8))), (Some(location), None, None));
+        assert_eq!(map.set(PageNo(7), None), Some(location));
+        assert_eq!(map.set(PageNo(8), Some(location)), None);
+        assert_eq!(map.all(), []);
+        map.grow(4);
+        assert_eq!(map.pages(), 8, "it never becomes shorter");
+    }
+}

@@ -1,0 +1,374 @@
+//! The store out of place: no byte of a page is overwritten. Pages are appended to segments, compressed if wanted, and
+//! a map in memory says where the newest copy of each is. A torn write never hits a page that counts, so nothing is
+//! written twice.
+//!
+//! Terms
+//! - *segment*: a stretch of the file that is written from front to back and used again as a whole. *Live* is what the
+//!   map points at.
+//! - *image*: a page as it is stored. *Batch*: a header and the images of several pages, one write.
+//! - *cleaning*: copying the live images out of a segment, so that it can be used again.
+//! - *group*: pages with like lifetimes; each group has segments of its own.
+//!
+//! Rules (crash order)
+//! 1. A batch is durable before the map points at its images; only then are the older images dead.
+//! 2. A segment is used again, or discarded, only when the map points at none of its images: so the newer copies of all
+//!    pages in it are durable.
+//! 3. The map is not written: at the next opening it is derived from the headers of the batches ([`scan`]).
+//! 4. What a page is cannot be told from its place. A page's own number, LSN and checksum are those of its bytes, and
+//!    the cleaner copies images without changing them.
+//! 5. Page 0 and page 1 as they were created stay at the start of the file: so a file says what it is as one in place
+//!    does, and creation is the same. They count until a newer copy is written.
+//! 6. A page that has no image reads as zeros.
+//! 7. The number of pages stands in two slots that are written in turn, durable before a page beyond the old end is
+//!    written.
+//! 8. A batch that fails stops the store.
+//!
+//! | file | what |
+//! |---|---|
+//! | `format`, `image`, `codec` | what stands on the device; the images, compressed or not |
+//! | `map`, `segments` | where pages are; what of each segment is live |
+//! | `append`, `clean` | writing batches; getting segments back |
+//! | `capacity`, `lifetime`, `victim` | pure functions: how large, which group, which segment |
+//! | `scan` | deriving the map |
+//!
+//! Sources: Rosenblum and Ousterhout, "The design and implementation of a log-structured file system" (1992), for
+//! segments and cost-benefit; "out-of-place" LeanStore (VLDB 2025) for compression in an out-of-place store.
+
+mod append;
+mod capacity;
+mod clean;
+mod codec;
+mod format;
+mod image;
+mod lifetime;
+mod map;
+#[cfg(test)]
+mod out_of_place_test;
+mod scan;
+mod segments;
+mod victim;
+
+pub(super) use image::Geometry;
+pub(super) use map::MAX_SEGMENT_BYTES;
+pub(super) use scan::{Scanned, scan};
+
+use super::shared_sync::SharedSync;
+use super::{Batch, Lane, PageSource, PageStore, Place, Settings, StoreSegments};
+use crate::config::PageCompression;
+use crate::error::{Error, Result};
+use crate::stats::Stats;
+use crate::types::PageNo;
+use append::{Appended, Appender, By, Image};
+use capacity::Sizes;
+use format::{BLOCK_BYTES, SLOTS_AT};
+use highwater_storage::{AlignedBuf, Device, Placement};
+use lifetime::History;
+use parking_lot::{Mutex, RwLock};
+use segments::Segments;
+use std::borrow::Borrow;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+/// An open store.
+pub struct OutOfPlace {
+    geometry: Geometry,
+    data: SharedSync,
+    segments: Segments,
+    appender: Appender,
+    compression: PageCompression,
+    /// How full segments may be before the file grows.
+    fill_pct: u64,
+    /// The clock of [`lifetime`].
+    appended_bytes: AtomicU64,
+    /// Per page, what is remembered of its writes.
+    histories: RwLock<Vec<AtomicU32>>,
+    /// One segment is cleaned at a time; the buffer it is read into.
+    cleaning: Mutex<AlignedBuf>,
+    growing: Mutex<()>,
+    /// When the device last had no room for growth.
+    refused: Mutex<Option<Instant>>,
+    slot: Mutex<Slot>,
+    stats: Arc<Stats>,
+}
+
+/// The newest slot on the device.
+struct Slot {
+    sequence: u64,
+    pages: u32,
+}
+
+impl OutOfPlace {
+    /// Opens the store that was scanned, and settled.
+    ///
+    /// # Errors
+    /// The disk has no room for its pages, an I/O error.
+    pub fn open(
+        data: Arc<dyn Device>,
+        geometry: Geometry,
+        scanned: Scanned,
+        settings: &Settings,
+        stats: Arc<Stats>,
+    ) -> Result<OutOfPlace> {
+        let Scanned { map, remains, unsealed, segments: count, newest, slot, read_bytes, .. } = scanned;
+        let slot = Slot { sequence: slot, pages: if slot > 0 { map.pages() } else { 0 } };
+        stats.store_open_scan_bytes.set(read_bytes);
+        let sizes = Sizes { page_bytes: geometry.page_bytes, segment_room: geometry.segment_room() };
+        let count = count.max(capacity::FIRST_SEGMENT);
+        let groups = capacity::groups(count.max(capacity::guaranteed_segments(map.pages(), sizes)));
+        let store = OutOfPlace {
+            geometry,
+            data: SharedSync::new(data),
+            segments: Segments::new(count, map, &remains),
+            appender: Appender::new(groups, newest),
+            compression: settings.compression,
+            fill_pct: settings.segment_fill_pct,
+            appended_bytes: AtomicU64::new(0),
+            histories: RwLock::default(),
+            cleaning: Mutex::default(),
+            growing: Mutex::default(),
+            refused: Mutex::default(),
+            slot: Mutex::new(slot),
+            stats,
+        };
+        if !settings.is_read_only {
+            // A database that was killed may have left copies that are not durable yet.
+            store.data.sync()?;
+            unsealed.iter().try_for_each(|found| store.put_end_of(found))?;
+            store.sync()?;
+            store.reserve(0..store.segments.map.pages())?;
+        }
+        store.clear_emptied()?;
+        store.note_usage();
+        Ok(store)
+    }
+
+    fn device(&self) -> &dyn Device {
+        self.data.device()
+    }
+
+    fn sizes(&self) -> Sizes {
+        Sizes { page_bytes: self.geometry.page_bytes, segment_room: self.geometry.segment_room() }
+    }
+
+    fn capacity_bytes(&self) -> u64 {
+        u64::from(self.segments.usage().segments) * self.geometry.segment_bytes
+    }
+
+    fn write_batch(&self, batch: &Batch) -> Result<()> {
+        let mut images = Vec::with_capacity(batch.entries().len() * self.geometry.page_bytes);
+        let groups = self.images(batch, &mut images);
+        let mut done = Appended::default();
+        for (group, listed) in groups.iter().enumerate() {
+            self.append(group, listed, &images, By::Flush, &mut done)?;
+        }
+        self.finish(&done)?;
+        self.keep_ahead()
+    }
+
+    /// Puts the images of a batch into `images`, and lists them by group.
+    fn images(&self, batch: &Batch, images: &mut Vec<u8>) -> Vec<Vec<Image>> {
+        let (since, now, capacity) = (Instant::now(), self.appended_bytes.load(Relaxed), self.capacity_bytes());
+        let mut groups = vec![Vec::new(); self.appender.groups()];
+        for (n, entry) in batch.entries().iter().enumerate() {
+            let page = batch.copies(n..n + 1);
+            let at = images.len();
+            let bytes = codec::put_image(images, page, self.compression);
+            let history = self.remember(entry.page_no, |history| history.written(now));
+            let group = history.group(capacity, groups.len());
+            groups[group].push(Image { page_no: entry.page_no, lsn: entry.lsn, at, bytes, from: None });
+            self.stats.count_pages_written(entry.placement, 1);
+        }
+        if self.compression != PageCompression::Off {
+            self.stats.compressed_bytes_in.add((batch.entries().len() * self.geometry.page_bytes) as u64);
+            self.stats.compressed_bytes_out.add(images.len() as u64);
+            self.stats.compress_us.add(since.elapsed().as_micros() as u64);
+        }
+        groups
+    }
+
+    fn group_of_survivor(&self, page: PageNo, now: u64) -> usize {
+        let history = self.remember(page, |history| history.survived(now));
+        history.group(self.capacity_bytes(), self.appender.groups())
+    }
+
+    /// Changes what is remembered of a page.
+    fn remember(&self, page: PageNo, change: impl Fn(History) -> History) -> History {
+        let at = page.0 as usize;
+        if self.histories.read().len() <= at {
+            let pages = (self.segments.map.pages() as usize).max(at + 1);
+            self.histories.write().resize_with(pages, AtomicU32::default);
+        }
+        let histories = self.histories.read();
+        let history = change(History(histories[at].load(Relaxed)));
+        histories[at].store(history.0, Relaxed);
+        history
+    }
+
+    fn note_usage(&self) {
+        let usage = self.segments.usage();
+        self.stats.segments_total.set(u64::from(usage.segments));
+        self.stats.segments_free.set(u64::from(usage.free));
+        self.stats.store_live_bytes.set(usage.live_bytes);
+    }
+
+    /// Makes the number of pages known to the next opening, if it changed (rule 7). Durable with the next sync.
+    fn put_slot(&self) -> Result<()> {
+        let mut slot = self.slot.lock();
+        let pages = self.segments.map.pages();
+        if slot.pages == pages {
+            return Ok(());
+        }
+        let mut block = AlignedBuf::zeroed(BLOCK_BYTES);
+        let sequence = slot.sequence + 1;
+        format::put_slot(&mut block, self.geometry.database_id, sequence, pages);
+        self.device().write_at(SLOTS_AT[sequence as usize % SLOTS_AT.len()], &block, Placement::Other)?;
+        *slot = Slot { sequence, pages };
+        Ok(())
+    }
+}
+
+/// Reads pages where the map says that they are.
+fn read_pages(
+    geometry: Geometry,
+    device: &dyn Device,
+    map: &map::PageMap,
+    first: PageNo,
+    buf: &mut [u8],
+    mut again: impl FnMut(),
+) -> Result<()> {
+    for (n, page_bytes) in buf.chunks_mut(geometry.page_bytes).enumerate() {
+        let page = PageNo(first.0 + n as u32);
+        if page.0 >= map.pages() {
+            return Err(Error::corrupt_page(page, "it lies beyond the end of the store"));
+        }
+        loop {
+            let Some(location) = map.get(page) else {
+                page_bytes.fill(0);
+                break;
+            };
+            let read = geometry.read(device, page, location, page_bytes);
+            // Whatever was read: it may not be the page's if the page was moved meanwhile.
+            if map.get(page) == Some(location) {
+                read?;
+                break;
+            }
+            again();
+        }
+    }
+    Ok(())
+}
+
+impl PageSource for OutOfPlace {
+    fn name(&self) -> String {
+        self.device().name()
+    }
+
+    fn page_bytes(&self) -> usize {
+        self.geometry.page_bytes
+    }
+
+    fn len_bytes(&self) -> Result<u64> {
+        Ok(u64::from(self.segments.map.pages()) * self.geometry.page_bytes as u64)
+    }
+
+    fn read(&self, first: PageNo, buf: &mut [u8]) -> Result<()> {
+        read_pages(self.geometry, self.device(), &self.segments.map, first, buf, || self.stats.store_read_retries.inc())
+    }
+
+    fn place(&self, page: PageNo) -> Result<Option<Place>> {
+        Ok(self.segments.map.get(page).map(|location| self.geometry.place(location)))
+    }
+}
+
+impl PageStore for OutOfPlace {
+    fn write(&self, batch: &mut Batch, lane: Lane) -> Result<()> {
+        assert!(lane != Lane::SinglePage || batch.entries().len() == 1, "one page at a time");
+        self.data.check()?;
+        self.write_batch(batch).inspect_err(|error| self.data.stop(error))
+    }
+
+    /// What was forgotten needs no reserving: the file never becomes shorter.
+    fn reserve(&self, pages: Range<u32>) -> highwater_storage::Result<()> {
+        let pages = pages.end.max(self.segments.map.pages());
+        self.grow_to(capacity::guaranteed_segments(pages, self.sizes()))?;
+        self.segments.map.grow(pages);
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.put_slot().inspect_err(|error| self.data.stop(error))?;
+        self.stats.data_syncs.add(u64::from(self.data.sync()?));
+        Ok(())
+    }
+
+    fn forget(&self, pages: Range<u32>) {
+        self.segments.forget(pages);
+    }
+
+    fn forget_unused(&self, pages: Range<u32>) {
+        self.forget(pages);
+    }
+
+    #[cfg(test)]
+    fn clean_step(&self) -> Result<bool> {
+        self.data.check()?;
+        self.clean_one().inspect_err(|error| self.data.stop(error))
+    }
+
+    fn problems(&self) -> Vec<String> {
+        self.segments.problems(self.geometry.segment_bytes)
+    }
+
+    fn identity(&self) -> Option<String> {
+        self.device().identity()
+    }
+
+    /// No room protects nothing.
+    fn scratch(&self) -> Option<&dyn Device> {
+        None
+    }
+
+    /// Every page is where it is found.
+    fn settle(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn set_write_depth(&self, writes: u32) {
+        self.device().set_write_depth(writes);
+    }
+}
+
+/// A store that is only looked at: as the scan found it.
+pub struct RawOutOfPlace<'d, S> {
+    pub data: &'d dyn Device,
+    pub geometry: Geometry,
+    pub scanned: S,
+}
+
+impl<S: Borrow<Scanned>> PageSource for RawOutOfPlace<'_, S> {
+    fn name(&self) -> String {
+        self.data.name()
+    }
+
+    fn page_bytes(&self) -> usize {
+        self.geometry.page_bytes
+    }
+
+    fn len_bytes(&self) -> Result<u64> {
+        Ok(u64::from(self.scanned.borrow().map.pages()) * self.geometry.page_bytes as u64)
+    }
+
+    fn read(&self, first: PageNo, buf: &mut [u8]) -> Result<()> {
+        read_pages(self.geometry, self.data, &self.scanned.borrow().map, first, buf, || {})
+    }
+
+    fn place(&self, page: PageNo) -> Result<Option<Place>> {
+        Ok(self.scanned.borrow().map.get(page).map(|location| self.geometry.place(location)))
+    }
+
+    fn segments(&self) -> Option<StoreSegments> {
+        Some(self.scanned.borrow().segments(self.geometry.segment_bytes))
+    }
+}

@@ -1,0 +1,231 @@
+//! What only a store out of place can get wrong: cleaning, using segments again, deriving the map.
+
+mod damage;
+mod power_cuts;
+
+use super::*;
+use crate::page::{self, PageOp, PageType};
+use crate::store::{FileHeader, Kind, bootstrap, format_fixed};
+use crate::types::Lsn;
+use highwater_storage::{Faults, Limited, StorageSet};
+use std::collections::HashMap;
+
+const PAGE_BYTES: usize = 4096;
+const SEGMENT_BYTES: u64 = 256 << 10;
+const NEW_PAGES: u32 = 64;
+
+fn new_store() -> StorageSet {
+    let storage = StorageSet::memory();
+    create(&storage);
+    storage
+}
+
+fn create(storage: &StorageSet) {
+    let kind = Kind::OutOfPlace { segment_bytes: SEGMENT_BYTES };
+    let header = FileHeader { page_bytes: PAGE_BYTES, database_id: 77, kind };
+    let mut first = page_of(PageNo(0), 0, 0);
+    format_fixed(header, |op| op.apply(&mut first).unwrap());
+    page::header::seal(&mut first, PageNo(0));
+    let second = page_of(PageNo(1), 0, 0);
+    bootstrap::create(storage, NEW_PAGES, &first, &second).unwrap();
+}
+
+fn settings(compression: PageCompression) -> Settings {
+    Settings { doublewrite: true, compression, segment_fill_pct: 75, is_read_only: false }
+}
+
+/// Opens the store, as after a crash when the log's checkpoint was at `checkpoint`.
+fn open_after(storage: &StorageSet, checkpoint: u64, compression: PageCompression) -> Result<Arc<dyn PageStore>> {
+    let found = bootstrap::find(storage)?;
+    found.repair(Lsn(checkpoint)..Lsn(u64::MAX))?;
+    found.open(&settings(compression), Arc::new(Stats::default()))
+}
+
+fn open(storage: &StorageSet) -> Arc<dyn PageStore> {
+    open_after(storage, 0, PageCompression::Lz4).unwrap()
+}
+
+/// A page whose bytes follow from its number and LSN; the higher `noise` (0 to 8), the less it can be compressed.
+fn page_of(page_no: PageNo, lsn: u64, noise: usize) -> Vec<u8> {
+    let mut bytes = vec![0; PAGE_BYTES];
+    PageOp::Format { page_type: PageType::Overflow, level: 0, owner: 9 }.apply(&mut bytes).unwrap();
+    let mut random = fastrand::Rng::with_seed(u64::from(page_no.0) << 32 | lsn);
+    for (at, byte) in bytes[page::HEADER_BYTES..].iter_mut().enumerate() {
+        *byte = if at % 8 < noise { random.u8(..) } else { lsn as u8 };
+    }
+    page::header::set_lsn(&mut bytes, Lsn(lsn));
+    page::header::seal(&mut bytes, page_no);
+    bytes
+}
+
+fn noise_of(page: u32) -> usize {
+    page as usize % 9
+}
+
+fn write(store: &dyn PageStore, pages: &[u32], lsn: u64, lane: Lane) -> Result<()> {
+    let mut batch = Batch::new(pages.len(), PAGE_BYTES);
+    pages.iter().for_each(|page| batch.push(&page_of(PageNo(*page), lsn, noise_of(*page)), PageNo(*page)));
+    store.write(&mut batch, lane)
+}
+
+fn read(store: &dyn PageStore, page: u32) -> AlignedBuf {
+    let mut bytes = AlignedBuf::zeroed(PAGE_BYTES);
+    store.read(PageNo(page), &mut bytes).unwrap();
+    bytes
+}
+
+fn assert_holds(store: &dyn PageStore, page: u32, lsn: u64, when: &str) {
+    let expected = if lsn == 0 { vec![0; PAGE_BYTES] } else { page_of(PageNo(page), lsn, noise_of(page)) };
+    assert!(read(store, page)[..] == expected, "{when}: page {page} should be of LSN {lsn}");
+}
+
+fn assert_sound(store: &dyn PageStore, when: &str) {
+    assert_eq!(store.problems(), Vec::<String>::new(), "{when}");
+}
+
+/// Some pages of a store of `pages`, the first two left out; low numbers more often.
+fn some_pages(random: &mut fastrand::Rng, pages: u32, most: usize) -> Vec<u32> {
+    let count = random.usize(1..=most);
+    let hot = 2..2 + pages / 8;
+    let mut chosen: Vec<u32> =
+        (0..count).map(|_| if random.u8(..4) > 0 { random.u32(hot.clone()) } else { random.u32(2..pages) }).collect();
+    chosen.sort_unstable();
+    chosen.dedup();
+    chosen
+}
+
+/// Writes that turn the store over many times, with growth, pages forgotten, and openings between.
+#[test]
+fn every_page_is_what_was_last_written_however_often_segments_are_used_again() {
+    for seed in 0..8 {
+        let (storage, mut random) = (new_store(), fastrand::Rng::with_seed(seed));
+        let (mut pages, mut model, mut cleaned) = (NEW_PAGES, HashMap::new(), 0);
+        let mut store = open(&storage);
+        for lsn in 1..1500 {
+            match random.u32(..100) {
+                0 => {
+                    store.reserve(pages..pages + 64).unwrap();
+                    store.sync().unwrap();
+                    pages += 64;
+                }
+                1 => {
+                    let first = random.u32(2..pages);
+                    let range = first..(first + 8).min(pages);
+                    store.forget(range.clone());
+                    model.retain(|page, _| !range.contains(page));
+                }
+                2..6 => cleaned += u64::from(store.clean_step().unwrap()),
+                6 => {
+                    drop(store);
+                    let codec = PageCompression::ALL[random.usize(..3)];
+                    store = open_after(&storage, lsn, codec).unwrap();
+                    (2..pages)
+                        .filter(|page| !model.contains_key(page))
+                        .for_each(|page| store.forget_unused(page..page + 1));
+                }
+                chance => {
+                    let (lane, most) = if chance < 20 { (Lane::SinglePage, 1) } else { (Lane::FlushList, 40) };
+                    let chosen = some_pages(&mut random, pages, most);
+                    write(&*store, &chosen, lsn, lane).unwrap();
+                    model.extend(chosen.iter().map(|page| (*page, lsn)));
+                }
+            }
+        }
+        assert_sound(&*store, &format!("seed {seed}"));
+        (2..pages).for_each(|page| assert_holds(&*store, page, model.get(&page).copied().unwrap_or(0), "at the end"));
+        assert!(cleaned > 10, "{cleaned} segments cleaned");
+    }
+}
+
+#[test]
+fn readers_find_whole_pages_while_segments_are_cleaned_and_used_again() {
+    let storage = new_store();
+    let store = open(&storage);
+    let all: Vec<u32> = (2..NEW_PAGES).collect();
+    write(&*store, &all, 1, Lane::FlushList).unwrap();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for reader in 0..3 {
+            let (store, stop) = (&store, &stop);
+            scope.spawn(move || {
+                let mut random = fastrand::Rng::with_seed(reader);
+                let mut newest = HashMap::new();
+                while !stop.load(Relaxed) {
+                    let page = random.u32(2..NEW_PAGES);
+                    let bytes = read(&**store, page);
+                    let lsn = page::header::lsn(&bytes).0;
+                    assert!(bytes[..] == page_of(PageNo(page), lsn, noise_of(page)), "page {page}, LSN {lsn}");
+                    let before = newest.insert(page, lsn).unwrap_or(0);
+                    assert!(lsn >= before, "page {page} went back from LSN {before} to {lsn}");
+                }
+            });
+        }
+        let cleaner = scope.spawn(|| {
+            while !stop.load(Relaxed) {
+                store.clean_step().unwrap();
+            }
+        });
+        let mut random = fastrand::Rng::with_seed(9);
+        for lsn in 2..1200 {
+            write(&*store, &some_pages(&mut random, NEW_PAGES, 30), lsn, Lane::FlushList).unwrap();
+        }
+        stop.store(true, Relaxed);
+        cleaner.join().unwrap();
+    });
+    assert_sound(&*store, "at the end");
+}
+
+/// Lanes write at once, each its own pages.
+#[test]
+fn lanes_do_not_disturb_each_other() {
+    let storage = new_store();
+    let store = open(&storage);
+    store.reserve(NEW_PAGES..512).unwrap();
+    store.sync().unwrap();
+    std::thread::scope(|scope| {
+        for lane in 0..4_u32 {
+            let store = &store;
+            scope.spawn(move || {
+                let own: Vec<u32> = (2..512).filter(|page| page % 4 == lane).collect();
+                for lsn in 1..150 {
+                    write(&**store, &own[lsn as usize % 2 * 67..][..60], lsn, Lane::FlushList).unwrap();
+                }
+            });
+        }
+    });
+    assert_sound(&*store, "at the end");
+    drop(store);
+    let store = open(&storage);
+    for page in 2..512 {
+        let lsn = page::header::lsn(&read(&*store, page)).0;
+        assert!(lsn == 0 || lsn > 147, "page {page} is of LSN {lsn}");
+        assert_holds(&*store, page, lsn, "after opening again");
+    }
+}
+
+/// The file cannot grow beyond what every page needs: cleaning has to do.
+#[test]
+fn on_a_full_disk_every_reserved_page_can_be_written_again_and_again() {
+    for codec in PageCompression::ALL {
+        let storage = StorageSet::memory();
+        let sizes = Sizes { page_bytes: PAGE_BYTES, segment_room: SEGMENT_BYTES - BLOCK_BYTES as u64 };
+        let least = u64::from(capacity::guaranteed_segments(NEW_PAGES + 256, sizes)) * SEGMENT_BYTES;
+        let mut devices = 0..;
+        let limited = storage.map(|device| {
+            if devices.next() == Some(0) { Limited::new(device, least) as Arc<dyn Device> } else { device }
+        });
+        create(&limited);
+        let store = open_after(&limited, 0, codec).unwrap();
+        store.reserve(NEW_PAGES..NEW_PAGES + 256).unwrap();
+        store.sync().unwrap();
+        let refused = store.reserve(NEW_PAGES + 256..NEW_PAGES + 4096).unwrap_err();
+        assert!(refused.is_full(), "{refused}");
+        let mut random = fastrand::Rng::with_seed(3);
+        for lsn in 1..2000 {
+            write(&*store, &some_pages(&mut random, NEW_PAGES + 256, 60), lsn, Lane::FlushList).unwrap();
+        }
+        (2..NEW_PAGES + 256).for_each(|page| write(&*store, &[page], 2000, Lane::SinglePage).unwrap());
+        assert_sound(&*store, "full");
+        (2..NEW_PAGES + 256).for_each(|page| assert_holds(&*store, page, 2000, "full"));
+    }
+}

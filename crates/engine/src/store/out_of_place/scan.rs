@@ -1,0 +1,439 @@
+//! Finding out where the pages are, when the store is opened: from what is on the device.
+//!
+//! Rules
+//! 1. Of the copies of a page the one with the highest LSN counts, and of those the one with the highest sequence: the
+//!    cleaner copies a page without changing it, maybe while a newer copy is being written.
+//! 2. A batch that some header or footer calls durable is believed. Of the others (those that were being written when
+//!    the database stopped, and the last ones before) every image is read, and counts only if its page verifies: what
+//!    is torn was never acknowledged.
+//! 3. Except a torn image with changes up to the log's checkpoint: those had been made durable, so this is damage. The
+//!    page is then mapped to it, and its reader finds the damage ([`Scanned::settle`]).
+//! 4. Of a sealed segment the summary is read (the footer says where it is); of others the headers.
+//!    Batches follow each other without a gap, since each is begun after the one before was written. The first block
+//!    that is no header of the segment's life ends them.
+//! 5. A header or a summary that is damaged must not make pages disappear. A damaged summary: the headers are read, and
+//!    must lead to the batch that the footer calls the last. A damaged header of a segment that was not sealed: a
+//!    durable batch behind the end shows it. If so, which pages are missing is not known, and the store is not opened.
+//! 6. The footer of an emptied segment says so, durably, before the segment is used again or discarded. Old copies in
+//!    segments whose footer does not say so yet do no harm: the newer ones are durable, or the page was forgotten, and
+//!    nobody reads it before it is made anew.
+//!
+//! 7. No sequence is given twice, or an older batch could pass for a newer one: the newest is the highest that any
+//!    header or footer names, those of free segments included.
+//!
+//! Segments are read by several threads: an opening waits for the device, not for the processor.
+
+use super::format::{self, BLOCK_BYTES, Entry, Footer, Listed, SLOTS_AT, header_bytes};
+use super::image::Geometry;
+use super::map::{Location, MAX_IMAGE_BYTES, PageMap};
+use super::segments::Remains;
+use crate::error::{Error, Result};
+use crate::page;
+use crate::store::{StoreSegment, StoreSegments};
+use crate::types::{Lsn, PageNo};
+use highwater_storage::{AlignedBuf, Device};
+use std::ops::Range;
+
+/// Threads that read segments.
+const READERS: usize = 8;
+/// Segments that are read before what was found is put together: this bounds the memory.
+const AT_ONCE: u32 = 256;
+
+/// What the scan found.
+pub struct Scanned {
+    pub map: PageMap,
+    /// Segments that hold batches.
+    pub remains: Vec<Remains>,
+    /// Those of them that were not sealed.
+    pub unsealed: Vec<Unsealed>,
+    /// Segments in the file, region 0 counted.
+    pub segments: u32,
+    /// Sequence of the newest batch.
+    pub newest: u64,
+    /// Sequence of the newest slot.
+    pub slot: u64,
+    /// Bytes of headers, summaries and images read.
+    pub read_bytes: u64,
+    /// The copy with the newest change.
+    newest_copy: Option<(Lsn, PageNo)>,
+    torn: Vec<Torn>,
+    damage: Option<String>,
+}
+
+/// A segment that was open when the store was closed or stopped.
+pub struct Unsealed {
+    pub remains: Remains,
+    /// What its last header calls durable.
+    pub durable: u64,
+    pub batches: Vec<Listed>,
+}
+
+/// An image that does not verify, of a batch that may not have been acknowledged.
+struct Torn {
+    page_no: PageNo,
+    lsn: Lsn,
+    location: Location,
+    /// LSN of the copy that counts.
+    counts: Lsn,
+}
+
+/// The images of a batch that nothing has called durable so far.
+struct Parked {
+    sequence: u64,
+    images: Vec<(Entry, Location)>,
+}
+
+/// One segment as it was read.
+struct Read {
+    /// The highest sequence that it names.
+    newest: u64,
+    held: Option<Held>,
+    read_bytes: u64,
+}
+
+/// What a segment holds.
+struct Held {
+    remains: Remains,
+    durable: u64,
+    batches: Vec<Listed>,
+    /// Sequence of the last batch, as the footer says; `None` without one.
+    last: Option<u64>,
+}
+
+struct Scan<'d> {
+    device: &'d dyn Device,
+    geometry: Geometry,
+    /// Per page of the store: LSN and sequence of the copy that counts, and where it is.
+    best: Vec<Option<(Lsn, u64, Location)>>,
+    /// Every batch up to this sequence is durable.
+    durable: u64,
+    parked: Vec<Parked>,
+    read_bytes: u64,
+    newest_copy: Option<(Lsn, PageNo)>,
+    remains: Vec<Remains>,
+    unsealed: Vec<Unsealed>,
+    /// Segments whose footer names a later batch than was found, and that batch.
+    cut: Vec<(u32, u64)>,
+    /// The highest sequence named.
+    newest: u64,
+}
+
+/// Reads what is there.
+///
+/// # Errors
+/// An I/O error.
+pub fn scan(device: &dyn Device, geometry: Geometry) -> Result<Scanned> {
+    let len = device.len_bytes()?;
+    let (slot, pages) = newest_slot(device, geometry)?.unwrap_or((0, (len / geometry.page_bytes as u64) as u32));
+    let mut scan = Scan::new(device, geometry, pages);
+    let segments = (len / geometry.segment_bytes) as u32;
+    for first in (1..segments).step_by(AT_ONCE as usize) {
+        for read in read_segments(device, geometry, first..segments.min(first + AT_ONCE))? {
+            scan.take(read);
+        }
+    }
+    let torn = scan.settle_parked()?;
+    let damage = scan.damaged_segment()?.map(|segment| damage_of(device, geometry, segment));
+    let map = PageMap::default();
+    map.grow(pages);
+    for (page, found) in scan.best.iter().enumerate() {
+        map.set(PageNo(page as u32), found.map(|(_, _, location)| location));
+    }
+    let Scan { read_bytes, newest_copy, remains, unsealed, newest, .. } = scan;
+    Ok(Scanned { map, remains, unsealed, segments, newest, slot, read_bytes, newest_copy, torn, damage })
+}
+
+fn damage_of(device: &dyn Device, geometry: Geometry, segment: u32) -> String {
+    let (name, start) = (device.name(), geometry.start_of(segment));
+    format!(
+        "{name}: a batch header in segment {segment} (from byte {start}) is damaged, and which pages it lists is not \
+         known; restore a backup of all files"
+    )
+}
+
+/// Sequence and pages of the newest slot that is whole.
+fn newest_slot(device: &dyn Device, geometry: Geometry) -> Result<Option<(u64, u32)>> {
+    let mut block = AlignedBuf::zeroed(BLOCK_BYTES);
+    let mut newest = None;
+    for at in SLOTS_AT {
+        if at + BLOCK_BYTES as u64 <= device.len_bytes()? {
+            device.read_at(at, &mut block)?;
+            newest = newest.max(format::parse_slot(&block, geometry.database_id));
+        }
+    }
+    Ok(newest)
+}
+
+/// Reads segments, in their order.
+fn read_segments(device: &dyn Device, geometry: Geometry, segments: Range<u32>) -> Result<Vec<Read>> {
+    let each = segments.len().div_ceil(READERS).max(1);
+    let first = segments.start;
+    std::thread::scope(|scope| {
+        let parts: Vec<_> = (first..segments.end)
+            .step_by(each)
+            .map(|from| {
+                let part = from..segments.end.min(from + each as u32);
+                scope.spawn(move || part.map(|n| read_segment(device, geometry, n)).collect())
+            })
+            .collect();
+        let joined = parts.into_iter().map(|part| match part.join() {
+            Ok(read) => read,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        let all: Result<Vec<Vec<Read>>> = joined.collect();
+        Ok(all?.into_iter().flatten().collect())
+    })
+}
+
+fn read_blocks(device: &dyn Device, at: u64, bytes: usize) -> Result<AlignedBuf> {
+    let mut blocks = AlignedBuf::zeroed(bytes);
+    device.read_at(at, &mut blocks)?;
+    Ok(blocks)
+}
+
+/// Reads a segment (rule 4).
+fn read_segment(device: &dyn Device, geometry: Geometry, segment: u32) -> Result<Read> {
+    let end = geometry.start_of(segment + 1);
+    let block = read_blocks(device, end - BLOCK_BYTES as u64, BLOCK_BYTES)?;
+    let footer = format::parse_footer(&block, geometry.database_id);
+    let mut read_bytes = BLOCK_BYTES as u64;
+    let sealed = footer.filter(|footer| !footer.is_free && footer.end_bytes() as u64 <= geometry.segment_bytes);
+    if let Some(footer) = sealed {
+        let bytes = footer.end_bytes();
+        read_bytes += bytes as u64;
+        if let Some(batches) = footer.parse_summary(&read_blocks(device, end - bytes as u64, bytes)?) {
+            let held = Some(Held::listed(segment, geometry, &footer, batches));
+            return Ok(Read { newest: footer.newest, held, read_bytes });
+        }
+    }
+    let mut held = read_headers(device, geometry, segment, &mut read_bytes)?;
+    let newest = held.as_ref().map_or(0, |held| held.remains.newest).max(footer.map_or(0, |footer| footer.newest));
+    if let Some(footer) = footer {
+        held = match held {
+            // Of the life that the footer calls dead, or an older one.
+            Some(held) if footer.is_free && held.remains.life <= footer.life => None,
+            Some(held) if !footer.is_free && held.remains.life == footer.life => {
+                Some(Held { last: Some(footer.newest), ..held })
+            }
+            None if !footer.is_free => Some(Held::damaged(segment, &footer)),
+            held => held,
+        };
+    }
+    Ok(Read { newest, held, read_bytes })
+}
+
+impl Held {
+    /// As the summary lists it.
+    fn listed(segment: u32, geometry: Geometry, footer: &Footer, batches: Vec<Listed>) -> Held {
+        let group = batches.last().map_or(0, |batch| batch.group);
+        let (count, bytes) = (batches.len() as u64, geometry.segment_bytes);
+        let remains = Remains { segment, life: footer.life, newest: footer.newest, batches: count, bytes, group };
+        Held { remains, durable: footer.durable, batches, last: Some(footer.newest) }
+    }
+
+    /// Of a segment whose summary and first header are damaged.
+    fn damaged(segment: u32, footer: &Footer) -> Held {
+        let remains = Remains { segment, life: footer.life, newest: 0, batches: 0, bytes: 0, group: 0 };
+        Held { remains, durable: 0, batches: Vec::new(), last: Some(footer.newest) }
+    }
+}
+
+/// Reads the headers of a segment one by one (rule 4).
+fn read_headers(device: &dyn Device, geometry: Geometry, segment: u32, read_bytes: &mut u64) -> Result<Option<Held>> {
+    let (start, most) = (geometry.start_of(segment), geometry.segment_bytes - BLOCK_BYTES as u64);
+    let mut found: Option<Held> = None;
+    let mut at = 0;
+    while at < most {
+        let block = read_blocks(device, start + at, BLOCK_BYTES)?;
+        *read_bytes += BLOCK_BYTES as u64;
+        let Some((header, entries)) = format::parse_header(&block, geometry.database_id) else { break };
+        let follows = match &found {
+            None => header.sequence == header.life,
+            Some(Held { remains, .. }) => header.life == remains.life && header.sequence > remains.newest,
+        };
+        if !follows || at + header.bytes as u64 > most {
+            break;
+        }
+        let listed = Listed { at: at as usize, sequence: header.sequence, group: header.group, entries };
+        at += header.bytes as u64;
+        let mut batches = found.map_or_else(Vec::new, |found| found.batches);
+        batches.push(listed);
+        let remains = Remains {
+            segment,
+            life: header.life,
+            newest: header.sequence,
+            batches: batches.len() as u64,
+            bytes: at,
+            group: header.group,
+        };
+        found = Some(Held { remains, durable: header.durable, batches, last: None });
+    }
+    Ok(found)
+}
+
+impl<'d> Scan<'d> {
+    /// Of a store of `pages` pages, which are as they were created.
+    fn new(device: &'d dyn Device, geometry: Geometry, pages: u32) -> Scan<'d> {
+        let mut scan = Scan {
+            device,
+            geometry,
+            best: vec![None; pages as usize],
+            durable: 0,
+            parked: Vec::new(),
+            read_bytes: 0,
+            newest_copy: None,
+            remains: Vec::new(),
+            unsealed: Vec::new(),
+            cut: Vec::new(),
+            newest: 0,
+        };
+        for page in [PageNo(0), PageNo(1)] {
+            scan.count(page, Lsn(0), 0, geometry.as_created(page));
+        }
+        scan
+    }
+
+    /// Notes what a segment holds.
+    fn take(&mut self, read: Read) {
+        self.read_bytes += read.read_bytes;
+        self.newest = self.newest.max(read.newest);
+        let Some(Held { remains, durable, batches, last }) = read.held else { return };
+        self.durable = self.durable.max(durable);
+        for batch in &batches {
+            let images = located(remains.segment, batch.at, remains.life, &batch.entries);
+            if batch.sequence <= self.durable {
+                images.for_each(|(entry, place)| self.count(entry.page_no, entry.lsn, batch.sequence, place));
+            } else {
+                self.parked.push(Parked { sequence: batch.sequence, images: images.collect() });
+            }
+        }
+        match last {
+            Some(last) if last > remains.newest => self.cut.push((remains.segment, last)),
+            Some(_) => {}
+            None => self.unsealed.push(Unsealed { remains, durable, batches }),
+        }
+        self.remains.push(remains);
+    }
+
+    /// Rule 1.
+    fn count(&mut self, page: PageNo, lsn: Lsn, sequence: u64, location: Location) {
+        let Some(best) = self.best.get_mut(page.0 as usize) else { return };
+        if best.is_none_or(|(old_lsn, old, _)| (old_lsn, old) < (lsn, sequence)) {
+            *best = Some((lsn, sequence, location));
+        }
+        self.newest_copy = self.newest_copy.max(Some((lsn, page)));
+    }
+
+    /// Rule 2; says what was torn.
+    fn settle_parked(&mut self) -> Result<Vec<Torn>> {
+        let mut torn = Vec::new();
+        for Parked { sequence, images } in std::mem::take(&mut self.parked) {
+            for (entry, location) in images {
+                if sequence <= self.durable || self.verifies(&entry, location)? {
+                    self.count(entry.page_no, entry.lsn, sequence, location);
+                } else {
+                    torn.push(Torn { page_no: entry.page_no, lsn: entry.lsn, location, counts: Lsn(0) });
+                }
+            }
+        }
+        for Torn { page_no, counts, .. } in &mut torn {
+            let best = self.best.get(page_no.0 as usize).copied().flatten();
+            *counts = best.map_or(Lsn(0), |(lsn, ..)| lsn);
+        }
+        Ok(torn)
+    }
+
+    fn verifies(&mut self, entry: &Entry, location: Location) -> Result<bool> {
+        let mut page = AlignedBuf::zeroed(self.geometry.page_bytes);
+        self.read_bytes += location.bytes as u64;
+        if location.bytes > page.len() {
+            return Ok(false);
+        }
+        match self.geometry.read(self.device, entry.page_no, location, &mut page) {
+            Ok(()) => {}
+            Err(Error::CorruptPage { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        Ok(page::header::verify(&page, entry.page_no).is_ok() && page::header::lsn(&page) == entry.lsn)
+    }
+
+    /// A segment of which a header is damaged that was durable (rule 5).
+    fn damaged_segment(&mut self) -> Result<Option<u32>> {
+        if let Some((segment, _)) = self.cut.iter().find(|(_, last)| *last <= self.durable) {
+            return Ok(Some(*segment));
+        }
+        for found in &self.unsealed {
+            let (most, step) = (self.geometry.segment_bytes - BLOCK_BYTES as u64, BLOCK_BYTES);
+            let (mut first, mut durable) = (u64::MAX, self.durable);
+            for at in (found.remains.bytes..most).step_by(step) {
+                let block = read_blocks(self.device, self.geometry.start_of(found.remains.segment) + at, step)?;
+                self.read_bytes += step as u64;
+                let header = format::parse_header(&block, self.geometry.database_id).map(|(header, _)| header);
+                let Remains { life, newest, .. } = found.remains;
+                if let Some(header) = header.filter(|header| header.life == life && header.sequence > newest) {
+                    (first, durable) = (first.min(header.sequence), durable.max(header.durable));
+                }
+            }
+            if first <= durable {
+                return Ok(Some(found.remains.segment));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The images of a batch that begins at `at` in its segment, and where they are.
+pub fn located(segment: u32, at: usize, life: u64, entries: &[Entry]) -> impl Iterator<Item = (Entry, Location)> {
+    let mut offset = at + header_bytes(entries.len());
+    let entries = entries.iter().filter(|entry| (1..=MAX_IMAGE_BYTES).contains(&entry.bytes));
+    entries.map(move |entry| {
+        let location = Location::new(segment, offset, entry.bytes, life);
+        offset += entry.bytes;
+        (*entry, location)
+    })
+}
+
+impl Scanned {
+    /// The segments that hold batches.
+    pub fn segments(&self, segment_bytes: u64) -> StoreSegments {
+        let mut live = vec![(0, 0); self.segments as usize];
+        for (_, location) in self.map.all() {
+            if let Some((bytes, pages)) = live.get_mut(location.segment as usize) {
+                (*bytes, *pages) = (*bytes + location.bytes as u64, *pages + 1);
+            }
+        }
+        let look = |found: &Remains| StoreSegment {
+            number: found.segment,
+            written_bytes: found.bytes,
+            live_bytes: live[found.segment as usize].0,
+            live_pages: live[found.segment as usize].1,
+            batches: found.batches,
+            age: self.newest - found.newest,
+            group: found.group,
+        };
+        let count = self.segments.saturating_sub(1);
+        StoreSegments { segment_bytes, count, used: self.remains.iter().map(look).collect() }
+    }
+
+    /// Compares with the log, which reaches from its checkpoint to its end, and decides what torn images mean.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`]: a damaged header, or a copy newer than the log's end.
+    pub fn settle(&self, name: &str, log: Range<Lsn>) -> Result<()> {
+        if let Some(damage) = &self.damage {
+            return Err(Error::Corrupt(damage.clone()));
+        }
+        if let Some((lsn, page)) = self.newest_copy.filter(|(lsn, _)| *lsn > log.end) {
+            return Err(Error::Corrupt(format!(
+                "the redo log ends at LSN {}, but {name} has a copy of page {page} with changes up to LSN {lsn}: the \
+                 log lost its end and with it committed changes, or it is an older version of itself; put back the \
+                 redo log that belongs to it, or all three files of one backup",
+                log.end
+            )));
+        }
+        for torn in self.torn.iter().filter(|torn| torn.lsn <= log.start && torn.counts < torn.lsn) {
+            self.map.set(torn.page_no, Some(torn.location));
+        }
+        Ok(())
+    }
+}

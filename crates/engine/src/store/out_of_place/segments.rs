@@ -1,0 +1,293 @@
+//! Segments in use: which are free, which are open, how much of each is live. All changes of the page map go through
+//! here, since they change what is live.
+//!
+//! States
+//!
+//! ```text
+//! free -> open -> sealed -> emptied -> cleared -> free
+//! ```
+//!
+//! Rules
+//! 1. A batch counts as unpublished from before it is written until the map points at its images. Only a sealed
+//!    segment without unpublished batches is cleaned, or emptied: what the map does not point at is dead only then.
+//! 2. A segment is emptied when the map points at none of its images. The newer copies that took their place are
+//!    durable: the map changes only after the sync of the batch they are in. So the segment may be used again at once.
+//! 3. The footer of an emptied segment is made to say so first, and that is synced: so a segment whose footer lists
+//!    more than its headers is damaged ([`super::scan`], rule 5), not one that is being used again. Then it is
+//!    discarded on the device; then it is free: a later discard would hit what the next owner has written.
+//! 4. A copy that the cleaner made takes a page's place only if the map still points at the image that was copied. So
+//!    it never hides a newer one, and never brings back a page that was forgotten.
+//!
+//! The mutex is a leaf: nothing is waited for and nothing is read or written while it is held.
+
+use super::capacity::FIRST_SEGMENT;
+use super::map::{Location, PageMap};
+use super::victim::Candidate;
+use crate::types::PageNo;
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Free,
+    Open,
+    Sealed,
+    /// Nothing of it is live; the footer is to say so.
+    Emptied,
+    /// Its footer says so, and that is to be synced.
+    Cleared,
+}
+
+/// One segment.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    state: State,
+    live_bytes: u64,
+    /// Batches in it that are not yet published.
+    unpublished: u32,
+    life: u64,
+    /// Sequence of its newest batch.
+    newest: u64,
+}
+
+const FREE: Segment = Segment { state: State::Free, live_bytes: 0, unpublished: 0, life: 0, newest: 0 };
+
+/// A copy of a page that is durable at a new place.
+#[derive(Clone, Copy, Debug)]
+pub struct Move {
+    pub page_no: PageNo,
+    pub to: Location,
+    /// Where a cleaner copied it from (rule 4); `None` for a new copy.
+    pub from: Option<Location>,
+}
+
+/// What a segment held when the store was opened.
+#[derive(Clone, Copy, Debug)]
+pub struct Remains {
+    pub segment: u32,
+    pub life: u64,
+    /// Sequence of its last batch.
+    pub newest: u64,
+    pub batches: u64,
+    /// Bytes that those take.
+    pub bytes: u64,
+    pub group: u8,
+}
+
+/// How the segments are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// All, region 0 not counted.
+    pub segments: u32,
+    pub free: u32,
+    pub live_bytes: u64,
+}
+
+/// The segments of a store, and its page map.
+pub struct Segments {
+    pub map: PageMap,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// By number; region 0 is there and never used.
+    table: Vec<Segment>,
+    free: BTreeSet<u32>,
+    live_bytes: u64,
+    emptied: Vec<u32>,
+    cleared: Vec<u32>,
+}
+
+impl Segments {
+    /// `count` segments, region 0 counted, of which some hold something; `map` says what is live.
+    pub fn new(count: u32, map: PageMap, remains: &[Remains]) -> Segments {
+        let mut inner = Inner::default();
+        inner.grow(count);
+        for found in remains {
+            let segment = &mut inner.table[found.segment as usize];
+            *segment = Segment { state: State::Sealed, life: found.life, newest: found.newest, ..FREE };
+            inner.free.remove(&found.segment);
+        }
+        for (_, location) in map.all() {
+            inner.add_live(location);
+        }
+        for found in remains {
+            inner.note_emptied(found.segment);
+        }
+        Segments { map, inner: Mutex::new(inner) }
+    }
+
+    /// The store has `count` segments now, region 0 counted.
+    pub fn grow(&self, count: u32) {
+        self.inner.lock().grow(count);
+    }
+
+    /// Takes a free segment, unless only `keep` are left.
+    pub fn take(&self, keep: usize) -> Option<u32> {
+        let mut inner = self.inner.lock();
+        let number = (inner.free.len() > keep).then(|| inner.free.pop_first()).flatten()?;
+        inner.table[number as usize] = Segment { state: State::Open, ..FREE };
+        Some(number)
+    }
+
+    /// Before a batch is written to an open segment (rule 1); `life` is the sequence of its first one.
+    pub fn begin(&self, number: u32, life: u64, sequence: u64) {
+        let segment = &mut self.inner.lock().table[number as usize];
+        (segment.life, segment.newest) = (life, sequence);
+        segment.unpublished += 1;
+    }
+
+    /// Nothing more is appended to the segment.
+    pub fn seal(&self, number: u32) {
+        let mut inner = self.inner.lock();
+        inner.table[number as usize].state = State::Sealed;
+        inner.note_emptied(number);
+    }
+
+    /// Makes durable copies the ones that are found; `batches` names the segment of each batch they are in.
+    pub fn publish(&self, moves: &[Move], batches: &[u32]) {
+        let mut inner = self.inner.lock();
+        for Move { page_no, to, from } in moves {
+            if from.is_none() || self.map.get(*page_no) == *from {
+                let old = self.map.set(*page_no, Some(*to));
+                inner.add_live(*to);
+                old.into_iter().for_each(|location| inner.remove_live(location));
+            }
+        }
+        for number in batches {
+            inner.table[*number as usize].unpublished -= 1;
+            inner.note_emptied(*number);
+        }
+    }
+
+    /// Forgets where the pages are.
+    pub fn forget(&self, pages: std::ops::Range<u32>) {
+        let mut inner = self.inner.lock();
+        for page in pages {
+            let old = self.map.set(PageNo(page), None);
+            old.into_iter().for_each(|location| inner.remove_live(location));
+        }
+    }
+
+    /// Segments that are emptied; the caller clears their footers and [notes](Self::note_cleared) it.
+    pub fn take_emptied(&self) -> Vec<u32> {
+        std::mem::take(&mut self.inner.lock().emptied)
+    }
+
+    /// The footers of these segments are cleared.
+    pub fn note_cleared(&self, emptied: &[u32]) {
+        let mut inner = self.inner.lock();
+        for number in emptied {
+            inner.table[*number as usize].state = State::Cleared;
+            inner.cleared.push(*number);
+        }
+    }
+
+    /// Segments that are cleared; the caller syncs, discards and [releases](Self::release) them.
+    pub fn take_cleared(&self) -> Vec<u32> {
+        std::mem::take(&mut self.inner.lock().cleared)
+    }
+
+    /// Makes segments free.
+    pub fn release(&self, cleared: &[u32]) {
+        let mut inner = self.inner.lock();
+        for number in cleared {
+            inner.table[*number as usize] = FREE;
+            inner.free.insert(*number);
+        }
+    }
+
+    /// Segments that may be cleaned, when the newest batch is `newest`.
+    pub fn candidates(&self, newest: u64) -> Vec<Candidate> {
+        let inner = self.inner.lock();
+        let numbered = inner.table.iter().enumerate();
+        let cleanable = numbered.filter(|(_, s)| s.state == State::Sealed && s.unpublished == 0);
+        let candidate = |(number, s): (usize, &Segment)| Candidate {
+            segment: number as u32,
+            life: s.life,
+            live_bytes: s.live_bytes,
+            age: newest.saturating_sub(s.newest),
+        };
+        cleanable.map(candidate).collect()
+    }
+
+    /// Life of a segment.
+    pub fn life(&self, number: u32) -> u64 {
+        self.inner.lock().table[number as usize].life
+    }
+
+    /// Bytes of a sealed segment that are live; 0 if it has another life by now.
+    pub fn live_bytes(&self, number: u32, life: u64) -> u64 {
+        let segment = self.inner.lock().table[number as usize];
+        if segment.state == State::Sealed && segment.life == life { segment.live_bytes } else { 0 }
+    }
+
+    pub fn usage(&self) -> Usage {
+        let inner = self.inner.lock();
+        let segments = inner.table.len() as u32 - FIRST_SEGMENT;
+        Usage { segments, free: inner.free.len() as u32, live_bytes: inner.live_bytes }
+    }
+
+    /// Whether live bytes are those of the images that the map points at, none of which overlap; in words what is not.
+    pub fn problems(&self, segment_bytes: u64) -> Vec<String> {
+        let inner = self.inner.lock();
+        let mut all = self.map.all();
+        all.sort_unstable_by_key(|(_, location)| (location.segment, location.offset));
+        let mut problems = Vec::new();
+        let mut live = vec![0; inner.table.len()];
+        for (at, (page, location)) in all.iter().enumerate() {
+            let end = (location.offset + location.bytes) as u64;
+            match inner.table.get(location.segment as usize) {
+                Some(segment) if end <= segment_bytes && segment.state != State::Free => {}
+                _ => problems.push(format!("page {page} is mapped to a place that is not in use: {location:?}")),
+            }
+            let next = all.get(at + 1).filter(|(_, next)| next.segment == location.segment);
+            if let Some((other, _)) = next.filter(|(_, next)| (next.offset as u64) < end) {
+                problems.push(format!("pages {page} and {other} are mapped to places that overlap: {location:?}"));
+            }
+            if let Some(bytes) = live.get_mut(location.segment as usize) {
+                *bytes += location.bytes as u64;
+            }
+        }
+        let counted = inner.table.iter().map(|segment| segment.live_bytes);
+        for (number, (counted, found)) in counted.zip(live).enumerate().skip(FIRST_SEGMENT as usize) {
+            if counted != found {
+                problems.push(format!("segment {number} counts {counted} live bytes, its images take {found}"));
+            }
+        }
+        problems
+    }
+}
+
+impl Inner {
+    fn grow(&mut self, count: u32) {
+        let have = self.table.len() as u32;
+        self.table.resize(have.max(count) as usize, FREE);
+        self.free.extend(have.max(FIRST_SEGMENT)..count);
+        if have < FIRST_SEGMENT && count >= FIRST_SEGMENT {
+            // Region 0 is never cleaned and never free.
+            self.table[0].state = State::Open;
+        }
+    }
+
+    fn add_live(&mut self, location: Location) {
+        self.table[location.segment as usize].live_bytes += location.bytes as u64;
+        self.live_bytes += location.bytes as u64;
+    }
+
+    fn remove_live(&mut self, location: Location) {
+        self.table[location.segment as usize].live_bytes -= location.bytes as u64;
+        self.live_bytes -= location.bytes as u64;
+        self.note_emptied(location.segment);
+    }
+
+    /// Rules 1 and 2.
+    fn note_emptied(&mut self, number: u32) {
+        let segment = &mut self.table[number as usize];
+        if segment.state == State::Sealed && segment.live_bytes == 0 && segment.unpublished == 0 {
+            segment.state = State::Emptied;
+            self.emptied.push(number);
+        }
+    }
+}

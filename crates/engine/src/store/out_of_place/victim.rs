@@ -1,0 +1,30 @@
+//! Which segment is cleaned next, a pure function.
+//!
+//! Cost-benefit of Rosenblum and Ousterhout's log-structured file system (1992): cleaning a segment of which the share
+//! `u` is live reads it and writes `u` of it, and gains `1 - u`, for as long as its cold pages leave it alone:
+//! `benefit / cost = (1 - u) * age / (1 + u)`.
+
+/// What is known of a segment that could be cleaned.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate {
+    pub segment: u32,
+    pub life: u64,
+    /// Bytes of images that the page map points at.
+    pub live_bytes: u64,
+    /// Batches begun since its newest one.
+    pub age: u64,
+}
+
+/// The segment to clean; `None` if no cleaning would gain room.
+pub fn choose(candidates: impl Iterator<Item = Candidate>, segment_bytes: u64) -> Option<Candidate> {
+    let score = |candidate: &Candidate| {
+        let live = candidate.live_bytes as f64 / segment_bytes as f64;
+        (1.0 - live) * (candidate.age + 1) as f64 / (1.0 + live)
+    };
+    let gains = candidates.filter(|candidate| candidate.live_bytes < segment_bytes);
+    gains.max_by(|a, b| score(a).total_cmp(&score(b)))
+}
+
+#[cfg(test)]
+#[path = "victim_test.rs"]
+mod tests;

@@ -1,0 +1,29 @@
+//! Tables of what is chosen.
+
+use super::*;
+
+const SEGMENT: u64 = 1000;
+
+fn chosen(candidates: &[(u32, u64, u64)]) -> Option<u32> {
+    let candidate = |&(segment, live_bytes, age): &(u32, u64, u64)| Candidate { segment, life: 1, live_bytes, age };
+    choose(candidates.iter().map(candidate), SEGMENT).map(|candidate| candidate.segment)
+}
+
+#[test]
+fn the_emptier_of_two_of_one_age_is_cleaned_and_the_older_of_two_as_full() {
+    assert_eq!(chosen(&[(1, 500, 10), (2, 400, 10), (3, 600, 10)]), Some(2));
+    assert_eq!(chosen(&[(1, 500, 10), (2, 500, 30), (3, 500, 20)]), Some(2));
+}
+
+#[test]
+fn an_old_segment_is_cleaned_although_it_is_fuller() {
+    assert_eq!(chosen(&[(1, 800, 1000), (2, 300, 10)]), Some(1));
+    assert_eq!(chosen(&[(1, 800, 20), (2, 300, 10)]), Some(2));
+}
+
+#[test]
+fn a_segment_without_anything_to_gain_is_left_alone() {
+    assert_eq!(chosen(&[]), None);
+    assert_eq!(chosen(&[(1, 1000, 1_000_000)]), None);
+    assert_eq!(chosen(&[(1, 999, 0)]), Some(1));
+}
