@@ -103,11 +103,10 @@ impl Log {
     /// [`Error::LogTooSmall`] if it can never fit, [`Error::Poisoned`], or [`Error::Usage`] before `start`.
     #[inline]
     pub fn reserve(&self, bytes: u64) -> Result<Reservation<'_>> {
-        let bytes = bytes.saturating_add(FRAME_BYTES as u64);
-        if bytes <= self.space.longest_group && self.space.take_at_once(bytes) {
-            return Ok(Reservation::new(&self.space, bytes));
+        match self.reserve_at_once(bytes) {
+            Some(reservation) => Ok(reservation),
+            None => self.reserve_slowly(bytes.saturating_add(FRAME_BYTES as u64)),
         }
-        self.reserve_slowly(bytes)
     }
 
     /// A thread that waits for a page holds no redo space.
@@ -118,12 +117,14 @@ impl Log {
     }
 
     /// As [`Log::reserve`], without waiting: `None` if there is no room at once.
+    #[inline]
     pub fn reserve_at_once(&self, bytes: u64) -> Option<Reservation<'_>> {
         let bytes = bytes.saturating_add(FRAME_BYTES as u64);
         let taken = bytes <= self.space.longest_group && self.space.take_at_once(bytes);
         taken.then(|| Reservation::new(&self.space, bytes))
     }
 
+    /// Waits until `bytes`, the frame included, fit.
     #[cold]
     fn reserve_slowly(&self, bytes: u64) -> Result<Reservation<'_>> {
         if bytes > self.space.longest_group {
