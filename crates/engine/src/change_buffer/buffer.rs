@@ -13,7 +13,8 @@
 use super::tree::OperationTree;
 use crate::error::{Error, Result};
 use crate::page::{header, node};
-use crate::pool::pending::{Arrival, PendingChanges};
+use crate::pool::Content;
+use crate::pool::pending::PendingChanges;
 use crate::stats::Stats;
 use crate::types::{IndexId, Lsn, PageNo};
 use parking_lot::{Mutex, MutexGuard};
@@ -253,7 +254,7 @@ impl Buffer {
         Watch { buffer: self.clone(), page, number }
     }
 
-    /// The leaf with the oldest redo among those that lie before `due`.
+    /// A leaf whose oldest redo begins before `due`.
     pub(super) fn next_due(&self, due: Lsn) -> Option<PageNo> {
         self.shards.iter().find_map(|shard| shard.lock().oldest().filter(|(lsn, _)| *lsn < due)).map(|(_, page)| page)
     }
@@ -342,20 +343,20 @@ impl PendingChanges for Buffer {
         Lsn(self.carried_lsn.load(Relaxed))
     }
 
-    fn merge(&self, page: PageNo, bytes: &mut [u8], note_dirty: &mut dyn FnMut(Lsn)) -> Result<Arrival> {
+    fn merge(&self, page: PageNo, bytes: &mut [u8], note_dirty: &mut dyn FnMut(Lsn)) -> Result<Content> {
         let mut shard = self.lock(page);
         shard.break_watches(page);
         // A leaf that was freed and is used again for another index is whole: nothing waits for it.
         if shard.waiting.get(&page).is_some_and(|leaf| leaf.index.0 == header::owner(bytes)) {
-            return Ok(Arrival::Unmerged);
+            return Ok(Content::Unmerged);
         }
-        let Some(leaf) = shard.leaves.get(&page) else { return Ok(Arrival::Whole) };
+        let Some(leaf) = shard.leaves.get(&page) else { return Ok(Content::Whole) };
         apply(leaf, page, bytes)?;
         note_dirty(leaf.redo.start);
         self.count_changes(&leaf.changes, true);
         self.note_gone(leaf);
         shard.leaves.remove(&page);
-        Ok(Arrival::Whole)
+        Ok(Content::Whole)
     }
 
     fn merge_waiting(&self, page: PageNo) -> Result<()> {

@@ -39,7 +39,7 @@ pub mod pending;
 mod pool_test;
 
 pub use flush::FlushReason;
-pub use frames::{FrameNo, OptimisticPage, PageVersion, SharedPage};
+pub use frames::{Content, FrameNo, OptimisticPage, PageVersion, SharedPage};
 
 use crate::config::Options;
 use crate::error::Result;

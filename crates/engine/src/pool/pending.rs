@@ -22,15 +22,6 @@ use crate::page::{PageType, header};
 use crate::types::{IndexId, Lsn, PageNo};
 use std::sync::Arc;
 
-/// What a page that has been read is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Arrival {
-    Whole,
-    /// Operations wait for it ([`PendingChanges::merge_waiting`]).
-    Unmerged,
-}
-
 /// The change buffer, for the pool.
 pub trait PendingChanges: Send + Sync {
     /// Start of the oldest pending change's redo.
@@ -40,11 +31,12 @@ pub trait PendingChanges: Send + Sync {
     fn carried_lsn(&self) -> Lsn;
 
     /// Applies the changes of a leaf that has just been read to its bytes, and its LSN; calls `note_dirty` with the
-    /// start of their redo. An error leaves them pending.
+    /// start of their redo. An error leaves them pending. Says whether the leaf is whole, or unmerged: operations wait
+    /// for it ([`PendingChanges::merge_waiting`]).
     ///
     /// # Errors
     /// The page does not take its changes: it is damaged.
-    fn merge(&self, page: PageNo, bytes: &mut [u8], note_dirty: &mut dyn FnMut(Lsn)) -> Result<Arrival>;
+    fn merge(&self, page: PageNo, bytes: &mut [u8], note_dirty: &mut dyn FnMut(Lsn)) -> Result<Content>;
 
     /// Merges the operations that wait for an unmerged leaf, which may have been merged or evicted meanwhile. The
     /// caller holds no latch and no redo space.
@@ -72,13 +64,14 @@ impl Pool {
         self.pending.get().map_or(Lsn(0), |pending| pending.carried_lsn())
     }
 
-    /// Applies the pending changes of a page that was read into the frame, which the caller holds exclusively.
-    pub(super) fn apply_pending(&self, page: PageNo, frame: FrameNo) -> Result<Arrival> {
-        let Some(pending) = self.pending.get() else { return Ok(Arrival::Whole) };
+    /// Applies the pending changes of a page that was read into the frame, which the caller holds exclusively; says
+    /// what there is of the page then.
+    pub(super) fn apply_pending(&self, page: PageNo, frame: FrameNo) -> Result<Content> {
+        let Some(pending) = self.pending.get() else { return Ok(Content::Whole) };
         // SAFETY: the caller holds the frame's latch exclusively.
         let bytes = unsafe { self.frames.bytes_mut(frame) };
         if header::page_type(bytes)? != PageType::Leaf {
-            return Ok(Arrival::Whole);
+            return Ok(Content::Whole);
         }
         pending.merge(page, bytes, &mut |lsn| self.note_changes(std::iter::once(frame), lsn))
     }

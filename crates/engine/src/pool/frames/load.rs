@@ -16,7 +16,6 @@ use super::{FrameNo, NO_PAGE};
 use crate::error::{Error, Result};
 use crate::page;
 use crate::pool::Pool;
-use crate::pool::pending::Arrival;
 use crate::store::placement_of;
 use crate::types::{Lsn, PageNo};
 use std::sync::atomic::Ordering::Relaxed;
@@ -46,13 +45,12 @@ impl Pool {
         }
         self.note_arrival(frame, true);
         match self.read_page(page, frame).and_then(|()| self.apply_pending(page, frame)) {
-            Ok(arrival) => {
+            Ok(content) => {
                 self.lru.insert_old(&self.frames, frame);
-                let is_whole = arrival == Arrival::Whole;
-                self.frames.get(frame).set_content(if is_whole { Content::Whole } else { Content::Unmerged });
+                self.frames.get(frame).set_content(content);
                 self.frames.get(frame).latch.unlock_exclusive(true);
                 self.latencies.page_read.record(missed.elapsed());
-                if is_whole { Ok(()) } else { self.merge_waiting(page) }
+                if content == Content::Whole { Ok(()) } else { self.merge_waiting(page) }
             }
             Err(error) => {
                 self.drop_unread(frame);
