@@ -27,8 +27,6 @@ struct Fit {
     bounds: Bounds,
     packed: Vec<u8>,
     left_count: usize,
-    /// Bytes free then.
-    free_bytes: usize,
     max_trx_id: u64,
 }
 
@@ -115,9 +113,7 @@ impl BTree {
         let Some(fit) = fit_together(mtr, left, right)? else { return Ok(false) };
         let right_no = mtr.page_no(right);
         self.space.try_keep_map(mtr, right_no).map_err(Lack::Absent)?;
-        if self.has_free_classes && Node::new(mtr.page(left)).is_leaf() {
-            self.space.note_free_bytes(mtr, mtr.page_no(left), fit.free_bytes).map_err(Lack::Absent)?;
-        }
+        self.keep_free_class(mtr, left).map_err(Lack::Absent)?;
         mtr.apply(left, &fit.bounds.refence(0..fit.left_count));
         if !fit.packed.is_empty() {
             mtr.apply(left, &PageOp::NodeAppend { packed: &fit.packed });
@@ -126,6 +122,7 @@ impl BTree {
             let bytes = fit.max_trx_id.to_le_bytes();
             mtr.apply(left, &PageOp::Write { offset: MAX_TRX_ID_OFFSET as u16, bytes: &bytes });
         }
+        self.note_room(mtr, left);
         let child = mtr.page_no(left);
         mtr.apply(parent, &PageOp::NodeRemove { slot: left_slot as u16 });
         mtr.apply(parent, &PageOp::NodeSetChild { slot: left_slot as u16, child });
@@ -193,6 +190,5 @@ fn fit_together(mtr: &Mtr<'_>, left: Latched, right: Latched) -> Result<Option<F
     }
     pack(right, 0..right.count(), prefix_len, &mut packed);
     let max_trx_id = header::max_trx_id(left_page).max(header::max_trx_id(right_page));
-    let free_bytes = left.capacity_bytes() - bytes;
-    Ok(Some(Fit { bounds, packed, left_count: left.count(), free_bytes, max_trx_id }))
+    Ok(Some(Fit { bounds, packed, left_count: left.count(), max_trx_id }))
 }

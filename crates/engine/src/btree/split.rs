@@ -121,18 +121,14 @@ impl BTree {
         let halves = halve(Node::new(mtr.page(left)), cut);
         let (level, max_trx_id) = (header::level(mtr.page(left)), header::max_trx_id(mtr.page(left)));
         let left_no = mtr.page_no(left);
-        if level == 0 && self.has_free_classes {
-            // The left page may have less room than before: it gets a longer fence, and in the end keeps every record.
-            self.space.try_keep_map(&mut mtr, left_no).map_err(Lack::Absent)?;
-        }
+        // The left page may have less room than before: it gets a longer fence, and in the end keeps every record.
+        self.keep_free_class(&mut mtr, left).map_err(Lack::Absent)?;
         let right_no = self.allocate(&mut mtr, Some(left_no))?;
         let right = mtr.new_page(right_no);
         let contents = Contents { level, bounds: &halves.right, packed: &halves.packed, max_trx_id };
         self.write_node(&mut mtr, right, &contents);
         mtr.apply(left, &halves.left.refence(0..cut.keep));
-        if level == 0 {
-            self.note_room(&mut mtr, left);
-        }
+        self.note_room(&mut mtr, left);
         let child = left_no.0.to_le_bytes();
         mtr.apply(parent, &PageOp::NodeInsert { slot: slot as u16, key: &cut.separator, value: &child });
         mtr.apply(parent, &PageOp::NodeSetChild { slot: slot as u16 + 1, child: right_no });

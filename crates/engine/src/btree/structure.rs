@@ -264,9 +264,7 @@ impl BTree {
         if !contents.packed.is_empty() {
             mtr.apply(latched, &PageOp::NodeAppend { packed: contents.packed });
         }
-        if contents.level == 0 {
-            self.note_room(mtr, latched);
-        }
+        self.note_room(mtr, latched);
     }
 
     /// Gives a page back. It is formatted as free first, so that a descent that comes late recognizes it as freed.

@@ -83,25 +83,29 @@ impl BTree {
         self.space.note_free_bytes(mtr, leaf.page_no(mtr), free_bytes)
     }
 
-    /// Makes sure that [`BTree::note_room`] can note what changes to come leave of the latched leaf's room. The mtr has
-    /// changed nothing yet.
+    /// Makes sure that [`BTree::note_room`] can note what changes to come leave of a latched page's room, if it is a
+    /// leaf. The mtr has changed nothing yet.
     ///
     /// # Errors
     /// The leaf's extent map, which is not in the pool.
-    pub fn keep_free_class(&self, mtr: &mut Mtr<'_>, leaf: LeafMut) -> std::result::Result<(), PageNo> {
-        match self.has_free_classes {
-            true => self.space.try_keep_map(mtr, leaf.page_no(mtr)),
+    pub fn keep_free_class(&self, mtr: &mut Mtr<'_>, latched: Latched) -> std::result::Result<(), PageNo> {
+        match self.has_free_class(mtr, latched) {
+            true => self.space.try_keep_map(mtr, mtr.page_no(latched)),
             false => Ok(()),
         }
     }
 
-    /// Notes how much room a latched leaf has. Its map is kept ([`BTree::keep_free_class`]), or the leaf was not in it
-    /// before.
+    /// Notes how much room a latched page has, if it is a leaf. Its map is kept ([`BTree::keep_free_class`]), or the
+    /// page is a new leaf or the root.
     pub fn note_room(&self, mtr: &mut Mtr<'_>, latched: Latched) {
-        if self.has_free_classes {
+        if self.has_free_class(mtr, latched) {
             let free_bytes = Node::new(mtr.page(latched)).free_bytes();
-            self.space.note_more_free_bytes(mtr, mtr.page_no(latched), free_bytes);
+            self.space.note_free_bytes_if_kept(mtr, mtr.page_no(latched), free_bytes);
         }
+    }
+
+    fn has_free_class(&self, mtr: &Mtr<'_>, latched: Latched) -> bool {
+        self.has_free_classes && Node::new(mtr.page(latched)).is_leaf()
     }
 
     pub fn id(&self) -> IndexId {

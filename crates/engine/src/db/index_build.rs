@@ -160,7 +160,7 @@ fn leaf_to_fill<'c>(ctx: &'c Context, tree: &BTree, key: &[u8]) -> Result<(Mtr<'
     loop {
         let mut mtr = ctx.mtr()?;
         let leaf = tree.leaf_mut(&mut mtr, key)?;
-        match tree.keep_free_class(&mut mtr, leaf) {
+        match tree.keep_free_class(&mut mtr, leaf.latched) {
             Ok(()) => return Ok((mtr, leaf)),
             Err(map) => {
                 mtr.abandon();

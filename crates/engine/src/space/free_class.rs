@@ -67,8 +67,9 @@ impl Space {
         Ok(())
     }
 
-    /// As [`Space::note_free_bytes`], for more room than before: nothing is noted if the map is not at hand.
-    pub fn note_more_free_bytes(&self, mtr: &mut Mtr<'_>, page: PageNo, free_bytes: usize) {
+    /// As [`Space::note_free_bytes`], if the mtr keeps the leaf's map ([`Space::try_keep_map`]); else nothing is noted.
+    /// The mtr may have changed pages.
+    pub fn note_free_bytes_if_kept(&self, mtr: &mut Mtr<'_>, page: PageNo, free_bytes: usize) {
         if mtr.is_pinned(self.layout.class_of(page).0) {
             // It is pinned, so it is in the pool.
             let _ = self.note_free_bytes(mtr, page, free_bytes);
