@@ -1,5 +1,6 @@
 //! For unit tests: databases in memory.
 
+use crate::btree::check::promised_bytes;
 use crate::btree::{BTree, Seek};
 use crate::config::{FlushNeighbors, Options, VictimPolicy};
 use crate::context::Context;
@@ -154,12 +155,7 @@ pub fn assert_free_classes(ctx: &Context, space: &Space, tree: &BTree) {
         let next = leaf.upper().map(<[u8]>::to_vec);
         drop(leaf);
         // The class first: a change that makes room may raise it afterwards.
-        let least_bytes = loop {
-            match space.least_free_bytes(ctx, page) {
-                Ok(bytes) => break bytes,
-                Err(map) => ctx.pool.load(map).unwrap(),
-            }
-        };
+        let least_bytes = promised_bytes(space, ctx, page).unwrap();
         let free_bytes = Node::new(&ctx.pool.fix_s(page).unwrap()).free_bytes();
         assert!(is_root || free_bytes >= least_bytes, "leaf {page} has {free_bytes} bytes free, {least_bytes} noted");
         match next {

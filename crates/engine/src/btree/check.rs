@@ -13,6 +13,7 @@ use super::search::MAX_LEVEL;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::page::{Node, header, node};
+use crate::space::Space;
 use crate::types::PageNo;
 
 /// What a walk found.
@@ -105,10 +106,13 @@ impl BTree {
                 visitor.problem(expected.page, "another page also leads to this page".to_string());
                 continue;
             }
-            if let Err(error) = self.read_sound(ctx, &expected, &mut bytes) {
-                visitor.problem(expected.page, reason_of(error)?);
-                continue;
-            }
+            let promised = match self.read_sound(ctx, &expected, &mut bytes) {
+                Ok(promised) => promised,
+                Err(error) => {
+                    visitor.problem(expected.page, reason_of(error)?);
+                    continue;
+                }
+            };
             self.verify_fences(Node::new(&bytes), &expected, visitor);
             if expected.level.is_none() {
                 counts.levels = u64::from(header::level(&bytes)) + 1;
@@ -119,7 +123,7 @@ impl BTree {
                 counts.records += found.count() as u64;
                 counts.leaf_bytes_used += found.used_bytes() as u64;
                 if expected.level.is_some() {
-                    self.verify_room(ctx, expected.page, found, visitor)?;
+                    verify_room(expected.page, found, promised, visitor);
                 }
                 visitor.leaf(expected.page, &bytes)?;
             } else {
@@ -133,32 +137,20 @@ impl BTree {
         Ok(counts)
     }
 
-    /// Copies a page into `bytes` and verifies it by itself, its owner and its level.
-    fn read_sound(&self, ctx: &Context, expected: &Expected, bytes: &mut Vec<u8>) -> Result<()> {
-        bytes.clear();
-        bytes.extend_from_slice(&ctx.pool.fix_s(expected.page)?);
+    /// Copies a page into `bytes` and verifies it by itself, its owner and its level. Says how many bytes the extent
+    /// map promises to be free on it, if it is a leaf.
+    fn read_sound(&self, ctx: &Context, expected: &Expected, bytes: &mut Vec<u8>) -> Result<usize> {
+        let promised = ask_map(ctx, || {
+            let page = ctx.pool.fix_s(expected.page)?;
+            bytes.clear();
+            bytes.extend_from_slice(&page);
+            // Asked under the latch: a change of the leaf's room and of its class is one mini-transaction.
+            Ok(if self.has_free_classes { self.space.least_free_bytes(ctx, expected.page) } else { Ok(0) })
+        })?;
         node::check(bytes, expected.page)?;
         let level = expected.level.unwrap_or_else(|| header::level(bytes).min(MAX_LEVEL));
-        self.verify_node(bytes, expected.page, level)
-    }
-
-    /// A leaf takes the changes that may become pending for it.
-    fn verify_room(&self, ctx: &Context, page: PageNo, found: Node<'_>, visitor: &mut impl Visitor) -> Result<()> {
-        if !self.has_free_classes {
-            return Ok(());
-        }
-        let promised = loop {
-            match self.space.least_free_bytes(ctx, page) {
-                Ok(bytes) => break bytes,
-                Err(map) => ctx.pool.load(map)?,
-            }
-        };
-        let free = found.free_bytes();
-        if promised > free {
-            let reason = format!("{free} bytes of it are free, but its extent map says that at least {promised} are");
-            visitor.problem(page, reason);
-        }
-        Ok(())
+        self.verify_node(bytes, expected.page, level)?;
+        Ok(promised)
     }
 
     fn verify_fences(&self, found: Node<'_>, expected: &Expected, visitor: &mut impl Visitor) {
@@ -167,6 +159,40 @@ impl BTree {
         }
         if found.upper() != expected.upper.as_deref() {
             visitor.problem(expected.page, "its upper fence is not its parent's separator".to_string());
+        }
+    }
+}
+
+/// A leaf takes the changes that may become pending for it.
+fn verify_room(page: PageNo, found: Node<'_>, promised: usize, visitor: &mut impl Visitor) {
+    let free = found.free_bytes();
+    if promised > free {
+        let reason = format!("{free} bytes of it are free, but its extent map says that at least {promised} are");
+        visitor.problem(page, reason);
+    }
+}
+
+/// Bytes that the extent map says a leaf has free at least.
+///
+/// # Errors
+/// Those of [`ask_map`].
+pub(crate) fn promised_bytes(space: &Space, ctx: &Context, page: PageNo) -> Result<usize> {
+    ask_map(ctx, || Ok(space.least_free_bytes(ctx, page)))
+}
+
+/// The answer of `ask`, or the map it needs, which is read in then. A damaged map promises nothing: it is reported with
+/// the other pages.
+///
+/// # Errors
+/// Those of `ask`; what keeps a map from being read but is no damage.
+fn ask_map(ctx: &Context, mut ask: impl FnMut() -> Result<std::result::Result<usize, PageNo>>) -> Result<usize> {
+    loop {
+        match ask()? {
+            Ok(bytes) => return Ok(bytes),
+            Err(map) => match ctx.pool.load(map) {
+                Ok(()) => {}
+                Err(error) => return reason_of(error).map(|_| 0),
+            },
         }
     }
 }

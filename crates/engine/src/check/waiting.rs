@@ -8,7 +8,7 @@
 use super::bitmap::Bitmap;
 use super::checker::{Checker, Place};
 use super::tables::Walk;
-use crate::btree::check::{Visitor, reason_of};
+use crate::btree::check::{Visitor, promised_bytes, reason_of};
 use crate::change_buffer::{ChangeBuffer, Operation};
 use crate::error::Result;
 use crate::page::{Node, PageType, header, node};
@@ -75,7 +75,7 @@ impl Checker<'_> {
         let (ctx, page) = (self.subject.ctx, leaf.page);
         let mut bytes = AlignedBuf::zeroed(ctx.pool.page_bytes());
         let is_read = ctx.pool.store().read(page, &mut bytes).is_ok() && header::verify(&bytes, page).is_ok();
-        let promised = self.promised_bytes(page)?;
+        let promised = promised_bytes(self.subject.space, ctx, page)?;
         if !is_read || ctx.pool.is_resident(page) || self.subject.changes.waiting_count(page) != leaf.count {
             return Ok(());
         }
@@ -89,21 +89,6 @@ impl Checker<'_> {
             self.find(Some(page), &place(), text);
         }
         Ok(())
-    }
-
-    /// Bytes that the extent map says a leaf has free at least.
-    pub(super) fn promised_bytes(&self, page: PageNo) -> Result<usize> {
-        let (ctx, space) = (self.subject.ctx, self.subject.space);
-        loop {
-            match space.least_free_bytes(ctx, page) {
-                Ok(bytes) => return Ok(bytes),
-                Err(map) => match ctx.pool.load(map) {
-                    Ok(()) => {}
-                    // The map is reported with the other pages.
-                    Err(error) => return reason_of(error).map(|_| 0),
-                },
-            }
-        }
     }
 }
 
