@@ -16,7 +16,6 @@ use crate::mtr::Mtr;
 use crate::page::PageOp;
 use crate::page::node::LeafChange;
 use crate::types::{PageNo, TxnId};
-use std::collections::btree_map::Entry;
 
 /// A change of a leaf that is not in the pool.
 #[derive(Clone, Copy, Debug)]
@@ -145,27 +144,51 @@ impl ChangeBuffer {
         !self.ctx.pool.is_resident(leaf.page) && leaf.is_current()
     }
 
-    /// An error if another leaf is the one for the key, or this one is in the pool or has changed.
-    pub(super) fn look_at_place(&self, shard: &Shard, place: &Place<'_, '_>) -> std::result::Result<(), Added> {
-        let is_watched = place.watch.is_none_or(|watch| shard.is_watched(watch, place.leaf.page));
-        if is_watched && self.is_absent(place.leaf) { Ok(()) } else { Err(Added::Again) }
-    }
-
-    /// Bytes that a leaf will have free at least. It has `free_bytes` at least, or what its free class says, and
-    /// buffered changes of `have_bytes`.
-    pub(super) fn left_of(
+    /// Bytes that the leaf of a change will have free at least, or why the change cannot be buffered in this mode.
+    pub(super) fn look(
         &self,
-        page: PageNo,
-        free_bytes: Option<usize>,
-        have_bytes: usize,
+        shard: &Shard,
+        place: &Place<'_, '_>,
         pending: &PendingChange<'_>,
+        mode: ChangeBuffering,
     ) -> std::result::Result<usize, Added> {
+        let page = place.leaf.page;
+        if !place.watch.is_none_or(|watch| shard.is_watched(watch, page)) || !self.is_absent(place.leaf) {
+            return Err(Added::Again);
+        }
+        if self.mode() != mode {
+            return Err(Added::Read(page));
+        }
+        let (free_bytes, have_bytes) = match (mode, shard.leaves.get(&page), shard.waiting.get(&page)) {
+            (_, None, None) => (None, 0),
+            (ChangeBuffering::Memory, Some(leaf), None) => (Some(leaf.free_bytes), leaf.changes.len()),
+            (ChangeBuffering::Disk, None, Some(leaf)) => (leaf.free_bytes.map(|b| b as usize), leaf.bytes as usize),
+            // What is buffered in another mode comes first.
+            _ => return Err(Added::Read(page)),
+        };
         let free_bytes = match free_bytes {
             Some(free_bytes) => free_bytes,
             None => self.space.least_free_bytes(&self.ctx, page).map_err(Added::LoadMap)?,
         };
         let left = free_bytes.checked_sub(pending.change.most_bytes());
         left.filter(|_| have_bytes < self.ctx.pool.page_bytes()).ok_or(Added::Read(page))
+    }
+
+    /// Lowers the free class of the leaf, which will have `left` bytes free, if `allow` does not object, and breaks its
+    /// watches; or says what is missing. The mtr has changed nothing yet. The caller logs and notes the change next.
+    pub(super) fn admit<E>(
+        &self,
+        mtr: &mut Mtr<'_>,
+        shard: &mut Shard,
+        (page, left): (PageNo, usize),
+        allow: impl FnOnce() -> std::result::Result<(), E>,
+    ) -> std::result::Result<Option<Added>, E> {
+        if let Err(map) = self.space.note_free_bytes(mtr, page, left) {
+            return Ok(Some(Added::LoadMap(map)));
+        }
+        allow()?;
+        shard.break_watches(page);
+        Ok(None)
     }
 
     fn add_pending<E>(
@@ -181,34 +204,15 @@ impl ChangeBuffer {
         }
         let page = place.leaf.page;
         let mut shard = self.buffer.lock(page);
-        let left = match self.look(&shard, place, pending) {
+        let left = match self.look(&shard, place, pending, ChangeBuffering::Memory) {
             Ok(left) => left,
             Err(added) => return Ok(added),
         };
-        if let Err(map) = self.space.note_free_bytes(&mut mtr, page, left) {
-            return Ok(Added::LoadMap(map));
+        if let Some(lacks) = self.admit(&mut mtr, &mut shard, (page, left), allow)? {
+            return Ok(lacks);
         }
-        allow()?;
-        shard.break_watches(page);
         self.log_and_note(mtr, &mut shard, place.leaf, pending, left);
         Ok(Added::Done)
-    }
-
-    /// Bytes that the leaf of a change will have free at least, or why the change cannot become pending.
-    fn look(
-        &self,
-        shard: &Shard,
-        place: &Place<'_, '_>,
-        pending: &PendingChange<'_>,
-    ) -> std::result::Result<usize, Added> {
-        self.look_at_place(shard, place)?;
-        let page = place.leaf.page;
-        if shard.waiting.contains_key(&page) || self.mode() != ChangeBuffering::Memory {
-            // Operations that wait in the tree come first.
-            return Err(Added::Read(page));
-        }
-        let known = shard.leaves.get(&page).map(|known| (known.free_bytes, known.changes.len()));
-        self.left_of(page, known.map(|(free_bytes, _)| free_bytes), known.map_or(0, |(_, bytes)| bytes), pending)
     }
 
     fn log_and_note(
@@ -224,27 +228,20 @@ impl ChangeBuffer {
         pending.change.encode(&mut encoded);
         mtr.log_only(leaf.page, &PageOp::LeafChanges { max_trx_id, canonical: false, changes: &encoded });
         let redo = mtr.commit_as();
-        let before = match shard.leaves.entry(leaf.page) {
-            Entry::Occupied(entry) => {
-                let known = entry.into_mut();
-                let before = known.bytes();
-                known.redo.end = redo.end;
-                (known, before)
-            }
-            Entry::Vacant(entry) => {
-                self.buffer.note_new_leaf();
-                let known = LeafBuffer { index: leaf.index, redo: redo.clone(), ..LeafBuffer::default() };
-                (entry.insert(known), 0)
-            }
-        };
-        let (known, before) = before;
+        let mut is_new = false;
+        let known = shard.leaves.entry(leaf.page).or_insert_with(|| {
+            is_new = true;
+            self.buffer.note_new_leaf();
+            LeafBuffer { index: leaf.index, redo: redo.clone(), ..LeafBuffer::default() }
+        });
+        let before = if is_new { 0 } else { known.bytes() };
+        known.redo.end = redo.end;
         known.changes.reserve_exact(encoded.len().max(known.changes.len() / 4));
         known.changes.extend_from_slice(&encoded);
         known.count += 1;
         known.max_trx_id = known.max_trx_id.max(max_trx_id);
         known.free_bytes = left;
-        let (is_new, after) = (before == 0, known.bytes());
-        self.buffer.note_size(before, after);
+        self.buffer.note_size(before, known.bytes());
         if is_new {
             shard.note_newest(leaf.page, redo.start);
         }

@@ -12,7 +12,7 @@ use super::add::{Added, PendingChange, Place};
 use super::buffer::Shard;
 use super::tree::{OperationTree, key_of, value_of};
 use super::{ChangeBuffer, policy};
-use crate::btree::{BTree, LeafMut};
+use crate::btree::BTree;
 use crate::config::ChangeBuffering;
 use crate::error::{Error, Result};
 use crate::mtr::Mtr;
@@ -47,15 +47,19 @@ impl ChangeBuffer {
             return Ok(Added::Read(page));
         };
         let value = value_of(index, pending.trx_id, &pending.change);
+        let look = |shard: &Shard| {
+            let next = shard.waiting.get(&page).map_or(0, |leaf| leaf.next);
+            self.look(shard, place, pending, ChangeBuffering::Disk).map(|left| (next, left))
+        };
         // Before a page of the tree is read for it.
-        let sequence = match self.look_to_wait(&self.buffer.lock(page), place, pending) {
-            Ok((sequence, _)) if value.len() <= BTree::max_value_bytes(self.ctx.pool.page_bytes()) => sequence,
+        let next = match look(&self.buffer.lock(page)) {
+            Ok((next, _)) if value.len() <= BTree::max_value_bytes(self.ctx.pool.page_bytes()) => next,
             Ok(_) => return Ok(Added::Read(page)),
             Err(added) => return Ok(added),
         };
-        let at = operations.tree.leaf_mut(&mut mtr, &key_of(page, sequence))?;
+        let at = operations.tree.leaf_mut(&mut mtr, &key_of(page, next))?;
         let mut shard = self.buffer.lock(page);
-        let (sequence, left) = match self.look_to_wait(&shard, place, pending) {
+        let (sequence, left) = match look(&shard) {
             Ok(found) => found,
             Err(added) => return Ok(added),
         };
@@ -70,34 +74,15 @@ impl ChangeBuffer {
             let reason = format!("operation {sequence} of page {page} waits in it already");
             return Err(Error::corrupt_page(at.page_no(&mtr), reason).into());
         };
-        if let Err(map) = self.space.note_free_bytes(&mut mtr, page, left) {
-            return Ok(Added::LoadMap(map));
+        if let Some(lacks) = self.admit(&mut mtr, &mut shard, (page, left), allow)? {
+            return Ok(lacks);
         }
-        allow()?;
-        shard.break_watches(page);
-        insert(mtr, at, slot, (&key, &value));
+        at.insert(&mut mtr, slot, &key, &value);
+        mtr.commit();
         let bytes = value.len() - super::tree::VALUE_HEAD_BYTES;
         self.buffer.note_waiting(&mut shard, page, index, (sequence, bytes), Some(left));
         self.ctx.stats.change_buffer_ops_buffered.inc();
         Ok(Added::Done)
-    }
-
-    /// The sequence number of a change and the bytes that its leaf will have free at least, or why it cannot wait.
-    fn look_to_wait(
-        &self,
-        shard: &Shard,
-        place: &Place<'_, '_>,
-        pending: &PendingChange<'_>,
-    ) -> std::result::Result<(u32, usize), Added> {
-        self.look_at_place(shard, place)?;
-        let page = place.leaf.page;
-        if shard.leaves.contains_key(&page) {
-            // Changes that became pending in mode `memory` come first.
-            return Err(Added::Read(page));
-        }
-        let leaf = shard.waiting.get(&page).copied().unwrap_or_default();
-        let left = self.left_of(page, leaf.free_bytes.map(|bytes| bytes as usize), leaf.bytes as usize, pending)?;
-        if self.mode() == ChangeBuffering::Disk { Ok((leaf.next, left)) } else { Err(Added::Read(page)) }
     }
 
     /// Makes room in the tree for an operation that did not fit; reads the leaf if the device is full.
@@ -151,9 +136,4 @@ impl ChangeBuffer {
         };
         self.mode.store(number, Relaxed);
     }
-}
-
-fn insert(mut mtr: Mtr<'_>, at: LeafMut, slot: usize, (key, value): (&[u8], &[u8])) {
-    at.insert(&mut mtr, slot, key, value);
-    mtr.commit();
 }
