@@ -17,7 +17,7 @@ use super::system::TxnSystem;
 use super::transaction::Txn;
 use super::undo::record::{Change, DEAD, FREEING, Kind, OVERFLOW_FIRST_PAGE_AT, Record, State};
 use super::undo::{OwnedRecord, Place, UndoLog, mark, pointer_to, read_record, record_before};
-use super::write::{Attempt, Middle, Stop, StoredEntry};
+use super::write::{Attempt, Middle, Stop, StoredEntry, settle_rollback};
 use crate::error::{Error, Result};
 use crate::mtr::Mtr;
 use crate::space::reserve::{self, Purpose};
@@ -206,12 +206,7 @@ impl Undo<'_> {
                 }
                 Err(stop) => {
                     mtr.abandon();
-                    match stop {
-                        Stop::Load(page) => self.row.ctx.pool.load(page)?,
-                        Stop::MakeRoom(bytes) => tree.make_room(self.row.ctx, self.row.key, bytes)?,
-                        Stop::Fail(error) => return Err(error),
-                        stop => return Err(Error::Corrupt(format!("rollback was stopped by {stop:?}"))),
-                    }
+                    settle_rollback(self.row.ctx, tree, self.row.key, stop)?;
                 }
             }
         }

@@ -6,6 +6,7 @@
 //! 2. What is missing is provided with no latch held ([`settle`]), and the attempt starts again from the root.
 
 use crate::btree::BTree;
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::{Latched, Mtr};
 use crate::txn::lock::{Holder, LockMode, RowName};
@@ -62,6 +63,16 @@ pub(crate) fn settle(system: &TxnSystem, txn: &mut Txn, tree: &BTree, key: &[u8]
         Stop::MakeRoom(bytes) => tree.make_room(&system.ctx, key, bytes),
         Stop::NoExtent => system.space.prepare(&system.ctx),
         Stop::Overflow(_) => Err(Error::Corrupt("an overflow row changed while it was locked".to_string())),
+    }
+}
+
+/// As [`settle`], for rollback, which waits for no lock and has its undo.
+pub(crate) fn settle_rollback(ctx: &Context, tree: &BTree, key: &[u8], stop: Stop) -> Result<()> {
+    match stop {
+        Stop::Load(page) => ctx.pool.load(page),
+        Stop::MakeRoom(bytes) => tree.make_room(ctx, key, bytes),
+        Stop::Fail(error) => Err(error),
+        stop => Err(Error::Corrupt(format!("rollback was stopped by {stop:?}"))),
     }
 }
 

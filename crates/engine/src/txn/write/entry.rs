@@ -9,7 +9,7 @@
 //! 3. Unique: "no other row has these columns" and the insert of the entry are one step under a striped mutex. A row
 //!    that is being changed by another transaction is waited for, whatever its entry looks like.
 
-use super::attempt::{Attempt, Stop, claim_gap, settle};
+use super::attempt::{Attempt, Stop, claim_gap, settle, settle_rollback};
 use crate::btree::{BTree, LeafMut, Seek};
 use crate::change_buffer::{Added, PendingChange, Reached};
 use crate::error::{Error, Result};
@@ -93,31 +93,13 @@ impl EntryOp<'_> {
         let value = entry_value(self.made.prefix_bytes);
         let change = LeafChange::Put { key: self.entry, value: &value };
         let claim = || claim_gap(self.system, txn, self.tree.id(), self.entry);
-        let pending = PendingChange { change, trx_id: txn.id };
-        let (mut mtr, leaf) = match self.system.changes.reach(mtr, self.tree, &pending, claim)? {
-            Reached::Leaf(mtr, leaf) => (mtr, leaf),
-            Reached::Absent(added) => return Ok(added),
-        };
-        let found = leaf.search(&mtr, self.entry);
-        if let Ok(slot) = found
-            && !EntryValue::decode(leaf.value(&mtr, slot), self.entry.len())?.delete_marked
-        {
-            return Ok(Added::Done);
-        }
-        claim()?;
-        match found {
-            Ok(slot) => leaf.splice(&mut mtr, slot, 0, 1, &[0]),
-            Err(slot) => {
-                if !leaf.fits(&mtr, self.entry.len(), value.len()) {
-                    return Err(Stop::MakeRoom(self.entry.len() + value.len()));
-                }
-                self.tree.note_growth(&mut mtr, leaf, change.most_bytes()).map_err(Stop::Load)?;
-                leaf.insert(&mut mtr, slot, self.entry, &value);
+        match self.system.changes.reach(mtr, self.tree, &PendingChange { change, trx_id: txn.id }, claim)? {
+            Reached::Leaf(mtr, leaf) => {
+                let stored = StoredEntry { system: self.system, tree: self.tree, entry: self.entry };
+                stored.put(mtr, leaf, &value, txn.id, claim).map(|()| Added::Done)
             }
+            Reached::Absent(added) => Ok(added),
         }
-        leaf.raise_max_trx_id(&mut mtr, txn.id.0);
-        mtr.commit();
-        Ok(Added::Done)
     }
 
     /// Looks for another row with these index columns. The error names the row at which the search stopped.
@@ -242,27 +224,44 @@ impl StoredEntry<'_> {
     pub(crate) fn restore(self, by: TxnId, made: Entry) -> Result<()> {
         let value = entry_value(made.prefix_bytes);
         let change = LeafChange::Put { key: self.entry, value: &value };
-        while let Some((mut mtr, leaf)) = self.reach(&PendingChange { change, trx_id: by })? {
-            match leaf.search(&mtr, self.entry) {
-                Ok(slot) => leaf.splice(&mut mtr, slot, 0, 1, &[0]),
-                Err(slot) if leaf.fits(&mtr, self.entry.len(), value.len()) => {
-                    if let Err(map) = self.tree.note_growth(&mut mtr, leaf, change.most_bytes()) {
-                        mtr.abandon();
-                        self.system.ctx.pool.load(map)?;
-                        continue;
-                    }
-                    leaf.insert(&mut mtr, slot, self.entry, &value);
-                }
-                Err(_) => {
-                    mtr.abandon();
-                    self.tree.make_room(&self.system.ctx, self.entry, self.entry.len() + value.len())?;
-                    continue;
-                }
+        while let Some((mtr, leaf)) = self.reach(&PendingChange { change, trx_id: by })? {
+            match self.put(mtr, leaf, &value, by, || Ok(())) {
+                Ok(()) => break,
+                Err(stop) => settle_rollback(&self.system.ctx, self.tree, self.entry, stop)?,
             }
-            leaf.raise_max_trx_id(&mut mtr, by.0);
-            mtr.commit();
-            break;
         }
+        Ok(())
+    }
+
+    /// Inserts the entry into its leaf, which is latched, or clears its delete-mark, if `allow` does not object.
+    fn put(
+        self,
+        mut mtr: Mtr<'_>,
+        leaf: LeafMut,
+        value: &[u8],
+        by: TxnId,
+        allow: impl FnOnce() -> Attempt<()>,
+    ) -> Attempt<()> {
+        let found = leaf.search(&mtr, self.entry);
+        if let Ok(slot) = found
+            && !EntryValue::decode(leaf.value(&mtr, slot), self.entry.len())?.delete_marked
+        {
+            return Ok(());
+        }
+        allow()?;
+        match found {
+            Ok(slot) => leaf.splice(&mut mtr, slot, 0, 1, &[0]),
+            Err(slot) => {
+                if !leaf.fits(&mtr, self.entry.len(), value.len()) {
+                    return Err(Stop::MakeRoom(self.entry.len() + value.len()));
+                }
+                let most_bytes = LeafChange::Put { key: self.entry, value }.most_bytes();
+                self.tree.note_growth(&mut mtr, leaf, most_bytes).map_err(Stop::Load)?;
+                leaf.insert(&mut mtr, slot, self.entry, value);
+            }
+        }
+        leaf.raise_max_trx_id(&mut mtr, by.0);
+        mtr.commit();
         Ok(())
     }
 

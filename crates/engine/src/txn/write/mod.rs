@@ -26,7 +26,7 @@ mod insert;
 mod update;
 mod version;
 
-pub(super) use attempt::{Attempt, Stop, claim, latch_undo, settle};
+pub(super) use attempt::{Attempt, Stop, claim, latch_undo, settle, settle_rollback};
 pub(super) use diff::Middle;
 pub(super) use entry::StoredEntry;
 pub use version::MAX_ROW_BYTES;
