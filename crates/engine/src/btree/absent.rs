@@ -4,10 +4,10 @@
 //! ([`AbsentLeaf::is_current`]) and it stays out of the pool: a leaf is split, merged or given back only while it and
 //! its parent are latched. A tree of one page has no absent leaf.
 
-use super::search::{Found, Restarts, Verdict};
-use super::{BTree, LeafMut, Seek, hint};
+use super::search::{Found, Restarts};
+use super::{BTree, LeafMut, Seek};
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::mtr::Mtr;
 use crate::pool::OptimisticPage;
 use crate::types::{IndexId, PageNo};
@@ -27,43 +27,18 @@ impl AbsentLeaf<'_> {
     }
 }
 
-/// The leaf for a key.
-pub enum LeafFor<'c> {
-    Resident(LeafMut),
-    Absent(AbsentLeaf<'c>),
-}
-
 impl BTree {
-    /// X-latches the leaf that covers `key` if it is in the pool, as [`BTree::leaf_mut`] does; does not read it if not.
+    /// X-latches the leaf that covers `key` if it is in the pool, as [`BTree::leaf_mut`] does; if not it is not read:
+    /// the inner error says which it is.
     ///
     /// # Errors
     /// Those of [`BTree::leaf_mut`].
-    pub fn leaf_if_resident<'c>(&self, mtr: &mut Mtr<'c>, key: &[u8]) -> Result<LeafFor<'c>> {
-        let hint = hint::ask(self.serial);
-        if let Some(leaf) = self.hinted_leaf_mut(mtr, hint, key) {
-            return Ok(LeafFor::Resident(leaf));
-        }
-        let ctx = mtr.context();
-        let mut restarts = Restarts::new(ctx);
-        loop {
-            if let Some(found) = self.descend(ctx, Seek::Covers(key), |_| {}, |page| mtr.load(page))? {
-                if let Some(absent) = self.absent(ctx, &found) {
-                    return Ok(LeafFor::Absent(absent));
-                }
-                if let Some(latched) = self.latch_exclusive(mtr, &found)? {
-                    match self.judge(ctx, mtr.page(latched), mtr.frame(latched), &found, Seek::Covers(key)) {
-                        Verdict::Sought => {
-                            let leaf = LeafMut { latched };
-                            hint::note_descent(self.serial, leaf.page_no(mtr), hint.is_some());
-                            return Ok(LeafFor::Resident(leaf));
-                        }
-                        Verdict::Stale => mtr.release(latched),
-                        Verdict::Corrupt(reason) => return Err(Error::corrupt_page(found.leaf, reason)),
-                    }
-                }
-            }
-            restarts.again()?;
-        }
+    pub fn leaf_if_resident<'c>(
+        &self,
+        mtr: &mut Mtr<'c>,
+        key: &[u8],
+    ) -> Result<std::result::Result<LeafMut, AbsentLeaf<'c>>> {
+        self.leaf_mut_unless(mtr, key, |ctx, found| self.absent(ctx, found))
     }
 
     /// The leaf that covers `key` if it is not in the pool.

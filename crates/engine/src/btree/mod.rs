@@ -35,7 +35,7 @@ mod split;
 mod structure;
 mod tree;
 
-pub use absent::{AbsentLeaf, LeafFor};
+pub use absent::AbsentLeaf;
 pub use leaf::{Leaf, LeafMut};
 pub use tree::{BTree, Seek};
 

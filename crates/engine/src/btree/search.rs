@@ -20,6 +20,7 @@ use crate::page::header::{LEVEL, TYPE, identity};
 use crate::page::{Node, PageBytes, PageType, node};
 use crate::pool::{FrameNo, OptimisticPage, SharedPage};
 use crate::types::PageNo;
+use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 /// Restarts before the thread yields.
@@ -86,7 +87,7 @@ impl Found<'_> {
 }
 
 /// What a page turned out to be for a descent.
-pub(super) enum Verdict {
+enum Verdict {
     Sought,
     Stale,
     Corrupt(String),
@@ -142,36 +143,58 @@ impl BTree {
     /// # Errors
     /// [`Error::CorruptPage`], an I/O error, [`Error::PoolExhausted`].
     pub fn leaf_mut(&self, mtr: &mut Mtr<'_>, key: &[u8]) -> Result<LeafMut> {
+        let Ok(leaf) = self.leaf_mut_unless(mtr, key, |_, _| None::<Infallible>)?;
+        Ok(leaf)
+    }
+
+    /// As [`BTree::leaf_mut`], unless `refuse` gives another answer for the leaf that a descent has led to, before the
+    /// leaf is latched or read.
+    pub(super) fn leaf_mut_unless<'c, A>(
+        &self,
+        mtr: &mut Mtr<'c>,
+        key: &[u8],
+        refuse: impl Fn(&'c Context, &Found<'c>) -> Option<A>,
+    ) -> Result<std::result::Result<LeafMut, A>> {
         let hint = hint::ask(self.serial);
         if let Some(leaf) = self.hinted_leaf_mut(mtr, hint, key) {
-            return Ok(leaf);
+            return Ok(Ok(leaf));
         }
-        let leaf = self.sought_leaf_mut(mtr, key)?;
-        hint::note_descent(self.serial, leaf.page_no(mtr), hint.is_some());
-        Ok(leaf)
+        let sought = self.sought_leaf_mut(mtr, key, refuse)?;
+        if let Ok(leaf) = &sought {
+            hint::note_descent(self.serial, leaf.page_no(mtr), hint.is_some());
+        }
+        Ok(sought)
     }
 
     /// X-latches the page hinted at, if it is the leaf that covers `key`.
     #[inline]
-    pub(super) fn hinted_leaf_mut(&self, mtr: &mut Mtr<'_>, hint: Option<PageNo>, key: &[u8]) -> Option<LeafMut> {
+    fn hinted_leaf_mut(&self, mtr: &mut Mtr<'_>, hint: Option<PageNo>, key: &[u8]) -> Option<LeafMut> {
         let view = hint.and_then(|page| self.hinted(mtr.context(), page, key))?;
         let latched = mtr.upgrade(view)?;
         hint::note_hit(self.serial);
         Some(LeafMut { latched })
     }
 
-    fn sought_leaf_mut(&self, mtr: &mut Mtr<'_>, key: &[u8]) -> Result<LeafMut> {
+    fn sought_leaf_mut<'c, A>(
+        &self,
+        mtr: &mut Mtr<'c>,
+        key: &[u8],
+        refuse: impl Fn(&'c Context, &Found<'c>) -> Option<A>,
+    ) -> Result<std::result::Result<LeafMut, A>> {
         let ctx = mtr.context();
         let seek = Seek::Covers(key);
         let mut restarts = Restarts::new(ctx);
         loop {
-            if let Some(found) = self.descend(ctx, seek, |_| {}, |page| mtr.load(page))?
-                && let Some(latched) = self.latch_exclusive(mtr, &found)?
-            {
-                match self.judge(ctx, mtr.page(latched), mtr.frame(latched), &found, seek) {
-                    Verdict::Sought => return Ok(LeafMut { latched }),
-                    Verdict::Stale => mtr.release(latched),
-                    Verdict::Corrupt(reason) => return Err(Error::corrupt_page(found.leaf, reason)),
+            if let Some(found) = self.descend(ctx, seek, |_| {}, |page| mtr.load(page))? {
+                if let Some(answer) = refuse(ctx, &found) {
+                    return Ok(Err(answer));
+                }
+                if let Some(latched) = self.latch_exclusive(mtr, &found)? {
+                    match self.judge(ctx, mtr.page(latched), mtr.frame(latched), &found, seek) {
+                        Verdict::Sought => return Ok(Ok(LeafMut { latched })),
+                        Verdict::Stale => mtr.release(latched),
+                        Verdict::Corrupt(reason) => return Err(Error::corrupt_page(found.leaf, reason)),
+                    }
                 }
             }
             restarts.again()?;
@@ -270,7 +293,7 @@ impl BTree {
 
     /// Exclusive latch on the leaf found; `None` = start again.
     #[inline]
-    pub(super) fn latch_exclusive(&self, mtr: &mut Mtr<'_>, found: &Found<'_>) -> Result<Option<Latched>> {
+    fn latch_exclusive(&self, mtr: &mut Mtr<'_>, found: &Found<'_>) -> Result<Option<Latched>> {
         match mtr.try_fix_x(found.leaf) {
             Some(latched) => Ok(Some(latched)),
             None => match mtr.fix_x(found.leaf) {
@@ -282,14 +305,7 @@ impl BTree {
 
     /// Whether a latched page is the leaf sought.
     #[inline]
-    pub(super) fn judge(
-        &self,
-        ctx: &Context,
-        page: &[u8],
-        frame: FrameNo,
-        found: &Found<'_>,
-        seek: Seek<'_>,
-    ) -> Verdict {
+    fn judge(&self, ctx: &Context, page: &[u8], frame: FrameNo, found: &Found<'_>, seek: Seek<'_>) -> Verdict {
         let is_ours = page.u64_at(TYPE) == identity(PageType::Leaf, 0, self.id.0);
         let is_known = found.is_known(ctx, frame);
         if is_ours && is_known && found.parent.is_some() && found.is_current() {

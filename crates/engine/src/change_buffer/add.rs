@@ -9,7 +9,7 @@
 use super::ChangeBuffer;
 use super::buffer::{LeafBuffer, Shard, Watch};
 use super::wait::TooFull;
-use crate::btree::{AbsentLeaf, BTree, LeafFor, LeafMut};
+use crate::btree::{AbsentLeaf, BTree, LeafMut};
 use crate::config::ChangeBuffering;
 use crate::error::{Error, Result};
 use crate::mtr::Mtr;
@@ -78,10 +78,8 @@ impl ChangeBuffer {
             return Ok(Reached::Leaf(mtr, leaf));
         }
         match tree.leaf_if_resident(&mut mtr, key)? {
-            LeafFor::Resident(leaf) => Ok(Reached::Leaf(mtr, leaf)),
-            LeafFor::Absent(leaf) => {
-                self.add(mtr, &Place { leaf: &leaf, watch: None }, pending, allow).map(Reached::Absent)
-            }
+            Ok(leaf) => Ok(Reached::Leaf(mtr, leaf)),
+            Err(leaf) => self.add(mtr, &Place { leaf: &leaf, watch: None }, pending, allow).map(Reached::Absent),
         }
     }
 
