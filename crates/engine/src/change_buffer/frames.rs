@@ -43,9 +43,10 @@ impl Frames {
         Ok(())
     }
 
-    /// Gives frames back that changes of this size do not need.
+    /// Gives frames back that changes of this size do not need. Does nothing while another thread takes frames: it may
+    /// be waiting for free ones, and the thread of the steps does not wait for it.
     pub(super) fn shrink_to(&self, pool: &Pool, bytes: usize) {
-        let mut taken = self.taken.lock();
+        let Some(mut taken) = self.taken.try_lock() else { return };
         let keep = if bytes == 0 { 0 } else { (bytes / pool.page_bytes() + 2 * step(pool)).min(taken.len()) };
         if keep < taken.len() {
             pool.give_frames(taken.drain(keep..));
