@@ -43,25 +43,6 @@ fn operations_wait_in_a_tree_of_many_pages_and_are_merged() {
     assert_eq!((stats.change_buffer_carried_ops, stats.change_buffer_discarded_ops), (0, 0));
 }
 
-#[test]
-fn waiting_operations_survive_power_cuts() {
-    for seed in 0..6 {
-        let mut rng = Rng::with_seed(seed);
-        let (mut db, mut rows) = filled(StorageSet::memory(), disk(), 14_000, &mut rng);
-        for life in 0..4 {
-            let table = db.table("t").unwrap();
-            (0..rng.usize(20..200)).for_each(|_| transact(&db, &table, &mut rows, &mut rng));
-            let buffered = db.stats().change_buffer_ops_buffered;
-            assert!(buffered > 20, "seed {seed} life {life}: {buffered}");
-            let cut = db.storage().cut(seed * 10 + life);
-            drop(table);
-            drop(db);
-            db = Database::open_storage(cut, disk()).unwrap();
-            assert_same(&db, &rows, &format!("seed {seed} life {life}"));
-        }
-    }
-}
-
 /// Random transactions, until operations wait for more than twenty leaves of this kind.
 #[track_caller]
 fn transact_until(db: &Database, rows: &mut Rows, rng: &mut Rng, is_meant: impl Fn(&WaitingLeaf) -> bool) {
