@@ -2,8 +2,9 @@
 //!
 //! Rules
 //! 1. What is due for the checkpoint comes before what only takes room.
-//! 2. Nothing here waits for redo space, which others get only when the checkpoint moves. Carrying needs some: without
-//!    it the leaf is merged, which needs none. So the checkpoint moves even when the log is full.
+//! 2. Nothing waits for redo space while changes are pending: others get it only when the checkpoint moves. Carrying
+//!    needs some: without it the leaf is merged, which needs none. So the checkpoint moves even when the log is full.
+//!    Merging operations of the tree may wait for it, and a step does that only with `disk`: no change is pending then.
 //! 3. A leaf is merged by reading it. Then its free class is raised to what it has, if there is redo space: only so may
 //!    changes become pending again.
 //! 4. A damaged leaf keeps its changes and holds nobody up: a thread that cannot make room changes its leaf in the

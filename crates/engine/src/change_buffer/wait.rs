@@ -101,9 +101,9 @@ impl ChangeBuffer {
         self.space.pages_in(crate::space::SEGMENT_CHANGE_BUFFER) as usize
     }
 
-    /// Whether the tree is so large that leaves are merged in the background.
+    /// Whether the tree, to which operations are added, is so large that leaves are merged in the background.
     pub(super) fn is_tree_nearly_full(&self) -> bool {
-        self.tree_pages() > policy::merge_above_pages(self.limit_pages)
+        self.mode() == ChangeBuffering::Disk && self.tree_pages() > policy::merge_above_pages(self.limit_pages)
     }
 
     /// Gives the database a tree of operations, if it has none, for mode `disk`.

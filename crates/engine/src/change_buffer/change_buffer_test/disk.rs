@@ -204,6 +204,21 @@ fn the_tree_grows_to_its_limit_and_no_further() {
     assert_same(&db, &rows, "at the end");
 }
 
+/// In another mode a step does not: a merge may wait for redo space, and changes may be pending then.
+#[test]
+fn a_step_merges_what_waits_with_this_mode_only() {
+    let (storage, _) = closed_with_waiting(16);
+    for mode in [ChangeBuffering::Memory, ChangeBuffering::Disk] {
+        let options = Options { change_buffering: mode, change_buffer_max_size: 1, ..disk() };
+        let db = Database::open_storage_idle(storage.overlaid().unwrap(), options).unwrap();
+        assert!(tree_pages(&db) > 2, "nearly full");
+        let changes = &db.transactions().changes;
+        let before = changes.all_waiting().len();
+        changes.step().unwrap();
+        assert_eq!(changes.all_waiting().len() < before, mode == ChangeBuffering::Disk, "{mode:?}");
+    }
+}
+
 #[test]
 fn threads_write_and_read_at_once() {
     let mut rng = Rng::with_seed(13);
