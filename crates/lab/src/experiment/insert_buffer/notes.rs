@@ -29,8 +29,10 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
         "A server's doublewrite buffer lies in the system tablespace; it is off in all of its settings, so that \
          memory does not save it as well. Highwater's doublewrite stays on. So a server's settings are compared with \
          each other, not with Highwater's. flush_neighbors is 0: a page is written for its own sake. \
-         old_blocks_time is 1 ms: through a pool this small a page crosses the old part of the LRU list in \
-         milliseconds, and with the default, a second, no inner page would ever become young."
+         old_blocks_time is 1 ms for all. The servers need it: through a pool this small a page crosses the old part \
+         of the LRU list in milliseconds, and with the default, a second, no inner page of theirs would ever become \
+         young. Highwater's LRU list has a second rule: a page becomes young also when it is used again after as many \
+         pages have come in as half of the old part has."
             .into(),
         format!(
             "Highwater's seconds are those of the device, by its virtual clock: one request after the other, without \

@@ -30,7 +30,8 @@ pub(super) const THREADS: usize = 16;
 /// What a row takes, its entries in the secondary indexes included.
 const ROW_BYTES: u64 = 330;
 /// Milliseconds in the old part of the LRU list after which a page may become young. In the paper a page crossed that
-/// part in more than InnoDB's default, a second; through these pools it crosses in milliseconds.
+/// part in more than InnoDB's default, a second; through these pools it crosses in milliseconds. Servers need this
+/// setting; Highwater has it too, but its list has a second rule, by pages that came in instead of by time.
 const OLD_BLOCKS_TIME_MS: u64 = 1;
 /// Committed transactions that purge may be behind: on the virtual clock transactions are done as fast as the
 /// processors allow, and what purge leaves undone would not be measured.
