@@ -14,8 +14,9 @@
 use super::OutOfPlace;
 use super::capacity::reserve_segments;
 use super::format::{self, BLOCK_BYTES, BatchHeader, Entry, Listed, MAX_IMAGES, batch_bytes, header_bytes};
+use super::lifetime::GROUPS;
 use super::map::Location;
-use super::scan::{Unsealed, located};
+use super::scan::{OpenEnd, located};
 use super::segments::{Move, Remains};
 use crate::error::Result;
 use crate::types::{Lsn, PageNo};
@@ -56,7 +57,8 @@ struct Open {
     segment: u32,
     /// 0 before its first batch.
     life: u64,
-    newest: u64,
+    /// Sequences of its last batch but one, and of its last.
+    sequences: [u64; 2],
     /// What its last header calls durable.
     durable: u64,
     /// Where the next batch begins.
@@ -64,9 +66,16 @@ struct Open {
     summary: Vec<u8>,
 }
 
+/// A group: its open segment, and memory for its batches.
+#[derive(Default)]
+struct Group {
+    open: Option<Open>,
+    buffer: AlignedBuf,
+}
+
 /// The groups' open segments.
 pub struct Appender {
-    groups: Vec<Mutex<Option<Open>>>,
+    groups: [Mutex<Group>; GROUPS],
     sequences: Mutex<Sequences>,
 }
 
@@ -78,14 +87,10 @@ struct Sequences {
 }
 
 impl Appender {
-    /// For a store with so many groups, whose newest batch is `newest`.
-    pub fn new(groups: usize, newest: u64) -> Appender {
-        let groups = (0..groups).map(|_| Mutex::new(None)).collect();
-        Appender { groups, sequences: Mutex::new(Sequences { next: newest + 1, unsynced: BTreeSet::new() }) }
-    }
-
-    pub fn groups(&self) -> usize {
-        self.groups.len()
+    /// For a store whose newest batch is `newest`.
+    pub fn new(newest: u64) -> Appender {
+        let sequences = Mutex::new(Sequences { next: newest + 1, unsynced: BTreeSet::new() });
+        Appender { groups: Default::default(), sequences }
     }
 
     /// Sequence of the newest batch.
@@ -119,10 +124,11 @@ impl OutOfPlace {
     ) -> Result<()> {
         let mut rest = images;
         while !rest.is_empty() {
-            let mut open = self.appender.groups[group].lock();
+            let mut held = self.appender.groups[group].lock();
+            let Group { open, buffer } = &mut *held;
             let fit = open.as_ref().map_or(0, |open| open.fitting(rest, self.geometry.segment_bytes as usize));
             if let Some(open) = open.as_mut().filter(|_| fit > 0) {
-                let bytes = self.append_batch(open, group, &rest[..fit], source, done)?;
+                let bytes = self.append_batch(open, buffer, group, &rest[..fit], source, done)?;
                 self.count_appended(by, bytes);
                 rest = &rest[fit..];
                 continue;
@@ -130,12 +136,12 @@ impl OutOfPlace {
             if let Some(full) = open.take() {
                 self.seal(&full, group)?;
             }
-            let keep = if by == By::Flush { reserve_segments(self.appender.groups()) } else { 0 };
+            let keep = if by == By::Flush { reserve_segments(self.groups()) } else { 0 };
             match self.segments.take(keep) {
                 Some(segment) => *open = Some(Open::new(segment)),
                 None if by == By::Cleaner => return Err(self.no_room()),
                 None => {
-                    drop(open);
+                    drop(held);
                     self.wait_for_room()?;
                 }
             }
@@ -146,6 +152,7 @@ impl OutOfPlace {
     fn append_batch(
         &self,
         open: &mut Open,
+        buffer: &mut AlignedBuf,
         group: usize,
         images: &[Image],
         source: &[u8],
@@ -157,12 +164,15 @@ impl OutOfPlace {
         if open.life == 0 {
             open.life = sequence;
         }
-        (open.newest, open.durable) = (sequence, durable);
+        (open.sequences, open.durable) = ([open.sequences[1], sequence], durable);
         self.segments.begin(open.segment, open.life, sequence);
         let entries: Vec<Entry> =
             images.iter().map(|i| Entry { page_no: i.page_no, bytes: i.bytes, lsn: i.lsn }).collect();
         let header = BatchHeader { life: open.life, sequence, durable, bytes, group: group as u8 };
-        let mut batch = AlignedBuf::zeroed(bytes);
+        if buffer.len() < bytes {
+            *buffer = AlignedBuf::zeroed(bytes);
+        }
+        let batch = &mut buffer[..bytes];
         // A header is read as a whole block.
         let mut front = [0; BLOCK_BYTES];
         format::put_header(&mut front, self.geometry.database_id, &header, &entries);
@@ -172,8 +182,9 @@ impl OutOfPlace {
             batch[at..at + image.bytes].copy_from_slice(&source[image.at..image.at + image.bytes]);
             at += image.bytes;
         }
+        batch[at..].fill(0);
         let offset = self.geometry.start_of(open.segment) + open.at as u64;
-        self.data.device().write_at(offset, &batch, placement(group))?;
+        self.data.device().write_at(offset, batch, placement(group))?;
         let places = located(open.segment, open.at, open.life, &entries);
         done.moves.extend(places.zip(images).map(|((entry, to), image)| Move {
             page_no: entry.page_no,
@@ -202,7 +213,7 @@ impl OutOfPlace {
     /// headers are read.
     fn seal(&self, full: &Open, group: usize) -> Result<()> {
         let mut rest = AlignedBuf::zeroed(self.geometry.segment_bytes as usize - full.at);
-        let footer = format::footer_of(full.life, full.newest, full.durable, &full.summary);
+        let footer = format::footer_of(full.life, full.sequences, full.durable, &full.summary);
         format::put_end(&mut rest, self.geometry.database_id, &footer, &full.summary);
         let at = self.geometry.start_of(full.segment) + full.at as u64;
         self.data.device().write_at(at, &rest, placement(group))?;
@@ -210,18 +221,15 @@ impl OutOfPlace {
         Ok(())
     }
 
-    /// Writes the end of a segment that was open when the store was closed or stopped.
-    pub(super) fn put_end_of(&self, found: &Unsealed) -> Result<()> {
+    /// Writes the end of a segment when the store is opened.
+    pub(super) fn put_end_of(&self, found: &OpenEnd) -> Result<()> {
         let mut summary = Vec::new();
         found.batches.iter().for_each(|batch| format::add_to_summary(&mut summary, batch));
-        let Remains { segment, life, newest, bytes, .. } = found.remains;
+        let Remains { segment, life, newest, .. } = found.remains;
+        let before = found.batches.iter().rev().nth(1).map_or(0, |batch| batch.sequence);
         let mut end = AlignedBuf::zeroed(format::end_bytes(summary.len()));
         let at = self.geometry.segment_bytes - end.len() as u64;
-        if at < bytes {
-            // A segment whose batches leave no room for it stays without.
-            return Ok(());
-        }
-        let footer = format::footer_of(life, newest, found.durable, &summary);
+        let footer = format::footer_of(life, [before, newest], found.durable, &summary);
         format::put_end(&mut end, self.geometry.database_id, &footer, &summary);
         Ok(self.data.device().write_at(self.geometry.start_of(segment) + at, &end, Placement::Other)?)
     }
@@ -254,7 +262,7 @@ impl OutOfPlace {
 
 impl Open {
     fn new(segment: u32) -> Open {
-        Open { segment, life: 0, newest: 0, durable: 0, at: 0, summary: Vec::new() }
+        Open { segment, life: 0, sequences: [0; 2], durable: 0, at: 0, summary: Vec::new() }
     }
 
     /// How many of the images fit into the segment as a batch, with what lists them at its end.
@@ -271,7 +279,7 @@ impl Open {
 
 /// What a device is told of a group's writes.
 pub fn placement(group: usize) -> Placement {
-    const GROUPS: [Placement; super::lifetime::GROUPS] = [
+    const PLACEMENTS: [Placement; GROUPS] = [
         Placement::Lifetime0,
         Placement::Lifetime1,
         Placement::Lifetime2,
@@ -279,7 +287,7 @@ pub fn placement(group: usize) -> Placement {
         Placement::Lifetime4,
         Placement::Lifetime5,
     ];
-    GROUPS[group]
+    PLACEMENTS[group]
 }
 
 #[cfg(test)]

@@ -49,7 +49,8 @@ pub fn wanted_segments(live_bytes: u64, fill_pct: u64, sizes: Sizes) -> u32 {
 /// Adds what is open and what is reserved.
 fn with_overhead(segments: u64) -> u32 {
     let segments = segments.min(u64::from(super::map::MAX_SEGMENTS) - 64) as u32;
-    let groups = groups(segments);
+    // With these added there may be another group.
+    let groups = groups(segments + (GROUPS + reserve_segments(GROUPS)) as u32);
     FIRST_SEGMENT + segments + (groups + reserve_segments(groups)) as u32
 }
 

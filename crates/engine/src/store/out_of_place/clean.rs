@@ -69,14 +69,15 @@ impl OutOfPlace {
 
     /// The images in a segment that the map points at, by the group that they belong to.
     fn live_images(&self, segment: u32, life: u64, batches: &[Listed]) -> Vec<Vec<Image>> {
-        let mut groups = vec![Vec::new(); self.appender.groups()];
+        let mut groups = vec![Vec::new(); self.groups()];
         let now = self.appended_bytes.load(Relaxed);
         for batch in batches {
             for (Entry { page_no, lsn, .. }, location) in located(segment, batch.at, life, &batch.entries) {
                 if self.segments.map.get(page_no) == Some(location) {
                     let Location { offset: at, bytes, .. } = location;
                     let image = Image { page_no, lsn, at, bytes, from: Some(location) };
-                    groups[self.group_of_survivor(page_no, now)].push(image);
+                    let group = self.group_of_survivor(page_no, now, groups.len());
+                    groups[group].push(image);
                 }
             }
         }
@@ -101,7 +102,7 @@ impl OutOfPlace {
 
     /// After a batch: keeps some segments free beside the reserve.
     pub(super) fn keep_ahead(&self) -> Result<()> {
-        let groups = self.appender.groups();
+        let groups = self.groups();
         let usage = self.segments.usage();
         self.note_usage();
         if usage.free as usize <= reserve_segments(groups) + groups { self.gain_room().map(drop) } else { Ok(()) }

@@ -9,7 +9,7 @@
 //!          group u8, zero u8; then for each image: page u32, units u16, zero u16, LSN u64
 //! summary  for each batch: offset u32, count u16, group u8, zero u8, sequence u64; then its images as in its header
 //! footer   crc32c u32, magic u32, database id u64, life u64, sequence u64 of the last batch, durable u64,
-//!          bytes u32 and crc32c u32 of the summary, state u32 (1 sealed, 2 free)
+//!          bytes u32 and crc32c u32 of the summary, state u32 (1 sealed, 2 free), sequence u64 of the last batch but one
 //! slot     crc32c u32, magic u32, database id u64, sequence u64, pages u32
 //! image    a page as it is, or smaller: codec u8, length u24, that many bytes, zeros
 //! ```
@@ -31,6 +31,8 @@ pub const UNIT_BYTES: usize = 512;
 pub const BLOCK_BYTES: usize = ALIGNMENT_BYTES;
 /// Most images in a batch: those whose entries fit a header within [`BLOCK_BYTES`].
 pub const MAX_IMAGES: usize = (BLOCK_BYTES - FIXED_BYTES) / ENTRY_BYTES;
+/// In place of the page number: the image counts for no page, since a crash tore it.
+pub const VOID: PageNo = PageNo(u32::MAX);
 /// Where the slots begin; page 0 and 1 lie before them.
 pub const SLOTS_AT: [u64; 2] = [32 << 10, 36 << 10];
 
@@ -40,7 +42,7 @@ const BATCH_MAGIC: u32 = u32::from_le_bytes(*b"hwBa");
 const SLOT_MAGIC: u32 = u32::from_le_bytes(*b"hwSl");
 const SLOT_BYTES: usize = 28;
 const FOOTER_MAGIC: u32 = u32::from_le_bytes(*b"hwFo");
-const FOOTER_BYTES: usize = 52;
+const FOOTER_BYTES: usize = 60;
 const SEALED: u32 = 1;
 const FREE: u32 = 2;
 
@@ -145,6 +147,8 @@ pub struct Footer {
     pub life: u64,
     /// Sequence of the last batch; of a free segment that of the store's newest batch when it became free.
     pub newest: u64,
+    /// Sequence of the last batch but one; 0 if there is none.
+    pub before: u64,
     /// As in a batch's header.
     pub durable: u64,
     /// Whether nothing of this life, or of one before it, counts any more.
@@ -172,15 +176,16 @@ pub fn end_bytes(summary: usize) -> usize {
     summary.next_multiple_of(BLOCK_BYTES) + BLOCK_BYTES
 }
 
-/// A footer that goes with a summary.
-pub fn footer_of(life: u64, newest: u64, durable: u64, summary: &[u8]) -> Footer {
+/// A footer that goes with a summary; `sequences` are those of the last batch but one and of the last.
+pub fn footer_of(life: u64, sequences: [u64; 2], durable: u64, summary: &[u8]) -> Footer {
     let (summary_bytes, summary_sum) = (summary.len() as u32, crc32c::crc32c(summary));
-    Footer { life, newest, durable, is_free: false, summary_bytes, summary_sum }
+    let [before, newest] = sequences;
+    Footer { life, newest, before, durable, is_free: false, summary_bytes, summary_sum }
 }
 
 /// The footer of a segment of which nothing counts, when the newest batch of the store is `newest`.
 pub fn free_footer(life: u64, newest: u64) -> Footer {
-    Footer { life, newest, durable: 0, is_free: true, summary_bytes: 0, summary_sum: 0 }
+    Footer { life, newest, before: 0, durable: 0, is_free: true, summary_bytes: 0, summary_sum: 0 }
 }
 
 /// Writes summary and footer to the end of a segment, of which `end` are the last bytes.
@@ -190,7 +195,9 @@ pub fn put_end(end: &mut [u8], database_id: u64, footer: &Footer, summary: &[u8]
     let start = at - summary.len().next_multiple_of(BLOCK_BYTES);
     before[start..start + summary.len()].copy_from_slice(summary);
     block[4..8].copy_from_slice(&FOOTER_MAGIC.to_le_bytes());
-    for (at, value) in [(8, database_id), (16, footer.life), (24, footer.newest), (32, footer.durable)] {
+    for (at, value) in
+        [(8, database_id), (16, footer.life), (24, footer.newest), (32, footer.durable), (52, footer.before)]
+    {
         block[at..at + 8].copy_from_slice(&value.to_le_bytes());
     }
     block[40..44].copy_from_slice(&footer.summary_bytes.to_le_bytes());
@@ -205,6 +212,7 @@ pub fn parse_footer(block: &[u8], database_id: u64) -> Option<Footer> {
     (is_ours && is_sealed(&block[..FOOTER_BYTES])).then(|| Footer {
         life: u64_at(block, 16),
         newest: u64_at(block, 24),
+        before: u64_at(block, 52),
         durable: u64_at(block, 32),
         is_free: u32_at(block, 48) == FREE,
         summary_bytes: u32_at(block, 40),
@@ -316,7 +324,7 @@ mod tests {
             .collect();
         batches.iter().for_each(|batch| add_to_summary(&mut summary, batch));
         assert_eq!(summary.len(), [3, 128, 1].map(summary_bytes).iter().sum());
-        let footer = footer_of(10, 12, 9, &summary);
+        let footer = footer_of(10, [11, 12], 9, &summary);
         let mut end = vec![0; end_bytes(summary.len())];
         put_end(&mut end, 77, &footer, &summary);
         let found = parse_footer(&end[end.len() - BLOCK_BYTES..], 77).unwrap();

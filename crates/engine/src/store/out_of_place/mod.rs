@@ -84,6 +84,8 @@ pub struct OutOfPlace {
     appended_bytes: AtomicU64,
     /// Per page, what is remembered of its writes.
     histories: RwLock<Vec<AtomicU32>>,
+    /// Memory for the images of a batch.
+    spare_images: Mutex<Vec<Vec<u8>>>,
     /// One segment is cleaned at a time; the buffer it is read into.
     cleaning: Mutex<AlignedBuf>,
     growing: Mutex<()>,
@@ -107,25 +109,25 @@ impl OutOfPlace {
     pub fn open(
         data: Arc<dyn Device>,
         geometry: Geometry,
-        scanned: Scanned,
+        mut scanned: Scanned,
         settings: &Settings,
         stats: Arc<Stats>,
     ) -> Result<OutOfPlace> {
-        let Scanned { map, remains, unsealed, segments: count, newest, slot, read_bytes, .. } = scanned;
+        let ends = scanned.ends();
+        let Scanned { map, remains, segments: count, newest, slot, read_bytes, .. } = scanned;
         let slot = Slot { sequence: slot, pages: if slot > 0 { map.pages() } else { 0 } };
         stats.store_open_scan_bytes.set(read_bytes);
-        let sizes = Sizes { page_bytes: geometry.page_bytes, segment_room: geometry.segment_room() };
         let count = count.max(capacity::FIRST_SEGMENT);
-        let groups = capacity::groups(count.max(capacity::guaranteed_segments(map.pages(), sizes)));
         let store = OutOfPlace {
             geometry,
             data: SharedSync::new(data),
             segments: Segments::new(count, map, &remains),
-            appender: Appender::new(groups, newest),
+            appender: Appender::new(newest),
             compression: settings.compression,
             fill_pct: settings.segment_fill_pct,
             appended_bytes: AtomicU64::new(0),
             histories: RwLock::default(),
+            spare_images: Mutex::default(),
             cleaning: Mutex::default(),
             growing: Mutex::default(),
             refused: Mutex::default(),
@@ -135,7 +137,7 @@ impl OutOfPlace {
         if !settings.is_read_only {
             // A database that was killed may have left copies that are not durable yet.
             store.data.sync()?;
-            unsealed.iter().try_for_each(|found| store.put_end_of(found))?;
+            ends.iter().try_for_each(|found| store.put_end_of(found))?;
             store.sync()?;
             store.reserve(0..store.segments.map.pages())?;
         }
@@ -152,17 +154,24 @@ impl OutOfPlace {
         Sizes { page_bytes: self.geometry.page_bytes, segment_room: self.geometry.segment_room() }
     }
 
+    /// Groups that are in use at this size.
+    fn groups(&self) -> usize {
+        capacity::groups(self.segments.usage().segments)
+    }
+
     fn capacity_bytes(&self) -> u64 {
         u64::from(self.segments.usage().segments) * self.geometry.segment_bytes
     }
 
     fn write_batch(&self, batch: &Batch) -> Result<()> {
-        let mut images = Vec::with_capacity(batch.entries().len() * self.geometry.page_bytes);
+        let mut images = self.spare_images.lock().pop().unwrap_or_default();
+        images.clear();
         let groups = self.images(batch, &mut images);
         let mut done = Appended::default();
         for (group, listed) in groups.iter().enumerate() {
             self.append(group, listed, &images, By::Flush, &mut done)?;
         }
+        self.spare_images.lock().push(images);
         self.finish(&done)?;
         self.keep_ahead()
     }
@@ -170,7 +179,7 @@ impl OutOfPlace {
     /// Puts the images of a batch into `images`, and lists them by group.
     fn images(&self, batch: &Batch, images: &mut Vec<u8>) -> Vec<Vec<Image>> {
         let (since, now, capacity) = (Instant::now(), self.appended_bytes.load(Relaxed), self.capacity_bytes());
-        let mut groups = vec![Vec::new(); self.appender.groups()];
+        let mut groups = vec![Vec::new(); self.groups()];
         for (n, entry) in batch.entries().iter().enumerate() {
             let page = batch.copies(n..n + 1);
             let at = images.len();
@@ -188,9 +197,8 @@ impl OutOfPlace {
         groups
     }
 
-    fn group_of_survivor(&self, page: PageNo, now: u64) -> usize {
-        let history = self.remember(page, |history| history.survived(now));
-        history.group(self.capacity_bytes(), self.appender.groups())
+    fn group_of_survivor(&self, page: PageNo, now: u64, groups: usize) -> usize {
+        self.remember(page, |history| history.survived(now)).group(self.capacity_bytes(), groups)
     }
 
     /// Changes what is remembered of a page.

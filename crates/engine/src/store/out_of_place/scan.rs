@@ -6,6 +6,8 @@
 //! 2. A batch that some header or footer calls durable is believed. Of the others (those that were being written when
 //!    the database stopped, and the last ones before) every image is read, and counts only if its page verifies: what
 //!    is torn was never acknowledged.
+//!    Later headers will call its batch durable all the same. So before any is written, torn images are struck out of
+//!    their segment's summary ([`Scanned::ends`]), durably.
 //! 3. Except a torn image with changes up to the log's checkpoint: those had been made durable, so this is damage. The
 //!    page is then mapped to it, and its reader finds the damage ([`Scanned::settle`]).
 //! 4. Of a sealed segment the summary is read (the footer says where it is); of others the headers.
@@ -23,7 +25,7 @@
 //!
 //! Segments are read by several threads: an opening waits for the device, not for the processor.
 
-use super::format::{self, BLOCK_BYTES, Entry, Footer, Listed, SLOTS_AT, header_bytes};
+use super::format::{self, BLOCK_BYTES, Entry, Footer, Listed, SLOTS_AT, VOID, header_bytes};
 use super::image::Geometry;
 use super::map::{Location, MAX_IMAGE_BYTES, PageMap};
 use super::segments::Remains;
@@ -32,6 +34,7 @@ use crate::page;
 use crate::store::{StoreSegment, StoreSegments};
 use crate::types::{Lsn, PageNo};
 use highwater_storage::{AlignedBuf, Device};
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// Threads that read segments.
@@ -44,8 +47,8 @@ pub struct Scanned {
     pub map: PageMap,
     /// Segments that hold batches.
     pub remains: Vec<Remains>,
-    /// Those of them that were not sealed.
-    pub unsealed: Vec<Unsealed>,
+    /// Those of them whose end is to be looked at.
+    open: Vec<OpenEnd>,
     /// Segments in the file, region 0 counted.
     pub segments: u32,
     /// Sequence of the newest batch.
@@ -60,12 +63,13 @@ pub struct Scanned {
     damage: Option<String>,
 }
 
-/// A segment that was open when the store was closed or stopped.
-pub struct Unsealed {
+/// A segment that was not sealed, or with batches that nothing calls durable.
+pub struct OpenEnd {
     pub remains: Remains,
     /// What its last header calls durable.
     pub durable: u64,
     pub batches: Vec<Listed>,
+    is_sealed: bool,
 }
 
 /// An image that does not verify, of a batch that may not have been acknowledged.
@@ -96,8 +100,8 @@ struct Held {
     remains: Remains,
     durable: u64,
     batches: Vec<Listed>,
-    /// Sequence of the last batch, as the footer says; `None` without one.
-    last: Option<u64>,
+    /// The footer, if there is one of this life.
+    footer: Option<Footer>,
 }
 
 struct Scan<'d> {
@@ -111,8 +115,8 @@ struct Scan<'d> {
     read_bytes: u64,
     newest_copy: Option<(Lsn, PageNo)>,
     remains: Vec<Remains>,
-    unsealed: Vec<Unsealed>,
-    /// Segments whose footer names a later batch than was found, and that batch.
+    open: Vec<OpenEnd>,
+    /// Segments of which a batch is missing that their footer names, and its sequence.
     cut: Vec<(u32, u64)>,
     /// The highest sequence named.
     newest: u64,
@@ -139,8 +143,8 @@ pub fn scan(device: &dyn Device, geometry: Geometry) -> Result<Scanned> {
     for (page, found) in scan.best.iter().enumerate() {
         map.set(PageNo(page as u32), found.map(|(_, _, location)| location));
     }
-    let Scan { read_bytes, newest_copy, remains, unsealed, newest, .. } = scan;
-    Ok(Scanned { map, remains, unsealed, segments, newest, slot, read_bytes, newest_copy, torn, damage })
+    let Scan { read_bytes, newest_copy, remains, open, newest, .. } = scan;
+    Ok(Scanned { map, remains, open, segments, newest, slot, read_bytes, newest_copy, torn, damage })
 }
 
 fn damage_of(device: &dyn Device, geometry: Geometry, segment: u32) -> String {
@@ -213,7 +217,7 @@ fn read_segment(device: &dyn Device, geometry: Geometry, segment: u32) -> Result
             // Of the life that the footer calls dead, or an older one.
             Some(held) if footer.is_free && held.remains.life <= footer.life => None,
             Some(held) if !footer.is_free && held.remains.life == footer.life => {
-                Some(Held { last: Some(footer.newest), ..held })
+                Some(Held { footer: Some(footer), ..held })
             }
             None if !footer.is_free => Some(Held::damaged(segment, &footer)),
             held => held,
@@ -228,13 +232,13 @@ impl Held {
         let group = batches.last().map_or(0, |batch| batch.group);
         let (count, bytes) = (batches.len() as u64, geometry.segment_bytes);
         let remains = Remains { segment, life: footer.life, newest: footer.newest, batches: count, bytes, group };
-        Held { remains, durable: footer.durable, batches, last: Some(footer.newest) }
+        Held { remains, durable: footer.durable, batches, footer: Some(*footer) }
     }
 
     /// Of a segment whose summary and first header are damaged.
     fn damaged(segment: u32, footer: &Footer) -> Held {
         let remains = Remains { segment, life: footer.life, newest: 0, batches: 0, bytes: 0, group: 0 };
-        Held { remains, durable: 0, batches: Vec::new(), last: Some(footer.newest) }
+        Held { remains, durable: footer.durable, batches: Vec::new(), footer: Some(*footer) }
     }
 }
 
@@ -266,7 +270,7 @@ fn read_headers(device: &dyn Device, geometry: Geometry, segment: u32, read_byte
             bytes: at,
             group: header.group,
         };
-        found = Some(Held { remains, durable: header.durable, batches, last: None });
+        found = Some(Held { remains, durable: header.durable, batches, footer: None });
     }
     Ok(found)
 }
@@ -283,7 +287,7 @@ impl<'d> Scan<'d> {
             read_bytes: 0,
             newest_copy: None,
             remains: Vec::new(),
-            unsealed: Vec::new(),
+            open: Vec::new(),
             cut: Vec::new(),
             newest: 0,
         };
@@ -297,20 +301,22 @@ impl<'d> Scan<'d> {
     fn take(&mut self, read: Read) {
         self.read_bytes += read.read_bytes;
         self.newest = self.newest.max(read.newest);
-        let Some(Held { remains, durable, batches, last }) = read.held else { return };
+        let Some(Held { remains, durable, batches, footer }) = read.held else { return };
         self.durable = self.durable.max(durable);
+        let mut is_believed = true;
         for batch in &batches {
             let images = located(remains.segment, batch.at, remains.life, &batch.entries);
             if batch.sequence <= self.durable {
                 images.for_each(|(entry, place)| self.count(entry.page_no, entry.lsn, batch.sequence, place));
             } else {
                 self.parked.push(Parked { sequence: batch.sequence, images: images.collect() });
+                is_believed = false;
             }
         }
-        match last {
-            Some(last) if last > remains.newest => self.cut.push((remains.segment, last)),
-            Some(_) => {}
-            None => self.unsealed.push(Unsealed { remains, durable, batches }),
+        let missing = footer.and_then(|footer| first_missing(&footer, &remains));
+        self.cut.extend(missing.map(|sequence| (remains.segment, sequence)));
+        if footer.is_none() || !is_believed {
+            self.open.push(OpenEnd { remains, durable, batches, is_sealed: footer.is_some() });
         }
         self.remains.push(remains);
     }
@@ -359,10 +365,10 @@ impl<'d> Scan<'d> {
 
     /// A segment of which a header is damaged that was durable (rule 5).
     fn damaged_segment(&mut self) -> Result<Option<u32>> {
-        if let Some((segment, _)) = self.cut.iter().find(|(_, last)| *last <= self.durable) {
+        if let Some((segment, _)) = self.cut.iter().find(|(_, missing)| *missing <= self.durable) {
             return Ok(Some(*segment));
         }
-        for found in &self.unsealed {
+        for found in self.open.iter().filter(|found| !found.is_sealed) {
             let (most, step) = (self.geometry.segment_bytes - BLOCK_BYTES as u64, BLOCK_BYTES);
             let (mut first, mut durable) = (u64::MAX, self.durable);
             for at in (found.remains.bytes..most).step_by(step) {
@@ -382,6 +388,12 @@ impl<'d> Scan<'d> {
     }
 }
 
+/// The lowest sequence that is known of the batches that a footer names and that were not found.
+fn first_missing(footer: &Footer, found: &Remains) -> Option<u64> {
+    let named = [footer.life, footer.before, footer.newest];
+    named.into_iter().find(|sequence| *sequence > found.newest)
+}
+
 /// The images of a batch that begins at `at` in its segment, and where they are.
 pub fn located(segment: u32, at: usize, life: u64, entries: &[Entry]) -> impl Iterator<Item = (Entry, Location)> {
     let mut offset = at + header_bytes(entries.len());
@@ -393,7 +405,35 @@ pub fn located(segment: u32, at: usize, life: u64, entries: &[Entry]) -> impl It
     })
 }
 
+impl OpenEnd {
+    /// Strikes torn images out; says whether there was one.
+    fn strike_out(&mut self, torn: &HashSet<(u32, usize)>) -> bool {
+        let mut any = false;
+        for Listed { at, entries, .. } in &mut self.batches {
+            let mut offset = *at + header_bytes(entries.len());
+            for entry in entries {
+                let is_torn = torn.contains(&(self.remains.segment, offset));
+                offset += entry.bytes;
+                if is_torn {
+                    (entry.page_no, any) = (VOID, true);
+                }
+            }
+        }
+        any
+    }
+}
+
 impl Scanned {
+    /// Segments whose summary and footer are to be written before any batch is: those that have none, and those with
+    /// images that a crash tore, which are struck out (rule 2). What [`settle`](Self::settle) calls damage stays.
+    pub fn ends(&mut self) -> Vec<OpenEnd> {
+        let torn = self.torn.iter().filter(|torn| self.map.get(torn.page_no) != Some(torn.location));
+        let torn: HashSet<(u32, usize)> = torn.map(|torn| (torn.location.segment, torn.location.offset)).collect();
+        let mut ends = std::mem::take(&mut self.open);
+        ends.retain_mut(|end| end.strike_out(&torn) || !end.is_sealed);
+        ends
+    }
+
     /// The segments that hold batches.
     pub fn segments(&self, segment_bytes: u64) -> StoreSegments {
         let mut live = vec![(0, 0); self.segments as usize];
