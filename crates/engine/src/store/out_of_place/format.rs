@@ -3,13 +3,14 @@
 //! ```text
 //! file     [ region 0 ][ segment 1 ][ segment 2 ] ...      all of segment_bytes
 //! region 0 [ page 0 and 1 as created ][ 32 KiB: slot A ][ 36 KiB: slot B ][ nothing ]
-//! segment  [ batch ][ batch ] ... [ zeros ][ summary ][ last 4 KiB: footer ]   all begin at multiples of 4 KiB
+//! segment  [ batch ][ batch ] ... [ zeros ][ summary ][ footer: last 4 KiB ]   all begin at multiples of 4 KiB
 //! batch    [ header, 512 n bytes ][ image ][ image ] ... [ zeros to 4 KiB ]
 //! header   crc32c u32, magic u32, database id u64, life u64, sequence u64, durable u64, bytes u32, count u16,
 //!          group u8, zero u8; then for each image: page u32, units u16, zero u16, LSN u64
 //! summary  for each batch: offset u32, count u16, group u8, zero u8, sequence u64; then its images as in its header
 //! footer   crc32c u32, magic u32, database id u64, life u64, sequence u64 of the last batch, durable u64,
-//!          bytes u32 and crc32c u32 of the summary, state u32 (1 sealed, 2 free), sequence u64 of the last batch but one
+//!          bytes u32 and crc32c u32 of the summary, state u32 (1 sealed, 2 free), sequence u64 of the last batch
+//!          but one
 //! slot     crc32c u32, magic u32, database id u64, sequence u64, pages u32
 //! image    a page as it is, or smaller: codec u8, length u24, that many bytes, zeros
 //! ```

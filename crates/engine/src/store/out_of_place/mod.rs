@@ -29,7 +29,7 @@
 //! | `map`, `segments` | where pages are; what of each segment is live |
 //! | `append`, `clean` | writing batches; getting segments back |
 //! | `capacity`, `lifetime`, `victim` | pure functions: how large, which group, which segment |
-//! | `scan` | deriving the map |
+//! | `scan`, `read` | deriving the map |
 //!
 //! Sources: Rosenblum and Ousterhout, "The design and implementation of a log-structured file system" (1992), for
 //! segments and cost-benefit; "out-of-place" LeanStore (VLDB 2025) for compression in an out-of-place store.
@@ -44,6 +44,7 @@ mod lifetime;
 mod map;
 #[cfg(test)]
 mod out_of_place_test;
+mod read;
 mod scan;
 mod segments;
 mod victim;
