@@ -225,7 +225,7 @@ impl OutOfPlace {
     pub(super) fn put_end_of(&self, found: &OpenEnd) -> Result<()> {
         let mut summary = Vec::new();
         found.batches.iter().for_each(|batch| format::add_to_summary(&mut summary, batch));
-        let Remains { segment, life, newest, .. } = found.remains;
+        let (Remains { segment, life, .. }, newest) = (found.remains, found.newest);
         let before = found.batches.iter().rev().nth(1).map_or(0, |batch| batch.sequence);
         let mut end = AlignedBuf::zeroed(format::end_bytes(summary.len()));
         let at = self.geometry.segment_bytes - end.len() as u64;

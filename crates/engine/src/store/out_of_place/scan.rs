@@ -66,6 +66,9 @@ pub struct OpenEnd {
     /// What its last header calls durable.
     pub durable: u64,
     pub batches: Vec<Listed>,
+    /// The highest sequence that the segment names.
+    pub newest: u64,
+    /// Whether its summary and footer say what was found.
     is_sealed: bool,
 }
 
@@ -188,8 +191,11 @@ impl<'d> Scan<'d> {
         }
         let missing = footer.and_then(|footer| first_missing(&footer, &remains));
         self.cut.extend(missing.map(|sequence| (remains.segment, sequence)));
-        if footer.is_none() || !is_believed {
-            self.open.push(OpenEnd { remains, durable, batches, is_sealed: footer.is_some() });
+        // If a crash tore batches that the footer names, later headers will call them durable: the footer must not name
+        // them then.
+        let is_sealed = footer.is_some() && missing.is_none();
+        if !is_sealed || !is_believed {
+            self.open.push(OpenEnd { remains, durable, batches, newest: read.newest, is_sealed });
         }
         self.remains.push(remains);
     }
