@@ -340,6 +340,10 @@ impl Device for File {
         aligned.min(self.disk.atomic_write_bytes().into()) as usize
     }
 
+    fn wants_discards(&self) -> bool {
+        self.disk.wears()
+    }
+
     fn alignment_bytes(&self) -> usize {
         SECTOR_BYTES as usize
     }

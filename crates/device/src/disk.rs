@@ -89,6 +89,7 @@ pub struct Disk {
     clock: Clock,
     capacity_bytes: u64,
     streams: u8,
+    wears: bool,
     name: String,
     damage: RwLock<Damage>,
     damaged: AtomicBool,
@@ -119,6 +120,7 @@ impl Disk {
         let log = || Mutex::new(CrashLog::new(options.config.promises(), LOG_BYTES));
         Ok(Disk {
             streams: model.streams(),
+            wears: model.wear().is_some(),
             model: Mutex::new(model),
             store,
             crash: options.crashes.then(log),
@@ -153,6 +155,11 @@ impl Disk {
     /// Streams a write may name.
     pub fn streams(&self) -> u8 {
         self.streams
+    }
+
+    /// Whether the medium wears: what need not be kept spares it writes.
+    pub fn wears(&self) -> bool {
+        self.wears
     }
 
     /// Fills `buf` from `offset`.

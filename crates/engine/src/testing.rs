@@ -146,6 +146,42 @@ impl Device for SlowDevice {
     }
 }
 
+/// A device that wants to be told what is not needed any more.
+pub struct WantsDiscards(pub Arc<dyn Device>);
+
+impl Device for WantsDiscards {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+    fn len_bytes(&self) -> highwater_storage::Result<u64> {
+        self.0.len_bytes()
+    }
+    fn set_len_bytes(&self, len: u64) -> highwater_storage::Result<()> {
+        self.0.set_len_bytes(len)
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> highwater_storage::Result<()> {
+        self.0.read_at(offset, buf)
+    }
+    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> highwater_storage::Result<()> {
+        self.0.write_at(offset, data, placement)
+    }
+    fn sync(&self) -> highwater_storage::Result<()> {
+        self.0.sync()
+    }
+    fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
+        self.0.discard(offset, len)
+    }
+    fn discard_keeps_room(&self) -> bool {
+        self.0.discard_keeps_room()
+    }
+    fn wants_discards(&self) -> bool {
+        true
+    }
+    fn alignment_bytes(&self) -> usize {
+        self.0.alignment_bytes()
+    }
+}
+
 /// No leaf of the tree has less room than the extent maps say. Nobody changes the tree meanwhile.
 pub fn assert_free_classes(ctx: &Context, space: &Space, tree: &BTree) {
     let mut from = None::<Vec<u8>>;

@@ -134,6 +134,10 @@ impl Device for Counted {
         self.inner.atomic_write_bytes()
     }
 
+    fn wants_discards(&self) -> bool {
+        self.inner.wants_discards()
+    }
+
     fn alignment_bytes(&self) -> usize {
         self.inner.alignment_bytes()
     }

@@ -208,6 +208,10 @@ impl Device for FaultDevice {
         self.inner.atomic_write_bytes()
     }
 
+    fn wants_discards(&self) -> bool {
+        self.inner.wants_discards()
+    }
+
     fn alignment_bytes(&self) -> usize {
         self.inner.alignment_bytes()
     }

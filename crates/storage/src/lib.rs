@@ -142,6 +142,11 @@ pub trait Device: Send + Sync + 'static {
     fn atomic_write_bytes(&self) -> usize {
         512
     }
+    /// Whether the device writes less if it is told at once what is not needed any more, also where that is written
+    /// again soon: a discard costs no more than a small write, and the room stays the file's.
+    fn wants_discards(&self) -> bool {
+        false
+    }
     /// Offsets, lengths and buffer addresses must be multiples of this (1 = no constraint).
     fn alignment_bytes(&self) -> usize;
     /// What the bytes lie on, the same for as long as it is the same device and different for another; `None` for

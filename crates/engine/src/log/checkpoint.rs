@@ -6,10 +6,13 @@
 //! 2. A checkpoint is never ahead of what is durable in the log, never goes back, and lies at the start of a group (or
 //!    at the end of the log).
 //! 3. Each header says what was durable when it was written.
-//! 4. A generation begins at a block boundary: no block holds groups of two generations that both count. The one that a
+//! 4. A device that wants discards is told which blocks of the ring neither of the two headers needs. All writes of the
+//!    ring are made under the I/O mutex, and so is this: a block is discarded before it is written again, or not at
+//!    all.
+//! 5. A generation begins at a block boundary: no block holds groups of two generations that both count. The one that a
 //!    clean closing begins has no groups.
 
-use super::format::{self, BLOCK_BYTES, FIRST_LSN, Header};
+use super::format::{self, BLOCK_BYTES, DATA_BYTES, FIRST_LSN, Header, RING_START};
 use super::{Io, Log};
 use crate::error::{Error, Result};
 use crate::sync::poison::CLOSED;
@@ -19,6 +22,9 @@ use std::sync::atomic::Ordering;
 
 /// Bytes of zeros written at once when a log is created.
 const ZEROS_BYTES: u64 = 4 << 20;
+/// What is discarded at once is at least this part of the ring, so that whole erase units become empty together. More
+/// than this part is free while the checkpoint age is below the sync watermark.
+const DISCARD_PART: u64 = 16;
 
 impl Log {
     /// Begins a new generation at `end_lsn`, rounded up to a block (all pages up to it are durable): a checkpoint
@@ -120,8 +126,30 @@ impl Log {
         self.stop_on_failure(self.device.write_at(header.offset(), &block, Placement::Redo))?;
         self.sync(io)?;
         debug_assert_eq!(header.database_id, self.database_id);
-        io.header = header;
+        let older = std::mem::replace(&mut io.header, header);
+        if self.device.wants_discards() {
+            self.discard_before(io, older.checkpoint_lsn);
+        }
         Ok(())
+    }
+
+    /// Discards what lies in front of a checkpoint and has not been written again (rule 4).
+    fn discard_before(&self, io: &mut Io, checkpoint: Lsn) {
+        // As LSNs of the next lap, which have the same places.
+        let from = format::block_ceil(self.written.load(Ordering::Relaxed)).max(io.discarded);
+        let to = format::block_floor(checkpoint.0) + self.geometry.lap();
+        if to < from + self.geometry.lap() / DISCARD_PART {
+            return;
+        }
+        let (offset, before_end) = self.geometry.block_place(from);
+        let bytes = (to - from) / DATA_BYTES * BLOCK_BYTES;
+        let first = bytes.min(before_end);
+        // Advice: a refusal changes nothing.
+        let _ = self.device.discard(offset, first);
+        if bytes > first {
+            let _ = self.device.discard(RING_START, bytes - first);
+        }
+        io.discarded = to;
     }
 }
 

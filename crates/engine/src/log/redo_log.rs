@@ -45,6 +45,8 @@ pub struct Io {
     /// The newest header on the device.
     pub(super) header: format::Header,
     pub(super) started: bool,
+    /// Up to this LSN of the next lap, what has its place was discarded (`checkpoint`, rule 4).
+    pub(super) discarded: u64,
 }
 
 impl OnStop for Log {
@@ -103,7 +105,7 @@ impl Log {
             written: AtomicU64::new(end.0),
             durable: AtomicU64::new(end.0),
             checkpoint: AtomicU64::new(scan.checkpoint_lsn.0),
-            io: Mutex::new(Io { spare: LogBuffer::memory(longest_group), header, started: false }),
+            io: Mutex::new(Io { spare: LogBuffer::memory(longest_group), header, started: false, discarded: 0 }),
             group: Group::default(),
         });
         log.poison.wake_on_stop(&log);

@@ -4,8 +4,9 @@ use super::*;
 use crate::error::Error;
 use crate::page::{self, PageOp, PageType};
 use crate::stats::Stats;
+use crate::testing::WantsDiscards;
 use crate::types::Lsn;
-use highwater_storage::{AlignedBuf, FaultKind, Faults, Operation, StorageSet};
+use highwater_storage::{AlignedBuf, Counted, FaultKind, Faults, Operation, StorageSet};
 use std::sync::Arc;
 
 const PAGE_BYTES: usize = 4096;
@@ -70,9 +71,10 @@ fn nth_batch(n: u64, seed: u64) -> (Vec<u32>, Lane) {
 }
 
 /// Writes batches until the power is cut; per page the LSN of its last batch that was acknowledged.
-fn write_until_the_cut(storage: &StorageSet, seed: u64) -> Vec<u64> {
+fn write_until_the_cut(storage: &StorageSet, seed: u64, discards: bool) -> Vec<u64> {
     let faults = Faults::new();
-    let store = open(&storage.map(|device| faults.wrap(device)));
+    let device = |inner| -> Arc<dyn Device> { if discards { Arc::new(WantsDiscards(inner)) } else { inner } };
+    let store = open(&storage.map(|inner| faults.wrap(device(inner))));
     faults.power_off_after(1 + seed);
     let mut acknowledged = vec![0; WRITTEN.end as usize];
     for n in 1.. {
@@ -88,32 +90,49 @@ fn write_until_the_cut(storage: &StorageSet, seed: u64) -> Vec<u64> {
 
 #[test]
 fn written_pages_are_found_whole_after_a_power_cut() {
-    for kind in KINDS {
-        let repaired: usize = (0..60).map(|seed| repaired_after_a_power_cut(kind, seed)).sum();
+    for (kind, discards) in KINDS.into_iter().flat_map(|kind| [(kind, false), (kind, true)]) {
+        let repaired: usize = (0..60).map(|seed| repaired_after_a_power_cut(kind, seed, discards)).sum();
         let torn_in_place = kind == Kind::InPlace;
         assert!(!torn_in_place || repaired > 10, "{repaired} pages were torn in all: the test tests little");
     }
 }
 
 /// How many pages were torn; what was acknowledged is there.
-fn repaired_after_a_power_cut(kind: Kind, seed: u64) -> usize {
-    {
-        let storage = new_store(kind);
-        let acknowledged = write_until_the_cut(&storage, seed);
-        let cut = storage.cut(seed);
-        let found = bootstrap::find(&cut).unwrap();
-        let repaired = found.repair(Lsn(0)..Lsn(u64::MAX)).unwrap().len();
-        let store = open(&cut);
-        for page in WRITTEN {
-            let (bytes, least) = (read(&*store, page), acknowledged[page as usize]);
-            if least == 0 && bytes.iter().all(|byte| *byte == 0) {
-                continue;
-            }
-            page::header::verify(&bytes, PageNo(page)).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-            let lsn = page::header::lsn(&bytes).0;
-            assert!(lsn >= least, "seed {seed}: page {page} is of LSN {lsn}, {least} was acknowledged");
+fn repaired_after_a_power_cut(kind: Kind, seed: u64, discards: bool) -> usize {
+    let storage = new_store(kind);
+    let acknowledged = write_until_the_cut(&storage, seed, discards);
+    let cut = storage.cut(seed);
+    let found = bootstrap::find(&cut).unwrap();
+    let repaired = found.repair(Lsn(0)..Lsn(u64::MAX)).unwrap().len();
+    let store = open(&cut);
+    for page in WRITTEN {
+        let (bytes, least) = (read(&*store, page), acknowledged[page as usize]);
+        if least == 0 && bytes.iter().all(|byte| *byte == 0) {
+            continue;
         }
-        repaired
+        page::header::verify(&bytes, PageNo(page)).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let lsn = page::header::lsn(&bytes).0;
+        assert!(lsn >= least, "seed {seed}: page {page} is of LSN {lsn}, {least} was acknowledged");
+    }
+    repaired
+}
+
+#[test]
+fn copies_that_are_not_needed_are_discarded_where_the_device_wants_it() {
+    for discards in [false, true] {
+        let storage = new_store(Kind::InPlace);
+        let counted = Counted::new(storage.doublewrite.clone());
+        let device: Arc<dyn Device> = if discards { Arc::new(WantsDiscards(counted.clone())) } else { counted.clone() };
+        let found = bootstrap::find(&storage).unwrap();
+        let (data, stats) = (storage.data.clone(), Arc::new(Stats::default()));
+        let store = in_place::InPlace::open(data, device, found.header(), true, stats).unwrap();
+        for (pages, lane) in [(&[5, 6, 9][..], Lane::FlushList), (&[7], Lane::SinglePage), (&[8, 5], Lane::LruList)] {
+            write(&store, pages, 4, lane).unwrap();
+        }
+        let copies = if discards { 6 * PAGE_BYTES as u64 } else { 0 };
+        assert_eq!(counted.counts().discarded_bytes, copies);
+        let error = found.repair(Lsn(0)..Lsn(3)).unwrap_err();
+        assert!(error.to_string().contains("changes up to LSN 4"), "the directories stay: {error}");
     }
 }
 

@@ -102,6 +102,49 @@ fn a_crash_at_any_write_of_a_checkpoint_leaves_a_usable_log() {
     }
 }
 
+/// What either header needs is not discarded, so that one of them may be lost.
+#[test]
+fn both_headers_find_their_redo_on_a_device_that_wants_discards() {
+    let device = new_device();
+    let (log, scan) = open_wanting_discards(&device);
+    log.start(scan.end_lsn).unwrap();
+    let mut starts: Vec<Lsn> = Vec::new();
+    for n in 0..400 {
+        starts.push(log.end_lsn());
+        log.flush_to(append(&log, n, 1000)).unwrap();
+        let (older, newer) = (log.checkpoint_lsn(), starts[starts.len().saturating_sub(1 + n as usize % 7)]);
+        if newer <= older || n % 3 > 0 {
+            continue;
+        }
+        log.checkpoint(newer).unwrap();
+        let sequence = log.io.lock().header.sequence;
+        let damaged = device.cut(n);
+        damaged.damage(|bytes| bytes[(sequence % 2) as usize * 4096 + 20] ^= 1);
+        for (device, from) in [(device.cut(n), newer), (damaged, older)] {
+            let (_, scan) = open(&device);
+            let first = starts.iter().position(|start| *start == from);
+            assert_eq!((scan.checkpoint_lsn, scan.end_lsn), (from, log.end_lsn()), "group {n}");
+            assert_eq!(Some(starts.len() - scan.groups.len()), first, "group {n}");
+        }
+    }
+}
+
+#[test]
+fn the_ring_is_discarded_lap_by_lap() {
+    let device = new_device();
+    let counted = Counted::new(Arc::new(WantsDiscards(Arc::new(device.clone()))));
+    let (log, scan) = open_as(counted.clone(), 1).unwrap();
+    log.start(scan.end_lsn).unwrap();
+    let first = log.end_lsn();
+    for n in 0..400 {
+        let end = append(&log, n, 1000);
+        log.checkpoint(end).unwrap();
+    }
+    let laps = (log.end_lsn().0 - first.0) / log.geometry.lap();
+    let (ring, discarded) = (log.geometry.ring_bytes(), counted.counts().discarded_bytes);
+    assert!(laps > 5 && (laps * ring..=(laps + 2) * ring).contains(&discarded), "{laps} laps, {discarded} bytes");
+}
+
 #[test]
 fn creation_is_quick_and_whole() {
     let folder = tempfile::tempdir().unwrap();

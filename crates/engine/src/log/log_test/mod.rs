@@ -12,6 +12,7 @@ mod ring;
 use super::*;
 use crate::error::{Error, Result};
 use crate::stats::Stats;
+use crate::testing::WantsDiscards;
 use crate::types::Lsn;
 use highwater_storage::{Counted, Device, FaultKind, Faults, MemoryDevice, Operation, Placement};
 use proptest::prelude::*;
@@ -47,6 +48,11 @@ pub fn open_as(device: Arc<dyn Device>, mode: u64) -> Result<(Arc<Log>, Found)> 
 
 pub fn open(device: &MemoryDevice) -> (Arc<Log>, Found) {
     open_as(Arc::new(device.clone()), 1).unwrap()
+}
+
+/// As `open`, on a device that wants discards.
+pub fn open_wanting_discards(device: &MemoryDevice) -> (Arc<Log>, Found) {
+    open_as(Arc::new(WantsDiscards(Arc::new(device.clone()))), 1).unwrap()
 }
 
 pub fn new_device() -> MemoryDevice {

@@ -65,9 +65,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn every_acknowledged_group_survives_every_cut(steps in prop::collection::vec(step(), 1..120)) {
+    fn every_acknowledged_group_survives_every_cut(
+        steps in prop::collection::vec(step(), 1..120),
+        discards: bool,
+    ) {
+        let open = if discards { open_wanting_discards } else { open };
         let mut device = new_device();
-        let mut log = started(&device);
+        let (mut log, scan) = open(&device);
+        log.start(scan.end_lsn).unwrap();
         let mut model = Model::default();
         for step in steps {
             match step {

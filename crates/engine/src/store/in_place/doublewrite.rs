@@ -18,6 +18,9 @@
 //! 3. A page is in one unfinished batch at most (the pool marks it as being written), and the checkpoint does not pass
 //!    the page's oldest change before its batch has finished. So a page can be torn by a crash only if its copy in some
 //!    area is newer than the last checkpoint ([`super::repair`] relies on it).
+//! 4. A device that wants discards is told of the copies once their pages are durable in their places. Else the tail
+//!    of an area, which small batches do not reach, is copied by garbage collection again and again. The directory
+//!    stays: its LSNs show whether the log lost its end.
 //!
 //! Differs from InnoDB: a directory in each area; areas by reason rather than one buffer with one mutex.
 
@@ -62,6 +65,8 @@ pub struct Doublewrite {
     single_pages: Vec<Area>,
     /// Where the next single page looks first.
     next: AtomicUsize,
+    /// Whether the device is told which copies are not needed any more.
+    discards: bool,
     stats: Arc<Stats>,
 }
 
@@ -76,8 +81,9 @@ impl Doublewrite {
         let mut areas = area_offsets(page_bytes).map(|at| Area { at, free: Mutex::new(()) });
         let mut next = || areas.next().expect("there are more areas than two");
         let (flush_list, lru_list) = (next(), next());
-        let (file, next) = (SharedSync::new(file), AtomicUsize::new(0));
-        Ok(Doublewrite { file, database_id, flush_list, lru_list, single_pages: areas.collect(), next, stats })
+        let single_pages = areas.collect();
+        let (discards, file, next) = (file.wants_discards(), SharedSync::new(file), AtomicUsize::new(0));
+        Ok(Doublewrite { file, database_id, flush_list, lru_list, single_pages, next, discards, stats })
     }
 
     /// The area of a lane, once it is free.
@@ -113,6 +119,15 @@ impl Doublewrite {
         self.stats.bytes_written_doublewrite.add(bytes.len() as u64);
         self.stats.doublewrite_syncs.add(u64::from(self.file.sync()?));
         Ok(())
+    }
+
+    /// Says that the pages of the batch in the area are durable in their places (rule 4).
+    pub fn finished(&self, area: &Taken<'_>, batch: &Batch) {
+        if self.discards {
+            let copies = batch.with_front().len() - DIRECTORY_BYTES;
+            // Advice: a refusal changes nothing.
+            let _ = self.file.device().discard(area.at + DIRECTORY_BYTES as u64, copies as u64);
+        }
     }
 }
 

@@ -163,7 +163,11 @@ impl PageStore for InPlace {
         let area = self.doublewrite.as_ref().map(|doublewrite| (doublewrite, doublewrite.take(lane)));
         self.data.check()?;
         let protected = area.as_ref().map_or(Ok(()), |(doublewrite, area)| doublewrite.write(area, batch));
-        protected.and_then(|()| self.write_to_places(batch)).inspect_err(|error| self.data.stop(error))
+        protected.and_then(|()| self.write_to_places(batch)).inspect_err(|error| self.data.stop(error))?;
+        if let Some((doublewrite, area)) = &area {
+            doublewrite.finished(area, batch);
+        }
+        Ok(())
     }
 
     /// A growth that never finished may have left the file longer than its caller knows. What that reserved is not
