@@ -101,7 +101,7 @@ fn stream_maps_are_read_from_text() {
     let map: PlacementStreams = "redo=1, doublewrite=2".parse().unwrap();
     assert_eq!((map.of(Placement::Redo), map.of(Placement::Doublewrite), map.of(Placement::Undo)), (1, 2, 0));
     assert_eq!(PlacementStreams::spread(3).highest(), 2);
-    assert_eq!("spread".parse::<PlacementStreams>().unwrap().highest(), 5);
+    assert_eq!("spread".parse::<PlacementStreams>().unwrap().highest(), 10);
     for bad in ["redo", "log=1", "redo=x"] {
         assert!(bad.parse::<PlacementStreams>().is_err(), "{bad}");
     }

@@ -177,9 +177,9 @@ counters! {
     /// Gauge: bytes of images that the page map points at.
     store_live_bytes,
     /// Gauge: segments that the data file has.
-    segments_total,
+    store_segments,
     /// Gauge: segments that are free.
-    segments_free,
+    store_segments_free,
     /// Segments cleaned.
     segments_cleaned,
     /// Segments discarded on the device.

@@ -217,8 +217,8 @@ impl OutOfPlace {
 
     fn note_usage(&self) {
         let usage = self.segments.usage();
-        self.stats.segments_total.set(u64::from(usage.segments));
-        self.stats.segments_free.set(u64::from(usage.free));
+        self.stats.store_segments.set(u64::from(usage.segments));
+        self.stats.store_segments_free.set(u64::from(usage.free));
         self.stats.store_live_bytes.set(usage.live_bytes);
     }
 
