@@ -39,6 +39,7 @@ Examples:
   highwater lab run buffer-pool-size --subject highwater,mysql --device samsung-960-pro-512gb --out /tmp/pool
   highwater lab run stream-journal --scale quick --traces /srv/traces --out /tmp/journal
   highwater lab run stall --scale standard --out /tmp/stall --resume
+  highwater lab run page-store --scale quick --subject highwater --out /tmp/stores
   highwater lab run all --scale quick --out /tmp/all
 
 all runs every experiment, each in a folder of its own below --out, and writes index.html with every claim and a link to

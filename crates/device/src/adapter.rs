@@ -154,6 +154,11 @@ impl EngineDisk {
         Ok(EngineDisk { set: StorageSet::of_devices(data, redo, doublewrite), disk })
     }
 
+    /// How large a disk must be whose files may have so many bytes.
+    pub fn capacity_bytes(redo_bytes: u64, doublewrite_bytes: u64, data_bytes: u64) -> u64 {
+        begin_of_data(redo_bytes, doublewrite_bytes) + data_bytes.next_multiple_of(FILE_ALIGNMENT)
+    }
+
     /// The database files, for the engine.
     pub fn set(&self) -> StorageSet {
         self.set.clone()
@@ -165,12 +170,17 @@ impl EngineDisk {
     }
 }
 
+/// Files begin at multiples of this, so that their pages are aligned on the disk too.
+const FILE_ALIGNMENT: u64 = 64 << 10;
+
+fn begin_of_data(redo_bytes: u64, doublewrite_bytes: u64) -> u64 {
+    FIRST_FILE + redo_bytes.next_multiple_of(FILE_ALIGNMENT) + doublewrite_bytes.next_multiple_of(FILE_ALIGNMENT)
+}
+
 /// Where redo begins, doublewrite begins, data begins and the disk ends.
 fn layout(disk: &Disk, options: &EngineDiskOptions) -> Result<[u64; 4]> {
-    // Pages of a file are then aligned on the disk too.
-    let whole = |bytes: u64| bytes.next_multiple_of(64 << 10);
-    let doublewrite = FIRST_FILE + whole(options.redo_bytes);
-    let data = doublewrite + whole(options.doublewrite_bytes);
+    let doublewrite = FIRST_FILE + options.redo_bytes.next_multiple_of(FILE_ALIGNMENT);
+    let data = begin_of_data(options.redo_bytes, options.doublewrite_bytes);
     if data >= disk.capacity_bytes() {
         let what = format!(
             "redo ({} bytes) and doublewrite ({} bytes) leave no room for data on a disk of {} bytes",

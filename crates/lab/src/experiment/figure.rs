@@ -4,13 +4,15 @@ use super::judge::{Rows, number};
 use super::metric::{Axis, Metric};
 use super::outcome::title_of;
 use super::{Row, metric};
-use highwater_report::{Chart, Line, Table};
+use highwater_report::{Bars, Chart, Line, Table};
 
 /// A figure of the report.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Figure {
     /// Lines over categories or numbers.
     Chart(Chart),
+    /// Bars of one or more parts.
+    Bars(Bars),
     /// A table.
     Table(Table),
 }

@@ -20,6 +20,7 @@ mod journaled;
 mod judge;
 mod metric;
 mod outcome;
+mod page_store;
 mod page_types;
 mod plan;
 mod registry;

@@ -6,6 +6,7 @@ use super::flush_method::FlushMethods;
 use super::flush_neighbors::FlushNeighbors;
 use super::insert_buffer::InsertBuffer;
 use super::journal_power_cut::JournalPowerCut;
+use super::page_store::PageStores;
 use super::stall::Stall;
 use super::stream_journal::StreamJournal;
 use super::victim_policy::VictimPolicy;
@@ -21,6 +22,7 @@ pub fn all() -> &'static [&'static dyn Experiment] {
         &StreamJournal,
         &JournalPowerCut,
         &VictimPolicy,
+        &PageStores,
         &Stall,
     ]
 }

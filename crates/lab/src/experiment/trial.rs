@@ -3,7 +3,7 @@
 use super::metric::{self, Metric, info};
 use super::page_types::PageTypes;
 use super::{Cell, DeviceChoice, Measured, Plan, Workspace};
-use crate::measure::{Place, Want};
+use crate::measure::{Fitted, Place, Want};
 use crate::subject::{Load, MemoryGroup, Running, Settings};
 use highwater::LatencySnapshot;
 use highwater_bench::Result;
@@ -11,6 +11,7 @@ use highwater_bench::cpu::{CpuTimes, CpuUse};
 use highwater_bench::result::RunResult;
 use highwater_bench::run::RunOptions;
 use highwater_device::ssd::counters::Counters;
+use std::collections::BTreeMap;
 
 /// The least redo log that every subject takes, in bytes.
 pub(super) const MIN_LOG_BYTES: u64 = 4 << 20;
@@ -56,6 +57,10 @@ pub(super) struct Trial<'a> {
     pub page_types: bool,
     /// Whether a server's system tablespace lies in memory.
     pub system_in_memory: bool,
+    /// Options of the subject with which its data are loaded, and the database made.
+    pub load_options: BTreeMap<String, String>,
+    /// How the data's emulated device is made to measure; none: with ample room.
+    pub fitted: Option<Fitted>,
     /// Transactions to run before the measured ones, besides `warmup_s`; 0 is none.
     pub warmup_events: u64,
     pub options: RunOptions,
@@ -65,6 +70,10 @@ pub(super) struct Taken {
     pub result: RunResult,
     /// What the data's emulated device counted meanwhile.
     pub device: Option<Counters>,
+    /// The same from the beginning up to the end of each interval of the result.
+    pub device_over_time: Vec<Counters>,
+    /// Capacity of that device.
+    pub device_capacity_bytes: Option<u64>,
     /// Pages of each type that were read and written meanwhile; none if they were not counted.
     pub page_types: Option<PageTypes>,
     /// Processor time meanwhile; the process is the subject's: the server, or this one.
@@ -89,6 +98,8 @@ impl<'a> Trial<'a> {
             virtual_time: false,
             page_types: false,
             system_in_memory: false,
+            load_options: BTreeMap::new(),
+            fitted: None,
             warmup_events: 0,
             options: RunOptions::default(),
         }
@@ -113,6 +124,8 @@ impl<'a> Trial<'a> {
             virtual_time: self.virtual_time,
             classify: self.page_types,
             system_in_memory: self.system_in_memory,
+            load_options: &self.load_options,
+            fitted: self.fitted.as_ref(),
         };
         let place = Place::prepare(workspace, &want)?;
         let group = limit.map(|bytes| MemoryGroup::new(bytes)?.enter()).transpose()?;
@@ -143,7 +156,11 @@ impl<'a> Trial<'a> {
         let here = CpuTimes::now(std::process::id());
         let pages = place.data_pages();
         let options = RunOptions { warmup_s: 0.0, ..self.options.clone() };
-        let result = running.run(&self.load, &options, &mut |line| workspace.tick(line))?;
+        let mut over_time = Vec::new();
+        let result = running.run(&self.load, &options, &mut |line| {
+            over_time.extend(place.data_counters());
+            workspace.tick(line);
+        })?;
         let cpu = CpuTimes::now(pid).since(&before.2);
         let clients_s = CpuTimes::now(std::process::id()).since(&here).process_s;
         // A server's clients are in this process, but sysbench's.
@@ -153,12 +170,15 @@ impl<'a> Trial<'a> {
             (Some(_), _) => cpu.process_s.zip(clients_s).map(|(server, clients)| server + clients),
         };
         let device = place.data_counters().zip(before.0).map(|(now, before)| now.since(&before));
+        let since_begin = |now: Counters| before.0.map(|begin| now.since(&begin));
+        let device_over_time = over_time.into_iter().filter_map(since_begin).collect();
+        let device_capacity_bytes = place.data_capacity_bytes();
         let page_reads = page_reads(running).zip(before.1).map(|(now, before)| now.since(&before));
         let page_types = self.page_types.then(|| match running {
             Running::Highwater(_) => PageTypes::counted(&result),
             Running::Server(_) => PageTypes::of_device(&place.data_pages()).since(&PageTypes::of_device(&pages)),
         });
-        Ok(Taken { result, device, page_types, cpu, own_s, page_reads })
+        Ok(Taken { result, device, device_over_time, device_capacity_bytes, page_types, cpu, own_s, page_reads })
     }
 }
 
@@ -166,8 +186,10 @@ impl<'a> Trial<'a> {
 /// (sysbench takes seeds of 31 bits.)
 fn warmup_load(load: &Load) -> Load {
     let mut load = load.clone();
-    if let Load::Sysbench(config) = &mut load {
-        config.seed = config.seed.wrapping_add(1 << 30);
+    match &mut load {
+        Load::Sysbench(config) => config.seed = config.seed.wrapping_add(1 << 30),
+        Load::Tpcc(config) => config.seed = config.seed.wrapping_add(1 << 30),
+        Load::UserTable(_) | Load::Ycsb(_) => {}
     }
     load
 }

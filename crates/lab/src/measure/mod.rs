@@ -5,13 +5,18 @@
 //! | `device_choice` | this machine's disk or an emulated device, by name |
 //! | `workspace` | work folder, kept templates, and the [`Watch`] that is shown what happens |
 //! | `ram_disk` | a file system in memory |
+//! | `fitted` | an emulated SSD made to measure: fill, spare flash, streams |
+//! | `template` | loaded data, to be copied |
 //! | `place` | the files of one measurement, made from a template and removed afterwards |
 
 mod device_choice;
+mod fitted;
 mod place;
 mod ram_disk;
+mod template;
 mod workspace;
 
 pub use device_choice::DeviceChoice;
+pub use fitted::Fitted;
 pub use place::{Place, Want};
 pub use workspace::{Quiet, Watch, Workspace};

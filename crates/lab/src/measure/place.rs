@@ -16,11 +16,15 @@
 //!    memory.
 //! 5. On the virtual clock requests to the emulated device, in process, take no time; the device adds the time up. With
 //!    one request at a time, as on a hard disk, that is the time that they would have taken.
-//! 6. A place removes what it made when it is closed or dropped.
+//! 6. An emulated device may be made to measure ([`Fitted`]). Of a server's files only what is not zeros is copied
+//!    then, so that what is free in them is free on the device.
+//! 7. A place removes what it made when it is closed or dropped.
 
+use super::fitted::{FILE_SYSTEM_BYTES, Fitted, Room};
 use super::ram_disk::RamDisk;
+use super::template::{self, is_log};
 use super::{DeviceChoice, Workspace};
-use crate::subject::{Files, Installed, Load, Running, Settings, copy_apart, copy_file};
+use crate::subject::{Files, Installed, Load, Running, Settings, copy_apart, copy_file, copy_sparse};
 use highwater_bench::{Error, Result};
 use highwater_device::adapter::{EngineDisk, EngineDiskOptions};
 use highwater_device::disk::{Disk, DiskOptions, TimeMode};
@@ -28,9 +32,8 @@ use highwater_device::mount::traffic::PageCount;
 use highwater_device::mount::{Mount, MountOptions};
 use highwater_device::preset;
 use highwater_device::ssd::counters::Counters;
-use highwater_storage::{Device, Placement, StorageSet};
-use std::fs::File;
-use std::io::Read;
+use highwater_storage::StorageSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Devices of larger databases keep their bytes in a file.
@@ -38,8 +41,6 @@ const IN_MEMORY_BYTES: u64 = 4 << 30;
 const MIN_CAPACITY_BYTES: u64 = 2 << 30;
 /// An emulated device is this many times as large as the database.
 const CAPACITY_FACTOR: u64 = 4;
-/// Copies go in pieces of this many bytes.
-const PIECE_BYTES: usize = 1 << 20;
 
 /// What a measurement needs.
 #[derive(Clone, Debug)]
@@ -64,6 +65,10 @@ pub struct Want<'a> {
     pub classify: bool,
     /// Whether a server's system tablespace lies in memory.
     pub system_in_memory: bool,
+    /// Options of the subject with which its data are loaded, and the database made.
+    pub load_options: &'a BTreeMap<String, String>,
+    /// How the data's emulated device is made to measure; none: with ample room.
+    pub fitted: Option<&'a Fitted>,
 }
 
 /// A place, made for one measurement.
@@ -124,25 +129,33 @@ impl Place {
     /// # Errors
     /// The subject's while it loads, the device's, the file system's.
     pub fn prepare(workspace: &mut Workspace<'_>, want: &Want<'_>) -> Result<Place> {
-        let template = template(workspace, want)?;
+        let room = want.fitted.map(|fitted| room(workspace, want, fitted)).transpose()?;
+        let fitted = want.fitted.zip(room);
+        let template = match fitted.filter(|_| !is_mounted(want)) {
+            Some((fitted, room)) => template::on_device(workspace, want, fitted, room)?,
+            None => template::in_folder(workspace, want)?,
+        };
         workspace.step("copying the data")?;
-        let data = at(workspace, want, want.device, "data")?;
+        let data = match fitted {
+            Some((fitted, room)) => fitted_at(workspace, want, fitted, room)?,
+            None => at(workspace, want, want.device, "data")?,
+        };
         let log = want.log.map(|device| at(workspace, want, device, "log")).transpose()?;
         let system = want.system_in_memory.then(|| RamDisk::new(&workspace.new_folder("ram"))).transpose()?;
         let place = Place { data, log, system, installed: want.installed.clone(), settings: want.settings.clone() };
-        place.fill(&template)?;
+        place.fill(&template, want.fitted.is_some())?;
         Ok(place)
     }
 
-    fn fill(&self, template: &Path) -> Result<()> {
+    fn fill(&self, template: &Path, sparse: bool) -> Result<()> {
         match self.storage() {
-            Some(set) => copy_into_devices(template, &set),
+            Some(set) => template::put_on_devices(template, &set),
             None => {
                 let data = self.data.folder().unwrap_or_default();
                 let log = self.log.as_ref().and_then(At::folder);
                 let log = log.as_deref().unwrap_or(&data);
                 let system = self.system.as_ref().map(RamDisk::path);
-                copy_database(template, &data, log, system)
+                copy_database(template, &data, log, system, if sparse { copy_sparse } else { copy_file })
             }
         }
     }
@@ -176,6 +189,11 @@ impl Place {
         self.data.disk().map(Disk::counters)
     }
 
+    /// The capacity of the data's emulated device; none on this machine's disk.
+    pub fn data_capacity_bytes(&self) -> Option<u64> {
+        self.data.disk().map(Disk::capacity_bytes)
+    }
+
     /// Pages that passed the data's mounted device so far, by kind; none if they are not classified.
     pub fn data_pages(&self) -> Vec<PageCount> {
         match &self.data {
@@ -203,54 +221,31 @@ impl Place {
     }
 }
 
-/// The folder that holds the loaded data; loads them if it is not there yet.
-fn template(workspace: &mut Workspace<'_>, want: &Want<'_>) -> Result<PathBuf> {
-    let key = template_key(want);
-    if let Some(folder) = workspace.template(&key) {
-        return Ok(folder);
+/// The room that the loaded pages of the database that decides about it ask for.
+fn room(workspace: &mut Workspace<'_>, want: &Want<'_>, fitted: &Fitted) -> Result<Room> {
+    let plain = BTreeMap::new();
+    let sized_by = Want { settings: &fitted.sized_by, load_options: &plain, ..want.clone() };
+    fitted.room(&template::in_folder(workspace, &sized_by)?)
+}
+
+/// The data's part of a place, new and empty, on a device made to measure.
+fn fitted_at(workspace: &mut Workspace<'_>, want: &Want<'_>, fitted: &Fitted, room: Room) -> Result<At> {
+    let (name, time) = (preset_of(want)?, time_mode(want));
+    if !is_mounted(want) {
+        return Ok(At::InProcess(fitted.engine_disk(name, room, redo_room_bytes(want), time)?));
     }
-    let folder = workspace.new_folder("template");
-    workspace.step("loading the data")?;
-    let running = Running::start(want.installed, &Files::in_folder(&folder), &load_settings(want))?;
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let progress = workspace.load(want.load.units());
-    let loaded = running.load(want.load, threads, &*progress);
-    let stopped = running.stop();
-    loaded?;
-    stopped?;
-    workspace.keep_template(key, folder.clone());
-    Ok(folder)
+    let capacity = (room.data_bytes + want.settings.log_bytes + FILE_SYSTEM_BYTES).next_multiple_of(4096);
+    let disk = fitted.disk(name, capacity, time)?;
+    mounted_at(workspace.new_folder("data"), want, disk, true)
 }
 
-/// What a template depends on. Highwater's log keeps its first size; servers make a new one when its size changes.
-fn template_key(want: &Want<'_>) -> String {
-    let log_bytes = if want.installed.kind.is_server() { 0 } else { want.settings.log_bytes };
-    format!("{} {log_bytes} {} {:?}", want.installed.kind, want.settings.page_bytes, identity(want.load))
-}
-
-/// The options of a load that change the loaded data.
-fn identity(load: &Load) -> String {
-    match load {
-        Load::Sysbench(config) => {
-            format!("sysbench {} {} {}", config.tables, config.table_size, config.secondary_indexes)
+/// The emulated device that is made to measure.
+pub(super) fn preset_of<'w>(want: &Want<'w>) -> Result<&'w str> {
+    match want.device {
+        DeviceChoice::Preset(name) => Ok(name),
+        DeviceChoice::Local => {
+            Err(Error::Usage("this machine's disk cannot be made to measure: take an emulated device".into()))
         }
-        Load::Tpcc(config) => format!("tpcc {} {}", config.warehouses, config.load_seed),
-        Load::UserTable(_) => "user-table".into(),
-        Load::Ycsb(config) => format!("ycsb {}", config.records),
-    }
-}
-
-/// Settings that load fast: nothing needs to be durable before the end.
-fn load_settings(want: &Want<'_>) -> Settings {
-    let server = want.installed.kind.is_server();
-    Settings {
-        buffer_pool_bytes: (want.data_bytes + want.data_bytes / 4).clamp(64 << 20, 2 << 30),
-        page_bytes: want.settings.page_bytes,
-        log_bytes: if server { 256 << 20 } else { want.settings.log_bytes },
-        flush_log_at_trx_commit: 0,
-        flush_neighbors: "0".into(),
-        io_capacity: 20_000,
-        ..Settings::default()
     }
 }
 
@@ -262,15 +257,33 @@ fn at(workspace: &mut Workspace<'_>, want: &Want<'_>, device: &DeviceChoice, rol
         return Ok(At::Folder(own));
     };
     let disk = disk_options(want, name, &own)?;
-    if !want.installed.kind.is_server() && !want.mounted {
-        let mut options = EngineDiskOptions::new(disk);
-        options.redo_bytes = options.redo_bytes.max(want.settings.log_bytes + (1 << 20));
-        return Ok(At::InProcess(EngineDisk::new(&options)?));
+    if is_mounted(want) {
+        return mounted_at(own, want, disk, false);
     }
+    let mut options = EngineDiskOptions::new(disk);
+    options.redo_bytes = options.redo_bytes.max(redo_room_bytes(want));
+    Ok(At::InProcess(EngineDisk::new(&options)?))
+}
+
+/// Whether an emulated device is under a file system.
+fn is_mounted(want: &Want<'_>) -> bool {
+    want.installed.kind.is_server() || want.mounted
+}
+
+/// Room for Highwater's redo log.
+pub(super) fn redo_room_bytes(want: &Want<'_>) -> u64 {
+    want.settings.log_bytes + (1 << 20)
+}
+
+fn mounted_at(own: PathBuf, want: &Want<'_>, disk: DiskOptions, discard: bool) -> Result<At> {
     let mountpoint = own.join("mnt");
     std::fs::create_dir_all(&mountpoint).map_err(|e| Error::file(&mountpoint, e))?;
-    let mount = Mount::new(&MountOptions { classify: want.classify, ..MountOptions::new(disk, &mountpoint) })?;
-    Ok(At::Mounted(Box::new(mount), own))
+    let options = MountOptions { classify: want.classify, discard, ..MountOptions::new(disk, &mountpoint) };
+    Ok(At::Mounted(Box::new(Mount::new(&options)?), own))
+}
+
+fn time_mode(want: &Want<'_>) -> TimeMode {
+    if want.virtual_time { TimeMode::Virtual } else { TimeMode::Real }
 }
 
 fn disk_options(want: &Want<'_>, preset: &str, own: &Path) -> Result<DiskOptions> {
@@ -279,7 +292,7 @@ fn disk_options(want: &Want<'_>, preset: &str, own: &Path) -> Result<DiskOptions
     let room = want.data_bytes * CAPACITY_FACTOR + 2 * want.settings.log_bytes;
     let capacity = room.max(MIN_CAPACITY_BYTES).next_power_of_two().min(native);
     let mut options = DiskOptions::new(config.scaled_to((capacity / 4096) as u32));
-    options.time = if want.virtual_time { TimeMode::Virtual } else { TimeMode::Real };
+    options.time = time_mode(want);
     if want.data_bytes > IN_MEMORY_BYTES {
         std::fs::create_dir_all(own).map_err(|e| Error::file(own, e))?;
         options.backing = Some(own.join("disk"));
@@ -290,52 +303,21 @@ fn disk_options(want: &Want<'_>, preset: &str, own: &Path) -> Result<DiskOptions
 /// The file with InnoDB's change buffer.
 const SYSTEM_TABLESPACE: &str = "ibdata1";
 
-/// Whether a file of a template is redo log.
-fn is_log(name: &str) -> bool {
-    name == "redo" || name.starts_with("ib_logfile")
-}
-
 /// Copies a folder with everything below it; log files in its root go to `log`, the system tablespace of a server, in
 /// its folder `db`, to `system`.
-fn copy_database(from: &Path, to: &Path, log: &Path, system: Option<&Path>) -> Result<()> {
+fn copy_database(
+    from: &Path,
+    to: &Path,
+    log: &Path,
+    system: Option<&Path>,
+    copy: fn(&Path, &Path) -> Result<()>,
+) -> Result<()> {
     std::fs::create_dir_all(log).map_err(|e| Error::file(log, e))?;
-    copy_apart(from, to, &|name| if is_log(name) { log } else { to })?;
+    copy_apart(from, to, &|name| if is_log(name) { log } else { to }, copy)?;
     let Some(system) = system else { return Ok(()) };
     let (file, moved) = (to.join("db").join(SYSTEM_TABLESPACE), system.join(SYSTEM_TABLESPACE));
     copy_file(&file, &moved)?;
     std::fs::remove_file(&file).map_err(|e| Error::file(&file, e))
-}
-
-/// Copies Highwater's three files from a folder onto devices.
-fn copy_into_devices(from: &Path, set: &StorageSet) -> Result<()> {
-    let files = [("data", &set.data, Placement::Other), ("redo", &set.redo, Placement::Redo)];
-    for (name, device, placement) in
-        files.into_iter().chain([("doublewrite", &set.doublewrite, Placement::Doublewrite)])
-    {
-        copy_into_device(&from.join(name), &**device, placement)?;
-    }
-    Ok(())
-}
-
-fn copy_into_device(from: &Path, device: &dyn Device, placement: Placement) -> Result<()> {
-    let failed = |e| Error::file(from, e);
-    let mut file = File::open(from).map_err(failed)?;
-    let len = file.metadata().map_err(failed)?.len();
-    device.set_len_bytes(len).map_err(highwater::Error::from)?;
-    let mut piece = vec![0; PIECE_BYTES];
-    let mut offset = 0;
-    while offset < len {
-        highwater_bench::interrupt::check()?;
-        let part = &mut piece[..(len - offset).min(PIECE_BYTES as u64) as usize];
-        file.read_exact(part).map_err(failed)?;
-        // What was never written reads as zeros.
-        if part.iter().any(|byte| *byte != 0) {
-            device.write_at(offset, part, placement).map_err(highwater::Error::from)?;
-        }
-        offset += part.len() as u64;
-    }
-    device.sync().map_err(highwater::Error::from)?;
-    Ok(())
 }
 
 #[cfg(test)]

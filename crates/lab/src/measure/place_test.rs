@@ -10,28 +10,44 @@ fn load() -> Load {
     Load::Sysbench(Config { table_size: 500, ..Config::default() })
 }
 
-/// Runs a few transactions in a new place; returns how many rows of redo log folders there were and what the devices
-/// counted.
-fn measure(
-    device: &DeviceChoice,
-    log: Option<&DeviceChoice>,
-    workspace: &mut Workspace<'_>,
-) -> (Option<Counters>, Option<Counters>) {
-    let installed = SubjectKind::Highwater.find().unwrap();
-    let settings = Settings { buffer_pool_bytes: 8 << 20, log_bytes: 4 << 20, ..Settings::default() };
-    let load = load();
-    let want = Want {
-        installed: &installed,
-        load: &load,
-        settings: &settings,
+fn settings() -> Settings {
+    Settings { buffer_pool_bytes: 8 << 20, log_bytes: 4 << 20, ..Settings::default() }
+}
+
+fn want<'a>(
+    installed: &'a Installed,
+    load: &'a Load,
+    settings: &'a Settings,
+    load_options: &'a BTreeMap<String, String>,
+    device: &'a DeviceChoice,
+) -> Want<'a> {
+    Want {
+        installed,
+        load,
+        settings,
         device,
-        log,
+        log: None,
         data_bytes: 4 << 20,
         mounted: false,
         virtual_time: false,
         classify: false,
         system_in_memory: false,
-    };
+        load_options,
+        fitted: None,
+    }
+}
+
+/// Runs a few transactions in a new place; returns how many rows of redo log folders there were and what the devices
+/// counted.
+fn measure(
+    device: &DeviceChoice,
+    log: Option<&DeviceChoice>,
+    fitted: Option<&Fitted>,
+    workspace: &mut Workspace<'_>,
+) -> (Option<Counters>, Option<Counters>) {
+    let installed = SubjectKind::Highwater.find().unwrap();
+    let (load, settings, options) = (load(), settings(), BTreeMap::new());
+    let want = Want { log, fitted, ..want(&installed, &load, &settings, &options, device) };
     let place = Place::prepare(workspace, &want).unwrap();
     let before = (place.data_counters(), place.log_counters());
     let running = place.start().unwrap();
@@ -51,17 +67,53 @@ fn every_place_has_the_loaded_data_and_leaves_nothing() {
     let mut quiet = Quiet;
     let mut workspace = Workspace::new(folder.path(), &mut quiet);
     let preset = DeviceChoice::Preset("datacenter-nvme".into());
-    assert_eq!(measure(&DeviceChoice::Local, None, &mut workspace), (None, None));
-    assert_eq!(measure(&DeviceChoice::Local, Some(&DeviceChoice::Local), &mut workspace), (None, None));
-    let (data, log) = measure(&preset, None, &mut workspace);
+    assert_eq!(measure(&DeviceChoice::Local, None, None, &mut workspace), (None, None));
+    assert_eq!(measure(&DeviceChoice::Local, Some(&DeviceChoice::Local), None, &mut workspace), (None, None));
+    let (data, log) = measure(&preset, None, None, &mut workspace);
     assert!(data.is_some_and(|found| found.hbmw() > 0) && log.is_none());
-    let (data, log) = measure(&preset, Some(&preset), &mut workspace);
+    let (data, log) = measure(&preset, Some(&preset), None, &mut workspace);
     let (data, log) = (data.unwrap(), log.unwrap());
     assert!(log.flushes >= 20 && log.hbmw() > 0, "{log:?}");
     assert!(data.flushes < log.flushes, "{data:?}");
     // One template for all four; everything else is gone.
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left.len(), 1, "{left:?}");
+}
+
+/// One template to find out the size, one that was loaded on a device of that size.
+#[test]
+fn a_device_made_to_measure_is_as_large_as_the_data_ask_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut quiet = Quiet;
+    let mut workspace = Workspace::new(folder.path(), &mut quiet);
+    let preset = DeviceChoice::Preset("datacenter-nvme".into());
+    let fitted = |streams| Fitted {
+        sized_by: settings(),
+        added_bytes: 100 << 20,
+        fill: 0.8,
+        spare: 0.15,
+        streams,
+        largest_unit_bytes: 1 << 20,
+        seed: 1,
+    };
+    for streams in [true, false] {
+        let (data, log) = measure(&preset, None, Some(&fitted(streams)), &mut workspace);
+        let data = data.unwrap();
+        // The log is on the same device.
+        let used = data.streams.iter().filter(|stream| stream.host_blocks > 0).count();
+        assert!(log.is_none() && if streams { data.streams[1].host_blocks > 0 } else { used == 1 }, "{data:?}");
+    }
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+    let (installed, load, settings, options) =
+        (SubjectKind::Highwater.find().unwrap(), load(), settings(), BTreeMap::new());
+    let fitted = fitted(true);
+    let want = Want { fitted: Some(&fitted), ..want(&installed, &load, &settings, &options, &preset) };
+    let capacity = Place::prepare(&mut workspace, &want).unwrap().data_capacity_bytes().unwrap();
+    let asked_for = (100 << 20) * 10 / 8 + (5 << 20) + (5 << 20);
+    assert!((asked_for..asked_for + (10 << 20)).contains(&capacity), "{capacity}, not {asked_for}");
+    let local = Want { device: &DeviceChoice::Local, ..want };
+    assert!(Place::prepare(&mut workspace, &local).is_err(), "this machine's disk has the size that it has");
 }
 
 #[test]
@@ -72,7 +124,7 @@ fn log_files_go_to_the_log_folder() {
     for name in ["ibdata1", "ib_logfile0", "ib_logfile1", "mysql/user.MYD"] {
         std::fs::write(from.join(name), name).unwrap();
     }
-    copy_database(&from, &to, &log, None).unwrap();
+    copy_database(&from, &to, &log, None, copy_file).unwrap();
     for path in [to.join("ibdata1"), log.join("ib_logfile0"), log.join("ib_logfile1"), to.join("mysql/user.MYD")] {
         assert!(path.exists(), "{}", path.display());
     }
@@ -88,7 +140,7 @@ fn the_system_tablespace_goes_to_its_folder() {
     for name in ["db/ibdata1", "db/test/t.ibd"] {
         std::fs::write(from.join(name), name).unwrap();
     }
-    copy_database(&from, &to, &to, Some(&system)).unwrap();
+    copy_database(&from, &to, &to, Some(&system), copy_sparse).unwrap();
     assert!(system.join("ibdata1").exists() && to.join("db/test/t.ibd").exists());
     assert!(!to.join("db/ibdata1").exists());
 }

@@ -16,7 +16,7 @@ mod settings;
 mod sysbench;
 
 pub use cgroup::MemoryGroup;
-pub(crate) use copy::{copy_apart, copy_file, copy_folder};
+pub(crate) use copy::{copy_apart, copy_file, copy_folder, copy_sparse};
 pub use highwater_bench::workload::Load;
 pub use install::{Installed, Missing};
 pub use running::Running;

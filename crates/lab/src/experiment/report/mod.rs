@@ -37,6 +37,7 @@ pub fn html(outcome: &Outcome, figures: &[Figure]) -> Result<String> {
 fn figure(figure: &Figure) -> Markup {
     match figure {
         Figure::Chart(chart) => chart.card(),
+        Figure::Bars(bars) => bars.card(),
         Figure::Table(table) => table.card(Width::Full),
     }
 }

@@ -1,0 +1,168 @@
+//! Loaded data, to be copied: a folder for each subject, load and whatever else decides about them.
+//!
+//! Rules
+//! 1. Data are loaded once. What is on the disk of this machine then is a *template*; nothing runs on it.
+//! 2. For a device made to measure ([`Fitted`]) Highwater loads on a device of that size, so that no file is larger
+//!    than its place there. The template is a copy of what is on it afterwards.
+
+use super::Workspace;
+use super::fitted::{Fitted, Room};
+use super::place::{Want, preset_of, redo_room_bytes};
+use crate::subject::{Files, Load, Running, Settings};
+use highwater_bench::{Error, Result, interrupt};
+use highwater_storage::{Device, Placement, StorageSet};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Servers load faster with a large log.
+const SERVER_LOAD_LOG_BYTES: u64 = 256 << 20;
+/// Copies go in pieces of this many bytes.
+const PIECE_BYTES: usize = 1 << 20;
+/// Highwater's files, in the order of a [`StorageSet`]'s devices.
+const FILES: [&str; 3] = ["data", "redo", "doublewrite"];
+
+/// The folder that holds the loaded data; loads them if it is not there yet.
+pub(super) fn in_folder(workspace: &mut Workspace<'_>, want: &Want<'_>) -> Result<PathBuf> {
+    let key = key(want);
+    if let Some(folder) = workspace.template(&key) {
+        return Ok(folder);
+    }
+    let folder = workspace.new_folder("template");
+    workspace.step("loading the data")?;
+    load(workspace, want, Running::start(want.installed, &Files::in_folder(&folder), &load_settings(want))?)?;
+    workspace.keep_template(key, folder.clone());
+    Ok(folder)
+}
+
+/// The folder with a copy of what is on a device of that room once the data are loaded there.
+pub(super) fn on_device(
+    workspace: &mut Workspace<'_>,
+    want: &Want<'_>,
+    fitted: &Fitted,
+    room: Room,
+) -> Result<PathBuf> {
+    let key = format!("{} {room:?}", key(want));
+    if let Some(folder) = workspace.template(&key) {
+        return Ok(folder);
+    }
+    let folder = workspace.new_folder("template");
+    workspace.step("loading the data")?;
+    let disk = fitted.new_engine_disk(preset_of(want)?, room, redo_room_bytes(want))?;
+    load(workspace, want, Running::on_storage(disk.set(), disk.disk().clone(), &load_settings(want))?)?;
+    std::fs::create_dir_all(&folder).map_err(|e| Error::file(&folder, e))?;
+    let set = disk.set();
+    for (name, device) in FILES.into_iter().zip([&set.data, &set.redo, &set.doublewrite]) {
+        copy_from_device(&**device, &folder.join(name))?;
+    }
+    workspace.keep_template(key, folder.clone());
+    Ok(folder)
+}
+
+/// Loads the data into a subject, and stops it.
+fn load(workspace: &mut Workspace<'_>, want: &Want<'_>, running: Running) -> Result<()> {
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let progress = workspace.load(want.load.units());
+    let loaded = running.load(want.load, threads, &*progress);
+    let stopped = running.stop();
+    loaded?;
+    stopped
+}
+
+/// What a template depends on.
+fn key(want: &Want<'_>) -> String {
+    let (kind, page_bytes, log_bytes) = (want.installed.kind, want.settings.page_bytes, load_log_bytes(want));
+    format!("{kind} {log_bytes} {page_bytes} {:?} {:?}", identity(want.load), want.load_options)
+}
+
+/// Highwater's log keeps its first size. Servers make a new one when its size changes, but on a device made to measure
+/// there is no room for a larger one.
+fn load_log_bytes(want: &Want<'_>) -> u64 {
+    match want.installed.kind.is_server() && want.fitted.is_none() {
+        true => SERVER_LOAD_LOG_BYTES,
+        false => want.settings.log_bytes,
+    }
+}
+
+/// The options of a load that change the loaded data.
+fn identity(load: &Load) -> String {
+    match load {
+        Load::Sysbench(config) => {
+            format!("sysbench {} {} {}", config.tables, config.table_size, config.secondary_indexes)
+        }
+        Load::Tpcc(config) => format!("tpcc {} {}", config.warehouses, config.load_seed),
+        Load::UserTable(_) => "user-table".into(),
+        Load::Ycsb(config) => format!("ycsb {}", config.records),
+    }
+}
+
+/// Settings that load fast: nothing needs to be durable before the end.
+fn load_settings(want: &Want<'_>) -> Settings {
+    Settings {
+        buffer_pool_bytes: (want.data_bytes + want.data_bytes / 4).clamp(64 << 20, 2 << 30),
+        page_bytes: want.settings.page_bytes,
+        log_bytes: load_log_bytes(want),
+        flush_log_at_trx_commit: 0,
+        flush_neighbors: "0".into(),
+        io_capacity: 20_000,
+        extra: want.load_options.clone(),
+        ..Settings::default()
+    }
+}
+
+/// Whether a file of a template is redo log.
+pub(super) fn is_log(name: &str) -> bool {
+    name == "redo" || name.starts_with("ib_logfile")
+}
+
+/// Copies Highwater's files from a folder onto devices.
+pub(super) fn put_on_devices(from: &Path, set: &StorageSet) -> Result<()> {
+    let placements = [Placement::Other, Placement::Redo, Placement::Doublewrite];
+    let devices = [&set.data, &set.redo, &set.doublewrite].into_iter().zip(placements);
+    for (name, (device, placement)) in FILES.into_iter().zip(devices) {
+        copy_into_device(&from.join(name), &**device, placement)?;
+    }
+    Ok(())
+}
+
+fn copy_into_device(from: &Path, device: &dyn Device, placement: Placement) -> Result<()> {
+    let failed = |e| Error::file(from, e);
+    let mut file = File::open(from).map_err(failed)?;
+    let len = file.metadata().map_err(failed)?.len();
+    device.set_len_bytes(len).map_err(highwater::Error::from)?;
+    let mut piece = vec![0; PIECE_BYTES];
+    let mut offset = 0;
+    while offset < len {
+        interrupt::check()?;
+        let part = &mut piece[..(len - offset).min(PIECE_BYTES as u64) as usize];
+        file.read_exact(part).map_err(failed)?;
+        // What was never written reads as zeros.
+        if part.iter().any(|byte| *byte != 0) {
+            device.write_at(offset, part, placement).map_err(highwater::Error::from)?;
+        }
+        offset += part.len() as u64;
+    }
+    device.sync().map_err(highwater::Error::from)?;
+    Ok(())
+}
+
+/// What is zeros becomes a hole.
+fn copy_from_device(device: &dyn Device, to: &Path) -> Result<()> {
+    let failed = |e| Error::file(to, e);
+    let file = File::create(to).map_err(failed)?;
+    let len = device.len_bytes().map_err(highwater::Error::from)?;
+    file.set_len(len).map_err(failed)?;
+    let mut piece = vec![0; PIECE_BYTES];
+    let mut offset = 0;
+    while offset < len {
+        interrupt::check()?;
+        let part = &mut piece[..(len - offset).min(PIECE_BYTES as u64) as usize];
+        device.read_at(offset, part).map_err(highwater::Error::from)?;
+        if part.iter().any(|byte| *byte != 0) {
+            file.write_all_at(part, offset).map_err(failed)?;
+        }
+        offset += part.len() as u64;
+    }
+    Ok(())
+}
