@@ -36,8 +36,8 @@ const RATIOS: &Columns<'_> = &[
 ];
 
 const SEGMENTS: &Columns<'_> = &[
-    ("Segments", metric::SEGMENTS_TOTAL),
-    ("Free", metric::SEGMENTS_FREE),
+    ("Segments", metric::STORE_SEGMENTS),
+    ("Free", metric::STORE_SEGMENTS_FREE),
     ("Cleaned", metric::SEGMENTS_CLEANED),
     ("Discards", metric::STORE_DISCARDS),
     ("Live bytes", metric::STORE_LIVE_BYTES),
@@ -98,7 +98,7 @@ fn ratios(rows: &[Row]) -> Table {
 
 /// None where no row is of an out-of-place store.
 fn segments(rows: &[Row]) -> Option<Table> {
-    let rows: Vec<Row> = rows.iter().filter(|row| row.value(metric::SEGMENTS_TOTAL).is_finite()).cloned().collect();
+    let rows: Vec<Row> = rows.iter().filter(|row| row.value(metric::STORE_SEGMENTS).is_finite()).cloned().collect();
     let of = |row: &Row, metric| row.value(metric);
     (!rows.is_empty()).then(|| lines("Segments at the end, and their cleaning", "", SEGMENTS, &rows, &of))
 }
