@@ -1,4 +1,5 @@
-//! `cargo xtask`: checks of the source tree itself (`tidy`), and everything that must hold at once (`test`).
+//! `cargo xtask`: checks of the source tree itself (`tidy`), of the tests (`planted`), and everything that must hold at
+//! once (`test`).
 //!
 //! Rules
 //! 1. It prints one line for each thing found and exits with status 1 if there was one, 2 for wrong use.
@@ -8,6 +9,7 @@ mod crates;
 mod layers;
 mod links;
 mod look;
+mod planted;
 mod rooms;
 mod source;
 mod steps;
@@ -18,7 +20,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask tidy    check layers, dependencies, file headers, sizes and names, and links
-       cargo xtask test    everything: format, tidy, lints, docs, tests, checked benchmarks, kill -9 under load";
+       cargo xtask test    everything: format, tidy, lints, docs, tests, checked benchmarks, kill -9 under load
+       cargo xtask planted [NAME]...
+                           plant known bugs (those whose names contain NAME) into a copy of the source, one at a time,
+                           and see that a test catches each of them";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -26,6 +31,7 @@ fn main() -> ExitCode {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => tidy(&root),
         ["test"] => report(steps::all(&root)),
+        ["planted", ref names @ ..] => report(planted::run(&root, names)),
         _ => {
             eprintln!("{USAGE}");
             ExitCode::from(2)

@@ -1,6 +1,6 @@
 //! The bytes of a device in memory: what reads see, what is durable, and the changes between.
 
-use crate::power_cut::{Guarantees, PendingWrite, choose_fates};
+use crate::power_cut::{Fate, Guarantees, PendingWrite, choose_fates};
 use fastrand::Rng;
 use std::collections::BTreeSet;
 
@@ -39,15 +39,32 @@ impl Bytes {
         let fates = choose_fates(&Guarantees::SECTORS, &pending, &mut random);
         let mut landing: Vec<_> = writes.into_iter().zip(fates).collect();
         random.shuffle(&mut landing);
-        for ((at, data), fate) in landing {
-            for kept in fate {
-                let (from, to) = (kept.start as usize, image.len().min(kept.end as usize));
-                if from < to {
-                    image[from..to].copy_from_slice(&data[from - at..to - at]);
-                }
+        landing.into_iter().for_each(|((at, data), fate)| land(&mut image, at, data, &fate));
+        image
+    }
+
+    /// What a power cut leaves that gives the unsynced changes these fates.
+    pub(super) fn kept(&self, fates: &[Fate]) -> Vec<u8> {
+        assert_eq!(fates.len(), self.unsynced.len(), "a fate for each change");
+        let mut image = self.durable.clone();
+        for (change, fate) in self.unsynced.iter().zip(fates) {
+            match change {
+                Change::SetLen(len) if !fate.is_empty() => image.resize(*len, 0),
+                Change::SetLen(_) => {}
+                Change::Write { offset, data } => land(&mut image, *offset, data, fate),
             }
         }
         image
+    }
+}
+
+/// Puts what survives of a write into the image, as far as that reaches.
+fn land(image: &mut [u8], at: usize, data: &[u8], fate: &Fate) {
+    for kept in fate {
+        let (from, to) = (kept.start as usize, image.len().min(kept.end as usize));
+        if from < to {
+            image[from..to].copy_from_slice(&data[from - at..to - at]);
+        }
     }
 }
 
@@ -56,6 +73,14 @@ impl Change {
         match self {
             Change::SetLen(len) => Some(*len),
             Change::Write { .. } => None,
+        }
+    }
+
+    /// The bytes of a write; nothing for a length.
+    pub(super) fn range(&self) -> std::ops::Range<u64> {
+        match self {
+            Change::SetLen(len) => *len as u64..*len as u64,
+            Change::Write { offset, data } => *offset as u64..(offset + data.len()) as u64,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::bytes::{Bytes, Change};
 use crate::aligned::is_aligned;
+use crate::power_cut::Fate;
 use crate::{Device, Placement, Result, StorageError, Write};
 use parking_lot::Mutex;
 use std::io::{Error, ErrorKind};
@@ -123,6 +124,21 @@ impl MemoryDevice {
     /// Changes not made durable yet.
     pub fn unsynced_changes(&self) -> usize {
         self.shared.bytes.lock().unsynced.len()
+    }
+
+    /// The bytes that each of those changes writes, oldest first; an empty range for a change of the length.
+    pub fn unsynced(&self) -> Vec<std::ops::Range<u64>> {
+        self.shared.bytes.lock().unsynced.iter().map(Change::range).collect()
+    }
+
+    /// As [`cut`](MemoryDevice::cut), with what survives of each unsynced change chosen by the caller. A change of the
+    /// length survives if its fate is not empty.
+    ///
+    /// # Panics
+    /// If there is not one fate for each change, or one reaches beyond its write.
+    pub fn cut_to(&self, fates: &[Fate]) -> MemoryDevice {
+        let image = self.shared.bytes.lock().kept(fates);
+        self.holding_now(image)
     }
 
     /// Damages the device in place, durably: for tests of corruption.

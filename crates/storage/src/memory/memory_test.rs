@@ -111,3 +111,19 @@ fn growth_reads_as_zeros_also_after_a_cut_of_the_length() {
     let image = device.cut(0).image();
     assert!(image[..100].iter().all(|&b| b == 5) && image[100..].iter().all(|&b| b == 0));
 }
+
+#[test]
+fn a_cut_keeps_what_the_caller_says() {
+    let device = device_of(4096);
+    device.write_at(0, &[7; 2048], Placement::Other).unwrap();
+    device.write_at(1024, &[8; 2048], Placement::Other).unwrap();
+    device.set_len_bytes(8192).unwrap();
+    let unsynced = device.unsynced();
+    assert_eq!(unsynced, [0..2048, 1024..3072, 8192..8192]);
+    assert_eq!(device.cut_to(&[vec![], vec![], vec![]]).image(), vec![0; 4096]);
+    let all = unsynced.iter().map(|range| vec![range.clone()]).collect::<Vec<_>>();
+    assert_eq!(device.cut_to(&all).image(), device.image());
+    let part = |range: std::ops::Range<u64>| vec![range];
+    let torn = device.cut_to(&[part(0..2048), part(2560..3072), vec![]]).image();
+    assert_eq!(torn, [vec![7; 2048], vec![0; 512], vec![8; 512], vec![0; 1024]].concat());
+}

@@ -32,7 +32,10 @@ pub struct Held {
 
 /// Reads segments, in their order.
 pub fn read_segments(device: &dyn Device, geometry: Geometry, segments: Range<u32>) -> Result<Vec<Read>> {
-    let each = segments.len().div_ceil(READERS).max(1);
+    if segments.len() < READERS {
+        return segments.map(|n| read_segment(device, geometry, n)).collect();
+    }
+    let each = segments.len().div_ceil(READERS);
     let first = segments.start;
     std::thread::scope(|scope| {
         let parts: Vec<_> = (first..segments.end)

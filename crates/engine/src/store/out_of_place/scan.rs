@@ -356,3 +356,7 @@ impl Scanned {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "scan_test.rs"]
+mod tests;

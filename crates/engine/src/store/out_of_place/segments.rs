@@ -229,7 +229,8 @@ impl Segments {
         Usage { segments, free: inner.free.len() as u32, live_bytes: inner.live_bytes }
     }
 
-    /// Whether live bytes are those of the images that the map points at, none of which overlap; in words what is not.
+    /// Whether live bytes are those of the images that the map points at, none of which overlap, and whether every
+    /// segment will be used again; in words what is not.
     pub fn problems(&self, segment_bytes: u64) -> Vec<String> {
         let inner = self.inner.lock();
         let mut all = self.map.all();
@@ -250,6 +251,7 @@ impl Segments {
                 *bytes += location.bytes as u64;
             }
         }
+        problems.extend(inner.misplaced());
         let counted = inner.table.iter().map(|segment| segment.live_bytes);
         for (number, (counted, found)) in counted.zip(live).enumerate().skip(FIRST_SEGMENT as usize) {
             if counted != found {
@@ -269,6 +271,24 @@ impl Inner {
             // Region 0 is never cleaned and never free.
             self.table[0].state = State::Open;
         }
+    }
+
+    /// Free segments that nobody finds, and dead ones that nobody empties.
+    fn misplaced(&self) -> Vec<String> {
+        let numbered = self.table.iter().enumerate().skip(FIRST_SEGMENT as usize);
+        let wrong = numbered.filter_map(|(number, segment)| {
+            let at = number as u32;
+            let (is_free, is_dead) = (self.free.contains(&at), segment.live_bytes == 0 && segment.unpublished == 0);
+            let is_right = match segment.state {
+                State::Free => is_free,
+                State::Open => !is_free,
+                State::Sealed => !is_free && !is_dead,
+                State::Emptied => !is_free && is_dead,
+                State::Cleared => !is_free && is_dead && self.cleared.contains(&at),
+            };
+            (!is_right).then(|| format!("segment {number} is lost to the store: {segment:?}"))
+        });
+        wrong.collect()
     }
 
     fn add_live(&mut self, location: Location) {
@@ -291,3 +311,7 @@ impl Inner {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "segments_test.rs"]
+mod tests;

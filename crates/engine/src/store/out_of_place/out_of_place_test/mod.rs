@@ -1,7 +1,11 @@
 //! What only a store out of place can get wrong: cleaning, using segments again, deriving the map.
 
+mod between;
 mod damage;
+mod hooked;
+mod model;
 mod power_cuts;
+mod slots;
 
 use super::*;
 use crate::page::{self, PageOp, PageType};

@@ -1,0 +1,293 @@
+//! Bugs of the store out of place. The first fourteen are those that any such store can have; the others break rules of
+//! this one.
+
+use super::{Bug, Edit};
+
+const APPEND: &str = "crates/engine/src/store/out_of_place/append.rs";
+const CLEAN: &str = "crates/engine/src/store/out_of_place/clean.rs";
+const SEGMENTS: &str = "crates/engine/src/store/out_of_place/segments.rs";
+const SCAN: &str = "crates/engine/src/store/out_of_place/scan.rs";
+const READ: &str = "crates/engine/src/store/out_of_place/read.rs";
+const STORE: &str = "crates/engine/src/store/out_of_place/mod.rs";
+const FLUSH: &str = "crates/engine/src/pool/flush/write.rs";
+
+const POWER_CUTS: &[&str] = &["out_of_place_test::power_cuts"];
+
+const fn bug(name: &'static str, breaks: &'static str, edits: &'static [Edit], tests: &'static [&'static str]) -> Bug {
+    Bug { name, breaks, package: "highwater", edits, tests }
+}
+
+const fn edit(file: &'static str, find: &'static str, replace: &'static str) -> Edit {
+    Edit { file, find, replace }
+}
+
+pub const BUGS: &[Bug] = &[
+    bug(
+        "reuse-before-copies-are-synced",
+        "a segment is free as soon as its live images are copied, before the copies are durable",
+        &[
+            edit(
+                APPEND,
+                "        self.stats.data_syncs.add(u64::from(self.data.sync()?));\n        let mut sequences",
+                "        let eager = PLANTED && done.moves.iter().any(|moved| moved.from.is_some());\n        \
+                 if !eager {\n            self.stats.data_syncs.add(u64::from(self.data.sync()?));\n        }\n        \
+                 let mut sequences",
+            ),
+            edit(
+                APPEND,
+                "        self.release(&cleared);\n",
+                "        self.release(&cleared);\n        if eager {\n            self.clear_emptied()?;\n            \
+                 let now = self.segments.take_cleared();\n            self.release(&now);\n        }\n",
+            ),
+        ],
+        POWER_CUTS,
+    ),
+    bug(
+        "discard-before-copies-are-synced",
+        "a segment is discarded before the copies of its live images are durable",
+        &[edit(
+            CLEAN,
+            "        self.stats.segments_cleaned.inc();\n",
+            "        self.stats.segments_cleaned.inc();\n        if PLANTED {\n            \
+             let bytes = self.geometry.segment_bytes - BLOCK_BYTES as u64;\n            \
+             let _ = self.data.device().discard(self.geometry.start_of(victim), bytes);\n        }\n",
+        )],
+        POWER_CUTS,
+    ),
+    bug(
+        "publish-without-compare",
+        "a cleaner's copy takes the place of a newer one",
+        &[edit(
+            SEGMENTS,
+            "if from.is_none() || self.map.get(*page_no) == *from {",
+            "if PLANTED || from.is_none() || self.map.get(*page_no) == *from {",
+        )],
+        &["segments::tests"],
+    ),
+    bug(
+        "tie-without-sequence",
+        "of two copies with one LSN any counts at opening",
+        &[edit(
+            SCAN,
+            "(old_lsn, old) < (lsn, sequence)",
+            "if PLANTED { old_lsn < lsn } else { (old_lsn, old) < (lsn, sequence) }",
+        )],
+        &["of_two_copies_with_one_lsn"],
+    ),
+    bug(
+        "old-footer-believed",
+        "the footer of a segment's last life is believed though it is used again",
+        &[edit(
+            READ,
+            "Some(held) if footer.is_free && held.remains.life <= footer.life => None,",
+            "Some(held) if footer.is_free && (PLANTED || held.remains.life <= footer.life) => None,",
+        )],
+        POWER_CUTS,
+    ),
+    bug(
+        "torn-image-believed",
+        "an image at the end of the store counts though a power cut tore it",
+        &[edit(
+            SCAN,
+            "if sequence <= self.durable || self.verifies(&entry, location)? {",
+            "if PLANTED || sequence <= self.durable || self.verifies(&entry, location)? {",
+        )],
+        POWER_CUTS,
+    ),
+    bug(
+        "published-before-sync",
+        "the map points at images that are not durable",
+        &[
+            edit(
+                APPEND,
+                "        // Those cleared before this sync began.\n",
+                "        let early = PLANTED;\n        if early {\n            \
+                 self.segments.publish(&done.moves, &done.batches);\n        }\n",
+            ),
+            edit(
+                APPEND,
+                "        drop(sequences);\n        self.segments.publish(&done.moves, &done.batches);\n",
+                "        drop(sequences);\n        if !early {\n            \
+                 self.segments.publish(&done.moves, &done.batches);\n        }\n",
+            ),
+        ],
+        &["the_map_points_at_nothing_that_is_not_durable"],
+    ),
+    bug(
+        "data-before-log",
+        "a page is written before its redo is durable",
+        &[edit(
+            FLUSH,
+            "        self.log.flush_to(batch.newest_lsn())?;\n",
+            "        if !PLANTED {\n            self.log.flush_to(batch.newest_lsn())?;\n        }\n",
+        )],
+        &["pool_test::crash"],
+    ),
+    bug(
+        "reader-looks-once",
+        "a reader gets what another page has by now where its own was",
+        &[edit(STORE, "if map.get(page) == Some(location) {", "if PLANTED || map.get(page) == Some(location) {")],
+        &["a_page_that_is_moved_while_it_is_read"],
+    ),
+    bug(
+        "forgotten-page-stays",
+        "a page that was forgotten keeps its image",
+        &[edit(
+            SEGMENTS,
+            "            let old = self.map.set(PageNo(page), None);\n",
+            "            if PLANTED {\n                continue;\n            }\n            \
+             let old = self.map.set(PageNo(page), None);\n",
+        )],
+        &["every_page_is_what_was_last_written"],
+    ),
+    bug(
+        "cleaner-raises-the-lsn",
+        "a cleaner's copy looks newer than the page is",
+        &[edit(
+            CLEAN,
+            "                    let image = Image { page_no, lsn, at, bytes, from: Some(location) };\n",
+            "                    let lsn = crate::types::Lsn(lsn.0 + u64::from(PLANTED));\n                    \
+             let image = Image { page_no, lsn, at, bytes, from: Some(location) };\n",
+        )],
+        POWER_CUTS,
+    ),
+    bug(
+        "reserve-ignored",
+        "flushes take the segments that the cleaner needs to gain room",
+        &[edit(APPEND, "let keep = if by == By::Flush {", "let keep = if by == By::Flush && !PLANTED {")],
+        &["on_a_full_disk"],
+    ),
+    bug(
+        "length-off-by-a-unit",
+        "images behind a compressed one are looked for 512 bytes too late",
+        &[edit(
+            SCAN,
+            "        offset += entry.bytes;\n        (*entry, location)",
+            "        offset += entry.bytes + if PLANTED && entry.bytes < 4096 { 512 } else { 0 };\n        \
+             (*entry, location)",
+        )],
+        &["every_page_is_what_was_last_written"],
+    ),
+    bug(
+        "slots-written-together",
+        "a power cut can damage both slots, and the number of pages is lost",
+        &[edit(
+            STORE,
+            "        *slot = Slot { sequence, pages };\n",
+            "        if PLANTED {\n            for at in SLOTS_AT {\n                \
+             self.device().write_at(at, &block, Placement::Other)?;\n            }\n        }\n        \
+             *slot = Slot { sequence, pages };\n",
+        )],
+        &["a_damaged_slot"],
+    ),
+    bug(
+        "tie-older-counts",
+        "of two copies with one LSN the older counts at opening",
+        &[edit(
+            SCAN,
+            "(old_lsn, old) < (lsn, sequence)",
+            "if PLANTED { (old_lsn, sequence) < (lsn, old) } else { (old_lsn, old) < (lsn, sequence) }",
+        )],
+        &["of_two_copies_with_one_lsn"],
+    ),
+    bug(
+        "sequence-before-lsn",
+        "a cleaner's copy of an older version hides a newer one at opening",
+        &[edit(
+            SCAN,
+            "(old_lsn, old) < (lsn, sequence)",
+            "if PLANTED { (old, old_lsn) < (sequence, lsn) } else { (old_lsn, old) < (lsn, sequence) }",
+        )],
+        &["a_copy_of_an_older_version"],
+    ),
+    bug(
+        "old-headers-believed",
+        "headers of a segment's last life are believed behind those of its present one",
+        &[edit(
+            READ,
+            "=> header.life == remains.life && header.sequence > remains.newest,",
+            "=> PLANTED || header.life == remains.life && header.sequence > remains.newest,",
+        )],
+        &["out_of_place_test"],
+    ),
+    bug(
+        "unpublished-ignored",
+        "a segment is cleaned though the map does not point at all of its images yet",
+        &[edit(
+            SEGMENTS,
+            "s.state == State::Sealed && s.unpublished == 0)",
+            "s.state == State::Sealed && (PLANTED || s.unpublished == 0))",
+        )],
+        &["segments::tests"],
+    ),
+    bug(
+        "durable-too-high",
+        "a header calls its own batch durable",
+        &[edit(
+            APPEND,
+            "        (sequence, self.unsynced.first().map_or(0, |lowest| lowest - 1))\n",
+            "        if PLANTED {\n            return (sequence, sequence);\n        }\n        \
+             (sequence, self.unsynced.first().map_or(0, |lowest| lowest - 1))\n",
+        )],
+        POWER_CUTS,
+    ),
+    bug(
+        "free-before-its-footer-says-so",
+        "a segment is used again before its cleared footer is durable",
+        &[edit(
+            APPEND,
+            "        self.clear_emptied()\n",
+            "        self.clear_emptied()?;\n        if PLANTED {\n            \
+             let now = self.segments.take_cleared();\n            self.release(&now);\n        }\n        Ok(())\n",
+        )],
+        POWER_CUTS,
+    ),
+    bug(
+        "footer-not-cleared",
+        "the footer of a segment that is used again still lists its last life",
+        &[edit(
+            CLEAN,
+            "        emptied.iter().try_for_each(|segment| self.clear(*segment))?;\n",
+            "        if !PLANTED {\n            \
+             emptied.iter().try_for_each(|segment| self.clear(*segment))?;\n        }\n",
+        )],
+        POWER_CUTS,
+    ),
+    bug(
+        "slot-not-written",
+        "growth is not known to the next opening",
+        &[edit(
+            STORE,
+            "        self.put_slot().inspect_err(|error| self.data.stop(error))?;\n",
+            "        if !PLANTED {\n            \
+             self.put_slot().inspect_err(|error| self.data.stop(error))?;\n        }\n",
+        )],
+        &["a_damaged_slot"],
+    ),
+    bug(
+        "cleaner-drops-an-image",
+        "a live image is not copied",
+        &[edit(
+            CLEAN,
+            "in located(segment, batch.at, life, &batch.entries) {",
+            "in located(segment, batch.at, life, &batch.entries).skip(usize::from(PLANTED)) {",
+        )],
+        &["every_page_is_what_was_last_written"],
+    ),
+    bug(
+        "torn-image-not-struck-out",
+        "a torn image counts at the second opening, since later headers call its batch durable",
+        &[edit(
+            SCAN,
+            "ends.retain_mut(|end| end.strike_out(&torn) || !end.is_sealed);",
+            "ends.retain_mut(|end| !PLANTED && end.strike_out(&torn) || !end.is_sealed);",
+        )],
+        POWER_CUTS,
+    ),
+    bug(
+        "damaged-header-overlooked",
+        "the pages behind a damaged header disappear",
+        &[edit(SCAN, "            if first <= durable {\n", "            if !PLANTED && first <= durable {\n")],
+        &["out_of_place_test::damage"],
+    ),
+];
