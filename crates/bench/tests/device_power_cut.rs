@@ -9,7 +9,7 @@
 //! 3. Growth into new extent-map groups is cut as well: with pages of 4 KiB a group has 25 MiB.
 //! 4. Each switch is tried with the handling and without it: without it something breaks, with it nothing.
 
-use highwater::config::Doublewrite;
+use highwater::config::{Doublewrite, PageSize};
 use highwater::{Database, Error, Options, Schema, Type, ValueRef, values};
 use highwater_device::adapter::{EngineDisk, EngineDiskOptions};
 use highwater_device::disk::{Disk, DiskOptions, TimeMode};
@@ -91,7 +91,7 @@ impl Setup {
 
     fn options(&self) -> Options {
         let mut options = Options {
-            page_size: 16384,
+            page_size: PageSize::Bytes(16384),
             buffer_pool_size: 1 << 20,
             log_file_size: 4 << 20,
             log_buffer_size: 1 << 20,
@@ -410,7 +410,7 @@ fn fill(database: &Database) -> u64 {
 #[test]
 fn growth_into_new_extent_map_groups_survives() {
     let setup = Setup::on(honest(512));
-    let options = Options { page_size: 4096, ..setup.options() };
+    let options = Options { page_size: PageSize::Bytes(4096), ..setup.options() };
     let mut config = DeviceConfig::Ssd(SsdConfig::simple(96 << 8, 0.3, 64));
     config.set_promises(setup.promises);
     let disk = DiskOptions { crashes: true, time: TimeMode::Virtual, ..DiskOptions::new(config) };

@@ -1,12 +1,12 @@
 //! A few hundred power cuts of a database with pending changes; `highwater torture power` makes thousands.
 
 use highwater::Options;
-use highwater::config::ChangeBuffering;
+use highwater::config::{ChangeBuffering, PageSize};
 use highwater_bench::power_cuts::{Tally, Trial};
 
 fn survives(change_buffering: ChangeBuffering, page_size: u64, seeds: std::ops::Range<u64>, lives: u32) -> Tally {
     let options = Options {
-        page_size,
+        page_size: PageSize::Bytes(page_size),
         buffer_pool_size: 1 << 20,
         log_file_size: 4 << 20,
         log_buffer_size: 1 << 20,

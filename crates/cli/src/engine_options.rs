@@ -2,7 +2,7 @@
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
-use highwater::config::{KNOBS, Knob};
+use highwater::config::{KNOBS, Knob, PageSize};
 use highwater::inspect::log_size_bytes;
 use highwater::{Database, Error, Options};
 use std::path::Path;
@@ -64,14 +64,15 @@ impl EngineOptions {
     pub fn must_agree_with(&self, database: &Database) -> Result<(), Error> {
         let (asked, found) = (self.options(&[])?, database.options());
         let bytes = |bytes: u64| format!("{bytes} bytes");
+        let size = |size: PageSize| size.bytes().map_or_else(|| "auto".into(), bytes);
         let fixed = [
-            ("page_size", bytes(asked.page_size), bytes(found.page_size)),
+            ("page_size", size(asked.page_size), size(found.page_size)),
             ("log_file_size", bytes(log_size_bytes(asked.log_file_size)), bytes(found.log_file_size)),
             ("page_store", asked.page_store.name().into(), found.page_store.name().into()),
             ("segment_size", bytes(asked.segment_size), bytes(found.segment_size)),
         ];
         let Some((name, asked, found)) =
-            fixed.into_iter().find(|(name, asked, found)| self.has(name) && asked != found)
+            fixed.into_iter().find(|(name, asked, found)| self.has(name) && asked != "auto" && asked != found)
         else {
             return Ok(());
         };

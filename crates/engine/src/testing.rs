@@ -2,7 +2,7 @@
 
 use crate::btree::check::promised_bytes;
 use crate::btree::{BTree, Seek};
-use crate::config::{FlushNeighbors, Options, VictimPolicy};
+use crate::config::{FlushNeighbors, Options, PageSize, VictimPolicy};
 use crate::context::Context;
 use crate::db::core::Core;
 use crate::page::Node;
@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Options of a small database: 4 KiB pages, 1 MiB pool, 4 MiB log.
 pub fn small_options() -> Options {
     Options {
-        page_size: 4096,
+        page_size: PageSize::Bytes(4096),
         buffer_pool_size: 1 << 20,
         log_file_size: 4 << 20,
         log_buffer_size: 1 << 20,

@@ -5,6 +5,7 @@
 //! 1. A refused change is [`Error::DiskFull`] and nothing else; what was committed before is there afterwards.
 //! 2. Rollback, delete, drop and opening work while the disk is full.
 
+use highwater::config::PageSize;
 use highwater::{Database, Error, Options, Schema, Table, Type, WriteTxn, values};
 use highwater_storage::{Device, FileRole, FlushMethod, MemoryDevice, StorageSet};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 
 fn options() -> Options {
     Options {
-        page_size: 4096,
+        page_size: PageSize::Bytes(4096),
         buffer_pool_size: 4 << 20,
         log_file_size: 4 << 20,
         log_buffer_size: 1 << 20,

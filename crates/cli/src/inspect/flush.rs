@@ -1,9 +1,9 @@
-//! How pages are flushed: the kept probe of the device, and the options' defaults. What an opening was given is not
-//! kept in the files.
+//! How pages are flushed: what was chosen when the database was created, the kept probe of the device, and the options'
+//! defaults. What an opening was given is not kept in the files.
 
 use highwater::PageNo;
 use highwater::config::{KnobValue, Options};
-use highwater::inspect::{RawFile, Record};
+use highwater::inspect::{Chosen, RawFile, Record};
 use serde_json::{Value, json};
 
 /// The options that decide how pages are flushed.
@@ -21,7 +21,10 @@ const OPTIONS: &[&str] = &[
 
 /// Lines (name and text) and JSON.
 pub fn view(file: &RawFile<'_>) -> (Vec<Vec<String>>, Value) {
-    let record = file.page(PageNo(0)).ok().and_then(|page| Record::decode(&page));
+    let first = file.page(PageNo(0)).ok();
+    let record = first.as_ref().and_then(|page| Record::decode(page));
+    let chosen = first.as_ref().and_then(|page| Chosen::decode(page));
+    let why = chosen.as_ref().map(|chosen| chosen.why.as_str()).filter(|why| !why.is_empty());
     let defaults: Vec<_> = Options::default().values().into_iter().filter(|(name, _)| OPTIONS.contains(name)).collect();
     let listed = defaults.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ");
     let auto = record.as_ref().map_or_else(|| "not measured yet".to_string(), ToString::to_string);
@@ -31,10 +34,13 @@ pub fn view(file: &RawFile<'_>) -> (Vec<Vec<String>>, Value) {
             format!("{listed} (options given when the database was opened are not stored, so they are not shown here)"),
         ],
         vec!["auto selected".to_string(), auto],
+        vec!["chosen at creation".to_string(), why.unwrap_or("nothing: every option was given").to_string()],
     ];
     let defaults: serde_json::Map<_, _> =
         defaults.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-    (rows, json!({ "defaults": defaults, "probe": record.as_ref().map(probe_json) }))
+    let chosen =
+        chosen.as_ref().map(|chosen| json!({ "page_compression": chosen.page_compression.show(), "why": chosen.why }));
+    (rows, json!({ "defaults": defaults, "probe": record.as_ref().map(probe_json), "chosen_at_creation": chosen }))
 }
 
 fn probe_json(record: &Record) -> Value {

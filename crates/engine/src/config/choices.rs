@@ -1,6 +1,6 @@
 //! Options whose values have names.
 
-use super::KnobValue;
+use super::{KnobValue, parse_size};
 use highwater_storage::{FlushMethod, names};
 
 /// Options whose values have names, as InnoDB writes them; capital or small letters are the same.
@@ -98,6 +98,36 @@ impl MergeAtClose {
     }
 }
 
+/// Size of a page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PageSize {
+    /// What suits the device and the page store; chosen when the database is created.
+    #[default]
+    Auto,
+    /// This many bytes.
+    Bytes(u64),
+}
+
+impl PageSize {
+    /// The bytes; `None` if they are not chosen yet. An open database's are.
+    pub const fn bytes(self) -> Option<u64> {
+        match self {
+            PageSize::Auto => None,
+            PageSize::Bytes(bytes) => Some(bytes),
+        }
+    }
+}
+
+impl KnobValue for PageSize {
+    fn parse(text: &str) -> std::result::Result<Self, String> {
+        if text.eq_ignore_ascii_case("auto") { Ok(PageSize::Auto) } else { parse_size(text).map(PageSize::Bytes) }
+    }
+
+    fn show(&self) -> String {
+        self.bytes().map_or_else(|| "auto".into(), |bytes| bytes.to_string())
+    }
+}
+
 /// How a page is protected from being torn by a crash, in place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Doublewrite {
@@ -134,22 +164,26 @@ pub enum PageStoreKind {
     InPlace,
     /// Pages are appended to segments and never overwritten.
     OutOfPlace,
+    /// What suits the device; chosen when the database is created.
+    Auto,
 }
 
-names!(PageStoreKind { InPlace => "in-place", OutOfPlace => "out-of-place" });
+names!(PageStoreKind { InPlace => "in-place", OutOfPlace => "out-of-place", Auto => "auto" });
 named_value!(PageStoreKind, |_| "");
 
 /// How pages are compressed before they are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PageCompression {
     /// They are not.
-    #[default]
     Off,
     /// LZ4: less processor time.
     Lz4,
     /// Zstandard: smaller pages.
     Zstd,
+    /// What suits the device and the processor; chosen when the database is created. Off in place.
+    #[default]
+    Auto,
 }
 
-names!(PageCompression { Off => "off", Lz4 => "lz4", Zstd => "zstd" });
+names!(PageCompression { Off => "off", Lz4 => "lz4", Zstd => "zstd", Auto => "auto" });
 named_value!(PageCompression, |_| "");

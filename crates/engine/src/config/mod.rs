@@ -3,7 +3,7 @@
 mod choices;
 
 pub use choices::{
-    ChangeBuffering, Doublewrite, FlushNeighbors, MergeAtClose, PageCompression, PageStoreKind, VictimPolicy,
+    ChangeBuffering, Doublewrite, FlushNeighbors, MergeAtClose, PageCompression, PageSize, PageStoreKind, VictimPolicy,
 };
 pub use highwater_storage::FlushMethod;
 
@@ -172,13 +172,16 @@ macro_rules! options {
 options! {
     /// Size of the buffer pool: bytes of memory for page frames.
     buffer_pool_size: u64 = 128 << 20, "128MiB", "1MiB to 15TiB", |v| (1 << 20..=15 << 40).contains(v);
-    /// Page size in bytes, fixed when the database is created.
-    page_size: u64 = 16384, "16KiB", "4KiB, 8KiB or 16KiB", |v| matches!(*v, 4096 | 8192 | 16384);
+    /// Page size in bytes, fixed when the database is created; auto = what suits the device and the page store.
+    page_size: PageSize = PageSize::Auto, "auto", "4KiB, 8KiB, 16KiB or auto",
+        |v| matches!(v.bytes(), None | Some(4096 | 8192 | 16384));
     /// How pages are kept, fixed when the database is created: in-place = each over its older copy, protected by the
-    /// doublewrite file; out-of-place = appended to segments and found through a map, nothing is written twice.
-    page_store: PageStoreKind = PageStoreKind::InPlace, "in-place", "in-place or out-of-place", |_v| true;
-    /// How pages are compressed before they are written; only out of place.
-    page_compression: PageCompression = PageCompression::Off, "off", "off, lz4 or zstd", |_v| true;
+    /// doublewrite file; out-of-place = appended to segments and found through a map, nothing is written twice; auto =
+    /// what suits the device.
+    page_store: PageStoreKind = PageStoreKind::InPlace, "in-place", "in-place, out-of-place or auto", |_v| true;
+    /// How pages are compressed before they are written; only out of place. auto = what suits device and processor,
+    /// chosen when the database is created.
+    page_compression: PageCompression = PageCompression::Auto, "auto", "off, lz4, zstd or auto", |_v| true;
     /// Bytes of a segment of a page store out of place, fixed when the database is created.
     segment_size: u64 = 4 << 20, "4MiB", "a power of two from 256KiB to 32MiB",
         |v| v.is_power_of_two() && (256 << 10..=32 << 20).contains(v);

@@ -20,20 +20,20 @@
 use super::background::Background;
 use super::{creation, pairing};
 use crate::change_buffer::ChangeBuffer;
-use crate::config::{Doublewrite, FlushMethod, FlushNeighbors, Options, PageCompression, PageStoreKind};
+use crate::config::{Doublewrite, FlushMethod, FlushNeighbors, Options, PageCompression, PageSize, PageStoreKind};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::log::Log;
 use crate::pool::cleaner::{checkpoint, checkpoint_target};
 use crate::pool::{MIN_FRAMES, Pool};
-use crate::probe::Record;
+use crate::probe::{Chosen, Record};
 use crate::recovery::{self, Replayed};
 use crate::space::Space;
 use crate::stats::Stats;
-use crate::store::{self, Kind, bootstrap};
+use crate::store::{self, FileHeader, Kind, PageSource, bootstrap};
 use crate::sync::poison::Poison;
 use crate::types::PageNo;
-use highwater_storage::{Device, SetOptions, StorageSet};
+use highwater_storage::{AlignedBuf, Device, SetOptions, StorageSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -96,13 +96,14 @@ impl Core {
             if !options.create_if_missing || storage.is_read_only() {
                 return Err(Error::Incompatible(format!("{} holds no database yet", storage.data.name())));
             }
-            let (kind, page_bytes) = (creation::kind_of_store(&options), options.page_size as usize);
-            let options = with_store(options.clone(), kind, page_bytes, &*storage.data)?;
-            creation::create(&storage, &options)?;
+            let plan = creation::plan(&storage, &options)?;
+            with_store(options.clone(), plan.header, None, &*storage.data)?;
+            creation::create(&storage, &options, &plan)?;
         }
         let found = bootstrap::find(&storage)?;
         let file = found.header();
-        let options = with_store(options, file.kind, file.page_bytes, &*storage.data)?;
+        let chosen = chosen_at_creation(&*found.pages(), file.kind)?;
+        let options = with_store(options, file, chosen.map(|chosen| chosen.page_compression), &*storage.data)?;
         check_pool_size(&options, file.page_bytes)?;
         let stats = Arc::new(Stats::default());
         let poison = Arc::new(Poison::default());
@@ -189,14 +190,32 @@ fn check_pool_size(options: &Options, page_bytes: usize) -> Result<()> {
     Ok(())
 }
 
-/// The options with the kind of store that the database was created with, and what that implies.
+/// What was `auto` when the database was created, as page 0 says; in place, where a crash may have torn it, nothing
+/// depends on it.
+fn chosen_at_creation(pages: &dyn PageSource, kind: Kind) -> Result<Option<Chosen>> {
+    if kind == Kind::InPlace {
+        return Ok(None);
+    }
+    let mut page = AlignedBuf::zeroed(pages.page_bytes());
+    pages.read(PageNo(0), &mut page)?;
+    Ok(Chosen::decode(&page))
+}
+
+/// The options with the kind of store that the database was created with, and what that implies; `packing` is what the
+/// compression `auto` means, if that was chosen.
 ///
 /// # Errors
 /// [`Error::BadOption`] for an option that this kind, or the device, does not have.
-fn with_store(asked: Options, kind: Kind, page_bytes: usize, data: &dyn Device) -> Result<Options> {
+fn with_store(
+    asked: Options,
+    FileHeader { kind, page_bytes, .. }: FileHeader,
+    packing: Option<PageCompression>,
+    data: &dyn Device,
+) -> Result<Options> {
     let refuse = |option: &str, reason: &str| Err(Error::BadOption { option: option.into(), reason: reason.into() });
+    let is_auto = asked.page_compression == PageCompression::Auto;
     let Kind::OutOfPlace { segment_bytes } = kind else {
-        if asked.page_compression != PageCompression::Off {
+        if !is_auto && asked.page_compression != PageCompression::Off {
             let reason = "the pages of this database are in place and cannot be compressed; create a database with \
                           page-store out-of-place";
             return refuse("page-compression", reason);
@@ -209,7 +228,8 @@ fn with_store(asked: Options, kind: Kind, page_bytes: usize, data: &dyn Device) 
             );
             return refuse("doublewrite", &reason);
         }
-        return Ok(Options { page_store: PageStoreKind::InPlace, ..asked });
+        let page_compression = PageCompression::Off;
+        return Ok(Options { page_store: PageStoreKind::InPlace, page_compression, ..asked });
     };
     if asked.flush_method == FlushMethod::DirectNoFsync {
         let reason = "O_DIRECT_NO_FSYNC leaves syncs out that a page store out of place needs before it uses a segment \
@@ -218,6 +238,7 @@ fn with_store(asked: Options, kind: Kind, page_bytes: usize, data: &dyn Device) 
     }
     Ok(Options {
         page_store: PageStoreKind::OutOfPlace,
+        page_compression: if is_auto { packing.unwrap_or(PageCompression::Off) } else { asked.page_compression },
         segment_size: segment_bytes,
         doublewrite: Doublewrite::Off,
         flush_neighbors: FlushNeighbors::Off,
@@ -239,7 +260,7 @@ fn store_settings(options: &Options, is_read_only: bool) -> store::Settings {
 fn in_force(asked: Options, ctx: &Context) -> Options {
     let (pool, page_bytes) = (&ctx.pool, ctx.pool.page_bytes());
     Options {
-        page_size: page_bytes as u64,
+        page_size: PageSize::Bytes(page_bytes as u64),
         log_file_size: ctx.log.size_bytes(),
         buffer_pool_size: (pool.frame_count() * page_bytes) as u64,
         lru_scan_depth: pool.lru_scan_depth() as u64,

@@ -7,6 +7,7 @@
 use crate::config::{Options, PageStoreKind};
 use crate::error::{Error, Result};
 use crate::log::{Log, Remains};
+use crate::probe::{NEW_DATABASE_AT, RECORD_AT};
 use crate::space::header;
 use crate::space::layout::EXTENT_PAGES;
 use crate::store::{FileHeader, Kind, bootstrap};
@@ -25,27 +26,45 @@ pub(super) fn is_uncreated(storage: &StorageSet) -> Result<bool> {
     bootstrap::is_uncreated(storage, FIRST_EXTENTS * EXTENT_PAGES)
 }
 
+/// What a new database is made like.
+pub(super) struct Plan {
+    pub header: FileHeader,
+    /// Bytes of page 0 behind its header, and where they lie.
+    records: Vec<(usize, Vec<u8>)>,
+}
+
+/// Plans a new database: what is `auto` is chosen.
+///
+/// # Errors
+/// An I/O error.
+pub(super) fn plan(storage: &StorageSet, options: &Options) -> Result<Plan> {
+    let (chosen, probe) = super::probe::choose(storage, options)?;
+    let kind = match chosen.page_store {
+        PageStoreKind::OutOfPlace => Kind::OutOfPlace { segment_bytes: options.segment_size },
+        _ => Kind::InPlace,
+    };
+    let page_bytes = chosen.page_bytes as usize;
+    let header = FileHeader { page_bytes, database_id: random_id(), kind };
+    let mut records = vec![(NEW_DATABASE_AT, chosen.encode())];
+    // An opening would find that it is about another page size, and measure again.
+    if let Some(probe) = probe.filter(|probe| probe.evidence.page_bytes as usize == page_bytes) {
+        records.push((RECORD_AT, probe.encode().to_vec()));
+    }
+    Ok(Plan { header, records })
+}
+
 /// Creates a database: the redo log, then the store, whose page 0 is durable last.
 ///
 /// # Errors
 /// An I/O error.
-pub(super) fn create(storage: &StorageSet, options: &Options) -> Result<()> {
-    let kind = kind_of_store(options);
-    let header = FileHeader { page_bytes: options.page_size as usize, database_id: random_id(), kind };
+pub(super) fn create(storage: &StorageSet, options: &Options, plan: &Plan) -> Result<()> {
+    let Plan { header, records } = plan;
     Log::create(storage.redo.clone(), options.log_file_size, header.database_id)?;
     let mut map = vec![0; header.page_bytes];
     space::format_map_ops(|op| op.apply(&mut map).expect("a zeroed page takes an extent map"));
     page::header::seal(&mut map, PageNo(1));
-    let first = header::new_page(header, FIRST_EXTENTS);
+    let first = header::new_page(*header, FIRST_EXTENTS, records);
     bootstrap::create(storage, FIRST_EXTENTS * EXTENT_PAGES, &first, &map)
-}
-
-/// The kind of store that the options ask for.
-pub(super) fn kind_of_store(options: &Options) -> Kind {
-    match options.page_store {
-        PageStoreKind::InPlace => Kind::InPlace,
-        PageStoreKind::OutOfPlace => Kind::OutOfPlace { segment_bytes: options.segment_size },
-    }
 }
 
 fn random_id() -> u64 {

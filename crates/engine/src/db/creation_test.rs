@@ -97,3 +97,21 @@ fn a_creation_cut_short_can_be_done_again() {
         }
     }
 }
+
+/// Power cuts while the device is measured for a new database: what the measurement left does not look like use.
+#[test]
+fn a_measurement_that_was_cut_short_is_no_trace_of_a_database() {
+    use crate::config::FlushMethod;
+    for changes in (0..300).step_by(7) {
+        let (storage, faults) = (StorageSet::memory(), Faults::new());
+        faults.power_off_after(changes);
+        let powered = storage.clone().map(|device| faults.wrap(device));
+        let _ = crate::db::probe::measure_unused(&*powered.doublewrite, FlushMethod::Direct);
+        for seed in 0..2 {
+            let left = storage.cut(seed);
+            assert!(is_uncreated(&left).unwrap());
+            check_never_used(&left).unwrap();
+            drop(open(left, small_options()));
+        }
+    }
+}

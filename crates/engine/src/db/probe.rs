@@ -1,17 +1,24 @@
 //! `auto` at opening: the kept probe of this device, or a new one (always with `probe_again`); what it chose goes to
-//! the pool and the device.
+//! the pool and the device. And `auto` of a database that is about to be created.
 //!
 //! Rules
-//! 1. Comes after recovery, when the scratch space that the store lends protects nothing, and before threads start.
+//! 1. At opening: comes after recovery, when the scratch space that the store lends protects nothing, and before
+//!    threads start.
 //! 2. Options other than `auto` are used as they are; nothing is measured for them.
+//! 3. Before a creation the doublewrite file is measured behind the bytes that show whether it was used. A crash
+//!    meanwhile leaves files that count as not created.
 
-use crate::config::{FlushMethod, FlushNeighbors, Options};
+use crate::config::{FlushMethod, FlushNeighbors, Options, PageCompression};
 use crate::context::Context;
 use crate::error::Result;
 use crate::page::PageOp;
-use crate::probe::{Evidence, RECORD_AT, RECORD_BYTES, Record, Region, measure};
+use crate::probe::{
+    Evidence, Known, NewDatabase, RECORD_AT, RECORD_BYTES, Record, Region, choose_new, measure, needs_evidence,
+    rows_page,
+};
+use crate::store::{DOUBLEWRITE_START_BYTES, packing_us};
 use crate::types::PageNo;
-use highwater_storage::Device;
+use highwater_storage::{Device, StorageSet};
 
 /// Finds out what `auto` means here and sets it. `None` if nothing is `auto` or the device is not measured.
 ///
@@ -39,6 +46,33 @@ pub(super) fn settle(ctx: &Context, options: &Options) -> Result<Option<Record>>
     ctx.pool.set_flush_neighbors(record.choice.flush_neighbors);
     store.set_write_depth(record.choice.write_depth);
     Ok(Some(record))
+}
+
+/// Chooses what is `auto` of a new database; the probe of the device comes with it if there was one.
+///
+/// # Errors
+/// An I/O error.
+pub(super) fn choose(storage: &StorageSet, options: &Options) -> Result<(NewDatabase, Option<Record>)> {
+    let device = storage.data.identity().filter(|_| needs_evidence(options));
+    let Some(device) = device.filter(|device| storage.doublewrite.identity().as_ref() == Some(device)) else {
+        return Ok((choose_new(options, &Known::default()), None));
+    };
+    let evidence = measure_unused(&*storage.doublewrite, options.flush_method)?;
+    let page = rows_page(MEASURED_PAGE_BYTES);
+    let [lz4_us, zstd_us] = [PageCompression::Lz4, PageCompression::Zstd].map(|codec| packing_us(&page, codec));
+    let chosen = choose_new(options, &Known { evidence, lz4_us, zstd_us });
+    Ok((chosen, evidence.map(|evidence| Record::new(&device, options.flush_method, evidence))))
+}
+
+/// Page size that is measured before one is chosen.
+const MEASURED_PAGE_BYTES: usize = 4096;
+
+/// Measures a file of which only the start counts; `None` if it cannot be made long enough.
+pub(super) fn measure_unused(file: &dyn Device, method: FlushMethod) -> Result<Option<Evidence>> {
+    let region = Region::begin_behind(DOUBLEWRITE_START_BYTES, file, method == FlushMethod::DirectNoFsync)?;
+    let evidence = region.is_whole().then(|| measure(&region, MEASURED_PAGE_BYTES)).transpose()?;
+    region.end()?;
+    Ok(evidence)
 }
 
 fn take(scratch: &dyn Device, method: FlushMethod, page_bytes: usize) -> Result<Evidence> {

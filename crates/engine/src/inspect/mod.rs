@@ -23,7 +23,7 @@ pub use crate::check::OnProgress;
 pub use crate::log::format::Header as LogHeader;
 pub use crate::log::{Damage, Scan, Window};
 pub use crate::page::PageType;
-pub use crate::probe::{Choice, DEPTHS, Evidence, Record};
+pub use crate::probe::{Choice, Chosen, DEPTHS, Evidence, Record};
 pub use crate::space::Extent;
 pub use crate::space::layout::Layout;
 pub use crate::store::{FileHeader, Kind, Place, StoreSegment, StoreSegments};

@@ -31,6 +31,8 @@ const ZEROS_BYTES: u64 = 1 << 20;
 /// [`Region::end`].
 pub struct Region<'d> {
     device: &'d dyn Device,
+    /// Nothing before this byte is written.
+    start: u64,
     len_before: u64,
     len: u64,
     /// Whether to sync although the flush method leaves syncs out: a change of length needs one.
@@ -43,10 +45,18 @@ impl<'d> Region<'d> {
     /// # Errors
     /// An I/O error.
     pub fn begin(device: &'d dyn Device, force_sync: bool) -> Result<Region<'d>> {
+        Region::begin_behind(0, device, force_sync)
+    }
+
+    /// As [`begin`](Region::begin), for a device whose first `start` bytes stay as they are; they become a part of it.
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub fn begin_behind(start: u64, device: &'d dyn Device, force_sync: bool) -> Result<Region<'d>> {
         let len_before = device.len_bytes()?;
         let longer = len_before < SPAN_BYTES && device.set_len_bytes(SPAN_BYTES).is_ok();
         let len = if longer { SPAN_BYTES.max(len_before) } else { device.len_bytes()? };
-        let region = Region { device, len_before, len, force_sync };
+        let region = Region { device, start, len_before, len, force_sync };
         // The file system's metadata of the growth shall not be measured.
         region.sync()?;
         Ok(region)
@@ -59,7 +69,7 @@ impl<'d> Region<'d> {
     /// An I/O error.
     pub fn end(self) -> Result<()> {
         let zeros = AlignedBuf::zeroed(ZEROS_BYTES as usize);
-        let mut at = 0;
+        let mut at = self.start;
         while at < self.len_before {
             let len = ZEROS_BYTES.min(self.len_before - at);
             self.device.write_at(at, &zeros[..len as usize], Placement::Doublewrite)?;
@@ -71,6 +81,11 @@ impl<'d> Region<'d> {
         Ok(self.device.sync()?)
     }
 
+    /// Whether it is as long as a measurement wants.
+    pub fn is_whole(&self) -> bool {
+        self.len >= SPAN_BYTES
+    }
+
     fn sync(&self) -> Result<()> {
         if self.force_sync {
             self.device.set_len_bytes(self.len)?;
@@ -80,11 +95,12 @@ impl<'d> Region<'d> {
 
     /// Where page `i` of `pages` lies: spread over the region, consecutive pages far apart.
     fn place(&self, i: u32, page_bytes: usize) -> u64 {
-        let slots = self.len / page_bytes as u64;
+        let first = self.start.div_ceil(page_bytes as u64);
+        let slots = (self.len / page_bytes as u64).saturating_sub(first);
         let stride = slots / u64::from(PROBE_PAGES);
         // 13 is coprime to 32: consecutive writes are far apart.
         let slot = u64::from(i * 13 % PROBE_PAGES) * stride.max(1);
-        slot.min(slots.saturating_sub(1)) * page_bytes as u64
+        (first + slot.min(slots.saturating_sub(1))) * page_bytes as u64
     }
 
     fn timed(&self, write: impl FnOnce() -> highwater_storage::Result<()>) -> Result<u32> {

@@ -1,5 +1,5 @@
 //! What the data device is like, measured at opening, and what follows from it: the meaning of `flush_neighbors =
-//! auto`.
+//! auto`; and before that, of a new database, what page size, page store and compression are ([`choose_new`]).
 //!
 //! Terms: the *evidence* is a few times of writing the same pages side by side and each in a place of its own; the
 //! *choice* (neighbor flushing, writes in flight) is a pure function of it ([`choose`]).
@@ -15,6 +15,7 @@
 
 mod choice;
 mod measure;
+mod new_database;
 mod record;
 
 #[cfg(test)]
@@ -22,6 +23,7 @@ mod probe_test;
 
 pub use choice::{Choice, choose};
 pub use measure::{Region, measure};
+pub use new_database::{Chosen, Known, NEW_DATABASE_AT, NewDatabase, choose_new, needs_evidence, rows_page};
 pub use record::{RECORD_AT, RECORD_BYTES, Record};
 
 /// Depths at which scattered writes are timed.

@@ -51,14 +51,17 @@ pub fn set_extents(bytes: &[u8; 4]) -> PageOp<'_> {
     PageOp::Write { offset: EXTENTS_AT as u16, bytes }
 }
 
-/// A new page 0 for a file of `extents`, sealed.
-pub fn new_page(header: FileHeader, extents: u32) -> Vec<u8> {
+/// A new page 0 for a file of `extents`, sealed; `records` are more bytes for it, and where they lie.
+pub fn new_page(header: FileHeader, extents: u32, records: &[(usize, Vec<u8>)]) -> Vec<u8> {
     let mut bytes = vec![0; header.page_bytes];
     let mut apply = |op: PageOp<'_>| op.apply(&mut bytes).expect("a fresh page takes its header");
     apply(PageOp::Format { page_type: PageType::FileHeader, level: 0, owner: super::SEGMENT_SYSTEM.0 });
     format_fixed(header, &mut apply);
     apply(set_extents(&extents.to_le_bytes()));
     put_log_mark(&mut bytes, LogMark { state: MarkState::Open, generation: 1, lsn: Lsn(0) });
+    for (at, record) in records {
+        bytes[*at..*at + record.len()].copy_from_slice(record);
+    }
     page::header::seal(&mut bytes, PageNo(0));
     bytes
 }

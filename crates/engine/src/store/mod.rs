@@ -44,9 +44,12 @@ mod shared_sync;
 #[cfg(test)]
 mod store_test;
 
+/// Bytes at the start of the doublewrite file that show whether it was used.
+pub(crate) const DOUBLEWRITE_START_BYTES: u64 = batch::FRONT_BYTES as u64;
 pub(crate) use batch::placement_of;
 pub use batch::{BATCH_PAGES, Batch};
 pub use header::{FIXED_END, FileHeader, Kind, format_fixed};
+pub(crate) use out_of_place::packing_us;
 
 use crate::config::PageCompression;
 use crate::error::Result;

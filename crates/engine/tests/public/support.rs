@@ -1,12 +1,13 @@
 //! Small databases and tables for tests.
 
+use highwater::config::PageSize;
 use highwater::{Database, Options, Row, Scan, Schema, Table, Type, Value, values};
 use highwater_storage::StorageSet;
 
 /// 4 KiB pages, a pool of 512 of them, a short lock wait.
 pub fn options() -> Options {
     Options {
-        page_size: 4096,
+        page_size: PageSize::Bytes(4096),
         buffer_pool_size: 2 << 20,
         log_file_size: 4 << 20,
         log_buffer_size: 1 << 20,

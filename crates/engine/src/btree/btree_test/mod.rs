@@ -34,7 +34,11 @@ impl Fixture {
         let buffer_pool_size = page_size * 256;
         Fixture::over(open(
             StorageSet::memory(),
-            crate::config::Options { page_size, buffer_pool_size, ..small_options() },
+            crate::config::Options {
+                page_size: crate::config::PageSize::Bytes(page_size),
+                buffer_pool_size,
+                ..small_options()
+            },
         ))
     }
 

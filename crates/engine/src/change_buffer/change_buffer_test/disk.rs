@@ -173,7 +173,7 @@ fn operations_of_an_index_that_is_being_dropped_are_removed_at_opening() {
 
 #[test]
 fn the_smallest_pool_is_enough() {
-    let options = Options { page_size: 16 << 10, buffer_pool_size: 1 << 20, ..disk() };
+    let options = Options { page_size: crate::config::PageSize::Bytes(16 << 10), buffer_pool_size: 1 << 20, ..disk() };
     let mut rng = Rng::with_seed(11);
     let (db, mut rows) = filled(StorageSet::memory(), options.clone(), 20_000, &mut rng);
     let table = db.table("t").unwrap();

@@ -6,7 +6,7 @@ use super::*;
 fn the_smallest_pool_buffers_changes() {
     for mode in MODES {
         let mut rng = Rng::with_seed(31);
-        let options = Options { page_size: 16384, ..options_of(mode) };
+        let options = Options { page_size: crate::config::PageSize::Bytes(16384), ..options_of(mode) };
         let (db, mut rows) = filled(StorageSet::memory(), options, 20_000, &mut rng);
         let table = db.table("t").unwrap();
         (0..150).for_each(|_| transact(&db, &table, &mut rows, &mut rng));

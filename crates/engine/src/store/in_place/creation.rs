@@ -1,7 +1,8 @@
 //! Creating the two files of a store, and knowing a creation that was cut short.
 //!
-//! Order: the doublewrite file, zeros; the data file with its length and page 1, durable; then page 0, durable. Until
-//! then the first page is zeros, and so is everything behind page 1.
+//! Order: the doublewrite file, zeros; the data file with its length, page 1 and what of page 0 lies behind its first
+//! sector, durable; then page 0, durable. Until then the first sector is zeros, and so is everything behind page 1. A
+//! sector is not torn, so page 0 is whole as soon as the first one is there.
 
 use super::doublewrite::file_bytes;
 use super::offset_of;
@@ -24,17 +25,23 @@ pub fn create(
     }
     data.set_len_bytes(0)?;
     data.set_len_bytes(offset_of(PageNo(pages), page_bytes))?;
-    for (page_no, page) in [(PageNo(1), second), (PageNo(0), first)] {
-        let mut copy = AlignedBuf::zeroed(page_bytes);
-        copy.copy_from_slice(page);
-        data.write_at(offset_of(page_no, page_bytes), &copy, Placement::Other)?;
-        data.sync()?;
-    }
-    Ok(())
+    let mut copy = AlignedBuf::zeroed(page_bytes);
+    copy.copy_from_slice(second);
+    data.write_at(offset_of(PageNo(1), page_bytes), &copy, Placement::Other)?;
+    copy.copy_from_slice(first);
+    copy[..SECTOR_BYTES].fill(0);
+    data.write_at(0, &copy, Placement::Other)?;
+    data.sync()?;
+    copy[..SECTOR_BYTES].copy_from_slice(&first[..SECTOR_BYTES]);
+    data.write_at(0, &copy, Placement::Other)?;
+    Ok(data.sync()?)
 }
 
-/// Whether creation never finished: the data file is empty, or no larger than creation makes it with zeros for page 0
-/// and for everything behind page 1.
+/// What no device tears.
+const SECTOR_BYTES: usize = 512;
+
+/// Whether creation never finished: the data file is empty, or no larger than creation makes it with zeros for the
+/// first sector and for everything behind page 1.
 pub fn is_uncreated(data: &dyn Device, new_pages: u32) -> Result<bool> {
     let len = data.len_bytes()?;
     let [smallest, .., largest] = PAGE_SIZES;
@@ -45,5 +52,5 @@ pub fn is_uncreated(data: &dyn Device, new_pages: u32) -> Result<bool> {
     data.read_at(0, &mut bytes)?;
     // Page 1 lies between the smallest first page and the end of the largest second one.
     let zeros = |range: &[u8]| range.iter().all(|b| *b == 0);
-    Ok(zeros(&bytes[..smallest]) && zeros(&bytes[(2 * largest).min(bytes.len())..]))
+    Ok(zeros(&bytes[..SECTOR_BYTES]) && zeros(&bytes[(2 * largest).min(bytes.len())..]))
 }

@@ -49,6 +49,7 @@ mod scan;
 mod segments;
 mod victim;
 
+pub(crate) use codec::packing_us;
 pub(super) use image::Geometry;
 pub(super) use map::MAX_SEGMENT_BYTES;
 pub(super) use scan::{Scanned, scan};

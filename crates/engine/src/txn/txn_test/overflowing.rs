@@ -92,7 +92,12 @@ fn rollback_gives_every_page_back() {
 
 #[test]
 fn eight_mebibytes_fit_one_row() {
-    let options = Options { page_size: 16384, buffer_pool_size: 8 << 20, log_file_size: 16 << 20, ..small_options() };
+    let options = Options {
+        page_size: crate::config::PageSize::Bytes(16384),
+        buffer_pool_size: 8 << 20,
+        log_file_size: 16 << 20,
+        ..small_options()
+    };
     let db = Db::with(StorageSet::memory(), options);
     let mut session = db.begin();
     session.insert("big", &large(8 << 20, 1)).unwrap();
