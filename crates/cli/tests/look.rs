@@ -39,7 +39,8 @@ fn database() -> (tempfile::TempDir, PathBuf) {
     std::fs::write(&csv, format!("id,name\n{}", rows.collect::<String>())).expect("a file");
     let db = folder.path().join("db");
     let (dir, csv) = (path(&db), path(&csv));
-    expect(&["import", dir, "city", csv, "--primary-key", "id", "--index", "by_name=name"], 0, &[]);
+    let import = ["import", dir, "city", csv, "--primary-key", "id", "--index", "by_name=name", "--page-size", "16K"];
+    expect(&import, 0, &[]);
     (folder, db)
 }
 

@@ -19,6 +19,8 @@ pub(super) const GIVE_UP_MS: u64 = 20_000;
 const NAP: Duration = Duration::from_millis(2);
 /// How long a thread relies on the LRU flusher before it flushes a page itself.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// Rounds of waiting after which a thread searches the list although nothing became clean.
+const SEARCH_ANYWAY: u32 = 8;
 /// Clean pages evicted at once by a thread that found no free frame.
 const EVICT_BATCH: usize = 16;
 
@@ -80,13 +82,19 @@ impl Pool {
     }
 
     fn make_frames(&self, count: usize, out: &mut Vec<FrameNo>, start: Instant) -> Result<()> {
+        let (mut round, mut searched) = (0, None);
         loop {
             self.poison.check()?;
             if self.lru.victims.take_from_reserve(self, count, out) {
                 return Ok(());
             }
             let progress = self.make_clean(start)?;
-            self.evict_clean(self.clean_search_depth(), EVICT_BATCH.max(count));
+            // Where nothing became clean since, a search finds what was latched then, and that is rare.
+            let cleanings = self.lru.cleanings();
+            round += 1;
+            if searched.replace(cleanings) != Some(cleanings) || progress || round % SEARCH_ANYWAY == 0 {
+                self.evict_clean(self.clean_search_depth(), EVICT_BATCH.max(count));
+            }
             if self.free.take(count, out).is_some() {
                 return Ok(());
             }
@@ -129,7 +137,8 @@ impl Pool {
     fn evict(&self, depth: usize, want: usize, by_cursor: bool) -> usize {
         let mut evicted = Vec::with_capacity(want.min(self.frames.len()));
         let mut lru = self.lru.list.lock();
-        let on = by_cursor && !self.lru.cleaned.swap(false, Relaxed);
+        let cleanings = self.lru.cleanings();
+        let on = by_cursor && self.lru.searched.swap(cleanings, Relaxed) == cleanings;
         let mut at = if on { lru.cursor() } else { lru.tail() };
         for _ in 0..depth {
             if at == NIL || evicted.len() == want || (by_cursor && lru.ends_search(&self.frames, at)) {

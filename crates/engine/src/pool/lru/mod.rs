@@ -17,7 +17,7 @@ use super::{FrameNo, Frames};
 use crate::config::Options;
 use list::LruList;
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 pub use victim::Victims;
 
 /// The part of the pool that belongs to this folder.
@@ -32,8 +32,10 @@ pub struct LruPart {
     old_arrivals: u32,
     /// Pages looked at from the tail of the list: the option, within what a pool of this size allows.
     pub scan_depth: usize,
-    /// Pages became clean since the list's cursor was last sent back.
-    cleaned: AtomicBool,
+    /// Batches of pages that became clean.
+    cleanings: AtomicU32,
+    /// The same when the list's cursor was last sent back.
+    searched: AtomicU32,
     free_target: AtomicUsize,
     give_up_ms: AtomicU64,
     pub victims: Box<dyn Victims>,
@@ -49,7 +51,8 @@ impl LruPart {
             old_blocks_time_ms: u32::try_from(options.old_blocks_time_ms).unwrap_or(u32::MAX),
             old_arrivals: (frames as u64 * options.old_blocks_pct / 100 / 2) as u32,
             scan_depth: scan_depth.min(frames / 4).max(8),
-            cleaned: AtomicBool::new(false),
+            cleanings: AtomicU32::new(0),
+            searched: AtomicU32::new(0),
             free_target: AtomicUsize::new(scan_depth.min(frames / 8).max(4)),
             give_up_ms: AtomicU64::new(evict::GIVE_UP_MS),
             victims: victim::of(options.victim_policy, frames),
@@ -71,6 +74,11 @@ impl LruPart {
 
     /// Pages became clean: the search for clean ones begins at the tail again.
     pub fn note_cleaned(&self) {
-        self.cleaned.store(true, Relaxed);
+        self.cleanings.fetch_add(1, Relaxed);
+    }
+
+    /// Batches of pages that became clean so far.
+    fn cleanings(&self) -> u32 {
+        self.cleanings.load(Relaxed)
     }
 }

@@ -1,7 +1,7 @@
 //! The document's claims.
 
 use super::plan::{FSYNC, METHOD, O_DIRECT, POOL, POOLS, distinct_pools, pools};
-use crate::experiment::judge::{self, Judgment, Rows, below, list, number, rate_tolerance};
+use crate::experiment::judge::{self, Judgment, Rows, above, below, list, number, rate_tolerance};
 use crate::experiment::{Claim, Plan, Row, Verdict, metric};
 
 /// The document: from this pool on O_DIRECT wins.
@@ -42,11 +42,11 @@ fn wins(rows: &Rows<'_>, pools: &[&str], winner: &str, loser: &str) -> Judgment 
     if pools.is_empty() {
         return (Verdict::Lost, "no such pool is measured: the least pool of this subject is larger".into());
     }
-    let measured =
-        pools.iter().flat_map(|pool| [winner, loser].map(|method| rows.find(&[(POOL, pool), (METHOD, method)])));
+    let row = |pool: &str, method| rows.find(&[(POOL, pool), (METHOD, method)]);
+    let measured = pools.iter().flat_map(|pool| [winner, loser].map(|method| row(pool, method)));
     let tolerance = rate_tolerance(measured.flatten(), TOLERANCE);
-    let verdict =
-        judge::all(pools.iter().map(|pool| below(rate(rows, pool, loser), rate(rows, pool, winner), tolerance)));
+    let faster = |pool: &&str| above(row(pool, loser), row(pool, winner), metric::LOAD_MB_PER_S, tolerance);
+    let verdict = judge::all(pools.iter().map(faster));
     let shown = pools.iter().map(|pool| {
         format!("{pool}: {} against {}", number(rate(rows, pool, winner)), number(rate(rows, pool, loser)))
     });

@@ -13,7 +13,7 @@
 //!    right after the other ([`Speed`](super::judge::Speed)). A ratio with too large a spread decides nothing.
 //!    Counts of pages that are small, or differ little, decide nothing either.
 //! 4. At standard a server's cell takes about eight times as long as Highwater's, so a server is measured once where
-//!    Highwater is measured seven times: each some ten minutes.
+//!    Highwater is measured three times: each some ten minutes.
 //! 5. `lru_scan_depth` is not divided: InnoDB frees that many frames once a second at every scale, and a second is a
 //!    second. With less, user threads flush single pages, which have no neighbors, and the experiment measures those.
 //!    It is at most a quarter of the pool, as Highwater has it too.

@@ -87,6 +87,20 @@ pub(super) fn below(a: f64, b: f64, tolerance: f64) -> Verdict {
     }
 }
 
+/// Whether `metric` is higher in `winner` than in `loser`; too small to tell where they differ by `tolerance` or less, or
+/// where the repetitions of the two overlap.
+pub(super) fn above(loser: Option<&Row>, winner: Option<&Row>, metric: Metric, tolerance: f64) -> Verdict {
+    let (Some(loser), Some(winner)) = (loser, winner) else { return Verdict::Lost };
+    let apart = match (loser.spread(metric), winner.spread(metric)) {
+        (Some([low, high]), Some([lowest, highest])) => high < lowest || highest < low,
+        _ => true,
+    };
+    match below(loser.value(metric), winner.value(metric), tolerance) {
+        Verdict::Holds | Verdict::Lost if !apart => Verdict::Undecided,
+        verdict => verdict,
+    }
+}
+
 /// By how much rates of these rows may differ and yet be equal: by `tolerance`, and by what other programs may have
 /// slowed one of them down where they took more than a tenth of the processors.
 pub(super) fn rate_tolerance<'r>(rows: impl IntoIterator<Item = &'r Row>, tolerance: f64) -> f64 {
@@ -145,6 +159,22 @@ mod tests {
         let (calm, busy, unknown) = (row(4.0), row(50.0), Row::default());
         assert_eq!((rate_tolerance([&calm], 0.1), rate_tolerance([&unknown], 0.1)), (0.1, 0.1));
         assert_eq!(rate_tolerance([&calm, &busy], 0.1), 1.1);
+    }
+
+    #[test]
+    fn repetitions_that_overlap_decide_nothing() {
+        let row = |value: f64, spread: [f64; 2]| {
+            let name = metric::TPS.name().to_string();
+            let (measured, spread) = ([(name.clone(), value)].into(), [(name, spread)].into());
+            Row { measured, spread, ..Row::default() }
+        };
+        let slow = row(10.0, [9.0, 11.0]);
+        let found = |winner: Option<&Row>| above(Some(&slow), winner, metric::TPS, 0.05);
+        assert_eq!(found(Some(&row(12.0, [11.5, 12.5]))), Verdict::Holds);
+        assert_eq!(found(Some(&row(12.0, [10.5, 12.5]))), Verdict::Undecided);
+        assert_eq!(found(Some(&row(8.0, [7.0, 8.5]))), Verdict::Lost);
+        assert_eq!(found(Some(&row(10.4, [10.4, 10.4]))), Verdict::Undecided);
+        assert_eq!(found(None), Verdict::Lost);
     }
 
     #[test]

@@ -66,7 +66,7 @@ fn circumstances(row: &Row) -> String {
 fn none(rows: &Rows<'_>, metric: Metric) -> Judgment {
     let pages = rows.value(&[], metric);
     if pages.is_nan() {
-        return (Verdict::Lost, "not counted by this subject".into());
+        return (Verdict::Undecided, "not counted by this subject".into());
     }
     ((pages == 0.0).into(), format!("{pages} pages"))
 }
