@@ -87,8 +87,8 @@ pub(super) fn below(a: f64, b: f64, tolerance: f64) -> Verdict {
     }
 }
 
-/// Whether `metric` is higher in `winner` than in `loser`; too small to tell where they differ by `tolerance` or less, or
-/// where the repetitions of the two overlap.
+/// Whether `metric` is higher in `winner` than in `loser`; too small to tell where they differ by `tolerance` or less,
+/// or where the repetitions of the two overlap.
 pub(super) fn above(loser: Option<&Row>, winner: Option<&Row>, metric: Metric, tolerance: f64) -> Verdict {
     let (Some(loser), Some(winner)) = (loser, winner) else { return Verdict::Lost };
     let apart = match (loser.spread(metric), winner.spread(metric)) {
