@@ -18,6 +18,8 @@ pub type Failure = String;
 const KILLS: &str = "30";
 /// Power cuts in one run.
 const CUTS: &str = "500";
+/// Power cuts of a mounted disk under a running process.
+const MOUNTED_CUTS: &str = "6";
 /// Kills of the one on a disk that fills up, and the size at which it is full: a little more than the load needs.
 const FULL_KILLS: &str = "10";
 const FULL_AT: &str = "160M";
@@ -140,7 +142,13 @@ impl Run {
     }
 
     fn power_cuts(&self) -> Result<(), Failure> {
-        self.finish(self.command().args(["torture", "power", "--cuts", CUTS]))
+        self.finish(self.command().args(["torture", "power", "--cuts", CUTS]))?;
+        if !tests_mount() {
+            return Ok(());
+        }
+        let mut command = self.command();
+        command.args(["torture", "crash", "--cut-power", "--runs", MOUNTED_CUTS, "--max-run-ms", "1000"]);
+        self.finish(command.args(["--dir", &self.folder("crash-cut")]))
     }
 
     /// Runs a benchmark and gives its result, which must say that work was done.

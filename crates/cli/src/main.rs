@@ -32,6 +32,7 @@ mod progress;
 mod signals;
 mod table_commands;
 mod torture;
+mod torture_disk;
 mod torture_power;
 mod workload_options;
 

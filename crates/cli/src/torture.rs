@@ -18,13 +18,16 @@
 //! 2. The child dies with its parent: it watches its stdin.
 //! 3. With a limit on the data file (`--data-limit`), a transaction that meets it is rolled back and the load goes on:
 //!    that is no error.
-//! 4. A killed process loses nothing that was written to the operating system. Power cuts are tested on simulated disks
-//!    (`crates/bench/tests/device_power_cut.rs`, `highwater torture power`).
+//! 4. A killed process loses nothing that was written to the operating system. With `--cut-power` the database lies on
+//!    a mounted disk whose power is cut instead ([`torture_disk`](crate::torture_disk)): the process must stop with an
+//!    error. Power cuts at chosen writes are tested on simulated disks (`crates/bench/tests/device_power_cut.rs`,
+//!    `highwater torture power`).
 
 use crate::bench;
 use crate::engine_options::{EngineOptions, size};
 use crate::failure::Failure;
 use crate::output::Lines;
+use crate::torture_disk::CutDisk;
 use crate::torture_power::{self, PowerOptions};
 use clap::{Args, Subcommand};
 use fastrand::Rng;
@@ -58,7 +61,8 @@ const CRASH_EXAMPLES: &str = "\
 Examples:
   highwater torture crash --runs 30 --dir /tmp/torture
   highwater torture crash --runs 100 --dir /tmp/torture --seed 7 --max-run-ms 500 --threads 8
-  highwater torture crash --runs 30 --dir /tmp/torture-full --page-size 4K --data-limit 160M";
+  highwater torture crash --runs 30 --dir /tmp/torture-full --page-size 4K --data-limit 160M
+  sudo highwater torture crash --runs 30 --dir /tmp/torture-cut --cut-power";
 
 /// Test crash recovery
 #[derive(Args, Debug)]
@@ -112,13 +116,21 @@ struct CrashOptions {
     /// Simulate a full disk: the data file cannot grow beyond this size
     #[arg(long, value_name = "SIZE", value_parser = size)]
     data_limit: Option<u64>,
+    /// Cut the power of an emulated SSD, mounted below --dir, instead of killing the process; needs root and FUSE
+    #[arg(long, conflicts_with = "data_limit")]
+    cut_power: bool,
     #[command(flatten)]
     engine: EngineOptions,
 }
 
 impl CrashOptions {
     fn database(&self) -> PathBuf {
-        self.dir.join("db")
+        if self.cut_power { self.disk().join("db") } else { self.dir.join("db") }
+    }
+
+    /// Where the disk is mounted whose power is cut.
+    fn disk(&self) -> PathBuf {
+        self.dir.join("disk")
     }
 
     fn acknowledgements(&self) -> PathBuf {
@@ -189,10 +201,36 @@ fn crash(options: &CrashOptions) -> Result<(), Failure> {
     let lines = Lines { stdout_taken: false };
     let seed = options.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
     lines.write(&format!("seed {seed} (repeat with --seed {seed})"));
+    let mut disk = options.cut_power.then(|| CutDisk::new(&options.disk())).transpose()?;
+    let ended = crashes(options, seed, lines, &mut disk);
+    match (ended, disk) {
+        (Err(error), Some(_)) => Err(keep_files(options, error)),
+        (ended, _) => ended,
+    }
+}
+
+/// Copies the database from the disk that is about to be unmounted, for `highwater check` and `inspect`.
+fn keep_files(options: &CrashOptions, error: Failure) -> Failure {
+    let (from, to) = (options.database(), options.dir.join("db"));
+    let copied = std::fs::create_dir_all(&to).and_then(|()| {
+        std::fs::read_dir(&from)?.try_for_each(|file| {
+            let file = file?;
+            std::fs::copy(file.path(), to.join(file.file_name())).map(drop)
+        })
+    });
+    match copied {
+        Ok(()) => Failure::Failed(format!("{error}; a copy of the database is in {}", to.display())),
+        Err(reason) => {
+            Failure::Failed(format!("{error}; the database could not be copied to {}: {reason}", to.display()))
+        }
+    }
+}
+
+fn crashes(options: &CrashOptions, seed: u64, lines: Lines, disk: &mut Option<CutDisk>) -> Result<(), Failure> {
     prepare(options)?;
     let mut rng = Rng::with_seed(seed);
     for run in 1..=options.runs {
-        let kill = kill_once(options, run, &mut rng).map_err(|e| at(run, seed, &e))?;
+        let kill = kill_once(options, run, &mut rng, disk).map_err(|e| at(run, seed, &e))?;
         let found = verify(options).map_err(|e| at(run, seed, &e))?;
         lines.write(&format!(
             "run {run}/{}: {kill}; recovered in {:.2} s ({:.1} MiB of redo, {} pages read); {} commits acknowledged so \
@@ -200,7 +238,8 @@ fn crash(options: &CrashOptions) -> Result<(), Failure> {
             options.runs, found.recovery_s, found.redo_mib, found.pages_read, found.acknowledged.commits
         ));
     }
-    lines.write(&format!("{} kills, no acknowledged commit lost", options.runs));
+    let ends = if options.cut_power { "power cuts" } else { "kills" };
+    lines.write(&format!("{} {ends}, no acknowledged commit lost", options.runs));
     Ok(())
 }
 
@@ -222,8 +261,8 @@ fn prepare(options: &CrashOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Starts a child, kills it, and says when.
-fn kill_once(options: &CrashOptions, run: u64, rng: &mut Rng) -> Result<String, Failure> {
+/// Starts a child, kills it or cuts the power of its disk, and says when.
+fn kill_once(options: &CrashOptions, run: u64, rng: &mut Rng, disk: &mut Option<CutDisk>) -> Result<String, Failure> {
     let seed = rng.u64(..);
     let buffering = options.engine.rotated_buffering(run);
     let mut child = spawn(options, seed, buffering)?;
@@ -232,16 +271,27 @@ fn kill_once(options: &CrashOptions, run: u64, rng: &mut Rng) -> Result<String, 
         std::thread::sleep(Duration::from_millis(pause_ms));
         still_running(&mut child).map(|()| pause_ms)
     });
+    let outcome = outcome.and_then(|pause_ms| end(&mut child, rng, disk).map(|()| pause_ms));
     kill(&mut child)?;
     let pause_ms = outcome?;
+    let how = if disk.is_some() { "power cut" } else { "killed" };
     if rng.u32(..4) > 0 {
-        return Ok(format!("killed after {pause_ms} ms, change buffering {buffering}"));
+        return Ok(format!("{how} after {pause_ms} ms, change buffering {buffering}"));
     }
     let mut child = spawn(options, seed ^ 1, buffering)?;
     let second_ms = rng.u64(1..=300);
     std::thread::sleep(Duration::from_millis(second_ms));
+    let ended = end(&mut child, rng, disk);
     kill(&mut child)?;
-    Ok(format!("killed after {pause_ms} ms, and {second_ms} ms into the next start, change buffering {buffering}"))
+    ended?;
+    Ok(format!("{how} after {pause_ms} ms, and {second_ms} ms into the next start, change buffering {buffering}"))
+}
+
+/// Cuts the power of the child's disk, if it has one of its own, and brings it back.
+fn end(child: &mut Child, rng: &mut Rng, disk: &mut Option<CutDisk>) -> Result<(), Failure> {
+    let Some(disk) = disk else { return kill(child) };
+    disk.cut(rng.u64(..), child)?;
+    disk.power_on()
 }
 
 fn spawn(options: &CrashOptions, seed: u64, buffering: &str) -> Result<Child, Failure> {
@@ -256,6 +306,10 @@ fn spawn(options: &CrashOptions, seed: u64, buffering: &str) -> Result<Child, Fa
     }
     if let Some(limit) = options.data_limit {
         command.args(["--data-limit", &limit.to_string()]);
+    }
+    if options.cut_power {
+        // Its message about the disk that failed is what is expected.
+        command.arg("--cut-power").stderr(Stdio::null());
     }
     if !options.engine.has("change_buffering") {
         command.args(["--change-buffering", buffering]);
