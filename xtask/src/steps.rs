@@ -135,6 +135,9 @@ impl Run {
             "lz4",
         ]);
         self.finish(command.args(["--segment-size", "512K", "--dir", &self.folder("crash-out-of-place")]))?;
+        let mut command = self.command();
+        command.args(["torture", "crash", "--runs", KILLS, "--doublewrite", "journal", "--journal-size", "8M"]);
+        self.finish(command.args(["--dir", &self.folder("crash-journal")]))?;
         // Small pages make many extent-map groups, and the disk fills up on the way.
         let mut command = self.command();
         command.args(["torture", "crash", "--runs", FULL_KILLS, "--max-run-ms", "700", "--page-size", "4K"]);

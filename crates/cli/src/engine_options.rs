@@ -52,6 +52,11 @@ impl EngineOptions {
         }
     }
 
+    /// The same for what protects pages in place.
+    pub fn rotated_protection(&self, number: u64) -> &str {
+        self.given("doublewrite").unwrap_or(["on", "journal"][number as usize / 3 % 2])
+    }
+
     /// What was given for an option.
     fn given(&self, option: &str) -> Option<&str> {
         self.given.iter().find(|(name, _)| *name == option).map(|(_, value)| value.as_str())

@@ -17,6 +17,7 @@ const ENGINE_DEFAULTS: &[(&str, &str)] = &[
     ("log_buffer_size", "1M"),
     ("cleaner_interval_ms", "5"),
     ("segment_size", "256K"),
+    ("journal_size", "8M"),
 ];
 /// Lives of one database, before the next one is made.
 const LIVES: u64 = 20;
@@ -25,6 +26,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   highwater torture power --cuts 3000
   highwater torture power --cuts 500 --change-buffering memory --seed 7
+  highwater torture power --cuts 500 --page-store in-place --doublewrite journal
   highwater torture power --cuts 500 --page-store out-of-place --page-compression zstd";
 
 /// What is cut, and how often.
@@ -56,15 +58,23 @@ pub fn run(options: &PowerOptions) -> Result<(), Failure> {
         let mut engine = options.engine.options(ENGINE_DEFAULTS)?;
         let mode = options.engine.rotated_buffering(number);
         let (store, compression) = options.engine.rotated_store(number);
-        for (name, value) in [("change_buffering", mode), ("page_store", store), ("page_compression", compression)] {
+        let protection = options.engine.rotated_protection(number);
+        let chosen = [
+            ("change_buffering", mode),
+            ("page_store", store),
+            ("page_compression", compression),
+            ("doublewrite", protection),
+        ];
+        for (name, value) in chosen {
             engine.set(name, value)?;
         }
         let tally = trial(engine, rng.u64(..), options.cuts - all.all_cuts())
             .map_err(|error| Failure::Failed(format!("database {number} with seed {seed}: {error}")))?;
         all.add(&tally);
+        let what = if store == "in-place" { format!("doublewrite {protection}") } else { compression.to_string() };
         let Tally { cuts, recovery_cuts, buffered, merges, carried } = tally;
         lines.write(&format!(
-            "database {number}, {store} {compression}, change buffering {mode}: {cuts} power cuts and \
+            "database {number}, {store} {what}, change buffering {mode}: {cuts} power cuts and \
              {recovery_cuts} of recovery; {buffered} changes buffered, {merges} leaves merged, {carried} changes \
              carried forward; nothing lost"
         ));

@@ -35,11 +35,11 @@ impl PlacementStreams {
     /// Everything in stream 0.
     pub const ONE: PlacementStreams = PlacementStreams([0; Placement::ALL.len()]);
 
-    /// A stream for each placement, as far as `streams` reach: redo, doublewrite, undo, inner pages, change buffer,
-    /// segments by lifetime get their own in this order; leaves, segments of long-lived pages and the rest stay in
-    /// stream 0.
+    /// A stream for each placement, as far as `streams` reach: redo, doublewrite or journal, undo, inner pages, change
+    /// buffer, segments by lifetime get their own in this order; leaves, segments of long-lived pages and the rest stay
+    /// in stream 0.
     pub fn spread(streams: u8) -> PlacementStreams {
-        use Placement::{ChangeBuffer, Doublewrite, IndexInner, Redo, Undo};
+        use Placement::{ChangeBuffer, Doublewrite, IndexInner, Journal, Redo, Undo};
         use Placement::{Lifetime1, Lifetime2, Lifetime3, Lifetime4, Lifetime5};
         let order =
             [Redo, Doublewrite, Undo, IndexInner, ChangeBuffer, Lifetime5, Lifetime4, Lifetime3, Lifetime2, Lifetime1];
@@ -47,6 +47,8 @@ impl PlacementStreams {
         for (placement, stream) in order.into_iter().zip(1..streams) {
             map.0[placement as usize] = stream;
         }
+        // A database uses one of the two.
+        map.0[Journal as usize] = map.of(Doublewrite);
         map
     }
 
@@ -98,8 +100,8 @@ pub struct EngineDiskOptions {
 }
 
 impl EngineDiskOptions {
-    /// Room for 1 GiB of redo (less on a small disk) and 16 MiB of doublewrite; placements are spread over the streams
-    /// there are.
+    /// Room for 1 GiB of redo (less on a small disk) and 20 MiB of doublewrite, where a journal of the default size
+    /// fits; placements are spread over the streams there are.
     pub fn new(disk: DiskOptions) -> EngineDiskOptions {
         let capacity = u64::from(disk.config.capacity_blocks()) * 4096;
         let streams = match &disk.config {
@@ -107,7 +109,7 @@ impl EngineDiskOptions {
             crate::preset::DeviceConfig::Hdd(_) => PlacementStreams::ONE,
         };
         let redo_bytes = (1 << 30).min(capacity / 8 / 4096 * 4096);
-        EngineDiskOptions { disk, redo_bytes, doublewrite_bytes: 16 << 20, streams }
+        EngineDiskOptions { disk, redo_bytes, doublewrite_bytes: 20 << 20, streams }
     }
 }
 

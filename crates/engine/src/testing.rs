@@ -2,7 +2,7 @@
 
 use crate::btree::check::promised_bytes;
 use crate::btree::{BTree, Seek};
-use crate::config::{FlushNeighbors, Options, PageSize, VictimPolicy};
+use crate::config::{Doublewrite, FlushNeighbors, Options, PageSize, VictimPolicy};
 use crate::context::Context;
 use crate::db::core::Core;
 use crate::page::Node;
@@ -25,11 +25,15 @@ pub fn small_options() -> Options {
     }
 }
 
-/// The same with a victim policy and a neighbor option that the seed chooses; nine seeds in a row give every pair.
+/// The same with a victim policy, a neighbor option and a protection from torn pages that the seed chooses; eighteen
+/// seeds in a row give every combination.
 pub fn seeded_options(seed: u64) -> Options {
     let victim_policy = [VictimPolicy::LruClean, VictimPolicy::Raw, VictimPolicy::War][seed as usize % 3];
     let neighbors = [FlushNeighbors::Off, FlushNeighbors::Contiguous, FlushNeighbors::Extent];
-    Options { victim_policy, flush_neighbors: neighbors[seed as usize / 3 % 3], ..small_options() }
+    let doublewrite = [Doublewrite::On, Doublewrite::Journal][seed as usize % 2];
+    let journal_size = 8 << 20;
+    let flush_neighbors = neighbors[seed as usize / 3 % 3];
+    Options { victim_policy, flush_neighbors, doublewrite, journal_size, ..small_options() }
 }
 
 /// A small database in memory without background threads: call the steps yourself.

@@ -42,6 +42,8 @@ pub enum Placement {
     Redo,
     /// Doublewrite buffer.
     Doublewrite,
+    /// Journal of page images.
+    Journal,
     /// Undo log pages.
     Undo,
     /// Change buffer pages.
@@ -69,6 +71,7 @@ pub enum Placement {
 crate::names!(Placement {
     Redo => "redo",
     Doublewrite => "doublewrite",
+    Journal => "journal",
     Undo => "undo",
     ChangeBuffer => "change_buffer",
     IndexLeaf => "index_leaf",

@@ -134,20 +134,26 @@ pub enum Doublewrite {
     /// It is first written to the doublewrite file.
     #[default]
     On,
+    /// It is first written to the journal, a ring in the doublewrite file; what reaches its place is made durable
+    /// later.
+    Journal,
     /// Not at all.
     Off,
     /// By the device, which promises that a write of a page is not torn.
     Atomic,
 }
 
-names!(Doublewrite { On => "on", Off => "off", Atomic => "atomic" });
+names!(Doublewrite { On => "on", Journal => "journal", Off => "off", Atomic => "atomic" });
 
 impl KnobValue for Doublewrite {
     fn parse(text: &str) -> std::result::Result<Self, String> {
         let switched = |on| if on { Doublewrite::On } else { Doublewrite::Off };
         match text {
             "atomic" => Ok(Doublewrite::Atomic),
-            _ => bool::parse(text).map(switched).map_err(|_| format!("{text:?} is not one of on, off, atomic")),
+            "journal" => Ok(Doublewrite::Journal),
+            _ => {
+                bool::parse(text).map(switched).map_err(|_| format!("{text:?} is not one of {}", Doublewrite::names()))
+            }
         }
     }
 

@@ -30,7 +30,7 @@ use crate::probe::{Chosen, Record};
 use crate::recovery::{self, Replayed};
 use crate::space::Space;
 use crate::stats::Stats;
-use crate::store::{self, FileHeader, Kind, PageSource, bootstrap};
+use crate::store::{self, FileHeader, Kind, PageSource, Protection, bootstrap};
 use crate::sync::poison::Poison;
 use crate::types::PageNo;
 use highwater_storage::{AlignedBuf, Device, SetOptions, StorageSet};
@@ -117,6 +117,7 @@ impl Core {
             poison.clone(),
         )?;
         let redo_name = storage.redo.name();
+        let found = found.expect(log.store_mark())?;
         pairing::check(&*found.pages(), &redo_name, &log, &scan)?;
         let repaired = found.repair(scan.checkpoint_lsn..scan.end_lsn)?;
         pairing::check(&*found.pages(), &redo_name, &log, &scan)?;
@@ -248,10 +249,19 @@ fn with_store(
 
 fn store_settings(options: &Options, is_read_only: bool) -> store::Settings {
     store::Settings {
-        doublewrite: options.doublewrite == Doublewrite::On,
+        protection: protection(options),
         compression: options.page_compression,
         segment_fill_pct: options.segment_fill_pct,
         is_read_only,
+    }
+}
+
+/// What the store itself does against torn pages.
+fn protection(options: &Options) -> Protection {
+    match options.doublewrite {
+        Doublewrite::On => Protection::Doublewrite,
+        Doublewrite::Journal => Protection::Journal { bytes: options.journal_size },
+        Doublewrite::Off | Doublewrite::Atomic => Protection::None,
     }
 }
 

@@ -99,6 +99,7 @@ fn stored_mark(pages: &dyn PageSource) -> Result<Option<LogMark>> {
 pub(super) fn start(pool: &Pool, log: &Log, end: Lsn) -> Result<()> {
     let generation = log.generation() + 1;
     put_mark(pool, LogMark { state: MarkState::Opening, generation, lsn: end })?;
+    log.note_store_mark(pool.store().mark());
     log.start(end)?;
     put_mark(pool, LogMark { state: MarkState::Open, generation, lsn: end })
 }
@@ -113,6 +114,8 @@ pub(super) fn finish(pool: &Pool, log: &Log) -> Result<()> {
         return Ok(());
     }
     put_mark(pool, LogMark { state: MarkState::Closed, generation: log.generation() + 1, lsn: end })?;
+    pool.store().settle_places()?;
+    log.note_store_mark(pool.store().mark());
     log.finish(end)
 }
 

@@ -37,6 +37,8 @@ pub(super) fn settle(ctx: &Context, options: &Options) -> Result<Option<Record>>
         (_, Some(scratch)) => {
             // From here on what the scratch space held is gone.
             store.settle()?;
+            ctx.log.note_store_mark(store.mark());
+            ctx.log.mark_durable()?;
             let evidence = take(scratch, options.flush_method, page_bytes)?;
             let record = Record::new(&device, options.flush_method, evidence);
             keep(ctx, &record)?;

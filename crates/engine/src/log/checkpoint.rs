@@ -101,6 +101,17 @@ impl Log {
         Ok(())
     }
 
+    /// What the page store noted in the newest header, or since.
+    pub fn store_mark(&self) -> u64 {
+        self.store_mark.load(Ordering::Acquire)
+    }
+
+    /// Notes in all later headers what the page store needs to know at the next opening. Noted after a checkpoint's LSN
+    /// was determined, it covers everything that the checkpoint relies on.
+    pub fn note_store_mark(&self, mark: u64) {
+        self.store_mark.store(mark, Ordering::Release);
+    }
+
     /// Makes everything durable and notes that in the header, unless a header says so already. So damage in front of it
     /// is not taken for a torn write (`damage`). For a log that has been idle; a busy log notes it in every block it
     /// writes.
@@ -111,7 +122,8 @@ impl Log {
         self.flush_to(self.end_lsn())?;
         let mut io = self.io.lock();
         let durable_lsn = self.durable_lsn();
-        if !io.started || io.header.durable_lsn >= durable_lsn {
+        let is_noted = io.header.durable_lsn >= durable_lsn && io.header.store_mark == self.store_mark();
+        if !io.started || is_noted {
             return self.poison.check();
         }
         let header = Header { durable_lsn, ..io.header.next() };
@@ -120,6 +132,7 @@ impl Log {
 
     fn write_header(&self, io: &mut Io, header: Header) -> Result<()> {
         self.poison.check()?;
+        let header = Header { store_mark: self.store_mark(), ..header };
         let mut block = AlignedBuf::zeroed(BLOCK_BYTES as usize);
         header.encode(&mut block);
         self.count_write(1, block.len());
@@ -231,7 +244,8 @@ pub(super) fn create(device: &dyn Device, size_bytes: u64, database_id: u64) -> 
     }
     device.sync()?;
     let (checkpoint_lsn, durable_lsn) = (FIRST_LSN, FIRST_LSN);
-    let first = Header { database_id, size_bytes, generation: 1, sequence: 1, checkpoint_lsn, durable_lsn };
+    let (generation, sequence, store_mark) = (1, 1, 0);
+    let first = Header { database_id, size_bytes, generation, sequence, checkpoint_lsn, durable_lsn, store_mark };
     for header in [first, first.next()] {
         let mut block = AlignedBuf::zeroed(BLOCK_BYTES as usize);
         header.encode(&mut block);

@@ -8,8 +8,8 @@
 //!
 //! Header: magic `HWREDO\r\n` @0, version u32 @8, checksum u32 @12 (CRC-32C of the other bytes of the block), database
 //! id u64 @16, size of the whole file u64 @24, generation u64 @32, sequence u64 @40, checkpoint LSN u64 @48, durable
-//! LSN u64 @56, zeros. The header with sequence `n` is in slot `n % 2`; the valid one with the larger sequence counts.
-//! Magic, version and checksum keep their places in every version.
+//! LSN u64 @56, the page store's mark u64 @64, zeros. The header with sequence `n` is in slot `n % 2`; the valid one
+//! with the larger sequence counts. Magic, version and checksum keep their places in every version.
 //!
 //! Block: a mark of 16 bytes, then 4080 bytes of groups (so LSNs do not count marks). Mark: durable LSN u64 @0, the LSN
 //! up to which the log was synced when this block was written; checksum u64 @8, over that, the LSN of the block's first
@@ -39,7 +39,7 @@ pub const FIRST_LSN: Lsn = Lsn(DATA_BYTES);
 const LEAST_RING_BLOCKS: u64 = 16;
 
 const MAGIC: [u8; 8] = highwater_storage::mark::REDO;
-const HEADER_BYTES: usize = 64;
+const HEADER_BYTES: usize = 72;
 
 /// Whole blocks of a number of bytes on the device.
 pub fn whole_blocks(bytes: u64) -> u64 {
@@ -132,6 +132,8 @@ pub struct Header {
     pub checkpoint_lsn: Lsn,
     /// What was durable when the header was written.
     pub durable_lsn: Lsn,
+    /// What the page store needs to know of its own files at the next opening; zero if nothing.
+    pub store_mark: u64,
 }
 
 /// Why a header block cannot be used.
@@ -155,8 +157,8 @@ impl Header {
         block.fill(0);
         block[0..8].copy_from_slice(&MAGIC);
         block[8..12].copy_from_slice(&VERSION.to_le_bytes());
-        let Header { database_id, size_bytes, generation, sequence, checkpoint_lsn, durable_lsn } = *self;
-        let numbers = [database_id, size_bytes, generation, sequence, checkpoint_lsn.0, durable_lsn.0];
+        let Header { database_id, size_bytes, generation, sequence, checkpoint_lsn, durable_lsn, store_mark } = *self;
+        let numbers = [database_id, size_bytes, generation, sequence, checkpoint_lsn.0, durable_lsn.0, store_mark];
         for (place, number) in block[16..HEADER_BYTES].chunks_exact_mut(8).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
         }
@@ -181,6 +183,7 @@ impl Header {
             sequence: u64_at(block, 40),
             checkpoint_lsn: Lsn(u64_at(block, 48)),
             durable_lsn: Lsn(u64_at(block, 56)),
+            store_mark: u64_at(block, 64),
         })
     }
 }
@@ -272,7 +275,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
 }
 
-const _: () = assert!(HEADER_BYTES == 16 + 6 * 8 && HEADER_BYTES <= 512, "a header fits one sector");
+const _: () = assert!(HEADER_BYTES == 16 + 7 * 8 && HEADER_BYTES <= 512, "a header fits one sector");
 const _: () = assert!(LEAST_RING_BLOCKS > 4);
 
 #[cfg(test)]
@@ -287,6 +290,7 @@ mod tests {
             sequence,
             checkpoint_lsn: Lsn(99),
             durable_lsn: Lsn(100),
+            store_mark: 11,
         }
     }
 

@@ -34,6 +34,8 @@ pub struct Log {
     pub(super) written: AtomicU64,
     pub(super) durable: AtomicU64,
     pub(super) checkpoint: AtomicU64,
+    /// For the next header; see [`Log::note_store_mark`].
+    pub(super) store_mark: AtomicU64,
     pub(super) io: Mutex<Io>,
     pub(super) group: Group,
 }
@@ -105,6 +107,7 @@ impl Log {
             written: AtomicU64::new(end.0),
             durable: AtomicU64::new(end.0),
             checkpoint: AtomicU64::new(scan.checkpoint_lsn.0),
+            store_mark: AtomicU64::new(header.store_mark),
             io: Mutex::new(Io { spare: LogBuffer::memory(longest_group), header, started: false, discarded: 0 }),
             group: Group::default(),
         });

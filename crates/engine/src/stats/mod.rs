@@ -151,6 +151,10 @@ counters! {
     doublewrite_waits,
     /// Microseconds spent in those waits.
     doublewrite_wait_us,
+    /// Times a batch waited for room in the journal.
+    journal_waits,
+    /// Microseconds spent in those waits.
+    journal_wait_us,
     /// Times a mini-transaction was delayed because the checkpoint age was too large.
     sync_flush_waits = "buffer_flush_sync_waits",
     /// Microseconds spent in those waits.
@@ -170,6 +174,8 @@ counters! {
     data_syncs,
     /// Syncs of the doublewrite device that were asked for.
     doublewrite_syncs,
+    /// Syncs of the doublewrite device that were asked for to make the journal durable.
+    journal_syncs,
     /// Bytes that flushes appended to segments, headers and padding included (page store out of place).
     store_bytes_user,
     /// Bytes that the cleaner appended to segments, headers and padding included.
@@ -206,6 +212,8 @@ counters! {
     bytes_written_redo = "os_log_written",
     /// Bytes written: doublewrite.
     bytes_written_doublewrite = "dblwr_pages_written, in pages",
+    /// Bytes written: journal.
+    bytes_written_journal,
     /// Bytes written: undo pages.
     bytes_written_undo = "buffer_page_written_undo_log, in pages",
     /// Bytes written: change buffer.
@@ -300,6 +308,7 @@ impl Stats {
         let counter = match placement {
             P::Redo => &self.bytes_written_redo,
             P::Doublewrite => &self.bytes_written_doublewrite,
+            P::Journal => &self.bytes_written_journal,
             P::Undo => &self.bytes_written_undo,
             P::ChangeBuffer => &self.bytes_written_change_buffer,
             P::IndexLeaf => &self.bytes_written_index_leaf,

@@ -8,13 +8,14 @@
 //! 1. Creation: the file of copies, then page 1 and zeros for all others, durable; then page 0, durable. A crash before
 //!    that leaves what counts as not created ([`is_uncreated`]), and can be created again.
 //! 2. Finding changes nothing. [`Found::repair`] changes nothing if it refuses, and may be repeated.
-//! 3. A store is opened only after it was repaired, and by one caller: its files belong to it from then on.
+//! 3. A store is opened only after it was repaired ([`Found::expect`] before that), and by one caller: its files belong
+//!    to it from then on.
 //! 4. Looking relies on nothing but pages that verify: without a readable header the page size is the one under which
 //!    most pages verify.
 
-use super::in_place::{self, InPlace, RawInPlace};
+use super::in_place::{self, InPlace, Mark, RawInPlace};
 use super::out_of_place::{self, Geometry, OutOfPlace, RawOutOfPlace, Scanned};
-use super::{FileHeader, Kind, PageSource, PageStore, Settings, header};
+use super::{FileHeader, Kind, PageSource, PageStore, Protection, Settings, header};
 use crate::error::{Error, Result};
 use crate::page;
 use crate::stats::Stats;
@@ -37,6 +38,8 @@ pub struct Found {
     header: FileHeader,
     /// Where the pages are, if they are out of place.
     scanned: Option<Scanned>,
+    /// Images of pages in place that may be newer than what lies in their places.
+    journal: in_place::Scanned,
 }
 
 /// A store as it can be looked at, whatever its state.
@@ -82,7 +85,8 @@ pub fn find(storage: &StorageSet) -> Result<Found> {
         other => other,
     })?;
     let scanned = geometry_of(&header).map(|geometry| out_of_place::scan(data, geometry)).transpose()?;
-    Ok(Found { data: storage.data.clone(), doublewrite: storage.doublewrite.clone(), header, scanned })
+    let (data, doublewrite) = (storage.data.clone(), storage.doublewrite.clone());
+    Ok(Found { data, doublewrite, header, scanned, journal: in_place::Scanned::default() })
 }
 
 /// How the file is divided, if its pages are out of place.
@@ -107,11 +111,26 @@ impl Found {
         self.header
     }
 
-    /// Its pages, as they lie there; a crash may have torn some.
+    /// Finds what belongs to the pages beside the data file, of which the store noted `mark` ([`PageStore::mark`]). To
+    /// be called before all that follows.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if something that is needed was lost. An I/O error.
+    pub fn expect(mut self, mark: u64) -> Result<Found> {
+        if self.header.kind == Kind::InPlace {
+            self.journal = in_place::Scanned::read(&*self.doublewrite, self.header, Mark::decode(mark))?;
+        }
+        Ok(self)
+    }
+
+    /// Its pages; a crash may have torn some.
     pub fn pages(&self) -> Box<dyn PageSource + '_> {
         match (geometry_of(&self.header), &self.scanned) {
             (Some(geometry), Some(scanned)) => Box::new(RawOutOfPlace { data: &*self.data, geometry, scanned }),
-            _ => Box::new(RawInPlace::new(&*self.data, self.header.page_bytes)),
+            _ => {
+                let (page_bytes, file) = (self.header.page_bytes, &*self.doublewrite);
+                Box::new(RawInPlace::with_journal(&*self.data, page_bytes, file, &self.journal))
+            }
         }
     }
 
@@ -124,20 +143,20 @@ impl Found {
     pub fn repair(&self, log: Range<Lsn>) -> Result<Vec<PageNo>> {
         match &self.scanned {
             Some(scanned) => scanned.settle(&self.data.name(), log).map(|()| Vec::new()),
-            None => in_place::repair(&*self.doublewrite, &*self.data, self.header, log),
+            None => in_place::repair(&*self.doublewrite, &*self.data, self.header, log, &self.journal),
         }
     }
 
     /// Opens it.
     pub fn open(self, settings: &Settings, stats: Arc<Stats>) -> Result<Arc<dyn PageStore>> {
-        let Found { data, doublewrite, header, scanned } = self;
+        let Found { data, doublewrite, header, scanned, journal } = self;
         match (geometry_of(&header), scanned) {
             (Some(geometry), Some(scanned)) => {
                 Ok(Arc::new(OutOfPlace::open(data, geometry, scanned, settings, stats)?))
             }
             _ => {
-                let protect = settings.doublewrite && !settings.is_read_only;
-                Ok(Arc::new(InPlace::open(data, doublewrite, header, protect, stats)?))
+                let protection = if settings.is_read_only { Protection::None } else { settings.protection };
+                Ok(Arc::new(InPlace::open(data, doublewrite, header, protection, &journal, stats)?))
             }
         }
     }

@@ -76,11 +76,25 @@ impl Lane {
     pub const COUNT: usize = 3;
 }
 
+/// What protects pages in place from being torn by a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protection {
+    /// Nothing in the store.
+    None,
+    /// Copies in the areas of the doublewrite file.
+    Doublewrite,
+    /// Images in a ring of about this many bytes.
+    Journal {
+        /// Bytes of the ring.
+        bytes: u64,
+    },
+}
+
 /// How a store is opened.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// In place: write pages through the doublewrite file, so that a torn one can be repaired.
-    pub doublewrite: bool,
+    /// In place: what pages are written through, so that a torn one can be repaired.
+    pub protection: Protection,
     /// Out of place: how pages are compressed.
     pub compression: PageCompression,
     /// Out of place: how full segments may be, in percent, before the data file grows.
@@ -223,12 +237,27 @@ pub trait PageStore: PageSource + Send + Sync {
     /// `None` if there is none.
     fn scratch(&self) -> Option<&dyn Device>;
 
-    /// Makes every page durable where it is found without what lies in [`scratch`](PageStore::scratch). No other call
-    /// is made meanwhile.
+    /// Makes every page durable where it is found without what lies in [`scratch`](PageStore::scratch); until
+    /// [`mark`](PageStore::mark) is durable, the next opening may still want it. No other call is made meanwhile.
     ///
     /// # Errors
     /// An I/O error, after which the caller does not open the database.
     fn settle(&self) -> Result<()>;
+
+    /// Makes every page durable in its place, if the store keeps newer images elsewhere until then. For a database that
+    /// closes: the data file is whole by itself then.
+    ///
+    /// # Errors
+    /// An I/O error, after which the caller stops the database.
+    fn settle_places(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// What the next opening has to know of everything that was written so far ([`bootstrap::Found::expect`]). The
+    /// caller makes it durable with each checkpoint, and determines the checkpoint's LSN first.
+    fn mark(&self) -> u64 {
+        0
+    }
 
     /// Writes of a batch that may be in flight at once, at most.
     fn set_write_depth(&self, writes: u32);

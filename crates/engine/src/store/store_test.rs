@@ -9,15 +9,19 @@ use crate::types::Lsn;
 use highwater_storage::{AlignedBuf, Counted, FaultKind, Faults, Operation, StorageSet};
 use std::sync::Arc;
 
-const PAGE_BYTES: usize = 4096;
+pub const PAGE_BYTES: usize = 4096;
 const NEW_PAGES: u32 = 64;
 /// Pages that the tests write; the first two belong to creation.
 const WRITTEN: Range<u32> = 2..40;
 
-/// Both kinds; segments as small as they can be.
-const KINDS: [Kind; 2] = [Kind::InPlace, Kind::OutOfPlace { segment_bytes: 256 << 10 }];
+/// Segments as small as they can be.
+const OUT_OF_PLACE: Kind = Kind::OutOfPlace { segment_bytes: 256 << 10 };
+pub const JOURNAL: Protection = Protection::Journal { bytes: 0 };
+/// Both kinds, in place with each protection.
+const STORES: [(Kind, Protection); 3] =
+    [(Kind::InPlace, Protection::Doublewrite), (Kind::InPlace, JOURNAL), (OUT_OF_PLACE, Protection::None)];
 
-fn new_store(kind: Kind) -> StorageSet {
+pub fn new_store(kind: Kind) -> StorageSet {
     let storage = StorageSet::memory();
     let header = FileHeader { page_bytes: PAGE_BYTES, database_id: 77, kind };
     let mut first = page_of(PageNo(0), PageType::FileHeader, 0);
@@ -28,18 +32,14 @@ fn new_store(kind: Kind) -> StorageSet {
     storage
 }
 
-fn open(storage: &StorageSet) -> Arc<dyn PageStore> {
-    open_with(storage, true)
-}
-
-fn open_with(storage: &StorageSet, doublewrite: bool) -> Arc<dyn PageStore> {
+pub fn open_with(storage: &StorageSet, protection: Protection) -> Arc<dyn PageStore> {
     let compression = PageCompression::Off;
-    let settings = Settings { doublewrite, compression, segment_fill_pct: 75, is_read_only: false };
-    bootstrap::find(storage).unwrap().open(&settings, Arc::new(Stats::default())).unwrap()
+    let settings = Settings { protection, compression, segment_fill_pct: 75, is_read_only: false };
+    bootstrap::find(storage).unwrap().expect(0).unwrap().open(&settings, Arc::new(Stats::default())).unwrap()
 }
 
 /// A page full of the low byte of its LSN.
-fn page_of(page_no: PageNo, page_type: PageType, lsn: u64) -> Vec<u8> {
+pub fn page_of(page_no: PageNo, page_type: PageType, lsn: u64) -> Vec<u8> {
     let mut bytes = vec![0; PAGE_BYTES];
     PageOp::Format { page_type, level: 0, owner: 9 }.apply(&mut bytes).unwrap();
     bytes[page::HEADER_BYTES..].fill(lsn as u8);
@@ -48,7 +48,7 @@ fn page_of(page_no: PageNo, page_type: PageType, lsn: u64) -> Vec<u8> {
     bytes
 }
 
-fn write(store: &dyn PageStore, pages: &[u32], lsn: u64, lane: Lane) -> Result<()> {
+pub fn write(store: &dyn PageStore, pages: &[u32], lsn: u64, lane: Lane) -> Result<()> {
     let mut batch = Batch::new(pages.len(), PAGE_BYTES);
     for page_no in pages.iter().map(|n| PageNo(*n)) {
         batch.push(&page_of(page_no, PageType::Overflow, lsn), page_no);
@@ -56,7 +56,7 @@ fn write(store: &dyn PageStore, pages: &[u32], lsn: u64, lane: Lane) -> Result<(
     store.write(&mut batch, lane)
 }
 
-fn read(store: &dyn PageStore, page: u32) -> AlignedBuf {
+pub fn read(store: &dyn PageStore, page: u32) -> AlignedBuf {
     let mut bytes = AlignedBuf::zeroed(PAGE_BYTES);
     store.read(PageNo(page), &mut bytes).unwrap();
     bytes
@@ -71,10 +71,10 @@ fn nth_batch(n: u64, seed: u64) -> (Vec<u32>, Lane) {
 }
 
 /// Writes batches until the power is cut; per page the LSN of its last batch that was acknowledged.
-fn write_until_the_cut(storage: &StorageSet, seed: u64, discards: bool) -> Vec<u64> {
+fn write_until_the_cut(storage: &StorageSet, protection: Protection, seed: u64, discards: bool) -> Vec<u64> {
     let faults = Faults::new();
     let device = |inner| -> Arc<dyn Device> { if discards { Arc::new(WantsDiscards(inner)) } else { inner } };
-    let store = open(&storage.map(|inner| faults.wrap(device(inner))));
+    let store = open_with(&storage.map(|inner| faults.wrap(device(inner))), protection);
     faults.power_off_after(1 + seed);
     let mut acknowledged = vec![0; WRITTEN.end as usize];
     for n in 1.. {
@@ -90,21 +90,21 @@ fn write_until_the_cut(storage: &StorageSet, seed: u64, discards: bool) -> Vec<u
 
 #[test]
 fn written_pages_are_found_whole_after_a_power_cut() {
-    for (kind, discards) in KINDS.into_iter().flat_map(|kind| [(kind, false), (kind, true)]) {
-        let repaired: usize = (0..60).map(|seed| repaired_after_a_power_cut(kind, seed, discards)).sum();
-        let torn_in_place = kind == Kind::InPlace;
+    for (store, discards) in STORES.into_iter().flat_map(|store| [(store, false), (store, true)]) {
+        let repaired: usize = (0..60).map(|seed| repaired_after_a_power_cut(store, seed, discards)).sum();
+        let torn_in_place = store.0 == Kind::InPlace;
         assert!(!torn_in_place || repaired > 10, "{repaired} pages were torn in all: the test tests little");
     }
 }
 
 /// How many pages were torn; what was acknowledged is there.
-fn repaired_after_a_power_cut(kind: Kind, seed: u64, discards: bool) -> usize {
+fn repaired_after_a_power_cut((kind, protection): (Kind, Protection), seed: u64, discards: bool) -> usize {
     let storage = new_store(kind);
-    let acknowledged = write_until_the_cut(&storage, seed, discards);
+    let acknowledged = write_until_the_cut(&storage, protection, seed, discards);
     let cut = storage.cut(seed);
-    let found = bootstrap::find(&cut).unwrap();
+    let found = bootstrap::find(&cut).unwrap().expect(0).unwrap();
     let repaired = found.repair(Lsn(0)..Lsn(u64::MAX)).unwrap().len();
-    let store = open(&cut);
+    let store = open_with(&cut, protection);
     for page in WRITTEN {
         let (bytes, least) = (read(&*store, page), acknowledged[page as usize]);
         if least == 0 && bytes.iter().all(|byte| *byte == 0) {
@@ -125,7 +125,10 @@ fn copies_that_are_not_needed_are_discarded_where_the_device_wants_it() {
         let device: Arc<dyn Device> = if discards { Arc::new(WantsDiscards(counted.clone())) } else { counted.clone() };
         let found = bootstrap::find(&storage).unwrap();
         let (data, stats) = (storage.data.clone(), Arc::new(Stats::default()));
-        let store = in_place::InPlace::open(data, device, found.header(), true, stats).unwrap();
+        let store = {
+            let journal = in_place::Scanned::default();
+            in_place::InPlace::open(data, device, found.header(), Protection::Doublewrite, &journal, stats).unwrap()
+        };
         for (pages, lane) in [(&[5, 6, 9][..], Lane::FlushList), (&[7], Lane::SinglePage), (&[8, 5], Lane::LruList)] {
             write(&store, pages, 4, lane).unwrap();
         }
@@ -138,11 +141,11 @@ fn copies_that_are_not_needed_are_discarded_where_the_device_wants_it() {
 
 #[test]
 fn a_store_grows_by_what_is_reserved() {
-    KINDS.into_iter().for_each(grows_by_what_is_reserved);
+    STORES.into_iter().for_each(grows_by_what_is_reserved);
 }
 
-fn grows_by_what_is_reserved(kind: Kind) {
-    let store = open(&new_store(kind));
+fn grows_by_what_is_reserved((kind, protection): (Kind, Protection)) {
+    let store = open_with(&new_store(kind), protection);
     let beyond = store.read(PageNo(NEW_PAGES), &mut AlignedBuf::zeroed(PAGE_BYTES)).unwrap_err();
     assert!(matches!(beyond, Error::CorruptPage { page, .. } if page.0 == NEW_PAGES), "{beyond}");
     assert_eq!(store.place(PageNo(NEW_PAGES)).unwrap(), None);
@@ -158,8 +161,8 @@ fn grows_by_what_is_reserved(kind: Kind) {
 
 #[test]
 fn several_pages_are_read_at_once() {
-    for kind in KINDS {
-        let store = open(&new_store(kind));
+    for (kind, protection) in STORES {
+        let store = open_with(&new_store(kind), protection);
         write(&*store, &[5, 6, 7], 3, Lane::FlushList).unwrap();
         let mut run = AlignedBuf::zeroed(3 * PAGE_BYTES);
         store.read(PageNo(5), &mut run).unwrap();
@@ -173,15 +176,16 @@ fn several_pages_are_read_at_once() {
 #[test]
 fn after_a_failed_write_no_batch_is_written() {
     let (data, doublewrite) = (0, 2);
-    let [in_place, out_of_place] = KINDS;
+    let [on, journal, out_of_place] = STORES;
+    let off = (Kind::InPlace, Protection::None);
     let cases =
-        [(in_place, true, data), (in_place, false, data), (in_place, true, doublewrite), (out_of_place, true, data)];
-    for (kind, protect, broken) in cases {
-        let case = format!("{kind:?}, protect {protect}, device {broken} fails");
+        [(on, data), (off, data), (on, doublewrite), (journal, data), (journal, doublewrite), (out_of_place, data)];
+    for ((kind, protection), broken) in cases {
+        let case = format!("{kind:?}, {protection:?}, device {broken} fails");
         let (storage, faults) = (new_store(kind), Faults::new());
         let mut devices = 0..;
         let wrapped = storage.map(|device| if devices.next() == Some(broken) { faults.wrap(device) } else { device });
-        let store = open_with(&wrapped, protect);
+        let store = open_with(&wrapped, protection);
         faults.fail(Operation::Write, 1, FaultKind::ErrorOnce);
         assert!(matches!(write(&*store, &[5], 1, Lane::FlushList), Err(Error::Storage(_))), "{case}");
         let before = [&storage.data, &storage.doublewrite].map(contents);
@@ -200,9 +204,9 @@ fn contents(device: &Arc<dyn Device>) -> Vec<u8> {
 /// Not even by a later sync that succeeds: what the failed one lost is not known.
 #[test]
 fn after_a_failed_sync_nothing_is_acknowledged() {
-    for (kind, nth) in [(KINDS[0], 1), (KINDS[0], 2), (KINDS[1], 1)] {
+    for ((kind, protection), nth) in [(STORES[0], 1), (STORES[0], 2), (STORES[1], 1), (STORES[2], 1)] {
         let faults = Faults::new();
-        let store = open(&new_store(kind).map(|device| faults.wrap(device)));
+        let store = open_with(&new_store(kind).map(|device| faults.wrap(device)), protection);
         faults.fail(Operation::Sync, nth, FaultKind::ErrorOnce);
         assert!(write(&*store, &[5], 1, Lane::FlushList).is_err());
         assert!(write(&*store, &[5], 1, Lane::FlushList).is_err());

@@ -1,6 +1,7 @@
 //! Files of different ages: each mixture of a database's versions is refused and says which file is the older one;
 //! every crash of an opening or a closing is let through.
 
+use crate::config::{Doublewrite, Options};
 use crate::db::Database;
 use crate::error::Error;
 use crate::testing::small_options;
@@ -24,7 +25,11 @@ fn set_of(files: &Files) -> StorageSet {
 }
 
 fn open(storage: &StorageSet) -> Result<Database, Error> {
-    Database::open_storage(storage.clone(), small_options())
+    open_with(storage, Doublewrite::On)
+}
+
+fn open_with(storage: &StorageSet, doublewrite: Doublewrite) -> Result<Database, Error> {
+    Database::open_storage(storage.clone(), Options { doublewrite, ..small_options() })
 }
 
 fn insert(db: &Database, from: u64) {
@@ -41,8 +46,9 @@ fn rows(db: &Database) -> usize {
 }
 
 /// A database closed with 0, 50 and 100 rows, and a copy of it open with 150.
-fn versions() -> Vec<Files> {
+fn versions(doublewrite: Doublewrite) -> Vec<Files> {
     let storage = StorageSet::memory();
+    let open = |storage| open_with(storage, doublewrite);
     let db = open(&storage).unwrap();
     db.create_table("t", Schema::new().column("id", Type::U64).column("x", Type::Text(200)).primary_key(&["id"]))
         .unwrap();
@@ -66,7 +72,7 @@ fn versions() -> Vec<Files> {
 /// looked at, and one newer than the log is refused.
 #[test]
 fn an_older_file_beside_newer_ones_is_refused_and_named() {
-    let versions = versions();
+    let versions = versions(Doublewrite::On);
     for (i, [data, ..]) in versions.iter().enumerate() {
         for (j, [_, redo, _]) in versions.iter().enumerate() {
             for (k, [_, _, doublewrite]) in versions.iter().enumerate() {
@@ -95,9 +101,51 @@ fn an_older_file_beside_newer_ones_is_refused_and_named() {
     }
 }
 
+/// A journal must be that of the data file and the log, or at least not be needed: then it counts for nothing.
+#[test]
+fn an_older_journal_is_refused_or_not_needed() {
+    let versions = versions(Doublewrite::Journal);
+    for (i, [data, redo, _]) in versions.iter().enumerate() {
+        for (k, [_, _, journal]) in versions.iter().enumerate() {
+            let set = set_of(&[data.clone(), redo.clone(), journal.clone()]);
+            let is_closed = i != 3;
+            match open_with(&set, [Doublewrite::Journal, Doublewrite::On][k % 2]) {
+                Ok(db) => {
+                    // The journal of the closing, without the closing of the log: as if the power was cut between them.
+                    let is_allowed = k == i || k < i && is_closed || (i, k) == (3, 4);
+                    assert!(is_allowed, "data and redo {i}, journal {k}");
+                    assert_eq!(rows(&db), [0, 50, 100, 150, 150][i], "version {i}, journal {k}");
+                    assert!(db.check().unwrap().is_sound());
+                }
+                Err(Error::Corrupt(text)) if k < i => {
+                    assert!(!is_closed && text.contains("journal of pages in doublewrite is needed"), "{text}");
+                }
+                Err(Error::Corrupt(text)) => {
+                    let is_named = ["doublewrite has a copy of page", "redo is older than data"];
+                    assert!(k > i && is_named.iter().any(|part| text.contains(part)), "{i}, {k}: {text}");
+                }
+                Err(error) => panic!("data and redo {i}, journal {k}: {error}"),
+            }
+        }
+    }
+}
+
 #[test]
 fn every_crash_of_an_opening_and_a_closing_is_let_through() {
-    let [_, closed, _, crashed, _] = versions().try_into().unwrap();
+    every_crash_is_let_through(Doublewrite::On, Doublewrite::On);
+}
+
+#[test]
+fn every_crash_of_an_opening_and_a_closing_is_let_through_with_a_journal() {
+    every_crash_is_let_through(Doublewrite::Journal, Doublewrite::Journal);
+    every_crash_is_let_through(Doublewrite::Journal, Doublewrite::On);
+    every_crash_is_let_through(Doublewrite::On, Doublewrite::Journal);
+}
+
+/// Cuts a life that is opened in one way, at every step, and opens it in the other way.
+fn every_crash_is_let_through(before: Doublewrite, after_it: Doublewrite) {
+    let open = |storage: &StorageSet| open_with(storage, after_it);
+    let [_, closed, _, crashed, _] = versions(before).try_into().unwrap();
     for (files, expected) in [(closed, 50), (crashed, 150)] {
         for step in 0.. {
             let set = set_of(&files);

@@ -104,6 +104,7 @@ fn move_checkpoint(pool: &Pool, log: &Log) -> Result<()> {
 /// that it does not hold the checkpoint back, is durable there first.
 pub fn checkpoint(pool: &Pool, log: &Log, target: Lsn) -> Result<()> {
     log.flush_to(pool.carried_lsn())?;
+    log.note_store_mark(pool.store().mark());
     log.checkpoint(target)
 }
 

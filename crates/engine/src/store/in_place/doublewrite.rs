@@ -163,7 +163,7 @@ pub fn file_bytes(page_bytes: usize) -> u64 {
     last + (DIRECTORY_BYTES + page_bytes) as u64
 }
 
-/// Whether a batch was ever written through the file: creation leaves zeros.
+/// Whether the file was ever used: creation leaves zeros.
 pub fn was_used(file: &dyn Device) -> Result<bool> {
     if file.len_bytes()? < DIRECTORY_BYTES as u64 {
         return Ok(false);
@@ -197,6 +197,16 @@ pub fn listed_copies(file: &dyn Device, header: FileHeader) -> Result<Vec<Copy>>
         }
     }
     Ok(copies)
+}
+
+/// Makes [`was_used`] true, for a database whose pages go through the journal behind the areas.
+pub fn show_use(file: &dyn Device, database_id: u64) -> Result<()> {
+    if !was_used(file)? {
+        let mut empty = Batch::new(0, 0);
+        put_directory(&mut empty, database_id);
+        file.write_at(0, empty.with_front(), Placement::Doublewrite)?;
+    }
+    Ok(())
 }
 
 fn parse_directory(bytes: &[u8], database_id: u64) -> Vec<(PageNo, Lsn)> {

@@ -1,9 +1,11 @@
 //! The store in place: a page lies in the data file at its number times the page size. A write over an older copy can
-//! be torn by a crash, so a batch goes through the doublewrite file first.
+//! be torn by a crash, so a batch goes through the doublewrite file first: through one of its areas, or through the
+//! journal that lies behind them.
 //!
 //! Rules
-//! 1. A batch is durable in an area of the doublewrite file before its first page is written to its place, and durable
-//!    in its places before the area is used again ([`doublewrite`]). Without a doublewrite file torn pages stay torn.
+//! 1. A batch is durable in an area or in the journal before its first page is written to its place, and durable in its
+//!    places before that room is used again ([`doublewrite`], [`journal`]). A batch with an area syncs its places
+//!    itself, one in the journal does not. Without either, torn pages stay torn.
 //! 2. Pages whose numbers follow each other, and of one placement, are one write.
 //! 3. The data file never becomes shorter while it is open. So a reader asks for its length only behind the last
 //!    known one. `len_bytes`, `reserve` and `settle` always ask.
@@ -16,26 +18,31 @@
 //! |---|---|
 //! | `creation` | laying the two files out |
 //! | `doublewrite` | areas, their directories, who may use one |
-//! | `repair` | putting whole copies in the place of torn pages, after a crash |
+//! | `journal`, `journal_scan` | the ring of images in use; its layout, and finding the batches again |
+//! | `repair` | putting whole copies in the place of torn or old pages, after a crash |
 //! | `raw` | reading pages of a file that is not open as a store |
 
 mod creation;
 mod doublewrite;
+mod journal;
+mod journal_scan;
 mod raw;
 mod repair;
 
 pub(super) use creation::{create, is_uncreated};
 pub(super) use doublewrite::was_used;
+pub(super) use journal_scan::{Mark, Scanned};
 pub(super) use raw::RawInPlace;
 pub(super) use repair::repair;
 
 use super::shared_sync::SharedSync;
-use super::{Batch, FileHeader, Lane, PageSource, PageStore, Place};
+use super::{Batch, FileHeader, Lane, PageSource, PageStore, Place, Protection};
 use crate::error::{Error, Result};
 use crate::stats::Stats;
 use crate::types::PageNo;
-use doublewrite::Doublewrite;
+use doublewrite::{Doublewrite, Taken};
 use highwater_storage::{Device, Write};
+use journal::{Journal, OnTheWay};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -55,16 +62,31 @@ pub struct InPlace {
     data: SharedSync,
     /// The length of the data file when it was last asked for.
     len_bytes: AtomicU64,
-    /// `None` if batches are written to their places only.
-    doublewrite: Option<Doublewrite>,
+    through: Through,
+    /// The last batch of a journal that is not in use: nothing of it is needed.
+    last_batch: u64,
     /// The doublewrite file, in use or not.
     doublewrite_file: Arc<dyn Device>,
     stats: Arc<Stats>,
 }
 
+/// What a batch goes through on its way to its places.
+enum Through {
+    Areas(Doublewrite),
+    Journal(Journal),
+    Nothing,
+}
+
+/// The room that a batch has there, kept until its pages are durable in place, or until the store is stopped.
+enum Room<'s> {
+    Area(&'s Doublewrite, Taken<'s>),
+    Journal { _on_the_way: OnTheWay<'s> },
+    None,
+}
+
 impl InPlace {
-    /// Opens the store in these two files, which have been repaired. With `protect`, batches go through the doublewrite
-    /// file, which is made long enough.
+    /// Opens the store in these two files, which have been repaired; `journal` is what was found. With `protection` the
+    /// doublewrite file is made long enough.
     ///
     /// # Errors
     /// The doublewrite file cannot be made long enough.
@@ -72,13 +94,39 @@ impl InPlace {
         data: Arc<dyn Device>,
         doublewrite_file: Arc<dyn Device>,
         header: FileHeader,
-        protect: bool,
+        protection: Protection,
+        journal: &Scanned,
         stats: Arc<Stats>,
     ) -> Result<InPlace> {
-        let open = || Doublewrite::open(doublewrite_file.clone(), header, stats.clone());
-        let doublewrite = protect.then(open).transpose()?;
+        let file = doublewrite_file.clone();
+        let through = match protection {
+            Protection::None => Through::Nothing,
+            Protection::Doublewrite => Through::Areas(Doublewrite::open(file, header, stats.clone())?),
+            Protection::Journal { bytes } => {
+                Through::Journal(Journal::open(file, header, bytes, journal, stats.clone())?)
+            }
+        };
         let (data, len_bytes) = (SharedSync::new(data), AtomicU64::new(0));
-        Ok(InPlace { page_bytes: header.page_bytes, data, len_bytes, doublewrite, doublewrite_file, stats })
+        let (page_bytes, last_batch) = (header.page_bytes, journal.newest);
+        Ok(InPlace { page_bytes, data, len_bytes, through, last_batch, doublewrite_file, stats })
+    }
+
+    /// Makes the batch durable where it goes through first. If that fails the store is stopped before the room is given
+    /// back, and a batch looks whether it is stopped once it has its room (rule 5).
+    fn protect(&self, batch: &mut Batch, lane: Lane) -> Result<Room<'_>> {
+        match &self.through {
+            Through::Areas(doublewrite) => {
+                let area = doublewrite.take(lane);
+                self.data.check()?;
+                doublewrite.write(&area, batch).inspect_err(|error| self.data.stop(error))?;
+                Ok(Room::Area(doublewrite, area))
+            }
+            Through::Journal(journal) => {
+                let room = journal.write(batch, &self.data).inspect_err(|error| self.data.stop(error))?;
+                Ok(Room::Journal { _on_the_way: room })
+            }
+            Through::Nothing => self.data.check().map(|()| Room::None),
+        }
     }
 
     fn device(&self) -> &dyn Device {
@@ -106,7 +154,7 @@ impl InPlace {
             self.stats.count_written(write.placement, write.data.len());
             self.stats.count_pages_written(write.placement, (write.data.len() / self.page_bytes) as u64);
         }
-        self.sync()
+        Ok(())
     }
 }
 
@@ -159,12 +207,11 @@ impl PageSource for InPlace {
 impl PageStore for InPlace {
     fn write(&self, batch: &mut Batch, lane: Lane) -> Result<()> {
         assert!(lane != Lane::SinglePage || batch.entries().len() == 1, "one page at a time");
-        // Kept until the pages are durable in place, or the store is stopped.
-        let area = self.doublewrite.as_ref().map(|doublewrite| (doublewrite, doublewrite.take(lane)));
-        self.data.check()?;
-        let protected = area.as_ref().map_or(Ok(()), |(doublewrite, area)| doublewrite.write(area, batch));
-        protected.and_then(|()| self.write_to_places(batch)).inspect_err(|error| self.data.stop(error))?;
-        if let Some((doublewrite, area)) = &area {
+        let room = self.protect(batch, lane)?;
+        let is_synced = !matches!(room, Room::Journal { .. });
+        let written = self.write_to_places(batch).and_then(|()| if is_synced { self.sync() } else { Ok(()) });
+        written.inspect_err(|error| self.data.stop(error))?;
+        if let Room::Area(doublewrite, area) = &room {
             doublewrite.finished(area, batch);
         }
         Ok(())
@@ -203,7 +250,23 @@ impl PageStore for InPlace {
     /// The change of length causes a sync even with a flush method that leaves syncs out.
     fn settle(&self) -> Result<()> {
         self.device().set_len_bytes(self.device().len_bytes()?)?;
-        self.data.sync().map(drop)
+        self.data.sync()?;
+        self.settle_places()
+    }
+
+    fn settle_places(&self) -> Result<()> {
+        match &self.through {
+            Through::Journal(journal) => journal.empty(&self.data).inspect_err(|error| self.data.stop(error)),
+            Through::Areas(_) | Through::Nothing => Ok(()),
+        }
+    }
+
+    fn mark(&self) -> u64 {
+        let mark = match &self.through {
+            Through::Journal(journal) => journal.mark(),
+            Through::Areas(_) | Through::Nothing => Mark { newest: self.last_batch, is_needed: false },
+        };
+        mark.encode()
     }
 
     fn set_write_depth(&self, writes: u32) {

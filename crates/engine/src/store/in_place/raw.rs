@@ -1,20 +1,35 @@
-//! Reading pages of a data file that is not open as a store: nothing is repaired, nothing is written.
+//! Reading pages of a data file that is not open as a store: nothing is written. Images of the journal are read in the
+//! place of pages that they will replace.
 
+use super::journal_scan::{self, Scanned};
 use super::{beyond_the_end, offset_of};
 use crate::error::Result;
 use crate::store::{PageSource, Place};
 use crate::types::PageNo;
-use highwater_storage::Device;
+use highwater_storage::{AlignedBuf, Device};
 
 /// A data file and the page size that it is read with.
 pub struct RawInPlace<'d> {
     data: &'d dyn Device,
     page_bytes: usize,
+    /// The file of the journal and what is in it.
+    journal: Option<(&'d dyn Device, &'d Scanned)>,
 }
 
 impl<'d> RawInPlace<'d> {
+    /// Pages as they lie there.
     pub fn new(data: &'d dyn Device, page_bytes: usize) -> RawInPlace<'d> {
-        RawInPlace { data, page_bytes }
+        RawInPlace { data, page_bytes, journal: None }
+    }
+
+    /// Pages as the journal's images in `file` will make them.
+    pub fn with_journal(
+        data: &'d dyn Device,
+        page_bytes: usize,
+        file: &'d dyn Device,
+        scanned: &'d Scanned,
+    ) -> RawInPlace<'d> {
+        RawInPlace { data, page_bytes, journal: Some((file, scanned)) }
     }
 }
 
@@ -36,7 +51,15 @@ impl PageSource for RawInPlace<'_> {
         if offset + buf.len() as u64 > self.len_bytes()? {
             return Err(beyond_the_end(first));
         }
-        Ok(self.data.read_at(offset, buf)?)
+        self.data.read_at(offset, buf)?;
+        let Some((file, scanned)) = self.journal else { return Ok(()) };
+        let mut image = AlignedBuf::zeroed(self.page_bytes);
+        for (page_no, page) in (first.0..).map(PageNo).zip(buf.chunks_exact_mut(self.page_bytes)) {
+            if scanned.image(file, page_no, &mut image)? && journal_scan::replaces(&image, page, page_no) {
+                page.copy_from_slice(&image);
+            }
+        }
+        Ok(())
     }
 
     fn place(&self, page: PageNo) -> Result<Option<Place>> {

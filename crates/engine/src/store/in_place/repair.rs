@@ -1,15 +1,21 @@
-//! Repairing pages that a crash tore, from their copies in the doublewrite file.
+//! Repairing pages that a crash tore, from their copies in the doublewrite file, and pages that it left old, from their
+//! images in the journal.
 //!
 //! Rules
-//! 1. A page can be torn by a crash only if its copy is newer than the last checkpoint ([`super::doublewrite`], rule
-//!    3). So only copies newer than the checkpoint are looked at, and each is put back whose page in place does not
-//!    verify or is older. If several areas hold the page, the newest copy wins. A copy that was not the page's last is
-//!    harmless: redo from the checkpoint brings the page on. A copy from before the checkpoint never replaces a page
-//!    that was damaged later; the reader of that page reports it.
+//! 1. Without the journal a page can be torn by a crash only if its copy is newer than the last checkpoint
+//!    ([`super::doublewrite`], rule 3). So only copies newer than the checkpoint are looked at, and each is put back
+//!    whose page in place does not verify or is older. If several areas hold the page, the newest copy wins. A copy
+//!    that was not the page's last is harmless: redo from the checkpoint brings the page on. A copy from before the
+//!    checkpoint never replaces a page that was damaged later; the reader of that page reports it.
 //! 2. The log is durable up to a page's LSN before its copy is written. So a copy newer than the log's end proves that
 //!    the log lost its end: then nothing is changed, and the error says so.
+//! 3. With the journal a page may be torn or old in its place whatever the checkpoint. Its newest whole image is put
+//!    back ([`super::journal_scan`], rule 3), after the copies of the areas.
+//! 4. What a process that was killed wrote may not be durable yet. So the doublewrite file is synced before a place is
+//!    written, and the data file in any case: from now on copies may be overwritten, or the checkpoint passes them.
 
 use super::doublewrite::{Copy, listed_copies};
+use super::journal_scan::{self, Scanned};
 use super::offset_of;
 use crate::error::{Error, Result};
 use crate::page;
@@ -24,10 +30,16 @@ use std::ops::Range;
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a copy newer than the log's end, an I/O error.
-pub fn repair(doublewrite: &dyn Device, data: &dyn Device, header: FileHeader, log: Range<Lsn>) -> Result<Vec<PageNo>> {
+pub fn repair(
+    doublewrite: &dyn Device,
+    data: &dyn Device,
+    header: FileHeader,
+    log: Range<Lsn>,
+    journal: &Scanned,
+) -> Result<Vec<PageNo>> {
     let copies = listed_copies(doublewrite, header)?;
-    if let Some(newest) = copies.iter().max_by_key(|copy| copy.lsn).filter(|copy| copy.lsn > log.end) {
-        let Copy { page_no, lsn, .. } = newest;
+    let lsns = copies.iter().map(|copy| (copy.page_no, copy.lsn)).chain(journal.newest_lsn());
+    if let Some((page_no, lsn)) = lsns.max_by_key(|(_, lsn)| *lsn).filter(|(_, lsn)| *lsn > log.end) {
         return Err(Error::Corrupt(format!(
             "the redo log ends at LSN {}, but {} has a copy of page {page_no} with changes up to LSN {lsn}: the log \
              lost its end and with it committed changes, or it is an older version of itself; put back the redo log \
@@ -36,18 +48,50 @@ pub fn repair(doublewrite: &dyn Device, data: &dyn Device, header: FileHeader, l
             doublewrite.name()
         )));
     }
+    doublewrite.sync()?;
     let mut repaired = Vec::new();
     for copy in copies.iter().filter(|copy| copy.lsn > log.start) {
         if repair_page(doublewrite, data, header.page_bytes, copy)? {
             repaired.push(copy.page_no);
         }
     }
+    repair_from_journal(doublewrite, data, header.page_bytes, journal, &mut repaired)?;
     repaired.sort_unstable();
     repaired.dedup();
-    if !repaired.is_empty() {
-        data.sync()?;
-    }
+    data.sync()?;
     Ok(repaired)
+}
+
+/// Puts the newest image of each page back whose place is damaged or older (rule 3).
+fn repair_from_journal(
+    file: &dyn Device,
+    data: &dyn Device,
+    page_bytes: usize,
+    journal: &Scanned,
+    repaired: &mut Vec<PageNo>,
+) -> Result<()> {
+    let (mut image, mut place) = (AlignedBuf::zeroed(page_bytes), AlignedBuf::zeroed(page_bytes));
+    for page_no in journal.live.keys().copied() {
+        if !journal.image(file, page_no, &mut image)? {
+            continue;
+        }
+        read_place(data, page_no, &mut place)?;
+        if journal_scan::replaces(&image, &place, page_no) {
+            data.write_at(offset_of(page_no, page_bytes), &image, placement_of(&image))?;
+            repaired.push(page_no);
+        }
+    }
+    Ok(())
+}
+
+/// Reads the page where it lies; the file becomes longer if it does not reach so far.
+fn read_place(data: &dyn Device, page_no: PageNo, place: &mut [u8]) -> Result<()> {
+    let offset = offset_of(page_no, place.len());
+    let end = offset + place.len() as u64;
+    if end > data.len_bytes()? {
+        data.set_len_bytes(end)?;
+    }
+    Ok(data.read_at(offset, place)?)
 }
 
 /// Puts the copy back if it is whole and its page in place is not, or is older; says whether it did.
@@ -61,15 +105,11 @@ fn repair_page(doublewrite: &dyn Device, data: &dyn Device, page_bytes: usize, l
     if page::header::verify(&copy, page_no).is_err() || page::header::lsn(&copy) != lsn {
         return Ok(false);
     }
-    let offset = offset_of(page_no, page_bytes);
-    if offset + page_bytes as u64 > data.len_bytes()? {
-        data.set_len_bytes(offset + page_bytes as u64)?;
-    }
     let mut place = AlignedBuf::zeroed(page_bytes);
-    data.read_at(offset, &mut place)?;
+    read_place(data, page_no, &mut place)?;
     let torn = page::header::verify(&place, page_no).is_err() || page::header::lsn(&place) < lsn;
     if torn {
-        data.write_at(offset, &copy, placement_of(&copy))?;
+        data.write_at(offset_of(page_no, page_bytes), &copy, placement_of(&copy))?;
     }
     Ok(torn)
 }

@@ -35,7 +35,7 @@ fn create(storage: &StorageSet) {
 }
 
 fn settings(compression: PageCompression) -> Settings {
-    Settings { doublewrite: true, compression, segment_fill_pct: 75, is_read_only: false }
+    Settings { protection: crate::store::Protection::None, compression, segment_fill_pct: 75, is_read_only: false }
 }
 
 /// Opens the store, as after a crash when the log's checkpoint was at `checkpoint`.

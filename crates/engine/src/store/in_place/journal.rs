@@ -1,0 +1,220 @@
+//! The journal: images of pages that are about to be written to their places, in a ring that is written from front to
+//! back. It is the data journaling of a file system, inside the engine, and takes the place of the doublewrite areas.
+//!
+//! A batch is appended to the ring in one write and synced; then its pages are written to their places, and are not
+//! synced: until they are known to be durable there the ring keeps their images. So a batch costs one sync instead of
+//! two. When the ring has been written once around, one sync of the data file makes everything durable in its place,
+//! and all of the ring is free again.
+//!
+//! Rules (crash order)
+//! 1. A batch is durable in the ring before its first page is written to its place.
+//! 2. Batches are written to the ring one after the other, in the order of their numbers; only their syncs are shared.
+//!    So when a batch is durable, all batches before it are, and they are found by following them
+//!    ([`super::journal_scan`]).
+//! 3. A segment is overwritten only if every batch in it is durable in its place. For that a thread waits until no
+//!    batch is on its way ([`OnTheWay`]), syncs the data file, and may then enter all segments but the present one (a
+//!    *turn*). If a batch failed the turn fails, so the images that repair what it tore are never overwritten. The
+//!    present segment holds the newest batch that is durable, and stays until others are: what is found always reaches
+//!    as far as the log's header says.
+//! 4. [`Journal::mark`] goes into the log's header with each checkpoint. So a journal that was lost, or belongs to
+//!    another time, is noticed: without it pages in place may be old though they verify.
+//! 5. A device that wants discards is told after a turn which segments hold nothing that is needed, once a batch that
+//!    says so is durable.
+//!
+//! Lock order: a batch on its way (or the right to be alone), the position, a sync.
+
+use super::doublewrite;
+use super::journal_scan::{self, Directory, Layout, Mark, Scanned};
+use crate::error::Result;
+use crate::stats::Stats;
+use crate::store::shared_sync::SharedSync;
+use crate::store::{Batch, FileHeader};
+use highwater_storage::{Device, Placement};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::Instant;
+
+/// A batch that is in the ring and not yet, or not wholly, written to its places: until this is dropped.
+pub type OnTheWay<'j> = RwLockReadGuard<'j, ()>;
+
+/// The journal in use.
+pub struct Journal {
+    file: SharedSync,
+    layout: Layout,
+    database_id: u64,
+    segments: u64,
+    on_the_way: RwLock<()>,
+    position: Mutex<Position>,
+    /// Number of the newest batch that is durable in the ring.
+    durable: AtomicU64,
+    /// All batches up to this number are durable in their places.
+    settled: AtomicU64,
+    discards: bool,
+    stats: Arc<Stats>,
+}
+
+/// Where the next batch goes.
+struct Position {
+    segment: u64,
+    at: u64,
+    /// Number of the next batch.
+    next: u64,
+    /// Segments behind this one that may be overwritten.
+    free: u64,
+    /// Whether they hold images of which the device was not told that they are not needed.
+    is_discard_due: bool,
+}
+
+impl Journal {
+    /// Opens a journal of about `journal_bytes` in the file, which has been scanned and repaired: everything that is in
+    /// it is durable in its place. Makes the file long enough.
+    ///
+    /// # Errors
+    /// The file cannot be made long enough.
+    pub fn open(
+        file: Arc<dyn Device>,
+        header: FileHeader,
+        journal_bytes: u64,
+        scanned: &Scanned,
+        stats: Arc<Stats>,
+    ) -> Result<Journal> {
+        let layout = Layout::new(header.page_bytes);
+        let segments = layout.segments_of(journal_bytes);
+        let end = layout.offset_of(segments);
+        if file.len_bytes()? < end {
+            file.set_len_bytes(end)?;
+            file.sync()?;
+        }
+        doublewrite::show_use(&*file, header.database_id)?;
+        let segment = scanned.segment.min(segments - 1);
+        let (at, next) = (layout.offset_of(segment + 1), scanned.newest + 1);
+        let position = Position { segment, at, next, free: segments - 1, is_discard_due: false };
+        Ok(Journal {
+            discards: file.wants_discards(),
+            file: SharedSync::new(file),
+            layout,
+            database_id: header.database_id,
+            segments,
+            on_the_way: RwLock::default(),
+            position: Mutex::new(position),
+            durable: AtomicU64::new(scanned.newest),
+            settled: AtomicU64::new(scanned.newest),
+            stats,
+        })
+    }
+
+    /// Makes the batch durable in the ring. Its pages may be written to their places as long as the caller keeps what
+    /// this returns; it keeps it until they are, or until it has stopped `data`.
+    ///
+    /// # Errors
+    /// An I/O error, or the data file was stopped.
+    pub fn write(&self, batch: &mut Batch, data: &SharedSync) -> Result<OnTheWay<'_>> {
+        loop {
+            let on_the_way = self.on_the_way.read();
+            data.check()?;
+            if let Some(number) = self.append(batch)? {
+                self.stats.journal_syncs.add(u64::from(self.file.sync()?));
+                self.durable.fetch_max(number, SeqCst);
+                self.discard_free();
+                return Ok(on_the_way);
+            }
+            drop(on_the_way);
+            self.turn(data)?;
+        }
+    }
+
+    /// Writes the batch behind the last one; its number, or `None` if there is no room (rule 2).
+    fn append(&self, batch: &mut Batch) -> Result<Option<u64>> {
+        let mut position = self.position.lock();
+        self.file.check()?;
+        let bytes = self.layout.batch_bytes(batch.entries().len());
+        if position.at + bytes > self.layout.offset_of(position.segment + 1) && !self.enter_next(&mut position) {
+            return Ok(None);
+        }
+        let (number, offset) = (position.next, position.at);
+        let directory = Directory { number, settled: self.settled.load(SeqCst), offset };
+        let (block, entries) = batch.front_and_entries();
+        journal_scan::put_directory(block, entries, self.database_id, directory);
+        let written = self.file.device().write_at(offset, batch.with_front(), Placement::Journal);
+        written.map_err(|error| error.into()).inspect_err(|error| self.file.stop(error))?;
+        self.stats.bytes_written_journal.add(bytes);
+        position.next += 1;
+        position.at += bytes;
+        Ok(Some(number))
+    }
+
+    fn enter_next(&self, position: &mut Position) -> bool {
+        if position.free == 0 {
+            return false;
+        }
+        position.free -= 1;
+        position.segment = (position.segment + 1) % self.segments;
+        position.at = self.layout.offset_of(position.segment);
+        true
+    }
+
+    /// Makes everything durable in its place, so that the other segments are free (rule 3).
+    fn turn(&self, data: &SharedSync) -> Result<()> {
+        let since = Instant::now();
+        let _alone = self.on_the_way.write();
+        let mut position = self.position.lock();
+        if position.free == 0 {
+            self.settle(&mut position, data)?;
+        }
+        self.stats.journal_waits.inc();
+        self.stats.journal_wait_us.add(since.elapsed().as_micros() as u64);
+        Ok(())
+    }
+
+    /// No batch is on its way.
+    fn settle(&self, position: &mut Position, data: &SharedSync) -> Result<()> {
+        data.check()?;
+        self.stats.data_syncs.add(u64::from(data.sync()?));
+        self.settled.store(position.next - 1, SeqCst);
+        position.free = self.segments - 1;
+        position.is_discard_due = self.discards;
+        Ok(())
+    }
+
+    /// Makes every page durable in its place, so that nothing in the ring is needed. What is written later begins a
+    /// segment.
+    ///
+    /// # Errors
+    /// An I/O error, or the data file was stopped.
+    pub fn empty(&self, data: &SharedSync) -> Result<()> {
+        let _alone = self.on_the_way.write();
+        let mut position = self.position.lock();
+        self.settle(&mut position, data)?;
+        position.at = self.layout.offset_of(position.segment + 1);
+        Ok(())
+    }
+
+    /// What the log's header has to say of the journal.
+    pub fn mark(&self) -> Mark {
+        let newest = self.durable.load(SeqCst);
+        Mark { newest, is_needed: newest > self.settled.load(SeqCst) }
+    }
+
+    /// Rule 5. The position is held, so that no thread enters a segment meanwhile.
+    fn discard_free(&self) {
+        if !self.discards {
+            return;
+        }
+        let mut position = self.position.lock();
+        if !std::mem::take(&mut position.is_discard_due) {
+            return;
+        }
+        let (from, to) = (position.segment + 1, position.segment + 1 + position.free);
+        let (first, second) = (from..to.min(self.segments), 0..to.saturating_sub(self.segments));
+        for range in [first, second].into_iter().filter(|range| !range.is_empty()) {
+            let at = self.layout.offset_of(range.start);
+            // Advice: a refusal changes nothing.
+            let _ = self.file.device().discard(at, self.layout.offset_of(range.end) - at);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "journal_test.rs"]
+mod tests;

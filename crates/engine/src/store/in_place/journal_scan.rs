@@ -1,0 +1,253 @@
+//! The journal on the device: where it lies, what a batch in it looks like, and finding the batches again.
+//!
+//! The journal lies in the doublewrite file, behind the areas. It is divided into *segments* of the size of the largest
+//! batch. A batch is a directory of one block and the images of its pages; it lies in one segment. Batches follow each
+//! other in a segment without gaps, segments follow each other in the order of the file, and after the last one comes
+//! the first. Where segments lie depends on the page size alone, so a journal can be made larger or smaller.
+//!
+//! Directory: checksum u32 (CRC-32C of the other bytes of the block), count u32, magic @8, database id u64 @16, number
+//! of the batch u64 @24, *settled* u64 @32 (all batches up to this number were durable in their places when this one
+//! was written), its own offset in the file u64 @40; then per page: number u32, LSN u64.
+//!
+//! Rules
+//! 1. Numbers grow by one. A batch counts if it begins a segment, or follows a batch that counts in the same segment
+//!    and has the next number. So bytes that an earlier lap left are never taken for a batch of this one.
+//! 2. What a directory lists may be torn: an image counts if it verifies and has the LSN that is listed.
+//! 3. Batches up to the highest *settled*, or up to the one that the log's header says is not needed any more, are
+//!    dead. The image of a page with the highest number among the others is the newest version of the page that was
+//!    ever written to its place, or is newer: while the journal is in use every page goes through it, and what is
+//!    overwritten in it first is oldest. So it may replace any page in place that is older, or damaged.
+//! 4. If the log's header says that a batch is needed, and the newest one here is older, pages in place may be old
+//!    though they verify. Then nothing is opened.
+
+use crate::error::{Error, Result};
+use crate::page;
+use crate::store::batch::{Entry, FRONT_BYTES};
+use crate::store::{BATCH_PAGES, FileHeader};
+use crate::types::{Lsn, PageNo};
+use highwater_storage::{AlignedBuf, Device};
+use std::collections::BTreeMap;
+
+/// Bytes of a directory.
+pub const DIRECTORY_BYTES: usize = FRONT_BYTES;
+const MAGIC: &[u8; 8] = b"HWJRNL01";
+const FIXED_BYTES: usize = 48;
+const ENTRY_BYTES: usize = 12;
+const _: () = assert!(FIXED_BYTES + BATCH_PAGES * ENTRY_BYTES <= DIRECTORY_BYTES);
+/// Segments of the smallest journal: the newest durable batch is never overwritten.
+const LEAST_SEGMENTS: u64 = 3;
+
+/// Where the journal lies in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    page_bytes: usize,
+    start: u64,
+}
+
+impl Layout {
+    /// Of a database with pages of this size.
+    pub fn new(page_bytes: usize) -> Layout {
+        Layout {
+            page_bytes,
+            start: super::doublewrite::file_bytes(page_bytes).next_multiple_of(DIRECTORY_BYTES as u64),
+        }
+    }
+
+    /// Bytes of a batch.
+    pub fn batch_bytes(self, pages: usize) -> u64 {
+        (DIRECTORY_BYTES + pages * self.page_bytes) as u64
+    }
+
+    /// Bytes of a segment: the largest batch.
+    pub fn segment_bytes(self) -> u64 {
+        self.batch_bytes(BATCH_PAGES)
+    }
+
+    /// Segments of a journal of about this size.
+    pub fn segments_of(self, journal_bytes: u64) -> u64 {
+        (journal_bytes / self.segment_bytes()).max(LEAST_SEGMENTS)
+    }
+
+    /// Where a segment begins.
+    pub fn offset_of(self, segment: u64) -> u64 {
+        self.start + segment * self.segment_bytes()
+    }
+
+    /// Segments that lie in a file of this length.
+    fn segments_in(self, file_bytes: u64) -> u64 {
+        file_bytes.saturating_sub(self.start) / self.segment_bytes()
+    }
+}
+
+/// What the log's header says of the journal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// The newest batch that was durable.
+    pub newest: u64,
+    /// Whether pages of it, or of one before it, may be old in their places.
+    pub is_needed: bool,
+}
+
+impl Mark {
+    /// As the log's header keeps it.
+    pub fn encode(self) -> u64 {
+        self.newest << 1 | u64::from(self.is_needed)
+    }
+
+    pub fn decode(mark: u64) -> Mark {
+        Mark { newest: mark >> 1, is_needed: mark & 1 == 1 }
+    }
+}
+
+/// Fields of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Directory {
+    pub number: u64,
+    pub settled: u64,
+    pub offset: u64,
+}
+
+/// Writes the directory of a batch.
+pub fn put_directory(block: &mut [u8], entries: &[Entry], database_id: u64, directory: Directory) {
+    block.fill(0);
+    block[4..8].copy_from_slice(&(entries.len() as u32).to_le_bytes());
+    block[8..16].copy_from_slice(MAGIC);
+    let numbers = [database_id, directory.number, directory.settled, directory.offset];
+    for (place, number) in block[16..FIXED_BYTES].chunks_exact_mut(8).zip(numbers) {
+        place.copy_from_slice(&number.to_le_bytes());
+    }
+    for (entry, slot) in entries.iter().zip(block[FIXED_BYTES..].chunks_exact_mut(ENTRY_BYTES)) {
+        slot[..4].copy_from_slice(&entry.page_no.0.to_le_bytes());
+        slot[4..].copy_from_slice(&entry.lsn.0.to_le_bytes());
+    }
+    let sum = crc32c::crc32c(&block[4..]);
+    block[..4].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// The directory at this offset and the pages it lists, if it is whole and belongs there.
+fn parse_directory(block: &[u8], database_id: u64, offset: u64) -> Option<(Directory, Vec<(PageNo, Lsn)>)> {
+    let u32_at = |at: usize| u32::from_le_bytes(block[at..at + 4].try_into().expect("four bytes"));
+    let u64_at = |at: usize| u64::from_le_bytes(block[at..at + 8].try_into().expect("eight bytes"));
+    let count = u32_at(4) as usize;
+    let directory = Directory { number: u64_at(24), settled: u64_at(32), offset: u64_at(40) };
+    let is_whole = block[8..16] == *MAGIC
+        && u32_at(0) == crc32c::crc32c(&block[4..])
+        && u64_at(16) == database_id
+        && directory.offset == offset
+        && directory.settled < directory.number
+        && count <= BATCH_PAGES;
+    let entry = |i: usize| FIXED_BYTES + i * ENTRY_BYTES;
+    let pages = || (0..count).map(|i| (PageNo(u32_at(entry(i))), Lsn(u64_at(entry(i) + 4)))).collect();
+    is_whole.then(|| (directory, pages()))
+}
+
+/// An image that a whole directory lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// Where it begins in the file.
+    pub at: u64,
+    pub lsn: Lsn,
+    /// Number of its batch.
+    pub batch: u64,
+}
+
+/// The batches that were found.
+#[derive(Debug, Default)]
+pub struct Scanned {
+    /// Number of the newest batch, 0 if there never was one.
+    pub newest: u64,
+    /// The segment that it lies in.
+    pub segment: u64,
+    /// Images of batches that are not dead, the newest of each page first.
+    pub live: BTreeMap<PageNo, Vec<Image>>,
+}
+
+impl Scanned {
+    /// Finds the batches in the file, of which the log's header says `mark`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if a batch that is needed is not there (rule 4), an I/O error.
+    pub fn read(file: &dyn Device, header: FileHeader, mark: Mark) -> Result<Scanned> {
+        let layout = Layout::new(header.page_bytes);
+        let (mut scanned, mut settled, mut images) = (Scanned::default(), 0, Vec::new());
+        for segment in 0..layout.segments_in(file.len_bytes()?) {
+            let last = read_segment(file, layout, header.database_id, segment, &mut images)?;
+            if let Some(last) = last.filter(|last| last.number > scanned.newest) {
+                (scanned.newest, scanned.segment) = (last.number, segment);
+            }
+            settled = last.map_or(0, |last| last.settled).max(settled);
+        }
+        if scanned.newest < mark.newest {
+            if mark.is_needed {
+                return Err(lost(&file.name(), scanned.newest, mark.newest));
+            }
+            // Of another age: nothing in it is needed, and its numbers are not used again.
+            return Ok(Scanned { newest: mark.newest, ..scanned });
+        }
+        let dead = if mark.is_needed { settled } else { settled.max(mark.newest) };
+        for (page_no, image) in images.into_iter().filter(|(_, image)| image.batch > dead) {
+            scanned.live.entry(page_no).or_default().push(image);
+        }
+        scanned.live.values_mut().for_each(|images| images.sort_by_key(|image| std::cmp::Reverse(image.batch)));
+        Ok(scanned)
+    }
+
+    /// The newest LSN of any image that is live, and its page.
+    pub fn newest_lsn(&self) -> Option<(PageNo, Lsn)> {
+        let lsns = self.live.iter().flat_map(|(page_no, images)| images.iter().map(|image| (*page_no, image.lsn)));
+        lsns.max_by_key(|(_, lsn)| *lsn)
+    }
+
+    /// Reads the newest whole image of the page into `image`; says whether there is one (rule 2).
+    pub fn image(&self, file: &dyn Device, page_no: PageNo, image: &mut [u8]) -> Result<bool> {
+        for listed in self.live.get(&page_no).into_iter().flatten() {
+            file.read_at(listed.at, image)?;
+            if page::header::verify(image, page_no).is_ok() && page::header::lsn(image) == listed.lsn {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Whether the image belongs in the place that holds `place` (rule 3). Of equal LSNs the image is the newer one: a page
+/// may change without a new LSN.
+pub fn replaces(image: &[u8], place: &[u8], page_no: PageNo) -> bool {
+    let [of_image, of_place] = [image, place].map(page::header::lsn);
+    page::header::verify(place, page_no).is_err() || of_place < of_image || (of_place == of_image && place != image)
+}
+
+/// Adds the images of the batches in a segment; the last batch in it (rule 1).
+fn read_segment(
+    file: &dyn Device,
+    layout: Layout,
+    database_id: u64,
+    segment: u64,
+    images: &mut Vec<(PageNo, Image)>,
+) -> Result<Option<Directory>> {
+    let mut block = AlignedBuf::zeroed(DIRECTORY_BYTES);
+    let (mut at, end) = (layout.offset_of(segment), layout.offset_of(segment + 1));
+    let mut last: Option<Directory> = None;
+    while at + DIRECTORY_BYTES as u64 <= end {
+        file.read_at(at, &mut block)?;
+        let Some((directory, pages)) = parse_directory(&block, database_id, at) else { break };
+        let next = at + layout.batch_bytes(pages.len());
+        if next > end || last.is_some_and(|last| directory.number != last.number + 1) {
+            break;
+        }
+        for (i, (page_no, lsn)) in pages.into_iter().enumerate() {
+            images.push((page_no, Image { at: at + layout.batch_bytes(i), lsn, batch: directory.number }));
+        }
+        (at, last) = (next, Some(directory));
+    }
+    Ok(last)
+}
+
+fn lost(name: &str, found: u64, needed: u64) -> Error {
+    let found = if found == 0 { "holds none".to_string() } else { format!("ends with batch {found}") };
+    Error::Corrupt(format!(
+        "the journal of pages in {name} is needed up to batch {needed}, but {found}: the file was lost or cut short, \
+         or it is an older version of itself; put back the one that belongs to data and redo, or all three \
+         files of one backup"
+    ))
+}

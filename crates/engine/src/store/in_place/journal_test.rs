@@ -1,0 +1,421 @@
+//! What the journal promises: everything acknowledged is found after any power cut, whatever the openings before and
+//! after it protected their pages with; nothing old comes back; a journal that was lost is noticed.
+
+use super::*;
+use crate::error::Error;
+use crate::page;
+use crate::store::store_test::{JOURNAL, PAGE_BYTES, new_store, open_with, page_of, read, write};
+use crate::store::{BATCH_PAGES, Kind, Lane, PageStore, Protection, Settings, bootstrap};
+use crate::testing::WantsDiscards;
+use crate::types::{Lsn, PageNo};
+use highwater_storage::{Counted, FaultKind, Faults, Limited, Operation, StorageSet};
+use std::collections::BTreeMap;
+
+/// Pages that the tests write: enough for batches that fill a segment.
+const PAGES: std::ops::Range<u32> = 2..180;
+const LAYOUT_PAGE: usize = PAGE_BYTES;
+
+/// A store and what outlives a power cut beside it.
+struct World {
+    storage: StorageSet,
+    /// What the log's header says of the store.
+    mark: u64,
+    /// The newest LSN that was given to a page.
+    lsn: u64,
+    /// Per page the LSN that was acknowledged last.
+    acknowledged: BTreeMap<u32, u64>,
+}
+
+impl World {
+    fn new() -> World {
+        let storage = new_store(Kind::InPlace);
+        let store = open_with(&storage, Protection::None);
+        store.reserve(PAGES).unwrap();
+        store.sync().unwrap();
+        World { storage, mark: 0, lsn: 1, acknowledged: BTreeMap::new() }
+    }
+
+    /// Opens it as a database does: the checkpoint has passed everything that was acknowledged.
+    fn open(&self, storage: &StorageSet, protection: Protection) -> Result<Arc<dyn PageStore>> {
+        let found = bootstrap::find(storage)?.expect(self.mark)?;
+        let checkpoint = self.acknowledged.values().max().copied().unwrap_or(0);
+        found.repair(Lsn(checkpoint)..Lsn(self.lsn))?;
+        found.open(&settings(protection), Arc::default())
+    }
+
+    /// Writes batches until the power is off, `batches` at most; the header is written now and then.
+    fn live(&mut self, store: &dyn PageStore, random: &mut fastrand::Rng, batches: u32) {
+        for _ in 0..batches {
+            let (pages, lane) = some_pages(random);
+            self.lsn += 1;
+            if write(store, &pages, self.lsn, lane).is_err() {
+                return;
+            }
+            self.acknowledged.extend(pages.iter().map(|page| (*page, self.lsn)));
+            if random.u32(..3) == 0 {
+                self.mark = store.mark();
+            }
+        }
+    }
+
+    fn assert_whole(&self, store: &dyn PageStore, when: &str) {
+        for (page, least) in &self.acknowledged {
+            let bytes = read(store, *page);
+            page::header::verify(&bytes, PageNo(*page)).unwrap_or_else(|error| panic!("{when}: {error}"));
+            let lsn = page::header::lsn(&bytes).0;
+            assert!((*least..=self.lsn).contains(&lsn), "{when}: page {page} is of LSN {lsn}, {least} acknowledged");
+        }
+    }
+}
+
+fn settings(protection: Protection) -> Settings {
+    let compression = crate::config::PageCompression::Off;
+    Settings { protection, compression, segment_fill_pct: 75, is_read_only: false }
+}
+
+/// Some pages in order, often nearly as many as fit a segment; or one.
+fn some_pages(random: &mut fastrand::Rng) -> (Vec<u32>, Lane) {
+    let (first, count) = (random.u32(PAGES), [1, 3, 60, BATCH_PAGES][random.usize(..4)]);
+    let pages: Vec<u32> = (first..PAGES.end).take(count).collect();
+    let lane = if pages.len() == 1 { Lane::SinglePage } else { Lane::FlushList };
+    (pages, lane)
+}
+
+fn segments(n: u64) -> Protection {
+    Protection::Journal { bytes: n * Layout::new(LAYOUT_PAGE).segment_bytes() }
+}
+
+/// A life of the store: opened, written, cut off after `changes`, also while it opens; or killed there.
+fn life(world: &mut World, protection: Protection, changes: u64, seed: u64) -> bool {
+    let faults = Faults::new();
+    let discards = seed.is_multiple_of(2);
+    let wrapped = world.storage.map(|device| {
+        let device = faults.wrap(device);
+        if discards { Arc::new(WantsDiscards(device)) } else { device }
+    });
+    // Without protection a batch must not be cut.
+    let is_cut = protection != Protection::None;
+    if is_cut {
+        faults.power_off_after(changes);
+    }
+    let mut random = fastrand::Rng::with_seed(seed);
+    if let Ok(store) = world.open(&wrapped, protection) {
+        // The header that an opening writes when recovery has ended.
+        if !faults.is_power_off() {
+            world.mark = store.mark();
+        }
+        world.live(&*store, &mut random, if is_cut { 24 } else { 4 });
+    }
+    // A killed process leaves behind what it wrote, durable or not.
+    if !seed.is_multiple_of(3) {
+        world.storage = world.storage.cut(seed);
+    }
+    faults.is_power_off()
+}
+
+#[test]
+fn nothing_is_lost_by_a_cut_at_any_write_or_sync() {
+    let mut cuts = 0;
+    for changes in 0.. {
+        let mut world = World::new();
+        // Two lives: what the first one left in the ring is stale for the second one.
+        let first = life(&mut world, JOURNAL, 40 + changes % 7, changes);
+        let second = life(&mut world, JOURNAL, changes, changes + 1);
+        let store = world.open(&world.storage, JOURNAL).unwrap_or_else(|e| panic!("{changes} changes: {e}"));
+        world.assert_whole(&*store, &format!("{changes} changes"));
+        cuts += u32::from(first) + u32::from(second);
+        if !second {
+            break;
+        }
+    }
+    assert!(cuts > 150, "{cuts} cuts");
+}
+
+#[test]
+fn any_protection_may_follow_any_other() {
+    let protections = [JOURNAL, Protection::Doublewrite, segments(5), Protection::None, segments(4)];
+    for seed in 0..150 {
+        let (mut world, mut random) = (World::new(), fastrand::Rng::with_seed(seed));
+        for number in 0..6 {
+            let protection = protections[random.usize(..protections.len())];
+            life(&mut world, protection, random.u64(..60), random.u64(..));
+            let when = format!("seed {seed}, life {number} with {protection:?}");
+            let looked = world.storage.cut(0);
+            let store = world.open(&looked, Protection::None).unwrap_or_else(|error| panic!("{when}: {error}"));
+            world.assert_whole(&*store, &when);
+        }
+    }
+}
+
+#[test]
+fn a_repair_that_is_cut_can_be_repeated() {
+    let mut cut_repairs = 0;
+    for seed in 0..30 {
+        let mut world = World::new();
+        life(&mut world, JOURNAL, 25 + seed * 2, seed);
+        for changes in 0.. {
+            let (again, faults) = (world.storage.cut(changes), Faults::new());
+            faults.power_off_after(changes);
+            let whole = world.open(&again.map(|device| faults.wrap(device)), Protection::Doublewrite).is_ok();
+            let after = again.cut(seed);
+            let store = world.open(&after, Protection::Doublewrite).unwrap();
+            world.assert_whole(&*store, &format!("seed {seed}, {changes} changes of the repair"));
+            if whole {
+                break;
+            }
+            cut_repairs += 1;
+        }
+    }
+    assert!(cut_repairs > 100, "{cut_repairs} repairs were cut");
+}
+
+#[test]
+fn lanes_share_the_ring() {
+    for seed in 0..10 {
+        let mut world = World::new();
+        let faults = Faults::new();
+        let store = world.open(&world.storage.map(|device| faults.wrap(device)), segments(3)).unwrap();
+        faults.power_off_after(150 + seed * 20);
+        // Each thread has pages of its own: a page is in one unfinished batch at most.
+        let written: Vec<(u32, u64)> = std::thread::scope(|scope| {
+            let thread = |n: u32| {
+                let store = &*store;
+                move || {
+                    let pages: Vec<u32> = PAGES.filter(|page| page % 3 == n).take([60, 1, 20][n as usize]).collect();
+                    let lane = [Lane::FlushList, Lane::SinglePage, Lane::LruList][n as usize];
+                    let last = (2..2000).take_while(|lsn| write(store, &pages, *lsn, lane).is_ok()).last();
+                    pages.into_iter().filter_map(move |page| Some((page, last?))).collect::<Vec<_>>()
+                }
+            };
+            let threads: Vec<_> = (0..3).map(|n| scope.spawn(thread(n))).collect();
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        });
+        (world.lsn, world.mark) = (2000, store.mark());
+        world.acknowledged.extend(written);
+        // The checkpoint of one thread's pages says nothing of the others'.
+        let cut = world.storage.cut(seed);
+        let found = bootstrap::find(&cut).unwrap().expect(world.mark).unwrap();
+        found.repair(Lsn(1999)..Lsn(2000)).unwrap();
+        let store = found.open(&settings(JOURNAL), Arc::default()).unwrap();
+        world.assert_whole(&*store, &format!("seed {seed}"));
+    }
+}
+
+/// A device whose syncs wait until the gate is open.
+struct SlowSync(Arc<dyn Device>, Arc<Mutex<()>>);
+
+impl Device for SlowSync {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+    fn len_bytes(&self) -> highwater_storage::Result<u64> {
+        self.0.len_bytes()
+    }
+    fn set_len_bytes(&self, len: u64) -> highwater_storage::Result<()> {
+        self.0.set_len_bytes(len)
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> highwater_storage::Result<()> {
+        self.0.read_at(offset, buf)
+    }
+    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> highwater_storage::Result<()> {
+        self.0.write_at(offset, data, placement)
+    }
+    fn sync(&self) -> highwater_storage::Result<()> {
+        let _open = self.1.lock();
+        self.0.sync()
+    }
+    fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
+        self.0.discard(offset, len)
+    }
+    fn alignment_bytes(&self) -> usize {
+        self.0.alignment_bytes()
+    }
+}
+
+/// Batches that are on their way at once may reach over the whole ring: the newest durable one is not overwritten.
+#[test]
+fn the_newest_durable_batch_is_found_whatever_is_on_its_way() {
+    let (mut world, gate) = (World::new(), Arc::new(Mutex::new(())));
+    let mut devices = 0..;
+    let slow = world.storage.map(|device| match devices.next() {
+        Some(2) => Arc::new(SlowSync(device, gate.clone())),
+        _ => device,
+    });
+    let store = world.open(&slow, segments(3)).unwrap();
+    for lsn in 2..5 {
+        write(&*store, &whole(), lsn, Lane::FlushList).unwrap();
+        world.acknowledged.extend(whole().into_iter().map(|page| (page, lsn)));
+    }
+    (world.lsn, world.mark) = (5, store.mark());
+    std::thread::scope(|scope| {
+        let closed = gate.lock();
+        for _ in 0..3 {
+            scope.spawn(|| write(&*store, &whole(), 5, Lane::FlushList));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        let cuts: Vec<_> = (0..20).map(|seed| world.storage.cut(seed)).collect();
+        drop(closed);
+        for (seed, cut) in cuts.iter().enumerate() {
+            let store = world.open(cut, JOURNAL).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            world.assert_whole(&*store, &format!("seed {seed}"));
+        }
+    });
+}
+
+/// Pages that fill a segment.
+fn whole() -> Vec<u32> {
+    (2..2 + BATCH_PAGES as u32).collect()
+}
+
+/// A journal over counted devices.
+fn counted(storage: &StorageSet) -> (Arc<dyn PageStore>, Vec<Arc<Counted>>) {
+    let mut all = Vec::new();
+    let counted = storage.map(|device| {
+        let device = Counted::new(device);
+        all.push(device.clone());
+        device
+    });
+    (open_with(&counted, segments(4)), all)
+}
+
+#[test]
+fn a_batch_costs_one_sync_and_a_lap_one_more() {
+    let world = World::new();
+    let (store, devices) = counted(&world.storage);
+    let [data, ring] = [&devices[0], &devices[2]];
+    let before = [data.counts().syncs, ring.counts().syncs];
+    for lsn in 2..14 {
+        write(&*store, &whole(), lsn, Lane::FlushList).unwrap();
+    }
+    assert_eq!(ring.counts().syncs - before[1], 12);
+    assert_eq!(data.counts().syncs - before[0], 3, "after each three segments, of four");
+    assert_eq!(ring.counts().written_as(Placement::Journal), 12 * Layout::new(PAGE_BYTES).segment_bytes());
+}
+
+#[test]
+fn a_lost_or_older_journal_is_noticed_if_it_is_needed() {
+    let mut world = World::new();
+    let store = world.open(&world.storage, JOURNAL).unwrap();
+    write(&*store, &[5, 6], 2, Lane::FlushList).unwrap();
+    let older = world.storage.memory_devices().unwrap()[2].image();
+    write(&*store, &[5, 6], 3, Lane::FlushList).unwrap();
+    (world.lsn, world.mark) = (3, store.mark());
+    let start = Layout::new(PAGE_BYTES).offset_of(0) as usize;
+    for (what, image) in [("older", older), ("cut short", vec![0; start]), ("empty", Vec::new())] {
+        let changed = world.storage.cut(1);
+        changed.memory_devices().unwrap()[2].damage(|bytes| *bytes = image);
+        let refused = world.open(&changed, JOURNAL).map(drop).unwrap_err();
+        assert!(
+            matches!(&refused, Error::Corrupt(text) if text.contains("is needed up to batch 2")),
+            "{what}: {refused}"
+        );
+        let mut settled = World { mark: journal_scan::Mark { newest: 2, is_needed: false }.encode(), ..World::new() };
+        settled.storage = changed;
+        settled.open(&settled.storage, JOURNAL).unwrap_or_else(|e| panic!("{what} and not needed: {e}"));
+    }
+}
+
+#[test]
+fn what_was_settled_does_not_come_back() {
+    let mut world = World::new();
+    let store = world.open(&world.storage, JOURNAL).unwrap();
+    write(&*store, &[5, 6], 2, Lane::FlushList).unwrap();
+    assert!(journal_scan::Mark::decode(store.mark()).is_needed);
+    store.settle_places().unwrap();
+    assert!(!journal_scan::Mark::decode(store.mark()).is_needed);
+    (world.lsn, world.mark) = (2, store.mark());
+    // Damage that no crash explains: the reader of the page reports it.
+    world.storage.memory_devices().unwrap()[0].damage(|data| data[5 * PAGE_BYTES + 100] ^= 1);
+    let store = world.open(&world.storage, JOURNAL).unwrap();
+    assert!(page::header::verify(&read(&*store, 5), PageNo(5)).is_err());
+    // The next batch says it too, without the header.
+    write(&*store, &[7], 3, Lane::SinglePage).unwrap();
+    (world.lsn, world.mark) = (3, 0);
+    let store = world.open(&world.storage, JOURNAL).unwrap();
+    assert!(page::header::verify(&read(&*store, 5), PageNo(5)).is_err());
+}
+
+/// Page 0 changes without a new LSN when a database is opened: the image that was written last counts.
+#[test]
+fn of_two_images_with_one_lsn_the_later_one_counts() {
+    let mut world = World::new();
+    let store = world.open(&world.storage, JOURNAL).unwrap();
+    for version in [1, 2] {
+        let mut page = page_of(PageNo(9), page::PageType::Overflow, 2);
+        page[PAGE_BYTES - 1] = version;
+        let mut batch = Batch::new(1, PAGE_BYTES);
+        batch.push(&page, PageNo(9));
+        store.write(&mut batch, Lane::SinglePage).unwrap();
+    }
+    world.lsn = 2;
+    for seed in 0..20 {
+        let cut = world.storage.cut(seed);
+        let found = bootstrap::find(&cut).unwrap().expect(0).unwrap();
+        let mut page = vec![0; PAGE_BYTES];
+        found.pages().read(PageNo(9), &mut page).unwrap();
+        assert_eq!(page[PAGE_BYTES - 1], 2, "as the journal will make it, seed {seed}");
+        assert_eq!(read(&*world.open(&cut, JOURNAL).unwrap(), 9)[PAGE_BYTES - 1], 2, "seed {seed}");
+    }
+}
+
+#[test]
+fn an_image_newer_than_the_log_is_refused() {
+    let world = World::new();
+    write(&*world.open(&world.storage, JOURNAL).unwrap(), &[5], 4, Lane::SinglePage).unwrap();
+    let before = world.storage.memory_devices().unwrap()[0].image();
+    let refused = world.open(&world.storage.cut(3), JOURNAL).map(drop).unwrap_err().to_string();
+    assert!(refused.contains("copy of page 5 with changes up to LSN 4"), "{refused}");
+    assert!(before == world.storage.memory_devices().unwrap()[0].image());
+}
+
+#[test]
+fn a_full_disk_at_its_creation_is_an_error_and_nothing_else() {
+    let world = World::new();
+    let mut devices = 0..;
+    let full = world.storage.map(|device| match devices.next() {
+        Some(2) => Limited::new(device, 2 << 20),
+        _ => device,
+    });
+    let refused = world.open(&full, segments(4)).map(drop).unwrap_err();
+    assert!(matches!(&refused, Error::Storage(error) if error.is_full()), "{refused}");
+    world.open(&world.storage, Protection::Doublewrite).unwrap();
+}
+
+/// Else the turn would overwrite the images that repair what the failed batch tore.
+#[test]
+fn after_a_failed_batch_there_is_no_turn() {
+    let world = World::new();
+    let faults = Faults::new();
+    let store = world.open(&world.storage.map(|device| faults.wrap(device)), segments(3)).unwrap();
+    (2..4).for_each(|lsn| write(&*store, &whole(), lsn, Lane::FlushList).unwrap());
+    faults.fail(Operation::Write, 2, FaultKind::ErrorOnce);
+    assert!(write(&*store, &[2, 4], 5, Lane::LruList).is_err(), "the turn, the ring, then the first place");
+    let before = world.storage.memory_devices().unwrap()[2].image();
+    assert!(matches!(write(&*store, &whole(), 6, Lane::FlushList), Err(Error::Poisoned(_))));
+    assert!(before == world.storage.memory_devices().unwrap()[2].image());
+}
+
+#[test]
+fn no_bytes_make_the_scan_fail() {
+    let mut world = World::new();
+    life(&mut world, JOURNAL, 200, 3);
+    let header = bootstrap::find(&world.storage).unwrap().header();
+    let layout = Layout::new(PAGE_BYTES);
+    let mut random = fastrand::Rng::with_seed(5);
+    for _ in 0..200 {
+        let damaged = world.storage.cut(1);
+        let ring = damaged.memory_devices().unwrap()[2].clone();
+        ring.damage(|bytes| {
+            for _ in 0..random.usize(1..6) {
+                let at = layout.offset_of(random.u64(..3)) as usize + random.usize(..64);
+                bytes[at] ^= random.u8(1..);
+            }
+            bytes.truncate(bytes.len() - random.usize(..3) * 5000);
+        });
+        let scanned = Scanned::read(&ring, header, journal_scan::Mark::default()).unwrap();
+        let mut image = vec![0; PAGE_BYTES];
+        for page_no in scanned.live.keys() {
+            scanned.image(&ring, *page_no, &mut image).unwrap();
+        }
+    }
+}
