@@ -20,6 +20,8 @@ const KILLS: &str = "30";
 const CUTS: &str = "500";
 /// Power cuts of a mounted disk under a running process.
 const MOUNTED_CUTS: &str = "6";
+/// Seconds of random histories in one run.
+const HISTORY_SECONDS: &str = "10";
 /// Kills of the one on a disk that fills up, and the size at which it is full: a little more than the load needs.
 const FULL_KILLS: &str = "10";
 const FULL_AT: &str = "160M";
@@ -36,7 +38,7 @@ struct Run {
     scratch: PathBuf,
 }
 
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     Step { name: "format", run: |run| run.cargo(&["fmt", "--all", "--check"]) },
     Step { name: "tidy", run: |run| run.tidy() },
     Step { name: "lints", run: |run| run.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]) },
@@ -49,6 +51,7 @@ const STEPS: [Step; 12] = [
     Step { name: "sysbench, checked", run: |run| run.sysbench() },
     Step { name: "kill -9 under load", run: |run| run.crash() },
     Step { name: "power cuts", run: |run| run.power_cuts() },
+    Step { name: "isolation, beside MariaDB", run: |run| run.isolation() },
 ];
 
 /// Runs every step.
@@ -152,6 +155,12 @@ impl Run {
         let mut command = self.command();
         command.args(["torture", "crash", "--cut-power", "--runs", MOUNTED_CUTS, "--max-run-ms", "1000"]);
         self.finish(command.args(["--dir", &self.folder("crash-cut")]))
+    }
+
+    /// The servers are there: an earlier step has seen to it.
+    fn isolation(&self) -> Result<(), Failure> {
+        self.finish(self.command().args(["torture", "hermitage", "--subject", "highwater", "--subject", "mariadb"]))?;
+        self.finish(self.command().args(["torture", "isolation", "--seconds", HISTORY_SECONDS]))
     }
 
     /// Runs a benchmark and gives its result, which must say that work was done.

@@ -10,6 +10,7 @@
 pub mod cpu;
 mod error;
 pub mod interrupt;
+pub mod isolation;
 pub mod power_cuts;
 pub mod report;
 pub mod result;

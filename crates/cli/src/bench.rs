@@ -20,6 +20,7 @@ use crate::metrics::{self, MetricsServer};
 use crate::output::{Json, Lines, json_must_be_writable, must_be_writable, must_differ, write_json};
 use crate::progress::Progress;
 use crate::signals;
+use crate::transaction_options::TransactionOptions;
 use crate::workload_options::{SysbenchOptions, TpccOptions, UserTableOptions, YcsbOptions};
 use clap::{Args, Subcommand};
 use highwater::config::{FlushNeighbors, KnobValue};
@@ -52,6 +53,7 @@ const TPCC_EXAMPLES: &str = "\
 Examples:
   highwater bench tpcc --warehouses 2 --threads 4 --seconds 20 --dir /tmp/tpcc --report tpcc.html
   highwater bench tpcc --mix 10/10/1/1/1 --warmup 30 --seconds 300 --buffer-pool-size 1G --dir /tmp/tpcc
+  highwater bench tpcc --transaction-isolation serializable --threads 4 --seconds 20 --dir /tmp/tpcc
   highwater bench tpcc --device samsung-pm953-960gb --capacity 2G --seconds 30 --json -";
 
 const YCSB_EXAMPLES: &str = "\
@@ -154,6 +156,8 @@ struct Common {
     /// port
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = metrics::address)]
     metrics_listen: Option<SocketAddr>,
+    #[command(flatten)]
+    transaction: TransactionOptions,
     #[command(flatten)]
     engine: EngineOptions,
 }
@@ -289,7 +293,8 @@ fn measure(
             lines.write(&format!("Warning: {warning}"));
         }
     };
-    let mut result = drive(store, workload, &common.run_options(workload.is_bounded()), &mut interval)?;
+    let client = store.clone().with_transactions(common.transaction.options());
+    let mut result = drive(&client, workload, &common.run_options(workload.is_bounded()), &mut interval)?;
     result.load_s = load_s;
     describe(&mut result, store.database(), common);
     let checked = conditions && !interrupt::is_requested();
@@ -375,6 +380,7 @@ fn describe(result: &mut RunResult, database: &Database, common: &Common) {
     let engine = options.values().into_iter().map(|(name, value)| (name.to_string(), value));
     result.config.extend(engine);
     result.config.extend(common.place());
+    result.config.extend(common.transaction.describe());
     if let Some(probe) = database.probe() {
         result.config.extend([
             ("flush_neighbors_chosen".into(), probe.choice.flush_neighbors.show()),

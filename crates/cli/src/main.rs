@@ -33,7 +33,10 @@ mod signals;
 mod table_commands;
 mod torture;
 mod torture_disk;
+mod torture_hermitage;
+mod torture_isolation;
 mod torture_power;
+mod transaction_options;
 mod workload_options;
 
 use clap::{Parser, Subcommand};
@@ -85,7 +88,7 @@ enum Command {
     Device(device::DeviceArgs),
     /// Repeat the experiments of the source documents on Highwater, MySQL and MariaDB
     Lab(lab::LabArgs),
-    /// Test crash recovery: kill a loaded database at random moments and check the result
+    /// Test what the engine promises: recovery after kills and power cuts, levels of isolation
     Torture(torture::TortureArgs),
 }
 

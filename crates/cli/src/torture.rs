@@ -28,6 +28,8 @@ use crate::engine_options::{EngineOptions, size};
 use crate::failure::Failure;
 use crate::output::Lines;
 use crate::torture_disk::CutDisk;
+use crate::torture_hermitage::{self, HermitageOptions};
+use crate::torture_isolation::{self, IsolationOptions};
 use crate::torture_power::{self, PowerOptions};
 use clap::{Args, Subcommand};
 use fastrand::Rng;
@@ -55,7 +57,9 @@ const FULL_PAUSE: Duration = Duration::from_millis(10);
 const EXAMPLES: &str = "\
 Examples:
   highwater torture crash --runs 30 --dir /tmp/torture
-  highwater torture power --cuts 3000";
+  highwater torture power --cuts 3000
+  highwater torture hermitage
+  highwater torture isolation --seconds 60";
 
 const CRASH_EXAMPLES: &str = "\
 Examples:
@@ -64,7 +68,7 @@ Examples:
   highwater torture crash --runs 30 --dir /tmp/torture-full --page-size 4K --data-limit 160M
   sudo highwater torture crash --runs 30 --dir /tmp/torture-cut --cut-power";
 
-/// Test crash recovery
+/// Test what the engine promises
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct TortureArgs {
@@ -80,6 +84,12 @@ enum Torture {
     /// Cut the power of a simulated disk at random moments; after each cut compare every index with its rows
     #[command(after_help = torture_power::EXAMPLES)]
     Power(Box<PowerOptions>),
+    /// Play the schedules of the literature at every level of isolation and say which anomalies occur
+    #[command(after_help = torture_hermitage::EXAMPLES)]
+    Hermitage(HermitageOptions),
+    /// Run random transactions at every level of isolation and search what they saw for anomalies
+    #[command(after_help = torture_isolation::EXAMPLES)]
+    Isolation(Box<IsolationOptions>),
     /// The process that is killed
     #[command(hide = true)]
     Child(Box<CrashOptions>),
@@ -189,6 +199,8 @@ pub fn run(args: &TortureArgs) -> Result<(), Failure> {
     match &args.kind {
         Torture::Crash(options) => crash(options),
         Torture::Power(options) => torture_power::run(options),
+        Torture::Hermitage(options) => torture_hermitage::run(options),
+        Torture::Isolation(options) => torture_isolation::run(options),
         Torture::Child(options) => child(options),
     }
 }

@@ -11,12 +11,12 @@ use highwater_bench::workload::ycsb::{self, Letter};
 const MAX_INDEXES: u64 = MAX_SECONDARY_INDEXES as u64;
 
 /// A parser of the names that `name` gives the values in `all`.
-fn named<T, const N: usize>(all: [T; N], name: fn(T) -> &'static str) -> impl TypedValueParser<Value = T>
+pub fn named<T, const N: usize>(all: [T; N], name: fn(T) -> &'static str) -> impl TypedValueParser<Value = T>
 where
     T: Copy + Send + Sync + 'static,
 {
     PossibleValuesParser::new(all.map(name)).map(move |text| {
-        let found = all.into_iter().find(|value| name(*value) == text);
+        let found = all.into_iter().find(|value| name(*value).eq_ignore_ascii_case(&text));
         // The parser accepts only names of the list.
         found.unwrap_or(all[0])
     })

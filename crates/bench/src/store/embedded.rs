@@ -2,7 +2,7 @@
 
 use super::{IndexSpec, Read, RowChanges, RowView, Scan, Session, Store, StoreStats, TableSpec, Transaction};
 use crate::error::Result;
-use highwater::{Changes, Database, ReadTxn, RowRef, Schema, Table, ValueRef, WriteTxn};
+use highwater::{Changes, Database, ReadTxn, RowRef, Schema, Table, TxnOptions, ValueRef, WriteTxn};
 use highwater_device::disk::Disk;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -12,17 +12,24 @@ use std::sync::Arc;
 pub struct Embedded {
     db: Database,
     disk: Option<Arc<Disk>>,
+    transactions: TxnOptions,
 }
 
 impl Embedded {
     /// The store of this database.
     pub fn new(db: Database) -> Embedded {
-        Embedded { db, disk: None }
+        Embedded { db, disk: None, transactions: TxnOptions::default() }
     }
 
     /// The store of this database, which lies on an emulated disk.
     pub fn on_disk(db: Database, disk: Arc<Disk>) -> Embedded {
-        Embedded { db, disk: Some(disk) }
+        Embedded { db, disk: Some(disk), transactions: TxnOptions::default() }
+    }
+
+    /// The same store, whose sessions begin transactions like this.
+    #[must_use]
+    pub fn with_transactions(self, transactions: TxnOptions) -> Embedded {
+        Embedded { transactions, ..self }
     }
 
     /// The database.
@@ -63,7 +70,7 @@ impl Store for Embedded {
     }
 
     fn session(&self) -> Result<EmbeddedSession> {
-        Ok(EmbeddedSession { db: self.db.clone() })
+        Ok(EmbeddedSession { db: self.db.clone(), transactions: self.transactions.clone() })
     }
 
     fn stats(&self) -> StoreStats {
@@ -79,6 +86,7 @@ impl Store for Embedded {
 #[derive(Clone)]
 pub struct EmbeddedSession {
     db: Database,
+    transactions: TxnOptions,
 }
 
 impl Session for EmbeddedSession {
@@ -88,7 +96,7 @@ impl Session for EmbeddedSession {
 
     #[inline]
     fn begin(&mut self) -> Result<WriteTxn> {
-        Ok(self.db.begin()?)
+        Ok(self.db.begin_with(self.transactions.clone())?)
     }
 
     #[inline]

@@ -4,8 +4,8 @@
 //! 1. Everything is dispatched statically: a workload compiled for the embedded store calls the engine directly.
 //! 2. Tables are handles fetched once ([`Store::table`]); columns are positions in the order of [`TableSpec::columns`].
 //! 3. A [`Session`] belongs to one client thread. It has at most one transaction at a time; dropping one rolls it back.
-//! 4. Writes and locking reads see the newest committed row; [`Read::get`] and [`Read::scan`] without a lock see a
-//!    snapshot.
+//! 4. Writes and locking reads see the newest committed row; [`Read::get`] and [`Read::scan`] without a lock see what
+//!    the level of isolation says, a snapshot unless the store was told otherwise.
 //! 5. After a retryable error (see [`Error::is_retryable`](crate::Error::is_retryable)) the caller drops the
 //!    transaction.
 
@@ -105,7 +105,7 @@ pub trait Session: Send + 'static {
     where
         Self: 's;
 
-    /// Begins a transaction under REPEATABLE READ.
+    /// Begins a transaction, under REPEATABLE READ unless the store was told otherwise.
     fn begin(&mut self) -> Result<Self::Txn<'_>>;
     /// Begins a transaction that inserts many rows and does nothing else. A store may put inserts together until the
     /// transaction ends, so that their errors come then, and give out no auto-increment numbers.

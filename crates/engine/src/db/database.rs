@@ -170,7 +170,8 @@ impl Database {
         WriteTxn::begin(&self.inner, &options, Access::ReadWrite)
     }
 
-    /// Begins a transaction that reads one snapshot.
+    /// Begins a transaction that reads one snapshot: what had committed at its first read. It takes no row locks.
+    /// Among SERIALIZABLE transactions it is serializable too.
     ///
     /// # Errors
     /// As [`begin`](Database::begin).

@@ -17,6 +17,7 @@ impl Database {
         stats.os_syncs.set(calls.iter().map(|c| c.syncs).sum());
         stats.os_writes.set(calls.iter().map(|c| c.writes).sum());
         stats.os_ring_writes.set(calls.iter().map(|c| c.ring_writes).sum());
+        stats.row_lock_current_waits.set(self.inner.txns.locks.current_waits());
         stats.snapshot()
     }
 

@@ -3,8 +3,8 @@
 //! Rules
 //! 1. Bounds are values of the first columns of the index. They become one half-open range of key bytes `[low, high)`:
 //!    an inclusive upper or exclusive lower bound covers every key that begins with its values.
-//! 2. Under REPEATABLE READ all rows are of the transaction's snapshot (plus its own changes); a locking scan reads the
-//!    newest committed rows and locks what it passes.
+//! 2. A plain scan shows rows as the transaction's level says; a locking one, and every one under SERIALIZABLE, reads
+//!    the newest committed rows and locks what it passes.
 
 use super::write_txn::WriteTxn;
 use crate::error::Result;
@@ -119,7 +119,7 @@ impl<'s, 'v> Scan<'s, 'v> {
         self
     }
 
-    /// Locks every row it returns exclusively (and, under REPEATABLE READ, the gaps between them).
+    /// Locks every row it returns exclusively (and, under REPEATABLE READ and SERIALIZABLE, the gaps between them).
     pub fn for_update(mut self) -> Self {
         self.lock = LockMode::Exclusive;
         self

@@ -90,10 +90,11 @@ impl WriteTxn {
         Ok(Inserted { auto_increment: generated.map(|(_, number)| number) })
     }
 
-    /// The row of a primary key, as the transaction's snapshot has it.
+    /// The row of a primary key, as the transaction's level ([`Isolation`]) shows it.
     ///
     /// # Errors
-    /// `BadValue` if the key does not fit, an I/O error.
+    /// `BadValue` if the key does not fit, an I/O error; under SERIALIZABLE those of
+    /// [`get_for_share`](Self::get_for_share).
     #[inline]
     pub fn get(&mut self, table: &Table, key: &[ValueRef<'_>]) -> Result<Option<Row>> {
         self.read_row(table, key, LockMode::None)
@@ -196,7 +197,8 @@ impl WriteTxn {
         self.txn.as_mut().expect(HAS_NOT_ENDED).savepoint()
     }
 
-    /// Undoes what was done since the savepoint. Locks stay.
+    /// Undoes what was done since the savepoint. Locks stay, except those of rows that were changed since, under READ
+    /// COMMITTED and READ UNCOMMITTED.
     ///
     /// # Errors
     /// The savepoint is of another transaction, or gone since a rollback to an earlier one; an I/O error.
@@ -296,7 +298,7 @@ impl WriteTxn {
     ) -> Result<Cursor> {
         let txn = self.txn.as_mut().expect(HAS_NOT_ENDED);
         if let Some(i) = index
-            && txn.isolation() != Isolation::ReadCommitted
+            && txn.isolation() == Isolation::RepeatableRead
             && range.lock == LockMode::None
             && version.indexes[i].since > self.schema_version
         {

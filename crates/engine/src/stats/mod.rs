@@ -236,6 +236,8 @@ counters! {
     trx_rollbacks = "trx_rollbacks",
     /// Row lock waits.
     row_lock_waits = "lock_row_lock_waits",
+    /// Gauge: sessions that wait for a row lock, or for another's range lock.
+    row_lock_current_waits = "lock_row_lock_current_waits",
     /// Microseconds spent in row lock waits.
     row_lock_wait_us = "lock_row_lock_time, in milliseconds",
     /// Row lock waits that timed out.

@@ -7,13 +7,18 @@
 //! 2. Rows stay locked by their transaction id until their oldest version is back; rollback never waits for a lock.
 //! 3. The purge view is held while it is decided what older snapshots need, and until the decision is carried out.
 //! 4. Rollback may take the space that is reserved (`space::reserve`): it works on a full disk.
-//! 5. If the version to restore is a deletion that every snapshot sees, the row is removed instead: purge may have
+//! 5. A rollback of a part leaves the transaction what it has learned. Where reads lock ranges, a row that goes back
+//!    stays locked, explicitly; so does the absence of one that goes, and that of its unique columns. (InnoDB makes
+//!    implicit locks explicit at the same levels.)
+//! 6. If the version to restore is a deletion that every snapshot sees, the row is removed instead: purge may have
 //!    passed that deletion while the row was in use, and does not return to it.
 
+use super::lock::{Holder, RowName};
 use super::overflow::{self, OwnedChain};
 use super::read::{EntryOf, ReadView, StoredRow, resolve};
 use super::stored::{OverflowRef, ROW_HEADER_BYTES, RowHeader};
 use super::system::TxnSystem;
+use super::table_trees::Entry;
 use super::transaction::Txn;
 use super::undo::record::{Change, DEAD, FREEING, Kind, OVERFLOW_FIRST_PAGE_AT, Record, State};
 use super::undo::{OwnedRecord, Place, UndoLog, mark, pointer_to, read_record, record_before};
@@ -25,8 +30,9 @@ use crate::types::TxnId;
 
 /// Undoes what was done since the undo log ended at `at` (`None`: before the first write).
 pub(crate) fn roll_back_to(system: &TxnSystem, txn: &mut Txn, at: Option<Place>) -> Result<()> {
+    let of = Of { trx_id: txn.id, keeps: txn.locks_ranges().then_some(&*txn.holder) };
     match txn.undo.as_ref().and_then(UndoLog::start) {
-        Some(start) => undo_down_to(system, txn, at.unwrap_or(start)),
+        Some(start) => undo_down_to(system, txn, of, at.unwrap_or(start)),
         None => Ok(()),
     }
 }
@@ -34,12 +40,20 @@ pub(crate) fn roll_back_to(system: &TxnSystem, txn: &mut Txn, at: Option<Place>)
 /// Undoes everything and ends the transaction, but for its locks and view.
 pub(crate) fn roll_back_all(system: &TxnSystem, txn: &mut Txn) -> Result<()> {
     if let Some(start) = txn.undo.as_ref().and_then(UndoLog::start) {
-        undo_down_to(system, txn, start)?;
+        undo_down_to(system, txn, Of { trx_id: txn.id, keeps: None }, start)?;
     }
     txn.finish(system, State::RolledBack).map(drop)
 }
 
-fn undo_down_to(system: &TxnSystem, txn: &Txn, target: Place) -> Result<()> {
+/// Whose changes are undone.
+#[derive(Clone, Copy)]
+struct Of<'a> {
+    trx_id: TxnId,
+    /// Who keeps the locks: it goes on (rule 5).
+    keeps: Option<&'a Holder>,
+}
+
+fn undo_down_to(system: &TxnSystem, txn: &Txn, of: Of<'_>, target: Place) -> Result<()> {
     let _entitled = reserve::entitle(Purpose::Cleaning);
     let Some(mut at) = txn.undo.as_ref().map(UndoLog::tail) else { return Ok(()) };
     let mut record = OwnedRecord { place: at, bytes: Vec::new() };
@@ -49,7 +63,7 @@ fn undo_down_to(system: &TxnSystem, txn: &Txn, target: Place) -> Result<()> {
             Ok(start) => {
                 record.place = start;
                 read_record(&system.ctx, start, &mut record.bytes)?;
-                undo_record(system, txn.id, record.place, &record.parse()?)?;
+                undo_record(system, of, record.place, &record.parse()?)?;
                 at = start;
             }
         }
@@ -57,7 +71,7 @@ fn undo_down_to(system: &TxnSystem, txn: &Txn, target: Place) -> Result<()> {
     Ok(())
 }
 
-fn undo_record(system: &TxnSystem, trx_id: TxnId, place: Place, record: &Record<'_>) -> Result<()> {
+fn undo_record(system: &TxnSystem, of: Of<'_>, place: Place, record: &Record<'_>) -> Result<()> {
     if record.kind == Kind::Header {
         return Err(Error::corrupt_page(place.page, "rollback met another transaction's header"));
     }
@@ -75,7 +89,7 @@ fn undo_record(system: &TxnSystem, trx_id: TxnId, place: Place, record: &Record<
     let (table, key) = record.row()?;
     // A dropped table takes its rows and chains with it.
     let Some(table) = system.table(table)? else { return Ok(()) };
-    let undo = Undo { system, trx_id, row: StoredRow { ctx: &system.ctx, table: &*table, key }, place };
+    let undo = Undo { system, of, row: StoredRow { ctx: &system.ctx, table: &*table, key }, place };
     match record.kind {
         Kind::Insert => undo.insert(),
         _ if record.dead => undo.free_old_chain(&record.change()?),
@@ -86,7 +100,7 @@ fn undo_record(system: &TxnSystem, trx_id: TxnId, place: Place, record: &Record<
 /// One record being undone.
 struct Undo<'a> {
     system: &'a TxnSystem,
-    trx_id: TxnId,
+    of: Of<'a>,
     row: StoredRow<'a>,
     place: Place,
 }
@@ -110,7 +124,7 @@ impl Undo<'_> {
     }
 
     fn made(&self, header: &RowHeader) -> bool {
-        header.trx_id == self.trx_id && header.roll_ptr == pointer_to(self.place)
+        header.trx_id == self.of.trx_id && header.roll_ptr == pointer_to(self.place)
     }
 
     fn insert(&self) -> Result<()> {
@@ -126,7 +140,8 @@ impl Undo<'_> {
         let mut entry = Vec::new();
         for i in 0..self.row.table.index_count() {
             entry.clear();
-            self.row.table.entry(i, self.row.key, row, &mut entry);
+            let made = self.row.table.entry(i, self.row.key, row, &mut entry);
+            self.keep_columns(i, &entry, made);
             self.entry(i, &entry).remove()?;
         }
         Ok(())
@@ -176,19 +191,20 @@ impl Undo<'_> {
             let made = self.row.table.entry(i, self.row.key, old_row, &mut old_entry);
             if let Some(new_row) = new_row {
                 new_entry.clear();
-                self.row.table.entry(i, self.row.key, new_row, &mut new_entry);
+                let made = self.row.table.entry(i, self.row.key, new_row, &mut new_entry);
                 if new_entry == old_entry && !change.old.is_delete_marked() {
                     continue;
                 }
+                self.keep_columns(i, &new_entry, made);
                 let entry = EntryOf { row: self.row, i, entry: &new_entry, purge_view };
                 if entry.is_needed_from(change.old, old_stored.to_vec())? {
-                    self.entry(i, &new_entry).set_mark(self.trx_id, true)?;
+                    self.entry(i, &new_entry).set_mark(self.of.trx_id, true)?;
                 } else {
                     self.entry(i, &new_entry).remove()?;
                 }
             }
             if !change.old.is_delete_marked() {
-                self.entry(i, &old_entry).restore(self.trx_id, made)?;
+                self.entry(i, &old_entry).restore(self.of.trx_id, made)?;
             }
         }
         Ok(())
@@ -224,6 +240,7 @@ impl Undo<'_> {
         match outcome {
             Outcome::Removed => {
                 let undo_page = undo_page(mtr)?;
+                self.keep_row(true);
                 leaf.remove(mtr, slot);
                 mark(mtr, undo_page, self.place, bits);
             }
@@ -235,12 +252,31 @@ impl Undo<'_> {
                     return Err(Stop::MakeRoom(growth));
                 }
                 let undo_page = undo_page(mtr)?;
+                self.keep_row(change.old.is_delete_marked());
                 leaf.splice(mtr, slot, 0, ROW_HEADER_BYTES, &change.old.encode());
                 leaf.splice(mtr, slot, at, removed, middle.cut(old_stored));
                 mark(mtr, undo_page, self.place, bits);
             }
         }
         Ok(leaf.underfull(mtr))
+    }
+
+    /// Keeps the row locked, which has lost its implicit lock when its leaf is unlatched; and its absence, if it is
+    /// `absent` then.
+    fn keep_row(&self, absent: bool) {
+        let (Some(holder), index, key) = (self.of.keeps, self.row.table.clustered().id(), self.row.key) else { return };
+        self.system.locks.keep_row(holder, RowName { index, key });
+        if absent {
+            self.system.locks.lock_point(holder, index, key);
+        }
+    }
+
+    /// Keeps others from inserting the unique columns of an entry that is about to go. (Until it has gone, they wait
+    /// for its row.)
+    fn keep_columns(&self, i: usize, entry: &[u8], made: Entry) {
+        if let Some(holder) = self.of.keeps.filter(|_| made.unique) {
+            self.system.locks.lock_prefix(holder, self.row.table.index(i).id(), &entry[..made.prefix_bytes]);
+        }
     }
 
     /// Frees the chain of the old version, which was removed with its row.

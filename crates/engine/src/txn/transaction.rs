@@ -13,7 +13,7 @@
 //! 3. A transaction whose rollback fails stays active, its rows locked, until the database is opened again. So does one
 //!    that is dropped without [`TxnSystem::commit`] or [`TxnSystem::rollback`]; its owner (`db`) ends every one.
 
-use super::lock::Holder;
+use super::lock::{Holder, LockMode};
 use super::options::{Access, Isolation, TxnOptions};
 use super::read::ViewHandle;
 use super::rollback;
@@ -219,7 +219,16 @@ impl Txn {
 
     /// Whether locking reads lock ranges.
     pub(crate) fn locks_ranges(&self) -> bool {
-        self.isolation == Isolation::RepeatableRead
+        self.isolation.locks_ranges()
+    }
+
+    /// How a read that asks for `lock` locks: a plain one under SERIALIZABLE is a shared one.
+    #[inline]
+    pub(crate) fn lock_of_read(&self, lock: LockMode) -> LockMode {
+        match (self.isolation, lock) {
+            (Isolation::Serializable, LockMode::None) => LockMode::Shared,
+            (_, lock) => lock,
+        }
     }
 
     /// Makes the transaction one that can write: gives it an id and a stream.

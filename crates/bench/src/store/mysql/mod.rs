@@ -103,6 +103,11 @@ impl MysqlStore {
         })
     }
 
+    /// A connection of its own.
+    pub(crate) fn connection(&self) -> Result<Conn> {
+        Conn::new(self.shared.opts.clone()).map_err(error)
+    }
+
     /// The names of all tables.
     ///
     /// # Errors
@@ -169,7 +174,7 @@ impl Store for MysqlStore {
     }
 
     fn session(&self) -> Result<MysqlSession> {
-        Ok(MysqlSession::new(Conn::new(self.shared.opts.clone()).map_err(error)?))
+        Ok(MysqlSession::new(self.connection()?))
     }
 
     /// A server that does not answer (it was killed) keeps the counters it had.

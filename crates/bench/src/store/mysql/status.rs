@@ -145,6 +145,7 @@ pub(super) fn stats(flavor: Flavor, status: Status, metrics: Metrics) -> StoreSt
         trx_commits: c.metrics(&["trx_rw_commits", "trx_ro_commits", "trx_nl_ro_commits"]),
         trx_rollbacks: c.metric("trx_rollbacks"),
         row_lock_waits: c.status("row_lock_waits"),
+        row_lock_current_waits: c.status("row_lock_current_waits"),
         row_lock_wait_us: c.status("row_lock_time").map(|ms| ms * 1000),
         row_lock_timeouts: c.metric("lock_timeouts"),
         deadlocks: c.either("deadlocks", "lock_deadlocks"),

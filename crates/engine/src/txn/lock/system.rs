@@ -98,6 +98,12 @@ impl LockSystem {
         free
     }
 
+    /// Makes the implicit lock of `me` on the row an explicit one. The caller has the row's leaf latched exclusively,
+    /// and the row still has the id of `me`.
+    pub(crate) fn keep_row(&self, me: &Holder, row: RowName<'_>) {
+        self.rows_of(row).lock().grant(&self.waits, me, row, LockMode::Exclusive);
+    }
+
     /// Waits for an explicit row lock. `implicit` is the transaction that holds the row by its id, if one does: its
     /// lock is made explicit first. The caller holds no latch and looks at the row again afterwards.
     ///
@@ -221,6 +227,20 @@ impl LockSystem {
         self.lock_range(me, index, Bound::Included(key), Bound::Included(key));
     }
 
+    /// Locks the range of the keys that begin with `prefix`; as [`LockSystem::lock_range`].
+    pub(crate) fn lock_prefix(&self, me: &Holder, index: IndexId, prefix: &[u8]) {
+        let mut beyond = prefix.to_vec();
+        while beyond.pop_if(|last| *last == u8::MAX).is_some() {}
+        let upper = match beyond.last_mut() {
+            Some(last) => {
+                *last += 1;
+                Bound::Excluded(&beyond[..])
+            }
+            None => Bound::Unbounded,
+        };
+        self.lock_range(me, index, Bound::Included(prefix), upper);
+    }
+
     // ---- the end
 
     /// Releases every lock of `me`. Its implicit locks must have ended before.
@@ -289,6 +309,11 @@ impl LockSystem {
         drop(waits);
         self.stats.row_lock_wait_us.add(started.elapsed().as_micros() as u64);
         result
+    }
+
+    /// How many transactions wait: for a row, or to insert into another's range.
+    pub(crate) fn current_waits(&self) -> u64 {
+        self.waits.lock().pending()
     }
 
     /// What a holder waits for, in tests.

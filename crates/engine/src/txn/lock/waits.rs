@@ -201,6 +201,11 @@ impl Waits {
         self.waiters.get(&owner).map(|waiter| waiter.outcome)
     }
 
+    /// How many wait.
+    pub(crate) fn pending(&self) -> u64 {
+        self.waiters.values().filter(|waiter| waiter.outcome == Outcome::Pending).count() as u64
+    }
+
     /// Withdraws the request of `owner`, if it still waits.
     pub(crate) fn leave(&mut self, owner: OwnerId) {
         let Some(waiter) = self.waiters.get_mut(&owner) else { return };

@@ -1,4 +1,4 @@
-//! Reading one row: by the snapshot, or the newest version with a lock.
+//! Reading one row: by the snapshot, the newest version with a lock, or the newest version as it is.
 
 use super::versions::{Sight, StoredRow, resolve};
 use crate::btree::Seek;
@@ -12,8 +12,8 @@ use crate::txn::transaction::Txn;
 use crate::txn::write::{Attempt, Stop, claim};
 
 impl RowOp<'_> {
-    /// Reads the row into `out` (replacing it): by the snapshot, or the newest version with a lock. Returns whether the
-    /// row exists.
+    /// Reads the row into `out` (replacing it): as the transaction's level says, or the newest version with a lock.
+    /// Returns whether the row exists.
     ///
     /// # Errors
     /// Lock waits, `WriteConflict`, I/O, corruption.
@@ -22,18 +22,20 @@ impl RowOp<'_> {
         let RowOp { system, txn, table, key } = self;
         txn.check_active()?;
         system.stats.rows_read.inc();
+        let lock = txn.lock_of_read(lock);
         if lock != LockMode::None {
             txn.prepare_locking_read(system)?;
             let read = RowOp { system, txn, table, key }.get_locked(lock, out);
             return read.map_err(|error| txn.after_read_error(system, error));
         }
-        if txn.isolation == Isolation::RepeatableRead {
-            txn.open_view(system);
-        }
         let row = StoredRow { ctx: &system.ctx, table, key };
-        let walk = match &txn.view {
-            Some(handle) => row.visible(Sight { view: &handle.view, own: txn.id }, out),
-            None => row.visible(Sight { view: &system.open_view().view, own: txn.id }, out),
+        let walk = match txn.isolation {
+            Isolation::RepeatableRead => {
+                let own = txn.id;
+                row.visible(Sight { view: &txn.open_view(system).view, own }, out)
+            }
+            Isolation::ReadUncommitted => return row.uncommitted(out),
+            _ => row.visible(Sight { view: &system.open_view().view, own: txn.id }, out),
         };
         Ok(walk?.exists)
     }

@@ -1,11 +1,12 @@
 //! Scans: cursors over the rows of a table, in key order or in the order of a secondary index, forward or backward.
 //!
 //! Rules
-//! 1. A cursor holds no latch between calls. It delivers what its view sees (snapshot scans) or the newest version,
-//!    locked (locking scans); its position is a key.
-//! 2. A secondary entry delivers a row iff the entry is that of the row's visible (or locked) version, so a row that
-//!    has moved in the index is delivered once.
-//! 3. A snapshot scan under READ COMMITTED has a view of its own; otherwise it uses the transaction's.
+//! 1. A cursor holds no latch between calls. It delivers what its view sees (snapshot scans), the newest version,
+//!    locked (locking scans; under SERIALIZABLE every scan is one), or the newest version as it is (dirty scans: READ
+//!    UNCOMMITTED); its position is a key.
+//! 2. A secondary entry delivers a row iff the entry is that of the row's visible (locked, newest) version, so a row
+//!    that has moved in the index is delivered once; a dirty scan can meet it twice, or miss it.
+//! 3. A snapshot scan under READ COMMITTED has a view of its own; under REPEATABLE READ it uses the transaction's.
 //! 4. Batches start small and grow to a leaf. Those of locking scans stay small: their rows are locked before they are
 //!    asked for.
 
@@ -59,6 +60,17 @@ impl Default for ScanOptions<'_> {
     }
 }
 
+/// Which versions of rows a scan delivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sees {
+    /// Those that its view sees.
+    Snapshot,
+    /// The newest, locked.
+    Locked(LockMode),
+    /// The newest, committed or not.
+    Newest,
+}
+
 /// Where the current row's payload is.
 enum Payload {
     InBatch(Range<usize>),
@@ -69,7 +81,7 @@ enum Payload {
 pub struct Cursor {
     table: Arc<dyn TableTrees>,
     index: Option<usize>,
-    lock: LockMode,
+    sees: Sees,
     txn_serial: u64,
     /// Of a snapshot scan under READ COMMITTED.
     view: Option<ViewHandle>,
@@ -93,19 +105,28 @@ impl TxnSystem {
     /// [`Error::Usage`] for locks in a read-only transaction, or after a deadlock.
     pub fn scan(&self, txn: &mut Txn, table: Arc<dyn TableTrees>, options: &ScanOptions<'_>) -> Result<Cursor> {
         txn.check_active()?;
+        let lock = txn.lock_of_read(options.lock);
         let mut view = None;
-        if options.lock != LockMode::None {
-            txn.prepare_locking_read(self)?;
-        } else if txn.isolation == Isolation::ReadCommitted && txn.view.is_none() {
-            view = Some(self.open_view());
-        } else {
-            txn.open_view(self);
-        }
-        let first = if options.lock == LockMode::None { FIRST_BATCH } else { FIRST_LOCKING_BATCH };
+        let sees = match txn.isolation {
+            _ if lock != LockMode::None => {
+                txn.prepare_locking_read(self)?;
+                Sees::Locked(lock)
+            }
+            Isolation::ReadUncommitted => Sees::Newest,
+            Isolation::RepeatableRead => {
+                txn.open_view(self);
+                Sees::Snapshot
+            }
+            Isolation::ReadCommitted | Isolation::Serializable => {
+                view = Some(self.open_view());
+                Sees::Snapshot
+            }
+        };
+        let first = if lock == LockMode::None { FIRST_BATCH } else { FIRST_LOCKING_BATCH };
         Ok(Cursor {
             table,
             index: options.index,
-            lock: options.lock,
+            sees,
             txn_serial: txn.serial,
             view,
             position: Position::new(options.lower, options.upper, options.reverse),
@@ -183,22 +204,22 @@ impl Cursor {
         loop {
             let own = txn.id;
             let view = own_or(self.view.as_ref(), txn);
-            let sight = view.filter(|_| self.lock == LockMode::None).map(|handle| Sight { view: &handle.view, own });
+            let sight = view.filter(|_| self.sees == Sees::Snapshot).map(|handle| Sight { view: &handle.view, own });
             let fill = Fill {
                 system,
                 txn,
                 tree,
                 clustered: self.index.is_none(),
-                lock: self.lock,
+                sees: self.sees,
                 sight,
                 limit: self.batch_limit.min(self.remaining),
             };
             let Err(stop) = self.position.fill(&mut self.batch, &fill) else { break };
             settle(system, txn, tree, self.position.conflict_key(), stop)?;
         }
-        self.batch_limit = match self.lock {
-            LockMode::None => self.batch_limit.saturating_mul(4),
-            _ => (self.batch_limit * 2).min(LARGEST_LOCKING_BATCH),
+        self.batch_limit = match self.sees {
+            Sees::Locked(_) => (self.batch_limit * 2).min(LARGEST_LOCKING_BATCH),
+            Sees::Snapshot | Sees::Newest => self.batch_limit.saturating_mul(4),
         };
         Ok(())
     }
@@ -228,7 +249,7 @@ impl Cursor {
         mut header: RowHeader,
         value: Range<usize>,
     ) -> Result<bool> {
-        let view = own_or(self.view.as_ref(), txn).filter(|_| self.lock == LockMode::None);
+        let view = own_or(self.view.as_ref(), txn).filter(|_| self.sees == Sees::Snapshot);
         let sight = view.map(|handle| Sight { view: &handle.view, own: txn.id });
         match sight {
             Some(sight) if !sight.sees(header.trx_id) => {
@@ -239,6 +260,12 @@ impl Cursor {
                 Ok(visible_version(&system.ctx, sight, key, &mut header, &mut self.row)?.exists)
             }
             _ if header.is_delete_marked() => Ok(false),
+            None if header.is_overflow() && self.sees == Sees::Newest => {
+                // Nothing keeps the overflow pages of this version: the row is read anew with what they hold.
+                self.payload = Payload::InRow;
+                let key = &self.batch.bytes[self.key.clone()];
+                StoredRow { ctx: &system.ctx, table: &*self.table, key }.uncommitted(&mut self.row)
+            }
             _ if header.is_overflow() => {
                 let reference = OverflowRef::decode(&self.batch.bytes[value])?;
                 self.payload = Payload::InRow;
@@ -255,19 +282,21 @@ impl Cursor {
         let entry = &self.batch.bytes[self.key.clone()];
         let key = &entry[self.prefix_bytes..];
         let table = &*self.table;
-        let walk = if self.lock == LockMode::None {
-            let Some(handle) = own_or(self.view.as_ref(), txn) else {
-                return Err(Error::Usage("the cursor has lost its view".to_string()));
-            };
-            self.seen.renew(txn.undo.as_ref().map_or(0, |undo| undo.records));
-            if self.seen.rules_out(key, entry) {
-                return Ok(false);
+        let row = StoredRow { ctx: &system.ctx, table, key };
+        let found = |exists| Walk { exists, ..Walk::default() };
+        let walk = match self.sees {
+            Sees::Snapshot => {
+                let Some(handle) = own_or(self.view.as_ref(), txn) else {
+                    return Err(Error::Usage("the cursor has lost its view".to_string()));
+                };
+                self.seen.renew(txn.undo.as_ref().map_or(0, |undo| undo.records));
+                if self.seen.rules_out(key, entry) {
+                    return Ok(false);
+                }
+                row.visible(Sight { view: &handle.view, own: txn.id }, &mut self.row)?
             }
-            let row = StoredRow { ctx: &system.ctx, table, key };
-            row.visible(Sight { view: &handle.view, own: txn.id }, &mut self.row)?
-        } else {
-            let exists = RowOp { system, txn, table, key }.get_locked(self.lock, &mut self.row)?;
-            Walk { exists, ..Walk::default() }
+            Sees::Locked(lock) => found(RowOp { system, txn, table, key }.get_locked(lock, &mut self.row)?),
+            Sees::Newest => found(row.uncommitted(&mut self.row)?),
         };
         if walk.exists && !certain {
             self.entry.clear();

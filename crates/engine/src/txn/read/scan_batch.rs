@@ -7,11 +7,12 @@
 //! 3. A locking scan locks the rows of a batch, and the range of keys the batch covers, while the leaf is latched.
 
 use super::get::lock_latched_row;
+use super::scan::Sees;
 use super::versions::Sight;
 use crate::btree::{BTree, Leaf, Seek};
 use crate::error::Result;
 use crate::pool::PageVersion;
-use crate::txn::lock::{LockMode, RowName};
+use crate::txn::lock::RowName;
 use crate::txn::stored::{EntryValue, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::system::TxnSystem;
 use crate::txn::transaction::Txn;
@@ -87,7 +88,7 @@ pub(crate) struct Fill<'a> {
     pub(crate) tree: &'a BTree,
     /// Clustered rows, else secondary entries.
     pub(crate) clustered: bool,
-    pub(crate) lock: LockMode,
+    pub(crate) sees: Sees,
     /// Of a snapshot scan.
     pub(crate) sight: Option<Sight<'a>>,
     /// Most records to copy.
@@ -178,7 +179,7 @@ impl Position {
             }
         };
         let end = self.copy(batch, fill, &leaf, &mut slots)?;
-        if fill.lock != LockMode::None && fill.txn.locks_ranges() {
+        if matches!(fill.sees, Sees::Locked(_)) && fill.txn.locks_ranges() {
             self.lock_range(fill, &leaf, &end);
         }
         match end {
@@ -291,8 +292,8 @@ fn set_bound(bound: &mut Bound<Vec<u8>>, key: &[u8], excluded: bool) {
 impl Fill<'_> {
     fn take_row(&self, batch: &mut Batch, key: &[u8], value: &[u8]) -> std::result::Result<(), Stop> {
         let header = RowHeader::decode(value)?;
-        if self.lock != LockMode::None {
-            lock_latched_row(self.system, self.txn, RowName { index: self.tree.id(), key }, &header, self.lock)?;
+        if let Sees::Locked(lock) = self.sees {
+            lock_latched_row(self.system, self.txn, RowName { index: self.tree.id(), key }, &header, lock)?;
         }
         let surely = self.sight.as_ref().is_none_or(|sight| sight.sees(header.trx_id));
         if !(header.is_delete_marked() && surely) {
@@ -303,9 +304,10 @@ impl Fill<'_> {
 
     fn take_entry(&self, batch: &mut Batch, key: &[u8], value: &[u8], max_trx_id: u64) -> Result<()> {
         let entry = EntryValue::decode(value, key.len())?;
-        // Every change of the leaf is of a transaction this reader sees, and it has ended.
+        // Every change of the leaf is of a transaction this reader sees, and it has ended. (A dirty scan sees all.)
         let all_seen = match &self.sight {
             Some(sight) => max_trx_id < sight.view.up_limit_id,
+            None if self.sees == Sees::Newest => true,
             None => max_trx_id < self.system.min_active(),
         };
         if !(entry.delete_marked && all_seen) {

@@ -64,6 +64,19 @@ impl StoredRow<'_> {
         }
     }
 
+    /// The newest version, committed or not; its payload replaces `out`. Returns whether the row exists.
+    pub(crate) fn uncommitted(&self, out: &mut Vec<u8>) -> Result<bool> {
+        loop {
+            let Some(newest) = self.newest(out)? else { return Ok(false) };
+            if newest.is_delete_marked() {
+                return Ok(false);
+            }
+            if self.resolve_unlocked(&newest, &newest, out)? {
+                return Ok(true);
+            }
+        }
+    }
+
     /// Replaces the payload of `version` by its row, if it is an overflow reference. False: the newest version is no
     /// longer `newest`, what was read may be anything, start again.
     pub(crate) fn resolve_unlocked(

@@ -6,6 +6,7 @@
 mod basics;
 mod crash;
 mod isolation;
+mod levels;
 mod locking;
 mod model;
 mod overflowing;

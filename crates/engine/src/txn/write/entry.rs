@@ -176,6 +176,12 @@ impl EntryOp<'_> {
             if header.is_delete_marked() {
                 return Ok(false);
             }
+            // That there is such a row is a read.
+            let (name, mode) = (RowName { index: tree.id(), key }, txn.lock_of_read(LockMode::None));
+            if mode != LockMode::None && !txn.wrote(&header) && !self.system.locks.try_lock_row(&txn.holder, name, mode)
+            {
+                return Err(Stop::WaitRow { index: name.index, mode, implicit: None });
+            }
             row.clear();
             row.extend_from_slice(&value[ROW_HEADER_BYTES..]);
             drop(leaf);

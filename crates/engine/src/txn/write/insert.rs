@@ -6,6 +6,7 @@ use super::version::Spot;
 use crate::btree::BTree;
 use crate::error::{Error, Result};
 use crate::mtr::Mtr;
+use crate::txn::lock::LockMode;
 use crate::txn::row_op::RowOp;
 use crate::txn::stored::{ROW_HEADER_BYTES, RowHeader};
 use crate::txn::undo::{self, NewChange};
@@ -73,6 +74,11 @@ impl RowOp<'_> {
         let old_bytes = old_value.len();
         self.claim(&old)?;
         if !old.is_delete_marked() {
+            // That there is such a row is a read.
+            let (name, mode) = (self.name(), self.txn.lock_of_read(LockMode::None));
+            if mode != LockMode::None && !self.system.locks.try_lock_row(&self.txn.holder, name, mode) {
+                return Err(Stop::WaitRow { index: name.index, mode, implicit: None });
+            }
             let (table, index) = (self.table.name().to_string(), "PRIMARY".to_string());
             return Err(Stop::Fail(Error::DuplicateKey { table, index }));
         }

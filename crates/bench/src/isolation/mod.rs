@@ -1,0 +1,15 @@
+//! Whether the levels of isolation hold: known anomalies one by one, and random histories.
+//!
+//! | room | what |
+//! |---|---|
+//! | `setting.rs` | the levels, and the setting that makes one of them two |
+//! | `hermitage/` | the schedules of the literature, played on Highwater and through SQL on a server |
+//! | `histories/` | random transactions in threads; a checker that names the anomalies that occurred |
+//!
+//! What each level promises stands at [`highwater::Isolation`]; docs/isolation.md has the table.
+
+pub mod hermitage;
+pub mod histories;
+mod setting;
+
+pub use setting::Setting;

@@ -1,0 +1,57 @@
+//! The settings under test: four levels, and first committer wins.
+
+use highwater::{Isolation, TxnOptions};
+
+/// A level of isolation with its setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Setting {
+    /// READ UNCOMMITTED.
+    ReadUncommitted,
+    /// READ COMMITTED.
+    ReadCommitted,
+    /// REPEATABLE READ as InnoDB has it.
+    RepeatableRead,
+    /// REPEATABLE READ with `first_committer_wins`, MariaDB's `innodb_snapshot_isolation`.
+    FirstCommitterWins,
+    /// SERIALIZABLE.
+    Serializable,
+}
+
+highwater_storage::names!(Setting {
+    ReadUncommitted => "read-uncommitted",
+    ReadCommitted => "read-committed",
+    RepeatableRead => "repeatable-read",
+    FirstCommitterWins => "first-committer-wins",
+    Serializable => "serializable",
+});
+
+impl Setting {
+    /// The level.
+    pub fn isolation(self) -> Isolation {
+        match self {
+            Setting::ReadUncommitted => Isolation::ReadUncommitted,
+            Setting::ReadCommitted => Isolation::ReadCommitted,
+            Setting::RepeatableRead | Setting::FirstCommitterWins => Isolation::RepeatableRead,
+            Setting::Serializable => Isolation::Serializable,
+        }
+    }
+
+    /// A transaction of Highwater.
+    pub fn options(self) -> TxnOptions {
+        TxnOptions {
+            isolation: self.isolation(),
+            first_committer_wins: self == Setting::FirstCommitterWins,
+            ..TxnOptions::default()
+        }
+    }
+
+    /// What a session of MariaDB says before its first transaction.
+    pub fn statements(self) -> [String; 2] {
+        let level = self.isolation().name().to_uppercase().replace('-', " ");
+        let on = if self == Setting::FirstCommitterWins { "ON" } else { "OFF" };
+        [
+            format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}"),
+            format!("SET SESSION innodb_snapshot_isolation = {on}"),
+        ]
+    }
+}
