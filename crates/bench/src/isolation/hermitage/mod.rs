@@ -132,3 +132,6 @@ pub fn promised_table(promised: fn(&Script) -> &'static str) -> String {
     let lines: Vec<Line> = SCRIPTS.iter().map(|script| Outcome::promised(promised(script))).collect();
     table(&lines)
 }
+
+#[cfg(test)]
+mod hermitage_test;

@@ -74,3 +74,6 @@ impl Tally {
         }
     }
 }
+
+#[cfg(test)]
+mod histories_test;

@@ -1,10 +1,9 @@
 //! Random histories on Highwater, at every level of isolation: none shows what its level forbids, and the anomalies
 //! that a level allows are seen, so that the checker is not blind.
 
-use fastrand::Rng;
-use highwater::{Database, Options};
-use highwater_bench::isolation::Setting;
-use highwater_bench::isolation::histories::{Anomaly, Sizes, Tally};
+use super::*;
+use highwater::Options;
+use highwater::config::PageSize;
 use highwater_storage::StorageSet;
 
 const HISTORIES: u64 = 6;
@@ -12,7 +11,12 @@ const SEED: u64 = 14;
 
 #[test]
 fn no_history_shows_what_its_level_forbids() {
-    let options = Options { page_size: 4096, buffer_pool_size: 2 << 20, log_file_size: 4 << 20, ..Options::default() };
+    let options = Options {
+        page_size: PageSize::Bytes(4096),
+        buffer_pool_size: 2 << 20,
+        log_file_size: 4 << 20,
+        ..Options::default()
+    };
     let db = Database::open_storage(StorageSet::memory(), options).unwrap();
     let mut rng = Rng::with_seed(SEED);
     let mut tallies = Vec::new();

@@ -1,7 +1,7 @@
 //! The Hermitage schedules on Highwater: each level of isolation prevents what it promises, in the way that the table
 //! of docs/isolation.md says.
 
-use highwater_bench::isolation::hermitage::{self, Highwater};
+use crate::isolation::hermitage::{self, Highwater};
 
 #[test]
 fn every_cell_is_as_promised() {
@@ -12,7 +12,7 @@ fn every_cell_is_as_promised() {
 
 #[test]
 fn the_tables_in_the_docs_are_those_that_are_tested() {
-    let page = include_str!("../../../docs/isolation.md");
+    let page = include_str!("../../../../../docs/isolation.md");
     for table in
         [hermitage::promised_table(|script| script.highwater), hermitage::promised_table(|script| script.innodb)]
     {
