@@ -6,6 +6,7 @@ use super::{Bug, Edit};
 const APPEND: &str = "crates/engine/src/store/out_of_place/append.rs";
 const CLEAN: &str = "crates/engine/src/store/out_of_place/clean.rs";
 const SEGMENTS: &str = "crates/engine/src/store/out_of_place/segments.rs";
+const BEST: &str = "crates/engine/src/store/out_of_place/best.rs";
 const SCAN: &str = "crates/engine/src/store/out_of_place/scan.rs";
 const READ: &str = "crates/engine/src/store/out_of_place/read.rs";
 const STORE: &str = "crates/engine/src/store/out_of_place/mod.rs";
@@ -68,9 +69,9 @@ pub const BUGS: &[Bug] = &[
         "tie-without-sequence",
         "of two copies with one LSN any counts at opening",
         &[edit(
-            SCAN,
-            "(old_lsn, old) < (lsn, sequence)",
-            "if PLANTED { old_lsn < lsn } else { (old_lsn, old) < (lsn, sequence) }",
+            BEST,
+            "old_lsn == lsn.0 && self.is_later(location, place);",
+            "!PLANTED && old_lsn == lsn.0 && self.is_later(location, place);",
         )],
         &["of_two_copies_with_one_lsn"],
     ),
@@ -162,9 +163,9 @@ pub const BUGS: &[Bug] = &[
         "images behind a compressed one are looked for 512 bytes too late",
         &[edit(
             SCAN,
-            "        offset += entry.bytes;\n        (*entry, location)",
+            "        offset += entry.bytes;\n        (entry, location)",
             "        offset += entry.bytes + if PLANTED && entry.bytes < 4096 { 512 } else { 0 };\n        \
-             (*entry, location)",
+             (entry, location)",
         )],
         &["every_page_is_what_was_last_written"],
     ),
@@ -183,20 +184,17 @@ pub const BUGS: &[Bug] = &[
     bug(
         "tie-older-counts",
         "of two copies with one LSN the older counts at opening",
-        &[edit(
-            SCAN,
-            "(old_lsn, old) < (lsn, sequence)",
-            "if PLANTED { (old_lsn, sequence) < (lsn, old) } else { (old_lsn, old) < (lsn, sequence) }",
-        )],
+        &[edit(BEST, "self.is_later(location, place);", "(PLANTED != self.is_later(location, place));")],
         &["of_two_copies_with_one_lsn"],
     ),
     bug(
         "sequence-before-lsn",
         "a cleaner's copy of an older version hides a newer one at opening",
         &[edit(
-            SCAN,
-            "(old_lsn, old) < (lsn, sequence)",
-            "if PLANTED { (old, old_lsn) < (sequence, lsn) } else { (old_lsn, old) < (lsn, sequence) }",
+            BEST,
+            "        if place == 0 || is_newer {\n",
+            "        let is_newer = if PLANTED { self.is_later(location, place) } else { is_newer };\n        \
+             if place == 0 || is_newer {\n",
         )],
         &["a_copy_of_an_older_version"],
     ),
@@ -267,11 +265,7 @@ pub const BUGS: &[Bug] = &[
     bug(
         "cleaner-drops-an-image",
         "a live image is not copied",
-        &[edit(
-            CLEAN,
-            "in located(segment, batch.at, life, &batch.entries) {",
-            "in located(segment, batch.at, life, &batch.entries).skip(usize::from(PLANTED)) {",
-        )],
+        &[edit(CLEAN, "batch.entries.iter().copied()", "batch.entries.iter().copied().skip(usize::from(PLANTED))")],
         &["every_page_is_what_was_last_written"],
     ),
     bug(

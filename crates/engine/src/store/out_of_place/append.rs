@@ -185,7 +185,7 @@ impl OutOfPlace {
         batch[at..].fill(0);
         let offset = self.geometry.start_of(open.segment) + open.at as u64;
         self.data.device().write_at(offset, batch, placement(group))?;
-        let places = located(open.segment, open.at, open.life, &entries);
+        let places = located(open.segment, open.at, open.life, entries.iter().copied());
         done.moves.extend(places.zip(images).map(|((entry, to), image)| Move {
             page_no: entry.page_no,
             to,

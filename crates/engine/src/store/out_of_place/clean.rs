@@ -72,7 +72,9 @@ impl OutOfPlace {
         let mut groups = vec![Vec::new(); self.groups()];
         let now = self.appended_bytes.load(Relaxed);
         for batch in batches {
-            for (Entry { page_no, lsn, .. }, location) in located(segment, batch.at, life, &batch.entries) {
+            for (Entry { page_no, lsn, .. }, location) in
+                located(segment, batch.at, life, batch.entries.iter().copied())
+            {
                 if self.segments.map.get(page_no) == Some(location) {
                     let Location { offset: at, bytes, .. } = location;
                     let image = Image { page_no, lsn, at, bytes, from: Some(location) };
@@ -193,8 +195,8 @@ fn batches_in(bytes: &[u8], database_id: u64, life: u64) -> Vec<Listed> {
     let footer = format::parse_footer(&bytes[bytes.len() - BLOCK_BYTES..], database_id);
     let footer = footer.filter(|footer| !footer.is_free && footer.life == life);
     let end = footer.and_then(|footer| bytes.get(bytes.len().checked_sub(footer.end_bytes())?..));
-    if let Some(listed) = footer.zip(end).and_then(|(footer, end)| footer.parse_summary(end)) {
-        return listed;
+    if let Some(summary) = footer.zip(end).and_then(|(footer, end)| footer.summary(end)) {
+        return format::batches(summary).map(|batch| batch.listed()).collect();
     }
     let (mut batches, mut at) = (Vec::new(), 0);
     while let Some(block) = bytes.get(at..at + BLOCK_BYTES) {

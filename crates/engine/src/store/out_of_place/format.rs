@@ -227,23 +227,44 @@ impl Footer {
         end_bytes(self.summary_bytes as usize)
     }
 
-    /// The batches that the summary lists; `end` are those bytes. `None` if it is damaged.
-    pub fn parse_summary(&self, end: &[u8]) -> Option<Vec<Listed>> {
-        let mut rest = end.get(..self.summary_bytes as usize)?;
-        if crc32c::crc32c(rest) != self.summary_sum {
-            return None;
-        }
-        let mut batches = Vec::new();
-        while !rest.is_empty() {
-            let fixed = rest.get(..ENTRY_BYTES)?;
-            let count = usize::from(u16_at(fixed, 4));
-            let entries = rest.get(ENTRY_BYTES..summary_bytes(count))?.chunks_exact(ENTRY_BYTES).map(Entry::decode);
-            let (at, group, sequence) = (u32_at(fixed, 0) as usize, fixed[6], u64_at(fixed, 8));
-            batches.push(Listed { at, sequence, group, entries: entries.collect() });
-            rest = &rest[summary_bytes(count)..];
-        }
-        Some(batches)
+    /// The summary; `end` are those bytes. `None` if it is damaged.
+    pub fn summary<'e>(&self, end: &'e [u8]) -> Option<&'e [u8]> {
+        let summary = end.get(..self.summary_bytes as usize)?;
+        let listed: usize = batches(summary).map(|batch| summary_bytes(batch.entries().len())).sum();
+        (listed == summary.len() && crc32c::crc32c(summary) == self.summary_sum).then_some(summary)
     }
+}
+
+/// A batch as it lies in a summary.
+#[derive(Clone, Copy)]
+pub struct InSummary<'s> {
+    pub at: usize,
+    pub sequence: u64,
+    pub group: u8,
+    entries: &'s [u8],
+}
+
+impl<'s> InSummary<'s> {
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = Entry> + use<'s> {
+        self.entries.chunks_exact(ENTRY_BYTES).map(Entry::decode)
+    }
+
+    pub fn listed(&self) -> Listed {
+        Listed { at: self.at, sequence: self.sequence, group: self.group, entries: self.entries().collect() }
+    }
+}
+
+/// The batches that a summary lists, up to the first that it does not hold whole.
+pub fn batches(summary: &[u8]) -> impl Iterator<Item = InSummary<'_>> {
+    let mut rest = summary;
+    std::iter::from_fn(move || {
+        let fixed = rest.get(..ENTRY_BYTES)?;
+        let bytes = summary_bytes(usize::from(u16_at(fixed, 4)));
+        let entries = rest.get(ENTRY_BYTES..bytes)?;
+        rest = &rest[bytes..];
+        let (at, group, sequence) = (u32_at(fixed, 0) as usize, fixed[6], u64_at(fixed, 8));
+        Some(InSummary { at, sequence, group, entries })
+    })
 }
 
 /// What a slot says: its sequence, and the pages that the store has.
@@ -330,10 +351,11 @@ mod tests {
         put_end(&mut end, 77, &footer, &summary);
         let found = parse_footer(&end[end.len() - BLOCK_BYTES..], 77).unwrap();
         assert_eq!((found, found.end_bytes()), (footer, end.len()));
-        assert_eq!(found.parse_summary(&end), Some(batches));
+        let listed = |summary| super::batches(summary).map(|batch| batch.listed()).collect::<Vec<_>>();
+        assert_eq!(found.summary(&end).map(listed), Some(batches));
         for at in (0..summary.len()).step_by(7) {
             end[at] ^= 1;
-            assert_eq!(found.parse_summary(&end), None, "byte {at}");
+            assert_eq!(found.summary(&end), None, "byte {at}");
             end[at] ^= 1;
         }
         let mut end = vec![0; BLOCK_BYTES];

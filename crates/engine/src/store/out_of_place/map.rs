@@ -47,14 +47,15 @@ impl Location {
         Location { segment, offset, bytes, life: (life & ((1 << LIFE_BITS) - 1)) as u32 }
     }
 
-    fn pack(self) -> u64 {
+    /// In 64 bits, never 0.
+    pub fn pack(self) -> u64 {
         let (offset, length) = ((self.offset / UNIT_BYTES) as u64, (self.bytes / UNIT_BYTES) as u64);
         let high = u64::from(self.segment) << UNIT_BITS | offset;
         (high << LENGTH_BITS | length) << LIFE_BITS | u64::from(self.life)
     }
 
-    /// `None`: the page has no image.
-    fn unpack(word: u64) -> Option<Location> {
+    /// `None` for 0: the page has no image.
+    pub fn unpack(word: u64) -> Option<Location> {
         let part = |shift: u32, bits: u32| word >> shift & ((1 << bits) - 1);
         let bytes = part(LIFE_BITS, LENGTH_BITS) as usize * UNIT_BYTES;
         (bytes > 0).then(|| Location {
@@ -73,6 +74,13 @@ pub struct PageMap {
 }
 
 impl PageMap {
+    /// Of [packed](Location::pack) locations.
+    pub fn of(mut words: Vec<AtomicU64>) -> PageMap {
+        // It may have been made in place of something larger.
+        words.shrink_to_fit();
+        PageMap { words: RwLock::new(words) }
+    }
+
     /// Pages that the store has.
     pub fn pages(&self) -> u32 {
         self.words.read().len() as u32
@@ -99,12 +107,18 @@ impl PageMap {
         Location::unpack(old)
     }
 
+    /// Looks at every page that has an image, with its location.
+    pub fn each(&self, mut look: impl FnMut(PageNo, Location)) {
+        for (page, word) in self.words.read().iter().enumerate() {
+            Location::unpack(word.load(Acquire)).into_iter().for_each(|location| look(PageNo(page as u32), location));
+        }
+    }
+
     /// Every page that has an image, with its location.
     pub fn all(&self) -> Vec<(PageNo, Location)> {
-        let words = self.words.read();
-        let located =
-            |(page, word): (usize, &AtomicU64)| Some((PageNo(page as u32), Location::unpack(word.load(Acquire))?));
-        words.iter().enumerate().filter_map(located).collect()
+        let mut all = Vec::new();
+        self.each(|page, location| all.push((page, location)));
+        all
     }
 }
 

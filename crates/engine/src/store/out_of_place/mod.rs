@@ -29,17 +29,20 @@
 //! | `map`, `segments` | where pages are; what of each segment is live |
 //! | `append`, `clean` | writing batches; getting segments back |
 //! | `capacity`, `lifetime`, `victim` | pure functions: how large, which group, which segment |
-//! | `scan`, `read` | deriving the map |
+//! | `scan`, `read`, `best` | deriving the map |
+//! | `laid_out` | a large store without its pages, to time that |
 //!
 //! Sources: Rosenblum and Ousterhout, "The design and implementation of a log-structured file system" (1992), for
 //! segments and cost-benefit; "out-of-place" LeanStore (VLDB 2025) for compression in an out-of-place store.
 
 mod append;
+mod best;
 mod capacity;
 mod clean;
 mod codec;
 mod format;
 mod image;
+mod laid_out;
 mod lifetime;
 mod map;
 #[cfg(test)]
@@ -51,6 +54,7 @@ mod victim;
 
 pub(crate) use codec::packing_us;
 pub(super) use image::Geometry;
+pub use laid_out::Layout;
 pub(super) use map::MAX_SEGMENT_BYTES;
 pub(super) use scan::{Scanned, scan};
 

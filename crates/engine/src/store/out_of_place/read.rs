@@ -1,7 +1,10 @@
 //! Reading segments, when the store is opened: what each holds, as its summary lists it or as its headers do.
 //!
-//! Rules: 4 to 6 of [`super::scan`]. Segments are read by several threads: an opening waits for the device, not for the
-//! processor.
+//! Rules
+//! 1. Rules 4 to 6 of [`super::scan`].
+//! 2. Segments are read by many threads, since an opening waits for the device more than for the processor, and given
+//!    on in any order, some at a time: this bounds the memory.
+//! 3. A footer and its summary are read at once, as far as one can tell beforehand how large that is.
 
 use super::format::{self, BLOCK_BYTES, Footer, Listed};
 use super::image::Geometry;
@@ -9,9 +12,13 @@ use super::segments::Remains;
 use crate::error::Result;
 use highwater_storage::{AlignedBuf, Device};
 use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::mpsc::sync_channel;
 
 /// Threads that read segments.
-const READERS: usize = 8;
+const READERS: usize = 32;
+/// Segments that are read before they are given on.
+const AT_ONCE: usize = 256;
 
 /// One segment as it was read.
 pub struct Read {
@@ -25,32 +32,52 @@ pub struct Read {
 pub struct Held {
     pub remains: Remains,
     pub durable: u64,
-    pub batches: Vec<Listed>,
     /// The footer, if there is one of this life.
     pub footer: Option<Footer>,
+    /// Bytes among which its summary is: that of its end, or one made of its headers.
+    end: AlignedBuf,
+    summary: Range<usize>,
 }
 
-/// Reads segments, in their order.
-pub fn read_segments(device: &dyn Device, geometry: Geometry, segments: Range<u32>) -> Result<Vec<Read>> {
-    if segments.len() < READERS {
-        return segments.map(|n| read_segment(device, geometry, n)).collect();
+/// Reads the segments of a store, region 0 counted, and gives them to `take`, some at a time.
+///
+/// # Errors
+/// An I/O error.
+pub fn read_segments(
+    device: &dyn Device,
+    geometry: Geometry,
+    segments: u32,
+    mut take: impl FnMut(Vec<Read>),
+) -> Result<()> {
+    let uncompressed = geometry.segment_bytes - geometry.segment_room();
+    if (segments as usize) < READERS {
+        let mut end_bytes = uncompressed as usize;
+        let read: Result<_> = (1..segments).map(|n| read_segment(device, geometry, n, &mut end_bytes)).collect();
+        take(read?);
+        return Ok(());
     }
-    let each = segments.len().div_ceil(READERS);
-    let first = segments.start;
+    let next = AtomicU32::new(1);
+    let (sender, receiver) = sync_channel(AT_ONCE);
     std::thread::scope(|scope| {
-        let parts: Vec<_> = (first..segments.end)
-            .step_by(each)
-            .map(|from| {
-                let part = from..segments.end.min(from + each as u32);
-                scope.spawn(move || part.map(|n| read_segment(device, geometry, n)).collect())
-            })
-            .collect();
-        let joined = parts.into_iter().map(|part| match part.join() {
-            Ok(read) => read,
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
-        let all: Result<Vec<Vec<Read>>> = joined.collect();
-        Ok(all?.into_iter().flatten().collect())
+        for _ in 0..READERS {
+            let (sender, next) = (sender.clone(), &next);
+            scope.spawn(move || {
+                let mut end_bytes = uncompressed as usize;
+                let mut numbers = std::iter::from_fn(|| Some(next.fetch_add(1, Relaxed)).filter(|n| *n < segments));
+                // Nobody receives after an error.
+                numbers.all(|n| sender.send(read_segment(device, geometry, n, &mut end_bytes)).is_ok());
+            });
+        }
+        drop(sender);
+        let mut some = Vec::with_capacity(AT_ONCE);
+        for read in receiver {
+            some.push(read?);
+            if some.len() == AT_ONCE {
+                take(std::mem::take(&mut some));
+            }
+        }
+        take(some);
+        Ok(())
     })
 }
 
@@ -60,18 +87,23 @@ pub fn read_blocks(device: &dyn Device, at: u64, bytes: usize) -> Result<Aligned
     Ok(blocks)
 }
 
-/// Reads a segment (rule 4).
-fn read_segment(device: &dyn Device, geometry: Geometry, segment: u32) -> Result<Read> {
-    let end = geometry.start_of(segment + 1);
-    let block = read_blocks(device, end - BLOCK_BYTES as u64, BLOCK_BYTES)?;
-    let footer = format::parse_footer(&block, geometry.database_id);
-    let mut read_bytes = BLOCK_BYTES as u64;
+/// Reads a segment (rule 4 of [`super::scan`]). `end_bytes` is what the end of the one before took.
+fn read_segment(device: &dyn Device, geometry: Geometry, segment: u32, end_bytes: &mut usize) -> Result<Read> {
+    let until = geometry.start_of(segment + 1);
+    let mut end = read_blocks(device, until - *end_bytes as u64, *end_bytes)?;
+    let mut read_bytes = end.len() as u64;
+    let footer = format::parse_footer(&end[end.len() - BLOCK_BYTES..], geometry.database_id);
     let sealed = footer.filter(|footer| !footer.is_free && footer.end_bytes() as u64 <= geometry.segment_bytes);
     if let Some(footer) = sealed {
         let bytes = footer.end_bytes();
-        read_bytes += bytes as u64;
-        if let Some(batches) = footer.parse_summary(&read_blocks(device, end - bytes as u64, bytes)?) {
-            let held = Some(Held::listed(segment, geometry, &footer, batches));
+        if bytes > end.len() {
+            end = read_blocks(device, until - bytes as u64, bytes)?;
+            read_bytes += bytes as u64;
+        }
+        *end_bytes = bytes;
+        let from = end.len() - bytes;
+        if let Some(len) = footer.summary(&end[from..]).map(<[u8]>::len) {
+            let held = Some(Held::listed(segment, geometry, &footer, end, from..from + len));
             return Ok(Read { newest: footer.newest, held, read_bytes });
         }
     }
@@ -92,50 +124,58 @@ fn read_segment(device: &dyn Device, geometry: Geometry, segment: u32) -> Result
 }
 
 impl Held {
+    /// What its batches list.
+    pub fn summary(&self) -> &[u8] {
+        &self.end[self.summary.clone()]
+    }
+
     /// As the summary lists it.
-    fn listed(segment: u32, geometry: Geometry, footer: &Footer, batches: Vec<Listed>) -> Held {
-        let group = batches.last().map_or(0, |batch| batch.group);
-        let (count, bytes) = (batches.len() as u64, geometry.segment_bytes);
-        let remains = Remains { segment, life: footer.life, newest: footer.newest, batches: count, bytes, group };
-        Held { remains, durable: footer.durable, batches, footer: Some(*footer) }
+    fn listed(segment: u32, geometry: Geometry, footer: &Footer, end: AlignedBuf, summary: Range<usize>) -> Held {
+        let (mut batches, mut group) = (0, 0);
+        format::batches(&end[summary.clone()]).for_each(|batch| (batches, group) = (batches + 1, batch.group));
+        let (bytes, newest) = (geometry.segment_bytes, footer.newest);
+        let remains = Remains { segment, life: footer.life, newest, batches, bytes, group };
+        Held { remains, durable: footer.durable, footer: Some(*footer), end, summary }
     }
 
     /// Of a segment whose summary and first header are damaged.
     fn damaged(segment: u32, footer: &Footer) -> Held {
         let remains = Remains { segment, life: footer.life, newest: 0, batches: 0, bytes: 0, group: 0 };
-        Held { remains, durable: footer.durable, batches: Vec::new(), footer: Some(*footer) }
+        Held { remains, durable: footer.durable, footer: Some(*footer), end: AlignedBuf::zeroed(0), summary: 0..0 }
     }
 }
 
-/// Reads the headers of a segment one by one (rule 4).
+/// Reads the headers of a segment one by one (rule 4 of [`super::scan`]).
 fn read_headers(device: &dyn Device, geometry: Geometry, segment: u32, read_bytes: &mut u64) -> Result<Option<Held>> {
     let (start, most) = (geometry.start_of(segment), geometry.segment_bytes - BLOCK_BYTES as u64);
-    let mut found: Option<Held> = None;
-    let mut at = 0;
+    let mut found: Option<(Remains, u64)> = None;
+    let (mut at, mut summary) = (0, Vec::new());
     while at < most {
         let block = read_blocks(device, start + at, BLOCK_BYTES)?;
         *read_bytes += BLOCK_BYTES as u64;
         let Some((header, entries)) = format::parse_header(&block, geometry.database_id) else { break };
         let follows = match &found {
             None => header.sequence == header.life,
-            Some(Held { remains, .. }) => header.life == remains.life && header.sequence > remains.newest,
+            Some((remains, _)) => header.life == remains.life && header.sequence > remains.newest,
         };
         if !follows || at + header.bytes as u64 > most {
             break;
         }
         let listed = Listed { at: at as usize, sequence: header.sequence, group: header.group, entries };
+        format::add_to_summary(&mut summary, &listed);
         at += header.bytes as u64;
-        let mut batches = found.map_or_else(Vec::new, |found| found.batches);
-        batches.push(listed);
         let remains = Remains {
             segment,
             life: header.life,
             newest: header.sequence,
-            batches: batches.len() as u64,
+            batches: found.map_or(0, |(remains, _)| remains.batches) + 1,
             bytes: at,
             group: header.group,
         };
-        found = Some(Held { remains, durable: header.durable, batches, footer: None });
+        found = Some((remains, header.durable));
     }
-    Ok(found)
+    let mut end = AlignedBuf::zeroed(summary.len());
+    end.copy_from_slice(&summary);
+    let held = |(remains, durable)| Held { remains, durable, footer: None, summary: 0..end.len(), end };
+    Ok(found.map(held))
 }

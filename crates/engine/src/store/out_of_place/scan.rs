@@ -1,8 +1,8 @@
 //! Finding out where the pages are, when the store is opened: from what is on the device.
 //!
 //! Rules
-//! 1. Of the copies of a page the one with the highest LSN counts, and of those the one with the highest sequence: the
-//!    cleaner copies a page without changing it, maybe while a newer copy is being written.
+//! 1. Of the copies of a page the one with the highest LSN counts, and of those the one written last: the cleaner
+//!    copies a page without changing it, maybe while a newer copy is being written ([`super::best`]).
 //! 2. A batch that some header or footer calls durable is believed. Of the others (those that were being written when
 //!    the database stopped, and the last ones before) every image is read, and counts only if its page verifies: what
 //!    is torn was never acknowledged.
@@ -23,6 +23,7 @@
 //! 7. No sequence is given twice, or an older batch could pass for a newer one: the newest is the highest that any
 //!    header or footer names, those of free segments included.
 
+use super::best::Best;
 use super::format::{self, BLOCK_BYTES, Entry, Footer, Listed, SLOTS_AT, VOID, header_bytes};
 use super::image::Geometry;
 use super::map::{Location, MAX_IMAGE_BYTES, PageMap};
@@ -35,9 +36,6 @@ use crate::types::{Lsn, PageNo};
 use highwater_storage::{AlignedBuf, Device};
 use std::collections::HashSet;
 use std::ops::Range;
-
-/// Segments that are read before what was found is put together: this bounds the memory.
-const AT_ONCE: u32 = 256;
 
 /// What the scan found.
 pub struct Scanned {
@@ -90,13 +88,11 @@ struct Parked {
 struct Scan<'d> {
     device: &'d dyn Device,
     geometry: Geometry,
-    /// Per page of the store: LSN and sequence of the copy that counts, and where it is.
-    best: Vec<Option<(Lsn, u64, Location)>>,
+    best: Best,
     /// Every batch up to this sequence is durable.
     durable: u64,
     parked: Vec<Parked>,
     read_bytes: u64,
-    newest_copy: Option<(Lsn, PageNo)>,
     remains: Vec<Remains>,
     open: Vec<OpenEnd>,
     /// Segments of which a batch is missing that their footer names, and its sequence.
@@ -112,21 +108,17 @@ struct Scan<'d> {
 pub fn scan(device: &dyn Device, geometry: Geometry) -> Result<Scanned> {
     let len = device.len_bytes()?;
     let (slot, pages) = newest_slot(device, geometry)?.unwrap_or((0, (len / geometry.page_bytes as u64) as u32));
-    let mut scan = Scan::new(device, geometry, pages);
     let segments = (len / geometry.segment_bytes) as u32;
-    for first in (1..segments).step_by(AT_ONCE as usize) {
-        for read in read_segments(device, geometry, first..segments.min(first + AT_ONCE))? {
-            scan.take(read);
-        }
-    }
+    let mut scan = Scan::new(device, geometry, pages, segments);
+    read_segments(device, geometry, segments, |some| scan.take(some))?;
+    scan.remains.sort_unstable_by_key(|found| found.segment);
+    scan.open.sort_unstable_by_key(|found| found.remains.segment);
+    scan.cut.sort_unstable();
     let torn = scan.settle_parked()?;
     let damage = scan.damaged_segment()?.map(|segment| damage_of(device, geometry, segment));
-    let map = PageMap::default();
-    map.grow(pages);
-    for (page, found) in scan.best.iter().enumerate() {
-        map.set(PageNo(page as u32), found.map(|(_, _, location)| location));
-    }
-    let Scan { read_bytes, newest_copy, remains, open, newest, .. } = scan;
+    let Scan { best, read_bytes, remains, open, newest, .. } = scan;
+    let newest_copy = best.newest_copy();
+    let map = best.into_map();
     Ok(Scanned { map, remains, open, segments, newest, slot, read_bytes, newest_copy, torn, damage })
 }
 
@@ -152,42 +144,47 @@ fn newest_slot(device: &dyn Device, geometry: Geometry) -> Result<Option<(u64, u
 }
 
 impl<'d> Scan<'d> {
-    /// Of a store of `pages` pages, which are as they were created.
-    fn new(device: &'d dyn Device, geometry: Geometry, pages: u32) -> Scan<'d> {
+    /// Of a store of `pages` pages, which are as they were created, in so many segments, region 0 counted.
+    fn new(device: &'d dyn Device, geometry: Geometry, pages: u32, segments: u32) -> Scan<'d> {
         let mut scan = Scan {
             device,
             geometry,
-            best: vec![None; pages as usize],
+            best: Best::new(pages, segments),
             durable: 0,
             parked: Vec::new(),
             read_bytes: 0,
-            newest_copy: None,
             remains: Vec::new(),
             open: Vec::new(),
             cut: Vec::new(),
             newest: 0,
         };
         for page in [PageNo(0), PageNo(1)] {
-            scan.count(page, Lsn(0), 0, geometry.as_created(page));
+            scan.best.count(page, Lsn(0), geometry.as_created(page));
         }
         scan
     }
 
-    /// Notes what a segment holds.
-    fn take(&mut self, read: Read) {
-        self.read_bytes += read.read_bytes;
-        self.newest = self.newest.max(read.newest);
-        let Some(Held { remains, durable, batches, footer }) = read.held else { return };
-        self.durable = self.durable.max(durable);
+    /// Notes what some segments hold.
+    fn take(&mut self, some: Vec<Read>) {
+        self.read_bytes += some.iter().map(|read| read.read_bytes).sum::<u64>();
+        self.newest = some.iter().map(|read| read.newest).fold(self.newest, u64::max);
+        let (newest, held): (Vec<u64>, Vec<Held>) =
+            some.into_iter().filter_map(|read| Some((read.newest, read.held?))).unzip();
+        self.durable = held.iter().map(|held| held.durable).fold(self.durable, u64::max);
+        held.iter().for_each(|held| self.best.note_segment(held.remains.segment, held.remains.newest));
+        self.best.count_all(&held, self.durable);
+        held.iter().zip(newest).for_each(|(held, newest)| self.note(held, newest));
+    }
+
+    /// Notes what is to be looked at later of a segment whose durable images are counted; `newest` is the highest
+    /// sequence that it names.
+    fn note(&mut self, held: &Held, newest: u64) {
+        let Held { remains, durable, footer, .. } = *held;
         let mut is_believed = true;
-        for batch in &batches {
-            let images = located(remains.segment, batch.at, remains.life, &batch.entries);
-            if batch.sequence <= self.durable {
-                images.for_each(|(entry, place)| self.count(entry.page_no, entry.lsn, batch.sequence, place));
-            } else {
-                self.parked.push(Parked { sequence: batch.sequence, images: images.collect() });
-                is_believed = false;
-            }
+        for batch in format::batches(held.summary()).filter(|batch| batch.sequence > self.durable) {
+            let images = located(remains.segment, batch.at, remains.life, batch.entries()).collect();
+            self.parked.push(Parked { sequence: batch.sequence, images });
+            is_believed = false;
         }
         let missing = footer.and_then(|footer| first_missing(&footer, &remains));
         self.cut.extend(missing.map(|sequence| (remains.segment, sequence)));
@@ -195,18 +192,10 @@ impl<'d> Scan<'d> {
         // them then.
         let is_sealed = footer.is_some() && missing.is_none();
         if !is_sealed || !is_believed {
-            self.open.push(OpenEnd { remains, durable, batches, newest: read.newest, is_sealed });
+            let batches = format::batches(held.summary()).map(|batch| batch.listed()).collect();
+            self.open.push(OpenEnd { remains, durable, batches, newest, is_sealed });
         }
         self.remains.push(remains);
-    }
-
-    /// Rule 1.
-    fn count(&mut self, page: PageNo, lsn: Lsn, sequence: u64, location: Location) {
-        let Some(best) = self.best.get_mut(page.0 as usize) else { return };
-        if best.is_none_or(|(old_lsn, old, _)| (old_lsn, old) < (lsn, sequence)) {
-            *best = Some((lsn, sequence, location));
-        }
-        self.newest_copy = self.newest_copy.max(Some((lsn, page)));
     }
 
     /// Rule 2; says what was torn.
@@ -215,15 +204,14 @@ impl<'d> Scan<'d> {
         for Parked { sequence, images } in std::mem::take(&mut self.parked) {
             for (entry, location) in images {
                 if sequence <= self.durable || self.verifies(&entry, location)? {
-                    self.count(entry.page_no, entry.lsn, sequence, location);
+                    self.best.count(entry.page_no, entry.lsn, location);
                 } else {
                     torn.push(Torn { page_no: entry.page_no, lsn: entry.lsn, location, counts: Lsn(0) });
                 }
             }
         }
         for Torn { page_no, counts, .. } in &mut torn {
-            let best = self.best.get(page_no.0 as usize).copied().flatten();
-            *counts = best.map_or(Lsn(0), |(lsn, ..)| lsn);
+            *counts = self.best.lsn(*page_no);
         }
         Ok(torn)
     }
@@ -274,13 +262,18 @@ fn first_missing(footer: &Footer, found: &Remains) -> Option<u64> {
 }
 
 /// The images of a batch that begins at `at` in its segment, and where they are.
-pub fn located(segment: u32, at: usize, life: u64, entries: &[Entry]) -> impl Iterator<Item = (Entry, Location)> {
+pub fn located(
+    segment: u32,
+    at: usize,
+    life: u64,
+    entries: impl ExactSizeIterator<Item = Entry>,
+) -> impl Iterator<Item = (Entry, Location)> {
     let mut offset = at + header_bytes(entries.len());
-    let entries = entries.iter().filter(|entry| (1..=MAX_IMAGE_BYTES).contains(&entry.bytes));
+    let entries = entries.filter(|entry| (1..=MAX_IMAGE_BYTES).contains(&entry.bytes));
     entries.map(move |entry| {
         let location = Location::new(segment, offset, entry.bytes, life);
         offset += entry.bytes;
-        (*entry, location)
+        (entry, location)
     })
 }
 
@@ -316,11 +309,11 @@ impl Scanned {
     /// The segments that hold batches.
     pub fn segments(&self, segment_bytes: u64) -> StoreSegments {
         let mut live = vec![(0, 0); self.segments as usize];
-        for (_, location) in self.map.all() {
+        self.map.each(|_, location| {
             if let Some((bytes, pages)) = live.get_mut(location.segment as usize) {
                 (*bytes, *pages) = (*bytes + location.bytes as u64, *pages + 1);
             }
-        }
+        });
         let look = |found: &Remains| StoreSegment {
             number: found.segment,
             written_bytes: found.bytes,
@@ -356,7 +349,3 @@ impl Scanned {
         Ok(())
     }
 }
-
-#[cfg(test)]
-#[path = "scan_test.rs"]
-mod tests;

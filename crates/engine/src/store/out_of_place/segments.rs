@@ -109,9 +109,7 @@ impl Segments {
             *segment = Segment { state: State::Sealed, life: found.life, newest: found.newest, ..FREE };
             inner.free.remove(&found.segment);
         }
-        for (_, location) in map.all() {
-            inner.add_live(location);
-        }
+        map.each(|_, location| inner.add_live(location));
         for found in remains {
             inner.note_emptied(found.segment);
         }
