@@ -8,7 +8,7 @@ use super::{OutOfPlace, Settings};
 use crate::config::PageCompression;
 use crate::error::Result;
 use crate::stats::Stats;
-use crate::store::BATCH_PAGES;
+use crate::store::{BATCH_PAGES, Protection};
 use crate::types::{Lsn, PageNo};
 use highwater_storage::{AlignedBuf, Device, Placement};
 use std::sync::Arc;
@@ -128,7 +128,7 @@ impl Layout {
         let scanned = scan(&*device, self.geometry())?;
         let read_bytes = scanned.read_bytes;
         let settings = Settings {
-            doublewrite: false,
+            protection: Protection::None,
             compression: PageCompression::Off,
             segment_fill_pct: 75,
             is_read_only: true,
