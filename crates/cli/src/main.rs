@@ -32,6 +32,7 @@ mod progress;
 mod signals;
 mod table_commands;
 mod torture;
+mod torture_corrupt;
 mod torture_disk;
 mod torture_hermitage;
 mod torture_isolation;
@@ -88,7 +89,7 @@ enum Command {
     Device(device::DeviceArgs),
     /// Repeat the experiments of the source documents on Highwater, MySQL and MariaDB
     Lab(lab::LabArgs),
-    /// Test what the engine promises: recovery after kills and power cuts, levels of isolation
+    /// Test what the engine promises: recovery after kills and power cuts, damaged files, levels of isolation
     Torture(torture::TortureArgs),
 }
 

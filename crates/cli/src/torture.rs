@@ -27,6 +27,7 @@ use crate::bench;
 use crate::engine_options::{EngineOptions, size};
 use crate::failure::Failure;
 use crate::output::Lines;
+use crate::torture_corrupt::{self, CorruptOptions};
 use crate::torture_disk::CutDisk;
 use crate::torture_hermitage::{self, HermitageOptions};
 use crate::torture_isolation::{self, IsolationOptions};
@@ -58,6 +59,7 @@ const EXAMPLES: &str = "\
 Examples:
   highwater torture crash --runs 30 --dir /tmp/torture
   highwater torture power --cuts 3000
+  highwater torture corrupt --every 101
   highwater torture hermitage
   highwater torture isolation --seconds 60";
 
@@ -84,6 +86,9 @@ enum Torture {
     /// Cut the power of a simulated disk at random moments; after each cut compare every index with its rows
     #[command(after_help = torture_power::EXAMPLES)]
     Power(Box<PowerOptions>),
+    /// Flip every byte of a small database, swap its blocks, put old ones back; each must be reported or be harmless
+    #[command(after_help = torture_corrupt::EXAMPLES)]
+    Corrupt(Box<CorruptOptions>),
     /// Play the schedules of the literature at every level of isolation and say which anomalies occur
     #[command(after_help = torture_hermitage::EXAMPLES)]
     Hermitage(HermitageOptions),
@@ -199,6 +204,7 @@ pub fn run(args: &TortureArgs) -> Result<(), Failure> {
     match &args.kind {
         Torture::Crash(options) => crash(options),
         Torture::Power(options) => torture_power::run(options),
+        Torture::Corrupt(options) => torture_corrupt::run(options),
         Torture::Hermitage(options) => torture_hermitage::run(options),
         Torture::Isolation(options) => torture_isolation::run(options),
         Torture::Child(options) => child(options),

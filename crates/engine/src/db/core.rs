@@ -115,7 +115,8 @@ impl Core {
             file.database_id,
             stats.clone(),
             poison.clone(),
-        )?;
+        )
+        .map_err(|error| blame_page_0(error, &found))?;
         let redo_name = storage.redo.name();
         let found = found.expect(log.store_mark())?;
         pairing::check(&*found.pages(), &redo_name, &log, &scan)?;
@@ -179,6 +180,14 @@ impl Core {
 
     pub fn storage(&self) -> &StorageSet {
         &self.storage
+    }
+}
+
+/// A log that seems to be another database's may be the right one: the number of the database is read from page 0.
+fn blame_page_0(error: Error, found: &bootstrap::Found) -> Error {
+    match (error, found.doubt()) {
+        (Error::Incompatible(text), Some(doubt)) => Error::Incompatible(format!("{doubt}; {text}")),
+        (error, _) => error,
     }
 }
 

@@ -111,6 +111,14 @@ impl Found {
         self.header
     }
 
+    /// Why what page 0 says may be wrong: it does not verify, as it lies at the start of the file. A crash may have
+    /// torn it, which leaves the fixed fields as they were.
+    pub fn doubt(&self) -> Option<String> {
+        let mut first = AlignedBuf::zeroed(self.header.page_bytes);
+        let read = self.data.read_at(0, &mut first).map_err(Error::from);
+        read.and_then(|()| page::header::verify(&first, PageNo(0))).err().map(|error| error.to_string())
+    }
+
     /// Finds what belongs to the pages beside the data file, of which the store noted `mark` ([`PageStore::mark`]). To
     /// be called before all that follows.
     ///

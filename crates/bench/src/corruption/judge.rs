@@ -1,0 +1,120 @@
+//! What becomes of a database with damaged files.
+
+use super::damage::{Damage, damaged};
+use super::database::{Row, Rows, Small};
+use highwater::{CheckReport, Database, Error};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What an opening, a check and reads of everything said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing was found, and every row is right.
+    Silent,
+    /// Nothing was found, and the rows are those after an earlier commit: how many commits are missing.
+    Earlier(usize),
+    /// The database was not opened, or a call returned an error, or the check found something; all that was read is
+    /// right. What was said, a line each.
+    Reported(Vec<String>),
+    /// Rows are wrong, and only the check says that something is: what it says, a line each.
+    CheckOnly(Vec<String>),
+    /// A panic, or wrong rows, and nothing says so.
+    Wrong(String),
+}
+
+/// Opens the database with this damage, checks it and reads everything.
+pub(super) fn judge(small: &Small, damages: &[Damage]) -> Verdict {
+    let outcome = catch_unwind(AssertUnwindSafe(|| open_and_read(small, damages)));
+    outcome.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+        Verdict::Wrong(format!("a panic: {}", text.unwrap_or_default()))
+    })
+}
+
+fn open_and_read(small: &Small, damages: &[Damage]) -> Verdict {
+    let opened = damaged(&small.files, damages)
+        .map_err(Error::from)
+        .and_then(|set| Database::open_storage_idle(set, small.options.clone()));
+    let db = match opened {
+        Ok(db) => db,
+        Err(error) => return reported(vec![error.to_string()]),
+    };
+    let mut said = Vec::new();
+    match db.check() {
+        Ok(CheckReport { findings, .. }) => said.extend(findings.iter().map(ToString::to_string)),
+        Err(error) => said.push(error.to_string()),
+    }
+    let by_check = said.len();
+    let read = READS.iter().map(|how| read(&db, *how)).collect::<Vec<_>>();
+    said.extend(read.iter().filter_map(|rows| rows.as_ref().err().map(ToString::to_string)));
+    let fits = |answer: &Answer| {
+        let mut pairs = answer.0.iter().zip(&read);
+        pairs.all(|(expected, rows)| rows.as_ref().map_or(true, |rows| rows == expected))
+    };
+    let earlier = small.answers.iter().rev().position(fits);
+    match (earlier, said.is_empty()) {
+        (Some(0), true) => Verdict::Silent,
+        (Some(missing), true) => Verdict::Earlier(missing),
+        (Some(_), false) => reported(said),
+        (None, _) if by_check > 0 => Verdict::CheckOnly(said),
+        (None, _) => Verdict::Wrong(format!("wrong rows; errors: {said:?}")),
+    }
+}
+
+/// A panic of a background thread stops the database and is no report.
+fn reported(said: Vec<String>) -> Verdict {
+    match said.iter().find(|text| text.contains("panicked")) {
+        Some(text) => Verdict::Wrong(text.clone()),
+        None => Verdict::Reported(said),
+    }
+}
+
+/// How everything is read: by which index, and whether backward.
+#[derive(Clone, Copy)]
+struct Read {
+    index: &'static str,
+    backward: bool,
+}
+
+const READS: [Read; 4] = [
+    Read { index: "PRIMARY", backward: false },
+    Read { index: "PRIMARY", backward: true },
+    Read { index: "by_name", backward: false },
+    Read { index: "by_code", backward: false },
+];
+
+fn read(db: &Database, how: Read) -> Result<Vec<(u64, Row)>, Error> {
+    let table = db.table("person")?;
+    let mut snapshot = db.snapshot()?;
+    let scan = snapshot.scan(&table).index(how.index);
+    let rows = if how.backward { scan.rev().iter()? } else { scan.iter()? };
+    rows.map(|row| {
+        let row = row?;
+        let code = (!row.is_null(2)).then(|| row.i64(2) as i32);
+        Ok((row.u64(0), (row.str(1).to_string(), code, row.str(3).to_string())))
+    })
+    .collect()
+}
+
+/// What each of [`READS`] has to find.
+pub(super) struct Answer([Vec<(u64, Row)>; READS.len()]);
+
+impl Answer {
+    pub(super) fn of(rows: &Rows) -> Answer {
+        Answer(READS.map(|how| expected(rows, how)))
+    }
+}
+
+/// The rows in the order in which a read has to find them.
+fn expected(rows: &Rows, how: Read) -> Vec<(u64, Row)> {
+    let mut all: Vec<_> = rows.iter().map(|(id, row)| (*id, row.clone())).collect();
+    match how.index {
+        "by_name" => all.sort_by(|(a, x), (b, y)| (&x.0, a).cmp(&(&y.0, b))),
+        "by_code" => all.sort_by(|(a, x), (b, y)| (x.1, a).cmp(&(y.1, b))),
+        _ => {}
+    }
+    if how.backward {
+        all.reverse();
+    }
+    all
+}

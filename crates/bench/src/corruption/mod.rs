@@ -1,0 +1,31 @@
+//! Damage of the files of a small database: every flipped byte, swapped pages, lost writes, older files.
+//!
+//! How a trial goes
+//! 1. A small database is made whose contents are known, with every kind of page: rows with and without overflow pages,
+//!    a unique index and one that is not, deleted rows, undo. It is closed, or it stops without closing, so that the
+//!    next opening recovers it ([`Small`]).
+//! 2. Its files are damaged in one place ([`Damage`]). The files themselves stay as they are: the damage lies over
+//!    them, and what the engine writes lies over both.
+//! 3. The database is opened and checked, and all rows are read by every index, forward and backward ([`Verdict`]).
+//!
+//! Rules
+//! 1. No damage may lead to a panic, a hang, or rows other than the right ones without an error.
+//! 2. A flipped byte is reported, with its page or its file, or it lies where nothing depends on it
+//!    ([`places::Place`]), and then the check finds nothing and all rows are right.
+//! 3. Redo that was synced last, and that nothing else shows to have been synced, cannot be told from a torn write if
+//!    it is damaged (`log/damage.rs` of the engine). There the rows may be those after an earlier commit, if that is
+//!    not older than the log's last mark.
+
+mod cases;
+mod damage;
+mod database;
+mod judge;
+mod places;
+mod sweep;
+
+pub use cases::{Case, Kind, cases};
+pub use damage::Damage;
+pub use database::{File, Files, Left, STORES, Small, Store};
+pub use judge::Verdict;
+pub use places::Place;
+pub use sweep::{Failure, Tally, flips, run};

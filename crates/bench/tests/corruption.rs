@@ -1,0 +1,88 @@
+//! Damage of the files of a small database: every byte of each header and a sample of the others flipped, blocks that
+//! lie at the wrong place or are of an older time. `highwater torture corrupt` flips every byte.
+
+use highwater_bench::corruption::{
+    Case, Damage, File, Kind, Left, Place, STORES, Small, Store, Tally, cases, flips, run,
+};
+use std::sync::Arc;
+
+/// Of the bytes that are in no header, every so many are flipped.
+const EVERY: u64 = 1999;
+const THREADS: usize = 2;
+
+fn expect_no_failure(tally: &Tally) {
+    let lines: Vec<String> = tally.lines().collect();
+    println!("{}", lines.join("\n"));
+    let failures: Vec<_> = tally.failures.iter().take(10).map(ToString::to_string).collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+fn sweep(store: Store, left: Left) -> (Arc<Small>, Tally) {
+    let small = Arc::new(Small::new(store, left).unwrap());
+    let cases = flips(&small, EVERY).unwrap();
+    let tally = run(Arc::clone(&small), cases, THREADS, |_| {});
+    expect_no_failure(&tally);
+    (small, tally)
+}
+
+#[test]
+fn flips_in_a_closed_database() {
+    let (_, tally) = sweep(STORES[0], Left::Closed);
+    assert!(tally.count("reported") > 1500 && tally.count("harmless") > 1000, "{:?}", tally.counts);
+}
+
+#[test]
+fn flips_in_a_database_that_was_not_closed() {
+    let (small, tally) = sweep(STORES[0], Left::Stopped);
+    assert!(small.torn.is_some());
+    assert!(tally.count("reported") > 800 && tally.count("taken for a torn write") > 0, "{:?}", tally.counts);
+}
+
+#[test]
+fn flips_beside_a_journal() {
+    for left in [Left::Closed, Left::Stopped] {
+        let (_, tally) = sweep(STORES[1], left);
+        assert!(tally.count("reported") > 500, "{:?}", tally.counts);
+    }
+}
+
+#[test]
+fn flips_in_a_closed_database_out_of_place() {
+    let (_, tally) = sweep(STORES[2], Left::Closed);
+    assert!(tally.count("reported") > 500, "{:?}", tally.counts);
+}
+
+#[test]
+fn flips_in_a_database_out_of_place_that_was_not_closed() {
+    let (_, tally) = sweep(STORES[3], Left::Stopped);
+    assert!(tally.count("reported") > 500, "{:?}", tally.counts);
+}
+
+#[test]
+fn blocks_at_the_wrong_place_or_of_an_older_time() {
+    for store in [STORES[0], STORES[1], STORES[3]] {
+        for left in [Left::Closed, Left::Stopped] {
+            let small = Arc::new(Small::new(store, left).unwrap());
+            for kind in Kind::ALL {
+                let tally = run(Arc::clone(&small), cases(&small, kind, 41).unwrap(), THREADS, |_| {});
+                expect_no_failure(&tally);
+                assert!(tally.count("reported") > 0, "{kind:?}: {:?}", tally.counts);
+            }
+        }
+    }
+}
+
+/// The judge can fail: wrong rows that nothing reports, damage that is said to be live and is not.
+#[test]
+fn what_must_not_be_is_a_failure() {
+    let small = Arc::new(Small::new(STORES[0], Left::Closed).unwrap());
+    let nothing = || vec![Damage { file: File::Data, offset: 0, bytes: Vec::new() }];
+    let said_to_be_live = Case::of_byte("a page that is whole", nothing(), Place::Page(3));
+    let tally = run(Arc::clone(&small), vec![said_to_be_live], 1, |_| {});
+    assert!(tally.failures[0].to_string().contains("nothing was reported"), "{:?}", tally.failures);
+    // All three files of an earlier closing are a sound database with other rows.
+    let older = File::ALL.map(|file| Damage { file, offset: 0, bytes: small.older[file as usize].to_vec() });
+    let older = Case::of_byte("an older database", older.to_vec(), Place::Unused);
+    let tally = run(small, vec![older], 1, |_| {});
+    assert!(tally.failures[0].to_string().contains("wrong rows"), "{:?}", tally.failures);
+}

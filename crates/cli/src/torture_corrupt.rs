@@ -1,0 +1,101 @@
+//! `highwater torture corrupt`: flip every byte of a small database, swap its blocks, put older ones back, and see that
+//! each is reported or does no harm ([`highwater_bench::corruption`]).
+
+use crate::failure::Failure;
+use crate::output::Lines;
+use crate::progress::Progress;
+use clap::Args;
+use highwater_bench::corruption::{Damage, File, Kind, Left, STORES, Small, Tally, cases, flips, run as try_all};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub const EXAMPLES: &str = "\
+Examples:
+  highwater torture corrupt
+  highwater torture corrupt --every 101 --threads 4
+  highwater torture corrupt --keep /tmp/damaged
+
+Without --every all bytes are flipped, which takes minutes. Exit status: 0 each damage was reported or is harmless;
+1 one was not: the files with it are in the folder of --keep.";
+
+/// Failures that are printed.
+const SHOWN: usize = 20;
+
+/// What is damaged.
+#[derive(Args, Clone, Debug)]
+pub struct CorruptOptions {
+    /// Flip each byte of the headers and every so many of the others
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    every: u64,
+    /// Threads [default: one for each processor]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    threads: Option<u64>,
+    /// Folder for the files of the first failure; made when missing
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failure::NotFine`] if some damage is neither reported nor harmless, which has been printed.
+pub fn run(options: &CorruptOptions) -> Result<(), Failure> {
+    let lines = Lines { stdout_taken: false };
+    let processors = std::thread::available_parallelism().map_or(2, usize::from);
+    let threads = options.threads.map_or(processors, |threads| threads as usize);
+    let mut all = Tally::default();
+    let databases = STORES.into_iter().flat_map(|store| [(store, Left::Closed), (store, Left::Stopped)]);
+    for (store, left) in databases {
+        let small = Arc::new(Small::new(store, left)?);
+        let mut to_try = flips(&small, options.every)?;
+        for kind in Kind::ALL {
+            to_try.extend(cases(&small, kind, if options.every == 1 { 1 } else { 41 })?);
+        }
+        let mut progress = Progress::new("damaging", to_try.len() as u64).counting("places");
+        let tally = try_all(Arc::clone(&small), to_try, threads, |done| progress.at(done as u64, done as u64));
+        drop(progress);
+        let store: Vec<String> = store.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        lines.write(&format!("{}, {}:", store.join(", "), name(left)));
+        tally.lines().for_each(|line| lines.write(&line));
+        if let (Some(dir), Some(first), true) = (&options.keep, tally.failures.first(), all.failures.is_empty()) {
+            keep(dir, &small, &first.damages)?;
+        }
+        all.extend(tally);
+    }
+    for failure in all.failures.iter().take(SHOWN) {
+        lines.write(&format!("not as it must be: {failure}"));
+    }
+    lines.write(&format!(
+        "{} damages: {} reported, {} harmless, {} of old versions found by the check only, {} taken for torn writes, \
+         {} not as they must be",
+        all.all(),
+        all.count("reported"),
+        all.count("harmless"),
+        all.count("found by the check only"),
+        all.count("taken for a torn write"),
+        all.failures.len()
+    ));
+    if all.failures.is_empty() { Ok(()) } else { Err(Failure::NotFine) }
+}
+
+fn name(left: Left) -> &'static str {
+    match left {
+        Left::Closed => "closed",
+        Left::Stopped => "stopped without closing, with a torn page if in place",
+    }
+}
+
+/// Writes the damaged files, for `highwater check` and `inspect`.
+fn keep(dir: &Path, small: &Small, damages: &[Damage]) -> Result<(), Failure> {
+    let failed = |path: &Path, error: std::io::Error| Failure::Failed(format!("{}: {error}", path.display()));
+    std::fs::create_dir_all(dir).map_err(|error| failed(dir, error))?;
+    for file in File::ALL {
+        let mut bytes = small.files[file as usize].to_vec();
+        for damage in damages.iter().filter(|damage| damage.file == file) {
+            bytes[damage.offset as usize..][..damage.bytes.len()].copy_from_slice(&damage.bytes);
+        }
+        let path = dir.join(file.name());
+        std::fs::write(&path, bytes).map_err(|error| failed(&path, error))?;
+    }
+    Ok(())
+}
