@@ -18,6 +18,9 @@ pub type Failure = String;
 const KILLS: &str = "30";
 /// Power cuts in one run.
 const CUTS: &str = "500";
+/// Power cuts of the simulated engine; and databases that are simulated twice, to see the same happen.
+const SIMULATED_CUTS: &str = "10000";
+const DATABASES_TWICE: &str = "1000";
 /// Power cuts of a mounted disk under a running process.
 const MOUNTED_CUTS: &str = "6";
 /// Seconds of random histories in one run.
@@ -38,7 +41,7 @@ struct Run {
     scratch: PathBuf,
 }
 
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     Step { name: "format", run: |run| run.cargo(&["fmt", "--all", "--check"]) },
     Step { name: "tidy", run: |run| run.tidy() },
     Step { name: "lints", run: |run| run.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]) },
@@ -52,6 +55,7 @@ const STEPS: [Step; 13] = [
     Step { name: "kill -9 under load", run: |run| run.crash() },
     Step { name: "power cuts", run: |run| run.power_cuts() },
     Step { name: "isolation, beside MariaDB", run: |run| run.isolation() },
+    Step { name: "simulation", run: |run| run.simulation() },
 ];
 
 /// Runs every step.
@@ -145,6 +149,12 @@ impl Run {
         let mut command = self.command();
         command.args(["torture", "crash", "--runs", FULL_KILLS, "--max-run-ms", "700", "--page-size", "4K"]);
         self.finish(command.args(["--data-limit", FULL_AT, "--dir", &self.folder("crash-full")]))
+    }
+
+    fn simulation(&self) -> Result<(), Failure> {
+        self.finish(self.command().args(["torture", "simulate", "--cuts", SIMULATED_CUTS]))?;
+        let twice = ["torture", "simulate", "--databases", DATABASES_TWICE, "--lives", "3", "--twice"];
+        self.finish(self.command().args(twice))
     }
 
     fn power_cuts(&self) -> Result<(), Failure> {

@@ -37,7 +37,9 @@ mod torture_disk;
 mod torture_hermitage;
 mod torture_isolation;
 mod torture_power;
+mod torture_simulate;
 mod transaction_options;
+
 mod workload_options;
 
 use clap::{Parser, Subcommand};

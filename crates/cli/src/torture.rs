@@ -32,6 +32,7 @@ use crate::torture_disk::CutDisk;
 use crate::torture_hermitage::{self, HermitageOptions};
 use crate::torture_isolation::{self, IsolationOptions};
 use crate::torture_power::{self, PowerOptions};
+use crate::torture_simulate::{self, SimulateOptions};
 use clap::{Args, Subcommand};
 use fastrand::Rng;
 use highwater::{Database, Error};
@@ -61,7 +62,8 @@ Examples:
   highwater torture power --cuts 3000
   highwater torture corrupt --every 101
   highwater torture hermitage
-  highwater torture isolation --seconds 60";
+  highwater torture isolation --seconds 60
+  highwater torture simulate --cuts 10000";
 
 const CRASH_EXAMPLES: &str = "\
 Examples:
@@ -95,6 +97,9 @@ enum Torture {
     /// Run random transactions at every level of isolation and search what they saw for anomalies
     #[command(after_help = torture_isolation::EXAMPLES)]
     Isolation(Box<IsolationOptions>),
+    /// Run the whole engine on one thread, on simulated disks that fail; compare every answer; repeatable by a seed
+    #[command(after_help = torture_simulate::EXAMPLES)]
+    Simulate(Box<SimulateOptions>),
     /// The process that is killed
     #[command(hide = true)]
     Child(Box<CrashOptions>),
@@ -207,6 +212,7 @@ pub fn run(args: &TortureArgs) -> Result<(), Failure> {
         Torture::Corrupt(options) => torture_corrupt::run(options),
         Torture::Hermitage(options) => torture_hermitage::run(options),
         Torture::Isolation(options) => torture_isolation::run(options),
+        Torture::Simulate(options) => torture_simulate::run(options),
         Torture::Child(options) => child(options),
     }
 }

@@ -53,6 +53,8 @@ struct Plan {
     seen: [u64; 6],
     /// Changes (everything but reads) so far.
     changes: u64,
+    /// Operations that a fault made fail so far.
+    failures: u64,
     faults: Vec<Fault>,
     power_off_after: Option<u64>,
 }
@@ -110,6 +112,11 @@ impl Faults {
         self.plan.lock().changes
     }
 
+    /// Operations that failed so far because of a fault, not of a power cut.
+    pub fn failures(&self) -> u64 {
+        self.plan.lock().failures
+    }
+
     /// Counts one operation; the error it is to fail with, if any.
     fn next(&self, operation: Operation) -> Option<Error> {
         let mut plan = self.plan.lock();
@@ -122,7 +129,9 @@ impl Faults {
         }
         let now = plan.seen[operation as usize];
         let due = |f: &&Fault| f.operation == operation && f.hits(now);
-        plan.faults.iter().find(due).map(|f| f.error())
+        let error = plan.faults.iter().find(due).map(|f| f.error());
+        plan.failures += u64::from(error.is_some());
+        error
     }
 }
 

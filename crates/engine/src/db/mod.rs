@@ -8,6 +8,7 @@
 //! | `write_txn`, `read_txn`, `table_use` | the calls of a transaction, and the tables it uses |
 //! | `scan` | scans |
 //! | `schema_change`, `index_build` | tables and indexes are created and dropped |
+//! | `stepped` | a database whose steps the caller runs, without threads |
 //! | `observe` | counters, latencies, the check |
 
 mod background;
@@ -22,6 +23,7 @@ mod probe;
 mod read_txn;
 mod scan;
 mod schema_change;
+pub mod stepped;
 mod table_use;
 mod write_txn;
 

@@ -49,7 +49,7 @@ impl Database {
     /// # Errors
     /// As [`open`](Database::open).
     pub fn open_read_only(dir: impl AsRef<Path>, options: Options) -> Result<Database> {
-        Database::assemble(Core::open_dir_read_only(dir.as_ref(), options)?)
+        Database::assemble(Core::open_dir_read_only(dir.as_ref(), options)?, Core::start_threads)
     }
 
     /// Opens an existing database on devices of your own, recovering it if need be, but does not purge: for programs
@@ -59,19 +59,19 @@ impl Database {
     /// As [`open`](Database::open).
     pub fn open_storage_idle(storage: StorageSet, options: Options) -> Result<Database> {
         let options = Options { create_if_missing: false, ..options };
-        Database::assemble(Core::open(storage, options)?)
+        Database::assemble(Core::open(storage, options)?, Core::start_threads)
     }
 
     fn open_core(core: Core) -> Result<Database> {
-        let database = Database::assemble(core)?;
+        let database = Database::assemble(core, Core::start_threads)?;
         if let Some(core) = database.inner.core.lock().as_mut() {
             super::background::start_purge(core, &database.inner.txns)?;
         }
         Ok(database)
     }
 
-    /// Everything but purge.
-    fn assemble(mut core: Core) -> Result<Database> {
+    /// Everything but purge; `start` starts the threads of the parts below.
+    pub(super) fn assemble(mut core: Core, start: impl FnOnce(&mut Core) -> Result<()>) -> Result<Database> {
         let (ctx, space) = (core.ctx.clone(), core.space.clone());
         let catalog = Arc::new(Catalog::open(ctx.clone(), space.clone())?);
         let (tables, leftovers) = catalog.load()?;
@@ -83,7 +83,7 @@ impl Database {
         }
         let txns = open_transactions(&core)?;
         // The rollbacks that follow may need more redo than fits between two checkpoints.
-        core.start_threads()?;
+        start(&mut core)?;
         core.changes.finish_opening(|index| known.contains(&index), core.storage().is_read_only())?;
         let tables: Arc<dyn Tables> = registry.clone();
         txns.recover(&tables)?;

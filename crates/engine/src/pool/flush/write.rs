@@ -91,7 +91,10 @@ impl Pool {
         };
         let start = Instant::now();
         self.store.write(batch, lane)?;
-        self.flush.batches.note_us(lane, start.elapsed().as_micros() as u64);
+        // Without threads, time decides nothing.
+        if self.cleaner.threads_run() {
+            self.flush.batches.note_us(lane, start.elapsed().as_micros() as u64);
+        }
         Ok(())
     }
 

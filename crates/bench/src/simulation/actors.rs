@@ -1,0 +1,202 @@
+//! Transactions that are open at once, interleaved on one thread, and snapshots.
+
+use super::oracle::{Changes, Content, InDoubt, Model, Oracle, Rows, body, content, differs, text};
+use crate::error::{Error, Result};
+use fastrand::Rng;
+use highwater::{
+    Database, Error as Engine, Isolation, ReadTxn, Savepoint, ScanIter, Table, TxnOptions, WriteTxn, values,
+};
+
+/// Ids that rows have.
+const IDS: u64 = 300;
+/// Values of the first text.
+const FEW: u32 = 20;
+
+/// An open transaction.
+pub struct Actor {
+    txn: WriteTxn,
+    isolation: Isolation,
+    /// Commits that its snapshot sees.
+    sees: Option<u64>,
+    own: Changes,
+    savepoints: Vec<(Savepoint, Changes)>,
+}
+
+/// A snapshot that is held.
+pub struct Snapshot {
+    read: ReadTxn,
+    sees: u64,
+}
+
+/// An error that a transaction may meet and go on: the statement was undone.
+pub fn is_refusal(error: &Engine) -> bool {
+    matches!(error, Engine::LockWaitTimeout | Engine::DuplicateKey { .. })
+}
+
+fn random_content(rng: &mut Rng) -> Content {
+    let body_bytes = if rng.u32(..12) == 0 { rng.u32(1000..9000) } else { rng.u32(..60) };
+    Content { a: rng.u32(..FEW), b: rng.u32(..), body_bytes }
+}
+
+impl Actor {
+    /// Begins one.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn begin(db: &Database, rng: &mut Rng) -> Result<Actor> {
+        let isolation = if rng.bool() { Isolation::ReadCommitted } else { Isolation::RepeatableRead };
+        let options = TxnOptions { isolation, lock_wait_timeout_ms: Some(1), ..TxnOptions::default() };
+        let txn = db.begin_with(options)?;
+        Ok(Actor { txn, isolation, sees: None, own: Changes::new(), savepoints: Vec::new() })
+    }
+
+    /// A random statement: a write, a read, a savepoint.
+    ///
+    /// # Errors
+    /// The engine's; [`Error::Data`] for a wrong answer.
+    pub fn act(&mut self, db: &Database, oracle: &Oracle, rng: &mut Rng) -> Result<()> {
+        let Some(name) = rng.choice(oracle.tables.keys()).cloned() else { return Ok(()) };
+        let (table, model) = (db.table(&name)?, &oracle.tables[&name]);
+        match rng.u32(..10) {
+            0..=5 => self.write(&table, model, oracle.commits, rng),
+            6..=8 => self.read(&table, model, oracle.commits, rng),
+            _ => self.use_savepoint(rng),
+        }
+    }
+
+    fn newest(&self, model: &Model, commits: u64, table: &Table, id: u64) -> Option<Content> {
+        match self.own.get(&(table.name().to_string(), id)) {
+            Some(content) => *content,
+            None => model.newest(commits, id),
+        }
+    }
+
+    fn write(&mut self, table: &Table, model: &Model, commits: u64, rng: &mut Rng) -> Result<()> {
+        let (id, new) = (rng.u64(..IDS), random_content(rng));
+        let (a, b, body) = (text(new.a), text(new.b), body(&new));
+        let before = self.newest(model, commits, table, id);
+        let (result, after) = match rng.u32(..4) {
+            0 | 1 if before.is_none() => {
+                let row = values![id, a.as_str(), b.as_str(), body.as_str()];
+                (self.txn.insert(table, &row).map(|_| true), Some(new))
+            }
+            3 => (self.txn.delete(table, &values![id]), None),
+            _ => {
+                let columns = [(1, a.as_str().into()), (2, b.as_str().into()), (3, body.as_str().into())];
+                (self.txn.update(table, &values![id], &columns), Some(new))
+            }
+        };
+        match result {
+            Ok(true) => drop(self.own.insert((table.name().to_string(), id), after)),
+            Ok(false) if before.is_some() => {
+                return Err(Error::Data(format!("row {id} of table {} was not found", table.name())));
+            }
+            Ok(false) => {}
+            Err(error) if is_refusal(&error) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// The rows that it must see.
+    fn seen(&mut self, table: &Table, model: &Model, commits: u64) -> Rows {
+        let sees = *self.sees.get_or_insert(commits);
+        let mut rows = model.at(if self.isolation == Isolation::RepeatableRead { sees } else { commits });
+        for ((name, id), content) in &self.own {
+            match content {
+                Some(content) if name == table.name() => drop(rows.insert(*id, *content)),
+                None if name == table.name() => drop(rows.remove(id)),
+                _ => {}
+            }
+        }
+        rows
+    }
+
+    fn read(&mut self, table: &Table, model: &Model, commits: u64, rng: &mut Rng) -> Result<()> {
+        let rows = self.seen(table, model, commits);
+        if rng.bool() {
+            let id = rng.u64(..IDS);
+            let found = self.txn.get(table, &values![id])?.map(|row| content(&row)).transpose()?;
+            let right = rows.get(&id).map(|content| (id, *content));
+            return match found == right {
+                true => Ok(()),
+                false => Err(Error::Data(format!("table {}: row {id} is {found:?}, {right:?} is right", table.name()))),
+            };
+        }
+        let index = index_of(model, rng);
+        let Some(found) = rows_of(self.txn.scan(table).index(index).iter())? else { return Ok(()) };
+        differs(index, &found, &rows).map_or(Ok(()), |text| Err(wrong(table, self.isolation, &text)))
+    }
+
+    fn use_savepoint(&mut self, rng: &mut Rng) -> Result<()> {
+        if self.savepoints.is_empty() || rng.bool() {
+            self.savepoints.push((self.txn.savepoint(), self.own.clone()));
+            return Ok(());
+        }
+        let at = rng.usize(..self.savepoints.len());
+        let (savepoint, own) = self.savepoints.swap_remove(at);
+        self.savepoints.truncate(at);
+        self.txn.rollback_to(savepoint)?;
+        self.own = own;
+        Ok(())
+    }
+
+    /// Commits it, mostly, or rolls it back.
+    ///
+    /// # Errors
+    /// The engine's: then the commit is in doubt.
+    pub fn end(self, oracle: &mut Oracle, rng: &mut Rng) -> Result<()> {
+        if rng.u32(..4) == 0 {
+            return Ok(self.txn.rollback()?);
+        }
+        oracle.in_doubt = Some(InDoubt::Transaction(self.own.clone()));
+        self.txn.commit()?;
+        oracle.in_doubt = None;
+        oracle.committed(self.own);
+        Ok(())
+    }
+}
+
+impl Snapshot {
+    /// Takes one, if there is a table: its first read decides what it sees.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn take(db: &Database, oracle: &Oracle) -> Result<Option<Snapshot>> {
+        let Some(name) = oracle.tables.keys().next() else { return Ok(None) };
+        let mut read = db.snapshot()?;
+        read.get(&db.table(name)?, &values![0])?;
+        Ok(Some(Snapshot { read, sees: oracle.commits }))
+    }
+
+    /// Reads a table, if it is as old as the snapshot.
+    ///
+    /// # Errors
+    /// The engine's; [`Error::Data`] for a wrong answer.
+    pub fn look(&mut self, db: &Database, oracle: &Oracle, rng: &mut Rng) -> Result<()> {
+        let Some((name, model)) = rng.choice(oracle.tables.iter()) else { return Ok(()) };
+        let table = db.table(name)?;
+        let index = index_of(model, rng);
+        let Some(rows) = rows_of(self.read.scan(&table).index(index).iter())? else { return Ok(()) };
+        let text = differs(index, &rows, &model.at(self.sees));
+        text.map_or(Ok(()), |text| Err(Error::Data(format!("a snapshot of table {name}: {text}"))))
+    }
+}
+
+/// The rows of a scan; `None` if the index is younger than the transaction.
+fn rows_of(scan: highwater::Result<ScanIter<'_>>) -> Result<Option<Vec<(u64, Content)>>> {
+    let rows = scan.and_then(|rows| rows.collect::<highwater::Result<Vec<_>>>());
+    match rows {
+        Ok(rows) => Ok(Some(rows.iter().map(content).collect::<Result<Vec<_>>>()?)),
+        Err(Engine::Usage(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn index_of(model: &Model, rng: &mut Rng) -> &'static str {
+    rng.choice(model.indexes.iter()).copied().filter(|_| rng.bool()).unwrap_or("PRIMARY")
+}
+
+fn wrong(table: &Table, isolation: Isolation, text: &str) -> Error {
+    Error::Data(format!("table {} under {isolation:?}: {text}", table.name()))
+}

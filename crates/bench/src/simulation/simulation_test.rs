@@ -1,0 +1,23 @@
+//! Some lives of some databases; the same seed twice.
+
+use super::*;
+
+fn lives(seed: u64, lives: u32) -> (Tally, u64) {
+    let mut simulation = Simulation::new(seed, MOST_STEPS);
+    simulation.run(lives).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    (simulation.tally(), simulation.hash())
+}
+
+#[test]
+fn every_answer_is_the_oracles_whatever_fails() {
+    let mut all = Tally::default();
+    (0..24).for_each(|seed| all.add(&lives(seed, 6).0));
+    assert!(all.cuts > 50 && all.recovery_cuts > 20 && all.failures > 5 && all.acknowledged > 500, "{all:?}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_history() {
+    for seed in 100..106 {
+        assert_eq!(lives(seed, 4), lives(seed, 4), "seed {seed}");
+    }
+}

@@ -1,0 +1,110 @@
+//! `highwater torture simulate`: the whole engine on one thread, on simulated disks that fail, against an oracle
+//! ([`highwater_bench::simulation`]).
+//!
+//! A failure names the seed of its database and the command that repeats it. Then smaller cases are looked for: fewer
+//! lives, fewer steps, other seeds; the smallest one that fails is named too.
+
+use crate::failure::Failure;
+use crate::output::Lines;
+use crate::progress::Progress;
+use clap::Args;
+use highwater_bench::simulation::{MOST_STEPS, Simulation, Tally};
+
+pub const EXAMPLES: &str = "\
+Examples:
+  highwater torture simulate --cuts 10000
+  highwater torture simulate --cuts 1000 --twice
+  highwater torture simulate --seed 4711 --databases 1";
+
+/// Lives of one database, before the next one is made.
+const LIVES: u32 = 12;
+/// Seeds tried for each size when a smaller case is looked for.
+const SMALLER_SEEDS: u64 = 300;
+/// Sizes of smaller cases: lives and steps.
+const SMALLER: [(u32, u32); 5] = [(1, 30), (2, 30), (1, 100), (2, 100), (3, 200)];
+
+/// What is simulated, and how often.
+#[derive(Args, Clone, Debug)]
+pub struct SimulateOptions {
+    /// Least number of power cuts, those of openings included
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    cuts: u64,
+    /// Number of databases, instead of a number of cuts
+    #[arg(long, conflicts_with = "cuts", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    databases: Option<u64>,
+    /// Seed of the first database; the others count up from it [default: drawn, and printed]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Lives of each database: openings that end with a cut, a failure or a close
+    #[arg(long, default_value_t = LIVES, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    lives: u32,
+    /// Most steps of a life
+    #[arg(long, default_value_t = MOST_STEPS, value_parser = clap::value_parser!(u32).range(21..=1_000_000))]
+    steps: u32,
+    /// Run each database twice and compare what was asked of the disks
+    #[arg(long)]
+    twice: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failure::Failed`] names what was lost or wrong, and how to repeat it.
+pub fn run(options: &SimulateOptions) -> Result<(), Failure> {
+    let lines = Lines { stdout_taken: false };
+    let first = options.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
+    lines.write(&format!("seed {first} (repeat with --seed {first})"));
+    let total = options.databases.unwrap_or(options.cuts);
+    let mut progress = Progress::new("simulating", total).counting("power cuts");
+    let (mut all, mut databases) = (Tally::default(), 0);
+    while options.databases.map_or(cuts_of(&all) < options.cuts, |wanted| databases < wanted) {
+        let seed = first.wrapping_add(databases);
+        all.add(&simulated(seed, options).map_err(|error| explained(seed, options, &error))?);
+        databases += 1;
+        progress.at(options.databases.map_or(cuts_of(&all), |_| databases), cuts_of(&all));
+    }
+    drop(progress);
+    let Tally { lives, cuts, recovery_cuts, failures, acknowledged } = all;
+    let twice = if options.twice { ", each run twice with the same history" } else { "" };
+    lines.write(&format!(
+        "{databases} databases{twice}: {lives} lives, {cuts} power cuts and {recovery_cuts} of openings, {failures} \
+         failed operations; {acknowledged} transactions and schema changes acknowledged, none lost, no wrong answer"
+    ));
+    Ok(())
+}
+
+fn cuts_of(tally: &Tally) -> u64 {
+    tally.cuts + tally.recovery_cuts
+}
+
+fn simulated(seed: u64, options: &SimulateOptions) -> Result<Tally, String> {
+    let (tally, hash) = once(seed, options.lives, options.steps)?;
+    if options.twice {
+        let (_, again) = once(seed, options.lives, options.steps)?;
+        if hash != again {
+            return Err(format!("two runs differ: history {hash:016x} and {again:016x}"));
+        }
+    }
+    Ok(tally)
+}
+
+fn once(seed: u64, lives: u32, steps: u32) -> Result<(Tally, u64), String> {
+    let mut simulation = Simulation::new(seed, steps);
+    simulation.run(lives).map_err(|error| error.to_string())?;
+    Ok((simulation.tally(), simulation.hash()))
+}
+
+/// The failure with the command that repeats it, and a smaller case if there is one.
+fn explained(seed: u64, options: &SimulateOptions, error: &str) -> Failure {
+    let command = |seed: u64, lives: u32, steps: u32| {
+        format!("highwater torture simulate --seed {seed} --databases 1 --lives {lives} --steps {steps}")
+    };
+    let mut text = format!("database {seed}: {error}; repeat with: {}", command(seed, options.lives, options.steps));
+    let smaller = SMALLER.iter().filter(|(lives, steps)| *lives < options.lives && *steps <= options.steps);
+    let mut cases = smaller.flat_map(|size| (0..SMALLER_SEEDS).map(move |more| (seed.wrapping_add(more), *size)));
+    let found = cases.find_map(|(seed, (lives, steps))| Some((seed, lives, steps, once(seed, lives, steps).err()?)));
+    if let Some((seed, lives, steps, error)) = found {
+        text += &format!("; a smaller case: {error}; {}", command(seed, lives, steps));
+    }
+    Failure::Failed(text)
+}

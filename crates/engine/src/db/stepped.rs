@@ -1,0 +1,123 @@
+//! A database without threads of its own: the caller runs the steps that they run, in an order of its choice. So one
+//! thread decides everything, and a simulator can repeat what it did.
+//!
+//! Rules
+//! 1. A step that fails stops the database, as its thread would ([`super::background`], rule 2); purge alone does not.
+//! 2. Who finds no room in the redo log runs the cleaner and the change buffer itself: there is no other thread to wait
+//!    for. It holds no latch then.
+//! 3. Time is what the caller says; only waits for locks and pauses take real time, and change nothing.
+
+use super::core::Core;
+use super::database::Database;
+use crate::change_buffer::ChangeBuffer;
+use crate::config::Options;
+use crate::context::Context;
+use crate::error::Result;
+use crate::pool::cleaner::{Cleaner, LruFlusher};
+use highwater_storage::StorageSet;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Undo records of a purge step.
+const PURGE_BATCH: usize = 300;
+
+/// A bounded piece of work that a thread does otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Of the page cleaner: flushes pages, moves the checkpoint.
+    Cleaner,
+    /// Of the LRU flusher.
+    LruFlusher,
+    /// Of the change buffer: merges, carries forward.
+    ChangeBuffer,
+    /// Of the log: syncs it where commits do not.
+    Log,
+    /// Of purge.
+    Purge,
+}
+
+impl Step {
+    /// Every step.
+    pub const ALL: [Step; 5] = [Step::Cleaner, Step::LruFlusher, Step::ChangeBuffer, Step::Log, Step::Purge];
+}
+
+/// An open database and its steps.
+pub struct Stepped {
+    database: Database,
+    cleaning: Arc<Cleaning>,
+    flusher: Mutex<LruFlusher>,
+    changes: Arc<ChangeBuffer>,
+}
+
+struct Cleaning {
+    cleaner: Mutex<Cleaner>,
+    now_ms: Arc<AtomicU64>,
+}
+
+impl Cleaning {
+    fn step(&self, ctx: &Context) -> Result<()> {
+        self.cleaner.lock().step(&ctx.pool, &ctx.log, self.now_ms.load(Relaxed)).map(drop)
+    }
+}
+
+impl Stepped {
+    /// Opens or creates a database in `storage`; `now_ms` is its clock, which the caller moves on.
+    ///
+    /// # Errors
+    /// As [`Database::open_storage`].
+    pub fn open(storage: StorageSet, options: Options, now_ms: Arc<AtomicU64>) -> Result<Stepped> {
+        let core = Core::open(storage, options)?;
+        let cleaning = Arc::new(Cleaning { cleaner: Mutex::new(Cleaner::new(&core.options)), now_ms });
+        let changes = core.changes.clone();
+        answer_pressure(&core, cleaning.clone());
+        let database = Database::assemble(core, |_| Ok(()))?;
+        Ok(Stepped { database, cleaning, flusher: Mutex::default(), changes })
+    }
+
+    /// The database.
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// One step.
+    ///
+    /// # Errors
+    /// The step's; the database has stopped then.
+    pub fn step(&self, step: Step) -> Result<()> {
+        let inner = &self.database.inner;
+        let ctx = &inner.ctx;
+        ctx.poison.check()?;
+        let done = match step {
+            Step::Cleaner => self.cleaning.step(ctx).map(|()| inner.space.discard_step(ctx)).map(drop),
+            Step::LruFlusher => self.flusher.lock().step(&ctx.pool, self.cleaning.now_ms.load(Relaxed)).map(drop),
+            Step::ChangeBuffer => self.changes.step().map(drop),
+            Step::Log => ctx.log.sync_step(),
+            Step::Purge => match inner.txns.purge_round(PURGE_BATCH, true) {
+                Err(error) if ctx.poison.is_set() => return Err(error),
+                _ => Ok(()),
+            },
+        };
+        done.inspect_err(|error| ctx.poison.set(&error.to_string()))
+    }
+
+    /// Closes the database.
+    ///
+    /// # Errors
+    /// As [`Database::close`].
+    pub fn close(self) -> Result<()> {
+        self.database.close()
+    }
+}
+
+/// Rule 2.
+fn answer_pressure(core: &Core, cleaning: Arc<Cleaning>) {
+    let (ctx, changes) = (Arc::downgrade(&core.ctx), Arc::downgrade(&core.changes));
+    core.ctx.log.on_pressure(Box::new(move || {
+        let Some(ctx) = ctx.upgrade() else { return };
+        let carried = changes.upgrade().map_or(Ok(false), |changes| changes.step());
+        if let Err(error) = carried.and_then(|_| cleaning.step(&ctx)) {
+            ctx.poison.set(&error.to_string());
+        }
+    }));
+}
