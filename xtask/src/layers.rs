@@ -24,6 +24,7 @@ pub const LAYERS: &[&[&str]] = &[
     &["txn"],
     &["table"],
     &["check"],
+    &["backup"],
     &["inspect"],
     &["db"],
     &["internals"],

@@ -13,6 +13,7 @@
 //!    closed. A second signal ends the process at once.
 //! 5. A violated consistency condition is exit status 1.
 
+use crate::backup_beside::BackupBeside;
 use crate::device::target::TargetOptions;
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;
@@ -159,6 +160,8 @@ struct Common {
     #[command(flatten)]
     transaction: TransactionOptions,
     #[command(flatten)]
+    backup: BackupBeside,
+    #[command(flatten)]
     engine: EngineOptions,
 }
 
@@ -294,7 +297,8 @@ fn measure(
         }
     };
     let client = store.clone().with_transactions(common.transaction.options());
-    let mut result = drive(&client, workload, &common.run_options(workload.is_bounded()), &mut interval)?;
+    let run = || drive(&client, workload, &common.run_options(workload.is_bounded()), &mut interval);
+    let mut result = common.backup.beside(store.database(), lines, run)??;
     result.load_s = load_s;
     describe(&mut result, store.database(), common);
     let checked = conditions && !interrupt::is_requested();

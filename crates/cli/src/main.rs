@@ -15,6 +15,8 @@ macro_rules! tell {
     }};
 }
 
+mod backup;
+mod backup_beside;
 mod bench;
 mod check;
 mod csv_field;
@@ -53,6 +55,8 @@ Examples:
   highwater bench ycsb b --records 1000000 --threads 4 --seconds 30 --dir /tmp/ycsb --json -
   highwater bench tpcc --device samsung-pm953-960gb --capacity 2G --seconds 30 --json -
   highwater check /tmp/tpcc
+  highwater backup /srv/shop /backup/monday
+  highwater restore /backup/monday --to /srv/copy
   highwater import /tmp/world city cities.csv --primary-key id --index by_name=name
   highwater export /tmp/world city cities-again.csv
   highwater inspect /tmp/world page 70
@@ -80,6 +84,10 @@ enum Command {
     Bench(bench::BenchArgs),
     /// Verify every page, tree, free list and cross-reference of a database
     Check(check::CheckArgs),
+    /// Copy a database into a backup: all of it, or what changed since another backup
+    Backup(backup::BackupArgs),
+    /// Make a database of a backup and the incremental backups that follow it; or only verify them
+    Restore(backup::RestoreArgs),
     /// Import a CSV file into a new or existing table
     Import(table_commands::ImportOptions),
     /// Export a table as CSV
@@ -99,6 +107,8 @@ fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Bench(args) => bench::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Backup(args) => backup::backup(&args),
+        Command::Restore(args) => backup::restore(&args),
         Command::Import(options) => table_commands::import(options),
         Command::Device(args) => device::run(&args),
         Command::Export(options) => table_commands::export(options),

@@ -73,6 +73,10 @@ fn promised_command_lines_parse() {
          --placement redo=1,doublewrite=2",
         "highwater torture crash --runs 30 --dir D --seed 7",
         "highwater torture power --cuts 3000 --seed 7 --change-buffering memory",
+        "highwater bench tpcc --dir D --seconds 60 --backup-to B --backup-rate 32M",
+        "highwater backup D B2 --base B1 --max-rate 64M --skip-damaged --json -",
+        "highwater restore B1 B2 B3 --to D --to-lsn 123456 --skip-check",
+        "highwater restore B1 B2 --verify",
         "highwater lab list",
         "highwater lab run flush-neighbors --subject highwater,mysql --device local --scale quick --out D --resume \
          --strict",
@@ -100,6 +104,10 @@ fn wrong_use_says_what_is_wrong() {
         ("highwater bench sysbench --dir D --secondary-indexes 9", "0..=8"),
         ("highwater bench user-table --dir D --bytes 5X", "5X"),
         ("highwater import D t f.csv --delimiter ab", "one character"),
+        ("highwater restore B", "--to"),
+        ("highwater restore --to D", "BACKUP"),
+        ("highwater restore B --to D --verify", "cannot be used with"),
+        ("highwater bench tpcc --dir D --backup-rate 1M", "--backup-to"),
         ("highwater lab run stall", "--out"),
         ("highwater lab run stall --out D --repetitions 0", "repetitions"),
     ] {

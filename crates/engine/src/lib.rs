@@ -50,6 +50,7 @@ pub mod inspect;
 pub mod internals;
 pub mod stats;
 
+mod backup;
 mod btree;
 mod change_buffer;
 mod check;
@@ -71,6 +72,7 @@ mod testing;
 mod txn;
 mod types;
 
+pub use backup::{BackupManifest, BackupOptions, BackupProgress, Base, FileSum, OnBackupProgress, RestoreOptions};
 pub use check::{CheckCounts, CheckReport, Finding};
 pub use config::Options;
 pub use db::{Database, Inserted, ReadTxn, Scan, ScanIter, WriteTxn};

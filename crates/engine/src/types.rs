@@ -50,6 +50,13 @@ pub const CHANGE_BUFFER_INDEX: IndexId = IndexId(u32::MAX);
 /// Pages of an extent, the unit in which space is given out and neighbors are flushed.
 pub const EXTENT_PAGES: u32 = 64;
 
+/// A random number, not 0: the id of a new database or backup.
+pub fn random_id() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    // The standard library seeds this from the operating system's randomness.
+    std::hash::RandomState::new().build_hasher().finish() | 1
+}
+
 impl RollPtr {
     /// No earlier version.
     pub const NONE: RollPtr = RollPtr(0);

@@ -11,7 +11,7 @@ use crate::probe::{NEW_DATABASE_AT, RECORD_AT};
 use crate::space::header;
 use crate::space::layout::EXTENT_PAGES;
 use crate::store::{FileHeader, Kind, bootstrap};
-use crate::types::PageNo;
+use crate::types::{PageNo, random_id};
 use crate::{page, space};
 use highwater_storage::StorageSet;
 
@@ -65,12 +65,6 @@ pub(super) fn create(storage: &StorageSet, options: &Options, plan: &Plan) -> Re
     page::header::seal(&mut map, PageNo(1));
     let first = header::new_page(*header, FIRST_EXTENTS, records);
     bootstrap::create(storage, FIRST_EXTENTS * EXTENT_PAGES, &first, &map)
-}
-
-fn random_id() -> u64 {
-    use std::hash::{BuildHasher, Hasher};
-    // The standard library seeds this from the operating system's randomness.
-    std::hash::RandomState::new().build_hasher().finish() | 1
 }
 
 /// Refuses if the other files show that the empty `data` had contents.

@@ -12,6 +12,7 @@
 //! | `observe` | counters, latencies, the check |
 
 mod background;
+mod backup;
 pub mod core;
 mod creation;
 mod database;

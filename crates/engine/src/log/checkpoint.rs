@@ -6,9 +6,9 @@
 //! 2. A checkpoint is never ahead of what is durable in the log, never goes back, and lies at the start of a group (or
 //!    at the end of the log).
 //! 3. Each header says what was durable when it was written.
-//! 4. A device that wants discards is told which blocks of the ring neither of the two headers needs. All writes of the
-//!    ring are made under the I/O mutex, and so is this: a block is discarded before it is written again, or not at
-//!    all.
+//! 4. A device that wants discards is told which blocks of the ring neither of the two headers needs, nor a reader
+//!    (`keep`). All writes of the ring are made under the I/O mutex, and so is this: a block is discarded before it is
+//!    written again, or not at all.
 //! 5. A generation begins at a block boundary: no block holds groups of two generations that both count. The one that a
 //!    clean closing begins has no groups.
 
@@ -141,7 +141,7 @@ impl Log {
         debug_assert_eq!(header.database_id, self.database_id);
         let older = std::mem::replace(&mut io.header, header);
         if self.device.wants_discards() {
-            self.discard_before(io, older.checkpoint_lsn);
+            self.discard_before(io, older.checkpoint_lsn.min(self.space.kept()));
         }
         Ok(())
     }

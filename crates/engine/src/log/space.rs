@@ -1,8 +1,9 @@
 //! Room in the ring: reservations against the last checkpoint.
 //!
 //! Rules
-//! 1. `reserved_end` = end of the log + all outstanding reservations. It never stays above `limit_end` = checkpoint +
-//!    capacity. (A caller about to wait may push it above for a moment; it takes that back before it waits.)
+//! 1. `reserved_end` = end of the log + all outstanding reservations. It never stays above `limit_end` = the older of
+//!    the checkpoint and what is kept for a reader (`keep`), + capacity. (A caller about to wait may push it above for
+//!    a moment; it takes that back before it waits.)
 //! 2. `limit_end` is 0 while nothing may be reserved: before the start, and after the database has stopped. So the
 //!    common case is one atomic add and two loads of words that rarely change.
 //! 3. Waiting threads queue for `turn`; only the first of them waits for room, and while a thread is in the queue no
@@ -21,6 +22,9 @@ use std::time::{Duration, Instant};
 /// How long a waiter sleeps before it asks for a checkpoint again.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
 
+/// No reader has redo kept.
+const NOTHING_KEPT: u64 = u64::MAX;
+
 type Pressure = Box<dyn Fn() + Send + Sync>;
 
 /// A word on cache lines of its own.
@@ -31,6 +35,8 @@ struct Lone(AtomicU64);
 pub(super) struct Space {
     reserved_end: Lone,
     limit_end: AtomicU64,
+    /// The redo from here on is kept for a reader; `NOTHING_KEPT` if there is none. Changes under `state`.
+    kept: AtomicU64,
     waiting: AtomicUsize,
     longest_group: u64,
     capacity: u64,
@@ -149,6 +155,7 @@ impl Space {
         Space {
             reserved_end: Lone(AtomicU64::new(0)),
             limit_end: AtomicU64::new(0),
+            kept: AtomicU64::new(NOTHING_KEPT),
             waiting: AtomicUsize::new(0),
             longest_group,
             capacity,
@@ -182,10 +189,39 @@ impl Space {
     /// Moves the limit after a checkpoint at `lsn`.
     pub(super) fn checkpointed(&self, lsn: Lsn) {
         let state = self.state.lock();
-        if *state == State::Open {
-            self.limit_end.store(lsn.0 + self.capacity, SeqCst);
+        self.move_limit(*state, lsn);
+    }
+
+    fn move_limit(&self, state: State, checkpoint: Lsn) {
+        if state == State::Open {
+            self.limit_end.store(self.kept().min(checkpoint).0 + self.capacity, SeqCst);
             self.room.notify_all();
         }
+    }
+
+    /// What is kept for a reader begins here.
+    pub(super) fn kept(&self) -> Lsn {
+        Lsn(self.kept.load(SeqCst))
+    }
+
+    /// Keeps the redo from the checkpoint on for a reader; `None` if there is one already.
+    pub(super) fn keep(&self, checkpoint: impl Fn() -> Lsn) -> Option<Lsn> {
+        // A checkpoint is stored before the limit follows it under this lock: what is kept now is not overwritten.
+        let _state = self.state.lock();
+        let from = checkpoint();
+        (self.kept() == Lsn(NOTHING_KEPT)).then(|| self.kept.store(from.0, SeqCst)).map(|()| from)
+    }
+
+    /// The reader needs the redo from here on only.
+    pub(super) fn keep_from(&self, from: Lsn, checkpoint: impl Fn() -> Lsn) {
+        let state = self.state.lock();
+        self.kept.store(from.0, SeqCst);
+        self.move_limit(*state, checkpoint());
+    }
+
+    /// The reader needs none any more.
+    pub(super) fn keep_nothing(&self, checkpoint: impl Fn() -> Lsn) {
+        self.keep_from(Lsn(NOTHING_KEPT), checkpoint);
     }
 
     /// Refuses every reservation from now on.

@@ -7,6 +7,18 @@ use super::reserve::{self, Purpose};
 use crate::context::Context;
 use crate::error::Result;
 use crate::types::{PageNo, SegmentId};
+use std::sync::atomic::Ordering::SeqCst;
+
+/// Keeps emptied extents from being discarded; see [`Space::hold_discards`].
+pub struct DiscardHold<'s> {
+    space: &'s Space,
+}
+
+impl Drop for DiscardHold<'_> {
+    fn drop(&mut self) {
+        self.space.discard_holds.fetch_sub(1, SeqCst);
+    }
+}
 
 impl Space {
     /// Gives back up to `extents` extents (or the chunks in them) of a dropped segment, in an mtr of its own; true when
@@ -45,9 +57,19 @@ impl Space {
         Ok(false)
     }
 
+    /// Nothing is discarded while this lives; extents that are emptied meanwhile are discarded later. A discard that is
+    /// under way goes on: what is logged of its pages lies before the present checkpoint.
+    pub fn hold_discards(&self) -> DiscardHold<'_> {
+        self.discard_holds.fetch_add(1, SeqCst);
+        DiscardHold { space: self }
+    }
+
     /// Discards on the device the emptied extents that recovery no longer needs and that were not taken since. The
     /// first free ones are left out: they are the reserve. Discarding is advice; a refusal is ignored.
     pub fn discard_step(&self, ctx: &Context) {
+        if self.discard_holds.load(SeqCst) > 0 {
+            return;
+        }
         let checkpoint = ctx.log.checkpoint_lsn();
         // Held so that an extent is not reserved again while it is being discarded. A thread that grows the file may be
         // waiting for a checkpoint by the thread that is here, so this one never waits for the mutex.

@@ -63,6 +63,11 @@ impl Layout {
         PageNo(group * self.group_extents * EXTENT_PAGES + 1)
     }
 
+    /// Whether the page is taken and never written: the one in front of a map, but for page 0.
+    pub fn is_unused(&self, page: PageNo) -> bool {
+        page.0 != 0 && page.0.is_multiple_of(self.group_extents * EXTENT_PAGES)
+    }
+
     /// Where a page is described: the map, the offset of its extent's use bits, the offset of its chunk's owner.
     pub fn entry_of(&self, page: PageNo) -> (PageNo, u16, u16) {
         let extent = page.0 / EXTENT_PAGES;

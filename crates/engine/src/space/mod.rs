@@ -20,7 +20,8 @@
 //! 5. An extent is discarded on the device when no chunk of it has an owner and a checkpoint has passed everything
 //!    logged of its pages: until then recovery may need to read it, and pages of it may still be written. What counts
 //!    is the end of the log when its last page was given back (`State::note_emptied`), not the end of the mtr that did
-//!    it: another thread may have logged more for other pages of it.
+//!    it: another thread may have logged more for other pages of it. A backup holds discards: it needs the pages that
+//!    its own redo changes.
 //! 6. Every page that can be taken has its place on the device: growth and [`PageStore::reserve`] are durable before
 //!    the first page of an extent is taken, so a full disk shows in [`Space::prepare`] and never at a write. A
 //!    discarded extent is reserved again before it is taken; at opening it is not known what was discarded, so no
@@ -69,6 +70,7 @@ use layout::{EXTENT_PAGES, Layout};
 use parking_lot::Mutex;
 use state::State;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 /// Owner of file headers and extent maps.
 pub const SEGMENT_SYSTEM: SegmentId = SegmentId(u32::MAX);
@@ -97,6 +99,8 @@ pub struct Space {
     log: Arc<Log>,
     /// Maps that an allocation needed and did not find in the pool.
     missed_maps: Mutex<Vec<PageNo>>,
+    /// Those that need emptied extents as they are.
+    discard_holds: AtomicUsize,
 }
 
 impl SpaceHook for Space {
@@ -142,6 +146,7 @@ impl Space {
             growing: Mutex::new(()),
             log: ctx.log.clone(),
             missed_maps: Mutex::new(Vec::new()),
+            discard_holds: AtomicUsize::new(0),
         };
         let space = Arc::new(space);
         ctx.set_space_hook(space.clone());
@@ -196,6 +201,13 @@ impl Space {
     /// The arithmetic of this file.
     pub fn layout(&self) -> Layout {
         self.layout
+    }
+
+    /// As [`page_count`](Space::page_count), no less than the log says up to its present end: a growth under way is
+    /// waited for.
+    pub fn settled_page_count(&self) -> u32 {
+        let _no_growth = self.growing.lock();
+        self.page_count()
     }
 
     pub fn page_count(&self) -> u32 {

@@ -60,11 +60,16 @@ pub fn format_fixed(header: FileHeader, mut apply: impl FnMut(PageOp<'_>)) {
     write(DATABASE_ID_AT, &header.database_id.to_le_bytes());
 }
 
+/// Gives a page 0 another database id.
+pub fn put_database_id(page: &mut [u8], database_id: u64) {
+    page[DATABASE_ID_AT..DATABASE_ID_AT + 8].copy_from_slice(&database_id.to_le_bytes());
+}
+
 /// Reads the fixed fields from the first bytes of a file, before anything is known of it.
 ///
 /// # Errors
 /// [`Error::Incompatible`] says what was found instead.
-pub(super) fn parse(start: &[u8]) -> Result<FileHeader> {
+pub fn parse(start: &[u8]) -> Result<FileHeader> {
     let u32_at = |at: usize| u32::from_le_bytes(start[at..at + 4].try_into().expect("four bytes"));
     let refuse = |what: String| Err(Error::Incompatible(what));
     if start.len() < FIXED_END || start[MAGIC_AT..MAGIC_AT + 8] != *MAGIC {

@@ -1,5 +1,7 @@
 //! Tests through the public API, on databases in memory.
 
+mod backup;
+mod backup_beside;
 mod ddl;
 mod ddl_beside;
 mod hot_row;

@@ -1,0 +1,156 @@
+//! `highwater backup` and `highwater restore`.
+//!
+//! Rules
+//! 1. A database that was closed is only read. One that was not is opened and so recovered first, as any opening does:
+//!    the LSNs of a recovery in memory would not be those of the files.
+//! 2. A database that another process has open is refused: its own process takes the backup (`Database::backup`).
+//! 3. What a killed backup or restore leaves is refused by the next one: a backup has no manifest, a restored database
+//!    lies in a folder `restoring`.
+
+use crate::engine_options::{EngineOptions, size};
+use crate::failure::Failure;
+use crate::output::{Json, Lines, json_must_be_writable, write_json};
+use crate::progress::Progress;
+use clap::Args;
+use highwater::{BackupManifest, BackupOptions, BackupProgress, Database, RestoreOptions};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::time::Instant;
+
+const BACKUP_EXAMPLES: &str = "\
+Examples:
+  highwater backup /srv/shop /backup/monday
+  highwater backup /srv/shop /backup/tuesday --base /backup/monday
+  highwater backup /srv/shop /backup/wednesday --base /backup/tuesday --max-rate 64M --json -
+
+A database that a program has open is backed up by that program: Database::backup, while transactions run.
+docs/backup.md says how a backup is made and what it promises.";
+
+const RESTORE_EXAMPLES: &str = "\
+Examples:
+  highwater restore /backup/monday --to /srv/copy
+  highwater restore /backup/monday /backup/tuesday /backup/wednesday --to /srv/copy
+  highwater restore /backup/monday /backup/tuesday --verify
+
+Everything in the backups is verified before anything is written. The new database is checked before it takes its
+place.";
+
+/// Copy a database into a backup
+#[derive(Args, Debug)]
+#[command(after_help = BACKUP_EXAMPLES)]
+pub struct BackupArgs {
+    /// Folder of the database
+    dir: PathBuf,
+    /// Folder for the backup: new or empty, outside of the database's
+    dest: PathBuf,
+    /// An earlier backup of the same database: only pages that changed since are copied
+    #[arg(long, value_name = "BACKUP")]
+    base: Option<PathBuf>,
+    /// Bytes of pages to read in a second at most; 0 = no limit
+    #[arg(long, default_value = "0", value_name = "BYTES", value_parser = size)]
+    max_rate: u64,
+    /// Leave damaged pages out, and name them, instead of stopping at the first one
+    #[arg(long)]
+    skip_damaged: bool,
+    /// Write the manifest as JSON; - is stdout, and nothing else goes there
+    #[arg(long, value_name = "FILE")]
+    json: Option<Json>,
+    #[command(flatten)]
+    engine: EngineOptions,
+}
+
+/// Runs `backup`.
+///
+/// # Errors
+/// [`Failure::NotFine`] if damaged pages were left out; that of the engine.
+pub fn backup(args: &BackupArgs) -> Result<(), Failure> {
+    json_must_be_writable(args.json.as_ref())?;
+    let started = Instant::now();
+    let database = args.engine.open_read_only(&args.dir)?;
+    let database = match database.is_recovered_in_memory() {
+        false => database,
+        true => {
+            database.close()?;
+            tell!("the database was not closed: it is recovered first");
+            args.engine.open(&args.dir, &[], false)?
+        }
+    };
+    let options =
+        BackupOptions { base: args.base.clone(), max_bytes_per_s: args.max_rate, skip_damaged: args.skip_damaged };
+    let taken = database.backup(&args.dest, &options, &mut progress());
+    let closed = database.close();
+    let manifest = taken?;
+    closed?;
+    let lines = Lines { stdout_taken: args.json == Some(Json::Stdout) };
+    lines.write(&describe(&manifest, started.elapsed().as_secs_f64()));
+    for page in &manifest.damaged_pages {
+        lines.write(&format!("page {page} is damaged and not in the backup"));
+    }
+    if let Some(json) = &args.json {
+        let text = serde_json::to_string_pretty(&manifest).map_err(|error| Failure::Failed(error.to_string()))?;
+        write_json(json, &text)?;
+    }
+    if manifest.damaged_pages.is_empty() { Ok(()) } else { Err(Failure::NotFine) }
+}
+
+/// What was taken, in a line.
+pub fn describe(manifest: &BackupManifest, elapsed_s: f64) -> String {
+    let kind = if manifest.is_full() { "full" } else { "incremental" };
+    let (pages, end, mib) = (manifest.pages_copied, manifest.end_lsn, manifest.bytes() as f64 / 1048576.0);
+    format!("{kind} backup {}: {pages} pages, {mib:.1} MiB, up to LSN {end} ({elapsed_s:.1} s)", manifest.backup_id)
+}
+
+/// Shows each step as a bar of its own.
+fn progress() -> impl FnMut(BackupProgress) -> ControlFlow<()> {
+    let mut shown: Option<(&'static str, Progress)> = None;
+    move |at: BackupProgress| {
+        if shown.as_ref().is_none_or(|(step, _)| *step != at.step) {
+            shown = Some((at.step, Progress::new(at.step, at.total).counting("pages")));
+        }
+        if let Some((_, bar)) = &mut shown {
+            bar.at(at.pages, at.pages);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Make a database of backups
+#[derive(Args, Debug)]
+#[command(after_help = RESTORE_EXAMPLES)]
+pub struct RestoreArgs {
+    /// A full backup, then the incremental ones that follow it, in order
+    #[arg(required = true, value_name = "BACKUP")]
+    backups: Vec<PathBuf>,
+    /// Folder of the new database: new or empty
+    #[arg(long, value_name = "DIR", required_unless_present = "verify")]
+    to: Option<PathBuf>,
+    /// Restore to this LSN, within the redo of the last backup [default: its end]
+    #[arg(long, value_name = "LSN", conflicts_with = "verify")]
+    to_lsn: Option<u64>,
+    /// Do not check the new database; pages, redo and files of the backups are verified in any case
+    #[arg(long)]
+    skip_check: bool,
+    /// Verify the backups and make nothing
+    #[arg(long, conflicts_with = "to")]
+    verify: bool,
+    #[command(flatten)]
+    engine: EngineOptions,
+}
+
+/// Runs `restore`.
+///
+/// # Errors
+/// That of the engine.
+pub fn restore(args: &RestoreArgs) -> Result<(), Failure> {
+    let (started, lines) = (Instant::now(), Lines { stdout_taken: false });
+    let Some(to) = args.to.as_ref().filter(|_| !args.verify) else {
+        Database::verify_backup(&args.backups, &mut progress())?;
+        lines.write(&format!("sound ({:.1} s)", started.elapsed().as_secs_f64()));
+        return Ok(());
+    };
+    let options = RestoreOptions { database: args.engine.options(&[])?, to_lsn: args.to_lsn, check: !args.skip_check };
+    let end = Database::restore(&args.backups, to, &options, &mut progress())?;
+    let elapsed_s = started.elapsed().as_secs_f64();
+    lines.write(&format!("restored {} to LSN {end} ({elapsed_s:.1} s)", to.display()));
+    Ok(())
+}

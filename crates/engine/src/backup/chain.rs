@@ -1,0 +1,179 @@
+//! Backups that belong together: a full one and incremental ones, each on the one before.
+//!
+//! Rule: everything in the files is verified before a restore writes anything: order and identity by the manifests,
+//! each page by its checksum and number, each group of redo by its checksum and place, each file by its sum.
+
+use super::files::SummedFile;
+use super::manifest::BackupManifest;
+use super::{BackupProgress, OnBackupProgress};
+use crate::error::{Error, Result};
+use crate::log::StreamGroups;
+use crate::page::header;
+use crate::types::{Lsn, PageNo};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// One backup of a chain.
+#[derive(Debug)]
+pub struct Link {
+    pub dir: PathBuf,
+    pub manifest: BackupManifest,
+}
+
+/// Reads the manifests and compares them.
+///
+/// # Errors
+/// [`Error::Incompatible`] says which backup does not follow on which; as [`BackupManifest::read`].
+pub fn open(dirs: &[PathBuf]) -> Result<Vec<Link>> {
+    let mut links: Vec<Link> = Vec::with_capacity(dirs.len());
+    for dir in dirs {
+        let link = Link { dir: dir.clone(), manifest: BackupManifest::read(dir)? };
+        check_follows(links.last(), &link)?;
+        links.push(link);
+    }
+    match links.is_empty() {
+        true => Err(Error::Usage("name a full backup, and the incremental ones that follow it".into())),
+        false => Ok(links),
+    }
+}
+
+fn check_follows(before: Option<&Link>, link: &Link) -> Result<()> {
+    let name = link.dir.display();
+    let refuse = |what: String| Err(Error::Incompatible(what));
+    let (before, base) = match (before, &link.manifest.base) {
+        (None, None) => return Ok(()),
+        (None, Some(base)) => {
+            return refuse(format!(
+                "{name} is an incremental backup; the backup {} (up to LSN {}) that it adds to is missing before it",
+                base.backup_id, base.end_lsn
+            ));
+        }
+        (Some(before), None) => {
+            return refuse(format!("{name} is a full backup; it cannot follow {}", before.dir.display()));
+        }
+        (Some(before), Some(base)) => (before, base),
+    };
+    let (earlier, own) = (&before.manifest, &link.manifest);
+    if earlier.backup_id != base.backup_id || earlier.end_lsn != base.end_lsn {
+        return refuse(format!(
+            "{name} adds to backup {} (up to LSN {}), but {} before it is backup {} (up to LSN {})",
+            base.backup_id,
+            base.end_lsn,
+            before.dir.display(),
+            earlier.backup_id,
+            earlier.end_lsn
+        ));
+    }
+    let identity = |m: &BackupManifest| (m.database_id.clone(), m.page_bytes, m.segment_bytes);
+    match identity(earlier) == identity(own) {
+        true => Ok(()),
+        false => refuse(format!("{name} and {} before it are of different databases", before.dir.display())),
+    }
+}
+
+impl Link {
+    /// LSNs of its redo.
+    pub fn redo_lsns(&self) -> Range<Lsn> {
+        Lsn(self.manifest.start_lsn)..Lsn(self.manifest.end_lsn)
+    }
+
+    /// Hands each page to `take`. Each was verified.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] names the file, an I/O error, that of `take`.
+    pub fn pages(&self, mut take: impl FnMut(PageNo, &mut [u8]) -> Result<()>) -> Result<()> {
+        let manifest = &self.manifest;
+        let mut file = SummedFile::open(&self.dir, &manifest.files[0])?;
+        let mut record = vec![0; 4 + manifest.page_bytes as usize];
+        let mut next = 0;
+        for _ in 0..manifest.pages_copied {
+            file.read_all(&mut record)?;
+            let (number, page) = record.split_at_mut(4);
+            let page_no = PageNo(u32::from_le_bytes(std::array::from_fn(|n| number[n])));
+            if page_no.0 < next || page_no.0 >= manifest.page_count {
+                return Err(file.corrupt(format!("page {page_no} does not belong there")));
+            }
+            next = page_no.0 + 1;
+            self.check_page(page_no, page).map_err(|what| file.corrupt(what))?;
+            take(page_no, page)?;
+        }
+        file.finish()
+    }
+
+    fn check_page(&self, page_no: PageNo, page: &[u8]) -> std::result::Result<(), String> {
+        let about = |what: &str| format!("page {page_no}: {what}");
+        header::verify(page, page_no).map_err(|error| about(&error.into_reason()))?;
+        let (lsn, end) = (header::lsn(page).0, self.manifest.end_lsn);
+        let since = self.manifest.base.as_ref().map_or(0, |base| base.end_lsn);
+        if lsn > end {
+            return Err(about(&format!("its LSN {lsn} is behind the backup's end, {end}")));
+        }
+        match lsn < since && page_no != PageNo(0) {
+            true => Err(about(&format!("its LSN {lsn} is before the base's end, {since}"))),
+            false => Ok(()),
+        }
+    }
+
+    /// The end of the last group of redo that ends at `to` or before. All groups are verified.
+    fn end_of_redo(&self, to: Lsn) -> Result<Lsn> {
+        let file = self.redo()?;
+        let name = self.dir.join(&self.manifest.files[1].name);
+        let mut groups = StreamGroups::new(file, self.redo_lsns(), self.manifest.generation);
+        let mut reached = self.redo_lsns().start;
+        loop {
+            match groups.next() {
+                Ok(Some(lsn)) if lsn <= to => reached = lsn,
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(what) => return Err(Error::Corrupt(format!("{} is damaged: {what}", name.display()))),
+            }
+        }
+        groups.into_inner().finish().map(|()| reached)
+    }
+
+    /// Its redo, from the start LSN on.
+    pub fn redo(&self) -> Result<SummedFile> {
+        SummedFile::open(&self.dir, &self.manifest.files[1])
+    }
+}
+
+/// Verifies every byte of the chain; says where the last backup's redo ends, if only groups up to `to` count.
+///
+/// # Errors
+/// [`Error::Corrupt`] names the file; [`Error::Usage`] for an LSN that the last backup cannot be restored to.
+pub fn verify(links: &[Link], to: Option<Lsn>, tell: &mut OnBackupProgress<'_>) -> Result<Lsn> {
+    let total = links.iter().map(|link| link.manifest.pages_copied).sum();
+    let (mut pages, mut reached) = (0, Lsn(0));
+    for (number, link) in links.iter().enumerate() {
+        link.pages(|_, _| {
+            pages += 1;
+            match tell(BackupProgress { step: "verifying", pages, total }).is_break() {
+                true => Err(super::interrupted()),
+                false => Ok(()),
+            }
+        })?;
+        let is_last = number + 1 == links.len();
+        let end = to.filter(|_| is_last).unwrap_or(Lsn(u64::MAX));
+        reached = link.end_of_redo(end)?;
+    }
+    let last = &links[links.len() - 1];
+    match to {
+        Some(to) if !(last.manifest.pages_lsn..=last.manifest.end_lsn).contains(&to.0) => Err(Error::Usage(format!(
+            "{} can be restored to LSNs from {} to {}, not to {to}",
+            last.dir.display(),
+            last.manifest.pages_lsn,
+            last.manifest.end_lsn
+        ))),
+        _ => Ok(reached),
+    }
+}
+
+/// Names of the chain's folders are not the target, nor in it.
+pub fn check_apart(links: &[Link], target: &Path) -> Result<()> {
+    let Ok(target) = target.canonicalize() else { return Ok(()) };
+    let within = links.iter().find(|link| link.dir.canonicalize().is_ok_and(|dir| target.starts_with(dir)));
+    match within {
+        None => Ok(()),
+        Some(link) => Err(Error::Usage(format!("{} lies in the backup {}", target.display(), link.dir.display()))),
+    }
+}

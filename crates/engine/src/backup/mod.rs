@@ -1,0 +1,100 @@
+//! Backups: a copy of a database that is in use, whole or what changed since another one; and putting one back.
+//!
+//! Terms
+//! - A *full* backup has every page; an *incremental* one has the pages whose LSN is above the end LSN of its *base*,
+//!   another backup of the same database. A *chain* is a full backup and the incremental ones that follow, each on the
+//!   one before.
+//! - *start LSN*: the checkpoint when the backup began. *pages LSN*: how far the log was durable when the last page had
+//!   been copied. *end LSN*: where the backup's redo ends; what was committed before it is in the backup, nothing else.
+//!
+//! Taking one (`take`), in this order; nothing in the database's files is written
+//! 1. DEST is a new or empty folder outside of the database's.
+//! 2. No page is discarded until the end ([`Space::hold_discards`](crate::space::Space::hold_discards)), then the log
+//!    keeps its redo from the checkpoint on ([`crate::log::Kept`]): the start LSN.
+//! 3. A thread copies redo, as soon as it is durable, to `redo`, and lets go of it in the ring.
+//! 4. Meanwhile the pages are read from the store, an extent at a time, not from the pool, and appended to `pages`.
+//!    Each is verified. One that does not verify may be being written: it is read again. Transactions and schema
+//!    changes go on; the copies are of different moments.
+//! 5. When the last page is copied, the end of the log is made durable: the end LSN. The redo is copied up to there.
+//! 6. Files and folder are synced, then the manifest `backup.json` is written, last. A folder without one is no backup.
+//!
+//! Why it is complete: pages and redo are what a crash at the end LSN leaves, if the checkpoint had stayed at the start
+//! LSN and each page had been flushed last when it was copied. So recovery makes of them the database at the end LSN,
+//! whatever the store, the change buffer, schema changes and growth did. It needs each page that is in the redo without
+//! being formatted there. Such a page was in use at the start LSN or later, and was not discarded (2), so it verified.
+//! A page that does not verify and is not in use is left out; one in use is damaged, and the backup is refused, or the
+//! page is named in the manifest if that was asked for.
+//!
+//! Why an incremental one is: a base with its redo applied has every page as it was at the base's end LSN, so only
+//! pages with a later LSN differ. Page 0 is always copied: it also changes without redo.
+//!
+//! Restoring (`restore`)
+//! 1. The whole chain is verified before anything is written: manifests, their order, the checksum of every file, page
+//!    and group of redo.
+//! 2. The database is made in the folder `restoring` inside the empty target. For each backup: its pages are written,
+//!    the log is made anew with its redo, and recovery brings every page to its end LSN. Transactions are rolled back
+//!    only at the end, by a plain opening (`db`).
+//! 3. It gets a new database id: its history parts from that of its source, so backups of the two never form a chain.
+//! 4. The files are synced and then moved up, `data` last. Before that the target is not taken for a database.
+//!
+//! | file | what |
+//! |---|---|
+//! | `manifest` | what `backup.json` says |
+//! | `files` | files that are summed while they are written and read; folders |
+//! | `pages` | pages out of a store that is in use |
+//! | `take` | taking a backup |
+//! | `chain` | backups that belong together, verified |
+//! | `restore` | making a database of a chain |
+
+mod chain;
+mod files;
+mod manifest;
+mod pages;
+pub mod restore;
+pub mod take;
+
+pub use manifest::{BackupManifest, Base, FileSum};
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+/// What [`Database::backup`](crate::Database::backup) copies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BackupOptions {
+    /// A backup of the same database: only the pages that changed since are copied. `None` for a full backup.
+    pub base: Option<PathBuf>,
+    /// Bytes of pages that are read in a second at most, so that users of the database are not slowed; 0 = no limit.
+    pub max_bytes_per_s: u64,
+    /// Leave damaged pages out and name them in the manifest. Without it a damaged page ends the backup.
+    pub skip_damaged: bool,
+}
+
+/// How [`Database::restore`](crate::Database::restore) goes on.
+#[derive(Clone, Debug, Default)]
+pub struct RestoreOptions {
+    /// Options of the database that is made; those that are fixed at its creation are the backup's.
+    pub database: crate::config::Options,
+    /// Restore the database as it was at this LSN, which the redo of the last backup reaches. `None`: its end.
+    pub to_lsn: Option<u64>,
+    /// Check the whole database before it takes its place.
+    pub check: bool,
+}
+
+/// What a backup or a restore is doing, and how far that is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackupProgress {
+    /// In a word or two.
+    pub step: &'static str,
+    /// Pages done.
+    pub pages: u64,
+    /// Of how many.
+    pub total: u64,
+}
+
+/// Hears of progress, now and then; breaking ends the work with an error.
+pub type OnBackupProgress<'a> = dyn FnMut(BackupProgress) -> ControlFlow<()> + 'a;
+
+/// The error of work that was ended by whoever heard of its progress.
+fn interrupted() -> crate::error::Error {
+    crate::error::Error::Usage("interrupted".into())
+}

@@ -1,0 +1,99 @@
+//! Pages out of a store that is in use, each verified.
+//!
+//! Rules
+//! 1. Extents are read whole. A page that does not verify may be being written: it is read again, alone, until it does,
+//!    for as long as a write may take. One that is in the pool is taken from there then: the store may not have it yet.
+//! 2. A page that still does not verify, or is zeros, is damaged if it is in use. If it is free it is left out: it was
+//!    discarded, or never written, and no redo that the backup keeps changes it before it formats it.
+
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::page::header;
+use crate::space::Space;
+use crate::space::layout::EXTENT_PAGES;
+use crate::types::PageNo;
+use highwater_storage::AlignedBuf;
+use std::time::Duration;
+
+/// Reads of a page in use that does not verify, and of a free one.
+const READS: u32 = 200;
+const READS_OF_FREE: u32 = 5;
+/// Pause between two of them.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// What an extent holds.
+pub(super) struct ExtentReader<'a> {
+    ctx: &'a Context,
+    space: &'a Space,
+    bytes: AlignedBuf,
+    page: AlignedBuf,
+}
+
+impl<'a> ExtentReader<'a> {
+    pub fn new(ctx: &'a Context, space: &'a Space) -> ExtentReader<'a> {
+        let page_bytes = ctx.pool.page_bytes();
+        let (bytes, page) = (AlignedBuf::zeroed(page_bytes * EXTENT_PAGES as usize), AlignedBuf::zeroed(page_bytes));
+        ExtentReader { ctx, space, bytes, page }
+    }
+
+    /// Hands each page of extent `number` to `take`, if there is one, or the error that it is damaged.
+    pub fn read(&mut self, number: u32, mut take: impl FnMut(PageNo, Result<&[u8]>) -> Result<()>) -> Result<()> {
+        let (first, page_bytes) = (number * EXTENT_PAGES, self.ctx.pool.page_bytes());
+        let whole = self.ctx.pool.store().read(PageNo(first), &mut self.bytes);
+        for at in 0..EXTENT_PAGES {
+            self.ctx.poison.check()?;
+            let page_no = PageNo(first + at);
+            let page = &self.bytes[at as usize * page_bytes..][..page_bytes];
+            if whole.is_ok() && is_page(page, page_no).is_ok() {
+                take(page_no, Ok(page))?;
+                continue;
+            }
+            let may_be_zeros = || self.space.owner(page_no).is_none() || self.space.layout().is_unused(page_no);
+            if whole.is_ok() && is_zeros(page) && may_be_zeros() {
+                continue;
+            }
+            match self.read_again(page_no) {
+                Ok(true) => take(page_no, Ok(&self.page))?,
+                Ok(false) => {}
+                Err(error) => take(page_no, Err(error))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a page until it verifies (rule 1); false if it is left out, an error if it is damaged (rule 2).
+    fn read_again(&mut self, page_no: PageNo) -> Result<bool> {
+        let mut reads = 0;
+        loop {
+            let read = self.ctx.pool.store().read(page_no, &mut self.page);
+            let Err(error) = read.and_then(|()| is_page(&self.page, page_no)) else { return Ok(true) };
+            reads += 1;
+            let is_free = self.space.owner(page_no).is_none();
+            if is_free && reads >= READS_OF_FREE {
+                return Ok(false);
+            }
+            if let Some(resident) = self.ctx.pool.try_fix_s(page_no).filter(|_| !is_free) {
+                self.page.copy_from_slice(&resident);
+                header::seal(&mut self.page, page_no);
+                return Ok(true);
+            }
+            if reads >= READS {
+                return Err(Error::corrupt_page(page_no, error.into_reason()));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// Whether these are the bytes of that page.
+fn is_page(page: &[u8], page_no: PageNo) -> Result<()> {
+    header::verify(page, page_no)?;
+    match is_zeros(page) {
+        true => Err(Error::corrupt_page(page_no, "it is in use, but reads as zeros")),
+        false => Ok(()),
+    }
+}
+
+fn is_zeros(page: &[u8]) -> bool {
+    page.iter().all(|byte| *byte == 0)
+}

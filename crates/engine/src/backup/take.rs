@@ -1,0 +1,259 @@
+//! Taking a backup. The rules are those of [`super`].
+
+use super::files::{self, NewFile};
+use super::manifest::{self, BackupManifest, Base, FileSum};
+use super::pages::ExtentReader;
+use super::{BackupOptions, BackupProgress, OnBackupProgress};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::log::Kept;
+use crate::page::header;
+use crate::space::Space;
+use crate::space::layout::EXTENT_PAGES;
+use crate::store::{self, FileHeader, Kind};
+use crate::types::{Lsn, PageNo};
+use std::path::Path;
+use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// The redo's thread sleeps this long when it has copied what there is.
+const REDO_PAUSE: Duration = Duration::from_millis(10);
+
+/// A database that a backup is taken of.
+pub struct Source<'a> {
+    pub ctx: &'a Context,
+    pub space: &'a Space,
+    /// Its folder, if it lies in one.
+    pub folder: Option<&'a Path>,
+}
+
+/// What was copied.
+struct Copied {
+    pages: FileSum,
+    count: u64,
+    damaged: Vec<u32>,
+    pages_lsn: Lsn,
+}
+
+/// What the thread that copies redo is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Copy = 0,
+    /// Copy what there is now, and end.
+    Finish = 1,
+    GiveUp = 2,
+}
+
+/// Takes a backup into the folder `dest`. After an error there is nothing in it.
+///
+/// # Errors
+/// [`Error::Usage`] for a folder that cannot be one, a base that does not fit: [`Error::Incompatible`], a damaged page:
+/// [`Error::CorruptPage`]. An I/O error. The database goes on whatever happens to the backup.
+pub fn take(
+    source: &Source<'_>,
+    dest: &Path,
+    options: &BackupOptions,
+    tell: &mut OnBackupProgress<'_>,
+) -> Result<BackupManifest> {
+    let file = store::file_header(&source.ctx.pool.fix_s(PageNo(0))?)?;
+    let base = options.base.as_deref().map(|base| check_base(source, &file, base)).transpose()?;
+    let _pages_stay = source.space.hold_discards();
+    // One backup at a time: what is in `dest` after an error is its own.
+    let kept = source.ctx.log.keep()?;
+    let made = files::make_empty(dest)?;
+    let taken = check_outside(source, dest).and_then(|()| fill(source, &file, base, kept, dest, options, tell));
+    if taken.is_err() {
+        // Nobody wants a part of a backup; if this fails too, it has no manifest.
+        for name in [manifest::PAGES, manifest::REDO] {
+            let _ = std::fs::remove_file(dest.join(name));
+        }
+        if made {
+            let _ = std::fs::remove_dir(dest);
+        }
+    }
+    taken
+}
+
+/// The base's manifest says that an incremental backup of this database can add to it.
+fn check_base(source: &Source<'_>, file: &FileHeader, dir: &Path) -> Result<Base> {
+    let base = BackupManifest::read(dir)?;
+    let name = dir.display();
+    if base.id() != Some(file.database_id) {
+        let (has, wanted) = (&base.database_id, file.database_id);
+        let what = format!("{name} is a backup of database {has}, this is database {wanted:016x}: take a full backup");
+        return Err(Error::Incompatible(what));
+    }
+    let end = source.ctx.log.end_lsn();
+    if base.end_lsn > end.0 {
+        let what = format!("{name} reaches LSN {}, this database is at LSN {end}: an older copy of it", base.end_lsn);
+        return Err(Error::Incompatible(what));
+    }
+    Ok(Base { backup_id: base.backup_id, end_lsn: base.end_lsn })
+}
+
+fn check_outside(source: &Source<'_>, dest: &Path) -> Result<()> {
+    let Some(folder) = source.folder.and_then(|folder| folder.canonicalize().ok()) else { return Ok(()) };
+    let real = dest.canonicalize().map_err(|error| files::failed("look at", dest, error))?;
+    match real.starts_with(&folder) {
+        false => Ok(()),
+        true => Err(Error::Usage(format!(
+            "{} lies in the database's folder {}; name a folder outside of it",
+            dest.display(),
+            folder.display()
+        ))),
+    }
+}
+
+fn fill(
+    source: &Source<'_>,
+    file: &FileHeader,
+    base: Option<Base>,
+    kept: Kept<'_>,
+    dest: &Path,
+    options: &BackupOptions,
+    tell: &mut OnBackupProgress<'_>,
+) -> Result<BackupManifest> {
+    let (start_lsn, generation) = (kept.at(), source.ctx.log.generation());
+    let since = base.as_ref().map(|base| Lsn(base.end_lsn));
+    let new_files = (NewFile::create(dest, manifest::PAGES)?, NewFile::create(dest, manifest::REDO)?);
+    let (copied, redo, end_lsn) = copy(source, kept, new_files, since, options, tell)?;
+    let manifest = BackupManifest {
+        format: manifest::FORMAT,
+        backup_id: format!("{:016x}", crate::types::random_id()),
+        database_id: format!("{:016x}", file.database_id),
+        base,
+        page_bytes: file.page_bytes as u64,
+        segment_bytes: match file.kind {
+            Kind::InPlace => 0,
+            Kind::OutOfPlace { segment_bytes } => segment_bytes,
+        },
+        log_file_bytes: source.ctx.log.size_bytes(),
+        generation,
+        start_lsn: start_lsn.0,
+        pages_lsn: copied.pages_lsn.0.max(start_lsn.0),
+        end_lsn: end_lsn.0,
+        page_count: source.space.settled_page_count(),
+        pages_copied: copied.count,
+        damaged_pages: copied.damaged,
+        finished_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()),
+        files: [copied.pages, redo],
+    };
+    files::sync_folder(dest)?;
+    manifest.write(dest)?;
+    Ok(manifest)
+}
+
+/// Gives the redo's thread up unless it was told to finish: also when whoever hears of progress panics.
+struct GiveUp<'a>(&'a AtomicU8);
+
+impl Drop for GiveUp<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.compare_exchange(Order::Copy as u8, Order::GiveUp as u8, SeqCst, SeqCst);
+    }
+}
+
+/// Copies pages and, on a thread of its own, redo; says where the redo ends.
+fn copy(
+    source: &Source<'_>,
+    kept: Kept<'_>,
+    (pages, redo): (NewFile, NewFile),
+    since: Option<Lsn>,
+    options: &BackupOptions,
+    tell: &mut OnBackupProgress<'_>,
+) -> Result<(Copied, FileSum, Lsn)> {
+    let order = AtomicU8::new(Order::Copy as u8);
+    std::thread::scope(|scope| {
+        let give_up = GiveUp(&order);
+        let copier = std::thread::Builder::new().name("hw-backup".into());
+        let copier = copier.spawn_scoped(scope, || copy_redo(source.ctx, kept, redo, &order));
+        let copier = copier.map_err(|error| Error::Usage(format!("cannot start thread backup: {error}")))?;
+        let copied = copy_pages(source, pages, since, options, tell, &|| copier.is_finished());
+        let is_redo_first = copier.is_finished();
+        if copied.is_ok() {
+            order.store(Order::Finish as u8, SeqCst);
+        }
+        drop(give_up);
+        let redo = copier.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        match (copied, redo) {
+            // Pages are given up when the redo's thread has failed, and the other way round.
+            (Err(_), Err(error)) if is_redo_first => Err(error),
+            (Err(error), _) | (_, Err(error)) => Err(error),
+            (Ok(copied), Ok((redo, end_lsn))) => Ok((copied, redo, end_lsn)),
+        }
+    })
+}
+
+/// Copies all pages, or those that changed after `since`.
+fn copy_pages(
+    source: &Source<'_>,
+    mut file: NewFile,
+    since: Option<Lsn>,
+    options: &BackupOptions,
+    tell: &mut OnBackupProgress<'_>,
+    stopped: &dyn Fn() -> bool,
+) -> Result<Copied> {
+    let (ctx, total) = (source.ctx, source.space.page_count());
+    let (mut reader, mut bytes) = (ExtentReader::new(ctx, source.space), Vec::new());
+    let (mut count, mut damaged) = (0, Vec::new());
+    let (started, mut read_bytes) = (Instant::now(), 0);
+    for extent in 0..total / EXTENT_PAGES {
+        if stopped() {
+            return Err(super::interrupted());
+        }
+        bytes.clear();
+        reader.read(extent, |page_no, page| {
+            read_bytes += ctx.pool.page_bytes() as u64;
+            match page {
+                Ok(page) if page_no == PageNo(0) || since.is_none_or(|since| header::lsn(page) > since) => {
+                    bytes.extend_from_slice(&page_no.0.to_le_bytes());
+                    bytes.extend_from_slice(page);
+                    count += 1;
+                }
+                Ok(_) => {}
+                Err(Error::CorruptPage { .. }) if options.skip_damaged => damaged.push(page_no.0),
+                Err(error) => return Err(error),
+            }
+            Ok(())
+        })?;
+        file.write(&bytes)?;
+        let pages = u64::from((extent + 1) * EXTENT_PAGES);
+        if tell(BackupProgress { step: "copying", pages, total: total.into() }).is_break() {
+            return Err(super::interrupted());
+        }
+        if options.max_bytes_per_s > 0 {
+            let due = Duration::from_secs_f64(read_bytes as f64 / options.max_bytes_per_s as f64);
+            std::thread::sleep(due.saturating_sub(started.elapsed()));
+        }
+    }
+    let pages = file.finish()?;
+    // A page may have come from the pool: what it has is durable here too.
+    let pages_lsn = ctx.log.end_lsn();
+    ctx.log.flush_to(pages_lsn)?;
+    Ok(Copied { pages, count, damaged, pages_lsn })
+}
+
+/// Copies redo until it is told to end; says where that was.
+fn copy_redo(ctx: &Context, mut kept: Kept<'_>, mut file: NewFile, order: &AtomicU8) -> Result<(FileSum, Lsn)> {
+    let (mut bytes, mut end) = (Vec::new(), None);
+    loop {
+        ctx.poison.check()?;
+        kept.read(end.unwrap_or(Lsn(u64::MAX)), &mut bytes)?;
+        file.write(&bytes)?;
+        if end == Some(kept.at()) {
+            let end = kept.at();
+            drop(kept);
+            return Ok((file.finish()?, end));
+        }
+        match order.load(SeqCst) {
+            order if order == Order::GiveUp as u8 => return Err(super::interrupted()),
+            order if order == Order::Finish as u8 && end.is_none() => {
+                // Nothing that was copied lies behind it.
+                let last = ctx.log.end_lsn();
+                ctx.log.flush_to(last)?;
+                end = Some(last);
+            }
+            _ if bytes.is_empty() => std::thread::sleep(REDO_PAUSE),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Backups of an open database, and databases made of backups.
+
+use super::database::Database;
+use crate::backup::{self, BackupManifest, BackupOptions, OnBackupProgress, RestoreOptions};
+use crate::config::Options;
+use crate::error::{Error, Result};
+use std::path::{Path, PathBuf};
+
+impl Database {
+    /// Takes a backup into `dest`, a new or empty folder, while transactions and schema changes go on. What was
+    /// committed before the backup's end LSN is in it, nothing else. `tell` hears of the progress and may end it.
+    ///
+    /// The thread that calls this copies the pages, a second one the redo. Meanwhile emptied space is not given back to
+    /// the device, and writers wait if `dest` takes their redo more slowly than they make it by a whole redo log.
+    ///
+    /// ```
+    /// use highwater::{BackupOptions, Database, Options, RestoreOptions};
+    /// use std::ops::ControlFlow::Continue;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let (folder, monday, copy) = (dir.path().join("shop"), dir.path().join("monday"), dir.path().join("copy"));
+    /// let db = Database::open(&folder, Options::default())?;
+    /// let full = db.backup(&monday, &BackupOptions::default(), &mut |_| Continue(()))?;
+    /// # db.close()?;
+    /// Database::restore(&[monday], &copy, &RestoreOptions::default(), &mut |_| Continue(()))?;
+    /// Database::open(&copy, Options::default())?.close()?;
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if `dest` is not empty or lies in the database's folder, if another backup is running, if
+    /// `tell` ended it, or if the database was opened to be read only and had to be recovered. [`Error::Incompatible`]
+    /// for a base that is no backup of this database. [`Error::CorruptPage`] names a damaged page. An I/O error, a full
+    /// disk for example. There is nothing in `dest` then, and the database goes on.
+    pub fn backup(
+        &self,
+        dest: impl AsRef<Path>,
+        options: &BackupOptions,
+        tell: &mut OnBackupProgress<'_>,
+    ) -> Result<BackupManifest> {
+        self.check_open()?;
+        if self.is_recovered_in_memory() {
+            let what = "the database was not closed: open it for writing, which recovers it, to take a backup";
+            return Err(Error::Usage(what.into()));
+        }
+        let data = PathBuf::from(self.inner.storage.data.name());
+        let folder = data.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let source = backup::take::Source { ctx: &self.inner.ctx, space: &self.inner.space, folder };
+        backup::take::take(&source, dest.as_ref(), options, tell)
+    }
+
+    /// Whether this database was opened to be read only and had to be recovered in memory: its files are older. There
+    /// is no backup of it then, since the LSNs of such a recovery are not those of a later recovery of the files.
+    pub fn is_recovered_in_memory(&self) -> bool {
+        let (stats, log) = (&self.inner.ctx.stats, &self.inner.ctx.log);
+        let has_appended = stats.redo_bytes.get() > 0 || log.end_lsn() > log.written_lsn();
+        self.inner.storage.is_read_only() && (stats.recovery_redo_bytes.get() > 0 || has_appended)
+    }
+
+    /// Makes a database in `dir`, a new or empty folder, of a full backup and the incremental ones that follow it, in
+    /// order; says to which LSN. Everything is verified before anything is written. The database has a new id; it is
+    /// closed. `tell` hears of the progress and may end the work.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if `dir` is not empty, or for an LSN that is not in the last backup; [`Error::Incompatible`]
+    /// for a folder that is no complete backup, or backups that do not follow each other; [`Error::Corrupt`] for a
+    /// damaged one, or a database that does not pass its check. An I/O error.
+    pub fn restore(
+        chain: &[PathBuf],
+        dir: impl AsRef<Path>,
+        options: &RestoreOptions,
+        tell: &mut OnBackupProgress<'_>,
+    ) -> Result<u64> {
+        options.database.validate()?;
+        let restored = backup::restore::restore(chain, dir.as_ref(), options, tell)?;
+        let opened = Options { create_if_missing: false, log_dir: None, ..options.database.clone() };
+        let db = Database::open(&restored.work, opened)?;
+        if options.check {
+            let report = db.check()?;
+            if let Some(finding) = report.findings.first() {
+                return Err(Error::Corrupt(format!("the restored database does not pass its check: {finding}")));
+            }
+        }
+        db.close()?;
+        let end_lsn = restored.end_lsn.0;
+        restored.finish().map(|()| end_lsn)
+    }
+
+    /// Verifies backups as [`restore`](Database::restore) does, and makes nothing.
+    ///
+    /// # Errors
+    /// As [`restore`](Database::restore).
+    pub fn verify_backup(chain: &[PathBuf], tell: &mut OnBackupProgress<'_>) -> Result<()> {
+        backup::restore::verify(chain, tell)
+    }
+}

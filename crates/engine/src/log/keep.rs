@@ -1,0 +1,76 @@
+//! Keeping redo for a reader that follows the log (a backup), and reading it.
+//!
+//! Rules
+//! 1. While there is a [`Kept`], room in the ring is given out up to the older of the checkpoint and what is kept, so
+//!    that nothing the reader still needs is overwritten or discarded. Checkpoints move on meanwhile.
+//! 2. The reader lets go of what it has read at once. So writers wait for it only if it is slower than they are by a
+//!    whole ring. It takes no lock that a writer holds while it waits.
+//! 3. Only durable redo is read. A block that is written again while it is read has the same bytes there.
+
+use super::Log;
+use super::format::{self, BLOCK_BYTES, DATA_BYTES, MARK_BYTES};
+use crate::error::{Error, Result};
+use crate::types::Lsn;
+use highwater_storage::AlignedBuf;
+
+/// Blocks read at once.
+const READ_BLOCKS: u64 = 256;
+
+/// Redo that is not overwritten; let go on drop.
+pub struct Kept<'l> {
+    log: &'l Log,
+    at: Lsn,
+}
+
+impl Log {
+    /// Keeps the redo from the last checkpoint on.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if another reader has some kept.
+    pub fn keep(&self) -> Result<Kept<'_>> {
+        match self.space.keep(|| self.checkpoint_lsn()) {
+            Some(at) => Ok(Kept { log: self, at }),
+            None => Err(Error::Usage("another backup of this database is running; wait until it has ended".into())),
+        }
+    }
+}
+
+impl Kept<'_> {
+    /// The redo from here on is kept; the next byte to read.
+    pub fn at(&self) -> Lsn {
+        self.at
+    }
+
+    /// Replaces `out` by the redo that follows, as far as it is durable and not behind `limit`: nothing, or up to
+    /// [`READ_BLOCKS`] blocks. What was read before is not kept any more, this is until the next call.
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub fn read(&mut self, limit: Lsn, out: &mut Vec<u8>) -> Result<()> {
+        out.clear();
+        self.log.space.keep_from(self.at, || self.log.checkpoint_lsn());
+        let end = self.log.durable_lsn().min(limit);
+        if end <= self.at {
+            return Ok(());
+        }
+        let first = format::block_floor(self.at.0);
+        let (offset, before_end) = self.log.geometry.block_place(first);
+        let blocks = format::blocks_of(end.0 - first).min(READ_BLOCKS).min(before_end / BLOCK_BYTES);
+        let mut bytes = AlignedBuf::zeroed((blocks * BLOCK_BYTES) as usize);
+        self.log.device.read_at(offset, &mut bytes)?;
+        let to = end.0.min(first + blocks * DATA_BYTES);
+        for (number, block) in bytes.chunks_exact(BLOCK_BYTES as usize).enumerate() {
+            let base = first + number as u64 * DATA_BYTES;
+            let (from, to) = (self.at.0.max(base) - base, to.min(base + DATA_BYTES) - base);
+            out.extend_from_slice(&block[(MARK_BYTES + from) as usize..(MARK_BYTES + to) as usize]);
+        }
+        self.at = Lsn(to);
+        Ok(())
+    }
+}
+
+impl Drop for Kept<'_> {
+    fn drop(&mut self) {
+        self.log.space.keep_nothing(|| self.log.checkpoint_lsn());
+    }
+}

@@ -1,0 +1,116 @@
+//! Redo as a stream of bytes outside a ring: one group behind the other, without blocks and marks. A backup keeps redo
+//! like that; for a restore it becomes a ring again.
+
+use super::format::{self, BLOCK_BYTES, DATA_BYTES, FRAME_BYTES, Geometry, Header, RING_START};
+use super::{Log, checkpoint};
+use crate::error::{Error, Result};
+use crate::types::Lsn;
+use highwater_storage::{AlignedBuf, Device, Placement};
+use std::io::{ErrorKind, Read};
+use std::ops::Range;
+
+/// Blocks written at once.
+const WRITE_BLOCKS: u64 = 256;
+
+/// Reads a stream group by group and verifies each.
+pub struct StreamGroups<R> {
+    from: R,
+    at: Lsn,
+    end: Lsn,
+    generation: u64,
+    payload: Vec<u8>,
+}
+
+impl<R: Read> StreamGroups<R> {
+    /// The redo of `lsns` in this generation, which `from` is about to give.
+    pub fn new(from: R, lsns: Range<Lsn>, generation: u64) -> StreamGroups<R> {
+        StreamGroups { from, at: lsns.start, end: lsns.end, generation, payload: Vec::new() }
+    }
+
+    /// End of the next group; `None` at the end of the stream.
+    ///
+    /// # Errors
+    /// In words, what is wrong with the stream.
+    pub fn next(&mut self) -> std::result::Result<Option<Lsn>, String> {
+        if self.at == self.end {
+            return Ok(None);
+        }
+        let (at, left) = (self.at, self.end.0 - self.at.0);
+        let cut = |error: std::io::Error| match error.kind() {
+            ErrorKind::UnexpectedEof => format!("it ends within the redo at LSN {at}"),
+            _ => error.to_string(),
+        };
+        let mut frame = [0; FRAME_BYTES];
+        self.from.read_exact(&mut frame).map_err(cut)?;
+        let (len, checksum) = format::split_frame(&frame);
+        if len == 0 || u64::from(len) + FRAME_BYTES as u64 > left {
+            return Err(format!("the redo at LSN {at} has an impossible length of {len} bytes"));
+        }
+        self.payload.resize(len as usize, 0);
+        self.from.read_exact(&mut self.payload).map_err(cut)?;
+        if checksum != format::group_checksum(crc32c::crc32c(&self.payload), len, at, self.generation) {
+            return Err(format!("the redo at LSN {at} does not verify"));
+        }
+        self.at = Lsn(at.0 + FRAME_BYTES as u64 + u64::from(len));
+        Ok(Some(self.at))
+    }
+
+    /// What the groups were read from.
+    pub fn into_inner(self) -> R {
+        self.from
+    }
+}
+
+impl Log {
+    /// Bytes of a log that holds this redo between its checkpoint and its end: at least `least_bytes`.
+    pub fn size_for(lsns: &Range<Lsn>, least_bytes: u64) -> u64 {
+        let blocks = format::blocks_of(lsns.end.0 - format::block_floor(lsns.start.0)) + 3;
+        least_bytes.max(RING_START + blocks * BLOCK_BYTES)
+    }
+
+    /// Makes the device a log as a crash would leave it: of `wanted`'s size, database and generation, with its checkpoint
+    /// there and the groups up to `wanted.durable_lsn`, which `read` gives. Durable on return.
+    ///
+    /// # Errors
+    /// An error of `read` or of the device.
+    pub fn rebuild(device: &dyn Device, wanted: Header, mut read: impl FnMut(&mut [u8]) -> Result<()>) -> Result<()> {
+        let Header { database_id, generation, .. } = wanted;
+        checkpoint::create(device, wanted.size_bytes, database_id)?;
+        let (size_bytes, lsns) = (Log::size_created(wanted.size_bytes), wanted.checkpoint_lsn..wanted.durable_lsn);
+        let geometry = Geometry::new(size_bytes);
+        if lsns.end.0 - lsns.start.0 > geometry.capacity_bytes() {
+            return Err(Error::LogTooSmall { bytes: lsns.end.0 - lsns.start.0 });
+        }
+        let mut base = format::block_floor(lsns.start.0);
+        while base < lsns.end.0 {
+            let (offset, before_end) = geometry.block_place(base);
+            let count = format::blocks_of(lsns.end.0 - base).min(WRITE_BLOCKS).min(before_end / BLOCK_BYTES);
+            let mut blocks = AlignedBuf::zeroed((count * BLOCK_BYTES) as usize);
+            for block in blocks.chunks_exact_mut(BLOCK_BYTES as usize) {
+                let (from, to) = (lsns.start.0.max(base) - base, lsns.end.0.min(base + DATA_BYTES) - base);
+                let place = |lsn: u64| format::place_in_blocks(0) + lsn as usize;
+                read(&mut block[place(from)..place(to)])?;
+                format::put_mark(block, lsns.start, base, generation, database_id);
+                base += DATA_BYTES;
+            }
+            device.write_at(offset, &blocks, Placement::Redo)?;
+        }
+        device.sync()?;
+        // Creation has written the first two.
+        for sequence in [3, 4] {
+            let header = Header { size_bytes, sequence, ..wanted };
+            let mut block = AlignedBuf::zeroed(BLOCK_BYTES as usize);
+            header.encode(&mut block);
+            device.write_at(header.offset(), &block, Placement::Redo)?;
+        }
+        Ok(device.sync()?)
+    }
+
+    /// The header of the log on a device.
+    ///
+    /// # Errors
+    /// As [`Log::open`].
+    pub fn header(device: &dyn Device, database_id: u64) -> Result<Header> {
+        checkpoint::read_header(device, database_id).map(|(header, _)| header)
+    }
+}
