@@ -68,8 +68,8 @@ impl Log {
         least_bytes.max(RING_START + blocks * BLOCK_BYTES)
     }
 
-    /// Makes the device a log as a crash would leave it: of `wanted`'s size, database and generation, with its checkpoint
-    /// there and the groups up to `wanted.durable_lsn`, which `read` gives. Durable on return.
+    /// Makes the device a log as a crash would leave it: of `wanted`'s size, database and generation, with its
+    /// checkpoint there and the groups up to `wanted.durable_lsn`, which `read` gives. Durable on return.
     ///
     /// # Errors
     /// An error of `read` or of the device.

@@ -345,7 +345,7 @@ mod tests {
             .map(|(n, images)| Listed { at: n * 8192, sequence: 10 + n as u64, group: 1, entries: a_batch(images).2 })
             .collect();
         batches.iter().for_each(|batch| add_to_summary(&mut summary, batch));
-        assert_eq!(summary.len(), [3, 128, 1].map(summary_bytes).iter().sum());
+        assert_eq!(summary.len(), [3, 128, 1].map(summary_bytes).iter().sum::<usize>());
         let footer = footer_of(10, [11, 12], 9, &summary);
         let mut end = vec![0; end_bytes(summary.len())];
         put_end(&mut end, 77, &footer, &summary);
