@@ -145,6 +145,17 @@ pub trait Device: Send + Sync + 'static {
     fn atomic_write_bytes(&self) -> usize {
         512
     }
+    /// From now on no power cut tears a write of whole pieces of `bytes` at multiples of `bytes`: each piece is
+    /// afterwards as it was or as it was written.
+    ///
+    /// # Errors
+    /// Why the device cannot promise it, in words; nothing is changed then.
+    fn write_untorn(&self, bytes: usize) -> std::result::Result<(), String> {
+        match self.atomic_write_bytes() {
+            promised if promised >= bytes => Ok(()),
+            promised => Err(format!("{} promises that of {promised} bytes", self.name())),
+        }
+    }
     /// Whether the device writes less if it is told at once what is not needed any more, also where that is written
     /// again soon: a discard costs no more than a small write, and the room stays the file's.
     fn wants_discards(&self) -> bool {

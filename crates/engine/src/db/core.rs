@@ -230,12 +230,10 @@ fn with_store(
                           page-store out-of-place";
             return refuse("page-compression", reason);
         }
-        let promised = data.atomic_write_bytes();
-        if asked.doublewrite == Doublewrite::Atomic && promised < page_bytes {
-            let reason = format!(
-                "atomic needs a device that tears no page of {page_bytes} bytes; {} promises that of {promised} bytes",
-                data.name()
-            );
+        if asked.doublewrite == Doublewrite::Atomic
+            && let Err(reason) = data.write_untorn(page_bytes)
+        {
+            let reason = format!("atomic needs a device that tears no page of {page_bytes} bytes; {reason}");
             return refuse("doublewrite", &reason);
         }
         let page_compression = PageCompression::Off;

@@ -16,11 +16,13 @@
 //!    that copies on write) is synced after all, as with O_DIRECT.
 //! 4. A block device has the length it has: any length up to it can be "set", nothing changes and nothing is zeroed. It
 //!    is opened exclusively: one that is mounted, or open elsewhere, is refused.
-//! 5. A file system without direct I/O gets buffered I/O ([`FileDevice::is_direct`] says which).
+//! 5. What is to be written untorn is written in pieces of that size, each with a write of its own ([`untorn`]).
+//! 6. A file system without direct I/O gets buffered I/O ([`FileDevice::is_direct`] says which).
 
 use super::folder::failed;
 use super::method::{FileRole, FlushMethod, Mode};
-use super::sys::{self, WriteLifetime};
+use super::sys;
+use super::untorn::{self, Evidence};
 use super::uring::BatchWriter;
 use crate::aligned::is_aligned;
 use crate::{ALIGNMENT_BYTES, AlignedBuf, Device, IoCounts, Placement, Result, StorageError, Write};
@@ -29,7 +31,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// Zeros written at once.
 const ZEROS_BYTES: u64 = 1 << 20;
@@ -46,6 +48,8 @@ pub struct FileDevice {
     len_changed: AtomicBool,
     syncing: Mutex<()>,
     sync_failed: AtomicBool,
+    /// Bytes of the pieces that are written untorn; 0 if none are.
+    untorn_bytes: AtomicUsize,
     syncs: AtomicU64,
     writes: AtomicU64,
     ring_writes: AtomicU64,
@@ -71,8 +75,7 @@ impl FileDevice {
         } else {
             mode
         };
-        let short_lived = role != FileRole::Data;
-        sys::hint_lifetime(&file, if short_lived { WriteLifetime::Short } else { WriteLifetime::Medium });
+        sys::hint_lifetime(&file, role.lifetime());
         Ok(FileDevice::of(file, path, mode))
     }
 
@@ -97,6 +100,7 @@ impl FileDevice {
             len_changed: AtomicBool::new(true),
             syncing: Mutex::default(),
             sync_failed: AtomicBool::new(false),
+            untorn_bytes: AtomicUsize::new(0),
             syncs: AtomicU64::new(0),
             writes: AtomicU64::new(0),
             ring_writes: AtomicU64::new(0),
@@ -133,6 +137,30 @@ impl FileDevice {
         }
         let source = Error::new(ErrorKind::InvalidInput, format!("offset, length or buffer not aligned to {unit}"));
         Err(self.error(operation, offset, data.len() as u64, source))
+    }
+
+    /// The size of the pieces in which these bytes have to be written, if that is known (rule 5).
+    fn pieces(&self, offset: u64, data: &[u8]) -> Option<usize> {
+        let bytes = self.untorn_bytes.load(Ordering::Acquire);
+        let is_whole = bytes > 0 && offset.is_multiple_of(bytes as u64) && data.len().is_multiple_of(bytes);
+        is_whole.then_some(bytes)
+    }
+
+    /// The writes in their pieces; `None` if there is nothing to divide.
+    fn in_pieces<'w>(&self, writes: &[Write<'w>]) -> Option<Vec<Write<'w>>> {
+        let mut pieces = Vec::new();
+        for write in writes {
+            let bytes = self.pieces(write.offset, write.data)?;
+            let offsets = (write.offset..).step_by(bytes);
+            pieces.extend(offsets.zip(write.data.chunks(bytes)).map(|(offset, data)| Write { offset, data, ..*write }));
+        }
+        Some(pieces)
+    }
+
+    fn write_all(&self, offset: u64, data: &[u8]) -> std::io::Result<()> {
+        let Some(bytes) = self.pieces(offset, data) else { return self.file.write_all_at(data, offset) };
+        let mut pieces = (offset..).step_by(bytes).zip(data.chunks(bytes));
+        pieces.try_for_each(|(offset, piece)| sys::write_untorn_at(&self.file, piece, offset))
     }
 
     fn grow(&self, from: u64, to: u64) -> std::io::Result<()> {
@@ -231,7 +259,7 @@ impl Device for FileDevice {
         self.check_alignment("write", offset, data)?;
         self.refuse_after_failed_sync("write", offset, data.len() as u64)?;
         self.writes.fetch_add(1, Ordering::Relaxed);
-        let result = self.file.write_all_at(data, offset);
+        let result = self.write_all(offset, data);
         result.map_err(|source| self.error("write", offset, data.len() as u64, source))
     }
 
@@ -243,7 +271,12 @@ impl Device for FileDevice {
             self.check_alignment("write", write.offset, write.data)?;
         }
         self.refuse_after_failed_sync("write", writes[0].offset, writes.iter().map(|w| w.data.len() as u64).sum())?;
-        match self.batches.write(&self.file, writes) {
+        let pieces = self.in_pieces(writes);
+        let (writes, is_untorn) = (pieces.as_deref().unwrap_or(writes), pieces.is_some());
+        if !is_untorn && self.untorn_bytes.load(Ordering::Acquire) > 0 {
+            return writes.iter().try_for_each(|w| self.write_at(w.offset, w.data, w.placement));
+        }
+        match self.batches.write(&self.file, writes, is_untorn) {
             Some(result) => {
                 self.ring_writes.fetch_add(writes.len() as u64, Ordering::Relaxed);
                 result.map_err(|(failed, source)| {
@@ -294,6 +327,15 @@ impl Device for FileDevice {
 
     fn discard_keeps_room(&self) -> bool {
         self.fixed_len
+    }
+
+    fn write_untorn(&self, bytes: usize) -> std::result::Result<(), String> {
+        let evidence = Evidence { is_direct: self.mode.direct, limits: sys::untorn_limits(&self.file) };
+        if let Some(reason) = untorn::refusal(evidence, bytes) {
+            return Err(format!("{}: {reason}", self.name()));
+        }
+        self.untorn_bytes.store(bytes, Ordering::Release);
+        Ok(())
     }
 
     fn alignment_bytes(&self) -> usize {

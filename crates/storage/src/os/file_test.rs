@@ -216,3 +216,55 @@ fn a_reserved_range_has_blocks_again() {
         assert_eq!(device.len_bytes().unwrap(), 4 << 20);
     }
 }
+
+/// Where the kernel keeps hints at all.
+#[test]
+fn each_file_is_hinted_as_its_bytes_live() {
+    let folder = tempfile::tempdir().unwrap();
+    for role in ROLES {
+        let device =
+            FileDevice::open(&folder.path().join(format!("{role:?}")), role, FlushMethod::Direct, true).unwrap();
+        let Some(hinted) = sys::hinted_lifetime(&device.file) else { return };
+        assert_eq!(hinted, if role == FileRole::Data { 0 } else { 2 }, "{role:?}");
+    }
+}
+
+/// On most file systems they are refused, in words; where they are not, they arrive whole.
+#[test]
+fn untorn_writes_are_refused_or_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data");
+    let device = FileDevice::open(&path, FileRole::Data, FlushMethod::Direct, true).unwrap();
+    device.set_len_bytes(1 << 20).unwrap();
+    let mut pages = AlignedBuf::zeroed(5 * 4096);
+    pages.iter_mut().enumerate().for_each(|(i, byte)| *byte = (i / 4096) as u8 + 1);
+    match device.write_untorn(4096) {
+        Err(reason) => assert!(reason.starts_with(&format!("{}: ", path.display())), "{reason}"),
+        Ok(()) => {
+            let write = |offset, data| Write { offset, data, placement: Placement::Other };
+            device.write_batch(&[write(8192, &pages[..3 * 4096]), write(65536, &pages[3 * 4096..])]).unwrap();
+            device.write_at(4096, &pages[..4096], Placement::Other).unwrap();
+            for (offset, part) in [(4096, &pages[..4096]), (8192, &pages[..3 * 4096]), (65536, &pages[3 * 4096..])] {
+                let mut found = AlignedBuf::zeroed(part.len());
+                device.read_at(offset, &mut found).unwrap();
+                assert_eq!(&found[..], part);
+            }
+        }
+    }
+    let buffered = FileDevice::open(&path, FileRole::Data, FlushMethod::Fsync, false).unwrap();
+    assert!(buffered.write_untorn(4096).unwrap_err().contains("take O_DIRECT"));
+}
+
+#[test]
+fn writes_are_divided_into_whole_pieces_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let device = FileDevice::open(&folder.path().join("data"), FileRole::Data, FlushMethod::Direct, true).unwrap();
+    let bytes = [0; 16384];
+    let write = |offset, len: usize| Write { offset, data: &bytes[..len], placement: Placement::Other };
+    assert!(device.in_pieces(&[write(0, 8192)]).is_none(), "nothing is to be untorn");
+    device.untorn_bytes.store(4096, Ordering::Release);
+    let divided = device.in_pieces(&[write(4096, 8192), write(32768, 4096)]).unwrap();
+    let places: Vec<_> = divided.iter().map(|write| (write.offset, write.data.len())).collect();
+    assert_eq!(places, [(4096, 4096), (8192, 4096), (32768, 4096)]);
+    assert!(device.in_pieces(&[write(0, 4096), write(512, 4096)]).is_none());
+}

@@ -9,6 +9,8 @@
 //!
 //! The meanings are InnoDB's, but for the redo, which InnoDB keeps in the page cache with O_DIRECT too.
 
+use super::sys::WriteLifetime;
+
 /// How files are written and made durable (InnoDB's names).
 ///
 /// # File systems
@@ -61,6 +63,22 @@ pub enum FileRole {
     Redo,
     /// The redo ring when a commit only writes it: through the page cache whatever the method, where a write is a copy.
     RedoCached,
+}
+
+impl FileRole {
+    /// How long its bytes live. Pages live long or short, in place as in segments, and have one file.
+    ///
+    /// | file | its bytes |
+    /// |---|---|
+    /// | redo | are overwritten once for each lap of the ring |
+    /// | doublewrite, with the journal | are overwritten by the next batch, or once for each lap |
+    /// | data | not known |
+    pub(super) fn lifetime(self) -> WriteLifetime {
+        match self {
+            FileRole::Redo | FileRole::RedoCached | FileRole::Doublewrite => WriteLifetime::Short,
+            FileRole::Data => WriteLifetime::NotSet,
+        }
+    }
 }
 
 /// The flags that follow from role and method.

@@ -8,6 +8,7 @@ mod file;
 pub(crate) mod folder;
 mod method;
 mod sys;
+mod untorn;
 mod uring;
 
 pub use file::FileDevice;

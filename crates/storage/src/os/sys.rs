@@ -10,13 +10,46 @@ const ALLOCATE: libc::c_int = 0;
 const PUNCH: libc::c_int = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
 
 /// How long written bytes are expected to live, as the kernel's `RWH_WRITE_LIFE_*` numbers them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(super) enum WriteLifetime {
+    /// Nothing is known (`RWH_WRITE_LIFE_NOT_SET`).
+    NotSet = 0,
     /// Overwritten soon (`RWH_WRITE_LIFE_SHORT`).
     Short = 2,
-    /// Overwritten some day (`RWH_WRITE_LIFE_MEDIUM`).
-    Medium = 3,
+}
+
+/// Least and most bytes of a write to the file that no power cut tears, as the kernel says it; `None` if it does not
+/// know of such writes.
+pub(super) fn untorn_limits(file: &File) -> Option<(u32, u32)> {
+    // SAFETY: all its fields are integers, for which zeros are a value.
+    let mut found: libc::statx = unsafe { std::mem::zeroed() };
+    let (path, flags) = (c"".as_ptr(), libc::AT_EMPTY_PATH);
+    // SAFETY: the descriptor is open while `file` is borrowed; the path is a string that ends with zero, and the kernel
+    // writes no more than a `statx` through the pointer, which outlives the call.
+    let failed = unsafe { libc::statx(file.as_raw_fd(), path, flags, libc::STATX_WRITE_ATOMIC, &raw mut found) };
+    let is_known = failed == 0 && found.stx_mask & libc::STATX_WRITE_ATOMIC != 0;
+    is_known.then_some((found.stx_atomic_write_unit_min, found.stx_atomic_write_unit_max))
+}
+
+/// Writes the bytes in one write that no power cut tears.
+pub(super) fn write_untorn_at(file: &File, data: &[u8], offset: u64) -> Result<()> {
+    let at = libc::off_t::try_from(offset).map_err(|_| Error::from(std::io::ErrorKind::FileTooLarge))?;
+    let piece = libc::iovec { iov_base: data.as_ptr().cast_mut().cast(), iov_len: data.len() };
+    loop {
+        // SAFETY: the descriptor is open while `file` is borrowed; the kernel only reads the bytes of `data`, through
+        // one vector that outlives the call.
+        let written = unsafe { libc::pwritev2(file.as_raw_fd(), &raw const piece, 1, at, libc::RWF_ATOMIC) };
+        match usize::try_from(written) {
+            Ok(bytes) if bytes == data.len() => return Ok(()),
+            Ok(_) => return Err(Error::from(std::io::ErrorKind::WriteZero)),
+            Err(_) => {}
+        }
+        let error = Error::last_os_error();
+        if error.kind() != std::io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
 }
 
 /// Extends the file to `offset + len` with blocks reserved, so that writing them cannot run out of space.
@@ -160,10 +193,23 @@ struct Extent {
 
 const _: () = assert!(size_of::<FileMap>() == 32 && size_of::<Extent>() == 56);
 
+const F_LINUX_SPECIFIC_BASE: libc::c_int = 1024;
+#[cfg(test)]
+const F_GET_RW_HINT: libc::c_int = F_LINUX_SPECIFIC_BASE + 11;
+const F_SET_RW_HINT: libc::c_int = F_LINUX_SPECIFIC_BASE + 12;
+
+/// What the file system was told, as a number; `None` where it does not keep that.
+#[cfg(test)]
+pub(super) fn hinted_lifetime(file: &File) -> Option<u64> {
+    let mut value = u64::MAX;
+    // SAFETY: the descriptor is open while `file` is borrowed; the kernel writes one u64 through the pointer, which
+    // outlives the call.
+    let answer = unsafe { libc::fcntl(file.as_raw_fd(), F_GET_RW_HINT, std::ptr::from_mut(&mut value)) };
+    (answer == 0).then_some(value)
+}
+
 /// Tells the file system how long this file's bytes live. A hint: most refuse, nothing depends on it.
 pub(super) fn hint_lifetime(file: &File, lifetime: WriteLifetime) {
-    const F_LINUX_SPECIFIC_BASE: libc::c_int = 1024;
-    const F_SET_RW_HINT: libc::c_int = F_LINUX_SPECIFIC_BASE + 12;
     let value = lifetime as u64;
     // SAFETY: the descriptor is open while `file` is borrowed; the kernel reads one u64 through the pointer, which
     // outlives the call. The result is ignored: a refused hint changes nothing.

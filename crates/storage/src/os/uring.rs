@@ -48,10 +48,12 @@ impl BatchWriter {
         self.depth.store(writes.clamp(1, RING_ENTRIES), Relaxed);
     }
 
-    /// Writes all of `writes`, in any order. `None` if io_uring is not to be had and nothing was written.
-    pub(super) fn write(&self, file: &File, writes: &[Write<'_>]) -> Option<BatchResult> {
+    /// Writes all of `writes`, in any order; with `is_untorn` no power cut tears one of them. `None` if io_uring is not
+    /// to be had and nothing was written.
+    pub(super) fn write(&self, file: &File, writes: &[Write<'_>], is_untorn: bool) -> Option<BatchResult> {
         let mut ring = self.take_ring()?;
         let mut batch = Batch::new(file, writes, self.depth.load(Relaxed) as usize);
+        batch.flags = if is_untorn { libc::RWF_ATOMIC } else { 0 };
         batch.run(&mut ring);
         if batch.ring_failed {
             self.unavailable.store(true, Relaxed);
@@ -82,6 +84,7 @@ struct Batch<'a> {
     to_send: Vec<usize>,
     in_flight: usize,
     depth: usize,
+    flags: libc::c_int,
     completed: usize,
     failure: Option<(usize, Error)>,
     ring_failed: bool,
@@ -96,6 +99,7 @@ impl<'a> Batch<'a> {
             to_send: (0..writes.len()).rev().collect(),
             in_flight: 0,
             depth,
+            flags: 0,
             completed: 0,
             failure: None,
             ring_failed: false,
@@ -124,7 +128,8 @@ impl<'a> Batch<'a> {
             let rest = &self.writes[index].data[self.done[index]..];
             let len = u32::try_from(rest.len()).unwrap_or(1 << 30);
             let offset = self.writes[index].offset + self.done[index] as u64;
-            let entry = opcode::Write::new(self.fd, rest.as_ptr(), len).offset(offset).build().user_data(index as u64);
+            let entry = opcode::Write::new(self.fd, rest.as_ptr(), len).offset(offset).rw_flags(self.flags);
+            let entry = entry.build().user_data(index as u64);
             // SAFETY: the buffer and the file are borrowed until `run` returns, which is after the completion of every
             // request was reaped (`in_flight` is 0).
             if unsafe { queue.push(&entry) }.is_err() {
@@ -206,7 +211,7 @@ mod tests {
         let (file, writer) = (tempfile::tempfile().unwrap(), BatchWriter::default());
         writer.set_depth(3);
         let data: Vec<[u8; 64]> = (0..100).map(|i| [i; 64]).collect();
-        let Some(result) = writer.write(&file, &writes(&data)) else { return };
+        let Some(result) = writer.write(&file, &writes(&data), false) else { return };
         result.unwrap();
         let mut got = vec![0; 6400];
         file.read_exact_at(&mut got, 0).unwrap();
@@ -217,7 +222,7 @@ mod tests {
     fn more_writes_than_the_ring_holds() {
         let file = tempfile::tempfile().unwrap();
         let data: Vec<[u8; 64]> = (0..3 * RING_ENTRIES as usize).map(|i| [i as u8; 64]).collect();
-        let Some(result) = BatchWriter::default().write(&file, &writes(&data)) else { return };
+        let Some(result) = BatchWriter::default().write(&file, &writes(&data), false) else { return };
         result.unwrap();
         for (i, want) in data.iter().enumerate() {
             let mut got = [0; 64];
@@ -234,10 +239,10 @@ mod tests {
         let read_only = File::open(&path).unwrap();
         let data = vec![[1; 64]; 300];
         let writer = BatchWriter::default();
-        let Some(result) = writer.write(&read_only, &writes(&data)) else { return };
+        let Some(result) = writer.write(&read_only, &writes(&data), false) else { return };
         assert_eq!(result.unwrap_err().1.raw_os_error(), Some(libc::EBADF));
         let good = tempfile::tempfile().unwrap();
-        writer.write(&good, &writes(&data)).unwrap().unwrap();
+        writer.write(&good, &writes(&data), false).unwrap().unwrap();
         assert_eq!(good.metadata().unwrap().len(), 300 * 64);
     }
 }
