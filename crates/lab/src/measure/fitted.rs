@@ -50,12 +50,25 @@ pub struct Fitted {
     pub fill: f64,
     /// Spare flash over the device's capacity.
     pub spare: f64,
-    /// Whether placements have streams of their own.
-    pub streams: bool,
+    /// Least room for copies of pages on their way, if the loaded files do not show it: a journal's.
+    pub copies_bytes: u64,
+    /// Which placements have streams of their own.
+    pub streams: Streams,
     /// Most bytes of an erase unit.
     pub largest_unit_bytes: u64,
     /// Seed of the random overwrites.
     pub seed: u64,
+}
+
+/// Which placements have streams of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Streams {
+    /// None: everything goes to one stream.
+    One,
+    /// The journal of page images; all else goes to one stream.
+    Journal,
+    /// Each, as far as the device's streams reach.
+    Each,
 }
 
 /// What a device must have room for.
@@ -74,6 +87,7 @@ impl Fitted {
         let data_bytes = ((loaded + self.added_bytes) as f64 / self.fill) as u64;
         let data_bytes = data_bytes.next_multiple_of(BLOCK_BYTES);
         let doublewrite_bytes = std::fs::metadata(folder.join(DOUBLEWRITE)).map_or(0, |file| file.len());
+        let doublewrite_bytes = doublewrite_bytes.max(self.copies_bytes);
         Ok(Room { data_bytes, doublewrite_bytes: doublewrite_bytes.next_multiple_of(BLOCK_BYTES) })
     }
 
@@ -110,8 +124,10 @@ impl Fitted {
     fn laid_out(&self, disk: DiskOptions, room: Room, redo_bytes: u64) -> Result<EngineDisk> {
         let doublewrite_bytes = room.doublewrite_bytes;
         let mut options = EngineDiskOptions { redo_bytes, doublewrite_bytes, ..EngineDiskOptions::new(disk) };
-        if !self.streams {
-            options.streams = PlacementStreams::ONE;
+        match self.streams {
+            Streams::One => options.streams = PlacementStreams::ONE,
+            Streams::Journal => options.streams = "journal=1".parse()?,
+            Streams::Each => {}
         }
         Ok(EngineDisk::new(&options)?)
     }
@@ -201,7 +217,8 @@ mod tests {
             added_bytes: 8192,
             fill: 0.8,
             spare,
-            streams: true,
+            copies_bytes: 0,
+            streams: Streams::Each,
             largest_unit_bytes: 1 << 20,
             seed: 1,
         }

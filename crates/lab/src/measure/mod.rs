@@ -17,6 +17,6 @@ mod template;
 mod workspace;
 
 pub use device_choice::DeviceChoice;
-pub use fitted::Fitted;
+pub use fitted::{Fitted, Streams};
 pub use place::{Place, Want};
 pub use workspace::{Quiet, Watch, Workspace};

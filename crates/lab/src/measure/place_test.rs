@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::measure::Quiet;
+use crate::measure::Streams;
 use crate::subject::SubjectKind;
 use highwater_bench::run::RunOptions;
 use highwater_bench::workload::sysbench::Config;
@@ -88,6 +89,7 @@ fn a_device_made_to_measure_is_as_large_as_the_data_ask_for() {
     let mut workspace = Workspace::new(folder.path(), &mut quiet);
     let preset = DeviceChoice::Preset("datacenter-nvme".into());
     let fitted = |streams| Fitted {
+        copies_bytes: 0,
         sized_by: settings(),
         added_bytes: 100 << 20,
         fill: 0.8,
@@ -96,18 +98,21 @@ fn a_device_made_to_measure_is_as_large_as_the_data_ask_for() {
         largest_unit_bytes: 1 << 20,
         seed: 1,
     };
-    for streams in [true, false] {
+    for streams in [Streams::Each, Streams::One] {
         let (data, log) = measure(&preset, None, Some(&fitted(streams)), &mut workspace);
         let data = data.unwrap();
         // The log is on the same device.
         let used = data.streams.iter().filter(|stream| stream.host_blocks > 0).count();
-        assert!(log.is_none() && if streams { data.streams[1].host_blocks > 0 } else { used == 1 }, "{data:?}");
+        assert!(
+            log.is_none() && if streams == Streams::Each { data.streams[1].host_blocks > 0 } else { used == 1 },
+            "{data:?}"
+        );
     }
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left.len(), 2, "{left:?}");
     let (installed, load, settings, options) =
         (SubjectKind::Highwater.find().unwrap(), load(), settings(), BTreeMap::new());
-    let fitted = fitted(true);
+    let fitted = fitted(Streams::Each);
     let want = Want { fitted: Some(&fitted), ..want(&installed, &load, &settings, &options, &preset) };
     let capacity = Place::prepare(&mut workspace, &want).unwrap().data_capacity_bytes().unwrap();
     let asked_for = (100 << 20) * 10 / 8 + (5 << 20) + (5 << 20);

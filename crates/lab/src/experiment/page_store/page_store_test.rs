@@ -9,6 +9,7 @@ use super::*;
 use crate::experiment::metric::Metric;
 use crate::experiment::testing::{self, row};
 use crate::experiment::{Scale, Verdict};
+use crate::measure::Streams;
 use highwater_device::ssd::counters::{Counters, StreamCounters};
 
 const OWN: &str = "highwater";
@@ -177,10 +178,10 @@ fn every_store_gets_the_same_device() {
     let plan = plan(Scale::Standard, &[SubjectKind::Highwater]);
     let all = STORES.map(|store| fitted(SubjectKind::Highwater, &stored(store), &plan).unwrap());
     assert!(all.iter().all(|one| one.sized_by == all[0].sized_by && one.sized_by.doublewrite));
-    assert!(all.iter().all(|one| (one.fill, one.spare, one.streams) == (0.8, 0.15, true)));
+    assert!(all.iter().all(|one| (one.fill, one.spare, one.streams) == (0.8, 0.15, Streams::Each)));
     let other = Point { fill: HALF_FULL, spare: "28", streams: WITHOUT, ..stored(ZSTD) };
     let other = fitted(SubjectKind::Highwater, &other, &plan).unwrap();
-    assert_eq!((other.fill, other.spare, other.streams), (0.5, 0.28, false));
+    assert_eq!((other.fill, other.spare, other.streams), (0.5, 0.28, Streams::One));
     assert_eq!(BASE.streams, WITH);
     assert!(fitted(SubjectKind::Highwater, &Point { fill: "full", ..BASE }, &plan).is_err());
 }

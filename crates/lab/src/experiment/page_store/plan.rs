@@ -4,7 +4,7 @@ use super::values;
 use crate::experiment::metric::Axis;
 use crate::experiment::trial::{MIN_SERVER_POOL_BYTES, Trial, log_bytes};
 use crate::experiment::{Cell, Measured, Plan, Scale, Setting, SubjectKind, Workspace, setting};
-use crate::measure::Fitted;
+use crate::measure::{Fitted, Streams};
 use crate::subject::{Load, Settings};
 use highwater_bench::run::RunOptions;
 use highwater_bench::workload::tpcc;
@@ -239,7 +239,8 @@ pub(super) fn fitted(subject: SubjectKind, point: &Point<'_>, plan: &Plan) -> Re
         added_bytes: 2 * transactions(plan.scale, subject) * ADDED_BYTES,
         fill: number(point.fill)?,
         spare: spare / 100.0,
-        streams: point.streams == WITH,
+        copies_bytes: 0,
+        streams: if point.streams == WITH { Streams::Each } else { Streams::One },
         largest_unit_bytes: segment_bytes(plan.scale),
         seed: plan.seed,
     })

@@ -8,13 +8,17 @@
 //!    carries ([`sampled`]); from `standard` on a real MySQL runs on a mounted device ([`live`]).
 //! 2. Ordered journaling was recorded with the small journal only. Where it is missing with the large one, the small
 //!    one's figure stands for it, as one figure does in the document.
-//! 3. Replays are repeated with more and with less spare flash than the device has, because the order of the modes
+//! 3. Highwater has its journal inside ([`own`]); it runs at every scale, on a device in process, with doublewrite, the
+//!    journal in one stream and in its own, and without one.
+//! 4. Replays are repeated with more and with less spare flash than the device has, because the order of the modes
 //!    depends on it.
 
 mod claims;
 mod figures;
 mod live;
 mod notes;
+mod own;
+mod own_claims;
 mod plan;
 mod replay;
 mod sampled;
@@ -33,7 +37,7 @@ const ABOUT: About = About {
     summary: "Write amplification of ordered journaling with doublewrite, data journaling, and data journaling in a \
               stream of its own",
     source: "Choi, Kang, Kim, Seo, Lee, Eom: data journaling on a multi-stream SSD",
-    subjects: &[SubjectKind::Mysql],
+    subjects: &[SubjectKind::Highwater, SubjectKind::Mysql],
     devices: &["samsung-pm953-960gb", "simple-2gb", "datacenter-nvme"],
     repetitions: [1; 4],
     server_repetitions: None,
@@ -50,7 +54,7 @@ impl Experiment for StreamJournal {
     }
 
     fn mounts(&self, plan: &Plan) -> bool {
-        is_live(plan.scale)
+        is_live(plan.scale) && plan.subjects.contains(&SubjectKind::Mysql)
     }
 
     fn cells(&self, plan: &Plan) -> Vec<Cell> {
@@ -59,6 +63,7 @@ impl Experiment for StreamJournal {
 
     fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
         match is_live(plan.scale) {
+            _ if cell.kind()? == SubjectKind::Highwater => own::measure(plan, cell, workspace),
             true => live::measure(plan, cell, workspace),
             false => replay::measure(plan, cell, workspace),
         }
@@ -69,7 +74,10 @@ impl Experiment for StreamJournal {
     }
 
     fn claims(&self, plan: &Plan, rows: &[Row]) -> Vec<Claim> {
-        claims::claims(plan, rows)
+        let has = |kind| plan.subjects.contains(&kind);
+        let of_server = if has(SubjectKind::Mysql) { claims::claims(plan, rows) } else { Vec::new() };
+        let own = if has(SubjectKind::Highwater) { own_claims::claims(rows) } else { Vec::new() };
+        of_server.into_iter().chain(own).collect()
     }
 
     fn figures(&self, rows: &[Row]) -> Vec<Figure> {

@@ -1,10 +1,19 @@
 //! What was kept of the document's setup, and what differs.
 
 use super::plan::is_live;
-use super::{live, replay};
-use crate::experiment::Plan;
+use super::{live, own, replay};
+use crate::experiment::{Plan, SubjectKind};
 
 pub(super) fn notes(plan: &Plan) -> Vec<String> {
+    let has = |kind| plan.subjects.contains(&kind);
+    let mut notes = if has(SubjectKind::Mysql) { of_server(plan) } else { Vec::new() };
+    if has(SubjectKind::Highwater) {
+        notes.extend(own::notes(plan));
+    }
+    notes
+}
+
+fn of_server(plan: &Plan) -> Vec<String> {
     let mut notes = if is_live(plan.scale) { live::notes(plan) } else { replay::notes(plan) };
     notes.push(format!(
         "The document: journals of 128 MB and 5 GB to a database of 150 GB (1 : 1,170 and 1 : 30) on a PM953. jbd2 \

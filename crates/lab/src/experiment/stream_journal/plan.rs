@@ -1,8 +1,9 @@
 //! Modes, journals and spare flash, and the document's figures.
 
+use super::own;
 use crate::experiment::journaled::Mode;
 use crate::experiment::metric::{self, Axis};
-use crate::experiment::{Cell, Plan, Scale, figures_of, setting};
+use crate::experiment::{Cell, Plan, Scale, SubjectKind, figures_of, setting};
 use std::collections::BTreeMap;
 
 pub(super) const MODE: Axis = Axis::new("mode");
@@ -31,7 +32,10 @@ pub(super) fn cells(plan: &Plan) -> Vec<Cell> {
         Scale::Quick => &[OWN_SPARE, OTHER_SPARES[0], OTHER_SPARES[1]],
         _ => &[OWN_SPARE],
     };
-    plan.cells(spares, |spare, _| {
+    plan.cells(spares, |spare, subject| {
+        if subject == SubjectKind::Highwater {
+            return if spare == OWN_SPARE { own::settings() } else { Vec::new() };
+        }
         let all = JOURNALS.iter().flat_map(|journal| MODES.map(|mode| (*journal, mode)));
         let is_there =
             |(journal, mode): &(&str, Mode)| is_live(plan.scale) || mode.journals_data() || *journal == SMALL;

@@ -57,6 +57,45 @@ fn another_shape_loses_the_claims_it_breaks() {
     assert!(lost(&standard, &[]).len() >= 6, "nothing measured, nothing holds");
 }
 
+/// Rows of Highwater's cells; `waf` and flash bytes by mode.
+fn own_rows(plan: &Plan, waf: [f64; 6], bytes: [f64; 6]) -> Vec<Row> {
+    let row = |cell: &Cell| {
+        let mode = own::MODES.iter().position(|mode| *mode == cell.get(MODE)).unwrap();
+        let large = if cell.get(JOURNAL) == LARGE { 0.05 } else { 0.0 };
+        let measured = [
+            (metric::WRITE_AMPLIFICATION, waf[mode] - large),
+            (metric::DEVICE_MEDIA_BYTES_PER_TRANSACTION, bytes[mode]),
+            (metric::TPS, 1e6 / bytes[mode]),
+            (metric::CAPACITIES_WRITTEN, 1.0),
+        ];
+        testing::row("highwater", cell.setting.clone(), &measured)
+    };
+    StreamJournal.cells(plan).iter().map(row).collect()
+}
+
+#[test]
+fn highwater_is_judged_by_its_own_modes() {
+    let plan = testing::plan(Scale::Quick, "simple-2gb", &[SubjectKind::Highwater]);
+    let bytes = [100.0, 90.0, 80.0, 50.0, 40.0, 30.0];
+    let rows = own_rows(&plan, [2.6, 2.0, 1.7, 1.6, 1.5, 1.1], bytes);
+    assert_eq!(rows.len(), 8, "two modes have two sizes of the journal");
+    let claims = StreamJournal.claims(&plan, &rows);
+    assert_eq!((claims.len(), lost(&plan, &rows)), (8, Vec::new()));
+    assert!(claims.iter().all(|claim| claim.verdict == Verdict::Holds), "{claims:?}");
+    assert!(!StreamJournal.figures(&rows).is_empty());
+    let turned = own_rows(&plan, [2.0, 2.6, 1.7, 1.6, 1.5, 1.1], bytes);
+    assert!(lost(&plan, &turned).iter().all(|text| text.starts_with("Write amplification")));
+    assert_eq!(lost(&plan, &turned).len(), 2);
+    let costly = own_rows(&plan, [2.6, 2.0, 1.7, 1.6, 1.5, 1.1], [100.0, 90.0, 80.0, 95.0, 40.0, 30.0]);
+    assert_eq!(lost(&plan, &costly).len(), 1);
+    let mut short = rows;
+    for row in &mut short {
+        row.measured.insert(metric::CAPACITIES_WRITTEN.name().into(), 0.1);
+    }
+    let verdicts = StreamJournal.claims(&plan, &short).into_iter().map(|claim| claim.verdict);
+    assert!(verdicts.into_iter().all(|verdict| verdict == Verdict::Undecided));
+}
+
 #[test]
 fn cells_differ_and_only_recorded_ones_are_replayed() {
     let ids = |scale| {
