@@ -24,7 +24,7 @@ const ENGINE_DEFAULTS: &[(&str, &str)] = &[
 /// Histories of each setting on one database.
 const HISTORIES: u64 = 20;
 /// Most lists of a history; few are contended, many have room for phantoms.
-const MOST_KEYS: u64 = 12;
+const MOST_KEYS: u64 = 16;
 
 pub const EXAMPLES: &str = "\
 Examples:

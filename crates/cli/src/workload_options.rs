@@ -169,3 +169,23 @@ impl UserTableOptions {
         user_table::Config { bytes: self.bytes, rows_per_transaction: self.rows_per_transaction, seed }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        ycsb: YcsbOptions,
+    }
+
+    #[test]
+    fn a_capital_letter_names_the_same_workload() {
+        for letter in Letter::ALL {
+            let given = Line::parse_from(["bench", &letter.name().to_uppercase()]);
+            assert_eq!(given.ycsb.letter.name(), letter.name());
+        }
+    }
+}

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 /// Stands for the question whether the bug is in force.
 const IN_FORCE: &str = "PLANTED";
-/// What the workspace consists of.
-const PARTS: [&str; 4] = ["crates", "xtask", "Cargo.toml", "Cargo.lock"];
+/// What the workspace consists of; tests read the documents.
+const PARTS: [&str; 5] = ["crates", "docs", "xtask", "Cargo.toml", "Cargo.lock"];
 
 /// A file of the source with all its bugs.
 ///

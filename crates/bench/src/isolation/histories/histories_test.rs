@@ -23,7 +23,7 @@ fn no_history_shows_what_its_level_forbids() {
     for setting in Setting::ALL {
         let mut tally = Tally::default();
         for _ in 0..HISTORIES {
-            let sizes = Sizes { threads: 6, transactions: 60, keys: rng.u64(2..8) };
+            let sizes = Sizes { threads: 6, transactions: 60, keys: rng.u64(2..=16) };
             tally.add(&db, setting, &sizes, &mut rng).unwrap();
         }
         println!("{}: {tally:?}", setting.name());

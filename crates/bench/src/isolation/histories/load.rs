@@ -1,13 +1,14 @@
 //! Makes a history: threads that run random transactions on a few lists.
 //!
 //! Rules
-//! 1. A list is a row. The rows are wide, so that they lie on several pages, and have an index on their last element,
-//!    so that each append moves an entry.
+//! 1. A list is a row. The rows lie on several pages; the longer ones become overflow rows. They have an index on their
+//!    last element, so that each append moves an entry.
 //! 2. Appends take the newest list, locked: in one step (`modify`), or by a locking read and an update. Under the
 //!    settings that lose no updates some read the list plainly and write it back.
 //! 3. A list is read by its key, by a scan of all rows, by a scan of the index, forward or backward. What a scan does
 //!    not return is an empty list, except under READ UNCOMMITTED, where a scan may miss rows.
-//! 4. Between steps a thread sometimes gives way or sleeps, so that transactions overlap on few processors.
+//! 4. Between steps, and between the rows of a scan, a thread sometimes gives way or sleeps, so that transactions
+//!    overlap on few processors.
 
 use super::history::{Element, History, Key, Op, Transaction};
 use crate::error::{Error, Result};
@@ -31,12 +32,12 @@ pub struct Sizes {
 
 const LIST: usize = 1;
 const TAIL: usize = 2;
-const PAD_BYTES: usize = 1200;
+const PAD_BYTES: usize = 500;
 const LIST_BYTES: u32 = 60_000;
 /// Most steps of a transaction.
 const MOST_STEPS: u32 = 5;
 /// A wait as long as this means that a deadlock was not found.
-const LOCK_WAIT_MS: u64 = 60_000;
+const LOCK_WAIT_MS: u64 = 20_000;
 
 fn schema() -> Schema {
     let schema = Schema::new().column("id", Type::U64).column("list", Type::Binary(LIST_BYTES));
@@ -307,6 +308,7 @@ impl Running<'_, '_> {
         while let Some(row) = rows.next_ref()? {
             let (key, list) = read_row(row);
             twice = found.insert(key, list).map(|_| key).or(twice);
+            self.worker.pause();
         }
         self.statement += 1;
         let dirty = self.worker.shared.setting == Setting::ReadUncommitted;

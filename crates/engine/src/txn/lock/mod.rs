@@ -14,6 +14,11 @@
 //! transaction has to wait for it. A *range lock* is on an interval of keys of one index and keeps other transactions
 //! from inserting there; range locks never conflict with each other.
 //!
+//! In InnoDB's terms: a row lock is S or X with `LOCK_REC_NOT_GAP`; a range lock is `LOCK_GAP`, on the interval that
+//! was read; what a locking scan takes of a row and the range before it is a next-key lock (`LOCK_ORDINARY`); an insert
+//! that waits for a range is an insert intention. Plain reads under SERIALIZABLE take S; which levels lock ranges says
+//! [`Isolation`](crate::txn::Isolation).
+//!
 //! Rules
 //! 1. Mutexes: one for each shard of rows (by hash of the row), one for each shard of ranges (by index), and one of the
 //!    *waits*: the rows with waiters, and who waits for whom. Order: one shard, then the waits; never two shards. All
