@@ -190,4 +190,14 @@ pub const BUGS: &[Bug] = &[
         }],
         &["a_dirty_index_scan_returns_no_row_that_does_not_match_its_entry"],
     ),
+    of_one(
+        "dirty-overflow-not-checked",
+        "under READ UNCOMMITTED the overflow pages of a version are read that is gone by then",
+        &[Edit {
+            file: SCAN,
+            find: "            None if header.is_overflow() && self.sees == Sees::Newest => {\n",
+            replace: "            None if header.is_overflow() && self.sees == Sees::Newest && !PLANTED => {\n",
+        }],
+        &["a_dirty_scan_reads_a_row_anew_whose_overflow_pages_are_gone"],
+    ),
 ];

@@ -225,6 +225,24 @@ fn a_dirty_index_scan_returns_no_row_that_does_not_match_its_entry() {
     done(&db);
 }
 
+/// A batch holds a reference to overflow pages that others use by the time the row is delivered.
+#[test]
+fn a_dirty_scan_reads_a_row_anew_whose_overflow_pages_are_gone() {
+    let db = Db::new();
+    let large = |byte: u8| Row { rest: vec![byte; 30_000], ..row("a", "", "") };
+    db.fill(&[("j", row("a", "", "first")), ("k", large(b'0'))]);
+    let (mut writer, mut reader) = (db.begin(), uncommitted(&db));
+    writer.update("k", &large(b'1')).unwrap();
+    let mut cursor = reader.cursor(&ScanOptions::default()).unwrap();
+    assert!(reader.next(&mut cursor).unwrap());
+    writer.rollback();
+    db.fill(&[("l", large(b'2')), ("m", large(b'3'))]);
+    assert!(reader.next(&mut cursor).unwrap());
+    assert_eq!(Row::decode(cursor.payload()), large(b'0'));
+    drop(reader);
+    done(&db);
+}
+
 /// The overflow pages of a version that is rolled back are given to others while they are read.
 #[test]
 fn dirty_reads_of_overflow_rows_are_whole_beside_rollbacks() {
