@@ -115,7 +115,10 @@ impl Link {
     }
 
     /// The end of the last group of redo that ends at `to` or before. All groups are verified.
-    fn end_of_redo(&self, to: Lsn) -> Result<Lsn> {
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] names the file, an I/O error.
+    pub fn end_of_redo(&self, to: Lsn) -> Result<Lsn> {
         let file = self.redo()?;
         let name = self.dir.join(&self.manifest.files[1].name);
         let mut groups = StreamGroups::new(file, self.redo_lsns(), self.manifest.generation);

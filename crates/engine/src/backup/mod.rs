@@ -16,7 +16,8 @@
 //!    Each is verified. One that does not verify may be being written: it is read again. Transactions and schema
 //!    changes go on; the copies are of different moments.
 //! 5. When the last page is copied, the end of the log is made durable: the end LSN. The redo is copied up to there.
-//! 6. Files and folder are synced, then the manifest `backup.json` is written, last. A folder without one is no backup.
+//! 6. Files and folder are synced, and the redo is read back and verified. Then the manifest `backup.json` is written,
+//!    last. A folder without one is no backup.
 //!
 //! Why it is complete: pages and redo are what a crash at the end LSN leaves, if the checkpoint had stayed at the start
 //! LSN and each page had been flushed last when it was copied. So recovery makes of them the database at the end LSN,

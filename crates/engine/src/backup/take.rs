@@ -1,5 +1,6 @@
 //! Taking a backup. The rules are those of [`super`].
 
+use super::chain::Link;
 use super::files::{self, NewFile};
 use super::manifest::{self, BackupManifest, Base, FileSum};
 use super::pages::ExtentReader;
@@ -139,8 +140,11 @@ fn fill(
         files: [copied.pages, redo],
     };
     files::sync_folder(dest)?;
-    manifest.write(dest)?;
-    Ok(manifest)
+    // What the log gave back is not verified before: a backup that could not be restored is none.
+    let link = Link { dir: dest.to_path_buf(), manifest };
+    link.end_of_redo(end_lsn)?;
+    link.manifest.write(dest)?;
+    Ok(link.manifest)
 }
 
 /// Gives the redo's thread up unless it was told to finish: also when whoever hears of progress panics.
