@@ -27,6 +27,7 @@ pub const LAYERS: &[&[&str]] = &[
     &["backup"],
     &["inspect"],
     &["db"],
+    &["salvage"],
     &["internals"],
 ];
 

@@ -3,8 +3,8 @@
 //! Rules
 //! 1. The database is opened and checked as a whole. If it cannot be opened, its data file is scanned page by page, so
 //!    that the damage is located anyway.
-//! 2. Its files are only read, so it also works on a file system mounted read-only. A database that was not closed is
-//!    recovered in memory first: what is checked is what the next opening will have.
+//! 2. Unless it is to be repaired, its files are only read, so it also works on a file system mounted read-only. A
+//!    database that was not closed is recovered in memory first: what is checked is what the next opening will have.
 //! 3. Exit status: 0 sound, 1 findings or a database that cannot be opened, 2 the check could not run: no database
 //!    there, in use, no permission to read it, an option that does not fit it.
 
@@ -12,8 +12,9 @@ use crate::engine_options::EngineOptions;
 use crate::failure::Failure;
 use crate::output::{Json, Lines, json_must_be_writable, write_json};
 use crate::progress::Progress;
+use crate::salvage;
 use clap::Args;
-use highwater::{CheckReport, Error};
+use highwater::{CheckReport, Error, RepairReport};
 use highwater_storage::{FileDevice, OpenError};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -23,8 +24,13 @@ const EXAMPLES: &str = "\
 Examples:
   highwater check /srv/shop
   highwater check /srv/shop --log-dir /srv/redo --json report.json
+  highwater check --repair /srv/shop
+  highwater check --salvage /srv/shop-new /srv/shop
 
-The check writes nothing: a database that was not closed is recovered in memory.
+The check writes nothing: a database that was not closed is recovered in memory. With --repair the database is opened
+as a program opens it, and each secondary index about which the check found something is built again from the rows.
+All other damage stays as it is. With --salvage all rows that can be read are copied into a new database, also from a
+database that cannot be opened; what is lost is named.
 Exit status: 0 sound; 1 something is wrong; 2 the check could not run (no database there, in use, not readable).";
 
 /// Verify every page, tree and cross-reference of a database
@@ -33,6 +39,12 @@ Exit status: 0 sound; 1 something is wrong; 2 the check could not run (no databa
 pub struct CheckArgs {
     /// Folder of the database
     dir: PathBuf,
+    /// Rebuild damaged secondary indexes from the rows, then check again
+    #[arg(long)]
+    repair: bool,
+    /// Copy all rows that can be read into a new database in this folder, which must be missing or empty
+    #[arg(long, value_name = "OUT", conflicts_with_all = ["repair", "json"])]
+    salvage: Option<PathBuf>,
     /// Write the report as JSON; - is stdout, and nothing else goes there
     #[arg(long, value_name = "FILE")]
     json: Option<Json>,
@@ -46,8 +58,18 @@ struct Checked {
     /// Why the database could not be opened or the check not be finished: then the report is of a scan of the data
     /// file.
     cannot_open: Option<String>,
-    /// Bytes of redo that were replayed in memory first.
+    /// Bytes of redo that were replayed first: in memory, unless the database was to be repaired.
     replayed_bytes: u64,
+    /// What a repair did, a line each; `None` if none was asked for.
+    repaired: Option<Repaired>,
+}
+
+/// What a repair did.
+struct Repaired {
+    /// Table and index of each that was rebuilt.
+    rebuilt: Vec<(String, String)>,
+    /// Table and index of each that could not be, and why.
+    refused: Vec<(String, String, String)>,
 }
 
 impl Checked {
@@ -61,6 +83,9 @@ impl Checked {
 /// # Errors
 /// [`Failure::NotFine`] when the database is not sound (which has been printed), [`Failure::Usage`] when there is none.
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
+    if let Some(out) = &args.salvage {
+        return salvage::run(&args.dir, out, &args.engine);
+    }
     json_must_be_writable(args.json.as_ref())?;
     let started = Instant::now();
     let checked = check(args)?;
@@ -78,17 +103,30 @@ fn check(args: &CheckArgs) -> Result<Checked, Failure> {
         let bar = progress.get_or_insert_with(|| Progress::new("checking", total).counting("pages"));
         bar.at(done, done);
     };
-    let checked = args.engine.open_read_only(&args.dir).and_then(|db| {
-        let report = db.check_with(&mut tell)?;
-        let replayed_bytes = db.stats().recovery_redo_bytes;
-        db.close()?;
-        Ok(Checked { report, cannot_open: None, replayed_bytes })
-    });
+    let checked = if args.repair { repair(args, &mut tell) } else { look(args, &mut tell) };
     match checked {
         Ok(checked) => Ok(checked),
         Err(error) if is_about_looking(&error) => Err(Failure::Usage(error.to_string())),
         Err(error) => scan(&args.dir, &error),
     }
+}
+
+fn look(args: &CheckArgs, tell: &mut dyn FnMut(u64, u64)) -> Result<Checked, Error> {
+    let db = args.engine.open_read_only(&args.dir)?;
+    let report = db.check_with(&mut |done, total| tell(done, total))?;
+    let replayed_bytes = db.stats().recovery_redo_bytes;
+    db.close()?;
+    Ok(Checked { report, cannot_open: None, replayed_bytes, repaired: None })
+}
+
+fn repair(args: &CheckArgs, tell: &mut dyn FnMut(u64, u64)) -> Result<Checked, Error> {
+    let db = args.engine.open(&args.dir, &[], false)?;
+    let RepairReport { found, rebuilt, refused, left } = db.repair_indexes(&mut |done, total| tell(done, total))?;
+    let replayed_bytes = db.stats().recovery_redo_bytes;
+    db.close()?;
+    found.findings.iter().for_each(|finding| tell!("found: {finding}"));
+    let repaired = Some(Repaired { rebuilt, refused });
+    Ok(Checked { report: left, cannot_open: None, replayed_bytes, repaired })
 }
 
 /// Whether the error says only why the database could not be read, and nothing about its state.
@@ -113,16 +151,16 @@ fn scan(dir: &Path, why: &Error) -> Result<Checked, Failure> {
         .map_err(Error::from)
         .and_then(|data| highwater::inspect::scan(&data, &mut tell));
     match scanned {
-        Ok(report) => Ok(Checked { report, cannot_open, replayed_bytes: 0 }),
+        Ok(report) => Ok(Checked { report, cannot_open, replayed_bytes: 0, repaired: None }),
         // No page of a database: some other file.
         Err(Error::Incompatible(_)) if matches!(why, Error::Incompatible(_)) => Err(Failure::Usage(why.to_string())),
-        Err(_) => Ok(Checked { report: CheckReport::default(), cannot_open, replayed_bytes: 0 }),
+        Err(_) => Ok(Checked { report: CheckReport::default(), cannot_open, replayed_bytes: 0, repaired: None }),
     }
 }
 
 fn print(checked: &Checked, elapsed_s: f64, lines: Lines) {
-    let Checked { report, cannot_open, replayed_bytes } = checked;
-    if *replayed_bytes > 0 {
+    let Checked { report, cannot_open, replayed_bytes, repaired } = checked;
+    if *replayed_bytes > 0 && repaired.is_none() {
         lines.write(&format!(
             "the database was not closed: {replayed_bytes} bytes of redo were replayed in memory; its files are \
              unchanged"
@@ -131,6 +169,9 @@ fn print(checked: &Checked, elapsed_s: f64, lines: Lines) {
     if let Some(reason) = cannot_open {
         lines.write(&format!("the database cannot be opened: {reason}"));
         lines.write("its data file was scanned page by page; trees and cross-references were not checked");
+    }
+    if let Some(repaired) = repaired {
+        print_repaired(repaired, lines);
     }
     for (name, value) in report.counts.values() {
         if value > 0 || cannot_open.is_none() {
@@ -153,6 +194,18 @@ fn print(checked: &Checked, elapsed_s: f64, lines: Lines) {
     lines.write(&format!("{verdict} ({elapsed_s:.1} s)"));
 }
 
+fn print_repaired(repaired: &Repaired, lines: Lines) {
+    for (table, index) in &repaired.rebuilt {
+        lines.write(&format!("rebuilt: index {index} of table {table}"));
+    }
+    for (table, index, reason) in &repaired.refused {
+        lines.write(&format!("not rebuilt: index {index} of table {table}: {reason}"));
+    }
+    if repaired.rebuilt.is_empty() && repaired.refused.is_empty() {
+        lines.write("no secondary index had to be rebuilt");
+    }
+}
+
 fn to_json(dir: &Path, checked: &Checked, elapsed_s: f64) -> Value {
     let report = &checked.report;
     let counts: serde_json::Map<String, Value> =
@@ -167,6 +220,8 @@ fn to_json(dir: &Path, checked: &Checked, elapsed_s: f64) -> Value {
         "sound": checked.is_sound(),
         "cannot_open": checked.cannot_open,
         "replayed_bytes": checked.replayed_bytes,
+        "rebuilt": checked.repaired.as_ref().map(|repaired| &repaired.rebuilt),
+        "not_rebuilt": checked.repaired.as_ref().map(|repaired| &repaired.refused),
         "elapsed_s": elapsed_s,
         "counts": counts,
         "findings": findings,

@@ -31,6 +31,7 @@ mod lab_progress;
 mod metrics;
 mod output;
 mod progress;
+mod salvage;
 mod signals;
 mod table_commands;
 mod torture;

@@ -63,6 +63,7 @@ mod page;
 mod pool;
 mod probe;
 mod recovery;
+mod salvage;
 mod space;
 mod store;
 mod sync;
@@ -75,8 +76,9 @@ mod types;
 pub use backup::{BackupManifest, BackupOptions, BackupProgress, Base, FileSum, OnBackupProgress, RestoreOptions};
 pub use check::{CheckCounts, CheckReport, Finding};
 pub use config::Options;
-pub use db::{Database, Inserted, ReadTxn, Scan, ScanIter, WriteTxn};
+pub use db::{Database, Inserted, ReadTxn, RepairReport, Scan, ScanIter, WriteTxn};
 pub use error::{Error, Result};
+pub use salvage::{SalvageReport, SalvagedTable, salvage};
 pub use stats::{LatencySnapshot, StatsSnapshot};
 pub use table::{
     Changes, Column, DateTime, Decimal, IndexDefinition, Row, RowRef, Schema, Table, TableDefinition, Type, Value,

@@ -35,4 +35,4 @@ pub use report::{CheckCounts, CheckReport, Finding, OnProgress};
 pub use tables::show_key;
 
 #[cfg(test)]
-mod check_test;
+pub(crate) mod check_test;

@@ -9,6 +9,7 @@
 //! | `scan` | scans |
 //! | `schema_change`, `index_build` | tables and indexes are created and dropped |
 //! | `stepped` | a database whose steps the caller runs, without threads |
+//! | `rebuild` | secondary indexes are rebuilt from the rows |
 //! | `observe` | counters, latencies, the check |
 
 mod background;
@@ -22,6 +23,7 @@ mod opening;
 mod pairing;
 mod probe;
 mod read_txn;
+mod rebuild;
 mod scan;
 mod schema_change;
 pub mod stepped;
@@ -30,6 +32,7 @@ mod write_txn;
 
 pub use database::Database;
 pub use read_txn::ReadTxn;
+pub use rebuild::RepairReport;
 pub use scan::{Scan, ScanIter};
 pub use write_txn::{Inserted, WriteTxn};
 

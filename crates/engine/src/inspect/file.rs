@@ -337,6 +337,32 @@ impl<'d> RawFile<'d> {
         Ok(page)
     }
 
+    /// Reads the catalog again, from every leaf of it that verifies, whether or not its root leads there.
+    ///
+    /// # Errors
+    /// A record that is missing or does not decode.
+    pub(crate) fn gather_catalog(&mut self) -> Result<()> {
+        let mut leaves = Vec::new();
+        for page_no in (0..self.page_count as u32).map(PageNo) {
+            let is_free = self.extent(page_no.0 / EXTENT_PAGES).is_some() && self.owner(page_no).is_none();
+            if let Ok(page) = self.node(page_no, CATALOG_INDEX.0)
+                && !is_free
+                && Node::new(&page).is_leaf()
+            {
+                leaves.push(page);
+            }
+        }
+        // Of two leaves with the same record the newer one counts.
+        leaves.sort_by_key(|page| header::lsn(page));
+        let (mut records, mut gathered) = (BTreeMap::new(), Gathered::default());
+        for found in leaves.iter().map(|page| Node::new(page)) {
+            records.extend((0..found.count()).map(|slot| (found.key(slot), found.value(slot).to_vec())));
+        }
+        records.iter().try_for_each(|(key, value)| gathered.add(key, value))?;
+        self.tables = gathered.finish()?.0.into_iter().map(raw_table).collect();
+        Ok(())
+    }
+
     fn read_catalog(&self) -> Result<Vec<RawTable>> {
         let roots = crate::space::header::read_roots(&self.sound_page(PageNo(0))?)?;
         let mut gathered = Gathered::default();

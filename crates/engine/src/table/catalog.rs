@@ -288,6 +288,36 @@ impl Catalog {
         self.flush()
     }
 
+    /// Puts an index in the place of another one of its table, atomically and durably: `old` is to be removed, `new` is
+    /// in use from then on.
+    pub(crate) fn swap_index(&self, table: TableId, old: &mut IndexRecord, new: &mut IndexRecord) -> Result<()> {
+        let removed = IndexRecord { state: State::Dropping, ..old.clone() };
+        let ready = IndexRecord { state: State::Ready, ..new.clone() };
+        // Keys ascend: new numbers are greater. So two writers never wait for each other.
+        let keys = [&removed, &ready].map(|index| RecordKey::Index(table, index.tree.id).encode());
+        // Both leaves are in the pool then: nothing is read while the first one is latched.
+        keys.iter().try_for_each(|key| self.tree.leaf(&self.ctx, Seek::Covers(key)).map(drop))?;
+        let mut mtr = self.ctx.mtr()?;
+        let mut leaf = self.tree.leaf_mut(&mut mtr, &keys[0])?;
+        let mut found = Vec::with_capacity(keys.len());
+        for (key, index) in keys.iter().zip([&removed, &ready]) {
+            if leaf.upper(&mtr).is_some_and(|upper| &key[..] >= upper) {
+                leaf = self.tree.leaf_mut(&mut mtr, key)?;
+            }
+            let value = index.encode();
+            match leaf.search(&mtr, key) {
+                Ok(slot) if leaf.value(&mtr, slot).len() == value.len() => found.push((leaf, slot, value)),
+                _ => return Err(Error::Corrupt("the catalog has lost the record of an index".to_string())),
+            }
+        }
+        for (leaf, slot, value) in &found {
+            leaf.splice(&mut mtr, *slot, 0, value.len(), value);
+        }
+        mtr.commit();
+        (*old, *new) = (removed, ready);
+        self.flush()
+    }
+
     /// Changes the state of a table, durably; a record that cannot be written is left as it was, in memory too.
     pub(crate) fn set_table_state(&self, entry: &mut TableEntry, state: State) -> Result<()> {
         let _entitled = reserve::entitle(Purpose::Cleaning);

@@ -76,6 +76,19 @@ pub(crate) fn read_link(
     Ok((link.next, link.position))
 }
 
+/// As [`read_link`], for a page that was read already; returns the next page.
+pub(crate) fn append_link(
+    page: &[u8],
+    page_no: PageNo,
+    stamp: u64,
+    position: u32,
+    out: &mut Vec<u8>,
+) -> Result<PageNo> {
+    let link = parse(page, page_no, stamp, Some(position))?;
+    out.extend_from_slice(link.data);
+    Ok(link.next)
+}
+
 /// Replaces `out` with the row that `reference` stands for. The caller holds no latch.
 pub(crate) fn read(ctx: &Context, reference: OverflowRef, out: &mut Vec<u8>) -> Result<()> {
     let total = reference.total_bytes as usize;

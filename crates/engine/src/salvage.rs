@@ -1,0 +1,352 @@
+//! Copying the rows that can still be read out of a damaged data file into another database.
+//!
+//! Rules
+//! 1. Nothing is reached through trees: every page of the file is looked at, and each leaf that verifies and belongs to
+//!    a table's clustered tree gives its rows. So a damaged root costs nothing but itself.
+//! 2. A page that the extent map says is not in use is left out. Where the map cannot be read, pages that were given
+//!    back may be found; a row of an older leaf is left out if a newer one covers its key.
+//! 3. Of each row the newest version is taken whose transaction is not known to be unfinished. What is known comes from
+//!    the undo pages that can be read.
+//! 4. A row is copied whole or named as lost. Ranges of keys that no leaf covers are named too.
+//! 5. Secondary indexes are built from the rows that were copied.
+
+use crate::check::{Finding, show_key};
+use crate::db::Database;
+use crate::error::{Error, Result};
+use crate::inspect::{OnProgress, RawFile, RawTable};
+use crate::page::{Node, PageType, header, node};
+use crate::table::row::RowRef;
+use crate::table::schema::PRIMARY;
+use crate::table::{Schema, Table, TableDefinition, ValueRef};
+use crate::txn::stored::{OverflowRef, ROW_HEADER_BYTES, RowHeader};
+use crate::txn::undo::record::{Kind, State};
+use crate::txn::undo::{RECORDS_AT, place_of, record_at};
+use crate::txn::{MAX_ROW_BYTES, overflow};
+use crate::types::{Lsn, PageNo, RollPtr};
+use highwater_storage::Device;
+use std::collections::HashSet;
+
+/// Rows of one transaction.
+const BATCH_ROWS: usize = 500;
+
+/// A table that was copied.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SalvagedTable {
+    /// Its name.
+    pub name: String,
+    /// Rows that were copied.
+    pub rows: u64,
+    /// Of them, those of which an older version was copied, since the newest was not committed.
+    pub older_versions: u64,
+    /// Rows that are known and could not be copied.
+    pub rows_lost: u64,
+}
+
+/// What a salvage did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SalvageReport {
+    /// The tables, by name.
+    pub tables: Vec<SalvagedTable>,
+    /// What is lost or damaged: pages, rows, ranges of keys, indexes.
+    pub losses: Vec<Finding>,
+}
+
+/// Copies every row of the data file that can be read into `into`, which has no tables. The file is that of a database
+/// at rest: what lies in its redo log only is not seen.
+///
+/// # Errors
+/// [`Error::Incompatible`] if the page size can neither be read nor guessed, [`Error::Corrupt`] if the catalog cannot
+/// be read, those of writing `into`.
+pub fn salvage(data: &dyn Device, into: &Database, on_progress: &mut OnProgress<'_>) -> Result<SalvageReport> {
+    let mut file = RawFile::open(data)?;
+    let problem = file.catalog_problem().map(str::to_string);
+    if problem.is_some() {
+        file.gather_catalog()?;
+    }
+    let mut work = Salvage { file: &file, report: SalvageReport::default(), unfinished: HashSet::new() };
+    if let Some(problem) = problem {
+        work.lose(None, None, format!("the catalog was gathered from its pages: {problem}"));
+    }
+    let mut leaves = work.survey(on_progress)?;
+    for (number, table) in file.tables().iter().enumerate() {
+        let mut of_table: Vec<Leaf> = leaves.extract_if(.., |leaf| leaf.table == number).collect();
+        work.copy_table(table, &mut of_table, into)?;
+    }
+    Ok(work.report)
+}
+
+/// A leaf of a clustered tree.
+struct Leaf {
+    table: usize,
+    page: PageNo,
+    lsn: Lsn,
+    lower: Option<Vec<u8>>,
+    upper: Option<Vec<u8>>,
+    /// Newer leaves that cover a part of its keys: their bounds.
+    newer: Vec<(Option<Vec<u8>>, Option<Vec<u8>>)>,
+}
+
+struct Salvage<'f> {
+    file: &'f RawFile<'f>,
+    report: SalvageReport,
+    /// Transactions that are known not to have ended.
+    unfinished: HashSet<u64>,
+}
+
+impl Salvage<'_> {
+    fn lose(&mut self, page: Option<PageNo>, table: Option<&str>, text: String) {
+        let index = table.map(|_| PRIMARY.to_string());
+        self.report.losses.push(Finding { page, table: table.map(str::to_string), index, text });
+    }
+
+    /// Looks at every page: finds the leaves and the transactions that have not ended, names what is damaged.
+    fn survey(&mut self, on_progress: &mut OnProgress<'_>) -> Result<Vec<Leaf>> {
+        let mut leaves = Vec::new();
+        let pages = self.file.page_count();
+        for number in 0..pages as u32 {
+            let page_no = PageNo(number);
+            if number.is_multiple_of(64) {
+                on_progress(u64::from(number), pages);
+            }
+            let is_mapped = self.file.extent(number / 64).is_some();
+            if is_mapped && self.file.owner(page_no).is_none() {
+                continue;
+            }
+            let sound = self.file.page(page_no).and_then(|page| header::verify(&page, page_no).map(|()| page));
+            let found = sound.and_then(|page| self.survey_page(page_no, &page));
+            match found {
+                Ok(leaf) => leaves.extend(leaf),
+                Err(error) => {
+                    let name = self.file.name_of(page_no).map_or(String::new(), |name| format!("{name}: "));
+                    self.lose(Some(page_no), None, format!("{name}{}", error.into_reason()));
+                }
+            }
+        }
+        Ok(leaves)
+    }
+
+    fn survey_page(&mut self, page_no: PageNo, page: &[u8]) -> Result<Option<Leaf>> {
+        match header::page_type(page)? {
+            PageType::Undo => self.survey_undo(page_no, page).map(|()| None),
+            PageType::Leaf => {
+                let owner = header::owner(page);
+                let Some(table) = self.file.tables().iter().position(|table| table.trees[0].id == owner) else {
+                    return Ok(None);
+                };
+                node::check(page, page_no)?;
+                let found = Node::new(page);
+                let (lower, upper) = (found.lower().map(<[u8]>::to_vec), found.upper().map(<[u8]>::to_vec));
+                Ok(Some(Leaf { table, page: page_no, lsn: header::lsn(page), lower, upper, newer: Vec::new() }))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn survey_undo(&mut self, page_no: PageNo, page: &[u8]) -> Result<()> {
+        let mut offset = RECORDS_AT;
+        while let Some(record) = record_at(page, page_no, offset)? {
+            if record.kind == Kind::Header
+                && let (id, State::Active, _) = record.header()?
+            {
+                self.unfinished.insert(id.0);
+            }
+            offset += record.bytes;
+        }
+        Ok(())
+    }
+
+    fn copy_table(&mut self, table: &RawTable, leaves: &mut [Leaf], into: &Database) -> Result<()> {
+        let name = table.definition.name.clone();
+        let target = into.create_table(&name, schema_of(&table.definition))?;
+        let mut done = SalvagedTable { name, ..SalvagedTable::default() };
+        self.arrange(table, leaves);
+        for leaf in leaves.iter() {
+            self.copy_leaf(table, leaf, into, &target, &mut done)?;
+        }
+        for index in &table.definition.indexes {
+            let columns: Vec<&str> =
+                index.columns.iter().map(|column| &*table.definition.columns[*column].name).collect();
+            match into.create_index(&done.name, &index.name, &columns, index.unique) {
+                Err(Error::DuplicateKey { .. }) => {
+                    let (table, index) = (Some(done.name.clone()), Some(index.name.clone()));
+                    let text = "it is unique, but two rows are equal: it was left out".to_string();
+                    self.report.losses.push(Finding { page: None, table, index, text });
+                }
+                other => other?,
+            }
+        }
+        self.report.tables.push(done);
+        Ok(())
+    }
+
+    /// Sorts the leaves of a table, notes which newer ones cover a part of another, names the gaps between them.
+    fn arrange(&mut self, table: &RawTable, leaves: &mut [Leaf]) {
+        leaves.sort_by(|a, b| (&a.lower, b.lsn).cmp(&(&b.lower, a.lsn)));
+        for i in 0..leaves.len() {
+            for j in i + 1..leaves.len() {
+                if leaves[i].upper.is_some() && leaves[j].lower >= leaves[i].upper {
+                    break;
+                }
+                let (older, newer) = if leaves[i].lsn < leaves[j].lsn { (i, j) } else { (j, i) };
+                let bounds = (leaves[newer].lower.clone(), leaves[newer].upper.clone());
+                leaves[older].newer.push(bounds);
+            }
+        }
+        let key = |key: &Option<Vec<u8>>| {
+            key.as_ref().map_or("the end".to_string(), |key| show_key(&table.trees[0].key, key))
+        };
+        let mut covered = Some(Vec::new());
+        for leaf in leaves.iter() {
+            let Some(from) = &covered else { break };
+            let lower = leaf.lower.clone().unwrap_or_default();
+            if lower > *from {
+                let from = if from.is_empty() { "the beginning".to_string() } else { key(&covered) };
+                let text = format!("rows from {from} up to {} are lost", key(&leaf.lower));
+                self.lose(None, Some(&table.definition.name), text);
+            }
+            covered = leaf.upper.clone().map(|upper| upper.max(from.clone()));
+        }
+        if let Some(from) = &covered {
+            let from = if from.is_empty() { "the beginning".to_string() } else { key(&covered) };
+            self.lose(None, Some(&table.definition.name), format!("rows from {from} to the end are lost"));
+        }
+    }
+
+    fn copy_leaf(
+        &mut self,
+        table: &RawTable,
+        leaf: &Leaf,
+        into: &Database,
+        target: &Table,
+        done: &mut SalvagedTable,
+    ) -> Result<()> {
+        let page = self.file.page(leaf.page)?;
+        let found = Node::new(&page);
+        let (mut key, mut txn) = (Vec::new(), into.begin()?);
+        for slot in 0..found.count() {
+            found.key_into(slot, &mut key);
+            let is_newer_elsewhere = leaf.newer.iter().any(|(lower, upper)| {
+                lower.as_ref().is_none_or(|lower| *lower <= key) && upper.as_ref().is_none_or(|upper| key < *upper)
+            });
+            if is_newer_elsewhere {
+                continue;
+            }
+            let row = self.version(&key, found.value(slot)).and_then(|version| match version {
+                Some((row, is_older)) => {
+                    RowRef::new(&table.layout, &row).verify()?;
+                    Ok(Some((row, is_older)))
+                }
+                None => Ok(None),
+            });
+            match row {
+                Ok(None) => {}
+                Ok(Some((row, is_older))) => {
+                    let values: Vec<ValueRef<'_>> = RowRef::new(&table.layout, &row).values().collect();
+                    txn.insert(target, &values)?;
+                    done.rows += 1;
+                    done.older_versions += u64::from(is_older);
+                }
+                Err(error) => {
+                    done.rows_lost += 1;
+                    let text = format!("row {} is lost: {error}", show_key(&table.trees[0].key, &key));
+                    self.lose(Some(leaf.page), Some(&done.name), text);
+                }
+            }
+            if (slot + 1).is_multiple_of(BATCH_ROWS) {
+                txn.commit()?;
+                txn = into.begin()?;
+            }
+        }
+        txn.commit()
+    }
+
+    /// The newest version that is not known to be unfinished, and whether it is not the newest of all; `None` if the
+    /// row is deleted in it, or there is none.
+    fn version(&self, key: &[u8], value: &[u8]) -> Result<Option<(Vec<u8>, bool)>> {
+        let mut header = RowHeader::decode(value)?;
+        let mut payload = value[ROW_HEADER_BYTES..].to_vec();
+        let mut is_older = false;
+        while self.unfinished.contains(&header.trx_id.0) {
+            is_older = true;
+            if !self.step_back(key, &mut header, &mut payload)? {
+                return Ok(None);
+            }
+        }
+        if header.is_delete_marked() {
+            return Ok(None);
+        }
+        if header.is_overflow() {
+            payload = self.read_chain(OverflowRef::decode(&payload)?)?;
+        }
+        Ok(Some((payload, is_older)))
+    }
+
+    fn step_back(&self, key: &[u8], header: &mut RowHeader, payload: &mut Vec<u8>) -> Result<bool> {
+        if header.roll_ptr == RollPtr::NONE {
+            return Ok(false);
+        }
+        let place = place_of(header.roll_ptr);
+        let page = self.sound(place.page)?;
+        let missing = || Error::corrupt_page(place.page, "the undo record of the row is not there");
+        if header::page_type(&page)? != PageType::Undo || !(RECORDS_AT..page.len()).contains(&place.offset) {
+            return Err(missing());
+        }
+        let record = record_at(&page, place.page, place.offset)?.ok_or_else(missing)?;
+        if record.row()?.1 != key {
+            return Err(missing());
+        }
+        if record.kind == Kind::Insert {
+            return Ok(false);
+        }
+        let change = record.change()?;
+        if record.kind == Kind::Update {
+            change.apply(payload)?;
+        }
+        *header = change.old;
+        Ok(true)
+    }
+
+    fn read_chain(&self, reference: OverflowRef) -> Result<Vec<u8>> {
+        let total = reference.total_bytes as usize;
+        if total > MAX_ROW_BYTES {
+            return Err(Error::Corrupt(format!("an overflow row of {total} bytes")));
+        }
+        let (mut row, mut next, mut position) = (Vec::new(), reference.first, 0);
+        while row.len() < total {
+            let page = self.sound(next)?;
+            let before = row.len();
+            next = overflow::append_link(&page, next, reference.stamp, position, &mut row)?;
+            if row.len() == before || row.len() > total {
+                return Err(Error::corrupt_page(next, "an overflow chain of another length than its row"));
+            }
+            position += 1;
+        }
+        Ok(row)
+    }
+
+    fn sound(&self, page_no: PageNo) -> Result<Vec<u8>> {
+        let page = self.file.page(page_no)?;
+        header::verify(&page, page_no)?;
+        Ok(page)
+    }
+}
+
+/// The table without its indexes.
+fn schema_of(definition: &TableDefinition) -> Schema {
+    let name = |column: &usize| &*definition.columns[*column].name;
+    let mut schema = Schema::new();
+    for column in &definition.columns {
+        schema = match column.nullable {
+            true => schema.nullable(&column.name, column.ty),
+            false => schema.column(&column.name, column.ty),
+        };
+    }
+    if let Some(column) = &definition.auto_increment {
+        schema = schema.auto_increment(name(column));
+    }
+    schema.primary_key(&definition.primary_key.iter().map(name).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+#[path = "salvage_test.rs"]
+mod tests;

@@ -1,0 +1,107 @@
+//! Every row that lies on a page that verifies is copied; the others are named.
+
+use super::*;
+use crate::check::check_test::{closed, find_page, forget_doublewrite, index_id, is_leaf_of};
+use crate::testing::small_options;
+use highwater_storage::StorageSet;
+
+const PAGE_BYTES: usize = 4096;
+
+fn flip(storage: &StorageSet, page: PageNo) {
+    storage.memory_devices().unwrap()[0].damage(|bytes| bytes[page.0 as usize * PAGE_BYTES + 300] ^= 1);
+}
+
+fn rows(db: &Database) -> Vec<String> {
+    let table = db.table("person").unwrap();
+    let mut read = db.snapshot().unwrap();
+    read.scan(&table).iter().unwrap().map(|row| format!("{:?}", row.unwrap())).collect()
+}
+
+fn salvaged(storage: &StorageSet) -> (Vec<String>, SalvageReport) {
+    let out = Database::open_storage(StorageSet::memory(), small_options()).unwrap();
+    let report = salvage(&*storage.data, &out, &mut |_, _| {}).unwrap();
+    assert!(out.check().unwrap().is_sound());
+    (rows(&out), report)
+}
+
+fn whole() -> (StorageSet, Vec<String>) {
+    let storage = closed(1500);
+    let all = rows(&Database::open_storage_idle(storage.cut(0), small_options()).unwrap());
+    (storage, all)
+}
+
+#[test]
+fn a_sound_database_is_copied_whole_without_its_log() {
+    let (storage, all) = whole();
+    storage.memory_devices().unwrap()[1].damage(Vec::clear);
+    let (found, report) = salvaged(&storage);
+    assert_eq!(found, all);
+    assert_eq!(report.losses, []);
+    let names: Vec<_> = report.tables.iter().map(|table| (&*table.name, table.rows)).collect();
+    assert_eq!(names, [("person", all.len() as u64), ("empty", 0)]);
+}
+
+#[test]
+fn a_database_is_copied_whole_without_page_0() {
+    let (storage, all) = whole();
+    storage.memory_devices().unwrap()[0].damage(|bytes| bytes[..PAGE_BYTES].fill(7));
+    let (found, report) = salvaged(&storage);
+    assert_eq!(found, all);
+    assert!(report.losses.iter().all(|loss| loss.table.is_none()), "{:?}", report.losses);
+}
+
+#[test]
+fn a_damaged_leaf_costs_its_rows_and_a_damaged_root_none() {
+    let (storage, all) = whole();
+    let id = index_id(&storage, 0);
+    let inner =
+        find_page(&storage, |page| header::page_type(page).unwrap() == PageType::Inner && header::owner(page) == id);
+    flip(&storage, inner);
+    let (found, report) = salvaged(&storage);
+    assert_eq!(found, all);
+    assert!(report.losses.iter().any(|loss| loss.page == Some(inner)), "{:?}", report.losses);
+
+    let leaf = find_page(&storage, |page| {
+        is_leaf_of(page, id) && Node::new(page).lower().is_some() && Node::new(page).upper().is_some()
+    });
+    let image = storage.memory_devices().unwrap()[0].image();
+    let on_leaf = Node::new(&image[leaf.0 as usize * PAGE_BYTES..][..PAGE_BYTES]).count();
+    flip(&storage, leaf);
+    let (found, report) = salvaged(&storage);
+    assert!(found.len() < all.len() && all.len() - found.len() <= on_leaf, "{} of {}", found.len(), all.len());
+    assert!(found.iter().all(|row| all.contains(row)));
+    let texts: Vec<String> = report.losses.iter().map(ToString::to_string).collect();
+    assert!(texts.iter().any(|text| text.contains(&format!("page {leaf}:"))), "{texts:?}");
+    assert!(texts.iter().any(|text| text.contains("table person") && text.contains("rows from (")), "{texts:?}");
+}
+
+#[test]
+fn a_damaged_overflow_page_costs_its_row() {
+    let (storage, all) = whole();
+    let overflow = find_page(&storage, |page| header::page_type(page).unwrap() == PageType::Overflow);
+    flip(&storage, overflow);
+    let (found, report) = salvaged(&storage);
+    let lost = all.len() - found.len();
+    let texts: Vec<String> = report.losses.iter().map(ToString::to_string).collect();
+    assert!(lost <= 1 && report.tables[0].rows_lost == lost as u64, "{lost}: {texts:?}");
+    assert!(texts.iter().any(|text| text.contains(&format!("page {overflow}:"))), "{texts:?}");
+}
+
+/// What a crash left half done is not copied: of a changed row the version before, of a new one nothing.
+#[test]
+fn unfinished_transactions_are_left_out() {
+    let (storage, all) = whole();
+    let db = Database::open_storage(storage.clone(), small_options()).unwrap();
+    let table = db.table("person").unwrap();
+    let mut open = db.begin().unwrap();
+    open.update(&table, &crate::values![3], &[(1, "unfinished".into())]).unwrap();
+    open.insert(&table, &crate::values![77_777, "unfinished", null, null]).unwrap();
+    open.delete(&table, &crate::values![4]).unwrap();
+    db.context().pool.flush_all().unwrap();
+    let left = storage.cut(0);
+    drop((open, db));
+    forget_doublewrite(&left);
+    let (found, report) = salvaged(&left);
+    assert_eq!(found, all);
+    assert_eq!(report.tables[0].older_versions, 2, "{report:?}");
+}
