@@ -75,6 +75,9 @@ pub fn salvage(data: &dyn Device, into: &Database, on_progress: &mut OnProgress<
     Ok(work.report)
 }
 
+/// Lower and upper fence; `None` = no bound.
+type Bounds = (Option<Vec<u8>>, Option<Vec<u8>>);
+
 /// A leaf of a clustered tree.
 struct Leaf {
     table: usize,
@@ -83,7 +86,7 @@ struct Leaf {
     lower: Option<Vec<u8>>,
     upper: Option<Vec<u8>>,
     /// Newer leaves that cover a part of its keys: their bounds.
-    newer: Vec<(Option<Vec<u8>>, Option<Vec<u8>>)>,
+    newer: Vec<Bounds>,
 }
 
 struct Salvage<'f> {

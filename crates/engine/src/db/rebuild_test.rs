@@ -29,8 +29,7 @@ fn leaf(storage: &StorageSet, index: usize) -> PageNo {
 fn rows(db: &Database, index: &str) -> Vec<Row> {
     let table = db.table("person").unwrap();
     let mut read = db.snapshot().unwrap();
-    let rows = read.scan(&table).index(index).iter().unwrap().collect::<Result<Vec<_>>>().unwrap();
-    rows
+    read.scan(&table).index(index).iter().unwrap().collect::<Result<Vec<_>>>().unwrap()
 }
 
 /// The rows by each index, in the order of the primary key.
