@@ -141,9 +141,11 @@ pub enum Doublewrite {
     Off,
     /// By the device, which promises that a write of a page is not torn.
     Atomic,
+    /// By the device if it promises that, else by the doublewrite file.
+    Auto,
 }
 
-names!(Doublewrite { On => "on", Journal => "journal", Off => "off", Atomic => "atomic" });
+names!(Doublewrite { On => "on", Journal => "journal", Off => "off", Atomic => "atomic", Auto => "auto" });
 
 impl KnobValue for Doublewrite {
     fn parse(text: &str) -> std::result::Result<Self, String> {
@@ -151,6 +153,7 @@ impl KnobValue for Doublewrite {
         match text {
             "atomic" => Ok(Doublewrite::Atomic),
             "journal" => Ok(Doublewrite::Journal),
+            "auto" => Ok(Doublewrite::Auto),
             _ => {
                 bool::parse(text).map(switched).map_err(|_| format!("{text:?} is not one of {}", Doublewrite::names()))
             }

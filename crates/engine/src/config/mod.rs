@@ -199,8 +199,9 @@ options! {
         "fsync, O_DSYNC, O_DIRECT or O_DIRECT_NO_FSYNC", |_v| true;
     /// How pages in place are protected from being torn by a crash: on = each is written to the doublewrite file first;
     /// journal = each is written to a ring in that file first, and its place is made durable later, with half as many
-    /// syncs; off = not at all; atomic = the device promises that it tears no page (refused if it does not).
-    doublewrite: Doublewrite = Doublewrite::On, "on", "on, journal, off or atomic", |_v| true;
+    /// syncs; off = not at all; atomic = the device promises that it tears no page (refused if it does not); auto =
+    /// atomic if the device promises that, else on.
+    doublewrite: Doublewrite = Doublewrite::On, "on", "on, journal, off, atomic or auto", |_v| true;
     /// Bytes of the journal, with doublewrite=journal: each time that much was written, the data file is synced.
     journal_size: u64 = 16 << 20, "16MiB", "8MiB to 1GiB", |v| (8 << 20..=1 << 30).contains(v);
     /// Pages examined from the tail of the LRU list when there are few free frames.

@@ -236,8 +236,13 @@ fn with_store(
             let reason = format!("atomic needs a device that tears no page of {page_bytes} bytes; {reason}");
             return refuse("doublewrite", &reason);
         }
+        let doublewrite = match asked.doublewrite {
+            Doublewrite::Auto if promised >= page_bytes => Doublewrite::Atomic,
+            Doublewrite::Auto => Doublewrite::On,
+            given => given,
+        };
         let page_compression = PageCompression::Off;
-        return Ok(Options { page_store: PageStoreKind::InPlace, page_compression, ..asked });
+        return Ok(Options { page_store: PageStoreKind::InPlace, page_compression, doublewrite, ..asked });
     };
     if asked.flush_method == FlushMethod::DirectNoFsync {
         let reason = "O_DIRECT_NO_FSYNC leaves syncs out that a page store out of place needs before it uses a segment \
@@ -266,7 +271,7 @@ fn store_settings(options: &Options, is_read_only: bool) -> store::Settings {
 /// What the store itself does against torn pages.
 fn protection(options: &Options) -> Protection {
     match options.doublewrite {
-        Doublewrite::On => Protection::Doublewrite,
+        Doublewrite::On | Doublewrite::Auto => Protection::Doublewrite,
         Doublewrite::Journal => Protection::Journal { bytes: options.journal_size },
         Doublewrite::Off | Doublewrite::Atomic => Protection::None,
     }

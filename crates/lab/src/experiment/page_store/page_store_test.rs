@@ -1,8 +1,8 @@
 //! Claims of page-store: made-up rows of both outcomes; what is set for each cell, and what is made of counters.
 
 use super::plan::{
-    ATOMIC, BASE, DEVICE_CLOCK, DOUBLEWRITE, HALF_FULL, LZ4, MACHINE_CLOCK, PAGE_COMPRESSION, PLAIN, Point, STORES,
-    VARIED, WITH, WITHOUT, ZSTD, fitted, load_options, points, settings,
+    ATOMIC, BASE, DEVICE_CLOCK, DOUBLEWRITE, HALF_FULL, JOURNAL, LZ4, MACHINE_CLOCK, PAGE_COMPRESSION, PLAIN, Point,
+    STORES, VARIED, WITH, WITHOUT, ZSTD, fitted, load_options, points, settings,
 };
 use super::values::{page_streams, put_levels, stream_amplification};
 use super::*;
@@ -152,11 +152,11 @@ fn cells_differ_and_vary_one_thing_at_a_time() {
 #[test]
 fn each_store_has_its_options() {
     let own = |store: &'static str| settings(SubjectKind::Highwater, &stored(store), Scale::Quick).unwrap();
-    for store in [DOUBLEWRITE, ATOMIC] {
+    for store in [DOUBLEWRITE, JOURNAL, ATOMIC] {
         let settings = own(store);
         assert_eq!((settings.doublewrite, settings.page_bytes), (store == DOUBLEWRITE, 8192));
         let options: std::collections::BTreeMap<_, _> = settings.options(None).unwrap().values().into_iter().collect();
-        let protection = if store == DOUBLEWRITE { "on" } else { "atomic" };
+        let protection = if store == DOUBLEWRITE { "on" } else { store };
         assert_eq!((options["doublewrite"].as_str(), options["page_store"].as_str()), (protection, "in-place"));
         assert!(load_options(&stored(store), Scale::Quick).is_empty());
     }

@@ -19,15 +19,16 @@ pub(super) const STREAMS: Axis = Axis::new("streams");
 pub(super) const CLOCK: Axis = Axis::new("clock");
 
 pub(super) const DOUBLEWRITE: &str = "doublewrite";
+pub(super) const JOURNAL: &str = "journal";
 pub(super) const ATOMIC: &str = "atomic";
 pub(super) const PLAIN: &str = "out-of-place";
 pub(super) const LZ4: &str = "out-of-place lz4";
 pub(super) const ZSTD: &str = "out-of-place zstd";
-pub(super) const STORES: [&str; 5] = [DOUBLEWRITE, ATOMIC, PLAIN, LZ4, ZSTD];
+pub(super) const STORES: [&str; 6] = [DOUBLEWRITE, JOURNAL, ATOMIC, PLAIN, LZ4, ZSTD];
 /// MariaDB's compressed pages in place, holes punched behind them, with doublewrite.
 pub(super) const PAGE_COMPRESSION: &str = "page compression";
 /// Those with which fill, spare flash and streams are varied.
-pub(super) const VARIED: [&str; 3] = [DOUBLEWRITE, ATOMIC, ZSTD];
+pub(super) const VARIED: [&str; 4] = [DOUBLEWRITE, JOURNAL, ATOMIC, ZSTD];
 
 pub(super) const PAGES: [&str; 3] = ["4 KiB", "8 KiB", "16 KiB"];
 pub(super) const FILLS: [&str; 2] = ["0.5", "0.8"];
@@ -146,7 +147,7 @@ pub(super) fn points(scale: Scale, subject: SubjectKind) -> Vec<Point<'static>> 
     match subject {
         SubjectKind::Highwater if scale == Scale::Smoke => {
             let timed = Point { clock: MACHINE_CLOCK, ..BASE };
-            VARIED.into_iter().map(|store| Point { store, ..BASE }).chain([timed]).collect()
+            [DOUBLEWRITE, ATOMIC, ZSTD].into_iter().map(|store| Point { store, ..BASE }).chain([timed]).collect()
         }
         SubjectKind::Highwater => own_points(scale),
         SubjectKind::Mysql => server_points(scale, &[DOUBLEWRITE]),
@@ -203,6 +204,9 @@ pub(super) fn load_options(point: &Point<'_>, scale: Scale) -> BTreeMap<String, 
 /// cleans.
 const FILL_PCT: u64 = 25;
 
+/// The smallest there is: the ring is a part of the small device.
+const JOURNAL_BYTES: u64 = 8 << 20;
+
 fn texts<const N: usize>(pairs: [(&str, String); N]) -> BTreeMap<String, String> {
     pairs.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
 }
@@ -215,6 +219,9 @@ pub(super) fn settings(subject: SubjectKind, point: &Point<'_>, scale: Scale) ->
     }
     match point.store {
         ATOMIC => extra.extend(texts([("doublewrite", ATOMIC.into())])),
+        JOURNAL => {
+            extra.extend(texts([("doublewrite", JOURNAL.into()), ("journal_size", JOURNAL_BYTES.to_string())]));
+        }
         PLAIN | LZ4 | ZSTD => extra.extend(texts([("segment_fill_pct", FILL_PCT.to_string())])),
         _ => {}
     }
