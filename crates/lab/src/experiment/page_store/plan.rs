@@ -190,6 +190,9 @@ pub(super) fn load_options(point: &Point<'_>, scale: Scale) -> BTreeMap<String, 
         // The one algorithm that every build of the server has.
         return texts([("innodb_compression_default", "ON".into()), ("innodb_compression_algorithm", "zlib".into())]);
     }
+    if point.store == JOURNAL {
+        return texts([("doublewrite", JOURNAL.into()), ("journal_size", JOURNAL_BYTES.to_string())]);
+    }
     if !point.is_out_of_place() {
         return BTreeMap::new();
     }
@@ -219,9 +222,6 @@ pub(super) fn settings(subject: SubjectKind, point: &Point<'_>, scale: Scale) ->
     }
     match point.store {
         ATOMIC => extra.extend(texts([("doublewrite", ATOMIC.into())])),
-        JOURNAL => {
-            extra.extend(texts([("doublewrite", JOURNAL.into()), ("journal_size", JOURNAL_BYTES.to_string())]));
-        }
         PLAIN | LZ4 | ZSTD => extra.extend(texts([("segment_fill_pct", FILL_PCT.to_string())])),
         _ => {}
     }
