@@ -237,7 +237,7 @@ fn with_store(
             return refuse("doublewrite", &reason);
         }
         let doublewrite = match asked.doublewrite {
-            Doublewrite::Auto if promised >= page_bytes => Doublewrite::Atomic,
+            Doublewrite::Auto if data.write_untorn(page_bytes).is_ok() => Doublewrite::Atomic,
             Doublewrite::Auto => Doublewrite::On,
             given => given,
         };
