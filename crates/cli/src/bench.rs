@@ -437,13 +437,10 @@ fn remove_benchmark(dir: &Path, options: &Options) -> Result<(), Failure> {
     }
     let redo = options.log_dir.as_deref().unwrap_or(dir);
     highwater_storage::forget_redo(redo).map_err(|e| Failure::Failed(e.to_string()))?;
-    for file in [dir.join("data"), dir.join("doublewrite")] {
-        match std::fs::remove_file(&file) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Failure::Failed(format!("{}: {e}", file.display())));
-            }
-            _ => {}
-        }
+    highwater_storage::forget_data(dir).map_err(|e| Failure::Failed(e.to_string()))?;
+    let file = dir.join("doublewrite");
+    match std::fs::remove_file(&file) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Failure::Failed(format!("{}: {e}", file.display()))),
+        _ => Ok(()),
     }
-    Ok(())
 }

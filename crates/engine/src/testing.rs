@@ -178,6 +178,9 @@ impl Device for WantsDiscards {
     fn discard_keeps_room(&self) -> bool {
         self.0.discard_keeps_room()
     }
+    fn has_fixed_len(&self) -> bool {
+        self.0.has_fixed_len()
+    }
     fn wants_discards(&self) -> bool {
         true
     }

@@ -130,6 +130,10 @@ impl Device for Counted {
         self.inner.discard_keeps_room()
     }
 
+    fn has_fixed_len(&self) -> bool {
+        self.inner.has_fixed_len()
+    }
+
     fn atomic_write_bytes(&self) -> usize {
         self.inner.atomic_write_bytes()
     }

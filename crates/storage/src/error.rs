@@ -29,8 +29,8 @@ impl StorageError {
     }
 }
 
-/// Zeros at the start of a block device that is not in use.
-pub(crate) const REDO_ZEROS_BYTES: usize = 64 << 10;
+/// Zeros at the start of a block device that is not in use: the first block of every common file system lies there.
+pub(crate) const UNUSED_ZEROS_BYTES: usize = 128 << 10;
 
 /// Why the files of a database cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -53,10 +53,11 @@ pub enum OpenError {
         /// A file that is there.
         present: PathBuf,
     },
-    /// A block device for a new redo log holds something.
+    /// A block device for new files holds something.
     #[error(
-        "{} holds something already: a redo log is made only on a block device that begins with {REDO_ZEROS_BYTES} \
-         zero bytes (clear it with wipefs if its contents are not needed)", .0.display()
+        "{} holds something already: a database is made only on a block device that begins with {UNUSED_ZEROS_BYTES} \
+         zero bytes (clear it with blkdiscard --zeroout --length {UNUSED_ZEROS_BYTES} if its contents are not needed)",
+        .0.display()
     )]
     NotEmpty(PathBuf),
     /// The folder cannot be written.

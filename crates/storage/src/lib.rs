@@ -32,7 +32,7 @@ pub use memory::MemoryDevice;
 pub use os::{FileDevice, FileRole, FlushMethod};
 pub use output::OutputFile;
 pub use overlay::Overlay;
-pub use set::{SetOptions, StorageSet, forget_redo, redo_path};
+pub use set::{SetOptions, StorageSet, forget_data, forget_redo, redo_path};
 
 /// What a write is; the storage maps it to a stream, a lifetime hint or nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -138,6 +138,11 @@ pub trait Device: Send + Sync + 'static {
     /// Whether what was discarded can be written again whatever else fills the disk: so on a device of its own, not on
     /// a file, whose place a discard gives back.
     fn discard_keeps_room(&self) -> bool {
+        false
+    }
+    /// Whether the length is that of the device for good: lengths up to it can be "set", which neither changes nor zeroes
+    /// anything, and what was never written holds whatever was there before.
+    fn has_fixed_len(&self) -> bool {
         false
     }
     /// Bytes that no power cut tears: of a write, each aligned piece of this size is afterwards as it was or as it was

@@ -64,6 +64,10 @@ impl Device for Limited {
         self.inner.discard_keeps_room()
     }
 
+    fn has_fixed_len(&self) -> bool {
+        self.inner.has_fixed_len()
+    }
+
     fn atomic_write_bytes(&self) -> usize {
         self.inner.atomic_write_bytes()
     }

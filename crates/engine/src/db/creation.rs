@@ -43,6 +43,7 @@ pub(super) fn plan(storage: &StorageSet, options: &Options) -> Result<Plan> {
         PageStoreKind::OutOfPlace => Kind::OutOfPlace { segment_bytes: options.segment_size },
         _ => Kind::InPlace,
     };
+    bootstrap::check_kind(storage, kind)?;
     let page_bytes = chosen.page_bytes as usize;
     let header = FileHeader { page_bytes, database_id: random_id(), kind };
     let mut records = vec![(NEW_DATABASE_AT, chosen.encode())];

@@ -52,7 +52,8 @@ pub struct Looked<'d> {
 
 /// Whether creation never finished, of a store that creation makes `new_pages` pages long.
 pub fn is_uncreated(storage: &StorageSet, new_pages: u32) -> Result<bool> {
-    in_place::is_uncreated(&*storage.data, new_pages)
+    let data = &*storage.data;
+    if data.has_fixed_len() { out_of_place::is_uncreated_device(data) } else { in_place::is_uncreated(data, new_pages) }
 }
 
 /// Whether the store was ever used, though its data file is empty; if so, the name of the file that shows it.
@@ -61,14 +62,31 @@ pub fn trace_of_use(storage: &StorageSet) -> Result<Option<String>> {
     Ok(in_place::was_used(file)?.then(|| file.name()))
 }
 
+/// Whether a store of this kind can be created there.
+///
+/// # Errors
+/// [`Error::Incompatible`] if not: pages in place need a file, since a page that was never written reads as zeros.
+pub fn check_kind(storage: &StorageSet, kind: Kind) -> Result<()> {
+    if kind == Kind::InPlace && storage.data.has_fixed_len() {
+        let name = storage.data.name();
+        return Err(Error::Incompatible(format!(
+            "{name} is a block device: pages can be kept on one only with --page-store out-of-place"
+        )));
+    }
+    Ok(())
+}
+
 /// Creates a store of `pages` pages, of which all but the first two are zeros. `first` is page 0, `second` page 1, both
 /// sealed (rule 1).
 pub fn create(storage: &StorageSet, pages: u32, first: &[u8], second: &[u8]) -> Result<()> {
-    let doublewrite = match header::parse(first)?.kind {
-        Kind::InPlace => Some(&*storage.doublewrite),
-        Kind::OutOfPlace { .. } => None,
-    };
-    in_place::create(&*storage.data, doublewrite, pages, [first, second])
+    let (data, header) = (&*storage.data, header::parse(first)?);
+    match geometry_of(&header) {
+        Some(geometry) if data.has_fixed_len() => {
+            out_of_place::create_on_device(data, geometry, pages, [first, second])
+        }
+        Some(_) => in_place::create(data, None, pages, [first, second]),
+        None => in_place::create(data, Some(&*storage.doublewrite), pages, [first, second]),
+    }
 }
 
 /// Finds the store in these files.

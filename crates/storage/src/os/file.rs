@@ -338,6 +338,10 @@ impl Device for FileDevice {
         Ok(())
     }
 
+    fn has_fixed_len(&self) -> bool {
+        self.fixed_len
+    }
+
     fn alignment_bytes(&self) -> usize {
         if self.mode.direct { ALIGNMENT_BYTES } else { 1 }
     }

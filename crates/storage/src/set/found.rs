@@ -2,7 +2,7 @@
 
 use super::redo::is_block_device;
 use crate::OpenError;
-use crate::error::REDO_ZEROS_BYTES;
+use crate::error::UNUSED_ZEROS_BYTES;
 use crate::os::folder::failed;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -46,14 +46,16 @@ fn contents_of(path: &Path) -> Result<Option<u64>, OpenError> {
             begins_with_zeros(path).map(|zeros| Some(if zeros { 0 } else { u64::MAX }))
         }
         Ok(_) => Ok(Some(u64::MAX)),
+        // To make a file through a link that leads nowhere would make it where the device should be.
+        Err(source) if std::fs::symlink_metadata(path).is_ok() => Err(failed("follow the link", path, source).into()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(source) => Err(failed("look at", path, source).into()),
     }
 }
 
 fn begins_with_zeros(path: &Path) -> Result<bool, OpenError> {
-    let mut bytes = Vec::with_capacity(REDO_ZEROS_BYTES);
-    let read = File::open(path).and_then(|file| file.take(REDO_ZEROS_BYTES as u64).read_to_end(&mut bytes));
+    let mut bytes = Vec::with_capacity(UNUSED_ZEROS_BYTES);
+    let read = File::open(path).and_then(|file| file.take(UNUSED_ZEROS_BYTES as u64).read_to_end(&mut bytes));
     read.map_err(|source| failed("look at", path, source))?;
     Ok(bytes.iter().all(|byte| *byte == 0))
 }

@@ -1,6 +1,7 @@
-//! Where the redo is: a file in its folder, or a block device.
+//! Where the redo is: a file in its folder, or a block device. And how files of a database are removed that may be
+//! block devices.
 
-use crate::error::REDO_ZEROS_BYTES;
+use crate::error::UNUSED_ZEROS_BYTES;
 use crate::os::folder::{self, failed};
 use crate::{Device, FileDevice, FileRole, FlushMethod, OpenError, Placement, StorageError};
 use std::io::ErrorKind;
@@ -22,14 +23,26 @@ pub fn redo_path(log_dir: &Path) -> PathBuf {
 /// # Errors
 /// The operating system's, except that there is no such file.
 pub fn forget_redo(log_dir: &Path) -> Result<(), StorageError> {
-    let path = redo_path(log_dir);
-    if is_block_device(&path) {
-        let device = FileDevice::open(&path, FileRole::Redo, FlushMethod::Fsync, false)?;
-        device.write_at(0, &[0; REDO_ZEROS_BYTES], Placement::Redo)?;
+    forget(&redo_path(log_dir), FileRole::Redo)
+}
+
+/// Removes the data file in the folder `dir`; a block device that stands for it gets the zeros of one that is not in
+/// use, and still stands for it.
+///
+/// # Errors
+/// The operating system's, except that there is no such file.
+pub fn forget_data(dir: &Path) -> Result<(), StorageError> {
+    forget(&dir.join("data"), FileRole::Data)
+}
+
+fn forget(path: &Path, role: FileRole) -> Result<(), StorageError> {
+    if is_block_device(path) {
+        let device = FileDevice::open(path, role, FlushMethod::Fsync, false)?;
+        device.write_at(0, &[0; UNUSED_ZEROS_BYTES], Placement::Other)?;
         return device.sync();
     }
-    match std::fs::remove_file(&path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(failed("remove", &path, error)),
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(failed("remove", path, error)),
         _ => Ok(()),
     }
 }

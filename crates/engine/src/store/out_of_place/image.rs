@@ -1,5 +1,6 @@
 //! The file as a store out of place divides it, and reading one image of it.
 
+use super::capacity::Sizes;
 use super::codec;
 use super::format::{self, BLOCK_BYTES};
 use super::map::Location;
@@ -27,6 +28,10 @@ impl Geometry {
     pub fn segment_room(&self) -> u64 {
         let images = self.segment_bytes as usize / self.page_bytes;
         self.segment_bytes - format::end_bytes(format::summary_bytes(2 * images)) as u64
+    }
+
+    pub fn sizes(&self) -> Sizes {
+        Sizes { page_bytes: self.page_bytes, segment_room: self.segment_room() }
     }
 
     /// Where a segment begins in the file.

@@ -30,6 +30,7 @@
 //! | `append`, `clean` | writing batches; getting segments back |
 //! | `capacity`, `lifetime`, `victim` | pure functions: how large, which group, which segment |
 //! | `scan`, `read`, `best` | deriving the map |
+//! | `creation` | creating a store on a block device |
 //! | `laid_out` | a large store without its pages, to time that |
 //!
 //! Sources: Rosenblum and Ousterhout, "The design and implementation of a log-structured file system" (1992), for
@@ -40,6 +41,7 @@ mod best;
 mod capacity;
 mod clean;
 mod codec;
+mod creation;
 mod format;
 mod image;
 mod laid_out;
@@ -53,6 +55,7 @@ mod segments;
 mod victim;
 
 pub(crate) use codec::packing_us;
+pub(super) use creation::{create_on_device, is_uncreated_device};
 pub(super) use image::Geometry;
 pub use laid_out::Layout;
 pub(super) use map::MAX_SEGMENT_BYTES;
@@ -157,7 +160,7 @@ impl OutOfPlace {
     }
 
     fn sizes(&self) -> Sizes {
-        Sizes { page_bytes: self.geometry.page_bytes, segment_room: self.geometry.segment_room() }
+        self.geometry.sizes()
     }
 
     /// Groups that are in use at this size.

@@ -26,7 +26,7 @@
 use super::best::Best;
 use super::format::{self, BLOCK_BYTES, Entry, Footer, Listed, SLOTS_AT, VOID, header_bytes};
 use super::image::Geometry;
-use super::map::{Location, MAX_IMAGE_BYTES, PageMap};
+use super::map::{Location, MAX_IMAGE_BYTES, MAX_SEGMENTS, PageMap};
 use super::read::{Held, Read, read_blocks, read_segments};
 use super::segments::Remains;
 use crate::error::{Error, Result};
@@ -108,7 +108,7 @@ struct Scan<'d> {
 pub fn scan(device: &dyn Device, geometry: Geometry) -> Result<Scanned> {
     let len = device.len_bytes()?;
     let (slot, pages) = newest_slot(device, geometry)?.unwrap_or((0, (len / geometry.page_bytes as u64) as u32));
-    let segments = (len / geometry.segment_bytes) as u32;
+    let segments = (len / geometry.segment_bytes).min(MAX_SEGMENTS.into()) as u32;
     let mut scan = Scan::new(device, geometry, pages, segments);
     read_segments(device, geometry, segments, |some| scan.take(some))?;
     scan.remains.sort_unstable_by_key(|found| found.segment);

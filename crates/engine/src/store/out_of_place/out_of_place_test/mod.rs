@@ -5,6 +5,7 @@ mod damage;
 mod hooked;
 mod model;
 mod power_cuts;
+mod raw_device;
 mod slots;
 
 use super::*;
@@ -25,13 +26,17 @@ fn new_store() -> StorageSet {
 }
 
 fn create(storage: &StorageSet) {
+    try_create(storage).unwrap();
+}
+
+fn try_create(storage: &StorageSet) -> Result<()> {
     let kind = Kind::OutOfPlace { segment_bytes: SEGMENT_BYTES };
     let header = FileHeader { page_bytes: PAGE_BYTES, database_id: 77, kind };
     let mut first = page_of(PageNo(0), 0, 0);
     format_fixed(header, |op| op.apply(&mut first).unwrap());
     page::header::seal(&mut first, PageNo(0));
     let second = page_of(PageNo(1), 0, 0);
-    bootstrap::create(storage, NEW_PAGES, &first, &second).unwrap();
+    bootstrap::create(storage, NEW_PAGES, &first, &second)
 }
 
 fn settings(compression: PageCompression) -> Settings {

@@ -1,0 +1,57 @@
+//! Creating a store on a device whose length is fixed: a block device. It holds what was there before.
+//!
+//! Order (each needs the one before)
+//! 1. The first block is zeros, durably: until it is not, the store counts as not created.
+//! 2. Region 0 is zeros; a slot with the number of pages, and page 1, durably.
+//! 3. Page 0, durably.
+//!
+//! What lies behind region 0 is left: headers and footers of another database have another number.
+
+use super::format::{self, BLOCK_BYTES, SLOTS_AT};
+use super::image::Geometry;
+use crate::error::Result;
+use crate::types::PageNo;
+use highwater_storage::{AlignedBuf, Device, Placement};
+
+/// Zeros written at once; region 0 has a multiple of them.
+const ZEROS_BYTES: usize = 256 << 10;
+
+/// Creates a store of `pages` pages, of which all but the first two are zeros.
+///
+/// # Errors
+/// The device is too small for its segments, an I/O error.
+pub fn create_on_device(
+    device: &dyn Device,
+    geometry: Geometry,
+    pages: u32,
+    [first, second]: [&[u8]; 2],
+) -> Result<()> {
+    let segments = super::capacity::guaranteed_segments(pages, geometry.sizes());
+    device.set_len_bytes(geometry.start_of(segments))?;
+    let zeros = AlignedBuf::zeroed(ZEROS_BYTES);
+    device.write_at(0, &zeros[..BLOCK_BYTES], Placement::Other)?;
+    device.sync()?;
+    for at in (0..geometry.segment_bytes).step_by(ZEROS_BYTES) {
+        device.write_at(at, &zeros, Placement::Other)?;
+    }
+    let mut slot = AlignedBuf::zeroed(BLOCK_BYTES);
+    format::put_slot(&mut slot, geometry.database_id, 1, pages);
+    device.write_at(SLOTS_AT[1], &slot, Placement::Other)?;
+    for (page_no, page) in [(PageNo(1), second), (PageNo(0), first)] {
+        let mut copy = AlignedBuf::zeroed(geometry.page_bytes);
+        copy.copy_from_slice(page);
+        device.write_at(geometry.offset_of(geometry.as_created(page_no)), &copy, Placement::Other)?;
+        device.sync()?;
+    }
+    Ok(())
+}
+
+/// Whether creation on such a device never finished.
+///
+/// # Errors
+/// An I/O error.
+pub fn is_uncreated_device(device: &dyn Device) -> Result<bool> {
+    let mut block = AlignedBuf::zeroed(BLOCK_BYTES);
+    device.read_at(0, &mut block)?;
+    Ok(block.iter().all(|byte| *byte == 0))
+}

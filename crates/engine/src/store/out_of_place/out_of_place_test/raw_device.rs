@@ -1,0 +1,152 @@
+//! A store on a device whose length is fixed and that holds what was there before.
+
+use super::*;
+use highwater_storage::StorageError;
+
+/// A device that has the length it has.
+struct FixedLen(Arc<dyn Device>);
+
+impl Device for FixedLen {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn len_bytes(&self) -> highwater_storage::Result<u64> {
+        self.0.len_bytes()
+    }
+
+    fn set_len_bytes(&self, len: u64) -> highwater_storage::Result<()> {
+        let has = self.0.len_bytes()?;
+        let source = std::io::Error::new(std::io::ErrorKind::StorageFull, format!("the device has {has} bytes"));
+        let full = StorageError { operation: "set length", device: self.name(), offset: 0, len, source };
+        if len <= has { Ok(()) } else { Err(full) }
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> highwater_storage::Result<()> {
+        self.0.read_at(offset, buf)
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> highwater_storage::Result<()> {
+        assert!(offset + data.len() as u64 <= self.0.len_bytes()?, "a write beyond the end");
+        self.0.write_at(offset, data, placement)
+    }
+
+    fn sync(&self) -> highwater_storage::Result<()> {
+        self.0.sync()
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
+        self.0.discard(offset, len)
+    }
+
+    fn discard_keeps_room(&self) -> bool {
+        true
+    }
+
+    fn has_fixed_len(&self) -> bool {
+        true
+    }
+
+    fn alignment_bytes(&self) -> usize {
+        self.0.alignment_bytes()
+    }
+}
+
+/// Pages of a store that the tests fill the device with.
+const MOST_PAGES: u32 = NEW_PAGES + 256;
+
+/// A set whose data device has so many segments, full of old bytes but for its start.
+fn old_device(segments: u32) -> StorageSet {
+    let storage = StorageSet::memory();
+    let old = vec![0xA5; (u64::from(segments) * SEGMENT_BYTES) as usize];
+    storage.data.write_at(0, &old, Placement::Other).unwrap();
+    storage.data.write_at(0, &vec![0; 64 << 10], Placement::Other).unwrap();
+    storage.data.sync().unwrap();
+    storage
+}
+
+/// The set as it is used: only its data device has a fixed length.
+fn fixed(storage: &StorageSet) -> StorageSet {
+    let mut devices = 0..;
+    storage.map(|inner| if devices.next() == Some(0) { Arc::new(FixedLen(inner)) } else { inner })
+}
+
+fn sizes() -> Sizes {
+    Geometry { page_bytes: PAGE_BYTES, segment_bytes: SEGMENT_BYTES, database_id: 77 }.sizes()
+}
+
+#[test]
+fn a_device_is_full_exactly_where_every_page_can_still_be_written() {
+    let storage = fixed(&old_device(capacity::guaranteed_segments(MOST_PAGES, sizes())));
+    assert!(bootstrap::is_uncreated(&storage, NEW_PAGES).unwrap());
+    create(&storage);
+    assert!(!bootstrap::is_uncreated(&storage, NEW_PAGES).unwrap());
+    let store = open(&storage);
+    assert_eq!(store.pages().unwrap(), u64::from(NEW_PAGES));
+    (2..NEW_PAGES).for_each(|page| assert_holds(&*store, page, 0, "as created"));
+    let fits = |pages: &u32| capacity::guaranteed_segments(*pages, sizes()) <= storage_segments(&storage);
+    let most = (MOST_PAGES..).take_while(fits).last().unwrap();
+    let refused = store.reserve(most..most + 1).unwrap_err();
+    assert!(refused.is_full() && refused.to_string().contains("bytes"), "{refused}");
+    store.reserve(NEW_PAGES..most).unwrap();
+    store.sync().unwrap();
+    let (mut random, mut model) = (fastrand::Rng::with_seed(3), HashMap::new());
+    for lsn in 1..1500 {
+        let pages = some_pages(&mut random, most, 60);
+        write(&*store, &pages, lsn, Lane::FlushList).unwrap();
+        model.extend(pages.into_iter().map(|page| (page, lsn)));
+    }
+    drop(store);
+    let store = open(&storage);
+    assert_sound(&*store, "full");
+    assert_eq!(store.pages().unwrap(), u64::from(most));
+    (2..most).for_each(|page| assert_holds(&*store, page, model.get(&page).copied().unwrap_or(0), "opened again"));
+}
+
+fn storage_segments(storage: &StorageSet) -> u32 {
+    (storage.data.len_bytes().unwrap() / SEGMENT_BYTES) as u32
+}
+
+#[test]
+fn a_device_that_is_too_small_is_refused_before_anything_is_written() {
+    let needed = capacity::guaranteed_segments(NEW_PAGES, sizes());
+    let storage = fixed(&old_device(needed - 1));
+    let before = storage.memory_devices().unwrap()[0].image();
+    let error = try_create(&storage).unwrap_err().to_string();
+    assert!(error.contains("the device has"), "{error}");
+    assert!(storage.memory_devices().unwrap()[0].image() == before);
+}
+
+#[test]
+fn a_creation_that_was_cut_short_is_done_again() {
+    let segments = capacity::guaranteed_segments(NEW_PAGES, sizes());
+    let (mut uncreated, mut created) = (0, 0);
+    for cut in 0..10 {
+        for seed in 0..6 {
+            let (old, faults) = (old_device(segments), Faults::new());
+            faults.power_off_after(cut);
+            let finished = try_create(&fixed(&old.map(|device| faults.wrap(device)))).is_ok();
+            let left = old.cut(seed);
+            let again = fixed(&left);
+            if bootstrap::is_uncreated(&again, NEW_PAGES).unwrap() {
+                assert!(!finished, "it was acknowledged");
+                create(&again);
+                uncreated += 1;
+            } else {
+                created += 1;
+            }
+            let store = open(&again);
+            (2..NEW_PAGES).for_each(|page| assert_holds(&*store, page, 0, "as created"));
+        }
+    }
+    assert!(uncreated > 10 && created > 5, "{uncreated} and {created}");
+}
+
+#[test]
+fn pages_in_place_are_refused() {
+    let storage = fixed(&old_device(8));
+    let error = bootstrap::check_kind(&storage, Kind::InPlace).unwrap_err().to_string();
+    assert!(error.contains("block device") && error.contains("out-of-place"), "{error}");
+    bootstrap::check_kind(&storage, Kind::OutOfPlace { segment_bytes: SEGMENT_BYTES }).unwrap();
+    bootstrap::check_kind(&new_store(), Kind::InPlace).unwrap();
+}
