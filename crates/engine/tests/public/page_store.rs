@@ -62,12 +62,12 @@ fn check(db: &Database, when: &str) {
 
 #[test]
 fn segments_are_used_again_and_nothing_is_lost() {
-    for compression in PageCompression::ALL {
+    for compression in [PageCompression::Off, PageCompression::Lz4, PageCompression::Zstd] {
         let (storage, mut random) = (StorageSet::memory(), fastrand::Rng::with_seed(7));
         let db = Database::open_storage(storage.clone(), out_of_place(compression)).unwrap();
         let table = orders(&db);
         fill(&db, &table, &mut random);
-        change(&db, &table, &mut random, 600).unwrap();
+        change(&db, &table, &mut random, 1200).unwrap();
         let stats = db.stats();
         assert!(stats.segments_cleaned > 1, "{compression:?}: {} segments cleaned", stats.segments_cleaned);
         assert_eq!((stats.bytes_written_doublewrite, stats.doublewrite_syncs), (0, 0));
