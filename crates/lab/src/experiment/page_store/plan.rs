@@ -210,6 +210,9 @@ const FILL_PCT: u64 = 25;
 /// The smallest there is: the ring is a part of the small device.
 const JOURNAL_BYTES: u64 = 8 << 20;
 
+/// The doublewrite file before the journal in it, with the largest pages.
+const AREAS_BYTES: u64 = 5 << 20;
+
 fn texts<const N: usize>(pairs: [(&str, String); N]) -> BTreeMap<String, String> {
     pairs.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
 }
@@ -246,7 +249,8 @@ pub(super) fn fitted(subject: SubjectKind, point: &Point<'_>, plan: &Plan) -> Re
         added_bytes: 2 * transactions(plan.scale, subject) * ADDED_BYTES,
         fill: number(point.fill)?,
         spare: spare / 100.0,
-        copies_bytes: 0,
+        // For every store, so that all get the same device.
+        copies_bytes: AREAS_BYTES + JOURNAL_BYTES,
         streams: if point.streams == WITH { Streams::Each } else { Streams::One },
         largest_unit_bytes: segment_bytes(plan.scale),
         seed: plan.seed,
