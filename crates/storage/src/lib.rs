@@ -140,8 +140,8 @@ pub trait Device: Send + Sync + 'static {
     fn discard_keeps_room(&self) -> bool {
         false
     }
-    /// Whether the length is that of the device for good: lengths up to it can be "set", which neither changes nor zeroes
-    /// anything, and what was never written holds whatever was there before.
+    /// Whether the length is that of the device for good: lengths up to it can be "set", which neither changes nor
+    /// zeroes anything, and what was never written holds whatever was there before.
     fn has_fixed_len(&self) -> bool {
         false
     }
