@@ -1,6 +1,5 @@
 //! Data on a block device: `data` in the folder is a link to it. The device is a loop device over a file: that needs
-//! the
-//! right to make one; elsewhere what is tested is that a link to nothing is refused.
+//! the right to make one; elsewhere what is tested is that a link to nothing is refused.
 
 use std::fs::File;
 use std::os::unix::fs::symlink;

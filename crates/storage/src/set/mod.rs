@@ -8,8 +8,8 @@
 //!    all that is there is empty, a creation was interrupted (or never begun), and can be done again. What an empty or
 //!    half-written `data` means beyond that is decided by its owner.
 //! 4. The redo may be a block device of its own (`log_dir` names it, or is a folder in which `redo` links to it), and
-//!    so may `data` (as a link). It counts as empty while it begins with zeros; a database is never created over anything
-//!    else. A link to nothing is an error: the device is missing, and no file takes its place.
+//!    so may `data` (as a link). It counts as empty while it begins with zeros; a database is never created over
+//!    anything else. A link to nothing is an error: the device is missing, and no file takes its place.
 //! 5. A set opened to be read takes no file open for writing, makes nothing and shares its lock with other readers. Its
 //!    devices are overlays: what is written into them is kept in memory and forgotten.
 //! 6. Any other file in the folder is left alone.
