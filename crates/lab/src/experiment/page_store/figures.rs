@@ -18,7 +18,7 @@ const SETTING: [(&str, Axis); 6] =
 const LEVELS: &Columns<'_> = &[
     ("Flushed by the pool", metric::FLUSHED_BYTES_PER_TRANSACTION),
     ("Pages", metric::PAGE_BYTES_PER_TRANSACTION),
-    ("Doublewrite", metric::DOUBLEWRITE_BYTES_PER_TRANSACTION),
+    ("Doublewrite, journal", metric::DOUBLEWRITE_BYTES_PER_TRANSACTION),
     ("Cleaner", metric::CLEANED_BYTES_PER_TRANSACTION),
     ("Redo", metric::REDO_BYTES_PER_TRANSACTION),
     ("Device, host", metric::DEVICE_HOST_BYTES_PER_TRANSACTION),

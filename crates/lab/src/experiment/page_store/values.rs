@@ -3,7 +3,7 @@
 //! | level | bytes |
 //! |---|---|
 //! | pool | pages that were flushed, times the page size |
-//! | store | those as they were written, to places or to segments; what protects them (doublewrite) or moves them |
+//! | store | those as they were written; what protects them (doublewrite, journal) or moves them |
 //! | redo | written to the redo log |
 //! | device | taken from the host, and written to the flash |
 //!
@@ -49,7 +49,8 @@ pub(super) fn measured(taken: &Taken, subject: SubjectKind, point: &Point<'_>) -
     let mut measured = taken.measured();
     let page_bytes = point.page_bytes()? as f64;
     let counters = if point.is_out_of_place() { &OUT_OF_PLACE[..] } else { &IN_PLACE[..] };
-    for counter in counters.iter().chain(&[metric::DOUBLEWRITE_BYTES_WRITTEN, metric::REDO_BYTES_WRITTEN]) {
+    let beside = [metric::DOUBLEWRITE_BYTES_WRITTEN, metric::JOURNAL_BYTES_WRITTEN, metric::REDO_BYTES_WRITTEN];
+    for counter in counters.iter().chain(&beside) {
         measured.put(*counter, taken.counter(*counter));
     }
     put_levels(&mut measured, point, page_bytes);
@@ -83,7 +84,9 @@ pub(super) fn put_levels(measured: &mut Measured, point: &Point<'_>, page_bytes:
         false => (IN_PLACE.iter().map(|placement| of(*placement)).filter(|bytes| bytes.is_finite()).sum(), 0.0),
     };
     // What an out-of-place store does not have it does not write.
-    let doublewrite = if pages.is_nan() { f64::NAN } else { of(metric::DOUBLEWRITE_BYTES_WRITTEN) };
+    let journal = Some(of(metric::JOURNAL_BYTES_WRITTEN)).filter(|bytes| bytes.is_finite());
+    let copies = of(metric::DOUBLEWRITE_BYTES_WRITTEN) + journal.unwrap_or(0.0);
+    let doublewrite = if pages.is_nan() { f64::NAN } else { copies };
     let ratio = of(metric::COMPRESSED_BYTES_IN) / of(metric::COMPRESSED_BYTES_OUT);
     let (redo, transactions) = (of(metric::REDO_BYTES_WRITTEN), of(metric::TRANSACTIONS));
     for (metric, bytes) in [
