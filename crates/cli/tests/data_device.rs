@@ -11,8 +11,12 @@ fn highwater(arguments: &[&str]) -> Output {
 }
 
 fn bench(db: &Path, more: &[&str]) -> Output {
+    bench_of(db, "2000", more)
+}
+
+fn bench_of(db: &Path, rows: &str, more: &[&str]) -> Output {
     let mut arguments = vec!["bench", "sysbench", "write_only", "--dir", text(db), "--tables", "1", "--threads", "2"];
-    arguments.extend(["--table-size", "2000", "--events", "500", "--buffer-pool-size", "4M", "--log-file-size", "8M"]);
+    arguments.extend(["--table-size", rows, "--events", "500", "--buffer-pool-size", "4M", "--log-file-size", "8M"]);
     arguments.extend(["--page-size", "4K", "--segment-size", "256K"]);
     arguments.extend(more);
     highwater(&arguments)
@@ -81,7 +85,7 @@ fn data_is_a_block_device() {
     let other = folder_with(&device.path, folder, "other");
     refused(&bench(&other, &OUT_OF_PLACE), "holds something already");
     // What does not fit is a full disk, and the database is whole after it.
-    refused(&bench(&db, &[&OUT_OF_PLACE[..], &["--fresh", "--table-size", "200000"]].concat()), "full");
+    refused(&bench_of(&db, "200000", &[&OUT_OF_PLACE[..], &["--fresh"]].concat()), "has no free space");
     fine(&highwater(&["check", text(&db)]));
     assert!(db.join("data").is_symlink());
 }
