@@ -372,7 +372,7 @@ fn the_laboratory_replays_traces_from_a_folder() {
     let run = |traces: &Path, out: &str| {
         let out = folder.path().join(out);
         let mut command = Command::new(PROGRAM);
-        command.args(["lab", "run", "stream-journal", "--scale", "smoke", "--json", "-"]);
+        command.args(["lab", "run", "stream-journal", "--scale", "smoke", "--subject", "mysql", "--json", "-"]);
         command.arg("--traces").arg(traces).arg("--out").arg(out).output().expect("the command starts")
     };
     let without = run(folder.path(), "without");
@@ -407,7 +407,7 @@ fn the_laboratory_replays_traces_from_a_folder() {
 fn the_laboratory_replays_its_own_traces_where_there_are_no_others() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(PROGRAM);
-    command.args(["lab", "run", "stream-journal", "--scale", "smoke", "--json", "-"]);
+    command.args(["lab", "run", "stream-journal", "--scale", "smoke", "--subject", "mysql", "--json", "-"]);
     command.env("HOME", folder.path()).env_remove("XDG_CACHE_HOME").env_remove("HIGHWATER_TRACES");
     let outcome = json(&command.arg("--out").arg(folder.path().join("out")).output().expect("the command starts"));
     let rows = outcome["rows"].as_array().expect("rows");

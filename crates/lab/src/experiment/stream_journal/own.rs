@@ -55,6 +55,11 @@ fn warehouses(scale: Scale) -> u64 {
     scale.of([1, 4, 6, 20])
 }
 
+/// A database grows by steps, and an out-of-place store has segments in reserve: much for the smallest device.
+fn room_to_grow(scale: Scale) -> u64 {
+    scale.of([32 << 20, 0, 0, 0])
+}
+
 fn transactions(scale: Scale) -> u64 {
     scale.of([300, 6_000, 20_000, 100_000])
 }
@@ -117,7 +122,7 @@ fn fitted(mode: &str, journal: &str, plan: &Plan) -> Result<Fitted> {
     };
     Ok(Fitted {
         sized_by: settings_of(DOUBLEWRITE, SMALL, plan.scale),
-        added_bytes: 2 * transactions(plan.scale) * ADDED_BYTES,
+        added_bytes: 2 * transactions(plan.scale) * ADDED_BYTES + room_to_grow(plan.scale),
         copies_bytes: if has_journal(mode) { AREAS_BYTES + journal_bytes(journal) } else { 0 },
         fill: FILL,
         spare: own_spare(&plan.device)?,
