@@ -2,7 +2,7 @@
 //!
 //! Rule: an operation is counted when it succeeded.
 
-use crate::{Device, IoCounts, Placement, Result, Write};
+use crate::{Device, Placement, Result, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -79,13 +79,7 @@ impl Counted {
 }
 
 impl Device for Counted {
-    fn name(&self) -> String {
-        self.inner.name()
-    }
-
-    fn len_bytes(&self) -> Result<u64> {
-        self.inner.len_bytes()
-    }
+    crate::pass_on!();
 
     fn set_len_bytes(&self, len: u64) -> Result<()> {
         self.inner.set_len_bytes(len)
@@ -124,38 +118,6 @@ impl Device for Counted {
         self.inner.discard(offset, len)?;
         self.discarded_bytes.fetch_add(len, Relaxed);
         Ok(())
-    }
-
-    fn discard_keeps_room(&self) -> bool {
-        self.inner.discard_keeps_room()
-    }
-
-    fn has_fixed_len(&self) -> bool {
-        self.inner.has_fixed_len()
-    }
-
-    fn atomic_write_bytes(&self) -> usize {
-        self.inner.atomic_write_bytes()
-    }
-
-    fn wants_discards(&self) -> bool {
-        self.inner.wants_discards()
-    }
-
-    fn alignment_bytes(&self) -> usize {
-        self.inner.alignment_bytes()
-    }
-
-    fn io_counts(&self) -> IoCounts {
-        self.inner.io_counts()
-    }
-
-    fn identity(&self) -> Option<String> {
-        self.inner.identity()
-    }
-
-    fn set_write_depth(&self, writes: u32) {
-        self.inner.set_write_depth(writes);
     }
 }
 

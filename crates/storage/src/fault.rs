@@ -7,7 +7,7 @@
 //! 3. After the power is cut nothing reaches the devices any more and every operation fails, so the engine above cannot
 //!    acknowledge what it did not write. Each write of a batch is a crash point of its own.
 
-use crate::{Device, IoCounts, Placement, Result, StorageError, Write};
+use crate::{Device, Placement, Result, StorageError, Write};
 use parking_lot::Mutex;
 use std::io::{Error, ErrorKind};
 use std::sync::Arc;
@@ -166,13 +166,7 @@ impl FaultDevice {
 }
 
 impl Device for FaultDevice {
-    fn name(&self) -> String {
-        self.inner.name()
-    }
-
-    fn len_bytes(&self) -> Result<u64> {
-        self.inner.len_bytes()
-    }
+    crate::pass_on!();
 
     fn set_len_bytes(&self, len: u64) -> Result<()> {
         self.pass(Operation::SetLen, "set length", 0, len)?;
@@ -207,38 +201,6 @@ impl Device for FaultDevice {
     fn discard(&self, offset: u64, len: u64) -> Result<()> {
         self.pass(Operation::Discard, "discard", offset, len)?;
         self.inner.discard(offset, len)
-    }
-
-    fn discard_keeps_room(&self) -> bool {
-        self.inner.discard_keeps_room()
-    }
-
-    fn has_fixed_len(&self) -> bool {
-        self.inner.has_fixed_len()
-    }
-
-    fn atomic_write_bytes(&self) -> usize {
-        self.inner.atomic_write_bytes()
-    }
-
-    fn wants_discards(&self) -> bool {
-        self.inner.wants_discards()
-    }
-
-    fn alignment_bytes(&self) -> usize {
-        self.inner.alignment_bytes()
-    }
-
-    fn io_counts(&self) -> IoCounts {
-        self.inner.io_counts()
-    }
-
-    fn identity(&self) -> Option<String> {
-        self.inner.identity()
-    }
-
-    fn set_write_depth(&self, writes: u32) {
-        self.inner.set_write_depth(writes);
     }
 }
 

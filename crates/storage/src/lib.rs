@@ -20,6 +20,7 @@ mod names;
 mod os;
 mod output;
 mod overlay;
+mod pass_on;
 pub mod power_cut;
 mod set;
 

@@ -2,7 +2,7 @@
 //!
 //! Rule: only growth beyond the limit fails; what is there can be read, written and cut.
 
-use crate::{Device, IoCounts, Placement, Result, StorageError, Write};
+use crate::{Device, Placement, Result, StorageError, Write};
 use std::io::ErrorKind;
 use std::sync::Arc;
 
@@ -20,13 +20,7 @@ impl Limited {
 }
 
 impl Device for Limited {
-    fn name(&self) -> String {
-        self.inner.name()
-    }
-
-    fn len_bytes(&self) -> Result<u64> {
-        self.inner.len_bytes()
-    }
+    crate::pass_on!();
 
     fn set_len_bytes(&self, len: u64) -> Result<()> {
         if len > self.limit_bytes && len > self.inner.len_bytes()? {
@@ -58,38 +52,6 @@ impl Device for Limited {
 
     fn discard(&self, offset: u64, len: u64) -> Result<()> {
         self.inner.discard(offset, len)
-    }
-
-    fn discard_keeps_room(&self) -> bool {
-        self.inner.discard_keeps_room()
-    }
-
-    fn has_fixed_len(&self) -> bool {
-        self.inner.has_fixed_len()
-    }
-
-    fn atomic_write_bytes(&self) -> usize {
-        self.inner.atomic_write_bytes()
-    }
-
-    fn wants_discards(&self) -> bool {
-        self.inner.wants_discards()
-    }
-
-    fn alignment_bytes(&self) -> usize {
-        self.inner.alignment_bytes()
-    }
-
-    fn identity(&self) -> Option<String> {
-        self.inner.identity()
-    }
-
-    fn set_write_depth(&self, writes: u32) {
-        self.inner.set_write_depth(writes);
-    }
-
-    fn io_counts(&self) -> IoCounts {
-        self.inner.io_counts()
     }
 }
 

@@ -11,8 +11,9 @@
 //! Rules
 //! 1. A transaction, or a schema change, whose end was not acknowledged may be there or not, but not by half.
 //! 2. After a failed write or sync no change is acknowledged any more.
-//! 3. The same seed gives the same history ([`History`]): what was asked of the devices, in order, and every outcome.
-//!    A disk that is full is not part of that: the engine looks again after some time.
+//! 3. The same seed gives the same history ([`History`]): the place and length of every change that was asked of the
+//!    devices, in order, and every outcome. Contents and reads are no part of it. A disk that is full may break this:
+//!    the engine looks again after some time.
 
 mod actors;
 mod observed;
@@ -206,7 +207,7 @@ impl Simulation {
     /// Random steps, until an error or the end of the life.
     fn work(&mut self, db: &Stepped, faults: &Faults) -> Result<()> {
         let (mut actors, mut snapshots) = (Vec::new(), Vec::new());
-        let failed_before = failures(faults);
+        let failed_before = faults.failures();
         for _ in 0..self.rng.u32(LEAST_STEPS..self.most_steps) {
             self.now_ms.fetch_add(self.rng.u64(..20), Relaxed);
             let done = self.step(db, &mut actors, &mut snapshots);
@@ -303,7 +304,7 @@ impl Simulation {
 
     /// After a failed write or sync the database acknowledges nothing any more (rule 2).
     fn expect_stopped(&self, db: &Database, faults: &Faults, failed_before: u64) -> Result<()> {
-        if failures(faults) == failed_before || faults.is_power_off() {
+        if faults.failures() == failed_before || faults.is_power_off() {
             return Ok(());
         }
         let name = "after_a_failure";
@@ -339,10 +340,6 @@ impl Simulation {
         self.cut();
         self.tally.recovery_cuts += 1;
     }
-}
-
-fn failures(faults: &Faults) -> u64 {
-    faults.failures()
 }
 
 fn schema() -> Schema {

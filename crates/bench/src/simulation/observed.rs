@@ -48,13 +48,7 @@ impl Observed {
 }
 
 impl Device for Observed {
-    fn name(&self) -> String {
-        self.inner.name()
-    }
-
-    fn len_bytes(&self) -> Result<u64> {
-        self.inner.len_bytes()
-    }
+    highwater_storage::pass_on!();
 
     fn set_len_bytes(&self, len: u64) -> Result<()> {
         self.note(0, 0, len);
@@ -89,21 +83,5 @@ impl Device for Observed {
     fn discard(&self, offset: u64, len: u64) -> Result<()> {
         self.note(5, offset, len);
         self.inner.discard(offset, len)
-    }
-
-    fn discard_keeps_room(&self) -> bool {
-        self.inner.discard_keeps_room()
-    }
-
-    fn atomic_write_bytes(&self) -> usize {
-        self.inner.atomic_write_bytes()
-    }
-
-    fn wants_discards(&self) -> bool {
-        self.inner.wants_discards()
-    }
-
-    fn alignment_bytes(&self) -> usize {
-        self.inner.alignment_bytes()
     }
 }
