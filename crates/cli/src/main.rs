@@ -35,14 +35,7 @@ mod salvage;
 mod signals;
 mod table_commands;
 mod torture;
-mod torture_corrupt;
-mod torture_disk;
-mod torture_hermitage;
-mod torture_isolation;
-mod torture_power;
-mod torture_simulate;
 mod transaction_options;
-
 mod workload_options;
 
 use clap::{Parser, Subcommand};

@@ -19,21 +19,16 @@
 //! 3. With a limit on the data file (`--data-limit`), a transaction that meets it is rolled back and the load goes on:
 //!    that is no error.
 //! 4. A killed process loses nothing that was written to the operating system. With `--cut-power` the database lies on
-//!    a mounted disk whose power is cut instead ([`torture_disk`](crate::torture_disk)): the process must stop with an
+//!    a mounted disk whose power is cut instead ([`disk`](super::disk)): the process must stop with an
 //!    error. Power cuts at chosen writes are tested on simulated disks (`crates/bench/tests/device_power_cut.rs`,
 //!    `highwater torture power`).
 
+use super::disk::CutDisk;
 use crate::bench;
 use crate::engine_options::{EngineOptions, size};
 use crate::failure::Failure;
 use crate::output::Lines;
-use crate::torture_corrupt::{self, CorruptOptions};
-use crate::torture_disk::CutDisk;
-use crate::torture_hermitage::{self, HermitageOptions};
-use crate::torture_isolation::{self, IsolationOptions};
-use crate::torture_power::{self, PowerOptions};
-use crate::torture_simulate::{self, SimulateOptions};
-use clap::{Args, Subcommand};
+use clap::Args;
 use fastrand::Rng;
 use highwater::{Database, Error};
 use highwater_bench::run::{RunOptions, run as drive};
@@ -56,57 +51,15 @@ const READY_WITHIN: Duration = Duration::from_secs(300);
 /// Pause before the load continues after the disk was full.
 const FULL_PAUSE: Duration = Duration::from_millis(10);
 
-const EXAMPLES: &str = "\
-Examples:
-  highwater torture crash --runs 30 --dir /tmp/torture
-  highwater torture power --cuts 3000
-  highwater torture corrupt --every 101
-  highwater torture hermitage
-  highwater torture isolation --seconds 60
-  highwater torture simulate --cuts 10000";
-
-const CRASH_EXAMPLES: &str = "\
+pub const EXAMPLES: &str = "\
 Examples:
   highwater torture crash --runs 30 --dir /tmp/torture
   highwater torture crash --runs 100 --dir /tmp/torture --seed 7 --max-run-ms 500 --threads 8
   highwater torture crash --runs 30 --dir /tmp/torture-full --page-size 4K --data-limit 160M
   sudo highwater torture crash --runs 30 --dir /tmp/torture-cut --cut-power";
 
-/// Test what the engine promises
-#[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
-pub struct TortureArgs {
-    #[command(subcommand)]
-    kind: Torture,
-}
-
-#[derive(Debug, Subcommand)]
-enum Torture {
-    /// Kill a TPC-C run at random moments; after each kill recover the database and check it
-    #[command(after_help = CRASH_EXAMPLES)]
-    Crash(Box<CrashOptions>),
-    /// Cut the power of a simulated disk at random moments; after each cut compare every index with its rows
-    #[command(after_help = torture_power::EXAMPLES)]
-    Power(Box<PowerOptions>),
-    /// Flip every byte of a small database, swap its blocks, put old ones back; each must be reported or be harmless
-    #[command(after_help = torture_corrupt::EXAMPLES)]
-    Corrupt(Box<CorruptOptions>),
-    /// Play the schedules of the literature at every level of isolation and say which anomalies occur
-    #[command(after_help = torture_hermitage::EXAMPLES)]
-    Hermitage(HermitageOptions),
-    /// Run random transactions at every level of isolation and search what they saw for anomalies
-    #[command(after_help = torture_isolation::EXAMPLES)]
-    Isolation(Box<IsolationOptions>),
-    /// Run the whole engine on one thread, on simulated disks that fail; compare every answer; repeatable by a seed
-    #[command(after_help = torture_simulate::EXAMPLES)]
-    Simulate(Box<SimulateOptions>),
-    /// The process that is killed
-    #[command(hide = true)]
-    Child(Box<CrashOptions>),
-}
-
 #[derive(Args, Clone, Debug)]
-struct CrashOptions {
+pub struct CrashOptions {
     /// Folder for the database and the record of acknowledged commits; made when missing
     #[arg(long)]
     dir: PathBuf,
@@ -200,28 +153,15 @@ impl CrashOptions {
         Ok(Embedded::new(database))
     }
 }
+fn file_failure(path: &Path) -> impl FnOnce(std::io::Error) -> Failure + '_ {
+    move |error| Failure::Failed(format!("{}: {error}", path.display()))
+}
 
 /// Runs the command.
 ///
 /// # Errors
 /// [`Failure::Failed`] names what was lost or broken.
-pub fn run(args: &TortureArgs) -> Result<(), Failure> {
-    match &args.kind {
-        Torture::Crash(options) => crash(options),
-        Torture::Power(options) => torture_power::run(options),
-        Torture::Corrupt(options) => torture_corrupt::run(options),
-        Torture::Hermitage(options) => torture_hermitage::run(options),
-        Torture::Isolation(options) => torture_isolation::run(options),
-        Torture::Simulate(options) => torture_simulate::run(options),
-        Torture::Child(options) => child(options),
-    }
-}
-
-fn file_failure(path: &Path) -> impl FnOnce(std::io::Error) -> Failure + '_ {
-    move |error| Failure::Failed(format!("{}: {error}", path.display()))
-}
-
-fn crash(options: &CrashOptions) -> Result<(), Failure> {
+pub fn run(options: &CrashOptions) -> Result<(), Failure> {
     let lines = Lines { stdout_taken: false };
     let seed = options.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
     lines.write(&format!("seed {seed} (repeat with --seed {seed})"));
@@ -409,7 +349,7 @@ fn verify(options: &CrashOptions) -> Result<Found, Failure> {
 }
 
 /// The process that is killed: runs until then.
-fn child(options: &CrashOptions) -> Result<(), Failure> {
+pub fn child(options: &CrashOptions) -> Result<(), Failure> {
     std::thread::spawn(|| {
         // The end of stdin is the end of the parent.
         let _ = std::io::stdin().read(&mut [0]);
