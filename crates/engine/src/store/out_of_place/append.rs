@@ -300,13 +300,13 @@ mod tests {
         let images = [image; 300];
         let mut open = Open::new(1);
         let fitting = |open: &Open, images: &[Image], segment: usize| open.fitting(images, segment);
-        let end = 2 * 4096;
+        let end = 4096;
         assert_eq!(fitting(&open, &images, end + 4096), 0);
         assert_eq!(fitting(&open, &images, end + 8192), 1);
         assert_eq!(fitting(&open, &images, end + 3 * 4096), 2);
         assert_eq!(fitting(&open, &images, 4 << 20), MAX_IMAGES);
         assert_eq!(fitting(&open, &images[..5], 4 << 20), 5);
-        (open.at, open.summary) = (8192, vec![0; 4096 - 32]);
+        (open.at, open.summary) = (8192, vec![0; 4096 - 96]);
         assert_eq!(fitting(&open, &images, 8192 + end + 3 * 4096), 1, "the summary needs another block");
     }
 

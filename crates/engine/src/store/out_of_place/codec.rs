@@ -2,12 +2,14 @@
 //!
 //! Rules
 //! 1. An image is never larger than its page. A page that does not become smaller by a unit is stored as it is, so the
-//!    length of an image says whether it is compressed.
-//! 2. A compressed image names its codec, so the setting may change between two openings.
-//! 3. No byte of an image is trusted: one that cannot be decompressed to a whole page is an error. Whether the page is
+//!    length of an image says whether it is the page itself.
+//! 2. Any other image names its codec, so the setting may change between two openings.
+//! 3. A page that is not compressed, or not well, is stored without its longest run of zeros ([`super::zeros`]).
+//! 4. No byte of an image is trusted: one that cannot be decompressed to a whole page is an error. Whether the page is
 //!    right its own checksum says.
 
 use super::format::UNIT_BYTES;
+use super::zeros;
 use crate::config::PageCompression;
 use std::cell::RefCell;
 use std::time::Instant;
@@ -16,6 +18,7 @@ use std::time::Instant;
 const PREFIX_BYTES: usize = 4;
 const LZ4: u8 = 1;
 const ZSTD: u8 = 2;
+const WITHOUT_ZEROS: u8 = 3;
 /// Level 3 gains nothing more on pages of a database.
 const ZSTD_LEVEL: i32 = 1;
 
@@ -31,7 +34,8 @@ pub fn put_image(images: &mut Vec<u8>, page: &[u8], compression: PageCompression
     // Only what is smaller by a unit is kept.
     let room = page.len() - UNIT_BYTES;
     images.resize(start + room, 0);
-    let packed = compress(page, &mut images[start + PREFIX_BYTES..], compression);
+    let out = &mut images[start + PREFIX_BYTES..];
+    let packed = compress(page, out, compression).or_else(|| Some((WITHOUT_ZEROS, zeros::leave_out(page, out)?)));
     match packed {
         Some((codec, length)) => {
             let word = u32::from(codec) | (length as u32) << 8;
@@ -100,6 +104,7 @@ pub fn read_image(image: &[u8], page: &mut [u8]) -> Result<(), String> {
     let got = match codec {
         LZ4 => lz4_flex::block::decompress_into(packed, page).map_err(|e| e.to_string()),
         ZSTD => unpack_zstd(packed, page),
+        WITHOUT_ZEROS => zeros::put_back(packed, page),
         other => Err(format!("unknown codec {other}")),
     };
     match got {

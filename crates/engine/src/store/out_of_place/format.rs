@@ -3,7 +3,8 @@
 //! ```text
 //! file     [ region 0 ][ segment 1 ][ segment 2 ] ...      all of segment_bytes
 //! region 0 [ page 0 and 1 as created ][ 32 KiB: slot A ][ 36 KiB: slot B ][ nothing ]
-//! segment  [ batch ][ batch ] ... [ zeros ][ summary ][ footer: last 4 KiB ]   all begin at multiples of 4 KiB
+//! segment  [ batch ][ batch ] ... [ zeros ][ summary ... footer: last 64 bytes ]   batches and summary begin at
+//!          multiples of 4 KiB
 //! batch    [ header, 512 n bytes ][ image ][ image ] ... [ zeros to 4 KiB ]
 //! header   crc32c u32, magic u32, database id u64, life u64, sequence u64, durable u64, bytes u32, count u16,
 //!          group u8, zero u8; then for each image: page u32, units u16, zero u16, LSN u64
@@ -12,7 +13,7 @@
 //!          bytes u32 and crc32c u32 of the summary, state u32 (1 sealed, 2 free), sequence u64 of the last batch
 //!          but one
 //! slot     crc32c u32, magic u32, database id u64, sequence u64, pages u32
-//! image    a page as it is, or smaller: codec u8, length u24, that many bytes, zeros
+//! image    a page as it is, or smaller: codec u8, length u24, that many bytes, zeros ([`super::codec`])
 //! ```
 //!
 //! Terms
@@ -44,6 +45,8 @@ const SLOT_MAGIC: u32 = u32::from_le_bytes(*b"hwSl");
 const SLOT_BYTES: usize = 28;
 const FOOTER_MAGIC: u32 = u32::from_le_bytes(*b"hwFo");
 const FOOTER_BYTES: usize = 60;
+/// What a footer takes of the last block.
+const FOOTER_ROOM: usize = 64;
 const SEALED: u32 = 1;
 const FREE: u32 = 2;
 
@@ -174,7 +177,7 @@ pub fn summary_bytes(images: usize) -> usize {
 
 /// Bytes of a summary of so many bytes and a footer.
 pub fn end_bytes(summary: usize) -> usize {
-    summary.next_multiple_of(BLOCK_BYTES) + BLOCK_BYTES
+    (summary + FOOTER_ROOM).next_multiple_of(BLOCK_BYTES)
 }
 
 /// A footer that goes with a summary; `sequences` are those of the last batch but one and of the last.
@@ -191,10 +194,10 @@ pub fn free_footer(life: u64, newest: u64) -> Footer {
 
 /// Writes summary and footer to the end of a segment, of which `end` are the last bytes.
 pub fn put_end(end: &mut [u8], database_id: u64, footer: &Footer, summary: &[u8]) {
-    let at = end.len() - BLOCK_BYTES;
-    let (before, block) = end.split_at_mut(at);
-    let start = at - summary.len().next_multiple_of(BLOCK_BYTES);
-    before[start..start + summary.len()].copy_from_slice(summary);
+    let start = end.len() - end_bytes(summary.len());
+    end[start..start + summary.len()].copy_from_slice(summary);
+    let at = end.len() - FOOTER_ROOM;
+    let block = &mut end[at..];
     block[4..8].copy_from_slice(&FOOTER_MAGIC.to_le_bytes());
     for (at, value) in
         [(8, database_id), (16, footer.life), (24, footer.newest), (32, footer.durable), (52, footer.before)]
@@ -209,6 +212,7 @@ pub fn put_end(end: &mut [u8], database_id: u64, footer: &Footer, summary: &[u8]
 
 /// Reads the footer in the last block of a segment.
 pub fn parse_footer(block: &[u8], database_id: u64) -> Option<Footer> {
+    let block = &block[block.len() - FOOTER_ROOM..];
     let is_ours = u32_at(block, 4) == FOOTER_MAGIC && u64_at(block, 8) == database_id;
     (is_ours && is_sealed(&block[..FOOTER_BYTES])).then(|| Footer {
         life: u64_at(block, 16),

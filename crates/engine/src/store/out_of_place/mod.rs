@@ -25,7 +25,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `format`, `image`, `codec` | what stands on the device; the images, compressed or not |
+//! | `format`, `image`, `codec`, `zeros` | what stands on the device; the images, compressed or not |
 //! | `map`, `segments` | where pages are; what of each segment is live |
 //! | `append`, `clean` | writing batches; getting segments back |
 //! | `capacity`, `lifetime`, `victim` | pure functions: how large, which group, which segment |
@@ -53,6 +53,7 @@ mod read;
 mod scan;
 mod segments;
 mod victim;
+mod zeros;
 
 pub(crate) use codec::packing_us;
 pub(super) use creation::{create_on_device, is_uncreated_device};

@@ -27,10 +27,11 @@ fn a_damaged_header_makes_no_page_disappear() {
     let store = open(&storage);
     // With room enough nothing is cleaned, and these stay in the first segments.
     store.reserve(NEW_PAGES..4096).unwrap();
-    for (lsn, first) in (1..).zip((20..56).step_by(9)) {
+    store.sync().unwrap();
+    for (lsn, first) in (1..).zip((20..119).step_by(9)) {
         write(&*store, &(first..first + 9).collect::<Vec<u32>>(), lsn, Lane::FlushList).unwrap();
     }
-    for lsn in 10..200 {
+    for lsn in 12..200 {
         write(&*store, &(2..20).collect::<Vec<u32>>(), lsn, Lane::FlushList).unwrap();
     }
     drop(store);
@@ -46,14 +47,15 @@ fn a_damaged_header_makes_no_page_disappear() {
         let store = open_after(&copy, 199, PageCompression::Off);
         store.map(|store| {
             (2..20).for_each(|page| assert_holds(&*store, page, 199, "one of two is enough"));
-            (20..56).for_each(|page| assert_holds(&*store, page, u64::from(page - 11) / 9, "one of two is enough"));
+            (20..119).for_each(|page| assert_holds(&*store, page, u64::from(page - 11) / 9, "one of two is enough"));
         })
     };
     damaged(&[third]).unwrap();
     damaged(&[segment * SEGMENT_BYTES]).unwrap();
-    damaged(&[end - 2 * BLOCK_BYTES as u64]).unwrap();
+    damaged(&[end - BLOCK_BYTES as u64]).unwrap();
+    damaged(&[end - 64]).unwrap();
     for header in [segment * SEGMENT_BYTES, third] {
-        let error = damaged(&[header, end - 2 * BLOCK_BYTES as u64]).unwrap_err().to_string();
+        let error = damaged(&[header, end - BLOCK_BYTES as u64]).unwrap_err().to_string();
         assert!(error.contains(&format!("segment {segment} ")) && error.contains("damaged"), "{error}");
     }
 }
