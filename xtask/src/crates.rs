@@ -11,6 +11,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("crates/report", &["highwater-storage"]),
     ("crates/device", &["highwater-storage", "highwater-report"]),
     ("crates/engine", &["highwater-storage"]),
+    ("crates/models", &["highwater-storage"]),
     ("crates/bench", &["highwater", "highwater-device", "highwater-report", "highwater-storage"]),
     ("crates/lab", &["highwater", "highwater-bench", "highwater-device", "highwater-report", "highwater-storage"]),
     (

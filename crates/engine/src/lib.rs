@@ -58,6 +58,8 @@ mod context;
 mod db;
 mod error;
 mod log;
+#[cfg(shuttle)]
+pub mod models;
 mod mtr;
 mod page;
 mod pool;

@@ -80,7 +80,7 @@ impl<'a> ExtentReader<'a> {
             if reads >= READS {
                 return Err(Error::corrupt_page(page_no, error.into_reason()));
             }
-            std::thread::sleep(PAUSE);
+            crate::sync::thread::sleep(PAUSE);
         }
     }
 }

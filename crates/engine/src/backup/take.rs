@@ -12,9 +12,9 @@ use crate::page::header;
 use crate::space::Space;
 use crate::space::layout::EXTENT_PAGES;
 use crate::store::{self, FileHeader, Kind};
+use crate::sync::atomic::{AtomicU8, Ordering::SeqCst};
 use crate::types::{Lsn, PageNo};
 use std::path::Path;
-use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The redo's thread sleeps this long when it has copied what there is.
@@ -226,7 +226,7 @@ fn copy_pages(
         }
         if options.max_bytes_per_s > 0 {
             let due = Duration::from_secs_f64(read_bytes as f64 / options.max_bytes_per_s as f64);
-            std::thread::sleep(due.saturating_sub(started.elapsed()));
+            crate::sync::thread::sleep(due.saturating_sub(started.elapsed()));
         }
     }
     let pages = file.finish()?;
@@ -256,7 +256,7 @@ fn copy_redo(ctx: &Context, mut kept: Kept<'_>, mut file: NewFile, order: &Atomi
                 ctx.log.flush_to(last)?;
                 end = Some(last);
             }
-            _ if bytes.is_empty() => std::thread::sleep(REDO_PAUSE),
+            _ if bytes.is_empty() => crate::sync::thread::sleep(REDO_PAUSE),
             _ => {}
         }
     }

@@ -14,9 +14,9 @@
 //!
 //! Differs from InnoDB: no shared adaptive hash index, so nothing to latch or to invalidate.
 
+use crate::sync::Serials;
 use crate::types::PageNo;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Trees a thread remembers a leaf of.
 const SLOTS: usize = 32;
@@ -40,8 +40,8 @@ thread_local! {
 
 /// A number no other opened tree of this process has.
 pub(super) fn new_serial() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Relaxed)
+    static NEXT: Serials = Serials::new();
+    NEXT.next()
 }
 
 /// The leaf this thread used last, if it is worth checking.

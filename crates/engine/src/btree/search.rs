@@ -59,7 +59,7 @@ impl<'c> Restarts<'c> {
             let waited_ms = waited.as_millis() as u64;
             return Err(Error::PoolExhausted { frames: self.ctx.pool.frame_count(), waited_ms });
         }
-        std::thread::yield_now();
+        crate::sync::thread::yield_now();
         Ok(())
     }
 }

@@ -26,8 +26,8 @@ use crate::mtr::{Latched, MTR_REDO_BYTES, Mtr};
 use crate::page::header::{self, MAX_TRX_ID_OFFSET, TYPE, identity};
 use crate::page::op::pack_record;
 use crate::page::{Node, PageBytes, PageOp, PageType, node};
+use crate::sync::RwLockReadGuard;
 use crate::types::PageNo;
-use parking_lot::RwLockReadGuard;
 use std::ops::Range;
 
 /// Why a step ended without having changed anything.

@@ -5,8 +5,8 @@ use crate::error::Result;
 use crate::mtr::{Latched, Mtr};
 use crate::page::{Node, PageOp, PageType, node};
 use crate::space::Space;
+use crate::sync::RwLock;
 use crate::types::{IndexId, PageNo, SegmentId};
-use parking_lot::RwLock;
 use std::sync::Arc;
 
 /// A tree; cheap to share by reference. `root` never moves.

@@ -16,11 +16,11 @@ use crate::page::{header, node};
 use crate::pool::Content;
 use crate::pool::pending::PendingChanges;
 use crate::stats::Stats;
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use crate::sync::{Mutex, MutexGuard};
 use crate::types::{IndexId, Lsn, PageNo};
-use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 const SHARDS: usize = 64;

@@ -3,8 +3,8 @@
 
 use crate::error::Result;
 use crate::pool::{FrameNo, MIN_FRAMES, Pool};
-use parking_lot::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Frames taken or given back at once: a 64th of a small pool.
 fn step(pool: &Pool) -> usize {

@@ -5,8 +5,8 @@ use super::buffer::WaitingLeaf;
 use super::tree::{OperationTree, key_of, run_of_shared};
 use crate::btree::{BTree, Seek};
 use crate::error::Result;
+use crate::sync::RwLockWriteGuard;
 use crate::types::PageNo;
-use parking_lot::RwLockWriteGuard;
 
 impl ChangeBuffer {
     /// The tree of operations, if the database has one.

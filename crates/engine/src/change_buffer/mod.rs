@@ -79,13 +79,13 @@ use crate::config::ChangeBuffering;
 use crate::context::Context;
 use crate::error::Result;
 use crate::space::Space;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use crate::sync::wake::Wake;
 use crate::types::IndexId;
 use buffer::Buffer;
 use frames::Frames;
-use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// The change buffer of one database.
 pub struct ChangeBuffer {

@@ -16,11 +16,11 @@ use crate::config::{ChangeBuffering, Options};
 use crate::context::Context;
 use crate::error::Result;
 use crate::space::Space;
+use crate::sync::Mutex;
+use crate::sync::atomic::AtomicU8;
 use crate::sync::wake::Wake;
 use crate::types::IndexId;
-use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU8;
 
 impl ChangeBuffer {
     /// That of a database that is recovered; the pool asks it from now on.

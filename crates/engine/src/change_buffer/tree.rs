@@ -19,8 +19,8 @@ use crate::mtr::{MTR_REDO_BYTES, Mtr};
 use crate::page::node::LeafChange;
 use crate::page::{Node, PageBytes};
 use crate::space::{ROOT_CHANGE_BUFFER, SEGMENT_CHANGE_BUFFER, Space};
+use crate::sync::RwLock;
 use crate::types::{CHANGE_BUFFER_INDEX, IndexId, PageNo, TxnId};
-use parking_lot::RwLock;
 use std::sync::{Arc, Weak};
 
 const KEY_BYTES: usize = 8;

@@ -17,8 +17,8 @@ use crate::config::ChangeBuffering;
 use crate::error::{Error, Result};
 use crate::mtr::Mtr;
 use crate::page::node;
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::PageNo;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// An operation that a leaf of the tree has no room for.
 #[derive(Clone, Copy, Debug)]

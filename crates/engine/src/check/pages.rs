@@ -27,7 +27,7 @@ fn read_until_sound(store: &dyn PageStore, page_no: PageNo, page: &mut [u8]) -> 
         if header::verify(page, page_no).is_ok() {
             return Ok(());
         }
-        std::thread::sleep(PAUSE);
+        crate::sync::thread::sleep(PAUSE);
         store.read(page_no, page)?;
     }
     Ok(())

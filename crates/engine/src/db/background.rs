@@ -9,12 +9,12 @@ use super::core::Core;
 use crate::context::Context;
 use crate::error::Result;
 use crate::pool::cleaner::{Cleaner, LruFlusher};
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::thread::JoinHandle;
 use crate::sync::wake::Wake;
 use crate::txn::TxnSystem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// The log thread's pause (modes 0 and 2 sync once a second).
@@ -56,7 +56,7 @@ impl Background {
                 }
             }
         };
-        let thread = std::thread::Builder::new().name(format!("hw-{name}")).spawn(run);
+        let thread = crate::sync::thread::Builder::new().name(format!("hw-{name}")).spawn(run);
         let thread = thread.map_err(|e| crate::error::Error::Usage(format!("cannot start thread {name}: {e}")))?;
         self.threads.push(thread);
         self.wakers.push(Box::new(wake));

@@ -15,15 +15,15 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::probe::Record;
 use crate::space::Space;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::poison::CLOSED;
 use crate::table::Table;
 use crate::table::catalog::Catalog;
 use crate::table::handle::{Registry, TableShared};
 use crate::txn::{Access, TxnOptions, TxnSystem};
 use highwater_storage::StorageSet;
-use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// An open database. Clones share it; it is closed by [`close`](Database::close) or when the last clone and transaction

@@ -10,16 +10,16 @@ use crate::config::Options;
 use crate::error::Result;
 use crate::mtr::MTR_REDO_BYTES;
 use crate::space::ROOT_UNDO;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, AtomicU64};
 use crate::table::catalog::{Catalog, Leftover};
 use crate::table::handle::{Registry, TableShared};
 use crate::txn::{LagLimits, Tables, TxnSystem};
 use crate::types::IndexId;
 use highwater_storage::StorageSet;
-use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 impl Database {

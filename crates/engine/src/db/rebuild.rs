@@ -12,6 +12,7 @@ use super::write_txn::WriteTxn;
 use crate::check::{CheckReport, Finding};
 use crate::error::{Error, Result};
 use crate::inspect::OnProgress;
+use crate::sync::atomic::Ordering;
 use crate::table::key::KeyLayout;
 use crate::table::record::State;
 use crate::table::schema::PRIMARY;
@@ -20,7 +21,6 @@ use crate::table::{Table, TableDefinition};
 use crate::txn::{Access, TxnOptions};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// What a repair did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use super::database::Database;
 use super::index_build;
 use super::write_txn::WriteTxn;
 use crate::error::{Error, Result};
+use crate::sync::atomic::Ordering;
 use crate::table::handle::TableShared;
 use crate::table::key::KeyLayout;
 use crate::table::record::State;
@@ -16,7 +17,6 @@ use crate::table::version::Secondary;
 use crate::table::{IndexDefinition, Schema, Table, TableDefinition};
 use crate::txn::{Access, TxnOptions};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 impl Database {
     /// Creates a table, atomically and durably.

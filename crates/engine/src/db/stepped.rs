@@ -14,10 +14,10 @@ use crate::config::Options;
 use crate::context::Context;
 use crate::error::Result;
 use crate::pool::cleaner::{Cleaner, LruFlusher};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use highwater_storage::StorageSet;
-use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Undo records of a purge step.
 const PURGE_BATCH: usize = 300;

@@ -8,8 +8,8 @@
 use super::buffer::Active;
 use super::format::{self, FRAME_BYTES};
 use super::{Log, Reservation};
+use crate::sync::MutexGuard;
 use crate::types::Lsn;
-use parking_lot::MutexGuard;
 
 impl Log {
     /// Appends one mini-transaction atomically and returns its end LSN. Runs `in_order(start, end)` before the next

@@ -9,10 +9,10 @@
 //!    end is on the flush list).
 
 use super::format::{self, BLOCK_BYTES, DATA_BYTES, Header, MARK_BYTES, block_floor};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, MutexGuard};
 use crate::types::Lsn;
 use highwater_storage::AlignedBuf;
-use parking_lot::{Mutex, MutexGuard};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The buffer that is appended to, and its end.
 pub(super) struct LogBuffer {

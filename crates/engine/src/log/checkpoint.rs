@@ -15,10 +15,10 @@
 use super::format::{self, BLOCK_BYTES, DATA_BYTES, FIRST_LSN, Header, RING_START};
 use super::{Io, Log};
 use crate::error::{Error, Result};
+use crate::sync::atomic::Ordering;
 use crate::sync::poison::CLOSED;
 use crate::types::Lsn;
 use highwater_storage::{AlignedBuf, Device, Placement};
-use std::sync::atomic::Ordering;
 
 /// Bytes of zeros written at once when a log is created.
 const ZEROS_BYTES: u64 = 4 << 20;

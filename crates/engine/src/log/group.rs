@@ -6,16 +6,34 @@
 //! 2. When the leader is done it wakes the threads it served and makes the first of the others the next leader; it
 //!    wakes that one first, so that the device is idle as shortly as possible.
 //! 3. A thread's slot is in `waiting` at most once, and is removed by the thread that wakes it.
+//!
+//! `log_test/group_model.rs` checks them for every order of the threads' steps (loom).
 
+use super::sync::Mutex;
+use super::sync::atomic::{AtomicU8, Ordering};
+use super::sync::thread::{self, Thread};
 use crate::types::Lsn;
-use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::thread::Thread;
+
+/// What a group makes durable.
+pub(super) trait Durable {
+    type Error;
+
+    /// Everything before this is durable.
+    fn durable_lsn(&self) -> Lsn;
+
+    fn has_stopped(&self) -> bool;
+
+    /// An error if it has stopped.
+    fn check(&self) -> Result<(), Self::Error>;
+
+    /// The leader's work: makes everything before `lsn` durable, or more. If it fails, it has stopped.
+    fn write_and_sync(&self, lsn: Lsn) -> Result<(), Self::Error>;
+}
 
 /// What a thread that has joined must do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+enum Role {
     /// Write and sync, then call [`Group::finish`].
     Leader,
     /// Check again: a leader got this far, or the database has stopped.
@@ -43,8 +61,8 @@ struct Slot {
     thread: Thread,
 }
 
-thread_local! {
-    static SLOT: Arc<Slot> = Arc::new(Slot { state: AtomicU8::new(WAITING), thread: std::thread::current() });
+super::sync::thread_local! {
+    static SLOT: Arc<Slot> = Arc::new(Slot { state: AtomicU8::new(WAITING), thread: thread::current() });
 }
 
 impl Slot {
@@ -58,15 +76,36 @@ impl Slot {
             match self.state.load(Ordering::Acquire) {
                 SERVED => return Role::Served,
                 LEADER => return Role::Leader,
-                _ => std::thread::park(),
+                _ => thread::park(),
             }
         }
     }
 }
 
 impl Group {
+    /// Returns when everything before `lsn` is durable; one thread works for all that wait.
+    ///
+    /// # Errors
+    /// `log` has stopped, or stops with this.
+    pub(super) fn flush_to<D: Durable>(&self, log: &D, lsn: Lsn) -> Result<(), D::Error> {
+        loop {
+            log.check()?;
+            if log.durable_lsn() >= lsn {
+                return Ok(());
+            }
+            match self.join(lsn, || log.durable_lsn() >= lsn || log.has_stopped()) {
+                Role::Served => {}
+                Role::Leader => {
+                    let result = log.write_and_sync(lsn);
+                    self.finish(log.durable_lsn(), log.has_stopped());
+                    result?;
+                }
+            }
+        }
+    }
+
     /// Becomes the leader, or waits until served or made the leader. `done` is asked once more under the queue's lock.
-    pub(super) fn join(&self, lsn: Lsn, done: impl Fn() -> bool) -> Role {
+    fn join(&self, lsn: Lsn, done: impl Fn() -> bool) -> Role {
         let mut queue = self.queue.lock();
         if done() {
             return Role::Served;
@@ -85,7 +124,7 @@ impl Group {
 
     /// Ends the lead: each thread that waits for an LSN up to `durable` (every thread, if `stopped`) is served, the
     /// next one leads.
-    pub(super) fn finish(&self, durable: Lsn, stopped: bool) {
+    fn finish(&self, durable: Lsn, stopped: bool) {
         let mut queue = self.queue.lock();
         let mut served = std::mem::take(&mut queue.waiting);
         if !stopped {

@@ -49,5 +49,7 @@ pub use scan::{Scan, Window, Windows};
 pub use space::Reservation;
 pub use stream::StreamGroups;
 
+use crate::sync;
+
 #[cfg(test)]
 mod log_test;

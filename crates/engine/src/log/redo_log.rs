@@ -8,12 +8,12 @@ use super::space::Space;
 use super::{checkpoint, format};
 use crate::error::Result;
 use crate::stats::Stats;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::poison::{OnStop, Poison};
 use crate::types::Lsn;
 use highwater_storage::{AlignedBuf, Device};
-use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// The smallest log buffer; a mini-transaction of up to this much redo always fits one.

@@ -14,9 +14,9 @@
 use super::Log;
 use super::format::FRAME_BYTES;
 use crate::error::{Error, Result};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+use crate::sync::{Condvar, Mutex, RwLock};
 use crate::types::Lsn;
-use parking_lot::{Condvar, Mutex, RwLock};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 /// How long a waiter sleeps before it asks for a checkpoint again.
@@ -60,7 +60,7 @@ pub struct Reservation<'l> {
 }
 
 #[cfg(debug_assertions)]
-thread_local! {
+crate::sync::thread_local! {
     /// Reservations that this thread has.
     static RESERVATIONS: std::cell::Cell<i32> = const { std::cell::Cell::new(0) };
 }

@@ -9,12 +9,12 @@
 //! 3. `durable` is stored before the threads that wait for it are woken.
 
 use super::format::RING_START;
-use super::group::Role;
+use super::group::Durable;
 use super::{Io, Log};
 use crate::error::{Error, Result};
+use crate::sync::atomic::Ordering;
 use crate::types::Lsn;
 use highwater_storage::{Placement, Write};
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 impl Log {
@@ -24,21 +24,12 @@ impl Log {
     /// [`Error::Poisoned`], the I/O error that stops the database, or [`Error::Usage`] for an LSN beyond the end of the
     /// log.
     pub fn flush_to(&self, lsn: Lsn) -> Result<()> {
-        loop {
-            self.poison.check()?;
-            if self.durable_lsn() >= lsn {
-                return Ok(());
-            }
-            self.check_not_beyond_end(lsn)?;
-            match self.group.join(lsn, || self.durable_lsn() >= lsn || self.poison.is_set()) {
-                Role::Served => {}
-                Role::Leader => {
-                    let result = self.write_and_sync(lsn);
-                    self.group.finish(self.durable_lsn(), self.poison.is_set());
-                    result?;
-                }
-            }
+        self.poison.check()?;
+        if self.durable_lsn() >= lsn {
+            return Ok(());
         }
+        self.check_not_beyond_end(lsn)?;
+        self.group.flush_to(self, lsn)
     }
 
     /// Returns when everything before `lsn` is written, durable or not.
@@ -83,15 +74,6 @@ impl Log {
         } else {
             Err(Error::Usage(format!("LSN {lsn} lies beyond the end of the log at {end}")))
         }
-    }
-
-    fn write_and_sync(&self, lsn: Lsn) -> Result<()> {
-        let mut io = self.io.lock();
-        if self.durable_lsn() >= lsn {
-            return self.poison.check();
-        }
-        self.write_out(&mut io)?;
-        self.sync(&mut io)
     }
 
     /// Writes all that was appended so far.
@@ -149,5 +131,33 @@ impl Log {
             self.poison.set(&error.to_string());
             Error::Storage(error)
         })
+    }
+}
+
+impl Durable for Log {
+    type Error = Error;
+
+    #[inline]
+    fn durable_lsn(&self) -> Lsn {
+        Log::durable_lsn(self)
+    }
+
+    #[inline]
+    fn has_stopped(&self) -> bool {
+        self.poison.is_set()
+    }
+
+    #[inline]
+    fn check(&self) -> Result<()> {
+        self.poison.check()
+    }
+
+    fn write_and_sync(&self, lsn: Lsn) -> Result<()> {
+        let mut io = self.io.lock();
+        if self.durable_lsn() >= lsn {
+            return self.poison.check();
+        }
+        self.write_out(&mut io)?;
+        self.sync(&mut io)
     }
 }

@@ -46,6 +46,7 @@ use crate::error::Result;
 use crate::log::Log;
 use crate::stats::{Histogram, LatencySnapshot, Stats};
 use crate::store::PageStore;
+use crate::sync::atomic::AtomicU32;
 use crate::sync::poison::Poison;
 use cleaner::CleanerPart;
 use flush::FlushPart;
@@ -53,7 +54,6 @@ use frames::{Frames, FreeList, NIL, NO_PAGE, PageTable};
 use lone::Lone;
 use lru::LruPart;
 use pending::PendingChanges;
-use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
 
 /// Fewest frames a pool works with.

@@ -5,10 +5,10 @@ use crate::error::{Error, Result};
 use crate::log::{Log, Scan, Window};
 use crate::page::{self, PageOp};
 use crate::pool::Pool;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::types::{Lsn, PageNo};
-use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Threads that read and apply pages.
 const WORKERS: usize = 4;
@@ -94,7 +94,7 @@ fn replay_window(
             }
         }
     };
-    std::thread::scope(|scope| {
+    crate::sync::thread::scope(|scope| {
         let workers: Vec<_> = (0..WORKERS).map(|_| scope.spawn(work)).collect();
         workers.into_iter().try_for_each(|w| w.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })?;

@@ -6,8 +6,8 @@ use super::layout::{CHUNK_PAGES, CHUNKS, EXTENT_PAGES, chunk_mask};
 use super::reserve::{self, Purpose};
 use crate::context::Context;
 use crate::error::Result;
+use crate::sync::atomic::Ordering::SeqCst;
 use crate::types::{PageNo, SegmentId};
-use std::sync::atomic::Ordering::SeqCst;
 
 /// Keeps emptied extents from being discarded; see [`Space::hold_discards`].
 pub struct DiscardHold<'s> {

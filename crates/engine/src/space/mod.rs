@@ -65,12 +65,12 @@ use crate::error::{Error, Result};
 use crate::log::Log;
 use crate::mtr::Mtr;
 use crate::store::PageStore;
+use crate::sync::Mutex;
+use crate::sync::atomic::AtomicUsize;
 use crate::types::{PageNo, SegmentId};
 use layout::{EXTENT_PAGES, Layout};
-use parking_lot::Mutex;
 use state::State;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 /// Owner of file headers and extent maps.
 pub const SEGMENT_SYSTEM: SegmentId = SegmentId(u32::MAX);

@@ -38,19 +38,19 @@ pub fn kept_extents(purpose: Purpose, extents: u32) -> u32 {
     }
 }
 
-thread_local! {
+crate::sync::thread_local! {
     static PURPOSE: Cell<Purpose> = const { Cell::new(Purpose::Users) };
 }
 
 /// What this thread works for now.
 pub fn purpose() -> Purpose {
-    PURPOSE.get()
+    PURPOSE.with(Cell::get)
 }
 
 /// While it lives, this thread may take room as `purpose` may (or as it could before, if that is more).
 #[must_use]
 pub fn entitle(purpose: Purpose) -> Entitled {
-    Entitled { before: PURPOSE.replace(PURPOSE.get().max(purpose)) }
+    Entitled { before: PURPOSE.with(|now| now.replace(now.get().max(purpose))) }
 }
 
 /// Ends an entitlement when dropped.
@@ -60,7 +60,7 @@ pub struct Entitled {
 
 impl Drop for Entitled {
     fn drop(&mut self) {
-        PURPOSE.set(self.before);
+        PURPOSE.with(|now| now.set(self.before));
     }
 }
 

@@ -9,11 +9,11 @@
 //!    ([`SharedSync::check`]).
 
 use crate::error::{Error, Result};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use crate::sync::poison::Poison;
 use highwater_storage::Device;
-use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 /// A device and its syncs.
 pub struct SharedSync {

@@ -13,10 +13,12 @@
 //! 4. While `waiters` is set, new threads queue behind the parked ones instead of overtaking them for ever.
 //! 5. A thread that needs the latch only while a condition holds passes it (`still`). A thread that ends the condition
 //!    while it holds the latch calls `nudge`: waiting threads then check their conditions and stop waiting.
+//!
+//! `sync_test/latch_model.rs` checks them for every order of the threads' steps (loom).
 
-use parking_lot_core::{DEFAULT_PARK_TOKEN, DEFAULT_UNPARK_TOKEN, park, unpark_all};
-use std::hint::spin_loop;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use super::atomic::{AtomicU64, Ordering, fence};
+use super::parking::{park, unpark_all};
+use super::{SPINS, spin_loop};
 
 const HOLDERS: u64 = 0xff;
 const EXCLUSIVE: u64 = 0xff;
@@ -24,7 +26,6 @@ const MAX_SHARED: u64 = 0xfe;
 const WAITERS: u64 = 0x100;
 const VERSION_SHIFT: u32 = 9;
 const VERSION_ONE: u64 = 1 << VERSION_SHIFT;
-const SPINS: u32 = 64;
 
 /// Shared/exclusive latch with a version.
 #[derive(Debug, Default)]
@@ -157,6 +158,12 @@ impl Latch {
         }
     }
 
+    /// Whether threads are parked, or about to be.
+    #[cfg(test)]
+    pub fn has_waiters(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & WAITERS != 0
+    }
+
     #[inline]
     fn try_lock(&self, mode: Mode, overtake: bool) -> bool {
         let mut word = self.0.load(Ordering::Relaxed);
@@ -211,9 +218,8 @@ impl Latch {
             let word = self.0.load(Ordering::Relaxed);
             word & WAITERS != 0 && !Self::available(word, mode) && still()
         };
-        // SAFETY: the key is this latch's own address, the callbacks neither panic nor park, and no other code in
-        // the process parks on a page latch's address.
-        unsafe { park(address, still_busy, || {}, |_, _| {}, DEFAULT_PARK_TOKEN, None) };
+        // SAFETY: the address is this latch's own, and `still_busy` neither panics nor parks.
+        unsafe { park(address, still_busy) };
     }
 
     fn available(word: u64, mode: Mode) -> bool {
@@ -226,108 +232,7 @@ impl Latch {
     #[cold]
     fn wake(&self) {
         self.0.fetch_and(!WAITERS, Ordering::Relaxed);
-        // SAFETY: the key is this latch's own address; see `park`.
-        unsafe { unpark_all(self as *const Latch as usize, DEFAULT_UNPARK_TOKEN) };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::cell::UnsafeCell;
-    use std::sync::Arc;
-    use std::sync::atomic::AtomicUsize;
-    use std::thread;
-
-    #[test]
-    fn holds_exclude_each_other() {
-        let latch = Latch::default();
-        latch.lock_shared();
-        assert!(latch.try_lock_shared());
-        assert!(!latch.try_lock_exclusive());
-        latch.unlock_shared();
-        latch.unlock_shared();
-        assert!(latch.try_lock_exclusive());
-        assert!(!latch.try_lock_shared());
-        assert_eq!(latch.version(), None);
-        latch.unlock_exclusive(true);
-        assert_eq!(latch.version(), Some(1));
-    }
-
-    #[test]
-    fn version_tells_of_changes_only() {
-        let latch = Latch::default();
-        let version = latch.version().unwrap();
-        latch.lock_exclusive();
-        assert!(!latch.is_version(version));
-        latch.unlock_exclusive(false);
-        assert!(latch.is_version(version));
-        assert!(latch.lock_exclusive_if(version, || true));
-        latch.unlock_exclusive(true);
-        assert!(!latch.is_version(version));
-        assert!(!latch.lock_exclusive_if(version, || true));
-        latch.lock_shared();
-        assert!(!latch.is_version(version));
-        latch.unlock_shared();
-    }
-
-    #[test]
-    fn who_waits_in_vain_leaves() {
-        use std::sync::atomic::AtomicBool;
-        for round in 0..200 {
-            let latch = Latch::new_exclusive();
-            let wanted = AtomicBool::new(true);
-            let still = || wanted.load(Ordering::Relaxed);
-            thread::scope(|scope| {
-                let shared = scope.spawn(|| latch.lock_shared_while(still));
-                let exclusive = scope.spawn(|| latch.lock_exclusive_while(still));
-                if round % 2 == 0 {
-                    while latch.0.load(Ordering::Relaxed) & WAITERS == 0 {
-                        thread::yield_now();
-                    }
-                }
-                wanted.store(false, Ordering::Relaxed);
-                latch.nudge();
-                assert!(!shared.join().unwrap() && !exclusive.join().unwrap());
-            });
-            latch.unlock_exclusive(false);
-            assert!(latch.lock_shared_while(|| false), "a free latch is taken whatever the condition");
-        }
-    }
-
-    struct Guarded(Latch, UnsafeCell<[u64; 4]>, AtomicUsize);
-    // SAFETY: the cell is touched only under the latch, exclusively for writes.
-    unsafe impl Sync for Guarded {}
-
-    /// Also run under Miri: no data race, no lost wake-up.
-    #[test]
-    fn threads_see_whole_changes() {
-        let rounds = if cfg!(miri) { 20 } else { 20_000 };
-        let shared = Arc::new(Guarded(Latch::default(), UnsafeCell::new([0; 4]), AtomicUsize::new(0)));
-        let threads: Vec<_> = (0..4)
-            .map(|id| {
-                let shared = shared.clone();
-                thread::spawn(move || (0..rounds).for_each(|round| one_round(&shared, id, round)))
-            })
-            .collect();
-        threads.into_iter().for_each(|t| t.join().unwrap());
-        assert_eq!(shared.2.load(Ordering::Relaxed), rounds * 2);
-        assert_eq!(shared.0.version(), Some(rounds as u64 * 2));
-    }
-
-    fn one_round(shared: &Guarded, id: usize, round: usize) {
-        if id.is_multiple_of(2) {
-            shared.0.lock_exclusive();
-            // SAFETY: held exclusively.
-            unsafe { (*shared.1.get()).iter_mut().for_each(|n| *n += 1) };
-            shared.2.fetch_add(1, Ordering::Relaxed);
-            shared.0.unlock_exclusive(true);
-        } else {
-            shared.0.lock_shared();
-            // SAFETY: held shared.
-            let seen = unsafe { *shared.1.get() };
-            shared.0.unlock_shared();
-            assert!(seen.iter().all(|n| *n == seen[0]), "torn read {seen:?} in round {round}");
-        }
+        // SAFETY: the address is this latch's own.
+        unsafe { unpark_all(self as *const Latch as usize) };
     }
 }

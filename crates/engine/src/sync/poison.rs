@@ -11,8 +11,8 @@
 //!    succeeds.
 
 use crate::error::{Error, Result};
-use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 /// Has waiters that must wake when the database stops. The thread that sets the switch may hold latches and mutexes, so

@@ -1,6 +1,6 @@
 //! A signal that ends the pause of a background thread early.
 
-use parking_lot::{Condvar, Mutex};
+use crate::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 #[derive(Default)]

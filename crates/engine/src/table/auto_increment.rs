@@ -7,8 +7,8 @@
 //! 3. An explicit value moves the counter past it.
 
 use crate::error::{Error, Result};
-use parking_lot::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// Numbers given out per write of the bound.
 const BLOCK: u64 = 1024;

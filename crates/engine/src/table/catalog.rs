@@ -22,9 +22,9 @@ use crate::error::{Error, Result};
 use crate::mtr::MTR_REDO_BYTES;
 use crate::space::reserve::{self, Purpose};
 use crate::space::{ROOT_CATALOG, SEGMENT_CATALOG, Space};
+use crate::sync::Mutex;
 use crate::sync::poison::Poison;
 use crate::types::{IndexId, Lsn, PageNo, SegmentId, TableId};
-use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

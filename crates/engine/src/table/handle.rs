@@ -17,9 +17,9 @@ use super::version::{Secondary, TableVersion, last_number};
 use crate::btree::BTree;
 use crate::error::{Error, Result};
 use crate::sync::poison::OnStop;
+use crate::sync::{Mutex, RwLock};
 use crate::txn::{TableTrees, Tables};
 use crate::types::TableId;
-use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -224,6 +224,6 @@ impl Tables for Registry {
 fn wait_for_last(version: Option<Arc<TableVersion>>) {
     let Some(version) = version else { return };
     while Arc::strong_count(&version) > 1 {
-        std::thread::sleep(Duration::from_micros(200));
+        crate::sync::thread::sleep(Duration::from_micros(200));
     }
 }

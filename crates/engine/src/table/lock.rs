@@ -14,7 +14,7 @@
 
 use crate::error::{Error, Result};
 use crate::sync::poison::Poison;
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

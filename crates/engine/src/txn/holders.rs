@@ -7,8 +7,8 @@
 //! 2. Shards by id; a shard's mutex is taken under page latches and around nothing.
 
 use super::lock::Holder;
+use crate::sync::Mutex;
 use crate::types::TxnId;
-use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// Consecutive ids are in different shards.

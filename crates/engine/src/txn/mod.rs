@@ -23,8 +23,8 @@
 
 /// What `active.rs` works with; `tests/active_set.rs` gives it loom's.
 mod atomic {
-    pub(super) use parking_lot::Mutex;
-    pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    pub(super) use crate::sync::Mutex;
+    pub(super) use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 }
 
 mod active;
@@ -46,6 +46,8 @@ pub(crate) mod undo;
 mod write;
 
 pub use lock::LockMode;
+#[cfg(shuttle)]
+pub(crate) use lock::{Holder, LockSystem, RowName};
 pub use options::{Access, Isolation, TxnOptions};
 pub use purge::{LagLimits, PurgeState, PurgeWatch};
 pub use read::{Cursor, ScanOptions};

@@ -9,7 +9,7 @@ use std::cell::Cell;
 /// A row closure: gets the present payload, writes the new one, returns whether there is a change.
 pub type RowChange<'f> = dyn FnMut(&[u8], &mut Vec<u8>) -> Result<bool> + 'f;
 
-thread_local! {
+crate::sync::thread_local! {
     static IN_ROW_CLOSURE: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -18,17 +18,17 @@ pub(super) fn closed<R>(run: impl FnOnce() -> R) -> R {
     struct Reopen;
     impl Drop for Reopen {
         fn drop(&mut self) {
-            IN_ROW_CLOSURE.set(false);
+            IN_ROW_CLOSURE.with(|within| within.set(false));
         }
     }
-    IN_ROW_CLOSURE.set(true);
+    IN_ROW_CLOSURE.with(|within| within.set(true));
     let _reopen = Reopen;
     run()
 }
 
 /// Refuses a call from inside a row closure.
 pub(super) fn check_open() -> Result<()> {
-    if IN_ROW_CLOSURE.get() {
+    if IN_ROW_CLOSURE.with(Cell::get) {
         return Err(Error::Usage(
             "the database was called from inside a closure that changes a row (this is not allowed)".to_string(),
         ));

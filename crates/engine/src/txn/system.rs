@@ -34,11 +34,11 @@ use crate::error::{Error, Result};
 use crate::mtr::Mtr;
 use crate::space::Space;
 use crate::stats::Stats;
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
+use crate::sync::{Mutex, RwLock};
 use crate::types::{TableId, TxnId};
-use parking_lot::{Mutex, RwLock};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -242,7 +242,7 @@ impl TxnSystem {
     pub(crate) fn activate(&self, holder: &Arc<Holder>, shard: usize) -> Result<TxnId> {
         let id = TxnId(self.below_limit(|| self.active.enter(shard))?);
         self.holders.enter(id, Arc::clone(holder));
-        holder.trx_id.store(id.0, std::sync::atomic::Ordering::SeqCst);
+        holder.trx_id.store(id.0, crate::sync::atomic::Ordering::SeqCst);
         Ok(id)
     }
 

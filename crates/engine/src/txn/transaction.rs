@@ -24,9 +24,10 @@ use super::system::TxnSystem;
 use super::undo::record::State as UndoState;
 use super::undo::{Place, Recovered, UndoLog};
 use crate::error::{Error, Result};
+use crate::sync::Serials;
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::{Lsn, TxnId};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -175,8 +176,8 @@ impl TxnSystem {
 }
 
 fn next_serial() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Relaxed)
+    static NEXT: Serials = Serials::new();
+    NEXT.next()
 }
 
 impl Txn {

@@ -4,6 +4,7 @@
 
 mod failures;
 mod group_commit;
+mod group_model;
 mod headers;
 mod model;
 mod reservations;

@@ -21,9 +21,9 @@ pub use page_cleaner::flush;
 pub use page_cleaner::{Cleaner, checkpoint, checkpoint_target};
 
 use super::Pool;
+use crate::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use crate::sync::wake::Wake;
 use pace::Pace;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// The part of the pool that belongs to this folder.
 #[derive(Default)]

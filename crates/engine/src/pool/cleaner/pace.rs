@@ -8,9 +8,9 @@
 //! 1. A thread that waits here holds no latch. The wall always moves, so no thread waits for ever.
 //! 2. While there is no limit, the cost is one load of a word that rarely changes.
 
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use crate::types::Lsn;
-use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// Redo that may be written at once after a pause, as time at the allowed rate.
@@ -75,7 +75,7 @@ impl Pace {
             }
             waited = true;
             let nap = Duration::try_from_secs_f64(ahead / wall.bytes_per_s.max(1.0)).unwrap_or(LONGEST_NAP);
-            std::thread::sleep(nap.min(LONGEST_NAP));
+            crate::sync::thread::sleep(nap.min(LONGEST_NAP));
         }
         waited.then(|| start.elapsed())
     }

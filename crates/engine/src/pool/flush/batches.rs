@@ -1,8 +1,8 @@
 //! Batches between uses, and how long batches take.
 
 use crate::store::{BATCH_PAGES, Batch, Lane};
-use parking_lot::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A batch up to this size is made when needed, a larger one is kept for reuse.
 const SMALL_BATCH_PAGES: usize = 8;

@@ -3,8 +3,8 @@
 use super::{FlushReason, neighbors};
 use crate::config::FlushNeighbors;
 use crate::pool::{FrameNo, NO_PAGE, Pool};
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::PageNo;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// A page to be flushed.
 #[derive(Clone, Copy)]

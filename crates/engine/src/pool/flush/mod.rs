@@ -20,16 +20,16 @@ mod oldest;
 mod write;
 /// The atomics of [`dirty`]; a model checker puts its own in their place.
 mod atomic {
-    pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    pub(super) use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 }
 
 use super::lone::Lone;
 use crate::store::Lane;
+use crate::sync::Mutex;
+use crate::sync::atomic::AtomicU8;
 use batches::Batches;
 use list::FlushList;
 use oldest::PassedBy;
-use parking_lot::Mutex;
-use std::sync::atomic::AtomicU8;
 
 /// Why pages are flushed; each flushed page is counted once under its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -70,7 +70,7 @@ impl Pool {
     pub fn flush_all(&self) -> Result<()> {
         while self.dirty_count() > 0 {
             if self.flush_oldest(Lsn(u64::MAX), BATCH_PAGES, FlushReason::Shutdown)? == 0 {
-                std::thread::yield_now();
+                crate::sync::thread::yield_now();
                 self.poison.check()?;
             }
         }

@@ -1,36 +1,20 @@
 //! Reaching a resident page: latched shared or exclusively, by a latch-free view, or pinned.
 
-use super::frame::Content;
 use super::{FrameNo, Frames, OptimisticPage, PageVersion, SharedPage};
 use crate::error::Result;
 use crate::page::PageBytes;
 use crate::pool::Pool;
+use crate::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, fence};
 use crate::types::PageNo;
-use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, fence};
 
 impl Pool {
     /// A view of a resident page that takes no latch; `None` if it is not resident, or not merged. Waits while the page
     /// is latched exclusively, or read in: the caller holds no latch.
     #[inline]
     pub fn optimistic(&self, page: PageNo) -> Option<OptimisticPage<'_>> {
-        loop {
-            let frame = self.table.find(&self.frames, page)?;
-            let state = self.frames.get(frame);
-            let Some(version) = state.latch.version() else {
-                if state.latch.lock_shared_while(|| state.page_no() == page) {
-                    state.latch.unlock_shared();
-                }
-                continue;
-            };
-            let view = OptimisticPage::new(&self.frames, frame, page, version);
-            if state.has(page) && view.validate() {
-                self.touch(frame);
-                return Some(view);
-            }
-            if state.has_only(page, Content::Unmerged) {
-                return None;
-            }
-        }
+        let (frame, version) = self.table.view(&self.frames, page)?;
+        self.touch(frame);
+        Some(OptimisticPage::new(&self.frames, frame, page, version))
     }
 
     /// Whether the page is resident, merged or not, or being read in.
@@ -52,20 +36,9 @@ impl Pool {
     /// Shared latch if the page is resident and whole, waiting for the latch only.
     #[inline]
     pub fn try_fix_s(&self, page: PageNo) -> Option<SharedPage<'_>> {
-        loop {
-            let frame = self.table.find(&self.frames, page)?;
-            let state = self.frames.get(frame);
-            if state.latch.lock_shared_while(|| state.has(page)) {
-                if state.has(page) {
-                    self.touch(frame);
-                    return Some(SharedPage::adopt(self, frame));
-                }
-                state.latch.unlock_shared();
-            }
-            if state.lacks(page) {
-                return None;
-            }
-        }
+        let frame = self.table.latch_s(&self.frames, page)?;
+        self.touch(frame);
+        Some(SharedPage::adopt(self, frame))
     }
 
     /// Shared latch iff the page is where it was seen, unchanged.
@@ -78,49 +51,22 @@ impl Pool {
     /// Shared latch on a frame iff it is at `version`, at which it held `page`.
     #[inline]
     fn latch_s_at(&self, frame: FrameNo, page: PageNo, version: u64) -> Option<SharedPage<'_>> {
-        let state = self.frames.get(frame);
-        if !state.latch.lock_shared_while(|| state.has(page)) {
-            return None;
-        }
-        // The guard exists before the version is checked, so the latch is released in both cases.
-        let guard = SharedPage::adopt(self, frame);
-        (state.latch.held_version() == version).then_some(guard)
+        self.frames.get(frame).latch_s_at(page, version).then(|| SharedPage::adopt(self, frame))
     }
 
     /// Exclusive latch on a page that is resident and whole, waiting for the latch only; else `None`. The caller
     /// releases the latch.
     #[inline]
     pub(crate) fn try_latch_x(&self, page: PageNo) -> Option<FrameNo> {
-        loop {
-            let frame = self.table.find(&self.frames, page)?;
-            let state = self.frames.get(frame);
-            if state.latch.lock_exclusive_while(|| state.has(page)) {
-                if state.has(page) {
-                    self.touch(frame);
-                    return Some(frame);
-                }
-                state.latch.unlock_exclusive(false);
-            }
-            if state.lacks(page) {
-                return None;
-            }
-        }
+        let frame = self.table.latch_x(&self.frames, page)?;
+        self.touch(frame);
+        Some(frame)
     }
 
     /// Exclusive latch on a page that is resident and not merged, waiting for the latch only; else `None`. The caller
     /// releases the latch.
     pub(crate) fn try_latch_unmerged(&self, page: PageNo) -> Option<FrameNo> {
-        let frame = self.table.find(&self.frames, page)?;
-        let state = self.frames.get(frame);
-        let is_unmerged = || state.has_only(page, Content::Unmerged);
-        if !state.latch.lock_exclusive_while(is_unmerged) {
-            return None;
-        }
-        if is_unmerged() {
-            return Some(frame);
-        }
-        state.latch.unlock_exclusive(false);
-        None
+        self.table.latch_unmerged(&self.frames, page)
     }
 
     /// Exclusive latch on the page of `view` iff it is unchanged.

@@ -15,12 +15,12 @@
 //! 6. A frame's state is one cache line and shares it with no other frame: writing the latch or the marks of
 //!    one page does not slow users of other pages, and finding, latching and touching a page loads one line.
 
+use super::Latch;
+use super::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use crate::error::{Error, Result};
 use crate::pool::flush::dirty::DirtyMarks;
-use crate::sync::latch::Latch;
 use crate::types::{Lsn, PageNo};
 use memmap2::MmapMut;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 /// Index of a frame.
 pub type FrameNo = u32;
@@ -66,8 +66,6 @@ pub struct Frame {
     /// latch, so that an evicting thread, which holds it exclusively, sees every pin.
     pub pins: AtomicU32,
 }
-
-const _: () = assert!(size_of::<Frame>() == 64, "the state of a frame is one cache line");
 
 impl Frame {
     fn new() -> Frame {

@@ -6,8 +6,8 @@
 //! 2. Waiters hold no latch.
 
 use super::frame::FrameNo;
-use parking_lot::{Condvar, Mutex};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 pub struct FreeList {

@@ -16,7 +16,7 @@
 
 use super::frame::{Frame, FrameNo};
 use crate::pool::{OptimisticPage, Pool};
-use std::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::Ordering::Relaxed;
 
 /// The page was made here: it needs no comparison, and its parent is not noted. (No mark is even.)
 const MADE_HERE: u32 = 2;

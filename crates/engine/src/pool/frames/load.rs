@@ -17,8 +17,8 @@ use crate::error::{Error, Result};
 use crate::page;
 use crate::pool::Pool;
 use crate::store::placement_of;
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::{Lsn, PageNo};
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 impl Pool {
@@ -76,13 +76,9 @@ impl Pool {
 
     /// Enters `page` into the page table in `frame` (held exclusively); the frame that already has it, if any.
     fn enter(&self, page: PageNo, frame: FrameNo) -> Option<FrameNo> {
-        let lock = self.table.lock(page);
-        let other = self.table.find_locked(&self.frames, page, &lock);
+        let other = self.table.enter(&self.frames, page, frame);
         if other.is_none() {
-            let state = self.frames.get(frame);
-            state.set_page_no(page);
-            state.first_access_ms.store(0, Relaxed);
-            self.table.insert(&self.frames, frame, &lock);
+            self.frames.get(frame).first_access_ms.store(0, Relaxed);
         }
         other
     }
@@ -102,14 +98,7 @@ impl Pool {
 
     /// Takes the page out of the page table; the caller holds its frame exclusively.
     pub(in crate::pool) fn forget(&self, frame: FrameNo) {
-        let state = self.frames.get(frame);
-        let lock = self.table.lock(state.page_no());
-        self.table.remove(&self.frames, frame, &lock);
-        state.set_page_no(NO_PAGE);
-        state.set_content(Content::Whole);
-        drop(lock);
-        // A thread that found the frame before may be waiting for its latch, which a free frame never gives: wake it.
-        state.latch.nudge();
+        self.table.forget(&self.frames, frame);
     }
 
     fn drop_unread(&self, frame: FrameNo) {

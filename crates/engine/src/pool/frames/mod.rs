@@ -6,7 +6,8 @@
 //! | `page_table` | which frame holds a page |
 //! | `free_list` | frames that hold no page |
 //! | `load` | bringing pages in |
-//! | `fix` | reaching a resident page |
+//! | `reach` | from a page's number to its latched frame, and out of the page table again |
+//! | `fix` | reaching a resident page, for the layers above |
 //! | `guard`, `optimistic` | a page latched shared; a page seen without a latch |
 //! | `kinship` | which tree pages were compared with their parents |
 
@@ -18,6 +19,7 @@ mod kinship;
 mod load;
 mod optimistic;
 mod page_table;
+mod reach;
 
 pub use frame::{Content, FrameNo, Frames, NIL, NO_PAGE};
 pub use free_list::FreeList;
@@ -26,3 +28,12 @@ pub use optimistic::OptimisticPage;
 pub use page_table::PageTable;
 #[cfg(test)]
 pub use page_table::meanwhile;
+
+use crate::sync;
+use crate::sync::latch::Latch;
+
+#[cfg(not(shuttle))]
+const _: () = assert!(size_of::<frame::Frame>() == 64, "the state of a frame is one cache line");
+
+#[cfg(test)]
+mod frames_test;

@@ -10,7 +10,7 @@ use super::list::LruList;
 use crate::error::{Error, Result};
 use crate::pool::{FlushReason, FrameNo, NIL, Pool};
 use crate::store::SINGLE_PAGES;
-use std::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// How long a thread looks for frames before it gets an error.
@@ -129,7 +129,7 @@ impl Pool {
     }
 
     /// Evicts every clean page.
-    #[cfg(test)]
+    #[cfg(any(test, shuttle))]
     pub(crate) fn evict_all_clean(&self) -> usize {
         self.evict(usize::MAX, usize::MAX, false)
     }

@@ -13,7 +13,7 @@
 
 use crate::pool::links::Links;
 use crate::pool::{FrameNo, Frames, NIL};
-use std::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::Ordering::Relaxed;
 
 const TOLERANCE: usize = 20;
 const MIN_FOR_OLD: usize = 64;

@@ -15,9 +15,9 @@ mod victim;
 use super::lone::Lone;
 use super::{FrameNo, Frames};
 use crate::config::Options;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use list::LruList;
-use parking_lot::Mutex;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 pub use victim::Victims;
 
 /// The part of the pool that belongs to this folder.

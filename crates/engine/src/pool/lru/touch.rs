@@ -1,7 +1,7 @@
 //! Noting that a page was used: when it becomes young, and when it moves to the head of the LRU list.
 
 use crate::pool::{FrameNo, Pool};
-use std::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::Ordering::Relaxed;
 
 impl Pool {
     /// Moves pool time on.

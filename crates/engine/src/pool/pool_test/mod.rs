@@ -4,6 +4,7 @@ mod crash;
 mod eviction;
 mod finding;
 mod flushing;
+mod reach_model;
 
 use crate::context::Context;
 use crate::page::{PageOp, PageType};

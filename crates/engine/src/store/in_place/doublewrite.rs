@@ -29,11 +29,11 @@ use crate::stats::Stats;
 use crate::store::batch::FRONT_BYTES;
 use crate::store::shared_sync::SharedSync;
 use crate::store::{BATCH_PAGES, Batch, FileHeader, Lane, SINGLE_PAGES};
+use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use crate::sync::{Mutex, MutexGuard};
 use crate::types::{Lsn, PageNo};
 use highwater_storage::{AlignedBuf, Device, Placement};
-use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
 /// Bytes of the directory before the copies.

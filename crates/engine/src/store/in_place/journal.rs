@@ -29,10 +29,10 @@ use crate::error::Result;
 use crate::stats::Stats;
 use crate::store::shared_sync::SharedSync;
 use crate::store::{Batch, FileHeader};
+use crate::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use crate::sync::{Mutex, RwLock, RwLockReadGuard};
 use highwater_storage::{Device, Placement};
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Instant;
 
 /// A batch that is in the ring and not yet, or not wholly, written to its places: until this is dropped.

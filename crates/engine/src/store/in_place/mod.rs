@@ -39,13 +39,13 @@ use super::shared_sync::SharedSync;
 use super::{Batch, FileHeader, Lane, PageSource, PageStore, Place, Protection};
 use crate::error::{Error, Result};
 use crate::stats::Stats;
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::types::PageNo;
 use doublewrite::{Doublewrite, Taken};
 use highwater_storage::{Device, Write};
 use journal::{Journal, OnTheWay};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Where a page begins.
 fn offset_of(page: PageNo, page_bytes: usize) -> u64 {

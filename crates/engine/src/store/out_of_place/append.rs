@@ -19,11 +19,11 @@ use super::map::Location;
 use super::scan::{OpenEnd, located};
 use super::segments::{Move, Remains};
 use crate::error::Result;
+use crate::sync::Mutex;
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::{Lsn, PageNo};
 use highwater_storage::{AlignedBuf, Placement};
-use parking_lot::Mutex;
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// An image on its way: `bytes` from `at` in some buffer.
 #[derive(Clone, Copy, Debug)]

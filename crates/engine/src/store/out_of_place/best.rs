@@ -11,9 +11,9 @@ use super::format;
 use super::map::{Location, PageMap};
 use super::read::Held;
 use super::scan::located;
+use crate::sync::atomic::AtomicU64;
 use crate::types::{Lsn, PageNo};
 use std::num::NonZero;
-use std::sync::atomic::AtomicU64;
 
 /// Threads that count, at most.
 const COUNTERS: usize = 8;
@@ -78,7 +78,7 @@ impl Best {
             parts.map(|(n, copies)| Part { first: (n * each) as u32, copies, newest_of, newest_copy: None }).collect();
         match &mut parts[..] {
             [all] => all.count_all(segments, durable),
-            parts => std::thread::scope(|scope| {
+            parts => crate::sync::thread::scope(|scope| {
                 parts.iter_mut().for_each(|part| drop(scope.spawn(|| part.count_all(segments, durable))));
             }),
         }

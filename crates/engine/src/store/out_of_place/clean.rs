@@ -17,9 +17,9 @@ use super::map::{Location, MAX_SEGMENTS};
 use super::scan::located;
 use super::{OutOfPlace, victim};
 use crate::error::{Error, Result};
+use crate::sync::atomic::Ordering::Relaxed;
 use highwater_storage::{AlignedBuf, StorageError};
 use std::io::ErrorKind;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// Segments that the file grows by at least.
@@ -121,7 +121,7 @@ impl OutOfPlace {
             if since.elapsed() > PATIENCE {
                 break Err(self.no_room());
             }
-            std::thread::sleep(PAUSE);
+            crate::sync::thread::sleep(PAUSE);
         };
         self.stats.clean_wait_us.add(since.elapsed().as_micros() as u64);
         gained

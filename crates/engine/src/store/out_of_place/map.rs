@@ -8,12 +8,12 @@
 //!    the same location never stands for two images.
 
 use super::format::UNIT_BYTES;
-use crate::types::PageNo;
-use parking_lot::RwLock;
-use std::sync::atomic::{
+use crate::sync::RwLock;
+use crate::sync::atomic::{
     AtomicU64,
     Ordering::{Acquire, Release},
 };
+use crate::types::PageNo;
 
 const SEGMENT_BITS: u32 = 22;
 const UNIT_BITS: u32 = 16;

@@ -67,18 +67,18 @@ use super::{Batch, Lane, PageSource, PageStore, Place, Settings, StoreSegments};
 use crate::config::PageCompression;
 use crate::error::{Error, Result};
 use crate::stats::Stats;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use crate::sync::{Mutex, RwLock};
 use crate::types::PageNo;
 use append::{Appended, Appender, By, Image};
 use capacity::Sizes;
 use format::{BLOCK_BYTES, SLOTS_AT};
 use highwater_storage::{AlignedBuf, Device, Placement};
 use lifetime::History;
-use parking_lot::{Mutex, RwLock};
 use segments::Segments;
 use std::borrow::Borrow;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 /// An open store.

@@ -10,9 +10,9 @@ use super::format::{self, BLOCK_BYTES, Footer, Listed};
 use super::image::Geometry;
 use super::segments::Remains;
 use crate::error::Result;
+use crate::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use highwater_storage::{AlignedBuf, Device};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
 
 /// Threads that read segments.
@@ -58,7 +58,7 @@ pub fn read_segments(
     }
     let next = AtomicU32::new(1);
     let (sender, receiver) = sync_channel(AT_ONCE);
-    std::thread::scope(|scope| {
+    crate::sync::thread::scope(|scope| {
         for _ in 0..READERS {
             let (sender, next) = (sender.clone(), &next);
             scope.spawn(move || {

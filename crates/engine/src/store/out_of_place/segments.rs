@@ -23,8 +23,8 @@
 use super::capacity::FIRST_SEGMENT;
 use super::map::{Location, PageMap};
 use super::victim::Candidate;
+use crate::sync::Mutex;
 use crate::types::PageNo;
-use parking_lot::Mutex;
 use std::collections::BTreeSet;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Counters by which row operations skip the lock system.
 
 use super::holder::RowName;
+use crate::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use crate::types::IndexId;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 const ROW_COUNTERS: usize = 4096;
 const RANGE_COUNTERS: usize = 256;

@@ -1,8 +1,9 @@
 //! Who locks what: modes, owners of locks, names of rows.
 
+use crate::sync::Serials;
+use crate::sync::atomic::AtomicU64;
+use crate::sync::{Condvar, Mutex};
 use crate::types::IndexId;
-use parking_lot::{Condvar, Mutex};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// How a read locks the rows it returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -51,9 +52,9 @@ pub(crate) struct Holder {
 
 impl Default for Holder {
     fn default() -> Holder {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
+        static NEXT: Serials = Serials::new();
         Holder {
-            owner: OwnerId(NEXT.fetch_add(1, Relaxed)),
+            owner: OwnerId(NEXT.next()),
             trx_id: AtomicU64::new(0),
             shards: AtomicU64::new(0),
             ranges: Mutex::default(),

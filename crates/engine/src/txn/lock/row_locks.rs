@@ -11,11 +11,11 @@ use super::counters::Counters;
 use super::holder::{Holder, LockMode, OwnerId, RowName};
 use super::queue::Granted;
 use super::waits::Waits;
+use crate::sync::Mutex;
+use crate::sync::atomic::Ordering::SeqCst;
 use crate::types::IndexId;
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
 
 const NO_ROW: u32 = u32::MAX;
 /// Fewest rows and buckets that memory is kept for.
@@ -322,7 +322,7 @@ impl RowShard {
         self.rows.len() < rows
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, shuttle))]
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.owners.is_empty()
     }

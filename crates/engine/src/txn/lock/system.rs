@@ -7,13 +7,13 @@ use super::row_locks::RowShard;
 use super::waits::Waits;
 use crate::error::{Error, Result};
 use crate::stats::Stats;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use crate::sync::poison::{OnStop, Poison};
 use crate::types::{IndexId, TxnId};
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 /// Shards of rows: as many as [`Holder::shards`] has bits.
@@ -290,6 +290,7 @@ impl LockSystem {
         // A duration that the clock cannot add waits for a very long time instead.
         let deadline = started.checked_add(timeout).unwrap_or_else(|| started + Duration::from_secs(1 << 30));
         let mut waits = self.waits.lock();
+        let mut timed_out = false;
         let result = loop {
             match waits.outcome(me.owner) {
                 None | Some(Outcome::Granted) => break Ok(()),
@@ -300,11 +301,11 @@ impl LockSystem {
             if let Err(stopped) = self.poison.check() {
                 break Err(stopped);
             }
-            if Instant::now() >= deadline {
+            if timed_out {
                 self.stats.row_lock_timeouts.inc();
                 break Err(Error::LockWaitTimeout);
             }
-            me.wake.wait_until(&mut waits, deadline);
+            timed_out = me.wake.wait_until(&mut waits, deadline).timed_out();
         };
         drop(waits);
         self.stats.row_lock_wait_us.add(started.elapsed().as_micros() as u64);
@@ -324,7 +325,7 @@ impl LockSystem {
 
     /// Who waits for whom, in tests.
     #[cfg(test)]
-    pub(crate) fn waits(&self) -> parking_lot::MutexGuard<'_, Waits> {
+    pub(crate) fn waits(&self) -> crate::sync::MutexGuard<'_, Waits> {
         self.waits.lock()
     }
 
@@ -335,7 +336,7 @@ impl LockSystem {
     }
 
     /// Whether no lock is left, in tests.
-    #[cfg(test)]
+    #[cfg(any(test, shuttle))]
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.iter().all(|shard| shard.lock().is_empty())
             && self.ranges.iter().all(|shard| shard.lock().is_empty())

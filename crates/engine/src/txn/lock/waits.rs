@@ -20,9 +20,9 @@ use super::deadlock;
 use super::holder::{Holder, LockMode, OwnerId};
 use super::queue::{Granted, Queue};
 use super::system::Outcome;
+use crate::sync::atomic::Ordering::Relaxed;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// What a transaction waits for.
 #[derive(Debug)]
@@ -253,7 +253,7 @@ impl Waits {
     }
 
     /// Whether no waiter and no queue is left.
-    #[cfg(test)]
+    #[cfg(any(test, shuttle))]
     pub(crate) fn is_empty(&self) -> bool {
         self.waiters.is_empty() && self.queues.is_empty() && self.holds.is_empty() && self.blocked_inserts.is_empty()
     }

@@ -2,10 +2,10 @@
 
 use crate::error::Error;
 use crate::space::SEGMENT_UNDO;
+use crate::sync::Mutex;
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::txn::system::TxnSystem;
-use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// InnoDB's `max_purge_lag` and `max_purge_lag_delay`.
@@ -144,7 +144,7 @@ impl TxnSystem {
     fn delay(&self) {
         let delay_us = self.lag_limits.delay_us(self.history_list_length());
         if delay_us > 0 && !self.ctx.poison.is_set() {
-            std::thread::sleep(Duration::from_micros(delay_us));
+            crate::sync::thread::sleep(Duration::from_micros(delay_us));
             self.stats.purge_lag_delays.inc();
             self.stats.purge_lag_delay_us.add(delay_us);
         }

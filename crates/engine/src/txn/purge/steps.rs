@@ -3,13 +3,13 @@
 use super::record::Purge;
 use crate::error::{Error, Result};
 use crate::space::reserve::{self, Purpose};
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::txn::read::{ReadView, StoredRow};
 use crate::txn::system::TxnSystem;
 use crate::txn::undo::record::Kind;
 use crate::txn::undo::{OwnedRecord, Place, RECORDS_AT, StreamFront, number_at, scan_page};
 use crate::types::PageNo;
 use std::cmp::Reverse;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 /// In `ended`: the number of the stream's oldest transaction has to be read first. No transaction has it.
 const UNREAD: u64 = 0;

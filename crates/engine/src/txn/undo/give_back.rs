@@ -4,8 +4,8 @@ use super::append::write;
 use super::page::{StreamEntry, stream_entry_at};
 use super::space::{Stream, StreamFront, UndoSpace};
 use crate::error::{Error, Result};
+use crate::sync::atomic::Ordering::Acquire;
 use crate::types::PageNo;
-use std::sync::atomic::Ordering::Acquire;
 
 /// Pages given back per mini-transaction.
 const FREE_BATCH: usize = 32;

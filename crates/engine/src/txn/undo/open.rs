@@ -7,10 +7,10 @@ use super::space::{Directory, Stream, StreamFront, UndoSpace};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::space::{ROOT_UNDO, Space};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::types::{PageNo, TxnId};
-use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A transaction that was active when the database went down.
 #[derive(Debug)]

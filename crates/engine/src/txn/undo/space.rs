@@ -11,11 +11,11 @@ use crate::mtr::{Latched, Mtr};
 use crate::page::{PageOp, PageType};
 use crate::space::reserve::{self, Purpose};
 use crate::space::{ROOT_UNDO, SEGMENT_UNDO, Space};
+use crate::sync::Mutex;
+use crate::sync::atomic::AtomicU64;
 use crate::types::PageNo;
-use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 /// Redo of the small mini-transactions made here, in bytes.
 const SMALL_REDO_BYTES: usize = 4096;

@@ -3,10 +3,10 @@
 use crate::btree::{BTree, LeafMut};
 use crate::error::{Error, Result};
 use crate::mtr::{Latched, Mtr};
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::txn::overflow;
 use crate::txn::row_op::RowOp;
 use crate::txn::stored::{OVERFLOW, ROW_HEADER_BYTES, RowHeader};
-use std::sync::atomic::Ordering::Relaxed;
 
 /// Largest row, in bytes.
 pub const MAX_ROW_BYTES: usize = 16 << 20;

@@ -18,8 +18,8 @@ use super::Victims;
 use crate::error::Result;
 use crate::pool::{FlushReason, FrameNo, Pool};
 use crate::store::BATCH_PAGES;
-use parking_lot::Mutex;
-use std::sync::atomic::Ordering::Relaxed;
+use crate::sync::Mutex;
+use crate::sync::atomic::Ordering::Relaxed;
 
 pub struct War {
     aside: Mutex<SetAside>,

@@ -1,0 +1,233 @@
+//! The primitives of a model checker behind the interface of the engine's own ([`super::native`]), so that the engine's
+//! code runs under it as it is: under shuttle the whole engine, under loom single files of it.
+//!
+//! Rules
+//! 1. A mutex is never poisoned: a panic ends the whole run.
+//! 2. Nothing takes time. A pause, and a wait shorter than [`SHORT`], ends at once. A wait that is at most [`LONG`] times
+//!    out or not, as the checker chooses; a longer one never does, so that a lost wake-up is a deadlock, which the
+//!    checker reports.
+//! 3. A thread whose wait times out takes no notification with it.
+
+use std::time::Duration;
+
+/// Waits below this are pauses: who waits looks again by itself.
+const SHORT: Duration = Duration::from_secs(1);
+/// Waits above this never time out.
+const LONG: Duration = Duration::from_secs(3600);
+
+/// What a wait of this length does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    TimesOut,
+    MayTimeOut,
+    Lasts,
+}
+
+impl Wait {
+    pub fn of(length: Duration) -> Wait {
+        if length < SHORT {
+            Wait::TimesOut
+        } else if length <= LONG {
+            Wait::MayTimeOut
+        } else {
+            Wait::Lasts
+        }
+    }
+}
+
+/// The primitives over a checker's crate. `$chooses` says whether a wait that may time out does.
+macro_rules! primitives {
+    ($checker:ident, $chooses:expr) => {
+        use crate::sync::checked::Wait;
+        use std::ops::{Deref, DerefMut};
+        use std::time::{Duration, Instant};
+
+        /// See the engine's own. Once is enough where nothing takes time.
+        pub const SPINS: u32 = 1;
+
+        pub use $checker::sync::atomic;
+        pub use $checker::{hint::spin_loop, thread, thread_local};
+
+        #[derive(Debug, Default)]
+        pub struct Mutex<T>($checker::sync::Mutex<T>);
+
+        pub struct MutexGuard<'m, T> {
+            mutex: &'m Mutex<T>,
+            /// None only while it waits.
+            held: Option<$checker::sync::MutexGuard<'m, T>>,
+        }
+
+        impl<T> Mutex<T> {
+            #[track_caller]
+            pub fn new(value: T) -> Mutex<T> {
+                Mutex($checker::sync::Mutex::new(value))
+            }
+
+            pub fn lock(&self) -> MutexGuard<'_, T> {
+                MutexGuard { mutex: self, held: Some(self.0.lock().unwrap()) }
+            }
+
+            pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+                self.0.try_lock().ok().map(|held| MutexGuard { mutex: self, held: Some(held) })
+            }
+
+            pub fn get_mut(&mut self) -> &mut T {
+                self.0.get_mut().unwrap()
+            }
+        }
+
+        impl<T> Deref for MutexGuard<'_, T> {
+            type Target = T;
+            fn deref(&self) -> &T {
+                self.held.as_ref().expect("it does not wait now")
+            }
+        }
+
+        impl<T> DerefMut for MutexGuard<'_, T> {
+            fn deref_mut(&mut self) -> &mut T {
+                self.held.as_mut().expect("it does not wait now")
+            }
+        }
+
+        impl<T: std::fmt::Debug> std::fmt::Debug for MutexGuard<'_, T> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                (**self).fmt(f)
+            }
+        }
+
+        #[derive(Debug, Default)]
+        pub struct Condvar($checker::sync::Condvar);
+
+        /// Whether a wait timed out.
+        #[derive(Debug)]
+        pub struct TimedOut(bool);
+
+        impl TimedOut {
+            pub fn timed_out(&self) -> bool {
+                self.0
+            }
+        }
+
+        impl Condvar {
+            #[track_caller]
+            pub fn new() -> Condvar {
+                Condvar($checker::sync::Condvar::new())
+            }
+
+            pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+                guard.held = guard.held.take().map(|held| self.0.wait(held).unwrap());
+            }
+
+            pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, length: Duration) -> TimedOut {
+                let times_out = match Wait::of(length) {
+                    Wait::TimesOut => true,
+                    Wait::MayTimeOut => $chooses,
+                    Wait::Lasts => false,
+                };
+                if !times_out {
+                    self.wait(guard);
+                } else {
+                    guard.held = None;
+                    thread::yield_now();
+                    guard.held = Some(guard.mutex.0.lock().unwrap());
+                }
+                TimedOut(times_out)
+            }
+
+            pub fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, until: Instant) -> TimedOut {
+                self.wait_for(guard, until.saturating_duration_since(Instant::now()))
+            }
+
+            pub fn notify_one(&self) {
+                self.0.notify_one();
+            }
+
+            pub fn notify_all(&self) {
+                self.0.notify_all();
+            }
+        }
+
+        #[derive(Debug, Default)]
+        pub struct RwLock<T>($checker::sync::RwLock<T>);
+
+        pub use $checker::sync::{RwLockReadGuard, RwLockWriteGuard};
+
+        impl<T> RwLock<T> {
+            #[track_caller]
+            pub fn new(value: T) -> RwLock<T> {
+                RwLock($checker::sync::RwLock::new(value))
+            }
+
+            pub fn read(&self) -> RwLockReadGuard<'_, T> {
+                self.0.read().unwrap()
+            }
+
+            pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+                self.0.write().unwrap()
+            }
+
+            pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
+                self.0.try_read().ok()
+            }
+        }
+
+        /// Threads that are parked on an address.
+        pub mod parking {
+            use super::{Condvar, Mutex};
+
+            #[derive(Default)]
+            struct Lot {
+                /// Address and ticket of each thread that is parked.
+                parked: Mutex<(Vec<(usize, u64)>, u64)>,
+                bell: Condvar,
+            }
+
+            $checker::lazy_static! {
+                static ref LOT: Lot = Lot::default();
+            }
+
+            /// # Safety
+            /// None is needed here; see the engine's own.
+            pub unsafe fn park(address: usize, is_needed: impl FnOnce() -> bool) {
+                let mut parked = LOT.parked.lock();
+                if !is_needed() {
+                    return;
+                }
+                let ticket = parked.1;
+                parked.1 += 1;
+                parked.0.push((address, ticket));
+                while parked.0.contains(&(address, ticket)) {
+                    LOT.bell.wait(&mut parked);
+                }
+            }
+
+            /// # Safety
+            /// None is needed here; see the engine's own.
+            pub unsafe fn unpark_all(address: usize) {
+                LOT.parked.lock().0.retain(|(at, _)| *at != address);
+                LOT.bell.notify_all();
+            }
+        }
+    };
+}
+
+/// Under shuttle: random schedules of the whole engine. Atomics are sequentially consistent.
+#[cfg(shuttle)]
+pub mod shuttle_primitives {
+    use shuttle::rand::Rng;
+    primitives!(shuttle, shuttle::rand::thread_rng().gen_bool(0.5));
+}
+
+/// Under loom: every schedule of a few steps, and every order of memory that the atomics allow. Waits do not time out.
+#[cfg(all(test, not(shuttle)))]
+pub mod loom_primitives {
+    primitives!(loom, false);
+}
+
+/// Runs a model under loom, with at most `preemptions` switches away from a thread that could go on.
+#[cfg(all(test, not(shuttle)))]
+pub fn model(preemptions: usize, threads: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(threads);
+}

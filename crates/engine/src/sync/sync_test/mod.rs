@@ -1,0 +1,4 @@
+//! Tests of what the engine synchronises with.
+
+mod latch;
+mod latch_model;
