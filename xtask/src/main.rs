@@ -1,5 +1,5 @@
-//! `cargo xtask`: checks of the source tree itself (`tidy`), of the tests (`planted`), and everything that must hold at
-//! once (`test`).
+//! `cargo xtask`: checks of the source tree itself (`tidy`), of the tests (`planted`, `miri`, `tsan`), and everything
+//! that must hold at once (`test`).
 //!
 //! Rules
 //! 1. It prints one line for each thing found and exits with status 1 if there was one, 2 for wrong use.
@@ -10,7 +10,9 @@ mod layers;
 mod links;
 mod look;
 mod planted;
+mod primitives;
 mod rooms;
+mod sanitizers;
 mod source;
 mod steps;
 mod tidy;
@@ -23,7 +25,9 @@ const USAGE: &str = "usage: cargo xtask tidy    check layers, dependencies, file
        cargo xtask test    everything: format, tidy, lints, docs, tests, checked benchmarks, kill -9 under load
        cargo xtask planted [NAME]...
                            plant known bugs (those whose names contain NAME) into a copy of the source, one at a time,
-                           and see that a test catches each of them";
+                           and see that a test catches each of them
+       cargo xtask miri    undefined behaviour: small tests of the engine under Miri
+       cargo xtask tsan    data races: tests of the engine that have threads, under ThreadSanitizer";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -31,6 +35,8 @@ fn main() -> ExitCode {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => tidy(&root),
         ["test"] => report(steps::all(&root)),
+        ["miri"] => report(sanitizers::miri(&root)),
+        ["tsan"] => report(sanitizers::tsan(&root)),
         ["planted", ref names @ ..] => report(planted::run(&root, names)),
         _ => {
             eprintln!("{USAGE}");

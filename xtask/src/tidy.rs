@@ -5,12 +5,13 @@
 //! | how a source file looks: header, lines, columns, nothing unfinished | `look.rs` |
 //! | where tests stand, how a module's folder begins | `rooms.rs` |
 //! | the engine's layers point down | `layers.rs` |
+//! | the engine's primitives can be replaced by a checker's | `primitives.rs` |
 //! | the crates' dependencies point down | `crates.rs` |
 //! | the patterns of planted bugs fit the source | `planted/` |
 //! | links and paths in the documents lead somewhere | `links.rs` |
 
 use crate::source::is_test_file;
-use crate::{crates, layers, links, look, planted, rooms};
+use crate::{crates, layers, links, look, planted, primitives, rooms};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -69,6 +70,7 @@ fn check_file(path: &str, text: &str) -> Vec<String> {
     findings.extend(rooms::check_inline_tests(path, text));
     if let Some(engine_path) = path.strip_prefix(ENGINE).filter(|path| !is_test_file(path)) {
         findings.extend(layers::check(engine_path, text));
+        findings.extend(primitives::check(engine_path, text));
     }
     findings
 }

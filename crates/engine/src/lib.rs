@@ -44,6 +44,10 @@
 //! # Ok::<(), highwater::Error>(())
 //! ```
 
+// The unit tests are those of the engine as it is; under a model checker (`models`) there are none.
+#![cfg(not(all(test, shuttle)))]
+#![cfg_attr(test, allow(clippy::duplicate_mod, reason = "models load the files they check once more, for loom"))]
+
 pub mod config;
 pub mod inspect;
 #[doc(hidden)]

@@ -73,10 +73,16 @@ fn is_chosen(bug: &Bug, names: &[&str]) -> bool {
     names.is_empty() || names.iter().any(|name| bug.name.contains(name))
 }
 
-/// Builds the unit tests of a package of the copy; the program that runs them.
+/// Where the tests of a package are: in its library; the models are a test program of their own.
+fn tests_of(package: &str) -> &'static [&'static str] {
+    if package == "highwater-models" { &["--test", "models"] } else { &["--lib"] }
+}
+
+/// Builds the tests of a package of the copy; the program that runs them.
 fn build(source: &Path, target: &Path, package: &str) -> Result<PathBuf, String> {
     let mut command = Command::new("cargo");
-    command.args(["test", "--package", package, "--lib", "--no-run", "--message-format", "json-render-diagnostics"]);
+    command.args(["test", "--package", package]).args(tests_of(package));
+    command.args(["--no-run", "--message-format", "json-render-diagnostics"]);
     command.current_dir(source).env("CARGO_TARGET_DIR", target).stdin(Stdio::null()).stderr(Stdio::inherit());
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     if !output.status.success() {

@@ -60,8 +60,8 @@ fn assert_a_cut_keeps(memory: &MemoryDevice, acknowledged: &AtomicU64) {
     assert!(end >= before, "{before} was acknowledged, and the log ends at {end}");
 }
 
-/// Threads commit at the same time, and the power is cut at any moment. All are served, and nothing that was acknowledged
-/// is lost.
+/// Threads commit at the same time, and the power is cut at any moment. All are served, and nothing that was
+/// acknowledged is lost.
 pub fn commits_that_share_a_sync_survive_a_power_cut() {
     explore(400, || {
         let memory = MemoryDevice::named("redo", format::BLOCK_BYTES as usize);

@@ -48,8 +48,8 @@ impl Rows {
     }
 }
 
-/// One holds a row and lets go; two wait for it, for a limited time: the lock may be granted while a wait times out. Who
-/// was served holds the row alone, who gave up holds nothing and keeps nobody from it.
+/// One holds a row and lets go; two wait for it, for a limited time: the lock may be granted while a wait times out.
+/// Who was served holds the row alone, who gave up holds nothing and keeps nobody from it.
 pub fn granted_and_timed_out_at_once() {
     explore(600, || {
         let (system, rows) = (system(), Arc::new(Rows::default()));

@@ -3,9 +3,9 @@
 //!
 //! Rules
 //! 1. A mutex is never poisoned: a panic ends the whole run.
-//! 2. Nothing takes time. A pause, and a wait shorter than [`SHORT`], ends at once. A wait that is at most [`LONG`] times
-//!    out or not, as the checker chooses; a longer one never does, so that a lost wake-up is a deadlock, which the
-//!    checker reports.
+//! 2. Nothing takes time. A pause, and a wait shorter than [`SHORT`], ends at once. A wait that is at most [`LONG`]
+//!    times out or not, as the checker chooses; a longer one never does, so that a lost wake-up is a deadlock, which
+//!    the checker reports.
 //! 3. A thread whose wait times out takes no notification with it.
 
 use std::time::Duration;

@@ -12,8 +12,8 @@ pub const SPINS: u32 = 64;
 pub mod parking {
     use parking_lot_core::{DEFAULT_PARK_TOKEN, DEFAULT_UNPARK_TOKEN};
 
-    /// Parks this thread on an address until [`unpark_all`], unless `is_needed` denies it. That is asked while no thread
-    /// is parked or unparked on the address.
+    /// Parks this thread on an address until [`unpark_all`], unless `is_needed` denies it. That is asked while no
+    /// thread is parked or unparked on the address.
     ///
     /// # Safety
     /// The address belongs to the caller, so that no other code parks on it; `is_needed` neither panics nor parks.

@@ -13,7 +13,7 @@
 //!    that cut.
 //! 5. One cut is made at a time (the caller's mutex). Shards are locked one at a time, and nothing is locked inside.
 //!
-//! `tests/active_set.rs` checks rules 1, 3 and 4 for every order of the threads' steps; atomics and mutex are the
+//! `txn_test/active_model.rs` checks rules 1, 3 and 4 for every order of the threads' steps; atomics and mutex are the
 //! parent's.
 
 use super::atomic::{AtomicBool, AtomicU64, Mutex, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};

@@ -21,7 +21,7 @@
 //! stripes of unique checks, the purge view and the mutex that makes new streams come one at a time. Their order:
 //! stripe, purge view, then a shard of locks, the waits (`lock/`), holders, list of views, shard of the active set.
 
-/// What `active.rs` works with; `tests/active_set.rs` gives it loom's.
+/// What `active.rs` works with; `txn_test/active_model.rs` gives it loom's.
 mod atomic {
     pub(super) use crate::sync::Mutex;
     pub(super) use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};

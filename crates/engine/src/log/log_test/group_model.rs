@@ -75,7 +75,8 @@ impl Numbers {
     }
 }
 
-/// Three threads commit: each is served, by itself or by another. One that is not woken is a deadlock, which loom finds.
+/// Three threads commit: each is served, by itself or by another. One that is not woken is a deadlock, which loom
+/// finds.
 #[test]
 fn every_commit_is_served() {
     model(2, || {

@@ -10,7 +10,7 @@
 //!    no write can end any more, and *oldest* does not change until the latch is released.
 //! 3. A write that ends clears *flushing* last. A thread that sees it cleared also sees the new *oldest*.
 //!
-//! `tests/dirty_marks.rs` checks these rules for every order of the threads' steps; that is why the
+//! `pool_test/dirty_model.rs` checks these rules for every order of the threads' steps; that is why the
 //! atomics come from the parent.
 
 use super::atomic::{AtomicBool, AtomicU64, Ordering};

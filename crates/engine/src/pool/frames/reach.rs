@@ -1,8 +1,8 @@
 //! From a page's number to its frame, and out of the page table again.
 //!
 //! Rules
-//! 1. A frame that the table names is a guess: whoever reaches it latches it, or notes its version, and compares the page
-//!    number *afterwards*. Only then the page cannot leave, or cannot leave unnoticed.
+//! 1. A frame that the table names is a guess: whoever reaches it latches it, or notes its version, and compares the
+//!    page number *afterwards*. Only then the page cannot leave, or cannot leave unnoticed.
 //! 2. A thread waits for the latch of a frame only while the frame has its page. What ends that wakes it: the frame's
 //!    latch is released, or nudged where it stays latched ([`PageTable::forget`]).
 //! 3. Nothing here waits for I/O, except that a view waits while a page is read in.
@@ -29,8 +29,8 @@ impl Frame {
 }
 
 impl PageTable {
-    /// Where a resident page is, and the version of its frame at that time; `None` if it is not resident, or not merged.
-    /// Waits while the page is latched exclusively, or read in.
+    /// Where a resident page is, and the version of its frame at that time; `None` if it is not resident, or not
+    /// merged. Waits while the page is latched exclusively, or read in.
     #[inline]
     pub fn view(&self, frames: &Frames, page: PageNo) -> Option<(FrameNo, u64)> {
         loop {

@@ -1,6 +1,7 @@
 //! The pool with a real log and mini-transactions over memory.
 
 mod crash;
+mod dirty_model;
 mod eviction;
 mod finding;
 mod flushing;

@@ -25,6 +25,8 @@ use std::sync::Arc;
 const PAGE: PageNo = PageNo(1);
 const OTHER: PageNo = PageNo(2);
 
+type Latching = fn(&PageTable, &Frames, PageNo) -> Option<FrameNo>;
+
 /// Frames and their page table; the bytes of each page are two words with its number.
 struct Pool {
     frames: Frames,
@@ -98,8 +100,7 @@ fn a_confirmed_view_is_of_its_page() {
 /// A page that was latched is that page, and stays.
 #[test]
 fn a_latched_page_is_the_page_asked_for() {
-    let ways: [(fn(&PageTable, &Frames, PageNo) -> Option<FrameNo>, bool); 2] =
-        [(PageTable::latch_s, true), (PageTable::latch_x, false)];
+    let ways: [(Latching, bool); 2] = [(PageTable::latch_s, true), (PageTable::latch_x, false)];
     for (latch, shared) in ways {
         model(2, move || {
             let pool = Pool::new();
@@ -129,8 +130,8 @@ fn a_page_seen_before_is_found_again_unchanged_only() {
     });
 }
 
-/// A page is evicted and its frame stays free, so its latch is never released: nobody waits for it. (Loom finds a thread
-/// that does: a deadlock.)
+/// A page is evicted and its frame stays free, so its latch is never released: nobody waits for it. (Loom finds a
+/// thread that does: a deadlock.)
 #[test]
 fn nobody_waits_for_a_free_frame() {
     model(3, || {

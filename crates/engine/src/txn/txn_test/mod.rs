@@ -3,6 +3,7 @@
 //! A row is `(key, (a, b, rest))`: `a` has an index, `b` a unique one in which empty counts as NULL. Columns hold no
 //! zero byte, so an index column is stored as its bytes and a zero.
 
+mod active_model;
 mod basics;
 mod crash;
 mod isolation;

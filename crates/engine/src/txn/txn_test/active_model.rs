@@ -1,20 +1,11 @@
 //! Every order in which transactions that come and go and a cut of the active set can take their steps (loom).
 
 mod atomic {
+    pub(crate) use crate::sync::checked::loom_primitives::Mutex;
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-    /// Loom's mutex with the interface of the engine's.
-    #[derive(Debug, Default)]
-    pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
-
-    impl<T> Mutex<T> {
-        pub(crate) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
-            self.0.lock().unwrap()
-        }
-    }
 }
 #[allow(dead_code, reason = "the model needs no more of it")]
-#[path = "../src/txn/active.rs"]
+#[path = "../active.rs"]
 mod active;
 
 use active::{ActiveSet, Cut};
@@ -33,9 +24,7 @@ fn sees(cut: &Cut, ids: &[u64], id: u64) -> bool {
 }
 
 fn model(threads: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
-    builder.check(threads);
+    crate::sync::checked::model(3, threads);
 }
 
 /// T2 builds on what T1 left behind. A cut never sees T2 without T1, wherever their shards are, and purge's limit is

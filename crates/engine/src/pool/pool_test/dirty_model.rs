@@ -3,7 +3,7 @@
 mod atomic {
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 }
-#[path = "../src/pool/flush/dirty.rs"]
+#[path = "../flush/dirty.rs"]
 mod dirty;
 
 use dirty::DirtyMarks;

@@ -1,0 +1,286 @@
+//! Bugs of threads beside each other: a missing order, a lost wake-up, a second look that is left out. Small parts are
+//! checked by loom in the engine's own tests, the others by the models under shuttle.
+
+use super::{Bug, Edit};
+
+const LATCH: &str = "crates/engine/src/sync/latch.rs";
+const REACH: &str = "crates/engine/src/pool/frames/reach.rs";
+const EVICT: &str = "crates/engine/src/pool/lru/evict.rs";
+const DIRTY: &str = "crates/engine/src/pool/flush/dirty.rs";
+const ACTIVE: &str = "crates/engine/src/txn/active.rs";
+const GROUP: &str = "crates/engine/src/log/group.rs";
+const REDO_LOG: &str = "crates/engine/src/log/redo_log.rs";
+const WRITER: &str = "crates/engine/src/log/writer.rs";
+const LOCKS: &str = "crates/engine/src/txn/lock/system.rs";
+const ROW_LOCKS: &str = "crates/engine/src/txn/lock/row_locks.rs";
+const WAITS: &str = "crates/engine/src/txn/lock/waits.rs";
+
+/// Caught by loom.
+const fn of_part(
+    name: &'static str,
+    breaks: &'static str,
+    edits: &'static [Edit],
+    tests: &'static [&'static str],
+) -> Bug {
+    Bug { name, breaks, package: "highwater", edits, tests }
+}
+
+/// Caught by a model under shuttle.
+const fn of_whole(
+    name: &'static str,
+    breaks: &'static str,
+    edits: &'static [Edit],
+    tests: &'static [&'static str],
+) -> Bug {
+    Bug { name, breaks, package: "highwater-models", edits, tests }
+}
+
+pub const BUGS: &[Bug] = &[
+    of_part(
+        "latch-writes-not-ordered",
+        "a reader without a latch may see a change before it sees that the page is latched",
+        &[Edit {
+            file: LATCH,
+            find: "                        fence(Ordering::Release);\n",
+            replace: "                        if !PLANTED {\n                            \
+                      fence(Ordering::Release);\n                        \
+                      }\n",
+        }],
+        &["latch_model"],
+    ),
+    of_part(
+        "latch-reads-not-ordered",
+        "a reader without a latch may confirm the version before it has read",
+        &[Edit {
+            file: LATCH,
+            find: "        fence(Ordering::Acquire);\n",
+            replace: "        if !PLANTED {\n            fence(Ordering::Acquire);\n        }\n",
+        }],
+        &["latch_model"],
+    ),
+    of_part(
+        "latch-shared-release-not-ordered",
+        "a shared holder's reads may come after the next exclusive holder's writes",
+        &[Edit {
+            file: LATCH,
+            find: "fetch_sub(1, Ordering::Release)",
+            replace: "fetch_sub(1, if PLANTED { Ordering::Relaxed } else { Ordering::Release })",
+        }],
+        &["latch_model"],
+    ),
+    of_part(
+        "latch-waiters-not-woken",
+        "who waits for an exclusive holder is not woken at its end",
+        &[Edit {
+            file: LATCH,
+            find: "        if before & WAITERS != 0 {\n",
+            replace: "        if before & WAITERS != 0 && !PLANTED {\n",
+        }],
+        &["latch_model"],
+    ),
+    of_part(
+        "frame-not-nudged",
+        "who waits for the latch of a page that was evicted is not told",
+        &[Edit {
+            file: REACH,
+            find: "        state.latch.nudge();\n",
+            replace: "        if !PLANTED {\n            state.latch.nudge();\n        }\n",
+        }],
+        &["reach_model"],
+    ),
+    of_part(
+        "page-not-compared-under-latch",
+        "a frame that was found is latched and taken for the page's, whatever came into it meanwhile",
+        &[Edit {
+            file: REACH,
+            find: "                if state.has(page) {\n                    \
+                   return Some(frame);\n                \
+                   }\n                \
+                   state.latch.unlock_shared();\n",
+            replace: "                if PLANTED || state.has(page) {\n                    \
+                      return Some(frame);\n                \
+                      }\n                \
+                      state.latch.unlock_shared();\n",
+        }],
+        &["reach_model"],
+    ),
+    of_part(
+        "view-not-compared",
+        "a view without a latch is taken of whatever page is in the frame",
+        &[Edit {
+            file: REACH,
+            find: "            if state.has(page) && state.latch.is_version(version) {\n",
+            replace: "            if (PLANTED || state.has(page)) && state.latch.is_version(version) {\n",
+        }],
+        &["reach_model"],
+    ),
+    of_part(
+        "version-not-compared",
+        "a page that was seen before is found again though it has changed",
+        &[Edit {
+            file: REACH,
+            find: "        let same = self.latch.held_version() == version;\n",
+            replace: "        let same = PLANTED || self.latch.held_version() == version;\n",
+        }],
+        &["reach_model"],
+    ),
+    of_part(
+        "write-ended-in-wrong-order",
+        "a page is said not to be written any more before its newer changes are noted",
+        &[Edit {
+            file: DIRTY,
+            find: "        self.rewrite.store(0, Ordering::Relaxed);\n",
+            replace: "        if PLANTED {\n            \
+                      self.flushing.store(false, Ordering::Release);\n        \
+                      }\n        \
+                      self.rewrite.store(0, Ordering::Relaxed);\n",
+        }],
+        &["dirty_model"],
+    ),
+    of_part(
+        "left-not-kept-for-a-cut",
+        "a view does not know a transaction that ends while it is made",
+        &[Edit {
+            file: ACTIVE,
+            find: "        if self.cutting.load(Acquire) {\n",
+            replace: "        if self.cutting.load(Acquire) && !PLANTED {\n",
+        }],
+        &["active_model"],
+    ),
+    of_part(
+        "lead-not-handed-on",
+        "the next leader of a group commit is not woken",
+        &[Edit {
+            file: GROUP,
+            find: "        if let Some((_, slot)) = next {\n",
+            replace: "        if let Some((_, slot)) = next.filter(|_| !PLANTED) {\n",
+        }],
+        &["group_model"],
+    ),
+    of_part(
+        "served-taken-for-durable",
+        "a commit that was woken because the log failed is acknowledged",
+        &[Edit {
+            file: GROUP,
+            find: "                Role::Served => {}\n",
+            replace: "                Role::Served if PLANTED => return Ok(()),\n                \
+                      Role::Served => {}\n",
+        }],
+        &["group_model"],
+    ),
+    of_whole(
+        "durable-before-sync",
+        "commits are acknowledged while the sync that makes them durable runs",
+        &[Edit {
+            file: WRITER,
+            find: "        self.stop_on_failure(self.device.sync())?;\n",
+            replace: "        if PLANTED {\n            \
+                      self.durable.store(written, Ordering::Release);\n        \
+                      }\n        \
+                      self.stop_on_failure(self.device.sync())?;\n",
+        }],
+        &["commits_that_share", "a_failed_sync"],
+    ),
+    of_whole(
+        "failed-sync-wakes-nobody",
+        "who waits for a sync that fails waits for ever",
+        &[
+            Edit {
+                file: GROUP,
+                find: "                    let result = log.write_and_sync(lsn);\n",
+                replace: "                    let result = log.write_and_sync(lsn);\n                    \
+                          if PLANTED && result.is_err() {\n                        \
+                          return result;\n                    \
+                          }\n",
+            },
+            Edit {
+                file: REDO_LOG,
+                find: "        self.group.wake_all();\n",
+                replace: "        if !PLANTED {\n            self.group.wake_all();\n        }\n",
+            },
+        ],
+        &["a_failed_sync"],
+    ),
+    of_whole(
+        "evicted-without-second-look",
+        "a page that became dirty while the evicting thread came to its latch is evicted",
+        &[Edit {
+            file: EVICT,
+            find: "        if stays || state.oldest_lsn().is_some() || state.dirty.is_flushing() {\n",
+            replace: "        if stays || !PLANTED && (state.oldest_lsn().is_some() || state.dirty.is_flushing()) {\n",
+        }],
+        &["a_reader_whose", "a_page_is_read"],
+    ),
+    of_whole(
+        "granted-not-woken",
+        "a transaction whose lock is granted is not woken",
+        &[Edit {
+            file: WAITS,
+            find: "            (waiter.request, waiter.outcome) = (Request::None, outcome);\n            \
+                   waiter.holder.wake.notify_one();\n",
+            replace: "            (waiter.request, waiter.outcome) = (Request::None, outcome);\n            \
+                      if PLANTED && outcome == Outcome::Granted {\n                \
+                      return;\n            \
+                      }\n            \
+                      waiter.holder.wake.notify_one();\n",
+        }],
+        &["an_implicit_lock", "inserts_wait"],
+    ),
+    of_whole(
+        "implicit-lock-not-announced",
+        "a transaction that ends does not look for locks that were just made explicit for it",
+        &[Edit {
+            file: LOCKS,
+            find: "            shard.announce(holder);\n",
+            replace: "            if !PLANTED {\n                shard.announce(holder);\n            }\n",
+        }],
+        &["an_implicit_lock"],
+    ),
+    of_whole(
+        "timed-out-waiter-stays-in-queue",
+        "a lock is granted to one that has given up",
+        &[Edit {
+            file: ROW_LOCKS,
+            find: "        waits.end(me.owner);\n",
+            replace: "        let is_over = waits.outcome(me.owner) != Some(super::system::Outcome::Pending);\n        \
+                      if !PLANTED || is_over {\n            \
+                      waits.end(me.owner);\n        \
+                      }\n",
+        }],
+        &["granted_and_timed_out", "sessions_come"],
+    ),
+    of_whole(
+        "victim-stays-in-queue",
+        "a deadlock's victim is told so and keeps its place in the queue",
+        &[Edit {
+            file: WAITS,
+            find: "        self.leave(victim);\n",
+            replace: "        if !PLANTED {\n            self.leave(victim);\n        }\n",
+        }],
+        &["a_victim"],
+    ),
+    of_whole(
+        "inserts-asked-for-too-early",
+        "a transaction that ends asks whether inserts wait before its ranges are gone",
+        &[Edit {
+            file: LOCKS,
+            find: "            indexes.into_iter().for_each(|index| self.release_ranges(me, index));\n            \
+                   if self.waiting_inserts.load(SeqCst) > 0 {\n",
+            replace: "            let early = self.waiting_inserts.load(SeqCst);\n            \
+                      indexes.into_iter().for_each(|index| self.release_ranges(me, index));\n            \
+                      let waiting = if PLANTED { early } else { self.waiting_inserts.load(SeqCst) };\n            \
+                      if waiting > 0 {\n",
+        }],
+        &["inserts_wait"],
+    ),
+    of_whole(
+        "stop-wakes-no-waiter",
+        "who waits for a lock waits on when the database has stopped",
+        &[Edit {
+            file: LOCKS,
+            find: "        self.waits.lock().wake_all();\n",
+            replace: "        if !PLANTED {\n            self.waits.lock().wake_all();\n        }\n",
+        }],
+        &["stopping_wakes"],
+    ),
+];
