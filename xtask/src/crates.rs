@@ -1,4 +1,4 @@
-//! The workspace's crates, bottom to top: what each may depend on.
+//! The crates, bottom to top: what each may depend on. `crates/compare` is a workspace of its own.
 //!
 //! Rules
 //! 1. A crate uses the crates of this workspace that its row of [`CRATES`] names, and no other; dependencies of tests
@@ -13,6 +13,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("crates/engine", &["highwater-storage"]),
     ("crates/models", &["highwater-storage"]),
     ("crates/bench", &["highwater", "highwater-device", "highwater-report", "highwater-storage"]),
+    ("crates/compare", &["highwater", "highwater-bench"]),
     ("crates/lab", &["highwater", "highwater-bench", "highwater-device", "highwater-report", "highwater-storage"]),
     (
         "crates/cli",

@@ -1,10 +1,12 @@
-//! `cargo xtask`: checks of the source tree itself (`tidy`), of the tests (`planted`, `miri`, `tsan`), and everything
-//! that must hold at once (`test`).
+//! `cargo xtask`: checks of the source tree itself (`tidy`), of the tests (`planted`, `miri`, `tsan`), everything that
+//! must hold at once (`test`), and the comparison with other engines, which is not part of it (`compare-build`,
+//! `compare-test`).
 //!
 //! Rules
 //! 1. It prints one line for each thing found and exits with status 1 if there was one, 2 for wrong use.
 //! 2. A check that cannot fail is none: each has a test that makes it fail.
 
+mod compare;
 mod crates;
 mod layers;
 mod links;
@@ -27,7 +29,11 @@ const USAGE: &str = "usage: cargo xtask tidy    check layers, dependencies, file
                            plant known bugs (those whose names contain NAME) into a copy of the source, one at a time,
                            and see that a test catches each of them
        cargo xtask miri    undefined behaviour: small tests of the engine under Miri
-       cargo xtask tsan    data races: tests of the engine that have threads, under ThreadSanitizer";
+       cargo xtask tsan    data races: tests of the engine that have threads, under ThreadSanitizer
+       cargo xtask compare-build
+                           build the program that measures other storage engines (highwater lab run peers)
+       cargo xtask compare-test
+                           run the tests that each of those engines must pass";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -37,6 +43,8 @@ fn main() -> ExitCode {
         ["test"] => report(steps::all(&root)),
         ["miri"] => report(sanitizers::miri(&root)),
         ["tsan"] => report(sanitizers::tsan(&root)),
+        ["compare-build"] => report(compare::build(&root)),
+        ["compare-test"] => report(compare::test(&root)),
         ["planted", ref names @ ..] => report(planted::run(&root, names)),
         _ => {
             eprintln!("{USAGE}");

@@ -35,6 +35,9 @@ pub struct LatencyUs {
     pub p50: f64,
     pub p95: f64,
     pub p99: f64,
+    /// Zero in results of earlier builds.
+    #[serde(default)]
+    pub p999: f64,
     pub max: f64,
 }
 

@@ -40,11 +40,12 @@ Examples:
   highwater lab run stream-journal --scale quick --traces /srv/traces --out /tmp/journal
   highwater lab run stall --scale standard --out /tmp/stall --resume
   highwater lab run page-store --scale quick --subject highwater --out /tmp/stores
+  highwater lab run peers --scale quick --subject highwater,lmdb --workload tpcc,ycsb-a --out /tmp/peers
   highwater lab run all --scale quick --out /tmp/all
 
-all runs every experiment, each in a folder of its own below --out, and writes index.html with every claim and a link to
-each report. What an experiment does not have (a subject, a device) is left out. If one fails, the others still run, and
-the exit status is 1.
+all runs every experiment but peers, each in a folder of its own below --out, and writes index.html with every claim and
+a link to each report. What an experiment does not have (a subject, a device) is left out. If one fails, the others
+still run, and the exit status is 1. peers needs a program of its own: cargo xtask compare-build.
 
 Scales: smoke = a few seconds; shows that the laboratory works, but is too small to judge claims. quick = the whole
 experiment on one subject in at most three minutes. standard = 15 to 45 minutes on all subjects. full = the sizes of
@@ -72,10 +73,13 @@ enum LabCommand {
 struct RunArgs {
     /// Name of the experiment (highwater lab list), or all
     experiment: String,
-    /// What to measure, separated by commas: highwater, mysql, mariadb [default: all subjects of the experiment that
-    /// are installed]
+    /// What to measure, separated by commas: highwater, mysql, mariadb, ... (highwater lab list) [default: all subjects
+    /// of the experiment that are installed]
     #[arg(long, value_name = "SUBJECTS", value_delimiter = ',')]
     subject: Vec<String>,
+    /// Workloads to measure, separated by commas, of an experiment that has several (peers) [default: all]
+    #[arg(long, value_name = "WORKLOADS", value_delimiter = ',')]
+    workload: Vec<String>,
     /// Where the data are stored: local (this machine's disk) or the preset of an emulated device [default: the first
     /// one that `highwater lab list` shows]
     #[arg(long, value_name = "DEVICE")]
@@ -171,7 +175,8 @@ fn run_all(args: &RunArgs) -> Result<(), Failure> {
     json_must_be_writable(args.json.as_ref())?;
     signals::stop(Some(PATIENCE))?;
     let mut terminal = Terminal::new();
-    let overview = experiment::run_all(experiment::all(), &request, resume(args), &mut terminal);
+    let experiments: Vec<_> = experiment::all().iter().copied().filter(|one| one.is_of_all()).collect();
+    let overview = experiment::run_all(&experiments, &request, resume(args), &mut terminal);
     drop(terminal);
     let overview = overview.map_err(|error| match error {
         highwater_bench::Error::Usage(reason) => Failure::Usage(reason),
@@ -202,6 +207,7 @@ fn request(args: &RunArgs) -> Result<Request, Failure> {
     let subjects = args.subject.iter().map(|name| name.parse::<SubjectKind>()).collect::<Result<Vec<_>, _>>()?;
     Ok(Request {
         subjects,
+        workloads: args.workload.clone(),
         device: args.device.clone(),
         scale: args.scale.parse::<Scale>()?,
         repetitions: args.repetitions,

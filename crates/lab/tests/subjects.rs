@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 fn installed() -> Vec<Installed> {
-    let found = SubjectKind::ALL.map(SubjectKind::find);
+    let found = SubjectKind::OF_LAB.map(SubjectKind::find);
     found.iter().filter_map(|subject| subject.as_ref().err()).for_each(|missing| eprintln!("{missing}"));
     found.into_iter().flatten().collect()
 }

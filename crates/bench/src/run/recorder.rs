@@ -94,6 +94,7 @@ pub(super) fn latency_us(latencies: &Latencies) -> LatencyUs {
         p50: us(latencies.value_at_quantile(0.50)),
         p95: us(latencies.value_at_quantile(0.95)),
         p99: us(latencies.value_at_quantile(0.99)),
+        p999: us(latencies.value_at_quantile(0.999)),
         max: us(latencies.max()),
     }
 }

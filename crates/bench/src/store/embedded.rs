@@ -268,6 +268,11 @@ impl RowView for RowRef<'_> {
     }
 
     #[inline]
+    fn bytes(&self, column: usize) -> &[u8] {
+        RowRef::bytes(*self, column)
+    }
+
+    #[inline]
     fn unscaled(&self, column: usize) -> i64 {
         RowRef::decimal(*self, column).unscaled() as i64
     }

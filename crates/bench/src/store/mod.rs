@@ -201,6 +201,10 @@ pub trait RowView {
     fn i64(&self, column: usize) -> i64;
     /// Text.
     fn str(&self, column: usize) -> &str;
+    /// Bytes, or the bytes of a text.
+    fn bytes(&self, column: usize) -> &[u8] {
+        self.str(column).as_bytes()
+    }
     /// A decimal with `scale` digits after the point, as an integer of its smallest unit.
     fn unscaled(&self, column: usize) -> i64;
     /// Whether the value is NULL.

@@ -1,14 +1,14 @@
 //! A workload chosen at run time, with its options.
 //!
 //! Rules
-//! 1. Workloads are generic over stores. Here, and nowhere else, each one is compiled for each store; other crates get
-//!    it as `dyn Workload`. One virtual call a transaction is all that costs, and no other crate compiles a workload
-//!    again.
+//! 1. Workloads are generic over stores. Here each one is compiled for each store of this crate; other crates get it as
+//!    `dyn Workload`. One virtual call a transaction is all that costs, and no other crate compiles a workload again,
+//!    but for a store of its own ([`Load::over`]).
 
 use super::{Workload, sysbench, tpcc, user_table, ycsb};
-use crate::store::Store;
 use crate::store::embedded::Embedded;
 use crate::store::mysql::MysqlStore;
+use crate::store::{Store, TableSpec};
 
 /// A workload with its options.
 #[derive(Clone, Debug)]
@@ -34,12 +34,23 @@ impl Load {
         self.over()
     }
 
+    /// The tables that it loads, with their indexes.
+    pub fn tables(&self) -> Vec<TableSpec> {
+        match self {
+            Load::Sysbench(config) => (0..config.tables).map(|n| sysbench::table_spec(config, n)).collect(),
+            Load::Tpcc(_) => tpcc::table_specs(),
+            Load::UserTable(_) => vec![user_table::table_spec()],
+            Load::Ycsb(_) => vec![ycsb::table_spec()],
+        }
+    }
+
     /// Units of work (rows) of its load, for progress.
     pub fn units(&self) -> u64 {
         self.embedded().load_units()
     }
 
-    fn over<S: Store>(&self) -> Box<dyn Workload<S>> {
+    /// The workload over any store.
+    pub fn over<S: Store>(&self) -> Box<dyn Workload<S>> {
         match self {
             Load::Sysbench(config) => Box::new(sysbench::Sysbench::new(config.clone())),
             Load::Tpcc(config) => Box::new(tpcc::Tpcc::new(config.clone())),

@@ -93,6 +93,17 @@ impl UserTable {
     }
 }
 
+/// The table.
+pub(super) fn table_spec() -> TableSpec {
+    TableSpec {
+        name: TABLE.into(),
+        columns: COLUMNS,
+        auto_increment: Some("id"),
+        primary_key: &["id"],
+        indexes: INDEXES,
+    }
+}
+
 impl<S: Store> Workload<S> for UserTable {
     fn name(&self) -> String {
         "user-table".into()
@@ -123,14 +134,7 @@ impl<S: Store> Workload<S> for UserTable {
     }
 
     fn load(&self, store: &S, _threads: usize, _progress: &dyn Progress) -> Result<()> {
-        store.create_table(&TableSpec {
-            name: TABLE.into(),
-            columns: COLUMNS,
-            auto_increment: Some("id"),
-            primary_key: &["id"],
-            indexes: INDEXES,
-        })?;
-        Ok(())
+        store.create_table(&table_spec()).map(drop)
     }
 
     fn client(&self, store: &S, number: usize) -> Result<Box<dyn Client>> {

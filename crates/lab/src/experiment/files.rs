@@ -32,6 +32,9 @@ struct Identity {
     #[serde(default)]
     server_repetitions: Option<u32>,
     subjects: Vec<String>,
+    /// Empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    workloads: Vec<String>,
 }
 
 /// Whether to continue an earlier run.
@@ -62,6 +65,7 @@ impl Identity {
             repetitions: plan.repetitions,
             server_repetitions: Some(plan.server_repetitions),
             subjects: plan.subjects.iter().map(ToString::to_string).collect(),
+            workloads: plan.workloads.clone(),
         }
     }
 
@@ -76,6 +80,7 @@ impl Identity {
             ("repetitions", self.repetitions.to_string(), wanted.repetitions.to_string()),
             ("repetitions of servers", of_servers(self), of_servers(wanted)),
             ("subjects", self.subjects.join(","), wanted.subjects.join(",")),
+            ("workloads", self.workloads.join(","), wanted.workloads.join(",")),
         ];
         pairs.into_iter().find(|(_, found, wanted)| found != wanted)
     }

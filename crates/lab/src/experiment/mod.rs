@@ -22,6 +22,7 @@ mod metric;
 mod outcome;
 mod page_store;
 mod page_types;
+mod peers;
 mod plan;
 mod registry;
 pub mod report;
@@ -89,6 +90,14 @@ pub trait Experiment: Sync {
     }
     /// Whether the subjects run at this scale, and so must be installed; not so where recordings of them are replayed.
     fn runs_subjects(&self, _scale: Scale) -> bool {
+        true
+    }
+    /// The workloads that a run can be limited to; none where there is one only.
+    fn workloads(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+    /// Whether it is one of those that a run of all experiments runs.
+    fn is_of_all(&self) -> bool {
         true
     }
     /// The measurements in the order to take them: repetitions outermost, so that settings are interleaved.

@@ -209,6 +209,10 @@ pub fn title_of(subject: &str) -> &str {
         (SubjectKind::Highwater, "Highwater"),
         (SubjectKind::Mysql, "MySQL 5.6"),
         (SubjectKind::Mariadb, "MariaDB 10.11"),
+        (SubjectKind::Rocksdb, "RocksDB"),
+        (SubjectKind::Wiredtiger, "WiredTiger"),
+        (SubjectKind::Lmdb, "LMDB"),
+        (SubjectKind::Sqlite, "SQLite"),
     ];
     known.into_iter().find(|(kind, _)| kind.name() == subject).map_or(subject, |(_, title)| title)
 }

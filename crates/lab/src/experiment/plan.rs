@@ -56,6 +56,8 @@ pub struct Plan {
     pub scale: Scale,
     /// On which subjects, in this order.
     pub subjects: Vec<SubjectKind>,
+    /// Which of the experiment's workloads; empty: all.
+    pub workloads: Vec<String>,
     /// Where their data lie.
     pub device: DeviceChoice,
     /// How often each cell is measured.

@@ -7,6 +7,7 @@ use super::flush_neighbors::FlushNeighbors;
 use super::insert_buffer::InsertBuffer;
 use super::journal_power_cut::JournalPowerCut;
 use super::page_store::PageStores;
+use super::peers::Peers;
 use super::stall::Stall;
 use super::stream_journal::StreamJournal;
 use super::victim_policy::VictimPolicy;
@@ -24,6 +25,7 @@ pub fn all() -> &'static [&'static dyn Experiment] {
         &VictimPolicy,
         &PageStores,
         &Stall,
+        &Peers,
     ]
 }
 

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 pub struct Request {
     /// Subjects; empty: all the experiment has.
     pub subjects: Vec<SubjectKind>,
+    /// Workloads, of an experiment that has several; empty: all.
+    pub workloads: Vec<String>,
     /// `local` or a preset; none: the experiment's default.
     pub device: Option<String>,
     /// How much.
@@ -42,8 +44,17 @@ impl Request {
             (false, true) => (own, servers),
             (false, false) => (own, own),
         };
+        let known = experiment.workloads();
+        if let Some(foreign) = self.workloads.iter().find(|name| !known.contains(&name.as_str())) {
+            let there = if known.is_empty() { "none to choose from".into() } else { known.join(", ") };
+            return Err(Error::Usage(format!(
+                "{} has no workload {foreign}; it has: {there}",
+                experiment.about().name
+            )));
+        }
         let plan = Plan {
             scale: self.scale,
+            workloads: self.workloads.clone(),
             repetitions: own,
             server_repetitions: servers,
             subjects,

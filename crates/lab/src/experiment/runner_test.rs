@@ -76,6 +76,7 @@ fn plan(folder: &Path) -> Plan {
     Plan {
         scale: Scale::Smoke,
         subjects: vec![SubjectKind::Highwater],
+        workloads: Vec::new(),
         device: DeviceChoice::Local,
         repetitions: 3,
         server_repetitions: 3,

@@ -101,6 +101,17 @@ impl<'w> Workspace<'w> {
         self.templates.insert(key, folder);
     }
 
+    /// Removes the folders of loaded data whose keys do not begin so.
+    ///
+    /// # Errors
+    /// A folder cannot be removed.
+    pub(crate) fn keep_templates(&mut self, prefix: &str) -> Result<()> {
+        let gone: Vec<String> = self.templates.keys().filter(|key| !key.starts_with(prefix)).cloned().collect();
+        gone.iter().filter_map(|key| self.templates.remove(key)).try_for_each(|folder| {
+            std::fs::remove_dir_all(&folder).map_err(|e| highwater_bench::Error::file(&folder, e))
+        })
+    }
+
     /// A line for the user.
     pub fn line(&mut self, text: &str) {
         self.watch.line(text);

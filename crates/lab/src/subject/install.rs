@@ -1,11 +1,11 @@
-//! Finding the servers that `scripts/install-servers` installs.
+//! Finding the servers that `scripts/install-servers` installs, and the engines of `highwater-compare`.
 //!
 //! Rules
 //! 1. MySQL 5.6 lies in the folder that HIGHWATER_SERVERS names, or in `~/.cache/highwater/servers`; all other programs
 //!    are searched for in PATH and in the folders of system commands.
 //! 2. The only program started for the search is the server with `--version`.
 
-use super::SubjectKind;
+use super::{SubjectKind, compare};
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,10 @@ pub struct Missing {
 
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is not installed ({}); run scripts/install-servers", self.kind, self.what)
+        match self.kind.is_server() {
+            true => write!(f, "{} is not installed ({}); run scripts/install-servers", self.kind, self.what),
+            false => write!(f, "{} cannot be measured ({}); run cargo xtask compare-build", self.kind, self.what),
+        }
     }
 }
 
@@ -94,6 +97,9 @@ impl Search {
 
 /// Looks for a subject.
 pub(super) fn find(kind: SubjectKind) -> Result<Installed, Missing> {
+    if kind.is_compared() {
+        return compare::version(kind).map(|version| Installed { kind, version, programs: None });
+    }
     if !kind.is_server() {
         return Ok(Installed { kind, version: env!("CARGO_PKG_VERSION").into(), programs: None });
     }

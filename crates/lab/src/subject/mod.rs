@@ -1,4 +1,5 @@
-//! What is measured: Highwater, MySQL 5.6, MariaDB 10.11, all with the same interface.
+//! What is measured: Highwater, MySQL 5.6, MariaDB 10.11, all with the same interface; and the engines that Highwater
+//! is compared with, which a program of its own measures.
 //!
 //! Rules
 //! 1. [`Settings`] mean the same for every subject; what a subject cannot do is an error, never silently left out.
@@ -7,6 +8,7 @@
 //! 4. The same workload code runs on all of them, but sysbench's profiles on servers: those run in the real sysbench.
 
 mod cgroup;
+pub mod compare;
 mod config;
 mod copy;
 mod install;
@@ -38,14 +40,54 @@ pub enum SubjectKind {
     Mysql,
     /// MariaDB 10.11 with InnoDB, a server.
     Mariadb,
+    /// RocksDB.
+    Rocksdb,
+    /// WiredTiger.
+    Wiredtiger,
+    /// LMDB.
+    Lmdb,
+    /// SQLite.
+    Sqlite,
+    /// redb.
+    Redb,
+    /// fjall.
+    Fjall,
 }
 
-highwater_storage::names!(SubjectKind { Highwater => "highwater", Mysql => "mysql", Mariadb => "mariadb" });
+highwater_storage::names!(SubjectKind {
+    Highwater => "highwater",
+    Mysql => "mysql",
+    Mariadb => "mariadb",
+    Rocksdb => "rocksdb",
+    Wiredtiger => "wiredtiger",
+    Lmdb => "lmdb",
+    Sqlite => "sqlite",
+    Redb => "redb",
+    Fjall => "fjall",
+});
 
 impl SubjectKind {
-    /// Whether it runs in a process of its own.
+    /// Those that the laboratory itself starts.
+    pub const OF_LAB: [SubjectKind; 3] = [SubjectKind::Highwater, SubjectKind::Mysql, SubjectKind::Mariadb];
+    /// Those that the program `highwater-compare` measures.
+    pub const OF_COMPARE: [SubjectKind; 7] = [
+        SubjectKind::Highwater,
+        SubjectKind::Rocksdb,
+        SubjectKind::Wiredtiger,
+        SubjectKind::Lmdb,
+        SubjectKind::Sqlite,
+        SubjectKind::Redb,
+        SubjectKind::Fjall,
+    ];
+
+    /// Whether it is a server, with a process of its own.
     pub fn is_server(self) -> bool {
-        self != SubjectKind::Highwater
+        matches!(self, SubjectKind::Mysql | SubjectKind::Mariadb)
+    }
+
+    /// Whether only `highwater-compare` can measure it.
+    pub fn is_compared(self) -> bool {
+        self != SubjectKind::Highwater && !self.is_server()
     }
 
     /// Where it is installed.

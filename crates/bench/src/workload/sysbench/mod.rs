@@ -126,17 +126,12 @@ impl Sysbench {
 
     fn load_table<S: Store>(&self, store: &S, number: u64, progress: &dyn Progress) -> Result<()> {
         let (name, config) = (Sysbench::table_name(number), &self.config);
+        let whole = table_spec(config, number);
         let (before, after) = match config.create_indexes {
-            CreateIndexes::Before => (indexes(config.secondary_indexes), &[][..]),
-            CreateIndexes::After => (&[][..], indexes(config.secondary_indexes)),
+            CreateIndexes::Before => (whole.indexes, &[][..]),
+            CreateIndexes::After => (&[][..], whole.indexes),
         };
-        let table = store.create_table(&TableSpec {
-            name: name.clone(),
-            columns: columns(config.secondary_indexes),
-            auto_increment: Some("id"),
-            primary_key: &["id"],
-            indexes: before,
-        })?;
+        let table = store.create_table(&TableSpec { indexes: before, ..whole })?;
         let mut strings = Strings::new(rng(config.seed, number | 1 << 40));
         let keys = Distribution::new(config.rand_type, 1, config.table_size);
         Batch::new(progress).run(&mut store.session()?, 0..config.table_size, |txn, _| {
@@ -146,6 +141,17 @@ impl Sysbench {
             Ok(1)
         })?;
         after.iter().try_for_each(|index| store.create_index(&name, index))
+    }
+}
+
+/// The table of that number, with the indexes that it has once it is loaded.
+pub(super) fn table_spec(config: &Config, number: u64) -> TableSpec {
+    TableSpec {
+        name: Sysbench::table_name(number),
+        columns: columns(config.secondary_indexes),
+        auto_increment: Some("id"),
+        primary_key: &["id"],
+        indexes: indexes(config.secondary_indexes),
     }
 }
 

@@ -31,6 +31,7 @@ use crate::workload::random::rng;
 use crate::workload::{Client, Outcome, Progress, Workload, options};
 use acknowledge::Acknowledger;
 use schema::Tables;
+pub(super) use schema::specs as table_specs;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use terminal::{Deck, Terminal, now_us};

@@ -219,10 +219,17 @@ impl<T> Tables<T> {
     }
 
     pub(crate) fn create<S: Store<Table = T>>(store: &S) -> Result<Tables<T>> {
-        Tables::from_definitions(|&(name, columns, auto_increment, primary_key, indexes)| {
-            store.create_table(&TableSpec { name: name.into(), columns, auto_increment, primary_key, indexes })
-        })
+        Tables::from_definitions(|definition| store.create_table(&spec(definition)))
     }
+}
+
+fn spec(&(name, columns, auto_increment, primary_key, indexes): &Definition) -> TableSpec {
+    TableSpec { name: name.into(), columns, auto_increment, primary_key, indexes }
+}
+
+/// The nine tables.
+pub(crate) fn specs() -> Vec<TableSpec> {
+    TABLES.iter().map(spec).collect()
 }
 
 #[cfg(test)]

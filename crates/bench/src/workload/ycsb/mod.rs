@@ -170,6 +170,11 @@ impl Ycsb {
     }
 }
 
+/// The table.
+pub(super) fn table_spec() -> TableSpec {
+    TableSpec { name: TABLE.into(), columns: COLUMNS, auto_increment: None, primary_key: &["ycsb_key"], indexes: &[] }
+}
+
 fn write_key(key: &mut String, number: u64) {
     key.clear();
     // Writing to a String cannot fail.
@@ -242,13 +247,7 @@ impl<S: Store> Workload<S> for Ycsb {
     }
 
     fn load(&self, store: &S, threads: usize, progress: &dyn Progress) -> Result<()> {
-        let table = store.create_table(&TableSpec {
-            name: TABLE.into(),
-            columns: COLUMNS,
-            auto_increment: None,
-            primary_key: &["ycsb_key"],
-            indexes: &[],
-        })?;
+        let table = store.create_table(&table_spec())?;
         in_parallel(self.config.records.div_ceil(LOAD_UNIT) as usize, threads, |unit| {
             let first = unit as u64 * LOAD_UNIT;
             let mut record = Record::new(rng(self.config.seed, unit as u64 | 1 << 40));

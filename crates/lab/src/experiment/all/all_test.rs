@@ -56,6 +56,7 @@ impl Experiment for MadeUp {
 fn request(out: &Path) -> Request {
     Request {
         subjects: vec![SubjectKind::Highwater],
+        workloads: Vec::new(),
         device: None,
         scale: Scale::Smoke,
         repetitions: None,

@@ -34,7 +34,7 @@ const ABOUT: About = About {
     summary: "Loading the user table with flush methods fsync (fdatasync), O_DIRECT and O_DSYNC, with pools of a \
               thirtieth to half of the data",
     source: "blog, 2010",
-    subjects: &SubjectKind::ALL,
+    subjects: &SubjectKind::OF_LAB,
     devices: &["local", "sata-7200rpm-500gb", "wd10ezex-1tb", "samsung-850-pro-256gb"],
     repetitions: [1, 3, 3, 1],
     server_repetitions: Some([1; 4]),

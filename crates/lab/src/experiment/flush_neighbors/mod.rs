@@ -39,7 +39,7 @@ const ABOUT: About = About {
     name: "flush-neighbors",
     summary: "Pages flushed and transactions per second with flush_neighbors 0, 1 and 2 at five database sizes",
     source: "Shin, Park, Lee, KIISE 2017",
-    subjects: &SubjectKind::ALL,
+    subjects: &SubjectKind::OF_LAB,
     devices: &["local", "samsung-850-pro-256gb", "samsung-960-pro-512gb", "datacenter-nvme", "wd10ezex-1tb"],
     repetitions: [1, 3, 3, 3],
     server_repetitions: Some([1, 1, 1, 3]),

@@ -41,7 +41,7 @@ const ABOUT: About = About {
     summary: "Transactions per second, pages read and written by type and merges with change buffering off, on disk \
               and in memory, on an SSD and on a hard disk",
     source: "SKKU, \"insert buffer\"",
-    subjects: &SubjectKind::ALL,
+    subjects: &SubjectKind::OF_LAB,
     devices: &[plan::BOTH, plan::SSD_PRESET, plan::HDD_PRESET],
     repetitions: [1, 2, 3, 1],
     server_repetitions: Some([1; 4]),

@@ -43,6 +43,11 @@ impl<'r> Rows<'r> {
         subjects(rows).into_iter().map(move |subject| Rows { rows, subject })
     }
 
+    /// All of the subject.
+    pub(super) fn all(&self) -> impl Iterator<Item = &'r Row> {
+        self.rows.iter().filter(|row| row.subject == self.subject)
+    }
+
     /// The row of a setting.
     pub(super) fn find(&self, setting: &[(Axis, &str)]) -> Option<&'r Row> {
         let fits =

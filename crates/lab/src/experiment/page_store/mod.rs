@@ -41,7 +41,7 @@ const ABOUT: About = About {
               doublewrite, atomic and out-of-place page stores, by compression, page size, fill, spare flash and \
               streams",
     source: "Lee, Ziegler, Leis: How to Write to SSDs, PVLDB 19 (2026)",
-    subjects: &SubjectKind::ALL,
+    subjects: &SubjectKind::OF_LAB,
     devices: &["samsung-pm953-960gb", "datacenter-nvme", "simple-2gb"],
     repetitions: [1, 1, 2, 3],
     server_repetitions: Some([1; 4]),

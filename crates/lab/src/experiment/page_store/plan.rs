@@ -149,9 +149,9 @@ pub(super) fn points(scale: Scale, subject: SubjectKind) -> Vec<Point<'static>> 
             let timed = Point { clock: MACHINE_CLOCK, ..BASE };
             [DOUBLEWRITE, ATOMIC, ZSTD].into_iter().map(|store| Point { store, ..BASE }).chain([timed]).collect()
         }
-        SubjectKind::Highwater => own_points(scale),
         SubjectKind::Mysql => server_points(scale, &[DOUBLEWRITE]),
         SubjectKind::Mariadb => server_points(scale, &[DOUBLEWRITE, PAGE_COMPRESSION]),
+        _ => own_points(scale),
     }
 }
 

@@ -32,7 +32,7 @@ const ABOUT: About = About {
     name: "stall",
     summary: "Throughput of every second of a write-only load whose redo log is an eighth of the dirty volume",
     source: "stalls reported by InnoDB users (no source document)",
-    subjects: &SubjectKind::ALL,
+    subjects: &SubjectKind::OF_LAB,
     devices: &["local", "samsung-850-pro-256gb", "samsung-960-pro-512gb", "datacenter-nvme"],
     repetitions: [1; 4],
     server_repetitions: None,

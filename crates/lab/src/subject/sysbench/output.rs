@@ -86,6 +86,7 @@ pub(super) fn totals(text: &str) -> Result<Totals> {
             p50: quantile(&buckets, 0.50).unwrap_or(0.0),
             p95,
             p99: quantile(&buckets, 0.99).unwrap_or(0.0),
+            p999: quantile(&buckets, 0.999).unwrap_or(0.0),
             max: number("max:")? * 1000.0,
         },
     })

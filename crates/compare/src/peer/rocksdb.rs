@@ -1,0 +1,270 @@
+//! RocksDB: its `TransactionDB`, from Debian's library.
+//!
+//! Rules
+//! 1. Trees share a column family ([`prefixed`](super::prefixed)), as MyRocks keeps its indexes.
+//! 2. Locks are pessimistic: what is changed is read with `GetForUpdate`, the newest committed value; plain reads of a
+//!    transaction see a snapshot that is taken at the first of them. Who waits too long for a lock, or in a circle, may
+//!    try again.
+//! 3. Durable commits sync the write-ahead log, in groups. Relaxed ones write it to the operating system, and it is
+//!    synced every second.
+//! 4. Options are those of RocksDB's "Setup Options and Basic Tuning": Bloom filters, index and filters in the block
+//!    cache, levels sized from the last one, LZ4 and at the bottom Zstandard. Of the cache a quarter is memtables.
+
+use super::prefixed::{self, Keys, Tree, within};
+use crate::failure::{conflict, failed};
+use crate::kv::{Kv, KvClient, KvRead, KvWrite, Range};
+use crate::settings::{EverySecond, Settings};
+use highwater_bench::Result;
+use rocksdb::{
+    BlockBasedOptions, Cache, DBCompressionType, DBPinnableSlice, ErrorKind, Options, ReadOptions, SingleThreaded,
+    SnapshotWithThreadMode, Transaction, TransactionDB, TransactionDBOptions, TransactionOptions, WriteOptions,
+};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+const BLOCK_BYTES: usize = 16 << 10;
+const BLOOM_BITS: f64 = 10.0;
+const SYNC_BYTES: u64 = 1 << 20;
+const LOCK_WAIT_MS: i64 = 1000;
+
+type Db = TransactionDB<SingleThreaded>;
+type Snapshot<'c> = SnapshotWithThreadMode<'c, Db>;
+
+fn rocksdb(error: rocksdb::Error) -> highwater_bench::Error {
+    match error.kind() {
+        ErrorKind::Busy | ErrorKind::TimedOut | ErrorKind::TryAgain | ErrorKind::Expired => conflict(),
+        _ => failed("rocksdb", error),
+    }
+}
+
+fn options(settings: &Settings) -> std::result::Result<Options, rocksdb::Error> {
+    let memtables = settings.memtable_bytes();
+    let mut blocks = BlockBasedOptions::default();
+    blocks.set_block_cache(&Cache::new_lru_cache((settings.cache_bytes - memtables) as usize)?);
+    blocks.set_block_size(BLOCK_BYTES);
+    blocks.set_bloom_filter(BLOOM_BITS, false);
+    blocks.set_cache_index_and_filter_blocks(true);
+    blocks.set_pin_l0_filter_and_index_blocks_in_cache(true);
+    blocks.set_format_version(5);
+    let mut options = Options::default();
+    options.create_if_missing(true);
+    options.set_block_based_table_factory(&blocks);
+    options.set_level_compaction_dynamic_level_bytes(true);
+    options.set_max_background_jobs(std::thread::available_parallelism().map_or(2, |n| n.get().max(2)) as i32);
+    options.set_bytes_per_sync(SYNC_BYTES);
+    options.set_compression_type(DBCompressionType::Lz4);
+    options.set_bottommost_compression_type(DBCompressionType::Zstd);
+    options.set_write_buffer_size((memtables / 2) as usize);
+    options.set_db_write_buffer_size(memtables as usize);
+    Ok(options)
+}
+
+/// An open database.
+#[derive(Clone)]
+pub struct RocksDb {
+    db: Arc<Db>,
+    durable: bool,
+    syncs: Option<Arc<EverySecond>>,
+}
+
+/// Writes the number given out last again, synced, and with it what was committed before.
+fn sync(db: &Db) -> Result<()> {
+    let mut synced = WriteOptions::default();
+    synced.set_sync(true);
+    db.put_opt(prefixed::name_key("synced"), b"", &synced).map_err(rocksdb)
+}
+
+impl Kv for RocksDb {
+    type Tree = Tree;
+    type Client = Client;
+
+    fn open(folder: &Path, settings: &Settings) -> Result<RocksDb> {
+        let mut locks = TransactionDBOptions::default();
+        locks.set_default_lock_timeout(LOCK_WAIT_MS);
+        locks.set_txn_lock_timeout(LOCK_WAIT_MS);
+        let options = options(settings).map_err(rocksdb)?;
+        let db = Arc::new(Db::open(&options, &locks, folder).map_err(rocksdb)?);
+        let synced = db.clone();
+        let syncs = (!settings.durable).then(|| Arc::new(EverySecond::start(move || sync(&synced))));
+        Ok(RocksDb { db, durable: settings.durable, syncs })
+    }
+
+    fn tree(&self, name: &str) -> Result<Tree> {
+        let get = |key: &[u8]| self.db.get(key).map_err(rocksdb);
+        prefixed::number(name, get, |key, value| self.db.put(key, value).map_err(rocksdb))
+    }
+
+    fn client(&self) -> Result<Client> {
+        let mut writes = WriteOptions::default();
+        writes.set_sync(self.durable);
+        let mut transactions = TransactionOptions::default();
+        transactions.set_deadlock_detect(true);
+        Ok(Client { db: self.db.clone(), writes, transactions, buffers: Keys::default() })
+    }
+
+    fn close(self) -> Result<()> {
+        drop(self.syncs);
+        sync(&self.db)
+    }
+
+    fn version() -> String {
+        env!("VERSION_ROCKSDB").into()
+    }
+}
+
+/// One thread's access.
+pub struct Client {
+    db: Arc<Db>,
+    writes: WriteOptions,
+    transactions: TransactionOptions,
+    buffers: Keys,
+}
+
+impl KvClient for Client {
+    type Tree = Tree;
+    type Write<'c> = Write<'c>;
+    type Read<'c> = Read<'c>;
+
+    fn write(&mut self) -> Result<Write<'_>> {
+        let txn = self.db.transaction_opt(&self.writes, &self.transactions);
+        Ok(Write { txn, db: &self.db, snapshot: None, buffers: &mut self.buffers })
+    }
+
+    fn read(&mut self) -> Result<Read<'_>> {
+        let snapshot = self.db.snapshot();
+        Ok(Read { reads: reading(&snapshot), db: &self.db, _snapshot: snapshot, buffers: &mut self.buffers })
+    }
+}
+
+/// Options that read a snapshot. They hold its address only: they may not outlive it.
+fn reading(snapshot: &Snapshot<'_>) -> ReadOptions {
+    let mut reads = ReadOptions::default();
+    reads.set_snapshot(snapshot);
+    reads
+}
+
+/// A snapshot.
+pub struct Read<'c> {
+    reads: ReadOptions,
+    db: &'c Db,
+    _snapshot: Snapshot<'c>,
+    buffers: &'c mut Keys,
+}
+
+/// A transaction that may write.
+pub struct Write<'c> {
+    txn: Transaction<'c, Db>,
+    db: &'c Db,
+    snapshot: Option<(ReadOptions, Snapshot<'c>)>,
+    buffers: &'c mut Keys,
+}
+
+impl Write<'_> {
+    fn snapshot(&mut self) -> &(ReadOptions, Snapshot<'_>) {
+        let db = self.db;
+        self.snapshot.get_or_insert_with(|| {
+            let snapshot = db.snapshot();
+            (reading(&snapshot), snapshot)
+        })
+    }
+}
+
+fn shown<R>(
+    found: std::result::Result<Option<DBPinnableSlice<'_>>, rocksdb::Error>,
+    look: impl FnOnce(&[u8]) -> R,
+) -> Result<Option<R>> {
+    Ok(found.map_err(rocksdb)?.map(|value| look(&value)))
+}
+
+/// Goes through an iterator whose options have the range as bounds.
+fn run<D: rocksdb::DBAccess>(
+    mut entries: rocksdb::DBRawIteratorWithThreadMode<'_, D>,
+    reverse: bool,
+    mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+) -> Result<()> {
+    if reverse {
+        entries.seek_to_last()
+    } else {
+        entries.seek_to_first()
+    }
+    while let Some((key, value)) = entries.item() {
+        if visit(within(key), value).is_break() {
+            return Ok(());
+        }
+        if reverse { entries.prev() } else { entries.next() }
+    }
+    entries.status().map_err(rocksdb)
+}
+
+fn bounded(mut reads: ReadOptions, buffers: &mut Keys, tree: Tree, range: &Range<'_>) -> ReadOptions {
+    let (from, to) = buffers.range(tree, range.from, range.to);
+    reads.set_iterate_lower_bound(from);
+    reads.set_iterate_upper_bound(to);
+    reads
+}
+
+impl KvRead for Read<'_> {
+    type Tree = Tree;
+
+    fn get<R>(&mut self, tree: &Tree, key: &[u8], look: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        shown(self.db.get_pinned_opt(self.buffers.key(*tree, key), &self.reads), look)
+    }
+
+    fn scan(
+        &mut self,
+        tree: &Tree,
+        range: &Range<'_>,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let reads = bounded(reading(&self._snapshot), self.buffers, *tree, range);
+        run(self.db.raw_iterator_opt(reads), range.reverse, visit)
+    }
+
+    fn finish(self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl KvRead for Write<'_> {
+    type Tree = Tree;
+
+    fn get<R>(&mut self, tree: &Tree, key: &[u8], look: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        self.snapshot();
+        let Some((reads, _)) = &self.snapshot else { return Ok(None) };
+        shown(self.txn.get_pinned_opt(self.buffers.key(*tree, key), reads), look)
+    }
+
+    fn get_for_update<R>(&mut self, tree: &Tree, key: &[u8], look: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        shown(self.txn.get_pinned_for_update(self.buffers.key(*tree, key), true), look)
+    }
+
+    fn scan(
+        &mut self,
+        tree: &Tree,
+        range: &Range<'_>,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let reads = if range.newest { ReadOptions::default() } else { reading(&self.snapshot().1) };
+        let reads = bounded(reads, self.buffers, *tree, range);
+        run(self.txn.raw_iterator_opt(reads), range.reverse, visit)
+    }
+
+    fn finish(self) -> Result<()> {
+        self.txn.commit().map_err(rocksdb)
+    }
+}
+
+impl KvWrite for Write<'_> {
+    fn put(&mut self, tree: &Tree, key: &[u8], value: &[u8]) -> Result<()> {
+        self.txn.put(self.buffers.key(*tree, key), value).map_err(rocksdb)
+    }
+
+    fn delete(&mut self, tree: &Tree, key: &[u8]) -> Result<()> {
+        self.txn.delete(self.buffers.key(*tree, key)).map_err(rocksdb)
+    }
+
+    fn rollback(self) -> Result<()> {
+        self.txn.rollback().map_err(rocksdb)
+    }
+}

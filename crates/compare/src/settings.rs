@@ -1,0 +1,75 @@
+//! What is set of an engine that is compared: the same for all, as far as it has such a thing.
+//!
+//! Rules
+//! 1. `cache_bytes` is all that an engine may keep of the data in memory of its own: pages or blocks, and what was
+//!    written and is not yet in its place. An engine that leaves caching to the operating system gets what the process
+//!    is limited to.
+//! 2. Durable: a commit that returned survives a power cut. Relaxed: it survives the end of the process, and at most
+//!    about a second of commits is lost with the power.
+//! 3. Everything else is as the engine's documentation says; `docs/peers` has a page on each.
+
+use highwater_bench::Result;
+use highwater_bench::store::Store;
+use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// What is set.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Memory for data.
+    pub cache_bytes: u64,
+    /// Whether a commit waits until it is durable.
+    pub durable: bool,
+    /// Clients there will be.
+    pub clients: usize,
+    /// Whether the data are larger than the memory.
+    pub beyond_memory: bool,
+    /// Options of Highwater by name, for Highwater only.
+    pub options: Vec<(String, String)>,
+}
+
+impl Settings {
+    /// Of the cache, what engines with memtables get for them; the rest is their block cache.
+    pub fn memtable_bytes(&self) -> u64 {
+        self.cache_bytes / 4
+    }
+}
+
+/// A store that can be opened and closed, and has a version.
+pub trait Peer: Store {
+    /// Opens or creates it in a folder.
+    fn open(folder: &Path, settings: &Settings) -> Result<Self>;
+    /// Writes what is to be written and closes. No session and no other handle is used any more.
+    fn close(self) -> Result<()>;
+    /// Its version.
+    fn version() -> String;
+}
+
+/// Makes commits of an engine durable once a second that has no such thing, until it is dropped.
+pub struct EverySecond {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl EverySecond {
+    /// Calls `sync` every second; the first failure ends it, and a later commit of the engine meets it too.
+    pub fn start(mut sync: impl FnMut() -> Result<()> + Send + 'static) -> EverySecond {
+        let (stop, stopped) = channel::<()>();
+        let second = Duration::from_secs(1);
+        let thread = std::thread::spawn(move || {
+            while stopped.recv_timeout(second) == Err(RecvTimeoutError::Timeout) && sync().is_ok() {}
+        });
+        EverySecond { stop: Some(stop), thread: Some(thread) }
+    }
+}
+
+impl Drop for EverySecond {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What the tables hold: rows, index entries, and a digest that is the same on every engine.
+//!
+//! Rules
+//! 1. The digest is the sum of the digests of the rows, so that it does not depend on their order. Points in time are
+//!    left out: a load draws some of them from the clock. So are auto-increment columns, whose numbers threads of a
+//!    load draw in turn.
+//! 2. An index is right if it leads to as many rows as there are, and to the same ones, in its order.
+
+use highwater::Type;
+use highwater_bench::compared::{Contents, Verify};
+use highwater_bench::result::Condition;
+use highwater_bench::store::{Read, RowView, Scan, Session, Store, TableSpec};
+use highwater_bench::{Error, Result};
+use std::ops::ControlFlow;
+
+/// Rows and the sum of their digests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sum {
+    rows: u64,
+    digest: u64,
+}
+
+/// FNV-1a, 64 bits.
+fn add(digest: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(digest, |digest, byte| (digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+fn digest_of(spec: &TableSpec, row: &impl RowView) -> u64 {
+    spec.columns.iter().enumerate().fold(0xcbf2_9ce4_8422_2325, |digest, (n, column)| {
+        if spec.auto_increment == Some(column.name) && spec.indexes.is_empty() {
+            return digest;
+        }
+        if column.nullable && row.is_null(n) {
+            return add(digest, &[0]);
+        }
+        match column.ty {
+            Type::DateTime => digest,
+            Type::Text(_) => add(add(digest, row.str(n).as_bytes()), &[1]),
+            Type::Decimal(..) => add(digest, &row.unscaled(n).to_le_bytes()),
+            Type::U8 | Type::U16 | Type::U32 | Type::U64 => add(digest, &row.u64(n).to_le_bytes()),
+            _ => add(digest, &row.i64(n).to_le_bytes()),
+        }
+    })
+}
+
+fn sum_of<S: Store>(store: &S, spec: &TableSpec, index: Option<&'static str>) -> Result<Sum> {
+    let missing = || Error::Data(format!("table {} is missing", spec.name));
+    let table = store.table(&spec.name)?.ok_or_else(missing)?;
+    let mut session = store.session()?;
+    let mut read = session.snapshot()?;
+    let mut sum = Sum::default();
+    read.scan(&table, &Scan { index, ..Scan::all() }, |row| {
+        sum.rows += 1;
+        sum.digest = sum.digest.wrapping_add(digest_of(spec, row));
+        ControlFlow::Continue(())
+    })?;
+    read.finish()?;
+    Ok(sum)
+}
+
+/// What the tables hold, and what of it was verified.
+pub fn contents<S: Store>(store: &S, specs: &[TableSpec], verify: Verify) -> Result<(Contents, Vec<Condition>)> {
+    let (mut contents, mut conditions, mut digest) = (Contents::default(), Vec::new(), 0u64);
+    if verify == Verify::Conditions {
+        return Ok((contents, conditions));
+    }
+    let mut entries = 0;
+    for spec in specs {
+        let rows = sum_of(store, spec, None)?;
+        contents.rows += rows.rows;
+        digest = digest.wrapping_add(add(rows.digest, spec.name.as_bytes()));
+        for index in spec.indexes.iter().filter(|_| verify == Verify::Indexes) {
+            let found = sum_of(store, spec, Some(index.name))?;
+            entries += found.rows;
+            let holds = found == rows;
+            conditions.push(Condition {
+                condition: format!("{}.{}", spec.name, index.name),
+                text: "the index leads to every row once".into(),
+                holds,
+                detail: if holds { String::new() } else { format!("{found:?} by the index, {rows:?} by the key") },
+            });
+        }
+    }
+    contents.entries = (verify == Verify::Indexes).then_some(entries);
+    contents.digest = format!("{digest:016x}");
+    Ok((contents, conditions))
+}

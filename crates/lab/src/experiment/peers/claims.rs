@@ -1,0 +1,107 @@
+//! Highwater's aim in every cell: the best peer, or better.
+
+use super::plan::{IN_MEMORY, Point};
+use crate::experiment::judge::{self, Judgment, Rows, Speed, number};
+use crate::experiment::metric::{self, Metric, info};
+use crate::experiment::outcome::title_of;
+use crate::experiment::{Claim, Row, Setting, SubjectKind, Verdict};
+use highwater_bench::compared::Compared;
+
+const OWN: SubjectKind = SubjectKind::Highwater;
+
+pub(super) fn claims(rows: &[Row]) -> Vec<Claim> {
+    let mut claims: Vec<Claim> = cells(rows).into_iter().filter_map(|cell| cell_claim(rows, cell)).collect();
+    let subjects = "Every result was verified: rows, indexes, the workload's conditions";
+    claims.extend(judge::claims(rows, &[(subjects, &verified)]));
+    claims.extend(same_rows(rows));
+    claims
+}
+
+/// The settings of the rows, each once.
+pub(super) fn cells(rows: &[Row]) -> Vec<&Setting> {
+    let mut cells: Vec<&Setting> = Vec::new();
+    for row in rows {
+        if !cells.contains(&&row.setting) {
+            cells.push(&row.setting);
+        }
+    }
+    cells
+}
+
+/// What a workload is judged by; less of it is better where it is a time.
+pub(super) fn speed_of(workload: Compared) -> Metric {
+    if workload == Compared::Redb { metric::STEPS_MS } else { metric::TPS }
+}
+
+/// A row's speed: of a time, its inverse.
+pub(super) fn speed(row: &Row, workload: Compared) -> f64 {
+    let value = row.value(speed_of(workload));
+    if workload == Compared::Redb { 1.0 / value } else { value }
+}
+
+/// The fastest peer of a cell.
+pub(super) fn best<'r>(rows: &'r [Row], setting: &Setting, workload: Compared) -> Option<&'r Row> {
+    let peers = rows.iter().filter(|row| row.setting == *setting && row.subject != OWN.name());
+    let timed = peers.filter(|row| speed(row, workload).is_finite());
+    timed.max_by(|a, b| speed(a, workload).total_cmp(&speed(b, workload)))
+}
+
+/// Highwater's row of a cell.
+pub(super) fn own<'r>(rows: &'r [Row], setting: &Setting) -> Option<&'r Row> {
+    rows.iter().find(|row| row.setting == *setting && row.subject == OWN.name())
+}
+
+/// How many times as fast Highwater is as the best peer, run by run.
+pub(super) fn ratio(own: &Row, best: &Row, workload: Compared) -> Speed {
+    let metric = speed_of(workload);
+    let runs = |row: &Row| row.runs(metric).into_iter();
+    let pairs: Vec<(f64, f64)> = match workload {
+        Compared::Redb => runs(best).zip(runs(own)).collect(),
+        _ => runs(own).zip(runs(best)).collect(),
+    };
+    Speed::of(&pairs)
+}
+
+fn cell_claim(rows: &[Row], setting: &Setting) -> Option<Claim> {
+    let point = Point::of(setting).ok()?;
+    let (own, best) = (own(rows, setting)?, best(rows, setting, point.workload)?);
+    let ratio = ratio(own, best, point.workload);
+    let unit = if point.workload == Compared::Redb { "ms" } else { "/s" };
+    let value = |row: &Row| number(row.value(speed_of(point.workload)));
+    let detail = format!("{} and {} {unit}: {}", value(own), value(best), ratio.show(title_of(&best.subject)));
+    let (verdict, detail) = judge::all_at_least_one(&[ratio], detail);
+    let text = format!("At least as fast as the fastest peer: {}", point.describe());
+    Some(Claim { text, subject: OWN.name().into(), verdict, detail })
+}
+
+fn verified(rows: &Rows<'_>) -> Judgment {
+    let broken: Vec<&Row> = rows.all().filter(|row| row.value(metric::CONDITIONS_BROKEN) > 0.0).collect();
+    match broken.first() {
+        None => (Verdict::Holds, format!("{} rows of results", rows.all().count())),
+        Some(first) => {
+            let finding = first.info(info::FIRST_FINDING).unwrap_or("in another repetition than the first");
+            (Verdict::Lost, format!("{} broken; first: {finding}", broken.len()))
+        }
+    }
+}
+
+/// A claim for each subject: what it loaded is what the first one loaded.
+fn same_rows(rows: &[Row]) -> Vec<Claim> {
+    let text = "The loaded rows are the same as every other engine's";
+    let judged = |of: &Rows<'_>| -> Judgment {
+        let loaded = |row: &&Row| row.info(info::LOADED_DIGEST).is_some();
+        let other = of.all().filter(loaded).find_map(|row| {
+            let digest = row.info(info::LOADED_DIGEST);
+            let differs = |other: &&Row| other.setting == row.setting && other.info(info::LOADED_DIGEST) != digest;
+            rows.iter().filter(loaded).find(differs).map(|other| (row, other))
+        });
+        match other {
+            None => (Verdict::Holds, "by digest".into()),
+            Some((row, other)) => {
+                let place = Point::of(&row.setting).map_or_else(|_| IN_MEMORY.into(), |point| point.describe());
+                (Verdict::Lost, format!("{place}: not those of {}", title_of(&other.subject)))
+            }
+        }
+    };
+    judge::claims(rows, &[(text, &judged)])
+}

@@ -1,0 +1,171 @@
+//! A line a cell with every engine's speed; what each speed costs; charts.
+
+use super::claims::{best, cells as settings, own, ratio, speed, speed_of};
+use super::plan::{CLIENTS, COMMITS, DATA, Point, WORKLOAD};
+use crate::experiment::figure::{Columns, Figure, cells, heads, measured, table};
+use crate::experiment::judge::number;
+use crate::experiment::metric;
+use crate::experiment::outcome::{subjects, title_of};
+use crate::experiment::{Row, Setting};
+use highwater_bench::compared::Compared;
+use highwater_report::{Bar, Bars, Chart, Table};
+
+const HEAD: [&str; 4] = ["Workload", "Data", "Commits", "Clients"];
+
+/// What a run costs, and how even it is.
+const COSTS: &Columns<'_> = &[
+    ("/s", metric::TPS),
+    ("worst second", metric::TPS_WORST_SECOND),
+    ("p50 us", metric::LATENCY_P50_US),
+    ("p99 us", metric::LATENCY_P99_US),
+    ("p99.9 us", metric::LATENCY_P999_US),
+    ("max us", metric::LATENCY_MAX_US),
+    ("CPU us", metric::CPU_US_PER_TRANSACTION),
+    ("instructions", metric::INSTRUCTIONS_PER_TRANSACTION),
+    ("B to device", metric::DEVICE_HOST_BYTES_PER_TRANSACTION),
+    ("until closed", metric::DEVICE_HOST_BYTES_CLOSED_PER_TRANSACTION),
+    ("B dirtied", metric::WRITTEN_BYTES_PER_TRANSACTION),
+    ("B read", metric::READ_BYTES_PER_TRANSACTION),
+    ("retries", metric::RETRIES),
+    ("space, MiB", metric::SPACE_BYTES),
+    ("memory, MiB", metric::PEAK_MEMORY_BYTES),
+];
+
+const MIB: f64 = (1 << 20) as f64;
+
+pub(super) fn figures(rows: &[Row]) -> Vec<Figure> {
+    let mut figures = vec![Figure::Table(speeds(rows)), Figure::Table(costs(rows))];
+    figures.extend(steps(rows).map(Figure::Table));
+    for group in groups(rows) {
+        figures.extend(by_clients(rows, &group).map(Figure::Chart).or_else(|| bars(rows, &group).map(Figure::Bars)));
+    }
+    figures
+}
+
+fn texts(setting: &Setting) -> [&str; 4] {
+    [WORKLOAD, DATA, COMMITS, CLIENTS].map(|axis| setting.get(axis.name()).map_or("", String::as_str))
+}
+
+fn workload_of(setting: &Setting) -> Option<Compared> {
+    Point::of(setting).ok().map(|point| point.workload)
+}
+
+fn find<'r>(rows: &'r [Row], setting: &Setting, subject: &str) -> Option<&'r Row> {
+    rows.iter().find(|row| row.setting == *setting && row.subject == subject)
+}
+
+/// The line a cell: every engine's median, and Highwater against the fastest of the others.
+fn speeds(rows: &[Row]) -> Table {
+    let subjects = subjects(rows);
+    let titles: Vec<&str> = subjects.iter().map(|subject| title_of(subject)).collect();
+    let numbers = [&titles[..], &["Highwater to the fastest peer"]].concat();
+    let caption = "Transactions a second, medians; for bulk load rows a second until the database is closed, for \
+                   redb's benchmark milliseconds of all steps. The last column: how many times as fast Highwater is \
+                   as the fastest of the others, with half of the 95 % interval over the runs.";
+    let mut table = table("Speed", caption, &HEAD, &numbers);
+    for setting in settings(rows) {
+        let Some(workload) = workload_of(setting) else { continue };
+        let value = |subject: &&str| find(rows, setting, subject).map_or(f64::NAN, |row| row.value(speed_of(workload)));
+        let against = own(rows, setting).zip(best(rows, setting, workload));
+        let against = against.map(|(own, best)| ratio(own, best, workload).show(title_of(&best.subject)));
+        let numbers = subjects.iter().map(|subject| number(value(subject))).chain([against.unwrap_or_default()]);
+        table.rows.push(cells(&texts(setting), numbers));
+    }
+    table
+}
+
+fn costs(rows: &[Row]) -> Table {
+    let caption = "Of a transaction where not said otherwise. B to device: bytes that the device took while it was \
+                   measured, whoever wrote them, so the machine must be quiet; until closed: those of closing and \
+                   syncing too. B dirtied: bytes that the process wrote or made dirty to be written, whole folios of \
+                   the page cache at a time. Memory: most the process had, mapped files included. Instructions: absent \
+                   where the processor's counter cannot be read.";
+    let head = [&HEAD[..], &["Subject"]].concat();
+    let mut table = table("What it costs", caption, &head, &heads(COSTS));
+    for setting in settings(rows) {
+        for row in rows.iter().filter(|row| row.setting == *setting) {
+            let value = |metric| match metric {
+                metric::SPACE_BYTES | metric::PEAK_MEMORY_BYTES => row.value(metric) / MIB,
+                other => row.value(other),
+            };
+            let names = [&texts(setting)[..], &[title_of(&row.subject)]].concat();
+            table.rows.push(cells(&names, COSTS.iter().map(|(_, metric)| number(value(*metric)))));
+        }
+    }
+    table
+}
+
+/// redb's table, a line a step.
+fn steps(rows: &[Row]) -> Option<Table> {
+    let of: Vec<&Row> = rows.iter().filter(|row| row.get(WORKLOAD) == Compared::Redb.name()).collect();
+    let names: Vec<&String> = of.first()?.measured.keys().filter(|name| name.starts_with("redb_")).collect();
+    let titles: Vec<&str> = of.iter().map(|row| title_of(&row.subject)).collect();
+    let mut table = table("redb's benchmark", "Milliseconds, medians.", &["Step"], &titles);
+    for name in names {
+        let step = name.trim_start_matches("redb_").trim_end_matches("_ms").replace('_', " ");
+        let value = |row: &&Row| number(row.measured.get(name).copied().unwrap_or(f64::NAN));
+        table.rows.push(cells(&[&step], of.iter().map(value)));
+    }
+    Some(table)
+}
+
+/// Settings that differ in their clients only, by the first of them.
+fn groups(rows: &[Row]) -> Vec<Vec<Setting>> {
+    let mut groups: Vec<Vec<Setting>> = Vec::new();
+    for setting in settings(rows).into_iter().filter(|setting| workload_of(setting) != Some(Compared::Redb)) {
+        let same = |group: &&mut Vec<Setting>| texts(&group[0])[..3] == texts(setting)[..3];
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(setting.clone()),
+            None => groups.push(vec![setting.clone()]),
+        }
+    }
+    groups
+}
+
+fn title(setting: &Setting) -> String {
+    let [workload, data, commits, _] = texts(setting);
+    let commits = if commits == super::plan::NONE { String::new() } else { format!(", {commits}") };
+    format!("{workload}, {data}{commits}")
+}
+
+/// A line an engine over the number of clients; none where only one number was measured.
+fn by_clients(rows: &[Row], group: &[Setting]) -> Option<Chart> {
+    let line = |subject: &&str| {
+        let points = group.iter().enumerate().filter_map(|(n, setting)| {
+            let row = find(rows, setting, subject)?;
+            Some([n as f64, row.value(metric::TPS)]).filter(|point| point[1].is_finite())
+        });
+        measured(title_of(subject), points.collect())
+    };
+    (group.len() > 1).then(|| Chart {
+        title: title(&group[0]),
+        x_label: "clients".into(),
+        y_label: "/s".into(),
+        categories: group.iter().map(|setting| texts(setting)[3].to_string()).collect(),
+        lines: subjects(rows).iter().map(line).collect(),
+        ..Chart::default()
+    })
+}
+
+/// A bar an engine.
+fn bars(rows: &[Row], group: &[Setting]) -> Option<Bars> {
+    let setting = &group[0];
+    let workload = workload_of(setting)?;
+    let bar = |row: &Row| Bar {
+        label: title_of(&row.subject).into(),
+        tick: Some(title_of(&row.subject).into()),
+        parts: vec![speed(row, workload)],
+        ..Bar::default()
+    };
+    let timed = |row: &&Row| row.setting == *setting && speed(row, workload).is_finite();
+    let bars: Vec<Bar> = rows.iter().filter(timed).map(bar).collect();
+    let clients = texts(setting)[3];
+    (!bars.is_empty()).then(|| Bars {
+        title: format!("{}, {clients} clients", title(setting)),
+        x_label: "engine".into(),
+        y_label: "/s".into(),
+        parts: vec!["/s".into()],
+        bars,
+        ..Bars::default()
+    })
+}

@@ -1,0 +1,79 @@
+//! `peers`: Highwater side by side with what a user would pick instead.
+//!
+//! Choices
+//! 1. Every engine is measured by the program `highwater-compare`, Highwater too: a process for each measurement, in a
+//!    memory group that counts the operating system's page cache.
+//! 2. All get the same cache, or where they have none the same memory; the same durability; the same workload code.
+//!    `docs/peers` has a page on each engine: what is set, and what is not alike.
+//! 3. Subjects take turns within a setting, repetition after repetition; settings on the same data follow each other,
+//!    so that the loaded data of one kind and size lie on the disk at a time.
+//! 4. The claims are Highwater's aim: no cell is lost. A claim compares Highwater with the peer that was fastest in
+//!    that cell, by runs that were taken one after the other.
+//! 5. What an engine holds after a run is verified by reading it; loaded rows must be the same on every engine.
+
+mod claims;
+mod figures;
+mod notes;
+mod plan;
+mod run;
+
+use super::{About, Cell, Claim, Experiment, Figure, Measured, Plan, Row, SubjectKind, Workspace, metric};
+use highwater_bench::Result;
+use highwater_bench::compared::Compared;
+
+/// The experiment.
+#[derive(Debug)]
+pub struct Peers;
+
+const ABOUT: About = About {
+    name: "peers",
+    summary: "Throughput, latency, device bytes, space, memory and processor time beside RocksDB, WiredTiger, LMDB, \
+              SQLite, redb and fjall: TPC-C, YCSB, write-only, point reads, index scans, bulk load, redb's benchmark",
+    source: "no document: the engines themselves",
+    subjects: &SubjectKind::OF_COMPARE,
+    devices: &["local"],
+    repetitions: [1, 1, 5, 5],
+    server_repetitions: None,
+    required: &[metric::SPACE_BYTES],
+};
+
+impl Experiment for Peers {
+    fn about(&self) -> &About {
+        &ABOUT
+    }
+
+    fn mounts(&self, _: &Plan) -> bool {
+        false
+    }
+
+    fn workloads(&self) -> Vec<&'static str> {
+        Compared::ALL.map(Compared::name).to_vec()
+    }
+
+    fn is_of_all(&self) -> bool {
+        false
+    }
+
+    fn cells(&self, plan: &Plan) -> Vec<Cell> {
+        plan::cells(plan)
+    }
+
+    fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+        run::measure(plan, cell, workspace)
+    }
+
+    fn claims(&self, _: &Plan, rows: &[Row]) -> Vec<Claim> {
+        claims::claims(rows)
+    }
+
+    fn figures(&self, rows: &[Row]) -> Vec<Figure> {
+        figures::figures(rows)
+    }
+
+    fn notes(&self, plan: &Plan) -> Vec<String> {
+        notes::notes(plan)
+    }
+}
+
+#[cfg(test)]
+mod peers_test;

@@ -1,0 +1,44 @@
+//! What was set, and what to bear in mind.
+
+use super::plan::{BEYOND, DURABLE, IN_MEMORY, Point, Sizes, seconds, sizes};
+use crate::experiment::Plan;
+use highwater_bench::compared::Compared;
+
+const MIB: u64 = 1 << 20;
+
+pub(super) fn notes(plan: &Plan) -> Vec<String> {
+    let size = |workload, data| {
+        let Sizes { data, cache, memory } =
+            sizes(plan.scale, &Point { workload, data, commits: DURABLE, clients: "1" });
+        format!("{} MiB of rows, {} MiB of cache, {} MiB for the process", data / MIB, cache / MIB, memory / MIB)
+    };
+    let (warmup_s, seconds) = seconds(plan.scale);
+    vec![
+        format!(
+            "In memory: {}; of TPC-C at least one warehouse, about 100 MiB. Beyond: {}. redb's benchmark: {}.",
+            size(Compared::YcsbA, IN_MEMORY),
+            size(Compared::YcsbA, BEYOND),
+            size(Compared::Redb, IN_MEMORY)
+        ),
+        format!(
+            "{warmup_s} s of warm-up, {seconds} s measured, on a fresh copy of the loaded data. In memory every row \
+             was read before; beyond memory nothing is cached at the start."
+        ),
+        "Each measurement is a process of its own, in a memory group that counts the page cache; where no group could \
+         be made, memory_limit in the configuration says so. What a process may have beside its cache, an engine that \
+         reads through the operating system uses as more cache."
+            .into(),
+        "Durable: a commit that returned survives a power cut. Relaxed: it survives the end of the process, and a \
+         power cut loses about a second. SQLite then loses more, and LMDB may lose the file."
+            .into(),
+        "Data that are larger than memory are loaded with 1 GiB of cache and without a limit, but for the bulk load \
+         that is measured. Its rate is that of rows until the database is closed."
+            .into(),
+        "Highwater, RocksDB and WiredTiger run writers side by side, and a transaction that cannot go on is tried \
+         again (retries); the others have one writer at a time."
+            .into(),
+        "Bytes written are those that the device took, by the kernel's block counters: other processes' too. They are \
+         no flash bytes."
+            .into(),
+    ]
+}

@@ -1,0 +1,91 @@
+//! Cells and claims of peers, on made-up rows.
+
+use super::plan::{BEYOND, CLIENTS, COMMITS, DATA, IN_MEMORY, Point, WORKLOAD};
+use super::*;
+use crate::experiment::metric::info;
+use crate::experiment::testing;
+use crate::experiment::{Scale, Setting, Verdict, setting};
+use std::collections::BTreeSet;
+
+fn plan(scale: Scale, workloads: &[&str]) -> Plan {
+    let plan = testing::plan(scale, "local", &SubjectKind::OF_COMPARE);
+    Plan { workloads: workloads.iter().map(ToString::to_string).collect(), repetitions: 2, ..plan }
+}
+
+#[test]
+fn cells_are_unique_and_subjects_take_turns() {
+    for scale in Scale::ALL {
+        let cells = Peers.cells(&plan(scale, &[]));
+        let ids: BTreeSet<&str> = cells.iter().map(|cell| cell.id.as_str()).collect();
+        assert_eq!(ids.len(), cells.len());
+        let subjects: Vec<&str> = cells.iter().take(7).map(|cell| cell.subject.as_str()).collect();
+        assert_eq!(subjects, SubjectKind::OF_COMPARE.map(SubjectKind::name));
+        assert!(cells.iter().all(|cell| Point::of(&cell.setting).is_ok()));
+    }
+    let cells = Peers.cells(&plan(Scale::Standard, &["tpcc", "point-reads"]));
+    // Two classes; TPC-C durable and relaxed; three numbers of clients; two repetitions, seven subjects.
+    assert_eq!(cells.len(), (2 * 2 * 3 + 2 * 3) * 2 * 7);
+}
+
+#[test]
+fn data_of_one_kind_and_class_follow_each_other() {
+    let cells = Peers.cells(&plan(Scale::Standard, &[]));
+    let mut groups: Vec<(&str, &str)> = cells
+        .iter()
+        .map(|cell| Point::of(&cell.setting).unwrap())
+        .map(|point| (point.workload.data(), if point.data == BEYOND { BEYOND } else { IN_MEMORY }))
+        .collect();
+    groups.dedup();
+    assert_eq!(groups.len(), groups.iter().collect::<BTreeSet<_>>().len(), "{groups:?}");
+    assert_eq!(groups.len(), 7, "three kinds of data in two classes, and redb's");
+}
+
+fn point(clients: &str) -> Setting {
+    setting([(WORKLOAD, "ycsb-a"), (DATA, IN_MEMORY), (COMMITS, "durable"), (CLIENTS, clients)])
+}
+
+fn row(subject: &str, runs: &[f64]) -> Row {
+    let mut row = testing::row(subject, point("4"), &[(metric::TPS, runs[0]), (metric::CONDITIONS_BROKEN, 0.0)]);
+    row.runs.insert(metric::TPS.name().into(), runs.to_vec());
+    row.info.insert(info::LOADED_DIGEST.name().into(), "abc".into());
+    row
+}
+
+fn verdicts(rows: &[Row]) -> Vec<Verdict> {
+    Peers.claims(&plan(Scale::Quick, &[]), rows).iter().map(|claim| claim.verdict).collect()
+}
+
+#[test]
+fn a_cell_is_judged_against_the_fastest_peer() {
+    use Verdict::{Holds, Lost, Undecided};
+    let peers = [row("lmdb", &[90.0, 91.0, 90.0]), row("redb", &[50.0, 51.0, 50.0])];
+    let with = |own: &[f64]| verdicts(&[&[row("highwater", own)], &peers[..]].concat())[0];
+    assert_eq!(with(&[100.0, 101.0, 100.0]), Holds);
+    assert_eq!(with(&[60.0, 61.0, 60.0]), Lost);
+    assert_eq!(with(&[60.0, 180.0, 60.0]), Undecided);
+    let claims =
+        Peers.claims(&plan(Scale::Quick, &[]), &[&[row("highwater", &[60.0, 61.0, 60.0])], &peers[..]].concat());
+    assert!(claims[0].detail.contains("LMDB") && claims[0].text.contains("ycsb-a, in memory, durable, 4 clients"));
+}
+
+#[test]
+fn what_is_broken_or_other_rows_lose() {
+    let whole = [row("highwater", &[2.0]), row("lmdb", &[1.0])];
+    assert_eq!(verdicts(&whole)[1..], [Verdict::Holds; 4]);
+    let mut broken = whole.clone();
+    broken[1].measured.insert(metric::CONDITIONS_BROKEN.name().into(), 1.0);
+    assert_eq!(verdicts(&broken)[1..3], [Verdict::Holds, Verdict::Lost]);
+    let mut others = whole.clone();
+    others[1].info.insert(info::LOADED_DIGEST.name().into(), "abd".into());
+    assert_eq!(verdicts(&others)[3..], [Verdict::Lost; 2]);
+}
+
+#[test]
+fn figures_show_every_engine() {
+    let rows = [row("highwater", &[2.0]), row("lmdb", &[1.0])];
+    let figures = Peers.figures(&rows);
+    let Some(Figure::Table(speeds)) = figures.first() else { panic!("no table") };
+    assert_eq!(speeds.rows[0][..6], ["ycsb-a", "in memory", "durable", "4", "2.00", "1.00"]);
+    assert!(speeds.rows[0][6].contains("2.00 times LMDB"), "{:?}", speeds.rows[0]);
+    assert!(figures.iter().any(|figure| matches!(figure, Figure::Bars(bars) if bars.bars.len() == 2)));
+}

@@ -1,0 +1,199 @@
+//! One measurement: the loaded data, a copy of them, the process that measures, its values.
+
+use super::plan::{DURABLE, Point, seconds, sizes};
+use crate::experiment::metric::{self, info};
+use crate::experiment::{Cell, Measured, Plan, Workspace};
+use crate::subject::compare::{self, Compared as Taken};
+use crate::subject::{copy_apart, copy_sparse};
+use highwater_bench::compared::{self, Answer, Compared, Contents, Request, Task, Verify};
+use highwater_bench::result::Interval;
+use highwater_bench::{Error, Result};
+use std::path::PathBuf;
+
+/// Threads of a load, and memory for it: data that are larger than memory are loaded in a large one all the same, but
+/// for the load that is measured.
+const LOAD_THREADS: usize = 2;
+const LOAD_CACHE_BYTES: u64 = 1 << 30;
+
+/// What is known of loaded data, beside them.
+const LOADED: &str = "loaded.json";
+
+pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+    let point = Point::of(&cell.setting)?;
+    let folder = workspace.new_folder("cell");
+    let request = request(plan, cell, &point, folder.join("database"));
+    let limit = Some(sizes(plan.scale, &point).memory);
+    let loaded = match point.workload {
+        Compared::BulkLoad | Compared::Redb => None,
+        _ => {
+            let template = template(plan, cell, &point, workspace)?;
+            workspace.step("copying the data")?;
+            copy_apart(&template.join("database"), &request.folder, &|_| &request.folder, copy_sparse)?;
+            Some(compared::read::<Contents>(&template.join(LOADED))?)
+        }
+    };
+    workspace.step("measuring")?;
+    let taken = compare::measure(&request, limit, &folder)?;
+    std::fs::remove_dir_all(&folder).map_err(|e| Error::file(&folder, e))?;
+    Ok(measured(&point, &taken, loaded.as_ref()))
+}
+
+fn request(plan: &Plan, cell: &Cell, point: &Point<'_>, folder: PathBuf) -> Request {
+    let (sizes, (warmup_s, seconds)) = (sizes(plan.scale, point), seconds(plan.scale));
+    let is_load = point.workload == Compared::BulkLoad;
+    Request {
+        subject: cell.subject.clone(),
+        workload: point.workload,
+        task: if is_load { Task::Load } else { Task::Run },
+        folder,
+        data_bytes: sizes.data,
+        cache_bytes: sizes.cache,
+        beyond_memory: point.is_beyond(),
+        durable: point.commits == DURABLE,
+        clients: point.clients(),
+        warmup_s,
+        seconds,
+        // Reading rows by an index is slow where they do not fit memory: there it is done after a load only.
+        verify: if point.is_beyond() && !is_load { Verify::Rows } else { Verify::Indexes },
+        seed: plan.seed_of(cell),
+        options: std::collections::BTreeMap::new(),
+    }
+}
+
+/// The folder of the loaded data of a subject; other kinds of data are removed first.
+fn template(plan: &Plan, cell: &Cell, point: &Point<'_>, workspace: &mut Workspace<'_>) -> Result<PathBuf> {
+    let group = format!("{} {} ", point.workload.data(), point.data);
+    let key = format!("{group}{}", cell.subject);
+    workspace.keep_templates(&group)?;
+    if let Some(folder) = workspace.template(&key) {
+        return Ok(folder);
+    }
+    let folder = workspace.new_folder("template");
+    workspace.step("loading the data")?;
+    let load = Request {
+        task: Task::Load,
+        clients: LOAD_THREADS,
+        durable: false,
+        cache_bytes: LOAD_CACHE_BYTES,
+        verify: Verify::Indexes,
+        seed: plan.seed,
+        ..request(plan, cell, point, folder.join("database"))
+    };
+    let taken = compare::measure(&load, None, &folder)?;
+    refuse_broken(&cell.subject, &taken.answer)?;
+    compared::write(&folder.join(LOADED), &taken.answer.contents)?;
+    workspace.keep_template(key, folder.clone());
+    Ok(folder)
+}
+
+/// Nothing is measured on data that were not loaded right.
+fn refuse_broken(subject: &str, answer: &Answer) -> Result<()> {
+    match answer.conditions.iter().find(|one| !one.holds) {
+        None => Ok(()),
+        Some(one) => {
+            Err(Error::Data(format!("{subject} after the load: {} ({}): {}", one.condition, one.text, one.detail)))
+        }
+    }
+}
+
+fn measured(point: &Point<'_>, taken: &Taken, loaded: Option<&Contents>) -> Measured {
+    let (answer, mut measured) = (&taken.answer, Measured::default());
+    let transactions = match point.workload {
+        Compared::BulkLoad => answer.loaded_rows as f64,
+        _ => answer.run.transactions as f64,
+    };
+    for (metric, value) in of_process(answer, transactions) {
+        measured.put(metric, value);
+    }
+    for (metric, value) in of_run(point, answer) {
+        measured.put(metric, value);
+    }
+    for (name, value, unit) in &answer.steps {
+        measured.put_named(&step_name(name, unit), *value);
+    }
+    let total = answer.steps.iter().map(|(_, value, _)| value).sum::<f64>();
+    if total > 0.0 {
+        measured.put(metric::STEPS_MS, total);
+    }
+    let seconds = whole_seconds(&answer.run.intervals);
+    measured.put_series(metric::series::TPS, seconds.iter().map(|one| [one.at_s, one.tps]).collect());
+    measured.put_info(info::SUBJECT_VERSION, answer.version.clone());
+    measured.put_info(info::MEMORY_LIMIT, taken.memory_limit.clone());
+    if let Some(loaded) = loaded.or((point.workload == Compared::BulkLoad).then_some(&answer.contents)) {
+        measured.put_info(info::LOADED_DIGEST, loaded.digest.clone());
+    }
+    if let Some(broken) = answer.conditions.iter().find(|one| !one.holds) {
+        measured.put_info(info::FIRST_FINDING, format!("{}: {}", broken.condition, broken.detail));
+    }
+    measured
+}
+
+/// The name of a step's value: `redb_bulk_load_ms`.
+pub(super) fn step_name(name: &str, unit: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let text: String = name.chars().map(plain).collect();
+    format!("redb_{}_{unit}", text.trim_end_matches('_').replace("__", "_"))
+}
+
+/// Not a number where nothing was counted.
+fn counted(count: Option<u64>) -> f64 {
+    count.map_or(f64::NAN, |count| count as f64)
+}
+
+fn of_process(answer: &Answer, transactions: f64) -> Vec<(metric::Metric, f64)> {
+    let (process, per) = (&answer.process, 1.0 / transactions);
+    let mut values = vec![
+        (metric::SPACE_BYTES, answer.space_bytes as f64),
+        (metric::PEAK_MEMORY_BYTES, answer.peak_memory_bytes as f64),
+        (metric::SUBJECT_CPU_S, process.cpu_s),
+        (metric::CPU_OTHERS_PCT, process.cpu_others_pct.unwrap_or(f64::NAN)),
+        (metric::CLOSE_S, answer.close_s),
+        (metric::CONDITIONS_BROKEN, answer.conditions.iter().filter(|one| !one.holds).count() as f64),
+        (metric::ROWS, answer.contents.rows as f64),
+        (metric::INDEX_ENTRIES, counted(answer.contents.entries)),
+    ];
+    if transactions > 0.0 {
+        values.extend([
+            (metric::CPU_US_PER_TRANSACTION, process.cpu_s * 1e6 * per),
+            (metric::WRITTEN_BYTES_PER_TRANSACTION, process.written_bytes as f64 * per),
+            (metric::DEVICE_HOST_BYTES_PER_TRANSACTION, counted(process.device_written_bytes) * per),
+            (metric::DEVICE_HOST_BYTES_CLOSED_PER_TRANSACTION, counted(answer.device_written_bytes_closed) * per),
+            (metric::READ_BYTES_PER_TRANSACTION, process.read_bytes as f64 * per),
+            (metric::INSTRUCTIONS_PER_TRANSACTION, counted(process.instructions) * per),
+        ]);
+    }
+    values
+}
+
+fn of_run(point: &Point<'_>, answer: &Answer) -> Vec<(metric::Metric, f64)> {
+    let run = &answer.run;
+    match point.workload {
+        Compared::Redb => Vec::new(),
+        // Rows a second, until the database is closed: what is not written then is not loaded.
+        Compared::BulkLoad => vec![
+            (metric::TPS, answer.loaded_rows as f64 / (run.elapsed_s + answer.close_s)),
+            (metric::ELAPSED_S, run.elapsed_s + answer.close_s),
+        ],
+        _ => {
+            let seconds = whole_seconds(&run.intervals);
+            let worst = seconds.iter().map(|one| one.tps).fold(f64::NAN, f64::min);
+            vec![
+                (metric::TPS, run.tps),
+                (metric::TRANSACTIONS, run.transactions as f64),
+                (metric::RETRIES, run.errors as f64),
+                (metric::TPS_WORST_SECOND, worst),
+                (metric::LATENCY_P50_US, run.latency_us.p50),
+                (metric::LATENCY_P99_US, run.latency_us.p99),
+                (metric::LATENCY_P999_US, run.latency_us.p999),
+                (metric::LATENCY_MAX_US, run.latency_us.max),
+                (metric::NEW_ORDERS_PER_MIN, run.new_orders_per_min.unwrap_or(f64::NAN)),
+            ]
+        }
+    }
+}
+
+/// Intervals that are not the rest at the end.
+fn whole_seconds(intervals: &[Interval]) -> Vec<&Interval> {
+    const LEAST_S: f64 = 0.5;
+    intervals.iter().filter(|one| one.length_s >= LEAST_S).collect()
+}
