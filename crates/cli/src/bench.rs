@@ -24,7 +24,7 @@ use crate::signals;
 use crate::transaction_options::TransactionOptions;
 use crate::workload_options::{SysbenchOptions, TpccOptions, UserTableOptions, YcsbOptions};
 use clap::{Args, Subcommand};
-use highwater::config::{FlushNeighbors, KnobValue};
+use highwater::config::{FlushLog, FlushNeighbors, KnobValue};
 use highwater::{Database, Options, PurgeWatch};
 use highwater_bench::interrupt;
 use highwater_bench::result::RunResult;
@@ -414,9 +414,9 @@ fn neighbors_line(database: &Database) -> String {
 /// What was durable when a commit returned.
 fn durability(options: &Options) -> &'static str {
     match options.flush_log_at_trx_commit {
-        1 => "every commit was written and synced to the redo log before it returned",
-        2 => "every commit was written to the redo log before it returned; synced once a second",
-        _ => "commits were written and synced once a second",
+        FlushLog::Sync => "every commit was written and synced to the redo log before it returned",
+        FlushLog::Write => "every commit was written to the redo log before it returned; synced once a second",
+        FlushLog::EverySecond => "commits were written and synced once a second",
     }
 }
 

@@ -5,6 +5,7 @@
 //! session holds it until all others wait, then each takes it and lets go; the time of one hand-over is that of all by
 //! their number. `cargo test` runs each part once with small numbers, so that it keeps working.
 
+use highwater::config::FlushLog;
 use highwater::{Database, Isolation, Options, Result, Schema, Table, TxnOptions, Type, values};
 use highwater_storage::StorageSet;
 use std::process::exit;
@@ -70,7 +71,7 @@ fn table(sizes: &Sizes) -> (Database, Table) {
         buffer_pool_size: sizes.pool_bytes,
         log_file_size: sizes.log_bytes,
         log_buffer_size: 1 << 20,
-        flush_log_at_trx_commit: 0,
+        flush_log_at_trx_commit: FlushLog::EverySecond,
         ..Options::default()
     };
     let db = Database::open_storage(StorageSet::memory(), options).expect("memory can be opened");

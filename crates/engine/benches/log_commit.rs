@@ -4,6 +4,7 @@
 //! next method, again) because disks drift; medians over the rounds are printed. Each commit appends one group of 200
 //! bytes and waits until it is durable. "bare" rewrites and syncs 4096 bytes with the same file and flags, one client.
 
+use highwater::config::FlushLog;
 use highwater::internals::{Log, Stats};
 use highwater_storage::{AlignedBuf, Device, FileDevice, FileRole, FlushMethod, Placement};
 use std::path::Path;
@@ -77,14 +78,14 @@ fn bare(folder: &Path, way: &(&str, FileRole, FlushMethod)) -> f64 {
 }
 
 fn commits(folder: &Path, way: &(&str, FileRole, FlushMethod), clients: usize) -> f64 {
-    let mode = if is_synced(way) { 1 } else { 2 };
+    let mode = if is_synced(way) { FlushLog::Sync } else { FlushLog::Write };
     let (log, scan) =
         Log::open(device(folder, way), 16 << 20, mode, 1, Arc::new(Stats::default()), Arc::default()).unwrap();
     log.start(scan.end_lsn).unwrap();
     let payload = [5; GROUP_BYTES];
     let commit = |_| {
         let end = log.append(log.reserve(GROUP_BYTES as u64).unwrap(), &payload, |_, _| {});
-        log.commit(end).unwrap();
+        log.commit(end, None).unwrap();
         if end.0.saturating_sub(log.checkpoint_lsn().0) > LOG_BYTES / 2 {
             log.checkpoint(end).unwrap();
         }

@@ -91,7 +91,41 @@ pub enum Error {
     /// The row changed after this transaction's snapshot (only with first-committer-wins).
     #[error("the row was changed by a transaction that committed after this snapshot")]
     WriteConflict,
-    /// A table, column or index that does not exist, or exists already.
+    /// There is no table of this name.
+    #[error("there is no table {table}")]
+    NoSuchTable {
+        /// Its name.
+        table: String,
+    },
+    /// There is a table of this name already.
+    #[error("there is a table {table} already")]
+    TableExists {
+        /// Its name.
+        table: String,
+    },
+    /// The table was dropped after the handle was made.
+    #[error("table {table} was dropped")]
+    TableDropped {
+        /// Its name.
+        table: String,
+    },
+    /// The table has no column of this name.
+    #[error("table {table} has no column {column}")]
+    NoSuchColumn {
+        /// The table's name.
+        table: String,
+        /// The column's.
+        column: String,
+    },
+    /// The table has no index of this name.
+    #[error("table {table} has no index {index}")]
+    NoSuchIndex {
+        /// The table's name.
+        table: String,
+        /// The index's.
+        index: String,
+    },
+    /// A table or index cannot be as it is described.
     #[error("{0}")]
     Schema(String),
     /// A value does not fit its column.
@@ -122,6 +156,18 @@ impl Error {
     /// [`Error::CorruptPage`], in one line.
     pub fn corrupt_page(page: PageNo, reason: impl Into<String>) -> Error {
         Error::CorruptPage { page, reason: reason.into() }
+    }
+
+    /// Whether the same transaction may succeed when it is run again: it met other transactions. Roll it back first
+    /// (after [`Error::Deadlock`] that has happened already); [`Database::transact`](crate::Database::transact) does
+    /// all of it.
+    ///
+    /// ```
+    /// use highwater::Error;
+    /// assert!(Error::Deadlock.is_retryable() && !Error::Closed.is_retryable());
+    /// ```
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Error::LockWaitTimeout | Error::Deadlock | Error::WriteConflict)
     }
 
     /// Whether bytes on the device are not what was written there: trying again does not help.

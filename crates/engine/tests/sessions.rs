@@ -5,7 +5,7 @@
 //! 100,000 begun and ended. Memory is what this process has allocated and not freed; the system's view of it (resident
 //! bytes) is printed beside.
 
-use highwater::config::PageSize;
+use highwater::config::{FlushLog, PageSize};
 use highwater::{Database, Error, Options, Schema, Table, TxnOptions, Type, ValueRef, values};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -74,7 +74,7 @@ fn database(rows: u64) -> (TempDir, Database, Table) {
         page_size: PageSize::Bytes(4096),
         buffer_pool_size: 16 << 20,
         log_file_size: 64 << 20,
-        flush_log_at_trx_commit: 0,
+        flush_log_at_trx_commit: FlushLog::EverySecond,
         ..Options::default()
     };
     let db = Database::open(folder.path(), options).unwrap();

@@ -37,7 +37,7 @@ pub(crate) const UNUSED_ZEROS_BYTES: usize = 128 << 10;
 #[non_exhaustive]
 pub enum OpenError {
     /// Another process, or another handle of this one, has the folder open.
-    #[error("{} is in use by another process", .0.display())]
+    #[error("{} is in use: another process has it open, or another handle of this one", .0.display())]
     InUse(PathBuf),
     /// There is no database there and none was to be created.
     #[error("there is no database in {}", .0.display())]

@@ -30,6 +30,7 @@ use crate::failure::Failure;
 use crate::output::Lines;
 use clap::Args;
 use fastrand::Rng;
+use highwater::config::FlushLog;
 use highwater::{Database, Error};
 use highwater_bench::run::{RunOptions, run as drive};
 use highwater_bench::store::embedded::Embedded;
@@ -141,7 +142,7 @@ impl CrashOptions {
         let set = SetOptions {
             log_dir: options.log_dir.clone(),
             flush_method: options.flush_method,
-            cached_redo: options.flush_log_at_trx_commit != 1,
+            cached_redo: options.flush_log_at_trx_commit != FlushLog::Sync,
             create: true,
         };
         let files = StorageSet::open(&self.database(), &set).map_err(Error::from)?;

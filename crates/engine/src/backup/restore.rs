@@ -2,7 +2,7 @@
 
 use super::chain::{self, Link};
 use super::{BackupProgress, OnBackupProgress, RestoreOptions, files};
-use crate::config::{Options, PageCompression};
+use crate::config::{FlushLog, Options, PageCompression};
 use crate::error::{Error, Result};
 use crate::log::Log;
 use crate::log::format::Header as LogHeader;
@@ -166,7 +166,8 @@ impl Maker<'_> {
         let (stats, poison) = (Arc::new(Stats::default()), Arc::new(Poison::default()));
         let redo = self.storage.redo.clone();
         let buffer_bytes = self.options.log_buffer_size as usize;
-        let (log, scan) = Log::open(redo, buffer_bytes, 1, self.database_id, stats.clone(), poison.clone())?;
+        let (log, scan) =
+            Log::open(redo, buffer_bytes, FlushLog::Sync, self.database_id, stats.clone(), poison.clone())?;
         let pool = Pool::new(self.options, self.open_store()?, log.clone(), stats, poison)?;
         recovery::replay(&pool, &log, &scan).map(drop)
     }

@@ -3,7 +3,8 @@
 mod choices;
 
 pub use choices::{
-    ChangeBuffering, Doublewrite, FlushNeighbors, MergeAtClose, PageCompression, PageSize, PageStoreKind, VictimPolicy,
+    ChangeBuffering, Doublewrite, FlushLog, FlushNeighbors, MergeAtClose, PageCompression, PageSize, PageStoreKind,
+    VictimPolicy,
 };
 pub use highwater_storage::FlushMethod;
 
@@ -193,7 +194,7 @@ options! {
     log_buffer_size: u64 = 16 << 20, "16MiB", "1MiB to 1GiB", |v| (1 << 20..=1 << 30).contains(v);
     /// What a commit does with its redo: 1 = write and sync it before it returns, 2 = write it before it returns (it is
     /// synced once a second), 0 = nothing (it is written and synced once a second).
-    flush_log_at_trx_commit: u64 = 1, "1", "0, 1 or 2", |v| *v <= 2;
+    flush_log_at_trx_commit: FlushLog = FlushLog::Sync, "1", "0, 1 or 2", |_v| true;
     /// How files are written and made durable.
     flush_method: FlushMethod = FlushMethod::Direct, "O_DIRECT",
         "fsync, O_DSYNC, O_DIRECT or O_DIRECT_NO_FSYNC", |_v| true;

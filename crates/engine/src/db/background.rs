@@ -91,10 +91,7 @@ impl Core {
         self.start_lru_flusher()?;
         self.start_change_buffer()?;
         self.ctx.pool.set_threads(true);
-        if self.options.flush_log_at_trx_commit != 1 {
-            self.start_log()?;
-        }
-        Ok(())
+        self.start_log()
     }
 
     fn start_cleaner(&mut self) -> Result<()> {

@@ -20,7 +20,9 @@
 use super::background::Background;
 use super::{creation, pairing};
 use crate::change_buffer::ChangeBuffer;
-use crate::config::{Doublewrite, FlushMethod, FlushNeighbors, Options, PageCompression, PageSize, PageStoreKind};
+use crate::config::{
+    Doublewrite, FlushLog, FlushMethod, FlushNeighbors, Options, PageCompression, PageSize, PageStoreKind,
+};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::log::Log;
@@ -70,7 +72,7 @@ impl Core {
         let set = SetOptions {
             log_dir: options.log_dir.clone(),
             flush_method: options.flush_method,
-            cached_redo: options.flush_log_at_trx_commit != 1,
+            cached_redo: options.flush_log_at_trx_commit != FlushLog::Sync,
             create: options.create_if_missing,
         };
         Core::open(StorageSet::open(dir, &set)?, options)
@@ -102,6 +104,7 @@ impl Core {
         }
         let found = bootstrap::find(&storage)?;
         let file = found.header();
+        check_page_size(&options, file.page_bytes)?;
         let chosen = chosen_at_creation(&*found.pages(), file.kind)?;
         let options = with_store(options, file, chosen.map(|chosen| chosen.page_compression), &*storage.data)?;
         check_pool_size(&options, file.page_bytes)?;
@@ -188,6 +191,17 @@ fn blame_page_0(error: Error, found: &bootstrap::Found) -> Error {
     match (error, found.doubt()) {
         (Error::Incompatible(text), Some(doubt)) => Error::Incompatible(format!("{doubt}; {text}")),
         (error, _) => error,
+    }
+}
+
+fn check_page_size(options: &Options, page_bytes: usize) -> Result<()> {
+    match options.page_size.bytes().filter(|asked| *asked != page_bytes as u64) {
+        Some(asked) => {
+            let reason =
+                format!("{asked} was asked for, but the database was created with pages of {page_bytes} bytes");
+            Err(Error::BadOption { option: "page-size".into(), reason })
+        }
+        None => Ok(()),
     }
 }
 

@@ -139,10 +139,15 @@ impl Database {
         &self.inner.txns
     }
 
+    /// Whether there is a table of this name.
+    pub fn has_table(&self, name: &str) -> bool {
+        self.inner.registry.get(name).is_ok()
+    }
+
     /// The table of a name.
     ///
     /// # Errors
-    /// [`Error::Schema`] if there is none.
+    /// [`Error::NoSuchTable`].
     pub fn table(&self, name: &str) -> Result<Table> {
         self.inner.check_not_closed()?;
         Ok(Table { shared: self.inner.registry.get(name)? })

@@ -6,6 +6,7 @@
 //! | `opening`, `core`, `creation`, `pairing`, `probe` | the steps of an opening |
 //! | `background` | the threads |
 //! | `write_txn`, `read_txn`, `table_use` | the calls of a transaction, and the tables it uses |
+//! | `transact` | transactions that are run again |
 //! | `scan` | scans |
 //! | `schema_change`, `index_build` | tables and indexes are created and dropped |
 //! | `stepped` | a database whose steps the caller runs, without threads |
@@ -28,6 +29,7 @@ mod scan;
 mod schema_change;
 pub mod stepped;
 mod table_use;
+mod transact;
 mod write_txn;
 
 pub use database::Database;

@@ -39,6 +39,33 @@ impl ReadTxn {
         self.txn.get_with(table, key, look)
     }
 
+    /// Another transaction that reads the same snapshot: to look up rows while a scan of this one runs, to run two
+    /// scans at once, or to read on several threads.
+    ///
+    /// ```
+    /// # use highwater::{Database, Options, Schema, Type, values};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = Database::open(dir.path(), Options::default())?;
+    /// # let schema = Schema::new().column("id", Type::U64).column("parent", Type::U64).primary_key(&["id"]);
+    /// # let nodes = db.create_table("nodes", schema)?;
+    /// # let mut txn = db.begin()?;
+    /// # txn.insert(&nodes, &values![1, 1])?;
+    /// # txn.commit()?;
+    /// let mut read = db.snapshot()?;
+    /// let mut parents = read.same_snapshot()?;
+    /// let mut rows = read.scan(&nodes).iter()?;
+    /// while let Some(row) = rows.next_ref()? {
+    ///     assert!(parents.get(&nodes, &values![row.u64(1)])?.is_some());
+    /// }
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Database::snapshot`](crate::Database::snapshot).
+    pub fn same_snapshot(&mut self) -> Result<ReadTxn> {
+        self.txn.same_snapshot().map(ReadTxn::new)
+    }
+
     /// A scan of a table, to be described further.
     pub fn scan<'v>(&mut self, table: &Table) -> Scan<'_, 'v> {
         self.txn.scan(table)

@@ -131,10 +131,30 @@ impl<'s, 'v> Scan<'s, 'v> {
         self
     }
 
+    /// How many rows the scan passes; none is copied.
+    ///
+    /// # Errors
+    /// As [`iter`](Self::iter) and [`ScanIter::next_ref`].
+    pub fn count(self) -> Result<u64> {
+        let (mut rows, mut count) = (self.iter()?, 0);
+        while rows.next_ref()?.is_some() {
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// The first row of the scan.
+    ///
+    /// # Errors
+    /// As [`iter`](Self::iter) and [`ScanIter::next_ref`].
+    pub fn first(self) -> Result<Option<Row>> {
+        self.limit(1).iter()?.next().transpose()
+    }
+
     /// Starts the scan.
     ///
     /// # Errors
-    /// `Schema` for an unknown index or a dropped table, `BadValue` for a bound that does not fit its column.
+    /// `NoSuchIndex`, `TableDropped`, `BadValue` for a bound that does not fit its column.
     pub fn iter(self) -> Result<ScanIter<'s>> {
         let (version, index) = self.txn.use_for_scan(&self.table, self.index)?;
         let layout = index.map_or(&version.key, |i| &version.indexes[i].key);

@@ -22,13 +22,13 @@ impl Database {
     /// Creates a table, atomically and durably.
     ///
     /// # Errors
-    /// [`Error::Schema`] if the name is taken or the schema is wrong, [`Error::DiskFull`], an I/O error.
+    /// [`Error::TableExists`], [`Error::Schema`] if the schema is wrong, [`Error::DiskFull`], an I/O error.
     pub fn create_table(&self, name: &str, schema: Schema) -> Result<Table> {
         let definition = schema.check(name)?;
         let _one_at_a_time = self.inner.schema.lock();
         self.check_writable()?;
         if self.inner.registry.get(name).is_ok() {
-            return Err(Error::Schema(format!("there is a table {name} already")));
+            return Err(Error::TableExists { table: name.to_string() });
         }
         let entry = self.inner.catalog.create_table(definition)?;
         let shared = TableShared::open(&self.inner.catalog, entry, self.inner.ctx.pool.page_bytes());
@@ -36,12 +36,41 @@ impl Database {
         Ok(Table { shared })
     }
 
+    /// The table of a name; created if there is none. One that is there may have more indexes than the schema.
+    ///
+    /// ```
+    /// # use highwater::{Database, Options, Schema, Type};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = Database::open(dir.path(), Options::default())?;
+    /// let schema = || Schema::new().column("id", Type::U64).primary_key(&["id"]);
+    /// let table = db.table_or_create("seen", schema())?;
+    /// assert_eq!(db.table_or_create("seen", schema())?.name(), table.name());
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Schema`] if the table there differs from the schema; those of [`create_table`](Self::create_table).
+    pub fn table_or_create(&self, name: &str, schema: Schema) -> Result<Table> {
+        let wanted = schema.check(name)?;
+        let created = match self.table(name) {
+            Err(Error::NoSuchTable { .. }) => self.create_table(name, schema),
+            found => found,
+        };
+        let table = match created {
+            Err(Error::TableExists { .. }) => self.table(name)?,
+            other => other?,
+        };
+        match table.definition().lacks(&wanted) {
+            Some(what) => Err(Error::Schema(format!("there is a table {name} already, with {what} than asked for"))),
+            None => Ok(table),
+        }
+    }
+
     /// Drops a table, atomically and durably, once no transaction uses it any more. Its handles are errors from then
     /// on.
     ///
     /// # Errors
-    /// [`Error::Schema`] if there is none, [`Error::LockWaitTimeout`] if transactions use it for longer than that, an
-    /// I/O error.
+    /// [`Error::NoSuchTable`], [`Error::LockWaitTimeout`] if transactions use it for longer than that, an I/O error.
     pub fn drop_table(&self, name: &str) -> Result<()> {
         let inner = &self.inner;
         let _one_at_a_time = inner.schema.lock();
@@ -60,7 +89,7 @@ impl Database {
     /// writers wait. A crash before it is complete leaves no trace of it.
     ///
     /// # Errors
-    /// [`Error::Schema`] for a wrong name or column, [`Error::DuplicateKey`] if a unique index finds equal rows,
+    /// [`Error::NoSuchTable`], [`Error::Schema`] for a wrong name or column, [`Error::DuplicateKey`] if a unique index finds equal rows,
     /// [`Error::LockWaitTimeout`] if transactions write the table for longer than that, [`Error::KeyTooLong`], an I/O
     /// error.
     pub fn create_index(&self, table: &str, name: &str, columns: &[&str], unique: bool) -> Result<()> {
@@ -103,8 +132,8 @@ impl Database {
     /// Drops an index, atomically and durably, once no transaction uses its table any more.
     ///
     /// # Errors
-    /// [`Error::Schema`] if there is none, [`Error::LockWaitTimeout`] if transactions use the table for longer than
-    /// that, an I/O error.
+    /// [`Error::NoSuchTable`], [`Error::NoSuchIndex`], [`Error::LockWaitTimeout`] if transactions use the table for
+    /// longer than that, an I/O error.
     pub fn drop_index(&self, table: &str, name: &str) -> Result<()> {
         let inner = &self.inner;
         let _one_at_a_time = inner.schema.lock();

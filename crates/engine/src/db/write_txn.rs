@@ -70,6 +70,17 @@ impl WriteTxn {
         })
     }
 
+    /// A read-only transaction that sees what this read-only one sees: its view, and the indexes that were there when it
+    /// began.
+    pub(crate) fn same_snapshot(&mut self) -> Result<WriteTxn> {
+        let system = self.inner.txn_system();
+        let mut other = WriteTxn::begin(&self.inner, &TxnOptions::default(), Access::ReadOnly)?;
+        other.schema_version = self.schema_version;
+        let txn = self.txn.as_mut().expect(HAS_NOT_ENDED);
+        other.txn.as_mut().expect(HAS_NOT_ENDED).share_view(system, txn);
+        Ok(other)
+    }
+
     /// Inserts a row: a value for each column, in order.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! Damaged logs are refused, torn ones are not.
 
+use crate::config::FlushLog;
 use crate::error::Error;
 use crate::log::format::Geometry;
 use crate::log::log_test::{ID, append, found, open_as, payload};
@@ -13,7 +14,7 @@ use std::sync::Arc;
 fn log_of(blocks: u64) -> (MemoryDevice, Arc<Log>) {
     let device = MemoryDevice::named("redo", BLOCK_BYTES as usize);
     Log::create(Arc::new(device.clone()), RING_START + blocks * BLOCK_BYTES, ID).unwrap();
-    let (log, scan) = open_as(Arc::new(device.clone()), 1).unwrap();
+    let (log, scan) = open_as(Arc::new(device.clone()), FlushLog::Sync).unwrap();
     log.start(scan.end_lsn).unwrap();
     (device, log)
 }
@@ -40,7 +41,7 @@ fn with_flip(image: &[u8], offset: usize) -> std::result::Result<u64, Damage> {
     bytes[offset] ^= 0x10;
     let device = MemoryDevice::holding(bytes);
     let scan = crate::inspect::look(&device).unwrap().scan.unwrap();
-    match (Log::open(Arc::new(device), 1 << 20, 1, ID, Arc::default(), Arc::default()), scan.damage) {
+    match (Log::open(Arc::new(device), 1 << 20, FlushLog::Sync, ID, Arc::default(), Arc::default()), scan.damage) {
         (Ok((_, opened)), None) => {
             assert_eq!(opened, scan);
             Ok(scan.groups)
@@ -99,7 +100,7 @@ fn damage_of_many_blocks_is_reported() {
         damaged.damage(|b| {
             b[(RING_START + from * BLOCK_BYTES) as usize..(RING_START + to * BLOCK_BYTES) as usize].fill(0)
         });
-        let error = open_as(Arc::new(damaged), 1).map(drop).unwrap_err().to_string();
+        let error = open_as(Arc::new(damaged), FlushLog::Sync).map(drop).unwrap_err().to_string();
         let part = format!("durable up to LSN {}", ends[298]);
         assert!(error.contains("redo is damaged at byte") && error.contains(&part), "{error}");
     }
@@ -127,8 +128,15 @@ fn any_part_of_what_was_not_synced_may_be_missing() {
             let bytes = if bit % 2 == 0 { 4096 } else { 512 };
             image[block * 4096..][..bytes].copy_from_slice(&written[block * 4096..][..bytes]);
         }
-        let (log, scan) =
-            Log::open(Arc::new(MemoryDevice::holding(image)), 1 << 20, 1, ID, Arc::default(), Arc::default()).unwrap();
+        let (log, scan) = Log::open(
+            Arc::new(MemoryDevice::holding(image)),
+            1 << 20,
+            FlushLog::Sync,
+            ID,
+            Arc::default(),
+            Arc::default(),
+        )
+        .unwrap();
         assert!(scan.end_lsn >= ends[19]);
         let groups = found(&log, &scan).groups;
         assert_eq!(groups[19], (ends[19], payload(19, 1 + 19 * 131 % 300)));
@@ -149,7 +157,7 @@ fn a_lost_newest_header_is_noticed_wherever_the_ring_is() {
         let header = log.io.lock().header;
         let damaged = device.cut(n);
         damaged.damage(|bytes| bytes[header.offset() as usize + 50] ^= 1);
-        match open_as(Arc::new(damaged), 1) {
+        match open_as(Arc::new(damaged), FlushLog::Sync) {
             Ok((_, scan)) => {
                 assert_eq!(scan.end_lsn, lsn);
                 opened += 1;

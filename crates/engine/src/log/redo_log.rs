@@ -6,10 +6,11 @@ use super::group::Group;
 use super::scan::{Scan, Windows};
 use super::space::Space;
 use super::{checkpoint, format};
+use crate::config::FlushLog;
 use crate::error::Result;
 use crate::stats::Stats;
 use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::poison::{OnStop, Poison};
 use crate::types::Lsn;
 use highwater_storage::{AlignedBuf, Device};
@@ -24,7 +25,9 @@ pub struct Log {
     pub(super) device: Arc<dyn Device>,
     pub(super) geometry: Geometry,
     pub(super) database_id: u64,
-    pub(super) flush_log_at_trx_commit: u64,
+    pub(super) flush_log_at_trx_commit: FlushLog,
+    /// Whether a commit returned whose redo may not be durable, though the others wait for theirs.
+    pub(super) owes_sync: AtomicBool,
     pub(super) stats: Arc<Stats>,
     /// The switch of the whole database: a failure of the log stops every call.
     pub(super) poison: Arc<Poison>,
@@ -77,7 +80,7 @@ impl Log {
     pub fn open(
         device: Arc<dyn Device>,
         buffer_bytes: usize,
-        flush_log_at_trx_commit: u64,
+        flush_log_at_trx_commit: FlushLog,
         database_id: u64,
         stats: Arc<Stats>,
         poison: Arc<Poison>,
@@ -100,6 +103,7 @@ impl Log {
             geometry,
             database_id,
             flush_log_at_trx_commit,
+            owes_sync: AtomicBool::new(false),
             stats,
             poison,
             space: Space::new(longest_group as u64, geometry.capacity_bytes()),

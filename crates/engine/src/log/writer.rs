@@ -11,6 +11,7 @@
 use super::format::RING_START;
 use super::group::Durable;
 use super::{Io, Log};
+use crate::config::FlushLog;
 use crate::error::{Error, Result};
 use crate::sync::atomic::Ordering;
 use crate::types::Lsn;
@@ -46,24 +47,32 @@ impl Log {
         if self.written_lsn() < lsn { self.write_out(&mut io) } else { self.poison.check() }
     }
 
-    /// What a commit at `lsn` must wait for, by `flush_log_at_trx_commit`.
+    /// What a commit at `lsn` must wait for: what the transaction says, or else `flush_log_at_trx_commit`.
     ///
     /// # Errors
     /// As [`flush_to`](Log::flush_to).
-    pub fn commit(&self, lsn: Lsn) -> Result<()> {
-        match self.flush_log_at_trx_commit {
-            0 => self.poison.check(),
-            2 => self.write_to(lsn),
-            _ => self.flush_to(lsn),
+    pub fn commit(&self, lsn: Lsn, asked: Option<FlushLog>) -> Result<()> {
+        let flush_log = asked.unwrap_or(self.flush_log_at_trx_commit);
+        if asked.is_some() && flush_log != FlushLog::Sync {
+            self.owes_sync.store(true, Ordering::Release);
+        }
+        match flush_log {
+            FlushLog::EverySecond => self.poison.check(),
+            FlushLog::Write => self.write_to(lsn),
+            FlushLog::Sync => self.flush_to(lsn),
         }
     }
 
-    /// Background step, once a second for modes 0 and 2: write and sync what there is.
+    /// Background step, once a second: writes and syncs what there is, if commits may wait for it.
     ///
     /// # Errors
     /// As [`flush_to`](Log::flush_to).
     pub fn sync_step(&self) -> Result<()> {
-        self.flush_to(self.end_lsn())
+        let owes_sync = self.owes_sync.swap(false, Ordering::AcqRel);
+        if owes_sync || self.flush_log_at_trx_commit != FlushLog::Sync {
+            self.flush_to(self.end_lsn())?;
+        }
+        Ok(())
     }
 
     /// An error for an LSN that was never appended: no wait for it would end.

@@ -2,6 +2,7 @@
 
 use super::device::Turns;
 use super::explore;
+use crate::config::FlushLog;
 use crate::error::Error;
 use crate::log::{Log, format};
 use crate::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -17,7 +18,7 @@ const SIZE_BYTES: u64 = 18 * format::BLOCK_BYTES;
 const COMMITTERS: u64 = 3;
 
 fn open(device: Arc<dyn Device>, poison: Arc<Poison>) -> (Arc<Log>, Lsn) {
-    let (log, scan) = Log::open(device, 1 << 20, 1, ID, Arc::default(), poison).unwrap();
+    let (log, scan) = Log::open(device, 1 << 20, FlushLog::Sync, ID, Arc::default(), poison).unwrap();
     (log, scan.end_lsn)
 }
 
@@ -38,7 +39,7 @@ fn committers(log: &Arc<Log>, acknowledged: &Arc<AtomicU64>) -> Vec<JoinHandle<O
             let payload = vec![thread as u8; 40 + 100 * n];
             let reservation = log.reserve(payload.len() as u64)?;
             let lsn = log.append(reservation, &payload, |_, _| {});
-            log.commit(lsn)?;
+            log.commit(lsn, None)?;
             assert!(log.durable_lsn() >= lsn);
             acknowledged.fetch_max(lsn.0, SeqCst);
         }
@@ -87,7 +88,7 @@ pub fn a_failed_sync_wakes_all_that_wait_for_it() {
         let acknowledged = Arc::new(AtomicU64::new(0));
         let errors: Vec<_> = committers(&log, &acknowledged).into_iter().map(|thread| thread.join().unwrap()).collect();
         if faults.failures() > 0 {
-            assert!(log.commit(log.end_lsn()).is_err(), "the log goes on after a failure");
+            assert!(log.commit(log.end_lsn(), None).is_err(), "the log goes on after a failure");
             assert!(errors.iter().any(|error| matches!(error, Some(Error::Storage(_)))), "{errors:?}");
         }
         let expected = |error: &Error| matches!(error, Error::Storage(_) | Error::Poisoned(_));

@@ -139,9 +139,9 @@ impl Table {
     /// Position of a column.
     ///
     /// # Errors
-    /// [`Error::Schema`] if there is none of that name.
+    /// [`Error::NoSuchColumn`].
     pub fn column(&self, name: &str) -> Result<usize> {
-        let missing = || Error::Schema(format!("table {} has no column {name}", self.shared.name));
+        let missing = || Error::NoSuchColumn { table: self.shared.name.clone(), column: name.to_string() };
         self.shared.columns.iter().position(|column| column.name == name).ok_or_else(missing)
     }
 
@@ -180,7 +180,7 @@ impl Registry {
 
     /// The table of a name.
     pub(crate) fn get(&self, name: &str) -> Result<Arc<TableShared>> {
-        let missing = || Error::Schema(format!("there is no table {name}"));
+        let missing = || Error::NoSuchTable { table: name.to_string() };
         self.tables.read().by_name.get(name).cloned().ok_or_else(missing)
     }
 

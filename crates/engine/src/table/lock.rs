@@ -151,7 +151,7 @@ impl TableLock {
 
 #[cold]
 fn check_dropped(state: &LockState, table: &str) -> Result<()> {
-    if state.dropped { Err(Error::Schema(format!("table {table} was dropped"))) } else { Ok(()) }
+    if state.dropped { Err(Error::TableDropped { table: table.to_string() }) } else { Ok(()) }
 }
 
 /// Held by a schema change.

@@ -165,6 +165,24 @@ impl TableDefinition {
         columns.iter().map(|column| self.position(column)).collect()
     }
 
+    /// What of this definition is not as `wanted` has it; more indexes are no difference.
+    pub(crate) fn lacks(&self, wanted: &TableDefinition) -> Option<String> {
+        let named = |definition: &TableDefinition, wanted: &IndexDefinition| {
+            definition.indexes.iter().any(|index| index == wanted)
+        };
+        if self.columns != wanted.columns {
+            return Some("other columns".into());
+        }
+        if self.primary_key != wanted.primary_key {
+            return Some("another primary key".into());
+        }
+        if self.auto_increment != wanted.auto_increment {
+            return Some("another auto-increment column".into());
+        }
+        let missing = wanted.indexes.iter().find(|index| !named(self, index))?;
+        Some(format!("another index {}, or without it,", missing.name))
+    }
+
     /// Position of a secondary index.
     pub fn index_position(&self, name: &str) -> Option<usize> {
         self.indexes.iter().position(|index| index.name == name)

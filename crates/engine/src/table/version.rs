@@ -105,12 +105,12 @@ impl TableVersion {
     /// Position of an index by name.
     ///
     /// # Errors
-    /// `Schema` if there is none.
+    /// `NoSuchIndex`.
     pub(crate) fn index_position(&self, name: &str) -> Result<Option<usize>> {
         if name == PRIMARY {
             return Ok(None);
         }
-        let missing = || Error::Schema(format!("table {} has no index {name}", self.definition.name));
+        let missing = || Error::NoSuchIndex { table: self.definition.name.clone(), index: name.to_string() };
         self.definition.index_position(name).map(Some).ok_or_else(missing)
     }
 

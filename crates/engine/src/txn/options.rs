@@ -3,6 +3,8 @@
 //! Rule: of the levels, only REPEATABLE READ keeps a view for the whole transaction, and only it and SERIALIZABLE lock
 //! ranges of keys.
 
+use crate::config::FlushLog;
+
 /// What a transaction sees of others, and what it keeps others from doing. The levels and their meaning are InnoDB's;
 /// docs/isolation.md has the table of anomalies, tested on both.
 ///
@@ -73,6 +75,9 @@ pub struct TxnOptions {
     /// with the first read or write. MariaDB's name is `innodb_snapshot_isolation`. At other levels it does nothing.
     /// Cost: a transaction that only writes has a view too; those that fail have to run again.
     pub first_committer_wins: bool,
+    /// What its commit does with its redo; `None` = as the database's option `flush_log_at_trx_commit` says. A commit
+    /// that waits for its redo makes all earlier ones durable too.
+    pub flush_log_at_trx_commit: Option<FlushLog>,
 }
 
 /// What a transaction may do with rows.

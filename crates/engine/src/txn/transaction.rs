@@ -23,6 +23,7 @@ use super::stored::RowHeader;
 use super::system::TxnSystem;
 use super::undo::record::State as UndoState;
 use super::undo::{Place, Recovered, UndoLog};
+use crate::config::FlushLog;
 use crate::error::{Error, Result};
 use crate::sync::Serials;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -45,6 +46,8 @@ pub struct Txn {
     pub(crate) isolation: Isolation,
     access: Access,
     pub(crate) first_committer_wins: bool,
+    /// What its commit does with its redo, if it says.
+    flush_log: Option<FlushLog>,
     /// How long it waits for a lock.
     pub(crate) lock_timeout: Duration,
     /// Tells transactions of this process apart, read-only ones too.
@@ -93,6 +96,7 @@ impl TxnSystem {
         txn.isolation = options.isolation;
         txn.access = access;
         txn.first_committer_wins = options.first_committer_wins && options.isolation == Isolation::RepeatableRead;
+        txn.flush_log = options.flush_log_at_trx_commit;
         txn.lock_timeout = options.lock_wait_timeout_ms.map_or(self.lock_timeout, Duration::from_millis);
         Ok(txn)
     }
@@ -115,11 +119,12 @@ impl TxnSystem {
                 return Err(error);
             }
         };
+        let flush_log = txn.flush_log;
         self.retire(txn);
         match lsn {
             Some(lsn) => {
                 self.stats.trx_commits.inc();
-                self.ctx.log.commit(lsn)
+                self.ctx.log.commit(lsn, flush_log)
             }
             None => self.ctx.poison.check(),
         }
@@ -271,6 +276,11 @@ impl Txn {
     /// Opens the transaction's view if it has none.
     pub(crate) fn open_view(&mut self, system: &TxnSystem) -> &ViewHandle {
         self.view.get_or_insert_with(|| system.open_view())
+    }
+
+    /// Sees what `other` sees.
+    pub(crate) fn share_view(&mut self, system: &TxnSystem, other: &mut Txn) {
+        self.view = Some(other.open_view(system).clone());
     }
 
     /// Undo position of this moment; `None`: before the first write.

@@ -10,4 +10,5 @@ mod opening;
 mod page_store;
 mod rows;
 mod support;
+mod transact;
 mod transactions;

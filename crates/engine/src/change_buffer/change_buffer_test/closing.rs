@@ -1,7 +1,7 @@
 //! Closing and opening again: merged or not, in every mode.
 
 use super::*;
-use crate::config::MergeAtClose;
+use crate::config::{FlushLog, MergeAtClose};
 
 const ALL: [ChangeBuffering; 3] = [ChangeBuffering::Off, ChangeBuffering::Disk, ChangeBuffering::Memory];
 
@@ -43,7 +43,11 @@ fn a_close_makes_pending_changes_durable() {
     for mode in MODES {
         let mut rng = Rng::with_seed(43);
         let change_buffer_merge_at_close = MergeAtClose::Off;
-        let options = Options { flush_log_at_trx_commit: 0, change_buffer_merge_at_close, ..options_of(mode) };
+        let options = Options {
+            flush_log_at_trx_commit: FlushLog::EverySecond,
+            change_buffer_merge_at_close,
+            ..options_of(mode)
+        };
         let (db, mut rows) = filled(StorageSet::memory(), options.clone(), 12_000, &mut rng);
         let table = db.table("t").unwrap();
         (0..50).for_each(|_| transact(&db, &table, &mut rows, &mut rng));

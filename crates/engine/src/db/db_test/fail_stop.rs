@@ -1,5 +1,6 @@
 //! After a failure that stops the database no call pretends that all is well.
 
+use crate::config::FlushLog;
 use crate::error::{Error, Result};
 use crate::testing::small_options;
 use crate::{Database, Options, Schema, Table, Type, values};
@@ -10,7 +11,7 @@ fn is_stopped<T>(result: Result<T>) -> bool {
 }
 
 /// A database of 2,000 rows whose redo device can fail.
-fn database(mode: u64) -> (Database, Table, Faults) {
+fn database(mode: FlushLog) -> (Database, Table, Faults) {
     let (faults, mut storage) = (Faults::new(), StorageSet::memory());
     storage.redo = faults.wrap(storage.redo.clone());
     let options = Options { flush_log_at_trx_commit: mode, ..small_options() };
@@ -29,7 +30,7 @@ fn database(mode: u64) -> (Database, Table, Faults) {
 #[test]
 fn after_a_failed_sync_every_call_is_an_error_reads_included() {
     for kind in [FaultKind::ErrorOnce, FaultKind::ErrorForGood] {
-        let (db, table, faults) = database(1);
+        let (db, table, faults) = database(FlushLog::Sync);
         let (mut before, mut scanning, mut idle) =
             (db.snapshot().unwrap(), db.snapshot().unwrap(), db.begin().unwrap());
         assert!(before.get(&table, &values![7u64]).unwrap().is_some());
@@ -58,14 +59,14 @@ fn after_a_failed_sync_every_call_is_an_error_reads_included() {
 
 #[test]
 fn a_failed_write_of_the_log_stops_the_readers_too() {
-    for mode in [0, 2] {
+    for mode in [FlushLog::EverySecond, FlushLog::Write] {
         let (db, table, faults) = database(mode);
         let mut reader = db.snapshot().unwrap();
         let mut txn = db.begin().unwrap();
         txn.update(&table, &values![7u64], &[(1, 1u64.into())]).unwrap();
         faults.fail(Operation::Write, 1, FaultKind::ErrorForGood);
         let committed = txn.commit();
-        assert_eq!(committed.is_ok(), mode == 0, "{committed:?}");
+        assert_eq!(committed.is_ok(), mode == FlushLog::EverySecond, "{committed:?}");
         assert!(db.flush_log().is_err());
         assert!(is_stopped(reader.get(&table, &values![7u64])));
     }

@@ -33,17 +33,19 @@ fn a_payload_longer_than_reserved_stops_the_log() {
 fn a_failed_write_or_sync_poisons_for_good() {
     for (operation, kind) in [(Operation::Sync, FaultKind::ErrorOnce), (Operation::Write, FaultKind::DiskFull)] {
         let (device, faults) = (new_device(), Faults::new());
-        let (log, scan) = open_as(faults.wrap(Arc::new(device.clone())), 1).unwrap();
+        let (log, scan) = open_as(faults.wrap(Arc::new(device.clone())), FlushLog::Sync).unwrap();
         log.start(scan.end_lsn).unwrap();
         let before = append(&log, 1, 100);
-        log.commit(before).unwrap();
+        log.commit(before, None).unwrap();
         let held = log.reserve(100).unwrap();
         let lsn = append(&log, 2, 100);
         faults.fail(operation, 1, kind);
-        assert!(matches!(log.commit(lsn), Err(Error::Storage(_))));
+        assert!(matches!(log.commit(lsn, None), Err(Error::Storage(_))));
         let changes = faults.changes();
         faults.clear();
-        assert!(is_poisoned(log.commit(lsn)) && is_poisoned(log.commit(before)) && is_poisoned(log.sync_step()));
+        assert!(
+            is_poisoned(log.commit(lsn, None)) && is_poisoned(log.commit(before, None)) && is_poisoned(log.sync_step())
+        );
         assert!(is_poisoned(log.reserve(1).map(drop)) && is_poisoned(log.checkpoint(before)));
         // A mini-transaction in its last step ends, and leaves no trace.
         assert!(log.append(held, &payload(3, 50), |_, _| {}) > lsn);
@@ -56,7 +58,7 @@ fn a_failed_write_or_sync_poisons_for_good() {
 fn everyone_who_waits_hears_of_a_failed_sync() {
     let faults = Faults::new();
     let memory = new_device();
-    let (log, scan) = open_as(Arc::new(Slow(faults.wrap(Arc::new(memory)))), 1).unwrap();
+    let (log, scan) = open_as(Arc::new(Slow(faults.wrap(Arc::new(memory)))), FlushLog::Sync).unwrap();
     log.start(scan.end_lsn).unwrap();
     faults.fail(Operation::Sync, 1, FaultKind::ErrorForGood);
     std::thread::scope(|scope| {
@@ -64,7 +66,7 @@ fn everyone_who_waits_hears_of_a_failed_sync() {
         let threads: Vec<_> = (0..8).map(|n| scope.spawn(move || commit(n))).collect();
         let ends: Vec<Lsn> = threads.into_iter().map(|t| t.join().unwrap()).collect();
         let log = &log;
-        let waiters: Vec<_> = ends.into_iter().map(|lsn| scope.spawn(move || log.commit(lsn))).collect();
+        let waiters: Vec<_> = ends.into_iter().map(|lsn| scope.spawn(move || log.commit(lsn, None))).collect();
         assert!(waiters.into_iter().all(|w| w.join().unwrap().is_err()));
     });
 }
@@ -74,7 +76,7 @@ fn a_full_buffer_on_a_failed_device_does_not_hang_the_appender() {
     let faults = Faults::new();
     let device = MemoryDevice::new();
     Log::create(Arc::new(device.clone()), 16 << 20, ID).unwrap();
-    let (log, scan) = open_as(faults.wrap(Arc::new(device)), 1).unwrap();
+    let (log, scan) = open_as(faults.wrap(Arc::new(device)), FlushLog::Sync).unwrap();
     log.start(scan.end_lsn).unwrap();
     faults.fail(Operation::Write, 1, FaultKind::ErrorForGood);
     let mut ends = Vec::new();

@@ -40,7 +40,7 @@ fn threads_that_commit_together_share_syncs() {
     let memory = MemoryDevice::new();
     Log::create(Arc::new(memory.clone()), 4 << 20, ID).unwrap();
     let counted = Counted::new(Arc::new(Slow(Arc::new(memory.clone()))));
-    let (log, scan) = open_as(counted.clone(), 1).unwrap();
+    let (log, scan) = open_as(counted.clone(), FlushLog::Sync).unwrap();
     log.start(scan.end_lsn).unwrap();
     let syncs = counted.counts().syncs;
     std::thread::scope(|scope| {
@@ -48,7 +48,7 @@ fn threads_that_commit_together_share_syncs() {
             let log = &log;
             let commit = move |n: u64| {
                 let lsn = append(log, thread * 1000 + n, 200);
-                log.commit(lsn).unwrap();
+                log.commit(lsn, None).unwrap();
                 assert!(log.durable_lsn() >= lsn);
             };
             scope.spawn(move || (0..COMMITS).for_each(commit));
@@ -64,7 +64,7 @@ fn threads_that_commit_together_share_syncs() {
 fn power_cuts_under_many_threads_lose_nothing_acknowledged() {
     let memory = MemoryDevice::new();
     Log::create(Arc::new(memory.clone()), 256 << 10, ID).unwrap();
-    let (log, scan) = open_as(Arc::new(memory.clone()), 1).unwrap();
+    let (log, scan) = open_as(Arc::new(memory.clone()), FlushLog::Sync).unwrap();
     log.start(scan.end_lsn).unwrap();
     let acknowledged = AtomicU64::new(0);
     let stop = std::sync::atomic::AtomicBool::new(false);
@@ -86,7 +86,7 @@ fn power_cuts_under_many_threads_lose_nothing_acknowledged() {
         }
         let cut_loses = |seed: &u64| {
             let before = Lsn(acknowledged.load(Ordering::SeqCst));
-            open_as(Arc::new(memory.cut(*seed)), 1).map_or(true, |(_, scan)| scan.end_lsn < before)
+            open_as(Arc::new(memory.cut(*seed)), FlushLog::Sync).map_or(true, |(_, scan)| scan.end_lsn < before)
         };
         // Until the ring has gone round, however slow the machine is; not for ever, should the writers fail.
         let goes_on = |seed: &u64| *seed < 300 || (*seed < 100_000 && acknowledged.load(Ordering::SeqCst) <= 300 << 10);

@@ -13,14 +13,14 @@ fn a_damaged_header_is_refused_or_the_other_one_used() {
     for at in (0..64).chain([100, 511, 512, 4095]) {
         let both = device.cut(0);
         both.damage(|b| [at, at + 4096].iter().for_each(|&i| b[i] ^= 0x40));
-        let error = open_as(Arc::new(both), 1).map(drop).unwrap_err();
+        let error = open_as(Arc::new(both), FlushLog::Sync).map(drop).unwrap_err();
         let foreign = at < 8;
         assert_eq!(matches!(error, Error::Incompatible(_)), foreign, "byte {at}: {error}");
         assert_eq!(matches!(error, Error::Corrupt(_)), !foreign, "byte {at}: {error}");
         let one = |slot: usize| {
             let one = device.cut(0);
             one.damage(|b| b[slot + at] ^= 0x40);
-            open_as(Arc::new(one), 1)
+            open_as(Arc::new(one), FlushLog::Sync)
         };
         // The log was started once, so the newest header is the third.
         assert_eq!(one(0).unwrap().1.groups.len(), 1, "byte {at}");
@@ -32,7 +32,7 @@ fn a_damaged_header_is_refused_or_the_other_one_used() {
 
 #[test]
 fn files_that_are_no_log_of_this_database_are_refused() {
-    let refuse = |device: MemoryDevice| open_as(Arc::new(device), 1).map(drop).unwrap_err();
+    let refuse = |device: MemoryDevice| open_as(Arc::new(device), FlushLog::Sync).map(drop).unwrap_err();
     for image in [vec![], vec![0; 100], vec![0; 8192], b"PK\x03\x04".repeat(5000)] {
         let error = refuse(MemoryDevice::holding(image));
         assert!(matches!(error, Error::Incompatible(_)), "{error}");
@@ -49,7 +49,7 @@ fn files_that_are_no_log_of_this_database_are_refused() {
     }
     let longer = new_device();
     longer.damage(|bytes| bytes.resize(2 * SMALL as usize, 7));
-    let (log, scan) = open_as(Arc::new(longer), 1).unwrap();
+    let (log, scan) = open_as(Arc::new(longer), FlushLog::Sync).unwrap();
     assert_eq!((log.geometry.capacity_bytes(), scan.groups.len()), (Geometry::new(SMALL).capacity_bytes(), 0));
     let error = Log::create(Arc::new(MemoryDevice::new()), SMALL - 1, ID).unwrap_err();
     assert!(matches!(error, Error::BadOption { .. }), "{error}");
@@ -70,7 +70,7 @@ fn a_header_that_verifies_but_makes_no_sense_is_corrupt() {
     for header in bad.map(|h| format::Header { sequence: good.sequence + 1, ..h }) {
         let damaged = device.cut(0);
         damaged.damage(|b| header.encode(&mut b[header.offset() as usize..][..4096]));
-        let error = open_as(Arc::new(damaged), 1).map(drop).unwrap_err();
+        let error = open_as(Arc::new(damaged), FlushLog::Sync).map(drop).unwrap_err();
         assert!(matches!(error, Error::Corrupt(_)), "{header:?}: {error}");
     }
 }
@@ -79,7 +79,7 @@ fn a_header_that_verifies_but_makes_no_sense_is_corrupt() {
 fn a_crash_at_any_write_of_a_checkpoint_leaves_a_usable_log() {
     for crash_at in 0..8 {
         let (device, faults) = (new_device(), Faults::new());
-        let (log, scan) = open_as(faults.wrap(Arc::new(device.clone())), 1).unwrap();
+        let (log, scan) = open_as(faults.wrap(Arc::new(device.clone())), FlushLog::Sync).unwrap();
         log.start(scan.end_lsn).unwrap();
         let first = append(&log, 1, 100);
         log.flush_to(first).unwrap();
@@ -133,7 +133,7 @@ fn both_headers_find_their_redo_on_a_device_that_wants_discards() {
 fn the_ring_is_discarded_lap_by_lap() {
     let device = new_device();
     let counted = Counted::new(Arc::new(WantsDiscards(Arc::new(device.clone()))));
-    let (log, scan) = open_as(counted.clone(), 1).unwrap();
+    let (log, scan) = open_as(counted.clone(), FlushLog::Sync).unwrap();
     log.start(scan.end_lsn).unwrap();
     let first = log.end_lsn();
     for n in 0..400 {
@@ -152,10 +152,10 @@ fn creation_is_quick_and_whole() {
     let since = Instant::now();
     Log::create(set.redo.clone(), 8 << 20, ID).unwrap();
     assert!(since.elapsed() < Duration::from_secs(20));
-    let (log, scan) = open_as(set.redo.clone(), 1).unwrap();
+    let (log, scan) = open_as(set.redo.clone(), FlushLog::Sync).unwrap();
     log.start(scan.end_lsn).unwrap();
     let ends: Vec<Lsn> = (0..10).map(|n| append(&log, n, 300_000)).collect();
-    log.commit(ends[9]).unwrap();
-    let (_, scan) = open_as(set.redo.clone(), 1).unwrap();
+    log.commit(ends[9], None).unwrap();
+    let (_, scan) = open_as(set.redo.clone(), FlushLog::Sync).unwrap();
     assert_eq!(scan.end_lsn, ends[9]);
 }

@@ -11,6 +11,7 @@ mod reservations;
 mod ring;
 
 use super::*;
+use crate::config::FlushLog;
 use crate::error::{Error, Result};
 use crate::stats::Stats;
 use crate::testing::WantsDiscards;
@@ -41,19 +42,19 @@ pub fn found(log: &Log, scan: &Scan) -> Found {
     Found { checkpoint_lsn: scan.checkpoint_lsn, end_lsn: scan.end_lsn, groups }
 }
 
-pub fn open_as(device: Arc<dyn Device>, mode: u64) -> Result<(Arc<Log>, Found)> {
+pub fn open_as(device: Arc<dyn Device>, mode: FlushLog) -> Result<(Arc<Log>, Found)> {
     let (log, scan) = Log::open(device, 1 << 20, mode, ID, Arc::default(), Arc::default())?;
     let found = found(&log, &scan);
     Ok((log, found))
 }
 
 pub fn open(device: &MemoryDevice) -> (Arc<Log>, Found) {
-    open_as(Arc::new(device.clone()), 1).unwrap()
+    open_as(Arc::new(device.clone()), FlushLog::Sync).unwrap()
 }
 
 /// As `open`, on a device that wants discards.
 pub fn open_wanting_discards(device: &MemoryDevice) -> (Arc<Log>, Found) {
-    open_as(Arc::new(WantsDiscards(Arc::new(device.clone()))), 1).unwrap()
+    open_as(Arc::new(WantsDiscards(Arc::new(device.clone()))), FlushLog::Sync).unwrap()
 }
 
 pub fn new_device() -> MemoryDevice {

@@ -127,7 +127,7 @@ proptest! {
             image.resize(good.len(), 0xFF);
             image[..8192].copy_from_slice(&good[..8192]);
         }
-        let result = open_as(Arc::new(MemoryDevice::holding(image)), 1);
+        let result = open_as(Arc::new(MemoryDevice::holding(image)), FlushLog::Sync);
         prop_assert_eq!(result.is_ok(), keep_headers);
     }
 }

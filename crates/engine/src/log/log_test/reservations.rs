@@ -65,7 +65,7 @@ fn poison_wakes_who_waits_for_room() {
     });
     assert!(is_poisoned(log.reserve(1).map(drop)));
     assert!(is_poisoned(log.checkpoint(log.end_lsn())));
-    assert!(is_poisoned(log.commit(log.end_lsn())));
+    assert!(is_poisoned(log.commit(log.end_lsn(), None)));
 }
 
 #[test]

@@ -107,7 +107,8 @@ fn bytes_of_the_same_place_but_another_generation_do_not_verify() {
 fn a_group_of_a_mebibyte_fits_the_smallest_buffer() {
     let device = MemoryDevice::new();
     Log::create(Arc::new(device.clone()), 4 << 20, ID).unwrap();
-    let (log, scan) = Log::open(Arc::new(device.clone()), 0, 1, ID, Arc::default(), Arc::default()).unwrap();
+    let (log, scan) =
+        Log::open(Arc::new(device.clone()), 0, FlushLog::Sync, ID, Arc::default(), Arc::default()).unwrap();
     log.start(scan.end_lsn).unwrap();
     let len = (1 << 20) - format::FRAME_BYTES;
     append(&log, 1, 77);
@@ -125,7 +126,8 @@ fn a_full_buffer_is_written_by_the_appender() {
     let stats = Arc::new(Stats::default());
     let device = MemoryDevice::new();
     Log::create(Arc::new(device.clone()), 16 << 20, ID).unwrap();
-    let (log, scan) = Log::open(Arc::new(device), 1 << 20, 0, ID, stats.clone(), Arc::default()).unwrap();
+    let (log, scan) =
+        Log::open(Arc::new(device), 1 << 20, FlushLog::EverySecond, ID, stats.clone(), Arc::default()).unwrap();
     log.start(scan.end_lsn).unwrap();
     let syncs = stats.log_syncs.get();
     for n in 0..5000 {
@@ -140,17 +142,18 @@ fn a_full_buffer_is_written_by_the_appender() {
 
 #[test]
 fn commit_waits_for_what_its_mode_says() {
-    for (mode, written, durable) in [(0, false, false), (1, true, true), (2, true, false)] {
+    let modes = [(FlushLog::EverySecond, false, false), (FlushLog::Sync, true, true), (FlushLog::Write, true, false)];
+    for (mode, written, durable) in modes {
         let device = new_device();
         let (log, scan) = open_as(Arc::new(device.clone()), mode).unwrap();
         log.start(scan.end_lsn).unwrap();
         let lsn = append(&log, 1, 10);
-        log.commit(lsn).unwrap();
-        assert_eq!((log.written_lsn() >= lsn, log.durable_lsn() >= lsn), (written, durable), "mode {mode}");
+        log.commit(lsn, None).unwrap();
+        assert_eq!((log.written_lsn() >= lsn, log.durable_lsn() >= lsn), (written, durable), "mode {mode:?}");
         log.sync_step().unwrap();
         assert_eq!(log.durable_lsn(), lsn);
         let syncs = log.stats.log_syncs.get();
-        log.commit(lsn).unwrap();
+        log.commit(lsn, None).unwrap();
         log.sync_step().unwrap();
         assert_eq!(log.stats.log_syncs.get(), syncs, "nothing new, nothing synced");
     }

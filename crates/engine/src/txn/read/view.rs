@@ -11,7 +11,8 @@
 //! 2. A view never changes. The newest is shared by all that ask for one until a transaction leaves the active set, and
 //!    by those that waited for it while it was made, since it was begun after they had asked.
 //! 3. A view is open while it has a holder besides the list. Handles of it are made under the mutex, of the newest
-//!    only: a view that is found closed under the mutex, and is not the newest, stays closed.
+//!    only, or copied from one that is held: a view that is found closed under the mutex, and is not the newest, stays
+//!    closed.
 
 use crate::txn::active::ActiveSet;
 use crate::types::TxnId;
