@@ -2,20 +2,17 @@
 
 use crate::failure::failed;
 use crate::settings::{Peer, Settings};
+use highwater::config::FlushLog;
 use highwater::{Database, Options};
 use highwater_bench::Result;
 use highwater_bench::store::embedded::Embedded;
 use std::path::Path;
 
-/// `flush_log_at_trx_commit`: the log is written and synced at each commit, or written at each and synced every second.
-const DURABLE: u64 = 1;
-const RELAXED: u64 = 2;
-
 impl Peer for Embedded {
     fn open(folder: &Path, settings: &Settings) -> Result<Embedded> {
         let mut options = Options {
             buffer_pool_size: settings.cache_bytes,
-            flush_log_at_trx_commit: if settings.durable { DURABLE } else { RELAXED },
+            flush_log_at_trx_commit: if settings.durable { FlushLog::Sync } else { FlushLog::Write },
             ..Options::default()
         };
         for (name, value) in &settings.options {
