@@ -2,12 +2,14 @@
 
 mod backup;
 mod backup_beside;
+mod bank;
 mod ddl;
 mod ddl_beside;
 mod hot_row;
 mod model;
 mod opening;
 mod page_store;
+mod point_in_time;
 mod rows;
 mod support;
 mod transact;

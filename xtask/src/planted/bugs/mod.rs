@@ -3,6 +3,7 @@
 //! To add one: choose a line whose absence or change would hurt, write the row so that `PLANTED` decides between the
 //! wrong code and the right one, and run `cargo xtask planted NAME`. If it is missed, write the test that catches it.
 
+mod backup;
 mod concurrency;
 mod isolation;
 mod journal;
@@ -31,5 +32,5 @@ pub struct Edit {
 
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static Bug> {
-    store::BUGS.iter().chain(journal::BUGS).chain(isolation::BUGS).chain(concurrency::BUGS)
+    store::BUGS.iter().chain(journal::BUGS).chain(isolation::BUGS).chain(concurrency::BUGS).chain(backup::BUGS)
 }
