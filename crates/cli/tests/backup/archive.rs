@@ -1,6 +1,6 @@
 //! The archive of redo, and restores to moments behind a backup.
 
-use crate::support::{Mount, Place, Running, command, fine, highwater, refused, tpcc};
+use crate::support::{Mount, Place, Running, command, fine, highwater, refused, small, tpcc};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -63,9 +63,9 @@ fn size_of_entry(entry: std::fs::DirEntry) -> u64 {
 fn a_killed_restore_is_taken_for_nothing_and_can_be_repeated() {
     let place = Place::new();
     let [db, full, redo, copy] = ["db", "full", "redo", "copy"].map(|name| place.at(name));
-    fine(&tpcc(&db, &["--events", "300", "--redo-archive", &redo]));
+    fine(&small(&db, &redo));
     fine(&["backup", &db, &full]);
-    fine(&tpcc(&db, &["--events", "300", "--redo-archive", &redo]));
+    fine(&small(&db, &redo));
     let restore = ["restore", &full, "--redo", &redo, "--to", &copy];
     let started = Instant::now();
     fine(&restore);

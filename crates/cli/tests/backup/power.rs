@@ -1,7 +1,7 @@
 //! Power cuts under a backup's folder and under a restored database: an emulated SSD with a volatile write cache,
 //! mounted with ext4. Needs root and FUSE, which must be there where `HIGHWATER_TEST_MOUNTS` is set.
 
-use crate::support::{Place, Running, command, fine, highwater, refused, tpcc};
+use crate::support::{Place, Running, command, fine, highwater, refused, small};
 use highwater_device::disk::DiskOptions;
 use highwater_device::mount::{FileSystemKind, JournalMode, Mount, MountOptions};
 use highwater_device::preset;
@@ -48,9 +48,9 @@ fn a_power_cut_under_a_restore_or_a_backup_is_never_taken_for_success() {
     let [db, full, redo, mounted] = ["db", "full", "redo", "mounted"].map(|name| place.at(name));
     std::fs::create_dir(&mounted).expect("a folder");
     let Some(mut disk) = disk(Path::new(&mounted)) else { return };
-    fine(&tpcc(&db, &["--events", "200", "--redo-archive", &redo]));
+    fine(&small(&db, &redo));
     fine(&["backup", &db, &full]);
-    fine(&tpcc(&db, &["--events", "200", "--redo-archive", &redo]));
+    fine(&small(&db, &redo));
     let [copy, dest] = ["mounted/copy", "mounted/full"].map(|name| place.at(name));
     let restore = ["restore", &full, "--redo", &redo, "--to", &copy];
     let backup = ["backup", &db, &dest];

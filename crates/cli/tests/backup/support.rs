@@ -53,6 +53,12 @@ pub fn tpcc<'a>(dir: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     arguments
 }
 
+/// A run on a small database.
+pub fn small<'a>(dir: &'a str, redo: &'a str) -> Vec<&'a str> {
+    let run = ["bench", "ycsb", "a", "--records", "3000", "--events", "300", "--log-file-size", "4M"];
+    [&run[..], &["--dir", dir, "--redo-archive", redo]].concat()
+}
+
 pub struct Running(pub Child);
 
 impl Drop for Running {
