@@ -47,7 +47,7 @@ const NOT_UNDER_TSAN: &[&str] = &["_model::"];
 
 /// Races that are meant: reads without a latch, which count only when the version is confirmed afterwards. The order
 /// that this needs is checked by loom (`crates/engine/src/sync/sync_test/latch_model.rs`).
-const MEANT: &str = "race:OptimisticPage\n";
+const MEANT: &str = "race:OptimisticPage\nrace:frames::optimistic\n";
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 

@@ -101,8 +101,8 @@ fn purged(db: &Database) {
     }
 }
 
-/// What is allocated beyond `before`, as soon as that is at most `limit`: undo streams are given back some seconds after
-/// they were last needed.
+/// What is allocated beyond `before`, as soon as that is at most `limit`: undo streams are given back some seconds
+/// after they were last needed.
 fn kept_since(before: usize, limit: usize) -> usize {
     let since = Instant::now();
     loop {
