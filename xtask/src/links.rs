@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Where paths in documents begin.
-const ROOTS: [&str; 4] = ["crates/", "docs/", "scripts/", "xtask/"];
+const ROOTS: [&str; 5] = ["crates/", "docs/", "fuzz/", "scripts/", "xtask/"];
 
 /// Below it stand the layers that ARCHITECTURE.md names without their root.
 const ENGINE: &str = "crates/engine/src";

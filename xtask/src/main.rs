@@ -1,6 +1,6 @@
-//! `cargo xtask`: checks of the source tree itself (`tidy`), of the tests (`planted`, `miri`, `tsan`), everything that
-//! must hold at once (`test`), and the comparison with other engines, which is not part of it (`compare-build`,
-//! `compare-test`).
+//! `cargo xtask`: checks of the source tree itself (`tidy`), of the tests (`planted`, `miri`, `tsan`), fuzzing
+//! (`fuzz`), everything that must hold at once (`test`), and the comparison with other engines, which is not part of it
+//! (`compare-build`, `compare-test`).
 //!
 //! Rules
 //! 1. It prints one line for each thing found and exits with status 1 if there was one, 2 for wrong use.
@@ -8,6 +8,7 @@
 
 mod compare;
 mod crates;
+mod fuzz;
 mod layers;
 mod links;
 mod look;
@@ -33,7 +34,13 @@ const USAGE: &str = "usage: cargo xtask tidy    check layers, dependencies, file
        cargo xtask compare-build
                            build the program that measures other storage engines (highwater lab run peers)
        cargo xtask compare-test
-                           run the tests that each of those engines must pass";
+                           run the tests that each of those engines must pass
+       cargo xtask fuzz [--seconds N] [--keep] [--address] [TARGET]...
+                           build the fuzzing targets and run all, or those named, for N seconds each (60); --keep adds
+                           what reaches new code to the corpus in fuzz/corpus; --address looks for wrong uses of
+                           memory too (AddressSanitizer; needs the nightly toolchain)
+       cargo xtask fuzz TARGET --replay FILE
+                           run one input, for example one in fuzz/found";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -45,6 +52,13 @@ fn main() -> ExitCode {
         ["tsan"] => report(sanitizers::tsan(&root)),
         ["compare-build"] => report(compare::build(&root)),
         ["compare-test"] => report(compare::test(&root)),
+        ["fuzz", ref arguments @ ..] => match fuzz::Wanted::parse(arguments) {
+            Ok(wanted) => report(fuzz::run(&root, &wanted)),
+            Err(what) => {
+                eprintln!("error: {what}\n{USAGE}");
+                ExitCode::from(2)
+            }
+        },
         ["planted", ref names @ ..] => report(planted::run(&root, names)),
         _ => {
             eprintln!("{USAGE}");

@@ -16,7 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Where source lives.
-const FOLDERS: [&str; 2] = ["crates", "xtask"];
+const FOLDERS: [&str; 3] = ["crates", "fuzz", "xtask"];
 
 const ENGINE: &str = "crates/engine/src/";
 

@@ -17,6 +17,11 @@ pub fn ensure(mounts: bool) -> Result<(), String> {
     TOOLS.iter().chain(for_mounts).try_for_each(|(program, argument, package)| ensure_one(program, argument, package))
 }
 
+/// Makes sure a C++ compiler is there, which the fuzzing targets are built with.
+pub fn ensure_cxx() -> Result<(), String> {
+    ensure_one("c++", "--version", "g++")
+}
+
 fn ensure_one(program: &str, argument: &str, package: &str) -> Result<(), String> {
     if runs(program, &[argument]) || (install(package) && runs(program, &[argument])) {
         return Ok(());

@@ -69,8 +69,11 @@ fn write_file(args: &ExportArgs, db: &Database, table: &Table, file: &Path, rows
 }
 
 /// A failure while rows are written.
-enum WriteError {
+#[derive(Debug)]
+pub enum WriteError {
+    /// Of the database.
     Database(highwater::Error),
+    /// Of what they are written to.
     Output(std::io::Error),
 }
 
@@ -98,7 +101,11 @@ impl From<csv::Error> for WriteError {
     }
 }
 
-fn write_rows(
+/// Writes a table of an open database to `out`, and counts its rows in `rows`.
+///
+/// # Errors
+/// The first failure.
+pub fn write_rows(
     args: &ExportArgs,
     db: &Database,
     table: &Table,

@@ -28,7 +28,7 @@ impl Damage {
 ///
 /// # Errors
 /// Never.
-pub(super) fn damaged(files: &Files, damages: &[Damage]) -> Result<StorageSet> {
+pub fn damaged(files: &Files, damages: &[Damage]) -> Result<StorageSet> {
     let device = |file: File| -> Result<Arc<dyn Device>> {
         let damages = damages.iter().filter(|damage| damage.file == file).cloned().collect();
         let below = Damaged { file, bytes: Arc::clone(&files[file as usize]), damages };

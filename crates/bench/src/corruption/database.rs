@@ -102,10 +102,7 @@ impl Small {
     /// # Errors
     /// The engine's.
     pub fn new(store: Store, left: Left) -> Result<Small> {
-        let mut options = Options::default();
-        for (name, value) in SMALL.iter().chain(store) {
-            options.set(name, value)?;
-        }
+        let options = options(store)?;
         let storage = StorageSet::memory();
         let mut rows = Rows::new();
         let db = Database::open_storage(storage.clone(), options.clone())?;
@@ -126,6 +123,18 @@ impl Small {
         }
         stopped(&db, &storage, &table, rows, older, options)
     }
+}
+
+/// What a small database is opened with.
+///
+/// # Errors
+/// Never for one of [`STORES`].
+pub fn options(store: Store) -> Result<Options> {
+    let mut options = Options::default();
+    for (name, value) in SMALL.iter().chain(store) {
+        options.set(name, value)?;
+    }
+    Ok(options)
 }
 
 /// Goes on with the open database until it can be stopped as [`Left::Stopped`] says.

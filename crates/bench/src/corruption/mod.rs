@@ -24,8 +24,8 @@ mod places;
 mod sweep;
 
 pub use cases::{Case, Kind, cases};
-pub use damage::Damage;
-pub use database::{File, Files, Left, STORES, Small, Store};
+pub use damage::{Damage, damaged};
+pub use database::{File, Files, Left, STORES, Small, Store, options};
 pub use judge::Verdict;
 pub use places::Place;
 pub use sweep::{Failure, Tally, flips, run};

@@ -1,8 +1,8 @@
 //! Transactions that are open at once, interleaved on one thread, and snapshots.
 
+use super::choices::Choices;
 use super::oracle::{Changes, Content, InDoubt, Model, Oracle, Rows, body, content, differs, text};
 use crate::error::{Error, Result};
-use fastrand::Rng;
 use highwater::{
     Database, Error as Engine, Isolation, ReadTxn, Savepoint, ScanIter, Table, TxnOptions, WriteTxn, values,
 };
@@ -33,7 +33,7 @@ pub fn is_refusal(error: &Engine) -> bool {
     matches!(error, Engine::LockWaitTimeout | Engine::DuplicateKey { .. })
 }
 
-fn random_content(rng: &mut Rng) -> Content {
+fn random_content(rng: &mut Choices) -> Content {
     let body_bytes = if rng.u32(..12) == 0 { rng.u32(1000..9000) } else { rng.u32(..60) };
     Content { a: rng.u32(..FEW), b: rng.u32(..), body_bytes }
 }
@@ -43,7 +43,7 @@ impl Actor {
     ///
     /// # Errors
     /// The engine's.
-    pub fn begin(db: &Database, rng: &mut Rng) -> Result<Actor> {
+    pub fn begin(db: &Database, rng: &mut Choices) -> Result<Actor> {
         let isolation = if rng.bool() { Isolation::ReadCommitted } else { Isolation::RepeatableRead };
         let options = TxnOptions { isolation, lock_wait_timeout_ms: Some(1), ..TxnOptions::default() };
         let txn = db.begin_with(options)?;
@@ -54,7 +54,7 @@ impl Actor {
     ///
     /// # Errors
     /// The engine's; [`Error::Data`] for a wrong answer.
-    pub fn act(&mut self, db: &Database, oracle: &Oracle, rng: &mut Rng) -> Result<()> {
+    pub fn act(&mut self, db: &Database, oracle: &Oracle, rng: &mut Choices) -> Result<()> {
         let Some(name) = rng.choice(oracle.tables.keys()).cloned() else { return Ok(()) };
         let (table, model) = (db.table(&name)?, &oracle.tables[&name]);
         match rng.u32(..10) {
@@ -71,7 +71,7 @@ impl Actor {
         }
     }
 
-    fn write(&mut self, table: &Table, model: &Model, commits: u64, rng: &mut Rng) -> Result<()> {
+    fn write(&mut self, table: &Table, model: &Model, commits: u64, rng: &mut Choices) -> Result<()> {
         let (id, new) = (rng.u64(..IDS), random_content(rng));
         let (a, b, body) = (text(new.a), text(new.b), body(&new));
         let before = self.newest(model, commits, table, id);
@@ -112,7 +112,7 @@ impl Actor {
         rows
     }
 
-    fn read(&mut self, table: &Table, model: &Model, commits: u64, rng: &mut Rng) -> Result<()> {
+    fn read(&mut self, table: &Table, model: &Model, commits: u64, rng: &mut Choices) -> Result<()> {
         let rows = self.seen(table, model, commits);
         if rng.bool() {
             let id = rng.u64(..IDS);
@@ -128,7 +128,7 @@ impl Actor {
         differs(index, &found, &rows).map_or(Ok(()), |text| Err(wrong(table, self.isolation, &text)))
     }
 
-    fn use_savepoint(&mut self, rng: &mut Rng) -> Result<()> {
+    fn use_savepoint(&mut self, rng: &mut Choices) -> Result<()> {
         if self.savepoints.is_empty() || rng.bool() {
             self.savepoints.push((self.txn.savepoint(), self.own.clone()));
             return Ok(());
@@ -145,7 +145,7 @@ impl Actor {
     ///
     /// # Errors
     /// The engine's: then the commit is in doubt.
-    pub fn end(self, oracle: &mut Oracle, rng: &mut Rng) -> Result<()> {
+    pub fn end(self, oracle: &mut Oracle, rng: &mut Choices) -> Result<()> {
         if rng.u32(..4) == 0 {
             return Ok(self.txn.rollback()?);
         }
@@ -173,7 +173,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// The engine's; [`Error::Data`] for a wrong answer.
-    pub fn look(&mut self, db: &Database, oracle: &Oracle, rng: &mut Rng) -> Result<()> {
+    pub fn look(&mut self, db: &Database, oracle: &Oracle, rng: &mut Choices) -> Result<()> {
         let Some((name, model)) = rng.choice(oracle.tables.iter()) else { return Ok(()) };
         let table = db.table(name)?;
         let index = index_of(model, rng);
@@ -193,7 +193,7 @@ fn rows_of(scan: highwater::Result<ScanIter<'_>>) -> Result<Option<Vec<(u64, Con
     }
 }
 
-fn index_of(model: &Model, rng: &mut Rng) -> &'static str {
+fn index_of(model: &Model, rng: &mut Choices) -> &'static str {
     rng.choice(model.indexes.iter()).copied().filter(|_| rng.bool()).unwrap_or("PRIMARY")
 }
 

@@ -16,12 +16,13 @@
 //!    the engine looks again after some time.
 
 mod actors;
+mod choices;
 mod observed;
 mod oracle;
 
 use crate::error::{Error, Result};
 use actors::{Actor, Snapshot, is_refusal};
-use fastrand::Rng;
+use choices::Choices;
 use highwater::config::{ChangeBuffering, MergeAtClose, PageCompression, PageSize, PageStoreKind, VictimPolicy};
 use highwater::internals::{Step, Stepped};
 use highwater::{Database, Error as Engine, Options, Schema, Type};
@@ -84,7 +85,7 @@ pub struct Simulation {
     storage: StorageSet,
     options: Options,
     oracle: Oracle,
-    rng: Rng,
+    rng: Choices,
     now_ms: Arc<AtomicU64>,
     history: History,
     tally: Tally,
@@ -95,7 +96,15 @@ pub struct Simulation {
 impl Simulation {
     /// A new database, as the seed chooses it, with at most so many steps in a life.
     pub fn new(seed: u64, most_steps: u32) -> Simulation {
-        let mut rng = Rng::with_seed(seed);
+        Simulation::choosing(Choices::of_seed(seed), most_steps)
+    }
+
+    /// A new database, as these bytes choose it; they also choose what happens, which ends with them.
+    pub fn of_bytes(bytes: &[u8]) -> Simulation {
+        Simulation::choosing(Choices::of_bytes(bytes), MOST_STEPS)
+    }
+
+    fn choosing(mut rng: Choices, most_steps: u32) -> Simulation {
         let options = random_options(&mut rng);
         // A third of the disks are small.
         let created = options.page_size.bytes().unwrap_or(0) * NEW_PAGES;
@@ -130,6 +139,9 @@ impl Simulation {
     /// As [`live`](Simulation::live); it names the life.
     pub fn run(&mut self, lives: u32) -> Result<()> {
         for life in 1..=lives {
+            if life > 1 && self.rng.is_at_end() {
+                break;
+            }
             let named = |error| Error::During { what: format!("life {life}"), source: Box::new(error) };
             self.live().map_err(named)?;
         }
@@ -209,6 +221,9 @@ impl Simulation {
         let (mut actors, mut snapshots) = (Vec::new(), Vec::new());
         let failed_before = faults.failures();
         for _ in 0..self.rng.u32(LEAST_STEPS..self.most_steps) {
+            if self.rng.is_at_end() {
+                break;
+            }
             self.now_ms.fetch_add(self.rng.u64(..20), Relaxed);
             let done = self.step(db, &mut actors, &mut snapshots);
             let outcome = match &done {
@@ -349,7 +364,7 @@ fn schema() -> Schema {
     INDEXES.iter().fold(schema, |schema, (name, column)| schema.index(name, &[column]))
 }
 
-fn random_options(rng: &mut Rng) -> Options {
+fn random_options(rng: &mut Choices) -> Options {
     let page_store = if rng.bool() { PageStoreKind::InPlace } else { PageStoreKind::OutOfPlace };
     let packed = [PageCompression::Off, PageCompression::Lz4, PageCompression::Zstd][rng.usize(..3)];
     Options {

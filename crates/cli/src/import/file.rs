@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
 /// Names of the file's columns: from its first line, or `c1`, `c2` and so on.
-pub(super) struct Header {
+pub struct Header {
     pub(super) names: Vec<String>,
     pub(super) from_file: bool,
 }
@@ -45,7 +45,11 @@ fn next_record(args: &ImportArgs, file: &mut csv::Reader<Quotes<File>>, record: 
     }
 }
 
-pub(super) fn read_header(args: &ImportArgs) -> Result<Header> {
+/// Reads the first line, if it names the columns, or counts its fields.
+///
+/// # Errors
+/// [`CsvError::Data`] for an empty file or a name that is no text, [`CsvError::File`].
+pub fn read_header(args: &ImportArgs) -> Result<Header> {
     let mut file = open(args)?;
     let mut record = csv::ByteRecord::new();
     if !next_record(args, &mut file, &mut record)? {

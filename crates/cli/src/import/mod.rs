@@ -19,7 +19,7 @@ mod quotes;
 
 use crate::engine_options::EngineOptions;
 use columns::{Known, Target, existing_targets, given_columns, parse_index, schema, split_list};
-use file::{Header, read_header};
+pub use file::{Header, read_header};
 use highwater::{Database, Error, Table};
 use load::{insert_all, survey};
 use std::fmt;
@@ -119,14 +119,22 @@ pub fn run(args: &ImportArgs) -> Result<Imported> {
     // Before anything is created.
     let header = read_header(args)?;
     let db = args.engine.open(&args.dir, &[], true)?;
-    let done = match db.table(&args.table) {
-        Ok(table) => import_into(args, &db, &table, &header),
-        Err(_) => import_new(args, &db, &header),
-    };
+    let done = import(args, &db, &header);
     let closed = db.close();
     let done = done?;
     closed?;
     Ok(done)
+}
+
+/// Imports a file, whose header was read, into an open database.
+///
+/// # Errors
+/// As [`run`].
+pub fn import(args: &ImportArgs, db: &Database, header: &Header) -> Result<Imported> {
+    match db.table(&args.table) {
+        Ok(table) => import_into(args, db, &table, header),
+        Err(_) => import_new(args, db, header),
+    }
 }
 
 fn import_into(args: &ImportArgs, db: &Database, table: &Table, header: &Header) -> Result<Imported> {

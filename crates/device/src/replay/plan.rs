@@ -43,10 +43,11 @@ impl Plan {
         }
         let asked = options.rules.iter().any(|r| r.what == "journal");
         let journal_found = named.iter().all(|r| r.name != "journal") && (asked || !files.is_empty());
-        let found = if journal_found { ranges::find_journal(trace, &files)? } else { None };
+        let capacity = config.capacity_blocks();
+        let found = if journal_found { ranges::find_journal(trace, &files, capacity)? } else { None };
         let journal_found = found.is_some();
         named.extend(found);
-        Plan::resolve(&options.rules, named, files, config.capacity_blocks()).map(|plan| Plan { journal_found, ..plan })
+        Plan::resolve(&options.rules, named, files, capacity).map(|plan| Plan { journal_found, ..plan })
     }
 
     /// Paints files and rules over the device. Groups are the named ranges and what rules name.

@@ -4,8 +4,11 @@
 use super::{Event, read_error};
 use crate::error::{DeviceError, Result};
 use crate::model::Op;
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
+
+/// Longest line: four numbers, or a heading.
+const LINE_BYTES: u64 = 4096;
 
 /// Reads events from CSV text.
 pub struct CsvEvents {
@@ -25,8 +28,12 @@ impl CsvEvents {
     fn next_line(&mut self) -> Result<Option<Event>> {
         loop {
             self.line.clear();
-            let read = self.reader.read_until(b'\n', &mut self.line).map_err(|e| read_error(&self.path, e))?;
+            let mut limited = self.reader.as_mut().take(LINE_BYTES);
+            let read = limited.read_until(b'\n', &mut self.line).map_err(|e| read_error(&self.path, e))?;
             self.number += 1;
+            if read as u64 == LINE_BYTES {
+                return Err(self.error(format!("a line of {LINE_BYTES} bytes or more")));
+            }
             if read == 0 {
                 return Ok(None);
             }
@@ -130,6 +137,12 @@ mod tests {
         CsvEvents::new(Box::new(Cursor::new(text)), "t.csv".into()).collect()
     }
 
+    /// Such a line can be a few bytes of a compressed file.
+    const LONG_LINE: &str = match str::from_utf8(&[b'1'; 5000]) {
+        Ok(line) => line,
+        Err(_) => "",
+    };
+
     #[test]
     fn lines_become_events() {
         let events = read("time_us,op,lba,blocks\n7,R,100,4\n\n8,W,5,1\r\n9,F,0,0").unwrap();
@@ -149,6 +162,7 @@ mod tests {
             ("1,W,2,0\n", "0 blocks"),
             ("999999999999999999,W,2,1\n", "more than ten years"),
             ("1,R,2,3\n2,W,100,1", "truncated"),
+            (LONG_LINE, "line or record 1: a line of 4096 bytes or more"),
         ] {
             let error = read(text).unwrap_err().to_string();
             assert!(error.contains(message), "{text:?}: {error}");

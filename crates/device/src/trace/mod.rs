@@ -191,9 +191,33 @@ pub(crate) fn read_error(path: &Path, source: std::io::Error) -> DeviceError {
     DeviceError::io(format!("reading {}{why}", path.display()), source)
 }
 
+/// Largest text that is read as a whole.
+const TEXT_BYTES: u64 = 256 << 20;
+
 /// All of a (small) file's text.
 pub(crate) fn read_text(path: &Path) -> Result<String> {
+    text_of(plain_reader(path)?, path, TEXT_BYTES)
+}
+
+fn text_of(reader: impl Read, path: &Path, most_bytes: u64) -> Result<String> {
     let mut text = String::new();
-    plain_reader(path)?.read_to_string(&mut text).map_err(|e| read_error(path, e))?;
+    let read = reader.take(most_bytes + 1).read_to_string(&mut text).map_err(|e| read_error(path, e))?;
+    if read as u64 > most_bytes {
+        let too_large = std::io::Error::other(format!("more than {most_bytes} bytes of text"));
+        return Err(read_error(path, too_large));
+    }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A few bytes of a compressed file can be any amount of text.
+    #[test]
+    fn a_text_is_read_up_to_a_limit() {
+        let read = |bytes| text_of(std::io::repeat(b'x').take(bytes), Path::new("x"), 100).map_err(|e| e.to_string());
+        assert_eq!(read(100).unwrap().len(), 100);
+        assert!(read(101).unwrap_err().contains("more than 100 bytes of text"));
+    }
 }

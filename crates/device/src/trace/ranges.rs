@@ -83,12 +83,11 @@ fn parse_file_line(line: &str) -> Option<NamedRange> {
     let (first_lba, rest) = line.split_once(',')?;
     let (blocks, rest) = rest.split_once(',')?;
     let (name, first_block) = rest.rsplit_once(',')?;
-    Some(NamedRange {
-        name: name.trim().into(),
-        first_lba: first_lba.trim().parse().ok()?,
-        blocks: blocks.trim().parse().ok()?,
-        first_block_in_file: first_block.trim().parse().ok()?,
-    })
+    let (first_lba, blocks): (u32, u32) = (first_lba.trim().parse().ok()?, blocks.trim().parse().ok()?);
+    let first_block_in_file: u32 = first_block.trim().parse().ok()?;
+    // Blocks have numbers of 32 bits, on the device and in a file.
+    first_lba.max(first_block_in_file).checked_add(blocks)?;
+    Some(NamedRange { name: name.trim().into(), first_lba, blocks, first_block_in_file })
 }
 
 /// The file map beside a trace, if there is one: `x.csv.zst`, `x.csv` -> `x.files.csv`.
@@ -103,14 +102,15 @@ pub fn beside(trace: &Path) -> Option<std::path::PathBuf> {
 /// Least blocks of a jbd2 journal.
 const JOURNAL_BLOCKS_MIN: usize = 1024;
 
-/// Finds ext4's journal: the most-written contiguous stretch outside all files. None if no stretch is written round and
-/// round.
-pub fn find_journal(trace: &Trace, files: &[NamedRange]) -> Result<Option<NamedRange>> {
+/// Finds ext4's journal on a device of this many blocks: the most-written contiguous stretch outside all files. None if
+/// no stretch is written round and round.
+pub fn find_journal(trace: &Trace, files: &[NamedRange], capacity_blocks: u32) -> Result<Option<NamedRange>> {
     let mut writes: Vec<u32> = Vec::new();
     for event in trace.events()? {
         let event = event?;
         let end = event.lba.saturating_add(event.blocks);
-        if event.op != Op::Write || end > u64::from(u32::MAX) {
+        // The replay refuses what lies beyond the device.
+        if event.op != Op::Write || end > u64::from(capacity_blocks) {
             continue;
         }
         if writes.len() < end as usize {
@@ -118,7 +118,7 @@ pub fn find_journal(trace: &Trace, files: &[NamedRange]) -> Result<Option<NamedR
             writes.try_reserve(more).map_err(|_| too_large(end as f64 * 4.0))?;
             writes.resize(end as usize, 0);
         }
-        writes[event.lba as usize..end as usize].iter_mut().for_each(|w| *w += 1);
+        writes[event.lba as usize..end as usize].iter_mut().for_each(|w| *w = w.saturating_add(1));
     }
     for file in files {
         let end = (file.end() as usize).min(writes.len());
@@ -258,14 +258,19 @@ fn is_meant_as_range(text: &str) -> bool {
     text.split_once(['+', '-']).is_some_and(|(first, rest)| digits(first) && digits(rest))
 }
 
-/// Whether `name` fits `pattern`, in which `*` stands for any characters.
+/// Whether `name` fits `pattern`, in which `*` stands for any characters. What stands between two of them is looked for
+/// once: its first place leaves the most for the rest.
 fn matches(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((head, rest)) => name.strip_prefix(head).is_some_and(|tail| {
-            (0..=tail.len()).filter(|i| tail.is_char_boundary(*i)).any(|i| matches(rest, &tail[i..]))
-        }),
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|head| name.strip_prefix(head)) else { return false };
+    let Some(tail) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
     }
+    rest.ends_with(tail)
 }
 
 #[cfg(test)]

@@ -50,6 +50,9 @@ fn patterns_match_as_in_a_shell() {
         ("*", "", true),
         ("*.ibd", "x.ibd.ibd", true),
         ("a", "ab", false),
+        ("a*b*b", "ab", false),
+        ("a*b*b", "abb", true),
+        ("*ä*", "käse", true),
     ] {
         assert_eq!(matches(pattern, name), fits, "{pattern} {name}");
     }
@@ -77,8 +80,8 @@ fn a_ring_outside_all_files_is_the_journal() {
     std::fs::write(&path, text).unwrap();
     let trace = Trace::open(&path).unwrap();
     let files = [range("data", 0, 20_000, 0)];
-    assert_eq!(find_journal(&trace, &files).unwrap(), Some(range("journal", 50_000, 2000, 0)));
-    assert_eq!(find_journal(&trace, &[range("all", 0, 60_000, 0)]).unwrap(), None);
+    assert_eq!(find_journal(&trace, &files, 100_000).unwrap(), Some(range("journal", 50_000, 2000, 0)));
+    assert_eq!(find_journal(&trace, &[range("all", 0, 60_000, 0)], 100_000).unwrap(), None);
 }
 
 #[test]
@@ -111,4 +114,30 @@ fn rules_that_cannot_be_say_why() {
     let files: Vec<_> = (0..20).map(|i| named(&format!("a/{i}.ibd"))).chain([named("journal")]).collect();
     let error = "1=redo".parse::<StreamRule>().unwrap().resolve(&files).unwrap_err().to_string();
     assert!(error.contains("there are: journal, a/0.ibd"), "{error}");
+}
+
+/// Each `*` more once multiplied the time by the length of the name.
+#[test]
+fn a_pattern_of_many_parts_is_matched_at_once() {
+    assert!(!matches(&("*a".repeat(40) + "*b"), &"a".repeat(4000)));
+}
+
+#[test]
+fn a_stretch_beyond_the_last_block_number_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.files.csv");
+    for line in ["4294967295,1,ibdata1,0", "0,4294967295,ibdata1,300"] {
+        std::fs::write(&path, format!("{line}\n")).unwrap();
+        let error = read_files(&path).unwrap_err().to_string();
+        assert!(error.contains(line), "{error}");
+    }
+}
+
+/// One write at the end of the largest device took 16 GiB of memory, whatever the device.
+#[test]
+fn the_journal_is_looked_for_on_the_device_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.csv");
+    std::fs::write(&path, "0,W,4294967290,1\n").unwrap();
+    assert_eq!(find_journal(&Trace::open(&path).unwrap(), &[], 1000).unwrap(), None);
 }

@@ -137,7 +137,7 @@ impl BackupManifest {
         let are_numbers_possible = [4096, 8192, 16384].contains(&self.page_bytes)
             && self.end_lsn < 1 << 62
             && (self.segment_bytes == 0 || self.segment_bytes.is_power_of_two())
-            && self.files[0].bytes == self.pages_copied * (4 + self.page_bytes)
+            && Some(self.files[0].bytes) == self.pages_copied.checked_mul(4 + self.page_bytes)
             && self.files[1].bytes == self.end_lsn.saturating_sub(self.start_lsn)
             && self.id().is_some();
         let are_names_right = self.files[0].name == PAGES && self.files[1].name == REDO;

@@ -38,8 +38,8 @@
 mod batch;
 pub mod bootstrap;
 mod header;
-mod in_place;
-mod out_of_place;
+pub(crate) mod in_place;
+pub(crate) mod out_of_place;
 mod shared_sync;
 #[cfg(test)]
 mod store_test;

@@ -104,7 +104,8 @@ impl<'a> RowRef<'a> {
         }
     }
 
-    /// Whether the bytes are a row of this table: right length, ends in order, text that is UTF-8, NULLs without bytes.
+    /// Whether the bytes are a row of this table: right length, no bits of the NULL bitmap without a column, ends in
+    /// order, text that is UTF-8, NULLs without bytes.
     ///
     /// # Errors
     /// `Corrupt` says what is wrong.
@@ -112,6 +113,9 @@ impl<'a> RowRef<'a> {
         let base = self.layout.variable_at();
         if self.bytes.len() < base {
             return Err(self.layout.not_a_row("it is too short"));
+        }
+        if !self.unused_bits_are_zero() {
+            return Err(self.layout.not_a_row("its NULL bitmap has bits of no column"));
         }
         let mut previous = 0;
         for number in 0..self.layout.variable {
@@ -125,6 +129,12 @@ impl<'a> RowRef<'a> {
             return Err(self.layout.not_a_row("its columns do not add up to its length"));
         }
         self.layout.slots.iter().enumerate().try_for_each(|(i, slot)| self.verify_column(i, slot))
+    }
+
+    /// Bits of the bitmap behind those of the nullable columns: equal rows are equal bytes.
+    fn unused_bits_are_zero(self) -> bool {
+        let nullable = self.layout.slots.iter().filter(|slot| slot.null_bit != NOT_NULLABLE).count();
+        nullable.is_multiple_of(8) || self.bytes[nullable / 8] >> (nullable % 8) == 0
     }
 
     fn verify_column(self, i: usize, slot: &Slot) -> Result<()> {

@@ -154,3 +154,16 @@ fn rows_beyond_the_limit_are_refused() {
     assert!(matches!(error, Error::RowTooLarge { bytes, limit_bytes: MAX_ROW_BYTES } if bytes > MAX_ROW_BYTES));
     assert!(layout.encode(&values![1, &blob[..8 << 20]], None, &mut Vec::new()).is_ok());
 }
+
+/// Such a row had the values of another one and not its bytes.
+#[test]
+fn a_null_bit_of_no_column_is_damage() {
+    let schema = Schema::new().column("a", crate::Type::U8).nullable("b", crate::Type::U8).primary_key(&["a"]);
+    let table = schema.check("t").unwrap();
+    let layout = RowLayout::new(&table);
+    let mut bytes = encode(&layout, &[Value::UInt(1), Value::UInt(2)]);
+    RowRef::new(&layout, &bytes).verify().unwrap();
+    bytes[0] |= 0x80;
+    let error = RowRef::new(&layout, &bytes).verify().unwrap_err().to_string();
+    assert!(error.contains("bits of no column"), "{error}");
+}

@@ -38,10 +38,13 @@ use std::time::Instant;
 
 /// Bytes of the directory before the copies.
 const DIRECTORY_BYTES: usize = FRONT_BYTES;
-const MAGIC: &[u8; 8] = &highwater_storage::mark::DOUBLEWRITE;
-/// Directory: checksum u32, count u32, magic, database id u64, then per page: number u32, LSN u64.
-const FIXED_BYTES: usize = 24;
-const ENTRY_BYTES: usize = 12;
+/// Stands at byte 8 of a directory.
+pub const MAGIC: &[u8; 8] = &highwater_storage::mark::DOUBLEWRITE;
+/// Bytes in front of a directory's entries: checksum u32, count u32, magic, database id u64. Then per page: number u32,
+/// LSN u64.
+pub const FIXED_BYTES: usize = 24;
+/// Bytes of an entry.
+pub const ENTRY_BYTES: usize = 12;
 const _: () = assert!(FIXED_BYTES + BATCH_PAGES * ENTRY_BYTES <= DIRECTORY_BYTES);
 
 /// Where an area begins, and the right to use it.

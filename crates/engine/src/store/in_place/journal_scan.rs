@@ -30,9 +30,12 @@ use std::collections::BTreeMap;
 
 /// Bytes of a directory.
 pub const DIRECTORY_BYTES: usize = FRONT_BYTES;
-const MAGIC: &[u8; 8] = b"HWJRNL01";
-const FIXED_BYTES: usize = 48;
-const ENTRY_BYTES: usize = 12;
+/// Stands at byte 8 of a directory.
+pub const MAGIC: &[u8; 8] = b"HWJRNL01";
+/// Bytes in front of a directory's entries.
+pub const FIXED_BYTES: usize = 48;
+/// Bytes of an entry.
+pub const ENTRY_BYTES: usize = 12;
 const _: () = assert!(FIXED_BYTES + BATCH_PAGES * ENTRY_BYTES <= DIRECTORY_BYTES);
 /// Segments of the smallest journal: the newest durable batch is never overwritten.
 const LEAST_SEGMENTS: u64 = 3;

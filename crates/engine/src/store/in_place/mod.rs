@@ -23,9 +23,9 @@
 //! | `raw` | reading pages of a file that is not open as a store |
 
 mod creation;
-mod doublewrite;
+pub(crate) mod doublewrite;
 mod journal;
-mod journal_scan;
+pub(crate) mod journal_scan;
 mod raw;
 mod repair;
 

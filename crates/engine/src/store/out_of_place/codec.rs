@@ -114,6 +114,14 @@ pub fn read_image(image: &[u8], page: &mut [u8]) -> Result<(), String> {
     }
 }
 
+/// Replaces the first bytes of the page in an image, if they stand in it as they are.
+pub fn put_start(image: &mut [u8], start: &[u8]) {
+    if image[0] == WITHOUT_ZEROS {
+        let at = PREFIX_BYTES + zeros::AT_BYTES;
+        image[at..at + start.len()].copy_from_slice(start);
+    }
+}
+
 fn unpack_zstd(packed: &[u8], page: &mut [u8]) -> Result<usize, String> {
     ZSTD_IN.with_borrow_mut(|kept| {
         if kept.is_none() {

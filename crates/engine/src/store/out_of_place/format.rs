@@ -42,7 +42,8 @@ const FIXED_BYTES: usize = 48;
 const ENTRY_BYTES: usize = 16;
 const BATCH_MAGIC: u32 = u32::from_le_bytes(*b"hwBa");
 const SLOT_MAGIC: u32 = u32::from_le_bytes(*b"hwSl");
-const SLOT_BYTES: usize = 28;
+/// Bytes of a slot.
+pub const SLOT_BYTES: usize = 28;
 const FOOTER_MAGIC: u32 = u32::from_le_bytes(*b"hwFo");
 const FOOTER_BYTES: usize = 60;
 /// What a footer takes of the last block.
@@ -77,7 +78,12 @@ pub struct Entry {
 
 /// Bytes of the header of a batch of `images`.
 pub fn header_bytes(images: usize) -> usize {
-    (FIXED_BYTES + images * ENTRY_BYTES).next_multiple_of(UNIT_BYTES)
+    entries_end(images).next_multiple_of(UNIT_BYTES)
+}
+
+/// Bytes of a header of `images` without the zeros behind its entries: what its checksum covers.
+pub fn entries_end(images: usize) -> usize {
+    FIXED_BYTES + images * ENTRY_BYTES
 }
 
 /// Bytes of a batch of `images` that take `image_bytes` together.
@@ -208,6 +214,14 @@ pub fn put_end(end: &mut [u8], database_id: u64, footer: &Footer, summary: &[u8]
     block[44..48].copy_from_slice(&footer.summary_sum.to_le_bytes());
     block[48..52].copy_from_slice(&if footer.is_free { FREE } else { SEALED }.to_le_bytes());
     seal(&mut block[..FOOTER_BYTES]);
+}
+
+/// Makes the checksums of summary and footer right, in the last bytes of a segment that were changed.
+pub fn reseal_end(end: &mut [u8], summary_bytes: usize) {
+    let sum = crc32c::crc32c(&end[..summary_bytes]);
+    let at = end.len() - FOOTER_ROOM;
+    end[at + 44..at + 48].copy_from_slice(&sum.to_le_bytes());
+    seal(&mut end[at..at + FOOTER_BYTES]);
 }
 
 /// Reads the footer in the last block of a segment.

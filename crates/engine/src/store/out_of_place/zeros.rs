@@ -9,7 +9,8 @@
 
 /// Runs that do not hold a stretch of this length, at a multiple of it, are not looked for.
 const STRETCH_BYTES: usize = 256;
-const AT_BYTES: usize = 4;
+/// Bytes in front of those of the page.
+pub const AT_BYTES: usize = 4;
 
 /// Writes the page without its longest run of zeros to `out`; returns the length, `None` if it does not fit.
 pub fn leave_out(page: &[u8], out: &mut [u8]) -> Option<usize> {

@@ -1,0 +1,65 @@
+//! Makes the files in `bases/` anew: small databases of every kind, and backups of them.
+
+use highwater::internals::{Step, Stepped};
+use highwater::{BackupOptions, Database, Options, values};
+use highwater_bench::corruption::{Left, Small};
+use highwater_fuzz::bases::{databases, pack, path};
+use highwater_storage::StorageSet;
+// Its symbols are needed when this is built with instruments, as the targets are.
+use libfuzzer_sys as _;
+use std::error::Error;
+use std::ops::ControlFlow::Continue;
+use std::path::Path;
+use std::sync::Arc;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    for (n, (store, left)) in databases().enumerate() {
+        let small = Small::new(store, left)?;
+        let files = small.files.each_ref().map(|file| &file[..]);
+        keep("database", n, &files)?;
+        if left == Left::Closed {
+            backups(&small, n / 2)?;
+        }
+    }
+    Ok(())
+}
+
+fn keep(kind: &str, n: usize, files: &[&[u8]]) -> Result<(), Box<dyn Error>> {
+    let packed = pack(files);
+    println!("{kind} {n}: {} bytes of {}", packed.len(), files.iter().map(|file| file.len()).sum::<usize>());
+    Ok(std::fs::write(path(kind, n), packed)?)
+}
+
+/// A full backup with redo of its own, and an incremental one.
+fn backups(small: &Small, n: usize) -> Result<(), Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    let [database, full, more] = ["database", "full", "more"].map(|name| folder.path().join(name));
+    std::fs::create_dir(&database)?;
+    for (name, file) in ["data", "redo", "doublewrite"].iter().zip(&small.files) {
+        std::fs::write(database.join(name), &file[..])?;
+    }
+    let set = StorageSet::open(&database, &Default::default())?;
+    let options = Options { create_if_missing: false, ..small.options.clone() };
+    let db = Stepped::open(set, options, Arc::default())?;
+    change(db.database(), 1)?;
+    db.database().backup(&full, &BackupOptions::default(), &mut |_| Continue(()))?;
+    change(db.database(), 2)?;
+    Step::ALL.iter().try_for_each(|step| db.step(*step))?;
+    let base = Some(full.clone());
+    db.database().backup(&more, &BackupOptions { base, ..Default::default() }, &mut |_| Continue(()))?;
+    db.close()?;
+    let read = |dir: &Path| -> std::io::Result<Vec<Vec<u8>>> {
+        ["pages", "redo-groups", "backup.json"].iter().map(|name| std::fs::read(dir.join(name))).collect()
+    };
+    let files = [read(&full)?, read(&more)?].concat();
+    keep("backup", n, &files.iter().map(|file| &file[..]).collect::<Vec<_>>())
+}
+
+fn change(db: &Database, version: u64) -> Result<(), Box<dyn Error>> {
+    let table = db.table("person")?;
+    let mut txn = db.begin()?;
+    for id in 0..10 {
+        txn.insert(&table, &values![2000 + version * 100 + id, "someone", null, "a note"])?;
+    }
+    Ok(txn.commit()?)
+}

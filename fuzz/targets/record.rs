@@ -1,0 +1,108 @@
+//! Records of any bytes: the catalog, undo, rows and keys; values that are encoded and decoded again.
+
+#![no_main]
+
+use highwater::internals::laws;
+use highwater::{Column, DateTime, Decimal, TableDefinition, Type, Value};
+use highwater_fuzz::input::Input;
+use highwater_fuzz::values::{are_equal, compare};
+
+libfuzzer_sys::fuzz_target!(init: highwater_fuzz::start(), |data: &[u8]| {
+    let mut input = Input::new(data);
+    match input.byte() % 6 {
+        0 => laws::catalog(input.take(9), input.rest()),
+        1 => {
+            let definition = input.take(usize::from(input.clone().u16()));
+            if let Some(definition) = laws::definition(definition) {
+                bytes(&definition, input.rest());
+            }
+        }
+        2 => {
+            let payload = input.some(200);
+            laws::undo(input.rest(), payload);
+        }
+        3 => {
+            let key_bytes = usize::from(input.u16());
+            laws::stored(input.rest(), key_bytes);
+        }
+        4 => {
+            let definition = definition(&mut input);
+            bytes(&definition, input.rest());
+        }
+        _ => {
+            let definition = definition(&mut input);
+            let rows = [0, 1].map(|_| row(&definition, &mut input));
+            for row in &rows {
+                if let Some(stored) = laws::stored_row(&definition, row) {
+                    let back = laws::row(&definition, &stored).expect("a row that was encoded is one");
+                    assert!(are_equal(&back, row), "{back:?} {row:?}");
+                }
+            }
+            laws::order(&definition, [&rows[0], &rows[1]], compare);
+        }
+    }
+});
+
+/// Reads bytes as a row and as a key.
+fn bytes(definition: &TableDefinition, bytes: &[u8]) {
+    laws::row(definition, bytes);
+    laws::key(definition, &definition.primary_key, bytes);
+}
+
+/// A table of up to six columns; the first ones are its key.
+fn definition(input: &mut Input<'_>) -> TableDefinition {
+    let column = |n| {
+        let ty = match input.byte() % 14 {
+            0 => Type::I8,
+            1 => Type::I16,
+            2 => Type::I32,
+            3 => Type::I64,
+            4 => Type::U8,
+            5 => Type::U16,
+            6 => Type::U32,
+            7 => Type::U64,
+            8 => Type::F32,
+            9 => Type::F64,
+            10 => {
+                let precision = 1 + input.byte() % 38;
+                Type::Decimal(precision, input.byte() % (precision + 1))
+            }
+            11 => Type::Text([40, 70_000][input.below(2)]),
+            12 => Type::Binary([40, 70_000][input.below(2)]),
+            _ => Type::DateTime,
+        };
+        Column { name: format!("c{n}"), ty, nullable: input.byte() & 1 != 0 }
+    };
+    let columns: Vec<Column> = (0..6).map(column).collect();
+    let columns = columns[..1 + input.below(6)].to_vec();
+    let primary_key = (0..1 + input.below(columns.len())).collect();
+    TableDefinition { name: "t".into(), columns, primary_key, auto_increment: None, indexes: Vec::new() }
+}
+
+/// A row of values of any kind that its columns may take.
+fn row(definition: &TableDefinition, input: &mut Input<'_>) -> Vec<Value> {
+    let value = |column: &Column| {
+        if column.nullable && input.byte() & 3 == 0 {
+            return Value::Null;
+        }
+        match column.ty {
+            Type::I8 | Type::I16 | Type::I32 | Type::I64 => {
+                let bits = 8 * column.ty.max_bytes() as u32;
+                Value::Int((input.u64() << (64 - bits)) as i64 >> (64 - bits))
+            }
+            Type::U8 | Type::U16 | Type::U32 | Type::U64 => {
+                Value::UInt(input.u64() >> (64 - 8 * column.ty.max_bytes() as u32))
+            }
+            Type::F32 => Value::F64(f32::from_bits(input.u32()).into()),
+            Type::F64 => Value::F64(f64::from_bits(input.u64())),
+            Type::Decimal(precision, scale) => {
+                let unscaled = i128::from(input.u64() as i64) * i128::from(input.u64());
+                Value::Decimal(Decimal::new(unscaled % 10i128.pow(precision.into()), scale))
+            }
+            Type::Text(_) => Value::Text(String::from_utf8_lossy(input.some(12)).into_owned()),
+            Type::Binary(_) => Value::Bytes(input.some(40).to_vec()),
+            Type::DateTime => Value::DateTime(DateTime::from_unix_us(input.u64() as i64)),
+        }
+    };
+    definition.columns.iter().map(value).collect()
+}
