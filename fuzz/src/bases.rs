@@ -117,6 +117,9 @@ impl Base {
 
     /// One edit; says where.
     fn edit(&self, file: usize, what: u8, bytes: &mut Vec<u8>, input: &mut Input<'_>) -> Option<Range<usize>> {
+        if self.blocks[file].is_empty() {
+            return None;
+        }
         let at = input.one_of(&self.blocks[file]) * BLOCK_BYTES;
         match what {
             0 => {

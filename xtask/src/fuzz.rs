@@ -16,14 +16,17 @@ use std::sync::Mutex;
 
 /// All targets: the files in `fuzz/targets`.
 const TARGETS: [&str; 9] = ["backup", "calls", "import", "open", "page", "record", "redo", "simulation", "trace"];
-/// A corpus in the repository is not larger.
+/// A corpus in the repository is not larger: it is run whole by every run.
 const KEPT_BYTES: u64 = 40 << 10;
+const KEPT_INPUTS: usize = 250;
 /// Inputs that are printed whole.
 const PRINTED_BYTES: usize = 2048;
 /// Lines of a target's output that are shown when it fails.
 const SHOWN_LINES: usize = 40;
 /// An input that takes longer counts as a hang: seconds. The machine may be busy.
 const HANG: &str = "-timeout=30";
+/// Inputs of any length from the begin: a target that is slow would else try short ones only.
+const LENGTH: [&str; 2] = ["-len_control=0", "-max_len=4096"];
 const MEMORY: &str = "-rss_limit_mb=2048";
 
 /// What makes the compiler tell the fuzzer where an input went.
@@ -187,7 +190,7 @@ impl Place<'_> {
         let kept = self.folder(&format!("fuzz/corpus/{target}"))?;
         let found = self.folder("fuzz/found")?;
         let mut command = self.command(target);
-        command.arg(&work).arg(&kept).args([HANG, MEMORY, "-print_final_stats=1"]);
+        command.arg(&work).arg(&kept).args([HANG, MEMORY, "-print_final_stats=1"]).args(LENGTH);
         command.arg(format!("-max_total_time={}", wanted.seconds));
         command.arg(format!("-artifact_prefix={}/{target}-", found.display()));
         let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
@@ -214,7 +217,7 @@ impl Place<'_> {
         files.sort();
         fs::remove_dir_all(kept).and_then(|()| fs::create_dir_all(kept)).map_err(failed)?;
         let mut bytes = 0;
-        for (len, path) in files {
+        for (len, path) in files.into_iter().take(KEPT_INPUTS) {
             bytes += len;
             if bytes > KEPT_BYTES {
                 break;

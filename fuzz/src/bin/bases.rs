@@ -1,10 +1,11 @@
 //! Makes the files in `bases/` anew: small databases of every kind, and backups of them.
 
+use highwater::inspect;
 use highwater::internals::{Step, Stepped};
 use highwater::{BackupOptions, Database, Options, values};
 use highwater_bench::corruption::{Left, Small};
 use highwater_fuzz::bases::{databases, pack, path};
-use highwater_storage::StorageSet;
+use highwater_storage::{MemoryDevice, StorageSet};
 // Its symbols are needed when this is built with instruments, as the targets are.
 use libfuzzer_sys as _;
 use std::error::Error;
@@ -12,11 +13,16 @@ use std::ops::ControlFlow::Continue;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Groups of an input, and bytes of each.
+const SEED_GROUPS: usize = 12;
+const SEED_BYTES: usize = 300;
+
 fn main() -> Result<(), Box<dyn Error>> {
     for (n, (store, left)) in databases().enumerate() {
         let small = Small::new(store, left)?;
         let files = small.files.each_ref().map(|file| &file[..]);
         keep("database", n, &files)?;
+        seed_of_redo(n, &small)?;
         if left == Left::Closed {
             backups(&small, n / 2)?;
         }
@@ -28,6 +34,23 @@ fn keep(kind: &str, n: usize, files: &[&[u8]]) -> Result<(), Box<dyn Error>> {
     let packed = pack(files);
     println!("{kind} {n}: {} bytes of {}", packed.len(), files.iter().map(|file| file.len()).sum::<usize>());
     Ok(std::fs::write(path(kind, n), packed)?)
+}
+
+/// An input of the target `redo`: the last groups of the log once more.
+fn seed_of_redo(n: usize, small: &Small) -> Result<(), Box<dyn Error>> {
+    let redo = MemoryDevice::holding(small.files[1].to_vec());
+    let mut payloads = Vec::new();
+    inspect::look(&redo)?.each_window(&redo, 1 << 20, |window| {
+        payloads.extend(window.groups().map(|(_, payload)| payload.to_vec()));
+    })?;
+    let mut input = vec![n as u8];
+    for payload in payloads.iter().rev().take(SEED_GROUPS).filter(|payload| payload.len() < SEED_BYTES) {
+        input.extend((payload.len() as u16).to_le_bytes());
+        input.extend(payload);
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/redo");
+    std::fs::create_dir_all(&folder)?;
+    Ok(std::fs::write(folder.join(format!("base-{n}")), input)?)
 }
 
 /// A full backup with redo of its own, and an incremental one.

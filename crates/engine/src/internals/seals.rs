@@ -226,7 +226,8 @@ impl Ring {
         for block in (format::block_floor(checkpoint_lsn.0)..self.end.0).step_by(DATA_BYTES as usize) {
             let place = self.geometry.block_place(block).0 as usize;
             if let Some(mark) = redo.get_mut(place..place + MARK_BYTES as usize) {
-                format::put_mark(mark, Lsn((&*mark).u64_at(0)), block, generation, database_id);
+                let durable = Lsn((*mark).u64_at(0));
+                format::put_mark(mark, durable, block, generation, database_id);
             }
         }
         let mut payload = Vec::new();
@@ -262,6 +263,7 @@ mod tests {
     use crate::testing::small_options;
     use crate::{Schema, Type, values};
     use highwater_storage::StorageSet;
+    use std::slice::from_ref;
     use std::sync::Arc;
 
     /// Data, redo and doublewrite of a database that stopped without closing.
@@ -287,9 +289,9 @@ mod tests {
         let verifies = |data: &[u8]| header::verify(&data[4096..8192], PageNo(1)).is_ok();
         data[4096 + 100] ^= 1;
         assert!(!verifies(&data));
-        seals.mend(0, &mut data, &[4000..4090]);
+        seals.mend(0, &mut data, from_ref(&(4000..4090)));
         assert!(!verifies(&data), "another page was edited");
-        seals.mend(0, &mut data, &[4096 + 100..4096 + 101]);
+        seals.mend(0, &mut data, from_ref(&(4196..4197)));
         assert!(verifies(&data));
     }
 
@@ -301,7 +303,7 @@ mod tests {
         let place = seals.log.as_ref().unwrap().geometry.offset_of(first) as usize + FRAME_BYTES;
         redo[place] ^= 0x40;
         assert_eq!(groups(&redo), 0);
-        seals.mend(1, &mut redo, &[place..place + 1]);
+        seals.mend(1, &mut redo, from_ref(&(place..place + 1)));
         assert_eq!(groups(&redo), before);
         let long = vec![7; 10_000];
         seals.append_redo(&mut redo, [&long[..], &[], &[1, 2]].into_iter());
