@@ -267,6 +267,9 @@ impl Statement<'_> {
     fn scan(&mut self, input: &mut Input<'_>) {
         let (range, lock) = (Range::choose(input, self.shape), input.byte() % 4);
         let (bounds, is_locking) = (range.bounds(), lock >= 2);
+        if range.may_read_nothing() && self.actor.view.is_none() {
+            self.get(input);
+        }
         self.keep_view(!is_locking);
         let scan = range.apply(&bounds, self.actor.txn.scan(self.table));
         let scan = match lock {

@@ -14,7 +14,7 @@ mod read;
 mod shape;
 
 use crate::input::Input;
-use crate::values::Key;
+use crate::values::{Key, refs};
 use highwater::config::{ChangeBuffering, PageCompression, PageSize, PageStoreKind};
 use highwater::internals::{Step, Stepped};
 use highwater::{Database, Error, Isolation, Options, ReadTxn, Savepoint, Table, TxnOptions, Value, WriteTxn};
@@ -168,8 +168,12 @@ impl World {
     fn look(&self, session: &mut Session, input: &mut Input<'_>) {
         let at = input.below(session.snapshots.len());
         let (read, view) = &mut session.snapshots[at];
-        let rows = view.get_or_insert_with(|| self.committed.clone());
         let range = read::Range::choose(input, &self.shape);
+        if view.is_none() && range.may_read_nothing() {
+            let key = self.shape.key(&self.shape.row(input));
+            read.get(&session.table, &refs(&key.0)).expect("a snapshot reads");
+        }
+        let rows = view.get_or_insert_with(|| self.committed.clone());
         let bounds = range.bounds();
         let found = read::all(range.apply(&bounds, read.scan(&session.table)).iter()).expect("a snapshot reads");
         read::same(&found, &range.of(rows, &self.shape), "a snapshot");

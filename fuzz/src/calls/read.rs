@@ -90,6 +90,13 @@ impl Range {
         Range { index: index.name, from, to, starts_with, reverse: how & 0x80 != 0, limit }
     }
 
+    /// Whether the engine may see from the bounds alone that there is no row: such a scan reads nothing, and begins no
+    /// view.
+    pub fn may_read_nothing(&self) -> bool {
+        let is_bounded = self.from.as_ref().is_some_and(|edge| edge.is_exclusive) || self.to.is_some();
+        self.limit == 0 || is_bounded
+    }
+
     pub fn bounds(&self) -> Bounds<'_> {
         fn edge(edge: &Option<Edge>) -> Vec<ValueRef<'_>> {
             edge.as_ref().map_or(Vec::new(), |edge| refs(&edge.values))
