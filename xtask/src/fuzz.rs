@@ -59,11 +59,6 @@ impl Default for Wanted {
 }
 
 impl Wanted {
-    /// All targets, for so many seconds each.
-    pub fn all(seconds: u32) -> Wanted {
-        Wanted { seconds, ..Wanted::default() }
-    }
-
     /// Reads the arguments.
     pub fn parse(arguments: &[&str]) -> Result<Wanted, String> {
         let (mut wanted, mut named, mut rest) = (Wanted::default(), Vec::new(), arguments.iter());

@@ -25,8 +25,6 @@ const DATABASES_TWICE: &str = "1000";
 const MOUNTED_CUTS: &str = "6";
 /// Seconds of random histories in one run.
 const HISTORY_SECONDS: &str = "10";
-/// Seconds of each fuzzing target in one run, beside the corpus.
-const FUZZ_SECONDS: u32 = 5;
 /// Kills of the one on a disk that fills up, and the size at which it is full: a little more than the load needs.
 const FULL_KILLS: &str = "10";
 const FULL_AT: &str = "160M";
@@ -43,7 +41,7 @@ struct Run {
     scratch: PathBuf,
 }
 
-const STEPS: [Step; 15] = [
+const STEPS: [Step; 14] = [
     Step { name: "format", run: |run| run.format() },
     Step { name: "tidy", run: |run| run.tidy() },
     Step { name: "lints", run: |run| run.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]) },
@@ -58,7 +56,6 @@ const STEPS: [Step; 15] = [
     Step { name: "power cuts", run: |run| run.power_cuts() },
     Step { name: "isolation, beside MariaDB", run: |run| run.isolation() },
     Step { name: "simulation", run: |run| run.simulation() },
-    Step { name: "fuzzing", run: |run| run.fuzzing() },
 ];
 
 /// Runs every step.
@@ -92,10 +89,6 @@ impl Run {
     fn format(&self) -> Result<(), Failure> {
         self.cargo(&["fmt", "--all", "--check"])?;
         self.cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"])
-    }
-
-    fn fuzzing(&self) -> Result<(), Failure> {
-        crate::fuzz::run(&self.root, &crate::fuzz::Wanted::all(FUZZ_SECONDS))
     }
 
     /// Installs the servers that tests start, unless they are there; each is started once.
