@@ -194,7 +194,8 @@ fn begin(db: &Database, input: &mut Input<'_>) -> Actor {
     let how = input.byte();
     let isolation = Isolation::ALL[usize::from(how) % Isolation::ALL.len()];
     let first_committer_wins = how & 0x80 != 0 && isolation == Isolation::RepeatableRead;
-    let options = TxnOptions { isolation, lock_wait_timeout_ms: Some(1), first_committer_wins };
+    let options =
+        TxnOptions { isolation, lock_wait_timeout_ms: Some(1), first_committer_wins, ..TxnOptions::default() };
     let txn = db.begin_with(options.clone()).expect("a transaction begins");
     Actor { txn, options, view: None, own: Own::new(), savepoints: Vec::new() }
 }
