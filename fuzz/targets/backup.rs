@@ -4,7 +4,7 @@
 
 use highwater::config::FlushMethod;
 use highwater::internals::seals;
-use highwater::{Database, Options, RestoreOptions};
+use highwater::{Database, Options, RestoreOptions, Until};
 use highwater_fuzz::bases::unpack;
 use highwater_fuzz::input::Input;
 use highwater_fuzz::judge;
@@ -46,8 +46,8 @@ libfuzzer_sys::fuzz_target!(init: highwater_fuzz::start(), |data: &[u8]| {
     let _ = std::fs::remove_dir_all(&target);
     let end = manifest(&files[3 * (chain.len() - 1) + 2])["manifest"]["end_lsn"].as_u64().unwrap_or(0);
     let database = Options { flush_method: FlushMethod::Fsync, buffer_pool_size: 1 << 20, ..Options::default() };
-    let to_lsn = (to > 0).then(|| end.wrapping_sub(u64::from(to)));
-    let options = RestoreOptions { database: database.clone(), to_lsn, check: how & 2 != 0 };
+    let until = (to > 0).then(|| Until::Lsn(end.wrapping_sub(u64::from(to))));
+    let options = RestoreOptions { database: database.clone(), redo: None, until, check: how & 2 != 0 };
     match Database::restore(chain, &target, &options, &mut |_| Continue(())) {
         Ok(_) => restored(&target, database, how & 2 != 0),
         Err(error) => judge::precise(&error),
