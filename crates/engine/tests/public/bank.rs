@@ -44,7 +44,11 @@ pub fn now_us() -> u64 {
 
 impl Bank {
     pub fn new(storage: &StorageSet, options: Options) -> Bank {
-        let db = Database::open_storage(storage.clone(), options).unwrap();
+        Bank::of_new(Database::open_storage(storage.clone(), options).unwrap())
+    }
+
+    /// Of a database without tables.
+    pub fn of_new(db: Database) -> Bank {
         let accounts = Schema::new().column("id", Type::U64).column("balance", Type::I64).primary_key(&["id"]);
         let accounts = db.create_table("accounts", accounts.index("by_balance", &["balance"])).unwrap();
         let transfers = Schema::new()

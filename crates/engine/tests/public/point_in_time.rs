@@ -218,6 +218,23 @@ fn redo_that_was_not_archived_is_a_gap_that_is_named() {
     check_bank(&copy, &count.iter().map(|count| 0..=*count).collect::<Vec<_>>());
 }
 
+/// Nothing was archived behind the backup: it holds everything.
+#[test]
+fn a_backup_of_a_closed_database_is_restored_with_its_archive() {
+    let place = Place::new(options());
+    let dir = place.at("db");
+    let bank = Bank::of_new(Database::open(&dir, place.options.clone()).unwrap());
+    some_transfers(&bank);
+    let count = bank.acknowledged();
+    bank.db.close().unwrap();
+    let closed = Database::open_read_only(&dir, options()).unwrap();
+    let full = place.at("full");
+    back_up(&closed, &full, None).unwrap();
+    closed.close().unwrap();
+    let (_, copy) = place.restore(&[full], None).unwrap();
+    check_bank(&copy, &count.iter().map(|count| *count..=*count).collect::<Vec<_>>());
+}
+
 #[test]
 fn an_archive_of_another_history_is_refused() {
     let place = Place::new(options());

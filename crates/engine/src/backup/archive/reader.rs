@@ -97,7 +97,7 @@ impl Groups<'_> {
             let found = match self.stream.next() {
                 Ok(Some(end)) => end,
                 Ok(None) if self.next_segment(None)? => continue,
-                Ok(None) if self.has_begun => return Ok(None),
+                Ok(None) if self.has_begun || self.ends_at_the_backup() => return Ok(None),
                 Ok(None) => return Err(self.early()),
                 Err(what) => match self.next_segment(Some(&what))? {
                     true => continue,
@@ -121,6 +121,12 @@ impl Groups<'_> {
                 offset: segment::HEAD_BYTES + start.0 - segment.head.start.0,
             }));
         }
+    }
+
+    /// Whether there is nothing behind the backup: it was made of a database that was closed, in the block in which the
+    /// archive ends. (Opening such a database to read it begins at the next block.)
+    fn ends_at_the_backup(&self) -> bool {
+        format::block_ceil(self.stream.at().0) == self.begin.position.lsn.0
     }
 
     /// Rule 3.
