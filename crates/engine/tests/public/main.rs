@@ -2,6 +2,7 @@
 
 mod backup;
 mod backup_beside;
+mod damaged_pages;
 mod ddl;
 mod ddl_beside;
 mod hot_row;
