@@ -71,7 +71,8 @@ fn set(files: &[Vec<u8>; 3]) -> StorageSet {
     StorageSet::of_memory(files.each_ref().map(|image| MemoryDevice::holding(image.clone())))
 }
 
-/// The last page of a kind: type and owner, as `inspect` names them.
+/// A page of a kind, from the middle of them: type and owner, as `inspect` names them. (The last page of an undo stream
+/// is needed by every opening.)
 fn page_of(file: &RawFile<'_>, page_type: &str, owner: &str) -> PageNo {
     let is_it = |page: &PageNo| {
         let look = file.look_at(*page).unwrap();
@@ -80,8 +81,8 @@ fn page_of(file: &RawFile<'_>, page_type: &str, owner: &str) -> PageNo {
         let is_below = page_type != "Inner" || look.level == 1;
         is_type && is_below && file.name_of(*page).is_some_and(|name| name.contains(owner))
     };
-    let mut pages = (0..file.page_count() as u32).rev().map(PageNo);
-    pages.find(is_it).unwrap_or_else(|| panic!("no page of {page_type} of {owner}"))
+    let pages: Vec<PageNo> = (0..file.page_count() as u32).map(PageNo).filter(is_it).collect();
+    *pages.get(pages.len() / 2).unwrap_or_else(|| panic!("no page of {page_type} of {owner}"))
 }
 
 /// Whether the text names the page and the reason.
@@ -112,9 +113,17 @@ fn met(db: &Database, table: &Table, page: PageNo, every: u64) -> usize {
     met
 }
 
-/// With the page damaged: what the check says, and that no answer is wrong; how many calls met the page. `None`: the
-/// database is not opened, the error names the page, and all rows can be salvaged.
-fn with_damage(files: &[Vec<u8>; 3], page: PageNo) -> Option<usize> {
+/// What a damaged page costs.
+#[derive(Debug, PartialEq, Eq)]
+enum Cost {
+    /// So many calls met it; all others, and all of the other table, were right.
+    Calls(usize),
+    /// The database is not opened, and the error names the page; so many rows of each table can be salvaged.
+    Opening { salvaged: Vec<u64> },
+}
+
+/// Damages the page; the check names it, and no answer is wrong.
+fn with_damage(files: &[Vec<u8>; 3], page: PageNo) -> Cost {
     let mut damaged = files.clone();
     damaged[0][page.0 as usize * PAGE_BYTES + FLIPPED] ^= 0x10;
     let db = match Database::open_storage_idle(set(&damaged), buffering()) {
@@ -124,9 +133,8 @@ fn with_damage(files: &[Vec<u8>; 3], page: PageNo) -> Option<usize> {
             assert!(error.to_string().contains("data") || names(&error.to_string(), page), "page {page}: {error}");
             let into = Database::open_storage(StorageSet::memory(), options()).unwrap();
             let report = salvage(&MemoryDevice::holding(damaged[0].clone()), &into, &mut |_, _| {}).unwrap();
-            let rows: Vec<u64> = report.tables.iter().map(|table| table.rows).collect();
-            assert_eq!(rows, [ROWS, ROWS / 1000], "page {page}: {:?}", report.losses);
-            return None;
+            assert!(page == PageNo(0) || report.losses.iter().any(|loss| names(&loss.to_string(), page)));
+            return Cost::Opening { salvaged: report.tables.iter().map(|table| table.rows).collect() };
         }
     };
     let findings: Vec<String> = db.check().unwrap().findings.iter().map(ToString::to_string).collect();
@@ -136,7 +144,7 @@ fn with_damage(files: &[Vec<u8>; 3], page: PageNo) -> Option<usize> {
     let mut txn = db.begin().unwrap();
     txn.insert(&other, &values![ROWS, 1u64, "n", 0u64]).unwrap();
     txn.commit().unwrap();
-    Some(met(&db, &big, page, EVERY))
+    Cost::Calls(met(&db, &big, page, EVERY))
 }
 
 #[test]
@@ -156,16 +164,19 @@ fn a_damaged_page_of_each_kind_is_reported_and_costs_what_lies_on_it() {
         ("Overflow", "table big", 6),
         ("Undo", "undo", 30),
     ] {
-        let met = with_damage(&files, page_of(&file, page_type, owner));
-        assert!(met.is_some_and(|met| met <= most_met), "{page_type} of {owner}: {met:?} calls met it");
+        let cost = with_damage(&files, page_of(&file, page_type, owner));
+        assert!(matches!(cost, Cost::Calls(met) if met <= most_met), "{page_type} of {owner}: {cost:?}");
     }
-    for (page_type, owner) in [
-        ("FileHeader", "file header"),
-        ("ExtentMap", "extent maps"),
-        ("Leaf", "catalog"),
-        ("UndoDirectory", "undo"),
-        ("Leaf", "change buffer"),
+    let all = vec![ROWS, ROWS / 1000];
+    for (page_type, owner, salvaged) in [
+        ("FileHeader", "file header", all.clone()),
+        ("ExtentMap", "extent maps", all.clone()),
+        // The only page of the catalog: nothing says what the rows are.
+        ("Leaf", "catalog", Vec::new()),
+        ("UndoDirectory", "undo", all.clone()),
+        ("Leaf", "change buffer", all),
     ] {
-        assert_eq!(with_damage(&files, page_of(&file, page_type, owner)), None, "{page_type} of {owner}");
+        let cost = with_damage(&files, page_of(&file, page_type, owner));
+        assert_eq!(cost, Cost::Opening { salvaged }, "{page_type} of {owner}");
     }
 }
