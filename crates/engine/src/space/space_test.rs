@@ -229,7 +229,9 @@ fn a_chunk_that_changes_hands_belongs_to_the_new_owner_after_an_opening_too() {
 #[test]
 fn what_a_backup_holds_is_discarded_afterwards() {
     let (data, core) = on_a_limited_disk(32);
-    (0..16 * EXTENT_PAGES).for_each(|_| drop(new_page(&core).unwrap()));
+    for _ in 0..16 * EXTENT_PAGES {
+        new_page(&core).unwrap();
+    }
     while !core.space.drop_segment_step(&core.ctx, SEGMENT, 16).unwrap() {}
     checkpoint(&core, core.ctx.log.end_lsn());
     let held = core.space.hold_discards();
@@ -251,7 +253,9 @@ fn an_extent_is_discarded_once_a_checkpoint_has_passed_the_last_change_of_its_pa
     let extents_of = |pages: &[PageNo]| pages.iter().map(|page| page.0 / EXTENT_PAGES).collect::<BTreeSet<_>>();
     assert_eq!(extents_of(&again), extents_of(&pages), "what was dropped is taken again");
     checkpoint(&core, dropped);
-    again.into_iter().for_each(|page| drop(giving_back(&core, page).commit()));
+    for page in again {
+        giving_back(&core, page).commit();
+    }
     core.space.discard_step(&core.ctx);
     assert_eq!(data.discarded_bytes(), 0, "the checkpoint has passed the drop only");
     checkpoint(&core, core.ctx.log.end_lsn());
