@@ -35,8 +35,8 @@ pub const BUGS: &[Bug] = &[
         "a thread that finds its redo written does not wait for the sync",
         &[edit(
             WRITER,
-            "            if self.durable_lsn() >= lsn {\n                return Ok(());\n",
-            "            if self.durable_lsn() >= lsn || PLANTED && self.written_lsn() >= lsn {\n                \
+            "        if self.durable_lsn() >= lsn {\n            return Ok(());\n",
+            "        if self.durable_lsn() >= lsn || PLANTED && self.written_lsn() >= lsn {\n            \
              return Ok(());\n",
         )],
         &["log_test::ring::commit_waits"],
