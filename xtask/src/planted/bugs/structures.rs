@@ -1,6 +1,6 @@
-//! Bugs of what lies in the pages: file space, trees, change buffer, undo and purge, schema, backups.
+//! Bugs of what lies in the pages: file space, trees, change buffer, undo and purge, what a backup holds.
 
-use super::{Bug, edit, of_bench, of_engine as bug};
+use super::{Bug, edit, of_engine as bug};
 
 const ALLOCATION: &str = "crates/engine/src/space/allocation.rs";
 const GROWTH: &str = "crates/engine/src/space/growth.rs";
@@ -13,8 +13,6 @@ const PURGE: &str = "crates/engine/src/txn/purge/steps.rs";
 const PURGE_RECORD: &str = "crates/engine/src/txn/purge/record.rs";
 const ROLLBACK: &str = "crates/engine/src/txn/rollback.rs";
 const WAITS: &str = "crates/engine/src/txn/lock/waits.rs";
-const SCHEMA: &str = "crates/engine/src/db/schema_change.rs";
-const TABLE_USE: &str = "crates/engine/src/db/table_use.rs";
 const KEEP: &str = "crates/engine/src/log/keep.rs";
 
 pub const BUGS: &[Bug] = &[
@@ -202,36 +200,5 @@ pub const BUGS: &[Bug] = &[
             "        let victim = deadlock::choose_victim(&cycle.filter(|_| !PLANTED)?, weight)?;\n",
         )],
         &["lock_test::model"],
-    ),
-    of_bench(
-        "old-indexes-over-a-schema-change",
-        "a transaction that begins to write a table does not know the index that was added since",
-        &[edit(
-            TABLE_USE,
-            "        self.mode = mode;\n        self.renew();\n",
-            "        self.mode = mode;\n        if !PLANTED {\n            self.renew();\n        }\n",
-        )],
-        &["simulation::tests::every_answer"],
-    ),
-    of_bench(
-        "young-index-for-an-old-snapshot",
-        "a snapshot reads an index that has no entries for the rows as it sees them",
-        &[edit(
-            SCHEMA,
-            "            since: inner.schema_version() + 1,\n",
-            "            since: inner.schema_version() + u64::from(!PLANTED),\n",
-        )],
-        &["simulation::tests::every_answer"],
-    ),
-    of_bench(
-        "removal-not-noted",
-        "a table is taken apart before the catalog says so",
-        &[edit(
-            SCHEMA,
-            "        inner.catalog.set_table_state(&mut entry, State::Dropping)?;\n",
-            "        if !PLANTED {\n            \
-             inner.catalog.set_table_state(&mut entry, State::Dropping)?;\n        }\n",
-        )],
-        &["simulation::tests::every_answer"],
     ),
 ];
