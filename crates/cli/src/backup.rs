@@ -5,14 +5,14 @@
 //!    the LSNs of a recovery in memory would not be those of the files.
 //! 2. A database that another process has open is refused: its own process takes the backup (`Database::backup`).
 //! 3. What a killed backup or restore leaves is refused by the next one: a backup has no manifest, a restored database
-//!    lies in a folder `restoring`.
+//!    lies in a folder `restoring`; the next restore into the same target begins anew.
 
 use crate::engine_options::{EngineOptions, size};
 use crate::failure::Failure;
 use crate::output::{Json, Lines, json_must_be_writable, write_json};
 use crate::progress::Progress;
 use clap::Args;
-use highwater::{BackupManifest, BackupOptions, BackupProgress, Database, RestoreOptions};
+use highwater::{BackupManifest, BackupOptions, BackupProgress, Database, RestoreOptions, RestoreReport, Until};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -32,8 +32,14 @@ Examples:
   highwater restore /backup/monday /backup/tuesday /backup/wednesday --to /srv/copy
   highwater restore /backup/monday /backup/tuesday --verify
 
+Any moment, if the redo was archived (--redo-archive /backup/redo at every opening of the database):
+  highwater restore /backup/monday --redo /backup/redo --to /srv/copy
+  highwater restore /backup/monday --redo /backup/redo --until '2026-01-31 11:59:30' --to /srv/copy
+  highwater restore /backup/monday --redo /backup/redo --until txn:4711 --to /srv/copy
+  highwater restore /backup/monday --redo /backup/redo --verify
+
 Everything in the backups is verified before anything is written. The new database is checked before it takes its
-place.";
+place. It has a history of its own: archive its redo in another folder.";
 
 /// Copy a database into a backup
 #[derive(Args, Debug)]
@@ -124,9 +130,13 @@ pub struct RestoreArgs {
     /// Folder of the new database: new or empty
     #[arg(long, value_name = "DIR", required_unless_present = "verify")]
     to: Option<PathBuf>,
-    /// Restore to this LSN, within the redo of the last backup [default: its end]
-    #[arg(long, value_name = "LSN", conflicts_with = "verify")]
-    to_lsn: Option<u64>,
+    /// The archive of the database's redo: the restore goes on behind the last backup
+    #[arg(long, value_name = "ARCHIVE")]
+    redo: Option<PathBuf>,
+    /// Restore what was committed up to this moment: an LSN, a date and time in UTC (2026-01-31 11:59:30), or a
+    /// transaction (txn:4711, this one included); backups of later moments are left out [default: the end of the redo]
+    #[arg(long, value_name = "MOMENT", conflicts_with = "verify")]
+    until: Option<Until>,
     /// Do not check the new database; pages, redo and files of the backups are verified in any case
     #[arg(long)]
     skip_check: bool,
@@ -144,13 +154,30 @@ pub struct RestoreArgs {
 pub fn restore(args: &RestoreArgs) -> Result<(), Failure> {
     let (started, lines) = (Instant::now(), Lines { stdout_taken: false });
     let Some(to) = args.to.as_ref().filter(|_| !args.verify) else {
-        Database::verify_backup(&args.backups, &mut progress())?;
-        lines.write(&format!("sound ({:.1} s)", started.elapsed().as_secs_f64()));
+        let report = Database::verify_backup(&args.backups, args.redo.as_deref(), &mut progress())?;
+        let elapsed_s = started.elapsed().as_secs_f64();
+        lines.write(&format!("sound, up to {} ({elapsed_s:.1} s)", reached(&report)));
         return Ok(());
     };
-    let options = RestoreOptions { database: args.engine.options(&[])?, to_lsn: args.to_lsn, check: !args.skip_check };
-    let end = Database::restore(&args.backups, to, &options, &mut progress())?;
+    let options = RestoreOptions {
+        database: args.engine.options(&[])?,
+        redo: args.redo.clone(),
+        until: args.until,
+        check: !args.skip_check,
+    };
+    let report = Database::restore(&args.backups, to, &options, &mut progress())?;
+    for unused in &args.backups[report.backups..] {
+        lines.write(&format!("{} is of a later moment and was not used", unused.display()));
+    }
     let elapsed_s = started.elapsed().as_secs_f64();
-    lines.write(&format!("restored {} to LSN {end} ({elapsed_s:.1} s)", to.display()));
+    lines.write(&format!("restored {} to {} ({elapsed_s:.1} s)", to.display(), reached(&report)));
     Ok(())
+}
+
+/// The end of what was restored, in words.
+fn reached(report: &RestoreReport) -> String {
+    let commit = report.last_commit.map_or(String::new(), |commit| {
+        format!("; the last commit: transaction {}, {}Z, LSN {}", commit.transaction, commit.time, commit.lsn)
+    });
+    format!("LSN {}{commit}", report.end_lsn)
 }

@@ -1,14 +1,21 @@
-//! `bench --backup-to DEST`: a backup beside the measurement, to see what it costs.
+//! `bench --backup-to DEST`: a backup beside the measurement, and `--backup-pairs N`: what backups cost, by runs with
+//! and without, one after the other.
+//!
+//! Rules
+//! 1. Both runs of a pair are on the same open database, as long as each other, in an order that changes from pair to
+//!    pair, so that what drifts (the size of the data, other programs) weighs on both sides alike.
+//! 2. In a run with backups one follows the other without a pause until the run ends; each is removed before the next.
 
 use crate::backup::describe;
 use crate::engine_options::size;
 use crate::failure::Failure;
 use crate::output::Lines;
 use clap::Args;
-use highwater::{BackupOptions, Database};
+use highwater::{BackupManifest, BackupOptions, Database};
 use highwater_bench::interrupt;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Instant;
 
 /// A backup beside a measurement.
@@ -20,30 +27,139 @@ pub struct BackupBeside {
     /// Bytes of pages that the backup reads in a second at most; 0 = no limit
     #[arg(long, default_value = "64M", value_name = "BYTES", value_parser = size, requires = "backup_to")]
     backup_rate: u64,
+    /// Show what backups cost: run N times without and N times with one backup after the other, in turns
+    #[arg(long, default_value_t = 0, value_name = "N", requires = "backup_to",
+          value_parser = clap::value_parser!(u64).range(0..=1000))]
+    backup_pairs: u64,
+}
+
+/// What a run of a pair measured: transactions in a second.
+pub trait Throughput {
+    /// Transactions in a second.
+    fn tps(&self) -> f64;
+}
+
+impl Throughput for highwater_bench::result::RunResult {
+    fn tps(&self) -> f64 {
+        self.tps
+    }
 }
 
 impl BackupBeside {
-    /// Runs `run`, and the backup beside it if one was asked for; both have ended then.
+    /// Runs `run`, and what was asked for beside it; all has ended then. The result is that of the last run.
     ///
     /// # Errors
-    /// That of the backup; `run`'s own is within.
-    pub fn beside<R>(&self, database: &Database, lines: Lines, run: impl FnOnce() -> R) -> Result<R, Failure> {
-        let Some(dest) = &self.backup_to else { return Ok(run()) };
-        let options = BackupOptions { max_bytes_per_s: self.backup_rate, ..BackupOptions::default() };
-        let take = || {
-            let started = Instant::now();
-            let manifest = database.backup(dest, &options, &mut |_| match interrupt::is_requested() {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            })?;
-            lines.write(&describe(&manifest, started.elapsed().as_secs_f64()));
-            Ok(())
-        };
+    /// That of a backup, that of `run`.
+    pub fn beside<R: Throughput>(
+        &self,
+        database: &Database,
+        lines: Lines,
+        mut run: impl FnMut() -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        let Some(dest) = &self.backup_to else { return run() };
+        if self.backup_pairs > 0 {
+            return self.pairs(database, lines, dest, run);
+        }
         std::thread::scope(|scope| {
-            let backup = scope.spawn(take);
+            let backup = scope.spawn(|| {
+                let started = Instant::now();
+                let manifest = self.take(database, dest, &AtomicBool::new(false))?;
+                lines.write(&describe(&manifest, started.elapsed().as_secs_f64()));
+                Ok(())
+            });
             let done = run();
             let taken: Result<(), Failure> = backup.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            taken.map(|()| done)
+            taken.and(done)
         })
+    }
+
+    fn take(&self, database: &Database, dest: &Path, stop: &AtomicBool) -> highwater::Result<BackupManifest> {
+        let options = BackupOptions { max_bytes_per_s: self.backup_rate, ..BackupOptions::default() };
+        database.backup(dest, &options, &mut |_| match interrupt::is_requested() || stop.load(SeqCst) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        })
+    }
+
+    fn pairs<R: Throughput>(
+        &self,
+        database: &Database,
+        lines: Lines,
+        dest: &Path,
+        mut run: impl FnMut() -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        let mut ratios = Vec::new();
+        let mut pair = 0;
+        loop {
+            pair += 1;
+            let is_first_without = pair % 2 == 1;
+            let plain = if is_first_without { Some(run()?) } else { None };
+            let (beside, backups) = self.with_backups(database, dest, &mut run)?;
+            let plain = plain.map_or_else(&mut run, Ok)?;
+            let ratio = beside.tps() / plain.tps();
+            lines.write(&format!(
+                "Pair {pair}: {:.1} transactions/s without, {:.1} with a backup ({ratio:.3}); {} backups finished",
+                plain.tps(),
+                beside.tps(),
+                backups
+            ));
+            ratios.push(ratio);
+            if pair >= self.backup_pairs || interrupt::is_requested() {
+                lines.write(&of_all(ratios));
+                return Ok(if is_first_without { beside } else { plain });
+            }
+        }
+    }
+
+    /// A run with one backup after the other beside it, and how many of them it has seen finish.
+    fn with_backups<R>(
+        &self,
+        database: &Database,
+        dest: &Path,
+        run: &mut impl FnMut() -> Result<R, Failure>,
+    ) -> Result<(R, u64), Failure> {
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let backups = scope.spawn(|| {
+                let mut finished = 0;
+                while !stop.load(SeqCst) && !interrupt::is_requested() {
+                    match self.take(database, dest, &stop) {
+                        Ok(_) => finished += 1,
+                        Err(_) if stop.load(SeqCst) || interrupt::is_requested() => break,
+                        Err(error) => return Err(Failure::from(error)),
+                    }
+                    std::fs::remove_dir_all(dest).map_err(|error| {
+                        Failure::Failed(format!("cannot remove the backup {}: {error}", dest.display()))
+                    })?;
+                }
+                Ok(finished)
+            });
+            let done = run();
+            stop.store(true, SeqCst);
+            let finished = backups.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            finished.and_then(|finished| Ok((done?, finished)))
+        })
+    }
+}
+
+/// The ratios of all pairs in a line.
+fn of_all(mut ratios: Vec<f64>) -> String {
+    ratios.sort_by(f64::total_cmp);
+    let (least, most) = (ratios[0], ratios[ratios.len() - 1]);
+    let median = (ratios[(ratios.len() - 1) / 2] + ratios[ratios.len() / 2]) / 2.0;
+    format!(
+        "With a backup: {median:.3} of the throughput without (median of {}, {least:.3} to {most:.3})",
+        ratios.len()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_median_of_pairs() {
+        let line = |ratios: &[f64]| super::of_all(ratios.to_vec());
+        assert!(line(&[0.9]).starts_with("With a backup: 0.900 of"), "{}", line(&[0.9]));
+        let text = line(&[1.0, 0.8, 0.9, 1.1]);
+        assert!(text.contains("0.950 of") && text.ends_with("(median of 4, 0.800 to 1.100)"), "{text}");
     }
 }

@@ -54,6 +54,8 @@ const TPCC_EXAMPLES: &str = "\
 Examples:
   highwater bench tpcc --warehouses 2 --threads 4 --seconds 20 --dir /tmp/tpcc --report tpcc.html
   highwater bench tpcc --mix 10/10/1/1/1 --warmup 30 --seconds 300 --buffer-pool-size 1G --dir /tmp/tpcc
+  highwater bench tpcc --seconds 60 --dir /tmp/tpcc --redo-archive /tmp/redo --backup-to /tmp/backup
+  highwater bench tpcc --seconds 20 --dir /tmp/tpcc --backup-to /tmp/backup --backup-pairs 10
   highwater bench tpcc --transaction-isolation serializable --threads 4 --seconds 20 --dir /tmp/tpcc
   highwater bench tpcc --device samsung-pm953-960gb --capacity 2G --seconds 30 --json -";
 
@@ -265,12 +267,11 @@ fn bench(load: &Load, common: &Common, conditions: bool) -> Result<(), Failure> 
     drop(metrics);
     let closed = store.database().clone().close();
     let result = result?;
-    closed?;
     let text = match common.load_only {
         true => summary::load_summary(&result, load.units()),
         false => summary::summary(&result),
     };
-    write_results(&result, &text, common)
+    write_results(&result, &text, common).and(closed.map_err(Failure::from))
 }
 
 fn measure(
@@ -289,16 +290,18 @@ fn measure(
     }
     let load_s = load(store, workload, common.load_threads())?;
     lines.write(&format!("Running {} with {} threads", workload.name(), common.threads));
-    let mut purge = PurgeWatch::default();
+    let (mut purge, mut problem) = (PurgeWatch::default(), None);
     let mut interval = |line: &str| {
         lines.write(line);
         if let Some(warning) = purge.look(&store.database().purge_state()) {
             lines.write(&format!("Warning: {warning}"));
         }
+        let before = std::mem::replace(&mut problem, store.database().archive_problem());
+        problem.iter().filter(|_| problem != before).for_each(|text| lines.write(&format!("Warning: {text}")));
     };
     let client = store.clone().with_transactions(common.transaction.options());
-    let run = || drive(&client, workload, &common.run_options(workload.is_bounded()), &mut interval);
-    let mut result = common.backup.beside(store.database(), lines, run)??;
+    let run = || Ok(drive(&client, workload, &common.run_options(workload.is_bounded()), &mut interval)?);
+    let mut result = common.backup.beside(store.database(), lines, run)?;
     result.load_s = load_s;
     describe(&mut result, store.database(), common);
     let checked = conditions && !interrupt::is_requested();

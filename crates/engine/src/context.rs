@@ -4,6 +4,7 @@
 use crate::log::Log;
 use crate::pool::Pool;
 use crate::stats::Stats;
+use crate::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use crate::sync::poison::Poison;
 use crate::types::PageNo;
 use std::sync::{Arc, OnceLock};
@@ -20,11 +21,23 @@ pub struct Context {
     pub stats: Arc<Stats>,
     pub poison: Arc<Poison>,
     space_hook: OnceLock<Arc<dyn SpaceHook>>,
+    /// Mini-transactions that commit something note when.
+    notes_time: AtomicBool,
 }
 
 impl Context {
     pub fn new(pool: Pool, log: Arc<Log>, stats: Arc<Stats>, poison: Arc<Poison>) -> Context {
-        Context { pool, log, stats, poison, space_hook: OnceLock::new() }
+        Context { pool, log, stats, poison, space_hook: OnceLock::new(), notes_time: AtomicBool::new(false) }
+    }
+
+    /// From now on mini-transactions that commit something note when: their redo is archived.
+    pub fn note_time(&self) {
+        self.notes_time.store(true, Relaxed);
+    }
+
+    #[inline]
+    pub fn notes_time(&self) -> bool {
+        self.notes_time.load(Relaxed)
     }
 
     /// Sets what is called for allocations; once, when the space is opened.

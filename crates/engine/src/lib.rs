@@ -79,7 +79,10 @@ mod testing;
 mod txn;
 mod types;
 
-pub use backup::{BackupManifest, BackupOptions, BackupProgress, Base, FileSum, OnBackupProgress, RestoreOptions};
+pub use backup::{
+    BackupManifest, BackupOptions, BackupProgress, Base, Commit, FileSum, OnBackupProgress, RestoreOptions,
+    RestoreReport, Until,
+};
 pub use check::{CheckCounts, CheckReport, Finding};
 pub use config::Options;
 pub use db::{Database, Inserted, ReadTxn, RepairReport, Scan, ScanIter, WriteTxn};

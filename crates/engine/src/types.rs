@@ -57,6 +57,12 @@ pub fn random_id() -> u64 {
     std::hash::RandomState::new().build_hasher().finish() | 1
 }
 
+/// The wall clock: microseconds since 1970.
+pub fn unix_us() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+}
+
 impl RollPtr {
     /// No earlier version.
     pub const NONE: RollPtr = RollPtr(0);

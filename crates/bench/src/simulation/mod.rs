@@ -190,7 +190,7 @@ impl Simulation {
                 (0..self.rng.u32(1..=MOST_RECOVERIES)).for_each(|_| self.cut_opening());
             }
         }
-        if self.rng.u32(..6) == 0 { self.live_with_a_lie() } else { Ok(()) }
+        if self.rng.u32(..4) == 0 { self.live_with_a_lie() } else { Ok(()) }
     }
 
     /// Compares the database with the oracle, and checks all of it.

@@ -36,7 +36,7 @@ impl Setting {
         if u64::from(untorn_bytes) >= page_bytes {
             protections.push(Doublewrite::Atomic);
         }
-        let grows = rng.u32(..4) == 0;
+        let grows = rng.bool();
         let group_extents = if grows { FEW_EXTENTS } else { u32::MAX };
         Setting {
             options: options(page_bytes, rng),

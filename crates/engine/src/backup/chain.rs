@@ -5,6 +5,7 @@
 
 use super::files::SummedFile;
 use super::manifest::BackupManifest;
+use super::until::Target;
 use super::{BackupProgress, OnBackupProgress};
 use crate::error::{Error, Result};
 use crate::log::StreamGroups;
@@ -114,24 +115,29 @@ impl Link {
         }
     }
 
-    /// The end of the last group of redo that ends at `to` or before. All groups are verified.
+    /// The end of its redo, as far as `target` admits the groups behind the pages' LSN, and the frame of the last group
+    /// there. All groups are verified.
     ///
     /// # Errors
     /// [`Error::Corrupt`] names the file, an I/O error.
-    pub fn end_of_redo(&self, to: Lsn) -> Result<Lsn> {
+    pub fn follow_redo(&self, target: &mut Target) -> Result<(Lsn, Option<[u8; 8]>)> {
         let file = self.redo()?;
         let name = self.dir.join(&self.manifest.files[1].name);
         let mut groups = StreamGroups::new(file, self.redo_lsns(), self.manifest.generation);
-        let mut reached = self.redo_lsns().start;
+        let (mut reached, mut frame) = (self.redo_lsns().start, None);
         loop {
             match groups.next() {
-                Ok(Some(lsn)) if lsn <= to => reached = lsn,
-                Ok(Some(_)) => {}
+                Ok(Some(lsn)) if lsn.0 <= self.manifest.pages_lsn => (reached, frame) = (lsn, Some(groups.frame())),
+                Ok(Some(lsn)) => {
+                    if target.admits(lsn, groups.payload())? {
+                        (reached, frame) = (lsn, Some(groups.frame()));
+                    }
+                }
                 Ok(None) => break,
                 Err(what) => return Err(Error::Corrupt(format!("{} is damaged: {what}", name.display()))),
             }
         }
-        groups.into_inner().finish().map(|()| reached)
+        groups.into_inner().finish().map(|()| (reached, frame))
     }
 
     /// Its redo, from the start LSN on.
@@ -140,14 +146,14 @@ impl Link {
     }
 }
 
-/// Verifies every byte of the chain; says where the last backup's redo ends, if only groups up to `to` count.
+/// Verifies every byte of the chain.
 ///
 /// # Errors
-/// [`Error::Corrupt`] names the file; [`Error::Usage`] for an LSN that the last backup cannot be restored to.
-pub fn verify(links: &[Link], to: Option<Lsn>, tell: &mut OnBackupProgress<'_>) -> Result<Lsn> {
+/// [`Error::Corrupt`] names the file.
+pub fn verify(links: &[Link], tell: &mut OnBackupProgress<'_>) -> Result<()> {
     let total = links.iter().map(|link| link.manifest.pages_copied).sum();
-    let (mut pages, mut reached) = (0, Lsn(0));
-    for (number, link) in links.iter().enumerate() {
+    let mut pages = 0;
+    for link in links {
         link.pages(|_, _| {
             pages += 1;
             match tell(BackupProgress { step: "verifying", pages, total }).is_break() {
@@ -155,20 +161,9 @@ pub fn verify(links: &[Link], to: Option<Lsn>, tell: &mut OnBackupProgress<'_>) 
                 false => Ok(()),
             }
         })?;
-        let is_last = number + 1 == links.len();
-        let end = to.filter(|_| is_last).unwrap_or(Lsn(u64::MAX));
-        reached = link.end_of_redo(end)?;
+        link.follow_redo(&mut Target::new(None))?;
     }
-    let last = &links[links.len() - 1];
-    match to {
-        Some(to) if !(last.manifest.pages_lsn..=last.manifest.end_lsn).contains(&to.0) => Err(Error::Usage(format!(
-            "{} can be restored to LSNs from {} to {}, not to {to}",
-            last.dir.display(),
-            last.manifest.pages_lsn,
-            last.manifest.end_lsn
-        ))),
-        _ => Ok(reached),
-    }
+    Ok(())
 }
 
 /// Names of the chain's folders are not the target, nor in it.

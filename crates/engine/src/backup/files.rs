@@ -1,8 +1,9 @@
 //! Files of a backup: their length and checksum are taken while they are written, and compared while they are read.
+//! They do not stay in the page cache, which others need.
 
 use super::manifest::FileSum;
 use crate::error::{Error, Result};
-use highwater_storage::StorageError;
+use highwater_storage::{StorageError, forget_cached};
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -43,6 +44,7 @@ impl NewFile {
         if self.unsynced >= SYNC_BYTES {
             self.unsynced = 0;
             self.file.sync_data().map_err(|error| failed("sync", &self.path, error))?;
+            forget_cached(&self.file);
         }
         Ok(())
     }
@@ -50,6 +52,7 @@ impl NewFile {
     /// Makes the file durable (its folder's entry is not yet).
     pub fn finish(self) -> Result<FileSum> {
         self.file.sync_all().map_err(|error| failed("sync", &self.path, error))?;
+        forget_cached(&self.file);
         Ok(FileSum { name: self.name.into(), bytes: self.bytes, crc32c: format!("{:08x}", self.crc) })
     }
 }
@@ -90,6 +93,7 @@ impl SummedFile {
 
     /// Compares the checksum, once everything was read.
     pub fn finish(self) -> Result<()> {
+        forget_cached(self.file.get_ref());
         let crc32c = format!("{:08x}", self.crc);
         match crc32c == self.wanted.crc32c {
             true => Ok(()),

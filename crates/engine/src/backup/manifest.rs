@@ -13,7 +13,7 @@ pub(super) const PAGES: &str = "pages";
 /// Name of the file of redo: groups with their frames, one behind the other (see `log::format`).
 pub(super) const REDO: &str = "redo-groups";
 /// Version of a backup's format.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
 
 /// What a backup is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +38,9 @@ pub struct BackupManifest {
     pub start_lsn: u64,
     /// The first LSN to which the backup can be restored.
     pub pages_lsn: u64,
-    /// The last one.
+    /// The first time to which it can be: microseconds since 1970.
+    pub pages_unix_us: u64,
+    /// The last LSN.
     pub end_lsn: u64,
     /// Pages that the database had at the end.
     pub page_count: u32,

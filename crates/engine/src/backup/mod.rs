@@ -44,30 +44,44 @@
 //! | `files` | files that are summed while they are written and read; folders |
 //! | `pages` | pages out of a store that is in use |
 //! | `take` | taking a backup |
+//! | `archive` | the archive of redo |
 //! | `chain` | backups that belong together, verified |
-//! | `restore` | making a database of a chain |
+//! | `until` | the moment to which redo is replayed |
+//! | `plan` | which backups and which redo lead there |
+//! | `restore` | making a database of them |
 
+pub mod archive;
 mod chain;
 mod files;
 mod manifest;
 mod pages;
+mod plan;
 pub mod restore;
 pub mod take;
+mod until;
 
 pub use manifest::{BackupManifest, Base, FileSum};
+pub use until::{Commit, Until};
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 /// What [`Database::backup`](crate::Database::backup) copies.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackupOptions {
     /// A backup of the same database: only the pages that changed since are copied. `None` for a full backup.
     pub base: Option<PathBuf>,
     /// Bytes of pages that are read in a second at most, so that users of the database are not slowed; 0 = no limit.
+    /// The default is 64 MiB.
     pub max_bytes_per_s: u64,
     /// Leave damaged pages out and name them in the manifest. Without it a damaged page ends the backup.
     pub skip_damaged: bool,
+}
+
+impl Default for BackupOptions {
+    fn default() -> BackupOptions {
+        BackupOptions { base: None, max_bytes_per_s: 64 << 20, skip_damaged: false }
+    }
 }
 
 /// How [`Database::restore`](crate::Database::restore) goes on.
@@ -75,10 +89,26 @@ pub struct BackupOptions {
 pub struct RestoreOptions {
     /// Options of the database that is made; those that are fixed at its creation are the backup's.
     pub database: crate::config::Options,
-    /// Restore the database as it was at this LSN, which the redo of the last backup reaches. `None`: its end.
-    pub to_lsn: Option<u64>,
+    /// The archive of the database's redo ([`Options::redo_archive`](crate::Options::redo_archive)), to go on behind
+    /// the last backup.
+    pub redo: Option<PathBuf>,
+    /// Restore the database as it was at this moment. Backups of later moments are left out. `None`: the end of all
+    /// redo.
+    pub until: Option<Until>,
     /// Check the whole database before it takes its place.
     pub check: bool,
+}
+
+/// What a restore made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RestoreReport {
+    /// The LSN up to which the database was restored.
+    pub end_lsn: u64,
+    /// How many backups of the chain were used.
+    pub backups: usize,
+    /// The last commit in the redo behind the last backup's pages, if the redo notes commits: it does while it is
+    /// archived.
+    pub last_commit: Option<Commit>,
 }
 
 /// What a backup or a restore is doing, and how far that is.

@@ -1,7 +1,9 @@
 //! Making a database of a chain of backups. The rules are those of [`super`].
 
+use super::archive::Archive;
 use super::chain::{self, Link};
-use super::{BackupProgress, OnBackupProgress, RestoreOptions, files};
+use super::plan::{self, Leg, Piece};
+use super::{BackupProgress, OnBackupProgress, RestoreOptions, RestoreReport, files};
 use crate::config::{FlushLog, Options, PageCompression};
 use crate::error::{Error, Result};
 use crate::log::Log;
@@ -10,11 +12,15 @@ use crate::page::header;
 use crate::pool::Pool;
 use crate::probe::Chosen;
 use crate::recovery;
+use crate::space::header::{LogMark, MarkState, put_log_mark};
 use crate::stats::Stats;
 use crate::store::{self, BATCH_PAGES, Batch, Lane, PageStore, Protection, Settings, bootstrap};
 use crate::sync::poison::Poison;
 use crate::types::{Lsn, PageNo, random_id};
-use highwater_storage::{SetOptions, StorageSet};
+use highwater_storage::{AlignedBuf, SetOptions, StorageSet};
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom, Take};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,6 +28,8 @@ use std::sync::Arc;
 const WORK: &str = "restoring";
 /// In the order in which they are moved up.
 const FILES: [&str; 3] = ["doublewrite", "redo", "data"];
+/// Bytes of archived redo that are read at once.
+const READ_BYTES: usize = 1 << 20;
 
 /// A restored database that waits for its plain opening.
 pub struct Restored {
@@ -30,23 +38,31 @@ pub struct Restored {
     pub work: PathBuf,
     database_id: u64,
     log_file_bytes: u64,
-    /// Where it is restored to.
-    pub end_lsn: Lsn,
+    /// What it is.
+    pub report: RestoreReport,
 }
 
-/// Verifies a chain.
+/// Verifies a chain, and the archived redo behind it.
 ///
 /// # Errors
 /// As [`restore`].
-pub fn verify(dirs: &[PathBuf], tell: &mut OnBackupProgress<'_>) -> Result<()> {
-    chain::verify(&chain::open(dirs)?, None, tell).map(drop)
+pub fn verify(dirs: &[PathBuf], archive: Option<&Path>, tell: &mut OnBackupProgress<'_>) -> Result<RestoreReport> {
+    let links = chain::open(dirs)?;
+    let archive = open_archive(&links, archive)?;
+    chain::verify(&links, tell)?;
+    Ok(plan::plan(&links, archive.as_ref(), None, tell)?.report())
 }
 
-/// Makes a database of the chain in `target`; it is as a crash at the end of the chain would leave it.
+fn open_archive(links: &[Link], dir: Option<&Path>) -> Result<Option<Archive>> {
+    let id = links[0].manifest.id().unwrap_or_default();
+    dir.map(|dir| Archive::open(dir, id)).transpose()
+}
+
+/// Makes a database of the chain in `target`; it is as a crash at the moment asked for would leave it.
 ///
 /// # Errors
-/// [`Error::Usage`] if the target is not empty, [`Error::Incompatible`] for backups that do not follow each other,
-/// [`Error::Corrupt`] for a damaged one: nothing was written then. An I/O error.
+/// [`Error::Usage`] if the target is not empty, or for a moment that cannot be reached; [`Error::Incompatible`] for
+/// backups that do not follow each other, [`Error::Corrupt`] for damaged ones: nothing was written then. An I/O error.
 pub fn restore(
     dirs: &[PathBuf],
     target: &Path,
@@ -55,8 +71,11 @@ pub fn restore(
 ) -> Result<Restored> {
     let links = chain::open(dirs)?;
     chain::check_apart(&links, target)?;
-    let end_lsn = chain::verify(&links, options.to_lsn.map(Lsn), tell)?;
-    files::make_empty(target)?;
+    let archive = open_archive(&links, options.redo.as_deref())?;
+    let plan = plan::plan(&links, archive.as_ref(), options.until, tell)?;
+    let links = &links[..plan.links];
+    chain::verify(links, tell)?;
+    make_target(target)?;
     let work = target.join(WORK);
     std::fs::create_dir(&work).map_err(|error| files::failed("create", &work, error))?;
     files::sync_folder(target)?;
@@ -68,13 +87,60 @@ pub fn restore(
     for (number, link) in links.iter().enumerate() {
         let is_last = number + 1 == links.len();
         maker.write_pages(link, tell)?;
-        maker.make_log(link, if is_last { end_lsn } else { link.redo_lsns().end })?;
-        if !is_last {
+        maker.make_log(link, if is_last { plan.link_end } else { link.redo_lsns().end })?;
+        if !is_last || !plan.legs.is_empty() {
             maker.replay()?;
         }
     }
     let log_file_bytes = links[links.len() - 1].manifest.log_file_bytes;
-    Ok(Restored { target: target.to_path_buf(), work, database_id: maker.database_id, log_file_bytes, end_lsn })
+    for (number, leg) in plan.legs.iter().enumerate() {
+        let (at, total) = (number as u64, plan.legs.len() as u64);
+        if tell(BackupProgress { step: "replaying redo", pages: at, total }).is_break() {
+            return Err(super::interrupted());
+        }
+        maker.prepare(leg)?;
+        maker.make_log_of(leg, log_file_bytes)?;
+        if number + 1 < plan.legs.len() {
+            maker.replay()?;
+        }
+    }
+    let report = plan.report();
+    Ok(Restored { target: target.to_path_buf(), work, database_id: maker.database_id, log_file_bytes, report })
+}
+
+/// Makes the folder, or takes what a restore that was cut short has left there away.
+fn make_target(target: &Path) -> Result<()> {
+    if is_unfinished(target) {
+        for name in [FILES[0], FILES[1]] {
+            match std::fs::remove_file(target.join(name)) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(files::failed("remove", &target.join(name), error));
+                }
+                _ => {}
+            }
+        }
+        let work = target.join(WORK);
+        std::fs::remove_dir_all(&work).map_err(|error| files::failed("remove", &work, error))?;
+        files::sync_folder(target)?;
+    }
+    files::make_empty(target).map(drop)
+}
+
+/// Whether a restore into this folder was cut short: it holds the folder in which the database was being made, and
+/// nothing but what that restore has moved up.
+pub fn is_unfinished(target: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(target) else { return false };
+    let mut has_work = false;
+    for entry in entries {
+        let Ok(entry) = entry else { return false };
+        let name = entry.file_name();
+        match name.to_str() {
+            Some(WORK) => has_work = entry.path().is_dir(),
+            Some(name) if name == FILES[0] || name == FILES[1] => {}
+            _ => return false,
+        }
+    }
+    has_work
 }
 
 /// A database being made.
@@ -145,19 +211,46 @@ impl Maker<'_> {
         })
     }
 
-    /// The redo log, with the backup's redo up to `end`.
-    fn make_log(&self, link: &Link, end: Lsn) -> Result<()> {
-        let (mut redo, lsns, manifest) = (link.redo()?, link.redo_lsns().start..end, &link.manifest);
-        let header = LogHeader {
+    /// The store has room for what a leg changes, and belongs to its generation of the log (see `db::pairing`).
+    fn prepare(&self, leg: &Leg) -> Result<()> {
+        let store = self.open_store()?;
+        store.reserve(0..leg.page_count)?;
+        store.sync()?;
+        let mut page = AlignedBuf::zeroed(store.page_bytes());
+        store.read(PageNo(0), &mut page)?;
+        header::verify(&page, PageNo(0))?;
+        let mark = LogMark { state: MarkState::Open, generation: leg.generation, lsn: leg.lsns.start };
+        put_log_mark(&mut page, mark);
+        header::seal(&mut page, PageNo(0));
+        let mut batch = Batch::new(BATCH_PAGES, store.page_bytes());
+        batch.push(&page, PageNo(0));
+        store.write(&mut batch, Lane::FlushList)
+    }
+
+    /// The redo log, with the redo of a leg.
+    fn make_log_of(&self, leg: &Leg, least_bytes: u64) -> Result<()> {
+        let mut pieces = Pieces { left: leg.pieces.iter(), open: None };
+        let log_header = self.log_header(&leg.lsns, least_bytes, leg.generation);
+        Log::rebuild(&*self.storage.redo, log_header, |bytes| pieces.read_all(bytes))
+    }
+
+    fn log_header(&self, lsns: &Range<Lsn>, least_bytes: u64, generation: u64) -> LogHeader {
+        LogHeader {
             database_id: self.database_id,
-            size_bytes: Log::size_for(&lsns, manifest.log_file_bytes),
-            generation: manifest.generation,
+            size_bytes: Log::size_for(lsns, least_bytes),
+            generation,
             sequence: 0,
             checkpoint_lsn: lsns.start,
             durable_lsn: lsns.end,
             // The store is written without protection: it has noted nothing.
             store_mark: 0,
-        };
+        }
+    }
+
+    /// The redo log, with the backup's redo up to `end`.
+    fn make_log(&self, link: &Link, end: Lsn) -> Result<()> {
+        let (mut redo, lsns, manifest) = (link.redo()?, link.redo_lsns().start..end, &link.manifest);
+        let header = self.log_header(&lsns, manifest.log_file_bytes, manifest.generation);
         Log::rebuild(&*self.storage.redo, header, |bytes| redo.read_all(bytes))
     }
 
@@ -170,6 +263,35 @@ impl Maker<'_> {
             Log::open(redo, buffer_bytes, FlushLog::Sync, self.database_id, stats.clone(), poison.clone())?;
         let pool = Pool::new(self.options, self.open_store()?, log.clone(), stats, poison)?;
         recovery::replay(&pool, &log, &scan, recovery::THREADS).map(drop)
+    }
+}
+
+/// The bytes of a leg, out of its files.
+struct Pieces<'l> {
+    left: std::slice::Iter<'l, Piece>,
+    open: Option<(BufReader<Take<File>>, &'l Piece)>,
+}
+
+impl Pieces<'_> {
+    fn read_all(&mut self, mut bytes: &mut [u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            let Some((file, piece)) = &mut self.open else {
+                let piece =
+                    self.left.next().ok_or_else(|| Error::Corrupt("a leg has less redo than planned".into()))?;
+                let open = || {
+                    let mut file = File::open(&piece.file)?;
+                    file.seek(SeekFrom::Start(piece.offset))?;
+                    Ok(BufReader::with_capacity(READ_BYTES, file.take(piece.bytes)))
+                };
+                self.open = Some((open().map_err(|error| files::failed("open", &piece.file, error))?, piece));
+                continue;
+            };
+            match file.read(bytes).map_err(|error| files::failed("read", &piece.file, error))? {
+                0 => self.open = None,
+                read => bytes = &mut bytes[read..],
+            }
+        }
+        Ok(())
     }
 }
 

@@ -4,18 +4,19 @@ use super::chain::Link;
 use super::files::{self, NewFile};
 use super::manifest::{self, BackupManifest, Base, FileSum};
 use super::pages::ExtentReader;
+use super::until::Target;
 use super::{BackupOptions, BackupProgress, OnBackupProgress};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::log::Kept;
+use crate::log::{Kept, Log, Reader};
 use crate::page::header;
 use crate::space::Space;
 use crate::space::layout::EXTENT_PAGES;
 use crate::store::{self, FileHeader, Kind};
 use crate::sync::atomic::{AtomicU8, Ordering::SeqCst};
-use crate::types::{Lsn, PageNo};
+use crate::types::{Lsn, PageNo, unix_us};
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// The redo's thread sleeps this long when it has copied what there is.
 const REDO_PAUSE: Duration = Duration::from_millis(10);
@@ -34,6 +35,7 @@ struct Copied {
     count: u64,
     damaged: Vec<u32>,
     pages_lsn: Lsn,
+    pages_unix_us: u64,
 }
 
 /// What the thread that copies redo is to do.
@@ -60,7 +62,7 @@ pub fn take(
     let base = options.base.as_deref().map(|base| check_base(source, &file, base)).transpose()?;
     let _pages_stay = source.space.hold_discards();
     // One backup at a time: what is in `dest` after an error is its own.
-    let kept = source.ctx.log.keep()?;
+    let kept = Log::keep(&*source.ctx.log, Reader::Backup)?;
     let made = files::make_empty(dest)?;
     let taken = check_outside(source, dest).and_then(|()| fill(source, &file, base, kept, dest, options, tell));
     if taken.is_err() {
@@ -109,7 +111,7 @@ fn fill(
     source: &Source<'_>,
     file: &FileHeader,
     base: Option<Base>,
-    kept: Kept<'_>,
+    kept: Kept<&Log>,
     dest: &Path,
     options: &BackupOptions,
     tell: &mut OnBackupProgress<'_>,
@@ -132,17 +134,18 @@ fn fill(
         generation,
         start_lsn: start_lsn.0,
         pages_lsn: copied.pages_lsn.0.max(start_lsn.0),
+        pages_unix_us: copied.pages_unix_us,
         end_lsn: end_lsn.0,
         page_count: source.space.settled_page_count(),
         pages_copied: copied.count,
         damaged_pages: copied.damaged,
-        finished_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()),
+        finished_unix_s: unix_us() / 1_000_000,
         files: [copied.pages, redo],
     };
     files::sync_folder(dest)?;
     // What the log gave back is not verified before: a backup that could not be restored is none.
     let link = Link { dir: dest.to_path_buf(), manifest };
-    link.end_of_redo(end_lsn)?;
+    link.follow_redo(&mut Target::new(None))?;
     link.manifest.write(dest)?;
     Ok(link.manifest)
 }
@@ -159,7 +162,7 @@ impl Drop for GiveUp<'_> {
 /// Copies pages and, on a thread of its own, redo; says where the redo ends.
 fn copy(
     source: &Source<'_>,
-    kept: Kept<'_>,
+    kept: Kept<&Log>,
     (pages, redo): (NewFile, NewFile),
     since: Option<Lsn>,
     options: &BackupOptions,
@@ -232,17 +235,20 @@ fn copy_pages(
     let pages = file.finish()?;
     // A page may have come from the pool: what it has is durable here too.
     let pages_lsn = ctx.log.end_lsn();
+    // No commit before this LSN notes a later time.
+    let pages_unix_us = unix_us();
     ctx.log.flush_to(pages_lsn)?;
-    Ok(Copied { pages, count, damaged, pages_lsn })
+    Ok(Copied { pages, count, damaged, pages_lsn, pages_unix_us })
 }
 
 /// Copies redo until it is told to end; says where that was.
-fn copy_redo(ctx: &Context, mut kept: Kept<'_>, mut file: NewFile, order: &AtomicU8) -> Result<(FileSum, Lsn)> {
+fn copy_redo(ctx: &Context, mut kept: Kept<&Log>, mut file: NewFile, order: &AtomicU8) -> Result<(FileSum, Lsn)> {
     let (mut bytes, mut end) = (Vec::new(), None);
     loop {
         ctx.poison.check()?;
         kept.read(end.unwrap_or(Lsn(u64::MAX)), &mut bytes)?;
         file.write(&bytes)?;
+        kept.let_go(kept.at());
         if end == Some(kept.at()) {
             let end = kept.at();
             drop(kept);
@@ -261,3 +267,7 @@ fn copy_redo(ctx: &Context, mut kept: Kept<'_>, mut file: NewFile, order: &Atomi
         }
     }
 }
+
+#[cfg(test)]
+#[path = "take_test.rs"]
+mod tests;

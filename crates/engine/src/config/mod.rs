@@ -254,6 +254,9 @@ options! {
     max_purge_lag_delay: u64 = 1_000_000, "1000000", "0 to 10000000", |v| *v <= 10_000_000;
     /// Folder of the redo log, or a block device that holds it; empty = the folder of the database.
     log_dir: Option<PathBuf> = None, "", "a folder or a block device", |_v| true;
+    /// Folder of the archive of redo, new or this database's: all redo is copied there, so that a backup can be
+    /// restored to any moment after it; empty = none. To be given at every opening: redo made without it is missing.
+    redo_archive: Option<PathBuf> = None, "", "a folder outside of the database's", |_v| true;
     /// Create the database if the folder holds none.
     create_if_missing: bool = true, "on", "on or off", |_v| true;
 }

@@ -1,4 +1,4 @@
-//! The background threads of a database: cleaner, LRU flusher, change buffer, log, purge.
+//! The background threads of a database: cleaner, LRU flusher, change buffer, archive, log, purge.
 //!
 //! Rules
 //! 1. No logic here: a step does a bounded amount of work. Then its thread pauses, for a fixed time or until it is
@@ -14,7 +14,7 @@ use crate::sync::thread::JoinHandle;
 use crate::sync::wake::Wake;
 use crate::txn::TxnSystem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// The log thread's pause (modes 0 and 2 sync once a second).
@@ -82,7 +82,7 @@ impl Drop for Background {
 }
 
 impl Core {
-    /// Starts the cleaner's and the log's threads.
+    /// Starts the threads of cleaner, LRU flusher, change buffer, archive and log.
     ///
     /// # Errors
     /// The system cannot start a thread.
@@ -90,6 +90,7 @@ impl Core {
         self.start_cleaner()?;
         self.start_lru_flusher()?;
         self.start_change_buffer()?;
+        self.start_archiving()?;
         self.ctx.pool.set_threads(true);
         self.start_log()
     }
@@ -99,12 +100,16 @@ impl Core {
         let mut cleaner = Cleaner::new(&self.options);
         // The log belongs to the context: a strong handle here would keep both alive forever.
         let (waker, changes) = (Arc::downgrade(&self.ctx), Arc::downgrade(&self.changes));
+        let archiving = self.archiving.as_ref().map(Arc::downgrade);
         self.ctx.log.on_pressure(Box::new(move || {
             if let Some(ctx) = waker.upgrade() {
                 ctx.pool.cleaner_wake().wake();
             }
             if let Some(changes) = changes.upgrade() {
                 changes.wake().wake();
+            }
+            if let Some(archiving) = archiving.as_ref().and_then(Weak::upgrade) {
+                archiving.wake().wake();
             }
         }));
         let (pauser, waker) = (self.ctx.clone(), self.ctx.clone());

@@ -1,7 +1,7 @@
 //! Backups of an open database, and databases made of backups.
 
 use super::database::Database;
-use crate::backup::{self, BackupManifest, BackupOptions, OnBackupProgress, RestoreOptions};
+use crate::backup::{self, BackupManifest, BackupOptions, OnBackupProgress, RestoreOptions, RestoreReport};
 use crate::config::Options;
 use crate::error::{Error, Result};
 use std::path::{Path, PathBuf};
@@ -58,11 +58,12 @@ impl Database {
     }
 
     /// Makes a database in `dir`, a new or empty folder, of a full backup and the incremental ones that follow it, in
-    /// order; says to which LSN. Everything is verified before anything is written. The database has a new id; it is
-    /// closed. `tell` hears of the progress and may end the work.
+    /// order, and of the archived redo that follows, up to the moment that the options say. Everything is verified
+    /// before anything is written. The database has a new id; it is closed. What a restore that was cut short has left
+    /// in `dir` is taken away. `tell` hears of the progress and may end the work.
     ///
     /// # Errors
-    /// [`Error::Usage`] if `dir` is not empty, or for an LSN that is not in the last backup; [`Error::Incompatible`]
+    /// [`Error::Usage`] if `dir` is not empty, or for a moment that cannot be reached; [`Error::Incompatible`]
     /// for a folder that is no complete backup, or backups that do not follow each other; [`Error::Corrupt`] for a
     /// damaged one, or a database that does not pass its check. An I/O error.
     pub fn restore(
@@ -70,10 +71,11 @@ impl Database {
         dir: impl AsRef<Path>,
         options: &RestoreOptions,
         tell: &mut OnBackupProgress<'_>,
-    ) -> Result<u64> {
+    ) -> Result<RestoreReport> {
         options.database.validate()?;
         let restored = backup::restore::restore(chain, dir.as_ref(), options, tell)?;
-        let opened = Options { create_if_missing: false, log_dir: None, ..options.database.clone() };
+        let own = options.database.clone();
+        let opened = Options { create_if_missing: false, log_dir: None, redo_archive: None, ..own };
         let db = Database::open(&restored.work, opened)?;
         if options.check {
             let report = db.check()?;
@@ -82,15 +84,33 @@ impl Database {
             }
         }
         db.close()?;
-        let end_lsn = restored.end_lsn.0;
-        restored.finish().map(|()| end_lsn)
+        let report = restored.report;
+        restored.finish().map(|()| report)
     }
 
-    /// Verifies backups as [`restore`](Database::restore) does, and makes nothing.
+    /// Verifies backups, and the archive of redo `redo`, as [`restore`](Database::restore) does, and makes nothing;
+    /// says up to where they reach.
     ///
     /// # Errors
     /// As [`restore`](Database::restore).
-    pub fn verify_backup(chain: &[PathBuf], tell: &mut OnBackupProgress<'_>) -> Result<()> {
-        backup::restore::verify(chain, tell)
+    pub fn verify_backup(
+        chain: &[PathBuf],
+        redo: Option<&Path>,
+        tell: &mut OnBackupProgress<'_>,
+    ) -> Result<RestoreReport> {
+        backup::restore::verify(chain, redo, tell)
+    }
+
+    /// The present end of the log: what was committed before this call lies before it. [`Until::Lsn`] restores to it.
+    ///
+    /// [`Until::Lsn`]: crate::Until::Lsn
+    pub fn lsn(&self) -> u64 {
+        self.inner.ctx.log.end_lsn().0
+    }
+
+    /// Why the archive of redo could not be written, or what it lacks: the last problem since the opening. The database
+    /// goes on; what is missing is archived later unless the text says that there is a gap.
+    pub fn archive_problem(&self) -> Option<String> {
+        self.inner.archiving.as_ref().and_then(|archiving| archiving.problem())
     }
 }

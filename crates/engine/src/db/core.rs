@@ -4,7 +4,8 @@
 //! 1. Page 0's fixed fields: what the file is, its page size, the database id.
 //! 2. Log: find its checkpoint and its end. Store: repair the pages a crash tore since that checkpoint. Data and log
 //!    are of the same age (`pairing`), or nothing is done.
-//! 3. Redo: bring the pages there and make them durable. Only then a new log generation (`pairing`).
+//! 3. Redo: bring the pages there and make them durable. The archive of redo gets what it lacks. Only then a new log
+//!    generation (`pairing`).
 //! 4. Space: derive what is free from the extent maps. The change buffer: recovery has applied what was pending; what
 //!    waits in the tree of operations is found.
 //! 5. Probe: what `auto` means on this device.
@@ -17,8 +18,10 @@
 //! Order of creation: redo and doublewrite first, then the extent map, page 0 last. A crash before page 0 is durable
 //! leaves files that count as not created (see `creation`) and are created again.
 
+use super::archiving::Archiving;
 use super::background::Background;
 use super::{creation, pairing};
+use crate::backup::restore;
 use crate::change_buffer::ChangeBuffer;
 use crate::config::{
     Doublewrite, FlushLog, FlushMethod, FlushNeighbors, Options, PageCompression, PageSize, PageStoreKind,
@@ -72,6 +75,8 @@ pub struct Core {
     pub repaired: Vec<PageNo>,
     /// The probe of the device, if an option is `auto` and there is something to measure.
     pub probe: Option<Record>,
+    /// The archive of its redo, if one is kept.
+    pub(super) archiving: Option<Arc<Archiving>>,
     /// Threads; upper layers add theirs.
     pub background: Background,
     /// The threads' clock starts here.
@@ -86,6 +91,7 @@ impl Core {
     /// As [`Core::open`], and [`Error::Open`] for a folder that is in use, missing or not writable.
     pub fn open_dir(dir: &Path, options: Options) -> Result<Core> {
         options.validate()?;
+        refuse_unfinished(dir)?;
         let set = SetOptions {
             log_dir: options.log_dir.clone(),
             flush_method: options.flush_method,
@@ -101,6 +107,7 @@ impl Core {
     /// As [`Core::open`], and [`Error::Open`] for a folder that is in use, missing or not readable.
     pub fn open_dir_read_only(dir: &Path, options: Options) -> Result<Core> {
         options.validate()?;
+        refuse_unfinished(dir)?;
         Core::open(StorageSet::open_read_only(dir, options.log_dir.as_deref())?, options)
     }
 
@@ -153,11 +160,20 @@ impl Core {
         let store = found.open(&store_settings(&options, storage.is_read_only()), stats.clone())?;
         let pool = Pool::new(&options, store, log.clone(), stats.clone(), poison.clone())?;
         let replayed = recovery::replay(&pool, &log, &scan, manner.recovery_threads)?;
+        let archiving = match storage.is_read_only() {
+            true => None,
+            false => Archiving::open(&options, &storage.data.name(), &log, &scan, file.database_id, &stats)?,
+        };
         stats.recovery_redo_bytes.set(replayed.redo_bytes);
         stats.recovery_pages_read.set(stats.pages_read.get());
         stats.recovery_us.set(scan_start.elapsed().as_micros() as u64);
         pairing::start(&pool, &log, scan.end_lsn)?;
         let ctx = Arc::new(Context::new(pool, log, stats, poison));
+        let archiving = archiving.map(Arc::new);
+        if let Some(archiving) = &archiving {
+            archiving.follow(&ctx.log, &ctx.stats)?;
+            ctx.note_time();
+        }
         let space = Space::open(&ctx, manner.group_extents)?;
         let changes = ChangeBuffer::open(&ctx, &space, &options, storage.is_read_only())?;
         let probe = super::probe::settle(&ctx, &options)?;
@@ -171,6 +187,7 @@ impl Core {
             replayed,
             repaired,
             probe,
+            archiving,
             background,
             started: Instant::now(),
             storage,
@@ -197,7 +214,8 @@ impl Core {
         // Pending changes lie behind it.
         self.ctx.log.flush_to(self.ctx.log.end_lsn())?;
         checkpoint(&self.ctx.pool, &self.ctx.log, target)?;
-        pairing::finish(&self.ctx.pool, &self.ctx.log)
+        pairing::finish(&self.ctx.pool, &self.ctx.log)?;
+        self.archiving.as_ref().map_or(Ok(()), |archiving| archiving.finish())
     }
 
     fn merge_at_close(&self) -> Result<()> {
@@ -208,6 +226,17 @@ impl Core {
 
     pub fn storage(&self) -> &StorageSet {
         &self.storage
+    }
+}
+
+/// A folder in which a restore was cut short is neither a database nor a place for a new one.
+fn refuse_unfinished(dir: &Path) -> Result<()> {
+    match restore::is_unfinished(dir) {
+        false => Ok(()),
+        true => Err(Error::Incompatible(format!(
+            "{} holds no database: a restore into it was cut short; restore again, or remove the folder",
+            dir.display()
+        ))),
     }
 }
 

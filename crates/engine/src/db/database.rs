@@ -7,6 +7,7 @@
 //!    [`Error::Poisoned`], reads of snapshots that began before included: memory may show commits that returned an
 //!    error, and only the next opening decides whether they happened.
 
+use super::archiving::Archiving;
 use super::core::Core;
 use super::read_txn::ReadTxn;
 use super::write_txn::WriteTxn;
@@ -47,6 +48,8 @@ pub(crate) struct Inner {
     pub(super) probe: Option<Record>,
     /// Set when closing begins: every call of a transaction is an error from then on.
     pub(super) closed: AtomicBool,
+    /// The archive of its redo, if one is kept.
+    pub(super) archiving: Option<Arc<Archiving>>,
     /// Keeps the files locked.
     pub(super) storage: StorageSet,
     /// Held by a schema change.
@@ -127,6 +130,11 @@ impl Database {
     #[cfg(test)]
     pub(crate) fn context(&self) -> &Arc<Context> {
         &self.inner.ctx
+    }
+
+    #[cfg(test)]
+    pub(crate) fn id(&self) -> u64 {
+        crate::store::file_header(&self.inner.ctx.pool.fix_s(crate::types::PageNo(0)).unwrap()).unwrap().database_id
     }
 
     #[cfg(test)]

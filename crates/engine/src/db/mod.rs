@@ -5,6 +5,7 @@
 //! | `database` | the handle; closing |
 //! | `opening`, `core`, `creation`, `pairing`, `probe` | the steps of an opening |
 //! | `background` | the threads |
+//! | `backup`, `archiving` | backups; the archive of redo |
 //! | `write_txn`, `read_txn`, `table_use` | the calls of a transaction, and the tables it uses |
 //! | `transact` | transactions that are run again |
 //! | `scan` | scans |
@@ -13,6 +14,7 @@
 //! | `rebuild` | secondary indexes are rebuilt from the rows |
 //! | `observe` | counters, latencies, the check |
 
+mod archiving;
 mod background;
 mod backup;
 pub mod core;

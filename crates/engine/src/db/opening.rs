@@ -101,6 +101,7 @@ impl Database {
             registry,
             options: core.options.clone(),
             probe: core.probe.clone(),
+            archiving: core.archiving.clone(),
             storage: core.storage().clone(),
             core: Mutex::new(Some(core)),
             schema: Mutex::new(()),

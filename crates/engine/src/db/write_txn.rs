@@ -227,6 +227,22 @@ impl WriteTxn {
         self.inner.txn_system().commit(self.txn.take().expect(HAS_NOT_ENDED))
     }
 
+    /// As [`commit`](Self::commit); says the LSN up to which the log has the commit, or its end if nothing was changed.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn commit_lsn(mut self) -> Result<u64> {
+        self.inner.check_not_closed()?;
+        let lsn = self.inner.txn_system().commit_lsn(self.txn.take().expect(HAS_NOT_ENDED))?;
+        Ok(lsn.unwrap_or_else(|| self.inner.ctx.log.end_lsn()).0)
+    }
+
+    /// Number of the transaction, given at its first write; `None` before. It is the transaction that
+    /// [`Until::Transaction`](crate::Until::Transaction) names.
+    pub fn id(&self) -> Option<u64> {
+        self.txn.as_ref().and_then(|txn| txn.number())
+    }
+
     /// Undoes everything.
     ///
     /// # Errors

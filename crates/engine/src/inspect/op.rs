@@ -1,6 +1,7 @@
 //! A group of redo in words.
 
 use crate::page::{PageOp, node};
+use crate::table::DateTime;
 use crate::types::PageNo;
 
 /// Bytes of a key or value shown.
@@ -68,5 +69,9 @@ fn arguments(op: &PageOp<'_>) -> String {
             format!("{} changes by transactions up to {max_trx_id}{again}", node::changes(changes).count())
         }
         PageOp::NodeSetChild { slot, child } => format!("slot {slot} child {child}"),
+        PageOp::Moment { trx_id, unix_us } => {
+            let at = DateTime::from_unix_us(i64::try_from(*unix_us).unwrap_or(i64::MAX));
+            if *trx_id == 0 { format!("{at}Z") } else { format!("{at}Z commits transaction {trx_id}") }
+        }
     }
 }

@@ -54,6 +54,11 @@ impl Log {
         Ok(())
     }
 
+    /// Number and first LSN of the generation that [`start`](Log::start) begins at `end_lsn`.
+    pub fn next_generation(&self, end_lsn: Lsn) -> (u64, Lsn) {
+        (self.generation() + 1, Lsn(format::block_ceil(end_lsn.0)))
+    }
+
     /// Makes `lsn` the place recovery starts from (all older changes are durable in the data file). `lsn` is the start
     /// of a group or the end of the log. Frees room in the ring and wakes the threads that wait for it. One that lies
     /// before the present checkpoint changes nothing.

@@ -1,24 +1,27 @@
-//! Keeping redo for a reader that follows the log (a backup), and reading it.
+//! Keeping redo for readers that follow the log (a backup, the archive), and reading it.
 //!
 //! Rules
-//! 1. While there is a [`Kept`], room in the ring is given out up to the older of the checkpoint and what is kept, so
-//!    that nothing the reader still needs is overwritten or discarded. Checkpoints move on meanwhile.
-//! 2. The reader lets go of what it has read at once. So writers wait for it only if it is slower than they are by a
-//!    whole ring. It takes no lock that a writer holds while it waits.
+//! 1. While there is a [`Kept`], room in the ring is given out up to the oldest of the checkpoint and what is kept, so
+//!    that nothing a reader still needs is overwritten or discarded. Checkpoints move on meanwhile.
+//! 2. A reader lets go of what it has copied. So writers wait for it only if it is slower than they are by a whole
+//!    ring. It takes no lock that a writer holds while it waits.
 //! 3. Only durable redo is read. A block that is written again while it is read has the same bytes there.
 
 use super::Log;
 use super::format::{self, BLOCK_BYTES, DATA_BYTES, MARK_BYTES};
+use super::space::Reader;
 use crate::error::{Error, Result};
 use crate::types::Lsn;
 use highwater_storage::AlignedBuf;
+use std::ops::Deref;
 
 /// Blocks read at once.
 const READ_BLOCKS: u64 = 256;
 
 /// Redo that is not overwritten; let go on drop.
-pub struct Kept<'l> {
-    log: &'l Log,
+pub struct Kept<L: Deref<Target = Log>> {
+    log: L,
+    reader: Reader,
     at: Lsn,
 }
 
@@ -26,29 +29,38 @@ impl Log {
     /// Keeps the redo from the last checkpoint on.
     ///
     /// # Errors
-    /// [`Error::Usage`] if another reader has some kept.
-    pub fn keep(&self) -> Result<Kept<'_>> {
-        match self.space.keep(|| self.checkpoint_lsn()) {
-            Some(at) => Ok(Kept { log: self, at }),
+    /// [`Error::Usage`] if this reader has some kept.
+    pub fn keep<L: Deref<Target = Log>>(log: L, reader: Reader) -> Result<Kept<L>> {
+        match log.space.keep(reader, || log.checkpoint_lsn()) {
+            Some(at) => Ok(Kept { log, reader, at }),
             None => Err(Error::Usage("another backup of this database is running; wait until it has ended".into())),
         }
     }
 }
 
-impl Kept<'_> {
-    /// The redo from here on is kept; the next byte to read.
+impl<L: Deref<Target = Log>> Kept<L> {
+    /// The next byte to read.
     pub fn at(&self) -> Lsn {
         self.at
     }
 
+    /// Reads from there on next. It is kept, or was overwritten: what is read says which.
+    pub fn go_to(&mut self, lsn: Lsn) {
+        self.at = lsn;
+    }
+
+    /// What lies before `lsn` is not kept any more.
+    pub fn let_go(&mut self, lsn: Lsn) {
+        self.log.space.keep_from(self.reader, lsn, || self.log.checkpoint_lsn());
+    }
+
     /// Replaces `out` by the redo that follows, as far as it is durable and not behind `limit`: nothing, or up to
-    /// [`READ_BLOCKS`] blocks. What was read before is not kept any more, this is until the next call.
+    /// [`READ_BLOCKS`] blocks.
     ///
     /// # Errors
     /// An I/O error.
     pub fn read(&mut self, limit: Lsn, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
-        self.log.space.keep_from(self.at, || self.log.checkpoint_lsn());
         let end = self.log.durable_lsn().min(limit);
         if end <= self.at {
             return Ok(());
@@ -69,8 +81,8 @@ impl Kept<'_> {
     }
 }
 
-impl Drop for Kept<'_> {
+impl<L: Deref<Target = Log>> Drop for Kept<L> {
     fn drop(&mut self) {
-        self.log.space.keep_nothing(|| self.log.checkpoint_lsn());
+        self.log.space.keep_nothing(self.reader, || self.log.checkpoint_lsn());
     }
 }

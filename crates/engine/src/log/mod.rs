@@ -7,8 +7,9 @@
 //! *durable* ones synced.
 //!
 //! Rules
-//! 1. `checkpoint <= durable <= written <= end <= reserved end <= checkpoint + capacity`, always. While a backup
-//!    follows the log, what it has not read takes the checkpoint's place at the end of this, if that is older (`keep`).
+//! 1. `checkpoint <= durable <= written <= end <= reserved end <= checkpoint + capacity`, always. While readers (a
+//!    backup, the archive) follow the log, what they have not copied takes the checkpoint's place at the end of this,
+//!    if that is older (`keep`).
 //! 2. Room in the ring is reserved before a mini-transaction latches anything, so `append` never waits for a
 //!    checkpoint.
 //! 3. Appending is a mutex around: take the LSN, copy into the log buffer, `in_order`. The device is never touched
@@ -46,8 +47,8 @@ pub use damage::Damage;
 pub use keep::Kept;
 pub use redo_log::{Io, Log};
 pub use scan::{Scan, Window, Windows};
-pub use space::Reservation;
-pub use stream::StreamGroups;
+pub use space::{Reader, Reservation};
+pub use stream::{StreamGroups, whole_groups};
 
 use crate::sync;
 

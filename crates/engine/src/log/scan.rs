@@ -7,11 +7,13 @@
 //! 3. The device is read front to back, [`CHUNK_BYTES`] at a time, at most once around.
 //! 4. An end below what was synced is damage, not an end ([`super::damage`]).
 
+use super::Log;
 use super::damage::{self, Damage};
 use super::format::{self, BLOCK_BYTES, DATA_BYTES, FRAME_BYTES, Geometry, Header, MARK_BYTES};
 use crate::error::{Error, Result};
 use crate::types::Lsn;
 use highwater_storage::{AlignedBuf, Device};
+use std::ops::Range;
 
 /// Bytes read at once.
 const CHUNK_BYTES: u64 = 1 << 20;
@@ -40,6 +42,32 @@ impl Scan {
         let end_lsn = groups.at;
         let damage = damage::behind(device, geometry, header, end_lsn, is_sure)?;
         Ok(Scan { checkpoint_lsn: header.checkpoint_lsn, end_lsn, groups: count, damage })
+    }
+}
+
+impl Log {
+    /// Hands the mini-transactions of `lsns`, written in `generation`, to `take`, each with its frame; says up to where
+    /// the ring still has them. Nothing is appended meanwhile.
+    ///
+    /// # Errors
+    /// An I/O error, that of `take`.
+    pub fn copy_groups(
+        &self,
+        lsns: Range<Lsn>,
+        generation: u64,
+        mut take: impl FnMut(Lsn, &[u8]) -> Result<()>,
+    ) -> Result<Lsn> {
+        let header = Header { generation, ..self.io.lock().header };
+        let mut groups = Groups::new(&*self.device, self.geometry, &header, lsns.start);
+        let mut payload = Vec::new();
+        while groups.at < lsns.end {
+            let start = groups.at;
+            payload.clear();
+            let Some(end) = groups.next(|piece| payload.extend_from_slice(piece))? else { return Ok(start) };
+            let frame = format::frame(crc32c::crc32c(&payload), payload.len() as u32, start, generation);
+            take(end, &[&frame, &payload[..]].concat())?;
+        }
+        Ok(groups.at)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Room in the ring: reservations against the last checkpoint.
 //!
 //! Rules
-//! 1. `reserved_end` = end of the log + all outstanding reservations. It never stays above `limit_end` = the older of
-//!    the checkpoint and what is kept for a reader (`keep`), + capacity. (A caller about to wait may push it above for
+//! 1. `reserved_end` = end of the log + all outstanding reservations. It never stays above `limit_end` = the oldest of
+//!    the checkpoint and what is kept for readers (`keep`), + capacity. (A caller about to wait may push it above for
 //!    a moment; it takes that back before it waits.)
 //! 2. `limit_end` is 0 while nothing may be reserved: before the start, and after the database has stopped. So the
 //!    common case is one atomic add and two loads of words that rarely change.
@@ -22,8 +22,17 @@ use std::time::{Duration, Instant};
 /// How long a waiter sleeps before it asks for a checkpoint again.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
 
-/// No reader has redo kept.
+/// The reader has no redo kept.
 const NOTHING_KEPT: u64 = u64::MAX;
+
+/// Who follows the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// A backup, while it lasts.
+    Backup = 0,
+    /// The archive of redo, as long as the database is open.
+    Archive = 1,
+}
 
 type Pressure = Box<dyn Fn() + Send + Sync>;
 
@@ -35,8 +44,8 @@ struct Lone(AtomicU64);
 pub(super) struct Space {
     reserved_end: Lone,
     limit_end: AtomicU64,
-    /// The redo from here on is kept for a reader; `NOTHING_KEPT` if there is none. Changes under `state`.
-    kept: AtomicU64,
+    /// The redo from here on is kept for each [`Reader`]; `NOTHING_KEPT` if there is none. Changes under `state`.
+    kept: [AtomicU64; 2],
     waiting: AtomicUsize,
     longest_group: u64,
     capacity: u64,
@@ -155,7 +164,7 @@ impl Space {
         Space {
             reserved_end: Lone(AtomicU64::new(0)),
             limit_end: AtomicU64::new(0),
-            kept: AtomicU64::new(NOTHING_KEPT),
+            kept: [AtomicU64::new(NOTHING_KEPT), AtomicU64::new(NOTHING_KEPT)],
             waiting: AtomicUsize::new(0),
             longest_group,
             capacity,
@@ -199,29 +208,29 @@ impl Space {
         }
     }
 
-    /// What is kept for a reader begins here.
+    /// What is kept for the readers begins here.
     pub(super) fn kept(&self) -> Lsn {
-        Lsn(self.kept.load(SeqCst))
+        Lsn(self.kept.iter().map(|kept| kept.load(SeqCst)).min().unwrap_or(NOTHING_KEPT))
     }
 
-    /// Keeps the redo from the checkpoint on for a reader; `None` if there is one already.
-    pub(super) fn keep(&self, checkpoint: impl Fn() -> Lsn) -> Option<Lsn> {
+    /// Keeps the redo from the checkpoint on for a reader; `None` if it has some kept already.
+    pub(super) fn keep(&self, reader: Reader, checkpoint: impl Fn() -> Lsn) -> Option<Lsn> {
         // A checkpoint is stored before the limit follows it under this lock: what is kept now is not overwritten.
         let _state = self.state.lock();
-        let from = checkpoint();
-        (self.kept() == Lsn(NOTHING_KEPT)).then(|| self.kept.store(from.0, SeqCst)).map(|()| from)
+        let (kept, from) = (&self.kept[reader as usize], checkpoint());
+        (kept.load(SeqCst) == NOTHING_KEPT).then(|| kept.store(from.0, SeqCst)).map(|()| from)
     }
 
     /// The reader needs the redo from here on only.
-    pub(super) fn keep_from(&self, from: Lsn, checkpoint: impl Fn() -> Lsn) {
+    pub(super) fn keep_from(&self, reader: Reader, from: Lsn, checkpoint: impl Fn() -> Lsn) {
         let state = self.state.lock();
-        self.kept.store(from.0, SeqCst);
+        self.kept[reader as usize].store(from.0, SeqCst);
         self.move_limit(*state, checkpoint());
     }
 
     /// The reader needs none any more.
-    pub(super) fn keep_nothing(&self, checkpoint: impl Fn() -> Lsn) {
-        self.keep_from(Lsn(NOTHING_KEPT), checkpoint);
+    pub(super) fn keep_nothing(&self, reader: Reader, checkpoint: impl Fn() -> Lsn) {
+        self.keep_from(reader, Lsn(NOTHING_KEPT), checkpoint);
     }
 
     /// Refuses every reservation from now on.

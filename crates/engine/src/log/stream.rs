@@ -18,13 +18,14 @@ pub struct StreamGroups<R> {
     at: Lsn,
     end: Lsn,
     generation: u64,
+    frame: [u8; FRAME_BYTES],
     payload: Vec<u8>,
 }
 
 impl<R: Read> StreamGroups<R> {
     /// The redo of `lsns` in this generation, which `from` is about to give.
     pub fn new(from: R, lsns: Range<Lsn>, generation: u64) -> StreamGroups<R> {
-        StreamGroups { from, at: lsns.start, end: lsns.end, generation, payload: Vec::new() }
+        StreamGroups { from, at: lsns.start, end: lsns.end, generation, frame: [0; FRAME_BYTES], payload: Vec::new() }
     }
 
     /// End of the next group; `None` at the end of the stream.
@@ -51,14 +52,56 @@ impl<R: Read> StreamGroups<R> {
         if checksum != format::group_checksum(crc32c::crc32c(&self.payload), len, at, self.generation) {
             return Err(format!("the redo at LSN {at} does not verify"));
         }
+        self.frame = frame;
         self.at = Lsn(at.0 + FRAME_BYTES as u64 + u64::from(len));
         Ok(Some(self.at))
+    }
+
+    /// Where the next group begins.
+    pub fn at(&self) -> Lsn {
+        self.at
+    }
+
+    /// The frame of the last group: its length and checksum, which depends on its place and generation too.
+    pub fn frame(&self) -> [u8; FRAME_BYTES] {
+        self.frame
+    }
+
+    /// The payload of the last group.
+    pub fn payload(&self) -> &[u8] {
+        &self.payload
     }
 
     /// What the groups were read from.
     pub fn into_inner(self) -> R {
         self.from
     }
+}
+
+/// Bytes of the whole groups that `bytes`, the redo from `start` on, begins with. Each was verified; none is longer
+/// than `longest_bytes`.
+///
+/// # Errors
+/// In words, what is wrong with the redo.
+pub fn whole_groups(
+    bytes: &[u8],
+    start: Lsn,
+    generation: u64,
+    longest_bytes: u64,
+) -> std::result::Result<usize, String> {
+    let mut whole = 0;
+    while let Some((frame, rest)) = bytes[whole..].split_at_checked(FRAME_BYTES) {
+        let (at, (len, checksum)) = (Lsn(start.0 + whole as u64), format::split_frame(frame));
+        if len == 0 || u64::from(len) > longest_bytes {
+            return Err(format!("the redo at LSN {at} has an impossible length of {len} bytes"));
+        }
+        let Some(payload) = rest.get(..len as usize) else { break };
+        if checksum != format::group_checksum(crc32c::crc32c(payload), len, at, generation) {
+            return Err(format!("the redo at LSN {at} does not verify"));
+        }
+        whole += FRAME_BYTES + payload.len();
+    }
+    Ok(whole)
 }
 
 impl Log {

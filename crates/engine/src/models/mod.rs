@@ -7,6 +7,7 @@
 //! 2. Every model can fail: `xtask/src/planted/bugs/concurrency.rs` has a bug for each that it must find.
 //! 3. Schedules follow from the seed. A run that fails prints its schedule, which [`explore`] repeats if
 //!    `HIGHWATER_SCHEDULE` has it. `HIGHWATER_SCHEDULES` says how many there are, `HIGHWATER_SEED` where they begin.
+//! 4. A schedule begins with an empty database that was made before ([`small_database`]).
 //!
 //! | file | what |
 //! |---|---|
@@ -43,6 +44,8 @@ fn number_of(variable: &str) -> Option<u64> {
 pub(crate) fn explore(schedules: usize, model: fn()) {
     let mut config = Config::new();
     config.stack_size = STACK_BYTES;
+    // Before all others, so that a schedule that is repeated begins as it did.
+    Runner::new(RandomScheduler::new_from_seed(0, 1), config.clone()).run(|| drop(small_database()));
     if let Ok(schedule) = std::env::var("HIGHWATER_SCHEDULE") {
         Runner::new(ReplayScheduler::new_from_encoded(&schedule), config).run(model);
         return;

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::log::Reservation;
 use crate::page::PageOp;
 use crate::pool::{FrameNo, OptimisticPage};
-use crate::types::PageNo;
+use crate::types::{PageNo, TxnId, unix_us};
 
 /// Redo an ordinary mtr may write.
 pub const MTR_REDO_BYTES: usize = 64 << 10;
@@ -197,6 +197,14 @@ impl<'c> Mtr<'c> {
             panic!("{op:?} does not fit page {}: {error}", held.page_no);
         }
         assert!(redo.len() <= self.redo_limit, "mtr outgrew its {} bytes of redo", self.redo_limit);
+    }
+
+    /// Notes the present time, and which transaction the mtr commits (0: none), if the redo is archived.
+    #[inline]
+    pub(crate) fn note_moment(&mut self, latched: Latched, trx_id: TxnId) {
+        if self.ctx.notes_time() {
+            self.apply(latched, &PageOp::Moment { trx_id: trx_id.0, unix_us: unix_us() });
+        }
     }
 
     /// Records the redo of a change of a page that is not in the pool; the caller keeps the change until the page is

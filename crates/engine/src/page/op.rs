@@ -111,6 +111,9 @@ pub enum PageOp<'a> {
         slot: u16,
         child: PageNo,
     },
+    /// Changes nothing: says when the mini-transaction was made, in microseconds since 1970, and which transaction it
+    /// commits; 0 if none.
+    Moment { trx_id: u64, unix_us: u64 },
 }
 
 const FORMAT: u8 = 1;
@@ -125,6 +128,7 @@ const NODE_APPEND: u8 = 9;
 const NODE_REFENCE: u8 = 10;
 const NODE_SET_CHILD: u8 = 11;
 const LEAF_CHANGES: u8 = 12;
+const MOMENT: u8 = 13;
 const KIND_MASK: u8 = 0x0f;
 const HAS_LOWER: u8 = 0x40;
 const HAS_UPPER: u8 = 0x80;
@@ -236,6 +240,7 @@ fn decode_operation<'a>(reader: &mut Reader<'a>, tag: u8) -> Option<PageOp<'a>> 
             let changes = reader.bytes(len as usize)?;
             PageOp::LeafChanges { max_trx_id, canonical: tag & CANONICAL != 0, changes }
         }
+        MOMENT => PageOp::Moment { trx_id: reader.number()?, unix_us: reader.number()? },
         NODE_SET_CHILD => PageOp::NodeSetChild { slot: reader.u16()?, child: PageNo(reader.u32()?) },
         _ => return None,
     })
@@ -315,6 +320,12 @@ impl<'a> PageOp<'a> {
                 header.number(u64::from(child.0));
                 finish(out, &header, []);
             }
+            PageOp::Moment { trx_id, unix_us } => {
+                let mut header = start(MOMENT, page_no);
+                header.number(trx_id);
+                header.number(unix_us);
+                finish(out, &header, []);
+            }
             _ => {}
         }
     }
@@ -364,6 +375,7 @@ impl<'a> PageOp<'a> {
             PageOp::NodeRefence { .. } => "node_refence",
             PageOp::LeafChanges { .. } => "leaf_changes",
             PageOp::NodeSetChild { .. } => "node_set_child",
+            PageOp::Moment { .. } => "moment",
         }
     }
 
@@ -395,6 +407,7 @@ impl<'a> PageOp<'a> {
                 Ok(())
             }
             PageOp::NodeSetChild { slot, child } => node::set_child(page, slot as usize, child),
+            PageOp::Moment { .. } => Ok(()),
         }
     }
 }

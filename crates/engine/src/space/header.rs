@@ -51,6 +51,16 @@ pub fn set_extents(bytes: &[u8; 4]) -> PageOp<'_> {
     PageOp::Write { offset: EXTENTS_AT as u16, bytes }
 }
 
+/// The number of extents that this change of page 0 makes the file have, if it is such a change.
+pub fn extents_set_by(op: &PageOp<'_>) -> Option<u32> {
+    match op {
+        PageOp::Write { offset, bytes } if *offset as usize == EXTENTS_AT => {
+            Some(u32::from_le_bytes((*bytes).try_into().ok()?).min(MAX_EXTENTS))
+        }
+        _ => None,
+    }
+}
+
 /// A new page 0 for a file of `extents`, sealed; `records` are more bytes for it, and where they lie.
 pub fn new_page(header: FileHeader, extents: u32, records: &[(usize, Vec<u8>)]) -> Vec<u8> {
     let mut bytes = vec![0; header.page_bytes];

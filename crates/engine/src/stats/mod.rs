@@ -208,6 +208,14 @@ counters! {
     checkpoints = "log_checkpoints",
     /// Bytes of redo generated.
     redo_bytes = "log_lsn_current, from the creation on",
+    /// Bytes of redo that the archive has, from the opening on.
+    redo_archived_bytes,
+    /// Gauge: bytes of durable redo that the archive does not have yet.
+    redo_archive_lag_bytes,
+    /// Times that the archive could not be written.
+    redo_archive_failures,
+    /// Times that redo was left out of the archive.
+    redo_archive_gaps,
     /// Bytes written: redo.
     bytes_written_redo = "os_log_written",
     /// Bytes written: doublewrite.

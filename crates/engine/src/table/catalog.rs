@@ -24,7 +24,7 @@ use crate::space::reserve::{self, Purpose};
 use crate::space::{ROOT_CATALOG, SEGMENT_CATALOG, Space};
 use crate::sync::Mutex;
 use crate::sync::poison::Poison;
-use crate::types::{IndexId, Lsn, PageNo, SegmentId, TableId};
+use crate::types::{IndexId, Lsn, PageNo, SegmentId, TableId, TxnId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -148,11 +148,13 @@ impl Catalog {
             match leaf.search(&mtr, &key) {
                 Ok(slot) if leaf.value(&mtr, slot).len() == value.len() => {
                     leaf.splice(&mut mtr, slot, 0, value.len(), value);
+                    mtr.note_moment(leaf.latched, TxnId(0));
                     return Ok(mtr.commit());
                 }
                 Ok(_) => return Err(Error::Corrupt("a catalog record changes its length".to_string())),
                 Err(slot) if leaf.fits(&mtr, key.len(), value.len()) => {
                     leaf.insert(&mut mtr, slot, &key, value);
+                    mtr.note_moment(leaf.latched, TxnId(0));
                     return Ok(mtr.commit());
                 }
                 Err(_) => {
@@ -312,6 +314,7 @@ impl Catalog {
         }
         for (leaf, slot, value) in &found {
             leaf.splice(&mut mtr, *slot, 0, value.len(), value);
+            mtr.note_moment(leaf.latched, TxnId(0));
         }
         mtr.commit();
         (*old, *new) = (removed, ready);

@@ -106,7 +106,15 @@ impl TxnSystem {
     /// # Errors
     /// [`Error::Usage`] if the transaction was rolled back already. After any other error it is unknown whether it
     /// committed until the database is opened again.
-    pub fn commit(&self, mut txn: Box<Txn>) -> Result<()> {
+    pub fn commit(&self, txn: Box<Txn>) -> Result<()> {
+        self.commit_lsn(txn).map(drop)
+    }
+
+    /// As [`commit`](Self::commit); says up to which LSN the log has the commit, if anything was changed.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn commit_lsn(&self, mut txn: Box<Txn>) -> Result<Option<Lsn>> {
         let finished = txn.check_active().and_then(|()| {
             let finished = txn.finish(self, UndoState::Committed);
             finished.inspect_err(|_| txn.state = State::Broken)
@@ -124,10 +132,11 @@ impl TxnSystem {
         match lsn {
             Some(lsn) => {
                 self.stats.trx_commits.inc();
-                self.ctx.log.commit(lsn, flush_log)
+                self.ctx.log.commit(lsn, flush_log)?;
             }
-            None => self.ctx.poison.check(),
+            None => self.ctx.poison.check()?,
         }
+        Ok(lsn)
     }
 
     /// Undoes everything.
@@ -194,6 +203,11 @@ impl Txn {
     /// What it sees of others.
     pub fn isolation(&self) -> Isolation {
         self.isolation
+    }
+
+    /// Its number, from its first write on.
+    pub fn number(&self) -> Option<u64> {
+        (self.id != TxnId(0)).then_some(self.id.0)
     }
 
     /// How long it waits for a lock.
@@ -335,7 +349,7 @@ impl Txn {
                 return Err(error);
             }
         };
-        let lsn = match undo.finish(&system.ctx, state, number) {
+        let lsn = match undo.finish(&system.ctx, self.id, state, number) {
             Ok(lsn) => lsn,
             Err(error) => {
                 system.abort_commit(self.id, self.shard);

@@ -3,7 +3,7 @@
 use crate::support::{all, check_indexes, options, sound};
 use highwater::config::{ChangeBuffering, PageStoreKind};
 use highwater::{
-    BackupManifest, BackupOptions, Database, Error, Options, RestoreOptions, Schema, Table, Type, Value, values,
+    BackupManifest, BackupOptions, Database, Error, Options, RestoreOptions, Schema, Table, Type, Until, Value, values,
 };
 use highwater_storage::{Placement, StorageSet};
 use std::ops::ControlFlow::{Break, Continue};
@@ -18,7 +18,7 @@ pub fn restore_options(options: &Options) -> RestoreOptions {
 }
 
 pub fn back_up(db: &Database, dest: &Path, base: Option<&Path>) -> highwater::Result<BackupManifest> {
-    let options = BackupOptions { base: base.map(Path::to_path_buf), ..BackupOptions::default() };
+    let options = BackupOptions { base: base.map(Path::to_path_buf), max_bytes_per_s: 0, ..BackupOptions::default() };
     db.backup(dest, &options, &mut |_| Continue(()))
 }
 
@@ -146,13 +146,17 @@ fn the_end_of_a_crash_between_the_redo_of_a_backup_is_any_lsn_it_names() {
     let dest = folder.path().join("full");
     let manifest = back_up(&db, &dest, None).unwrap();
     let restore = |to_lsn: u64, name: &str| {
-        let restore = RestoreOptions { to_lsn: Some(to_lsn), ..restore_options(&options()) };
+        let restore = RestoreOptions { until: Some(Until::Lsn(to_lsn)), ..restore_options(&options()) };
         Database::restore(std::slice::from_ref(&dest), folder.path().join(name), &restore, &mut |_| Continue(()))
     };
-    assert_eq!(restore(manifest.end_lsn, "end").unwrap(), manifest.end_lsn);
-    for (lsn, name) in [(manifest.pages_lsn - 1, "early"), (manifest.end_lsn + 1, "late")] {
+    assert_eq!(restore(manifest.end_lsn, "end").unwrap().end_lsn, manifest.end_lsn);
+    let refusals = [
+        (manifest.pages_lsn - 1, "early", "can be restored to moments from LSN"),
+        (manifest.end_lsn + 1, "late", "the redo ends at LSN"),
+    ];
+    for (lsn, name, part) in refusals {
         let error = restore(lsn, name).unwrap_err().to_string();
-        assert!(error.contains("can be restored to LSNs from"), "{error}");
+        assert!(error.contains(part), "{error}");
         assert!(!folder.path().join(name).exists());
     }
 }
@@ -212,7 +216,7 @@ fn a_damaged_backup_is_noticed() {
     put(&db, &accounts(&db, "only"), &mut random, 5);
     let dest = folder.path().join("full");
     back_up(&db, &dest, None).unwrap();
-    let verify = || Database::verify_backup(std::slice::from_ref(&dest), &mut |_| Continue(()));
+    let verify = || Database::verify_backup(std::slice::from_ref(&dest), None, &mut |_| Continue(())).map(drop);
     verify().unwrap();
     for name in ["backup.json", "pages", "redo-groups"] {
         let path = dest.join(name);

@@ -2,6 +2,7 @@
 
 mod backup;
 mod backup_beside;
+mod bank;
 mod damaged_pages;
 mod ddl;
 mod ddl_beside;
@@ -9,6 +10,7 @@ mod hot_row;
 mod model;
 mod opening;
 mod page_store;
+mod point_in_time;
 mod rows;
 mod support;
 mod transact;

@@ -13,3 +13,4 @@ mod uring;
 
 pub use file::FileDevice;
 pub use method::{FileRole, FlushMethod};
+pub use sys::forget_cached;

@@ -194,6 +194,13 @@ struct Extent {
 const _: () = assert!(size_of::<FileMap>() == 32 && size_of::<Extent>() == 56);
 
 const F_LINUX_SPECIFIC_BASE: libc::c_int = 1024;
+/// Takes what was read or written of a file out of the page cache, as far as it is durable. Advice: a refusal changes
+/// nothing.
+pub fn forget_cached(file: &File) {
+    // SAFETY: the descriptor is open as long as `file`; the call touches no memory of this process.
+    let _ = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+}
+
 #[cfg(test)]
 const F_GET_RW_HINT: libc::c_int = F_LINUX_SPECIFIC_BASE + 11;
 const F_SET_RW_HINT: libc::c_int = F_LINUX_SPECIFIC_BASE + 12;

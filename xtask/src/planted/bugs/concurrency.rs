@@ -37,18 +37,6 @@ const fn of_whole(
 
 pub const BUGS: &[Bug] = &[
     of_part(
-        "latch-writes-not-ordered",
-        "a reader without a latch may see a change before it sees that the page is latched",
-        &[Edit {
-            file: LATCH,
-            find: "                        fence(Ordering::Release);\n",
-            replace: "                        if !PLANTED {\n                            \
-                      fence(Ordering::Release);\n                        \
-                      }\n",
-        }],
-        &["latch_model"],
-    ),
-    of_part(
         "latch-reads-not-ordered",
         "a reader without a latch may confirm the version before it has read",
         &[Edit {
@@ -56,7 +44,7 @@ pub const BUGS: &[Bug] = &[
             find: "        fence(Ordering::Acquire);\n",
             replace: "        if !PLANTED {\n            fence(Ordering::Acquire);\n        }\n",
         }],
-        &["latch_model"],
+        &["reach_model"],
     ),
     of_part(
         "latch-shared-release-not-ordered",
@@ -101,16 +89,6 @@ pub const BUGS: &[Bug] = &[
                       return Some(frame);\n                \
                       }\n                \
                       state.latch.unlock_shared();\n",
-        }],
-        &["reach_model"],
-    ),
-    of_part(
-        "view-not-compared",
-        "a view without a latch is taken of whatever page is in the frame",
-        &[Edit {
-            file: REACH,
-            find: "            if state.has(page) && state.latch.is_version(version) {\n",
-            replace: "            if (PLANTED || state.has(page)) && state.latch.is_version(version) {\n",
         }],
         &["reach_model"],
     ),

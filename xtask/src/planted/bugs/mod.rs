@@ -3,6 +3,7 @@
 //! To add one: choose a line whose absence or change would hurt, write the row so that `PLANTED` decides between the
 //! wrong code and the right one, and run `cargo xtask planted NAME`. If it is missed, write the test that catches it.
 
+mod backup;
 mod concurrency;
 mod durability;
 mod isolation;
@@ -59,5 +60,5 @@ const fn edit(file: &'static str, find: &'static str, replace: &'static str) -> 
 pub fn all() -> impl Iterator<Item = &'static Bug> {
     let engine = durability::BUGS.iter().chain(structures::BUGS);
     let engine = store::BUGS.iter().chain(journal::BUGS).chain(engine);
-    engine.chain(isolation::BUGS).chain(concurrency::BUGS)
+    engine.chain(isolation::BUGS).chain(concurrency::BUGS).chain(backup::BUGS)
 }

@@ -1,4 +1,4 @@
-//! Bugs of what lies in the pages: file space, trees, change buffer, undo and purge, what a backup holds.
+//! Bugs of what lies in the pages: file space, trees, change buffer, undo and purge.
 
 use super::{Bug, edit, of_engine as bug};
 
@@ -13,7 +13,6 @@ const PURGE: &str = "crates/engine/src/txn/purge/steps.rs";
 const PURGE_RECORD: &str = "crates/engine/src/txn/purge/record.rs";
 const ROLLBACK: &str = "crates/engine/src/txn/rollback.rs";
 const WAITS: &str = "crates/engine/src/txn/lock/waits.rs";
-const KEEP: &str = "crates/engine/src/log/keep.rs";
 
 pub const BUGS: &[Bug] = &[
     bug(
@@ -79,27 +78,6 @@ pub const BUGS: &[Bug] = &[
              }\n",
         )],
         &["space_test::a_disk_that_was_full"],
-    ),
-    bug(
-        "held-discards-forgotten",
-        "extents are discarded that a backup is copying",
-        &[edit(
-            DISCARD,
-            "        if self.discard_holds.load(SeqCst) > 0 {\n",
-            "        if !PLANTED && self.discard_holds.load(SeqCst) > 0 {\n",
-        )],
-        &["space_test::what_a_backup_holds"],
-    ),
-    bug(
-        "kept-redo-overwritten",
-        "redo is overwritten before a backup has copied it",
-        &[edit(
-            KEEP,
-            "        self.log.space.keep_from(self.at, || self.log.checkpoint_lsn());\n",
-            "        let from = if PLANTED { self.log.durable_lsn() } else { self.at };\n        \
-             self.log.space.keep_from(from, || self.log.checkpoint_lsn());\n",
-        )],
-        &["log_test::reservations::what_a_reader_keeps"],
     ),
     bug(
         "merge-loses-records",

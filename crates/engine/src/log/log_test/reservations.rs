@@ -105,23 +105,3 @@ fn after_a_checkpoint_there_is_room_for_one_ring_and_no_more() {
         drop(half);
     }
 }
-
-#[test]
-fn what_a_reader_keeps_is_not_overwritten_before_it_was_read() {
-    let log = started(&new_device());
-    log.flush_to(append(&log, 1, 3000)).unwrap();
-    let mut kept = log.keep().unwrap();
-    log.flush_to(append(&log, 2, 3000)).unwrap();
-    log.checkpoint(log.end_lsn()).unwrap();
-    let whole_ring_is_free = || {
-        let half = log.reserve_at_once(CAPACITY / 2 - 8);
-        half.is_some() && log.reserve_at_once(CAPACITY - CAPACITY / 2 - 8).is_some()
-    };
-    let mut redo = Vec::new();
-    assert!(!whole_ring_is_free());
-    kept.read(log.end_lsn(), &mut redo).unwrap();
-    assert_eq!(redo.len(), 2 * 3008);
-    assert!(!whole_ring_is_free(), "the reader works on what it has read");
-    kept.read(log.end_lsn(), &mut redo).unwrap();
-    assert!(redo.is_empty() && whole_ring_is_free());
-}

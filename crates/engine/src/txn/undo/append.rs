@@ -103,7 +103,7 @@ impl UndoLog {
     }
 
     /// Writes the outcome of the transaction. `None` if it has written nothing.
-    pub(crate) fn finish(&self, ctx: &Context, state: State, trx_no: u64) -> Result<Option<Lsn>> {
+    pub(crate) fn finish(&self, ctx: &Context, id: TxnId, state: State, trx_no: u64) -> Result<Option<Lsn>> {
         let Some(header) = self.header else { return Ok(None) };
         let mut mtr = ctx.mtr()?;
         let latched = mtr.fix_x(header.page)?;
@@ -113,6 +113,9 @@ impl UndoLog {
         bytes[0] = state as u8;
         bytes[HEADER_TRX_NO_AT - HEADER_STATE_AT..].copy_from_slice(&trx_no.to_le_bytes());
         write(&mut mtr, latched, header.offset + HEADER_STATE_AT, &bytes);
+        if state == State::Committed {
+            mtr.note_moment(latched, id);
+        }
         Ok(Some(mtr.commit()))
     }
 

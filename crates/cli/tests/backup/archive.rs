@@ -1,0 +1,116 @@
+//! The archive of redo, and restores to moments behind a backup.
+
+use crate::support::{Mount, Place, Running, command, fine, highwater, refused, small, tpcc};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// The process is killed again and again; the archive has what was committed before, and nothing but the redo after the
+/// last kill is in the ring alone.
+#[test]
+fn archived_redo_beside_kills_restores_to_a_consistent_database() {
+    let place = Place::new();
+    let [db, full, redo, copy] = ["db", "full", "redo", "copy"].map(|name| place.at(name));
+    let archived = ["--redo-archive", &redo];
+    fine(&tpcc(&db, &[&["--load-only"], &archived[..]].concat()));
+    fine(&tpcc(&db, &[&["--seconds", "2", "--backup-to", &full], &archived[..]].concat()));
+    for round in 0..3 {
+        let arguments = tpcc(&db, &[&["--seconds", "60"], &archived[..]].concat());
+        let child = command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+        let running = Running(child);
+        let len = || std::fs::read_dir(&redo).map_or(0, |segments| segments.flatten().map(size_of_entry).sum());
+        let (before, since) = (len(), Instant::now());
+        while len() < before + (1 << 20) * (round + 1) {
+            assert!(since.elapsed() < Duration::from_secs(60), "the archive does not grow");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        drop(running);
+    }
+    // This copies what the last kill has left out.
+    fine(&tpcc(&db, &[&["--events", "200"], &archived[..]].concat()));
+    let said = fine(&["restore", &full, "--redo", &redo, "--verify"]);
+    let number = |before: &str| -> u64 {
+        let (_, behind) = said.rsplit_once(before).unwrap_or_else(|| panic!("{said}"));
+        let digits: String = behind.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().unwrap_or_else(|_| panic!("{said}"))
+    };
+    let (last, lsn) = (number("transaction "), number(", LSN "));
+    for until in [format!("txn:{last}"), format!("{}", lsn - 500_000)] {
+        let _ = std::fs::remove_dir_all(&copy);
+        let said = fine(&["restore", &full, "--redo", &redo, "--until", &until, "--to", &copy]);
+        assert_eq!(said.contains(&format!("the last commit: transaction {last}")), until.starts_with("txn"), "{said}");
+        let said = fine(&tpcc(&copy, &["--events", "50"]));
+        assert_eq!(said.matches(" holds ").count(), 12, "{said}");
+    }
+    refused(&["restore", &full, "--redo", &redo, "--until", "noon", "--to", &copy], "neither an LSN");
+    refused(&["restore", &full, "--redo", &full, "--to", &place.at("x")], "is no archive of redo");
+    refused(&["restore", &full, "--redo", &place.at("none"), "--to", &place.at("x")], "none");
+    refused(
+        &["restore", &full, "--redo", &redo, "--until", "2001-01-01", "--to", &place.at("x")],
+        "to moments from LSN",
+    );
+    refused(&["restore", &full, "--redo", &redo, "--until", "2999-01-01", "--to", &place.at("x")], "the redo ends at");
+    refused(&tpcc(&copy, &["--events", "5", "--redo-archive", &redo]), "name another folder");
+    assert!(!Path::new(&place.at("x")).exists());
+}
+
+fn size_of_entry(entry: std::fs::DirEntry) -> u64 {
+    entry.metadata().map_or(0, |found| found.len())
+}
+
+/// What a killed restore leaves is no database to any command, and the next restore begins anew.
+#[test]
+fn a_killed_restore_is_taken_for_nothing_and_can_be_repeated() {
+    let place = Place::new();
+    let [db, full, redo, copy] = ["db", "full", "redo", "copy"].map(|name| place.at(name));
+    fine(&small(&db, &redo));
+    fine(&["backup", &db, &full]);
+    fine(&small(&db, &redo));
+    let restore = ["restore", &full, "--redo", &redo, "--to", &copy];
+    let started = Instant::now();
+    fine(&restore);
+    let whole = started.elapsed();
+    let mut cuts = 0;
+    for part in 1..=12 {
+        let _ = std::fs::remove_dir_all(&copy);
+        let child = command(&restore).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+        let running = Running(child);
+        std::thread::sleep(whole * part / 12);
+        drop(running);
+        if !Path::new(&copy).join("restoring").exists() {
+            continue;
+        }
+        cuts += 1;
+        if !Path::new(&copy).join("data").exists() {
+            refused(&["check", &copy], "was cut short");
+            refused(&tpcc(&copy, &["--events", "1"]), "was cut short");
+            fine(&restore);
+        }
+        fine(&["check", &copy]);
+        assert_eq!(std::fs::read_dir(&copy).expect("a folder").flatten().count(), 3);
+    }
+    assert!(cuts > 3, "{cuts} of 12 kills met the restore at work");
+    // Another file in the folder is not taken away.
+    std::fs::remove_dir_all(&copy).expect("it is there");
+    std::fs::create_dir_all(Path::new(&copy).join("restoring")).expect("a folder");
+    std::fs::write(Path::new(&copy).join("mine"), "text").expect("a file");
+    refused(&restore, "is not empty");
+    assert!(Path::new(&copy).join("mine").exists());
+}
+
+/// An archive that cannot be written is told, makes a gap at last, and stops nobody.
+#[test]
+fn a_full_disk_under_the_archive_stops_nobody_and_is_told() {
+    let place = Place::new();
+    let [db, small, full] = ["db", "small", "full"].map(|name| place.at(name));
+    let Some(_mount) = Mount::of("3M", &small) else { return };
+    let redo = place.at("small/redo");
+    fine(&tpcc(&db, &["--load-only"]));
+    fine(&["backup", &db, &full]);
+    let (_, said) = highwater(&tpcc(&db, &["--events", "6000", "--redo-archive", &redo]));
+    assert!(said.contains("Warning: the archive") && said.contains("No space left"), "{said}");
+    assert_eq!(said.matches(" holds ").count(), 12, "{said}");
+    fine(&["check", &db]);
+    refused(&["restore", &full, "--redo", &redo, "--verify"], "redo");
+    fine(&["restore", &full, "--to", &place.at("copy")]);
+}

@@ -1,0 +1,93 @@
+//! The archive beside power cuts.
+
+use super::{Archive, Begin, Position};
+use crate::config::Options;
+use crate::db::Database;
+use crate::table::{Schema, Type, ValueRef};
+use crate::testing::small_options;
+use crate::types::Lsn;
+use highwater_storage::{Faults, StorageSet};
+use std::path::Path;
+
+fn options(archive: &Path) -> Options {
+    Options { redo_archive: Some(archive.to_path_buf()), ..small_options() }
+}
+
+fn fill(db: &Database, from: u64) -> crate::error::Result<()> {
+    let schema = Schema::new().column("id", Type::U64).column("text", Type::Text(200)).primary_key(&["id"]);
+    let table = db.table("rows").or_else(|_| db.create_table("rows", schema))?;
+    for id in from..from + 50 {
+        let mut txn = db.begin()?;
+        txn.insert(&table, &[ValueRef::from(id), ValueRef::from("a row")])?;
+        txn.commit()?;
+    }
+    Ok(())
+}
+
+fn copied(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+    }
+}
+
+/// The archive has every group from its begin on to `end`.
+fn assert_whole(archive: &Path, id: u64, end: u64, what: &str) {
+    let archive = Archive::open(archive, id).unwrap();
+    let position = Position { generation: 2, lsn: Lsn(4080) };
+    let mut groups = archive.groups(Begin { position, frame: None }).unwrap();
+    let mut last = position.lsn;
+    while let Some(group) = groups.next().unwrap_or_else(|error| panic!("{what}: {error}")) {
+        last = group.end;
+    }
+    assert!(last.0 >= end, "{what}: it ends at LSN {last}, before {end}");
+}
+
+/// A database with an archive that a power cut ended while it worked.
+fn cut_off(archive: &Path) -> (StorageSet, u64) {
+    let (storage, faults) = (StorageSet::memory(), Faults::new());
+    let db = Database::open_storage(storage.map(|device| faults.wrap(device)), options(archive)).unwrap();
+    fill(&db, 0).unwrap();
+    let end = db.lsn();
+    faults.power_off_after(0);
+    drop(db);
+    (storage.cut(1), end)
+}
+
+/// Power is cut at each write of the opening after that, of the work that follows and of the closing: nothing that was
+/// durable is missing in the archive, and no opening finds a gap.
+#[test]
+fn a_cut_at_any_write_leaves_no_gap() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = folder.path().join("first");
+    let (image, end) = cut_off(&first);
+    let mut is_through = false;
+    for writes in 0.. {
+        let (storage, faults) = (image.cut(writes), Faults::new());
+        let archive = folder.path().join(format!("cut-{writes}"));
+        copied(&first, &archive);
+        // Many writes of work are left out.
+        faults.power_off_after(if writes < 40 { writes } else { 40 + (writes - 40) * 5 });
+        let powered = storage.map(|device| faults.wrap(device));
+        let worked = Database::open_storage(powered, options(&archive)).and_then(|db| {
+            fill(&db, 100)?;
+            db.close()
+        });
+        let was_cut = faults.is_power_off();
+        assert!(was_cut || worked.is_ok(), "{worked:?}");
+        let db = Database::open_storage(storage.cut(writes), options(&archive)).unwrap();
+        assert_eq!(db.archive_problem(), None, "after {writes} writes");
+        assert_eq!(db.stats().redo_archive_gaps, 0, "after {writes} writes");
+        fill(&db, 200).unwrap();
+        let (id, last) = (db.id(), db.lsn());
+        db.close().unwrap();
+        assert_whole(&archive, id, last.max(end), &format!("after {writes} writes"));
+        std::fs::remove_dir_all(&archive).unwrap();
+        if !was_cut {
+            is_through = true;
+            break;
+        }
+    }
+    assert!(is_through);
+}

@@ -1,0 +1,183 @@
+//! Reading the archive from the end of a backup on.
+//!
+//! Rules
+//! 1. Groups are handed out without a gap from the begin on: a segment that does not follow the one before ends the
+//!    reading with an error that names what is missing. What nobody asks for is not looked at.
+//! 2. Bytes behind the groups of the last segment that do not verify are an error too, not an end: whoever wants to
+//!    stop before them says so.
+//! 3. Where archive and backup both have redo, it is the same: the last group of the backup's redo is compared.
+
+use super::segment::{self, Position, Segment};
+use super::writer::check_owner;
+use crate::error::{Error, Result};
+use crate::log::{StreamGroups, format};
+use crate::types::Lsn;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+/// Where the reading begins: the end of a backup.
+#[derive(Clone, Copy, Debug)]
+pub struct Begin {
+    pub position: Position,
+    /// The frame of the group that ends there, if the backup has redo.
+    pub frame: Option<[u8; 8]>,
+}
+
+/// The archive of a database.
+#[derive(Debug)]
+pub struct Archive {
+    dir: PathBuf,
+    segments: Vec<Segment>,
+}
+
+/// A group of redo.
+#[derive(Clone, Copy, Debug)]
+pub struct Group<'g> {
+    pub generation: u64,
+    pub start: Lsn,
+    pub end: Lsn,
+    pub payload: &'g [u8],
+    /// The file it is in, and where there its frame is.
+    pub file: &'g Path,
+    pub offset: u64,
+}
+
+/// Groups, one after the other.
+pub struct Groups<'a> {
+    archive: &'a Archive,
+    begin: Begin,
+    /// Number of the segment that is read.
+    number: usize,
+    stream: StreamGroups<BufReader<File>>,
+    /// The begin lies at the end of a group, or of all.
+    has_begun: bool,
+}
+
+impl Archive {
+    /// Opens the archive of a database.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`] if it is another database's or there is none; [`Error::Corrupt`] for a damaged segment.
+    pub fn open(dir: &Path, database_id: u64) -> Result<Archive> {
+        let segments = segment::list(dir)?;
+        if segments.is_empty() {
+            return Err(Error::Incompatible(format!("{} has no redo: it is no archive, or empty", dir.display())));
+        }
+        check_owner(dir, &segments, database_id)?;
+        Ok(Archive { dir: dir.to_path_buf(), segments })
+    }
+
+    /// The groups from `begin` on.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`] if the archive begins later, an I/O error.
+    pub fn groups(&self, begin: Begin) -> Result<Groups<'_>> {
+        let from = begin.position.lsn;
+        let Some(number) = self.segments.iter().rposition(|segment| segment.head.start <= from) else {
+            let first = self.segments[0].head.start;
+            return Err(Error::Incompatible(format!(
+                "{} begins at LSN {first}: the redo from LSN {from} to there is missing",
+                self.dir.display()
+            )));
+        };
+        let stream = self.segments[number].groups()?;
+        Ok(Groups { archive: self, begin, number, has_begun: stream.at() == from, stream })
+    }
+}
+
+impl Groups<'_> {
+    /// The next group; `None` at the end of the archive.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] or [`Error::Incompatible`] names the segment, and the LSNs of what is missing.
+    pub fn next(&mut self) -> Result<Option<Group<'_>>> {
+        loop {
+            let start = self.stream.at();
+            let found = match self.stream.next() {
+                Ok(Some(end)) => end,
+                Ok(None) if self.next_segment(None)? => continue,
+                Ok(None) if self.has_begun => return Ok(None),
+                Ok(None) => return Err(self.early()),
+                Err(what) => match self.next_segment(Some(&what))? {
+                    true => continue,
+                    false => return Ok(None),
+                },
+            };
+            if found <= self.begin.position.lsn {
+                self.compare(found)?;
+                continue;
+            }
+            if !self.has_begun {
+                return Err(self.foreign());
+            }
+            let segment = &self.archive.segments[self.number];
+            return Ok(Some(Group {
+                generation: segment.head.generation,
+                start,
+                end: found,
+                payload: self.stream.payload(),
+                file: &segment.path,
+                offset: segment::HEAD_BYTES + start.0 - segment.head.start.0,
+            }));
+        }
+    }
+
+    /// Rule 3.
+    fn compare(&mut self, end: Lsn) -> Result<()> {
+        let Begin { position, frame } = self.begin;
+        let generation = self.archive.segments[self.number].head.generation;
+        let is_same = frame.is_none_or(|frame| frame == self.stream.frame()) && generation <= position.generation;
+        self.has_begun = end == position.lsn;
+        if !self.has_begun || is_same { Ok(()) } else { Err(self.foreign()) }
+    }
+
+    fn early(&self) -> Error {
+        let (dir, at, wanted) = (self.archive.dir.display(), self.stream.at(), self.begin.position.lsn);
+        Error::Incompatible(format!("{dir} ends at LSN {at}, before the end of the backup, LSN {wanted}"))
+    }
+
+    fn foreign(&self) -> Error {
+        let segment = &self.archive.segments[self.number];
+        Error::Incompatible(format!(
+            "{} has other redo at LSN {} than the backup: it is of another history of this database",
+            segment.path.display(),
+            self.begin.position.lsn
+        ))
+    }
+
+    /// Goes on with the segment behind this one, of which the rest does not verify if `wrong` says why. False at the
+    /// end of the archive.
+    fn next_segment(&mut self, wrong: Option<&str>) -> Result<bool> {
+        let (segments, at) = (&self.archive.segments, self.stream.at());
+        let this = &segments[self.number];
+        let damaged = |what: &str| Err(Error::Corrupt(format!("{} is damaged: {what}", this.path.display())));
+        let Some(next) = segments.get(self.number + 1) else {
+            return match wrong {
+                None => Ok(false),
+                Some(what) => {
+                    let left = this.lsns().end.0 - at.0;
+                    damaged(&format!("{what}, {left} bytes before its end; what is before LSN {at} can be restored"))
+                }
+            };
+        };
+        let here = Position { generation: this.head.generation, lsn: at };
+        let begins = if next.head.generation == here.generation { at } else { Lsn(format::block_ceil(at.0)) };
+        if next.head.follows != Some(here) || next.head.start != begins {
+            let is_within = next.head.follows.is_some_and(|follows| follows.generation == here.generation);
+            if let Some(what) = wrong.filter(|_| is_within) {
+                return damaged(what);
+            }
+            let (dir, to) = (self.archive.dir.display(), next.head.start);
+            let why = match next.head.follows {
+                None => "it was not archived",
+                Some(_) if is_within => "a segment was removed, or cut",
+                Some(_) => "a segment was removed",
+            };
+            return Err(Error::Corrupt(format!("{dir} lacks the redo from LSN {at} to LSN {to}: {why}")));
+        }
+        self.stream = next.groups()?;
+        self.number += 1;
+        Ok(true)
+    }
+}

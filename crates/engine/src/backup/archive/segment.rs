@@ -1,0 +1,168 @@
+//! Segments: their bytes, their names, the segments of a folder.
+//!
+//! Head, 64 bytes, little-endian: magic `HWARCHIV` @0, version u32 @8, CRC-32C of the other bytes @12, database id u64
+//! @16, generation u64 @24, LSN of the first group u64 @32, the position that it follows: generation u64 @40 (0: none),
+//! LSN u64 @48; zeros. Then groups with their frames (see `log::format`). The name is the LSN in 20 digits, `.redo`.
+
+use super::super::files;
+use crate::error::{Error, Result};
+use crate::log::StreamGroups;
+use crate::types::Lsn;
+use std::fs::{File, OpenOptions};
+use std::io::{BufReader, ErrorKind, Read, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+pub const HEAD_BYTES: u64 = 64;
+const MAGIC: [u8; 8] = *b"HWARCHIV";
+const VERSION: u32 = 1;
+const SUFFIX: &str = ".redo";
+const NEW: &str = "new-segment";
+const READ_BYTES: usize = 1 << 20;
+
+/// A place in the redo of a database's history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    pub generation: u64,
+    pub lsn: Lsn,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    pub database_id: u64,
+    pub generation: u64,
+    pub start: Lsn,
+    pub follows: Option<Position>,
+}
+
+/// A segment of a folder.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    pub path: PathBuf,
+    pub head: Head,
+    /// Bytes behind the head.
+    pub redo_bytes: u64,
+}
+
+impl Head {
+    fn encode(&self) -> [u8; HEAD_BYTES as usize] {
+        let mut bytes = [0; HEAD_BYTES as usize];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        let (generation, lsn) = self.follows.map_or((0, 0), |position| (position.generation, position.lsn.0));
+        let numbers = [self.database_id, self.generation, self.start.0, generation, lsn];
+        for (place, number) in bytes[16..].chunks_exact_mut(8).zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        let sum = checksum(&bytes);
+        bytes[12..16].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8; HEAD_BYTES as usize]) -> std::result::Result<Head, String> {
+        let u32_at = |at: usize| u32::from_le_bytes(std::array::from_fn(|n| bytes[at + n]));
+        let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|n| bytes[at + n]));
+        if bytes[..8] != MAGIC || u32_at(12) != checksum(bytes) {
+            return Err("its head does not verify".into());
+        }
+        if u32_at(8) != VERSION {
+            return Err(format!("it has format {}; this program reads format {VERSION}", u32_at(8)));
+        }
+        let follows = Position { generation: u64_at(40), lsn: Lsn(u64_at(48)) };
+        let follows = (follows.generation > 0).then_some(follows);
+        Ok(Head { database_id: u64_at(16), generation: u64_at(24), start: Lsn(u64_at(32)), follows })
+    }
+
+    /// Makes the segment, in place of an empty one of the same LSN; the file is ready to be appended to.
+    pub fn create(&self, dir: &Path) -> Result<File> {
+        let (new, path) = (dir.join(NEW), dir.join(name(self.start)));
+        let mut file = File::create(&new).map_err(|error| files::failed("create", &new, error))?;
+        let written = file.write_all(&self.encode()).and_then(|()| file.sync_all());
+        written.map_err(|error| files::failed("write", &new, error))?;
+        std::fs::rename(&new, &path).map_err(|error| files::failed("rename", &new, error))?;
+        files::sync_folder(dir)?;
+        Ok(file)
+    }
+}
+
+fn checksum(bytes: &[u8; HEAD_BYTES as usize]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&bytes[..12]), &bytes[16..])
+}
+
+pub fn name(start: Lsn) -> String {
+    format!("{:020}{SUFFIX}", start.0)
+}
+
+impl Segment {
+    fn open(path: PathBuf) -> Result<Segment> {
+        let mut file = File::open(&path).map_err(|error| files::failed("open", &path, error))?;
+        let len = file.metadata().map_err(|error| files::failed("look at", &path, error))?.len();
+        let damaged = |what: String| Error::Corrupt(format!("{} is damaged: {what}", path.display()));
+        let mut head = [0; HEAD_BYTES as usize];
+        file.read_exact(&mut head).map_err(|error| match error.kind() {
+            ErrorKind::UnexpectedEof => damaged(format!("it has {len} bytes")),
+            _ => files::failed("read", &path, error),
+        })?;
+        let head = Head::decode(&head).map_err(damaged)?;
+        let redo_bytes = len - HEAD_BYTES;
+        let is_possible = head.start.0.checked_add(redo_bytes).is_some_and(|end| end < 1 << 62);
+        if path.file_name().is_none_or(|found| *found != *name(head.start)) || !is_possible {
+            return Err(damaged(format!("it is the segment of LSN {}", head.start)));
+        }
+        Ok(Segment { path, head, redo_bytes })
+    }
+
+    /// LSNs, if all of it is sound.
+    pub fn lsns(&self) -> Range<Lsn> {
+        self.head.start..Lsn(self.head.start.0 + self.redo_bytes)
+    }
+
+    /// Its groups.
+    pub fn groups(&self) -> Result<StreamGroups<BufReader<File>>> {
+        let mut file = File::open(&self.path).map_err(|error| files::failed("open", &self.path, error))?;
+        let mut head = [0; HEAD_BYTES as usize];
+        file.read_exact(&mut head).map_err(|error| files::failed("read", &self.path, error))?;
+        let file = BufReader::with_capacity(READ_BYTES, file);
+        Ok(StreamGroups::new(file, self.lsns(), self.head.generation))
+    }
+
+    /// Where the groups that verify end.
+    pub fn end(&self) -> Result<Lsn> {
+        let mut groups = self.groups()?;
+        while let Ok(Some(_)) = groups.next() {}
+        Ok(groups.at())
+    }
+
+    /// Cuts off what lies behind `end`, durably.
+    pub fn cut(&self, end: Lsn) -> Result<()> {
+        let cut = || {
+            let file = OpenOptions::new().write(true).open(&self.path)?;
+            file.set_len(HEAD_BYTES + end.0 - self.head.start.0)?;
+            file.sync_all()
+        };
+        cut().map_err(|error| files::failed("cut", &self.path, error))
+    }
+}
+
+/// The segments of a folder, by LSN.
+///
+/// # Errors
+/// [`Error::Usage`] if it holds other files and no segment; [`Error::Corrupt`] names a segment without a sound head.
+pub fn list(dir: &Path) -> Result<Vec<Segment>> {
+    let failed = |error| files::failed("look at", dir, error);
+    let (mut segments, mut others) = (Vec::new(), 0);
+    for entry in std::fs::read_dir(dir).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        match path.file_name().and_then(|name| name.to_str()) {
+            Some(name) if name.ends_with(SUFFIX) => segments.push(Segment::open(path)?),
+            Some(NEW) => {}
+            _ => others += 1,
+        }
+    }
+    if segments.is_empty() && others > 0 {
+        let what = format!("{} is no archive of redo, and not empty: name a new folder", dir.display());
+        return Err(Error::Usage(what));
+    }
+    segments.sort_by_key(|segment| segment.head.start);
+    Ok(segments)
+}

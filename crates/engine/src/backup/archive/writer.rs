@@ -1,0 +1,293 @@
+//! Following the log. The rules are those of [`super`].
+
+use super::super::files;
+use super::segment::{self, Head, Position, Segment};
+use crate::error::{Error, Result};
+use crate::log::{Kept, Log, Reader, Scan, whole_groups};
+use crate::stats::Stats;
+use crate::types::Lsn;
+use highwater_storage::forget_cached;
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A segment that has this many bytes of redo is not continued.
+const SEGMENT_BYTES: u64 = 64 << 20;
+/// Reads of the log between two syncs.
+const READS: usize = 16;
+/// Rule 4: a gap begins when this part of the log waits for an archive that cannot be written.
+const GAP_PART: (u64, u64) = (3, 4);
+
+/// Writes the archive of an open database.
+pub struct Archiver {
+    dir: PathBuf,
+    database_id: u64,
+    /// The end of what is durable in the archive; `None` if there is nothing, or a gap follows.
+    end: Option<Position>,
+    /// What the segment follows that begins at the archive's end and is empty: it will be replaced.
+    empty_follows: Option<Option<Position>>,
+    open: Option<Open>,
+    kept: Option<Following>,
+    problem: Option<String>,
+}
+
+/// The segment that is appended to.
+struct Open {
+    file: File,
+    path: PathBuf,
+    redo_bytes: u64,
+}
+
+/// The log that is followed.
+struct Following {
+    log: Arc<Log>,
+    kept: Kept<Arc<Log>>,
+    stats: Arc<Stats>,
+    generation: u64,
+    /// Read, and not written: the begin of a group.
+    rest: Vec<u8>,
+    bytes: Vec<u8>,
+}
+
+impl Archiver {
+    /// Opens the archive in `dir`, or makes it. What a crash left unfinished at its end is cut off.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a folder with other files, [`Error::Incompatible`] for the archive of another database,
+    /// [`Error::Corrupt`] for a damaged one, an I/O error.
+    pub fn open(dir: &Path, database_id: u64) -> Result<Archiver> {
+        match std::fs::create_dir_all(dir) {
+            Ok(()) => files::sync_parent(dir)?,
+            Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::NotADirectory) => {
+                return Err(Error::Usage(format!("{} is not a folder", dir.display())));
+            }
+            Err(error) => return Err(files::failed("create", dir, error)),
+        }
+        let mut archiver = Archiver {
+            dir: dir.to_path_buf(),
+            database_id,
+            end: None,
+            empty_follows: None,
+            open: None,
+            kept: None,
+            problem: None,
+        };
+        let segments = segment::list(dir)?;
+        check_owner(dir, &segments, database_id)?;
+        let Some(last) = segments.last() else { return Ok(archiver) };
+        let end = last.end()?;
+        if end < last.lsns().end {
+            last.cut(end)?;
+        }
+        archiver.end = Some(Position { generation: last.head.generation, lsn: end });
+        archiver.empty_follows = (end == last.head.start).then_some(last.head.follows);
+        Ok(archiver)
+    }
+
+    /// Archives what the log still has of the redo before this opening (rule 3). The log was opened and not started.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`] if the archive is ahead of the log, an I/O error.
+    pub fn catch_up(&mut self, log: &Log, scan: &Scan, stats: &Stats) -> Result<()> {
+        if let (Some(end), Some(follows)) = (self.end, self.empty_follows)
+            && end.generation > log.generation()
+        {
+            // A crash before the generation began that the segment is for.
+            self.end = follows;
+            self.empty_follows = None;
+            if follows.is_none() {
+                return Ok(());
+            }
+        }
+        let Some(end) = self.end else { return Ok(()) };
+        if end.lsn > scan.end_lsn || end.generation > log.generation() {
+            return Err(Error::Incompatible(format!(
+                "the archive {} has redo up to LSN {}, this database ends at LSN {}: it is an older copy; name a new \
+                 folder for its redo",
+                self.dir.display(),
+                end.lsn,
+                scan.end_lsn
+            )));
+        }
+        let is_closed = scan.checkpoint_lsn == scan.end_lsn;
+        let is_next = end.generation == log.generation() || (end.generation + 1 == log.generation() && is_closed);
+        let lsns = end.lsn..scan.end_lsn;
+        let all = is_next
+            && lsns.end.0 - lsns.start.0 <= log.capacity_bytes()
+            && log.copy_groups(lsns.clone(), end.generation, |_, _| Ok(()))? == lsns.end;
+        if !all {
+            self.begin_gap(stats, &format!("the redo from LSN {} to {} was not archived", lsns.start, lsns.end));
+            return Ok(());
+        }
+        if lsns.is_empty() {
+            return Ok(());
+        }
+        self.start_segment(end)?;
+        let lsn = log.copy_groups(lsns, end.generation, |_, group| self.write(group))?;
+        self.sync()?;
+        self.open = None;
+        self.reached(Position { lsn, ..end });
+        Ok(())
+    }
+
+    /// Makes the first segment of the generation that the log is about to begin at `start`.
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub fn begin(&mut self, start: Position) -> Result<()> {
+        self.start_segment(start)
+    }
+
+    /// Follows the log, which has begun its generation and appended nothing yet.
+    ///
+    /// # Errors
+    /// [`Error::Usage`]: it is followed already.
+    pub fn follow(&mut self, log: Arc<Log>, stats: Arc<Stats>) -> Result<()> {
+        let kept = Log::keep(log.clone(), Reader::Archive)?;
+        debug_assert_eq!(self.end.map(|end| end.lsn), Some(kept.at()));
+        let generation = log.generation();
+        self.kept = Some(Following { log, kept, stats, generation, rest: Vec::new(), bytes: Vec::new() });
+        Ok(())
+    }
+
+    /// Why the archive could not be written, or what it lacks: the last problem since the opening.
+    pub fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+
+    /// Archives some of what is durable; says whether there is more. A failure is noted and tried again (rule 4).
+    pub fn step(&mut self) -> bool {
+        let Some(mut following) = self.kept.take() else { return false };
+        let copied = self.copy(&mut following);
+        let is_more = match copied {
+            Ok(is_more) => is_more,
+            Err(error) => {
+                self.fail(&mut following, &error);
+                false
+            }
+        };
+        let durable = following.log.durable_lsn().0;
+        following.stats.redo_archive_lag_bytes.set(durable.saturating_sub(self.end.map_or(durable, |end| end.lsn.0)));
+        self.kept = Some(following);
+        is_more
+    }
+
+    /// Archives the rest and follows the log no longer. Nothing is appended any more.
+    ///
+    /// # Errors
+    /// That of the archive: the next opening archives the rest.
+    pub fn finish(&mut self) -> Result<()> {
+        let Some(mut following) = self.kept.take() else { return Ok(()) };
+        while self.copy(&mut following)? {}
+        Ok(())
+    }
+
+    /// Copies some of what is durable; says whether there is more. After an error the archive's end is where it was.
+    fn copy(&mut self, following: &mut Following) -> Result<bool> {
+        let generation = following.generation;
+        let mut lsn = self.end.map_or(following.kept.at(), |end| end.lsn);
+        let mut is_more = false;
+        for read in 1..=READS {
+            let Following { kept, rest, bytes, log, stats, .. } = following;
+            kept.read(Lsn(u64::MAX), bytes)?;
+            if bytes.is_empty() {
+                break;
+            }
+            rest.extend_from_slice(bytes);
+            self.make_room(Position { generation, lsn })?;
+            let whole = whole_groups(rest, lsn, generation, log.capacity_bytes()).map_err(Error::Corrupt)?;
+            self.write(&rest[..whole])?;
+            rest.drain(..whole);
+            stats.redo_archived_bytes.add(whole as u64);
+            lsn.0 += whole as u64;
+            is_more = read == READS;
+        }
+        if self.open.is_some() && self.end.is_some_and(|end| end.lsn < lsn) {
+            self.sync()?;
+            self.reached(Position { generation, lsn });
+            following.kept.let_go(lsn);
+        }
+        Ok(is_more)
+    }
+
+    /// There is a segment to append to, which is not full.
+    fn make_room(&mut self, at: Position) -> Result<()> {
+        if self.open.as_ref().is_some_and(|open| open.redo_bytes < SEGMENT_BYTES) {
+            return Ok(());
+        }
+        if self.end.is_some_and(|end| end.lsn < at.lsn) {
+            self.sync()?;
+            self.reached(at);
+        }
+        self.open.iter().for_each(|full| forget_cached(&full.file));
+        self.start_segment(at)
+    }
+
+    /// Everything before this is durable in the archive.
+    fn reached(&mut self, end: Position) {
+        if self.end != Some(end) {
+            (self.end, self.empty_follows) = (Some(end), None);
+        }
+    }
+
+    fn fail(&mut self, following: &mut Following, error: &Error) {
+        following.stats.redo_archive_failures.inc();
+        self.problem = Some(format!("the archive of redo cannot be written: {error}"));
+        self.open = None;
+        following.rest.clear();
+        let durable = following.log.durable_lsn();
+        let from = self.end.map_or(durable, |end| end.lsn);
+        following.kept.go_to(from);
+        if (durable.0 - from.0) * GAP_PART.1 > following.log.capacity_bytes() * GAP_PART.0 {
+            self.begin_gap(&following.stats, &format!("{error}; the redo from LSN {from} to {durable} is not in it"));
+            following.kept.let_go(durable);
+            following.kept.go_to(durable);
+        }
+    }
+
+    fn begin_gap(&mut self, stats: &Stats, what: &str) {
+        stats.redo_archive_gaps.inc();
+        self.problem = Some(format!("the archive {} has a gap: {what}", self.dir.display()));
+        (self.end, self.empty_follows) = (None, None);
+    }
+
+    /// Begins a segment at `start`; it follows the archive's end.
+    fn start_segment(&mut self, start: Position) -> Result<()> {
+        let replaces_empty = self.end.is_some_and(|end| end.lsn == start.lsn);
+        let follows = match self.empty_follows {
+            Some(follows) if replaces_empty => follows,
+            _ => self.end,
+        };
+        let head = Head { database_id: self.database_id, generation: start.generation, start: start.lsn, follows };
+        let file = head.create(&self.dir)?;
+        let path = self.dir.join(segment::name(start.lsn));
+        self.open = Some(Open { file, path, redo_bytes: 0 });
+        (self.end, self.empty_follows) = (Some(start), Some(follows));
+        Ok(())
+    }
+
+    fn write(&mut self, groups: &[u8]) -> Result<()> {
+        let open = self.open.as_mut().expect("a segment is begun before it is written");
+        open.file.write_all(groups).map_err(|error| files::failed("write", &open.path, error))?;
+        open.redo_bytes += groups.len() as u64;
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        let Some(open) = &self.open else { return Ok(()) };
+        open.file.sync_data().map_err(|error| files::failed("sync", &open.path, error))
+    }
+}
+
+/// All segments are of this database.
+pub(super) fn check_owner(dir: &Path, segments: &[Segment], database_id: u64) -> Result<()> {
+    match segments.iter().find(|segment| segment.head.database_id != database_id) {
+        None => Ok(()),
+        Some(segment) => Err(Error::Incompatible(format!(
+            "{} has the redo of database {:016x}, this is database {database_id:016x}: name another folder",
+            dir.display(),
+            segment.head.database_id
+        ))),
+    }
+}

@@ -1,0 +1,182 @@
+//! What a restore replays: which backups of a chain, and which archived redo behind them.
+//!
+//! Rules
+//! 1. The last backup is taken whose pages are not of a later moment than the one asked for; what follows is redo: its
+//!    own, then the archive's.
+//! 2. Archived redo is replayed in *legs*: of one generation of the log each, as a ring holds only one, and bounded, as
+//!    it is written into a ring once more. Each leg is verified here, and when it is replayed.
+
+use super::archive::{Archive, Begin, Group, Position};
+use super::chain::Link;
+use super::until::{Commit, Target, Until};
+use super::{BackupProgress, OnBackupProgress, RestoreReport};
+use crate::error::{Error, Result};
+use crate::space::layout::EXTENT_PAGES;
+use crate::table::DateTime;
+use crate::types::Lsn;
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// Bytes of a leg.
+const LEG_BYTES: u64 = 256 << 20;
+/// Groups between two words of progress.
+const GROUPS_PER_WORD: u64 = 10_000;
+
+/// What is replayed.
+#[derive(Debug)]
+pub struct Plan {
+    /// Backups of the chain.
+    pub links: usize,
+    /// Where the last one's own redo ends.
+    pub link_end: Lsn,
+    /// Archived redo behind it.
+    pub legs: Vec<Leg>,
+    /// The last commit in it, as far as redo from the last backup's pages on says.
+    pub last_commit: Option<Commit>,
+}
+
+/// Redo that is replayed at once.
+#[derive(Clone, Debug)]
+pub struct Leg {
+    pub generation: u64,
+    pub lsns: Range<Lsn>,
+    /// The pages that it changes have lower numbers.
+    pub page_count: u32,
+    pub pieces: Vec<Piece>,
+}
+
+/// Bytes of a file.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    pub file: PathBuf,
+    pub offset: u64,
+    pub bytes: u64,
+}
+
+impl Plan {
+    /// Where the database ends.
+    pub fn end(&self) -> Lsn {
+        self.legs.last().map_or(self.link_end, |leg| leg.lsns.end)
+    }
+
+    /// What a restore of it makes.
+    pub fn report(&self) -> RestoreReport {
+        RestoreReport { end_lsn: self.end().0, backups: self.links, last_commit: self.last_commit }
+    }
+
+    fn add(&mut self, group: &Group<'_>, pages: u32) {
+        let bytes = group.end.0 - group.start.0;
+        let continues = self.legs.last().is_some_and(|leg| {
+            (leg.generation, leg.lsns.end) == (group.generation, group.start)
+                && leg.lsns.end.0 - leg.lsns.start.0 + bytes <= LEG_BYTES
+        });
+        if !continues {
+            let (generation, lsns) = (group.generation, group.start..group.start);
+            self.legs.push(Leg { generation, lsns, page_count: 0, pieces: Vec::new() });
+        }
+        let Some(leg) = self.legs.last_mut() else { return };
+        leg.lsns.end = group.end;
+        leg.page_count = leg.page_count.max(pages.next_multiple_of(EXTENT_PAGES));
+        match leg.pieces.last_mut().filter(|piece| piece.file == group.file) {
+            Some(piece) => piece.bytes += bytes,
+            None => leg.pieces.push(Piece { file: group.file.to_path_buf(), offset: group.offset, bytes }),
+        }
+    }
+}
+
+/// Plans the restore of a chain, with the archive of redo if there is one.
+///
+/// # Errors
+/// [`Error::Usage`] if the moment cannot be reached; [`Error::Corrupt`] and [`Error::Incompatible`] name what is
+/// damaged, missing or of another history.
+pub fn plan(
+    links: &[Link],
+    archive: Option<&Archive>,
+    until: Option<Until>,
+    tell: &mut OnBackupProgress<'_>,
+) -> Result<Plan> {
+    let mut missed = None;
+    for count in (1..=links.len()).rev() {
+        let link = &links[count - 1];
+        if is_before(link, until) {
+            continue;
+        }
+        let planned = plan_from(link, archive, until, count, tell);
+        match (planned, until) {
+            // Its commit may lie before the pages of this backup.
+            (Err(error @ Error::Usage(_)), Some(Until::Transaction(_))) => missed = missed.or(Some(error)),
+            (planned, _) => return planned,
+        }
+    }
+    Err(missed.unwrap_or_else(|| unreachable_moment(links, archive, until)))
+}
+
+/// Whether the moment lies before the one at which the backup's last page was copied.
+fn is_before(link: &Link, until: Option<Until>) -> bool {
+    match until {
+        Some(Until::Lsn(lsn)) => lsn < link.manifest.pages_lsn,
+        Some(Until::Time(time)) => time < pages_time(link),
+        Some(Until::Transaction(_)) | None => false,
+    }
+}
+
+fn pages_time(link: &Link) -> DateTime {
+    DateTime::from_unix_us(i64::try_from(link.manifest.pages_unix_us).unwrap_or(i64::MAX))
+}
+
+fn unreachable_moment(links: &[Link], archive: Option<&Archive>, until: Option<Until>) -> Error {
+    let (first, last) = (&links[0], &links[links.len() - 1]);
+    let wanted = until.map_or(String::new(), |until| until.to_string());
+    let end = match archive {
+        Some(_) => "the end of the archived redo".to_string(),
+        None => format!("LSN {}", last.manifest.end_lsn),
+    };
+    let (dir, lsn, time) = (first.dir.display(), first.manifest.pages_lsn, pages_time(first));
+    Error::Usage(format!("{dir} can be restored to moments from LSN {lsn}, {time}Z, to {end}, not to {wanted}"))
+}
+
+fn plan_from(
+    link: &Link,
+    archive: Option<&Archive>,
+    until: Option<Until>,
+    links: usize,
+    tell: &mut OnBackupProgress<'_>,
+) -> Result<Plan> {
+    let mut target = Target::new(until);
+    let (link_end, frame) = link.follow_redo(&mut target)?;
+    let mut plan = Plan { links, link_end, legs: Vec::new(), last_commit: target.last_commit };
+    if target.is_reached() || until == Some(Until::Lsn(link_end.0)) {
+        return Ok(plan);
+    }
+    let Some(archive) = archive else {
+        let hint = |error: Error| match error {
+            Error::Usage(what) => {
+                let dir = link.dir.display();
+                Error::Usage(format!("{dir}: {what}; redo behind it is in the archive, if one is kept (see --redo)"))
+            }
+            error => error,
+        };
+        return target.end_at(link_end).map(|()| plan).map_err(hint);
+    };
+    let begin = Begin { position: Position { generation: link.manifest.generation, lsn: link_end }, frame };
+    let (mut groups, mut count) = (archive.groups(begin)?, 0);
+    while !target.is_reached() {
+        let Some(group) = groups.next()? else {
+            target.end_at(plan.end())?;
+            break;
+        };
+        if !target.admits(group.end, group.payload)? {
+            break;
+        }
+        plan.add(&group, target.pages);
+        count += 1;
+        if count % GROUPS_PER_WORD == 0 {
+            let word = BackupProgress { step: "reading redo", pages: count, total: count };
+            if tell(word).is_break() {
+                return Err(super::interrupted());
+            }
+        }
+    }
+    plan.last_commit = target.last_commit;
+    Ok(plan)
+}

@@ -1,0 +1,68 @@
+//! What a backup holds back while it runs.
+
+use crate::backup::{BackupOptions, RestoreOptions};
+use crate::config::{Options, PageStoreKind};
+use crate::db::Database;
+use crate::table::{Schema, Table, Type, ValueRef};
+use crate::testing::small_options;
+use highwater_storage::StorageSet;
+use std::ops::ControlFlow::Continue;
+
+const ROWS: u64 = 8000;
+
+fn filled(db: &Database, name: &str, rows: u64) -> Table {
+    let schema = Schema::new().column("id", Type::U64).column("text", Type::Text(600)).primary_key(&["id"]);
+    let table = db.create_table(name, schema).unwrap();
+    change(db, rows, |txn, id| {
+        txn.insert(&table, &[ValueRef::from(id), ValueRef::from(&*"deep ".repeat(80))]).unwrap();
+    });
+    table
+}
+
+fn change(db: &Database, rows: u64, mut row: impl FnMut(&mut crate::db::WriteTxn, u64)) {
+    for first in (0..rows).step_by(200) {
+        let mut txn = db.begin().unwrap();
+        (first..rows.min(first + 200)).for_each(|id| row(&mut txn, id));
+        txn.commit().unwrap();
+    }
+}
+
+/// Everything is in the store, and the checkpoint behind it; emptied extents are discarded unless that is held.
+fn settle(db: &Database) {
+    let ctx = db.context();
+    ctx.log.flush_to(ctx.log.end_lsn()).unwrap();
+    ctx.pool.flush_all().unwrap();
+    ctx.log.checkpoint(crate::pool::cleaner::checkpoint_target(&ctx.pool, &ctx.log)).unwrap();
+    db.space().discard_step(ctx);
+}
+
+/// Pages that the backup's redo changes are emptied before the backup has copied them. They must stay until it has: the
+/// redo needs what they were.
+#[test]
+fn emptied_pages_stay_until_the_backup_has_them() {
+    for page_store in [PageStoreKind::InPlace, PageStoreKind::OutOfPlace] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options { page_store, segment_size: 256 << 10, log_file_size: 16 << 20, ..small_options() };
+        let db = Database::open_storage(StorageSet::memory(), options.clone()).unwrap();
+        filled(&db, "stays", 100);
+        let passing = filled(&db, "passing", ROWS);
+        settle(&db);
+        let mut passing = Some(passing);
+        let dest = folder.path().join("full");
+        let full = BackupOptions { max_bytes_per_s: 0, ..BackupOptions::default() };
+        let taken = db.backup(&dest, &full, &mut |_| {
+            if let Some(table) = passing.take() {
+                change(&db, ROWS, |txn, id| {
+                    txn.update(&table, &[ValueRef::from(id)], &[(1, ValueRef::from("short"))]).unwrap();
+                });
+                drop(table);
+                db.drop_table("passing").unwrap();
+                (0..3).for_each(|_| settle(&db));
+            }
+            Continue(())
+        });
+        taken.unwrap();
+        let restore = RestoreOptions { database: options, check: true, ..RestoreOptions::default() };
+        Database::restore(&[dest], folder.path().join("copy"), &restore, &mut |_| Continue(())).unwrap();
+    }
+}

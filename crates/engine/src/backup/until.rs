@@ -1,0 +1,145 @@
+//! The moment to which a database is restored: how far redo is replayed.
+//!
+//! Rules
+//! 1. Redo is replayed up to a group, and nothing behind it; never less than was asked for without an error.
+//! 2. A time is reached before the first mini-transaction that notes a later one. A commit is noted after it was called
+//!    for and before it is acknowledged. So what was acknowledged before the time is there, and what was called for
+//!    after it is not. Schema changes note the time too.
+//! 3. Times are of the clock of the machine on which the database was used. Only redo that was made while it was
+//!    archived has them.
+
+use crate::error::{Error, Result};
+use crate::page::PageOp;
+use crate::space::header;
+use crate::table::DateTime;
+use crate::types::{EXTENT_PAGES, Lsn, PageNo};
+use std::fmt;
+use std::str::FromStr;
+
+/// A moment in the history of a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// All redo up to this LSN ([`Database::lsn`](crate::Database::lsn)).
+    Lsn(u64),
+    /// What was committed up to this time, in UTC.
+    Time(DateTime),
+    /// What was committed up to this transaction's commit, this one included
+    /// ([`WriteTxn::id`](crate::WriteTxn::id)).
+    Transaction(u64),
+}
+
+/// A commit that redo holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// The transaction's id.
+    pub transaction: u64,
+    /// When, in UTC.
+    pub time: DateTime,
+    /// The LSN up to which the log has it.
+    pub lsn: u64,
+}
+
+impl fmt::Display for Until {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Until::Lsn(lsn) => write!(f, "LSN {lsn}"),
+            Until::Time(time) => write!(f, "{time}Z"),
+            Until::Transaction(id) => write!(f, "the commit of transaction {id}"),
+        }
+    }
+}
+
+impl FromStr for Until {
+    type Err = String;
+
+    /// Reads an LSN (`123456`), `txn:` and the id of a transaction, or a date and time in UTC as [`DateTime`] reads it.
+    fn from_str(text: &str) -> std::result::Result<Until, String> {
+        let number = |text: &str| {
+            let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            digits.then(|| text.parse().ok()).flatten()
+        };
+        let wrong = || {
+            format!(
+                "{text:?} is neither an LSN such as 123456, nor a UTC time such as 2026-01-31T12:00:00.5, nor txn:789"
+            )
+        };
+        match (text.strip_prefix("txn:"), number(text)) {
+            (Some(id), _) => number(id).map(Until::Transaction).ok_or_else(wrong),
+            (None, Some(lsn)) => Ok(Until::Lsn(lsn)),
+            (None, None) => text.parse().map(Until::Time).map_err(|_| wrong()),
+        }
+    }
+}
+
+/// Follows redo, group by group, up to a moment.
+#[derive(Debug)]
+pub(super) struct Target {
+    until: Option<Until>,
+    is_reached: bool,
+    /// The last commit that belongs to the restored database.
+    pub last_commit: Option<Commit>,
+    /// Pages that the database has, as far as the redo says: those that it changes are among them.
+    pub pages: u32,
+}
+
+impl Target {
+    pub fn new(until: Option<Until>) -> Target {
+        Target { until, is_reached: false, last_commit: None, pages: 0 }
+    }
+
+    /// Whether the group that ends at `end` is replayed; once one is not, none is.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for redo that does not decode.
+    pub fn admits(&mut self, end: Lsn, payload: &[u8]) -> Result<bool> {
+        let is_behind = matches!(self.until, Some(Until::Lsn(lsn)) if end.0 > lsn);
+        if self.is_reached || is_behind {
+            self.is_reached = true;
+            return Ok(false);
+        }
+        let (mut commit, mut pages, mut rest) = (None, self.pages, payload);
+        while !rest.is_empty() {
+            let (page, op, bytes) = PageOp::decode(rest)
+                .map_err(|error| Error::Corrupt(format!("redo ending at LSN {end} does not decode: {error}")))?;
+            if let PageOp::Moment { trx_id, unix_us } = op {
+                let time = DateTime::from_unix_us(i64::try_from(unix_us).unwrap_or(i64::MAX));
+                if matches!(self.until, Some(Until::Time(until)) if time > until) {
+                    self.is_reached = true;
+                    return Ok(false);
+                }
+                commit = (trx_id != 0).then_some(Commit { transaction: trx_id, time, lsn: end.0 }).or(commit);
+            }
+            let extents = Some(page).filter(|page| *page == PageNo(0)).and_then(|_| header::extents_set_by(&op));
+            pages = pages.max(page.0.saturating_add(1)).max(extents.unwrap_or(0).saturating_mul(EXTENT_PAGES));
+            rest = &rest[bytes..];
+        }
+        (self.pages, self.last_commit) = (pages, commit.or(self.last_commit));
+        self.is_reached = match self.until {
+            Some(Until::Lsn(lsn)) => end.0 == lsn,
+            Some(Until::Transaction(id)) => commit.is_some_and(|commit| commit.transaction == id),
+            Some(Until::Time(_)) | None => false,
+        };
+        Ok(true)
+    }
+
+    /// Nothing behind what was admitted last is wanted.
+    pub fn is_reached(&self) -> bool {
+        self.is_reached
+    }
+
+    /// The end of all redo is reached at `end`.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if that is before the moment that was asked for.
+    pub fn end_at(&self, end: Lsn) -> Result<()> {
+        match self.until {
+            Some(until) if !self.is_reached && until != Until::Lsn(end.0) => {
+                let last = self.last_commit.map_or(String::new(), |commit| {
+                    format!("; its last commit is that of transaction {} at {}Z", commit.transaction, commit.time)
+                });
+                Err(Error::Usage(format!("the redo ends at LSN {end}, before {until}{last}")))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The archive of redo of an open database: at opening, meanwhile, at closing.
+
+use super::core::Core;
+use crate::backup::archive::{Archiver, Position};
+use crate::config::Options;
+use crate::error::{Error, Result};
+use crate::log::{Log, Scan};
+use crate::stats::Stats;
+use crate::sync::Mutex;
+use crate::sync::wake::Wake;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Pause of the thread when the archive has everything, or could not be written.
+const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
+
+/// An archive that is written while the database is open.
+pub(super) struct Archiving {
+    archiver: Mutex<Archiver>,
+    problem: Mutex<Option<String>>,
+    wake: Wake,
+}
+
+impl Archiving {
+    /// Archives what a crash has left out and begins the generation of the log that [`Log::start`] will begin; `None`
+    /// if no archive is wanted.
+    ///
+    /// # Errors
+    /// As [`Archiver::open`] and [`Archiver::catch_up`]; [`Error::BadOption`] for a folder within the database's.
+    pub fn open(
+        options: &Options,
+        data: &str,
+        log: &Log,
+        scan: &Scan,
+        id: u64,
+        stats: &Stats,
+    ) -> Result<Option<Archiving>> {
+        let Some(dir) = &options.redo_archive else { return Ok(None) };
+        check_outside(dir, data)?;
+        let mut archiver = Archiver::open(dir, id)?;
+        archiver.catch_up(log, scan, stats)?;
+        let (generation, lsn) = log.next_generation(scan.end_lsn);
+        archiver.begin(Position { generation, lsn })?;
+        let problem = Mutex::new(archiver.problem().map(String::from));
+        Ok(Some(Archiving { archiver: Mutex::new(archiver), problem, wake: Wake::default() }))
+    }
+
+    /// Follows the log, which has just been started.
+    pub fn follow(&self, log: &Arc<Log>, stats: &Arc<Stats>) -> Result<()> {
+        self.archiver.lock().follow(log.clone(), stats.clone())
+    }
+
+    pub fn problem(&self) -> Option<String> {
+        self.problem.lock().clone()
+    }
+
+    pub fn wake(&self) -> &Wake {
+        &self.wake
+    }
+
+    /// Archives some; a failure is tried again later.
+    fn step(&self, failures: impl Fn() -> u64) {
+        let before = failures();
+        let mut archiver = self.archiver.lock();
+        let is_more = archiver.step();
+        *self.problem.lock() = archiver.problem().map(String::from);
+        drop(archiver);
+        match (is_more, failures() > before) {
+            (true, _) => self.wake.wake(),
+            (false, true) => self.wake.wait(PAUSE_AFTER_FAILURE),
+            (false, false) => {}
+        }
+    }
+
+    /// Archives the rest.
+    ///
+    /// # Errors
+    /// The archive cannot be written: the next opening archives the rest.
+    pub fn finish(&self) -> Result<()> {
+        self.archiver.lock().finish()
+    }
+}
+
+/// The folder of the archive is not within that of the data file.
+fn check_outside(dir: &Path, data: &str) -> Result<()> {
+    let folder = Path::new(data).parent().filter(|folder| !folder.as_os_str().is_empty());
+    let Some(folder) = folder.and_then(|folder| folder.canonicalize().ok()) else { return Ok(()) };
+    // It may have to be made: what counts is the part of its path that exists.
+    let real = dir.ancestors().find_map(|part| part.canonicalize().ok());
+    match real.is_some_and(|real| real.starts_with(&folder)) {
+        false => Ok(()),
+        true => Err(Error::BadOption {
+            option: "redo-archive".into(),
+            reason: format!("{} lies in the database's folder; name a folder on another device", dir.display()),
+        }),
+    }
+}
+
+impl Core {
+    /// Starts the thread that archives redo.
+    ///
+    /// # Errors
+    /// The system cannot start a thread.
+    pub(super) fn start_archiving(&mut self) -> Result<()> {
+        let Some(archiving) = self.archiving.clone() else { return Ok(()) };
+        let (ctx, pauser, waker) = (self.ctx.clone(), archiving.clone(), archiving.clone());
+        let step = move || {
+            archiving.step(|| ctx.stats.redo_archive_failures.get());
+            Ok(())
+        };
+        let pause = move || pauser.wake.wait(PAUSE);
+        self.background.spawn("archive", self.ctx.clone(), step, pause, move || waker.wake.wake())
+    }
+}

@@ -1,0 +1,44 @@
+//! Bugs of backups and of the archive of redo.
+
+use super::{Bug, Edit};
+
+const DISCARD: &str = "crates/engine/src/space/discard.rs";
+const WRITER: &str = "crates/engine/src/backup/archive/writer.rs";
+
+const fn bug(name: &'static str, breaks: &'static str, edits: &'static [Edit], tests: &'static [&'static str]) -> Bug {
+    Bug { name, breaks, package: "highwater", edits, tests }
+}
+
+pub const BUGS: &[Bug] = &[
+    bug(
+        "backup-discards-not-held",
+        "pages that the redo of a running backup changes are discarded before it has copied them",
+        &[Edit {
+            file: DISCARD,
+            find: "        if self.discard_holds.load(SeqCst) > 0 {",
+            replace: "        if !PLANTED && self.discard_holds.load(SeqCst) > 0 {",
+        }],
+        &["backup::take::tests"],
+    ),
+    bug(
+        "archive-lacks-the-end-before-a-crash",
+        "an opening does not archive the redo that a crash has left out, and says that it did",
+        &[Edit {
+            file: WRITER,
+            find: "        if lsns.is_empty() {\n            return Ok(());",
+            replace: "        if PLANTED || lsns.is_empty() {\n            \
+                      self.end = Some(Position { lsn: lsns.end, ..end });\n            return Ok(());",
+        }],
+        &["backup::archive"],
+    ),
+    bug(
+        "archive-gap-after-a-crash",
+        "an opening begins a gap though the log still has what the archive lacks",
+        &[Edit {
+            file: WRITER,
+            find: "        let all = is_next\n",
+            replace: "        let all = is_next && (!PLANTED || lsns.is_empty())\n",
+        }],
+        &["backup::archive"],
+    ),
+];
