@@ -34,7 +34,7 @@ fn cargo(root: &Path, verb: &str) -> Result<(), String> {
     }
     let features: Vec<&str> = LIBRARIES.iter().filter(there).map(|(name, ..)| *name).collect();
     let mut command = Command::new("cargo");
-    command.args([verb, "--release", "--locked", "--no-default-features", "--features", &features.join(",")]);
+    command.args([verb, "--release", "--no-default-features", "--features", &features.join(",")]);
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     command.arg("--target-dir").arg(target.join("compare"));
     // The crate's own configuration is read from its folder.

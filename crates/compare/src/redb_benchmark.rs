@@ -34,6 +34,7 @@ const COLUMNS: &[Column] =
     &[column("key", Type::Binary(KEY_BYTES as u32)), column("value", Type::Binary(VALUE_BYTES as u32))];
 
 /// Pairs in the order in which they are drawn.
+#[derive(Clone)]
 struct Pairs(fastrand::Rng);
 
 impl Pairs {
@@ -48,10 +49,17 @@ impl Pairs {
         (key, value)
     }
 
-    fn skip(&mut self, pairs: u64) {
-        (0..pairs).for_each(|_| {
-            self.next();
-        });
+    /// Where each of so many equal parts of the pairs begins.
+    fn shards(parts: u64, pairs: u64) -> Vec<Pairs> {
+        let mut pairs_left = Pairs::new();
+        let part = |_| {
+            let begin = pairs_left.clone();
+            (0..pairs / parts).for_each(|_| {
+                pairs_left.next();
+            });
+            begin
+        };
+        (0..parts).map(part).collect()
     }
 }
 
@@ -83,7 +91,8 @@ pub fn run<P: Peer>(store: &P, request: &Request) -> Result<Steps> {
     }
     benchmark.step("random range reads", |b| b.ranges(RANGES / part))?;
     for readers in READERS {
-        benchmark.step(&format!("random reads ({readers} threads)"), |b| b.read_by(readers, pairs))?;
+        let shards = Pairs::shards(readers, pairs);
+        benchmark.step(&format!("random reads ({readers} threads)"), |b| b.read_by(shards, pairs / readers))?;
     }
     benchmark.step("removals", |b| b.remove(pairs / 2))?;
     Ok(benchmark.steps)
@@ -141,16 +150,10 @@ impl<P: Peer> Benchmark<'_, P> {
         read.finish()
     }
 
-    fn read_by(&self, readers: u64, pairs: u64) -> Result<()> {
+    fn read_by(&self, shards: Vec<Pairs>, reads: u64) -> Result<()> {
         std::thread::scope(|scope| {
-            let reader = |n: u64| {
-                scope.spawn(move || {
-                    let mut drawn = Pairs::new();
-                    drawn.skip(n * (pairs / readers));
-                    self.read(drawn, pairs / readers)
-                })
-            };
-            let threads: Vec<_> = (0..readers).map(reader).collect();
+            let reader = |pairs| scope.spawn(move || self.read(pairs, reads));
+            let threads: Vec<_> = shards.into_iter().map(reader).collect();
             let died = || Error::Data("a reader panicked".into());
             threads.into_iter().try_for_each(|thread| thread.join().map_err(|_| died())?)
         })

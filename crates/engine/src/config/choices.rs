@@ -168,14 +168,14 @@ impl KnobValue for Doublewrite {
 /// What a commit does with its redo.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FlushLog {
-    /// 0: nothing. It is written and synced once a second: a crash of the process or the machine can lose the commits of
-    /// the last second.
+    /// 0: nothing. It is written and synced once a second: a crash of the process or the machine can lose the commits
+    /// of the last second.
     EverySecond,
     /// 1: it is written and synced before the commit returns.
     #[default]
     Sync,
-    /// 2: it is written before the commit returns, and synced once a second: a crash of the machine can lose the commits
-    /// of the last second.
+    /// 2: it is written before the commit returns, and synced once a second: a crash of the machine can lose the
+    /// commits of the last second.
     Write,
 }
 

@@ -69,8 +69,8 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::NoSuchTable`], [`Error::NoSuchIndex`]; [`Error::Schema`] if it is the primary key;
-    /// [`Error::DuplicateKey`] if it is unique and two rows are equal; [`Error::LockWaitTimeout`] if transactions use the table for longer than that; a damaged row; an
-    /// I/O error. The index is as it was then.
+    /// [`Error::DuplicateKey`] if it is unique and two rows are equal; [`Error::LockWaitTimeout`] if transactions use
+    /// the table for longer than that; a damaged row; an I/O error. The index is as it was then.
     pub fn rebuild_index(&self, table: &str, name: &str) -> Result<()> {
         let inner = &self.inner;
         let _one_at_a_time = inner.schema.lock();

@@ -89,9 +89,9 @@ impl Database {
     /// writers wait. A crash before it is complete leaves no trace of it.
     ///
     /// # Errors
-    /// [`Error::NoSuchTable`], [`Error::Schema`] for a wrong name or column, [`Error::DuplicateKey`] if a unique index finds equal rows,
-    /// [`Error::LockWaitTimeout`] if transactions write the table for longer than that, [`Error::KeyTooLong`], an I/O
-    /// error.
+    /// [`Error::NoSuchTable`], [`Error::Schema`] for a wrong name or column, [`Error::DuplicateKey`] if a unique index
+    /// finds equal rows, [`Error::LockWaitTimeout`] if transactions write the table for longer than that,
+    /// [`Error::KeyTooLong`], an I/O error.
     pub fn create_index(&self, table: &str, name: &str, columns: &[&str], unique: bool) -> Result<()> {
         let inner = &self.inner;
         let _one_at_a_time = inner.schema.lock();

@@ -2,8 +2,8 @@
 //!
 //! Rules
 //! 1. What failed is rolled back before it is run again, and nothing of it is seen by anybody.
-//! 2. Only errors that another attempt may not meet lead to one ([`Error::is_retryable`]); after a commit began there is
-//!    none, since it may have happened.
+//! 2. Only errors that another attempt may not meet lead to one ([`Error::is_retryable`]); after a commit began there
+//!    is none, since it may have happened.
 //! 3. The first new attempt follows at once, the others after a random pause that grows: two transactions that meet
 //!    each time would else go on doing so.
 

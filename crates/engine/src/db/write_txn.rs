@@ -70,8 +70,8 @@ impl WriteTxn {
         })
     }
 
-    /// A read-only transaction that sees what this read-only one sees: its view, and the indexes that were there when it
-    /// began.
+    /// A read-only transaction that sees what this read-only one sees: its view, and the indexes that were there when
+    /// it began.
     pub(crate) fn same_snapshot(&mut self) -> Result<WriteTxn> {
         let system = self.inner.txn_system();
         let mut other = WriteTxn::begin(&self.inner, &TxnOptions::default(), Access::ReadOnly)?;
