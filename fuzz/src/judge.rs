@@ -7,7 +7,7 @@
 
 use crate::bases::storage;
 use highwater::inspect::{self, RawFile};
-use highwater::internals::{Step, Stepped};
+use highwater::internals::{Manner, Step, Stepped};
 use highwater::{Database, Error, Options, PageNo, ReadTxn, Row, Table, ValueRef, salvage, values};
 use highwater_bench::corruption::Files;
 use highwater_storage::StorageSet;
@@ -61,7 +61,7 @@ pub fn save(files: &Files, options: &Options) {
 fn open(storage: StorageSet, options: &Options) -> Result<Stepped, Error> {
     let now_ms: Arc<AtomicU64> = Arc::default();
     now_ms.store(1000, Relaxed);
-    Stepped::open(storage, options.clone(), now_ms)
+    Stepped::open(storage, options.clone(), &Manner::default(), now_ms)
 }
 
 /// Opens the database and uses it.

@@ -14,7 +14,7 @@ mod export;
 mod import;
 
 use export::ExportArgs;
-use highwater::internals::Stepped;
+use highwater::internals::{Manner, Stepped};
 use highwater::{Database, Options, Schema, Type};
 use highwater_fuzz::input::Input;
 use highwater_storage::StorageSet;
@@ -73,7 +73,8 @@ static STATE: OnceLock<State> = OnceLock::new();
 libfuzzer_sys::fuzz_target!(init: highwater_fuzz::start(), |data: &[u8]| {
     let state = STATE.get_or_init(|| {
         let options = Options { buffer_pool_size: 4 << 20, log_file_size: 4 << 20, ..Options::default() };
-        let db = Stepped::open(StorageSet::memory(), options, Arc::default()).expect("a database in memory opens");
+        let db = Stepped::open(StorageSet::memory(), options, &Manner::default(), Arc::default());
+        let db = db.expect("a database in memory opens");
         State { folder: highwater_fuzz::folder(), db }
     });
     let db = state.db.database();

@@ -21,6 +21,8 @@ const CUTS: &str = "500";
 /// Power cuts of the simulated engine; and databases that are simulated twice, to see the same happen.
 const SIMULATED_CUTS: &str = "10000";
 const DATABASES_TWICE: &str = "1000";
+/// Databases of which each operation of a short life is made to fail: about a hundred operations each.
+const FAILING_DATABASES: &str = "20";
 /// Power cuts of a mounted disk under a running process.
 const MOUNTED_CUTS: &str = "6";
 /// Seconds of random histories in one run.
@@ -159,7 +161,9 @@ impl Run {
     fn simulation(&self) -> Result<(), Failure> {
         self.finish(self.command().args(["torture", "simulate", "--cuts", SIMULATED_CUTS]))?;
         let twice = ["torture", "simulate", "--databases", DATABASES_TWICE, "--lives", "3", "--twice"];
-        self.finish(self.command().args(twice))
+        self.finish(self.command().args(twice))?;
+        let failing = ["torture", "simulate", "--every-failure", "--databases", FAILING_DATABASES, "--steps", "250"];
+        self.finish(self.command().args(failing))
     }
 
     fn power_cuts(&self) -> Result<(), Failure> {

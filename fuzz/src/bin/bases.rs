@@ -1,7 +1,7 @@
 //! Makes the files in `bases/` anew: small databases of every kind, and backups of them.
 
 use highwater::inspect;
-use highwater::internals::{Step, Stepped};
+use highwater::internals::{Manner, Step, Stepped};
 use highwater::{BackupOptions, Database, Options, values};
 use highwater_bench::corruption::{Left, Small};
 use highwater_fuzz::bases::{databases, pack, path};
@@ -63,7 +63,7 @@ fn backups(small: &Small, n: usize) -> Result<(), Box<dyn Error>> {
     }
     let set = StorageSet::open(&database, &Default::default())?;
     let options = Options { create_if_missing: false, ..small.options.clone() };
-    let db = Stepped::open(set, options, Arc::default())?;
+    let db = Stepped::open(set, options, &Manner::default(), Arc::default())?;
     change(db.database(), 1)?;
     db.database().backup(&full, &BackupOptions::default(), &mut |_| Continue(()))?;
     change(db.database(), 2)?;

@@ -16,7 +16,7 @@ mod shape;
 use crate::input::Input;
 use crate::values::{Key, refs};
 use highwater::config::{ChangeBuffering, PageCompression, PageSize, PageStoreKind};
-use highwater::internals::{Step, Stepped};
+use highwater::internals::{Manner, Step, Stepped};
 use highwater::{Database, Error, Isolation, Options, ReadTxn, Savepoint, Table, TxnOptions, Value, WriteTxn};
 use highwater_storage::StorageSet;
 use shape::Shape;
@@ -101,7 +101,7 @@ fn options(input: &mut Input<'_>) -> Options {
 
 impl World {
     fn open(&self) -> Session {
-        let db = Stepped::open(self.storage.clone(), self.options.clone(), self.now_ms.clone());
+        let db = Stepped::open(self.storage.clone(), self.options.clone(), &Manner::default(), self.now_ms.clone());
         let db = db.expect("a database in memory opens");
         let table = match db.database().table("t") {
             Ok(table) => table,

@@ -28,6 +28,13 @@ const CHOSEN: &str = "HIGHWATER_PLANTED";
 const PATIENCE: Duration = Duration::from_secs(240);
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// A program of tests, and where it runs: in the copy, so that what tests keep of a failure is not written into the
+/// source.
+struct Tests<'c> {
+    program: PathBuf,
+    copy: &'c Path,
+}
+
 /// What a run of tests said.
 enum Outcome {
     Passed,
@@ -78,12 +85,12 @@ fn tests_of(package: &str) -> &'static [&'static str] {
     if package == "highwater-models" { &["--test", "models"] } else { &["--lib"] }
 }
 
-/// Builds the tests of a package of the copy; the program that runs them.
-fn build(source: &Path, target: &Path, package: &str) -> Result<PathBuf, String> {
+/// Builds the tests of a package of the copy.
+fn build<'c>(copy: &'c Path, target: &Path, package: &str) -> Result<Tests<'c>, String> {
     let mut command = Command::new("cargo");
     command.args(["test", "--package", package]).args(tests_of(package));
     command.args(["--no-run", "--message-format", "json-render-diagnostics"]);
-    command.current_dir(source).env("CARGO_TARGET_DIR", target).stdin(Stdio::null()).stderr(Stdio::inherit());
+    command.current_dir(copy).env("CARGO_TARGET_DIR", target).stdin(Stdio::null()).stderr(Stdio::inherit());
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     if !output.status.success() {
         return Err(format!("the source with the bugs of {package} cannot be built: {}", output.status));
@@ -94,11 +101,12 @@ fn build(source: &Path, target: &Path, package: &str) -> Result<PathBuf, String>
         let is_test = message["profile"]["test"] == Value::Bool(true);
         message["executable"].as_str().filter(|_| is_test).map(PathBuf::from)
     });
-    programs.next_back().ok_or_else(|| format!("the build of {package} names no test program"))
+    let program = programs.next_back().ok_or_else(|| format!("the build of {package} names no test program"))?;
+    Ok(Tests { program, copy })
 }
 
 /// Rule 3.
-fn without_bugs(tests: &Path, bugs: &[&Bug]) -> Result<(), String> {
+fn without_bugs(tests: &Tests<'_>, bugs: &[&Bug]) -> Result<(), String> {
     let filters: BTreeSet<&str> = bugs.iter().flat_map(|bug| bug.tests).copied().collect();
     let since = Instant::now();
     match run_tests(tests, "", &filters.into_iter().collect::<Vec<_>>())? {
@@ -112,7 +120,7 @@ fn without_bugs(tests: &Path, bugs: &[&Bug]) -> Result<(), String> {
 }
 
 /// Rule 4; prints the verdict.
-fn is_caught(tests: &Path, bug: &Bug) -> bool {
+fn is_caught(tests: &Tests<'_>, bug: &Bug) -> bool {
     let since = Instant::now();
     let (is_caught, verdict) = match run_tests(tests, bug.name, bug.tests) {
         Ok(Outcome::Failed(failed)) => (true, format!("caught by {}", failed.join(", "))),
@@ -125,12 +133,12 @@ fn is_caught(tests: &Path, bug: &Bug) -> bool {
 }
 
 /// Runs the tests whose names contain one of `filters`, with a bug in force.
-fn run_tests(tests: &Path, bug: &str, filters: &[&str]) -> Result<Outcome, String> {
-    let text = |error: std::io::Error| format!("{}: {error}", tests.display());
-    let kept = tests.with_extension("planted");
+fn run_tests(tests: &Tests<'_>, bug: &str, filters: &[&str]) -> Result<Outcome, String> {
+    let text = |error: std::io::Error| format!("{}: {error}", tests.program.display());
+    let kept = tests.program.with_extension("planted");
     let output = std::fs::File::create(&kept).map_err(text)?;
-    let mut command = Command::new(tests);
-    command.args(filters).env(CHOSEN, bug).stdin(Stdio::null()).stderr(Stdio::null());
+    let mut command = Command::new(&tests.program);
+    command.args(filters).current_dir(tests.copy).env(CHOSEN, bug).stdin(Stdio::null()).stderr(Stdio::null());
     let mut child = command.stdout(output).spawn().map_err(text)?;
     let since = Instant::now();
     let ended: Option<ExitStatus> = loop {

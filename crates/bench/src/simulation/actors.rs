@@ -11,15 +11,27 @@ use highwater::{
 const IDS: u64 = 300;
 /// Values of the first text.
 const FEW: u32 = 20;
+/// Long rows that are written at once.
+const FILLED: u64 = 24;
 
 /// An open transaction.
 pub struct Actor {
     txn: WriteTxn,
-    isolation: Isolation,
+    options: TxnOptions,
     /// Commits that its snapshot sees.
     sees: Option<u64>,
     own: Changes,
     savepoints: Vec<(Savepoint, Changes)>,
+}
+
+/// What there is beside a transaction when it acts.
+pub struct World<'a> {
+    pub db: &'a Database,
+    pub oracle: &'a Oracle,
+    /// What the others have changed and not committed.
+    pub others: &'a Changes,
+    /// Whether many long rows are written at once, so that the file grows.
+    pub fills: bool,
 }
 
 /// A snapshot that is held.
@@ -30,7 +42,7 @@ pub struct Snapshot {
 
 /// An error that a transaction may meet and go on: the statement was undone.
 pub fn is_refusal(error: &Engine) -> bool {
-    matches!(error, Engine::LockWaitTimeout | Engine::DuplicateKey { .. })
+    matches!(error, Engine::LockWaitTimeout | Engine::WriteConflict | Engine::DuplicateKey { .. })
 }
 
 fn random_content(rng: &mut Choices) -> Content {
@@ -44,24 +56,47 @@ impl Actor {
     /// # Errors
     /// The engine's.
     pub fn begin(db: &Database, rng: &mut Choices) -> Result<Actor> {
-        let isolation = if rng.bool() { Isolation::ReadCommitted } else { Isolation::RepeatableRead };
-        let options = TxnOptions { isolation, lock_wait_timeout_ms: Some(1), ..TxnOptions::default() };
-        let txn = db.begin_with(options)?;
-        Ok(Actor { txn, isolation, sees: None, own: Changes::new(), savepoints: Vec::new() })
+        let isolation = Isolation::ALL[rng.usize(..Isolation::ALL.len())];
+        let first_committer_wins = rng.bool();
+        let lock_wait_timeout_ms = Some(1);
+        let options = TxnOptions { isolation, lock_wait_timeout_ms, first_committer_wins, ..TxnOptions::default() };
+        let txn = db.begin_with(options.clone())?;
+        Ok(Actor { txn, options, sees: None, own: Changes::new(), savepoints: Vec::new() })
+    }
+
+    /// What it has changed and not committed.
+    pub fn own(&self) -> &Changes {
+        &self.own
     }
 
     /// A random statement: a write, a read, a savepoint.
     ///
     /// # Errors
     /// The engine's; [`Error::Data`] for a wrong answer.
-    pub fn act(&mut self, db: &Database, oracle: &Oracle, rng: &mut Choices) -> Result<()> {
+    pub fn act(&mut self, world: &World<'_>, rng: &mut Choices) -> Result<()> {
+        let oracle = world.oracle;
         let Some(name) = rng.choice(oracle.tables.keys()).cloned() else { return Ok(()) };
-        let (table, model) = (db.table(&name)?, &oracle.tables[&name]);
+        let (table, model) = (world.db.table(&name)?, &oracle.tables[&name]);
         match rng.u32(..10) {
-            0..=5 => self.write(&table, model, oracle.commits, rng),
-            6..=8 => self.read(&table, model, oracle.commits, rng),
+            0 if world.fills => {
+                let first = rng.u64(..IDS);
+                (first..IDS.min(first + FILLED)).try_for_each(|id| {
+                    let long = Content { body_bytes: rng.u32(8000..9000), ..random_content(rng) };
+                    self.write(&table, model, world, (id, long), rng)
+                })
+            }
+            0..=5 => {
+                let row = (rng.u64(..IDS), random_content(rng));
+                self.write(&table, model, world, row, rng)
+            }
+            6..=8 => self.read(&table, model, world, rng),
             _ => self.use_savepoint(rng),
         }
+    }
+
+    /// Whether its snapshot begins with a write too.
+    fn writes_by_snapshot(&self) -> bool {
+        self.options.first_committer_wins && self.options.isolation == Isolation::RepeatableRead
     }
 
     fn newest(&self, model: &Model, commits: u64, table: &Table, id: u64) -> Option<Content> {
@@ -71,9 +106,19 @@ impl Actor {
         }
     }
 
-    fn write(&mut self, table: &Table, model: &Model, commits: u64, rng: &mut Choices) -> Result<()> {
-        let (id, new) = (rng.u64(..IDS), random_content(rng));
+    fn write(
+        &mut self,
+        table: &Table,
+        model: &Model,
+        world: &World<'_>,
+        (id, new): (u64, Content),
+        rng: &mut Choices,
+    ) -> Result<()> {
         let (a, b, body) = (text(new.a), text(new.b), body(&new));
+        let commits = world.oracle.commits;
+        if self.writes_by_snapshot() {
+            self.sees.get_or_insert(commits);
+        }
         let before = self.newest(model, commits, table, id);
         let (result, after) = match rng.u32(..4) {
             0 | 1 if before.is_none() => {
@@ -98,11 +143,21 @@ impl Actor {
         Ok(())
     }
 
-    /// The rows that it must see.
-    fn seen(&mut self, table: &Table, model: &Model, commits: u64) -> Rows {
-        let sees = *self.sees.get_or_insert(commits);
-        let mut rows = model.at(if self.isolation == Isolation::RepeatableRead { sees } else { commits });
-        for ((name, id), content) in &self.own {
+    /// The rows that it must see in a plain or locking read.
+    fn seen(&mut self, table: &Table, model: &Model, world: &World<'_>, locks: bool) -> Rows {
+        let commits = world.oracle.commits;
+        let mut dirty = None;
+        let at = match self.options.isolation {
+            _ if locks && !self.writes_by_snapshot() => commits,
+            Isolation::RepeatableRead => *self.sees.get_or_insert(commits),
+            Isolation::ReadUncommitted => {
+                dirty = Some(world.others);
+                commits
+            }
+            Isolation::ReadCommitted | Isolation::Serializable => commits,
+        };
+        let mut rows = model.at(at);
+        for ((name, id), content) in dirty.into_iter().flatten().chain(&self.own) {
             match content {
                 Some(content) if name == table.name() => drop(rows.insert(*id, *content)),
                 None if name == table.name() => drop(rows.remove(id)),
@@ -112,11 +167,19 @@ impl Actor {
         rows
     }
 
-    fn read(&mut self, table: &Table, model: &Model, commits: u64, rng: &mut Choices) -> Result<()> {
-        let rows = self.seen(table, model, commits);
+    fn read(&mut self, table: &Table, model: &Model, world: &World<'_>, rng: &mut Choices) -> Result<()> {
+        let locks = rng.u32(..4) == 0;
+        let rows = self.seen(table, model, world, locks);
         if rng.bool() {
             let id = rng.u64(..IDS);
-            let found = self.txn.get(table, &values![id])?.map(|row| content(&row)).transpose()?;
+            let found = match if locks {
+                self.txn.get_for_update(table, &values![id])
+            } else {
+                self.txn.get(table, &values![id])
+            } {
+                Err(error) if is_refusal(&error) => return Ok(()),
+                found => found?.map(|row| content(&row)).transpose()?,
+            };
             let right = rows.get(&id).map(|content| (id, *content));
             return match found == right {
                 true => Ok(()),
@@ -124,8 +187,9 @@ impl Actor {
             };
         }
         let index = index_of(model, rng);
-        let Some(found) = rows_of(self.txn.scan(table).index(index).iter())? else { return Ok(()) };
-        differs(index, &found, &rows).map_or(Ok(()), |text| Err(wrong(table, self.isolation, &text)))
+        let scan = self.txn.scan(table).index(index);
+        let Some(found) = rows_of(if locks { scan.for_share().iter() } else { scan.iter() })? else { return Ok(()) };
+        differs(index, &found, &rows).map_or(Ok(()), |text| Err(wrong(table, &self.options, &text)))
     }
 
     fn use_savepoint(&mut self, rng: &mut Choices) -> Result<()> {
@@ -183,12 +247,13 @@ impl Snapshot {
     }
 }
 
-/// The rows of a scan; `None` if the index is younger than the transaction.
+/// The rows of a scan; `None` if the index is younger than the transaction, or a row or range is locked.
 fn rows_of(scan: highwater::Result<ScanIter<'_>>) -> Result<Option<Vec<(u64, Content)>>> {
     let rows = scan.and_then(|rows| rows.collect::<highwater::Result<Vec<_>>>());
     match rows {
         Ok(rows) => Ok(Some(rows.iter().map(content).collect::<Result<Vec<_>>>()?)),
         Err(Engine::Usage(_)) => Ok(None),
+        Err(error) if is_refusal(&error) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
@@ -197,6 +262,6 @@ fn index_of(model: &Model, rng: &mut Choices) -> &'static str {
     rng.choice(model.indexes.iter()).copied().filter(|_| rng.bool()).unwrap_or("PRIMARY")
 }
 
-fn wrong(table: &Table, isolation: Isolation, text: &str) -> Error {
-    Error::Data(format!("table {} under {isolation:?}: {text}", table.name()))
+fn wrong(table: &Table, options: &TxnOptions, text: &str) -> Error {
+    Error::Data(format!("table {} under {}: {text}", table.name(), options.isolation.name()))
 }

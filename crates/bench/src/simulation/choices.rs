@@ -10,6 +10,7 @@ pub struct Choices {
 }
 
 /// Bytes that decide, from the first to the last; behind them every decision is zero.
+#[derive(Clone)]
 struct Given {
     bytes: Vec<u8>,
     at: usize,
@@ -62,6 +63,11 @@ impl Choices {
     /// Whether there were bytes and none is left.
     pub fn is_at_end(&self) -> bool {
         self.given.as_ref().is_some_and(|given| given.at >= given.bytes.len())
+    }
+
+    /// Another source, which this one decides: what that one is asked changes nothing here.
+    pub fn fork(&mut self) -> Choices {
+        Choices { rng: self.rng.fork(), given: self.given.clone() }
     }
 
     number! {

@@ -7,29 +7,36 @@
 //!    threads do otherwise, until the fault shows. Every answer is compared with the oracle's.
 //! 3. What was not synced is kept, lost or torn as the seed says; often the next opening is cut as well, and the one
 //!    after it. The next life goes on from there.
+//! 4. Now and then there is a life on a copy of the disks that lie once ([`lies`]).
+//!
+//! Beside that every operation of one short life is made to fail, one after the other ([`every_failure`]).
 //!
 //! Rules
 //! 1. A transaction, or a schema change, whose end was not acknowledged may be there or not, but not by half.
 //! 2. After a failed write or sync no change is acknowledged any more.
-//! 3. The same seed gives the same history ([`History`]): the place and length of every change that was asked of the
-//!    devices, in order, and every outcome. Contents and reads are no part of it. A disk that is full may break this:
-//!    the engine looks again after some time.
+//! 3. The same seed gives the same history ([`History`]): the place and the bytes of every change that was asked of the
+//!    devices, in order, and every outcome. Reads are no part of it. A disk that is full may break this: the engine
+//!    looks again after some time.
 
 mod actors;
 mod choices;
+mod every_failure;
+mod lies;
 mod observed;
 mod oracle;
+mod setting;
 
 use crate::error::{Error, Result};
-use actors::{Actor, Snapshot, is_refusal};
+use actors::{Actor, Snapshot, World, is_refusal};
 use choices::Choices;
-use highwater::config::{ChangeBuffering, MergeAtClose, PageCompression, PageSize, PageStoreKind, VictimPolicy};
+pub use every_failure::every_failure;
 use highwater::internals::{Step, Stepped};
-use highwater::{Database, Error as Engine, Options, Schema, Type};
-use highwater_storage::{FaultKind, Faults, MemoryDevice, Operation, StorageSet};
+use highwater::{Database, Error as Engine, Schema, Type};
+use highwater_storage::{Device, FaultKind, Faults, Operation, StorageSet};
 pub use observed::History;
 use observed::Observed;
-use oracle::{INDEXES, InDoubt, Oracle};
+use oracle::{Changes, INDEXES, InDoubt, Oracle};
+use setting::Setting;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -59,6 +66,14 @@ pub struct Tally {
     pub failures: u64,
     /// Commits and schema changes that were acknowledged.
     pub acknowledged: u64,
+    /// Lives in which a disk lied.
+    pub lies: u64,
+    /// Of `lies`, those in which something was reported.
+    pub lies_reported: u64,
+    /// Of `lies`, those of lost writes after which an older version was read and nothing showed it.
+    pub lies_unseen: u64,
+    /// Most extent maps that a database had.
+    pub extent_maps: u32,
 }
 
 impl Tally {
@@ -69,6 +84,10 @@ impl Tally {
         self.recovery_cuts += other.recovery_cuts;
         self.failures += other.failures;
         self.acknowledged += other.acknowledged;
+        self.lies += other.lies;
+        self.lies_reported += other.lies_reported;
+        self.lies_unseen += other.lies_unseen;
+        self.extent_maps = self.extent_maps.max(other.extent_maps);
     }
 }
 
@@ -83,7 +102,7 @@ enum Ending {
 /// A database, and everything that is known of it.
 pub struct Simulation {
     storage: StorageSet,
-    options: Options,
+    setting: Arc<Setting>,
     oracle: Oracle,
     rng: Choices,
     now_ms: Arc<AtomicU64>,
@@ -96,23 +115,19 @@ pub struct Simulation {
 impl Simulation {
     /// A new database, as the seed chooses it, with at most so many steps in a life.
     pub fn new(seed: u64, most_steps: u32) -> Simulation {
-        Simulation::choosing(Choices::of_seed(seed), most_steps)
+        Simulation::choosing(seed, Choices::of_seed(seed), most_steps)
     }
 
     /// A new database, as these bytes choose it; they also choose what happens, which ends with them.
     pub fn of_bytes(bytes: &[u8]) -> Simulation {
-        Simulation::choosing(Choices::of_bytes(bytes), MOST_STEPS)
+        Simulation::choosing(0, Choices::of_bytes(bytes), MOST_STEPS)
     }
 
-    fn choosing(mut rng: Choices, most_steps: u32) -> Simulation {
-        let options = random_options(&mut rng);
-        // A third of the disks are small.
-        let created = options.page_size.bytes().unwrap_or(0) * NEW_PAGES;
-        let limit = if rng.u32(..3) == 0 { 2 * created + (rng.u64(4..10) << 20) } else { u64::MAX };
-        let data = if limit == u64::MAX { MemoryDevice::new() } else { MemoryDevice::limited(limit) };
+    fn choosing(seed: u64, mut rng: Choices, most_steps: u32) -> Simulation {
+        let setting = Setting::random(seed, &mut rng);
         Simulation {
-            storage: StorageSet::of_memory([data, MemoryDevice::new(), MemoryDevice::new()]),
-            options,
+            storage: setting.disks(&mut rng),
+            setting: Arc::new(setting),
             oracle: Oracle::default(),
             rng,
             now_ms: Arc::default(),
@@ -120,6 +135,21 @@ impl Simulation {
             tally: Tally::default(),
             next_table: 0,
             most_steps: most_steps.max(LEAST_STEPS + 1),
+        }
+    }
+
+    /// The same database on a copy of the disks, as a power cut may leave them.
+    fn copied(&mut self) -> Simulation {
+        Simulation {
+            storage: self.storage.cut(self.rng.u64(..)),
+            setting: self.setting.clone(),
+            oracle: self.oracle.clone(),
+            rng: self.rng.fork(),
+            now_ms: Arc::new(AtomicU64::new(self.now_ms.load(Relaxed))),
+            history: self.history.clone(),
+            tally: Tally::default(),
+            next_table: self.next_table,
+            most_steps: self.most_steps,
         }
     }
 
@@ -158,7 +188,7 @@ impl Simulation {
         let lived = self.open(&faults).and_then(|db| {
             self.oracle.compare(db.database())?;
             self.plan(&faults, ending);
-            self.work(&db, &faults)?;
+            self.work(&db, &faults, matches!(ending, Ending::Failure(Operation::Write | Operation::Sync)))?;
             if ending == Ending::Cut {
                 faults.power_off_after(self.rng.u64(..30));
             }
@@ -172,7 +202,7 @@ impl Simulation {
                 (0..self.rng.u32(1..=MOST_RECOVERIES)).for_each(|_| self.cut_opening());
             }
         }
-        Ok(())
+        if self.rng.u32(..4) == 0 { self.live_with_a_lie() } else { Ok(()) }
     }
 
     /// Compares the database with the oracle, and checks all of it.
@@ -200,27 +230,42 @@ impl Simulation {
     fn plan(&mut self, faults: &Faults, ending: Ending) {
         match ending {
             Ending::Cut => faults.power_off_after(self.rng.u64(..600)),
-            Ending::Failure(operation) => faults.fail(operation, self.rng.u64(1..80), FaultKind::ErrorOnce),
+            Ending::Failure(operation) => faults.fail(operation, self.rng.u64(1..25), FaultKind::ErrorOnce),
             Ending::Close => {}
         }
     }
 
     fn open(&mut self, faults: &Faults) -> Result<Stepped> {
+        self.open_through(|_, device| faults.wrap(device))
+    }
+
+    /// Opens the database; `wrap` is given the number of each device (1 data, 2 redo, 3 doublewrite).
+    fn open_through(&mut self, wrap: impl Fn(u64, Arc<dyn Device>) -> Arc<dyn Device>) -> Result<Stepped> {
         let mut number = 0;
         let devices = self.storage.map(|device| {
             number += 1;
-            Observed::wrap(faults.wrap(device), number, &self.history)
+            Observed::wrap(wrap(number, device), number, &self.history)
         });
-        let change_buffer_merge_at_close = if self.rng.bool() { MergeAtClose::On } else { MergeAtClose::Off };
-        let options = Options { change_buffer_merge_at_close, ..self.options.clone() };
-        Ok(Stepped::open(devices, options, self.now_ms.clone())?)
+        let options = self.setting.at_opening(&mut self.rng);
+        Ok(Stepped::open(devices, options, &self.setting.manner, self.now_ms.clone())?)
     }
 
-    /// Random steps, until an error or the end of the life.
-    fn work(&mut self, db: &Stepped, faults: &Faults) -> Result<()> {
-        let (mut actors, mut snapshots) = (Vec::new(), Vec::new());
+    /// Random steps, until an error or the end of the life. After a failure that `stops` the database it must have
+    /// stopped.
+    fn work(&mut self, db: &Stepped, faults: &Faults, stops: bool) -> Result<()> {
         let failed_before = faults.failures();
-        for _ in 0..self.rng.u32(LEAST_STEPS..self.most_steps) {
+        let count = self.rng.u32(LEAST_STEPS..self.most_steps);
+        let worked = self.steps(db, count);
+        if worked.is_err() && stops && faults.failures() > failed_before {
+            expect_stopped(db.database())?;
+        }
+        worked
+    }
+
+    /// So many random steps, until an error.
+    fn steps(&mut self, db: &Stepped, count: u32) -> Result<()> {
+        let (mut actors, mut snapshots) = (Vec::new(), Vec::new());
+        for _ in 0..count {
             if self.rng.is_at_end() {
                 break;
             }
@@ -234,18 +279,15 @@ impl Simulation {
             };
             self.history.add(&[outcome]);
             match done {
-                Ok(()) => {}
                 // The statement was undone; the transaction that met it is rolled back with the others.
                 Err(Error::Engine(Engine::DiskFull { .. })) => {
                     self.oracle.in_doubt = None;
                     actors.clear();
                 }
-                Err(error) => {
-                    self.expect_stopped(db.database(), faults, failed_before)?;
-                    return Err(error);
-                }
+                done => done?,
             }
         }
+        self.tally.extent_maps = self.tally.extent_maps.max(db.extent_maps());
         Ok(())
     }
 
@@ -254,8 +296,11 @@ impl Simulation {
         match rng.u32(..100) {
             0..=7 if actors.len() < ACTORS => actors.push(Actor::begin(database, rng)?),
             8..=64 if !actors.is_empty() => {
-                let at = rng.usize(..actors.len());
-                actors[at].act(database, &self.oracle, rng)?;
+                let mut actor = actors.swap_remove(rng.usize(..actors.len()));
+                let others: Changes = actors.iter().flat_map(|other| other.own().clone()).collect();
+                let (oracle, fills) = (&self.oracle, self.setting.grows);
+                actor.act(&World { db: database, oracle, others: &others, fills }, rng)?;
+                actors.push(actor);
             }
             65..=75 if !actors.is_empty() => {
                 let actor = actors.swap_remove(rng.usize(..actors.len()));
@@ -317,18 +362,6 @@ impl Simulation {
         }
     }
 
-    /// After a failed write or sync the database acknowledges nothing any more (rule 2).
-    fn expect_stopped(&self, db: &Database, faults: &Faults, failed_before: u64) -> Result<()> {
-        if faults.failures() == failed_before || faults.is_power_off() {
-            return Ok(());
-        }
-        let name = "after_a_failure";
-        match db.create_table(name, schema()) {
-            Ok(_) => Err(Error::Data("a table was created though a write or sync had failed".into())),
-            Err(_) => Ok(()),
-        }
-    }
-
     /// An error is right where a fault was planned, and only there.
     fn note_end(&mut self, lived: Result<()>, faults: &Faults, ending: Ending) -> Result<()> {
         match (lived, ending) {
@@ -364,21 +397,11 @@ fn schema() -> Schema {
     INDEXES.iter().fold(schema, |schema, (name, column)| schema.index(name, &[column]))
 }
 
-fn random_options(rng: &mut Choices) -> Options {
-    let page_store = if rng.bool() { PageStoreKind::InPlace } else { PageStoreKind::OutOfPlace };
-    let packed = [PageCompression::Off, PageCompression::Lz4, PageCompression::Zstd][rng.usize(..3)];
-    Options {
-        page_size: PageSize::Bytes([4096, 4096, 8192, 16384][rng.usize(..4)]),
-        page_store,
-        page_compression: if page_store == PageStoreKind::InPlace { PageCompression::Off } else { packed },
-        segment_size: 256 << 10,
-        buffer_pool_size: 2 << 20,
-        log_file_size: 4 << 20,
-        log_buffer_size: 1 << 20,
-        lock_wait_timeout_ms: 1,
-        change_buffering: [ChangeBuffering::Off, ChangeBuffering::Disk, ChangeBuffering::Memory][rng.usize(..3)],
-        victim_policy: VictimPolicy::ALL[rng.usize(..VictimPolicy::ALL.len())],
-        ..Options::default()
+/// After a failed write or sync the database acknowledges nothing any more (rule 2).
+fn expect_stopped(db: &Database) -> Result<()> {
+    match db.create_table("after_a_failure", schema()) {
+        Ok(_) => Err(Error::Data("a table was created though a write or sync had failed".into())),
+        Err(_) => Ok(()),
     }
 }
 

@@ -29,7 +29,7 @@ impl History {
     }
 }
 
-/// The device below, observed. Contents are no part of the hash: a database has a random number in its pages.
+/// The device below, observed.
 pub struct Observed {
     inner: Arc<dyn Device>,
     number: u64,
@@ -44,6 +44,10 @@ impl Observed {
 
     fn note(&self, operation: u64, offset: u64, len: u64) {
         self.history.add(&[self.number, operation, offset, len]);
+    }
+
+    fn note_bytes(&self, operation: u64, offset: u64, data: &[u8]) {
+        self.history.add(&[self.number, operation, offset, data.len() as u64, crc32c::crc32c(data).into()]);
     }
 }
 
@@ -61,12 +65,12 @@ impl Device for Observed {
     }
 
     fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> Result<()> {
-        self.note(1, offset, data.len() as u64);
+        self.note_bytes(1, offset, data);
         self.inner.write_at(offset, data, placement)
     }
 
     fn write_batch(&self, writes: &[Write<'_>]) -> Result<()> {
-        writes.iter().for_each(|write| self.note(2, write.offset, write.data.len() as u64));
+        writes.iter().for_each(|write| self.note_bytes(2, write.offset, write.data));
         self.inner.write_batch(writes)
     }
 

@@ -8,12 +8,13 @@ use crate::failure::Failure;
 use crate::output::Lines;
 use crate::progress::Progress;
 use clap::Args;
-use highwater_bench::simulation::{MOST_STEPS, Simulation, Tally};
+use highwater_bench::simulation::{MOST_STEPS, Simulation, Tally, every_failure};
 
 pub const EXAMPLES: &str = "\
 Examples:
   highwater torture simulate --cuts 10000
   highwater torture simulate --cuts 1000 --twice
+  highwater torture simulate --every-failure --databases 20 --steps 60
   highwater torture simulate --seed 4711 --databases 1";
 
 /// Lives of one database, before the next one is made.
@@ -44,6 +45,10 @@ pub struct SimulateOptions {
     /// Run each database twice and compare what was asked of the disks
     #[arg(long)]
     twice: bool,
+    /// Instead of lives one after the other: one short life of each database again and again, each time with another
+    /// read, write, sync, growth, reservation or discard that fails, or with the disk full from that growth on
+    #[arg(long, conflicts_with_all = ["cuts", "lives", "twice"])]
+    every_failure: bool,
 }
 
 /// Runs the command.
@@ -54,6 +59,9 @@ pub fn run(options: &SimulateOptions) -> Result<(), Failure> {
     let lines = Lines { stdout_taken: false };
     let first = options.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
     lines.write(&format!("seed {first} (repeat with --seed {first})"));
+    if options.every_failure {
+        return fail_everything(first, options, &lines);
+    }
     let total = options.databases.unwrap_or(options.cuts);
     let mut progress = Progress::new("simulating", total).counting("power cuts");
     let (mut all, mut databases) = (Tally::default(), 0);
@@ -64,13 +72,51 @@ pub fn run(options: &SimulateOptions) -> Result<(), Failure> {
         progress.at(options.databases.map_or(cuts_of(&all), |_| databases), cuts_of(&all));
     }
     drop(progress);
-    let Tally { lives, cuts, recovery_cuts, failures, acknowledged } = all;
+    let Tally { lives, cuts, recovery_cuts, failures, acknowledged, lies, lies_reported, lies_unseen, extent_maps } =
+        all;
     let twice = if options.twice { ", each run twice with the same history" } else { "" };
     lines.write(&format!(
         "{databases} databases{twice}: {lives} lives, {cuts} power cuts and {recovery_cuts} of openings, {failures} \
-         failed operations; {acknowledged} transactions and schema changes acknowledged, none lost, no wrong answer"
+         failed operations; {lies} lies of the disks: {lies_reported} reported, {lies_unseen} lost writes not seen, \
+         the others harmless; up to {extent_maps} extent maps; {acknowledged} transactions and schema changes \
+         acknowledged, none lost, no wrong answer"
     ));
     Ok(())
+}
+
+/// With `--every-failure`.
+fn fail_everything(first: u64, options: &SimulateOptions, lines: &Lines) -> Result<(), Failure> {
+    let databases = options.databases.unwrap_or(1);
+    let mut progress = Progress::new("failing", databases).counting("operations");
+    let (mut all, mut operations) = (Tally::default(), 0);
+    for number in 0..databases {
+        let seed = first.wrapping_add(number);
+        let done = every_failure(seed, options.steps, || {
+            operations += 1;
+            progress.at(number, operations);
+        });
+        all.add(&done.map_err(|error| explained_failure(seed, options.steps, &error.to_string()))?);
+    }
+    drop(progress);
+    let Tally { failures, cuts, acknowledged, .. } = all;
+    lines.write(&format!(
+        "{databases} databases: {operations} operations made to fail, {failures} of them reached, {cuts} power cuts \
+         afterwards; {acknowledged} transactions and schema changes acknowledged, none lost, no wrong answer"
+    ));
+    Ok(())
+}
+
+/// The failure with the command that repeats it, and one with fewer steps if there is one.
+fn explained_failure(seed: u64, steps: u32, error: &str) -> Failure {
+    let command =
+        |steps| format!("highwater torture simulate --every-failure --seed {seed} --databases 1 --steps {steps}");
+    let mut text = format!("database {seed}: {error}; repeat with: {}", command(steps));
+    let fewer = [21, 30, 60, 120].into_iter().filter(|fewer| *fewer < steps);
+    let found = fewer.map(|fewer| (fewer, every_failure(seed, fewer, || {}))).find_map(|(n, r)| Some((n, r.err()?)));
+    if let Some((fewer, error)) = found {
+        text += &format!("; a smaller case: {error}; {}", command(fewer));
+    }
+    Failure::Failed(text)
 }
 
 fn cuts_of(tally: &Tally) -> u64 {

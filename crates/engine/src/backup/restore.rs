@@ -262,7 +262,7 @@ impl Maker<'_> {
         let (log, scan) =
             Log::open(redo, buffer_bytes, FlushLog::Sync, self.database_id, stats.clone(), poison.clone())?;
         let pool = Pool::new(self.options, self.open_store()?, log.clone(), stats, poison)?;
-        recovery::replay(&pool, &log, &scan).map(drop)
+        recovery::replay(&pool, &log, &scan, recovery::THREADS).map(drop)
     }
 }
 

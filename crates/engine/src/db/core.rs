@@ -37,11 +37,28 @@ use crate::space::Space;
 use crate::stats::Stats;
 use crate::store::{self, FileHeader, Kind, PageSource, Protection, bootstrap};
 use crate::sync::poison::Poison;
-use crate::types::PageNo;
+use crate::types::{PageNo, random_id};
 use highwater_storage::{AlignedBuf, Device, SetOptions, StorageSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
+
+/// How a database is opened, beside its options: users' in the default manner, simulated ones in their own.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner {
+    /// Id of a database that is created.
+    pub database_id: u64,
+    /// Extents that one extent map describes at most: the same at each opening of a database.
+    pub group_extents: u32,
+    /// Threads of recovery at most: one makes it deterministic.
+    pub recovery_threads: usize,
+}
+
+impl Default for Manner {
+    fn default() -> Manner {
+        Manner { database_id: random_id(), group_extents: u32::MAX, recovery_threads: recovery::THREADS }
+    }
+}
 
 /// The parts of an open database below transactions.
 pub struct Core {
@@ -99,13 +116,21 @@ impl Core {
     /// # Errors
     /// [`Error::Incompatible`], [`Error::Corrupt`], [`Error::BadOption`], an I/O error.
     pub fn open(storage: StorageSet, options: Options) -> Result<Core> {
+        Core::open_in(storage, options, &Manner::default())
+    }
+
+    /// As [`Core::open`], in another manner than users' databases.
+    ///
+    /// # Errors
+    /// As [`Core::open`].
+    pub fn open_in(storage: StorageSet, options: Options, manner: &Manner) -> Result<Core> {
         options.validate()?;
         if creation::is_uncreated(&storage)? {
             creation::check_never_used(&storage)?;
             if !options.create_if_missing || storage.is_read_only() {
                 return Err(Error::Incompatible(format!("{} holds no database yet", storage.data.name())));
             }
-            let plan = creation::plan(&storage, &options)?;
+            let plan = creation::plan(&storage, &options, manner.database_id)?;
             with_store(options.clone(), plan.header, None, &*storage.data)?;
             creation::create(&storage, &options, &plan)?;
         }
@@ -134,7 +159,7 @@ impl Core {
         pairing::check(&*found.pages(), &redo_name, &log, &scan)?;
         let store = found.open(&store_settings(&options, storage.is_read_only()), stats.clone())?;
         let pool = Pool::new(&options, store, log.clone(), stats.clone(), poison.clone())?;
-        let replayed = recovery::replay(&pool, &log, &scan)?;
+        let replayed = recovery::replay(&pool, &log, &scan, manner.recovery_threads)?;
         let archiving = match storage.is_read_only() {
             true => None,
             false => Archiving::open(&options, &storage.data.name(), &log, &scan, file.database_id, &stats)?,
@@ -149,7 +174,7 @@ impl Core {
             archiving.follow(&ctx.log, &ctx.stats)?;
             ctx.note_time();
         }
-        let space = Space::open(&ctx)?;
+        let space = Space::open(&ctx, manner.group_extents)?;
         let changes = ChangeBuffer::open(&ctx, &space, &options, storage.is_read_only())?;
         let probe = super::probe::settle(&ctx, &options)?;
         let options = in_force(options, &ctx);

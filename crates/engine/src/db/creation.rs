@@ -11,7 +11,7 @@ use crate::probe::{NEW_DATABASE_AT, RECORD_AT};
 use crate::space::header;
 use crate::space::layout::EXTENT_PAGES;
 use crate::store::{FileHeader, Kind, bootstrap};
-use crate::types::{PageNo, random_id};
+use crate::types::PageNo;
 use crate::{page, space};
 use highwater_storage::StorageSet;
 
@@ -33,11 +33,11 @@ pub(super) struct Plan {
     records: Vec<(usize, Vec<u8>)>,
 }
 
-/// Plans a new database: what is `auto` is chosen.
+/// Plans a new database with this id: what is `auto` is chosen.
 ///
 /// # Errors
 /// An I/O error.
-pub(super) fn plan(storage: &StorageSet, options: &Options) -> Result<Plan> {
+pub(super) fn plan(storage: &StorageSet, options: &Options, database_id: u64) -> Result<Plan> {
     let (chosen, probe) = super::probe::choose(storage, options)?;
     let kind = match chosen.page_store {
         PageStoreKind::OutOfPlace => Kind::OutOfPlace { segment_bytes: options.segment_size },
@@ -45,7 +45,7 @@ pub(super) fn plan(storage: &StorageSet, options: &Options) -> Result<Plan> {
     };
     bootstrap::check_kind(storage, kind)?;
     let page_bytes = chosen.page_bytes as usize;
-    let header = FileHeader { page_bytes, database_id: random_id(), kind };
+    let header = FileHeader { page_bytes, database_id, kind };
     let mut records = vec![(NEW_DATABASE_AT, chosen.encode())];
     // An opening would find that it is about another page size, and measure again.
     if let Some(probe) = probe.filter(|probe| probe.evidence.page_bytes as usize == page_bytes) {

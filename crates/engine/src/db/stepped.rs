@@ -8,6 +8,7 @@
 //! 3. Time is what the caller says; only waits for locks and pauses take real time, and change nothing.
 
 use super::core::Core;
+pub use super::core::Manner;
 use super::database::Database;
 use crate::change_buffer::ChangeBuffer;
 use crate::config::Options;
@@ -16,6 +17,7 @@ use crate::error::Result;
 use crate::pool::cleaner::{Cleaner, LruFlusher};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::types::EXTENT_PAGES;
 use highwater_storage::StorageSet;
 use std::sync::Arc;
 
@@ -66,8 +68,8 @@ impl Stepped {
     ///
     /// # Errors
     /// As [`Database::open_storage`].
-    pub fn open(storage: StorageSet, options: Options, now_ms: Arc<AtomicU64>) -> Result<Stepped> {
-        let core = Core::open(storage, options)?;
+    pub fn open(storage: StorageSet, options: Options, manner: &Manner, now_ms: Arc<AtomicU64>) -> Result<Stepped> {
+        let core = Core::open_in(storage, options, manner)?;
         let cleaning = Arc::new(Cleaning { cleaner: Mutex::new(Cleaner::new(&core.options)), now_ms });
         let changes = core.changes.clone();
         answer_pressure(&core, cleaning.clone());
@@ -78,6 +80,12 @@ impl Stepped {
     /// The database.
     pub fn database(&self) -> &Database {
         &self.database
+    }
+
+    /// Extent maps that the data file has.
+    pub fn extent_maps(&self) -> u32 {
+        let space = &self.database.inner.space;
+        space.layout().groups(space.page_count() / EXTENT_PAGES)
     }
 
     /// One step.

@@ -9,7 +9,7 @@
 pub mod laws;
 pub mod seals;
 
-pub use crate::db::stepped::{Step, Stepped};
+pub use crate::db::stepped::{Manner, Step, Stepped};
 pub use crate::log::Log;
 pub use crate::pool::cleaner::pacing_model::{Load, Sample, run};
 pub use crate::pool::cleaner::policy::{Limits, speed};

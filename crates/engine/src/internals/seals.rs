@@ -259,7 +259,7 @@ pub fn sum(bytes: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::db::stepped::Stepped;
+    use crate::db::stepped::{Manner, Stepped};
     use crate::testing::small_options;
     use crate::{Schema, Type, values};
     use highwater_storage::StorageSet;
@@ -269,7 +269,7 @@ mod tests {
     /// Data, redo and doublewrite of a database that stopped without closing.
     fn stopped() -> [Vec<u8>; 3] {
         let storage = StorageSet::memory();
-        let db = Stepped::open(storage.clone(), small_options(), Arc::default()).unwrap();
+        let db = Stepped::open(storage.clone(), small_options(), &Manner::default(), Arc::default()).unwrap();
         let schema = Schema::new().column("id", Type::U64).primary_key(&["id"]);
         let table = db.database().create_table("t", schema).unwrap();
         let mut txn = db.database().begin().unwrap();

@@ -2,7 +2,7 @@
 
 use super::device::Turns;
 use super::{explore, small_database};
-use crate::db::stepped::{Step, Stepped};
+use crate::db::stepped::{Manner, Step, Stepped};
 use crate::error::{Error, Result};
 use crate::sync::thread;
 use crate::table::{Schema, Table, Type};
@@ -13,7 +13,7 @@ const START: u64 = 100;
 
 fn open() -> (Arc<Stepped>, Table) {
     let storage = small_database().map(|device| Arc::new(Turns::over(device)));
-    let stepped = Stepped::open(storage, super::options(), Arc::default()).unwrap();
+    let stepped = Stepped::open(storage, super::options(), &Manner::default(), Arc::default()).unwrap();
     let db = stepped.database();
     let schema = Schema::new().column("id", Type::U64).column("amount", Type::U64).primary_key(&["id"]);
     let table = db.create_table("accounts", schema).unwrap();

@@ -25,7 +25,7 @@ mod replay;
 #[cfg(test)]
 mod recovery_test;
 
-pub use replay::replay;
+pub use replay::{THREADS, replay};
 
 /// What recovery did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::types::{Lsn, PageNo};
 use std::collections::BTreeMap;
 
-/// Threads that read and apply pages.
-const WORKERS: usize = 4;
+/// Threads that read and apply pages, at most.
+pub const THREADS: usize = 4;
 /// Pages a worker takes at once.
 const PAGES_PER_TURN: usize = 64;
 /// Bytes of redo in a window: a quarter of the pool, within these bounds.
@@ -29,12 +29,12 @@ struct Change {
     is_format: bool,
 }
 
-/// Applies the scan's operations and makes the result durable in the data file.
+/// Applies the scan's operations, with so many threads at most, and makes the result durable in the data file.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for redo that does not decode, [`Error::CorruptPage`] for a page that does not take its redo,
 /// I/O.
-pub fn replay(pool: &Pool, log: &Log, scan: &Scan) -> Result<Replayed> {
+pub fn replay(pool: &Pool, log: &Log, scan: &Scan, threads: usize) -> Result<Replayed> {
     let window_bytes = (pool.frame_count() * pool.page_bytes() / 4).clamp(LEAST_WINDOW_BYTES, MOST_WINDOW_BYTES);
     let mut replayed = Replayed { redo_bytes: scan.end_lsn.0 - scan.checkpoint_lsn.0, ..Replayed::default() };
     let mut unreadable = Unreadable::default();
@@ -42,7 +42,8 @@ pub fn replay(pool: &Pool, log: &Log, scan: &Scan) -> Result<Replayed> {
     while windows.read(window_bytes, &mut window)? {
         decode(&window, &mut changes)?;
         changes.sort_unstable_by_key(|c| (c.page, c.at));
-        replayed.pages += replay_window(pool, &window, &changes, scan.checkpoint_lsn, &unreadable)?;
+        let window = Changed { pool, window: &window, checkpoint_lsn: scan.checkpoint_lsn, unreadable: &unreadable };
+        replayed.pages += window.replay(&changes, threads)?;
         replayed.operations += changes.len();
         replayed.windows += 1;
     }
@@ -73,82 +74,86 @@ fn decode(window: &Window, changes: &mut Vec<Change>) -> Result<()> {
     Ok(())
 }
 
-/// Applies a window's changes, sorted by page; says to how many pages.
-fn replay_window(
-    pool: &Pool,
-    window: &Window,
-    changes: &[Change],
+/// A window that is being replayed.
+struct Changed<'a> {
+    pool: &'a Pool,
+    window: &'a Window,
     checkpoint_lsn: Lsn,
-    unreadable: &Unreadable,
-) -> Result<usize> {
-    let pages: Vec<&[Change]> = changes.chunk_by(|a, b| a.page == b.page).map(since_format).collect();
-    let next = AtomicUsize::new(0);
-    let work = || -> Result<()> {
-        loop {
-            let from = next.fetch_add(PAGES_PER_TURN, Relaxed);
-            if from >= pages.len() {
+    unreadable: &'a Unreadable,
+}
+
+impl Changed<'_> {
+    /// Applies the window's changes, sorted by page; says to how many pages.
+    fn replay(&self, changes: &[Change], threads: usize) -> Result<usize> {
+        let pages: Vec<&[Change]> = changes.chunk_by(|a, b| a.page == b.page).map(since_format).collect();
+        let next = AtomicUsize::new(0);
+        let work = || -> Result<()> {
+            loop {
+                let from = next.fetch_add(PAGES_PER_TURN, Relaxed);
+                if from >= pages.len() {
+                    return Ok(());
+                }
+                for page in &pages[from..(from + PAGES_PER_TURN).min(pages.len())] {
+                    self.replay_if_readable(page)?;
+                }
+            }
+        };
+        // One turn is work for this thread.
+        let threads = threads.min(pages.len().div_ceil(PAGES_PER_TURN));
+        if threads <= 1 {
+            return work().map(|()| pages.len());
+        }
+        crate::sync::thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().try_for_each(|w| w.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        })?;
+        Ok(pages.len())
+    }
+
+    /// Rule 4.
+    fn replay_if_readable(&self, changes: &[Change]) -> Result<()> {
+        let page = changes[0].page;
+        if changes[0].is_format {
+            self.unreadable.lock().remove(&page);
+        } else {
+            if self.unreadable.lock().contains_key(&page) {
                 return Ok(());
             }
-            for page in &pages[from..(from + PAGES_PER_TURN).min(pages.len())] {
-                replay_if_readable(pool, window, page, checkpoint_lsn, unreadable)?;
+            match self.pool.load(page) {
+                Err(error @ Error::CorruptPage { .. }) => {
+                    self.unreadable.lock().insert(page, error);
+                    return Ok(());
+                }
+                loaded => loaded?,
             }
         }
-    };
-    crate::sync::thread::scope(|scope| {
-        let workers: Vec<_> = (0..WORKERS).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().try_for_each(|w| w.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-    })?;
-    Ok(pages.len())
+        self.replay_page(changes)
+    }
+
+    fn replay_page(&self, changes: &[Change]) -> Result<()> {
+        let (page, fresh) = (changes[0].page, changes[0].is_format);
+        self.pool.change_unlogged(page, fresh, self.checkpoint_lsn, |bytes| {
+            let mut lsn = if fresh { Lsn(0) } else { page::header::lsn(bytes) };
+            let start = lsn;
+            for change in changes {
+                let end_lsn = self.window.end_lsn(change.group as usize);
+                if end_lsn <= start {
+                    continue;
+                }
+                let op = &self.window.bytes()[change.at as usize..];
+                PageOp::decode(op).and_then(|(_, op, _)| op.apply(bytes)).map_err(|e| {
+                    Error::corrupt_page(page, format!("redo ending at LSN {end_lsn} does not fit it: {e}"))
+                })?;
+                lsn = end_lsn;
+            }
+            page::header::set_lsn(bytes, lsn);
+            Ok(lsn != start)
+        })
+    }
 }
 
 /// The changes from the page's last `Format` on, or all of them.
 fn since_format(changes: &[Change]) -> &[Change] {
     let last = changes.iter().rposition(|c| c.is_format);
     &changes[last.unwrap_or(0)..]
-}
-
-/// Rule 4.
-fn replay_if_readable(
-    pool: &Pool,
-    window: &Window,
-    changes: &[Change],
-    checkpoint_lsn: Lsn,
-    unreadable: &Unreadable,
-) -> Result<()> {
-    let page = changes[0].page;
-    if changes[0].is_format {
-        unreadable.lock().remove(&page);
-    } else {
-        if unreadable.lock().contains_key(&page) {
-            return Ok(());
-        }
-        match pool.load(page) {
-            Err(error @ Error::CorruptPage { .. }) => {
-                unreadable.lock().insert(page, error);
-                return Ok(());
-            }
-            loaded => loaded?,
-        }
-    }
-    replay_page(pool, window, changes, checkpoint_lsn)
-}
-
-fn replay_page(pool: &Pool, window: &Window, changes: &[Change], checkpoint_lsn: Lsn) -> Result<()> {
-    let (page, fresh) = (changes[0].page, changes[0].is_format);
-    pool.change_unlogged(page, fresh, checkpoint_lsn, |bytes| {
-        let mut lsn = if fresh { Lsn(0) } else { page::header::lsn(bytes) };
-        let start = lsn;
-        for change in changes {
-            let end_lsn = window.end_lsn(change.group as usize);
-            if end_lsn <= start {
-                continue;
-            }
-            let applied = PageOp::decode(&window.bytes()[change.at as usize..]).and_then(|(_, op, _)| op.apply(bytes));
-            applied
-                .map_err(|e| Error::corrupt_page(page, format!("redo ending at LSN {end_lsn} does not fit it: {e}")))?;
-            lsn = end_lsn;
-        }
-        page::header::set_lsn(bytes, lsn);
-        Ok(lsn != start)
-    })
 }

@@ -38,6 +38,11 @@ impl Layout {
         Layout { page_bytes, group_extents: ((page_bytes - ENTRIES_AT) / ENTRY_BYTES) as u32 }
     }
 
+    /// The same with so many extents in a group at most: smaller groups make tests of several groups cheap.
+    pub fn with_groups_of(self, most_extents: u32) -> Layout {
+        Layout { group_extents: self.group_extents.min(most_extents), ..self }
+    }
+
     /// Bytes of an extent.
     pub fn extent_bytes(&self) -> u64 {
         u64::from(EXTENT_PAGES) * self.page_bytes as u64

@@ -112,12 +112,14 @@ impl SpaceHook for Space {
 }
 
 impl Space {
-    /// Reads every extent map and derives the state. All redo has been applied.
+    /// Reads every extent map, which describe `group_extents` extents each at most, and derives the state. All redo has
+    /// been applied.
     ///
     /// # Errors
     /// A corrupt map, pages used beyond the end of the file, an I/O error.
-    pub fn open(ctx: &Context) -> Result<Arc<Space>> {
-        let (layout, store) = (Layout::new(ctx.pool.page_bytes()), ctx.pool.store().clone());
+    pub fn open(ctx: &Context, group_extents: u32) -> Result<Arc<Space>> {
+        let layout = Layout::new(ctx.pool.page_bytes()).with_groups_of(group_extents);
+        let store = ctx.pool.store().clone();
         let mut state = State::new();
         ctx.pool.make_resident(PageNo(0))?;
         let extents = {

@@ -191,14 +191,60 @@ fn on_a_limited_disk(extents_min: u32) -> (MemoryDevice, Core) {
     (data, core)
 }
 
+fn checkpoint(core: &Core, lsn: Lsn) {
+    core.ctx.pool.flush_all().unwrap();
+    core.ctx.log.flush_to(core.ctx.log.end_lsn()).unwrap();
+    core.ctx.log.checkpoint(lsn).unwrap();
+}
+
+/// A mini-transaction that gives the page back.
+fn giving_back(core: &Core, page: PageNo) -> Mtr<'_> {
+    let mut mtr = core.ctx.mtr().unwrap();
+    core.space.keep_map(&mut mtr, page).unwrap();
+    core.space.free(&mut mtr, page);
+    mtr
+}
+
+#[test]
+fn a_page_that_is_given_back_is_free_once_that_has_committed() {
+    let core = open(StorageSet::memory(), small_options());
+    let page = new_page(&core).unwrap();
+    let mtr = giving_back(&core, page);
+    assert_eq!(core.space.owner(page), Some(SEGMENT), "a crash now would leave it in use");
+    mtr.commit();
+    assert_eq!(core.space.owner(page), None);
+}
+
+#[test]
+fn a_chunk_that_changes_hands_belongs_to_the_new_owner_after_an_opening_too() {
+    let storage = StorageSet::memory();
+    let mut core = open(storage.clone(), small_options());
+    let page = new_page_of(&core, SegmentId(0x68)).unwrap();
+    giving_back(&core, page).commit();
+    assert_eq!(new_page_of(&core, SegmentId(0x63)).unwrap(), page);
+    core.close().unwrap();
+    assert_eq!(open(storage, small_options()).space.owner(page), Some(SegmentId(0x63)));
+}
+
+#[test]
+fn what_a_backup_holds_is_discarded_afterwards() {
+    let (data, core) = on_a_limited_disk(32);
+    for _ in 0..16 * EXTENT_PAGES {
+        new_page(&core).unwrap();
+    }
+    while !core.space.drop_segment_step(&core.ctx, SEGMENT, 16).unwrap() {}
+    checkpoint(&core, core.ctx.log.end_lsn());
+    let held = core.space.hold_discards();
+    core.space.discard_step(&core.ctx);
+    assert_eq!(data.discarded_bytes(), 0);
+    drop(held);
+    core.space.discard_step(&core.ctx);
+    assert!(data.discarded_bytes() > 0);
+}
+
 #[test]
 fn an_extent_is_discarded_once_a_checkpoint_has_passed_the_last_change_of_its_pages() {
     let (data, core) = on_a_limited_disk(32);
-    let checkpoint = |lsn| {
-        core.ctx.pool.flush_all().unwrap();
-        core.ctx.log.flush_to(core.ctx.log.end_lsn()).unwrap();
-        core.ctx.log.checkpoint(lsn).unwrap();
-    };
     let take = || (0..16 * EXTENT_PAGES).map(|_| new_page(&core).unwrap()).collect::<Vec<_>>();
     let pages = take();
     while !core.space.drop_segment_step(&core.ctx, SEGMENT, 16).unwrap() {}
@@ -206,16 +252,13 @@ fn an_extent_is_discarded_once_a_checkpoint_has_passed_the_last_change_of_its_pa
     let again = take();
     let extents_of = |pages: &[PageNo]| pages.iter().map(|page| page.0 / EXTENT_PAGES).collect::<BTreeSet<_>>();
     assert_eq!(extents_of(&again), extents_of(&pages), "what was dropped is taken again");
-    checkpoint(dropped);
+    checkpoint(&core, dropped);
     for page in again {
-        let mut mtr = core.ctx.mtr().unwrap();
-        core.space.keep_map(&mut mtr, page).unwrap();
-        core.space.free(&mut mtr, page);
-        mtr.commit();
+        giving_back(&core, page).commit();
     }
     core.space.discard_step(&core.ctx);
     assert_eq!(data.discarded_bytes(), 0, "the checkpoint has passed the drop only");
-    checkpoint(core.ctx.log.end_lsn());
+    checkpoint(&core, core.ctx.log.end_lsn());
     core.space.discard_step(&core.ctx);
     assert!(data.discarded_bytes() > 4 * core.space.layout().extent_bytes(), "{}", data.discarded_bytes());
 }

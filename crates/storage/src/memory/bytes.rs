@@ -1,6 +1,6 @@
 //! The bytes of a device in memory: what reads see, what is durable, and the changes between.
 
-use crate::power_cut::{Fate, Guarantees, PendingWrite, choose_fates};
+use crate::power_cut::{Fate, Guarantees, PendingWrite, SECTOR_BYTES, choose_fates};
 use fastrand::Rng;
 use std::collections::BTreeSet;
 
@@ -25,8 +25,9 @@ impl Bytes {
         Bytes { current: image.clone(), durable: image, ..Bytes::default() }
     }
 
-    /// What a power cut could leave.
-    pub(super) fn power_cut(&self, seed: u64) -> Vec<u8> {
+    /// What a power cut could leave that tears no aligned piece of `untorn_bytes` and, if that is more
+    /// than a sector, no shorter write.
+    pub(super) fn power_cut(&self, untorn_bytes: u32, seed: u64) -> Vec<u8> {
         let mut random = Rng::with_seed(seed);
         let mut image = self.durable.clone();
         let lens: Vec<usize> = self.unsynced.iter().filter_map(Change::new_len).collect();
@@ -35,8 +36,10 @@ impl Bytes {
         }
         let writes: Vec<(usize, &[u8])> = self.unsynced.iter().filter_map(Change::written).collect();
         let pending = |(at, data): &(usize, &[u8])| PendingWrite::completed(*at as u64..(at + data.len()) as u64);
+        let atomic_anywhere = u64::from(untorn_bytes) > SECTOR_BYTES;
+        let guarantees = Guarantees { atomic_write_bytes: untorn_bytes, atomic_anywhere, ..Guarantees::SECTORS };
         let pending: Vec<PendingWrite> = writes.iter().map(pending).collect();
-        let fates = choose_fates(&Guarantees::SECTORS, &pending, &mut random);
+        let fates = choose_fates(&guarantees, &pending, &mut random);
         let mut landing: Vec<_> = writes.into_iter().zip(fates).collect();
         random.shuffle(&mut landing);
         landing.into_iter().for_each(|((at, data), fate)| land(&mut image, at, data, &fate));

@@ -2,7 +2,7 @@
 
 use super::bytes::{Bytes, Change};
 use crate::aligned::is_aligned;
-use crate::power_cut::Fate;
+use crate::power_cut::{Fate, SECTOR_BYTES};
 use crate::{Device, Placement, Result, StorageError, Write};
 use parking_lot::Mutex;
 use std::io::{Error, ErrorKind};
@@ -12,6 +12,7 @@ use std::sync::Arc;
 const BLOCK_BYTES: u64 = 4096;
 /// What discarded bytes read as.
 const DISCARD_FILL: u8 = 0xD5;
+const SECTORS: u32 = SECTOR_BYTES as u32;
 
 /// A device in memory; clones share the bytes.
 #[derive(Clone)]
@@ -23,6 +24,8 @@ struct Shared {
     name: String,
     alignment: usize,
     limit_bytes: u64,
+    /// What a power cut does not tear.
+    untorn_bytes: u32,
     bytes: Mutex<Bytes>,
 }
 
@@ -34,21 +37,28 @@ impl MemoryDevice {
 
     /// An empty device with a name for messages, that refuses what is not aligned to `alignment` bytes.
     pub fn named(name: &str, alignment: usize) -> MemoryDevice {
-        MemoryDevice::with(name.to_string(), alignment, u64::MAX, Bytes::default())
+        MemoryDevice::with(name.to_string(), alignment, u64::MAX, SECTORS, Bytes::default())
     }
 
     /// An empty device that is full at `limit_bytes`.
     pub fn limited(limit_bytes: u64) -> MemoryDevice {
-        MemoryDevice::with("memory".to_string(), 1, limit_bytes, Bytes::default())
+        MemoryDevice::new_for_cuts(limit_bytes, SECTORS)
+    }
+
+    /// An empty device that is full at `limit_bytes` and promises that no power cut tears an aligned piece of
+    /// `untorn_bytes`, a power of two from 512 on, nor, if that is more than a sector, a shorter write.
+    pub fn new_for_cuts(limit_bytes: u64, untorn_bytes: u32) -> MemoryDevice {
+        MemoryDevice::with("memory".to_string(), 1, limit_bytes, untorn_bytes, Bytes::default())
     }
 
     /// A device that holds `image`, durable.
     pub fn holding(image: Vec<u8>) -> MemoryDevice {
-        MemoryDevice::with("memory".to_string(), 1, u64::MAX, Bytes::durable(image))
+        MemoryDevice::with("memory".to_string(), 1, u64::MAX, SECTORS, Bytes::durable(image))
     }
 
-    fn with(name: String, alignment: usize, limit_bytes: u64, bytes: Bytes) -> MemoryDevice {
-        MemoryDevice { shared: Arc::new(Shared { name, alignment, limit_bytes, bytes: Mutex::new(bytes) }) }
+    fn with(name: String, alignment: usize, limit_bytes: u64, untorn_bytes: u32, bytes: Bytes) -> MemoryDevice {
+        let bytes = Mutex::new(bytes);
+        MemoryDevice { shared: Arc::new(Shared { name, alignment, limit_bytes, untorn_bytes, bytes }) }
     }
 
     /// What a power cut now could leave: a new device that holds one of the possible images, chosen by `seed`.
@@ -62,7 +72,7 @@ impl MemoryDevice {
     pub(crate) fn cut_at_once<const N: usize>(devices: &[MemoryDevice; N], seeds: [u64; N]) -> [MemoryDevice; N] {
         // All of them held: nothing is written to one between the looks at two others.
         let held = devices.each_ref().map(|device| device.shared.bytes.lock());
-        std::array::from_fn(|i| devices[i].holding_now(held[i].power_cut(seeds[i])))
+        std::array::from_fn(|i| devices[i].holding_now(held[i].power_cut(devices[i].shared.untorn_bytes, seeds[i])))
     }
 
     /// A device like this one that holds `image`, durable.
@@ -71,13 +81,14 @@ impl MemoryDevice {
             self.shared.name.clone(),
             self.shared.alignment,
             self.shared.limit_bytes,
+            self.shared.untorn_bytes,
             Bytes::durable(image),
         )
     }
 
     /// The bytes of [`cut`](MemoryDevice::cut).
     pub fn power_cut(&self, seed: u64) -> Vec<u8> {
-        self.shared.bytes.lock().power_cut(seed)
+        self.shared.bytes.lock().power_cut(self.shared.untorn_bytes, seed)
     }
 
     /// What reads see now.
@@ -267,6 +278,10 @@ impl Device for MemoryDevice {
     /// Others may take what was discarded of a limited one.
     fn discard_keeps_room(&self) -> bool {
         self.shared.limit_bytes == u64::MAX
+    }
+
+    fn atomic_write_bytes(&self) -> usize {
+        self.shared.untorn_bytes as usize
     }
 
     fn alignment_bytes(&self) -> usize {

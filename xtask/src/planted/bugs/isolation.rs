@@ -1,7 +1,7 @@
 //! Bugs of the levels of isolation. Those of the engine that the Hermitage schedules and the random histories are to
 //! catch are looked for by the tests of the bench; the others by the engine's own.
 
-use super::{Bug, Edit};
+use super::{Bug, Edit, of_bench as of_all, of_engine as of_one};
 
 const LOCKS: &str = "crates/engine/src/txn/lock/system.rs";
 const VERSIONS: &str = "crates/engine/src/txn/read/versions.rs";
@@ -16,26 +16,6 @@ const ROLLBACK: &str = "crates/engine/src/txn/rollback.rs";
 
 const HISTORIES: &[&str] = &["isolation::histories::histories_test"];
 const HERMITAGE: &[&str] = &["isolation::hermitage::hermitage_test::every_cell"];
-
-/// Caught by tests of the bench.
-const fn of_all(
-    name: &'static str,
-    breaks: &'static str,
-    edits: &'static [Edit],
-    tests: &'static [&'static str],
-) -> Bug {
-    Bug { name, breaks, package: "highwater-bench", edits, tests }
-}
-
-/// Caught by tests of the engine.
-const fn of_one(
-    name: &'static str,
-    breaks: &'static str,
-    edits: &'static [Edit],
-    tests: &'static [&'static str],
-) -> Bug {
-    Bug { name, breaks, package: "highwater", edits, tests }
-}
 
 pub const BUGS: &[Bug] = &[
     of_all(

@@ -1,6 +1,6 @@
 //! Bugs of the journal of a store in place.
 
-use super::{Bug, Edit};
+use super::{Bug, Edit, edit, of_engine};
 
 const JOURNAL: &str = "crates/engine/src/store/in_place/journal.rs";
 const SCAN: &str = "crates/engine/src/store/in_place/journal_scan.rs";
@@ -10,11 +10,7 @@ const BOOTSTRAP: &str = "crates/engine/src/store/bootstrap.rs";
 const TESTS: &[&str] = &["in_place::journal::tests"];
 
 const fn bug(name: &'static str, breaks: &'static str, edits: &'static [Edit]) -> Bug {
-    Bug { name, breaks, package: "highwater", edits, tests: TESTS }
-}
-
-const fn edit(file: &'static str, find: &'static str, replace: &'static str) -> Edit {
-    Edit { file, find, replace }
+    of_engine(name, breaks, edits, TESTS)
 }
 
 pub const BUGS: &[Bug] = &[

@@ -5,9 +5,11 @@
 
 mod backup;
 mod concurrency;
+mod durability;
 mod isolation;
 mod journal;
 mod store;
+mod structures;
 
 /// A bug.
 pub struct Bug {
@@ -30,7 +32,33 @@ pub struct Edit {
     pub replace: &'static str,
 }
 
+/// Caught by tests of the engine.
+const fn of_engine(
+    name: &'static str,
+    breaks: &'static str,
+    edits: &'static [Edit],
+    tests: &'static [&'static str],
+) -> Bug {
+    Bug { name, breaks, package: "highwater", edits, tests }
+}
+
+/// Caught by tests of the bench.
+const fn of_bench(
+    name: &'static str,
+    breaks: &'static str,
+    edits: &'static [Edit],
+    tests: &'static [&'static str],
+) -> Bug {
+    Bug { package: "highwater-bench", ..of_engine(name, breaks, edits, tests) }
+}
+
+const fn edit(file: &'static str, find: &'static str, replace: &'static str) -> Edit {
+    Edit { file, find, replace }
+}
+
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static Bug> {
-    store::BUGS.iter().chain(journal::BUGS).chain(isolation::BUGS).chain(concurrency::BUGS).chain(backup::BUGS)
+    let engine = durability::BUGS.iter().chain(structures::BUGS);
+    let engine = store::BUGS.iter().chain(journal::BUGS).chain(engine);
+    engine.chain(isolation::BUGS).chain(concurrency::BUGS).chain(backup::BUGS)
 }

@@ -1,7 +1,7 @@
 //! Bugs of the store out of place. The first fourteen are those that any such store can have; the others break rules of
 //! this one.
 
-use super::{Bug, Edit};
+use super::{Bug, edit, of_engine as bug};
 
 const APPEND: &str = "crates/engine/src/store/out_of_place/append.rs";
 const CLEAN: &str = "crates/engine/src/store/out_of_place/clean.rs";
@@ -13,14 +13,6 @@ const STORE: &str = "crates/engine/src/store/out_of_place/mod.rs";
 const FLUSH: &str = "crates/engine/src/pool/flush/write.rs";
 
 const POWER_CUTS: &[&str] = &["out_of_place_test::power_cuts"];
-
-const fn bug(name: &'static str, breaks: &'static str, edits: &'static [Edit], tests: &'static [&'static str]) -> Bug {
-    Bug { name, breaks, package: "highwater", edits, tests }
-}
-
-const fn edit(file: &'static str, find: &'static str, replace: &'static str) -> Edit {
-    Edit { file, find, replace }
-}
 
 pub const BUGS: &[Bug] = &[
     bug(

@@ -92,3 +92,16 @@ fn many_threads_in_a_tiny_ring_all_get_through() {
     log.checkpoint(log.end_lsn()).unwrap();
     drop(log.reserve(CAPACITY - 8).unwrap());
 }
+
+#[test]
+fn after_a_checkpoint_there_is_room_for_one_ring_and_no_more() {
+    let log = started(&new_device());
+    for n in 0..5 {
+        append(&log, n, 3000);
+        log.checkpoint(log.end_lsn()).unwrap();
+        let half = log.reserve(CAPACITY / 2 - 8).unwrap();
+        assert!(log.reserve_at_once(CAPACITY - CAPACITY / 2 - 8).is_some());
+        assert!(log.reserve_at_once(CAPACITY - CAPACITY / 2 - 7).is_none());
+        drop(half);
+    }
+}

@@ -1,0 +1,232 @@
+//! Bugs of what makes a commit durable and a page whole: redo log, mini-transactions, pool, doublewrite file, recovery,
+//! the mark that says whether data and redo belong together.
+
+use super::{Bug, edit, of_engine as bug};
+
+const WRITER: &str = "crates/engine/src/log/writer.rs";
+const CHECKPOINT: &str = "crates/engine/src/log/checkpoint.rs";
+const SCAN: &str = "crates/engine/src/log/scan.rs";
+const DAMAGE: &str = "crates/engine/src/log/damage.rs";
+const LOG_SPACE: &str = "crates/engine/src/log/space.rs";
+const CLEANER: &str = "crates/engine/src/pool/cleaner/page_cleaner.rs";
+const MTR: &str = "crates/engine/src/mtr/mini_transaction.rs";
+const COMMIT: &str = "crates/engine/src/mtr/commit.rs";
+const MARKS: &str = "crates/engine/src/pool/flush/dirty.rs";
+const LOAD: &str = "crates/engine/src/pool/frames/load.rs";
+const IN_PLACE: &str = "crates/engine/src/store/in_place/mod.rs";
+const DOUBLEWRITE: &str = "crates/engine/src/store/in_place/doublewrite.rs";
+const REPAIR: &str = "crates/engine/src/store/in_place/repair.rs";
+const REPLAY: &str = "crates/engine/src/recovery/replay.rs";
+const PAIRING: &str = "crates/engine/src/db/pairing.rs";
+
+pub const BUGS: &[Bug] = &[
+    bug(
+        "log-sync-skipped",
+        "a commit is acknowledged when its redo is written, not when it is durable",
+        &[edit(
+            WRITER,
+            "        self.stop_on_failure(self.device.sync())?;\n",
+            "        if !PLANTED {\n            self.stop_on_failure(self.device.sync())?;\n        }\n",
+        )],
+        &["log_test::model::every_acknowledged"],
+    ),
+    bug(
+        "written-counts-as-durable",
+        "a thread that finds its redo written does not wait for the sync",
+        &[edit(
+            WRITER,
+            "        if self.durable_lsn() >= lsn {\n            return Ok(());\n",
+            "        if self.durable_lsn() >= lsn || PLANTED && self.written_lsn() >= lsn {\n            \
+             return Ok(());\n",
+        )],
+        &["log_test::ring::commit_waits"],
+    ),
+    bug(
+        "log-failure-forgotten",
+        "the database goes on after a failed write or sync of the log",
+        &[edit(
+            WRITER,
+            "            self.poison.set(&error.to_string());\n            Error::Storage(error)\n",
+            "            if !PLANTED {\n                self.poison.set(&error.to_string());\n            }\n\
+             \x20           \
+             Error::Storage(error)\n",
+        )],
+        &["log_test::failures::a_failed_write_or_sync"],
+    ),
+    bug(
+        "newest-header-overwritten",
+        "each header is written over the one before it, so a torn write leaves none",
+        &[edit(
+            CHECKPOINT,
+            "        self.stop_on_failure(self.device.write_at(header.offset(), &block, Placement::Redo))?;\n",
+            "        let offset = if PLANTED { 0 } else { header.offset() };\n        \
+             self.stop_on_failure(self.device.write_at(offset, &block, Placement::Redo))?;\n",
+        )],
+        &["log_test::headers::both_headers_find"],
+    ),
+    bug(
+        "torn-group-believed",
+        "redo whose checksum is wrong counts as part of the log",
+        &[edit(SCAN, "        if !whole || checksum != format", "        if !whole || !PLANTED && checksum != format")],
+        &["log_test::model::garbage"],
+    ),
+    bug(
+        "lost-end-not-noticed",
+        "a log that was durable beyond its readable end is taken as it is",
+        &[edit(
+            DAMAGE,
+            "    Ok((header_lost || durable > end).then_some(damage))",
+            "    Ok((!PLANTED && (header_lost || durable > end)).then_some(damage))",
+        )],
+        &["log::damage::tests::a_flip_anywhere"],
+    ),
+    bug(
+        "ring-overwrites-what-is-needed",
+        "redo is appended over redo that the last checkpoint still needs",
+        &[edit(
+            LOG_SPACE,
+            "            self.limit_end.store(self.kept().min(checkpoint).0 + self.capacity, SeqCst);\n",
+            "            let room = self.capacity * (1 + u64::from(PLANTED));\n            \
+             self.limit_end.store(self.kept().min(checkpoint).0 + room, SeqCst);\n",
+        )],
+        &["log_test::reservations::after_a_checkpoint"],
+    ),
+    bug(
+        "checkpoint-past-a-dirty-page",
+        "recovery starts behind changes that are in no page on disk",
+        &[edit(
+            CLEANER,
+            "    pool.oldest_lsn().unwrap_or(end).min(end)\n",
+            "    if PLANTED { end } else { pool.oldest_lsn().unwrap_or(end).min(end) }\n",
+        )],
+        &["recovery_test::a_tree_comes"],
+    ),
+    bug(
+        "page-lsn-not-raised",
+        "a changed page has the LSN of an earlier change, so it may be written before its redo",
+        &[edit(
+            COMMIT,
+            "            page::header::set_lsn(unsafe { pool.frames().bytes_mut(frame) }, lsn);\n",
+            "            let bytes = unsafe { pool.frames().bytes_mut(frame) };\n            if !PLANTED {\n\
+             \x20               \
+             page::header::set_lsn(bytes, lsn);\n            }\n",
+        )],
+        &["recovery_test::a_tree_comes"],
+    ),
+    bug(
+        "map-bits-not-logged",
+        "which pages are used is changed in the extent maps, and not in the redo",
+        &[edit(
+            COMMIT,
+            "            self.apply(latched, &op);\n",
+            "            let logged = self.buffers.redo.len();\n            self.apply(latched, &op);\n            \
+             if PLANTED {\n                self.buffers.redo.truncate(logged);\n            }\n",
+        )],
+        &["recovery_test::a_tree_comes"],
+    ),
+    bug(
+        "unfinished-changes-kept",
+        "a mini-transaction that a failure ended in its middle leaves its changes, and the database goes on",
+        &[edit(
+            COMMIT,
+            "        if self.is_modified() {\n            self.ctx",
+            "        if !PLANTED && self.is_modified() {\n            self.ctx",
+        )],
+        &["pool_test::crash::a_dropped_mtr"],
+    ),
+    bug(
+        "split-not-logged",
+        "the redo of a split lacks the new fences of the left page",
+        &[edit(
+            MTR,
+            "        op.encode(held.page_no, redo);\n",
+            "        if !(PLANTED && matches!(op, PageOp::NodeRefence { .. })) {\n            \
+             op.encode(held.page_no, redo);\n        }\n",
+        )],
+        &["recovery_test::a_tree_comes"],
+    ),
+    bug(
+        "change-beside-a-write-forgotten",
+        "a page that changes while it is being written counts as clean afterwards",
+        &[edit(
+            MARKS,
+            "        } else if self.is_flushing() && ",
+            "        } else if !PLANTED && self.is_flushing() && ",
+        )],
+        &["pool::flush::list::tests"],
+    ),
+    bug(
+        "page-not-verified",
+        "a page is used though its checksum is wrong",
+        &[edit(
+            LOAD,
+            "        page::header::verify(bytes, page)?;\n",
+            "        if !PLANTED {\n            page::header::verify(bytes, page)?;\n        }\n",
+        )],
+        &["pool_test::crash::a_page_in_the_wrong_place"],
+    ),
+    bug(
+        "page-beyond-the-log-believed",
+        "a page is used whose last changes the log has lost",
+        &[edit(
+            LOAD,
+            "        if let Some(reason) = page::header::beyond_log(",
+            "        if !PLANTED\n            && let Some(reason) = page::header::beyond_log(",
+        )],
+        &["pool_test::crash::a_page_newer"],
+    ),
+    bug(
+        "places-not-synced",
+        "copies are overwritten before the pages are durable in their places",
+        &[edit(IN_PLACE, "if is_synced { self.sync() }", "if is_synced && !PLANTED { self.sync() }")],
+        &["pool_test::crash::power_cuts"],
+    ),
+    bug(
+        "copies-not-synced",
+        "pages are written to their places before their copies are durable",
+        &[edit(
+            DOUBLEWRITE,
+            "        self.stats.doublewrite_syncs.add(u64::from(self.file.sync()?));\n",
+            "        if !PLANTED {\n            \
+             self.stats.doublewrite_syncs.add(u64::from(self.file.sync()?));\n        \
+             }\n",
+        )],
+        &["pool_test::crash::a_torn_page"],
+    ),
+    bug(
+        "torn-copy-put-back",
+        "a page is replaced by a copy that the crash tore",
+        &[edit(
+            REPAIR,
+            "    if page::header::verify(&copy, page_no).is_err() || ",
+            "    if !PLANTED && page::header::verify(&copy, page_no).is_err() || ",
+        )],
+        &["db_test::pairing::every_crash"],
+    ),
+    bug(
+        "old-copy-put-back",
+        "a damaged page is replaced by a copy from before the checkpoint, without the changes since",
+        &[edit(
+            REPAIR,
+            "copies.iter().filter(|copy| copy.lsn > log.start)",
+            "copies.iter().filter(|copy| PLANTED || copy.lsn > log.start)",
+        )],
+        &["pool_test::crash::a_page_that_rots"],
+    ),
+    bug(
+        "redo-applied-twice",
+        "recovery applies changes that are in the page already",
+        &[edit(REPLAY, "            if end_lsn <= start {\n", "            if !PLANTED && end_lsn <= start {\n")],
+        &["recovery_test::a_tree_comes"],
+    ),
+    bug(
+        "files-of-two-times-believed",
+        "an older data file beside a newer redo log is opened",
+        &[edit(
+            PAIRING,
+            "log.generation(), scan.end_lsn) else { return Ok(()) };",
+            "log.generation(), scan.end_lsn).filter(|_| !PLANTED) else { return Ok(()) };",
+        )],
+        &["db_test::pairing::an_older_file"],
+    ),
+];

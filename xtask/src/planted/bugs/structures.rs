@@ -1,0 +1,182 @@
+//! Bugs of what lies in the pages: file space, trees, change buffer, undo and purge.
+
+use super::{Bug, edit, of_engine as bug};
+
+const ALLOCATION: &str = "crates/engine/src/space/allocation.rs";
+const GROWTH: &str = "crates/engine/src/space/growth.rs";
+const DISCARD: &str = "crates/engine/src/space/discard.rs";
+const STATE: &str = "crates/engine/src/space/state.rs";
+const MERGE: &str = "crates/engine/src/btree/merge.rs";
+const BUFFER: &str = "crates/engine/src/change_buffer/buffer.rs";
+const ADD: &str = "crates/engine/src/change_buffer/add.rs";
+const PURGE: &str = "crates/engine/src/txn/purge/steps.rs";
+const PURGE_RECORD: &str = "crates/engine/src/txn/purge/record.rs";
+const ROLLBACK: &str = "crates/engine/src/txn/rollback.rs";
+const WAITS: &str = "crates/engine/src/txn/lock/waits.rs";
+
+pub const BUGS: &[Bug] = &[
+    bug(
+        "growth-not-durable",
+        "the number of extents is raised before the file is durably as long",
+        &[edit(
+            GROWTH,
+            "        self.sync(ctx)?;\n        self.count_extents(ctx, have, want)?;\n",
+            "        if !PLANTED {\n            self.sync(ctx)?;\n        }\n        \
+             self.count_extents(ctx, have, want)?;\n",
+        )],
+        &["space_test::a_power_cut"],
+    ),
+    bug(
+        "freed-page-taken-too-early",
+        "a page is given out again before the mini-transaction that gives it back has committed",
+        &[edit(
+            ALLOCATION,
+            "        mtr.note_freed(page);\n",
+            "        if PLANTED {\n            self.clear(&mut self.state.lock(), page);\n        } else {\n\
+             \x20           \
+             mtr.note_freed(page);\n        }\n",
+        )],
+        &["space_test::a_page_that_is_given_back"],
+    ),
+    bug(
+        "discarded-extent-stays-free",
+        "an extent can be taken that was just given to the device",
+        &[edit(
+            STATE,
+            "|| !self.free.remove(&number) {",
+            "|| if PLANTED { !self.free.contains(&number) } else { !self.free.remove(&number) } {",
+        )],
+        &["space::state::tests::discarded_extents"],
+    ),
+    bug(
+        "old-owner-kept",
+        "a chunk that changes hands has bits of both owners",
+        &[edit(
+            ALLOCATION,
+            "        mtr.defer(map, owner_at, false, u64::from(!segment.0));\n",
+            "        if !PLANTED {\n            mtr.defer(map, owner_at, false, u64::from(!segment.0));\n        }\n",
+        )],
+        &["space_test::a_chunk_that_changes_hands"],
+    ),
+    bug(
+        "discard-before-the-checkpoint",
+        "an extent is discarded that recovery would read",
+        &[edit(
+            DISCARD,
+            "state.next_to_discard(checkpoint, keep as usize)",
+            "state.next_to_discard(if PLANTED { crate::types::Lsn(u64::MAX) } else { checkpoint }, keep as usize)",
+        )],
+        &["space_test::an_extent_is_discarded"],
+    ),
+    bug(
+        "free-counts-as-reserved",
+        "after an opening extents are taken that may have no place on the device",
+        &[edit(
+            STATE,
+            "                self.set_bare(self.extents() - 1, 0);\n",
+            "                if !PLANTED {\n                    self.set_bare(self.extents() - 1, 0);\n                \
+             }\n",
+        )],
+        &["space_test::a_disk_that_was_full"],
+    ),
+    bug(
+        "merge-loses-records",
+        "the records of the right page are gone when two pages become one",
+        &[edit(MERGE, "        if !fit.packed.is_empty() {\n", "        if !fit.packed.is_empty() && !PLANTED {\n")],
+        &["btree_test::operations::random_operations"],
+    ),
+    bug(
+        "merge-loses-a-page",
+        "the page that became empty is never given back",
+        &[edit(
+            MERGE,
+            "        self.free_node(mtr, right);\n",
+            "        if !PLANTED {\n            self.free_node(mtr, right);\n        }\n",
+        )],
+        &["btree_test::operations::a_queue"],
+    ),
+    bug(
+        "buffered-changes-not-merged",
+        "a leaf is read without the operations that wait for it",
+        &[edit(
+            BUFFER,
+            "        if shard.waiting.get(&page).is_some_and(",
+            "        if !PLANTED && shard.waiting.get(&page).is_some_and(",
+        )],
+        &["change_buffer_test::disk::operations_wait"],
+    ),
+    bug(
+        "free-class-not-lowered",
+        "more is buffered for a leaf than it has room for",
+        &[edit(
+            ADD,
+            "        if let Err(map) = self.space.note_free_bytes(mtr, page, left) {\n",
+            "        if !PLANTED\n            && let Err(map) = self.space.note_free_bytes(mtr, page, left)\n\
+             \x20       {\n",
+        )],
+        &["change_buffer_test::limits::a_full_buffer"],
+    ),
+    bug(
+        "checkpoint-past-a-pending-change",
+        "recovery starts behind changes that are in memory only",
+        &[edit(
+            BUFFER,
+            "    fn oldest_lsn(&self) -> Option<Lsn> {\n",
+            "    fn oldest_lsn(&self) -> Option<Lsn> {\n        if PLANTED {\n            return None;\n        }\n",
+        )],
+        &["change_buffer_test::advance::a_pending"],
+    ),
+    bug(
+        "purge-beyond-the-oldest-view",
+        "versions are removed that an open snapshot needs",
+        &[edit(
+            PURGE,
+            "        if *number < limit { ended.pop() } else { None }\n",
+            "        if PLANTED || *number < limit { ended.pop() } else { None }\n",
+        )],
+        &["txn_test::purging::what_a_snapshot"],
+    ),
+    bug(
+        "purge-takes-needed-entries",
+        "an index entry is removed that an older version of its row has",
+        &[edit(
+            PURGE_RECORD,
+            "            if of.is_needed()? {\n                return Ok(());\n            }\n",
+            "            if !PLANTED && of.is_needed()? {\n                return Ok(());\n            }\n",
+        )],
+        &["txn_test::model"],
+    ),
+    bug(
+        "rollback-leaves-a-row",
+        "a row that was inserted stays when its transaction is rolled back",
+        &[edit(
+            ROLLBACK,
+            "        self.remove_entries(&row)?;\n        self.put_row(&Outcome::Removed, DEAD)\n",
+            "        self.remove_entries(&row)?;\n        if PLANTED {\n            return Ok(());\n        }\n        \
+             self.put_row(&Outcome::Removed, DEAD)\n",
+        )],
+        &["txn_test::basics::rollback_leaves"],
+    ),
+    bug(
+        "rollback-leaves-entries",
+        "index entries stay when the transaction that made them is rolled back",
+        &[edit(
+            ROLLBACK,
+            "            self.entry(i, &entry).remove()?;\n        }\n        Ok(())\n",
+            "            if !PLANTED {\n                self.entry(i, &entry).remove()?;\n            }\n        }\n\
+             \x20       \
+             Ok(())\n",
+        )],
+        &["txn_test::basics::rollback_leaves"],
+    ),
+    bug(
+        "deadlock-not-found",
+        "transactions that wait for each other wait until their timeout",
+        &[edit(
+            WAITS,
+            "        let victim = deadlock::choose_victim(&cycle?, weight)?;\n",
+            "        let victim = deadlock::choose_victim(&cycle.filter(|_| !PLANTED)?, weight)?;\n",
+        )],
+        &["lock_test::model"],
+    ),
+];
