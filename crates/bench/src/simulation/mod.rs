@@ -7,7 +7,7 @@
 //!    threads do otherwise, until the fault shows. Every answer is compared with the oracle's.
 //! 3. What was not synced is kept, lost or torn as the seed says; often the next opening is cut as well, and the one
 //!    after it. The next life goes on from there.
-//! 4. Now and then there is a life on a copy of the disks that lie once ([`lies`]).
+//! 4. Now and then there is a life on a copy of the disks that lie once (`lies.rs`).
 //!
 //! Beside that every operation of one short life is made to fail, one after the other ([`every_failure`]).
 //!

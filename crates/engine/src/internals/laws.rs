@@ -214,7 +214,7 @@ pub fn key(definition: &TableDefinition, columns: &[usize], bytes: &[u8]) -> Opt
     Some(values)
 }
 
-/// Compares two keys of a table's primary key: as bytes and by their values, which [`compare`] orders.
+/// Compares two keys of a table's primary key: as bytes and by their values, which `compare` orders.
 pub fn order(definition: &TableDefinition, rows: [&[Value]; 2], compare: impl Fn(&Value, &Value) -> Ordering) {
     let columns = &definition.primary_key;
     let layout = KeyLayout::new(definition, columns);
