@@ -69,10 +69,10 @@ impl Log {
     /// As [`flush_to`](Log::flush_to).
     pub fn sync_step(&self) -> Result<()> {
         let owes_sync = self.owes_sync.swap(false, Ordering::AcqRel);
-        if owes_sync || self.flush_log_at_trx_commit != FlushLog::Sync {
-            self.flush_to(self.end_lsn())?;
+        match owes_sync || self.flush_log_at_trx_commit != FlushLog::Sync {
+            true => self.flush_to(self.end_lsn()),
+            false => self.poison.check(),
         }
-        Ok(())
     }
 
     /// An error for an LSN that was never appended: no wait for it would end.
