@@ -88,7 +88,11 @@ fn a_damaged_root_is_replaced_and_other_indexes_stay() {
     let db = open(&storage);
     assert_eq!(repair(&db).rebuilt, [("person".to_string(), "by_name".to_string())]);
     assert_same_rows(&db);
-    assert_eq!(db.check().unwrap().findings, []);
+    // Deleted rows that purge met while the index was damaged are passed over, and so are their overflow pages.
+    let passed_over = db.stats().purge_records_set_aside;
+    let findings = db.check().unwrap().findings;
+    assert!(findings.len() as u64 <= passed_over, "{passed_over}: {findings:#?}");
+    assert!(findings.iter().all(|finding| finding.text.contains("nothing leads to them")), "{findings:#?}");
 }
 
 #[test]
