@@ -34,7 +34,7 @@ Examples:
 
 Any moment, if the redo was archived (--redo-archive /backup/redo at every opening of the database):
   highwater restore /backup/monday --redo /backup/redo --to /srv/copy
-  highwater restore /backup/monday --redo /backup/redo --until '2026-01-31 11:59:30' --to /srv/copy
+  highwater restore /backup/monday --redo /backup/redo --until 2026-01-31T11:59:30 --to /srv/copy
   highwater restore /backup/monday --redo /backup/redo --until txn:4711 --to /srv/copy
   highwater restore /backup/monday --redo /backup/redo --verify
 

@@ -251,8 +251,10 @@ fn blame_page_0(error: Error, found: &bootstrap::Found) -> Error {
 fn check_page_size(options: &Options, page_bytes: usize) -> Result<()> {
     match options.page_size.bytes().filter(|asked| *asked != page_bytes as u64) {
         Some(asked) => {
-            let reason =
-                format!("{asked} was asked for, but the database was created with pages of {page_bytes} bytes");
+            let reason = format!(
+                "{asked} bytes asked for, but the database was created with {page_bytes}; leave the option out or create \
+                 a new database"
+            );
             Err(Error::BadOption { option: "page-size".into(), reason })
         }
         None => Ok(()),
