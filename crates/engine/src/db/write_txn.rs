@@ -12,6 +12,7 @@ use super::database::Inner;
 use super::scan::{Range, Scan};
 use super::table_use::TableUses;
 use crate::error::{Error, Result};
+use crate::table::handle::TableShared;
 use crate::table::lock::Mode;
 use crate::table::version::TableVersion;
 use crate::table::{Changes, Row, RowRef, Table, ValueRef};
@@ -184,7 +185,7 @@ impl WriteTxn {
             version.check_keys(call.key, new)?;
             Ok(old != new.as_slice())
         });
-        let found = if moves { call.relocate(&mut change) } else { found }?;
+        let found = if moves { call.relocate(&table.shared, &mut change) } else { found }?;
         call.inner.check_running()?;
         Ok(found)
     }
@@ -371,9 +372,9 @@ impl Call<'_> {
         self.version.key.encode_full(&self.version.definition, key, self.key)
     }
 
-    /// Changes a row in its key: as a deletion and an insertion.
+    /// Changes a row in its key, or in its auto-increment number: as a deletion and an insertion.
     #[cold]
-    fn relocate(&mut self, change: &mut dyn FnMut(RowRef<'_>, &mut Changes<'_>)) -> Result<bool> {
+    fn relocate(&mut self, table: &TableShared, change: &mut dyn FnMut(RowRef<'_>, &mut Changes<'_>)) -> Result<bool> {
         let Call { system, txn, version, key, row, .. } = self;
         let (system, version) = (*system, *version);
         if !(RowOp { system, txn, table: &**version, key }.get(LockMode::Exclusive, row)?) {
@@ -383,6 +384,7 @@ impl Call<'_> {
         apply(version, row, &mut new_row, change)?;
         version.key_of(&new_row, &mut new_key);
         version.check_keys(&new_key, &new_row)?;
+        table.observe(version, &new_row)?;
         let before = txn.savepoint();
         let deleted = RowOp { system, txn, table: &**version, key }.delete();
         let done = deleted.and_then(|_| RowOp { system, txn, table: &**version, key: &new_key }.insert(&new_row));
@@ -397,7 +399,7 @@ impl Call<'_> {
     }
 }
 
-/// Makes `new` the row that `change` makes of `old`; true if its key changes.
+/// Makes `new` the row that `change` makes of `old`; true if its key changes, or its auto-increment number grows.
 #[inline]
 fn apply(
     version: &TableVersion,
@@ -412,5 +414,7 @@ fn apply(
     }
     version.layout.rebuild(old, &changes, new)?;
     let names_key = changes.columns().any(|column| version.definition.is_key(column));
-    Ok(names_key && version.key.differs(version.row(old), version.row(new)))
+    let counts = version.definition.auto_increment.filter(|counter| changes.columns().any(|column| column == *counter));
+    let raises = counts.is_some_and(|counter| version.counted(new, counter) > version.counted(old, counter));
+    Ok(raises || names_key && version.key.differs(version.row(old), version.row(new)))
 }

@@ -245,3 +245,29 @@ fn auto_increment_never_repeats() {
     let full = txn.insert(&small, &values![null]).unwrap_err().to_string();
     assert_eq!(full, "column id: auto-increment has reached 127, the last number of the column's type");
 }
+
+/// A number that an update sets is not given again, also not after a crash.
+#[test]
+fn an_update_of_the_auto_increment_column_moves_the_counter() {
+    let schema =
+        || Schema::new().column("id", Type::U64).column("n", Type::U64).auto_increment("n").primary_key(&["id"]);
+    for (columns, name) in [(["id", "n"], "key"), (["n", "id"], "plain")] {
+        let storage = StorageSet::memory();
+        let db = open(&storage);
+        let schema = match name {
+            "plain" => schema(),
+            _ => Schema::new().column("id", Type::U64).column("n", Type::U64).auto_increment("id").primary_key(&["id"]),
+        };
+        let table = db.create_table("t", schema).unwrap();
+        let counter = table.column(columns[0]).unwrap();
+        let row = |other: u64| if counter == 0 { values![null, other] } else { values![other, null] };
+        db.transact(|txn| txn.insert(&table, &row(1))).unwrap();
+        assert!(db.transact(|txn| txn.update(&table, &values![1], &[(counter, 5000.into())])).unwrap(), "{name}");
+        assert_eq!(db.check().unwrap().findings, []);
+        let db = open(&storage.cut(0));
+        let table = db.table("t").unwrap();
+        let given = db.transact(|txn| txn.insert(&table, &row(2))).unwrap().auto_increment.unwrap();
+        assert!(given > 5000, "{name}: {given}");
+        assert_eq!(db.check().unwrap().findings, []);
+    }
+}
