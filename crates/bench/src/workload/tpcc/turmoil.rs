@@ -98,7 +98,9 @@ pub fn verify(store: &Embedded) -> Result<Vec<String>> {
 fn is_passing(error: &Error) -> bool {
     use highwater::Error as Engine;
     error.is_retryable()
-        || matches!(error, Error::Engine(Engine::DuplicateKey { .. } | Engine::DiskFull { .. } | Engine::Schema(_)))
+        || matches!(error, Error::Engine(Engine::DuplicateKey { .. } | Engine::DiskFull { .. }))
+        || matches!(error, Error::Engine(Engine::NoSuchTable { .. } | Engine::TableExists { .. }))
+        || matches!(error, Error::Engine(Engine::TableDropped { .. } | Engine::NoSuchIndex { .. } | Engine::Schema(_)))
 }
 
 impl Turmoil {
