@@ -2,8 +2,7 @@
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
-use highwater::config::{KNOBS, Knob, PageSize};
-use highwater::inspect::log_size_bytes;
+use highwater::config::{KNOBS, Knob};
 use highwater::{Database, Error, Options};
 use std::path::Path;
 
@@ -62,17 +61,15 @@ impl EngineOptions {
         self.given.iter().find(|(name, _)| *name == option).map(|(_, value)| value.as_str())
     }
 
-    /// Refuses given values that differ from what was fixed when the database was created.
+    /// Refuses given values that differ from what was fixed when the database was created. (The page size is compared
+    /// when it is opened.)
     ///
     /// # Errors
     /// [`Error::BadOption`] names both values.
     pub fn must_agree_with(&self, database: &Database) -> Result<(), Error> {
         let (asked, found) = (self.options(&[])?, database.options());
         let bytes = |bytes: u64| format!("{bytes} bytes");
-        let size = |size: PageSize| size.bytes().map_or_else(|| "auto".into(), bytes);
         let fixed = [
-            ("page_size", size(asked.page_size), size(found.page_size)),
-            ("log_file_size", bytes(log_size_bytes(asked.log_file_size)), bytes(found.log_file_size)),
             ("page_store", asked.page_store.name().into(), found.page_store.name().into()),
             ("segment_size", bytes(asked.segment_size), bytes(found.segment_size)),
         ];

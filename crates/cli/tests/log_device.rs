@@ -34,14 +34,14 @@ fn refused(output: &Output, reason: &str) {
     assert!(!output.status.success() && stderr.contains(reason), "{stderr}");
 }
 
-/// Loads, runs, looks and checks with the redo at `log`, twice.
-fn works(db: &Path, log: &Path) {
+/// Loads, runs, looks and checks with the redo at `log`, of so many bytes, twice.
+fn works(db: &Path, log: &Path, log_bytes: u64) {
     fine(&bench(db, log, &[]));
     fine(&bench(db, log, &["--flush-method", "fsync"]));
     assert!(!db.join("redo").exists());
     let summary = highwater(&["inspect", text(db), "--log-dir", text(log)]);
     fine(&summary);
-    let ring = (8 << 20) - 2 * 4096;
+    let ring = log_bytes - 2 * 4096;
     assert!(String::from_utf8_lossy(&summary.stdout).contains(&format!("a ring of {ring} bytes")), "{summary:?}");
     fine(&highwater(&["check", text(db), "--log-dir", text(log)]));
 }
@@ -67,7 +67,7 @@ impl Loop {
 fn the_redo_has_a_folder_of_its_own() {
     let folder = tempfile::tempdir().expect("a folder");
     let (db, log) = (folder.path().join("db"), folder.path().join("log"));
-    works(&db, &log);
+    works(&db, &log, 4 << 20);
     refused(&bench(&db, &db, &[]), "redo is missing");
 }
 
@@ -80,7 +80,7 @@ fn the_redo_is_a_block_device() {
         refused(&bench(&db, Path::new("/dev/null"), &[]), "/dev/null is not a folder");
         return;
     };
-    works(&db, &device.path);
+    works(&db, &device.path, 8 << 20);
     let other = folder.path().join("other");
     refused(&bench(&other, &device.path, &[]), "holds something already");
     assert!(!other.join("data").exists());

@@ -244,6 +244,7 @@ impl Maker<'_> {
             durable_lsn: lsns.end,
             // The store is written without protection: it has noted nothing.
             store_mark: 0,
+            ring_base: Lsn(0),
         }
     }
 
@@ -260,7 +261,7 @@ impl Maker<'_> {
         let redo = self.storage.redo.clone();
         let buffer_bytes = self.options.log_buffer_size as usize;
         let (log, scan) =
-            Log::open(redo, buffer_bytes, FlushLog::Sync, self.database_id, stats.clone(), poison.clone())?;
+            Log::open(redo, buffer_bytes, FlushLog::Sync, self.database_id, 0, stats.clone(), poison.clone())?;
         let pool = Pool::new(self.options, self.open_store()?, log.clone(), stats, poison)?;
         recovery::replay(&pool, &log, &scan, recovery::THREADS).map(drop)
     }

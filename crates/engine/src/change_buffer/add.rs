@@ -197,7 +197,7 @@ impl ChangeBuffer {
         allow: impl FnOnce() -> std::result::Result<(), E>,
     ) -> std::result::Result<Added, E> {
         let bytes = self.buffer.bytes();
-        if bytes >= self.limit_bytes || !self.frames.are_enough_for(bytes) {
+        if bytes >= self.limit_bytes() || !self.frames.are_enough_for(bytes) {
             return Ok(Added::Full(place.leaf.page));
         }
         let page = place.leaf.page;

@@ -93,8 +93,8 @@ pub struct ChangeBuffer {
     space: Arc<Space>,
     buffer: Arc<Buffer>,
     frames: Frames,
-    /// Most bytes of pending changes.
-    limit_bytes: usize,
+    /// Share of the pool that pending changes may take, in bytes.
+    pool_share_bytes: usize,
     /// Most pages of the tree of operations.
     limit_pages: usize,
     /// A [`ChangeBuffering`]; 0 = off.

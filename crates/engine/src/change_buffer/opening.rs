@@ -35,14 +35,14 @@ impl ChangeBuffer {
     ) -> Result<Arc<ChangeBuffer>> {
         let buffer = Arc::new(Buffer::new(ctx.stats.clone()));
         ctx.pool.set_pending(buffer.clone());
-        let (frames, log_bytes) = (ctx.pool.frame_count(), ctx.log.capacity_bytes() as usize);
+        let frames = ctx.pool.frame_count();
         let max_size = options.change_buffer_max_size;
         let changes = ChangeBuffer {
             ctx: ctx.clone(),
             space: space.clone(),
             buffer,
             frames: Frames::default(),
-            limit_bytes: policy::limit_bytes(frames * ctx.pool.page_bytes(), max_size, log_bytes),
+            pool_share_bytes: policy::pool_share_bytes(frames * ctx.pool.page_bytes(), max_size),
             limit_pages: policy::limit_pages(frames, max_size),
             mode: AtomicU8::new(0),
             sweep_from: Mutex::new(0),

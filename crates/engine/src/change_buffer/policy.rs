@@ -15,9 +15,14 @@ const CARRY_PCT: u64 = 50;
 /// A leaf whose changes take this part of a page is merged instead of carried.
 const MERGE_PART: usize = 8;
 
-/// Most bytes of pending changes.
-pub fn limit_bytes(pool_bytes: usize, max_size_pct: u64, log_capacity_bytes: usize) -> usize {
-    (pool_bytes / 100 * max_size_pct as usize).min(log_capacity_bytes / LOG_SHARE)
+/// Bytes of the pool that pending changes may take.
+pub fn pool_share_bytes(pool_bytes: usize, max_size_pct: u64) -> usize {
+    pool_bytes / 100 * max_size_pct as usize
+}
+
+/// Most bytes of pending changes: the share of the pool, if the log can carry so many.
+pub fn limit_bytes(pool_share_bytes: usize, log_capacity_bytes: usize) -> usize {
+    pool_share_bytes.min(log_capacity_bytes / LOG_SHARE)
 }
 
 /// Bytes above which leaves are merged in the background.
@@ -65,8 +70,8 @@ mod tests {
 
     #[test]
     fn the_limit_is_a_share_of_the_pool_that_the_log_can_carry() {
-        assert_eq!(limit_bytes(1000 << 20, 25, 16 << 30), 250 * ((1000 << 20) / 1000));
-        assert_eq!(limit_bytes(1 << 30, 50, 64 << 20), 8 << 20);
+        assert_eq!(limit_bytes(pool_share_bytes(1000 << 20, 25), 16 << 30), 250 * ((1000 << 20) / 1000));
+        assert_eq!(limit_bytes(pool_share_bytes(1 << 30, 50), 64 << 20), 8 << 20);
     }
 
     #[test]

@@ -33,7 +33,7 @@ impl ChangeBuffer {
     pub fn step(&self) -> Result<bool> {
         let due = policy::due_before(self.ctx.log.end_lsn(), self.ctx.log.capacity_bytes());
         let advanced = self.advance(due)?;
-        let is_nearly_full = self.buffer.bytes() > policy::merge_above_bytes(self.limit_bytes);
+        let is_nearly_full = self.buffer.bytes() > policy::merge_above_bytes(self.limit_bytes());
         let mut merged = if is_nearly_full { self.merge_some(MERGE_LEAVES)? } else { 0 };
         if self.is_tree_nearly_full() {
             let waiting = self.merge_some_waiting(MERGE_LEAVES)?;
@@ -46,11 +46,16 @@ impl ChangeBuffer {
         Ok(advanced == CARRY_LEAVES || merged > 0)
     }
 
+    /// Most bytes of pending changes, now: the log grows.
+    pub(super) fn limit_bytes(&self) -> usize {
+        policy::limit_bytes(self.pool_share_bytes, self.ctx.log.capacity_bytes() as usize)
+    }
+
     /// Merges a few leaves, for a thread that found the buffer full, and takes memory for more changes; false if there
     /// was nothing to merge.
     pub(super) fn make_room(&self) -> Result<bool> {
         self.frames.cover(&self.ctx.pool, self.buffer.bytes())?;
-        if self.buffer.bytes() < self.limit_bytes {
+        if self.buffer.bytes() < self.limit_bytes() {
             return Ok(true);
         }
         self.wake.wake();

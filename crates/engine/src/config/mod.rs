@@ -188,7 +188,8 @@ options! {
         |v| v.is_power_of_two() && (256 << 10..=32 << 20).contains(v);
     /// How full segments may be, in percent, before the data file grows instead of segments being cleaned.
     segment_fill_pct: u64 = 75, "75", "20 to 90", |v| (20..=90).contains(v);
-    /// Size of the redo log (a ring) in bytes, fixed when it is created.
+    /// Size of the redo log (a ring) in bytes to which it grows: in a file it begins with 4 MiB. It never shrinks. On a
+    /// block device it has this size from the beginning.
     log_file_size: u64 = 256 << 20, "256MiB", "4MiB to 64GiB", |v| (4 << 20..=64 << 30).contains(v);
     /// Bytes of the in-memory log buffer.
     log_buffer_size: u64 = 16 << 20, "16MiB", "1MiB to 1GiB", |v| (1 << 20..=1 << 30).contains(v);

@@ -148,6 +148,7 @@ impl Core {
             options.log_buffer_size as usize,
             options.flush_log_at_trx_commit,
             file.database_id,
+            if storage.is_read_only() { 0 } else { options.log_file_size },
             stats.clone(),
             poison.clone(),
         )
@@ -252,8 +253,8 @@ fn check_page_size(options: &Options, page_bytes: usize) -> Result<()> {
     match options.page_size.bytes().filter(|asked| *asked != page_bytes as u64) {
         Some(asked) => {
             let reason = format!(
-                "{asked} bytes asked for, but the database was created with {page_bytes}; leave the option out or create \
-                 a new database"
+                "{asked} bytes asked for, but the database was created with {page_bytes}; leave the option out or \
+                 create a new database"
             );
             Err(Error::BadOption { option: "page-size".into(), reason })
         }
@@ -347,13 +348,14 @@ fn protection(options: &Options) -> Protection {
     }
 }
 
-/// The options as they are in force: page and log have the size they were created with, the pool holds whole pages, and
+/// The options as they are in force: pages have the size they were created with, a log keeps
+/// what it has, the pool holds whole pages, and
 /// a small pool is scanned less deep.
 fn in_force(asked: Options, ctx: &Context) -> Options {
     let (pool, page_bytes) = (&ctx.pool, ctx.pool.page_bytes());
     Options {
         page_size: PageSize::Bytes(page_bytes as u64),
-        log_file_size: ctx.log.size_bytes(),
+        log_file_size: ctx.log.most_bytes(),
         buffer_pool_size: (pool.frame_count() * page_bytes) as u64,
         lru_scan_depth: pool.lru_scan_depth() as u64,
         ..asked

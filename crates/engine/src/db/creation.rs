@@ -15,6 +15,8 @@ use crate::types::PageNo;
 use crate::{page, space};
 use highwater_storage::StorageSet;
 
+/// Bytes of a new redo log, which grows; a block device is used as it is.
+const NEW_LOG_BYTES: u64 = 4 << 20;
 /// Extents of a new data file.
 const FIRST_EXTENTS: u32 = 8;
 
@@ -60,7 +62,8 @@ pub(super) fn plan(storage: &StorageSet, options: &Options, database_id: u64) ->
 /// An I/O error.
 pub(super) fn create(storage: &StorageSet, options: &Options, plan: &Plan) -> Result<()> {
     let Plan { header, records } = plan;
-    Log::create(storage.redo.clone(), options.log_file_size, header.database_id)?;
+    let log_bytes = if storage.redo.has_fixed_len() { options.log_file_size } else { NEW_LOG_BYTES };
+    Log::create(storage.redo.clone(), log_bytes.min(options.log_file_size), header.database_id)?;
     let mut map = vec![0; header.page_bytes];
     space::format_map_ops(|op| op.apply(&mut map).expect("a zeroed page takes an extent map"));
     page::header::seal(&mut map, PageNo(1));

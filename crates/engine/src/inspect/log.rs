@@ -37,7 +37,7 @@ pub fn look(device: &dyn Device) -> Result<LogLook> {
         .filter(|h| h.size_bytes <= len && format::is_size_possible(h.size_bytes) && format::are_lsns_possible(h));
     let is_sure = decoded.iter().all(|header| header.is_ok());
     let scan = match usable {
-        Some(header) => Some(Scan::run(device, Geometry::new(header.size_bytes), &header, is_sure)?),
+        Some(header) => Some(Scan::run(device, Geometry::of(&header), &header, is_sure)?),
         None => None,
     };
     let ring_end = usable.map_or(len, |header| header.size_bytes);
@@ -52,7 +52,7 @@ impl LogLook {
     /// An I/O error, or [`Error::Corrupt`](crate::Error::Corrupt) if the device no longer gives what the scan found.
     pub fn each_window(&self, device: &dyn Device, bytes: usize, mut to: impl FnMut(&Window)) -> Result<()> {
         let (Some(header), Some(scan)) = (&self.header, &self.scan) else { return Ok(()) };
-        let mut windows = Windows::new(device, Geometry::new(header.size_bytes), header, scan);
+        let mut windows = Windows::new(device, Geometry::of(header), header, scan);
         let mut window = Window::default();
         while windows.read(bytes, &mut window)? {
             to(&window);

@@ -50,8 +50,3 @@ pub struct ListLengths {
     /// Ended transactions that are not purged yet.
     pub history: u64,
 }
-
-/// Bytes of a redo log that is created with `log_file_size`: whole blocks.
-pub fn log_size_bytes(log_file_size: u64) -> u64 {
-    crate::log::Log::size_created(log_file_size)
-}

@@ -150,6 +150,7 @@ mod tests {
             checkpoint_lsn: Lsn(0),
             durable_lsn: Lsn(0),
             store_mark: 0,
+            ring_base: Lsn(0),
         };
         let blocks = batch.blocks(taken, &header, Lsn(99)).chunks_exact(BLOCK).enumerate();
         let data = |(n, block): (usize, &[u8])| {

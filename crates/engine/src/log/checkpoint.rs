@@ -19,6 +19,7 @@ use crate::sync::atomic::Ordering;
 use crate::sync::poison::CLOSED;
 use crate::types::Lsn;
 use highwater_storage::{AlignedBuf, Device, Placement};
+use std::ops::Range;
 
 /// Bytes of zeros written at once when a log is created.
 const ZEROS_BYTES: u64 = 4 << 20;
@@ -135,7 +136,7 @@ impl Log {
         self.write_header(&mut io, header)
     }
 
-    fn write_header(&self, io: &mut Io, header: Header) -> Result<()> {
+    pub(super) fn write_header(&self, io: &mut Io, header: Header) -> Result<()> {
         self.poison.check()?;
         let header = Header { store_mark: self.store_mark(), ..header };
         let mut block = AlignedBuf::zeroed(BLOCK_BYTES as usize);
@@ -155,11 +156,12 @@ impl Log {
     fn discard_before(&self, io: &mut Io, checkpoint: Lsn) {
         // As LSNs of the next lap, which have the same places.
         let from = format::block_ceil(self.written.load(Ordering::Relaxed)).max(io.discarded);
-        let to = format::block_floor(checkpoint.0) + self.geometry.lap();
-        if to < from + self.geometry.lap() / DISCARD_PART {
+        let geometry = self.geometry();
+        let to = format::block_floor(checkpoint.0) + geometry.lap();
+        if to < from + geometry.lap() / DISCARD_PART {
             return;
         }
-        let (offset, before_end) = self.geometry.block_place(from);
+        let (offset, before_end) = geometry.block_place(from);
         let bytes = (to - from) / DATA_BYTES * BLOCK_BYTES;
         let first = bytes.min(before_end);
         // Advice: a refusal changes nothing.
@@ -172,7 +174,7 @@ impl Log {
 }
 
 impl Header {
-    fn next(&self) -> Header {
+    pub(super) fn next(&self) -> Header {
         Header { sequence: self.sequence + 1, ..*self }
     }
 }
@@ -240,23 +242,30 @@ pub(super) fn create(device: &dyn Device, size_bytes: u64, database_id: u64) -> 
         return Err(Error::BadOption { option: "log-file-size".into(), reason });
     }
     device.set_len_bytes(size_bytes)?;
-    let zeros = AlignedBuf::zeroed(ZEROS_BYTES.min(size_bytes) as usize);
-    let mut offset = 0;
-    while offset < size_bytes {
-        let len = ZEROS_BYTES.min(size_bytes - offset);
-        device.write_at(offset, &zeros[..len as usize], Placement::Redo)?;
-        offset += len;
-    }
+    write_zeros(device, 0..size_bytes)?;
     device.sync()?;
     let (checkpoint_lsn, durable_lsn) = (FIRST_LSN, FIRST_LSN);
-    let (generation, sequence, store_mark) = (1, 1, 0);
-    let first = Header { database_id, size_bytes, generation, sequence, checkpoint_lsn, durable_lsn, store_mark };
+    let (generation, sequence, store_mark, ring_base) = (1, 1, 0, Lsn(0));
+    let first =
+        Header { database_id, size_bytes, generation, sequence, checkpoint_lsn, durable_lsn, store_mark, ring_base };
     for header in [first, first.next()] {
         let mut block = AlignedBuf::zeroed(BLOCK_BYTES as usize);
         header.encode(&mut block);
         device.write_at(header.offset(), &block, Placement::Redo)?;
     }
     Ok(device.sync()?)
+}
+
+/// Writes zeros, so that later syncs have nothing but the redo itself to make durable.
+pub(super) fn write_zeros(device: &dyn Device, range: Range<u64>) -> highwater_storage::Result<()> {
+    let zeros = AlignedBuf::zeroed(ZEROS_BYTES.min(range.end - range.start) as usize);
+    let mut offset = range.start;
+    while offset < range.end {
+        let len = ZEROS_BYTES.min(range.end - offset);
+        device.write_at(offset, &zeros[..len as usize], Placement::Redo)?;
+        offset += len;
+    }
+    Ok(())
 }
 
 /// Both header slots as they are.

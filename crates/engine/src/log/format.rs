@@ -4,12 +4,13 @@
 //! |---|---|
 //! | 0..4096 | header slot 0 |
 //! | 4096..8192 | header slot 1 |
-//! | 8192.. | the ring: `n` blocks of 4096 bytes; LSN `l` is in block `l / 4080 % n` at byte `16 + l % 4080` |
+//! | 8192.. | the ring: `n` blocks of 4096 bytes; LSN `l` is in block `(l - base) / 4080 % n` at byte `16 + l % 4080` |
 //!
 //! Header: magic `HWREDO\r\n` @0, version u32 @8, checksum u32 @12 (CRC-32C of the other bytes of the block), database
 //! id u64 @16, size of the whole file u64 @24, generation u64 @32, sequence u64 @40, checkpoint LSN u64 @48, durable
-//! LSN u64 @56, the page store's mark u64 @64, zeros. The header with sequence `n` is in slot `n % 2`; the valid one
-//! with the larger sequence counts. Magic, version and checksum keep their places in every version.
+//! LSN u64 @56, the page store's mark u64 @64, base of the ring u64 @72, zeros. The header with sequence `n` is in slot
+//! `n % 2`; the valid one with the larger sequence counts. Magic, version and checksum keep their places in every
+//! version.
 //!
 //! Block: a mark of 16 bytes, then 4080 bytes of groups (so LSNs do not count marks). Mark: durable LSN u64 @0, the LSN
 //! up to which the log was synced when this block was written; checksum u64 @8, over that, the LSN of the block's first
@@ -32,14 +33,14 @@ pub const DATA_BYTES: u64 = BLOCK_BYTES - MARK_BYTES;
 pub const RING_START: u64 = 2 * BLOCK_BYTES;
 /// Bytes in front of each payload.
 pub const FRAME_BYTES: usize = 8;
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Where a new log begins; above the LSN 0 of pages never logged.
 pub const FIRST_LSN: Lsn = Lsn(DATA_BYTES);
 /// Blocks of the smallest ring.
 const LEAST_RING_BLOCKS: u64 = 16;
 
 const MAGIC: [u8; 8] = highwater_storage::mark::REDO;
-const HEADER_BYTES: usize = 72;
+const HEADER_BYTES: usize = 80;
 
 /// Whole blocks of a number of bytes on the device.
 pub fn whole_blocks(bytes: u64) -> u64 {
@@ -71,12 +72,29 @@ pub fn place_in_blocks(at: u64) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     blocks: u64,
+    /// LSN of the first byte of a block that lies at the ring's start.
+    base: u64,
 }
 
 impl Geometry {
-    /// The ring of a file of `size_bytes`, which [`is_size_possible`].
+    /// The ring of a new file of `size_bytes`, which [`is_size_possible`].
     pub fn new(size_bytes: u64) -> Geometry {
-        Geometry { blocks: (size_bytes - RING_START) / BLOCK_BYTES }
+        Geometry { blocks: (size_bytes - RING_START) / BLOCK_BYTES, base: 0 }
+    }
+
+    /// The ring of the file with this header.
+    pub fn of(header: &Header) -> Geometry {
+        Geometry { base: header.ring_base.0, ..Geometry::new(header.size_bytes) }
+    }
+
+    /// LSN of the ring's first byte in the lap in which `lsn` lies.
+    pub fn start_of_lap(self, lsn: Lsn) -> Lsn {
+        Lsn(self.base + (lsn.0 - self.base) / self.lap() * self.lap())
+    }
+
+    /// Bytes of the file.
+    pub fn size_bytes(self) -> u64 {
+        RING_START + self.ring_bytes()
     }
 
     /// Bytes of the ring on the device.
@@ -95,9 +113,10 @@ impl Geometry {
         (self.blocks - 2) * DATA_BYTES
     }
 
-    /// Where the block of an LSN lies, and how many bytes lie between its begin and the end of the ring.
+    /// Where the block of an LSN, not before the base, lies, and how many bytes lie between its begin and the end of
+    /// the ring.
     pub fn block_place(self, lsn: u64) -> (u64, u64) {
-        let in_ring = lsn / DATA_BYTES % self.blocks * BLOCK_BYTES;
+        let in_ring = (lsn - self.base) / DATA_BYTES % self.blocks * BLOCK_BYTES;
         (RING_START + in_ring, self.ring_bytes() - in_ring)
     }
 
@@ -113,8 +132,9 @@ pub fn is_size_possible(size_bytes: u64) -> bool {
 
 /// Whether a header's LSNs can be those of a log.
 pub fn are_lsns_possible(header: &Header) -> bool {
-    let Header { checkpoint_lsn, durable_lsn, .. } = *header;
-    FIRST_LSN <= checkpoint_lsn && checkpoint_lsn <= durable_lsn && durable_lsn.0 < 1 << 62
+    let Header { checkpoint_lsn, durable_lsn, ring_base, .. } = *header;
+    let is_base = ring_base.0.is_multiple_of(DATA_BYTES) && ring_base <= checkpoint_lsn;
+    is_base && FIRST_LSN <= checkpoint_lsn && checkpoint_lsn <= durable_lsn && durable_lsn.0 < 1 << 62
 }
 
 /// One of the log's two headers. The one with the larger sequence number counts.
@@ -134,6 +154,8 @@ pub struct Header {
     pub durable_lsn: Lsn,
     /// What the page store needs to know of its own files at the next opening; zero if nothing.
     pub store_mark: u64,
+    /// LSN of a byte that lies at the start of the ring: zero until the ring has grown.
+    pub ring_base: Lsn,
 }
 
 /// Why a header block cannot be used.
@@ -157,8 +179,9 @@ impl Header {
         block.fill(0);
         block[0..8].copy_from_slice(&MAGIC);
         block[8..12].copy_from_slice(&VERSION.to_le_bytes());
-        let Header { database_id, size_bytes, generation, sequence, checkpoint_lsn, durable_lsn, store_mark } = *self;
-        let numbers = [database_id, size_bytes, generation, sequence, checkpoint_lsn.0, durable_lsn.0, store_mark];
+        let Header { database_id, size_bytes, generation, sequence, .. } = *self;
+        let [checkpoint, durable, base] = [self.checkpoint_lsn.0, self.durable_lsn.0, self.ring_base.0];
+        let numbers = [database_id, size_bytes, generation, sequence, checkpoint, durable, self.store_mark, base];
         for (place, number) in block[16..HEADER_BYTES].chunks_exact_mut(8).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
         }
@@ -184,6 +207,7 @@ impl Header {
             checkpoint_lsn: Lsn(u64_at(block, 48)),
             durable_lsn: Lsn(u64_at(block, 56)),
             store_mark: u64_at(block, 64),
+            ring_base: Lsn(u64_at(block, 72)),
         })
     }
 }
@@ -275,7 +299,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
 }
 
-const _: () = assert!(HEADER_BYTES == 16 + 7 * 8 && HEADER_BYTES <= 512, "a header fits one sector");
+const _: () = assert!(HEADER_BYTES == 16 + 8 * 8 && HEADER_BYTES <= 512, "a header fits one sector");
 const _: () = assert!(LEAST_RING_BLOCKS > 4);
 
 #[cfg(test)]
@@ -291,6 +315,7 @@ mod tests {
             checkpoint_lsn: Lsn(99),
             durable_lsn: Lsn(100),
             store_mark: 11,
+            ring_base: Lsn(0),
         }
     }
 
@@ -340,9 +365,9 @@ mod tests {
     #[test]
     fn foreign_and_newer_logs_are_told_apart() {
         let good = block(&header(4));
-        let newer = resealed(good.clone(), 8, 3);
+        let newer = resealed(good.clone(), 8, VERSION as u8 + 1);
         let error = choose([&good, &newer], "redo").unwrap_err().to_string();
-        assert!(error.contains("format 3") && error.contains("format 2"), "{error}");
+        assert!(error.contains("format 4") && error.contains("format 3"), "{error}");
         let foreign = vec![b'x'; BLOCK_BYTES as usize];
         let error = choose([&foreign, &foreign], "redo").unwrap_err().to_string();
         assert!(error.contains("not a Highwater redo log") && error.contains("xxxx"), "{error}");

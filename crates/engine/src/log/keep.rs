@@ -66,7 +66,8 @@ impl<L: Deref<Target = Log>> Kept<L> {
             return Ok(());
         }
         let first = format::block_floor(self.at.0);
-        let (offset, before_end) = self.log.geometry.block_place(first);
+        // Asked after the end: a ring that grows meanwhile leaves what is before the end in its place.
+        let (offset, before_end) = self.log.geometry().block_place(first);
         let blocks = format::blocks_of(end.0 - first).min(READ_BLOCKS).min(before_end / BLOCK_BYTES);
         let mut bytes = AlignedBuf::zeroed((blocks * BLOCK_BYTES) as usize);
         self.log.device.read_at(offset, &mut bytes)?;

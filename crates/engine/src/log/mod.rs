@@ -35,6 +35,7 @@ pub mod checkpoint;
 mod damage;
 pub mod format;
 mod group;
+mod growth;
 mod keep;
 mod redo_log;
 mod scan;

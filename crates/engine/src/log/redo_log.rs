@@ -9,9 +9,9 @@ use super::{checkpoint, format};
 use crate::config::FlushLog;
 use crate::error::Result;
 use crate::stats::Stats;
-use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::poison::{OnStop, Poison};
+use crate::sync::{Mutex, RwLock};
 use crate::types::Lsn;
 use highwater_storage::{AlignedBuf, Device};
 use std::sync::Arc;
@@ -23,7 +23,11 @@ const LEAST_BUFFER_BYTES: usize = 1 << 20;
 /// The redo log of one database.
 pub struct Log {
     pub(super) device: Arc<dyn Device>,
-    pub(super) geometry: Geometry,
+    /// Changes under the I/O mutex, when the ring grows.
+    geometry: RwLock<Geometry>,
+    /// Size up to which the ring may grow, and whether a full disk has refused it.
+    pub(super) most_bytes: u64,
+    pub(super) is_growth_refused: AtomicBool,
     pub(super) database_id: u64,
     pub(super) flush_log_at_trx_commit: FlushLog,
     /// Whether a commit returned whose redo may not be durable, though the others wait for theirs.
@@ -52,6 +56,8 @@ pub struct Io {
     pub(super) started: bool,
     /// Up to this LSN of the next lap, what has its place was discarded (`checkpoint`, rule 4).
     pub(super) discarded: u64,
+    /// Size of which every byte was written.
+    pub(super) zeroed_bytes: u64,
 }
 
 impl OnStop for Log {
@@ -71,7 +77,8 @@ impl Log {
         checkpoint::create(&*device, size_bytes, database_id)
     }
 
-    /// Opens an existing log and scans it from its last checkpoint. Nothing may be appended before `start`.
+    /// Opens an existing log and scans it from its last checkpoint. Nothing may be appended before `start`. The log may
+    /// grow to `most_bytes` then; it never shrinks.
     ///
     /// # Errors
     /// [`Error::Incompatible`](crate::Error::Incompatible) if it is no redo log, another database's or a newer
@@ -82,11 +89,12 @@ impl Log {
         buffer_bytes: usize,
         flush_log_at_trx_commit: FlushLog,
         database_id: u64,
+        most_bytes: u64,
         stats: Arc<Stats>,
         poison: Arc<Poison>,
     ) -> Result<(Arc<Log>, Scan)> {
         let (header, is_sure) = checkpoint::read_header(&*device, database_id)?;
-        let geometry = Geometry::new(header.size_bytes);
+        let geometry = Geometry::of(&header);
         // What a killed process wrote may not be durable yet; recovery is about to build on it.
         let since = Instant::now();
         device.sync()?;
@@ -96,11 +104,16 @@ impl Log {
         if let Some(damage) = scan.damage {
             return Err(damage.error(&*device));
         }
-        let longest_group = buffer_bytes.max(LEAST_BUFFER_BYTES).min(geometry.capacity_bytes() as usize);
+        let may_grow = !device.has_fixed_len();
+        let most_bytes = if may_grow { header.size_bytes.max(format::whole_blocks(most_bytes)) } else { 0 };
+        let most_capacity = Geometry::new(most_bytes.max(header.size_bytes)).capacity_bytes();
+        let longest_group = buffer_bytes.max(LEAST_BUFFER_BYTES).min(most_capacity as usize);
         let end = scan.end_lsn;
         let log = Arc::new(Log {
             device,
-            geometry,
+            geometry: RwLock::new(geometry),
+            most_bytes,
+            is_growth_refused: AtomicBool::new(false),
             database_id,
             flush_log_at_trx_commit,
             owes_sync: AtomicBool::new(false),
@@ -112,7 +125,13 @@ impl Log {
             durable: AtomicU64::new(end.0),
             checkpoint: AtomicU64::new(scan.checkpoint_lsn.0),
             store_mark: AtomicU64::new(header.store_mark),
-            io: Mutex::new(Io { spare: LogBuffer::memory(longest_group), header, started: false, discarded: 0 }),
+            io: Mutex::new(Io {
+                spare: LogBuffer::memory(longest_group),
+                header,
+                started: false,
+                discarded: 0,
+                zeroed_bytes: header.size_bytes,
+            }),
             group: Group::default(),
         });
         log.poison.wake_on_stop(&log);
@@ -149,7 +168,7 @@ impl Log {
     /// Reads what the scan found, from the checkpoint on.
     pub fn windows(&self, scan: &Scan) -> Windows<'_> {
         let header = self.io.lock().header;
-        Windows::new(&*self.device, self.geometry, &header, scan)
+        Windows::new(&*self.device, self.geometry(), &header, scan)
     }
 
     /// Number of the present generation: one more at each [`start`](Log::start) and [`finish`](Log::finish).
@@ -159,12 +178,27 @@ impl Log {
 
     /// Bytes of the log on its device, headers and ring.
     pub fn size_bytes(&self) -> u64 {
-        self.io.lock().header.size_bytes
+        self.geometry().size_bytes()
+    }
+
+    /// Bytes to which the log grows; what it has, if it does not grow.
+    pub fn most_bytes(&self) -> u64 {
+        self.size_bytes().max(self.most_bytes)
     }
 
     /// Bytes of redo, reserved or appended, that fit between a checkpoint and the end of the log.
     pub fn capacity_bytes(&self) -> u64 {
-        self.geometry.capacity_bytes()
+        self.space.capacity()
+    }
+
+    /// Where blocks lie.
+    pub(super) fn geometry(&self) -> Geometry {
+        *self.geometry.read()
+    }
+
+    /// Lets blocks lie elsewhere from now on; the caller owns the I/O mutex (`_io`).
+    pub(super) fn set_geometry(&self, _io: &mut Io, geometry: Geometry) {
+        *self.geometry.write() = geometry;
     }
 
     /// Called (from `reserve`, with no lock of the log's users held) whenever a caller has to wait for a checkpoint,

@@ -58,7 +58,7 @@ impl Log {
         mut take: impl FnMut(Lsn, &[u8]) -> Result<()>,
     ) -> Result<Lsn> {
         let header = Header { generation, ..self.io.lock().header };
-        let mut groups = Groups::new(&*self.device, self.geometry, &header, lsns.start);
+        let mut groups = Groups::new(&*self.device, self.geometry(), &header, lsns.start);
         let mut payload = Vec::new();
         while groups.at < lsns.end {
             let start = groups.at;

@@ -48,7 +48,8 @@ pub(super) struct Space {
     kept: [AtomicU64; 2],
     waiting: AtomicUsize,
     longest_group: u64,
-    capacity: u64,
+    /// Grows with the ring.
+    capacity: AtomicU64,
     turn: Mutex<()>,
     state: Mutex<State>,
     room: Condvar,
@@ -142,7 +143,7 @@ impl Log {
     /// Waits until `bytes`, the frame included, fit.
     #[cold]
     fn reserve_slowly(&self, bytes: u64) -> Result<Reservation<'_>> {
-        if bytes > self.space.longest_group {
+        if bytes > self.space.longest_group.min(self.space.capacity()) {
             return Err(Error::LogTooSmall { bytes });
         }
         let since = Instant::now();
@@ -167,7 +168,7 @@ impl Space {
             kept: [AtomicU64::new(NOTHING_KEPT), AtomicU64::new(NOTHING_KEPT)],
             waiting: AtomicUsize::new(0),
             longest_group,
-            capacity,
+            capacity: AtomicU64::new(capacity),
             turn: Mutex::new(()),
             state: Mutex::new(State::NotStarted),
             room: Condvar::new(),
@@ -191,8 +192,24 @@ impl Space {
         if *state == State::NotStarted {
             *state = State::Open;
             self.reserved_end.0.store(lsn.0, SeqCst);
-            self.limit_end.store(lsn.0 + self.capacity, SeqCst);
+            self.limit_end.store(lsn.0 + self.capacity(), SeqCst);
         }
+    }
+
+    pub(super) fn capacity(&self) -> u64 {
+        self.capacity.load(SeqCst)
+    }
+
+    /// The ring has grown; the last checkpoint is at `lsn`.
+    pub(super) fn grown(&self, capacity: u64, lsn: Lsn) {
+        let state = self.state.lock();
+        self.capacity.store(capacity, SeqCst);
+        self.move_limit(*state, lsn);
+    }
+
+    /// End of the log, outstanding reservations counted.
+    pub(super) fn reserved_end(&self) -> Lsn {
+        Lsn(self.reserved_end.0.load(SeqCst))
     }
 
     /// Moves the limit after a checkpoint at `lsn`.
@@ -203,7 +220,7 @@ impl Space {
 
     fn move_limit(&self, state: State, checkpoint: Lsn) {
         if state == State::Open {
-            self.limit_end.store(self.kept().min(checkpoint).0 + self.capacity, SeqCst);
+            self.limit_end.store(self.kept().min(checkpoint).0 + self.capacity(), SeqCst);
             self.room.notify_all();
         }
     }

@@ -141,7 +141,7 @@ impl Log {
         device.sync()?;
         // Creation has written the first two.
         for sequence in [3, 4] {
-            let header = Header { size_bytes, sequence, ..wanted };
+            let header = Header { size_bytes, sequence, ring_base: Lsn(0), ..wanted };
             let mut block = AlignedBuf::zeroed(BLOCK_BYTES as usize);
             header.encode(&mut block);
             device.write_at(header.offset(), &block, Placement::Redo)?;

@@ -105,7 +105,7 @@ impl Log {
 
     /// Writes blocks to their place in the ring; two pieces where the ring starts over.
     fn write_blocks(&self, base: u64, blocks: &[u8]) -> Result<()> {
-        let (offset, before_end) = self.geometry.block_place(base);
+        let (offset, before_end) = self.geometry().block_place(base);
         let (first, second) = blocks.split_at(blocks.len().min(before_end as usize));
         let result = if second.is_empty() {
             self.device.write_at(offset, first, Placement::Redo)

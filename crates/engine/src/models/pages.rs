@@ -80,7 +80,7 @@ fn assert_whole(found: (u64, u64, u64), tag: u64, at_least: u64) -> u64 {
 /// A page is read by latch and by view while it is changed, flushed and evicted, and another page takes its frame. A
 /// reader sees this page only, whole, and never an older value than before; no change is lost.
 pub fn a_reader_whose_frame_moves() {
-    explore(150, || {
+    explore(3000, || {
         let (core, [page, other]) = pages();
         let ctx = core.ctx.clone();
         let writer = {

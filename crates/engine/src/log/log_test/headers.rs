@@ -50,7 +50,7 @@ fn files_that_are_no_log_of_this_database_are_refused() {
     let longer = new_device();
     longer.damage(|bytes| bytes.resize(2 * SMALL as usize, 7));
     let (log, scan) = open_as(Arc::new(longer), FlushLog::Sync).unwrap();
-    assert_eq!((log.geometry.capacity_bytes(), scan.groups.len()), (Geometry::new(SMALL).capacity_bytes(), 0));
+    assert_eq!((log.geometry().capacity_bytes(), scan.groups.len()), (Geometry::new(SMALL).capacity_bytes(), 0));
     let error = Log::create(Arc::new(MemoryDevice::new()), SMALL - 1, ID).unwrap_err();
     assert!(matches!(error, Error::BadOption { .. }), "{error}");
     let error = Log::create(Arc::new(MemoryDevice::limited(1 << 20)), 4 << 20, ID).unwrap_err();
@@ -140,8 +140,8 @@ fn the_ring_is_discarded_lap_by_lap() {
         let end = append(&log, n, 1000);
         log.checkpoint(end).unwrap();
     }
-    let laps = (log.end_lsn().0 - first.0) / log.geometry.lap();
-    let (ring, discarded) = (log.geometry.ring_bytes(), counted.counts().discarded_bytes);
+    let laps = (log.end_lsn().0 - first.0) / log.geometry().lap();
+    let (ring, discarded) = (log.geometry().ring_bytes(), counted.counts().discarded_bytes);
     assert!(laps > 5 && (laps * ring..=(laps + 2) * ring).contains(&discarded), "{laps} laps, {discarded} bytes");
 }
 

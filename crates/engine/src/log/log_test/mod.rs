@@ -5,6 +5,7 @@
 mod failures;
 mod group_commit;
 mod group_model;
+mod growth;
 mod headers;
 mod model;
 mod reservations;
@@ -43,7 +44,12 @@ pub fn found(log: &Log, scan: &Scan) -> Found {
 }
 
 pub fn open_as(device: Arc<dyn Device>, mode: FlushLog) -> Result<(Arc<Log>, Found)> {
-    let (log, scan) = Log::open(device, 1 << 20, mode, ID, Arc::default(), Arc::default())?;
+    open_growing(device, mode, 0)
+}
+
+/// As `open_as`; the ring may grow to so many bytes.
+pub fn open_growing(device: Arc<dyn Device>, mode: FlushLog, most_bytes: u64) -> Result<(Arc<Log>, Found)> {
+    let (log, scan) = Log::open(device, 1 << 20, mode, ID, most_bytes, Arc::default(), Arc::default())?;
     let found = found(&log, &scan);
     Ok((log, found))
 }

@@ -36,6 +36,7 @@ impl Cleaner {
     /// asks to be called again at once.
     pub fn step(&mut self, pool: &Pool, log: &Log, now_ms: u64) -> Result<usize> {
         pool.set_now_ms(now_ms);
+        log.growth_step()?;
         let orders = self.pacer.decide(&snapshot(pool, log, now_ms));
         pool.stats.redo_bytes_per_s.set(self.pacer.redo_bytes_per_s() as u64);
         pool.cleaner.pace.set(orders.user_redo_bytes_per_s, log.end_lsn());

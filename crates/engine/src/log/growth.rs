@@ -1,0 +1,86 @@
+//! Growth of the ring: a log begins small and grows as its redo needs room, up to the size that the option says.
+//!
+//! Rules
+//! 1. It grows by [`FACTOR`] when the redo between the oldest byte needed and the end, reservations counted, takes more
+//!    than a part of the ring ([`FULL_PART`]).
+//! 2. Blocks keep their places: it grows only while what is needed lies in one lap, and the ring's base is then the
+//!    start of that lap. Otherwise the next step tries again.
+//! 3. Crash order: the new part is written as zeros, synced; then both headers say the new size, one after the other;
+//!    then blocks may lie there. A crash before leaves the old ring, in a longer file.
+//! 4. A full disk is no error: the ring stays as it is until the next opening.
+
+use super::Log;
+use super::checkpoint::write_zeros;
+use super::format::{self, Geometry, Header};
+use crate::error::Result;
+use crate::sync::atomic::Ordering::Relaxed;
+
+/// How many times as large the ring becomes.
+const FACTOR: u64 = 4;
+/// The part of the ring that may be in use before it grows.
+const FULL_PART: u64 = 4;
+
+impl Log {
+    /// Grows the ring if that is due and possible. One thread calls it.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`](crate::Error::Poisoned), or the I/O error that stops the database.
+    pub fn growth_step(&self) -> Result<()> {
+        let size_bytes = self.geometry().size_bytes();
+        if size_bytes >= self.most_bytes || self.is_growth_refused.load(Relaxed) || !self.is_growth_due() {
+            return Ok(());
+        }
+        let wanted = size_bytes.saturating_mul(FACTOR).min(self.most_bytes);
+        self.poison.check()?;
+        if !self.make_room_for(wanted)? {
+            return Ok(());
+        }
+        let mut io = self.io.lock();
+        let start = self.geometry().start_of_lap(self.written_lsn());
+        if format::block_floor(self.oldest_needed().0) < start.0 {
+            return Ok(());
+        }
+        self.sync(&mut io)?;
+        let header = Header { size_bytes: wanted, ring_base: start, ..io.header };
+        self.set_geometry(&mut io, Geometry::of(&header));
+        io.discarded = 0;
+        for _ in 0..2 {
+            let header = Header { size_bytes: wanted, ring_base: start, ..io.header.next() };
+            self.write_header(&mut io, header)?;
+        }
+        drop(io);
+        self.space.grown(Geometry::of(&header).capacity_bytes(), self.checkpoint_lsn());
+        Ok(())
+    }
+
+    /// Rule 1.
+    fn is_growth_due(&self) -> bool {
+        let used = self.space.reserved_end().0.saturating_sub(self.oldest_needed().0);
+        used > self.capacity_bytes() / FULL_PART
+    }
+
+    /// Where the redo begins that recovery or a reader needs.
+    fn oldest_needed(&self) -> crate::types::Lsn {
+        self.checkpoint_lsn().min(self.space.kept())
+    }
+
+    /// Makes the file so long, with every byte written; false if the disk has no room for it.
+    fn make_room_for(&self, bytes: u64) -> Result<bool> {
+        let have = self.io.lock().zeroed_bytes;
+        if bytes <= have {
+            return Ok(true);
+        }
+        let made = self.device.set_len_bytes(bytes).and_then(|()| write_zeros(&*self.device, have..bytes));
+        match made {
+            Err(error) if error.is_full() => {
+                self.is_growth_refused.store(true, Relaxed);
+                Ok(false)
+            }
+            made => {
+                self.stop_on_failure(made)?;
+                self.io.lock().zeroed_bytes = bytes;
+                Ok(true)
+            }
+        }
+    }
+}
