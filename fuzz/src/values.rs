@@ -1,26 +1,10 @@
 //! Values of columns and their order.
 
+pub use highwater::internals::compare;
 use highwater::{Value, ValueRef};
 use std::cmp::Ordering;
 
-/// How values of a column sort: NULL first, the one NaN last.
-pub fn compare(a: &Value, b: &Value) -> Ordering {
-    match (a, b) {
-        (Value::Null, Value::Null) => Ordering::Equal,
-        (Value::Null, _) => Ordering::Less,
-        (_, Value::Null) => Ordering::Greater,
-        (Value::Int(a), Value::Int(b)) => a.cmp(b),
-        (Value::UInt(a), Value::UInt(b)) => a.cmp(b),
-        (Value::F64(a), Value::F64(b)) => a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan())),
-        (Value::Decimal(a), Value::Decimal(b)) => a.cmp(b),
-        (Value::Text(a), Value::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
-        (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
-        (Value::DateTime(a), Value::DateTime(b)) => a.cmp(b),
-        _ => panic!("{a:?} and {b:?} are not of one column"),
-    }
-}
-
-/// The same for lists, column by column, as far as both go.
+/// How lists of values sort, column by column, as far as both go.
 pub fn compare_first(a: &[Value], b: &[Value]) -> Ordering {
     a.iter().zip(b).map(|(a, b)| compare(a, b)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }

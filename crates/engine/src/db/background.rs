@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// The log thread's pause (modes 0 and 2 sync once a second).
+/// The log thread's pause: what commits did not wait for is synced once a second.
 const LOG_PAUSE: Duration = Duration::from_secs(1);
 
 /// Undo records in a purge step.

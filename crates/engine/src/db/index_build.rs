@@ -1,7 +1,7 @@
 //! Filling a new index from the rows of its table, in bounded memory.
 //!
 //! The rows are read in the order of the primary key; their entries are gathered and sorted. If all of them fit
-//! [`BATCH_BYTES`], the tree is built from its leaves up. Otherwise batch after batch is inserted in order: each goes
+//! [`batch_bytes`], the tree is built from its leaves up. Otherwise batch after batch is inserted in order: each goes
 //! through the tree once from left to right, so pages are read and written in order, and nothing is written but the
 //! tree itself.
 //!
@@ -27,12 +27,21 @@ use crate::table::version::TableVersion;
 use crate::txn::stored::{ENTRY_VALUE_BYTES, entry_value};
 use crate::txn::{LockMode, TableTrees};
 
-/// Entries held in memory at once.
-pub(crate) const BATCH_BYTES: usize = 64 << 20;
+/// Bytes of entries held in memory at once, at least and at most.
+const LEAST_BATCH_BYTES: usize = 1 << 20;
+pub(super) const MOST_BATCH_BYTES: usize = 64 << 20;
+/// The part of the buffer pool's size that they take beside the pool.
+const POOL_PART: usize = 4;
 /// How full the pages of a tree built from its leaves are: some room for later insertions.
 const FILL_PERCENT: usize = 90;
 /// Redo of one mini-transaction of insertions.
 const REDO_BYTES: usize = MTR_REDO_BYTES / 2;
+
+/// Bytes of entries held in memory at once.
+pub(super) fn batch_bytes(ctx: &Context) -> usize {
+    let pool_bytes = ctx.pool.frame_count() * ctx.pool.page_bytes();
+    (pool_bytes / POOL_PART).clamp(LEAST_BATCH_BYTES, MOST_BATCH_BYTES)
+}
 
 /// Fills the last index of `version` from the rows of `table`, with up to `batch_bytes` of entries in memory.
 pub(crate) fn build(

@@ -39,6 +39,27 @@ impl ReadTxn {
         self.txn.get_with(table, key, look)
     }
 
+    /// The first row, in the order of an index, whose leading columns of that index have these values. By a unique index
+    /// there is one at most.
+    ///
+    /// ```
+    /// # use highwater::{Database, Options, Schema, Type, values};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = Database::open(dir.path(), Options::default())?;
+    /// let schema = Schema::new().column("id", Type::U64).column("mail", Type::Text(80)).primary_key(&["id"]);
+    /// let users = db.create_table("users", schema.unique_index("by_mail", &["mail"]))?;
+    /// db.transact(|txn| txn.insert(&users, &values![7u64, "a@b.c"]).map(drop))?;
+    /// let found = db.snapshot()?.get_by(&users, "by_mail", &values!["a@b.c"])?;
+    /// assert_eq!(found.unwrap().u64(0), 7);
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoSuchIndex`](crate::Error::NoSuchIndex), or as [`get`](Self::get).
+    pub fn get_by(&mut self, table: &Table, index: &str, values: &[ValueRef<'_>]) -> Result<Option<Row>> {
+        self.scan(table).index(index).prefix(values).first()
+    }
+
     /// Another transaction that reads the same snapshot: to look up rows while a scan of this one runs, to run two
     /// scans at once, or to read on several threads.
     ///

@@ -99,7 +99,7 @@ impl Database {
         let after = before.with_indexes(definition, indexes);
         let txn = WriteTxn::begin(inner, &TxnOptions::default(), Access::ReadWrite)?;
         let handle = Table { shared: shared.clone() };
-        let built = index_build::build(&inner.ctx, txn, &handle, &after, index_build::BATCH_BYTES);
+        let built = index_build::build(&inner.ctx, txn, &handle, &after, index_build::batch_bytes(&inner.ctx));
         drop(readers_only);
         // Readers may still use the old tree.
         let guarded = built.and_then(|()| shared.lock.exclusive(inner.timeout()));

@@ -81,6 +81,10 @@ fn a_damaged_root_is_replaced_and_other_indexes_stay() {
     let id = index_id(&storage, 1);
     let db = open(&storage);
     let root = db.table("person").unwrap().shared.current.read().indexes[0].tree.root();
+    // What purge meets while the index is damaged it passes over, overflow pages and all.
+    while db.stats().history_list_length > 0 {
+        std::thread::yield_now();
+    }
     db.close().unwrap();
     assert_eq!(header::owner(&page(&storage, root)), id);
     forget_doublewrite(&storage);
@@ -88,11 +92,7 @@ fn a_damaged_root_is_replaced_and_other_indexes_stay() {
     let db = open(&storage);
     assert_eq!(repair(&db).rebuilt, [("person".to_string(), "by_name".to_string())]);
     assert_same_rows(&db);
-    // Deleted rows that purge met while the index was damaged are passed over, and so are their overflow pages.
-    let passed_over = db.stats().purge_records_set_aside;
-    let findings = db.check().unwrap().findings;
-    assert!(findings.len() as u64 <= passed_over, "{passed_over}: {findings:#?}");
-    assert!(findings.iter().all(|finding| finding.text.contains("nothing leads to them")), "{findings:#?}");
+    assert_eq!(db.check().unwrap().findings, []);
 }
 
 #[test]

@@ -110,9 +110,9 @@ impl Database {
         let indexes = before.indexes.iter().cloned().chain([Arc::new(secondary)]).collect();
         let after = before.with_indexes(definition, indexes);
         let txn = WriteTxn::begin(inner, &TxnOptions::default(), Access::ReadWrite)?;
-        let built =
-            index_build::build(&inner.ctx, txn, &Table { shared: shared.clone() }, &after, index_build::BATCH_BYTES)
-                .and_then(|()| inner.catalog.set_index_state(before.id, &mut record, State::Ready));
+        let batch_bytes = index_build::batch_bytes(&inner.ctx);
+        let built = index_build::build(&inner.ctx, txn, &Table { shared: shared.clone() }, &after, batch_bytes)
+            .and_then(|()| inner.catalog.set_index_state(before.id, &mut record, State::Ready));
         if let Err(error) = built {
             // What cannot be removed now is removed when the database is opened next.
             let discarded = inner.txns.changes.discard(record.tree.id);

@@ -127,6 +127,15 @@ impl WriteTxn {
         Ok(found.map(|(version, row)| look(version.row(row))))
     }
 
+    /// The first row, in the order of an index, whose leading columns of that index have these values, as
+    /// [`ReadTxn::get_by`](super::ReadTxn::get_by).
+    ///
+    /// # Errors
+    /// [`Error::NoSuchIndex`], or as [`get`](Self::get).
+    pub fn get_by(&mut self, table: &Table, index: &str, values: &[ValueRef<'_>]) -> Result<Option<Row>> {
+        self.scan(table).index(index).prefix(values).first()
+    }
+
     /// A scan of a table, to be described further.
     pub fn scan<'v>(&mut self, table: &Table) -> Scan<'_, 'v> {
         Scan::new(self, table)

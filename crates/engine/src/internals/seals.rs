@@ -127,7 +127,8 @@ fn seals_of_data(data: &[u8], head: FileHeader) -> Vec<(Range<usize>, Seal)> {
     seals.extend(batches::SLOTS_AT.map(|at| (at as usize..at as usize + batches::SLOT_BYTES, Seal::Sum)));
     for at in (segment_bytes..data.len()).step_by(block_bytes) {
         let Some(block) = data.get(at..at + block_bytes) else { break };
-        if let Some((_, entries)) = batches::parse_header(block, database_id) {
+        let identity = batches::identity(database_id, (at / segment_bytes) as u64);
+        if let Some((_, entries)) = batches::parse_header(block, identity) {
             let mut image_at = at + batches::header_bytes(entries.len());
             for entry in &entries {
                 let range = image_at..image_at + entry.bytes;
@@ -139,7 +140,7 @@ fn seals_of_data(data: &[u8], head: FileHeader) -> Vec<(Range<usize>, Seal)> {
             }
             seals.push((at..at + batches::entries_end(entries.len()), Seal::Sum));
         }
-        if let Some(footer) = batches::parse_footer(block, database_id) {
+        if let Some(footer) = batches::parse_footer(block, identity) {
             let start = at + block_bytes - footer.end_bytes();
             let bytes = footer.summary(&data[start..]).map_or(0, <[u8]>::len);
             seals.push((start..at + block_bytes, Seal::Summary { bytes }));
@@ -189,7 +190,7 @@ impl Ring {
                     .map(|(end, payload)| (Lsn(end.0 - (FRAME_BYTES + payload.len()) as u64), payload.len())),
             );
         })?;
-        let geometry = Geometry::new(header.size_bytes);
+        let geometry = Geometry::of(header);
         Ok(Some(Ring { header: *header, geometry, groups, end: scan.end_lsn }))
     }
 

@@ -4,10 +4,10 @@ use super::datetime::DateTime;
 use super::decimal::{Decimal, power_of_ten};
 use super::schema::{Column, TableDefinition};
 use super::types::Type;
+pub(crate) use super::value::compare;
 use super::value::{Value, ValueRef};
 use super::value_form::fit;
 use proptest::prelude::*;
-use std::cmp::Ordering;
 
 pub(crate) fn any_type() -> impl Strategy<Value = Type> {
     prop_oneof![
@@ -115,23 +115,6 @@ pub(crate) fn table_and_rows(count: usize) -> impl Strategy<Value = (TableDefini
 
 pub(crate) fn refs(row: &[Value]) -> Vec<ValueRef<'_>> {
     row.iter().map(Value::as_ref).collect()
-}
-
-/// How two values of one column compare, NULL first, NaN last.
-pub(crate) fn compare(a: &Value, b: &Value) -> Ordering {
-    match (a, b) {
-        (Value::Null, Value::Null) => Ordering::Equal,
-        (Value::Null, _) => Ordering::Less,
-        (_, Value::Null) => Ordering::Greater,
-        (Value::Int(a), Value::Int(b)) => a.cmp(b),
-        (Value::UInt(a), Value::UInt(b)) => a.cmp(b),
-        (Value::F64(a), Value::F64(b)) => a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan())),
-        (Value::Decimal(a), Value::Decimal(b)) => a.cmp(b),
-        (Value::Text(a), Value::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
-        (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
-        (Value::DateTime(a), Value::DateTime(b)) => a.cmp(b),
-        _ => panic!("{a:?} and {b:?} are not of one column"),
-    }
 }
 
 /// Whether two values of one type are kept as the same bytes.

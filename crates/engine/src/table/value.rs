@@ -4,6 +4,7 @@
 
 use super::datetime::DateTime;
 use super::decimal::Decimal;
+use std::cmp::Ordering;
 use std::fmt;
 
 /// A borrowed value.
@@ -228,6 +229,26 @@ impl From<Vec<u8>> for Value {
 impl From<ValueRef<'_>> for Value {
     fn from(value: ValueRef<'_>) -> Self {
         value.to_value()
+    }
+}
+
+/// How two values of one column sort: NULL first, the one NaN last.
+///
+/// # Panics
+/// If they are not of one column.
+pub fn compare(a: &Value, b: &Value) -> Ordering {
+    match (a, b) {
+        (Value::Null, Value::Null) => Ordering::Equal,
+        (Value::Null, _) => Ordering::Less,
+        (_, Value::Null) => Ordering::Greater,
+        (Value::Int(a), Value::Int(b)) => a.cmp(b),
+        (Value::UInt(a), Value::UInt(b)) => a.cmp(b),
+        (Value::F64(a), Value::F64(b)) => a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan())),
+        (Value::Decimal(a), Value::Decimal(b)) => a.cmp(b),
+        (Value::Text(a), Value::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
+        (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
+        (Value::DateTime(a), Value::DateTime(b)) => a.cmp(b),
+        _ => panic!("{a:?} and {b:?} are not of one column"),
     }
 }
 
