@@ -170,13 +170,17 @@ impl Error {
         matches!(self, Error::LockWaitTimeout | Error::Deadlock | Error::WriteConflict)
     }
 
-    /// Whether bytes on the device are not what was written there: trying again does not help.
+    /// Whether bytes on the device are not what was written there, or cannot be read.
     pub(crate) fn is_damage(&self) -> bool {
         match self {
             Error::CorruptPage { .. } | Error::Corrupt(_) => true,
-            Error::Storage(error) => error.operation == "read",
-            _ => false,
+            _ => self.is_failed_read(),
         }
+    }
+
+    /// Whether the device failed to read; it may succeed the next time.
+    pub(crate) fn is_failed_read(&self) -> bool {
+        matches!(self, Error::Storage(error) if error.operation == "read")
     }
 
     /// The reason, without the number of the page.

@@ -1,14 +1,17 @@
 //! `highwater torture simulate`: the whole engine on one thread, on simulated disks that fail, against an oracle
 //! ([`highwater_bench::simulation`]).
 //!
-//! A failure names the seed of its database and the command that repeats it. Then smaller cases are looked for: fewer
-//! lives, fewer steps, other seeds; the smallest one that fails is named too.
+//! Each database has one thread; several run beside each other. A failure names the seed of its database and the
+//! command that repeats it. Then smaller cases are looked for: fewer lives, fewer steps, other seeds; the smallest one
+//! that fails is named too.
 
 use crate::failure::Failure;
 use crate::output::Lines;
 use crate::progress::Progress;
 use clap::Args;
 use highwater_bench::simulation::{MOST_STEPS, Simulation, Tally, every_failure};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -64,14 +67,17 @@ pub fn run(options: &SimulateOptions) -> Result<(), Failure> {
     }
     let total = options.databases.unwrap_or(options.cuts);
     let mut progress = Progress::new("simulating", total).counting("power cuts");
-    let (mut all, mut databases) = (Tally::default(), 0);
-    while options.databases.map_or(cuts_of(&all) < options.cuts, |wanted| databases < wanted) {
-        let seed = first.wrapping_add(databases);
-        all.add(&simulated(seed, options).map_err(|error| explained(seed, options, &error))?);
-        databases += 1;
-        progress.at(options.databases.map_or(cuts_of(&all), |_| databases), cuts_of(&all));
-    }
+    let goes_on = |all: &Tally, begun: u64| options.databases.map_or(cuts_of(all) < options.cuts, |all| begun < all);
+    let done = on_all_processors(
+        first,
+        goes_on,
+        |seed| simulated(seed, options),
+        |all, databases| {
+            progress.at(options.databases.map_or(cuts_of(all), |_| databases), cuts_of(all));
+        },
+    );
     drop(progress);
+    let (all, databases) = done.map_err(|(seed, error)| explained(seed, options, &error))?;
     let Tally { lives, cuts, recovery_cuts, failures, acknowledged, lies, lies_reported, lies_unseen, extent_maps } =
         all;
     let twice = if options.twice { ", each run twice with the same history" } else { "" };
@@ -88,22 +94,66 @@ pub fn run(options: &SimulateOptions) -> Result<(), Failure> {
 fn fail_everything(first: u64, options: &SimulateOptions, lines: &Lines) -> Result<(), Failure> {
     let databases = options.databases.unwrap_or(1);
     let mut progress = Progress::new("failing", databases).counting("operations");
-    let (mut all, mut operations) = (Tally::default(), 0);
-    for number in 0..databases {
-        let seed = first.wrapping_add(number);
-        let done = every_failure(seed, options.steps, || {
-            operations += 1;
-            progress.at(number, operations);
-        });
-        all.add(&done.map_err(|error| explained_failure(seed, options.steps, &error.to_string()))?);
-    }
+    let operations = AtomicU64::new(0);
+    let fail = |seed| {
+        let count = || {
+            operations.fetch_add(1, Relaxed);
+        };
+        every_failure(seed, options.steps, count).map_err(|error| error.to_string())
+    };
+    let goes_on = |_: &Tally, begun| begun < databases;
+    let done = on_all_processors(first, goes_on, fail, |_, ended| progress.at(ended, operations.load(Relaxed)));
     drop(progress);
+    let (all, _) = done.map_err(|(seed, error)| explained_failure(seed, options.steps, &error))?;
+    let operations = operations.into_inner();
     let Tally { failures, cuts, acknowledged, .. } = all;
     lines.write(&format!(
         "{databases} databases: {operations} operations made to fail, {failures} of them reached, {cuts} power cuts \
          afterwards; {acknowledged} transactions and schema changes acknowledged, none lost, no wrong answer"
     ));
     Ok(())
+}
+
+/// What the databases of a run did so far.
+#[derive(Default)]
+struct Run {
+    all: Tally,
+    begun: u64,
+    ended: u64,
+    failed: Option<(u64, String)>,
+}
+
+/// Runs database after database, each on one thread, one thread for each processor, while `goes_on` says so of what all
+/// did and how many were begun. Returns that and how many there were, or a seed that failed and why.
+fn on_all_processors(
+    first: u64,
+    goes_on: impl Fn(&Tally, u64) -> bool + Sync,
+    simulate: impl Fn(u64) -> Result<Tally, String> + Sync,
+    tell: impl FnMut(&Tally, u64) + Send,
+) -> Result<(Tally, u64), (u64, String)> {
+    let run = Mutex::new((Run::default(), tell));
+    let begin = || {
+        let (run, _) = &mut *run.lock();
+        let seed = (run.failed.is_none() && goes_on(&run.all, run.begun)).then(|| first.wrapping_add(run.begun));
+        run.begun += u64::from(seed.is_some());
+        seed
+    };
+    let work = || {
+        while let Some(seed) = begin() {
+            let done = simulate(seed);
+            let (run, tell) = &mut *run.lock();
+            run.ended += 1;
+            match done {
+                Ok(tally) => run.all.add(&tally),
+                Err(error) => run.failed = Some((seed, error)),
+            }
+            tell(&run.all, run.ended);
+        }
+    };
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| (0..processors).for_each(|_| drop(scope.spawn(work))));
+    let (Run { all, ended, failed, .. }, _) = run.into_inner();
+    failed.map_or(Ok((all, ended)), Err)
 }
 
 /// The failure with the command that repeats it, and one with fewer steps if there is one.
@@ -147,7 +197,9 @@ fn explained(seed: u64, options: &SimulateOptions, error: &str) -> Failure {
     };
     let mut text = format!("database {seed}: {error}; repeat with: {}", command(seed, options.lives, options.steps));
     let smaller = SMALLER.iter().filter(|(lives, steps)| *lives < options.lives && *steps <= options.steps);
-    let mut cases = smaller.flat_map(|size| (0..SMALLER_SEEDS).map(move |more| (seed.wrapping_add(more), *size)));
+    let of_size = |size| (0..SMALLER_SEEDS).map(move |more| (seed.wrapping_add(more), size));
+    let fewer_lives = (1..options.lives).map(|lives| (seed, (lives, options.steps)));
+    let mut cases = smaller.copied().flat_map(of_size).chain(fewer_lives);
     let found = cases.find_map(|(seed, (lives, steps))| Some((seed, lives, steps, once(seed, lives, steps).err()?)));
     if let Some((seed, lives, steps, error)) = found {
         text += &format!("; a smaller case: {error}; {}", command(seed, lives, steps));

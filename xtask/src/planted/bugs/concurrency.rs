@@ -1,7 +1,7 @@
 //! Bugs of threads beside each other: a missing order, a lost wake-up, a second look that is left out. Small parts are
 //! checked by loom in the engine's own tests, the others by the models under shuttle.
 
-use super::{Bug, Edit};
+use super::{Bug, Edit, of_engine};
 
 const LATCH: &str = "crates/engine/src/sync/latch.rs";
 const REACH: &str = "crates/engine/src/pool/frames/reach.rs";
@@ -15,16 +15,6 @@ const LOCKS: &str = "crates/engine/src/txn/lock/system.rs";
 const ROW_LOCKS: &str = "crates/engine/src/txn/lock/row_locks.rs";
 const WAITS: &str = "crates/engine/src/txn/lock/waits.rs";
 
-/// Caught by loom.
-const fn of_part(
-    name: &'static str,
-    breaks: &'static str,
-    edits: &'static [Edit],
-    tests: &'static [&'static str],
-) -> Bug {
-    Bug { name, breaks, package: "highwater", edits, tests }
-}
-
 /// Caught by a model under shuttle.
 const fn of_whole(
     name: &'static str,
@@ -32,11 +22,11 @@ const fn of_whole(
     edits: &'static [Edit],
     tests: &'static [&'static str],
 ) -> Bug {
-    Bug { name, breaks, package: "highwater-models", edits, tests }
+    Bug { package: "highwater-models", ..of_engine(name, breaks, edits, tests) }
 }
 
 pub const BUGS: &[Bug] = &[
-    of_part(
+    of_engine(
         "latch-reads-not-ordered",
         "a reader without a latch may confirm the version before it has read",
         &[Edit {
@@ -46,7 +36,7 @@ pub const BUGS: &[Bug] = &[
         }],
         &["reach_model"],
     ),
-    of_part(
+    of_engine(
         "latch-shared-release-not-ordered",
         "a shared holder's reads may come after the next exclusive holder's writes",
         &[Edit {
@@ -56,7 +46,7 @@ pub const BUGS: &[Bug] = &[
         }],
         &["latch_model"],
     ),
-    of_part(
+    of_engine(
         "latch-waiters-not-woken",
         "who waits for an exclusive holder is not woken at its end",
         &[Edit {
@@ -66,7 +56,7 @@ pub const BUGS: &[Bug] = &[
         }],
         &["latch_model"],
     ),
-    of_part(
+    of_engine(
         "frame-not-nudged",
         "who waits for the latch of a page that was evicted is not told",
         &[Edit {
@@ -76,7 +66,7 @@ pub const BUGS: &[Bug] = &[
         }],
         &["reach_model"],
     ),
-    of_part(
+    of_engine(
         "page-not-compared-under-latch",
         "a frame that was found is latched and taken for the page's, whatever came into it meanwhile",
         &[Edit {
@@ -92,7 +82,7 @@ pub const BUGS: &[Bug] = &[
         }],
         &["reach_model"],
     ),
-    of_part(
+    of_engine(
         "version-not-compared",
         "a page that was seen before is found again though it has changed",
         &[Edit {
@@ -102,7 +92,7 @@ pub const BUGS: &[Bug] = &[
         }],
         &["reach_model"],
     ),
-    of_part(
+    of_engine(
         "write-ended-in-wrong-order",
         "a page is said not to be written any more before its newer changes are noted",
         &[Edit {
@@ -115,7 +105,7 @@ pub const BUGS: &[Bug] = &[
         }],
         &["dirty_model"],
     ),
-    of_part(
+    of_engine(
         "left-not-kept-for-a-cut",
         "a view does not know a transaction that ends while it is made",
         &[Edit {
@@ -125,7 +115,7 @@ pub const BUGS: &[Bug] = &[
         }],
         &["active_model"],
     ),
-    of_part(
+    of_engine(
         "lead-not-handed-on",
         "the next leader of a group commit is not woken",
         &[Edit {
@@ -135,7 +125,7 @@ pub const BUGS: &[Bug] = &[
         }],
         &["group_model"],
     ),
-    of_part(
+    of_engine(
         "served-taken-for-durable",
         "a commit that was woken because the log failed is acknowledged",
         &[Edit {

@@ -7,6 +7,7 @@ const WRITER: &str = "crates/engine/src/log/writer.rs";
 const CHECKPOINT: &str = "crates/engine/src/log/checkpoint.rs";
 const SCAN: &str = "crates/engine/src/log/scan.rs";
 const DAMAGE: &str = "crates/engine/src/log/damage.rs";
+const GROWTH: &str = "crates/engine/src/log/growth.rs";
 const LOG_SPACE: &str = "crates/engine/src/log/space.rs";
 const CLEANER: &str = "crates/engine/src/pool/cleaner/page_cleaner.rs";
 const MTR: &str = "crates/engine/src/mtr/mini_transaction.rs";
@@ -85,8 +86,8 @@ pub const BUGS: &[Bug] = &[
         "redo is appended over redo that the last checkpoint still needs",
         &[edit(
             LOG_SPACE,
-            "            self.limit_end.store(self.kept().min(checkpoint).0 + self.capacity, SeqCst);\n",
-            "            let room = self.capacity * (1 + u64::from(PLANTED));\n            \
+            "            self.limit_end.store(self.kept().min(checkpoint).0 + self.capacity(), SeqCst);\n",
+            "            let room = self.capacity() * (1 + u64::from(PLANTED));\n            \
              self.limit_end.store(self.kept().min(checkpoint).0 + room, SeqCst);\n",
         )],
         &["log_test::reservations::after_a_checkpoint"],
@@ -228,5 +229,15 @@ pub const BUGS: &[Bug] = &[
             "log.generation(), scan.end_lsn).filter(|_| !PLANTED) else { return Ok(()) };",
         )],
         &["db_test::pairing::an_older_file"],
+    ),
+    bug(
+        "ring-grows-unnoticed",
+        "blocks of a ring that has grown lie in their new places before a header says so",
+        &[edit(
+            GROWTH,
+            "            self.write_header(&mut io, header)?;\n",
+            "            if !PLANTED {\n                self.write_header(&mut io, header)?;\n            }\n",
+        )],
+        &["log_test::growth::a_power_cut"],
     ),
 ];

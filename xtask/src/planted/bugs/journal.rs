@@ -136,4 +136,13 @@ pub const BUGS: &[Bug] = &[
              &self.journal))\n",
         )],
     ),
+    bug(
+        "needed-image-not-missed",
+        "a damaged image that is needed is passed over, and the page stays an old version of itself",
+        &[edit(
+            SCAN,
+            "            if listed.batch <= self.needed {\n",
+            "            if !PLANTED && listed.batch <= self.needed {\n",
+        )],
+    ),
 ];

@@ -9,6 +9,7 @@ const SEGMENTS: &str = "crates/engine/src/store/out_of_place/segments.rs";
 const BEST: &str = "crates/engine/src/store/out_of_place/best.rs";
 const SCAN: &str = "crates/engine/src/store/out_of_place/scan.rs";
 const READ: &str = "crates/engine/src/store/out_of_place/read.rs";
+const FORMAT: &str = "crates/engine/src/store/out_of_place/format.rs";
 const STORE: &str = "crates/engine/src/store/out_of_place/mod.rs";
 const FLUSH: &str = "crates/engine/src/pool/flush/write.rs";
 
@@ -275,5 +276,25 @@ pub const BUGS: &[Bug] = &[
         "the pages behind a damaged header disappear",
         &[edit(SCAN, "            if first <= durable {\n", "            if !PLANTED && first <= durable {\n")],
         &["out_of_place_test::damage"],
+    ),
+    bug(
+        "image-sum-not-compared",
+        "where a cut tore a batch, an image of an earlier life passes for the one that the header lists",
+        &[edit(
+            SCAN,
+            "            format::sum_of(image) == entry.sum && codec",
+            "            (PLANTED || format::sum_of(image) == entry.sum) && codec",
+        )],
+        &["out_of_place_test::damage::an_old_image"],
+    ),
+    bug(
+        "footer-of-any-segment",
+        "the free footer of another segment, read by mistake, makes the pages of this one disappear",
+        &[edit(
+            FORMAT,
+            "    database_id ^ segment.wrapping_mul(0x9E37_79B9_7F4A_7C15)\n",
+            "    database_id ^ segment.wrapping_mul(if PLANTED { 0 } else { 0x9E37_79B9_7F4A_7C15 })\n",
+        )],
+        &["out_of_place_test::damage::a_footer_of_another"],
     ),
 ];

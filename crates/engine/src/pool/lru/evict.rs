@@ -5,6 +5,9 @@
 //! 2. In steady load the LRU flusher keeps the free list filled; a thread that comes here is the exception and is
 //!    counted. (With `raw` and `war` it is normal, as in InnoDB.)
 //! 3. The wait is bounded: after `GIVE_UP_MS` the caller gets an error.
+//! 4. Where no threads run, nobody else writes the dirty pages at the tail. So after [`CLEAN_IN_A_ROW`] searches a
+//!    thread writes one. The clean ones could be too few: a mini-transaction that needs two pages would find one or
+//!    the other, for ever.
 
 use super::list::LruList;
 use crate::error::{Error, Result};
@@ -21,6 +24,8 @@ const NAP: Duration = Duration::from_millis(2);
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Rounds of waiting after which a thread searches the list although nothing became clean.
 const SEARCH_ANYWAY: u32 = 8;
+/// Searches for clean victims, while the tail is dirty, after which a thread without others writes a page.
+const CLEAN_IN_A_ROW: u32 = 64;
 /// Clean pages evicted at once by a thread that found no free frame.
 const EVICT_BATCH: usize = 16;
 
@@ -67,7 +72,13 @@ impl Pool {
 
     #[cold]
     fn take_frames_slow(&self, count: usize, out: &mut Vec<FrameNo>) -> Result<()> {
-        self.stats.dirty_victims.add(u64::from(self.is_tail_dirty()));
+        let is_tail_dirty = self.is_tail_dirty();
+        self.stats.dirty_victims.add(u64::from(is_tail_dirty));
+        let by_itself = is_tail_dirty && !self.cleaner.threads_run();
+        if by_itself && self.lru.clean_in_a_row.fetch_add(1, Relaxed) >= CLEAN_IN_A_ROW {
+            self.lru.clean_in_a_row.store(0, Relaxed);
+            self.flush_one_page()?;
+        }
         self.evict_clean(self.clean_search_depth(), EVICT_BATCH.max(count));
         if self.free.take(count, out).is_some() || self.lru.victims.take_from_reserve(self, count, out) {
             return Ok(());

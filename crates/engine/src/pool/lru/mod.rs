@@ -38,6 +38,8 @@ pub struct LruPart {
     searched: AtomicU32,
     free_target: AtomicUsize,
     give_up_ms: AtomicU64,
+    /// Searches for clean victims since a thread without others wrote a page.
+    clean_in_a_row: AtomicU32,
     pub victims: Box<dyn Victims>,
 }
 
@@ -55,6 +57,7 @@ impl LruPart {
             searched: AtomicU32::new(0),
             free_target: AtomicUsize::new(scan_depth.min(frames / 8).max(4)),
             give_up_ms: AtomicU64::new(evict::GIVE_UP_MS),
+            clean_in_a_row: AtomicU32::new(0),
             victims: victim::of(options.victim_policy, frames),
         }
     }

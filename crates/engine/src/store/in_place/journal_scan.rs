@@ -18,7 +18,9 @@
 //!    ever written to its place, or is newer: while the journal is in use every page goes through it, and what is
 //!    overwritten in it first is oldest. So it may replace any page in place that is older, or damaged.
 //! 4. If the log's header says that a batch is needed, and the newest one here is older, pages in place may be old
-//!    though they verify. Then nothing is opened.
+//!    though they verify. Then nothing is opened. Nor if a batch is missing between those that were found, or an image
+//!    of a batch that is needed is damaged and its place is older. (The oldest segment may have been overwritten by a
+//!    batch that a crash tore: what was in it is durable in its places.)
 
 use crate::error::{Error, Result};
 use crate::page;
@@ -26,7 +28,7 @@ use crate::store::batch::{Entry, FRONT_BYTES};
 use crate::store::{BATCH_PAGES, FileHeader};
 use crate::types::{Lsn, PageNo};
 use highwater_storage::{AlignedBuf, Device};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of a directory.
 pub const DIRECTORY_BYTES: usize = FRONT_BYTES;
@@ -154,6 +156,14 @@ pub struct Image {
     pub batch: u64,
 }
 
+/// The newest image of a page.
+pub struct Found {
+    /// Whether there is one that is whole.
+    pub is_whole: bool,
+    /// The place must have a version of this LSN at least then: newer images that are needed are damaged (rule 4).
+    pub least: Lsn,
+}
+
 /// The batches that were found.
 #[derive(Debug, Default)]
 pub struct Scanned {
@@ -163,6 +173,8 @@ pub struct Scanned {
     pub segment: u64,
     /// Images of batches that are not dead, the newest of each page first.
     pub live: BTreeMap<PageNo, Vec<Image>>,
+    /// The newest batch that is needed.
+    needed: u64,
 }
 
 impl Scanned {
@@ -188,6 +200,13 @@ impl Scanned {
             return Ok(Scanned { newest: mark.newest, ..scanned });
         }
         let dead = if mark.is_needed { settled } else { settled.max(mark.newest) };
+        scanned.needed = mark.newest;
+        let batches: BTreeSet<u64> =
+            images.iter().map(|(_, image)| image.batch).filter(|batch| *batch > dead).collect();
+        let follows = |(batch, next): (&u64, &u64)| *next == *batch + 1 || *batch >= mark.newest;
+        if let Some((batch, _)) = batches.iter().zip(batches.iter().skip(1)).find(|pair| !follows(*pair)) {
+            return Err(missing(&file.name(), batch + 1));
+        }
         for (page_no, image) in images.into_iter().filter(|(_, image)| image.batch > dead) {
             scanned.live.entry(page_no).or_default().push(image);
         }
@@ -201,15 +220,19 @@ impl Scanned {
         lsns.max_by_key(|(_, lsn)| *lsn)
     }
 
-    /// Reads the newest whole image of the page into `image`; says whether there is one (rule 2).
-    pub fn image(&self, file: &dyn Device, page_no: PageNo, image: &mut [u8]) -> Result<bool> {
+    /// Reads the newest whole image of the page into `image` (rule 2).
+    pub fn image(&self, file: &dyn Device, page_no: PageNo, image: &mut [u8]) -> Result<Found> {
+        let mut found = Found { is_whole: false, least: Lsn(0) };
         for listed in self.live.get(&page_no).into_iter().flatten() {
             file.read_at(listed.at, image)?;
             if page::header::verify(image, page_no).is_ok() && page::header::lsn(image) == listed.lsn {
-                return Ok(true);
+                return Ok(Found { is_whole: true, ..found });
+            }
+            if listed.batch <= self.needed {
+                found.least = found.least.max(listed.lsn);
             }
         }
-        Ok(false)
+        Ok(found)
     }
 }
 
@@ -244,6 +267,13 @@ fn read_segment(
         (at, last) = (next, Some(directory));
     }
     Ok(last)
+}
+
+fn missing(name: &str, batch: u64) -> Error {
+    Error::Corrupt(format!(
+        "the journal of pages in {name} is damaged: batch {batch} is missing, and with it the newest versions of some \
+         pages may be; restore a backup of all files"
+    ))
 }
 
 fn lost(name: &str, found: u64, needed: u64) -> Error {

@@ -315,6 +315,33 @@ fn a_lost_or_older_journal_is_noticed_if_it_is_needed() {
     }
 }
 
+/// A needed image that is damaged is an error if its place holds an older version; else it is not missed.
+#[test]
+fn damage_in_what_is_needed_is_noticed() {
+    let mut world = World::new();
+    let store = world.open(&world.storage, JOURNAL).unwrap();
+    write(&*store, &[5, 6], 4, Lane::FlushList).unwrap();
+    let before = world.storage.memory_devices().unwrap()[0].image();
+    (5..8).for_each(|lsn| write(&*store, &[5, 6], lsn, Lane::FlushList).unwrap());
+    world.storage.data.sync().unwrap();
+    (world.lsn, world.mark) = (7, store.mark());
+    let (header, mark) = (bootstrap::find(&world.storage).unwrap().header(), journal_scan::Mark::decode(world.mark));
+    let scanned = Scanned::read(&*world.storage.doublewrite, header, mark).unwrap();
+    let newest_image = scanned.live[&PageNo(5)][0].at as usize + 100;
+    let opened = |page_is_old: bool, damaged: usize| {
+        let changed = world.storage.cut(1);
+        let [data, _, ring] = changed.memory_devices().unwrap();
+        let page = 5 * PAGE_BYTES..if page_is_old { 6 } else { 5 } * PAGE_BYTES;
+        data.damage(|bytes| bytes[page.clone()].copy_from_slice(&before[page.clone()]));
+        ring.damage(|bytes| bytes[damaged] ^= 1);
+        world.open(&changed, JOURNAL).map(drop)
+    };
+    opened(false, newest_image).unwrap();
+    let refused = opened(true, newest_image).unwrap_err().to_string();
+    assert!(refused.contains("the image of page 5 in the journal"), "{refused}");
+    opened(true, 0).unwrap();
+}
+
 #[test]
 fn what_was_settled_does_not_come_back() {
     let mut world = World::new();

@@ -55,7 +55,7 @@ impl PageSource for RawInPlace<'_> {
         let Some((file, scanned)) = self.journal else { return Ok(()) };
         let mut image = AlignedBuf::zeroed(self.page_bytes);
         for (page_no, page) in (first.0..).map(PageNo).zip(buf.chunks_exact_mut(self.page_bytes)) {
-            if scanned.image(file, page_no, &mut image)? && journal_scan::replaces(&image, page, page_no) {
+            if scanned.image(file, page_no, &mut image)?.is_whole && journal_scan::replaces(&image, page, page_no) {
                 page.copy_from_slice(&image);
             }
         }

@@ -72,16 +72,27 @@ fn repair_from_journal(
 ) -> Result<()> {
     let (mut image, mut place) = (AlignedBuf::zeroed(page_bytes), AlignedBuf::zeroed(page_bytes));
     for page_no in journal.live.keys().copied() {
-        if !journal.image(file, page_no, &mut image)? {
-            continue;
-        }
+        let found = journal.image(file, page_no, &mut image)?;
         read_place(data, page_no, &mut place)?;
-        if journal_scan::replaces(&image, &place, page_no) {
+        let replaces = found.is_whole && journal_scan::replaces(&image, &place, page_no);
+        let newest = if replaces { &image } else { &place };
+        let is_old = page::header::verify(newest, page_no).is_err() || page::header::lsn(newest) < found.least;
+        if found.least > Lsn(0) && is_old {
+            return Err(damaged_image(&file.name(), page_no, found.least));
+        }
+        if replaces {
             data.write_at(offset_of(page_no, page_bytes), &image, placement_of(&image))?;
             repaired.push(page_no);
         }
     }
     Ok(())
+}
+
+fn damaged_image(name: &str, page_no: PageNo, lsn: Lsn) -> Error {
+    Error::Corrupt(format!(
+        "the image of page {page_no} in the journal in {name} is damaged, and so is the page, or it is older than LSN \
+         {lsn}; if another try gives the same error, restore a backup of all files"
+    ))
 }
 
 /// Reads the page where it lies; the file becomes longer if it does not reach so far.

@@ -36,6 +36,13 @@ pub struct Image {
     pub from: Option<Location>,
 }
 
+impl Image {
+    fn entry(&self, source: &[u8]) -> Entry {
+        let sum = format::sum_of(&source[self.at..self.at + self.bytes]);
+        Entry { page_no: self.page_no, bytes: self.bytes, sum, lsn: self.lsn }
+    }
+}
+
 /// Who appends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
@@ -166,8 +173,7 @@ impl OutOfPlace {
         }
         (open.sequences, open.durable) = ([open.sequences[1], sequence], durable);
         self.segments.begin(open.segment, open.life, sequence);
-        let entries: Vec<Entry> =
-            images.iter().map(|i| Entry { page_no: i.page_no, bytes: i.bytes, lsn: i.lsn }).collect();
+        let entries: Vec<Entry> = images.iter().map(|image| image.entry(source)).collect();
         let header = BatchHeader { life: open.life, sequence, durable, bytes, group: group as u8 };
         if buffer.len() < bytes {
             *buffer = AlignedBuf::zeroed(bytes);
@@ -175,7 +181,7 @@ impl OutOfPlace {
         let batch = &mut buffer[..bytes];
         // A header is read as a whole block.
         let mut front = [0; BLOCK_BYTES];
-        format::put_header(&mut front, self.geometry.database_id, &header, &entries);
+        format::put_header(&mut front, self.geometry.identity(open.segment), &header, &entries);
         let mut at = header_bytes(images.len());
         batch[..at].copy_from_slice(&front[..at]);
         for image in images {
@@ -214,7 +220,7 @@ impl OutOfPlace {
     fn seal(&self, full: &Open, group: usize) -> Result<()> {
         let mut rest = AlignedBuf::zeroed(self.geometry.segment_bytes as usize - full.at);
         let footer = format::footer_of(full.life, full.sequences, full.durable, &full.summary);
-        format::put_end(&mut rest, self.geometry.database_id, &footer, &full.summary);
+        format::put_end(&mut rest, self.geometry.identity(full.segment), &footer, &full.summary);
         let at = self.geometry.start_of(full.segment) + full.at as u64;
         self.data.device().write_at(at, &rest, placement(group))?;
         self.segments.seal(full.segment);
@@ -230,7 +236,7 @@ impl OutOfPlace {
         let mut end = AlignedBuf::zeroed(format::end_bytes(summary.len()));
         let at = self.geometry.segment_bytes - end.len() as u64;
         let footer = format::footer_of(life, [before, newest], found.durable, &summary);
-        format::put_end(&mut end, self.geometry.database_id, &footer, &summary);
+        format::put_end(&mut end, self.geometry.identity(segment), &footer, &summary);
         Ok(self.data.device().write_at(self.geometry.start_of(segment) + at, &end, Placement::Other)?)
     }
 
@@ -238,7 +244,7 @@ impl OutOfPlace {
     pub(super) fn clear(&self, segment: u32) -> Result<()> {
         let mut block = AlignedBuf::zeroed(BLOCK_BYTES);
         let footer = format::free_footer(self.segments.life(segment), self.appender.newest());
-        format::put_end(&mut block, self.geometry.database_id, &footer, &[]);
+        format::put_end(&mut block, self.geometry.identity(segment), &footer, &[]);
         let at = self.geometry.start_of(segment + 1) - BLOCK_BYTES as u64;
         Ok(self.data.device().write_at(at, &block, Placement::Other)?)
     }

@@ -47,7 +47,7 @@ impl OutOfPlace {
             *buffer = AlignedBuf::zeroed(self.geometry.segment_bytes as usize);
         }
         self.data.device().read_at(self.geometry.start_of(victim), &mut buffer)?;
-        let groups = self.live_images(victim, life, &batches_in(&buffer, self.geometry.database_id, life));
+        let groups = self.live_images(victim, life, &batches_in(&buffer, self.geometry.identity(victim), life));
         let mut done = Appended::default();
         for (group, images) in groups.iter().enumerate() {
             self.append(group, images, &buffer, By::Cleaner, &mut done)?;
@@ -191,8 +191,8 @@ impl OutOfPlace {
 }
 
 /// The batches of a life in a segment, of which these are the bytes: as its summary lists them, or as its headers do.
-fn batches_in(bytes: &[u8], database_id: u64, life: u64) -> Vec<Listed> {
-    let footer = format::parse_footer(&bytes[bytes.len() - BLOCK_BYTES..], database_id);
+fn batches_in(bytes: &[u8], identity: u64, life: u64) -> Vec<Listed> {
+    let footer = format::parse_footer(&bytes[bytes.len() - BLOCK_BYTES..], identity);
     let footer = footer.filter(|footer| !footer.is_free && footer.life == life);
     let end = footer.and_then(|footer| bytes.get(bytes.len().checked_sub(footer.end_bytes())?..));
     if let Some(summary) = footer.zip(end).and_then(|(footer, end)| footer.summary(end)) {
@@ -200,7 +200,7 @@ fn batches_in(bytes: &[u8], database_id: u64, life: u64) -> Vec<Listed> {
     }
     let (mut batches, mut at) = (Vec::new(), 0);
     while let Some(block) = bytes.get(at..at + BLOCK_BYTES) {
-        let header = format::parse_header(block, database_id).filter(|(header, _)| header.life == life);
+        let header = format::parse_header(block, identity).filter(|(header, _)| header.life == life);
         let Some((header, entries)) = header else { break };
         batches.push(Listed { at, sequence: header.sequence, group: header.group, entries });
         at += header.bytes;

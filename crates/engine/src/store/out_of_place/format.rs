@@ -6,10 +6,10 @@
 //! segment  [ batch ][ batch ] ... [ zeros ][ summary ... footer: last 64 bytes ]   batches and summary begin at
 //!          multiples of 4 KiB
 //! batch    [ header, 512 n bytes ][ image ][ image ] ... [ zeros to 4 KiB ]
-//! header   crc32c u32, magic u32, database id u64, life u64, sequence u64, durable u64, bytes u32, count u16,
-//!          group u8, zero u8; then for each image: page u32, units u16, zero u16, LSN u64
+//! header   crc32c u32, magic u32, identity u64, life u64, sequence u64, durable u64, bytes u32, count u16,
+//!          group u8, zero u8; then for each image: page u32, units u8, sum u24, LSN u64
 //! summary  for each batch: offset u32, count u16, group u8, zero u8, sequence u64; then its images as in its header
-//! footer   crc32c u32, magic u32, database id u64, life u64, sequence u64 of the last batch, durable u64,
+//! footer   crc32c u32, magic u32, identity u64, life u64, sequence u64 of the last batch, durable u64,
 //!          bytes u32 and crc32c u32 of the summary, state u32 (1 sealed, 2 free), sequence u64 of the last batch
 //!          but one
 //! slot     crc32c u32, magic u32, database id u64, sequence u64, pages u32
@@ -18,7 +18,12 @@
 //!
 //! Terms
 //! - *unit*: 512 bytes. An image takes whole units.
+//! - *sum* of an image: the low 24 bits of its CRC-32C. A write that a power cut tore may leave, where an image should
+//!   be, one of an earlier life of the segment, whole and of the same page and LSN: page 0 changes at openings and
+//!   closings without redo, so without another LSN.
 //! - *sequence*: a number that every batch has, greater than that of all batches begun before it.
+//! - *identity* of a segment: the database's id, mixed with the segment's number. A device that reads from another
+//!   place than it was asked to gives nothing that passes for this segment's.
 //! - *life* of a segment: the sequence of its first batch since it was last free. Headers of another life are remains.
 //! - *summary*: what all headers of a sealed segment say, so that opening reads one place of it and not every header.
 //!
@@ -72,8 +77,20 @@ pub struct Entry {
     pub page_no: PageNo,
     /// Bytes that it takes, whole units.
     pub bytes: usize,
+    /// Its [`sum_of`].
+    pub sum: u32,
     /// LSN of the page in it.
     pub lsn: Lsn,
+}
+
+/// The sum of an image.
+pub fn sum_of(image: &[u8]) -> u32 {
+    crc32c::crc32c(image) & 0xFF_FFFF
+}
+
+/// The identity of a segment.
+pub fn identity(database_id: u64, segment: u64) -> u64 {
+    database_id ^ segment.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 /// Bytes of the header of a batch of `images`.
@@ -92,12 +109,12 @@ pub fn batch_bytes(images: usize, image_bytes: usize) -> usize {
 }
 
 /// Writes the header to the start of a batch.
-pub fn put_header(batch: &mut [u8], database_id: u64, header: &BatchHeader, entries: &[Entry]) {
+pub fn put_header(batch: &mut [u8], identity: u64, header: &BatchHeader, entries: &[Entry]) {
     for (entry, slot) in entries.iter().zip(batch[FIXED_BYTES..BLOCK_BYTES].chunks_exact_mut(ENTRY_BYTES)) {
         slot.copy_from_slice(&entry.encode());
     }
     batch[4..8].copy_from_slice(&BATCH_MAGIC.to_le_bytes());
-    for (at, value) in [(8, database_id), (16, header.life), (24, header.sequence), (32, header.durable)] {
+    for (at, value) in [(8, identity), (16, header.life), (24, header.sequence), (32, header.durable)] {
         batch[at..at + 8].copy_from_slice(&value.to_le_bytes());
     }
     batch[40..44].copy_from_slice(&(header.bytes as u32).to_le_bytes());
@@ -110,21 +127,22 @@ impl Entry {
     fn encode(&self) -> [u8; ENTRY_BYTES] {
         let mut bytes = [0; ENTRY_BYTES];
         bytes[..4].copy_from_slice(&self.page_no.0.to_le_bytes());
-        bytes[4..6].copy_from_slice(&((self.bytes / UNIT_BYTES) as u16).to_le_bytes());
+        bytes[4..8].copy_from_slice(&(self.sum << 8 | (self.bytes / UNIT_BYTES) as u32).to_le_bytes());
         bytes[8..].copy_from_slice(&self.lsn.0.to_le_bytes());
         bytes
     }
 
     fn decode(bytes: &[u8]) -> Entry {
-        let bytes_of = usize::from(u16_at(bytes, 4)) * UNIT_BYTES;
-        Entry { page_no: PageNo(u32_at(bytes, 0)), bytes: bytes_of, lsn: Lsn(u64_at(bytes, 8)) }
+        let bytes_of = usize::from(bytes[4]) * UNIT_BYTES;
+        let sum = u32_at(bytes, 4) >> 8;
+        Entry { page_no: PageNo(u32_at(bytes, 0)), bytes: bytes_of, sum, lsn: Lsn(u64_at(bytes, 8)) }
     }
 }
 
-/// Reads the header in this block and the images that it lists; `None` if there is none of this database.
-pub fn parse_header(block: &[u8], database_id: u64) -> Option<(BatchHeader, Vec<Entry>)> {
+/// Reads the header in this block and the images that it lists; `None` if there is none of this segment.
+pub fn parse_header(block: &[u8], identity: u64) -> Option<(BatchHeader, Vec<Entry>)> {
     let count = usize::from(u16_at(block, 44));
-    let is_ours = u32_at(block, 4) == BATCH_MAGIC && u64_at(block, 8) == database_id;
+    let is_ours = u32_at(block, 4) == BATCH_MAGIC && u64_at(block, 8) == identity;
     if !is_ours || count > MAX_IMAGES || !is_sealed(&block[..FIXED_BYTES + count * ENTRY_BYTES]) {
         return None;
     }
@@ -199,14 +217,14 @@ pub fn free_footer(life: u64, newest: u64) -> Footer {
 }
 
 /// Writes summary and footer to the end of a segment, of which `end` are the last bytes.
-pub fn put_end(end: &mut [u8], database_id: u64, footer: &Footer, summary: &[u8]) {
+pub fn put_end(end: &mut [u8], identity: u64, footer: &Footer, summary: &[u8]) {
     let start = end.len() - end_bytes(summary.len());
     end[start..start + summary.len()].copy_from_slice(summary);
     let at = end.len() - FOOTER_ROOM;
     let block = &mut end[at..];
     block[4..8].copy_from_slice(&FOOTER_MAGIC.to_le_bytes());
     for (at, value) in
-        [(8, database_id), (16, footer.life), (24, footer.newest), (32, footer.durable), (52, footer.before)]
+        [(8, identity), (16, footer.life), (24, footer.newest), (32, footer.durable), (52, footer.before)]
     {
         block[at..at + 8].copy_from_slice(&value.to_le_bytes());
     }
@@ -225,9 +243,9 @@ pub fn reseal_end(end: &mut [u8], summary_bytes: usize) {
 }
 
 /// Reads the footer in the last block of a segment.
-pub fn parse_footer(block: &[u8], database_id: u64) -> Option<Footer> {
+pub fn parse_footer(block: &[u8], identity: u64) -> Option<Footer> {
     let block = &block[block.len() - FOOTER_ROOM..];
-    let is_ours = u32_at(block, 4) == FOOTER_MAGIC && u64_at(block, 8) == database_id;
+    let is_ours = u32_at(block, 4) == FOOTER_MAGIC && u64_at(block, 8) == identity;
     (is_ours && is_sealed(&block[..FOOTER_BYTES])).then(|| Footer {
         life: u64_at(block, 16),
         newest: u64_at(block, 24),
@@ -326,7 +344,12 @@ mod tests {
     use super::*;
 
     fn a_batch(images: usize) -> (Vec<u8>, BatchHeader, Vec<Entry>) {
-        let entry = |n: usize| Entry { page_no: PageNo(n as u32 * 7), bytes: 512 * (1 + n % 32), lsn: Lsn(n as u64) };
+        let entry = |n: usize| Entry {
+            page_no: PageNo(n as u32 * 7),
+            bytes: 512 * (1 + n % 63),
+            sum: sum_of(&[n as u8]),
+            lsn: Lsn(n as u64),
+        };
         let entries: Vec<Entry> = (0..images).map(entry).collect();
         let bytes = batch_bytes(images, entries.iter().map(|entry| entry.bytes).sum());
         let header = BatchHeader { life: 3, sequence: 9, durable: 7, bytes, group: 2 };

@@ -34,6 +34,11 @@ impl Geometry {
         Sizes { page_bytes: self.page_bytes, segment_room: self.segment_room() }
     }
 
+    /// What the headers and the footer of a segment say that they belong to.
+    pub fn identity(&self, segment: u32) -> u64 {
+        format::identity(self.database_id, segment.into())
+    }
+
     /// Where a segment begins in the file.
     pub fn start_of(&self, segment: u32) -> u64 {
         u64::from(segment) * self.segment_bytes
@@ -60,21 +65,29 @@ impl Geometry {
     /// [`Error::CorruptPage`] for an image that cannot be decompressed, an I/O error.
     pub fn read(&self, device: &dyn Device, page: PageNo, location: Location, buf: &mut [u8]) -> Result<()> {
         let at = self.offset_of(location);
-        let block = BLOCK_BYTES as u64;
-        if location.bytes == buf.len() && at.is_multiple_of(block) {
+        if location.bytes == buf.len() && at.is_multiple_of(BLOCK_BYTES as u64) {
             return Ok(device.read_at(at, buf)?);
         }
+        self.look_at(device, location, |image| codec::read_image(image, buf))?
+            .map_err(|reason| Error::corrupt_page(page, reason))
+    }
+
+    /// Reads an image as it is stored and shows it to `look`.
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub fn look_at<R>(&self, device: &dyn Device, location: Location, look: impl FnOnce(&[u8]) -> R) -> Result<R> {
+        let (at, block) = (self.offset_of(location), BLOCK_BYTES as u64);
         let from = at / block * block;
         let until = (at + location.bytes as u64).next_multiple_of(block);
         let start = (at - from) as usize;
         SCRATCH.with_borrow_mut(|scratch| {
             let bytes = (until - from) as usize;
             if scratch.len() < bytes {
-                *scratch = AlignedBuf::zeroed(self.page_bytes + 2 * BLOCK_BYTES);
+                *scratch = AlignedBuf::zeroed(bytes.max(self.page_bytes + 2 * BLOCK_BYTES));
             }
             device.read_at(from, &mut scratch[..bytes])?;
-            let image = &scratch[start..start + location.bytes];
-            codec::read_image(image, buf).map_err(|reason| Error::corrupt_page(page, reason))
+            Ok(look(&scratch[start..start + location.bytes]))
         })
     }
 }

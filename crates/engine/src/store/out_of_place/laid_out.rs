@@ -86,7 +86,7 @@ impl Layout {
         let (four, part) = (image / 4 * 3, image % 4);
         let (nth, lsn) = if part == 0 { (four + pages / 2, 1) } else { (four + part - 1, 2) };
         let page_no = PageNo((nth % pages * u64::from(self.stride) % pages) as u32);
-        Entry { page_no, bytes: self.page_bytes, lsn: Lsn(lsn << 40 | image) }
+        Entry { page_no, bytes: self.page_bytes, sum: 0, lsn: Lsn(lsn << 40 | image) }
     }
 
     /// Writes summaries, footers and the number of pages to a device that has its length and reads as zeros.
@@ -114,7 +114,7 @@ impl Layout {
             let before = if before < life { 0 } else { before };
             let footer = format::footer_of(life, [before, sequence], sequence, &summary);
             let mut end = AlignedBuf::zeroed(footer.end_bytes());
-            format::put_end(&mut end, geometry.database_id, &footer, &summary);
+            format::put_end(&mut end, geometry.identity(segment), &footer, &summary);
             device.write_at(geometry.start_of(segment + 1) - end.len() as u64, &end, Placement::Other)?;
         }
         Ok(device.sync()?)

@@ -92,7 +92,7 @@ fn read_segment(device: &dyn Device, geometry: Geometry, segment: u32, end_bytes
     let until = geometry.start_of(segment + 1);
     let mut end = read_blocks(device, until - *end_bytes as u64, *end_bytes)?;
     let mut read_bytes = end.len() as u64;
-    let footer = format::parse_footer(&end[end.len() - BLOCK_BYTES..], geometry.database_id);
+    let footer = format::parse_footer(&end[end.len() - BLOCK_BYTES..], geometry.identity(segment));
     let sealed = footer.filter(|footer| !footer.is_free && footer.end_bytes() as u64 <= geometry.segment_bytes);
     if let Some(footer) = sealed {
         let bytes = footer.end_bytes();
@@ -153,7 +153,7 @@ fn read_headers(device: &dyn Device, geometry: Geometry, segment: u32, read_byte
     while at < most {
         let block = read_blocks(device, start + at, BLOCK_BYTES)?;
         *read_bytes += BLOCK_BYTES as u64;
-        let Some((header, entries)) = format::parse_header(&block, geometry.database_id) else { break };
+        let Some((header, entries)) = format::parse_header(&block, geometry.identity(segment)) else { break };
         let follows = match &found {
             None => header.sequence == header.life,
             Some((remains, _)) => header.life == remains.life && header.sequence > remains.newest,

@@ -4,8 +4,8 @@
 //! 1. Of the copies of a page the one with the highest LSN counts, and of those the one written last: the cleaner
 //!    copies a page without changing it, maybe while a newer copy is being written ([`super::best`]).
 //! 2. A batch that some header or footer calls durable is believed. Of the others (those that were being written when
-//!    the database stopped, and the last ones before) every image is read, and counts only if its page verifies: what
-//!    is torn was never acknowledged.
+//!    the database stopped, and the last ones before) every image is read, and counts only if it is the one listed and
+//!    its page verifies: what is torn was never acknowledged.
 //!    Later headers will call its batch durable all the same. So before any is written, torn images are struck out of
 //!    their segment's summary ([`Scanned::ends`]), durably.
 //! 3. Except a torn image with changes up to the log's checkpoint: those had been made durable, so this is damage. The
@@ -24,6 +24,7 @@
 //!    header or footer names, those of free segments included.
 
 use super::best::Best;
+use super::codec;
 use super::format::{self, BLOCK_BYTES, Entry, Footer, Listed, SLOTS_AT, VOID, header_bytes};
 use super::image::Geometry;
 use super::map::{Location, MAX_IMAGE_BYTES, MAX_SEGMENTS, PageMap};
@@ -222,12 +223,10 @@ impl<'d> Scan<'d> {
         if location.bytes > page.len() {
             return Ok(false);
         }
-        match self.geometry.read(self.device, entry.page_no, location, &mut page) {
-            Ok(()) => {}
-            Err(Error::CorruptPage { .. }) => return Ok(false),
-            Err(error) => return Err(error),
-        }
-        Ok(page::header::verify(&page, entry.page_no).is_ok() && page::header::lsn(&page) == entry.lsn)
+        let is_whole = self.geometry.look_at(self.device, location, |image| {
+            format::sum_of(image) == entry.sum && codec::read_image(image, &mut page).is_ok()
+        })?;
+        Ok(is_whole && page::header::verify(&page, entry.page_no).is_ok() && page::header::lsn(&page) == entry.lsn)
     }
 
     /// A segment of which a header is damaged that was durable (rule 5).
@@ -241,7 +240,8 @@ impl<'d> Scan<'d> {
             for at in (found.remains.bytes..most).step_by(step) {
                 let block = read_blocks(self.device, self.geometry.start_of(found.remains.segment) + at, step)?;
                 self.read_bytes += step as u64;
-                let header = format::parse_header(&block, self.geometry.database_id).map(|(header, _)| header);
+                let header = format::parse_header(&block, self.geometry.identity(found.remains.segment))
+                    .map(|(header, _)| header);
                 let Remains { life, newest, .. } = found.remains;
                 if let Some(header) = header.filter(|header| header.life == life && header.sequence > newest) {
                     (first, durable) = (first.min(header.sequence), durable.max(header.durable));

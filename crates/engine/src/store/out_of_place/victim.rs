@@ -3,8 +3,8 @@
 //! Cost-benefit of Rosenblum and Ousterhout's log-structured file system (1992): cleaning a segment of which the share
 //! `u` is live reads it and writes `u` of it, and gains `1 - u`, for as long as its cold pages leave it alone:
 //! `benefit / cost = (1 - u) * age / (1 + u)`. Here the square root of the age counts: segments hold pages with like
-//! lifetimes, so their age says less. In a simulation of the page writes of TPC-C that saves 2 % of the bytes written
-//! at a fill of 0.8, and 4 % at 0.7; without any age it costs 12 %.
+//! lifetimes, so their age says less. `highwater lab run page-store`, which runs TPC-C, then wrote 1.18 bytes for each
+//! flushed byte at a fill of 0.5, and 1.20 with the age itself.
 
 /// What is known of a segment that could be cleaned.
 #[derive(Clone, Copy, Debug)]

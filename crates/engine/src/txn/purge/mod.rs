@@ -21,7 +21,8 @@
 //!    transaction that was not known to be done when pages were last given back.
 //! 7. Damage does not stop the rest of purge. A record whose pages cannot be read is set aside: counted, reported, and
 //!    passed over, so that what it should have removed stays (delete-marked, invisible). A stream whose own pages
-//!    cannot be read is set aside as a whole: what is behind the damage stays, and the stream is not bound again.
+//!    cannot be read is set aside as a whole: what is behind the damage stays, and the stream is not bound again. When
+//!    the device fails to read, the rest of the step is tried once more first: a read may succeed then.
 //!
 //! Crash: a half-freed chain is found again by the undo record, which is kept until its whole transaction is purged.
 //!

@@ -25,6 +25,13 @@ enum Next {
     End,
 }
 
+/// Whether what needs a read that fails is tried once more (rule 7).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tries {
+    First,
+    Last,
+}
+
 impl TxnSystem {
     /// Purges what can go, up to about `max_records` undo records. Returns how many were looked at; 0 means that there
     /// is nothing to do for now. Several threads may call it.
@@ -74,11 +81,12 @@ impl TxnSystem {
                 self.set_stream_aside(stream, 1, &Error::Corrupt(format!("undo stream {stream} is unknown to purge")));
                 continue;
             };
-            let purged = match number {
-                UNREAD => number_at(&self.ctx, &mut front).map(|number| (0, Next::Wait(number))),
-                _ => self
-                    .purge_some(&view, &mut front, max_records - done)
-                    .map(|(looked_at, ended)| (looked_at, if ended { Next::End } else { Next::Wait(number) })),
+            let budget = max_records - done;
+            let purged = match self.purge_front(&view, &mut front, number, budget, Tries::First) {
+                Err(error) if error.is_failed_read() => {
+                    self.purge_front(&view, &mut front, number, budget, Tries::Last)
+                }
+                purged => purged,
             };
             match purged {
                 Ok((looked_at, next)) => {
@@ -96,6 +104,23 @@ impl TxnSystem {
             }
         }
         Ok(done)
+    }
+
+    /// Looks at the oldest transaction of a stream, which has this number: at its number if it is unread, or at up to
+    /// `budget` of its records. Returns at how many.
+    fn purge_front(
+        &self,
+        view: &ReadView,
+        front: &mut StreamFront,
+        number: u64,
+        budget: usize,
+        tries: Tries,
+    ) -> Result<(usize, Next)> {
+        if number == UNREAD {
+            return number_at(&self.ctx, front).map(|number| (0, Next::Wait(number)));
+        }
+        let (looked_at, ended) = self.purge_some(view, front, budget, tries)?;
+        Ok((looked_at, if ended { Next::End } else { Next::Wait(number) }))
     }
 
     /// Gives the stream to other threads; `number` is that of its oldest transaction.
@@ -137,12 +162,18 @@ impl TxnSystem {
 
     /// Purges up to `budget` records of the transaction at the front of a stream. Returns how many it looked at and
     /// whether that was the rest.
-    fn purge_some(&self, view: &ReadView, front: &mut StreamFront, budget: usize) -> Result<(usize, bool)> {
+    fn purge_some(
+        &self,
+        view: &ReadView,
+        front: &mut StreamFront,
+        budget: usize,
+        tries: Tries,
+    ) -> Result<(usize, bool)> {
         let before = (front.at, front.inside);
         let mut work = Vec::new();
         let purged = self.collect(front, budget, &mut work).and_then(|(looked_at, ended)| {
             work.iter().try_for_each(|record| match self.purge_record(view, record) {
-                Err(error) if error.is_damage() => {
+                Err(error) if error.is_damage() && (tries == Tries::Last || !error.is_failed_read()) => {
                     self.set_record_aside(&error);
                     Ok(())
                 }

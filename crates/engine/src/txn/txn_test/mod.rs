@@ -25,7 +25,7 @@ use crate::db::core::Core;
 use crate::error::{Error, Result};
 use crate::testing::{open, records, small_options};
 use crate::types::{IndexId, PageNo, SegmentId};
-use highwater_storage::StorageSet;
+use highwater_storage::{Device, StorageSet};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -89,13 +89,23 @@ impl Db {
         Db::attach(core, self.roots.clone())
     }
 
-    /// The database again as it is, from a device on which a byte of this page is wrong, and with no page in memory.
-    pub(super) fn with_damaged(&self, page: PageNo) -> Db {
+    /// The devices as they are, with nothing left to recover.
+    fn flushed(&self) -> StorageSet {
         let ctx = &self.core.ctx;
         ctx.log.flush_to(ctx.log.end_lsn()).unwrap();
         ctx.pool.flush_all().unwrap();
         ctx.log.checkpoint(ctx.log.end_lsn()).unwrap();
-        let storage = self.core.storage().cut(0);
+        self.core.storage().cut(0)
+    }
+
+    /// The database again as it is, each device put through `wrap`.
+    pub(super) fn reopened(&self, wrap: impl FnMut(Arc<dyn Device>) -> Arc<dyn Device>) -> Db {
+        self.opened_from(self.flushed().map(wrap))
+    }
+
+    /// The database again as it is, from a device on which a byte of this page is wrong, and with no page in memory.
+    pub(super) fn with_damaged(&self, page: PageNo) -> Db {
+        let storage = self.flushed();
         let [data, _, doublewrite] = storage.memory_devices().unwrap();
         data.damage(|bytes| bytes[page.0 as usize * 4096 + 100] ^= 1);
         // Lest opening repairs the page from there.

@@ -1,6 +1,7 @@
 //! Rows larger than a leaf takes.
 
 use super::*;
+use highwater_storage::{FaultKind, Faults, Operation};
 
 fn large(n: usize, seed: u8) -> Row {
     let rest = (0..n).map(|i| (i as u8).wrapping_mul(31).wrapping_add(seed) | 1).collect();
@@ -88,6 +89,33 @@ fn rollback_gives_every_page_back() {
     session.commit();
     db.purge_all();
     assert_eq!(db.overflow_pages(), 0);
+}
+
+/// A read of purge that fails once costs nothing: no page of a chain is left behind.
+#[test]
+fn purge_tries_a_failed_read_again() {
+    let made = Db::new();
+    made.fill(&[("k", large(50_000, 1)), ("small", row("s", "s", ""))]);
+    let mut session = made.begin();
+    session.delete("k").unwrap();
+    session.update("small", &large(9_000, 2)).unwrap();
+    session.commit();
+    let mut session = made.begin();
+    session.update("small", &row("t", "t", "")).unwrap();
+    session.commit();
+    let (mut nth, mut fails) = (0, true);
+    while fails {
+        let faults = Faults::new();
+        let db = made.reopened(|device| faults.wrap(device));
+        assert!(db.overflow_pages() > 12);
+        db.core.ctx.pool.evict_all_clean();
+        nth += 1;
+        faults.fail(Operation::Read, nth, FaultKind::ErrorOnce);
+        db.purge_all();
+        fails = faults.failures() > 0;
+        assert_eq!((db.overflow_pages(), db.system.purge_state().set_aside), (0, 0), "read {nth}");
+    }
+    assert!(nth > 10, "{nth} reads");
 }
 
 #[test]
