@@ -39,8 +39,8 @@ impl ReadTxn {
         self.txn.get_with(table, key, look)
     }
 
-    /// The first row, in the order of an index, whose leading columns of that index have these values. By a unique index
-    /// there is one at most.
+    /// The first row, in the order of an index, whose leading columns of that index have these values. By a unique
+    /// index there is one at most.
     ///
     /// ```
     /// # use highwater::{Database, Options, Schema, Type, values};
