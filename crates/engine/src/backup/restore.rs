@@ -221,6 +221,7 @@ impl Maker<'_> {
         header::verify(&page, PageNo(0))?;
         let mark = LogMark { state: MarkState::Open, generation: leg.generation, lsn: leg.lsns.start };
         put_log_mark(&mut page, mark);
+        header::count_unlogged_change(&mut page);
         header::seal(&mut page, PageNo(0));
         let mut batch = Batch::new(BATCH_PAGES, store.page_bytes());
         batch.push(&page, PageNo(0));

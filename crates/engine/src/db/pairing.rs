@@ -13,6 +13,9 @@
 //!    then it says at which LSN the log was to end. Any other difference means that one of the files is an older
 //!    version of itself.
 //!
+//! 4. A mark is a change without redo, so the page keeps its LSN. It counts such changes, and the stores tell its
+//!    versions by that.
+//!
 //! Not recognized: two versions of a file from the same opening (a copy made while the database was open) before
 //! the database was closed. Copies made while a database is open are no backup.
 
@@ -123,6 +126,7 @@ pub(super) fn finish(pool: &Pool, log: &Log) -> Result<()> {
 fn put_mark(pool: &Pool, mark: LogMark) -> Result<()> {
     pool.change_unlogged(PageNo(0), false, mark.lsn, |page| {
         header::put_log_mark(page, mark);
+        page::header::count_unlogged_change(page);
         Ok(true)
     })?;
     pool.flush_all()

@@ -97,6 +97,17 @@ pub fn beyond_log(page: &[u8], end: Lsn) -> Option<String> {
     (last > end).then(|| format!("its LSN {last} is beyond the end of the redo log, {end}"))
 }
 
+/// Page 0: how often it was changed without redo, so without another LSN. (It has no use for the field that leaves of
+/// secondary indexes keep their newest transaction in.)
+pub fn unlogged_changes(page: &[u8]) -> u64 {
+    max_trx_id(page)
+}
+
+/// Counts a change of page 0 without redo.
+pub fn count_unlogged_change(page: &mut [u8]) {
+    raise_max_trx_id(page, unlogged_changes(page) + 1);
+}
+
 #[inline]
 pub fn set_lsn(page: &mut [u8], lsn: Lsn) {
     put_u64(page, LSN, lsn.0);

@@ -297,4 +297,14 @@ pub const BUGS: &[Bug] = &[
         )],
         &["out_of_place_test::damage::a_footer_of_another"],
     ),
+    bug(
+        "first-page-by-its-segment",
+        "an older version of page 0 counts, behind which the cleaner has copied other pages",
+        &[edit(
+            SCAN,
+            "    scan.settle_first_page()?;\n",
+            "    if !PLANTED {\n        scan.settle_first_page()?;\n    }\n",
+        )],
+        &["out_of_place_test::damage::of_two_versions"],
+    ),
 ];

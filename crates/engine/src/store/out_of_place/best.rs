@@ -4,6 +4,9 @@
 //! 1. The copy with the highest LSN counts; of those with one LSN the one in the segment with the newest last batch,
 //!    and within a segment the later one. That is the one written last: a page is copied with its LSN only by the
 //!    cleaner, out of a sealed segment, so the segment of the copy has a batch that is newer than all of the other.
+//!    Page 0 is another matter: it changes at openings and closings without redo, so without another LSN, and other
+//!    pages may be copied behind an older version of it. It counts those changes; the highest count counts
+//!    ([`super::scan`], rule 1).
 //! 2. A large store lists tens of millions of images. So a page takes 16 bytes here, and threads share the work by page
 //!    number: each looks at every image and counts those of its pages.
 
@@ -27,6 +30,8 @@ pub struct Best {
     newest_of: Vec<u64>,
     newest_copy: Option<(Lsn, PageNo)>,
     counters: usize,
+    /// Every copy of page 0.
+    first_page: Vec<(Lsn, Location)>,
 }
 
 /// A copy of a page: its LSN, and its location, packed; 0 = there is none.
@@ -43,6 +48,7 @@ struct Part<'b> {
     copies: &'b mut [Copied],
     newest_of: &'b [u64],
     newest_copy: Option<(Lsn, PageNo)>,
+    first_page: Vec<(Lsn, Location)>,
 }
 
 impl Best {
@@ -50,7 +56,13 @@ impl Best {
     pub fn new(pages: u32, segments: u32) -> Best {
         let counters = std::thread::available_parallelism().map_or(1, NonZero::get).min(COUNTERS);
         let copies = vec![Copied::default(); pages as usize];
-        Best { copies, newest_of: vec![0; segments.max(1) as usize], newest_copy: None, counters }
+        Best {
+            copies,
+            newest_of: vec![0; segments.max(1) as usize],
+            newest_copy: None,
+            counters,
+            first_page: Vec::new(),
+        }
     }
 
     /// The last batch of a segment, to be said before its images are counted.
@@ -62,9 +74,11 @@ impl Best {
 
     /// Counts a copy.
     pub fn count(&mut self, page: PageNo, lsn: Lsn, location: Location) {
-        let mut all = Part { first: 0, copies: &mut self.copies, newest_of: &self.newest_of, newest_copy: None };
+        let mut all = Part::new(0, &mut self.copies, &self.newest_of);
         all.count(page, lsn, location);
-        self.newest_copy = self.newest_copy.max(all.newest_copy);
+        let Part { newest_copy, first_page, .. } = all;
+        self.newest_copy = self.newest_copy.max(newest_copy);
+        self.first_page.extend(first_page);
     }
 
     /// Counts the images of all batches that are `durable`.
@@ -75,15 +89,30 @@ impl Best {
         let newest_of = &self.newest_of;
         let parts = self.copies.chunks_mut(each).enumerate();
         let mut parts: Vec<Part<'_>> =
-            parts.map(|(n, copies)| Part { first: (n * each) as u32, copies, newest_of, newest_copy: None }).collect();
+            parts.map(|(n, copies)| Part::new((n * each) as u32, copies, newest_of)).collect();
         match &mut parts[..] {
             [all] => all.count_all(segments, durable),
             parts => crate::sync::thread::scope(|scope| {
                 parts.iter_mut().for_each(|part| drop(scope.spawn(|| part.count_all(segments, durable))));
             }),
         }
+        let first_page = parts.first_mut().map(|part| std::mem::take(&mut part.first_page));
         let newest = parts.iter().filter_map(|part| part.newest_copy).max();
         self.newest_copy = self.newest_copy.max(newest);
+        self.first_page.extend(first_page.into_iter().flatten());
+    }
+
+    /// The copies of page 0 with the LSN that counts.
+    pub fn first_page(&self) -> impl Iterator<Item = Location> {
+        let lsn = self.lsn(PageNo(0));
+        self.first_page.iter().filter(move |(of, _)| *of == lsn).map(|(_, location)| *location)
+    }
+
+    /// Says which copy of page 0 counts.
+    pub fn set_first_page(&mut self, location: Location) {
+        if let Some(first) = self.copies.first_mut() {
+            first.place = location.pack();
+        }
     }
 
     /// LSN of the copy that counts; zero without one.
@@ -102,7 +131,10 @@ impl Best {
     }
 }
 
-impl Part<'_> {
+impl<'b> Part<'b> {
+    fn new(first: u32, copies: &'b mut [Copied], newest_of: &'b [u64]) -> Part<'b> {
+        Part { first, copies, newest_of, newest_copy: None, first_page: Vec::new() }
+    }
     fn count_all(&mut self, segments: &[Held], durable: u64) {
         for held in segments {
             let (segment, life) = (held.remains.segment, held.remains.life);
@@ -126,6 +158,9 @@ impl Part<'_> {
     fn count(&mut self, page: PageNo, lsn: Lsn, location: Location) {
         let at = page.0.wrapping_sub(self.first) as usize;
         let Some(&Copied { lsn: old_lsn, place }) = self.copies.get(at) else { return };
+        if page == PageNo(0) {
+            self.first_page.push((lsn, location));
+        }
         let is_newer = old_lsn < lsn.0 || old_lsn == lsn.0 && self.is_later(location, place);
         if place == 0 || is_newer {
             self.copies[at] = Copied { lsn: lsn.0, place: location.pack() };

@@ -2,7 +2,8 @@
 //!
 //! Rules
 //! 1. Of the copies of a page the one with the highest LSN counts, and of those the one written last: the cleaner
-//!    copies a page without changing it, maybe while a newer copy is being written ([`super::best`]).
+//!    copies a page without changing it, maybe while a newer copy is being written ([`super::best`]). Of the copies of
+//!    page 0 with that LSN the one with the most changes without redo counts ([`page::header::unlogged_changes`]).
 //! 2. A batch that some header or footer calls durable is believed. Of the others (those that were being written when
 //!    the database stopped, and the last ones before) every image is read, and counts only if it is the one listed and
 //!    its page verifies: what is torn was never acknowledged.
@@ -116,6 +117,7 @@ pub fn scan(device: &dyn Device, geometry: Geometry) -> Result<Scanned> {
     scan.open.sort_unstable_by_key(|found| found.remains.segment);
     scan.cut.sort_unstable();
     let torn = scan.settle_parked()?;
+    scan.settle_first_page()?;
     let damage = scan.damaged_segment()?.map(|segment| damage_of(device, geometry, segment));
     let Scan { best, read_bytes, remains, open, newest, .. } = scan;
     let newest_copy = best.newest_copy();
@@ -215,6 +217,26 @@ impl<'d> Scan<'d> {
             *counts = self.best.lsn(*page_no);
         }
         Ok(torn)
+    }
+
+    /// Rule 1, for page 0.
+    fn settle_first_page(&mut self) -> Result<()> {
+        let mut page = AlignedBuf::zeroed(self.geometry.page_bytes);
+        let mut newest: Option<(u64, Location)> = None;
+        for location in self.best.first_page() {
+            match self.geometry.read(self.device, PageNo(0), location, &mut page) {
+                Ok(()) if page::header::verify(&page, PageNo(0)).is_ok() => {
+                    let changes = page::header::unlogged_changes(&page);
+                    newest = newest.filter(|(most, _)| *most > changes).or(Some((changes, location)));
+                }
+                Ok(()) | Err(Error::CorruptPage { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some((_, location)) = newest {
+            self.best.set_first_page(location);
+        }
+        Ok(())
     }
 
     fn verifies(&mut self, entry: &Entry, location: Location) -> Result<bool> {

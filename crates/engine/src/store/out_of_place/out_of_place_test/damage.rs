@@ -201,3 +201,28 @@ fn an_old_image_does_not_pass_for_the_one_that_a_header_lists() {
         assert!(found[..] == version(2)[..], "{codec:?}: version {}", found[PAGE_BYTES / 2]);
     }
 }
+
+/// Page 0 changes without another LSN, and other pages are appended to the segment of its older version: the newer one
+/// counts.
+#[test]
+fn of_two_versions_of_page_0_with_one_lsn_the_one_changed_more_often_counts() {
+    let storage = new_store();
+    let store = open(&storage);
+    let created = read(&*store, 0);
+    let version = |changes: u64| {
+        let mut page = created.to_vec();
+        (0..changes).for_each(|_| page::header::count_unlogged_change(&mut page));
+        page::header::seal(&mut page, PageNo(0));
+        page
+    };
+    let write_first = |changes: u64| {
+        let mut batch = Batch::new(1, PAGE_BYTES);
+        batch.push(&version(changes), PageNo(0));
+        store.write(&mut batch, Lane::FlushList).unwrap();
+    };
+    // What the cleaner does when it copies a page that is written meanwhile: an older version comes last.
+    [1, 3, 2].into_iter().for_each(write_first);
+    drop(store);
+    let changes = |storage: &StorageSet| page::header::unlogged_changes(&read(&*open(storage), 0));
+    assert_eq!([changes(&storage), changes(&storage.cut(1))], [3, 3]);
+}
