@@ -110,6 +110,7 @@ pub struct Simulation {
     tally: Tally,
     next_table: u32,
     most_steps: u32,
+    has_small_disks: bool,
 }
 
 impl Simulation {
@@ -125,8 +126,10 @@ impl Simulation {
 
     fn choosing(seed: u64, mut rng: Choices, most_steps: u32) -> Simulation {
         let setting = Setting::random(seed, &mut rng);
+        let (storage, has_small_disks) = setting.disks(&mut rng);
         Simulation {
-            storage: setting.disks(&mut rng),
+            storage,
+            has_small_disks,
             setting: Arc::new(setting),
             oracle: Oracle::default(),
             rng,
@@ -142,6 +145,7 @@ impl Simulation {
     fn copied(&mut self) -> Simulation {
         Simulation {
             storage: self.storage.cut(self.rng.u64(..)),
+            has_small_disks: self.has_small_disks,
             setting: self.setting.clone(),
             oracle: self.oracle.clone(),
             rng: self.rng.fork(),
@@ -156,6 +160,11 @@ impl Simulation {
     /// What happened so far.
     pub fn tally(&self) -> Tally {
         self.tally
+    }
+
+    /// Whether a disk may become full, so that the same seed may give another history (rule 3).
+    pub fn has_small_disks(&self) -> bool {
+        self.has_small_disks
     }
 
     /// A hash of what happened so far.

@@ -47,12 +47,13 @@ impl Setting {
         }
     }
 
-    /// New disks; a third of them are small.
-    pub fn disks(&self, rng: &mut Choices) -> StorageSet {
+    /// New disks, and whether they are small; a third of them are.
+    pub fn disks(&self, rng: &mut Choices) -> (StorageSet, bool) {
         let created = self.options.page_size.bytes().unwrap_or(0) * NEW_PAGES;
-        let limit = if rng.u32(..3) == 0 { 2 * created + (rng.u64(4..10) << 20) } else { u64::MAX };
+        let is_small = rng.u32(..3) == 0;
+        let limit = if is_small { 2 * created + (rng.u64(4..10) << 20) } else { u64::MAX };
         let disk = |limit| MemoryDevice::new_for_cuts(limit, self.untorn_bytes);
-        StorageSet::of_memory([disk(limit), disk(u64::MAX), disk(u64::MAX)])
+        (StorageSet::of_memory([disk(limit), disk(u64::MAX), disk(u64::MAX)]), is_small)
     }
 
     /// The options of one opening.
