@@ -110,9 +110,16 @@ impl Oracle {
     /// [`Error::Data`] names the first difference.
     pub fn compare(&mut self, db: &Database) -> Result<()> {
         let as_it_was = self.differs(db)?;
-        let Some(change) = self.in_doubt.take() else { return as_it_was.map_or(Ok(()), |text| Err(Error::Data(text))) };
-        let Some(before) = as_it_was else { return Ok(()) };
+        // An error in between decides nothing: the change is still in doubt at the next opening.
+        let Some(change) = self.in_doubt.clone() else {
+            return as_it_was.map_or(Ok(()), |text| Err(Error::Data(text)));
+        };
+        let Some(before) = as_it_was else {
+            self.in_doubt = None;
+            return Ok(());
+        };
         let mut done = self.clone();
+        done.in_doubt = None;
         done.settle(change);
         match done.differs(db)? {
             None => *self = done,
