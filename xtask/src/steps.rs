@@ -19,7 +19,7 @@ const KILLS: &str = "30";
 /// Power cuts in one run.
 const CUTS: &str = "500";
 /// Power cuts of the simulated engine; and databases that are simulated twice, to see the same happen.
-const SIMULATED_CUTS: &str = "2000";
+const SIMULATED_CUTS: &str = "10000";
 /// Always the same ones: a change is judged by itself. `highwater torture simulate` draws others.
 const SIMULATED_SEED: &str = "77";
 const DATABASES_TWICE: &str = "1000";

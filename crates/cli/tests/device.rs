@@ -331,13 +331,17 @@ fn a_benchmark_runs_on_a_device() {
         let found = device["streams"].as_array().expect("streams").iter().find(|s| s["stream"] == name);
         found.and_then(|s| s["host_written_bytes"].as_u64()).unwrap_or(0)
     };
-    // Writes under way when the two are read stand in one of them; of what is not redo ten times as much is written.
+    // Writes under way when the two are read stand in one of them: batches of two threads, each with its copies.
+    const UNDER_WAY_BYTES: u64 = 4 << 20;
     let redo = written["redo"].as_u64().expect("redo");
     assert!(redo > 0 && (redo / 2..redo * 2).contains(&stream("1")), "redo has stream 1: {device}");
     assert!(stream("0") > 0, "{device}");
     let host = device["totals"]["host_written_bytes"].as_u64().expect("a number");
     let sum = written.as_object().expect("placements").values().filter_map(Value::as_u64).sum::<u64>();
-    assert!((sum - sum / 8..=sum + sum / 8).contains(&host), "the engine wrote {sum} bytes: {device}");
+    assert!(
+        host.abs_diff(sum) <= UNDER_WAY_BYTES && sum > 2 * UNDER_WAY_BYTES,
+        "the engine wrote {sum} bytes: {device}"
+    );
     assert!(device["totals"]["write_amplification"].as_f64().is_some_and(|waf| waf >= 1.0));
     assert!(device["device_s"].as_f64().is_some_and(|s| s > 0.0) && spread["config"]["device_clock"] == "virtual");
 

@@ -34,6 +34,8 @@ enum Seal {
     Image { page_no: PageNo, page_bytes: usize },
     /// Its first four bytes are the CRC-32C of the others.
     Sum,
+    /// A batch of the journal, whose directory lists the checksums of its pages.
+    Journal { page_bytes: usize },
     /// These bytes at its begin are a summary, at its end is the footer.
     Summary { bytes: usize },
     /// It is a header of the log.
@@ -95,6 +97,14 @@ impl Seal {
             Seal::Page(page_no) if bytes.iter().any(|byte| *byte != 0) => header::seal(bytes, *page_no),
             Seal::Page(_) => {}
             Seal::Sum => put_sum(bytes, 0),
+            Seal::Journal { page_bytes } => {
+                let (directory, pages) = bytes.split_at_mut(DIRECTORY_BYTES);
+                let entries = directory[journal_scan::FIXED_BYTES..].chunks_exact_mut(journal_scan::ENTRY_BYTES);
+                for (page, entry) in pages.chunks_exact(*page_bytes).zip(entries) {
+                    entry[12..16].copy_from_slice(&page[..4]);
+                }
+                put_sum(directory, 0);
+            }
             Seal::Image { page_no, page_bytes } => {
                 let mut page = vec![0; *page_bytes];
                 if codec::read_image(bytes, &mut page).is_ok() {
@@ -153,16 +163,18 @@ fn seals_of_copies(copies: &[u8], page_bytes: usize) -> Vec<(Range<usize>, Seal)
     let mut seals = Vec::new();
     for at in (0..copies.len()).step_by(DIRECTORY_BYTES) {
         let Some(block) = copies.get(at..at + DIRECTORY_BYTES) else { break };
-        let Some((_, fixed, entry)) = DIRECTORIES.iter().find(|(magic, ..)| block[8..16] == magic[..]) else {
+        let Some((magic, fixed, entry)) = DIRECTORIES.iter().find(|(magic, ..)| block[8..16] == magic[..]) else {
             continue;
         };
-        seals.push((at..at + DIRECTORY_BYTES, Seal::Sum));
         let count = (block.u32_at(4) as usize).min((DIRECTORY_BYTES - fixed) / entry);
         for copy in 0..count {
             let (number, start) = (block.u32_at(fixed + copy * entry), at + DIRECTORY_BYTES);
             let start = start + copy * page_bytes;
             seals.push((start..start + page_bytes, Seal::Page(PageNo(number))));
         }
+        let pages = if *magic == journal_scan::MAGIC { count * page_bytes } else { 0 };
+        let batch = at..(at + DIRECTORY_BYTES + pages).min(copies.len());
+        seals.push((batch, if pages > 0 { Seal::Journal { page_bytes } } else { Seal::Sum }));
     }
     seals
 }

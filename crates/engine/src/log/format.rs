@@ -113,10 +113,10 @@ impl Geometry {
         (self.blocks - 2) * DATA_BYTES
     }
 
-    /// Where the block of an LSN, not before the base, lies, and how many bytes lie between its begin and the end of
-    /// the ring.
+    /// Where the block of an LSN lies, and how many bytes lie between its begin and the end of the ring. What was
+    /// written before the base is not where this says, so what is read there does not verify.
     pub fn block_place(self, lsn: u64) -> (u64, u64) {
-        let in_ring = (lsn - self.base) / DATA_BYTES % self.blocks * BLOCK_BYTES;
+        let in_ring = lsn.wrapping_sub(self.base) / DATA_BYTES % self.blocks * BLOCK_BYTES;
         (RING_START + in_ring, self.ring_bytes() - in_ring)
     }
 

@@ -14,6 +14,7 @@ use super::checkpoint::write_zeros;
 use super::format::{self, Geometry, Header};
 use crate::error::Result;
 use crate::sync::atomic::Ordering::Relaxed;
+use crate::types::Lsn;
 
 /// How many times as large the ring becomes.
 const FACTOR: u64 = 4;
@@ -41,15 +42,16 @@ impl Log {
             return Ok(());
         }
         self.sync(&mut io)?;
-        let header = Header { size_bytes: wanted, ring_base: start, ..io.header };
-        self.set_geometry(&mut io, Geometry::of(&header));
+        io.header = Header { size_bytes: wanted, ring_base: start, ..io.header };
+        let geometry = Geometry::of(&io.header);
+        self.set_geometry(&mut io, geometry);
         io.discarded = 0;
         for _ in 0..2 {
-            let header = Header { size_bytes: wanted, ring_base: start, ..io.header.next() };
+            let header = io.header.next();
             self.write_header(&mut io, header)?;
         }
         drop(io);
-        self.space.grown(Geometry::of(&header).capacity_bytes(), self.checkpoint_lsn());
+        self.space.grown(geometry.capacity_bytes(), self.checkpoint_lsn());
         Ok(())
     }
 
@@ -60,7 +62,7 @@ impl Log {
     }
 
     /// Where the redo begins that recovery or a reader needs.
-    fn oldest_needed(&self) -> crate::types::Lsn {
+    fn oldest_needed(&self) -> Lsn {
         self.checkpoint_lsn().min(self.space.kept())
     }
 

@@ -90,6 +90,11 @@ pub fn lsn(page: &[u8]) -> Lsn {
     Lsn(page.u64_at(LSN))
 }
 
+/// The checksum that a page says it has.
+pub fn checksum(page: &[u8]) -> u32 {
+    page.u32_at(CHECKSUM)
+}
+
 /// The problem of a page on disk that has a change behind `end`, the end of the log: the log is written before data, so
 /// the log lost its end.
 pub fn beyond_log(page: &[u8], end: Lsn) -> Option<String> {

@@ -25,6 +25,8 @@ pub struct Entry {
     pub page_no: PageNo,
     /// LSN of the copy.
     pub lsn: Lsn,
+    /// Its checksum.
+    pub(super) checksum: u32,
     pub(super) placement: Placement,
 }
 
@@ -41,7 +43,8 @@ impl Batch {
         let copy = &mut self.bytes[at..at + self.page_bytes];
         copy.copy_from_slice(page);
         page::header::seal(copy, page_no);
-        self.entries.push(Entry { page_no, lsn: page::header::lsn(copy), placement: placement_of(copy) });
+        let (lsn, checksum) = (page::header::lsn(copy), page::header::checksum(copy));
+        self.entries.push(Entry { page_no, lsn, checksum, placement: placement_of(copy) });
     }
 
     /// The pages in it.

@@ -141,11 +141,13 @@ impl Found {
     /// be called before all that follows.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if something that is needed was lost. An I/O error.
+    /// [`Error::Corrupt`] if something of a journal that is needed was lost. An I/O error.
     pub fn expect(mut self, mark: u64) -> Result<Found> {
         if self.header.kind == Kind::InPlace {
             self.journal = in_place::Scanned::read(&*self.doublewrite, self.header, Mark::decode(mark))?;
         }
+        let name = self.data.name();
+        self.scanned.iter_mut().for_each(|scanned| scanned.expect(&name, mark));
         Ok(self)
     }
 

@@ -58,8 +58,8 @@ pub const BUGS: &[Bug] = &[
         "an opening gives numbers to batches that were given before",
         &[edit(
             JOURNAL,
-            "layout.offset_of(segment + 1), scanned.newest + 1)",
-            "layout.offset_of(segment + 1), if PLANTED { 1 } else { scanned.newest + 1 })",
+            "layout.offset_of(segment + 1), scanned.newest + UNKNOWN + 1)",
+            "layout.offset_of(segment + 1), if PLANTED { 1 } else { scanned.newest + UNKNOWN + 1 })",
         )],
     ),
     bug(
@@ -143,6 +143,15 @@ pub const BUGS: &[Bug] = &[
             SCAN,
             "            if listed.batch <= self.needed {\n",
             "            if !PLANTED && listed.batch <= self.needed {\n",
+        )],
+    ),
+    bug(
+        "image-of-an-earlier-lap",
+        "a torn batch leaves an image of an earlier lap in the place of its own, and that is put back",
+        &[edit(
+            SCAN,
+            "            if is_listed && page::header::verify",
+            "            if (PLANTED || is_listed) && page::header::verify",
         )],
     ),
 ];

@@ -22,10 +22,10 @@ pub const BUGS: &[Bug] = &[
         &[
             edit(
                 APPEND,
-                "        self.stats.data_syncs.add(u64::from(self.data.sync()?));\n        let mut sequences",
+                "        self.stats.data_syncs.add(u64::from(self.data.sync()?));\n        self.appender.sequences",
                 "        let eager = PLANTED && done.moves.iter().any(|moved| moved.from.is_some());\n        \
                  if !eager {\n            self.stats.data_syncs.add(u64::from(self.data.sync()?));\n        }\n        \
-                 let mut sequences",
+                 self.appender.sequences",
             ),
             edit(
                 APPEND,
@@ -100,8 +100,8 @@ pub const BUGS: &[Bug] = &[
             ),
             edit(
                 APPEND,
-                "        drop(sequences);\n        self.segments.publish(&done.moves, &done.batches);\n",
-                "        drop(sequences);\n        if !early {\n            \
+                "sequences.lock().end(&done.tails);\n        self.segments.publish(&done.moves, &done.batches);\n",
+                "sequences.lock().end(&done.tails);\n        if !early {\n            \
                  self.segments.publish(&done.moves, &done.batches);\n        }\n",
             ),
         ],
@@ -216,9 +216,8 @@ pub const BUGS: &[Bug] = &[
         "a header calls its own batch durable",
         &[edit(
             APPEND,
-            "        (sequence, self.unsynced.first().map_or(0, |lowest| lowest - 1))\n",
-            "        if PLANTED {\n            return (sequence, sequence);\n        }\n        \
-             (sequence, self.unsynced.first().map_or(0, |lowest| lowest - 1))\n",
+            "        (sequence, self.synced(), self.tails)\n",
+            "        (sequence, if PLANTED { sequence } else { self.synced() }, self.tails)\n",
         )],
         POWER_CUTS,
     ),
@@ -306,5 +305,21 @@ pub const BUGS: &[Bug] = &[
             "    if !PLANTED {\n        scan.settle_first_page()?;\n    }\n",
         )],
         &["out_of_place_test::damage::of_two_versions"],
+    ),
+    bug(
+        "tail-not-missed",
+        "a damaged header of a segment that is not sealed makes durable pages disappear, though others name its batch",
+        &[edit(SCAN, "newest_of(**segment) < **newest)", "!PLANTED && newest_of(**segment) < **newest)")],
+        &["out_of_place_test::damage::an_open_segment"],
+    ),
+    bug(
+        "checkpoints-batch-not-missed",
+        "a damaged header of the last batch makes pages disappear that lie before the checkpoint",
+        &[edit(
+            SCAN,
+            "        self.damage = self.damage.take().or(damage);\n",
+            "        self.damage = self.damage.take().or(damage.filter(|_| !PLANTED));\n",
+        )],
+        &["out_of_place_test::damage::the_last_batch"],
     ),
 ];

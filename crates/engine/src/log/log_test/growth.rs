@@ -66,6 +66,25 @@ fn a_power_cut_at_any_write_or_sync_of_a_growing_ring_loses_nothing() {
     }
 }
 
+/// Who asks for redo from before the ring's base, as an archive may that was not followed for a time, gets none.
+#[test]
+fn what_was_written_before_the_base_is_not_found() {
+    let (log, found) = open_growing(Arc::new(new_device()), FlushLog::Sync, MOST).unwrap();
+    log.start(found.end_lsn).unwrap();
+    let first = log.end_lsn();
+    for n in 0..300 {
+        let start = log.end_lsn();
+        log.flush_to(append(&log, n, 700)).unwrap();
+        // It goes round before it grows.
+        if n < 200 {
+            log.checkpoint(start).unwrap();
+        }
+        log.growth_step().unwrap();
+    }
+    assert!(log.io.lock().header.ring_base > first);
+    assert_eq!(log.copy_groups(first..log.end_lsn(), log.generation(), |_, _| Ok(())).unwrap(), first);
+}
+
 #[test]
 fn on_a_full_disk_the_ring_stays_as_it_is() {
     let device = new_device();

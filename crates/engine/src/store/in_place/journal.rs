@@ -15,7 +15,9 @@
 //!    batch is on its way ([`OnTheWay`]), syncs the data file, and may then enter all segments but the present one (a
 //!    *turn*). If a batch failed the turn fails, so the images that repair what it tore are never overwritten. The
 //!    present segment holds the newest batch that is durable, and stays until others are: what is found always reaches
-//!    as far as the log's header says.
+//!    as far as the log's header says. After a turn, or an opening, a second segment is entered only when a batch in
+//!    the first one is durable: it says that what is overwritten is settled. Until then only the oldest segment may be
+//!    torn.
 //! 4. [`Journal::mark`] goes into the log's header with each checkpoint. So a journal that was lost, or belongs to
 //!    another time, is noticed: without it pages in place may be old though they verify.
 //! 5. A device that wants discards is told after a turn which segments hold nothing that is needed, once a batch that
@@ -37,6 +39,10 @@ use std::time::Instant;
 
 /// A batch that is in the ring and not yet, or not wholly, written to its places: until this is dropped.
 pub type OnTheWay<'j> = RwLockReadGuard<'j, ()>;
+
+/// Numbers that are left out at each opening: of batches that were on their way when the power was cut a later one may
+/// stand on the device behind a lost one, where nothing leads to it. Its number must not come again.
+const UNKNOWN: u64 = 1024;
 
 /// The journal in use.
 pub struct Journal {
@@ -60,6 +66,8 @@ struct Position {
     at: u64,
     /// Number of the next batch.
     next: u64,
+    /// Number of the first batch since everything was durable in its place.
+    first: u64,
     /// Segments behind this one that may be overwritten.
     free: u64,
     /// Whether they hold images of which the device was not told that they are not needed.
@@ -88,8 +96,8 @@ impl Journal {
         }
         doublewrite::show_use(&*file, header.database_id)?;
         let segment = scanned.segment.min(segments - 1);
-        let (at, next) = (layout.offset_of(segment + 1), scanned.newest + 1);
-        let position = Position { segment, at, next, free: segments - 1, is_discard_due: false };
+        let (at, next) = (layout.offset_of(segment + 1), scanned.newest + UNKNOWN + 1);
+        let position = Position { segment, at, next, first: next, free: segments - 1, is_discard_due: false };
         Ok(Journal {
             discards: file.wants_discards(),
             file: SharedSync::new(file),
@@ -145,7 +153,8 @@ impl Journal {
     }
 
     fn enter_next(&self, position: &mut Position) -> bool {
-        if position.free == 0 {
+        let is_second = position.free < self.segments - 1;
+        if position.free == 0 || is_second && self.durable.load(SeqCst) < position.first {
             return false;
         }
         position.free -= 1;
@@ -154,7 +163,7 @@ impl Journal {
         true
     }
 
-    /// Makes everything durable in its place, so that the other segments are free (rule 3).
+    /// Waits for the batches on their way; makes everything durable in its place if no segment is free (rule 3).
     fn turn(&self, data: &SharedSync) -> Result<()> {
         let since = Instant::now();
         let _alone = self.on_the_way.write();
@@ -172,6 +181,7 @@ impl Journal {
         data.check()?;
         self.stats.data_syncs.add(u64::from(data.sync()?));
         self.settled.store(position.next - 1, SeqCst);
+        position.first = position.next;
         position.free = self.segments - 1;
         position.is_discard_due = self.discards;
         Ok(())
@@ -216,5 +226,5 @@ impl Journal {
 }
 
 #[cfg(test)]
-#[path = "journal_test.rs"]
+#[path = "journal_test/mod.rs"]
 mod tests;

@@ -7,19 +7,23 @@
 //!
 //! Directory: checksum u32 (CRC-32C of the other bytes of the block), count u32, magic @8, database id u64 @16, number
 //! of the batch u64 @24, *settled* u64 @32 (all batches up to this number were durable in their places when this one
-//! was written), its own offset in the file u64 @40; then per page: number u32, LSN u64.
+//! was written), its own offset in the file u64 @40; then per page: number u32, LSN u64, checksum u32.
 //!
 //! Rules
-//! 1. Numbers grow by one. A batch counts if it begins a segment, or follows a batch that counts in the same segment
-//!    and has the next number. So bytes that an earlier lap left are never taken for a batch of this one.
-//! 2. What a directory lists may be torn: an image counts if it verifies and has the LSN that is listed.
+//! 1. Numbers grow by one, except at an opening, when everything before is settled. A batch counts if it begins a
+//!    segment, or follows a batch that counts in the same segment and has the next number. So bytes that an earlier lap
+//!    left are never taken for a batch of this one.
+//! 2. What a directory lists may be torn: an image counts if it verifies and has the LSN and the checksum that are
+//!    listed. An earlier lap may have left another version of the page there, whole and of the same LSN: page 0 changes
+//!    at openings and closings without redo.
 //! 3. Batches up to the highest *settled*, or up to the one that the log's header says is not needed any more, are
 //!    dead. The image of a page with the highest number among the others is the newest version of the page that was
 //!    ever written to its place, or is newer: while the journal is in use every page goes through it, and what is
 //!    overwritten in it first is oldest. So it may replace any page in place that is older, or damaged.
 //! 4. If the log's header says that a batch is needed, and the newest one here is older, pages in place may be old
 //!    though they verify. Then nothing is opened. Nor if a batch is missing between those that were found, or an image
-//!    of a batch that is needed is damaged and its place is older. (The oldest segment may have been overwritten by a
+//!    of a batch that is needed is damaged and its place is older. (A place without a page was discarded since, or is
+//!    new: then the reader of the page finds none.) (The oldest segment may have been overwritten by a
 //!    batch that a crash tore: what was in it is durable in its places.)
 
 use crate::error::{Error, Result};
@@ -37,10 +41,12 @@ pub const MAGIC: &[u8; 8] = b"HWJRNL01";
 /// Bytes in front of a directory's entries.
 pub const FIXED_BYTES: usize = 48;
 /// Bytes of an entry.
-pub const ENTRY_BYTES: usize = 12;
+pub const ENTRY_BYTES: usize = 16;
 const _: () = assert!(FIXED_BYTES + BATCH_PAGES * ENTRY_BYTES <= DIRECTORY_BYTES);
 /// Segments of the smallest journal: the newest durable batch is never overwritten.
 const LEAST_SEGMENTS: u64 = 3;
+/// The greatest number of a batch: counting on never overflows.
+const GREATEST: u64 = 1 << 62;
 
 /// Where the journal lies in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,14 +129,20 @@ pub fn put_directory(block: &mut [u8], entries: &[Entry], database_id: u64, dire
     }
     for (entry, slot) in entries.iter().zip(block[FIXED_BYTES..].chunks_exact_mut(ENTRY_BYTES)) {
         slot[..4].copy_from_slice(&entry.page_no.0.to_le_bytes());
-        slot[4..].copy_from_slice(&entry.lsn.0.to_le_bytes());
+        slot[4..12].copy_from_slice(&entry.lsn.0.to_le_bytes());
+        slot[12..].copy_from_slice(&entry.checksum.to_le_bytes());
     }
     let sum = crc32c::crc32c(&block[4..]);
     block[..4].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// The directory at this offset and the pages it lists, if it is whole and belongs there.
-fn parse_directory(block: &[u8], database_id: u64, offset: u64) -> Option<(Directory, Vec<(PageNo, Lsn)>)> {
+/// The directory at this offset and the images it lists, if it is whole and belongs there.
+fn parse_directory(
+    block: &[u8],
+    layout: Layout,
+    database_id: u64,
+    offset: u64,
+) -> Option<(Directory, Vec<(PageNo, Image)>)> {
     let u32_at = |at: usize| u32::from_le_bytes(block[at..at + 4].try_into().expect("four bytes"));
     let u64_at = |at: usize| u64::from_le_bytes(block[at..at + 8].try_into().expect("eight bytes"));
     let count = u32_at(4) as usize;
@@ -140,10 +152,15 @@ fn parse_directory(block: &[u8], database_id: u64, offset: u64) -> Option<(Direc
         && u64_at(16) == database_id
         && directory.offset == offset
         && directory.settled < directory.number
+        && directory.number <= GREATEST
         && count <= BATCH_PAGES;
-    let entry = |i: usize| FIXED_BYTES + i * ENTRY_BYTES;
-    let pages = || (0..count).map(|i| (PageNo(u32_at(entry(i))), Lsn(u64_at(entry(i) + 4)))).collect();
-    is_whole.then(|| (directory, pages()))
+    let image = |i: usize| {
+        let entry = FIXED_BYTES + i * ENTRY_BYTES;
+        let (lsn, checksum) = (Lsn(u64_at(entry + 4)), u32_at(entry + 12));
+        let image = Image { at: offset + layout.batch_bytes(i), lsn, checksum, batch: directory.number };
+        (PageNo(u32_at(entry)), image)
+    };
+    is_whole.then(|| (directory, (0..count).map(image).collect()))
 }
 
 /// An image that a whole directory lists.
@@ -152,6 +169,7 @@ pub struct Image {
     /// Where it begins in the file.
     pub at: u64,
     pub lsn: Lsn,
+    checksum: u32,
     /// Number of its batch.
     pub batch: u64,
 }
@@ -225,7 +243,8 @@ impl Scanned {
         let mut found = Found { is_whole: false, least: Lsn(0) };
         for listed in self.live.get(&page_no).into_iter().flatten() {
             file.read_at(listed.at, image)?;
-            if page::header::verify(image, page_no).is_ok() && page::header::lsn(image) == listed.lsn {
+            let is_listed = (page::header::lsn(image), page::header::checksum(image)) == (listed.lsn, listed.checksum);
+            if is_listed && page::header::verify(image, page_no).is_ok() {
                 return Ok(Found { is_whole: true, ..found });
             }
             if listed.batch <= self.needed {
@@ -256,14 +275,12 @@ fn read_segment(
     let mut last: Option<Directory> = None;
     while at + DIRECTORY_BYTES as u64 <= end {
         file.read_at(at, &mut block)?;
-        let Some((directory, pages)) = parse_directory(&block, database_id, at) else { break };
-        let next = at + layout.batch_bytes(pages.len());
+        let Some((directory, listed)) = parse_directory(&block, layout, database_id, at) else { break };
+        let next = at + layout.batch_bytes(listed.len());
         if next > end || last.is_some_and(|last| directory.number != last.number + 1) {
             break;
         }
-        for (i, (page_no, lsn)) in pages.into_iter().enumerate() {
-            images.push((page_no, Image { at: at + layout.batch_bytes(i), lsn, batch: directory.number }));
-        }
+        images.extend(listed);
         (at, last) = (next, Some(directory));
     }
     Ok(last)

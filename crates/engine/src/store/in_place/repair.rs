@@ -76,8 +76,9 @@ fn repair_from_journal(
         read_place(data, page_no, &mut place)?;
         let replaces = found.is_whole && journal_scan::replaces(&image, &place, page_no);
         let newest = if replaces { &image } else { &place };
-        let is_old = page::header::verify(newest, page_no).is_err() || page::header::lsn(newest) < found.least;
-        if found.least > Lsn(0) && is_old {
+        // One that does not verify its reader finds; one without an LSN was discarded, or never written.
+        let is_old = Lsn(0) < page::header::lsn(newest) && page::header::lsn(newest) < found.least;
+        if is_old && page::header::verify(newest, page_no).is_ok() {
             return Err(damaged_image(&file.name(), page_no, found.least));
         }
         if replaces {
@@ -90,8 +91,8 @@ fn repair_from_journal(
 
 fn damaged_image(name: &str, page_no: PageNo, lsn: Lsn) -> Error {
     Error::Corrupt(format!(
-        "the image of page {page_no} in the journal in {name} is damaged, and so is the page, or it is older than LSN \
-         {lsn}; if another try gives the same error, restore a backup of all files"
+        "the image of page {page_no} in the journal in {name} is damaged, and the page is older than LSN {lsn}; if \
+         another try gives the same error, restore a backup of all files"
     ))
 }
 

@@ -5,6 +5,7 @@
 //!    leave no gap, whatever a power cut keeps ([`super::scan`], rule 4).
 //! 2. Sequences are given under the group's mutex, so they grow within a segment.
 //! 3. A header calls durable only what was synced: all batches below the lowest sequence that is not.
+//!    It names the tails of that moment, with which [`super::scan`] misses what is damaged (rule 5 there).
 //! 4. A flush leaves the cleaner's reserve alone, and gains room first if nothing else is free. It holds no group's
 //!    mutex then: the cleaner appends to the same groups.
 //! 5. What was appended is not findable before [`OutOfPlace::finish`] has synced it.
@@ -13,9 +14,12 @@
 
 use super::OutOfPlace;
 use super::capacity::reserve_segments;
-use super::format::{self, BLOCK_BYTES, BatchHeader, Entry, Listed, MAX_IMAGES, batch_bytes, header_bytes};
+use super::format::{
+    self, BLOCK_BYTES, BatchHeader, Entry, Listed, MAX_IMAGES, Tail, Tails, batch_bytes, header_bytes,
+};
 use super::lifetime::GROUPS;
 use super::map::Location;
+use super::read::read_blocks;
 use super::scan::{OpenEnd, located};
 use super::segments::{Move, Remains};
 use crate::error::Result;
@@ -24,6 +28,11 @@ use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::{Lsn, PageNo};
 use highwater_storage::{AlignedBuf, Placement};
 use std::collections::BTreeSet;
+
+/// Sequences that are left out at each opening. Of batches that were on their way when the power was cut a later one
+/// may stand on the device whose segment begins with a lost one: its sequence is not known then, and must not come
+/// again.
+const UNKNOWN: u64 = 4096;
 
 /// An image on its way: `bytes` from `at` in some buffer.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +65,8 @@ pub struct Appended {
     pub moves: Vec<Move>,
     /// The segment of each batch.
     pub batches: Vec<u32>,
-    sequences: Vec<u64>,
+    /// The group of each, and the batch as that group's tail.
+    tails: Vec<(usize, Tail)>,
 }
 
 /// A segment that batches are appended to.
@@ -91,12 +101,17 @@ struct Sequences {
     next: u64,
     /// Of batches that are not synced.
     unsynced: BTreeSet<u64>,
+    tails: Tails,
+    /// Every batch up to this sequence is durable, if it was ever written.
+    durable: u64,
 }
 
 impl Appender {
-    /// For a store whose newest batch is `newest`.
-    pub fn new(newest: u64) -> Appender {
-        let sequences = Mutex::new(Sequences { next: newest + 1, unsynced: BTreeSet::new() });
+    /// For a store whose newest batch is `newest`, all of whose segments have their footers, and whose headers call
+    /// what is up to `durable` so.
+    pub fn new(newest: u64, durable: u64) -> Appender {
+        let tails = Tails::default();
+        let sequences = Mutex::new(Sequences { next: newest + UNKNOWN + 1, unsynced: BTreeSet::new(), tails, durable });
         Appender { groups: Default::default(), sequences }
     }
 
@@ -104,15 +119,44 @@ impl Appender {
     pub fn newest(&self) -> u64 {
         self.sequences.lock().next - 1
     }
+
+    fn newest_and_tails(&self) -> (u64, Tails) {
+        let sequences = self.sequences.lock();
+        (sequences.next - 1, sequences.tails)
+    }
+
+    /// Sequence up to which every batch is durable.
+    pub fn durable(&self) -> u64 {
+        self.sequences.lock().durable
+    }
 }
 
 impl Sequences {
     /// The sequence of a new batch, and what its header calls durable.
-    fn begin(&mut self) -> (u64, u64) {
+    fn begin(&mut self) -> (u64, u64, Tails) {
         let sequence = self.next;
         self.next += 1;
         self.unsynced.insert(sequence);
-        (sequence, self.unsynced.first().map_or(0, |lowest| lowest - 1))
+        (sequence, self.synced(), self.tails)
+    }
+
+    fn synced(&self) -> u64 {
+        self.unsynced.first().unwrap_or(&self.next) - 1
+    }
+
+    /// Notes that batches are durable.
+    fn end(&mut self, done: &[(usize, Tail)]) {
+        for (group, tail) in done {
+            self.unsynced.remove(&tail.sequence);
+            // Another thread may have synced a later one before.
+            if self.tails[*group].sequence < tail.sequence {
+                self.tails[*group] = *tail;
+            }
+        }
+        // A crash may have left a gap before the first batch since the opening; its header calls that durable.
+        if !done.is_empty() {
+            self.durable = self.synced();
+        }
     }
 }
 
@@ -167,14 +211,14 @@ impl OutOfPlace {
     ) -> Result<u64> {
         self.data.check()?;
         let bytes = batch_bytes(images.len(), images.iter().map(|image| image.bytes).sum());
-        let (sequence, durable) = self.appender.sequences.lock().begin();
+        let (sequence, durable, tails) = self.appender.sequences.lock().begin();
         if open.life == 0 {
             open.life = sequence;
         }
         (open.sequences, open.durable) = ([open.sequences[1], sequence], durable);
         self.segments.begin(open.segment, open.life, sequence);
         let entries: Vec<Entry> = images.iter().map(|image| image.entry(source)).collect();
-        let header = BatchHeader { life: open.life, sequence, durable, bytes, group: group as u8 };
+        let header = BatchHeader { life: open.life, sequence, durable, bytes, group: group as u8, tails };
         if buffer.len() < bytes {
             *buffer = AlignedBuf::zeroed(bytes);
         }
@@ -198,7 +242,7 @@ impl OutOfPlace {
             from: image.from,
         }));
         done.batches.push(open.segment);
-        done.sequences.push(sequence);
+        done.tails.push((group, Tail { segment: open.segment, sequence }));
         let listed = Listed { at: open.at, sequence, group: group as u8, entries };
         format::add_to_summary(&mut open.summary, &listed);
         open.at += bytes;
@@ -219,7 +263,8 @@ impl OutOfPlace {
     /// headers are read.
     fn seal(&self, full: &Open, group: usize) -> Result<()> {
         let mut rest = AlignedBuf::zeroed(self.geometry.segment_bytes as usize - full.at);
-        let footer = format::footer_of(full.life, full.sequences, full.durable, &full.summary);
+        let tails = self.appender.sequences.lock().tails;
+        let footer = format::footer_of(full.life, full.sequences, full.durable, tails, &full.summary);
         format::put_end(&mut rest, self.geometry.identity(full.segment), &footer, &full.summary);
         let at = self.geometry.start_of(full.segment) + full.at as u64;
         self.data.device().write_at(at, &rest, placement(group))?;
@@ -235,17 +280,20 @@ impl OutOfPlace {
         let before = found.batches.iter().rev().nth(1).map_or(0, |batch| batch.sequence);
         let mut end = AlignedBuf::zeroed(format::end_bytes(summary.len()));
         let at = self.geometry.segment_bytes - end.len() as u64;
-        let footer = format::footer_of(life, [before, newest], found.durable, &summary);
+        let footer = format::footer_of(life, [before, newest], found.durable, found.tails, &summary);
         format::put_end(&mut end, self.geometry.identity(segment), &footer, &summary);
         Ok(self.data.device().write_at(self.geometry.start_of(segment) + at, &end, Placement::Other)?)
     }
 
-    /// Makes the footer of an emptied segment say so.
+    /// Makes the footer of an emptied segment say so. The end of its summary, before the footer, stays as it is: a torn
+    /// write leaves the one footer or the other, and what belongs to it.
     pub(super) fn clear(&self, segment: u32) -> Result<()> {
-        let mut block = AlignedBuf::zeroed(BLOCK_BYTES);
-        let footer = format::free_footer(self.segments.life(segment), self.appender.newest());
-        format::put_end(&mut block, self.geometry.identity(segment), &footer, &[]);
         let at = self.geometry.start_of(segment + 1) - BLOCK_BYTES as u64;
+        let block = read_blocks(self.data.device(), at, BLOCK_BYTES);
+        let mut block = block.unwrap_or_else(|_| AlignedBuf::zeroed(BLOCK_BYTES));
+        let (newest, tails) = self.appender.newest_and_tails();
+        let footer = format::free_footer(self.segments.life(segment), newest, tails);
+        format::put_end(&mut block, self.geometry.identity(segment), &footer, &[]);
         Ok(self.data.device().write_at(at, &block, Placement::Other)?)
     }
 
@@ -257,9 +305,7 @@ impl OutOfPlace {
         // Those cleared before this sync began.
         let cleared = self.segments.take_cleared();
         self.stats.data_syncs.add(u64::from(self.data.sync()?));
-        let mut sequences = self.appender.sequences.lock();
-        sequences.unsynced.retain(|sequence| !done.sequences.contains(sequence));
-        drop(sequences);
+        self.appender.sequences.lock().end(&done.tails);
         self.segments.publish(&done.moves, &done.batches);
         self.release(&cleared);
         self.clear_emptied()
@@ -312,20 +358,27 @@ mod tests {
         assert_eq!(fitting(&open, &images, end + 3 * 4096), 2);
         assert_eq!(fitting(&open, &images, 4 << 20), MAX_IMAGES);
         assert_eq!(fitting(&open, &images[..5], 4 << 20), 5);
-        (open.at, open.summary) = (8192, vec![0; 4096 - 96]);
+        (open.at, open.summary) = (8192, vec![0; 4096 - 168]);
         assert_eq!(fitting(&open, &images, 8192 + end + 3 * 4096), 1, "the summary needs another block");
     }
 
     #[test]
     fn a_header_calls_durable_what_lies_below_every_unsynced_batch() {
-        let mut sequences = Sequences { next: 8, unsynced: BTreeSet::new() };
-        assert_eq!(sequences.begin(), (8, 7));
-        assert_eq!(sequences.begin(), (9, 7));
-        sequences.unsynced.remove(&8);
-        assert_eq!(sequences.begin(), (10, 8));
-        sequences.unsynced.remove(&10);
-        assert_eq!(sequences.begin(), (11, 8));
-        sequences.unsynced.clear();
-        assert_eq!(sequences.begin(), (12, 11));
+        let tails = Tails::default();
+        let mut sequences = Sequences { next: 8, unsynced: BTreeSet::new(), tails, durable: 5 };
+        let tail = |sequence| (1, Tail { segment: sequence as u32 + 100, sequence });
+        assert_eq!(sequences.begin(), (8, 7, tails));
+        assert_eq!(sequences.begin(), (9, 7, tails));
+        sequences.end(&[]);
+        assert_eq!(sequences.durable, 5, "6 and 7 were never written");
+        sequences.end(&[tail(8)]);
+        let (sequence, durable, newest) = sequences.begin();
+        assert_eq!((sequence, durable, newest[1], sequences.durable), (10, 8, tail(8).1, 8));
+        sequences.end(&[tail(10)]);
+        let (sequence, durable, newest) = sequences.begin();
+        assert_eq!((sequence, durable, newest[1]), (11, 8, tail(10).1));
+        sequences.end(&[tail(9), tail(11)]);
+        let (sequence, durable, newest) = sequences.begin();
+        assert_eq!((sequence, durable, newest[1], newest[0]), (12, 11, tail(11).1, Tail::default()));
     }
 }

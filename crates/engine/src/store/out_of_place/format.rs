@@ -3,15 +3,16 @@
 //! ```text
 //! file     [ region 0 ][ segment 1 ][ segment 2 ] ...      all of segment_bytes
 //! region 0 [ page 0 and 1 as created ][ 32 KiB: slot A ][ 36 KiB: slot B ][ nothing ]
-//! segment  [ batch ][ batch ] ... [ zeros ][ summary ... footer: last 64 bytes ]   batches and summary begin at
+//! segment  [ batch ][ batch ] ... [ zeros ][ summary ... footer: last 136 bytes ]   batches and summary begin at
 //!          multiples of 4 KiB
 //! batch    [ header, 512 n bytes ][ image ][ image ] ... [ zeros to 4 KiB ]
 //! header   crc32c u32, magic u32, identity u64, life u64, sequence u64, durable u64, bytes u32, count u16,
-//!          group u8, zero u8; then for each image: page u32, units u8, sum u24, LSN u64
+//!          group u8, zero u8, tails; then for each image: page u32, units u8, sum u24, LSN u64
 //! summary  for each batch: offset u32, count u16, group u8, zero u8, sequence u64; then its images as in its header
 //! footer   crc32c u32, magic u32, identity u64, life u64, sequence u64 of the last batch, durable u64,
 //!          bytes u32 and crc32c u32 of the summary, state u32 (1 sealed, 2 free), sequence u64 of the last batch
-//!          but one
+//!          but one, tails
+//! tails    for each of 6 groups: segment u32, sequence u64
 //! slot     crc32c u32, magic u32, database id u64, sequence u64, pages u32
 //! image    a page as it is, or smaller: codec u8, length u24, that many bytes, zeros ([`super::codec`])
 //! ```
@@ -25,10 +26,13 @@
 //! - *identity* of a segment: the database's id, mixed with the segment's number. A device that reads from another
 //!   place than it was asked to gives nothing that passes for this segment's.
 //! - *life* of a segment: the sequence of its first batch since it was last free. Headers of another life are remains.
+//! - *tail* of a group: its newest durable batch. A header or footer names the tails of its moment: so a batch whose
+//!   header is damaged is missed, though its segment is not sealed and no header is left in it.
 //! - *summary*: what all headers of a sealed segment say, so that opening reads one place of it and not every header.
 //!
 //! All integers are little-endian. A checksum covers the fields that follow it.
 
+use super::lifetime::GROUPS;
 use crate::types::{Lsn, PageNo};
 use highwater_storage::ALIGNMENT_BYTES;
 
@@ -43,18 +47,33 @@ pub const VOID: PageNo = PageNo(u32::MAX);
 /// Where the slots begin; page 0 and 1 lie before them.
 pub const SLOTS_AT: [u64; 2] = [32 << 10, 36 << 10];
 
-const FIXED_BYTES: usize = 48;
+const TAILS_AT: usize = 48;
+const TAIL_BYTES: usize = 12;
+const FIXED_BYTES: usize = TAILS_AT + GROUPS * TAIL_BYTES;
 const ENTRY_BYTES: usize = 16;
 const BATCH_MAGIC: u32 = u32::from_le_bytes(*b"hwBa");
 const SLOT_MAGIC: u32 = u32::from_le_bytes(*b"hwSl");
 /// Bytes of a slot.
 pub const SLOT_BYTES: usize = 28;
 const FOOTER_MAGIC: u32 = u32::from_le_bytes(*b"hwFo");
-const FOOTER_BYTES: usize = 60;
+const FOOTER_TAILS_AT: usize = 60;
+const FOOTER_BYTES: usize = FOOTER_TAILS_AT + GROUPS * TAIL_BYTES;
 /// What a footer takes of the last block.
-const FOOTER_ROOM: usize = 64;
+const FOOTER_ROOM: usize = 136;
+/// The greatest sequence: counting on never overflows.
+const GREATEST: u64 = 1 << 62;
 const SEALED: u32 = 1;
 const FREE: u32 = 2;
+
+/// The newest durable batch of a group; segment 0: it has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tail {
+    pub segment: u32,
+    pub sequence: u64,
+}
+
+/// Those of all groups.
+pub type Tails = [Tail; GROUPS];
 
 /// What the header of a batch says of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +88,7 @@ pub struct BatchHeader {
     pub bytes: usize,
     /// Group of the pages' lifetimes.
     pub group: u8,
+    pub tails: Tails,
 }
 
 /// An image as a header lists it.
@@ -120,7 +140,22 @@ pub fn put_header(batch: &mut [u8], identity: u64, header: &BatchHeader, entries
     batch[40..44].copy_from_slice(&(header.bytes as u32).to_le_bytes());
     batch[44..46].copy_from_slice(&(entries.len() as u16).to_le_bytes());
     batch[46..48].copy_from_slice(&[header.group, 0]);
+    put_tails(&mut batch[TAILS_AT..FIXED_BYTES], &header.tails);
     seal(&mut batch[..FIXED_BYTES + entries.len() * ENTRY_BYTES]);
+}
+
+fn put_tails(bytes: &mut [u8], tails: &Tails) {
+    for (tail, slot) in tails.iter().zip(bytes.chunks_exact_mut(TAIL_BYTES)) {
+        slot[..4].copy_from_slice(&tail.segment.to_le_bytes());
+        slot[4..].copy_from_slice(&tail.sequence.to_le_bytes());
+    }
+}
+
+fn tails_at(bytes: &[u8], at: usize) -> Tails {
+    std::array::from_fn(|group| {
+        let at = at + group * TAIL_BYTES;
+        Tail { segment: u32_at(bytes, at), sequence: u64_at(bytes, at + 4) }
+    })
 }
 
 impl Entry {
@@ -153,10 +188,12 @@ pub fn parse_header(block: &[u8], identity: u64) -> Option<(BatchHeader, Vec<Ent
         durable: u64_at(block, 32),
         bytes: u32_at(block, 40) as usize,
         group: block[46],
+        tails: tails_at(block, TAILS_AT),
     };
-    // A header that contradicts itself was not written by `put_header`.
+    // What contradicts itself, or was counted for longer than devices live, was not written by `put_header`.
     let images: usize = entries.iter().map(|entry| entry.bytes).sum();
-    (header.bytes == batch_bytes(count, images)).then_some((header, entries))
+    let is_possible = header.sequence.max(header.durable) <= GREATEST && header.bytes == batch_bytes(count, images);
+    is_possible.then_some((header, entries))
 }
 
 /// A batch as a summary lists it.
@@ -181,6 +218,7 @@ pub struct Footer {
     pub durable: u64,
     /// Whether nothing of this life, or of one before it, counts any more.
     pub is_free: bool,
+    pub tails: Tails,
     summary_bytes: u32,
     summary_sum: u32,
 }
@@ -205,15 +243,15 @@ pub fn end_bytes(summary: usize) -> usize {
 }
 
 /// A footer that goes with a summary; `sequences` are those of the last batch but one and of the last.
-pub fn footer_of(life: u64, sequences: [u64; 2], durable: u64, summary: &[u8]) -> Footer {
+pub fn footer_of(life: u64, sequences: [u64; 2], durable: u64, tails: Tails, summary: &[u8]) -> Footer {
     let (summary_bytes, summary_sum) = (summary.len() as u32, crc32c::crc32c(summary));
     let [before, newest] = sequences;
-    Footer { life, newest, before, durable, is_free: false, summary_bytes, summary_sum }
+    Footer { life, newest, before, durable, is_free: false, tails, summary_bytes, summary_sum }
 }
 
 /// The footer of a segment of which nothing counts, when the newest batch of the store is `newest`.
-pub fn free_footer(life: u64, newest: u64) -> Footer {
-    Footer { life, newest, before: 0, durable: 0, is_free: true, summary_bytes: 0, summary_sum: 0 }
+pub fn free_footer(life: u64, newest: u64, tails: Tails) -> Footer {
+    Footer { life, newest, before: 0, durable: 0, is_free: true, tails, summary_bytes: 0, summary_sum: 0 }
 }
 
 /// Writes summary and footer to the end of a segment, of which `end` are the last bytes.
@@ -231,6 +269,7 @@ pub fn put_end(end: &mut [u8], identity: u64, footer: &Footer, summary: &[u8]) {
     block[40..44].copy_from_slice(&footer.summary_bytes.to_le_bytes());
     block[44..48].copy_from_slice(&footer.summary_sum.to_le_bytes());
     block[48..52].copy_from_slice(&if footer.is_free { FREE } else { SEALED }.to_le_bytes());
+    put_tails(&mut block[FOOTER_TAILS_AT..FOOTER_BYTES], &footer.tails);
     seal(&mut block[..FOOTER_BYTES]);
 }
 
@@ -246,12 +285,14 @@ pub fn reseal_end(end: &mut [u8], summary_bytes: usize) {
 pub fn parse_footer(block: &[u8], identity: u64) -> Option<Footer> {
     let block = &block[block.len() - FOOTER_ROOM..];
     let is_ours = u32_at(block, 4) == FOOTER_MAGIC && u64_at(block, 8) == identity;
-    (is_ours && is_sealed(&block[..FOOTER_BYTES])).then(|| Footer {
+    let is_possible = u64_at(block, 24).max(u64_at(block, 32)) <= GREATEST;
+    (is_ours && is_possible && is_sealed(&block[..FOOTER_BYTES])).then(|| Footer {
         life: u64_at(block, 16),
         newest: u64_at(block, 24),
         before: u64_at(block, 52),
         durable: u64_at(block, 32),
         is_free: u32_at(block, 48) == FREE,
+        tails: tails_at(block, FOOTER_TAILS_AT),
         summary_bytes: u32_at(block, 40),
         summary_sum: u32_at(block, 44),
     })
@@ -340,80 +381,5 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn a_batch(images: usize) -> (Vec<u8>, BatchHeader, Vec<Entry>) {
-        let entry = |n: usize| Entry {
-            page_no: PageNo(n as u32 * 7),
-            bytes: 512 * (1 + n % 63),
-            sum: sum_of(&[n as u8]),
-            lsn: Lsn(n as u64),
-        };
-        let entries: Vec<Entry> = (0..images).map(entry).collect();
-        let bytes = batch_bytes(images, entries.iter().map(|entry| entry.bytes).sum());
-        let header = BatchHeader { life: 3, sequence: 9, durable: 7, bytes, group: 2 };
-        let mut batch = vec![0; BLOCK_BYTES];
-        put_header(&mut batch, 77, &header, &entries);
-        (batch, header, entries)
-    }
-
-    #[test]
-    fn a_header_says_what_was_written() {
-        for images in [1, 2, 128, MAX_IMAGES] {
-            let (batch, header, entries) = a_batch(images);
-            assert_eq!(parse_header(&batch, 77), Some((header, entries)));
-            assert_eq!(parse_header(&batch, 78), None);
-        }
-    }
-
-    #[test]
-    fn a_header_with_any_byte_changed_is_none() {
-        let (batch, ..) = a_batch(3);
-        for at in 0..FIXED_BYTES + 3 * ENTRY_BYTES {
-            let mut torn = batch.clone();
-            torn[at] ^= 0x40;
-            assert_eq!(parse_header(&torn, 77), None, "byte {at}");
-        }
-    }
-
-    #[test]
-    fn a_summary_lists_what_was_added() {
-        let mut summary = Vec::new();
-        let batches: Vec<Listed> = [3, 128, 1]
-            .into_iter()
-            .enumerate()
-            .map(|(n, images)| Listed { at: n * 8192, sequence: 10 + n as u64, group: 1, entries: a_batch(images).2 })
-            .collect();
-        batches.iter().for_each(|batch| add_to_summary(&mut summary, batch));
-        assert_eq!(summary.len(), [3, 128, 1].map(summary_bytes).iter().sum::<usize>());
-        let footer = footer_of(10, [11, 12], 9, &summary);
-        let mut end = vec![0; end_bytes(summary.len())];
-        put_end(&mut end, 77, &footer, &summary);
-        let found = parse_footer(&end[end.len() - BLOCK_BYTES..], 77).unwrap();
-        assert_eq!((found, found.end_bytes()), (footer, end.len()));
-        let listed = |summary| super::batches(summary).map(|batch| batch.listed()).collect::<Vec<_>>();
-        assert_eq!(found.summary(&end).map(listed), Some(batches));
-        for at in (0..summary.len()).step_by(7) {
-            end[at] ^= 1;
-            assert_eq!(found.summary(&end), None, "byte {at}");
-            end[at] ^= 1;
-        }
-        let mut end = vec![0; BLOCK_BYTES];
-        put_end(&mut end, 77, &free_footer(10, 15), &[]);
-        assert!(parse_footer(&end, 77).is_some_and(|footer| footer.is_free && footer.life == 10));
-    }
-
-    #[test]
-    fn a_slot_says_what_was_written() {
-        let mut block = vec![0; BLOCK_BYTES];
-        assert_eq!(parse_slot(&block, 77), None);
-        put_slot(&mut block, 77, 5, 640);
-        assert_eq!(parse_slot(&block, 77), Some((5, 640)));
-        for at in 0..SLOT_BYTES {
-            let mut torn = block.clone();
-            torn[at] ^= 1;
-            assert_eq!(parse_slot(&torn, 77), None, "byte {at}");
-        }
-    }
-}
+#[path = "format_test.rs"]
+mod tests;

@@ -1,7 +1,7 @@
 //! A large store without the bytes of its pages, to find out how long deriving its map takes: every segment is sealed
 //! and has a valid summary; where its batches would be there are holes.
 
-use super::format::{self, BLOCK_BYTES, Entry, Listed, SLOTS_AT, batch_bytes, end_bytes, summary_bytes};
+use super::format::{self, BLOCK_BYTES, Entry, Listed, SLOTS_AT, Tails, batch_bytes, end_bytes, summary_bytes};
 use super::image::Geometry;
 use super::scan::scan;
 use super::{OutOfPlace, Settings};
@@ -112,7 +112,7 @@ impl Layout {
                 at += batch_bytes(n, n * self.page_bytes);
             }
             let before = if before < life { 0 } else { before };
-            let footer = format::footer_of(life, [before, sequence], sequence, &summary);
+            let footer = format::footer_of(life, [before, sequence], sequence, Tails::default(), &summary);
             let mut end = AlignedBuf::zeroed(footer.end_bytes());
             format::put_end(&mut end, geometry.identity(segment), &footer, &summary);
             device.write_at(geometry.start_of(segment + 1) - end.len() as u64, &end, Placement::Other)?;

@@ -124,7 +124,7 @@ impl OutOfPlace {
         stats: Arc<Stats>,
     ) -> Result<OutOfPlace> {
         let ends = scanned.ends();
-        let Scanned { map, remains, segments: count, newest, slot, read_bytes, .. } = scanned;
+        let Scanned { map, remains, segments: count, newest, durable, slot, read_bytes, .. } = scanned;
         let slot = Slot { sequence: slot, pages: if slot > 0 { map.pages() } else { 0 } };
         stats.store_open_scan_bytes.set(read_bytes);
         let count = count.max(capacity::FIRST_SEGMENT);
@@ -132,7 +132,7 @@ impl OutOfPlace {
             geometry,
             data: SharedSync::new(data),
             segments: Segments::new(count, map, &remains),
-            appender: Appender::new(newest),
+            appender: Appender::new(newest, durable),
             compression: settings.compression,
             fill_pct: settings.segment_fill_pct,
             appended_bytes: AtomicU64::new(0),
@@ -351,6 +351,11 @@ impl PageStore for OutOfPlace {
     /// Every page is where it is found.
     fn settle(&self) -> Result<()> {
         Ok(())
+    }
+
+    /// Sequence up to which every batch is durable.
+    fn mark(&self) -> u64 {
+        self.appender.durable()
     }
 
     fn set_write_depth(&self, writes: u32) {

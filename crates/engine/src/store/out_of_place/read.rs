@@ -6,7 +6,7 @@
 //!    on in any order, some at a time: this bounds the memory.
 //! 3. A footer and its summary are read at once, as far as one can tell beforehand how large that is.
 
-use super::format::{self, BLOCK_BYTES, Footer, Listed};
+use super::format::{self, BLOCK_BYTES, Footer, Listed, Tail, Tails};
 use super::image::Geometry;
 use super::segments::Remains;
 use crate::error::Result;
@@ -22,8 +22,13 @@ const AT_ONCE: usize = 256;
 
 /// One segment as it was read.
 pub struct Read {
-    /// The highest sequence that it names.
+    pub segment: u32,
+    /// The highest sequence that it names as its own.
     pub newest: u64,
+    /// Sequence of the store's newest batch when it became free, if it is; else 0.
+    pub freed: u64,
+    /// Batches of the store that it names.
+    pub tails: Vec<Tail>,
     pub held: Option<Held>,
     pub read_bytes: u64,
 }
@@ -32,6 +37,8 @@ pub struct Read {
 pub struct Held {
     pub remains: Remains,
     pub durable: u64,
+    /// Those that its last header names, or its footer if its summary was read.
+    pub tails: Tails,
     /// The footer, if there is one of this life.
     pub footer: Option<Footer>,
     /// Bytes among which its summary is: that of its end, or one made of its headers.
@@ -104,11 +111,21 @@ fn read_segment(device: &dyn Device, geometry: Geometry, segment: u32, end_bytes
         let from = end.len() - bytes;
         if let Some(len) = footer.summary(&end[from..]).map(<[u8]>::len) {
             let held = Some(Held::listed(segment, geometry, &footer, end, from..from + len));
-            return Ok(Read { newest: footer.newest, held, read_bytes });
+            return Ok(Read {
+                segment,
+                newest: footer.newest,
+                freed: 0,
+                tails: footer.tails.to_vec(),
+                held,
+                read_bytes,
+            });
         }
     }
     let mut held = read_headers(device, geometry, segment, &mut read_bytes)?;
     let newest = held.as_ref().map_or(0, |held| held.remains.newest).max(footer.map_or(0, |footer| footer.newest));
+    let in_headers = held.as_ref().map(|held| held.tails);
+    let tails = in_headers.into_iter().chain(footer.map(|footer| footer.tails)).flatten().collect();
+    let freed = footer.filter(|footer| footer.is_free).map_or(0, |footer| footer.newest);
     if let Some(footer) = footer {
         held = match held {
             // Of the life that the footer calls dead, or an older one.
@@ -120,7 +137,7 @@ fn read_segment(device: &dyn Device, geometry: Geometry, segment: u32, end_bytes
             held => held,
         };
     }
-    Ok(Read { newest, held, read_bytes })
+    Ok(Read { segment, newest, freed, tails, held, read_bytes })
 }
 
 impl Held {
@@ -135,20 +152,21 @@ impl Held {
         format::batches(&end[summary.clone()]).for_each(|batch| (batches, group) = (batches + 1, batch.group));
         let (bytes, newest) = (geometry.segment_bytes, footer.newest);
         let remains = Remains { segment, life: footer.life, newest, batches, bytes, group };
-        Held { remains, durable: footer.durable, footer: Some(*footer), end, summary }
+        Held { remains, durable: footer.durable, tails: footer.tails, footer: Some(*footer), end, summary }
     }
 
     /// Of a segment whose summary and first header are damaged.
     fn damaged(segment: u32, footer: &Footer) -> Held {
         let remains = Remains { segment, life: footer.life, newest: 0, batches: 0, bytes: 0, group: 0 };
-        Held { remains, durable: footer.durable, footer: Some(*footer), end: AlignedBuf::zeroed(0), summary: 0..0 }
+        let (durable, tails, end) = (footer.durable, footer.tails, AlignedBuf::zeroed(0));
+        Held { remains, durable, tails, footer: Some(*footer), end, summary: 0..0 }
     }
 }
 
 /// Reads the headers of a segment one by one (rule 4 of [`super::scan`]).
 fn read_headers(device: &dyn Device, geometry: Geometry, segment: u32, read_bytes: &mut u64) -> Result<Option<Held>> {
     let (start, most) = (geometry.start_of(segment), geometry.segment_bytes - BLOCK_BYTES as u64);
-    let mut found: Option<(Remains, u64)> = None;
+    let mut found: Option<(Remains, u64, Tails)> = None;
     let (mut at, mut summary) = (0, Vec::new());
     while at < most {
         let block = read_blocks(device, start + at, BLOCK_BYTES)?;
@@ -156,7 +174,7 @@ fn read_headers(device: &dyn Device, geometry: Geometry, segment: u32, read_byte
         let Some((header, entries)) = format::parse_header(&block, geometry.identity(segment)) else { break };
         let follows = match &found {
             None => header.sequence == header.life,
-            Some((remains, _)) => header.life == remains.life && header.sequence > remains.newest,
+            Some((remains, ..)) => header.life == remains.life && header.sequence > remains.newest,
         };
         if !follows || at + header.bytes as u64 > most {
             break;
@@ -168,14 +186,14 @@ fn read_headers(device: &dyn Device, geometry: Geometry, segment: u32, read_byte
             segment,
             life: header.life,
             newest: header.sequence,
-            batches: found.map_or(0, |(remains, _)| remains.batches) + 1,
+            batches: found.map_or(0, |(remains, ..)| remains.batches) + 1,
             bytes: at,
             group: header.group,
         };
-        found = Some((remains, header.durable));
+        found = Some((remains, header.durable, header.tails));
     }
     let mut end = AlignedBuf::zeroed(summary.len());
     end.copy_from_slice(&summary);
-    let held = |(remains, durable)| Held { remains, durable, footer: None, summary: 0..end.len(), end };
+    let held = |(remains, durable, tails)| Held { remains, durable, tails, footer: None, summary: 0..end.len(), end };
     Ok(found.map(held))
 }

@@ -16,17 +16,20 @@
 //!    that is no header of the segment's life ends them.
 //! 5. A header or a summary that is damaged must not make pages disappear. A damaged summary: the headers are read, and
 //!    must lead to the batch that the footer calls the last. A damaged header of a segment that was not sealed: a
-//!    durable batch behind the end shows it. If so, which pages are missing is not known, and the store is not opened.
+//!    durable batch behind the end shows it, or a header or footer elsewhere that names a later batch of the segment
+//!    (a tail), or the checkpoint of the redo log, which says what was durable then ([`Scanned::expect`]). If so, which
+//!    pages are missing is not known, and the store is not opened. The numbers of a segment only grow, in its headers
+//!    and footers, those of its next lives included: so a tail stays true for ever.
 //! 6. The footer of an emptied segment says so, durably, before the segment is used again or discarded. Old copies in
 //!    segments whose footer does not say so yet do no harm: the newer ones are durable, or the page was forgotten, and
 //!    nobody reads it before it is made anew.
-//!
 //! 7. No sequence is given twice, or an older batch could pass for a newer one: the newest is the highest that any
-//!    header or footer names, those of free segments included.
+//!    header or footer names, those of free segments included; and some after it are left out, since a batch may stand
+//!    behind one that was lost.
 
 use super::best::Best;
 use super::codec;
-use super::format::{self, BLOCK_BYTES, Entry, Footer, Listed, SLOTS_AT, VOID, header_bytes};
+use super::format::{self, BLOCK_BYTES, Entry, Footer, Listed, SLOTS_AT, Tails, VOID, header_bytes};
 use super::image::Geometry;
 use super::map::{Location, MAX_IMAGE_BYTES, MAX_SEGMENTS, PageMap};
 use super::read::{Held, Read, read_blocks, read_segments};
@@ -36,7 +39,7 @@ use crate::page;
 use crate::store::{StoreSegment, StoreSegments};
 use crate::types::{Lsn, PageNo};
 use highwater_storage::{AlignedBuf, Device};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 
 /// What the scan found.
@@ -50,6 +53,12 @@ pub struct Scanned {
     pub segments: u32,
     /// Sequence of the newest batch.
     pub newest: u64,
+    /// Every batch up to this sequence is durable.
+    pub durable: u64,
+    /// Sequences of batches after it that are there.
+    after_durable: BTreeSet<u64>,
+    /// Of batches up to this sequence the segment may be free, or used again, since.
+    reused: u64,
     /// Sequence of the newest slot.
     pub slot: u64,
     /// Bytes of headers, summaries and images read.
@@ -63,8 +72,9 @@ pub struct Scanned {
 /// A segment that was not sealed, or with batches that nothing calls durable.
 pub struct OpenEnd {
     pub remains: Remains,
-    /// What its last header calls durable.
+    /// What its last header calls durable, and the tails that it names.
     pub durable: u64,
+    pub tails: Tails,
     pub batches: Vec<Listed>,
     /// The highest sequence that the segment names.
     pub newest: u64,
@@ -101,6 +111,12 @@ struct Scan<'d> {
     cut: Vec<(u32, u64)>,
     /// The highest sequence named.
     newest: u64,
+    /// As in [`Scanned`].
+    reused: u64,
+    /// The highest sequence that each segment names as its own.
+    newest_of: Vec<u64>,
+    /// By segment, the highest sequence that a tail has in it.
+    tails: BTreeMap<u32, u64>,
 }
 
 /// Reads what is there.
@@ -116,13 +132,28 @@ pub fn scan(device: &dyn Device, geometry: Geometry) -> Result<Scanned> {
     scan.remains.sort_unstable_by_key(|found| found.segment);
     scan.open.sort_unstable_by_key(|found| found.remains.segment);
     scan.cut.sort_unstable();
+    let after_durable = scan.parked.iter().map(|batch| batch.sequence).collect();
     let torn = scan.settle_parked()?;
     scan.settle_first_page()?;
     let damage = scan.damaged_segment()?.map(|segment| damage_of(device, geometry, segment));
-    let Scan { best, read_bytes, remains, open, newest, .. } = scan;
+    let Scan { best, read_bytes, remains, open, newest, durable, reused, .. } = scan;
     let newest_copy = best.newest_copy();
     let map = best.into_map();
-    Ok(Scanned { map, remains, open, segments, newest, slot, read_bytes, newest_copy, torn, damage })
+    Ok(Scanned {
+        map,
+        remains,
+        open,
+        segments,
+        newest,
+        durable,
+        after_durable,
+        reused,
+        slot,
+        read_bytes,
+        newest_copy,
+        torn,
+        damage,
+    })
 }
 
 fn damage_of(device: &dyn Device, geometry: Geometry, segment: u32) -> String {
@@ -160,6 +191,9 @@ impl<'d> Scan<'d> {
             open: Vec::new(),
             cut: Vec::new(),
             newest: 0,
+            reused: 0,
+            newest_of: vec![0; segments as usize],
+            tails: BTreeMap::new(),
         };
         for page in [PageNo(0), PageNo(1)] {
             scan.best.count(page, Lsn(0), geometry.as_created(page));
@@ -170,7 +204,18 @@ impl<'d> Scan<'d> {
     /// Notes what some segments hold.
     fn take(&mut self, some: Vec<Read>) {
         self.read_bytes += some.iter().map(|read| read.read_bytes).sum::<u64>();
-        self.newest = some.iter().map(|read| read.newest).fold(self.newest, u64::max);
+        for read in &some {
+            // What a footer of its life before said is overwritten.
+            let sealed = read.held.as_ref().filter(|held| held.footer.is_some());
+            let life = sealed.map_or(0, |held| held.remains.life);
+            self.newest = self.newest.max(read.newest);
+            self.reused = self.reused.max(read.freed).max(life.saturating_sub(1));
+            self.newest_of[read.segment as usize] = read.newest;
+            for tail in read.tails.iter().filter(|tail| tail.segment > 0) {
+                let sequence = self.tails.entry(tail.segment).or_default();
+                *sequence = tail.sequence.max(*sequence);
+            }
+        }
         let (newest, held): (Vec<u64>, Vec<Held>) =
             some.into_iter().filter_map(|read| Some((read.newest, read.held?))).unzip();
         self.durable = held.iter().map(|held| held.durable).fold(self.durable, u64::max);
@@ -182,7 +227,7 @@ impl<'d> Scan<'d> {
     /// Notes what is to be looked at later of a segment whose durable images are counted; `newest` is the highest
     /// sequence that it names.
     fn note(&mut self, held: &Held, newest: u64) {
-        let Held { remains, durable, footer, .. } = *held;
+        let Held { remains, durable, tails, footer, .. } = *held;
         let mut is_believed = true;
         for batch in format::batches(held.summary()).filter(|batch| batch.sequence > self.durable) {
             let images = located(remains.segment, batch.at, remains.life, batch.entries()).collect();
@@ -196,7 +241,7 @@ impl<'d> Scan<'d> {
         let is_sealed = footer.is_some() && missing.is_none();
         if !is_sealed || !is_believed {
             let batches = format::batches(held.summary()).map(|batch| batch.listed()).collect();
-            self.open.push(OpenEnd { remains, durable, batches, newest, is_sealed });
+            self.open.push(OpenEnd { remains, durable, tails, batches, newest, is_sealed });
         }
         self.remains.push(remains);
     }
@@ -254,6 +299,10 @@ impl<'d> Scan<'d> {
     /// A segment of which a header is damaged that was durable (rule 5).
     fn damaged_segment(&mut self) -> Result<Option<u32>> {
         if let Some((segment, _)) = self.cut.iter().find(|(_, missing)| *missing <= self.durable) {
+            return Ok(Some(*segment));
+        }
+        let newest_of = |segment: u32| self.newest_of.get(segment as usize).copied().unwrap_or(0);
+        if let Some((segment, _)) = self.tails.iter().find(|(segment, newest)| newest_of(**segment) < **newest) {
             return Ok(Some(*segment));
         }
         for found in self.open.iter().filter(|found| !found.is_sealed) {
@@ -347,6 +396,20 @@ impl Scanned {
         };
         let count = self.segments.saturating_sub(1);
         StoreSegments { segment_bytes, count, used: self.remains.iter().map(look).collect() }
+    }
+
+    /// Compares with what the log's newest checkpoint calls durable: every batch up to sequence `mark`.
+    /// [`Scanned::settle`] says what is missing.
+    pub fn expect(&mut self, name: &str, mark: u64) {
+        let missing =
+            (self.durable.max(self.reused) + 1..=mark).find(|sequence| !self.after_durable.contains(sequence));
+        let damage = missing.map(|sequence| {
+            format!(
+                "{name}: batch {sequence} was durable and is not there: its header is damaged, and which pages it \
+                 lists is not known; restore a backup of all files"
+            )
+        });
+        self.damage = self.damage.take().or(damage);
     }
 
     /// Compares with the log, which reaches from its checkpoint to its end, and decides what torn images mean.

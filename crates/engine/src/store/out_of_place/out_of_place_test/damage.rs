@@ -100,6 +100,34 @@ fn a_footer_of_another_segment_does_not_count() {
     }
 }
 
+/// A torn write of a cleared footer leaves the old footer with its whole summary, or the new one.
+#[test]
+fn clearing_a_footer_leaves_the_summary_before_it() {
+    let storage = new_store();
+    let store = open(&storage);
+    store.reserve(NEW_PAGES..512).unwrap();
+    store.sync().unwrap();
+    let last_block = |segment: u64| {
+        let mut block = vec![0; BLOCK_BYTES];
+        storage.data.read_at((segment + 1) * SEGMENT_BYTES - BLOCK_BYTES as u64, &mut block).unwrap();
+        block
+    };
+    let (mut sealed, mut cleared) = (HashMap::new(), 0);
+    for lsn in 1..200 {
+        write(&*store, &(2..60).collect::<Vec<u32>>(), lsn, Lane::FlushList).unwrap();
+        for segment in 1..storage.data.len_bytes().unwrap() / SEGMENT_BYTES {
+            let block = last_block(segment);
+            if has_footer(&storage, segment) {
+                sealed.insert(segment, block);
+            } else if let Some(before) = sealed.remove(&segment) {
+                assert!(before[..BLOCK_BYTES - 512] == block[..BLOCK_BYTES - 512], "segment {segment}");
+                cleared += 1;
+            }
+        }
+    }
+    assert!(cleared > 10, "{cleared} segments cleared");
+}
+
 fn footer_newest(block: &[u8], segment: u64) -> u64 {
     format::parse_footer(block, format::identity(77, segment)).map_or(0, |footer| footer.newest)
 }
@@ -117,6 +145,51 @@ fn a_damaged_header_of_an_open_segment_is_noticed() {
     damage(&storage, batches_of(&storage, segment)[2], 64);
     let error = open_after(&storage, 5, PageCompression::Off).err().expect("a header is damaged").to_string();
     assert!(error.contains(&format!("segment {segment} ")) && error.contains("damaged"), "{error}");
+}
+
+/// What opening says when the first header of a segment is damaged, and the log's checkpoint says `mark`.
+fn lost_with_its_first_header(storage: &StorageSet, segment: u64, mark: u64) -> Option<String> {
+    let copy = storage.cut(0);
+    damage(&copy, segment * SEGMENT_BYTES, 64);
+    let found = bootstrap::find(&copy).unwrap().expect(mark).unwrap();
+    found.repair(Lsn(90)..Lsn(u64::MAX)).err().map(|error| error.to_string())
+}
+
+/// Then nothing in it is found; headers elsewhere name its last batch.
+#[test]
+fn an_open_segment_whose_first_header_is_damaged_is_missed() {
+    let storage = new_store();
+    let store = open(&storage);
+    // Large enough for two groups.
+    store.reserve(NEW_PAGES..4096).unwrap();
+    store.sync().unwrap();
+    (1..4).for_each(|lsn| write(&*store, &[lsn as u32 * 20], lsn, Lane::FlushList).unwrap());
+    (4..90).for_each(|lsn| write(&*store, &(2..15).collect::<Vec<u32>>(), lsn, Lane::FlushList).unwrap());
+    let mark = store.mark();
+    drop(store);
+    let segments = 1..storage.data.len_bytes().unwrap() / SEGMENT_BYTES;
+    let is_open = |segment: &u64| !batches_of(&storage, *segment).is_empty() && !has_footer(&storage, *segment);
+    let open: Vec<u64> = segments.filter(is_open).collect();
+    assert_eq!(open.len(), 2);
+    for segment in open {
+        let error = lost_with_its_first_header(&storage, segment, 0).expect("a header is damaged");
+        assert!(error.contains(&format!("segment {segment} ")) && error.contains("damaged"), "{error}");
+    }
+    let whole = bootstrap::find(&storage).unwrap().expect(mark).unwrap();
+    whole.repair(Lsn(90)..Lsn(u64::MAX)).unwrap();
+}
+
+/// No header names it; but the log's checkpoint knows of it.
+#[test]
+fn the_last_batch_is_missed_if_its_header_is_damaged() {
+    let storage = new_store();
+    let store = open(&storage);
+    write(&*store, &[5, 6], 4, Lane::FlushList).unwrap();
+    let mark = store.mark();
+    drop(store);
+    assert_eq!(lost_with_its_first_header(&storage, 1, 0), None, "a crash may have torn it");
+    let error = lost_with_its_first_header(&storage, 1, mark).expect("it was durable");
+    assert!(error.contains("batch 1 was durable"), "{error}");
 }
 
 /// The last batch may have been torn by a crash; but not if its changes lie before the log's checkpoint.
