@@ -25,6 +25,7 @@
 //! Crash: every mini-transaction leaves a whole tree, so any prefix of the log does.
 
 mod absent;
+mod ahead;
 pub mod build;
 pub mod check;
 mod hint;

@@ -70,7 +70,7 @@ pub(super) struct Found<'c> {
     /// The page that named it; `None` when the root is the leaf.
     pub(super) parent: Option<OptimisticPage<'c>>,
     /// Where the parent names it.
-    slot: usize,
+    pub(super) slot: usize,
 }
 
 impl Found<'_> {

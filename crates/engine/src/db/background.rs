@@ -1,4 +1,4 @@
-//! The background threads of a database: cleaner, LRU flusher, change buffer, archive, log, purge.
+//! The background threads of a database: cleaner, LRU flusher, change buffer, archive, readers, log, purge.
 //!
 //! Rules
 //! 1. No logic here: a step does a bounded amount of work. Then its thread pauses, for a fixed time or until it is
@@ -19,6 +19,9 @@ use std::time::Duration;
 
 /// The log thread's pause: what commits did not wait for is synced once a second.
 const LOG_PAUSE: Duration = Duration::from_secs(1);
+
+/// The pause of threads that read ahead, when nothing is wanted.
+const READERS_PAUSE: Duration = Duration::from_secs(1);
 
 /// Undo records in a purge step.
 const PURGE_BATCH: usize = 300;
@@ -82,7 +85,7 @@ impl Drop for Background {
 }
 
 impl Core {
-    /// Starts the threads of cleaner, LRU flusher, change buffer, archive and log.
+    /// Starts the threads of cleaner, LRU flusher, change buffer, archive and log, and those that read ahead.
     ///
     /// # Errors
     /// The system cannot start a thread.
@@ -91,6 +94,7 @@ impl Core {
         self.start_lru_flusher()?;
         self.start_change_buffer()?;
         self.start_archiving()?;
+        self.start_readers()?;
         self.ctx.pool.set_threads(true);
         self.start_log()
     }
@@ -143,6 +147,22 @@ impl Core {
         let interval = Duration::from_millis(self.options.cleaner_interval_ms);
         let pause = move || pauser.wake().wait(interval);
         self.background.spawn("changes", self.ctx.clone(), step, pause, move || waker.wake().wake())
+    }
+
+    fn start_readers(&mut self) -> Result<()> {
+        if self.options.read_io_threads > 0 {
+            self.ctx.pool.start_readers();
+        }
+        for n in 0..self.options.read_io_threads {
+            let (ctx, pauser, waker) = (self.ctx.clone(), self.ctx.clone(), self.ctx.clone());
+            let step = move || {
+                ctx.pool.read_ahead_step();
+                Ok(())
+            };
+            let (pause, wake) = (move || pauser.pool.await_wish(READERS_PAUSE), move || waker.pool.stop_readers());
+            self.background.spawn(&format!("read-{n}"), self.ctx.clone(), step, pause, wake)?;
+        }
+        Ok(())
     }
 
     fn start_log(&mut self) -> Result<()> {

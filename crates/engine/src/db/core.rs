@@ -204,6 +204,7 @@ impl Core {
         // While the threads run: merging may need more redo than fits between two checkpoints.
         let merged = self.merge_at_close();
         self.ctx.pool.set_threads(false);
+        self.ctx.pool.stop_readers();
         self.background.stop();
         self.ctx.poison.check()?;
         if self.storage.is_read_only() {
@@ -348,9 +349,8 @@ fn protection(options: &Options) -> Protection {
     }
 }
 
-/// The options as they are in force: pages have the size they were created with, a log keeps
-/// what it has, the pool holds whole pages, and
-/// a small pool is scanned less deep.
+/// The options as they are in force: pages have the size they were created with, a log keeps what it has, the pool
+/// holds whole pages, and a small pool is scanned less deep.
 fn in_force(asked: Options, ctx: &Context) -> Options {
     let (pool, page_bytes) = (&ctx.pool, ctx.pool.page_bytes());
     Options {

@@ -53,7 +53,14 @@ pub(crate) fn build(
 ) -> Result<()> {
     let index = version.index_count() - 1;
     let (read, _) = txn.use_for_scan(table, None)?;
-    let all = Range { low: Vec::new(), high: None, reverse: false, lock: LockMode::None, limit: usize::MAX };
+    let all = Range {
+        low: Vec::new(),
+        high: None,
+        reverse: false,
+        lock: LockMode::None,
+        limit: usize::MAX,
+        keys_only: false,
+    };
     let mut cursor = txn.cursor(&read, None, &all)?;
     let mut batch = Batch::default();
     let mut key = Vec::new();

@@ -20,6 +20,7 @@ mod backup;
 pub mod core;
 mod creation;
 mod database;
+mod get_many;
 mod index_build;
 mod observe;
 mod opening;
@@ -37,7 +38,7 @@ mod write_txn;
 pub use database::Database;
 pub use read_txn::ReadTxn;
 pub use rebuild::RepairReport;
-pub use scan::{Scan, ScanIter};
+pub use scan::{KeyIter, Scan, ScanIter};
 pub use write_txn::{Inserted, WriteTxn};
 
 #[cfg(test)]

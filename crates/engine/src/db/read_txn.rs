@@ -8,7 +8,7 @@ use crate::table::{Row, RowRef, Table, ValueRef};
 /// A transaction that reads one snapshot.
 pub struct ReadTxn {
     /// A read-only one; of its calls only the snapshot reads are offered.
-    txn: WriteTxn,
+    pub(super) txn: WriteTxn,
 }
 
 impl ReadTxn {

@@ -5,12 +5,13 @@
 //!    an inclusive upper or exclusive lower bound covers every key that begins with its values.
 //! 2. A plain scan shows rows as the transaction's level says; a locking one, and every one under SERIALIZABLE, reads
 //!    the newest committed rows and locks what it passes.
+//! 3. Keys, and a count, come from the index alone where its leaves were not changed lately; else rows are looked up.
 
 use super::write_txn::WriteTxn;
 use crate::error::Result;
 use crate::table::key::{KeyLayout, successor};
 use crate::table::version::TableVersion;
-use crate::table::{Row, RowRef, Table, TableDefinition, ValueRef};
+use crate::table::{Row, RowRef, Table, TableDefinition, Value, ValueRef};
 use crate::txn::{Cursor, LockMode};
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ pub(crate) struct Range {
     pub(crate) reverse: bool,
     pub(crate) lock: LockMode,
     pub(crate) limit: usize,
+    pub(crate) keys_only: bool,
 }
 
 /// Where a scan starts or ends.
@@ -131,13 +133,13 @@ impl<'s, 'v> Scan<'s, 'v> {
         self
     }
 
-    /// How many rows the scan passes; none is copied.
+    /// How many rows the scan passes. By an index none of them is read, except where the index was changed lately.
     ///
     /// # Errors
     /// As [`iter`](Self::iter) and [`ScanIter::next_ref`].
     pub fn count(self) -> Result<u64> {
-        let (mut rows, mut count) = (self.iter()?, 0);
-        while rows.next_ref()?.is_some() {
+        let (mut rows, mut count) = (self.start(true)?.0, 0);
+        while rows.advance()? {
             count += 1;
         }
         Ok(count)
@@ -156,12 +158,41 @@ impl<'s, 'v> Scan<'s, 'v> {
     /// # Errors
     /// `NoSuchIndex`, `TableDropped`, `BadValue` for a bound that does not fit its column.
     pub fn iter(self) -> Result<ScanIter<'s>> {
+        self.start(false).map(|(rows, _)| rows)
+    }
+
+    /// Starts a scan of keys instead of rows: of each row the values of the index's columns, then those of the primary
+    /// key's. An index that has all columns that are wanted is read alone: its rows are looked up only where it was
+    /// changed lately.
+    ///
+    /// ```
+    /// # use highwater::{Database, Options, Schema, Type, Value, values};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = Database::open(dir.path(), Options::default())?;
+    /// let schema = Schema::new().column("id", Type::U64).column("city", Type::Text(40))
+    ///     .column("notes", Type::Text(900)).primary_key(&["id"]).index("by_city", &["city"]);
+    /// let people = db.create_table("people", schema)?;
+    /// db.transact(|txn| txn.insert(&people, &values![7u64, "Lund", "likes rain"]).map(drop))?;
+    /// let mut read = db.snapshot()?;
+    /// let found = read.scan(&people).index("by_city").prefix(&values!["Lund"]).keys()?.next().unwrap()?;
+    /// assert_eq!(found, [Value::from("Lund".to_string()), Value::from(7u64)]);
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`iter`](Self::iter).
+    pub fn keys(self) -> Result<KeyIter<'s>> {
+        self.start(true).map(|(rows, index)| KeyIter { rows, index })
+    }
+
+    /// The scan, and the number of its index.
+    fn start(self, keys_only: bool) -> Result<(ScanIter<'s>, Option<usize>)> {
         let (version, index) = self.txn.use_for_scan(&self.table, self.index)?;
         let layout = index.map_or(&version.key, |i| &version.indexes[i].key);
-        let range = self.range(layout, &version.definition)?;
+        let range = Range { keys_only, ..self.range(layout, &version.definition)? };
         let empty = self.limit == 0 || range.high.as_ref().is_some_and(|high| *high <= range.low);
         let cursor = if empty { None } else { Some(self.txn.cursor(&version, index, &range)?) };
-        Ok(ScanIter { txn: self.txn, version, cursor })
+        Ok((ScanIter { txn: self.txn, version, cursor }, index))
     }
 
     fn range(&self, layout: &KeyLayout, table: &TableDefinition) -> Result<Range> {
@@ -186,11 +217,12 @@ impl<'s, 'v> Scan<'s, 'v> {
                 Edge::Exclusive(values) => Some(encode(layout, table, values)?),
             };
         }
-        Ok(Range { low, high, reverse: self.reverse, lock: self.lock, limit: self.limit })
+        Ok(Range { low, high, limit: self.limit, ..self.nothing() })
     }
 
     fn nothing(&self) -> Range {
-        Range { low: Vec::new(), high: Some(Vec::new()), reverse: self.reverse, lock: self.lock, limit: 0 }
+        let (low, high) = (Vec::new(), Some(Vec::new()));
+        Range { low, high, reverse: self.reverse, lock: self.lock, limit: 0, keys_only: false }
     }
 }
 
@@ -215,6 +247,14 @@ impl ScanIter<'_> {
     /// Lock wait timeout, deadlock, write conflict, I/O or corruption.
     #[inline]
     pub fn next_ref(&mut self) -> Result<Option<RowRef<'_>>> {
+        self.advance()?;
+        Ok(self.cursor.as_ref().map(|cursor| self.version.row(cursor.payload())))
+    }
+}
+
+impl ScanIter<'_> {
+    #[inline]
+    fn advance(&mut self) -> Result<bool> {
         let found = match &mut self.cursor {
             Some(cursor) => self.txn.next(cursor),
             None => Ok(false),
@@ -222,8 +262,34 @@ impl ScanIter<'_> {
         if !matches!(found, Ok(true)) {
             self.cursor = None;
         }
-        found?;
-        Ok(self.cursor.as_ref().map(|cursor| self.version.row(cursor.payload())))
+        found
+    }
+}
+
+/// The keys of a scan ([`Scan::keys`]). After an error it ends.
+pub struct KeyIter<'s> {
+    rows: ScanIter<'s>,
+    index: Option<usize>,
+}
+
+impl KeyIter<'_> {
+    fn decode(&self, cursor: &Cursor) -> Result<Vec<Value>> {
+        let version = &self.rows.version;
+        let Some(index) = self.index else { return version.key.decode(cursor.key()).map(|(values, _)| values) };
+        let (mut values, bytes) = version.indexes[index].key.decode(cursor.entry())?;
+        values.extend(version.key.decode(&cursor.entry()[bytes..])?.0);
+        Ok(values)
+    }
+}
+
+impl Iterator for KeyIter<'_> {
+    type Item = Result<Vec<Value>>;
+
+    fn next(&mut self) -> Option<Result<Vec<Value>>> {
+        if let Err(error) = self.rows.advance() {
+            return Some(Err(error));
+        }
+        self.rows.cursor.as_ref().map(|cursor| self.decode(cursor))
     }
 }
 

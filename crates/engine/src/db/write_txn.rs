@@ -44,16 +44,16 @@ pub struct WriteTxn {
     key: Vec<u8>,
     row: Vec<u8>,
     // Dropped last: it may be what keeps the database open.
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
 }
 
 /// The parts of a call, borrowed apart.
-struct Call<'a> {
+pub(super) struct Call<'a> {
     inner: &'a Inner,
-    system: &'a TxnSystem,
+    pub(super) system: &'a TxnSystem,
     txn: &'a mut Txn,
-    version: &'a Arc<TableVersion>,
-    key: &'a mut Vec<u8>,
+    pub(super) version: &'a Arc<TableVersion>,
+    pub(super) key: &'a mut Vec<u8>,
     row: &'a mut Vec<u8>,
 }
 
@@ -277,7 +277,7 @@ impl WriteTxn {
     }
 
     #[inline]
-    fn call(&mut self, table: &Table, mode: Mode) -> Result<Call<'_>> {
+    pub(super) fn call(&mut self, table: &Table, mode: Mode) -> Result<Call<'_>> {
         let at = self.using(table, mode)?;
         Ok(Call {
             inner: &self.inner,
@@ -351,6 +351,7 @@ impl WriteTxn {
             reverse: range.reverse,
             lock: range.lock,
             limit: range.limit,
+            keys_only: range.keys_only,
         };
         self.inner.txn_system().scan(txn, version.clone(), &options)
     }
@@ -376,7 +377,7 @@ impl Drop for WriteTxn {
 
 impl Call<'_> {
     #[inline]
-    fn encode_key(&mut self, key: &[ValueRef<'_>]) -> Result<()> {
+    pub(super) fn encode_key(&mut self, key: &[ValueRef<'_>]) -> Result<()> {
         self.key.clear();
         self.version.key.encode_full(&self.version.definition, key, self.key)
     }

@@ -37,6 +37,7 @@ mod lru;
 pub mod pending;
 #[cfg(test)]
 mod pool_test;
+mod read_ahead;
 
 pub use flush::FlushReason;
 pub use frames::{Content, FrameNo, OptimisticPage, PageVersion, SharedPage};
@@ -54,6 +55,7 @@ use frames::{Frames, FreeList, NIL, NO_PAGE, PageTable};
 use lone::Lone;
 use lru::LruPart;
 use pending::PendingChanges;
+use read_ahead::ReadAhead;
 use std::sync::{Arc, OnceLock};
 
 /// Fewest frames a pool works with.
@@ -75,6 +77,7 @@ pub struct Pool {
     stats: Arc<Stats>,
     poison: Arc<Poison>,
     pending: OnceLock<Arc<dyn PendingChanges>>,
+    read_ahead: ReadAhead,
 }
 
 /// How long threads wait for the pool.
@@ -112,6 +115,7 @@ impl Pool {
             stats,
             poison,
             pending: OnceLock::new(),
+            read_ahead: ReadAhead::default(),
         };
         pool.set_flush_neighbors(options.flush_neighbors);
         Ok(pool)

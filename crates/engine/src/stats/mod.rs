@@ -89,6 +89,8 @@ impl Counter {
 counters! {
     /// Pages read from the data file.
     pages_read = "buffer_pages_read",
+    /// Pages read before a thread needed them: along scans, and for several rows that are looked up.
+    pages_read_ahead = "buffer_pages_read_ahead",
     /// Pages written to the data file, for any reason: the sum of the counters by reason.
     pages_flushed = "buffer_pages_written",
     /// Index pages (of tables and secondary indexes) read from the data file.

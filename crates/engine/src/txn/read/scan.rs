@@ -7,7 +7,11 @@
 //! 2. A secondary entry delivers a row iff the entry is that of the row's visible (locked, newest) version, so a row
 //!    that has moved in the index is delivered once; a dirty scan can meet it twice, or miss it.
 //! 3. A snapshot scan under READ COMMITTED has a view of its own; under REPEATABLE READ it uses the transaction's.
-//! 4. Batches start small and grow to a leaf. Those of locking scans stay small: their rows are locked before they are
+//! 4. A cursor that delivers keys only does not look for the row of an entry that is surely that of its visible
+//!    version: no change of its leaf is newer than the view.
+//! 5. While pages are missing from the pool, the rows of a batch of entries, and the next leaves of a long scan, are
+//!    read ahead.
+//! 6. Batches start small and grow to a leaf. Those of locking scans stay small: their rows are locked before they are
 //!    asked for.
 
 use super::scan_batch::{Batch, Fill, Item, ItemKind, Position};
@@ -27,6 +31,8 @@ use crate::txn::write::settle;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
+/// Most leaves that a scan has read ahead.
+const LEAVES_AHEAD: usize = 16;
 const FIRST_BATCH: usize = 4;
 const FIRST_LOCKING_BATCH: usize = 1;
 const LARGEST_LOCKING_BATCH: usize = 16;
@@ -45,6 +51,8 @@ pub struct ScanOptions<'k> {
     pub lock: LockMode,
     /// No more rows than this will be asked for.
     pub limit: usize,
+    /// Keys will be asked for, and no payloads (rule 4).
+    pub keys_only: bool,
 }
 
 impl Default for ScanOptions<'_> {
@@ -56,6 +64,7 @@ impl Default for ScanOptions<'_> {
             reverse: false,
             lock: LockMode::None,
             limit: usize::MAX,
+            keys_only: false,
         }
     }
 }
@@ -89,6 +98,11 @@ pub struct Cursor {
     batch: Batch,
     batch_limit: usize,
     remaining: usize,
+    keys_only: bool,
+    /// Pages that were read into the pool until the last batch, by any thread.
+    pages_read: u64,
+    /// Leaves that the scan has left.
+    leaves: usize,
     row: Vec<u8>,
     entry: Vec<u8>,
     seen: SeenRows,
@@ -133,6 +147,9 @@ impl TxnSystem {
             batch: Batch::default(),
             batch_limit: first,
             remaining: options.limit,
+            keys_only: options.keys_only,
+            pages_read: self.ctx.stats.pages_read.get(),
+            leaves: 0,
             row: Vec::new(),
             entry: Vec::new(),
             seen: SeenRows::default(),
@@ -165,13 +182,11 @@ impl Cursor {
     }
 
     /// Key of the current row.
-    #[cfg(test)]
     pub fn key(&self) -> &[u8] {
         &self.batch.bytes[self.key.start + self.prefix_bytes..self.key.end]
     }
 
     /// Key of the current entry of a secondary scan: index columns, then the row's key.
-    #[cfg(test)]
     pub fn entry(&self) -> &[u8] {
         &self.batch.bytes[self.key.clone()]
     }
@@ -221,7 +236,30 @@ impl Cursor {
             Sees::Locked(_) => (self.batch_limit * 2).min(LARGEST_LOCKING_BATCH),
             Sees::Snapshot | Sees::Newest => self.batch_limit.saturating_mul(4),
         };
+        self.read_ahead(system);
         Ok(())
+    }
+
+    /// Rule 5.
+    fn read_ahead(&mut self, system: &TxnSystem) {
+        self.leaves += usize::from(self.position.has_left_leaf());
+        let pages_read = system.ctx.stats.pages_read.get();
+        if std::mem::replace(&mut self.pages_read, pages_read) == pages_read {
+            return;
+        }
+        let clustered = self.table.clustered();
+        if self.leaves > 1 && !self.position.done && self.position.has_left_leaf() {
+            let tree = self.index.map_or(clustered, |i| self.table.index(i));
+            let most = self.leaves.min(LEAVES_AHEAD);
+            tree.want_leaves(&system.ctx, self.position.seek(), self.position.reverse, most);
+        }
+        // The first is needed at once.
+        for item in self.batch.items.iter().skip(1) {
+            let ItemKind::Entry { prefix_bytes, certain } = item.kind else { return };
+            if !(self.keys_only && certain) {
+                clustered.want_leaf(&system.ctx, &self.batch.bytes[item.key.clone()][prefix_bytes..]);
+            }
+        }
     }
 
     /// Makes item `n` of the batch the current row, if there is a row for it.
@@ -260,6 +298,7 @@ impl Cursor {
                 Ok(visible_version(&system.ctx, sight, key, &mut header, &mut self.row)?.exists)
             }
             _ if header.is_delete_marked() => Ok(false),
+            _ if self.keys_only => Ok(true),
             None if header.is_overflow() && self.sees == Sees::Newest => {
                 // Nothing keeps the overflow pages of this version: the row is read anew with what they hold.
                 self.payload = Payload::InRow;
@@ -279,6 +318,9 @@ impl Cursor {
     }
 
     fn deliver_entry(&mut self, system: &TxnSystem, txn: &mut Txn, certain: bool) -> Result<bool> {
+        if self.keys_only && certain {
+            return Ok(true);
+        }
         let entry = &self.batch.bytes[self.key.clone()];
         let key = &entry[self.prefix_bytes..];
         let table = &*self.table;

@@ -154,7 +154,13 @@ impl Position {
         &self.key
     }
 
-    fn seek(&self) -> Seek<'_> {
+    /// Whether the next batch begins on another leaf.
+    pub(crate) fn has_left_leaf(&self) -> bool {
+        self.leaf.is_none()
+    }
+
+    /// Where the next batch begins.
+    pub(crate) fn seek(&self) -> Seek<'_> {
         if !self.reverse {
             return key_of(as_slice(&self.lower)).map_or(Seek::First, Seek::Covers);
         }

@@ -143,7 +143,7 @@ fn scans_go_both_ways_within_bounds() {
     for reverse in [false, true] {
         for lock in [LockMode::None, LockMode::Shared, LockMode::Exclusive] {
             let mut scan = |lower, upper, limit| {
-                let options = ScanOptions { lower, upper, reverse, lock, limit, index: None };
+                let options = ScanOptions { lower, upper, reverse, lock, limit, index: None, keys_only: false };
                 let mut keys = session.scan(&options).unwrap();
                 if reverse {
                     keys.reverse();

@@ -1,0 +1,79 @@
+//! Reading ahead: whoever knows which pages will be needed names them, and threads of their own read them side by side,
+//! while the one that will need them works on. A disk answers many reads in little more than the time of one.
+//!
+//! Rules
+//! 1. A name is a wish. What does not fit the queue is forgotten; an error is left to the thread that needs the page,
+//!    which meets it itself.
+//! 2. A page that was given back meanwhile is read as it is: who makes it anew takes its frame over, as after any
+//!    descent that is late ([`Pool::adopt_new`](super::Pool)).
+//! 3. Without threads nothing is read ahead, nor after [`Pool::stop_readers`].
+
+use super::Pool;
+use crate::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use crate::sync::{Condvar, Mutex};
+use crate::types::PageNo;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Most pages that wait to be read: more would be there before they are needed only if the pool were large.
+const MOST_WANTED: usize = 64;
+
+/// The pages that are wanted.
+#[derive(Default)]
+pub(super) struct ReadAhead {
+    has_threads: AtomicBool,
+    wanted: Mutex<VecDeque<PageNo>>,
+    bell: Condvar,
+}
+
+impl Pool {
+    /// Has the page read ahead if it is not resident.
+    pub(crate) fn want(&self, page: PageNo) {
+        let ahead = &self.read_ahead;
+        if !self.reads_ahead() || self.is_resident(page) {
+            return;
+        }
+        let mut wanted = ahead.wanted.lock();
+        if wanted.len() < MOST_WANTED && !wanted.contains(&page) {
+            wanted.push_back(page);
+            ahead.bell.notify_one();
+        }
+    }
+
+    /// Reads a page that is wanted, if there is one.
+    pub(crate) fn read_ahead_step(&self) {
+        let page = self.read_ahead.wanted.lock().pop_front();
+        if let Some(page) = page.filter(|page| !self.is_resident(*page))
+            && self.load(page).is_ok()
+        {
+            self.stats.pages_read_ahead.inc();
+        }
+    }
+
+    /// Waits until a page is wanted, or [`Pool::stop_readers`].
+    pub(crate) fn await_wish(&self, timeout: Duration) {
+        let mut wanted = self.read_ahead.wanted.lock();
+        if wanted.is_empty() && self.reads_ahead() {
+            self.read_ahead.bell.wait_for(&mut wanted, timeout);
+        }
+    }
+
+    /// Threads run that call [`Pool::read_ahead_step`].
+    pub(crate) fn start_readers(&self) {
+        self.read_ahead.has_threads.store(true, Relaxed);
+    }
+
+    /// Forgets what is wanted, and ends the pauses of those threads for good.
+    pub(crate) fn stop_readers(&self) {
+        let mut wanted = self.read_ahead.wanted.lock();
+        wanted.clear();
+        self.read_ahead.has_threads.store(false, Relaxed);
+        self.read_ahead.bell.notify_all();
+    }
+
+    /// Whether threads run that read ahead.
+    #[inline]
+    pub(crate) fn reads_ahead(&self) -> bool {
+        self.read_ahead.has_threads.load(Relaxed)
+    }
+}

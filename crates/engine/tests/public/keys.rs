@@ -1,0 +1,175 @@
+//! Keys without their rows; rows of several keys; what is read ahead.
+
+use crate::support::{add, memory, open, options, people};
+use highwater::{Database, Isolation, Options, ReadTxn, Table, TxnOptions, Value, WriteTxn, values};
+use highwater_storage::{Device, Placement, StorageSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The keys in the order of an index, as the rows have them.
+fn of_rows(txn: &mut WriteTxn, people: &Table, index: &str) -> Vec<Vec<Value>> {
+    let columns: &[usize] = match index {
+        "by_name" => &[1, 2, 0],
+        "by_age" => &[3, 0],
+        _ => &[0],
+    };
+    let rows = txn.scan(people).index(index).iter().unwrap();
+    let key = |values: Vec<Value>| columns.iter().map(|column| values[*column].clone()).collect();
+    rows.map(|row| key(row.unwrap().to_values())).collect()
+}
+
+fn keys(txn: &mut WriteTxn, people: &Table, index: &str) -> Vec<Vec<Value>> {
+    txn.scan(people).index(index).keys().unwrap().map(Result::unwrap).collect()
+}
+
+#[test]
+fn keys_are_those_of_the_rows_that_a_transaction_sees() {
+    let db = memory();
+    let people = people(&db);
+    let mut random = fastrand::Rng::with_seed(3);
+    let ids: Vec<u64> = (0..300).map(|i| add(&db, &people, &format!("l{}", i % 9), "f", Some(i))).collect();
+    let levels =
+        [Isolation::ReadUncommitted, Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable];
+    for _ in 0..30 {
+        // Each holds what it saw, or sees more and more, while rows move in the indexes.
+        let begun = levels[..3].iter().map(|isolation| {
+            let mut txn = db.begin_with(TxnOptions { isolation: *isolation, ..TxnOptions::default() }).unwrap();
+            txn.get(&people, &values![ids[0]]).unwrap();
+            txn
+        });
+        let mut before: Vec<WriteTxn> = begun.collect();
+        let mut txn = db.begin().unwrap();
+        for _ in 0..20 {
+            let id = ids[random.usize(..ids.len())];
+            match random.u32(..4) {
+                0 => drop(txn.delete(&people, &values![id]).unwrap()),
+                1 => drop(txn.insert(&people, &values![id, "again", "x", random.i32(..300)])),
+                _ => drop(txn.update(&people, &values![id], &[(3, random.i32(..300).into())]).unwrap()),
+            }
+        }
+        before.push(txn);
+        for txn in &mut before {
+            for index in ["PRIMARY", "by_name", "by_age"] {
+                let expected = of_rows(txn, &people, index);
+                assert_eq!(txn.scan(&people).index(index).count().unwrap(), expected.len() as u64);
+                assert_eq!(keys(txn, &people, index), expected, "{index}");
+            }
+        }
+        before.pop().unwrap().commit().unwrap();
+    }
+    let mut last = db.begin_with(TxnOptions { isolation: levels[3], ..TxnOptions::default() }).unwrap();
+    let expected = of_rows(&mut last, &people, "by_age");
+    assert_eq!(keys(&mut last, &people, "by_age"), expected);
+    let backward: Vec<_> =
+        last.scan(&people).index("by_age").rev().limit(3).keys().unwrap().map(Result::unwrap).collect();
+    assert!(backward.iter().eq(expected.iter().rev().take(3)));
+}
+
+/// 5000 rows in an order that has nothing to do with that of their ages.
+fn fill(db: &Database, table: &Table) {
+    for i in 0..5000 {
+        add(db, table, &"n".repeat(60), &"m".repeat(60), Some(i * 7919 % 5000));
+    }
+}
+
+/// Pages that are read to go through a new database's index.
+fn pages_read(storage: &StorageSet, look: impl FnOnce(&mut ReadTxn, &Table)) -> u64 {
+    let db = open(storage);
+    let people = db.table("people").unwrap();
+    let before = db.stats().pages_read;
+    look(&mut db.snapshot().unwrap(), &people);
+    let read = db.stats().pages_read - before;
+    db.close().unwrap();
+    read
+}
+
+#[test]
+fn rows_are_not_read_for_their_keys() {
+    let storage = StorageSet::memory();
+    let db = open(&storage);
+    let table = people(&db);
+    fill(&db, &table);
+    db.close().unwrap();
+    let rows = pages_read(&storage, |read, people| {
+        assert_eq!(read.scan(people).index("by_age").iter().unwrap().count(), 5000);
+    });
+    let of_keys = pages_read(&storage, |read, people| {
+        assert_eq!(read.scan(people).index("by_age").keys().unwrap().count(), 5000);
+    });
+    let of_count = pages_read(&storage, |read, people| {
+        assert_eq!(read.scan(people).index("by_age").count().unwrap(), 5000);
+    });
+    assert!(of_keys * 4 < rows && of_count * 4 < rows, "{rows} pages for rows, {of_keys} for keys, {of_count}");
+}
+
+/// A device whose reads take their time, as those of a disk do.
+struct SlowReads {
+    inner: Arc<dyn Device>,
+}
+
+impl Device for SlowReads {
+    highwater_storage::pass_on!();
+
+    fn set_len_bytes(&self, len: u64) -> highwater_storage::Result<()> {
+        self.inner.set_len_bytes(len)
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> highwater_storage::Result<()> {
+        std::thread::sleep(Duration::from_micros(100));
+        self.inner.read_at(offset, buf)
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> highwater_storage::Result<()> {
+        self.inner.write_at(offset, data, placement)
+    }
+
+    fn sync(&self) -> highwater_storage::Result<()> {
+        self.inner.sync()
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
+        self.inner.discard(offset, len)
+    }
+}
+
+/// Opens the database anew, with nothing in the pool; what `look` finds and how many pages were read ahead.
+fn cold<R>(storage: &StorageSet, read_io_threads: u64, look: impl FnOnce(&mut ReadTxn, &Table) -> R) -> (R, u64) {
+    let slow = storage.map(|inner| Arc::new(SlowReads { inner }));
+    let db = Database::open_storage(slow, Options { read_io_threads, ..options() }).unwrap();
+    let people = db.table("people").unwrap();
+    let found = look(&mut db.snapshot().unwrap(), &people);
+    let ahead = db.stats().pages_read_ahead;
+    db.close().unwrap();
+    (found, ahead)
+}
+
+#[test]
+fn what_is_read_ahead_changes_no_answer() {
+    let storage = StorageSet::memory();
+    let db = open(&storage);
+    let table = people(&db);
+    fill(&db, &table);
+    db.close().unwrap();
+    let by_age = |read: &mut ReadTxn, people: &Table| -> Vec<u64> {
+        read.scan(people).index("by_age").rev().iter().unwrap().map(|row| row.unwrap().u64(0)).collect()
+    };
+    let all = |read: &mut ReadTxn, people: &Table| -> Vec<u64> {
+        read.scan(people).iter().unwrap().map(|row| row.unwrap().u64(0)).collect()
+    };
+    let mut random = fastrand::Rng::with_seed(5);
+    let wanted: Vec<u64> = (0..700).map(|_| random.u64(1..5500)).collect();
+    let keys: Vec<_> = wanted.iter().map(|id| values![*id]).collect();
+    let many = |read: &mut ReadTxn, people: &Table| -> Vec<u64> {
+        let rows = read.get_many(people, &keys).unwrap();
+        rows.into_iter().map(|row| row.map_or(0, |row| row.u64(0))).collect()
+    };
+    let expected: Vec<u64> = wanted.iter().map(|id| if *id <= 5000 { *id } else { 0 }).collect();
+    assert_eq!(cold(&storage, 0, many), (expected.clone(), 0));
+    let (rows, ahead) = cold(&storage, 4, many);
+    assert!(rows == expected && ahead > 20, "{ahead} pages");
+    let (without, _) = cold(&storage, 0, by_age);
+    let (rows, ahead) = cold(&storage, 4, by_age);
+    assert!(rows == without && rows.len() == 5000 && ahead > 20, "{ahead} pages");
+    let (rows, ahead) = cold(&storage, 4, all);
+    assert!(rows.iter().copied().eq(1..=5000) && ahead > 20, "{ahead} pages");
+}
