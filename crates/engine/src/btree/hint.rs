@@ -9,7 +9,8 @@
 //!    unchanged when it is latched. The leaves of a tree divide all keys among them and a page given back is formatted
 //!    as free, so such a page is the leaf sought.
 //! 2. Hints belong to one opened tree (`serial`), so that no page of a dropped tree or of another database is ever
-//!    looked at.
+//!    looked at. Which trees share a slot does not depend on other databases of the process: what a database does on one
+//!    thread is the same each time.
 //! 3. A thread whose hints do not help uses none for a while: a wrong hint costs a seventh of a descent.
 //!
 //! Differs from InnoDB: no shared adaptive hash index, so nothing to latch or to invalidate.
@@ -38,17 +39,23 @@ thread_local! {
         const { [const { Cell::new(Hint { serial: 0, page: 0, credit: 0, pause: 0 }) }; SLOTS] };
 }
 
-/// A number no other opened tree of this process has.
-pub(super) fn new_serial() -> u64 {
+/// A number no other opened tree of this process has, for the tree that was opened in its database as number `count`.
+pub(super) fn new_serial(count: usize) -> u64 {
     static NEXT: Serials = Serials::new();
-    NEXT.next()
+    NEXT.next() * SLOTS as u64 + (count % SLOTS) as u64
+}
+
+/// Where hints of this tree stand.
+#[inline]
+fn slot_of(serial: u64) -> usize {
+    serial as usize % SLOTS
 }
 
 /// The leaf this thread used last, if it is worth checking.
 #[inline]
 pub(super) fn ask(serial: u64) -> Option<PageNo> {
     HINTS.with(|hints| {
-        let slot = &hints[serial as usize % SLOTS];
+        let slot = &hints[slot_of(serial)];
         let mut hint = slot.get();
         if hint.serial != serial {
             return None;
@@ -66,7 +73,7 @@ pub(super) fn ask(serial: u64) -> Option<PageNo> {
 #[inline]
 pub(super) fn note_hit(serial: u64) {
     HINTS.with(|hints| {
-        let slot = &hints[serial as usize % SLOTS];
+        let slot = &hints[slot_of(serial)];
         slot.set(Hint { credit: CREDIT_MAX, ..slot.get() });
     });
 }
@@ -75,7 +82,7 @@ pub(super) fn note_hit(serial: u64) {
 #[inline]
 pub(super) fn note_descent(serial: u64, page: PageNo, missed: bool) {
     HINTS.with(|hints| {
-        let slot = &hints[serial as usize % SLOTS];
+        let slot = &hints[slot_of(serial)];
         let mut hint = slot.get();
         if hint.serial != serial {
             hint = Hint { serial, credit: CREDIT_MAX, ..Hint::default() };
@@ -89,10 +96,14 @@ pub(super) fn note_descent(serial: u64, page: PageNo, missed: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::btree::BTree;
+    use crate::db::core::Core;
+    use crate::testing::small_core;
+    use crate::types::{IndexId, SegmentId};
 
     #[test]
     fn a_thread_that_jumps_about_stops_asking_and_tries_again() {
-        let serial = new_serial();
+        let serial = new_serial(0);
         assert_eq!(ask(serial), None);
         let mut asked = 0;
         for page in 0..1000 {
@@ -108,9 +119,21 @@ mod tests {
 
     #[test]
     fn trees_that_share_a_slot_do_not_share_hints() {
-        let serial = new_serial();
+        let (serial, other) = (new_serial(5), new_serial(5 + SLOTS));
         note_descent(serial, PageNo(7), false);
-        assert_eq!(ask(serial + SLOTS as u64), None);
+        assert_eq!(ask(other), None);
         assert_eq!(ask(serial), Some(PageNo(7)));
+    }
+
+    #[test]
+    fn trees_of_a_database_share_no_slot_while_others_are_opened() {
+        let (own, other) = (small_core(), small_core());
+        let open = |core: &Core| BTree::open(core.space.clone(), IndexId(7), SegmentId(20), PageNo(3)).serial;
+        let beside = |n| {
+            (0..n).for_each(|_| drop(open(&other)));
+            slot_of(open(&own))
+        };
+        let slots: std::collections::HashSet<_> = (0..SLOTS).map(beside).collect();
+        assert_eq!(slots.len(), SLOTS);
     }
 }

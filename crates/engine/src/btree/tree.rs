@@ -54,7 +54,7 @@ impl BTree {
 
     /// The tree whose root is `root`.
     pub fn open(space: Arc<Space>, id: IndexId, segment: SegmentId, root: PageNo) -> BTree {
-        let serial = hint::new_serial();
+        let serial = hint::new_serial(space.count_tree());
         BTree { space, id, segment, root, changes: RwLock::new(()), has_free_classes: false, serial }
     }
 

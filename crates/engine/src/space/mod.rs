@@ -66,7 +66,7 @@ use crate::log::Log;
 use crate::mtr::Mtr;
 use crate::store::PageStore;
 use crate::sync::Mutex;
-use crate::sync::atomic::AtomicUsize;
+use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::types::{PageNo, SegmentId};
 use layout::{EXTENT_PAGES, Layout};
 use state::State;
@@ -101,6 +101,8 @@ pub struct Space {
     missed_maps: Mutex<Vec<PageNo>>,
     /// Those that need emptied extents as they are.
     discard_holds: AtomicUsize,
+    /// Trees that were opened in it.
+    trees: AtomicUsize,
 }
 
 impl SpaceHook for Space {
@@ -149,10 +151,16 @@ impl Space {
             log: ctx.log.clone(),
             missed_maps: Mutex::new(Vec::new()),
             discard_holds: AtomicUsize::new(0),
+            trees: AtomicUsize::new(0),
         };
         let space = Arc::new(space);
         ctx.set_space_hook(space.clone());
         Ok(space)
+    }
+
+    /// Counts a tree that is opened in it; says how many were before.
+    pub fn count_tree(&self) -> usize {
+        self.trees.fetch_add(1, Relaxed)
     }
 
     /// A page is free again; all its changes are in the log.
