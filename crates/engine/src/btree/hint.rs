@@ -130,7 +130,7 @@ mod tests {
         let (own, other) = (small_core(), small_core());
         let open = |core: &Core| BTree::open(core.space.clone(), IndexId(7), SegmentId(20), PageNo(3)).serial;
         let beside = |n| {
-            (0..n).for_each(|_| drop(open(&other)));
+            (0..n).map(|_| open(&other)).for_each(drop);
             slot_of(open(&own))
         };
         let slots: std::collections::HashSet<_> = (0..SLOTS).map(beside).collect();

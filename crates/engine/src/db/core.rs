@@ -204,7 +204,6 @@ impl Core {
         // While the threads run: merging may need more redo than fits between two checkpoints.
         let merged = self.merge_at_close();
         self.ctx.pool.set_threads(false);
-        self.ctx.pool.stop_readers();
         self.background.stop();
         self.ctx.poison.check()?;
         if self.storage.is_read_only() {

@@ -15,7 +15,7 @@ use crate::types::PageNo;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Most pages that wait to be read: more would be there before they are needed only if the pool were large.
+/// Most pages that wait to be read. More would be there before they are needed only if the pool were large.
 const MOST_WANTED: usize = 64;
 
 /// The pages that are wanted.

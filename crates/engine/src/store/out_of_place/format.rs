@@ -60,6 +60,7 @@ const FOOTER_TAILS_AT: usize = 60;
 const FOOTER_BYTES: usize = FOOTER_TAILS_AT + GROUPS * TAIL_BYTES;
 /// What a footer takes of the last block.
 const FOOTER_ROOM: usize = 136;
+const _: () = assert!(FOOTER_BYTES <= FOOTER_ROOM && FOOTER_ROOM <= UNIT_BYTES, "footers fit");
 /// The greatest sequence: counting on never overflows.
 const GREATEST: u64 = 1 << 62;
 const SEALED: u32 = 1;

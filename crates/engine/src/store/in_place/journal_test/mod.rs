@@ -211,13 +211,31 @@ fn lanes_share_the_ring() {
     }
 }
 
-/// A device whose syncs wait until the gate is open.
-struct SlowSync {
+/// A device that does one kind of operation only while the gate is open.
+struct Gated {
     inner: Arc<dyn Device>,
+    what: Operation,
     gate: Arc<Mutex<()>>,
 }
 
-impl Device for SlowSync {
+impl Gated {
+    /// Has device `number` of the set wait with `what` for the gate.
+    fn wrap(storage: &StorageSet, number: usize, what: Operation, gate: &Arc<Mutex<()>>) -> StorageSet {
+        let mut devices = 0..;
+        storage.map(|inner| match devices.next() {
+            Some(at) if at == number => Arc::new(Gated { inner, what, gate: gate.clone() }),
+            _ => inner,
+        })
+    }
+
+    fn wait(&self, operation: Operation) {
+        if operation == self.what {
+            drop(self.gate.lock());
+        }
+    }
+}
+
+impl Device for Gated {
     highwater_storage::pass_on!();
 
     fn set_len_bytes(&self, len: u64) -> highwater_storage::Result<()> {
@@ -227,10 +245,11 @@ impl Device for SlowSync {
         self.inner.read_at(offset, buf)
     }
     fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> highwater_storage::Result<()> {
+        self.wait(Operation::Write);
         self.inner.write_at(offset, data, placement)
     }
     fn sync(&self) -> highwater_storage::Result<()> {
-        let _open = self.gate.lock();
+        self.wait(Operation::Sync);
         self.inner.sync()
     }
     fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
@@ -238,29 +257,42 @@ impl Device for SlowSync {
     }
 }
 
-/// Batches that are on their way at once may reach over the whole ring: the newest durable one is not overwritten.
+/// Waits until other threads have come so far, and then for them to come further if they can.
+fn reaches(is_there: impl Fn() -> bool) -> bool {
+    let pause = || std::thread::sleep(std::time::Duration::from_millis(100));
+    let comes = (0..100).any(|_| {
+        is_there() || {
+            pause();
+            false
+        }
+    });
+    pause();
+    comes && is_there()
+}
+
+/// Batches that are on their way at once may reach over the whole ring: the newest durable one is not overwritten, and
+/// of the lap before only the oldest segment may be torn.
 #[test]
 fn the_newest_durable_batch_is_found_whatever_is_on_its_way() {
     let (mut world, gate) = (World::new(), Arc::new(Mutex::new(())));
-    let mut devices = 0..;
-    let slow = world.storage.map(|device| match devices.next() {
-        Some(2) => Arc::new(SlowSync { inner: device, gate: gate.clone() }),
-        _ => device,
-    });
-    let store = world.open(&slow, segments(3)).unwrap();
+    let (counted, devices) = counting(&world.storage);
+    let store = world.open(&Gated::wrap(&counted, 2, Operation::Sync, &gate), segments(3)).unwrap();
     for lsn in 2..4 {
         write(&*store, &whole(), lsn, Lane::FlushList).unwrap();
         world.acknowledged.extend(whole().into_iter().map(|page| (page, lsn)));
     }
     (world.lsn, world.mark) = (5, store.mark());
+    let written = || devices[2].counts().written_as(Placement::Journal);
+    let before = written();
     std::thread::scope(|scope| {
         let closed = gate.lock();
         for _ in 0..3 {
             scope.spawn(|| write(&*store, &whole(), 5, Lane::FlushList));
         }
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        let one = reaches(|| written() - before == Layout::new(PAGE_BYTES).segment_bytes());
         let cuts: Vec<_> = (0..20).map(|seed| world.storage.cut(seed)).collect();
         drop(closed);
+        assert!(one, "one segment is entered");
         for (seed, cut) in cuts.iter().enumerate() {
             let store = world.open(cut, JOURNAL).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
             world.assert_whole(&*store, &format!("seed {seed}"));
@@ -268,26 +300,49 @@ fn the_newest_durable_batch_is_found_whatever_is_on_its_way() {
     });
 }
 
+/// What is written to its places meanwhile would not be durable there, and no longer in the ring.
+#[test]
+fn a_turn_waits_for_what_is_on_its_way() {
+    let (world, gate) = (World::new(), Arc::new(Mutex::new(())));
+    let (counted, devices) = counting(&world.storage);
+    let store = world.open(&Gated::wrap(&counted, 0, Operation::Write, &gate), segments(3)).unwrap();
+    let before = devices[0].counts().syncs;
+    std::thread::scope(|scope| {
+        let closed = gate.lock();
+        for _ in 0..3 {
+            scope.spawn(|| write(&*store, &whole(), 2, Lane::FlushList));
+        }
+        let ring = || devices[2].counts().written_as(Placement::Journal);
+        let two = reaches(|| ring() == 2 * Layout::new(PAGE_BYTES).segment_bytes());
+        let data = devices[0].counts().syncs;
+        drop(closed);
+        assert!(two, "two batches, and no room for the third");
+        assert_eq!(data, before, "no turn");
+    });
+    assert!(devices[0].counts().syncs > before);
+}
+
 /// Pages that fill a segment.
 fn whole() -> Vec<u32> {
     (2..2 + BATCH_PAGES as u32).collect()
 }
 
-/// A journal over counted devices.
-fn counted(storage: &StorageSet) -> (Arc<dyn PageStore>, Vec<Arc<Counted>>) {
+/// The same devices, counted.
+fn counting(storage: &StorageSet) -> (StorageSet, Vec<Arc<Counted>>) {
     let mut all = Vec::new();
     let counted = storage.map(|device| {
         let device = Counted::new(device);
         all.push(device.clone());
         device
     });
-    (open_with(&counted, segments(4)), all)
+    (counted, all)
 }
 
 #[test]
 fn a_batch_costs_one_sync_and_a_lap_one_more() {
     let world = World::new();
-    let (store, devices) = counted(&world.storage);
+    let (counted, devices) = counting(&world.storage);
+    let store = open_with(&counted, segments(4));
     let [data, ring] = [&devices[0], &devices[2]];
     let before = [data.counts().syncs, ring.counts().syncs];
     for lsn in 2..14 {
