@@ -34,7 +34,7 @@ use highwater::internals::{Step, Stepped};
 use highwater::{Database, Error as Engine, Schema, Type};
 use highwater_storage::{Device, FaultKind, Faults, Operation, StorageSet};
 pub use observed::History;
-use observed::Observed;
+use observed::{Event, Observed};
 use oracle::{Changes, INDEXES, InDoubt, Oracle};
 use setting::Setting;
 use std::sync::Arc;
@@ -157,7 +157,7 @@ impl Simulation {
         }
     }
 
-    /// What happened so far.
+    /// How much happened so far.
     pub fn tally(&self) -> Tally {
         self.tally
     }
@@ -167,9 +167,9 @@ impl Simulation {
         self.has_small_disks
     }
 
-    /// A hash of what happened so far.
-    pub fn hash(&self) -> u64 {
-        self.history.hash()
+    /// What happened so far.
+    pub fn history(&self) -> &History {
+        &self.history
     }
 
     /// So many lives, and a look at the end.
@@ -287,7 +287,7 @@ impl Simulation {
                 Err(Error::Engine(_)) => 2,
                 Err(_) => 3,
             };
-            self.history.add(&[outcome]);
+            self.history.add(Event::Step(outcome));
             match done {
                 // The statement was undone; the transaction that met it is rolled back with the others.
                 Err(Error::Engine(Engine::DiskFull { .. })) => {

@@ -40,7 +40,7 @@ impl Setting {
         let group_extents = if grows { FEW_EXTENTS } else { u32::MAX };
         Setting {
             options: options(page_bytes, rng),
-            manner: Manner { database_id: seed | 1, group_extents, recovery_threads: 1 },
+            manner: Manner { database_id: seed | 1, group_extents, recovery_threads: 1, finding_threads: 1 },
             grows,
             untorn_bytes,
             protections,

@@ -52,11 +52,18 @@ pub struct Manner {
     pub group_extents: u32,
     /// Threads of recovery at most: one makes it deterministic.
     pub recovery_threads: usize,
+    /// Threads that find the pages at most: one reads in the same order each time.
+    pub finding_threads: usize,
 }
 
 impl Default for Manner {
     fn default() -> Manner {
-        Manner { database_id: random_id(), group_extents: u32::MAX, recovery_threads: recovery::THREADS }
+        Manner {
+            database_id: random_id(),
+            group_extents: u32::MAX,
+            recovery_threads: recovery::THREADS,
+            finding_threads: bootstrap::READERS,
+        }
     }
 }
 
@@ -134,7 +141,7 @@ impl Core {
             with_store(options.clone(), plan.header, None, &*storage.data)?;
             creation::create(&storage, &options, &plan)?;
         }
-        let found = bootstrap::find(&storage)?;
+        let found = bootstrap::find_by(&storage, manner.finding_threads)?;
         let file = found.header();
         check_page_size(&options, file.page_bytes)?;
         let chosen = chosen_at_creation(&*found.pages(), file.kind)?;

@@ -14,6 +14,7 @@
 //!    most pages verify.
 
 use super::in_place::{self, InPlace, Mark, RawInPlace};
+pub use super::out_of_place::READERS;
 use super::out_of_place::{self, Geometry, OutOfPlace, RawOutOfPlace, Scanned};
 use super::{FileHeader, Kind, PageSource, PageStore, Protection, Settings, header};
 use crate::error::{Error, Result};
@@ -94,6 +95,11 @@ pub fn create(storage: &StorageSet, pages: u32, first: &[u8], second: &[u8]) -> 
 /// # Errors
 /// [`Error::Incompatible`] if they hold none that this build reads. An I/O error.
 pub fn find(storage: &StorageSet) -> Result<Found> {
+    find_by(storage, READERS)
+}
+
+/// As [`find`], by so many threads; by one always in the same order.
+pub fn find_by(storage: &StorageSet, readers: usize) -> Result<Found> {
     let data = &*storage.data;
     if data.len_bytes()? < START_BYTES as u64 {
         return Err(Error::Incompatible(format!("{} is too short to be a database", data.name())));
@@ -102,7 +108,7 @@ pub fn find(storage: &StorageSet) -> Result<Found> {
         Error::Incompatible(what) => Error::Incompatible(format!("{}: {what}", data.name())),
         other => other,
     })?;
-    let scanned = geometry_of(&header).map(|geometry| out_of_place::scan(data, geometry)).transpose()?;
+    let scanned = geometry_of(&header).map(|geometry| out_of_place::scan(data, geometry, readers)).transpose()?;
     let (data, doublewrite) = (storage.data.clone(), storage.doublewrite.clone());
     Ok(Found { data, doublewrite, header, scanned, journal: in_place::Scanned::default() })
 }
@@ -201,7 +207,9 @@ pub fn look(data: &dyn Device) -> Result<Looked<'_>> {
         Err(reason) => guess_page_bytes(data)?.ok_or_else(|| Error::Incompatible(reason.clone()))?,
     };
     let pages: Box<dyn PageSource + '_> = match header.as_ref().ok().and_then(geometry_of) {
-        Some(geometry) => Box::new(RawOutOfPlace { data, geometry, scanned: out_of_place::scan(data, geometry)? }),
+        Some(geometry) => {
+            Box::new(RawOutOfPlace { data, geometry, scanned: out_of_place::scan(data, geometry, READERS)? })
+        }
         None => Box::new(RawInPlace::new(data, page_bytes)),
     };
     Ok(Looked { pages, header })

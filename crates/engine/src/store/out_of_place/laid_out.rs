@@ -3,6 +3,7 @@
 
 use super::format::{self, BLOCK_BYTES, Entry, Listed, SLOTS_AT, Tails, batch_bytes, end_bytes, summary_bytes};
 use super::image::Geometry;
+use super::read::READERS;
 use super::scan::scan;
 use super::{OutOfPlace, Settings};
 use crate::config::PageCompression;
@@ -125,7 +126,7 @@ impl Layout {
     /// # Errors
     /// An I/O error.
     pub fn open(&self, device: Arc<dyn Device>) -> Result<Opened> {
-        let scanned = scan(&*device, self.geometry())?;
+        let scanned = scan(&*device, self.geometry(), READERS)?;
         let read_bytes = scanned.read_bytes;
         let settings = Settings {
             protection: Protection::None,

@@ -60,6 +60,7 @@ pub(super) use creation::{create_on_device, is_uncreated_device};
 pub(super) use image::Geometry;
 pub use laid_out::Layout;
 pub(super) use map::MAX_SEGMENT_BYTES;
+pub use read::READERS;
 pub(super) use scan::{Scanned, scan};
 
 use super::shared_sync::SharedSync;

@@ -15,8 +15,8 @@ use highwater_storage::{AlignedBuf, Device};
 use std::ops::Range;
 use std::sync::mpsc::sync_channel;
 
-/// Threads that read segments.
-const READERS: usize = 32;
+/// Threads that read segments, unless another number is asked for.
+pub const READERS: usize = 32;
 /// Segments that are read before they are given on.
 const AT_ONCE: usize = 256;
 
@@ -46,7 +46,8 @@ pub struct Held {
     summary: Range<usize>,
 }
 
-/// Reads the segments of a store, region 0 counted, and gives them to `take`, some at a time.
+/// Reads the segments of a store, region 0 counted, by so many threads, and gives them to `take`, some at a time. One
+/// thread reads in order.
 ///
 /// # Errors
 /// An I/O error.
@@ -54,10 +55,11 @@ pub fn read_segments(
     device: &dyn Device,
     geometry: Geometry,
     segments: u32,
+    readers: usize,
     mut take: impl FnMut(Vec<Read>),
 ) -> Result<()> {
     let uncompressed = geometry.segment_bytes - geometry.segment_room();
-    if (segments as usize) < READERS {
+    if readers == 1 || (segments as usize) < readers {
         let mut end_bytes = uncompressed as usize;
         let read: Result<_> = (1..segments).map(|n| read_segment(device, geometry, n, &mut end_bytes)).collect();
         take(read?);
@@ -66,7 +68,7 @@ pub fn read_segments(
     let next = AtomicU32::new(1);
     let (sender, receiver) = sync_channel(AT_ONCE);
     crate::sync::thread::scope(|scope| {
-        for _ in 0..READERS {
+        for _ in 0..readers {
             let (sender, next) = (sender.clone(), &next);
             scope.spawn(move || {
                 let mut end_bytes = uncompressed as usize;

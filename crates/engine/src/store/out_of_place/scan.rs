@@ -119,16 +119,16 @@ struct Scan<'d> {
     tails: BTreeMap<u32, u64>,
 }
 
-/// Reads what is there.
+/// Reads what is there, by so many threads.
 ///
 /// # Errors
 /// An I/O error.
-pub fn scan(device: &dyn Device, geometry: Geometry) -> Result<Scanned> {
+pub fn scan(device: &dyn Device, geometry: Geometry, readers: usize) -> Result<Scanned> {
     let len = device.len_bytes()?;
     let (slot, pages) = newest_slot(device, geometry)?.unwrap_or((0, (len / geometry.page_bytes as u64) as u32));
     let segments = (len / geometry.segment_bytes).min(MAX_SEGMENTS.into()) as u32;
     let mut scan = Scan::new(device, geometry, pages, segments);
-    read_segments(device, geometry, segments, |some| scan.take(some))?;
+    read_segments(device, geometry, segments, readers, |some| scan.take(some))?;
     scan.remains.sort_unstable_by_key(|found| found.segment);
     scan.open.sort_unstable_by_key(|found| found.remains.segment);
     scan.cut.sort_unstable();
