@@ -113,6 +113,22 @@ pub fn a_reader_whose_frame_moves() {
     });
 }
 
+/// A page that becomes dirty while a thread looks whether it may be evicted stays.
+pub fn a_page_that_becomes_dirty_stays() {
+    explore(1000, || {
+        let (core, [page]) = pages();
+        let ctx = core.ctx.clone();
+        drop(ctx.pool.fix_s(page).unwrap());
+        let writer = {
+            let ctx = ctx.clone();
+            thread::spawn(move || put(&ctx, page, 1))
+        };
+        ctx.pool.evict_all_clean();
+        writer.join().unwrap();
+        assert_whole(read(&*ctx.pool.fix_s(page).unwrap()), 0, 1);
+    });
+}
+
 /// Threads that find a page missing read it once, and each gets it; a page that was seen is found again only unchanged.
 pub fn a_page_is_read_by_one_of_those_who_miss_it() {
     explore(150, || {

@@ -177,7 +177,7 @@ pub const BUGS: &[Bug] = &[
             find: "        if stays || state.oldest_lsn().is_some() || state.dirty.is_flushing() {\n",
             replace: "        if stays || !PLANTED && (state.oldest_lsn().is_some() || state.dirty.is_flushing()) {\n",
         }],
-        &["a_reader_whose", "a_page_is_read"],
+        &["a_page_that_becomes"],
     ),
     of_whole(
         "granted-not-woken",

@@ -230,7 +230,7 @@ pub const BUGS: &[Bug] = &[
             "        self.clear_emptied()?;\n        if PLANTED {\n            \
              let now = self.segments.take_cleared();\n            self.release(&now);\n        }\n        Ok(())\n",
         )],
-        POWER_CUTS,
+        &["a_segment_is_used_again"],
     ),
     bug(
         "footer-not-cleared",

@@ -114,7 +114,7 @@ pub const BUGS: &[Bug] = &[
             "        if !PLANTED\n            && let Err(map) = self.space.note_free_bytes(mtr, page, left)\n\
              \x20       {\n",
         )],
-        &["change_buffer_test::limits::a_full_buffer"],
+        &["change_buffer_test"],
     ),
     bug(
         "checkpoint-past-a-pending-change",

@@ -88,7 +88,7 @@ fn write_pages(store: &OutOfPlace, pages: &[u32], lsn: u64) {
 }
 
 fn open_model(device: Arc<dyn Device>) -> OutOfPlace {
-    let scanned = scan(&*device, geometry()).unwrap();
+    let scanned = scan(&*device, geometry(), 1).unwrap();
     scanned.settle("data", Lsn(0)..Lsn(u64::MAX)).unwrap();
     let stats = Arc::new(Stats::default());
     OutOfPlace::open(device, geometry(), scanned, &settings(PageCompression::Off), stats).unwrap()
