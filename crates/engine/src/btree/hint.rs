@@ -9,8 +9,8 @@
 //!    unchanged when it is latched. The leaves of a tree divide all keys among them and a page given back is formatted
 //!    as free, so such a page is the leaf sought.
 //! 2. Hints belong to one opened tree (`serial`), so that no page of a dropped tree or of another database is ever
-//!    looked at. Which trees share a slot does not depend on other databases of the process: what a database does on one
-//!    thread is the same each time.
+//!    looked at. Which trees share a slot does not depend on other databases of the process: what a database does on
+//!    one thread is the same each time.
 //! 3. A thread whose hints do not help uses none for a while: a wrong hint costs a seventh of a descent.
 //!
 //! Differs from InnoDB: no shared adaptive hash index, so nothing to latch or to invalidate.
