@@ -46,6 +46,8 @@ const INSTRUMENTS: [&str; 8] = [
 pub struct Wanted {
     /// Seconds of each target.
     seconds: u32,
+    /// The fuzzer's seed: the same build tries the same inputs, as far as the time goes. Drawn without one.
+    seed: Option<u32>,
     targets: Vec<&'static str>,
     keep: bool,
     address: bool,
@@ -54,7 +56,7 @@ pub struct Wanted {
 
 impl Default for Wanted {
     fn default() -> Wanted {
-        Wanted { seconds: 60, targets: TARGETS.to_vec(), keep: false, address: false, replay: None }
+        Wanted { seconds: 60, seed: None, targets: TARGETS.to_vec(), keep: false, address: false, replay: None }
     }
 }
 
@@ -65,10 +67,8 @@ impl Wanted {
         while let Some(argument) = rest.next() {
             let mut value = || rest.next().ok_or_else(|| format!("{argument} needs a value"));
             match *argument {
-                "--seconds" => {
-                    let text = value()?;
-                    wanted.seconds = text.parse().map_err(|_| format!("--seconds {text}: not a number"))?;
-                }
+                "--seconds" => wanted.seconds = number(argument, value()?)?,
+                "--seed" => wanted.seed = Some(number(argument, value()?)?),
                 "--replay" => wanted.replay = Some(PathBuf::from(value()?)),
                 "--keep" => wanted.keep = true,
                 "--address" => wanted.address = true,
@@ -86,6 +86,10 @@ impl Wanted {
         }
         Ok(wanted)
     }
+}
+
+fn number(option: &str, text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("{option} {text}: not a number"))
 }
 
 /// Where things are.
@@ -187,6 +191,7 @@ impl Place<'_> {
         let mut command = self.command(target);
         command.arg(&work).arg(&kept).args([HANG, MEMORY, "-print_final_stats=1"]).args(LENGTH);
         command.arg(format!("-max_total_time={}", wanted.seconds));
+        command.args(wanted.seed.map(|seed| format!("-seed={seed}")));
         command.arg(format!("-artifact_prefix={}/{target}-", found.display()));
         let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
         let text = String::from_utf8_lossy(&output.stderr).into_owned();

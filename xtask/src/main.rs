@@ -35,7 +35,7 @@ const USAGE: &str = "usage: cargo xtask tidy    check layers, dependencies, file
                            build the program that measures other storage engines (highwater lab run peers)
        cargo xtask compare-test
                            run the tests that each of those engines must pass
-       cargo xtask fuzz [--seconds N] [--keep] [--address] [TARGET]...
+       cargo xtask fuzz [--seconds N] [--seed N] [--keep] [--address] [TARGET]...
                            build the fuzzing targets and run all, or those named, for N seconds each (60); --keep adds
                            what reaches new code to the corpus in fuzz/corpus; --address looks for wrong uses of
                            memory too (AddressSanitizer; needs the nightly toolchain)

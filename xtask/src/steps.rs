@@ -23,6 +23,8 @@ const SIMULATED_CUTS: &str = "10000";
 /// Always the same ones: a change is judged by itself. `highwater torture simulate` draws others.
 const SIMULATED_SEED: &str = "77";
 const DATABASES_TWICE: &str = "1000";
+/// Seconds of each fuzzing target, and the seed: as with simulated cuts, the same inputs as far as the time goes.
+const FUZZING: [&str; 4] = ["--seconds", "5", "--seed", "77"];
 /// Databases of which each operation of a short life is made to fail: about a hundred operations each.
 const FAILING_DATABASES: &str = "20";
 /// Power cuts of a mounted disk under a running process.
@@ -45,7 +47,7 @@ struct Run {
     scratch: PathBuf,
 }
 
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 15] = [
     Step { name: "format", run: |run| run.format() },
     Step { name: "tidy", run: |run| run.tidy() },
     Step { name: "lints", run: |run| run.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]) },
@@ -60,6 +62,7 @@ const STEPS: [Step; 14] = [
     Step { name: "power cuts", run: |run| run.power_cuts() },
     Step { name: "isolation, beside MariaDB", run: |run| run.isolation() },
     Step { name: "simulation", run: |run| run.simulation() },
+    Step { name: "fuzzing", run: |run| crate::fuzz::run(&run.root, &crate::fuzz::Wanted::parse(&FUZZING)?) },
 ];
 
 /// Runs every step.
