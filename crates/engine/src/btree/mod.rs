@@ -29,6 +29,7 @@ mod ahead;
 pub mod build;
 pub mod check;
 mod hint;
+mod kin;
 mod leaf;
 mod merge;
 mod search;

@@ -5,12 +5,10 @@
 //! 2. `None` from a step means "something changed or had to be read: start again". A step that finds nothing changed
 //!    makes progress or fails.
 //! 3. Before a descent the leaf that this thread used last is checked (see `hint`).
-//! 4. A page read in is compared with its parent before anything on it counts: the separators left and right of it are
-//!    its fences. So an older version of a page, whose checksum is right, hides no rows whose leaf it is not. Both
-//!    pages are validated after the comparison, and mini-transactions that change both hold both latches until they
-//!    commit: what differs is damage.
+//! 4. A page read in is compared with its parent before anything on it counts ([`super::kin`]).
 //! 5. An error met while reading a child counts only if the parent still names that child.
 
+use super::kin::bounded_root;
 use super::leaf::{Leaf, LeafMut};
 use super::{BTree, Seek, hint};
 use crate::context::Context;
@@ -87,7 +85,7 @@ impl Found<'_> {
 }
 
 /// What a page turned out to be for a descent.
-enum Verdict {
+pub(super) enum Verdict {
     Sought,
     Stale,
     Corrupt(String),
@@ -264,7 +262,7 @@ impl BTree {
             if next.u64_at(TYPE) != identity(PageType::Inner, level, self.id.0) {
                 return misplaced(&next, Some(view.page_no()));
             }
-            if !next.is_known_child_of(&view) && !compare(ctx, &view, slot, &next)? {
+            if !next.is_known_child_of(&view) && !self.compare(ctx, &view, slot, &next)? {
                 return Ok(None);
             }
             view = next;
@@ -312,7 +310,7 @@ impl BTree {
             return Verdict::Sought;
         }
         if is_ours && !is_known {
-            return judge_unknown(ctx, page, frame, found);
+            return self.judge_unknown(ctx, page, frame, found);
         }
         self.judge_slowly(page, is_ours, found, seek)
     }
@@ -331,45 +329,13 @@ impl BTree {
             Seek::First => leaf.lower().is_none(),
             Seek::Last => leaf.upper().is_none(),
         };
-        if is_ours && is_sought { Verdict::Sought } else { Verdict::Stale }
-    }
-}
-
-fn other_fences(parent: PageNo) -> String {
-    format!(
-        "its fences are not what its parent, page {parent}, says: one of the two pages is an older version of itself"
-    )
-}
-
-/// Judges a leaf that has not been compared with its parent yet.
-#[cold]
-fn judge_unknown(ctx: &Context, page: &[u8], frame: FrameNo, found: &Found<'_>) -> Verdict {
-    let Some(parent) = &found.parent else { return Verdict::Stale };
-    let is_right = node::fences_child(parent, found.slot, page);
-    let kinship = ctx.pool.kinship(parent, frame);
-    match (parent.validate(), is_right) {
-        (false, _) => Verdict::Stale,
-        (true, true) => {
-            ctx.pool.note_child(frame, kinship);
-            Verdict::Sought
+        match (is_ours, is_sought) {
+            (true, true) => Verdict::Sought,
+            // The root, latched: nothing has changed meanwhile that could explain it.
+            (true, false) if found.parent.is_none() => Verdict::Corrupt(bounded_root(self.root)),
+            _ => Verdict::Stale,
         }
-        (true, false) => Verdict::Corrupt(other_fences(parent.page_no())),
     }
-}
-
-/// Compares an inner page with its parent; false = start again.
-#[cold]
-fn compare(ctx: &Context, parent: &OptimisticPage<'_>, slot: usize, child: &OptimisticPage<'_>) -> Result<bool> {
-    let is_right = node::fences_child(parent, slot, child);
-    let kinship = ctx.pool.kinship(parent, child.frame());
-    if !child.validate() || !parent.validate() {
-        return Ok(false);
-    }
-    if !is_right {
-        return Err(Error::corrupt_page(child.page_no(), other_fences(parent.page_no())));
-    }
-    ctx.pool.note_child(child.frame(), kinship);
-    Ok(true)
 }
 
 /// The child of an inner page to go on with, and where it is named.

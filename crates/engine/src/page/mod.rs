@@ -19,3 +19,14 @@ pub use bytes::PageBytes;
 pub use header::{HEADER_BYTES, PageType};
 pub use node::Node;
 pub use op::PageOp;
+
+use crate::error::Result;
+use crate::types::PageNo;
+
+/// Verifies what a page of its type must be for later users to rely on its bytes: of a tree page all of it.
+///
+/// # Errors
+/// [`Error::CorruptPage`](crate::Error::CorruptPage) says what is wrong; an unknown type.
+pub fn check_contents(page: &[u8], page_no: PageNo) -> Result<()> {
+    if header::page_type(page)?.is_node() { node::check(page, page_no) } else { Ok(()) }
+}

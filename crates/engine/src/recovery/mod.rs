@@ -18,7 +18,8 @@
 //! 4. A page that cannot be read is no error if the log makes it anew further on: its bytes are from before the page
 //!    was freed. It is noted, its operations are skipped up to that `Format`; a page that is left over at the end is
 //!    the error.
-//! 5. Bytes that make no sense are an error that names the page; nothing is guessed.
+//! 5. Bytes that make no sense are an error that names the page; nothing is guessed. A page that was changed is checked
+//!    as one that is read: later users rely on its bytes.
 
 mod replay;
 

@@ -296,3 +296,40 @@ fn an_unreadable_page_that_a_later_window_makes_anew_is_no_error() {
     let error = opens_with_an_unreadable_page(false).unwrap_err();
     assert!(matches!(&error, Error::CorruptPage { reason, .. } if reason.contains("checksum")), "{error}");
 }
+
+/// Changes the root of a tree by an operation that no code of ours makes; opens the database after a crash.
+fn after_a_crash_behind(op: &PageOp<'_>) -> Result<(Core, BTree)> {
+    let storage = StorageSet::memory();
+    let core = open(storage.clone(), seeded_options(0));
+    let tree = create_tree(&core)?;
+    put(&core, &tree, b"m", b"value")?;
+    let mut mtr = core.ctx.mtr()?;
+    let root = mtr.fix_x(tree.root())?;
+    mtr.apply(root, op);
+    let end = mtr.commit();
+    core.ctx.log.flush_to(end)?;
+    let core = Core::open(storage.cut(1), seeded_options(0))?;
+    let tree = open_tree(&core).expect("the tree is there");
+    Ok((core, tree))
+}
+
+#[test]
+fn a_page_that_redo_spoils_is_an_error() {
+    // The upper half of the word that counts its records.
+    let spoilt = after_a_crash_behind(&PageOp::Write { offset: page::header::HEADER_BYTES as u16, bytes: &[0xFF; 2] });
+    let error = spoilt.map(drop).unwrap_err().to_string();
+    assert!(error.contains("redo ending at LSN") && error.contains("spoils it"), "{error}");
+}
+
+#[test]
+fn a_root_with_fences_is_an_error() {
+    let format = PageOp::NodeFormat { lower: Some(b"k"), upper: None, upper_child: PageNo(0) };
+    let (core, tree) = after_a_crash_behind(&format).unwrap();
+    for key in [&b"a"[..], b"z"] {
+        let sought = tree.leaf(&core.ctx, crate::btree::Seek::Covers(key)).map(drop);
+        assert_eq!(sought.is_ok(), key == b"z");
+        let put = put(&core, &tree, key, b"value").map(drop);
+        let error = put.err().map_or(String::new(), |error| error.to_string());
+        assert_eq!(error.contains("has fences"), key == b"a", "{error}");
+    }
+}

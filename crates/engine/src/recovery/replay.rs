@@ -147,6 +147,11 @@ impl Changed<'_> {
                 lsn = end_lsn;
             }
             page::header::set_lsn(bytes, lsn);
+            if lsn != start {
+                page::check_contents(bytes, page).map_err(|e| {
+                    Error::corrupt_page(page, format!("redo ending at LSN {lsn} spoils it: {}", e.into_reason()))
+                })?;
+            }
             Ok(lsn != start)
         })
     }

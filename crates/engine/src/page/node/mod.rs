@@ -52,5 +52,5 @@ pub use changes::{LeafChange, apply_changes, apply_changes_in_place, changes, ma
 pub use check::check;
 pub use edit::{Fences, Misfit, format, insert, remove, set_child, splice};
 pub use layout::{CHILD_BYTES, SLOTS, common_prefix, max_key_bytes, max_value_bytes, record_bytes, shortest_separator};
-pub use search::{child_at, child_slot_before, child_slot_covering, count, covers, fences_child};
+pub use search::{child_at, child_slot_before, child_slot_covering, count, covers, fences_child, is_unbounded};
 pub use view::Node;

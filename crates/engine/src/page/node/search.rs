@@ -163,6 +163,12 @@ pub fn covers<B: PageBytes + ?Sized>(page: &B, key: &[u8]) -> bool {
     page.cmp_at(fence_at, upper_len as usize, key) == Ordering::Greater
 }
 
+/// Whether the page has no fence: it covers every key, as a root must.
+#[inline]
+pub fn is_unbounded<B: PageBytes + ?Sized>(page: &B) -> bool {
+    page.u16_at(LOWER_LEN) == NO_FENCE && page.u16_at(UPPER_LEN) == NO_FENCE
+}
+
 /// The child at a position.
 #[inline]
 pub fn child_at<B: PageBytes + ?Sized>(page: &B, slot: usize) -> PageNo {

@@ -93,7 +93,7 @@ impl Pool {
             return Err(Error::corrupt_page(page, reason));
         }
         self.stats.count_page_read(placement_of(bytes));
-        if page::header::page_type(bytes)?.is_node() { page::node::check(bytes, page) } else { Ok(()) }
+        page::check_contents(bytes, page)
     }
 
     /// Takes the page out of the page table; the caller holds its frame exclusively.
