@@ -10,7 +10,8 @@
 //! 4. Options are those of RocksDB's "Setup Options and Basic Tuning": Bloom filters, index and filters in the block
 //!    cache, levels sized from the last one, LZ4 and at the bottom Zstandard. Of the cache a quarter is memtables.
 //! 5. Index and filters are divided into blocks, as its "Partitioned Index Filters" says for a cache that is small
-//!    against the data: the filter of a whole file is larger than a shard of the cache, and was read at every look.
+//!    against the data: the filter of a whole file is larger than a shard of the cache.
+//!    It would be read at each look.
 
 use super::prefixed::{self, Keys, Tree, within};
 use crate::failure::{conflict, failed};
