@@ -12,7 +12,7 @@ use super::BTree;
 use super::search::{Found, Verdict};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::page::node;
+use crate::page::{PageBytes, node};
 use crate::pool::{FrameNo, OptimisticPage};
 use crate::types::PageNo;
 
@@ -21,16 +21,15 @@ impl BTree {
     #[cold]
     pub(super) fn judge_unknown(&self, ctx: &Context, page: &[u8], frame: FrameNo, found: &Found<'_>) -> Verdict {
         let Some(parent) = &found.parent else { return Verdict::Stale };
-        let (is_right, root_is_right) = (node::fences_child(parent, found.slot, page), self.covers_all(parent));
+        let difference = self.difference(parent, found.slot, page);
         let kinship = ctx.pool.kinship(parent, frame);
-        match (parent.validate(), is_right, root_is_right) {
-            (false, ..) => Verdict::Stale,
-            (true, true, true) => {
+        match (parent.validate(), difference) {
+            (false, _) => Verdict::Stale,
+            (true, None) => {
                 ctx.pool.note_child(frame, kinship);
                 Verdict::Sought
             }
-            (true, false, _) => Verdict::Corrupt(other_fences(parent.page_no())),
-            (true, true, false) => Verdict::Corrupt(bounded_root(self.root)),
+            (true, Some(reason)) => Verdict::Corrupt(reason),
         }
     }
 
@@ -43,33 +42,31 @@ impl BTree {
         slot: usize,
         child: &OptimisticPage<'_>,
     ) -> Result<bool> {
-        let (is_right, root_is_right) = (node::fences_child(parent, slot, child), self.covers_all(parent));
+        let difference = self.difference(parent, slot, child);
         let kinship = ctx.pool.kinship(parent, child.frame());
         if !child.validate() || !parent.validate() {
             return Ok(false);
         }
-        if !is_right {
-            return Err(Error::corrupt_page(child.page_no(), other_fences(parent.page_no())));
-        }
-        if !root_is_right {
-            return Err(Error::corrupt_page(self.root, bounded_root(self.root)));
+        if let Some(reason) = difference {
+            return Err(Error::corrupt_page(child.page_no(), reason));
         }
         ctx.pool.note_child(child.frame(), kinship);
         Ok(true)
     }
 
-    /// Whether a page, if it is the root, covers every key. Of other pages the comparisons above them say so.
-    fn covers_all(&self, page: &OptimisticPage<'_>) -> bool {
-        page.page_no() != self.root || node::is_unbounded(page)
+    /// What is wrong with a child and its parent, if anything is (rules 1 and 2).
+    fn difference<C: PageBytes + ?Sized>(&self, parent: &OptimisticPage<'_>, slot: usize, child: &C) -> Option<String> {
+        let page = parent.page_no();
+        if !node::fences_child(parent, slot, child) {
+            return Some(format!(
+                "its fences are not what its parent, page {page}, says: one of the two pages is an older version of \
+                 itself"
+            ));
+        }
+        (page == self.root && !node::is_unbounded(parent)).then(|| bounded_root(self.root))
     }
 }
 
 pub(super) fn bounded_root(root: PageNo) -> String {
     format!("its root, page {root}, has fences: no page covers the keys outside of them")
-}
-
-fn other_fences(parent: PageNo) -> String {
-    format!(
-        "its fences are not what its parent, page {parent}, says: one of the two pages is an older version of itself"
-    )
 }

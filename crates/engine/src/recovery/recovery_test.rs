@@ -315,7 +315,7 @@ fn after_a_crash_behind(op: &PageOp<'_>) -> Result<(Core, BTree)> {
 
 #[test]
 fn a_page_that_redo_spoils_is_an_error() {
-    // The upper half of the word that counts its records.
+    // The number of its records.
     let spoilt = after_a_crash_behind(&PageOp::Write { offset: page::header::HEADER_BYTES as u16, bytes: &[0xFF; 2] });
     let error = spoilt.map(drop).unwrap_err().to_string();
     assert!(error.contains("redo ending at LSN") && error.contains("spoils it"), "{error}");

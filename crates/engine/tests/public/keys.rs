@@ -65,11 +65,16 @@ fn keys_are_those_of_the_rows_that_a_transaction_sees() {
     assert!(backward.iter().eq(expected.iter().rev().take(3)));
 }
 
-/// 5000 rows in an order that has nothing to do with that of their ages.
-fn fill(db: &Database, table: &Table) {
+/// A closed database of 5000 rows, in an order that has nothing to do with that of their ages.
+fn filled() -> StorageSet {
+    let storage = StorageSet::memory();
+    let db = open(&storage);
+    let table = people(&db);
     for i in 0..5000 {
-        add(db, table, &"n".repeat(60), &"m".repeat(60), Some(i * 7919 % 5000));
+        add(&db, &table, &"n".repeat(60), &"m".repeat(60), Some(i * 7919 % 5000));
     }
+    db.close().unwrap();
+    storage
 }
 
 /// Pages that are read to go through a new database's index.
@@ -85,11 +90,7 @@ fn pages_read(storage: &StorageSet, look: impl FnOnce(&mut ReadTxn, &Table)) -> 
 
 #[test]
 fn rows_are_not_read_for_their_keys() {
-    let storage = StorageSet::memory();
-    let db = open(&storage);
-    let table = people(&db);
-    fill(&db, &table);
-    db.close().unwrap();
+    let storage = filled();
     let rows = pages_read(&storage, |read, people| {
         assert_eq!(read.scan(people).index("by_age").iter().unwrap().count(), 5000);
     });
@@ -145,11 +146,7 @@ fn cold<R>(storage: &StorageSet, read_io_threads: u64, look: impl FnOnce(&mut Re
 
 #[test]
 fn what_is_read_ahead_changes_no_answer() {
-    let storage = StorageSet::memory();
-    let db = open(&storage);
-    let table = people(&db);
-    fill(&db, &table);
-    db.close().unwrap();
+    let storage = filled();
     let by_age = |read: &mut ReadTxn, people: &Table| -> Vec<u64> {
         read.scan(people).index("by_age").rev().iter().unwrap().map(|row| row.unwrap().u64(0)).collect()
     };

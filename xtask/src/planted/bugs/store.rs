@@ -96,13 +96,13 @@ pub const BUGS: &[Bug] = &[
                 APPEND,
                 "        // Those cleared before this sync began.\n",
                 "        let early = PLANTED;\n        if early {\n            \
-                 self.segments.publish(&done.moves, &done.batches);\n        }\n",
+                 self.segments.publish(&done.moves, done.segments());\n        }\n",
             ),
             edit(
                 APPEND,
-                "sequences.lock().end(&done.tails);\n        self.segments.publish(&done.moves, &done.batches);\n",
+                "sequences.lock().end(&done.tails);\n        self.segments.publish(&done.moves, done.segments());\n",
                 "sequences.lock().end(&done.tails);\n        if !early {\n            \
-                 self.segments.publish(&done.moves, &done.batches);\n        }\n",
+                 self.segments.publish(&done.moves, done.segments());\n        }\n",
             ),
         ],
         &["the_map_points_at_nothing_that_is_not_durable"],

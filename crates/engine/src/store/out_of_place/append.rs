@@ -63,10 +63,15 @@ pub enum By {
 #[derive(Default)]
 pub struct Appended {
     pub moves: Vec<Move>,
-    /// The segment of each batch.
-    pub batches: Vec<u32>,
-    /// The group of each, and the batch as that group's tail.
+    /// The group of each batch, and the batch as that group's tail.
     tails: Vec<(usize, Tail)>,
+}
+
+impl Appended {
+    /// The segment of each batch.
+    fn segments(&self) -> impl Iterator<Item = u32> {
+        self.tails.iter().map(|(_, batch)| batch.segment)
+    }
 }
 
 /// A segment that batches are appended to.
@@ -241,7 +246,6 @@ impl OutOfPlace {
             to,
             from: image.from,
         }));
-        done.batches.push(open.segment);
         done.tails.push((group, Tail { segment: open.segment, sequence }));
         let listed = Listed { at: open.at, sequence, group: group as u8, entries };
         format::add_to_summary(&mut open.summary, &listed);
@@ -306,7 +310,7 @@ impl OutOfPlace {
         let cleared = self.segments.take_cleared();
         self.stats.data_syncs.add(u64::from(self.data.sync()?));
         self.appender.sequences.lock().end(&done.tails);
-        self.segments.publish(&done.moves, &done.batches);
+        self.segments.publish(&done.moves, done.segments());
         self.release(&cleared);
         self.clear_emptied()
     }

@@ -61,8 +61,11 @@ pub fn read_segments(
     let uncompressed = geometry.segment_bytes - geometry.segment_room();
     if readers == 1 || (segments as usize) < readers {
         let mut end_bytes = uncompressed as usize;
-        let read: Result<_> = (1..segments).map(|n| read_segment(device, geometry, n, &mut end_bytes)).collect();
-        take(read?);
+        for first in (1..segments).step_by(AT_ONCE) {
+            let some = first..segments.min(first + AT_ONCE as u32);
+            let read: Result<_> = some.map(|n| read_segment(device, geometry, n, &mut end_bytes)).collect();
+            take(read?);
+        }
         return Ok(());
     }
     let next = AtomicU32::new(1);

@@ -144,7 +144,7 @@ impl Segments {
     }
 
     /// Makes durable copies the ones that are found; `batches` names the segment of each batch they are in.
-    pub fn publish(&self, moves: &[Move], batches: &[u32]) {
+    pub fn publish(&self, moves: &[Move], batches: impl Iterator<Item = u32>) {
         let mut inner = self.inner.lock();
         for Move { page_no, to, from } in moves {
             if from.is_none() || self.map.get(*page_no) == *from {
@@ -154,8 +154,8 @@ impl Segments {
             }
         }
         for number in batches {
-            inner.table[*number as usize].unpublished -= 1;
-            inner.note_emptied(*number);
+            inner.table[number as usize].unpublished -= 1;
+            inner.note_emptied(number);
         }
     }
 

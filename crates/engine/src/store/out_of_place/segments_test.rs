@@ -17,7 +17,7 @@ fn location(segment: u32, unit: usize, life: u64) -> Location {
 
 /// Publishes one batch with one page in a segment that was taken.
 fn publish_one(segments: &Segments, segment: u32, page: u32, to: Location, from: Option<Location>) {
-    segments.publish(&[Move { page_no: PageNo(page), to, from }], &[segment]);
+    segments.publish(&[Move { page_no: PageNo(page), to, from }], std::iter::once(segment));
 }
 
 #[test]

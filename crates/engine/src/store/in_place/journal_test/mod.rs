@@ -373,7 +373,6 @@ fn what_was_settled_does_not_come_back() {
     assert!(page::header::verify(&read(&*store, 5), PageNo(5)).is_err());
 }
 
-/// Page 0 changes without a new LSN when a database is opened: the image that was written last counts.
 /// Writes page 9, of LSN 2.
 fn write_version(store: &dyn PageStore, version: u8) {
     let mut page = page_of(PageNo(9), page::PageType::Overflow, 2);
@@ -383,6 +382,7 @@ fn write_version(store: &dyn PageStore, version: u8) {
     store.write(&mut batch, Lane::SinglePage).unwrap();
 }
 
+/// Page 0 changes without a new LSN when a database is opened: the image that was written last counts.
 #[test]
 fn of_two_images_with_one_lsn_the_later_one_counts() {
     let mut world = World::new();

@@ -23,11 +23,8 @@ fn batches_of(storage: &StorageSet, segment: u64) -> Vec<u64> {
 
 #[test]
 fn a_damaged_header_makes_no_page_disappear() {
-    let storage = new_store();
-    let store = open(&storage);
     // With room enough nothing is cleaned, and these stay in the first segments.
-    store.reserve(NEW_PAGES..4096).unwrap();
-    store.sync().unwrap();
+    let (storage, store) = new_store_of(4096);
     for (lsn, first) in (1..).zip((20..119).step_by(9)) {
         write(&*store, &(first..first + 9).collect::<Vec<u32>>(), lsn, Lane::FlushList).unwrap();
     }
@@ -69,10 +66,7 @@ fn has_footer(storage: &StorageSet, segment: u64) -> bool {
 /// A device that reads the footer of another segment, which is free, does not make the pages of this one disappear.
 #[test]
 fn a_footer_of_another_segment_does_not_count() {
-    let storage = new_store();
-    let store = open(&storage);
-    store.reserve(NEW_PAGES..512).unwrap();
-    store.sync().unwrap();
+    let (storage, store) = new_store_of(512);
     write(&*store, &(2..400).collect::<Vec<u32>>(), 1, Lane::FlushList).unwrap();
     for lsn in 2..100 {
         write(&*store, &(2..60).collect::<Vec<u32>>(), lsn, Lane::FlushList).unwrap();
@@ -103,10 +97,7 @@ fn a_footer_of_another_segment_does_not_count() {
 /// A torn write of a cleared footer leaves the old footer with its whole summary, or the new one.
 #[test]
 fn clearing_a_footer_leaves_the_summary_before_it() {
-    let storage = new_store();
-    let store = open(&storage);
-    store.reserve(NEW_PAGES..512).unwrap();
-    store.sync().unwrap();
+    let (storage, store) = new_store_of(512);
     let last_block = |segment: u64| {
         let mut block = vec![0; BLOCK_BYTES];
         storage.data.read_at((segment + 1) * SEGMENT_BYTES - BLOCK_BYTES as u64, &mut block).unwrap();
@@ -158,11 +149,8 @@ fn lost_with_its_first_header(storage: &StorageSet, segment: u64, mark: u64) -> 
 /// Then nothing in it is found; headers elsewhere name its last batch.
 #[test]
 fn an_open_segment_whose_first_header_is_damaged_is_missed() {
-    let storage = new_store();
-    let store = open(&storage);
     // Large enough for two groups.
-    store.reserve(NEW_PAGES..4096).unwrap();
-    store.sync().unwrap();
+    let (storage, store) = new_store_of(4096);
     (1..4).for_each(|lsn| write(&*store, &[lsn as u32 * 20], lsn, Lane::FlushList).unwrap());
     (4..90).for_each(|lsn| write(&*store, &(2..15).collect::<Vec<u32>>(), lsn, Lane::FlushList).unwrap());
     let mark = store.mark();

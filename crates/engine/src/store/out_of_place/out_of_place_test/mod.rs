@@ -55,6 +55,15 @@ fn open(storage: &StorageSet) -> Arc<dyn PageStore> {
     open_after(storage, 0, PageCompression::Lz4).unwrap()
 }
 
+/// A new store of so many pages.
+fn new_store_of(pages: u32) -> (StorageSet, Arc<dyn PageStore>) {
+    let storage = new_store();
+    let store = open(&storage);
+    store.reserve(NEW_PAGES..pages).unwrap();
+    store.sync().unwrap();
+    (storage, store)
+}
+
 /// A page whose bytes follow from its number and LSN; the higher `noise` (0 to 8), the less it can be compressed.
 fn page_of(page_no: PageNo, lsn: u64, noise: usize) -> Vec<u8> {
     let mut bytes = vec![0; PAGE_BYTES];
@@ -188,10 +197,7 @@ fn readers_find_whole_pages_while_segments_are_cleaned_and_used_again() {
 /// Lanes write at once, each its own pages.
 #[test]
 fn lanes_do_not_disturb_each_other() {
-    let storage = new_store();
-    let store = open(&storage);
-    store.reserve(NEW_PAGES..512).unwrap();
-    store.sync().unwrap();
+    let (storage, store) = new_store_of(512);
     std::thread::scope(|scope| {
         for lane in 0..4_u32 {
             let store = &store;

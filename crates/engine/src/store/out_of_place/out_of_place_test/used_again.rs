@@ -6,8 +6,9 @@ use super::*;
 struct Watched {
     inner: Arc<dyn Device>,
     unsynced: Mutex<Vec<u64>>,
-    /// Segments that were written or discarded after such a write: footers of which the device was told too late.
+    /// Segments that were written or discarded while that was so.
     too_early: Mutex<Vec<u64>>,
+    /// Footers that were written alone, as those of emptied segments are.
     cleared: AtomicU64,
 }
 
