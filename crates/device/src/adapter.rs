@@ -21,6 +21,7 @@ use crate::disk::{Disk, DiskOptions, SECTOR_BYTES, Ticket};
 use crate::error::{DeviceError, Result};
 use highwater_storage::{Device, Placement, StorageError, StorageSet, Write};
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::io::{Error as IoError, ErrorKind};
 use std::sync::Arc;
 
@@ -55,6 +56,11 @@ impl PlacementStreams {
     /// The stream of a placement.
     pub fn of(&self, placement: Placement) -> u8 {
         self.0[placement as usize]
+    }
+
+    /// Streams of the segments' lifetimes.
+    pub fn lifetimes(&self) -> usize {
+        Placement::LIFETIMES.map(|placement| self.of(placement)).into_iter().collect::<BTreeSet<_>>().len()
     }
 
     /// The highest stream named.
@@ -354,6 +360,10 @@ impl Device for File {
 
     fn wants_discards(&self) -> bool {
         self.disk.wears()
+    }
+
+    fn lifetime_streams(&self) -> usize {
+        self.streams.lifetimes()
     }
 
     fn alignment_bytes(&self) -> usize {

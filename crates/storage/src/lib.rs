@@ -86,6 +86,18 @@ crate::names!(Placement {
     Lifetime5 => "lifetime_5",
 });
 
+impl Placement {
+    /// Segments of pages, the longest lifetime first.
+    pub const LIFETIMES: [Placement; 6] = [
+        Placement::Lifetime0,
+        Placement::Lifetime1,
+        Placement::Lifetime2,
+        Placement::Lifetime3,
+        Placement::Lifetime4,
+        Placement::Lifetime5,
+    ];
+}
+
 /// One write of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Write<'a> {
@@ -166,6 +178,12 @@ pub trait Device: Send + Sync + 'static {
     /// again soon: a discard costs no more than a small write, and the room stays the file's.
     fn wants_discards(&self) -> bool {
         false
+    }
+    /// How many lifetimes the device keeps apart: writes of so many [lifetimes](Placement::LIFETIMES), the shortest
+    /// first, go to erase units of their own. 1 = it does not tell them apart: what is written at the same time lies
+    /// together.
+    fn lifetime_streams(&self) -> usize {
+        1
     }
     /// Offsets, lengths and buffer addresses must be multiples of this (1 = no constraint).
     fn alignment_bytes(&self) -> usize;

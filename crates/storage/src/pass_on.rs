@@ -34,6 +34,10 @@ macro_rules! pass_on {
             self.inner.wants_discards()
         }
 
+        fn lifetime_streams(&self) -> usize {
+            self.inner.lifetime_streams()
+        }
+
         fn alignment_bytes(&self) -> usize {
             self.inner.alignment_bytes()
         }

@@ -51,6 +51,10 @@ impl Device for Promising {
         true
     }
 
+    fn lifetime_streams(&self) -> usize {
+        3
+    }
+
     fn alignment_bytes(&self) -> usize {
         512
     }
@@ -69,6 +73,7 @@ fn no_wrapper_hides_a_promise() {
         assert_eq!((device.name(), device.len_bytes().unwrap()), ("promising".into(), 77));
         assert!(device.discard_keeps_room() && device.has_fixed_len() && device.wants_discards());
         assert_eq!((device.write_untorn(16384).is_ok(), device.write_untorn(32768).is_ok()), (true, false));
-        assert_eq!((device.alignment_bytes(), device.identity()), (512, Some("the device below".into())));
+        assert_eq!((device.lifetime_streams(), device.alignment_bytes()), (3, 512));
+        assert_eq!(device.identity(), Some("the device below".into()));
     }
 }

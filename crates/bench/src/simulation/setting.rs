@@ -7,7 +7,7 @@ use highwater::config::{
     ChangeBuffering, Doublewrite, MergeAtClose, PageCompression, PageSize, PageStoreKind, VictimPolicy,
 };
 use highwater::internals::Manner;
-use highwater_storage::{MemoryDevice, StorageSet};
+use highwater_storage::{MemoryDevice, Placement, StorageSet};
 
 /// Extents in a group where groups are to be small: those of a new file.
 const FEW_EXTENTS: u32 = 8;
@@ -20,6 +20,8 @@ pub struct Setting {
     pub grows: bool,
     /// Bytes that a power cut does not tear.
     untorn_bytes: u32,
+    /// Lifetimes that the data device keeps apart.
+    lifetime_streams: usize,
     /// What may protect the pages of a store in place, another one at each opening.
     protections: Vec<Doublewrite>,
 }
@@ -37,12 +39,14 @@ impl Setting {
             protections.push(Doublewrite::Atomic);
         }
         let grows = rng.bool();
+        let lifetime_streams = if rng.bool() { 1 } else { Placement::LIFETIMES.len() };
         let group_extents = if grows { FEW_EXTENTS } else { u32::MAX };
         Setting {
             options: options(page_bytes, rng),
             manner: Manner { database_id: seed | 1, group_extents, recovery_threads: 1, finding_threads: 1 },
             grows,
             untorn_bytes,
+            lifetime_streams,
             protections,
         }
     }
@@ -53,7 +57,8 @@ impl Setting {
         let is_small = rng.u32(..3) == 0;
         let limit = if is_small { 2 * created + (rng.u64(4..10) << 20) } else { u64::MAX };
         let disk = |limit| MemoryDevice::new_for_cuts(limit, self.untorn_bytes);
-        (StorageSet::of_memory([disk(limit), disk(u64::MAX), disk(u64::MAX)]), is_small)
+        let data = disk(limit).and_lifetime_streams(self.lifetime_streams);
+        (StorageSet::of_memory([data, disk(u64::MAX), disk(u64::MAX)]), is_small)
     }
 
     /// The options of one opening.

@@ -21,12 +21,19 @@ pub struct MemoryDevice {
 }
 
 struct Shared {
+    kind: Kind,
+    bytes: Mutex<Bytes>,
+}
+
+/// What the device is like.
+#[derive(Clone)]
+struct Kind {
     name: String,
     alignment: usize,
     limit_bytes: u64,
     /// What a power cut does not tear.
     untorn_bytes: u32,
-    bytes: Mutex<Bytes>,
+    lifetime_streams: usize,
 }
 
 impl MemoryDevice {
@@ -37,7 +44,7 @@ impl MemoryDevice {
 
     /// An empty device with a name for messages, that refuses what is not aligned to `alignment` bytes.
     pub fn named(name: &str, alignment: usize) -> MemoryDevice {
-        MemoryDevice::with(name.to_string(), alignment, u64::MAX, SECTORS, Bytes::default())
+        Kind { name: name.to_string(), alignment, ..Kind::default() }.holding(Bytes::default())
     }
 
     /// An empty device that is full at `limit_bytes`.
@@ -48,17 +55,18 @@ impl MemoryDevice {
     /// An empty device that is full at `limit_bytes` and promises that no power cut tears an aligned piece of
     /// `untorn_bytes`, a power of two from 512 on, nor, if that is more than a sector, a shorter write.
     pub fn new_for_cuts(limit_bytes: u64, untorn_bytes: u32) -> MemoryDevice {
-        MemoryDevice::with("memory".to_string(), 1, limit_bytes, untorn_bytes, Bytes::default())
+        Kind { limit_bytes, untorn_bytes, ..Kind::default() }.holding(Bytes::default())
+    }
+
+    /// A new, empty device like this one that says it keeps so many lifetimes apart.
+    #[must_use]
+    pub fn and_lifetime_streams(&self, lifetime_streams: usize) -> MemoryDevice {
+        Kind { lifetime_streams, ..self.shared.kind.clone() }.holding(Bytes::default())
     }
 
     /// A device that holds `image`, durable.
     pub fn holding(image: Vec<u8>) -> MemoryDevice {
-        MemoryDevice::with("memory".to_string(), 1, u64::MAX, SECTORS, Bytes::durable(image))
-    }
-
-    fn with(name: String, alignment: usize, limit_bytes: u64, untorn_bytes: u32, bytes: Bytes) -> MemoryDevice {
-        let bytes = Mutex::new(bytes);
-        MemoryDevice { shared: Arc::new(Shared { name, alignment, limit_bytes, untorn_bytes, bytes }) }
+        Kind::default().holding(Bytes::durable(image))
     }
 
     /// What a power cut now could leave: a new device that holds one of the possible images, chosen by `seed`.
@@ -72,23 +80,19 @@ impl MemoryDevice {
     pub(crate) fn cut_at_once<const N: usize>(devices: &[MemoryDevice; N], seeds: [u64; N]) -> [MemoryDevice; N] {
         // All of them held: nothing is written to one between the looks at two others.
         let held = devices.each_ref().map(|device| device.shared.bytes.lock());
-        std::array::from_fn(|i| devices[i].holding_now(held[i].power_cut(devices[i].shared.untorn_bytes, seeds[i])))
+        std::array::from_fn(|i| {
+            devices[i].holding_now(held[i].power_cut(devices[i].shared.kind.untorn_bytes, seeds[i]))
+        })
     }
 
     /// A device like this one that holds `image`, durable.
     fn holding_now(&self, image: Vec<u8>) -> MemoryDevice {
-        MemoryDevice::with(
-            self.shared.name.clone(),
-            self.shared.alignment,
-            self.shared.limit_bytes,
-            self.shared.untorn_bytes,
-            Bytes::durable(image),
-        )
+        self.shared.kind.clone().holding(Bytes::durable(image))
     }
 
     /// The bytes of [`cut`](MemoryDevice::cut).
     pub fn power_cut(&self, seed: u64) -> Vec<u8> {
-        self.shared.bytes.lock().power_cut(self.shared.untorn_bytes, seed)
+        self.shared.bytes.lock().power_cut(self.shared.kind.untorn_bytes, seed)
     }
 
     /// What reads see now.
@@ -115,7 +119,7 @@ impl MemoryDevice {
     /// Bytes that can still be taken of a limited device.
     fn room(&self, bytes: &Bytes) -> u64 {
         let used = bytes.current.len() as u64 - bytes.holes.len() as u64 * BLOCK_BYTES + bytes.others_bytes;
-        self.shared.limit_bytes.saturating_sub(used)
+        self.shared.kind.limit_bytes.saturating_sub(used)
     }
 
     /// Takes room for the discarded blocks that a range touches.
@@ -174,11 +178,24 @@ impl MemoryDevice {
     }
 
     fn check_alignment(&self, operation: &'static str, offset: u64, data: &[u8]) -> Result<()> {
-        let unit = self.shared.alignment;
+        let unit = self.shared.kind.alignment;
         if is_aligned(offset, data, unit) {
             return Ok(());
         }
         Err(self.error(operation, offset, data.len(), ErrorKind::InvalidInput))
+    }
+}
+
+impl Default for Kind {
+    fn default() -> Kind {
+        let name = "memory".to_string();
+        Kind { name, alignment: 1, limit_bytes: u64::MAX, untorn_bytes: SECTORS, lifetime_streams: 1 }
+    }
+}
+
+impl Kind {
+    fn holding(self, bytes: Bytes) -> MemoryDevice {
+        MemoryDevice { shared: Arc::new(Shared { kind: self, bytes: Mutex::new(bytes) }) }
     }
 }
 
@@ -192,13 +209,13 @@ impl std::fmt::Debug for MemoryDevice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let bytes = self.shared.bytes.lock();
         let (len, unsynced) = (bytes.current.len(), bytes.unsynced.len());
-        write!(f, "MemoryDevice({}, {len} bytes, {unsynced} unsynced changes)", self.shared.name)
+        write!(f, "MemoryDevice({}, {len} bytes, {unsynced} unsynced changes)", self.shared.kind.name)
     }
 }
 
 impl Device for MemoryDevice {
     fn name(&self) -> String {
-        self.shared.name.clone()
+        self.shared.kind.name.clone()
     }
 
     fn len_bytes(&self) -> Result<u64> {
@@ -227,7 +244,7 @@ impl Device for MemoryDevice {
     /// As a file does, a write beyond the end grows the device.
     fn write_at(&self, offset: u64, data: &[u8], _placement: Placement) -> Result<()> {
         self.check_alignment("write", offset, data)?;
-        let end_max = usize::try_from(self.shared.limit_bytes).unwrap_or(usize::MAX).min(isize::MAX as usize);
+        let end_max = usize::try_from(self.shared.kind.limit_bytes).unwrap_or(usize::MAX).min(isize::MAX as usize);
         let offset = self.range("write", offset, data.len(), end_max)?;
         let mut bytes = self.shared.bytes.lock();
         self.fill_holes("write", &mut bytes, offset, data.len())?;
@@ -261,7 +278,7 @@ impl Device for MemoryDevice {
         let change = Change::Write { offset, data: vec![DISCARD_FILL; len] };
         change.apply(&mut bytes.current);
         bytes.unsynced.push(change);
-        if self.shared.limit_bytes != u64::MAX {
+        if self.shared.kind.limit_bytes != u64::MAX {
             let (first, end) = ((offset as u64).div_ceil(BLOCK_BYTES), (offset + len) as u64 / BLOCK_BYTES);
             bytes.holes.extend(first..end.max(first));
         }
@@ -277,14 +294,18 @@ impl Device for MemoryDevice {
 
     /// Others may take what was discarded of a limited one.
     fn discard_keeps_room(&self) -> bool {
-        self.shared.limit_bytes == u64::MAX
+        self.shared.kind.limit_bytes == u64::MAX
     }
 
     fn atomic_write_bytes(&self) -> usize {
-        self.shared.untorn_bytes as usize
+        self.shared.kind.untorn_bytes as usize
+    }
+
+    fn lifetime_streams(&self) -> usize {
+        self.shared.kind.lifetime_streams
     }
 
     fn alignment_bytes(&self) -> usize {
-        self.shared.alignment
+        self.shared.kind.alignment
     }
 }

@@ -44,7 +44,7 @@ pub const BUGS: &[Bug] = &[
             "        self.stats.segments_cleaned.inc();\n",
             "        self.stats.segments_cleaned.inc();\n        if PLANTED {\n            \
              let bytes = self.geometry.segment_bytes - BLOCK_BYTES as u64;\n            \
-             let _ = self.data.device().discard(self.geometry.start_of(victim), bytes);\n        }\n",
+             let _ = self.data.device().discard(self.geometry.start_of(segment), bytes);\n        }\n",
         )],
         POWER_CUTS,
     ),
@@ -210,6 +210,26 @@ pub const BUGS: &[Bug] = &[
             "s.state == State::Sealed && (PLANTED || s.unpublished == 0))",
         )],
         &["segments::tests"],
+    ),
+    bug(
+        "victim-not-held",
+        "a segment that is being cleaned is chosen again, or used again before its copies are durable",
+        &[edit(
+            SEGMENTS,
+            "        inner.table[segment as usize].unpublished = 1;\n",
+            "        inner.table[segment as usize].unpublished = u32::from(!PLANTED);\n",
+        )],
+        &["segments::tests"],
+    ),
+    bug(
+        "copies-take-the-last-segments",
+        "so many segments are cleaned at once that their copies find no room",
+        &[edit(
+            CLEAN,
+            "self.segments.usage().free as usize > self.groups();",
+            "PLANTED || self.segments.usage().free as usize > self.groups();",
+        )],
+        &["on_a_full_disk"],
     ),
     bug(
         "durable-too-high",

@@ -1,7 +1,7 @@
 //! Appending batches of images to open segments.
 //!
 //! Rules
-//! 1. Each group has at most one open segment, and one batch at a time is written to it: so the batches in a segment
+//! 1. Each group has at most one open segment (so a device that keeps no lifetimes apart has one in all), and one batch at a time is written to it: so the batches in a segment
 //!    leave no gap, whatever a power cut keeps ([`super::scan`], rule 4).
 //! 2. Sequences are given under the group's mutex, so they grow within a segment.
 //! 3. A header calls durable only what was synced: all batches below the lowest sequence that is not.
@@ -21,7 +21,7 @@ use super::lifetime::GROUPS;
 use super::map::Location;
 use super::read::read_blocks;
 use super::scan::{OpenEnd, located};
-use super::segments::{Move, Remains};
+use super::segments::{Move, Remains, Victim};
 use crate::error::Result;
 use crate::sync::Mutex;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -65,18 +65,22 @@ pub struct Appended {
     pub moves: Vec<Move>,
     /// The group of each batch, and the batch as that group's tail.
     tails: Vec<(usize, Tail)>,
+    /// Segments whose live images were copied.
+    pub victims: Vec<Victim>,
 }
 
 impl Appended {
-    /// The segment of each batch.
+    /// The segment of each batch, and each segment that was held to be cleaned.
     fn segments(&self) -> impl Iterator<Item = u32> {
-        self.tails.iter().map(|(_, batch)| batch.segment)
+        let batches = self.tails.iter().map(|(_, batch)| batch.segment);
+        batches.chain(self.victims.iter().map(|victim| victim.segment))
     }
 }
 
 /// A segment that batches are appended to.
 struct Open {
     segment: u32,
+    placement: Placement,
     /// 0 before its first batch.
     life: u64,
     /// Sequences of its last batch but one, and of its last.
@@ -190,11 +194,11 @@ impl OutOfPlace {
                 continue;
             }
             if let Some(full) = open.take() {
-                self.seal(&full, group)?;
+                self.seal(&full)?;
             }
             let keep = if by == By::Flush { reserve_segments(self.groups()) } else { 0 };
             match self.segments.take(keep) {
-                Some(segment) => *open = Some(Open::new(segment)),
+                Some(segment) => *open = Some(Open::new(segment, placement(group, self.groups()))),
                 None if by == By::Cleaner => return Err(self.no_room()),
                 None => {
                     drop(held);
@@ -239,7 +243,7 @@ impl OutOfPlace {
         }
         batch[at..].fill(0);
         let offset = self.geometry.start_of(open.segment) + open.at as u64;
-        self.data.device().write_at(offset, batch, placement(group))?;
+        self.data.device().write_at(offset, batch, open.placement)?;
         let places = located(open.segment, open.at, open.life, entries.iter().copied());
         done.moves.extend(places.zip(images).map(|((entry, to), image)| Move {
             page_no: entry.page_no,
@@ -265,13 +269,13 @@ impl OutOfPlace {
     /// Writes the rest of the segment, zeros and its end, and lets it be cleaned. So a group writes whole segments,
     /// which lie in erase units in the same way each time. The end needs no sync of its own: without it the segment's
     /// headers are read.
-    fn seal(&self, full: &Open, group: usize) -> Result<()> {
+    fn seal(&self, full: &Open) -> Result<()> {
         let mut rest = AlignedBuf::zeroed(self.geometry.segment_bytes as usize - full.at);
         let tails = self.appender.sequences.lock().tails;
         let footer = format::footer_of(full.life, full.sequences, full.durable, tails, &full.summary);
         format::put_end(&mut rest, self.geometry.identity(full.segment), &footer, &full.summary);
         let at = self.geometry.start_of(full.segment) + full.at as u64;
-        self.data.device().write_at(at, &rest, placement(group))?;
+        self.data.device().write_at(at, &rest, full.placement)?;
         self.segments.seal(full.segment);
         Ok(())
     }
@@ -304,7 +308,7 @@ impl OutOfPlace {
     /// Makes what was appended durable, then findable; gives emptied segments back.
     ///
     /// # Errors
-    /// The sync's.
+    /// The sync's; [`Error::Corrupt`](crate::Error::Corrupt) if headers of a victim are damaged.
     pub(super) fn finish(&self, done: &Appended) -> Result<()> {
         // Those cleared before this sync began.
         let cleared = self.segments.take_cleared();
@@ -312,13 +316,14 @@ impl OutOfPlace {
         self.appender.sequences.lock().end(&done.tails);
         self.segments.publish(&done.moves, done.segments());
         self.release(&cleared);
+        done.victims.iter().try_for_each(|victim| self.check_emptied(*victim))?;
         self.clear_emptied()
     }
 }
 
 impl Open {
-    fn new(segment: u32) -> Open {
-        Open { segment, life: 0, sequences: [0; 2], durable: 0, at: 0, summary: Vec::new() }
+    fn new(segment: u32, placement: Placement) -> Open {
+        Open { segment, placement, life: 0, sequences: [0; 2], durable: 0, at: 0, summary: Vec::new() }
     }
 
     /// How many of the images fit into the segment as a batch, with what lists them at its end.
@@ -333,17 +338,10 @@ impl Open {
     }
 }
 
-/// What a device is told of a group's writes.
-pub fn placement(group: usize) -> Placement {
-    const PLACEMENTS: [Placement; GROUPS] = [
-        Placement::Lifetime0,
-        Placement::Lifetime1,
-        Placement::Lifetime2,
-        Placement::Lifetime3,
-        Placement::Lifetime4,
-        Placement::Lifetime5,
-    ];
-    PLACEMENTS[group]
+/// What a device is told of the writes of a group: the shortest lifetimes have streams of their own first.
+fn placement(group: usize, groups: usize) -> Placement {
+    let lifetime = if group == 0 { 0 } else { GROUPS - groups + group };
+    Placement::LIFETIMES[lifetime]
 }
 
 #[cfg(test)]
@@ -354,7 +352,7 @@ mod tests {
     fn a_batch_takes_as_many_images_as_fit() {
         let image = Image { page_no: PageNo(1), lsn: Lsn(1), at: 0, bytes: 4096, from: None };
         let images = [image; 300];
-        let mut open = Open::new(1);
+        let mut open = Open::new(1, Placement::Lifetime0);
         let fitting = |open: &Open, images: &[Image], segment: usize| open.fitting(images, segment);
         let end = 4096;
         assert_eq!(fitting(&open, &images, end + 4096), 0);
@@ -364,6 +362,14 @@ mod tests {
         assert_eq!(fitting(&open, &images[..5], 4 << 20), 5);
         (open.at, open.summary) = (8192, vec![0; 4096 - 168]);
         assert_eq!(fitting(&open, &images, 8192 + end + 3 * 4096), 1, "the summary needs another block");
+    }
+
+    #[test]
+    fn each_group_has_a_stream_if_the_device_has_so_many() {
+        let streams = |groups| (0..groups).map(|group| placement(group, groups)).collect::<Vec<Placement>>();
+        assert_eq!(streams(GROUPS), Placement::LIFETIMES);
+        assert_eq!(streams(3), [Placement::Lifetime0, Placement::Lifetime4, Placement::Lifetime5]);
+        assert_eq!(streams(1), [Placement::Lifetime0]);
     }
 
     #[test]

@@ -6,9 +6,12 @@
 //!    cleaning always finds a segment that gains room.
 //! 2. Beyond that the file grows while the segments are fuller than the user's `segment_fill_pct`: the emptier they
 //!    are, the less is copied when they are cleaned.
-//! 3. A small store has fewer groups, since each keeps a segment open.
+//! 3. A store has as many groups as the device keeps lifetimes apart: on a device that does not, what is written at the
+//!    same time lies in the same erase units, so one segment at a time is written. A small store has fewer groups,
+//!    since each keeps a segment open.
 
 use super::lifetime::GROUPS;
+use crate::store::BATCH_PAGES;
 
 /// Share of the segments that hold pages which images may take.
 const FULLEST_PCT: u64 = 90;
@@ -23,11 +26,13 @@ pub struct Sizes {
     pub page_bytes: usize,
     /// Bytes of a segment that batches may take.
     pub segment_room: u64,
+    /// What the device promises.
+    pub lifetime_streams: usize,
 }
 
-/// Groups of a store with so many segments, region 0 counted.
-pub fn groups(segments: u32) -> usize {
-    ((segments / SEGMENTS_PER_GROUP) as usize).clamp(1, GROUPS)
+/// Groups of a store with so many segments, region 0 counted, on a device that keeps so many lifetimes apart (rule 3).
+pub fn groups(segments: u32, lifetime_streams: usize) -> usize {
+    ((segments / SEGMENTS_PER_GROUP) as usize).min(lifetime_streams).clamp(1, GROUPS)
 }
 
 /// Free segments that only the cleaner may take: one for each group that survivors may go to, and one more.
@@ -35,22 +40,31 @@ pub fn reserve_segments(groups: usize) -> usize {
     groups + 1
 }
 
+/// Free segments at which cleaning begins, those counted that wait for a sync: the reserve, one for each group, and
+/// what two batches take, for a segment that is cleaned is free after the second sync. A store with little `slack`
+/// (segments beyond those that its live bytes fill) leaves half of it where pages die.
+pub fn low_segments(groups: usize, slack: u32, sizes: Sizes) -> usize {
+    let batch_bytes = BATCH_PAGES * sizes.page_bytes;
+    let ahead = groups + 2 * batch_bytes.div_ceil(sizes.segment_room as usize);
+    reserve_segments(groups) + ahead.min((slack as usize / 2).saturating_sub(reserve_segments(groups)))
+}
+
 /// Segments, region 0 counted, with which every one of `pages` can be written (rule 1).
 pub fn guaranteed_segments(pages: u32, sizes: Sizes) -> u32 {
     let bytes = u64::from(pages) * sizes.page_bytes as u64;
-    with_overhead((bytes * 100).div_ceil(sizes.segment_room * FULLEST_PCT))
+    with_overhead((bytes * 100).div_ceil(sizes.segment_room * FULLEST_PCT), sizes)
 }
 
 /// Segments, region 0 counted, at which images that take `live_bytes` fill them to `fill_pct` (rule 2).
 pub fn wanted_segments(live_bytes: u64, fill_pct: u64, sizes: Sizes) -> u32 {
-    with_overhead((live_bytes * 100).div_ceil(sizes.segment_room * fill_pct))
+    with_overhead((live_bytes * 100).div_ceil(sizes.segment_room * fill_pct), sizes)
 }
 
 /// Adds what is open and what is reserved.
-fn with_overhead(segments: u64) -> u32 {
+fn with_overhead(segments: u64, sizes: Sizes) -> u32 {
     let segments = segments.min(u64::from(super::map::MAX_SEGMENTS) - 64) as u32;
     // With these added there may be another group.
-    let groups = groups(segments + (GROUPS + reserve_segments(GROUPS)) as u32);
+    let groups = groups(segments + (GROUPS + reserve_segments(GROUPS)) as u32, sizes.lifetime_streams);
     FIRST_SEGMENT + segments + (groups + reserve_segments(groups)) as u32
 }
 
@@ -58,13 +72,13 @@ fn with_overhead(segments: u64) -> u32 {
 mod tests {
     use super::*;
 
-    const SIZES: Sizes = Sizes { page_bytes: 16384, segment_room: (4 << 20) - 4096 };
+    const SIZES: Sizes = Sizes { page_bytes: 16384, segment_room: (4 << 20) - 4096, lifetime_streams: GROUPS };
 
     #[test]
     fn segments_hold_all_pages_when_nine_tenths_full() {
         for pages in [0, 1, 512, 100_000, 6_400_000] {
             let segments = guaranteed_segments(pages, SIZES);
-            let groups = groups(segments);
+            let groups = groups(segments, GROUPS);
             let holding = u64::from(segments - FIRST_SEGMENT) - (groups + reserve_segments(groups)) as u64;
             let full = holding * SIZES.segment_room * FULLEST_PCT / 100;
             assert!(full >= u64::from(pages) * 16384, "{pages} pages, {segments} segments");
@@ -80,7 +94,15 @@ mod tests {
     }
 
     #[test]
-    fn a_larger_store_has_more_groups() {
-        assert_eq!([0, 7, 64, 100, 200, 100_000].map(groups), [1, 1, 2, 3, 6, 6]);
+    fn cleaning_begins_early_only_where_there_is_slack() {
+        assert_eq!([0, 4, 6, 8, 1000].map(|slack| low_segments(1, slack, SIZES)), [2, 2, 3, 4, 2 + 1 + 2]);
+        assert_eq!(low_segments(6, 1000, SIZES), 7 + 6 + 2);
+    }
+
+    #[test]
+    fn a_larger_store_has_more_groups_as_far_as_the_device_keeps_them_apart() {
+        assert_eq!([0, 7, 64, 100, 200, 100_000].map(|segments| groups(segments, 16)), [1, 1, 2, 3, 6, 6]);
+        assert_eq!([0, 64, 100, 100_000].map(|segments| groups(segments, 2)), [1, 2, 2, 2]);
+        assert_eq!([0, 64, 100_000].map(|segments| groups(segments, 1)), [1, 1, 1]);
     }
 }

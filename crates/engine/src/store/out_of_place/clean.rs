@@ -1,22 +1,28 @@
-//! Cleaning: copying what is live out of a segment, so that it can be used again; and room by growth.
+//! Cleaning: copying what is live out of segments, so that they can be used again; and room by growth.
 //!
 //! Order of a step (each needs the one before)
-//! 1. Choose a sealed segment without unpublished batches ([`super::victim`]).
-//! 2. Append its live images, byte for byte, to the groups that their pages belong to by now.
+//! 1. Choose sealed segments without unpublished batches ([`super::victim`]), and hold them.
+//! 2. Append their live images, byte for byte, to the groups that their pages belong to by now.
 //! 3. Sync. Only then the map points at the copies, at each of them only if it still points at the image copied.
-//! 4. The segment is emptied: its footer says so, the next sync makes that durable, and then it is discarded and free
-//!    ([`super::segments`], rule 3).
+//! 4. The segments are emptied: their footers say so, the next sync makes that durable, and then they are discarded and
+//!    free ([`super::segments`], rule 3).
 //!
-//! A flush that finds no free segment beside the reserve runs steps itself: there is no other thread to wait for. Each
-//! batch that left few free segments runs one step, so that few batches must wait.
+//! Rules
+//! 1. A batch that leaves few free segments cleans as many as it takes before its own sync, which makes the copies
+//!    durable too: cleaning needs no syncs of its own.
+//! 2. A flush that finds no free segment beside the reserve runs a step itself: there is no other thread to wait for.
+//! 3. One thread cleans at a time, until its copies are durable. A second victim is taken only if free segments hold
+//!    whatever it may need: so copies find room, also after a crash.
 
+use super::OutOfPlace;
 use super::append::{Appended, By, Image};
-use super::capacity::{self, reserve_segments};
+use super::capacity;
 use super::format::{self, BLOCK_BYTES, Entry, Listed};
 use super::map::{Location, MAX_SEGMENTS};
 use super::scan::located;
-use super::{OutOfPlace, victim};
+use super::segments::Victim;
 use crate::error::{Error, Result};
+use crate::sync::MutexGuard;
 use crate::sync::atomic::Ordering::Relaxed;
 use highwater_storage::{AlignedBuf, StorageError};
 use std::io::ErrorKind;
@@ -31,44 +37,81 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(1);
 
 impl OutOfPlace {
-    /// Cleans a segment; says whether there was one to clean.
+    /// Cleans a segment at least; says whether there was one to clean.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if the segment's headers are damaged, an I/O error. The caller stops the store.
-    pub(super) fn clean_one(&self) -> Result<bool> {
+    /// [`Error::Corrupt`] if a segment's headers are damaged, an I/O error. The caller stops the store.
+    pub(super) fn clean(&self) -> Result<bool> {
         let mut buffer = self.cleaning.lock();
-        let candidates = self.segments.candidates(self.appender.newest());
-        let Some(chosen) = victim::choose(candidates.into_iter(), self.geometry.segment_room()) else {
-            return Ok(false);
-        };
-        // Others may empty the segment and use it again meanwhile. Then the map points at nothing of this life.
-        let (victim, life) = (chosen.segment, chosen.life);
-        if buffer.is_empty() {
-            *buffer = AlignedBuf::zeroed(self.geometry.segment_bytes as usize);
-        }
-        self.data.device().read_at(self.geometry.start_of(victim), &mut buffer)?;
-        let groups = self.live_images(victim, life, &batches_in(&buffer, self.geometry.identity(victim), life));
         let mut done = Appended::default();
-        for (group, images) in groups.iter().enumerate() {
-            self.append(group, images, &buffer, By::Cleaner, &mut done)?;
+        if !self.copy_victim(&mut buffer, &mut done)? {
+            return Ok(false);
         }
-        self.stats.segments_cleaned.inc();
+        self.copy_victims(&mut buffer, &mut done)?;
         self.finish(&done)?;
-        let left = self.segments.live_bytes(victim, life);
-        if left > 0 {
-            let reason = format!(
-                "{}: a batch header in segment {victim} (from byte {}) is damaged: {left} bytes of pages that it \
-                 should list are not listed; the database stops before they are overwritten",
-                self.data.device().name(),
-                self.geometry.start_of(victim)
-            );
-            return Err(Error::Corrupt(reason));
-        }
         Ok(true)
     }
 
+    /// Beside a batch (rule 1): makes the file larger, or copies what is live out of segments. They are free after the
+    /// sync of `done`, until which the caller keeps the guard, and the next.
+    pub(super) fn clean_beside(&self, done: &mut Appended) -> Result<Option<MutexGuard<'_, AlignedBuf>>> {
+        self.note_usage();
+        // Whoever cleans now looks after the others' batches as well.
+        let Some(mut buffer) = self.cleaning.try_lock().filter(|_| self.is_low(done)) else { return Ok(None) };
+        while self.is_low(done) && self.grow_to_wanted()? {}
+        self.copy_victims(&mut buffer, done)?;
+        Ok(Some(buffer))
+    }
+
+    /// Copies what is live out of segments while few are free (rule 3).
+    fn copy_victims(&self, buffer: &mut AlignedBuf, done: &mut Appended) -> Result<()> {
+        let has_room = || self.segments.usage().free as usize > self.groups();
+        while self.is_low(done) && has_room() && self.copy_victim(buffer, done)? {}
+        Ok(())
+    }
+
+    /// Whether so few segments are free, or will be when `done` is finished, that batches may have to wait.
+    fn is_low(&self, done: &Appended) -> bool {
+        let usage = self.segments.usage();
+        let coming = usage.free as usize + usage.coming as usize + done.victims.len();
+        let filled = usage.live_bytes.div_ceil(self.geometry.segment_room()) as u32;
+        let slack = usage.segments.saturating_sub(filled);
+        coming <= capacity::low_segments(self.groups(), slack, self.sizes())
+    }
+
+    /// Copies what is live out of a segment; says whether there was one to clean.
+    fn copy_victim(&self, buffer: &mut AlignedBuf, done: &mut Appended) -> Result<bool> {
+        let victim = self.segments.take_victim(self.appender.newest(), self.geometry.segment_room());
+        let Some(victim) = victim else { return Ok(false) };
+        if buffer.is_empty() {
+            *buffer = AlignedBuf::zeroed(self.geometry.segment_bytes as usize);
+        }
+        let Victim { segment, life } = victim;
+        self.data.device().read_at(self.geometry.start_of(segment), buffer)?;
+        let groups = self.live_images(victim, &batches_in(buffer, self.geometry.identity(segment), life));
+        for (group, images) in groups.iter().enumerate() {
+            self.append(group, images, buffer, By::Cleaner, done)?;
+        }
+        self.stats.segments_cleaned.inc();
+        done.victims.push(victim);
+        Ok(true)
+    }
+
+    /// After a victim's copies are published.
+    pub(super) fn check_emptied(&self, Victim { segment, life }: Victim) -> Result<()> {
+        match self.segments.live_bytes(segment, life) {
+            0 => Ok(()),
+            left => Err(Error::Corrupt(format!(
+                "{}: a batch header in segment {segment} (from byte {}) is damaged: {left} bytes of pages that it \
+                 should list are not listed; the database stops before they are overwritten",
+                self.data.device().name(),
+                self.geometry.start_of(segment)
+            ))),
+        }
+    }
+
     /// The images in a segment that the map points at, by the group that they belong to.
-    fn live_images(&self, segment: u32, life: u64, batches: &[Listed]) -> Vec<Vec<Image>> {
+    fn live_images(&self, Victim { segment, life }: Victim, batches: &[Listed]) -> Vec<Vec<Image>> {
         let mut groups = vec![Vec::new(); self.groups()];
         let now = self.appended_bytes.load(Relaxed);
         for batch in batches {
@@ -89,7 +132,7 @@ impl OutOfPlace {
     /// Makes the file larger if it should be, else frees what is cleared, else cleans a segment; says whether any of it
     /// helped.
     pub(super) fn gain_room(&self) -> Result<bool> {
-        Ok(self.grow_to_wanted()? || self.free_cleared()? || self.clean_one()?)
+        Ok(self.grow_to_wanted()? || self.free_cleared()? || self.clean()?)
     }
 
     /// Frees segments that only wait for a sync; says whether there were any.
@@ -100,14 +143,6 @@ impl OutOfPlace {
             self.release(&cleared);
         }
         Ok(!cleared.is_empty())
-    }
-
-    /// After a batch: keeps some segments free beside the reserve.
-    pub(super) fn keep_ahead(&self) -> Result<()> {
-        let groups = self.groups();
-        let usage = self.segments.usage();
-        self.note_usage();
-        if usage.free as usize <= reserve_segments(groups) + groups { self.gain_room().map(drop) } else { Ok(()) }
     }
 
     /// Until a segment is free beside the reserve, as far as this thread can see.

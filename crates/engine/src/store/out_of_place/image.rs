@@ -30,8 +30,10 @@ impl Geometry {
         self.segment_bytes - format::end_bytes(format::summary_bytes(2 * images)) as u64
     }
 
-    pub fn sizes(&self) -> Sizes {
-        Sizes { page_bytes: self.page_bytes, segment_room: self.segment_room() }
+    /// The sizes of a store on this device.
+    pub fn sizes(&self, device: &dyn Device) -> Sizes {
+        let lifetime_streams = device.lifetime_streams();
+        Sizes { page_bytes: self.page_bytes, segment_room: self.segment_room(), lifetime_streams }
     }
 
     /// What the headers and the footer of a segment say that they belong to.

@@ -97,7 +97,7 @@ pub struct OutOfPlace {
     histories: RwLock<Vec<AtomicU32>>,
     /// Memory for the images of a batch.
     spare_images: Mutex<Vec<Vec<u8>>>,
-    /// One segment is cleaned at a time; the buffer it is read into.
+    /// One thread cleans at a time; the buffer a segment is read into.
     cleaning: Mutex<AlignedBuf>,
     growing: Mutex<()>,
     /// When the device last had no room for growth.
@@ -162,12 +162,12 @@ impl OutOfPlace {
     }
 
     fn sizes(&self) -> Sizes {
-        self.geometry.sizes()
+        self.geometry.sizes(self.device())
     }
 
     /// Groups that are in use at this size.
     fn groups(&self) -> usize {
-        capacity::groups(self.segments.usage().segments)
+        capacity::groups(self.segments.usage().segments, self.device().lifetime_streams())
     }
 
     fn capacity_bytes(&self) -> u64 {
@@ -183,8 +183,9 @@ impl OutOfPlace {
             self.append(group, listed, &images, By::Flush, &mut done)?;
         }
         self.spare_images.lock().push(images);
-        self.finish(&done)?;
-        self.keep_ahead()
+        // Held until the copies are durable: another cleaner finds what this one gives back.
+        let _cleaning = self.clean_beside(&mut done)?;
+        self.finish(&done)
     }
 
     /// Puts the images of a batch into `images`, and lists them by group.
@@ -333,7 +334,7 @@ impl PageStore for OutOfPlace {
     #[cfg(test)]
     fn clean_step(&self) -> Result<bool> {
         self.data.check()?;
-        self.clean_one().inspect_err(|error| self.data.stop(error))
+        self.clean().inspect_err(|error| self.data.stop(error))
     }
 
     fn problems(&self) -> Vec<String> {

@@ -9,7 +9,8 @@
 //!
 //! Rules
 //! 1. A batch counts as unpublished from before it is written until the map points at its images. Only a sealed
-//!    segment without unpublished batches is cleaned, or emptied: what the map does not point at is dead only then.
+//!    segment without unpublished batches is cleaned, or emptied: what the map does not point at is dead only then. A
+//!    segment that is being cleaned is held as if it had one: nobody else cleans it, or uses it again.
 //! 2. A segment is emptied when the map points at none of its images. The newer copies that took their place are
 //!    durable: the map changes only after the sync of the batch they are in. So the segment may be used again at once.
 //! 3. The footer of an emptied segment is made to say so first, and that is synced: so a segment whose footer lists
@@ -22,7 +23,7 @@
 
 use super::capacity::FIRST_SEGMENT;
 use super::map::{Location, PageMap};
-use super::victim::Candidate;
+use super::victim::{self, Candidate};
 use crate::sync::Mutex;
 use crate::types::PageNo;
 use std::collections::BTreeSet;
@@ -61,6 +62,13 @@ pub struct Move {
     pub from: Option<Location>,
 }
 
+/// A segment that is being cleaned.
+#[derive(Clone, Copy, Debug)]
+pub struct Victim {
+    pub segment: u32,
+    pub life: u64,
+}
+
 /// What a segment held when the store was opened.
 #[derive(Clone, Copy, Debug)]
 pub struct Remains {
@@ -80,6 +88,8 @@ pub struct Usage {
     /// All, region 0 not counted.
     pub segments: u32,
     pub free: u32,
+    /// Free after the next two syncs: emptied or cleared.
+    pub coming: u32,
     pub live_bytes: u64,
 }
 
@@ -143,8 +153,9 @@ impl Segments {
         inner.note_emptied(number);
     }
 
-    /// Makes durable copies the ones that are found; `batches` names the segment of each batch they are in.
-    pub fn publish(&self, moves: &[Move], batches: impl Iterator<Item = u32>) {
+    /// Makes durable copies the ones that are found; `segments` names that of each batch they are in, and each that was
+    /// held as a victim.
+    pub fn publish(&self, moves: &[Move], segments: impl Iterator<Item = u32>) {
         let mut inner = self.inner.lock();
         for Move { page_no, to, from } in moves {
             if from.is_none() || self.map.get(*page_no) == *from {
@@ -153,7 +164,7 @@ impl Segments {
                 old.into_iter().for_each(|location| inner.remove_live(location));
             }
         }
-        for number in batches {
+        for number in segments {
             inner.table[number as usize].unpublished -= 1;
             inner.note_emptied(number);
         }
@@ -196,18 +207,21 @@ impl Segments {
         }
     }
 
-    /// Segments that may be cleaned, when the newest batch is `newest`.
-    pub fn candidates(&self, newest: u64) -> Vec<Candidate> {
-        let inner = self.inner.lock();
+    /// Chooses a segment to clean, when the newest batch is `newest` and `segment_room` bytes of a segment hold images,
+    /// and holds it (rule 1) until it is [published](Self::publish) as a batch is; `None` if none gains room.
+    pub fn take_victim(&self, newest: u64, segment_room: u64) -> Option<Victim> {
+        let mut inner = self.inner.lock();
         let numbered = inner.table.iter().enumerate();
         let cleanable = numbered.filter(|(_, s)| s.state == State::Sealed && s.unpublished == 0);
-        let candidate = |(number, s): (usize, &Segment)| Candidate {
+        let candidates = cleanable.map(|(number, s)| Candidate {
             segment: number as u32,
             life: s.life,
             live_bytes: s.live_bytes,
             age: newest.saturating_sub(s.newest),
-        };
-        cleanable.map(candidate).collect()
+        });
+        let Candidate { segment, life, .. } = victim::choose(candidates, segment_room)?;
+        inner.table[segment as usize].unpublished = 1;
+        Some(Victim { segment, life })
     }
 
     /// Life of a segment.
@@ -224,7 +238,8 @@ impl Segments {
     pub fn usage(&self) -> Usage {
         let inner = self.inner.lock();
         let segments = inner.table.len() as u32 - FIRST_SEGMENT;
-        Usage { segments, free: inner.free.len() as u32, live_bytes: inner.live_bytes }
+        let coming = (inner.emptied.len() + inner.cleared.len()) as u32;
+        Usage { segments, free: inner.free.len() as u32, coming, live_bytes: inner.live_bytes }
     }
 
     /// Whether live bytes are those of the images that the map points at, none of which overlap, and whether every

@@ -25,13 +25,7 @@ fn run(hook: &Mutex<Option<Hook>>) {
 }
 
 impl Device for Hooked {
-    fn name(&self) -> String {
-        self.inner.name()
-    }
-
-    fn len_bytes(&self) -> highwater_storage::Result<u64> {
-        self.inner.len_bytes()
-    }
+    highwater_storage::pass_on!();
 
     fn set_len_bytes(&self, len: u64) -> highwater_storage::Result<()> {
         self.inner.set_len_bytes(len)
@@ -53,13 +47,5 @@ impl Device for Hooked {
 
     fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
         self.inner.discard(offset, len)
-    }
-
-    fn discard_keeps_room(&self) -> bool {
-        self.inner.discard_keeps_room()
-    }
-
-    fn alignment_bytes(&self) -> usize {
-        self.inner.alignment_bytes()
     }
 }

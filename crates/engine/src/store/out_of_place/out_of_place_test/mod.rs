@@ -13,7 +13,7 @@ use super::*;
 use crate::page::{self, PageOp, PageType};
 use crate::store::{BATCH_PAGES, FileHeader, Kind, bootstrap, format_fixed};
 use crate::types::Lsn;
-use highwater_storage::{Faults, Limited, StorageSet};
+use highwater_storage::{Faults, Limited, MemoryDevice, StorageSet};
 use std::collections::HashMap;
 
 const PAGE_BYTES: usize = 4096;
@@ -55,9 +55,20 @@ fn open(storage: &StorageSet) -> Arc<dyn PageStore> {
     open_after(storage, 0, PageCompression::Lz4).unwrap()
 }
 
-/// A new store of so many pages.
+fn geometry() -> Geometry {
+    Geometry { page_bytes: PAGE_BYTES, segment_bytes: SEGMENT_BYTES, database_id: 77 }
+}
+
+/// A set in memory whose data device keeps so many lifetimes apart.
+fn memory_with_streams(lifetime_streams: usize) -> StorageSet {
+    let data = MemoryDevice::new().and_lifetime_streams(lifetime_streams);
+    StorageSet::of_memory([data, MemoryDevice::new(), MemoryDevice::new()])
+}
+
+/// A new store of so many pages, on a device that keeps all lifetimes apart.
 fn new_store_of(pages: u32) -> (StorageSet, Arc<dyn PageStore>) {
-    let storage = new_store();
+    let storage = memory_with_streams(lifetime::GROUPS);
+    create(&storage);
     let store = open(&storage);
     store.reserve(NEW_PAGES..pages).unwrap();
     store.sync().unwrap();
@@ -219,12 +230,36 @@ fn lanes_do_not_disturb_each_other() {
     }
 }
 
+/// What cleaning copies is made durable by the batches' own syncs.
+#[test]
+fn cleaning_needs_hardly_a_sync_of_its_own() {
+    for lifetime_streams in [1, lifetime::GROUPS] {
+        let storage = memory_with_streams(lifetime_streams);
+        create(&storage);
+        let (stats, pages) = (Arc::new(Stats::default()), 8192);
+        let found = bootstrap::find(&storage).unwrap();
+        found.repair(Lsn(0)..Lsn(u64::MAX)).unwrap();
+        let store = found.open(&settings(PageCompression::Off), stats.clone()).unwrap();
+        store.reserve(NEW_PAGES..pages).unwrap();
+        let (mut random, mut syncs) = (fastrand::Rng::with_seed(5), 0);
+        for lsn in 1..1000 {
+            if lsn == 500 {
+                syncs = stats.data_syncs.get();
+            }
+            write(&*store, &some_pages(&mut random, pages, BATCH_PAGES), lsn, Lane::FlushList).unwrap();
+        }
+        let (own, cleaned) = (stats.data_syncs.get() - syncs - 500, stats.segments_cleaned.get());
+        assert!(cleaned > 200 && own < 10, "{own} syncs beside 500 batches, {cleaned} segments cleaned");
+        assert_sound(&*store, "cleaned beside batches");
+    }
+}
+
 /// The file cannot grow beyond what every page needs: cleaning has to do.
 #[test]
 fn on_a_full_disk_every_reserved_page_can_be_written_again_and_again() {
     for codec in PageCompression::ALL {
         let storage = StorageSet::memory();
-        let sizes = Sizes { page_bytes: PAGE_BYTES, segment_room: SEGMENT_BYTES - BLOCK_BYTES as u64 };
+        let sizes = geometry().sizes(&*storage.data);
         let least = u64::from(capacity::guaranteed_segments(NEW_PAGES + 256, sizes)) * SEGMENT_BYTES;
         let mut devices = 0..;
         let limited = storage.map(|device| {

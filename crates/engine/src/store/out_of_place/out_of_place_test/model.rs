@@ -11,7 +11,6 @@
 
 use super::hooked::{Hooked, Hooks};
 use super::*;
-use highwater_storage::MemoryDevice;
 use std::collections::BTreeMap;
 
 const PAGE: usize = 16384;
@@ -48,6 +47,14 @@ struct Model {
     newest: u64,
     /// Page 3 was forgotten: it may be of any version, or zeros.
     forgotten: bool,
+}
+
+/// What histories have behind them.
+#[derive(Clone, Copy, Debug)]
+struct Beginning {
+    pages: u32,
+    lifetime_streams: usize,
+    steps: &'static [Step],
 }
 
 /// What was tried.
@@ -159,9 +166,9 @@ fn cut_everywhere(memory: &MemoryDevice, model: &Model) -> u64 {
 }
 
 impl Life {
-    /// A new store that was opened once.
-    fn begin(pages: u32) -> Life {
-        let memory = MemoryDevice::new();
+    /// A new store that was opened once, on a device that keeps so many lifetimes apart.
+    fn begin(pages: u32, lifetime_streams: usize) -> Life {
+        let memory = MemoryDevice::new().and_lifetime_streams(lifetime_streams);
         memory.set_len_bytes(u64::from(pages) * PAGE as u64).unwrap();
         memory.sync().unwrap();
         let model = Model { pages, lsns: BTreeMap::new(), writing: vec![], newest: 0, forgotten: false };
@@ -257,10 +264,10 @@ impl Life {
 }
 
 /// Tries the history, and all that go on from it for `more` steps.
-fn explore(pages: u32, beginning: &[Step], history: &mut Vec<Step>, more: u32, counts: &Arc<Mutex<Counts>>) {
+fn explore(beginning: &Beginning, history: &mut Vec<Step>, more: u32, counts: &Arc<Mutex<Counts>>) {
     let (last, before) = history.split_last().expect("a history has a step");
-    let mut life = Life::begin(pages);
-    for step in beginning.iter().chain(before) {
+    let mut life = Life::begin(beginning.pages, beginning.lifetime_streams);
+    for step in beginning.steps.iter().chain(before) {
         life = life.step(*step, None).0;
     }
     let (_, is_other) = life.step(*last, Some(counts));
@@ -271,39 +278,40 @@ fn explore(pages: u32, beginning: &[Step], history: &mut Vec<Step>, more: u32, c
     counts.lock().cleaned += u64::from(*last == Clean);
     for step in STEPS.iter().filter(|_| more > 0) {
         history.push(*step);
-        explore(pages, beginning, history, more - 1, counts);
+        explore(beginning, history, more - 1, counts);
         history.pop();
     }
 }
 
 /// All histories of so many steps, by several threads.
-fn explore_all(pages: u32, beginning: &[Step], steps: u32) -> Counts {
+fn explore_all(beginning: Beginning, steps: u32) -> Counts {
     let counts = Arc::new(Mutex::new(Counts::default()));
     std::thread::scope(|scope| {
         for step in STEPS {
             let counts = &counts;
-            scope.spawn(move || explore(pages, beginning, &mut vec![step], steps - 1, counts));
+            scope.spawn(move || explore(&beginning, &mut vec![step], steps - 1, counts));
         }
     });
     let counts = *counts.lock();
-    println!("{pages} pages, {steps} steps behind {beginning:?}: {counts:?}");
+    println!("{steps} steps behind {beginning:?}: {counts:?}");
     counts
 }
 
 /// So few pages that every third batch uses a segment again.
 #[test]
 fn every_short_history_of_a_small_store_survives_every_power_cut() {
-    let counts = explore_all(5, &[], 3);
+    let small = Beginning { pages: 5, lifetime_streams: 1, steps: &[] };
+    let counts = explore_all(small, 3);
     assert!(counts.histories > 100 && counts.cuts > 2_000, "{counts:?}");
-    let counts = explore_all(5, &[Several, One, Several, Clean, One], 4);
+    let counts = explore_all(Beginning { steps: &[Several, One, Several, Clean, One], ..small }, 4);
     assert!(counts.histories > 1_300 && counts.cuts > 25_000 && counts.cleaned > 100, "{counts:?}");
 }
 
 /// So many segments that there are two groups, each with an open one.
 #[test]
 fn every_short_history_of_a_store_with_two_groups_survives_every_power_cut() {
-    let pages = 204;
-    assert_eq!(capacity::groups(capacity::guaranteed_segments(pages, Life::begin(pages).store.sizes())), 2);
-    let counts = explore_all(pages, &[Several, One, One, Several], 2);
+    let beginning = Beginning { pages: 204, lifetime_streams: 2, steps: &[Several, One, One, Several] };
+    assert_eq!(Life::begin(beginning.pages, beginning.lifetime_streams).store.groups(), 2);
+    let counts = explore_all(beginning, 2);
     assert!(counts.histories > 40 && counts.cuts > 1_000, "{counts:?}");
 }

@@ -72,7 +72,7 @@ fn fixed(storage: &StorageSet) -> StorageSet {
 }
 
 fn sizes() -> Sizes {
-    Geometry { page_bytes: PAGE_BYTES, segment_bytes: SEGMENT_BYTES, database_id: 77 }.sizes()
+    geometry().sizes(&MemoryDevice::new())
 }
 
 #[test]
