@@ -153,11 +153,11 @@ pub const BUGS: &[Bug] = &[
     ),
     bug(
         "length-off-by-a-unit",
-        "images behind a compressed one are looked for 512 bytes too late",
+        "images behind a compressed one are looked for a unit too late",
         &[edit(
             SCAN,
             "        offset += entry.bytes;\n        (entry, location)",
-            "        offset += entry.bytes + if PLANTED && entry.bytes < 4096 { 512 } else { 0 };\n        \
+            "        offset += entry.bytes + if PLANTED && entry.bytes < 4096 { 128 } else { 0 };\n        \
              (entry, location)",
         )],
         &["every_page_is_what_was_last_written"],

@@ -5,7 +5,7 @@
 //! region 0 [ page 0 and 1 as created ][ 32 KiB: slot A ][ 36 KiB: slot B ][ nothing ]
 //! segment  [ batch ][ batch ] ... [ zeros ][ summary ... footer: last 136 bytes ]   batches and summary begin at
 //!          multiples of 4 KiB
-//! batch    [ header, 512 n bytes ][ image ][ image ] ... [ zeros to 4 KiB ]
+//! batch    [ header, 128 n bytes ][ image ][ image ] ... [ zeros to 4 KiB ]
 //! header   crc32c u32, magic u32, identity u64, life u64, sequence u64, durable u64, bytes u32, count u16,
 //!          group u8, zero u8, tails; then for each image: page u32, units u8, sum u24, LSN u64
 //! summary  for each batch: offset u32, count u16, group u8, zero u8, sequence u64; then its images as in its header
@@ -18,7 +18,8 @@
 //! ```
 //!
 //! Terms
-//! - *unit*: 512 bytes. An image takes whole units.
+//! - *unit*: 128 bytes. An image takes whole units. (With units of 512 bytes TPC-C wrote 6 % more, compressed with
+//!   zstd.)
 //! - *sum* of an image: the low 24 bits of its CRC-32C. A write that a power cut tore may leave, where an image should
 //!   be, one of an earlier life of the segment, whole and of the same page and LSN: page 0 changes at openings and
 //!   closings without redo, so without another LSN.
@@ -37,7 +38,7 @@ use crate::types::{Lsn, PageNo};
 use highwater_storage::ALIGNMENT_BYTES;
 
 /// The grain of images.
-pub const UNIT_BYTES: usize = 512;
+pub const UNIT_BYTES: usize = 128;
 /// The grain of batches; a header lies within it.
 pub const BLOCK_BYTES: usize = ALIGNMENT_BYTES;
 /// Most images in a batch: those whose entries fit a header within [`BLOCK_BYTES`].
@@ -60,7 +61,7 @@ const FOOTER_TAILS_AT: usize = 60;
 const FOOTER_BYTES: usize = FOOTER_TAILS_AT + GROUPS * TAIL_BYTES;
 /// What a footer takes of the last block.
 const FOOTER_ROOM: usize = 136;
-const _: () = assert!(FOOTER_BYTES <= FOOTER_ROOM && FOOTER_ROOM <= UNIT_BYTES, "footers fit");
+const _: () = assert!(FOOTER_BYTES <= FOOTER_ROOM && FOOTER_ROOM <= 512, "no power cut tears a footer");
 /// The greatest sequence: counting on never overflows.
 const GREATEST: u64 = 1 << 62;
 const SEALED: u32 = 1;

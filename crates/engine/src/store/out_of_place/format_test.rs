@@ -9,7 +9,7 @@ fn some_tails() -> Tails {
 fn a_batch(images: usize) -> (Vec<u8>, BatchHeader, Vec<Entry>) {
     let entry = |n: usize| Entry {
         page_no: PageNo(n as u32 * 7),
-        bytes: 512 * (1 + n % 63),
+        bytes: UNIT_BYTES * (1 + n % 255),
         sum: sum_of(&[n as u8]),
         lsn: Lsn(n as u64),
     };

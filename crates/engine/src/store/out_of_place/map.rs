@@ -16,11 +16,11 @@ use crate::sync::atomic::{
 use crate::types::PageNo;
 
 const SEGMENT_BITS: u32 = 22;
-const UNIT_BITS: u32 = 16;
-const LENGTH_BITS: u32 = 6;
+const UNIT_BITS: u32 = 18;
+const LENGTH_BITS: u32 = 8;
 const LIFE_BITS: u32 = 64 - SEGMENT_BITS - UNIT_BITS - LENGTH_BITS;
 
-/// Most bytes of a segment: its units have numbers of 16 bits.
+/// Most bytes of a segment: its units have numbers of 18 bits.
 pub const MAX_SEGMENT_BYTES: u64 = (1 << UNIT_BITS) * UNIT_BYTES as u64;
 /// Most bytes of an image.
 pub const MAX_IMAGE_BYTES: usize = ((1 << LENGTH_BITS) - 1) * UNIT_BYTES;
@@ -131,9 +131,9 @@ mod tests {
         let last = MAX_SEGMENT_BYTES as usize - UNIT_BYTES;
         for (segment, offset, bytes, life) in [
             (0, 0, 16384, 0),
-            (1, 512, 512, 1),
-            (MAX_SEGMENTS - 1, last, 63 * 512, u64::MAX),
-            (77, 4096, 4096, 1 << 20),
+            (1, 128, 128, 1),
+            (MAX_SEGMENTS - 1, last, 255 * 128, u64::MAX),
+            (77, 4096, 4096, 1 << LIFE_BITS),
         ] {
             let location = Location::new(segment, offset, bytes, life);
             assert_eq!(Location::unpack(location.pack()), Some(location));
