@@ -183,6 +183,14 @@ impl Error {
         matches!(self, Error::Storage(error) if error.operation == "read")
     }
 
+    /// The page that is damaged, if it is known.
+    pub(crate) fn page(&self) -> Option<PageNo> {
+        match self {
+            Error::CorruptPage { page, .. } => Some(*page),
+            _ => None,
+        }
+    }
+
     /// The reason, without the number of the page.
     pub(crate) fn into_reason(self) -> String {
         match self {

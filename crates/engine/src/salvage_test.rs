@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::check::check_test::{closed, find_page, forget_doublewrite, index_id, is_leaf_of};
+use crate::table::catalog_trees::CATALOG_TREES;
 use crate::testing::small_options;
 use highwater_storage::StorageSet;
 
@@ -48,6 +49,25 @@ fn a_database_is_copied_whole_without_page_0() {
     let (found, report) = salvaged(&storage);
     assert_eq!(found, all);
     assert!(report.losses.iter().all(|loss| loss.table.is_none()), "{:?}", report.losses);
+}
+
+/// Page 0 names the trees; without it their leaves are found.
+#[test]
+fn a_damaged_page_of_the_catalog_costs_nothing() {
+    for page_0_too in [false, true] {
+        for tree in CATALOG_TREES {
+            let (storage, all) = whole();
+            let only = find_page(&storage, |page| is_leaf_of(page, tree.id.0));
+            flip(&storage, only);
+            if page_0_too {
+                flip(&storage, PageNo(0));
+            }
+            let (found, report) = salvaged(&storage);
+            assert_eq!(found, all);
+            let texts: Vec<String> = report.losses.iter().map(ToString::to_string).collect();
+            assert!(texts.iter().any(|text| text.contains(&format!("page {only}:"))), "{texts:?}");
+        }
+    }
 }
 
 #[test]

@@ -145,6 +145,16 @@ impl BTree {
         Ok(leaf)
     }
 
+    /// X-latches the page if it is in the pool and the leaf that covers `key`; never reads, so that other leaves may be
+    /// latched.
+    pub fn leaf_mut_at(&self, mtr: &mut Mtr<'_>, page: PageNo, key: &[u8]) -> Option<LeafMut> {
+        let view = mtr.context().pool.optimistic(page)?;
+        let is_leaf = view.u64_at(TYPE) == identity(PageType::Leaf, 0, self.id.0);
+        let is_known = page == self.root() || view.is_known_child();
+        let view = (is_leaf && is_known && node::covers(&view, key)).then_some(view)?;
+        mtr.upgrade(view).map(|latched| LeafMut { latched })
+    }
+
     /// As [`BTree::leaf_mut`], unless `refuse` gives another answer for the leaf that a descent has led to, before the
     /// leaf is latched or read.
     pub(super) fn leaf_mut_unless<'c, A>(

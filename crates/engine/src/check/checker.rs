@@ -6,8 +6,9 @@ use super::waiting::CHANGE_BUFFER;
 use crate::change_buffer::ChangeBuffer;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::space::{SEGMENT_CATALOG, SEGMENT_CHANGE_BUFFER, SEGMENT_SYSTEM, SEGMENT_UNDO, Space};
-use crate::table::catalog::{CATALOG_INDEX, Catalog};
+use crate::space::{SEGMENT_CHANGE_BUFFER, SEGMENT_SYSTEM, SEGMENT_UNDO, Space};
+use crate::table::catalog::Catalog;
+use crate::table::catalog_trees::CATALOG_TREES;
 use crate::table::handle::TableShared;
 use crate::table::schema::PRIMARY;
 use crate::txn::TxnSystem;
@@ -155,7 +156,9 @@ impl<'a> Checker<'a> {
         let of = |index: &str| Place { table: None, index: Some(index.to_string()) };
         name(SEGMENT_SYSTEM, Kind::System, Place::default());
         name(SEGMENT_UNDO, Kind::Undo, Place::default());
-        name(SEGMENT_CATALOG, Kind::Tree(CATALOG_INDEX.0), of("catalog"));
+        for tree in CATALOG_TREES {
+            name(tree.segment, Kind::Tree(tree.id.0), of(tree.name));
+        }
         name(SEGMENT_CHANGE_BUFFER, Kind::Tree(CHANGE_BUFFER_INDEX.0), of(CHANGE_BUFFER));
         for table in &self.subject.tables {
             let rows = table.current.read().clone();

@@ -13,8 +13,6 @@ use super::rows::RowVisitor;
 use crate::btree::BTree;
 use crate::btree::check::{TreeCounts, Visitor, reason_of};
 use crate::error::Result;
-use crate::space::{ROOT_CATALOG, SEGMENT_CATALOG};
-use crate::table::catalog::CATALOG_INDEX;
 use crate::table::handle::TableShared;
 use crate::table::key::KeyLayout;
 use crate::table::schema::PRIMARY;
@@ -37,18 +35,29 @@ pub fn show_key(layout: &KeyLayout, key: &[u8]) -> String {
 }
 
 impl Checker<'_> {
-    /// Walks the catalog's tree.
+    /// Walks the catalog's trees and compares them.
     pub(super) fn check_catalog(&mut self) -> Result<()> {
-        let place = Place { table: None, index: Some("catalog".to_string()) };
-        let tree = self.subject.catalog.tree();
-        if self.subject.space.root(ROOT_CATALOG) != Some(tree.root()) || tree.id() != CATALOG_INDEX {
-            self.find(Some(PageNo(0)), &place, "the file header names another root");
+        let trees = self.subject.catalog.trees();
+        for (which, tree) in trees.each() {
+            let place = Place { table: None, index: Some(which.name.to_string()) };
+            if self.subject.space.root(which.root_slot) != Some(tree.root()) {
+                self.find(Some(PageNo(0)), &place, "the file header names another root");
+            }
+            let walk = Walk { checker: self, segment: which.segment, place };
+            let ctx = walk.checker.subject.ctx;
+            let mut visitor = Plain(walk);
+            let counts = tree.walk(ctx, &mut visitor)?;
+            self.count_tree(&counts);
         }
-        let walk = Walk { checker: self, segment: SEGMENT_CATALOG, place };
-        let ctx = walk.checker.subject.ctx;
-        let mut visitor = Plain(walk);
-        let counts = tree.walk(ctx, &mut visitor)?;
-        self.count_tree(&counts);
+        trees.each_given_up(|(which, error)| {
+            let place = Place { table: None, index: Some(which.name.to_string()) };
+            let text = format!("{error}; the tree could not be read any more: it is made again from the other one");
+            self.find(error.page(), &place, text);
+        });
+        if let Some(key) = trees.difference() {
+            let place = Place { table: None, index: Some("catalog".to_string()) };
+            self.find(None, &place, format!("the two trees of the catalog differ in the record {key:02x?}"));
+        }
         Ok(())
     }
 

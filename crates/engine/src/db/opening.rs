@@ -73,7 +73,7 @@ impl Database {
     /// Everything but purge; `start` starts the threads of the parts below.
     pub(super) fn assemble(mut core: Core, start: impl FnOnce(&mut Core) -> Result<()>) -> Result<Database> {
         let (ctx, space) = (core.ctx.clone(), core.space.clone());
-        let catalog = Arc::new(Catalog::open(ctx.clone(), space.clone())?);
+        let catalog = Arc::new(Catalog::open(ctx.clone(), space.clone(), core.storage().is_read_only())?);
         let (tables, leftovers) = catalog.load()?;
         let registry = Arc::new(Registry::default());
         let known: HashSet<IndexId> =

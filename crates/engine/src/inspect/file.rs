@@ -3,18 +3,18 @@
 //! Rules
 //! 1. Nothing is recovered: what lies in the redo log only is not seen.
 //! 2. What cannot be read is described in words, and the rest is shown.
-//! 3. The catalog is read page by page from its root, without trusting links: a page of another tree is not entered.
+//! 3. The catalog is read page by page from the root of one of its trees, without trusting links: a page of another
+//!    tree is not entered.
 
 use crate::error::{Error, Result};
 use crate::page::{Node, PageType, header, node};
 use crate::space::layout::{CHUNK_PAGES, CHUNKS, EXTENT_PAGES, Layout};
-use crate::space::{
-    Extent, ROOT_CATALOG, SEGMENT_CATALOG, SEGMENT_CHANGE_BUFFER, SEGMENT_SYSTEM, SEGMENT_UNDO, read_entry,
-};
+use crate::space::{Extent, SEGMENT_CHANGE_BUFFER, SEGMENT_SYSTEM, SEGMENT_UNDO, read_entry};
 use crate::store::bootstrap::{self, Looked};
 use crate::store::{FileHeader, PageSource, Place, StoreSegments};
 use crate::table::TableDefinition;
-use crate::table::catalog::{CATALOG_INDEX, Gathered, TableEntry};
+use crate::table::catalog::{Gathered, TableEntry};
+use crate::table::catalog_trees::{CATALOG_TREES, CatalogTree};
 use crate::table::key::KeyLayout;
 use crate::table::row_layout::RowLayout;
 use crate::table::schema::PRIMARY;
@@ -118,7 +118,7 @@ impl<'d> RawFile<'d> {
         let (maps, tables) = (Vec::new(), Vec::new());
         let mut file = RawFile { pages, len, page_count, header, maps, tables, catalog_problem: None };
         file.maps = (0..file.groups()).map(|group| file.read_map(group)).collect();
-        match file.read_catalog() {
+        match file.read_either_catalog() {
             Ok(tables) => file.tables = tables,
             Err(error) => file.catalog_problem = Some(error.to_string()),
         }
@@ -253,10 +253,12 @@ impl<'d> RawFile<'d> {
     pub fn segment_name(&self, segment: u32) -> Option<String> {
         match segment {
             n if n == SEGMENT_SYSTEM.0 => return Some("file header and extent maps".to_string()),
-            n if n == SEGMENT_CATALOG.0 => return Some("catalog".to_string()),
             n if n == SEGMENT_UNDO.0 => return Some("undo".to_string()),
             n if n == SEGMENT_CHANGE_BUFFER.0 => return Some("change buffer".to_string()),
             _ => {}
+        }
+        if let Some(tree) = CATALOG_TREES.iter().find(|tree| tree.segment.0 == segment) {
+            return Some(tree.name.to_string());
         }
         self.tables.iter().find_map(|table| {
             let name = &table.definition.name;
@@ -337,7 +339,7 @@ impl<'d> RawFile<'d> {
         Ok(page)
     }
 
-    /// Reads the catalog again, from every leaf of it that verifies, whether or not its root leads there.
+    /// Reads the catalog again, from every leaf of its trees that verifies, whether or not a root leads there.
     ///
     /// # Errors
     /// A record that is missing or does not decode.
@@ -345,12 +347,8 @@ impl<'d> RawFile<'d> {
         let mut leaves = Vec::new();
         for page_no in (0..self.page_count as u32).map(PageNo) {
             let is_free = self.extent(page_no.0 / EXTENT_PAGES).is_some() && self.owner(page_no).is_none();
-            if let Ok(page) = self.node(page_no, CATALOG_INDEX.0)
-                && !is_free
-                && Node::new(&page).is_leaf()
-            {
-                leaves.push(page);
-            }
+            let of_catalog = CATALOG_TREES.iter().find_map(|tree| self.node(page_no, tree.id.0).ok());
+            leaves.extend(of_catalog.filter(|page| !is_free && Node::new(page).is_leaf()));
         }
         // Of two leaves with the same record the newer one counts.
         leaves.sort_by_key(|page| header::lsn(page));
@@ -363,14 +361,23 @@ impl<'d> RawFile<'d> {
         Ok(())
     }
 
-    fn read_catalog(&self) -> Result<Vec<RawTable>> {
+    /// The tables, as the first tree of the catalog has them that can be read.
+    fn read_either_catalog(&self) -> Result<Vec<RawTable>> {
         let roots = crate::space::header::read_roots(&self.sound_page(PageNo(0))?)?;
+        let set = CATALOG_TREES.into_iter().filter(|tree| roots[tree.root_slot].0 != 0);
+        let mut read = set.map(|tree| self.read_catalog(tree, roots[tree.root_slot]));
+        // A new database may have none yet.
+        let first = read.next().unwrap_or_else(|| Ok(Vec::new()));
+        first.or_else(|error| read.find_map(Result::ok).ok_or(error))
+    }
+
+    fn read_catalog(&self, tree: CatalogTree, root: PageNo) -> Result<Vec<RawTable>> {
         let mut gathered = Gathered::default();
         let mut seen = HashSet::new();
-        let mut to_visit = vec![roots[ROOT_CATALOG]];
+        let mut to_visit = vec![root];
         let mut key = Vec::new();
-        while let Some(page_no) = to_visit.pop().filter(|page| page.0 != 0) {
-            let page = self.node(page_no, CATALOG_INDEX.0)?;
+        while let Some(page_no) = to_visit.pop() {
+            let page = self.node(page_no, tree.id.0)?;
             if !seen.insert(page_no) {
                 return Err(Error::corrupt_page(page_no, "the catalog refers to this page twice"));
             }

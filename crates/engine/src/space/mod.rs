@@ -80,6 +80,8 @@ pub const SEGMENT_CATALOG: SegmentId = SegmentId(1);
 pub const SEGMENT_UNDO: SegmentId = SegmentId(2);
 /// Owner of the change buffer's tree.
 pub const SEGMENT_CHANGE_BUFFER: SegmentId = SegmentId(3);
+/// Owner of the catalog's second tree.
+pub const SEGMENT_CATALOG_COPY: SegmentId = SegmentId(4);
 /// First segment number of users' tables.
 const FIRST_USER_SEGMENT: u32 = 16;
 
@@ -89,6 +91,9 @@ pub const ROOT_CATALOG: usize = 0;
 pub const ROOT_UNDO: usize = 1;
 /// Root slot of the change buffer's tree.
 pub const ROOT_CHANGE_BUFFER: usize = 2;
+
+/// Root slot of the catalog's second tree.
+pub const ROOT_CATALOG_COPY: usize = 3;
 
 /// The data file's space.
 pub struct Space {
@@ -190,12 +195,18 @@ impl Space {
         (page.0 != 0).then_some(page)
     }
 
-    /// Sets a root slot, once, in `mtr`.
+    /// Sets a root slot that is empty, in `mtr`.
     pub fn set_root(&self, mtr: &mut Mtr<'_>, slot: usize, page: PageNo) {
         let mut state = self.state.lock();
-        assert_eq!(state.roots[slot], PageNo(0), "root slots are set once");
+        assert_eq!(state.roots[slot], PageNo(0), "a root slot in use is emptied first");
         state.roots[slot] = page;
         mtr.defer(PageNo(0), header::root_offset(slot), true, u64::from(page.0));
+    }
+
+    /// Empties a root slot, in `mtr`.
+    pub fn clear_root(&self, mtr: &mut Mtr<'_>, slot: usize) {
+        let old = std::mem::take(&mut self.state.lock().roots[slot]);
+        mtr.defer(PageNo(0), header::root_offset(slot), false, u64::from(old.0));
     }
 
     /// Owner of a used page; `None` if the page is free or beyond the file.

@@ -1,4 +1,4 @@
-//! The catalog: a tree that names every table, its columns and its trees.
+//! The catalog: records that name every table, its columns and its trees. They stand in two trees ([`CatalogTrees`]).
 //!
 //! Rules
 //! 1. Each record is written by one mini-transaction. What takes several (a new table, a removal) is made visible or
@@ -12,24 +12,23 @@
 //!
 //! Differs from InnoDB: the catalog is not versioned; readers find tables in memory.
 
+use super::catalog_trees::CatalogTrees;
 use super::record::{
     Counters, IndexRecord, PART_BYTES, RecordKey, State, TableRecord, TreeRecord, decode_definition, encode_definition,
 };
 use super::schema::{IndexDefinition, TableDefinition};
-use crate::btree::{BTree, Seek};
+use crate::btree::BTree;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::MTR_REDO_BYTES;
+use crate::space::Space;
 use crate::space::reserve::{self, Purpose};
-use crate::space::{ROOT_CATALOG, SEGMENT_CATALOG, Space};
 use crate::sync::Mutex;
 use crate::sync::poison::Poison;
-use crate::types::{IndexId, Lsn, PageNo, SegmentId, TableId, TxnId};
+use crate::types::{IndexId, Lsn, PageNo, SegmentId, TableId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Number of the catalog's own tree.
-pub const CATALOG_INDEX: IndexId = IndexId(1);
 const FIRST_USER_TABLE: u32 = 16;
 const FIRST_USER_INDEX: u32 = 16;
 
@@ -37,7 +36,7 @@ const FIRST_USER_INDEX: u32 = 16;
 pub struct Catalog {
     ctx: Arc<Context>,
     space: Arc<Space>,
-    tree: BTree,
+    trees: CatalogTrees,
     counters: Mutex<Counters>,
 }
 
@@ -78,23 +77,14 @@ struct Records {
 }
 
 impl Catalog {
-    /// Opens the catalog, making an empty one in a new database.
+    /// Opens the catalog, making an empty one in a new database; `is_read_only`: the database is only looked at.
     ///
     /// # Errors
     /// An I/O or corruption error.
-    pub fn open(ctx: Arc<Context>, space: Arc<Space>) -> Result<Catalog> {
-        let tree = match space.root(ROOT_CATALOG) {
-            Some(root) => BTree::open(space.clone(), CATALOG_INDEX, SEGMENT_CATALOG, root),
-            None => space.with_room(&ctx, || {
-                let mut mtr = ctx.mtr_with(MTR_REDO_BYTES, 1)?;
-                let tree = BTree::create(space.clone(), &mut mtr, CATALOG_INDEX, SEGMENT_CATALOG)?;
-                space.set_root(&mut mtr, ROOT_CATALOG, tree.root());
-                mtr.commit();
-                Ok(tree)
-            })?,
-        };
+    pub fn open(ctx: Arc<Context>, space: Arc<Space>, is_read_only: bool) -> Result<Catalog> {
+        let trees = CatalogTrees::open(ctx.clone(), space.clone(), is_read_only)?;
         let counters = Mutex::new(Counters { next_table: FIRST_USER_TABLE, next_index: FIRST_USER_INDEX });
-        Ok(Catalog { ctx, space, tree, counters })
+        Ok(Catalog { ctx, space, trees, counters })
     }
 
     /// The fail-stop switch of the database.
@@ -102,14 +92,13 @@ impl Catalog {
         &self.ctx.poison
     }
 
-    pub fn tree(&self) -> &BTree {
-        &self.tree
+    pub fn trees(&self) -> &CatalogTrees {
+        &self.trees
     }
 
     /// Reads every record: the tables in use, and what interrupted schema changes left to be removed.
     pub(crate) fn load(&self) -> Result<(Vec<TableEntry>, Vec<Leftover>)> {
-        let mut gathered = Gathered::default();
-        self.for_each(|key, value| gathered.add(key, value))?;
+        let gathered = self.gathered()?;
         if let Some(counters) = gathered.counters {
             *self.counters.lock() = counters;
         }
@@ -119,62 +108,23 @@ impl Catalog {
 
     /// Every segment that a record names, whatever its state.
     pub(crate) fn segments(&self) -> Result<Vec<SegmentId>> {
-        let mut gathered = Gathered::default();
-        self.for_each(|key, value| gathered.add(key, value))?;
-        Ok(gathered.segments().collect())
+        Ok(self.gathered()?.segments().collect())
     }
 
-    fn for_each(&self, mut visit: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
-        let (mut key, mut next) = (Vec::new(), None::<Vec<u8>>);
-        loop {
-            let leaf = self.tree.leaf(&self.ctx, next.as_deref().map_or(Seek::First, Seek::Covers))?;
-            for slot in 0..leaf.len() {
-                leaf.key_into(slot, &mut key);
-                visit(&key, leaf.value(slot))?;
-            }
-            match leaf.upper() {
-                Some(upper) => next = Some(upper.to_vec()),
-                None => return Ok(()),
-            }
-        }
+    fn gathered(&self) -> Result<Gathered> {
+        let mut gathered = Gathered::default();
+        self.trees.read()?.iter().try_for_each(|(key, value)| gathered.add(key, value))?;
+        Ok(gathered)
     }
 
     /// Writes a record, new or again (of the same length), atomically.
     pub(crate) fn put(&self, key: RecordKey, value: &[u8]) -> Result<Lsn> {
-        let key = key.encode();
-        loop {
-            let mut mtr = self.ctx.mtr()?;
-            let leaf = self.tree.leaf_mut(&mut mtr, &key)?;
-            match leaf.search(&mtr, &key) {
-                Ok(slot) if leaf.value(&mtr, slot).len() == value.len() => {
-                    leaf.splice(&mut mtr, slot, 0, value.len(), value);
-                    mtr.note_moment(leaf.latched, TxnId(0));
-                    return Ok(mtr.commit());
-                }
-                Ok(_) => return Err(Error::Corrupt("a catalog record changes its length".to_string())),
-                Err(slot) if leaf.fits(&mtr, key.len(), value.len()) => {
-                    leaf.insert(&mut mtr, slot, &key, value);
-                    mtr.note_moment(leaf.latched, TxnId(0));
-                    return Ok(mtr.commit());
-                }
-                Err(_) => {
-                    mtr.abandon();
-                    self.tree.make_room(&self.ctx, &key, key.len() + value.len())?;
-                }
-            }
-        }
+        self.trees.put(&key.encode(), value)
     }
 
     /// Removes a record, if it is there.
     pub(crate) fn remove(&self, key: RecordKey) -> Result<()> {
-        let key = key.encode();
-        let mut mtr = self.ctx.mtr()?;
-        let leaf = self.tree.leaf_mut(&mut mtr, &key)?;
-        let Ok(slot) = leaf.search(&mtr, &key) else { return Ok(()) };
-        leaf.remove(&mut mtr, slot);
-        let underfull = leaf.underfull(&mtr);
-        mtr.commit();
-        if underfull { self.tree.tidy(&self.ctx, &key) } else { Ok(()) }
+        self.trees.remove(&key.encode())
     }
 
     /// Makes everything written before durable.
@@ -295,28 +245,9 @@ impl Catalog {
     pub(crate) fn swap_index(&self, table: TableId, old: &mut IndexRecord, new: &mut IndexRecord) -> Result<()> {
         let removed = IndexRecord { state: State::Dropping, ..old.clone() };
         let ready = IndexRecord { state: State::Ready, ..new.clone() };
-        // Keys ascend: new numbers are greater. So two writers never wait for each other.
-        let keys = [&removed, &ready].map(|index| RecordKey::Index(table, index.tree.id).encode());
-        // Both leaves are in the pool then: nothing is read while the first one is latched.
-        keys.iter().try_for_each(|key| self.tree.leaf(&self.ctx, Seek::Covers(key)).map(drop))?;
-        let mut mtr = self.ctx.mtr()?;
-        let mut leaf = self.tree.leaf_mut(&mut mtr, &keys[0])?;
-        let mut found = Vec::with_capacity(keys.len());
-        for (key, index) in keys.iter().zip([&removed, &ready]) {
-            if leaf.upper(&mtr).is_some_and(|upper| &key[..] >= upper) {
-                leaf = self.tree.leaf_mut(&mut mtr, key)?;
-            }
-            let value = index.encode();
-            match leaf.search(&mtr, key) {
-                Ok(slot) if leaf.value(&mtr, slot).len() == value.len() => found.push((leaf, slot, value)),
-                _ => return Err(Error::Corrupt("the catalog has lost the record of an index".to_string())),
-            }
-        }
-        for (leaf, slot, value) in &found {
-            leaf.splice(&mut mtr, *slot, 0, value.len(), value);
-            mtr.note_moment(leaf.latched, TxnId(0));
-        }
-        mtr.commit();
+        // Keys ascend: new numbers are greater.
+        let records = [&removed, &ready].map(|index| (RecordKey::Index(table, index.tree.id).encode(), index.encode()));
+        self.trees.replace(&records.each_ref().map(|(key, value)| (&key[..], &value[..])))?;
         (*old, *new) = (removed, ready);
         self.flush()
     }

@@ -3,11 +3,14 @@
 use super::super::schema::Schema;
 use super::super::types::Type;
 use super::*;
+use crate::check::check_test::forget_doublewrite;
 use crate::db::core::Core;
+use crate::table::catalog_trees::CATALOG_TREES;
 use crate::testing::{open, small_core, small_options};
+use highwater_storage::{FaultKind, Faults, Operation, StorageSet};
 
 fn catalog(core: &Core) -> Catalog {
-    Catalog::open(core.ctx.clone(), core.space.clone()).unwrap()
+    Catalog::open(core.ctx.clone(), core.space.clone(), false).unwrap()
 }
 
 fn definition(name: &str, columns: usize) -> TableDefinition {
@@ -166,4 +169,95 @@ fn a_state_that_cannot_be_written_is_not_taken() {
     assert!(matches!(made.set_table_state(&mut table, State::Dropping), Err(Error::Corrupt(_))));
     assert!(matches!(made.set_index_state(table.id, &mut table.indexes[0], State::Dropping), Err(Error::Corrupt(_))));
     assert!(table.record.state == State::Ready && table.indexes[0].state == State::Ready);
+}
+
+/// The root of each tree, which is its only page here.
+fn roots(core: &Core) -> [PageNo; 2] {
+    CATALOG_TREES.map(|tree| core.space.root(tree.root_slot).unwrap_or(PageNo(0)))
+}
+
+/// The storage of a closed database with one table, and where the trees are.
+fn closed_with_a_table(columns: usize) -> (StorageSet, [PageNo; 2]) {
+    let mut core = small_core();
+    catalog(&core).create_table(definition("t", columns)).unwrap();
+    let roots = roots(&core);
+    let storage = core.storage().clone();
+    core.close().unwrap();
+    // Else it would repair the page.
+    forget_doublewrite(&storage);
+    (storage, roots)
+}
+
+fn damage(storage: &StorageSet, page: PageNo) {
+    let at = page.0 as usize * small_options().page_size.bytes().unwrap() as usize + 100;
+    storage.memory_devices().unwrap()[0].damage(|bytes| bytes[at] ^= 1);
+}
+
+#[test]
+fn a_damaged_tree_is_made_again_from_the_other() {
+    for at in [0, 1] {
+        let (storage, before) = closed_with_a_table(3);
+        damage(&storage, before[at]);
+        let core = open(storage.clone(), small_options());
+        let made = catalog(&core);
+        assert_eq!((made.load().unwrap().0.len(), made.trees().difference()), (1, None));
+        made.create_table(definition("u", 3)).unwrap();
+        assert_eq!((made.trees().each().count(), made.trees().difference()), (2, None));
+    }
+    let (storage, before) = closed_with_a_table(3);
+    before.iter().for_each(|page| damage(&storage, *page));
+    let core = open(storage.clone(), small_options());
+    let trees = CatalogTrees::open(core.ctx.clone(), core.space.clone(), false).unwrap();
+    assert!(trees.read().unwrap_err().to_string().contains(&format!("page {}", before[0])));
+    assert_eq!(roots(&core), before, "nothing is made of nothing");
+}
+
+#[test]
+fn a_damaged_tree_of_a_database_that_is_looked_at_stays() {
+    let (storage, before) = closed_with_a_table(3);
+    damage(&storage, before[0]);
+    let core = open(storage.clone(), small_options());
+    let looked_at = Catalog::open(core.ctx.clone(), core.space.clone(), true).unwrap();
+    assert_eq!((looked_at.load().unwrap().0.len(), roots(&core)), (1, before));
+}
+
+/// It has all that was acknowledged, though a page of the other was lost while the database was open.
+#[test]
+fn a_change_gives_up_a_tree_that_cannot_be_read() {
+    for at in [0, 1] {
+        let (storage, before) = closed_with_a_table(3);
+        damage(&storage, before[at]);
+        let core = open(storage.clone(), small_options());
+        // As if the damage had come after the opening.
+        let made = Catalog::open(core.ctx.clone(), core.space.clone(), true).unwrap();
+        made.load().unwrap();
+        made.create_table(definition("u", 3)).unwrap();
+        assert_eq!((made.trees().each().count(), roots(&core)[at]), (1, PageNo(0)));
+        let core = reopen(core);
+        let again = catalog(&core);
+        assert_eq!((again.load().unwrap().0.len(), again.trees().difference()), (2, None));
+        assert_eq!(again.trees().each().count(), 2);
+    }
+}
+
+/// Wherever a crash interrupts that, one tree is whole.
+#[test]
+fn making_a_tree_again_survives_a_crash() {
+    let (storage, before) = closed_with_a_table(60);
+    let mut unfinished = 0;
+    for seed in 0..100 {
+        let (disks, faults) = (storage.cut(seed), Faults::new());
+        damage(&disks, before[seed as usize % 2]);
+        let core = open(disks.map(|device| faults.wrap(device)), small_options());
+        let made = catalog(&core);
+        faults.fail(Operation::Sync, 1, FaultKind::ErrorForGood);
+        core.ctx.log.flush_to(core.ctx.log.end_lsn()).unwrap_err();
+        drop((made, core));
+        let core = open(disks.cut(seed), small_options());
+        unfinished += u32::from(roots(&core).contains(&PageNo(0)));
+        let again = catalog(&core);
+        assert_eq!((again.load().unwrap().0.len(), again.trees().each().count()), (1, 2));
+        assert_eq!(again.trees().difference(), None);
+    }
+    assert!(unfinished > 10, "{unfinished} crashes between giving up and the end");
 }

@@ -5,13 +5,14 @@
 //! | `types.rs`, `value.rs`, `decimal.rs`, `datetime.rs` | types of columns, values |
 //! | `value_form.rs`, `row_layout.rs`, `changes.rs`, `row.rs` | values and rows as bytes |
 //! | `key.rs` | keys as bytes that compare as their values do |
-//! | `schema.rs`, `record.rs`, `catalog.rs` | definitions, and where they are kept |
+//! | `schema.rs`, `record.rs`, `catalog.rs`, `catalog_trees.rs` | definitions, and where they are kept: in two trees |
 //! | `handle.rs`, `version.rs` | open tables: the users' handle, trees and layouts as a transaction uses them |
 //! | `lock.rs` | the lock that keeps schema changes and transactions apart |
 //! | `auto_increment.rs` | the numbers of auto-increment columns |
 
 pub(crate) mod auto_increment;
 pub mod catalog;
+pub mod catalog_trees;
 mod changes;
 pub mod datetime;
 pub mod decimal;

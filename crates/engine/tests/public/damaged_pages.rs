@@ -163,6 +163,9 @@ fn a_damaged_page_of_each_kind_is_reported_and_costs_what_lies_on_it() {
         ("Inner", "table big, index by_code", calls),
         ("Overflow", "table big", 6),
         ("Undo", "undo", 30),
+        // There are two trees, of one page each here.
+        ("Leaf", "catalog", 0),
+        ("Leaf", "catalog copy", 0),
     ] {
         let cost = with_damage(&files, page_of(&file, page_type, owner));
         assert!(matches!(cost, Cost::Calls(met) if met <= most_met), "{page_type} of {owner}: {cost:?}");
@@ -171,8 +174,6 @@ fn a_damaged_page_of_each_kind_is_reported_and_costs_what_lies_on_it() {
     for (page_type, owner, salvaged) in [
         ("FileHeader", "file header", all.clone()),
         ("ExtentMap", "extent maps", all.clone()),
-        // The only page of the catalog: nothing says what the rows are.
-        ("Leaf", "catalog", Vec::new()),
         ("UndoDirectory", "undo", all.clone()),
         ("Leaf", "change buffer", all),
     ] {

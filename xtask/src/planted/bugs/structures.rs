@@ -12,9 +12,40 @@ const ADD: &str = "crates/engine/src/change_buffer/add.rs";
 const PURGE: &str = "crates/engine/src/txn/purge/steps.rs";
 const PURGE_RECORD: &str = "crates/engine/src/txn/purge/record.rs";
 const ROLLBACK: &str = "crates/engine/src/txn/rollback.rs";
+const CATALOG_TREES: &str = "crates/engine/src/table/catalog_trees.rs";
 const WAITS: &str = "crates/engine/src/txn/lock/waits.rs";
 
 pub const BUGS: &[Bug] = &[
+    bug(
+        "catalog-tree-shown-before-it-is-whole",
+        "after a crash a tree of the catalog counts that does not have all records yet",
+        &[
+            edit(
+                CATALOG_TREES,
+                "        records.iter().try_for_each(|(key, value)| only.put",
+                "        if PLANTED {\n            let mut mtr = self.ctx.mtr()?;\n            \
+                 self.space.set_root(&mut mtr, root_slot, tree.root());\n            mtr.commit();\n        }\n        \
+                 records.iter().try_for_each(|(key, value)| only.put",
+            ),
+            edit(
+                CATALOG_TREES,
+                "        let mut mtr = self.ctx.mtr()?;\n        self.space.set_root(",
+                "        if PLANTED {\n            self.trees.lock()[at] = Some(tree);\n            return Ok(());\n        }\n        \
+                 let mut mtr = self.ctx.mtr()?;\n        self.space.set_root(",
+            ),
+        ],
+        &["making_a_tree_again"],
+    ),
+    bug(
+        "catalog-tree-not-given-up",
+        "a tree of the catalog that misses a change counts after the next opening",
+        &[edit(
+            CATALOG_TREES,
+            "            self.space.clear_root(&mut mtr, which.root_slot);\n",
+            "            if !PLANTED {\n                self.space.clear_root(&mut mtr, which.root_slot);\n            }\n",
+        )],
+        &["gives_up_a_tree"],
+    ),
     bug(
         "growth-not-durable",
         "the number of extents is raised before the file is durably as long",

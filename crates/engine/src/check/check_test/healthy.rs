@@ -8,7 +8,7 @@ fn a_healthy_database_passes() {
         let report = check(&storage).unwrap();
         assert_eq!(report.findings, [], "{:?}", report.counts);
         assert_eq!(report.counts.tables, 2);
-        assert_eq!(report.counts.trees, 7);
+        assert_eq!(report.counts.trees, 8);
         assert_eq!(report.counts.rows, 3000 - 3000u64.div_ceil(11));
         assert_eq!(report.counts.entries, 2 * report.counts.rows);
         assert_eq!(report.counts.pages_verified, report.counts.pages_used);
