@@ -30,7 +30,8 @@ pub const BUGS: &[Bug] = &[
             edit(
                 CATALOG_TREES,
                 "        let mut mtr = self.ctx.mtr()?;\n        self.space.set_root(",
-                "        if PLANTED {\n            self.trees.lock()[at] = Some(tree);\n            return Ok(());\n        }\n        \
+                "        if PLANTED {\n            self.trees.lock()[at] = Some(tree);\n            \
+                 return Ok(());\n        }\n        \
                  let mut mtr = self.ctx.mtr()?;\n        self.space.set_root(",
             ),
         ],
@@ -42,7 +43,8 @@ pub const BUGS: &[Bug] = &[
         &[edit(
             CATALOG_TREES,
             "            self.space.clear_root(&mut mtr, which.root_slot);\n",
-            "            if !PLANTED {\n                self.space.clear_root(&mut mtr, which.root_slot);\n            }\n",
+            "            if !PLANTED {\n                \
+             self.space.clear_root(&mut mtr, which.root_slot);\n            }\n",
         )],
         &["gives_up_a_tree"],
     ),
