@@ -2,8 +2,7 @@
 //!
 //! Rules
 //! 1. Each group has at most one open segment, and one batch at a time is written to it: so the batches in a segment
-//!    leave no gap, whatever a power cut keeps ([`super::scan`], rule 4). A device that keeps no lifetimes apart has one
-//!    group.
+//!    leave no gap, whatever a power cut keeps ([`super::scan`], rule 4). Without streams there is one group.
 //! 2. Sequences are given under the group's mutex, so they grow within a segment.
 //! 3. A header calls durable only what was synced: all batches below the lowest sequence that is not.
 //!    It names the tails of that moment, with which [`super::scan`] misses what is damaged (rule 5 there).
