@@ -109,13 +109,13 @@ fn damage_is_located_in_a_database_that_cannot_be_opened() {
     let dir = path(&db);
     change(&db.join("redo"), |bytes| bytes[..8192].fill(0xAB));
     change(&db.join("doublewrite"), |bytes| bytes.fill(0));
-    change(&db.join("data"), |bytes| bytes[24 * PAGE_BYTES + 100] ^= 1);
-    let scan = ["cannot be opened", "redo", "page 24: table city, index PRIMARY: checksum", "not sound"];
+    change(&db.join("data"), |bytes| bytes[32 * PAGE_BYTES + 100] ^= 1);
+    let scan = ["cannot be opened", "redo", "page 32: table city, index PRIMARY: checksum", "not sound"];
     expect(&["check", dir], 1, &scan);
     expect(&["inspect", dir, "log"], 1, &["does not start with a header", "error: "]);
     expect(&["inspect", dir], 0, &["city", "by_name"]);
     std::fs::remove_file(db.join("redo")).expect("a file");
-    expect(&["check", dir], 1, &["redo is missing", "page 24"]);
+    expect(&["check", dir], 1, &["redo is missing", "page 32"]);
     change(&db.join("data"), |bytes| bytes.truncate(10 * PAGE_BYTES));
     expect(&["check", dir], 1, &["the data file is cut"]);
 }

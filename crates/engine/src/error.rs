@@ -1,5 +1,6 @@
 //! The engine's one error type.
 
+use crate::page::header;
 use crate::types::PageNo;
 use highwater_storage::{OpenError, StorageError};
 
@@ -176,6 +177,11 @@ impl Error {
             Error::CorruptPage { .. } | Error::Corrupt(_) => true,
             _ => self.is_failed_read(),
         }
+    }
+
+    /// Whether a page has a change that the redo log has lost.
+    pub(crate) fn is_beyond_log(&self) -> bool {
+        matches!(self, Error::CorruptPage { reason, .. } if reason.contains(header::BEYOND_LOG))
     }
 
     /// Whether the device failed to read; it may succeed the next time.

@@ -10,7 +10,7 @@ use crate::mtr::{Latched, Mtr};
 use crate::page::header::{self, MAX_TRX_ID_OFFSET};
 use crate::page::{Node, PageOp};
 use crate::pool::{PageVersion, SharedPage};
-use crate::types::PageNo;
+use crate::types::{Lsn, PageNo};
 
 /// A leaf latched shared.
 pub struct Leaf<'c> {
@@ -78,6 +78,11 @@ impl<'c> Leaf<'c> {
     #[inline]
     pub fn reopen(ctx: &'c Context, seen: PageVersion) -> Option<Leaf<'c>> {
         ctx.pool.fix_s_if(seen).map(Leaf::new)
+    }
+
+    /// LSN of its newest change.
+    pub fn lsn(&self) -> Lsn {
+        header::lsn(&self.page)
     }
 
     /// Largest transaction number that changed this (secondary) leaf.

@@ -39,6 +39,7 @@ mod tree;
 
 pub use absent::AbsentLeaf;
 pub use leaf::{Leaf, LeafMut};
+pub(crate) use search::Restarts;
 pub use tree::{BTree, Seek};
 
 #[cfg(test)]

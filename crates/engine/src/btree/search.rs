@@ -30,7 +30,7 @@ const GIVE_UP: Duration = Duration::from_secs(30);
 pub(super) const MAX_LEVEL: u8 = 32;
 
 /// Counts restarts, yields, and gives up when the pool is too small for its threads.
-pub(super) struct Restarts<'c> {
+pub(crate) struct Restarts<'c> {
     ctx: &'c Context,
     count: u32,
     since: Option<Instant>,
@@ -39,13 +39,13 @@ pub(super) struct Restarts<'c> {
 impl<'c> Restarts<'c> {
     /// None yet.
     #[inline]
-    pub(super) fn new(ctx: &'c Context) -> Self {
+    pub(crate) fn new(ctx: &'c Context) -> Self {
         Restarts { ctx, count: 0, since: None }
     }
 
     /// Notes one restart.
     #[cold]
-    pub(super) fn again(&mut self) -> Result<()> {
+    pub(crate) fn again(&mut self) -> Result<()> {
         self.ctx.stats.btree_restarts.inc();
         self.count += 1;
         if self.count < PATIENT_RESTARTS {

@@ -51,7 +51,8 @@ impl Checker<'_> {
         }
         trees.each_given_up(|(which, error)| {
             let place = Place { table: None, index: Some(which.name.to_string()) };
-            let text = format!("{error}; the tree could not be read any more: it is made again from the other one");
+            let text = format!("{error}; the other tree has the same records; this one is made again at an opening");
+            self.damaged.insert(which.segment);
             self.find(error.page(), &place, text);
         });
         if let Some(key) = trees.difference() {

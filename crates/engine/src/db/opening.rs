@@ -84,6 +84,7 @@ impl Database {
         let txns = open_transactions(&core)?;
         // The rollbacks that follow may need more redo than fits between two checkpoints.
         start(&mut core)?;
+        catalog.trees().make_missing()?;
         core.changes.finish_opening(|index| known.contains(&index), core.storage().is_read_only())?;
         let tables: Arc<dyn Tables> = registry.clone();
         txns.recover(&tables)?;

@@ -350,10 +350,14 @@ impl<'d> RawFile<'d> {
             let of_catalog = CATALOG_TREES.iter().find_map(|tree| self.node(page_no, tree.id.0).ok());
             leaves.extend(of_catalog.filter(|page| !is_free && Node::new(page).is_leaf()));
         }
-        // Of two leaves with the same record the newer one counts.
+        // Of two leaves that cover a key the newer one counts, also if it has no such record.
         leaves.sort_by_key(|page| header::lsn(page));
         let (mut records, mut gathered) = (BTreeMap::new(), Gathered::default());
         for found in leaves.iter().map(|page| Node::new(page)) {
+            let is_covered = |key: &[u8]| {
+                found.lower().is_none_or(|lower| key >= lower) && found.upper().is_none_or(|upper| key < upper)
+            };
+            records.retain(|key: &Vec<u8>, _| !is_covered(key));
             records.extend((0..found.count()).map(|slot| (found.key(slot), found.value(slot).to_vec())));
         }
         records.iter().try_for_each(|(key, value)| gathered.add(key, value))?;

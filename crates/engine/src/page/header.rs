@@ -95,11 +95,14 @@ pub fn checksum(page: &[u8]) -> u32 {
     page.u32_at(CHECKSUM)
 }
 
+/// What [`beyond_log`] says of every such page.
+pub const BEYOND_LOG: &str = "is beyond the end of the redo log";
+
 /// The problem of a page on disk that has a change behind `end`, the end of the log: the log is written before data, so
 /// the log lost its end.
 pub fn beyond_log(page: &[u8], end: Lsn) -> Option<String> {
     let last = lsn(page);
-    (last > end).then(|| format!("its LSN {last} is beyond the end of the redo log, {end}"))
+    (last > end).then(|| format!("its LSN {last} {BEYOND_LOG}, {end}"))
 }
 
 /// Page 0: how often it was changed without redo, so without another LSN. (It has no use for the field that leaves of

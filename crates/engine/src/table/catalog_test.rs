@@ -5,12 +5,20 @@ use super::super::types::Type;
 use super::*;
 use crate::check::check_test::forget_doublewrite;
 use crate::db::core::Core;
+use crate::space::ROOT_UNDO;
 use crate::table::catalog_trees::CATALOG_TREES;
 use crate::testing::{open, small_core, small_options};
 use highwater_storage::{FaultKind, Faults, Operation, StorageSet};
 
 fn catalog(core: &Core) -> Catalog {
-    Catalog::open(core.ctx.clone(), core.space.clone(), false).unwrap()
+    let opened = Catalog::open(core.ctx.clone(), core.space.clone(), false).unwrap();
+    opened.trees().make_missing().unwrap();
+    opened
+}
+
+/// As for a database that is looked at.
+fn catalog_read_only(core: &Core) -> Catalog {
+    Catalog::open(core.ctx.clone(), core.space.clone(), true).unwrap()
 }
 
 fn definition(name: &str, columns: usize) -> TableDefinition {
@@ -207,8 +215,8 @@ fn a_damaged_tree_is_made_again_from_the_other() {
     let (storage, before) = closed_with_a_table(3);
     before.iter().for_each(|page| damage(&storage, *page));
     let core = open(storage.clone(), small_options());
-    let trees = CatalogTrees::open(core.ctx.clone(), core.space.clone(), false).unwrap();
-    assert!(trees.read().unwrap_err().to_string().contains(&format!("page {}", before[0])));
+    let error = CatalogTrees::open(core.ctx.clone(), core.space.clone(), false).err().expect("both are damaged");
+    assert!(error.to_string().contains(&format!("page {}", before[0])), "{error}");
     assert_eq!(roots(&core), before, "nothing is made of nothing");
 }
 
@@ -217,8 +225,46 @@ fn a_damaged_tree_of_a_database_that_is_looked_at_stays() {
     let (storage, before) = closed_with_a_table(3);
     damage(&storage, before[0]);
     let core = open(storage.clone(), small_options());
-    let looked_at = Catalog::open(core.ctx.clone(), core.space.clone(), true).unwrap();
+    let looked_at = catalog_read_only(&core);
     assert_eq!((looked_at.load().unwrap().0.len(), roots(&core)), (1, before));
+}
+
+/// Page 0 is whole and names no tree: such a database is not taken for a new one.
+#[test]
+fn a_catalog_without_trees_is_not_taken_for_an_empty_one() {
+    let (storage, _) = closed_with_a_table(3);
+    let core = open(storage.clone(), small_options());
+    let mut mtr = core.ctx.mtr().unwrap();
+    CATALOG_TREES.iter().for_each(|tree| core.space.clear_root(&mut mtr, tree.root_slot));
+    core.space.set_root(&mut mtr, ROOT_UNDO, PageNo(1));
+    mtr.commit();
+    let error = Catalog::open(core.ctx.clone(), core.space.clone(), false).err().expect("no tree").to_string();
+    assert!(error.contains("names no tree"), "{error}");
+}
+
+/// A write of a leaf was lost: the other tree has newer leaves.
+#[test]
+fn of_two_trees_that_differ_the_newer_counts() {
+    for at in [0, 1] {
+        let (storage, before) = closed_with_a_table(3);
+        let page_bytes = small_options().page_size.bytes().unwrap() as usize;
+        let range = before[at].0 as usize * page_bytes..(before[at].0 as usize + 1) * page_bytes;
+        let old = storage.memory_devices().unwrap()[0].image()[range.clone()].to_vec();
+        let mut core = open(storage.clone(), small_options());
+        let made = catalog(&core);
+        made.load().unwrap();
+        made.create_table(definition("u", 3)).unwrap();
+        core.close().unwrap();
+        drop((made, core));
+        forget_doublewrite(&storage);
+        storage.memory_devices().unwrap()[0].damage(|bytes| bytes[range].copy_from_slice(&old));
+        let core = open(storage, small_options());
+        let again = catalog(&core);
+        assert_eq!((again.load().unwrap().0.len(), again.trees().difference()), (2, None));
+        let mut reasons = Vec::new();
+        again.trees().each_given_up(|(which, error)| reasons.push((which.id, error.to_string())));
+        assert!(matches!(&reasons[..], [(id, text)] if *id == CATALOG_TREES[at].id && text.contains("older")));
+    }
 }
 
 /// It has all that was acknowledged, though a page of the other was lost while the database was open.
@@ -229,10 +275,13 @@ fn a_change_gives_up_a_tree_that_cannot_be_read() {
         damage(&storage, before[at]);
         let core = open(storage.clone(), small_options());
         // As if the damage had come after the opening.
-        let made = Catalog::open(core.ctx.clone(), core.space.clone(), true).unwrap();
+        let trees = CatalogTrees::open_unread(core.ctx.clone(), core.space.clone(), false);
+        let made = Catalog { trees, ..catalog_read_only(&core) };
         made.load().unwrap();
         made.create_table(definition("u", 3)).unwrap();
         assert_eq!((made.trees().each().count(), roots(&core)[at]), (1, PageNo(0)));
+        let refused = made.trees().give_up(CATALOG_TREES[1 - at], Error::Corrupt("the reason".to_string()));
+        assert!(refused.unwrap_err().to_string().contains("the reason"), "one tree stays");
         let core = reopen(core);
         let again = catalog(&core);
         assert_eq!((again.load().unwrap().0.len(), again.trees().difference()), (2, None));

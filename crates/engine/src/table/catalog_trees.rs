@@ -2,21 +2,23 @@
 //!
 //! Rules
 //! 1. A tree whose root stands in page 0 holds every record. Each change is one mini-transaction of both trees.
-//! 2. What is read is the first tree; the second, if a page of the first cannot be read.
-//! 3. Before something is changed that a tree with such a page does not take, its root is taken out of page 0: it is
-//!    *given up*.
-//! 4. A tree that was given up, or cannot be read, is made again at the next opening: its pages are given back, a new
-//!    tree is filled from the other one, and then its root is set. In a database that is only looked at a tree that
-//!    cannot be read stays as it is: `check` is to find the page.
+//! 2. Before something is changed that a tree with a damaged page does not take, its root is taken out of page 0: it is
+//!    *given up*. So is one that cannot be read at the opening, or of which the device has lost a write: it differs from
+//!    the other one, whose leaves are newer. One tree always stays.
+//! 3. A page beyond the end of the redo log is no such damage: a change was lost that may stand in neither tree.
+//! 4. A tree that is not there is made at the opening: its old pages are given back, a new tree is filled from the
+//!    other one, and then its root is set. That happens when the threads run, since it may take much redo. Where it
+//!    cannot be done, for lack of room, one tree has to do.
+//! 5. Nothing is given up or made in a database that is only looked at.
 //!
 //! Lock order: latches in the first tree, then in the second.
 
-use crate::btree::{BTree, LeafMut, Seek};
+use crate::btree::{BTree, LeafMut, Restarts, Seek};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::{MTR_REDO_BYTES, Mtr};
 use crate::space::reserve::{self, Purpose};
-use crate::space::{ROOT_CATALOG, ROOT_CATALOG_COPY, SEGMENT_CATALOG, SEGMENT_CATALOG_COPY, Space};
+use crate::space::{ROOT_CATALOG, ROOT_CATALOG_COPY, ROOT_UNDO, SEGMENT_CATALOG, SEGMENT_CATALOG_COPY, Space};
 use crate::sync::Mutex;
 use crate::types::{IndexId, Lsn, PageNo, SegmentId, TxnId};
 use std::collections::BTreeMap;
@@ -44,6 +46,7 @@ type Records = BTreeMap<Vec<u8>, Vec<u8>>;
 pub struct CatalogTrees {
     ctx: Arc<Context>,
     space: Arc<Space>,
+    is_read_only: bool,
     trees: Mutex<[Option<Arc<BTree>>; 2]>,
     /// Since the opening, and why.
     given_up: Mutex<Vec<(CatalogTree, Error)>>,
@@ -80,22 +83,62 @@ enum Step {
 }
 
 impl CatalogTrees {
-    /// Opens the trees; makes those that are not there, or cannot be read (rule 4).
+    /// Opens the trees; makes the first one in a new database.
     ///
     /// # Errors
     /// An I/O or corruption error; of the first tree, if neither can be read.
     pub fn open(ctx: Arc<Context>, space: Arc<Space>, is_read_only: bool) -> Result<CatalogTrees> {
-        let opened = CATALOG_TREES.map(|tree| {
+        let has_tree = CATALOG_TREES.iter().any(|tree| space.root(tree.root_slot).is_some());
+        // The undo directory is made after them.
+        let is_new = !has_tree && space.root(ROOT_UNDO).is_none();
+        let trees = CatalogTrees::open_unread(ctx, space, is_read_only);
+        match (has_tree, is_new) {
+            (true, _) => trees.choose()?,
+            (false, true) => trees.make(0, &Records::new())?,
+            (false, false) => return Err(no_tree()),
+        }
+        Ok(trees)
+    }
+
+    /// Opens the trees that are there, without a look at them.
+    pub(super) fn open_unread(ctx: Arc<Context>, space: Arc<Space>, is_read_only: bool) -> CatalogTrees {
+        let trees = Mutex::new(CATALOG_TREES.map(|tree| {
             let root = space.root(tree.root_slot)?;
             Some(Arc::new(BTree::open(space.clone(), tree.id, tree.segment, root)))
-        });
-        let is_new = opened.iter().all(Option::is_none);
-        let trees = CatalogTrees { ctx, space, trees: Mutex::new(opened), given_up: Mutex::default() };
-        if is_new {
-            trees.make(0, &Records::new())?;
+        }));
+        CatalogTrees { ctx, space, is_read_only, trees, given_up: Mutex::default() }
+    }
+
+    /// Gives up a tree that cannot be read, or misses a change (rule 2).
+    fn choose(&self) -> Result<()> {
+        let read = self.trees.lock().clone().map(|tree| tree.map(|tree| self.read_tree(&tree)));
+        match read {
+            [Some(Err(error)), Some(Ok(_))] if is_lost(&error) => self.give_up(CATALOG_TREES[0], error),
+            [Some(Ok(_)), Some(Err(error))] if is_lost(&error) => self.give_up(CATALOG_TREES[1], error),
+            [Some(Err(error)), _] | [_, Some(Err(error))] => Err(error),
+            [Some(Ok((first, first_lsn))), Some(Ok((second, second_lsn)))] if first != second => {
+                let older = CATALOG_TREES[usize::from(second_lsn < first_lsn)];
+                let text =
+                    format!("the tree {:?} is older than the other one: the device has lost a write", older.name);
+                self.give_up(older, Error::Corrupt(text))
+            }
+            _ => Ok(()),
         }
-        trees.make_whole(is_read_only)?;
-        Ok(trees)
+    }
+
+    /// Makes a tree that is not there (rule 4).
+    ///
+    /// # Errors
+    /// What stops the database.
+    pub fn make_missing(&self) -> Result<()> {
+        let trees = self.trees.lock().clone();
+        let Some(at) = trees.iter().position(Option::is_none).filter(|_| !self.is_read_only) else { return Ok(()) };
+        let _entitled = reserve::entitle(Purpose::Cleaning);
+        match self.read().and_then(|records| self.make(at, &records)) {
+            Err(Error::DiskFull { .. } | Error::PoolExhausted { .. }) => Ok(()),
+            Err(error) if error.is_damage() => Ok(()),
+            made => made,
+        }
     }
 
     /// The trees that are there, and which they are.
@@ -112,11 +155,11 @@ impl CatalogTrees {
         let mut first_error = None;
         for (_, tree) in self.each() {
             match self.records(&tree) {
-                Err(error) if error.is_damage() => drop(first_error.get_or_insert(error)),
+                Err(error) if is_lost(&error) => drop(first_error.get_or_insert(error)),
                 read => return read,
             }
         }
-        Err(first_error.unwrap_or_else(|| Error::Corrupt("page 0 names no tree of the catalog".to_string())))
+        Err(first_error.unwrap_or_else(no_tree))
     }
 
     /// Looks at the trees that were given up since the database was opened, and why.
@@ -147,89 +190,105 @@ impl CatalogTrees {
     /// Removes a record, if it is there.
     pub fn remove(&self, key: &[u8]) -> Result<()> {
         self.change(&[(key, Change::Remove)])?;
-        self.each().try_for_each(|(_, tree)| tree.tidy(&self.ctx, key))
-    }
-
-    fn change(&self, changes: &[(&[u8], Change<'_>)]) -> Result<Lsn> {
-        'again: loop {
-            let trees: Vec<(CatalogTree, Arc<BTree>)> = self.each().collect();
-            let mut pages = Vec::with_capacity(trees.len() * changes.len());
-            for (which, tree) in &trees {
-                let of_key = |key| tree.leaf(&self.ctx, Seek::Covers(key)).map(|leaf| leaf.page_no());
-                match changes.iter().map(|(key, _)| of_key(key)).collect::<Result<Vec<PageNo>>>() {
-                    Ok(leaves) => pages.extend(leaves),
-                    Err(error) if error.is_damage() && trees.len() > 1 => {
-                        self.give_up(*which, error)?;
-                        continue 'again;
-                    }
-                    Err(error) => return Err(error),
-                }
-            }
+        for (_, tree) in self.each() {
             let mut mtr = self.ctx.mtr()?;
-            // Nothing is read while others are latched.
-            for page in &pages {
-                while !mtr.pin(*page) {
-                    mtr.load(*page)?;
-                }
+            let is_underfull = tree.leaf_mut(&mut mtr, key).is_ok_and(|leaf| leaf.underfull(&mtr));
+            drop(mtr);
+            if is_underfull {
+                tree.tidy(&self.ctx, key)?;
             }
-            let mut steps = Vec::with_capacity(pages.len());
-            for ((_, tree), pages) in trees.iter().zip(pages.chunks(changes.len())) {
-                match plan(tree, &mut mtr, pages, changes)? {
-                    Plan::Steps(planned) => steps.extend(planned),
-                    Plan::OtherLeaves => continue 'again,
-                    Plan::NeedsRoom { key, bytes } => {
-                        drop(mtr);
-                        tree.make_room(&self.ctx, &key, bytes)?;
-                        continue 'again;
-                    }
-                }
-            }
-            let of_each = changes.iter().cycle();
-            of_each.zip(steps).for_each(|((key, change), step)| carry_out(&mut mtr, key, *change, step));
-            return Ok(mtr.commit());
-        }
-    }
-
-    /// Takes the root of a tree out of page 0 (rule 3), because of an error.
-    fn give_up(&self, which: CatalogTree, reason: Error) -> Result<()> {
-        let mut trees = self.trees.lock();
-        let at = usize::from(which.id == CATALOG_TREES[1].id);
-        if trees[at].take().is_some() {
-            self.given_up.lock().push((which, reason));
-            let mut mtr = self.ctx.mtr()?;
-            self.space.clear_root(&mut mtr, which.root_slot);
-            mtr.commit();
         }
         Ok(())
     }
 
-    /// Rule 4.
-    fn make_whole(&self, is_read_only: bool) -> Result<()> {
-        let read = self.trees.lock().clone().map(|tree| tree.map(|tree| self.records(&tree)));
-        let (at, records) = match read {
-            [Some(Ok(records)), Some(Err(error))] if error.is_damage() && !is_read_only => {
-                self.give_up(CATALOG_TREES[1], error)?;
-                (1, records)
+    fn change(&self, changes: &[(&[u8], Change<'_>)]) -> Result<Lsn> {
+        let mut restarts = Restarts::new(&self.ctx);
+        loop {
+            if let Some(end) = self.try_change(changes)? {
+                return Ok(end);
             }
-            [Some(Err(error)), Some(Ok(records))] if error.is_damage() && !is_read_only => {
-                self.give_up(CATALOG_TREES[0], error)?;
-                (0, records)
+            restarts.again()?;
+        }
+    }
+
+    /// `None`: to be tried again, since a tree was given up or has other leaves now.
+    fn try_change(&self, changes: &[(&[u8], Change<'_>)]) -> Result<Option<Lsn>> {
+        let trees: Vec<(CatalogTree, Arc<BTree>)> = self.each().collect();
+        if trees.is_empty() {
+            return Err(no_tree());
+        }
+        let mut pages = Vec::with_capacity(trees.len() * changes.len());
+        for (which, tree) in &trees {
+            let of_key = |key| tree.leaf(&self.ctx, Seek::Covers(key)).map(|leaf| leaf.page_no());
+            match changes.iter().map(|(key, _)| of_key(key)).collect::<Result<Vec<PageNo>>>() {
+                Ok(leaves) => pages.extend(leaves),
+                Err(error) => return self.give_up_or_fail(*which, error),
             }
-            [Some(Ok(records)), None] => (1, records),
-            [None, Some(Ok(records))] => (0, records),
-            // Both are whole, or neither: reading says so.
-            _ => return Ok(()),
-        };
-        self.make(at, &records)
+        }
+        let mut mtr = self.ctx.mtr()?;
+        // Nothing is read while others are latched.
+        for page in &pages {
+            while !mtr.pin(*page) {
+                match mtr.load(*page) {
+                    // Which tree it is of is found out by the next look.
+                    Err(error) if error.is_damage() => return Ok(None),
+                    loaded => loaded?,
+                }
+            }
+        }
+        let mut steps = Vec::with_capacity(pages.len());
+        for ((which, tree), pages) in trees.iter().zip(pages.chunks(changes.len())) {
+            match plan(tree, &mut mtr, pages, changes)? {
+                Plan::Steps(planned) => steps.extend(planned),
+                Plan::OtherLeaves => return Ok(None),
+                Plan::NeedsRoom { key, bytes } => {
+                    drop(mtr);
+                    return match tree.make_room(&self.ctx, &key, bytes) {
+                        Ok(()) => Ok(None),
+                        Err(error) => self.give_up_or_fail(*which, error),
+                    };
+                }
+            }
+        }
+        let of_each = changes.iter().cycle();
+        of_each.zip(steps).for_each(|((key, change), step)| carry_out(&mut mtr, key, *change, step));
+        Ok(Some(mtr.commit()))
+    }
+
+    /// Gives the tree up if that can be, because of an error; else fails with it.
+    fn give_up_or_fail<R>(&self, which: CatalogTree, error: Error) -> Result<Option<R>> {
+        if !is_lost(&error) {
+            return Err(error);
+        }
+        self.give_up(which, error).map(|()| None)
+    }
+
+    /// Takes the root of a tree out of page 0, because of an error (rules 2 and 5).
+    ///
+    /// # Errors
+    /// That error, if the other tree is not there.
+    pub(super) fn give_up(&self, which: CatalogTree, reason: Error) -> Result<()> {
+        let mut trees = self.trees.lock();
+        let at = usize::from(which.id == CATALOG_TREES[1].id);
+        match (&trees[at], &trees[1 - at]) {
+            (None, _) => return Ok(()),
+            (_, None) => return Err(reason),
+            _ => {}
+        }
+        if !self.is_read_only {
+            let mut mtr = self.ctx.mtr()?;
+            self.space.clear_root(&mut mtr, which.root_slot);
+            mtr.commit();
+        }
+        trees[at] = None;
+        self.given_up.lock().push((which, reason));
+        Ok(())
     }
 
     /// Makes a tree that is not there, with these records.
     fn make(&self, at: usize, records: &Records) -> Result<()> {
         let CatalogTree { id, segment, root_slot, .. } = CATALOG_TREES[at];
-        {
-            let _entitled = reserve::entitle(Purpose::Cleaning);
-            while !self.space.drop_segment_step(&self.ctx, segment, 16)? {}
-        }
+        while !self.space.drop_segment_step(&self.ctx, segment, 16)? {}
         let tree = self.space.with_room(&self.ctx, || {
             let mut mtr = self.ctx.mtr_with(MTR_REDO_BYTES, 1)?;
             let tree = BTree::create(self.space.clone(), &mut mtr, id, segment)?;
@@ -239,6 +298,7 @@ impl CatalogTrees {
         let only = CatalogTrees {
             ctx: self.ctx.clone(),
             space: self.space.clone(),
+            is_read_only: false,
             trees: Mutex::new([Some(tree.clone()), None]),
             given_up: Mutex::default(),
         };
@@ -251,26 +311,43 @@ impl CatalogTrees {
     }
 
     fn records(&self, tree: &BTree) -> Result<Records> {
+        self.read_tree(tree).map(|(records, _)| records)
+    }
+
+    /// The records of a tree, and the LSN of its newest leaf.
+    fn read_tree(&self, tree: &BTree) -> Result<(Records, Lsn)> {
         let (mut records, mut key, mut next) = (Records::new(), Vec::new(), None::<Vec<u8>>);
+        let mut newest = Lsn(0);
         loop {
             let leaf = tree.leaf(&self.ctx, next.as_deref().map_or(Seek::First, Seek::Covers))?;
+            newest = newest.max(leaf.lsn());
             for slot in 0..leaf.len() {
                 leaf.key_into(slot, &mut key);
                 records.insert(key.clone(), leaf.value(slot).to_vec());
             }
             match leaf.upper() {
                 Some(upper) => next = Some(upper.to_vec()),
-                None => return Ok(records),
+                None => return Ok((records, newest)),
             }
         }
     }
+}
+
+fn no_tree() -> Error {
+    Error::Corrupt("page 0 names no tree of the catalog".to_string())
+}
+
+/// Whether an error says that a tree is to be given up (rule 3).
+fn is_lost(error: &Error) -> bool {
+    error.is_damage() && !error.is_beyond_log()
 }
 
 /// What the changes take in a tree, where each key was found on one of these pages.
 fn plan(tree: &BTree, mtr: &mut Mtr<'_>, pages: &[PageNo], changes: &[(&[u8], Change<'_>)]) -> Result<Plan> {
     let (mut steps, mut latched) = (Vec::with_capacity(changes.len()), None::<(PageNo, LeafMut)>);
     for ((key, change), page) in changes.iter().zip(pages) {
-        let held = latched.filter(|(held, _)| held == page).map(|(_, leaf)| leaf);
+        let held = latched.filter(|(held, leaf)| held == page && leaf.upper(mtr).is_none_or(|upper| *key < upper));
+        let held = held.map(|(_, leaf)| leaf);
         let Some(leaf) = held.or_else(|| tree.leaf_mut_at(mtr, *page, key)) else { return Ok(Plan::OtherLeaves) };
         latched = Some((*page, leaf));
         steps.push(match (*change, leaf.search(mtr, key)) {

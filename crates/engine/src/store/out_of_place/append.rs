@@ -28,11 +28,15 @@ use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::{Lsn, PageNo};
 use highwater_storage::{AlignedBuf, Placement};
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 /// Sequences that are left out at each opening. Of batches that were on their way when the power was cut a later one
 /// may stand on the device whose segment begins with a lost one: its sequence is not known then, and must not come
 /// again.
 const UNKNOWN: u64 = 4096;
+
+/// How long room is looked for: cleaning may gain less than others take.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An image on its way: `bytes` from `at` in some buffer.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +74,11 @@ pub struct Appended {
 }
 
 impl Appended {
+    /// How many were appended.
+    pub fn batches(&self) -> usize {
+        self.tails.len()
+    }
+
     /// The segment of each batch, and each segment that was held to be cleaned.
     fn segments(&self) -> impl Iterator<Item = u32> {
         let batches = self.tails.iter().map(|(_, batch)| batch.segment);
@@ -182,7 +191,7 @@ impl OutOfPlace {
         by: By,
         done: &mut Appended,
     ) -> Result<()> {
-        let mut rest = images;
+        let (mut rest, mut waiting_since) = (images, None);
         while !rest.is_empty() {
             let mut held = self.appender.groups[group].lock();
             let Group { open, buffer } = &mut *held;
@@ -199,10 +208,12 @@ impl OutOfPlace {
             let keep = if by == By::Flush { reserve_segments(self.groups()) } else { 0 };
             match self.segments.take(keep) {
                 Some(segment) => *open = Some(Open::new(segment, placement(group, self.groups()))),
-                None if by == By::Cleaner => return Err(self.no_room()),
                 None => {
                     drop(held);
-                    self.wait_for_room()?;
+                    if waiting_since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+                        return Err(self.no_room());
+                    }
+                    if by == By::Cleaner { self.room_for_copies()? } else { self.wait_for_room()? }
                 }
             }
         }

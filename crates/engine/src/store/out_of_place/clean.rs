@@ -16,7 +16,7 @@
 
 use super::OutOfPlace;
 use super::append::{Appended, By, Image};
-use super::capacity;
+use super::capacity::{self, reserve_segments};
 use super::format::{self, BLOCK_BYTES, Entry, Listed};
 use super::map::{Location, MAX_SEGMENTS};
 use super::scan::located;
@@ -34,6 +34,8 @@ const LEAST_GROWTH: u32 = 4;
 const FULL_FOR: Duration = Duration::from_millis(500);
 /// How long a flush waits for segments that other flushes are about to give back.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Batches of copies for one sync: far fewer than the sequences that an opening leaves out ([`super::append`]).
+const MOST_BATCHES: usize = 1024;
 const PAUSE: Duration = Duration::from_millis(1);
 
 impl OutOfPlace {
@@ -41,13 +43,17 @@ impl OutOfPlace {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if a segment's headers are damaged, an I/O error. The caller stops the store.
+    #[cfg(test)]
     pub(super) fn clean(&self) -> Result<bool> {
-        let mut buffer = self.cleaning.lock();
+        self.clean_with(&mut self.cleaning.lock())
+    }
+
+    fn clean_with(&self, buffer: &mut AlignedBuf) -> Result<bool> {
         let mut done = Appended::default();
-        if !self.copy_victim(&mut buffer, &mut done)? {
+        self.copy_victims(buffer, &mut done, 1)?;
+        if done.victims.is_empty() {
             return Ok(false);
         }
-        self.copy_victims(&mut buffer, &mut done)?;
         self.finish(&done)?;
         Ok(true)
     }
@@ -59,14 +65,16 @@ impl OutOfPlace {
         // Whoever cleans now looks after the others' batches as well.
         let Some(mut buffer) = self.cleaning.try_lock().filter(|_| self.is_low(done)) else { return Ok(None) };
         while self.is_low(done) && self.grow_to_wanted()? {}
-        self.copy_victims(&mut buffer, done)?;
+        self.copy_victims(&mut buffer, done, 0)?;
         Ok(Some(buffer))
     }
 
-    /// Copies what is live out of segments while few are free (rule 3).
-    fn copy_victims(&self, buffer: &mut AlignedBuf, done: &mut Appended) -> Result<()> {
+    /// Copies what is live out of `least` segments, and of others while few are free (rule 3).
+    fn copy_victims(&self, buffer: &mut AlignedBuf, done: &mut Appended, least: usize) -> Result<()> {
+        let is_wanted = |done: &Appended| done.victims.len() < least || self.is_low(done);
         let has_room = || self.segments.usage().free as usize > self.groups();
-        while self.is_low(done) && has_room() && self.copy_victim(buffer, done)? {}
+        let is_possible = |done: &Appended| done.victims.is_empty() || has_room() && done.batches() < MOST_BATCHES;
+        while is_wanted(done) && is_possible(done) && self.copy_victim(buffer, done)? {}
         Ok(())
     }
 
@@ -132,11 +140,36 @@ impl OutOfPlace {
     /// Makes the file larger if it should be, else frees what is cleared, else cleans a segment; says whether any of it
     /// helped.
     pub(super) fn gain_room(&self) -> Result<bool> {
-        Ok(self.grow_to_wanted()? || self.free_cleared()? || self.clean()?)
+        if self.grow_to_wanted()? || self.free_cleared()? {
+            return Ok(true);
+        }
+        let mut buffer = self.cleaning.lock();
+        // Whoever cleaned meanwhile may have left enough.
+        let has_free = self.segments.usage().free as usize > reserve_segments(self.groups());
+        Ok(has_free || self.free_cleared()? || self.clean_with(&mut buffer)?)
+    }
+
+    /// Until a segment is free, for copies that found none: others may be about to free some, or the file grows,
+    /// however large it should be.
+    pub(super) fn room_for_copies(&self) -> Result<()> {
+        let since = Instant::now();
+        while since.elapsed() < PATIENCE {
+            self.data.check()?;
+            let have = self.segments.usage().segments + capacity::FIRST_SEGMENT;
+            if self.free_cleared()? || self.segments.usage().free > 0 || self.grow_if_possible(have + 1)? {
+                return Ok(());
+            }
+            if self.segments.usage().coming == 0 {
+                break;
+            }
+            crate::sync::thread::sleep(PAUSE);
+        }
+        Err(self.no_room())
     }
 
     /// Frees segments that only wait for a sync; says whether there were any.
     fn free_cleared(&self) -> Result<bool> {
+        self.clear_emptied()?;
         let cleared = self.segments.take_cleared();
         if !cleared.is_empty() {
             self.stats.data_syncs.add(u64::from(self.data.sync()?));
@@ -150,6 +183,7 @@ impl OutOfPlace {
         let since = Instant::now();
         self.stats.clean_waits.inc();
         let gained = loop {
+            self.data.check()?;
             if self.gain_room()? {
                 break Ok(());
             }
@@ -179,7 +213,12 @@ impl OutOfPlace {
         if wanted <= have || refused.is_some_and(|at| at.elapsed() < FULL_FOR) {
             return Ok(false);
         }
-        match self.grow_to(wanted.min(have + (have / 16).max(LEAST_GROWTH))) {
+        self.grow_if_possible(wanted.min(have + (have / 16).max(LEAST_GROWTH)))
+    }
+
+    /// Gives the file so many segments; a full disk is no error here.
+    fn grow_if_possible(&self, segments: u32) -> Result<bool> {
+        match self.grow_to(segments) {
             Ok(()) => Ok(true),
             Err(error) if error.is_full() => {
                 *self.refused.lock() = Some(Instant::now());
@@ -216,12 +255,14 @@ impl OutOfPlace {
     /// Discards segments whose cleared footers are durable, all but the footers, and makes them free.
     pub(super) fn release(&self, cleared: &[u32]) {
         let bytes = self.geometry.segment_bytes - BLOCK_BYTES as u64;
-        for segment in cleared.iter().filter(|_| self.data.device().discard_keeps_room()) {
-            // Advice: a device that does not take it only copies more.
-            let _ = self.data.device().discard(self.geometry.start_of(*segment), bytes);
-            self.stats.store_discards.inc();
+        for segment in cleared {
+            if self.data.device().discard_keeps_room() {
+                // Advice: a device that does not take it only copies more.
+                let _ = self.data.device().discard(self.geometry.start_of(*segment), bytes);
+                self.stats.store_discards.inc();
+            }
+            self.segments.release(*segment);
         }
-        self.segments.release(cleared);
     }
 }
 

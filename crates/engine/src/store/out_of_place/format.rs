@@ -39,6 +39,7 @@ use highwater_storage::ALIGNMENT_BYTES;
 
 /// The grain of images.
 pub const UNIT_BYTES: usize = 128;
+const _: () = assert!(16384 / UNIT_BYTES <= u8::MAX as usize, "the units of the largest page fit a byte");
 /// The grain of batches; a header lies within it.
 pub const BLOCK_BYTES: usize = ALIGNMENT_BYTES;
 /// Most images in a batch: those whose entries fit a header within [`BLOCK_BYTES`].

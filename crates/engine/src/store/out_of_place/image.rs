@@ -30,9 +30,8 @@ impl Geometry {
         self.segment_bytes - format::end_bytes(format::summary_bytes(2 * images)) as u64
     }
 
-    /// The sizes of a store on this device.
-    pub fn sizes(&self, device: &dyn Device) -> Sizes {
-        let lifetime_streams = device.lifetime_streams();
+    /// The sizes of a store that keeps so many lifetimes apart.
+    pub fn sizes(&self, lifetime_streams: usize) -> Sizes {
         Sizes { page_bytes: self.page_bytes, segment_room: self.segment_room(), lifetime_streams }
     }
 

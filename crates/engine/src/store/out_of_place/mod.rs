@@ -89,6 +89,8 @@ pub struct OutOfPlace {
     segments: Segments,
     appender: Appender,
     compression: PageCompression,
+    /// Lifetimes that are kept apart: those of the device, or fewer if there is no room for so many open segments.
+    lifetime_streams: usize,
     /// How full segments may be before the file grows.
     fill_pct: u64,
     /// The clock of [`lifetime`].
@@ -129,8 +131,10 @@ impl OutOfPlace {
         let slot = Slot { sequence: slot, pages: if slot > 0 { map.pages() } else { 0 } };
         stats.store_open_scan_bytes.set(read_bytes);
         let count = count.max(capacity::FIRST_SEGMENT);
-        let store = OutOfPlace {
+        let lifetime_streams = data.lifetime_streams();
+        let mut store = OutOfPlace {
             geometry,
+            lifetime_streams,
             data: SharedSync::new(data),
             segments: Segments::new(count, map, &remains),
             appender: Appender::new(newest, durable),
@@ -150,7 +154,14 @@ impl OutOfPlace {
             store.data.sync()?;
             ends.iter().try_for_each(|found| store.put_end_of(found))?;
             store.sync()?;
-            store.reserve(0..store.segments.map.pages())?;
+            let pages = store.segments.map.pages();
+            while let Err(error) = store.reserve(0..pages) {
+                // It may come from a device with fewer streams.
+                if !error.is_full() || store.lifetime_streams == 1 {
+                    return Err(error.into());
+                }
+                store.lifetime_streams -= 1;
+            }
         }
         store.clear_emptied()?;
         store.note_usage();
@@ -162,12 +173,12 @@ impl OutOfPlace {
     }
 
     fn sizes(&self) -> Sizes {
-        self.geometry.sizes(self.device())
+        self.geometry.sizes(self.lifetime_streams)
     }
 
     /// Groups that are in use at this size.
     fn groups(&self) -> usize {
-        capacity::groups(self.segments.usage().segments, self.device().lifetime_streams())
+        capacity::groups(self.segments.usage().segments, self.lifetime_streams)
     }
 
     fn capacity_bytes(&self) -> u64 {

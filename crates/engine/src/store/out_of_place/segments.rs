@@ -88,7 +88,7 @@ pub struct Usage {
     /// All, region 0 not counted.
     pub segments: u32,
     pub free: u32,
-    /// Free after the next two syncs: emptied or cleared.
+    /// Free after the next two syncs: emptied, cleared, or being released.
     pub coming: u32,
     pub live_bytes: u64,
 }
@@ -107,6 +107,8 @@ struct Inner {
     live_bytes: u64,
     emptied: Vec<u32>,
     cleared: Vec<u32>,
+    /// Taken to be released.
+    releasing: usize,
 }
 
 impl Segments {
@@ -195,16 +197,17 @@ impl Segments {
 
     /// Segments that are cleared; the caller syncs, discards and [releases](Self::release) them.
     pub fn take_cleared(&self) -> Vec<u32> {
-        std::mem::take(&mut self.inner.lock().cleared)
+        let mut inner = self.inner.lock();
+        inner.releasing += inner.cleared.len();
+        std::mem::take(&mut inner.cleared)
     }
 
-    /// Makes segments free.
-    pub fn release(&self, cleared: &[u32]) {
+    /// Makes a segment free that was taken to be released.
+    pub fn release(&self, number: u32) {
         let mut inner = self.inner.lock();
-        for number in cleared {
-            inner.table[*number as usize] = FREE;
-            inner.free.insert(*number);
-        }
+        inner.table[number as usize] = FREE;
+        inner.free.insert(number);
+        inner.releasing -= 1;
     }
 
     /// Chooses a segment to clean, when the newest batch is `newest` and `segment_room` bytes of a segment hold images,
@@ -238,7 +241,7 @@ impl Segments {
     pub fn usage(&self) -> Usage {
         let inner = self.inner.lock();
         let segments = inner.table.len() as u32 - FIRST_SEGMENT;
-        let coming = (inner.emptied.len() + inner.cleared.len()) as u32;
+        let coming = (inner.emptied.len() + inner.cleared.len() + inner.releasing) as u32;
         Usage { segments, free: inner.free.len() as u32, coming, live_bytes: inner.live_bytes }
     }
 

@@ -68,6 +68,6 @@ fn a_segment_is_not_cleaned_or_emptied_while_a_batch_in_it_is_unpublished() {
     segments.note_cleared(&[segment]);
     assert_eq!(segments.usage().free, 3, "its footer is not durable yet");
     let cleared = segments.take_cleared();
-    segments.release(&cleared);
+    cleared.iter().for_each(|segment| segments.release(*segment));
     assert_eq!((cleared, segments.usage().free), (vec![segment], 4));
 }

@@ -259,7 +259,7 @@ fn cleaning_needs_hardly_a_sync_of_its_own() {
 fn on_a_full_disk_every_reserved_page_can_be_written_again_and_again() {
     for codec in PageCompression::ALL {
         let storage = StorageSet::memory();
-        let sizes = geometry().sizes(&*storage.data);
+        let sizes = geometry().sizes(1);
         let least = u64::from(capacity::guaranteed_segments(NEW_PAGES + 256, sizes)) * SEGMENT_BYTES;
         let mut devices = 0..;
         let limited = storage.map(|device| {
@@ -285,4 +285,36 @@ fn on_a_full_disk_every_reserved_page_can_be_written_again_and_again() {
         assert_sound(&*store, "full");
         (2..NEW_PAGES + 256).for_each(|page| assert_holds(&*store, page, 2100, "full"));
     }
+}
+
+/// There is no room for an open segment for each stream.
+#[test]
+fn a_full_store_opens_on_a_device_with_more_streams() {
+    let pages = 5000;
+    let segments = capacity::guaranteed_segments(pages, geometry().sizes(1));
+    assert!(segments < capacity::guaranteed_segments(pages, geometry().sizes(lifetime::GROUPS)));
+    let memory = MemoryDevice::new().and_lifetime_streams(lifetime::GROUPS);
+    let device: Arc<dyn Device> = Limited::new(Arc::new(memory), u64::from(segments) * SEGMENT_BYTES);
+    device.set_len_bytes(SEGMENT_BYTES).unwrap();
+    let open = || {
+        let scanned = scan(&*device, geometry(), 1).unwrap();
+        scanned.settle("data", Lsn(0)..Lsn(u64::MAX)).unwrap();
+        let stats = Arc::new(Stats::default());
+        OutOfPlace::open(device.clone(), geometry(), scanned, &settings(PageCompression::Off), stats).unwrap()
+    };
+    let mut random = fastrand::Rng::with_seed(8);
+    let mut turn_over = |store: &OutOfPlace, lsns: Range<u64>| {
+        lsns.for_each(|lsn| write(store, &some_pages(&mut random, pages, BATCH_PAGES), lsn, Lane::FlushList).unwrap());
+        (2..pages).for_each(|page| write(store, &[page], 10_000, Lane::SinglePage).unwrap());
+        assert_sound(store, "full");
+    };
+    let mut store = open();
+    store.lifetime_streams = 1;
+    store.reserve(0..pages).unwrap();
+    store.sync().unwrap();
+    turn_over(&store, 1..300);
+    drop(store);
+    let store = open();
+    assert!((1..lifetime::GROUPS).contains(&store.lifetime_streams), "{}", store.lifetime_streams);
+    turn_over(&store, 300..600);
 }

@@ -72,7 +72,7 @@ fn fixed(storage: &StorageSet) -> StorageSet {
 }
 
 fn sizes() -> Sizes {
-    geometry().sizes(&MemoryDevice::new())
+    geometry().sizes(1)
 }
 
 #[test]
