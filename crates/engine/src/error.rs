@@ -1,8 +1,10 @@
 //! The engine's one error type.
 
-use crate::page::header;
 use crate::types::PageNo;
 use highwater_storage::{OpenError, StorageError};
+
+/// What is said of every page that has a change behind the end of the redo log.
+pub(crate) const BEYOND_LOG: &str = "is beyond the end of the redo log";
 
 /// Result of an engine operation.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -181,7 +183,7 @@ impl Error {
 
     /// Whether a page has a change that the redo log has lost.
     pub(crate) fn is_beyond_log(&self) -> bool {
-        matches!(self, Error::CorruptPage { reason, .. } if reason.contains(header::BEYOND_LOG))
+        matches!(self, Error::CorruptPage { reason, .. } if reason.contains(BEYOND_LOG))
     }
 
     /// Whether the device failed to read; it may succeed the next time.

@@ -17,7 +17,7 @@
 //! 3. A page of zeros was never written: `verify` accepts it, its type is `Free`.
 
 use super::bytes::{PageBytes, put_u16, put_u32, put_u64};
-use crate::error::{Error, Result};
+use crate::error::{BEYOND_LOG, Error, Result};
 use crate::types::{Lsn, PageNo};
 
 /// Bytes of the header at the start of every page.
@@ -94,9 +94,6 @@ pub fn lsn(page: &[u8]) -> Lsn {
 pub fn checksum(page: &[u8]) -> u32 {
     page.u32_at(CHECKSUM)
 }
-
-/// What [`beyond_log`] says of every such page.
-pub const BEYOND_LOG: &str = "is beyond the end of the redo log";
 
 /// The problem of a page on disk that has a change behind `end`, the end of the log: the log is written before data, so
 /// the log lost its end.

@@ -3,8 +3,8 @@
 //! Rules
 //! 1. A tree whose root stands in page 0 holds every record. Each change is one mini-transaction of both trees.
 //! 2. Before something is changed that a tree with a damaged page does not take, its root is taken out of page 0: it is
-//!    *given up*. So is one that cannot be read at the opening, or of which the device has lost a write: it differs from
-//!    the other one, whose leaves are newer. One tree always stays.
+//!    *given up*. So is a tree that cannot be read at the opening, or differs from the other one, whose leaves are
+//!    newer: the device has lost a write. One tree always stays.
 //! 3. A page beyond the end of the redo log is no such damage: a change was lost that may stand in neither tree.
 //! 4. A tree that is not there is made at the opening: its old pages are given back, a new tree is filled from the
 //!    other one, and then its root is set. That happens when the threads run, since it may take much redo. Where it
