@@ -157,7 +157,10 @@ impl<'a> Checker<'a> {
         name(SEGMENT_SYSTEM, Kind::System, Place::default());
         name(SEGMENT_UNDO, Kind::Undo, Place::default());
         for tree in CATALOG_TREES {
-            name(tree.segment, Kind::Tree(tree.id.0), of(tree.name));
+            // One that is not there may be half made.
+            let is_there = self.subject.space.root(tree.root_slot).is_some();
+            let kind = if is_there { Kind::Tree(tree.id.0) } else { Kind::Unfinished };
+            name(tree.segment, kind, of(tree.name));
         }
         name(SEGMENT_CHANGE_BUFFER, Kind::Tree(CHANGE_BUFFER_INDEX.0), of(CHANGE_BUFFER));
         for table in &self.subject.tables {

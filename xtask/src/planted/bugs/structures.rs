@@ -49,6 +49,22 @@ pub const BUGS: &[Bug] = &[
         &["gives_up_a_tree"],
     ),
     bug(
+        "both-catalog-trees-given-up",
+        "after errors in both trees of the catalog the next opening takes the database for a new one",
+        &[edit(CATALOG_TREES, "(_, None) => return Err(reason),", "(_, None) if !PLANTED => return Err(reason),")],
+        &["gives_up_a_tree"],
+    ),
+    bug(
+        "older-catalog-tree-counts",
+        "of two trees of the catalog the one counts of which the device has lost a write",
+        &[edit(
+            CATALOG_TREES,
+            "CATALOG_TREES[usize::from(second_lsn < first_lsn)]",
+            "CATALOG_TREES[usize::from((second_lsn < first_lsn) != PLANTED)]",
+        )],
+        &["of_two_trees_that_differ"],
+    ),
+    bug(
         "growth-not-durable",
         "the number of extents is raised before the file is durably as long",
         &[edit(
