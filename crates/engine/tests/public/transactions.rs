@@ -105,6 +105,25 @@ fn write_conflicts_and_lock_waits_are_errors() {
     assert_eq!(db.stats().row_lock_timeouts, 1);
 }
 
+/// By an index too: the entry of a row that was deleted after the snapshot is a conflict, not nothing.
+#[test]
+fn a_locking_scan_meets_a_row_that_was_deleted_after_the_snapshot() {
+    for index in ["PRIMARY", "by_age"] {
+        let db = memory();
+        let people = people(&db);
+        let [id, other] = ["a", "b"].map(|name| add(&db, &people, name, name, Some(1)));
+        let options = TxnOptions { first_committer_wins: true, ..TxnOptions::default() };
+        let mut late = db.begin_with(options).unwrap();
+        assert!(late.get(&people, &values![other]).unwrap().is_some());
+        let mut first = db.begin().unwrap();
+        first.delete(&people, &values![id]).unwrap();
+        first.commit().unwrap();
+        let met =
+            late.scan(&people).index(index).for_share().iter().and_then(|rows| rows.collect::<Result<Vec<_>, _>>());
+        assert!(matches!(met, Err(Error::WriteConflict)), "{index}: {met:?}");
+    }
+}
+
 #[test]
 fn a_savepoint_that_a_rollback_went_past_is_gone() {
     let db = memory();

@@ -314,6 +314,10 @@ impl Fill<'_> {
         let all_seen = match &self.sight {
             Some(sight) => max_trx_id < sight.view.up_limit_id,
             None if self.sees == Sees::Newest => true,
+            // What was deleted after the snapshot is a conflict, not nothing.
+            None if self.txn.first_committer_wins => {
+                self.txn.view.as_ref().is_some_and(|handle| max_trx_id < handle.view.up_limit_id)
+            }
             None => max_trx_id < self.system.min_active(),
         };
         if !(entry.delete_marked && all_seen) {
