@@ -118,6 +118,8 @@ fn a_locking_scan_meets_a_row_that_was_deleted_after_the_snapshot() {
         let mut first = db.begin().unwrap();
         first.delete(&people, &values![id]).unwrap();
         first.commit().unwrap();
+        // A later view: then it is known everywhere that the first one has ended.
+        assert!(db.snapshot().unwrap().get(&people, &values![id]).unwrap().is_none());
         let met =
             late.scan(&people).index(index).for_share().iter().and_then(|rows| rows.collect::<Result<Vec<_>, _>>());
         assert!(matches!(met, Err(Error::WriteConflict)), "{index}: {met:?}");

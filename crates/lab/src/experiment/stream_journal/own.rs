@@ -61,7 +61,7 @@ fn room_to_grow(scale: Scale) -> u64 {
 }
 
 fn transactions(scale: Scale) -> u64 {
-    scale.of([300, 6_000, 60_000, 200_000])
+    scale.of([300, 6_000, 20_000, 100_000])
 }
 
 /// About 1 : 50 and 1 : 13 of the database at `quick`; the smallest there is, and the default twice.
