@@ -57,7 +57,7 @@ impl Setting {
         let is_small = rng.u32(..3) == 0;
         let limit = if is_small { 2 * created + (rng.u64(4..10) << 20) } else { u64::MAX };
         let disk = |limit| MemoryDevice::new_for_cuts(limit, self.untorn_bytes);
-        let data = disk(limit).and_lifetime_streams(self.lifetime_streams);
+        let data = disk(limit).with_lifetime_streams(self.lifetime_streams);
         (StorageSet::of_memory([data, disk(u64::MAX), disk(u64::MAX)]), is_small)
     }
 

@@ -82,6 +82,11 @@ impl Place {
     pub fn of(table: &str, index: &str) -> Place {
         Place { table: Some(table.to_string()), index: Some(index.to_string()) }
     }
+
+    /// A tree that belongs to no table.
+    pub fn of_tree(name: &str) -> Place {
+        Place { table: None, index: Some(name.to_string()) }
+    }
 }
 
 pub struct Checker<'a> {
@@ -153,16 +158,15 @@ impl<'a> Checker<'a> {
     /// Finds the owner of each segment.
     fn name_segments(&mut self) -> Result<()> {
         let mut name = |segment: SegmentId, kind, place| drop(self.owners.insert(segment.0, Owner { kind, place }));
-        let of = |index: &str| Place { table: None, index: Some(index.to_string()) };
         name(SEGMENT_SYSTEM, Kind::System, Place::default());
         name(SEGMENT_UNDO, Kind::Undo, Place::default());
         for tree in CATALOG_TREES {
             // One that is not there may be half made.
             let is_there = self.subject.space.root(tree.root_slot).is_some();
             let kind = if is_there { Kind::Tree(tree.id.0) } else { Kind::Unfinished };
-            name(tree.segment, kind, of(tree.name));
+            name(tree.segment, kind, Place::of_tree(tree.name));
         }
-        name(SEGMENT_CHANGE_BUFFER, Kind::Tree(CHANGE_BUFFER_INDEX.0), of(CHANGE_BUFFER));
+        name(SEGMENT_CHANGE_BUFFER, Kind::Tree(CHANGE_BUFFER_INDEX.0), Place::of_tree(CHANGE_BUFFER));
         for table in &self.subject.tables {
             let rows = table.current.read().clone();
             let tree = &rows.clustered;
@@ -185,7 +189,7 @@ impl<'a> Checker<'a> {
             Err(Error::CorruptPage { .. }) => Ok(()),
             Err(error) => {
                 let reason = crate::btree::check::reason_of(error)?;
-                self.find(None, &Place { table: None, index: Some("catalog".to_string()) }, reason);
+                self.find(None, &Place::of_tree("catalog"), reason);
                 Ok(())
             }
         }

@@ -39,7 +39,7 @@ impl Checker<'_> {
     pub(super) fn check_catalog(&mut self) -> Result<()> {
         let trees = self.subject.catalog.trees();
         for (which, tree) in trees.each() {
-            let place = Place { table: None, index: Some(which.name.to_string()) };
+            let place = Place::of_tree(which.name);
             if self.subject.space.root(which.root_slot) != Some(tree.root()) {
                 self.find(Some(PageNo(0)), &place, "the file header names another root");
             }
@@ -50,14 +50,17 @@ impl Checker<'_> {
             self.count_tree(&counts);
         }
         trees.each_given_up(|(which, error)| {
-            let place = Place { table: None, index: Some(which.name.to_string()) };
+            let place = Place::of_tree(which.name);
             let text = format!("{error}; the other tree has the same records; this one is made again at an opening");
             self.damaged.insert(which.segment);
             self.find(error.page(), &place, text);
         });
         if let Some(key) = trees.difference() {
-            let place = Place { table: None, index: Some("catalog".to_string()) };
-            self.find(None, &place, format!("the two trees of the catalog differ in the record {key:02x?}"));
+            self.find(
+                None,
+                &Place::of_tree("catalog"),
+                format!("the two trees of the catalog differ in the record {key:02x?}"),
+            );
         }
         Ok(())
     }

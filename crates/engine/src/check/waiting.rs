@@ -21,7 +21,7 @@ use std::collections::HashMap;
 pub const CHANGE_BUFFER: &str = "change buffer";
 
 fn place() -> Place {
-    Place { table: None, index: Some(CHANGE_BUFFER.to_string()) }
+    Place::of_tree(CHANGE_BUFFER)
 }
 
 impl Checker<'_> {

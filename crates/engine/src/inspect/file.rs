@@ -331,9 +331,14 @@ impl<'d> RawFile<'d> {
 
     /// A sound node of a tree.
     fn node(&self, page_no: PageNo, tree: u32) -> Result<Vec<u8>> {
+        self.node_of(page_no, |owner| owner == tree)
+    }
+
+    /// A sound node of one of some trees.
+    fn node_of(&self, page_no: PageNo, is_wanted: impl Fn(u32) -> bool) -> Result<Vec<u8>> {
         let page = self.sound_page(page_no)?;
         node::check(&page, page_no)?;
-        if header::owner(&page) != tree {
+        if !is_wanted(header::owner(&page)) {
             return Err(Error::corrupt_page(page_no, format!("it is a page of index {}", header::owner(&page))));
         }
         Ok(page)
@@ -347,8 +352,8 @@ impl<'d> RawFile<'d> {
         let mut leaves = Vec::new();
         for page_no in (0..self.page_count as u32).map(PageNo) {
             let is_free = self.extent(page_no.0 / EXTENT_PAGES).is_some() && self.owner(page_no).is_none();
-            let of_catalog = CATALOG_TREES.iter().find_map(|tree| self.node(page_no, tree.id.0).ok());
-            leaves.extend(of_catalog.filter(|page| !is_free && Node::new(page).is_leaf()));
+            let page = self.node_of(page_no, |owner| CATALOG_TREES.iter().any(|tree| tree.id.0 == owner));
+            leaves.extend(page.ok().filter(|page| !is_free && Node::new(page).is_leaf()));
         }
         // Of two leaves that cover a key the newer one counts, also if it has no such record.
         leaves.sort_by_key(|page| header::lsn(page));

@@ -179,6 +179,12 @@ fn a_state_that_cannot_be_written_is_not_taken() {
     assert!(table.record.state == State::Ready && table.indexes[0].state == State::Ready);
 }
 
+/// The catalog has so many tables, and two equal trees.
+fn assert_whole(catalog: &Catalog, tables: usize) {
+    assert_eq!(catalog.load().unwrap().0.len(), tables);
+    assert_eq!((catalog.trees().each().count(), catalog.trees().difference()), (2, None));
+}
+
 /// The root of each tree, which is its only page here.
 fn roots(core: &Core) -> [PageNo; 2] {
     CATALOG_TREES.map(|tree| core.space.root(tree.root_slot).unwrap_or(PageNo(0)))
@@ -208,9 +214,9 @@ fn a_damaged_tree_is_made_again_from_the_other() {
         damage(&storage, before[at]);
         let core = open(storage.clone(), small_options());
         let made = catalog(&core);
-        assert_eq!((made.load().unwrap().0.len(), made.trees().difference()), (1, None));
+        assert_whole(&made, 1);
         made.create_table(definition("u", 3)).unwrap();
-        assert_eq!((made.trees().each().count(), made.trees().difference()), (2, None));
+        assert_whole(&made, 2);
     }
     let (storage, before) = closed_with_a_table(3);
     before.iter().for_each(|page| damage(&storage, *page));
@@ -260,7 +266,7 @@ fn of_two_trees_that_differ_the_newer_counts() {
         storage.memory_devices().unwrap()[0].damage(|bytes| bytes[range].copy_from_slice(&old));
         let core = open(storage, small_options());
         let again = catalog(&core);
-        assert_eq!((again.load().unwrap().0.len(), again.trees().difference()), (2, None));
+        assert_whole(&again, 2);
         let mut reasons = Vec::new();
         again.trees().each_given_up(|(which, error)| reasons.push((which.id, error.to_string())));
         assert!(matches!(&reasons[..], [(id, text)] if *id == CATALOG_TREES[at].id && text.contains("older")));
@@ -284,8 +290,7 @@ fn a_change_gives_up_a_tree_that_cannot_be_read() {
         assert!(refused.unwrap_err().to_string().contains("the reason"), "one tree stays");
         let core = reopen(core);
         let again = catalog(&core);
-        assert_eq!((again.load().unwrap().0.len(), again.trees().difference()), (2, None));
-        assert_eq!(again.trees().each().count(), 2);
+        assert_whole(&again, 2);
     }
 }
 
@@ -305,8 +310,7 @@ fn making_a_tree_again_survives_a_crash() {
         let core = open(disks.cut(seed), small_options());
         unfinished += u32::from(roots(&core).contains(&PageNo(0)));
         let again = catalog(&core);
-        assert_eq!((again.load().unwrap().0.len(), again.trees().each().count()), (1, 2));
-        assert_eq!(again.trees().difference(), None);
+        assert_whole(&again, 1);
     }
     assert!(unfinished > 10, "{unfinished} crashes between giving up and the end");
 }

@@ -30,6 +30,9 @@ pub const CATALOG_TREES: [CatalogTree; 2] = [
     CatalogTree { name: "catalog copy", id: IndexId(2), segment: SEGMENT_CATALOG_COPY, root_slot: ROOT_CATALOG_COPY },
 ];
 
+/// How full the pages of a tree that is made again are: the records of later tables go to its end.
+const FILL_PERCENT: usize = 100;
+
 /// What never changes of one of the trees.
 #[derive(Clone, Copy, Debug)]
 pub struct CatalogTree {
@@ -295,14 +298,9 @@ impl CatalogTrees {
             mtr.commit();
             Ok(Arc::new(tree))
         })?;
-        let only = CatalogTrees {
-            ctx: self.ctx.clone(),
-            space: self.space.clone(),
-            is_read_only: false,
-            trees: Mutex::new([Some(tree.clone()), None]),
-            given_up: Mutex::default(),
-        };
-        records.iter().try_for_each(|(key, value)| only.put(key, value).map(drop))?;
+        let mut builder = tree.builder(&self.ctx, FILL_PERCENT, 0);
+        records.iter().try_for_each(|(key, value)| builder.push(key, value))?;
+        builder.finish()?;
         let mut mtr = self.ctx.mtr()?;
         self.space.set_root(&mut mtr, root_slot, tree.root());
         mtr.commit();

@@ -60,7 +60,7 @@ impl MemoryDevice {
 
     /// A new, empty device like this one that says it keeps so many lifetimes apart.
     #[must_use]
-    pub fn and_lifetime_streams(&self, lifetime_streams: usize) -> MemoryDevice {
+    pub fn with_lifetime_streams(&self, lifetime_streams: usize) -> MemoryDevice {
         Kind { lifetime_streams, ..self.shared.kind.clone() }.holding(Bytes::default())
     }
 

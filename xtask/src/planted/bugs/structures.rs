@@ -22,10 +22,10 @@ pub const BUGS: &[Bug] = &[
         &[
             edit(
                 CATALOG_TREES,
-                "        records.iter().try_for_each(|(key, value)| only.put",
+                "        let mut builder = tree.builder(",
                 "        if PLANTED {\n            let mut mtr = self.ctx.mtr()?;\n            \
                  self.space.set_root(&mut mtr, root_slot, tree.root());\n            mtr.commit();\n        }\n        \
-                 records.iter().try_for_each(|(key, value)| only.put",
+                 let mut builder = tree.builder(",
             ),
             edit(
                 CATALOG_TREES,

@@ -35,8 +35,8 @@ use std::time::{Duration, Instant};
 /// again.
 const UNKNOWN: u64 = 4096;
 
-/// How long room is looked for: cleaning may gain less than others take.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the images of one batch look for room, again and again: cleaning may gain less than others take.
+const PATIENCE_IN_ALL: Duration = Duration::from_secs(60);
 
 /// An image on its way: `bytes` from `at` in some buffer.
 #[derive(Clone, Copy, Debug)]
@@ -210,7 +210,7 @@ impl OutOfPlace {
                 Some(segment) => *open = Some(Open::new(segment, placement(group, self.groups()))),
                 None => {
                     drop(held);
-                    if waiting_since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+                    if waiting_since.get_or_insert_with(Instant::now).elapsed() > PATIENCE_IN_ALL {
                         return Err(self.no_room());
                     }
                     if by == By::Cleaner { self.room_for_copies()? } else { self.wait_for_room()? }

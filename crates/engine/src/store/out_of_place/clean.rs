@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 const LEAST_GROWTH: u32 = 4;
 /// How long the device is not asked for room again after it refused.
 const FULL_FOR: Duration = Duration::from_millis(500);
-/// How long a flush waits for segments that other flushes are about to give back.
+/// How long segments are waited for that others are about to give back.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Batches of copies for one sync: far fewer than the sequences that an opening leaves out ([`super::append`]).
 const MOST_BATCHES: usize = 1024;
@@ -61,7 +61,6 @@ impl OutOfPlace {
     /// Beside a batch (rule 1): makes the file larger, or copies what is live out of segments. They are free after the
     /// sync of `done`, until which the caller keeps the guard, and the next.
     pub(super) fn clean_beside(&self, done: &mut Appended) -> Result<Option<MutexGuard<'_, AlignedBuf>>> {
-        self.note_usage();
         // Whoever cleans now looks after the others' batches as well.
         let Some(mut buffer) = self.cleaning.try_lock().filter(|_| self.is_low(done)) else { return Ok(None) };
         while self.is_low(done) && self.grow_to_wanted()? {}
@@ -152,19 +151,26 @@ impl OutOfPlace {
     /// Until a segment is free, for copies that found none: others may be about to free some, or the file grows,
     /// however large it should be.
     pub(super) fn room_for_copies(&self) -> Result<()> {
-        let since = Instant::now();
-        while since.elapsed() < PATIENCE {
-            self.data.check()?;
+        self.wait_until(|| {
             let have = self.segments.usage().segments + capacity::FIRST_SEGMENT;
-            if self.free_cleared()? || self.segments.usage().free > 0 || self.grow_if_possible(have + 1)? {
+            let gained = self.free_cleared()? || self.segments.usage().free > 0 || self.grow_if_possible(have + 1)?;
+            if gained || self.segments.usage().coming > 0 { Ok(gained) } else { Err(self.no_room()) }
+        })
+    }
+
+    /// Tries until there is room, with pauses.
+    fn wait_until(&self, has_room: impl Fn() -> Result<bool>) -> Result<()> {
+        let since = Instant::now();
+        loop {
+            self.data.check()?;
+            if has_room()? {
                 return Ok(());
             }
-            if self.segments.usage().coming == 0 {
-                break;
+            if since.elapsed() > PATIENCE {
+                return Err(self.no_room());
             }
             crate::sync::thread::sleep(PAUSE);
         }
-        Err(self.no_room())
     }
 
     /// Frees segments that only wait for a sync; says whether there were any.
@@ -182,16 +188,7 @@ impl OutOfPlace {
     pub(super) fn wait_for_room(&self) -> Result<()> {
         let since = Instant::now();
         self.stats.clean_waits.inc();
-        let gained = loop {
-            self.data.check()?;
-            if self.gain_room()? {
-                break Ok(());
-            }
-            if since.elapsed() > PATIENCE {
-                break Err(self.no_room());
-            }
-            crate::sync::thread::sleep(PAUSE);
-        };
+        let gained = self.wait_until(|| self.gain_room());
         self.stats.clean_wait_us.add(since.elapsed().as_micros() as u64);
         gained
     }

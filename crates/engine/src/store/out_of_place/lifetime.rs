@@ -14,8 +14,10 @@
 //! The estimate is the mean of the logarithms of the last intervals, the newest with a weight of a half. A page that
 //! the cleaner finds alive has at least the age that it has.
 
+use highwater_storage::Placement;
+
 /// Groups of segments.
-pub const GROUPS: usize = 6;
+pub const GROUPS: usize = Placement::LIFETIMES.len();
 
 /// Bytes of the clock's tick.
 const TICK_BYTES: u64 = 64 << 10;

@@ -196,7 +196,9 @@ impl OutOfPlace {
         self.spare_images.lock().push(images);
         // Held until the copies are durable: another cleaner finds what this one gives back.
         let _cleaning = self.clean_beside(&mut done)?;
-        self.finish(&done)
+        self.finish(&done)?;
+        self.note_usage();
+        Ok(())
     }
 
     /// Puts the images of a batch into `images`, and lists them by group.

@@ -61,7 +61,7 @@ fn geometry() -> Geometry {
 
 /// A set in memory whose data device keeps so many lifetimes apart.
 fn memory_with_streams(lifetime_streams: usize) -> StorageSet {
-    let data = MemoryDevice::new().and_lifetime_streams(lifetime_streams);
+    let data = MemoryDevice::new().with_lifetime_streams(lifetime_streams);
     StorageSet::of_memory([data, MemoryDevice::new(), MemoryDevice::new()])
 }
 
@@ -287,13 +287,32 @@ fn on_a_full_disk_every_reserved_page_can_be_written_again_and_again() {
     }
 }
 
+/// As after crashes in the middle of cleaning: no segment is left for copies, though the disk has room.
+#[test]
+fn copies_that_find_no_segment_let_the_file_grow() {
+    let memory: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    memory.set_len_bytes(SEGMENT_BYTES).unwrap();
+    let scanned = scan(&*memory, geometry(), 1).unwrap();
+    let stats = Arc::new(Stats::default());
+    let store = OutOfPlace::open(memory.clone(), geometry(), scanned, &settings(PageCompression::Off), stats).unwrap();
+    let all: Vec<u32> = (2..NEW_PAGES).collect();
+    write(&store, &all, 1, Lane::FlushList).unwrap();
+    all.iter().step_by(4).for_each(|page| write(&store, &[*page], 2, Lane::FlushList).unwrap());
+    while store.segments.take(0).is_some() {}
+    let before = store.segments.usage().segments;
+    while store.segments.usage().segments == before {
+        assert!(store.clean_step().unwrap(), "a segment to clean");
+    }
+    all.iter().for_each(|page| assert_holds(&store, *page, if page % 4 == 2 { 2 } else { 1 }, "cleaned"));
+}
+
 /// There is no room for an open segment for each stream.
 #[test]
 fn a_full_store_opens_on_a_device_with_more_streams() {
     let pages = 5000;
     let segments = capacity::guaranteed_segments(pages, geometry().sizes(1));
     assert!(segments < capacity::guaranteed_segments(pages, geometry().sizes(lifetime::GROUPS)));
-    let memory = MemoryDevice::new().and_lifetime_streams(lifetime::GROUPS);
+    let memory = MemoryDevice::new().with_lifetime_streams(lifetime::GROUPS);
     let device: Arc<dyn Device> = Limited::new(Arc::new(memory), u64::from(segments) * SEGMENT_BYTES);
     device.set_len_bytes(SEGMENT_BYTES).unwrap();
     let open = || {

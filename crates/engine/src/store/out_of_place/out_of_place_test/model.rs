@@ -168,7 +168,7 @@ fn cut_everywhere(memory: &MemoryDevice, model: &Model) -> u64 {
 impl Life {
     /// A new store that was opened once, on a device that keeps so many lifetimes apart.
     fn begin(pages: u32, lifetime_streams: usize) -> Life {
-        let memory = MemoryDevice::new().and_lifetime_streams(lifetime_streams);
+        let memory = MemoryDevice::new().with_lifetime_streams(lifetime_streams);
         memory.set_len_bytes(u64::from(pages) * PAGE as u64).unwrap();
         memory.sync().unwrap();
         let model = Model { pages, lsns: BTreeMap::new(), writing: vec![], newest: 0, forgotten: false };
