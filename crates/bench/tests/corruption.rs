@@ -17,9 +17,9 @@ fn expect_no_failure(tally: &Tally) {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-fn sweep(store: Store, left: Left) -> (Arc<Small>, Tally) {
+fn sweep(store: Store, left: Left, every: u64) -> (Arc<Small>, Tally) {
     let small = Arc::new(Small::new(store, left).unwrap());
-    let cases = flips(&small, EVERY).unwrap();
+    let cases = flips(&small, every).unwrap();
     let tally = run(Arc::clone(&small), cases, THREADS, |_| {});
     expect_no_failure(&tally);
     (small, tally)
@@ -27,13 +27,13 @@ fn sweep(store: Store, left: Left) -> (Arc<Small>, Tally) {
 
 #[test]
 fn flips_in_a_closed_database() {
-    let (_, tally) = sweep(STORES[0], Left::Closed);
+    let (_, tally) = sweep(STORES[0], Left::Closed, EVERY);
     assert!(tally.count("reported") > 1500 && tally.count("harmless") > 1000, "{:?}", tally.counts);
 }
 
 #[test]
 fn flips_in_a_database_that_was_not_closed() {
-    let (small, tally) = sweep(STORES[0], Left::Stopped);
+    let (small, tally) = sweep(STORES[0], Left::Stopped, EVERY);
     assert!(small.torn.is_some());
     assert!(tally.count("reported") > 800 && tally.count("taken for a torn write") > 0, "{:?}", tally.counts);
 }
@@ -41,20 +41,21 @@ fn flips_in_a_database_that_was_not_closed() {
 #[test]
 fn flips_beside_a_journal() {
     for left in [Left::Closed, Left::Stopped] {
-        let (_, tally) = sweep(STORES[1], left);
+        let (_, tally) = sweep(STORES[1], left, EVERY);
         assert!(tally.count("reported") > 500, "{:?}", tally.counts);
     }
 }
 
 #[test]
 fn flips_in_a_closed_database_out_of_place() {
-    let (_, tally) = sweep(STORES[2], Left::Closed);
-    assert!(tally.count("reported") > 400, "{:?}", tally.counts);
+    // Compressed, there is less to damage.
+    let (_, tally) = sweep(STORES[2], Left::Closed, EVERY / 10);
+    assert!(tally.count("reported") > 500, "{:?}", tally.counts);
 }
 
 #[test]
 fn flips_in_a_database_out_of_place_that_was_not_closed() {
-    let (_, tally) = sweep(STORES[3], Left::Stopped);
+    let (_, tally) = sweep(STORES[3], Left::Stopped, EVERY);
     assert!(tally.count("reported") > 500, "{:?}", tally.counts);
 }
 

@@ -2,8 +2,12 @@
 
 use super::damage::{Damage, damaged};
 use super::database::{Row, Rows, Small};
-use highwater::{CheckReport, Database, Error};
+use highwater::internals::{Manner, Stepped};
+use highwater::{CheckReport, Database, Error, Options};
+use highwater_storage::StorageSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// What an opening, a check and reads of everything said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,21 +35,27 @@ pub(super) fn judge(small: &Small, damages: &[Damage]) -> Verdict {
     })
 }
 
+/// Opens a database without threads: so it does the same each time, and quickly.
+pub(super) fn open(set: StorageSet, options: &Options) -> Result<Stepped, Error> {
+    let options = Options { create_if_missing: false, ..options.clone() };
+    let manner = Manner { recovery_threads: 1, finding_threads: 1, ..Manner::default() };
+    Stepped::open(set, options, &manner, Arc::new(AtomicU64::new(0)))
+}
+
 fn open_and_read(small: &Small, damages: &[Damage]) -> Verdict {
-    let opened = damaged(&small.files, damages)
-        .map_err(Error::from)
-        .and_then(|set| Database::open_storage_idle(set, small.options.clone()));
+    let opened = damaged(&small.files, damages).map_err(Error::from).and_then(|set| open(set, &small.options));
     let db = match opened {
         Ok(db) => db,
         Err(error) => return reported(vec![error.to_string()]),
     };
+    let db = db.database();
     let mut said = Vec::new();
     match db.check() {
         Ok(CheckReport { findings, .. }) => said.extend(findings.iter().map(ToString::to_string)),
         Err(error) => said.push(error.to_string()),
     }
     let by_check = said.len();
-    let read = READS.iter().map(|how| read(&db, *how)).collect::<Vec<_>>();
+    let read = READS.iter().map(|how| read(db, *how)).collect::<Vec<_>>();
     said.extend(read.iter().filter_map(|rows| rows.as_ref().err().map(ToString::to_string)));
     let fits = |answer: &Answer| {
         let mut pairs = answer.0.iter().zip(&read);

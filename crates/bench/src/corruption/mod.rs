@@ -19,6 +19,7 @@
 mod cases;
 mod damage;
 mod database;
+mod groups;
 mod judge;
 mod places;
 mod sweep;
@@ -26,6 +27,7 @@ mod sweep;
 pub use cases::{Case, Kind, cases};
 pub use damage::{Damage, damaged};
 pub use database::{File, Files, Left, STORES, Small, Store, options};
+pub use groups::grouped;
 pub use judge::Verdict;
 pub use places::Place;
-pub use sweep::{Failure, Tally, flips, run};
+pub use sweep::{Failure, Tally, flips, run, run_groups};

@@ -3,7 +3,8 @@
 use super::cases::Case;
 use super::damage::Damage;
 use super::database::{File, Small};
-use super::judge::{Verdict, judge};
+use super::groups::judge_group;
+use super::judge::Verdict;
 use super::places::{BLOCK, Place, Places};
 use crate::error::Result;
 use std::collections::BTreeMap;
@@ -118,18 +119,23 @@ fn head_bytes(file: File, number: usize, block: &[u8]) -> u64 {
     }
 }
 
-/// Tries all cases on so many threads; `tell` gets the number of those done. What must not be is in the tally.
-pub fn run(small: Arc<Small>, cases: Vec<Case>, threads: usize, mut tell: impl FnMut(usize)) -> Tally {
-    let (cases, next, stop) = (Arc::new(cases), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+/// Tries each case alone, on so many threads; `tell` gets the number of those done. What must not be is in the tally.
+pub fn run(small: Arc<Small>, cases: Vec<Case>, threads: usize, tell: impl FnMut(usize)) -> Tally {
+    run_groups(small, cases.into_iter().map(|case| vec![case]).collect(), threads, tell)
+}
+
+/// As [`run`], with the cases of each group tried together if they can be ([`grouped`](super::grouped)).
+pub fn run_groups(small: Arc<Small>, groups: Vec<Vec<Case>>, threads: usize, mut tell: impl FnMut(usize)) -> Tally {
+    let (groups, next, stop) = (Arc::new(groups), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let (send, receive) = mpsc::channel();
     for _ in 0..threads {
-        let (small, cases, next) = (Arc::clone(&small), Arc::clone(&cases), Arc::clone(&next));
+        let (small, groups, next) = (Arc::clone(&small), Arc::clone(&groups), Arc::clone(&next));
         let (send, stop) = (send.clone(), Arc::clone(&stop));
         std::thread::spawn(move || {
             while !stop.load(Ordering::Relaxed) {
                 let number = next.fetch_add(1, Ordering::Relaxed);
-                let Some(case) = cases.get(number) else { return };
-                if send.send((number, judge(&small, &case.damages))).is_err() {
+                let Some(group) = groups.get(number) else { return };
+                if send.send((number, judge_group(&small, group))).is_err() {
                     return;
                 }
             }
@@ -137,24 +143,27 @@ pub fn run(small: Arc<Small>, cases: Vec<Case>, threads: usize, mut tell: impl F
     }
     drop(send);
     let mut tally = Tally::default();
-    let mut open: Vec<bool> = vec![true; cases.len()];
+    let mut open: Vec<bool> = vec![true; groups.len()];
     let mut redo = RedoSeen::default();
-    for done in 0..cases.len() {
+    let mut done = 0;
+    for _ in 0..groups.len() {
         match receive.recv_timeout(PATIENCE) {
-            Ok((number, verdict)) => {
+            Ok((number, verdicts)) => {
                 open[number] = false;
-                count(&mut tally, &cases[number], verdict, &mut redo);
+                done += verdicts.len();
+                let judged = groups[number].iter().zip(verdicts);
+                judged.for_each(|(case, verdict)| count(&mut tally, case, verdict, &mut redo));
             }
             Err(_) => {
                 stop.store(true, Ordering::Relaxed);
-                let begun = next.load(Ordering::Relaxed).min(cases.len());
-                for number in (0..begun).filter(|number| open[*number]) {
-                    fail(&mut tally, &cases[number], "a hang".to_string());
+                let begun = next.load(Ordering::Relaxed).min(groups.len());
+                for case in (0..begun).filter(|number| open[*number]).flat_map(|number| &groups[number]) {
+                    fail(&mut tally, case, "a hang".to_string());
                 }
                 return tally;
             }
         }
-        tell(done + 1);
+        tell(done);
     }
     redo.judge(&mut tally);
     tally
@@ -224,7 +233,7 @@ fn is_part_of_redo(case: &Case) -> bool {
 }
 
 /// Whether the report leaves out which page or file it is about.
-fn unnamed(place: Place, case: &Case, said: &[String]) -> Option<String> {
+pub(super) fn unnamed(place: Place, case: &Case, said: &[String]) -> Option<String> {
     let file = case.damages.first().map_or("", |damage| damage.file.name());
     let names =
         |what: &str| said.iter().any(|text| text.split(|c: char| !c.is_ascii_alphanumeric()).any(|w| w == what));

@@ -5,14 +5,14 @@ use crate::failure::Failure;
 use crate::output::Lines;
 use crate::progress::Progress;
 use clap::Args;
-use highwater_bench::corruption::{Damage, File, Kind, Left, STORES, Small, Tally, cases, flips, run as try_all};
+use highwater_bench::corruption::{Damage, File, Kind, Left, STORES, Small, Tally, cases, flips, grouped, run_groups};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub const EXAMPLES: &str = "\
 Examples:
   highwater torture corrupt
-  highwater torture corrupt --every 101 --threads 4
+  highwater torture corrupt --every 101 --together 1
   highwater torture corrupt --keep /tmp/damaged
 
 Without --every all bytes are flipped, which takes minutes. Exit status: 0 each damage was reported or is harmless;
@@ -27,6 +27,10 @@ pub struct CorruptOptions {
     /// Flip each byte of the headers and every so many of the others
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     every: u64,
+    /// Flip so many bytes at once, each in another page; where the outcome does not say what became of each, they are
+    /// tried one by one
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    together: u64,
     /// Threads [default: one for each processor]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1000))]
     threads: Option<u64>,
@@ -52,7 +56,8 @@ pub fn run(options: &CorruptOptions) -> Result<(), Failure> {
             to_try.extend(cases(&small, kind, if options.every == 1 { 1 } else { 41 })?);
         }
         let mut progress = Progress::new("damaging", to_try.len() as u64).counting("places");
-        let tally = try_all(Arc::clone(&small), to_try, threads, |done| progress.at(done as u64, done as u64));
+        let groups = grouped(&small, to_try, options.together as usize);
+        let tally = run_groups(Arc::clone(&small), groups, threads, |done| progress.at(done as u64, done as u64));
         drop(progress);
         let store: Vec<String> = store.iter().map(|(name, value)| format!("{name} {value}")).collect();
         lines.write(&format!("{}, {}:", store.join(", "), name(left)));

@@ -4,14 +4,14 @@
 //! 1. Used pages are read from the store, an extent at a time, not through the pool: what is on disk counts.
 //! 2. A free page may hold anything: it is not looked at.
 //! 3. A page may be written while it is read: readers merge what is buffered for a leaf, and the cleaner flushes what
-//!    was changed before. So a page that does not verify is read again.
+//!    was changed before. So a page that does not verify is read again, after a pause while it is dirty.
 
 use super::checker::{Checker, Kind, Owner, Place};
 use crate::error::Result;
 use crate::page::{PageType, header};
+use crate::pool::Pool;
 use crate::space::layout::{CHUNK_PAGES, EXTENT_PAGES, chunk_mask};
 use crate::space::{Extent, SEGMENT_SYSTEM, read_entry};
-use crate::store::PageStore;
 use crate::types::{PageNo, SegmentId};
 use highwater_storage::AlignedBuf;
 use std::time::Duration;
@@ -22,13 +22,16 @@ const READS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Reads a page again while it does not verify: rule 3.
-fn read_until_sound(store: &dyn PageStore, page_no: PageNo, page: &mut [u8]) -> Result<()> {
+fn read_until_sound(pool: &Pool, page_no: PageNo, page: &mut [u8]) -> Result<()> {
     for _ in 1..READS {
         if header::verify(page, page_no).is_ok() {
             return Ok(());
         }
-        crate::sync::thread::sleep(PAUSE);
-        store.read(page_no, page)?;
+        // Else the write is over, if there was one.
+        if pool.is_dirty(page_no) {
+            crate::sync::thread::sleep(PAUSE);
+        }
+        pool.store().read(page_no, page)?;
     }
     Ok(())
 }
@@ -75,15 +78,15 @@ impl Checker<'_> {
     }
 
     fn check_extent(&mut self, number: u32, extent: &Extent, bytes: &mut AlignedBuf) {
-        let page_bytes = self.subject.ctx.pool.page_bytes();
-        let store = self.subject.ctx.pool.store();
+        let pool = &self.subject.ctx.pool;
+        let (page_bytes, store) = (pool.page_bytes(), pool.store());
         let whole = store.read(PageNo(number * EXTENT_PAGES), bytes).is_ok();
         for at in (0..EXTENT_PAGES).filter(|at| extent.used >> at & 1 == 1) {
             let page_no = PageNo(number * EXTENT_PAGES + at);
             let range = at as usize * page_bytes..(at as usize + 1) * page_bytes;
             let owner = extent.owners[(at / CHUNK_PAGES) as usize];
             let read = if whole { Ok(()) } else { store.read(page_no, &mut bytes[range.clone()]) };
-            let read = read.and_then(|()| read_until_sound(&**store, page_no, &mut bytes[range.clone()]));
+            let read = read.and_then(|()| read_until_sound(pool, page_no, &mut bytes[range.clone()]));
             match read {
                 Ok(()) => self.check_page(page_no, owner, &bytes[range]),
                 Err(error) => self.unreadable_page(page_no, owner, error.into_reason()),

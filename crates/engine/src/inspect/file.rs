@@ -3,58 +3,18 @@
 //! Rules
 //! 1. Nothing is recovered: what lies in the redo log only is not seen.
 //! 2. What cannot be read is described in words, and the rest is shown.
-//! 3. The catalog is read page by page from the root of one of its trees, without trusting links: a page of another
-//!    tree is not entered.
 
+use super::catalog::{RawTable, RawTree};
 use crate::error::{Error, Result};
 use crate::page::{Node, PageType, header, node};
 use crate::space::layout::{CHUNK_PAGES, CHUNKS, EXTENT_PAGES, Layout};
 use crate::space::{Extent, SEGMENT_CHANGE_BUFFER, SEGMENT_SYSTEM, SEGMENT_UNDO, read_entry};
 use crate::store::bootstrap::{self, Looked};
 use crate::store::{FileHeader, PageSource, Place, StoreSegments};
-use crate::table::TableDefinition;
-use crate::table::catalog::{Gathered, TableEntry};
-use crate::table::catalog_trees::{CATALOG_TREES, CatalogTree};
-use crate::table::key::KeyLayout;
-use crate::table::row_layout::RowLayout;
-use crate::table::schema::PRIMARY;
+use crate::table::catalog_trees::CATALOG_TREES;
 use crate::types::PageNo;
 use highwater_storage::{AlignedBuf, Device};
-use std::collections::{BTreeMap, HashSet};
-
-/// A tree of a table, as the catalog has it.
-#[derive(Clone, Debug)]
-pub struct RawTree {
-    /// Its name; "PRIMARY" for the rows.
-    pub name: String,
-    /// Its number, which its pages carry.
-    pub id: u32,
-    /// Its segment.
-    pub segment: u32,
-    /// Its root page.
-    pub root: PageNo,
-    /// Whether two rows may have the same entry.
-    pub unique: bool,
-    /// How its keys begin.
-    pub key: KeyLayout,
-}
-
-/// A table, as the catalog has it.
-#[derive(Debug)]
-pub struct RawTable {
-    /// Its number, which undo records carry.
-    pub id: u32,
-    /// What it is.
-    pub definition: TableDefinition,
-    /// Owner of its overflow pages.
-    pub overflow_segment: u32,
-    /// No auto-increment number at or above this was given.
-    pub auto_increment_bound: u64,
-    /// Its trees, that of the rows first.
-    pub trees: Vec<RawTree>,
-    /// How its rows are laid out.
-    pub layout: RowLayout,
-}
+use std::collections::BTreeMap;
 
 /// Use of a segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,7 +63,7 @@ pub struct RawFile<'d> {
     header: std::result::Result<FileHeader, String>,
     /// By group: the entries of its extent map, if it is readable.
     maps: Vec<Option<Vec<Extent>>>,
-    tables: Vec<RawTable>,
+    pub(super) tables: Vec<RawTable>,
     catalog_problem: Option<String>,
 }
 
@@ -189,7 +149,7 @@ impl<'d> RawFile<'d> {
     }
 
     /// A page that verifies.
-    fn sound_page(&self, page_no: PageNo) -> Result<Vec<u8>> {
+    pub(super) fn sound_page(&self, page_no: PageNo) -> Result<Vec<u8>> {
         let page = self.page(page_no)?;
         header::verify(&page, page_no)?;
         Ok(page)
@@ -330,78 +290,18 @@ impl<'d> RawFile<'d> {
     }
 
     /// A sound node of a tree.
-    fn node(&self, page_no: PageNo, tree: u32) -> Result<Vec<u8>> {
+    pub(super) fn node(&self, page_no: PageNo, tree: u32) -> Result<Vec<u8>> {
         self.node_of(page_no, |owner| owner == tree)
     }
 
     /// A sound node of one of some trees.
-    fn node_of(&self, page_no: PageNo, is_wanted: impl Fn(u32) -> bool) -> Result<Vec<u8>> {
+    pub(super) fn node_of(&self, page_no: PageNo, is_wanted: impl Fn(u32) -> bool) -> Result<Vec<u8>> {
         let page = self.sound_page(page_no)?;
         node::check(&page, page_no)?;
         if !is_wanted(header::owner(&page)) {
             return Err(Error::corrupt_page(page_no, format!("it is a page of index {}", header::owner(&page))));
         }
         Ok(page)
-    }
-
-    /// Reads the catalog again, from every leaf of its trees that verifies, whether or not a root leads there.
-    ///
-    /// # Errors
-    /// A record that is missing or does not decode.
-    pub(crate) fn gather_catalog(&mut self) -> Result<()> {
-        let mut leaves = Vec::new();
-        for page_no in (0..self.page_count as u32).map(PageNo) {
-            let is_free = self.extent(page_no.0 / EXTENT_PAGES).is_some() && self.owner(page_no).is_none();
-            let page = self.node_of(page_no, |owner| CATALOG_TREES.iter().any(|tree| tree.id.0 == owner));
-            leaves.extend(page.ok().filter(|page| !is_free && Node::new(page).is_leaf()));
-        }
-        // Of two leaves that cover a key the newer one counts, also if it has no such record.
-        leaves.sort_by_key(|page| header::lsn(page));
-        let (mut records, mut gathered) = (BTreeMap::new(), Gathered::default());
-        for found in leaves.iter().map(|page| Node::new(page)) {
-            let is_covered = |key: &[u8]| {
-                found.lower().is_none_or(|lower| key >= lower) && found.upper().is_none_or(|upper| key < upper)
-            };
-            records.retain(|key: &Vec<u8>, _| !is_covered(key));
-            records.extend((0..found.count()).map(|slot| (found.key(slot), found.value(slot).to_vec())));
-        }
-        records.iter().try_for_each(|(key, value)| gathered.add(key, value))?;
-        self.tables = gathered.finish()?.0.into_iter().map(raw_table).collect();
-        Ok(())
-    }
-
-    /// The tables, as the first tree of the catalog has them that can be read.
-    fn read_either_catalog(&self) -> Result<Vec<RawTable>> {
-        let roots = crate::space::header::read_roots(&self.sound_page(PageNo(0))?)?;
-        let set = CATALOG_TREES.into_iter().filter(|tree| roots[tree.root_slot].0 != 0);
-        let mut read = set.map(|tree| self.read_catalog(tree, roots[tree.root_slot]));
-        // A new database may have none yet.
-        let first = read.next().unwrap_or_else(|| Ok(Vec::new()));
-        first.or_else(|error| read.find_map(Result::ok).ok_or(error))
-    }
-
-    fn read_catalog(&self, tree: CatalogTree, root: PageNo) -> Result<Vec<RawTable>> {
-        let mut gathered = Gathered::default();
-        let mut seen = HashSet::new();
-        let mut to_visit = vec![root];
-        let mut key = Vec::new();
-        while let Some(page_no) = to_visit.pop() {
-            let page = self.node(page_no, tree.id.0)?;
-            if !seen.insert(page_no) {
-                return Err(Error::corrupt_page(page_no, "the catalog refers to this page twice"));
-            }
-            let found = Node::new(&page);
-            if !found.is_leaf() {
-                to_visit.extend((0..=found.count()).map(|slot| found.child(slot)));
-                continue;
-            }
-            for slot in 0..found.count() {
-                found.key_into(slot, &mut key);
-                gathered.add(&key, found.value(slot))?;
-            }
-        }
-        let (tables, _) = gathered.finish()?;
-        Ok(tables.into_iter().map(raw_table).collect())
     }
 }
 
@@ -420,33 +320,5 @@ impl ExtentUse {
         } else {
             segment.fragments += 1;
         }
-    }
-}
-
-fn raw_table(entry: TableEntry) -> RawTable {
-    let TableEntry { id, record, definition, indexes } = entry;
-    let rows = RawTree {
-        name: PRIMARY.to_string(),
-        id: record.clustered.id.0,
-        segment: record.clustered.segment.0,
-        root: record.clustered.root,
-        unique: true,
-        key: KeyLayout::new(&definition, &definition.primary_key),
-    };
-    let secondary = indexes.iter().map(|index| RawTree {
-        name: index.definition.name.clone(),
-        id: index.tree.id.0,
-        segment: index.tree.segment.0,
-        root: index.tree.root,
-        unique: index.definition.unique,
-        key: KeyLayout::new(&definition, &index.definition.columns),
-    });
-    RawTable {
-        id: id.0,
-        trees: std::iter::once(rows).chain(secondary).collect(),
-        layout: RowLayout::new(&definition),
-        overflow_segment: record.overflow.0,
-        auto_increment_bound: record.auto_increment_bound,
-        definition,
     }
 }

@@ -7,12 +7,14 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `file` | a data file: its header, extents, tables |
+//! | `file` | a data file: its header, extents, sizes of trees |
+//! | `catalog` | the tables of a data file |
 //! | `page` | one page, taken apart |
 //! | `log` | a redo log: headers and groups |
 //! | `op` | a group of redo in words |
 //! | `scan` | each page of a data file that cannot be opened |
 
+mod catalog;
 mod file;
 mod log;
 mod op;
@@ -30,7 +32,8 @@ pub use crate::store::{FileHeader, Kind, Place, StoreSegment, StoreSegments};
 pub use crate::table::RowLayout;
 pub use crate::table::key::{KeyLayout, KeyPart};
 pub use crate::types::{Lsn, SegmentId};
-pub use file::{ExtentUse, RawFile, RawTable, RawTree, SegmentUse, TreeSize};
+pub use catalog::{RawTable, RawTree};
+pub use file::{ExtentUse, RawFile, SegmentUse, TreeSize};
 pub use log::{LogLook, look};
 pub use op::{OpLook, operations};
 pub use page::{Contents, NodeLook, PageLook, UndoLook};

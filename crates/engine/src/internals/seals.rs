@@ -138,7 +138,7 @@ fn seals_of_data(data: &[u8], head: FileHeader) -> Vec<(Range<usize>, Seal)> {
     for at in (segment_bytes..data.len()).step_by(block_bytes) {
         let Some(block) = data.get(at..at + block_bytes) else { break };
         let identity = batches::identity(database_id, (at / segment_bytes) as u64);
-        if let Some((_, entries)) = batches::parse_header(block, identity) {
+        if let Some((_, entries)) = batches::parse_header(block, identity, at % segment_bytes) {
             let mut image_at = at + batches::header_bytes(entries.len());
             for entry in &entries {
                 let range = image_at..image_at + entry.bytes;

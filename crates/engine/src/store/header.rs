@@ -11,7 +11,7 @@ use highwater_storage::mark;
 
 const MAGIC: &[u8; 8] = &mark::DATA;
 /// Version of the whole on-disk format.
-const FORMAT_VERSION: u16 = 8;
+const FORMAT_VERSION: u16 = 9;
 /// Segment sizes that there are.
 const SEGMENT_BYTES: std::ops::RangeInclusive<u64> = 256 << 10..=out_of_place::MAX_SEGMENT_BYTES;
 

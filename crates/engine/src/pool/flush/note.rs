@@ -24,7 +24,6 @@ impl Pool {
     }
 
     /// Whether the page is resident with bytes that differ from the store's.
-    #[cfg(test)]
     pub fn is_dirty(&self, page_no: crate::types::PageNo) -> bool {
         self.table.find(&self.frames, page_no).is_some_and(|f| self.frames.get(f).oldest_lsn().is_some())
     }

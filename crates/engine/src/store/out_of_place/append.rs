@@ -245,7 +245,7 @@ impl OutOfPlace {
         let batch = &mut buffer[..bytes];
         // A header is read as a whole block.
         let mut front = [0; BLOCK_BYTES];
-        format::put_header(&mut front, self.geometry.identity(open.segment), &header, &entries);
+        format::put_header(&mut front, self.geometry.identity(open.segment), open.at, &header, &entries);
         let mut at = header_bytes(images.len());
         batch[..at].copy_from_slice(&front[..at]);
         for image in images {

@@ -273,7 +273,7 @@ fn batches_in(bytes: &[u8], identity: u64, life: u64) -> Vec<Listed> {
     }
     let (mut batches, mut at) = (Vec::new(), 0);
     while let Some(block) = bytes.get(at..at + BLOCK_BYTES) {
-        let header = format::parse_header(block, identity).filter(|(header, _)| header.life == life);
+        let header = format::parse_header(block, identity, at).filter(|(header, _)| header.life == life);
         let Some((header, entries)) = header else { break };
         batches.push(Listed { at, sequence: header.sequence, group: header.group, entries });
         at += header.bytes;

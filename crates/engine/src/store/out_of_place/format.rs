@@ -24,8 +24,9 @@
 //!   be, one of an earlier life of the segment, whole and of the same page and LSN: page 0 changes at openings and
 //!   closings without redo, so without another LSN.
 //! - *sequence*: a number that every batch has, greater than that of all batches begun before it.
-//! - *identity* of a segment: the database's id, mixed with the segment's number. A device that reads from another
-//!   place than it was asked to gives nothing that passes for this segment's.
+//! - *identity* of a segment: the database's id, mixed with the segment's number; in a header also with where in the
+//!   segment the batch begins. A device that reads from another place than it was asked to, or wrote to another one,
+//!   gives nothing that passes for what should be there.
 //! - *life* of a segment: the sequence of its first batch since it was last free. Headers of another life are remains.
 //! - *tail* of a group: its newest durable batch. A header or footer names the tails of its moment: so a batch whose
 //!   header is damaged is missed, though its segment is not sealed and no header is left in it.
@@ -116,6 +117,11 @@ pub fn identity(database_id: u64, segment: u64) -> u64 {
     database_id ^ segment.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
+/// What the header of a batch says that begins at `at` in the segment of this identity.
+fn identity_at(identity: u64, at: usize) -> u64 {
+    identity ^ (at as u64).wrapping_mul(0xD6E8_FEB8_6659_FD93)
+}
+
 /// Bytes of the header of a batch of `images`.
 pub fn header_bytes(images: usize) -> usize {
     entries_end(images).next_multiple_of(UNIT_BYTES)
@@ -131,12 +137,13 @@ pub fn batch_bytes(images: usize, image_bytes: usize) -> usize {
     (header_bytes(images) + image_bytes).next_multiple_of(BLOCK_BYTES)
 }
 
-/// Writes the header to the start of a batch.
-pub fn put_header(batch: &mut [u8], identity: u64, header: &BatchHeader, entries: &[Entry]) {
+/// Writes the header to the start of a batch, which begins at `at` in the segment of this identity.
+pub fn put_header(batch: &mut [u8], identity: u64, at: usize, header: &BatchHeader, entries: &[Entry]) {
     for (entry, slot) in entries.iter().zip(batch[FIXED_BYTES..BLOCK_BYTES].chunks_exact_mut(ENTRY_BYTES)) {
         slot.copy_from_slice(&entry.encode());
     }
     batch[4..8].copy_from_slice(&BATCH_MAGIC.to_le_bytes());
+    let identity = identity_at(identity, at);
     for (at, value) in [(8, identity), (16, header.life), (24, header.sequence), (32, header.durable)] {
         batch[at..at + 8].copy_from_slice(&value.to_le_bytes());
     }
@@ -177,10 +184,10 @@ impl Entry {
     }
 }
 
-/// Reads the header in this block and the images that it lists; `None` if there is none of this segment.
-pub fn parse_header(block: &[u8], identity: u64) -> Option<(BatchHeader, Vec<Entry>)> {
+/// Reads the header in the block at `at` of a segment and the images that it lists; `None` if it does not belong there.
+pub fn parse_header(block: &[u8], identity: u64, at: usize) -> Option<(BatchHeader, Vec<Entry>)> {
     let count = usize::from(u16_at(block, 44));
-    let is_ours = u32_at(block, 4) == BATCH_MAGIC && u64_at(block, 8) == identity;
+    let is_ours = u32_at(block, 4) == BATCH_MAGIC && u64_at(block, 8) == identity_at(identity, at);
     if !is_ours || count > MAX_IMAGES || !is_sealed(&block[..FIXED_BYTES + count * ENTRY_BYTES]) {
         return None;
     }

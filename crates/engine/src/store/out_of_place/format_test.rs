@@ -17,7 +17,7 @@ fn a_batch(images: usize) -> (Vec<u8>, BatchHeader, Vec<Entry>) {
     let bytes = batch_bytes(images, entries.iter().map(|entry| entry.bytes).sum());
     let header = BatchHeader { life: 3, sequence: 9, durable: 7, bytes, group: 2, tails: some_tails() };
     let mut batch = vec![0; BLOCK_BYTES];
-    put_header(&mut batch, 77, &header, &entries);
+    put_header(&mut batch, 77, 8192, &header, &entries);
     (batch, header, entries)
 }
 
@@ -25,8 +25,9 @@ fn a_batch(images: usize) -> (Vec<u8>, BatchHeader, Vec<Entry>) {
 fn a_header_says_what_was_written() {
     for images in [1, 2, 128, MAX_IMAGES] {
         let (batch, header, entries) = a_batch(images);
-        assert_eq!(parse_header(&batch, 77), Some((header, entries)));
-        assert_eq!(parse_header(&batch, 78), None);
+        assert_eq!(parse_header(&batch, 77, 8192), Some((header, entries)));
+        assert_eq!(parse_header(&batch, 78, 8192), None);
+        assert_eq!(parse_header(&batch, 77, 4096), None);
     }
 }
 
@@ -36,7 +37,7 @@ fn a_header_with_any_byte_changed_is_none() {
     for at in 0..FIXED_BYTES + 3 * ENTRY_BYTES {
         let mut torn = batch.clone();
         torn[at] ^= 0x40;
-        assert_eq!(parse_header(&torn, 77), None, "byte {at}");
+        assert_eq!(parse_header(&torn, 77, 8192), None, "byte {at}");
     }
 }
 

@@ -176,7 +176,9 @@ fn read_headers(device: &dyn Device, geometry: Geometry, segment: u32, read_byte
     while at < most {
         let block = read_blocks(device, start + at, BLOCK_BYTES)?;
         *read_bytes += BLOCK_BYTES as u64;
-        let Some((header, entries)) = format::parse_header(&block, geometry.identity(segment)) else { break };
+        let Some((header, entries)) = format::parse_header(&block, geometry.identity(segment), at as usize) else {
+            break;
+        };
         let follows = match &found {
             None => header.sequence == header.life,
             Some((remains, ..)) => header.life == remains.life && header.sequence > remains.newest,

@@ -311,7 +311,7 @@ impl<'d> Scan<'d> {
             for at in (found.remains.bytes..most).step_by(step) {
                 let block = read_blocks(self.device, self.geometry.start_of(found.remains.segment) + at, step)?;
                 self.read_bytes += step as u64;
-                let header = format::parse_header(&block, self.geometry.identity(found.remains.segment))
+                let header = format::parse_header(&block, self.geometry.identity(found.remains.segment), at as usize)
                     .map(|(header, _)| header);
                 let Remains { life, newest, .. } = found.remains;
                 if let Some(header) = header.filter(|header| header.life == life && header.sequence > newest) {

@@ -15,7 +15,11 @@ fn batches_of(storage: &StorageSet, segment: u64) -> Vec<u64> {
     loop {
         let mut block = vec![0; BLOCK_BYTES];
         storage.data.read_at(at, &mut block).unwrap();
-        let Some((header, _)) = format::parse_header(&block, format::identity(77, segment)) else { return found };
+        let Some((header, _)) =
+            format::parse_header(&block, format::identity(77, segment), (at % SEGMENT_BYTES) as usize)
+        else {
+            return found;
+        };
         found.push(at);
         at += header.bytes as u64;
     }
@@ -54,6 +58,26 @@ fn a_damaged_header_makes_no_page_disappear() {
     for header in [segment * SEGMENT_BYTES, third] {
         let error = damaged(&[header, end - BLOCK_BYTES as u64]).unwrap_err().to_string();
         assert!(error.contains(&format!("segment {segment} ")) && error.contains("damaged"), "{error}");
+    }
+}
+
+/// A header that was written to the place of an earlier one hides what lies between the two.
+#[test]
+fn a_header_at_another_place_of_its_segment_does_not_count() {
+    let (storage, store) = new_store_of(512);
+    for lsn in 1..6 {
+        write(&*store, &[lsn as u32 * 10, lsn as u32 * 10 + 1], lsn, Lane::FlushList).unwrap();
+    }
+    drop(store);
+    let batches = batches_of(&storage, 1);
+    assert!(batches.len() > 4, "{batches:?}");
+    let mut last = vec![0; BLOCK_BYTES];
+    storage.data.read_at(batches[4], &mut last).unwrap();
+    for at in &batches[1..3] {
+        let copy = storage.cut(0);
+        copy.data.write_at(*at, &last, Placement::Other).unwrap();
+        let error = open_after(&copy, 5, PageCompression::Off).map(drop).unwrap_err().to_string();
+        assert!(error.contains("damaged"), "{error}");
     }
 }
 

@@ -1,0 +1,84 @@
+//! Flips that are tried together: a thousandth of a second an opening, and millions of bytes.
+//!
+//! Rules
+//! 1. The flips of a group lie in different blocks, so that each block has the same damage as if it were alone.
+//! 2. A group explains itself if nothing is reported and nothing had to be, or if the report names the page of each
+//!    flip. Any other group is taken apart: each of its flips is tried alone.
+//! 3. Blocks are tried together only if a flip in the middle of each of them explains itself. So few are taken apart:
+//!    one damaged page that keeps the database from being opened hides the others.
+
+use super::cases::Case;
+use super::database::{File, Small};
+use super::judge::{Verdict, judge};
+use super::places::{BLOCK, Place};
+use super::sweep::unnamed;
+use std::collections::BTreeMap;
+
+/// Of so many groups one is taken apart in any case: what one flip does must not depend on the others.
+const ALONE_EVERY: usize = 61;
+
+/// Puts cases together, at most so many in a group; those of redo that counts stay alone, for what becomes of them
+/// depends on each other.
+pub fn grouped(small: &Small, cases: Vec<Case>, together: usize) -> Vec<Vec<Case>> {
+    let mut groups = Vec::new();
+    let mut classes: BTreeMap<String, BTreeMap<(File, u64), Vec<Case>>> = BTreeMap::new();
+    for case in cases {
+        match (&case.damages[..], case.place) {
+            ([damage], Some(place)) if together > 1 && can_be_grouped(place) => {
+                let block = (damage.file, damage.offset / BLOCK);
+                classes.entry(case.what.clone()).or_default().entry(block).or_default().push(case);
+            }
+            _ => groups.push(vec![case]),
+        }
+    }
+    for blocks in classes.into_values() {
+        let blocks: Vec<Vec<Case>> = blocks.into_values().collect();
+        for some in blocks.chunks(together) {
+            split(small, some, &mut groups);
+        }
+    }
+    groups
+}
+
+fn can_be_grouped(place: Place) -> bool {
+    !matches!(place, Place::Redo(_) | Place::LogHeader | Place::LogMark | Place::Fixed | Place::NeededCopy(_))
+}
+
+/// Rule 3: these blocks together, or each half for itself.
+fn split(small: &Small, blocks: &[Vec<Case>], groups: &mut Vec<Vec<Case>>) {
+    let probe: Vec<Case> = blocks.iter().map(|cases| cases[cases.len() / 2].clone()).collect();
+    if blocks.len() > 1 && as_one(small, &probe).is_none() {
+        let (left, right) = blocks.split_at(blocks.len() / 2);
+        split(small, left, groups);
+        return split(small, right, groups);
+    }
+    let longest = blocks.iter().map(Vec::len).max().unwrap_or(0);
+    for n in 0..longest {
+        let group = blocks.iter().filter_map(|cases| cases.get(n).cloned());
+        if n % ALONE_EVERY == 0 { groups.extend(group.map(|case| vec![case])) } else { groups.push(group.collect()) }
+    }
+}
+
+/// What becomes of each case of a group.
+pub(super) fn judge_group(small: &Small, group: &[Case]) -> Vec<Verdict> {
+    if group.len() > 1
+        && let Some(verdict) = as_one(small, group)
+    {
+        return vec![verdict; group.len()];
+    }
+    group.iter().map(|case| judge(small, &case.damages)).collect()
+}
+
+/// What becomes of all of them together, if that explains itself (rule 2).
+fn as_one(small: &Small, group: &[Case]) -> Option<Verdict> {
+    let damages: Vec<_> = group.iter().flat_map(|case| case.damages.iter().cloned()).collect();
+    let verdict = judge(small, &damages);
+    let is_explained = |case: &Case| match (&verdict, case.place) {
+        (Verdict::Silent, Some(place)) => !place.is_live(),
+        (Verdict::Reported(said), Some(place @ (Place::Page(_) | Place::Compressed(_)))) => {
+            unnamed(place, case, said).is_none()
+        }
+        _ => false,
+    };
+    group.iter().all(is_explained).then_some(verdict)
+}

@@ -1,0 +1,143 @@
+//! The catalog of a data file that is not opened: its tables and their trees.
+//!
+//! Rules
+//! 1. It is read page by page from the root of one of its trees, without trusting links: a page of another tree is not
+//!    entered.
+//! 2. A program that saves what it can reads every page instead: no root has to lead there.
+
+use super::file::RawFile;
+use crate::error::{Error, Result};
+use crate::page::{Node, header};
+use crate::space::layout::EXTENT_PAGES;
+use crate::table::TableDefinition;
+use crate::table::catalog::{Gathered, TableEntry};
+use crate::table::catalog_trees::{CATALOG_TREES, CatalogTree};
+use crate::table::key::KeyLayout;
+use crate::table::row_layout::RowLayout;
+use crate::table::schema::PRIMARY;
+use crate::types::PageNo;
+use std::collections::{BTreeMap, HashSet};
+
+/// A tree of a table, as the catalog has it.
+#[derive(Clone, Debug)]
+pub struct RawTree {
+    /// Its name; "PRIMARY" for the rows.
+    pub name: String,
+    /// Its number, which its pages carry.
+    pub id: u32,
+    /// Its segment.
+    pub segment: u32,
+    /// Its root page.
+    pub root: PageNo,
+    /// Whether two rows may have the same entry.
+    pub unique: bool,
+    /// How its keys begin.
+    pub key: KeyLayout,
+}
+
+/// A table, as the catalog has it.
+#[derive(Debug)]
+pub struct RawTable {
+    /// Its number, which undo records carry.
+    pub id: u32,
+    /// What it is.
+    pub definition: TableDefinition,
+    /// Owner of its overflow pages.
+    pub overflow_segment: u32,
+    /// No auto-increment number at or above this was given.
+    pub auto_increment_bound: u64,
+    /// Its trees, that of the rows first.
+    pub trees: Vec<RawTree>,
+    /// How its rows are laid out.
+    pub layout: RowLayout,
+}
+
+impl RawFile<'_> {
+    /// Reads the catalog again, from every leaf of its trees that verifies, whether or not a root leads there.
+    ///
+    /// # Errors
+    /// A record that is missing or does not decode.
+    pub(crate) fn gather_catalog(&mut self) -> Result<()> {
+        let mut leaves = Vec::new();
+        for page_no in (0..self.page_count() as u32).map(PageNo) {
+            let is_free = self.extent(page_no.0 / EXTENT_PAGES).is_some() && self.owner(page_no).is_none();
+            let page = self.node_of(page_no, |owner| CATALOG_TREES.iter().any(|tree| tree.id.0 == owner));
+            leaves.extend(page.ok().filter(|page| !is_free && Node::new(page).is_leaf()));
+        }
+        // Of two leaves that cover a key the newer one counts, also if it has no such record.
+        leaves.sort_by_key(|page| header::lsn(page));
+        let (mut records, mut gathered) = (BTreeMap::new(), Gathered::default());
+        for found in leaves.iter().map(|page| Node::new(page)) {
+            let is_covered = |key: &[u8]| {
+                found.lower().is_none_or(|lower| key >= lower) && found.upper().is_none_or(|upper| key < upper)
+            };
+            records.retain(|key: &Vec<u8>, _| !is_covered(key));
+            records.extend((0..found.count()).map(|slot| (found.key(slot), found.value(slot).to_vec())));
+        }
+        records.iter().try_for_each(|(key, value)| gathered.add(key, value))?;
+        self.tables = gathered.finish()?.0.into_iter().map(raw_table).collect();
+        Ok(())
+    }
+
+    /// The tables, as the first tree of the catalog has them that can be read.
+    pub(super) fn read_either_catalog(&self) -> Result<Vec<RawTable>> {
+        let roots = crate::space::header::read_roots(&self.sound_page(PageNo(0))?)?;
+        let set = CATALOG_TREES.into_iter().filter(|tree| roots[tree.root_slot].0 != 0);
+        let mut read = set.map(|tree| self.read_catalog(tree, roots[tree.root_slot]));
+        // A new database may have none yet.
+        let first = read.next().unwrap_or_else(|| Ok(Vec::new()));
+        first.or_else(|error| read.find_map(Result::ok).ok_or(error))
+    }
+
+    fn read_catalog(&self, tree: CatalogTree, root: PageNo) -> Result<Vec<RawTable>> {
+        let mut gathered = Gathered::default();
+        let mut seen = HashSet::new();
+        let mut to_visit = vec![root];
+        let mut key = Vec::new();
+        while let Some(page_no) = to_visit.pop() {
+            let page = self.node(page_no, tree.id.0)?;
+            if !seen.insert(page_no) {
+                return Err(Error::corrupt_page(page_no, "the catalog refers to this page twice"));
+            }
+            let found = Node::new(&page);
+            if !found.is_leaf() {
+                to_visit.extend((0..=found.count()).map(|slot| found.child(slot)));
+                continue;
+            }
+            for slot in 0..found.count() {
+                found.key_into(slot, &mut key);
+                gathered.add(&key, found.value(slot))?;
+            }
+        }
+        let (tables, _) = gathered.finish()?;
+        Ok(tables.into_iter().map(raw_table).collect())
+    }
+}
+
+fn raw_table(entry: TableEntry) -> RawTable {
+    let TableEntry { id, record, definition, indexes } = entry;
+    let rows = RawTree {
+        name: PRIMARY.to_string(),
+        id: record.clustered.id.0,
+        segment: record.clustered.segment.0,
+        root: record.clustered.root,
+        unique: true,
+        key: KeyLayout::new(&definition, &definition.primary_key),
+    };
+    let secondary = indexes.iter().map(|index| RawTree {
+        name: index.definition.name.clone(),
+        id: index.tree.id.0,
+        segment: index.tree.segment.0,
+        root: index.tree.root,
+        unique: index.definition.unique,
+        key: KeyLayout::new(&definition, &index.definition.columns),
+    });
+    RawTable {
+        id: id.0,
+        trees: std::iter::once(rows).chain(secondary).collect(),
+        layout: RowLayout::new(&definition),
+        overflow_segment: record.overflow.0,
+        auto_increment_bound: record.auto_increment_bound,
+        definition,
+    }
+}
