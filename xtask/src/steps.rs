@@ -27,6 +27,8 @@ const DATABASES_TWICE: &str = "1000";
 const FUZZING: [&str; 4] = ["--seconds", "5", "--seed", "77"];
 /// Databases of which each operation of a short life is made to fail: about a hundred operations each.
 const FAILING_DATABASES: &str = "20";
+/// Of the planted bugs every so many: more than thirty are tried, the others on demand.
+const PLANTED_ONE_IN: usize = 3;
 /// Power cuts of a mounted disk under a running process.
 const MOUNTED_CUTS: &str = "6";
 /// Seconds of random histories in one run.
@@ -47,7 +49,7 @@ struct Run {
     scratch: PathBuf,
 }
 
-const STEPS: [Step; 15] = [
+const STEPS: [Step; 17] = [
     Step { name: "format", run: |run| run.format() },
     Step { name: "tidy", run: |run| run.tidy() },
     Step { name: "lints", run: |run| run.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]) },
@@ -60,8 +62,10 @@ const STEPS: [Step; 15] = [
     Step { name: "sysbench, checked", run: |run| run.sysbench() },
     Step { name: "kill -9 under load", run: |run| run.crash() },
     Step { name: "power cuts", run: |run| run.power_cuts() },
+    Step { name: "damaged files", run: |run| run.finish(run.command().args(["torture", "corrupt"])) },
     Step { name: "isolation, beside MariaDB", run: |run| run.isolation() },
     Step { name: "simulation", run: |run| run.simulation() },
+    Step { name: "planted bugs", run: |run| crate::planted::sample(&run.root, PLANTED_ONE_IN) },
     Step { name: "fuzzing", run: |run| crate::fuzz::run(&run.root, &crate::fuzz::Wanted::parse(&FUZZING)?) },
 ];
 

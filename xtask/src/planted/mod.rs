@@ -15,7 +15,7 @@
 mod bugs;
 mod copy;
 
-use bugs::{Bug, all};
+use bugs::{Bug, ENGINE, all};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -58,6 +58,19 @@ pub fn run(root: &Path, names: &[&str]) -> Result<(), String> {
         let known: Vec<&str> = all().map(|bug| bug.name).collect();
         return Err(format!("no planted bug is named like that; there are: {}", known.join(", ")));
     }
+    plant(root, &chosen)
+}
+
+/// Plants every `one_in`-th bug that tests of the engine's own package catch, which takes one build.
+///
+/// # Errors
+/// As [`run`].
+pub fn sample(root: &Path, one_in: usize) -> Result<(), String> {
+    plant(root, &all().filter(|bug| bug.package == ENGINE).step_by(one_in).collect::<Vec<_>>())
+}
+
+/// Plants these bugs, one after the other, and runs their tests.
+fn plant(root: &Path, chosen: &[&Bug]) -> Result<(), String> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let target = std::path::absolute(target).map_err(|error| error.to_string())?;
     let source = target.join("planted");

@@ -4,8 +4,8 @@
 //! 1. The flips of a group lie in different blocks, so that each block has the same damage as if it were alone.
 //! 2. A group explains itself if nothing is reported and nothing had to be, or if the report names the page of each
 //!    flip. Any other group is taken apart: each of its flips is tried alone.
-//! 3. Blocks are tried together only if a flip in the middle of each of them explains itself. So few are taken apart:
-//!    one damaged page that keeps the database from being opened hides the others.
+//! 3. Blocks are tried together only if a flip in the middle of each of them explains itself, alone and together. So few
+//!    groups are taken apart: one damaged page that keeps the database from being opened hides the others.
 
 use super::cases::Case;
 use super::database::{File, Small};
@@ -15,7 +15,7 @@ use super::sweep::unnamed;
 use std::collections::BTreeMap;
 
 /// Of so many groups one is taken apart in any case: what one flip does must not depend on the others.
-const ALONE_EVERY: usize = 61;
+const ALONE_EVERY: usize = 251;
 
 /// Puts cases together, at most so many in a group; those of redo that counts stay alone, for what becomes of them
 /// depends on each other.
@@ -32,9 +32,11 @@ pub fn grouped(small: &Small, cases: Vec<Case>, together: usize) -> Vec<Vec<Case
         }
     }
     for blocks in classes.into_values() {
-        let blocks: Vec<Vec<Case>> = blocks.into_values().collect();
-        for some in blocks.chunks(together) {
-            split(small, some, &mut groups);
+        let mut blocks: Vec<Vec<Case>> = blocks.into_values().collect();
+        while !blocks.is_empty() {
+            let (tried_together, rest) = gather(small, blocks, together);
+            add_groups(&tried_together, &mut groups);
+            blocks = rest;
         }
     }
     groups
@@ -44,14 +46,23 @@ fn can_be_grouped(place: Place) -> bool {
     !matches!(place, Place::Redo(_) | Place::LogHeader | Place::LogMark | Place::Fixed | Place::NeededCopy(_))
 }
 
-/// Rule 3: these blocks together, or each half for itself.
-fn split(small: &Small, blocks: &[Vec<Case>], groups: &mut Vec<Vec<Case>>) {
-    let probe: Vec<Case> = blocks.iter().map(|cases| cases[cases.len() / 2].clone()).collect();
-    if blocks.len() > 1 && as_one(small, &probe).is_none() {
-        let (left, right) = blocks.split_at(blocks.len() / 2);
-        split(small, left, groups);
-        return split(small, right, groups);
+/// Rule 3: the first block with those that can be tried together with it; and the others.
+fn gather(small: &Small, blocks: Vec<Vec<Case>>, together: usize) -> (Vec<Vec<Case>>, Vec<Vec<Case>>) {
+    let (mut probe, mut gathered, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+    for cases in blocks {
+        probe.push(cases[cases.len() / 2].clone());
+        if probe.len() == 1 || gathered.len() < together && as_one(small, &probe).is_some() {
+            gathered.push(cases);
+        } else {
+            probe.pop();
+            rest.push(cases);
+        }
     }
+    (gathered, rest)
+}
+
+/// A group for each byte of the blocks, in their order.
+fn add_groups(blocks: &[Vec<Case>], groups: &mut Vec<Vec<Case>>) {
     let longest = blocks.iter().map(Vec::len).max().unwrap_or(0);
     for n in 0..longest {
         let group = blocks.iter().filter_map(|cases| cases.get(n).cloned());
@@ -75,8 +86,8 @@ fn as_one(small: &Small, group: &[Case]) -> Option<Verdict> {
     let verdict = judge(small, &damages);
     let is_explained = |case: &Case| match (&verdict, case.place) {
         (Verdict::Silent, Some(place)) => !place.is_live(),
-        (Verdict::Reported(said), Some(place @ (Place::Page(_) | Place::Compressed(_)))) => {
-            unnamed(place, case, said).is_none()
+        (Verdict::Reported(said), Some(Place::Page(page) | Place::Compressed(page) | Place::Recovered(page))) => {
+            page != 0 && unnamed(Place::Page(page), case, said).is_none()
         }
         _ => false,
     };

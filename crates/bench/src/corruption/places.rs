@@ -27,8 +27,8 @@ pub enum Place {
     Compressed(u32),
     /// A page that is not in use, or was never written; the zeros behind a compressed image.
     Unused,
-    /// A page that recovery repairs, writes anew, or can make from an older copy and the redo.
-    Recovered,
+    /// A page (its number) that recovery repairs, writes anew, or can make from an older copy and the redo.
+    Recovered(u32),
     /// One of the log's two headers: the other one leads to the same redo, or shows that this one is missing.
     LogHeader,
     /// The mark of a block of the log: other marks say the same.
@@ -59,7 +59,7 @@ impl Place {
             Place::Redo(_) => "redo since the checkpoint",
             Place::Compressed(_) => "compressed page in use",
             Place::Unused => "page not in use",
-            Place::Recovered => "page that recovery writes anew",
+            Place::Recovered(_) => "page that recovery writes anew",
             Place::LogHeader => "one of two log headers",
             Place::LogMark => "mark of a log block",
             Place::LogRemains => "redo not needed",
@@ -114,8 +114,8 @@ impl Places {
                 () if after.owner(page).is_none() || was.iter().all(|byte| *byte == 0) => Place::Unused,
                 // Of page 0 recovery changes the mark of the log's generation, after it has read it. Out of place the
                 // image before the last one is as good.
-                () if (number != 0 || !is_in_place) && (was != is || is_logged) => Place::Recovered,
-                () if is_journaled && is_copied(&small.files, &was) => Place::Recovered,
+                () if (number != 0 || !is_in_place) && (was != is || is_logged) => Place::Recovered(number),
+                () if is_journaled && is_copied(&small.files, &was) => Place::Recovered(number),
                 () if is_compressed => {
                     bytes.end = bytes.start + image_bytes(&small.files[0][bytes.start as usize..]);
                     Place::Compressed(number)

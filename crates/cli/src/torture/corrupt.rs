@@ -29,7 +29,7 @@ pub struct CorruptOptions {
     every: u64,
     /// Flip so many bytes at once, each in another page; where the outcome does not say what became of each, they are
     /// tried one by one
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1000))]
     together: u64,
     /// Threads [default: one for each processor]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1000))]

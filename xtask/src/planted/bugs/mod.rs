@@ -32,6 +32,9 @@ pub struct Edit {
     pub replace: &'static str,
 }
 
+/// The package of the engine.
+pub const ENGINE: &str = "highwater";
+
 /// Caught by tests of the engine.
 const fn of_engine(
     name: &'static str,
@@ -39,7 +42,7 @@ const fn of_engine(
     edits: &'static [Edit],
     tests: &'static [&'static str],
 ) -> Bug {
-    Bug { name, breaks, package: "highwater", edits, tests }
+    Bug { name, breaks, package: ENGINE, edits, tests }
 }
 
 /// Caught by tests of the bench.

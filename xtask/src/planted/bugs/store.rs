@@ -317,6 +317,16 @@ pub const BUGS: &[Bug] = &[
         &["out_of_place_test::damage::a_footer_of_another"],
     ),
     bug(
+        "header-of-any-place",
+        "a header that was written to another place of its segment hides the batches between the two",
+        &[edit(
+            FORMAT,
+            "    identity ^ (at as u64).wrapping_mul(0xD6E8_FEB8_6659_FD93)\n",
+            "    identity ^ (at as u64).wrapping_mul(if PLANTED { 0 } else { 0xD6E8_FEB8_6659_FD93 })\n",
+        )],
+        &["out_of_place_test::damage::a_header_at_another_place"],
+    ),
+    bug(
         "first-page-by-its-segment",
         "an older version of page 0 counts, behind which the cleaner has copied other pages",
         &[edit(

@@ -131,8 +131,8 @@ pub(super) fn segment_bytes(scale: Scale) -> u64 {
     scale.of([512 << 10, 512 << 10, 512 << 10, 2 << 20])
 }
 
-/// Transactions that are measured; before them as many are run. About 10,000 of each for a warehouse: with a third of
-/// that the stores' segments were not yet as they stay, and the cleaner copied a fifth more.
+/// Transactions that are measured; before them as many are run. 6,000 to 10,000 of each for a warehouse: with 2,000 the
+/// stores' segments were not yet as they stay, and the cleaner copied an eighth more.
 pub(super) fn transactions(scale: Scale, subject: SubjectKind) -> u64 {
     match subject.is_server() {
         true => scale.of([200, 2_000, 4_000, 50_000]),
