@@ -60,13 +60,17 @@ pub struct SalvageReport {
 pub fn salvage(data: &dyn Device, into: &Database, on_progress: &mut OnProgress<'_>) -> Result<SalvageReport> {
     let mut file = RawFile::open(data)?;
     let problem = file.catalog_problem().map(str::to_string);
-    if problem.is_some() {
-        file.gather_catalog()?;
+    let mut wrong = if problem.is_some() { file.gather_catalog() } else { Vec::new() };
+    if file.tables().is_empty()
+        && let Some(error) = wrong.pop()
+    {
+        return Err(error);
     }
     let mut work = Salvage { file: &file, report: SalvageReport::default(), unfinished: HashSet::new() };
     if let Some(problem) = problem {
         work.lose(None, None, format!("the catalog was gathered from its pages: {problem}"));
     }
+    wrong.iter().for_each(|error| work.lose(None, None, format!("a table or an index is lost: {error}")));
     let mut leaves = work.survey(on_progress)?;
     for (number, table) in file.tables().iter().enumerate() {
         let mut of_table: Vec<Leaf> = leaves.extract_if(.., |leaf| leaf.table == number).collect();

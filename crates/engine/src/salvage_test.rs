@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::check::check_test::{closed, find_page, forget_doublewrite, index_id, is_leaf_of};
+use crate::table::catalog::Catalog;
 use crate::table::catalog_trees::CATALOG_TREES;
-use crate::testing::small_options;
+use crate::table::record::RecordKey;
+use crate::testing::{open, small_options};
 use highwater_storage::StorageSet;
 
 const PAGE_BYTES: usize = 4096;
@@ -68,6 +70,23 @@ fn a_damaged_page_of_the_catalog_costs_nothing() {
             assert!(texts.iter().any(|text| text.contains(&format!("page {only}:"))), "{texts:?}");
         }
     }
+}
+
+/// Both trees lack what defines one table: the others are copied.
+#[test]
+fn a_table_without_its_definition_costs_itself_alone() {
+    let (storage, all) = whole();
+    let mut core = open(storage.clone(), small_options());
+    let catalog = Catalog::open(core.ctx.clone(), core.space.clone(), false).unwrap();
+    let tables = catalog.load().unwrap().0;
+    let table = tables.iter().find(|table| table.definition.name == "empty").unwrap().id;
+    catalog.remove(RecordKey::Part(table, 0)).unwrap();
+    core.close().unwrap();
+    assert!(Database::open_storage(storage.cut(0), small_options()).is_err());
+    let (found, report) = salvaged(&storage);
+    assert_eq!(found, all);
+    let texts: Vec<String> = report.losses.iter().map(ToString::to_string).collect();
+    assert!(texts.iter().any(|text| text.contains(&format!("definition of table {table}"))), "{texts:?}");
 }
 
 #[test]

@@ -4,8 +4,8 @@
 //! 1. The flips of a group lie in different blocks, so that each block has the same damage as if it were alone.
 //! 2. A group explains itself if nothing is reported and nothing had to be, or if the report names the page of each
 //!    flip. Any other group is taken apart: each of its flips is tried alone.
-//! 3. Blocks are tried together only if a flip in the middle of each of them explains itself, alone and together. So few
-//!    groups are taken apart: one damaged page that keeps the database from being opened hides the others.
+//! 3. Blocks are tried together only if a flip in the middle of each of them explains itself, alone and together. So
+//!    few groups are taken apart: one damaged page that keeps the database from being opened hides the others.
 
 use super::cases::Case;
 use super::database::{File, Small};

@@ -53,11 +53,9 @@ pub struct RawTable {
 }
 
 impl RawFile<'_> {
-    /// Reads the catalog again, from every leaf of its trees that verifies, whether or not a root leads there.
-    ///
-    /// # Errors
-    /// A record that is missing or does not decode.
-    pub(crate) fn gather_catalog(&mut self) -> Result<()> {
+    /// Reads the catalog again, from every leaf of its trees that verifies, whether or not a root leads there. Says what
+    /// is wrong of records and tables that cannot be had.
+    pub(crate) fn gather_catalog(&mut self) -> Vec<Error> {
         let mut leaves = Vec::new();
         for page_no in (0..self.page_count() as u32).map(PageNo) {
             let is_free = self.extent(page_no.0 / EXTENT_PAGES).is_some() && self.owner(page_no).is_none();
@@ -66,6 +64,7 @@ impl RawFile<'_> {
         }
         // Of two leaves that cover a key the newer one counts, also if it has no such record.
         leaves.sort_by_key(|page| header::lsn(page));
+        self.tables.clear();
         let (mut records, mut gathered) = (BTreeMap::new(), Gathered::default());
         for found in leaves.iter().map(|page| Node::new(page)) {
             let is_covered = |key: &[u8]| {
@@ -74,9 +73,14 @@ impl RawFile<'_> {
             records.retain(|key: &Vec<u8>, _| !is_covered(key));
             records.extend((0..found.count()).map(|slot| (found.key(slot), found.value(slot).to_vec())));
         }
-        records.iter().try_for_each(|(key, value)| gathered.add(key, value))?;
-        self.tables = gathered.finish()?.0.into_iter().map(raw_table).collect();
-        Ok(())
+        let mut wrong: Vec<Error> = records.iter().filter_map(|(key, value)| gathered.add(key, value).err()).collect();
+        for table in gathered.finish_each().0 {
+            match table {
+                Ok(table) => self.tables.push(raw_table(table)),
+                Err(error) => wrong.push(error),
+            }
+        }
+        wrong
     }
 
     /// The tables, as the first tree of the catalog has them that can be read.

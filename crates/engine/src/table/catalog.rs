@@ -313,16 +313,22 @@ impl Gathered {
 
     /// The tables in use, and what interrupted schema changes left.
     pub(crate) fn finish(self) -> Result<(Vec<TableEntry>, Vec<Leftover>)> {
+        let (tables, leftovers) = self.finish_each();
+        Ok((tables.into_iter().collect::<Result<_>>()?, leftovers))
+    }
+
+    /// As [`finish`](Self::finish), each table for itself: one that is wrong leaves the others.
+    pub(crate) fn finish_each(self) -> (Vec<Result<TableEntry>>, Vec<Leftover>) {
         let (mut tables, mut leftovers) = (Vec::new(), Vec::new());
         for (id, records) in self.by_table {
             match records.table {
                 Some(table) if table.state == State::Ready => {
-                    tables.push(records.into_entry(id, table, &mut leftovers)?);
+                    tables.push(records.into_entry(id, table, &mut leftovers));
                 }
                 _ => leftovers.push(Leftover::Table(records.remains(id))),
             }
         }
-        Ok((tables, leftovers))
+        (tables, leftovers)
     }
 }
 
