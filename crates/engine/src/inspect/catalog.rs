@@ -53,8 +53,8 @@ pub struct RawTable {
 }
 
 impl RawFile<'_> {
-    /// Reads the catalog again, from every leaf of its trees that verifies, whether or not a root leads there. Says what
-    /// is wrong of records and tables that cannot be had.
+    /// Reads the catalog again, from every leaf of its trees that verifies, whether or not a root leads there. Says
+    /// what is wrong of records and tables that cannot be had.
     pub(crate) fn gather_catalog(&mut self) -> Vec<Error> {
         let mut leaves = Vec::new();
         for page_no in (0..self.page_count() as u32).map(PageNo) {
