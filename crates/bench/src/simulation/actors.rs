@@ -58,8 +58,7 @@ impl Actor {
     pub fn begin(db: &Database, rng: &mut Choices) -> Result<Actor> {
         let isolation = Isolation::ALL[rng.usize(..Isolation::ALL.len())];
         let first_committer_wins = rng.bool();
-        let lock_wait_timeout_ms = Some(1);
-        let options = TxnOptions { isolation, lock_wait_timeout_ms, first_committer_wins, ..TxnOptions::default() };
+        let options = TxnOptions { isolation, first_committer_wins, ..TxnOptions::default() };
         let txn = db.begin_with(options.clone())?;
         Ok(Actor { txn, options, sees: None, own: Changes::new(), savepoints: Vec::new() })
     }

@@ -11,6 +11,8 @@
 use super::Simulation;
 use super::choices::Choices;
 use crate::error::{Error, Result};
+use highwater::Error as Engine;
+use highwater::internals::Stepped;
 use highwater_storage::{Device, Placement, Result as Stored, Write};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -204,7 +206,10 @@ impl Simulation {
             Ok(db) => db,
             Err(error) => return Said::Error(error),
         };
-        let looked = self.oracle.compare(db.database()).and_then(|()| self.steps(&db, steps));
+        let looked = self.oracle.compare(db.database()).and_then(|()| {
+            refuse_set_aside(&db)?;
+            self.steps(&db, steps)
+        });
         match looked {
             Ok(()) => db.close().map_or_else(|error| Said::Error(error.into()), |()| Said::Right),
             Err(Error::Data(text)) => {
@@ -213,5 +218,13 @@ impl Simulation {
             }
             Err(error) => Said::Error(error),
         }
+    }
+}
+
+/// A rollback that was set aside at the opening is a report: dirty reads see its changes from then on, and are right.
+fn refuse_set_aside(db: &Stepped) -> Result<()> {
+    match db.database().stats().rollbacks_set_aside {
+        0 => Ok(()),
+        _ => Err(Engine::Corrupt("a rollback was set aside".into()).into()),
     }
 }

@@ -6,7 +6,8 @@
 //!    transactions, reads by held snapshots, commits and rollbacks, schema changes, and the steps that background
 //!    threads do otherwise, until the fault shows. Every answer is compared with the oracle's.
 //! 3. What was not synced is kept, lost or torn as the seed says; often the next opening is cut as well, and the one
-//!    after it. The next life goes on from there.
+//!    after it. The next life goes on from there. What else the same cut could have left is tried on copies of the
+//!    disks: each is opened, after cuts of openings too, and compared with the oracle.
 //! 4. Now and then there is a life on a copy of the disks that lie once (`lies.rs`).
 //!
 //! Beside that every operation of one short life is made to fail, one after the other ([`every_failure`]).
@@ -52,13 +53,15 @@ const TABLES: u32 = 4;
 const NEW_PAGES: u64 = 512;
 /// Most cuts of openings in a row.
 const MOST_RECOVERIES: u32 = 3;
+/// Most outcomes of a power cut that are tried beside the one that the database goes on from.
+const MOST_OTHERS: u32 = 2;
 
 /// What happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Lives, each ended by a fault or a close.
     pub lives: u64,
-    /// Power cuts while transactions ran or the database closed.
+    /// Power cuts while transactions ran or the database closed; each outcome that was tried counts.
     pub cuts: u64,
     /// Power cuts of openings.
     pub recovery_cuts: u64,
@@ -206,11 +209,12 @@ impl Simulation {
         });
         self.note_end(lived, &faults, ending)?;
         if faults.is_power_off() {
+            for _ in 0..self.rng.u32(..=MOST_OTHERS) {
+                self.try_another_outcome()?;
+            }
             self.tally.cuts += 1;
             self.cut();
-            if self.rng.u32(..3) == 0 {
-                (0..self.rng.u32(1..=MOST_RECOVERIES)).for_each(|_| self.cut_opening());
-            }
+            self.cut_openings();
         }
         if self.rng.u32(..4) == 0 { self.live_with_a_lie() } else { Ok(()) }
     }
@@ -386,8 +390,29 @@ impl Simulation {
         }
     }
 
+    /// What else the power cut could have left, on a copy of the disks.
+    fn try_another_outcome(&mut self) -> Result<()> {
+        let mut copy = self.copied();
+        copy.tally.cuts += 1;
+        copy.cut_openings();
+        let faults = Faults::new();
+        let db = copy.open(&faults)?;
+        copy.oracle.compare(db.database())?;
+        // Nobody looks at this copy again: it need not be closed.
+        faults.power_off_after(0);
+        self.tally.add(&copy.tally);
+        Ok(())
+    }
+
     fn cut(&mut self) {
         self.storage = self.storage.cut(self.rng.u64(..));
+    }
+
+    /// Cuts the next openings too, in one case of three.
+    fn cut_openings(&mut self) {
+        if self.rng.u32(..3) == 0 {
+            (0..self.rng.u32(1..=MOST_RECOVERIES)).for_each(|_| self.cut_opening());
+        }
     }
 
     fn cut_opening(&mut self) {

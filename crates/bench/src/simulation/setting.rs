@@ -81,10 +81,9 @@ fn options(page_bytes: u64, rng: &mut Choices) -> Options {
         page_compression: if page_store == PageStoreKind::InPlace { PageCompression::Off } else { packed },
         segment_size: 256 << 10,
         buffer_pool_size: 2 << 20,
-        log_file_size: [4 << 20, 16 << 20][rng.usize(..2)],
+        log_file_size: [4 << 20, 8 << 20][rng.usize(..2)],
         log_buffer_size: 1 << 20,
         journal_size: 8 << 20,
-        lock_wait_timeout_ms: 1,
         change_buffering: [ChangeBuffering::Off, ChangeBuffering::Disk, ChangeBuffering::Memory][rng.usize(..3)],
         victim_policy: VictimPolicy::ALL[rng.usize(..VictimPolicy::ALL.len())],
         ..Options::default()

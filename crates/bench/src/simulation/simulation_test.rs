@@ -32,3 +32,10 @@ fn the_same_seed_gives_the_same_history() {
         assert_eq!((history.difference(&again.1), tally), (None, again.0), "seed {seed}");
     }
 }
+
+/// With this seed another page is read while a transaction is rolled back at an opening: dirty reads see its changes.
+#[test]
+fn a_rollback_that_was_set_aside_is_a_report() {
+    let tally = lives(1635, 7).0;
+    assert!(tally.lies_reported > 0, "{tally:?}");
+}

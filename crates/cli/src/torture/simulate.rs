@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub const EXAMPLES: &str = "\
 Examples:
   highwater torture simulate --cuts 10000
+  highwater torture simulate --cuts 1000000
   highwater torture simulate --cuts 1000 --twice
   highwater torture simulate --every-failure --databases 20 --steps 60
   highwater torture simulate --seed 4711 --databases 1";
@@ -30,7 +31,7 @@ const SMALLER: [(u32, u32); 5] = [(1, 30), (2, 30), (1, 100), (2, 100), (3, 200)
 /// What is simulated, and how often.
 #[derive(Args, Clone, Debug)]
 pub struct SimulateOptions {
-    /// Least number of power cuts, those of openings included
+    /// Least number of power cuts, those of openings and other outcomes of the same cut included
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     cuts: u64,
     /// Number of databases, instead of a number of cuts

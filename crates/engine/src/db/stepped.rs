@@ -5,7 +5,8 @@
 //! 1. A step that fails stops the database, as its thread would ([`super::background`], rule 2); purge alone does not.
 //! 2. Who finds no room in the redo log runs the cleaner and the change buffer itself: there is no other thread to wait
 //!    for. It holds no latch then.
-//! 3. Time is what the caller says; only waits for locks and pauses take real time, and change nothing.
+//! 3. Time is what the caller says; only pauses take real time, and change nothing. Nobody waits for a lock: no other
+//!    thread could let it go meanwhile.
 
 use super::core::Core;
 pub use super::core::Manner;
@@ -69,7 +70,9 @@ impl Stepped {
     /// # Errors
     /// As [`Database::open_storage`].
     pub fn open(storage: StorageSet, options: Options, manner: &Manner, now_ms: Arc<AtomicU64>) -> Result<Stepped> {
-        let core = Core::open_in(storage, options, manner)?;
+        let mut core = Core::open_in(storage, options, manner)?;
+        // Rule 3.
+        core.options.lock_wait_timeout_ms = 0;
         let cleaning = Arc::new(Cleaning { cleaner: Mutex::new(Cleaner::new(&core.options)), now_ms });
         let changes = core.changes.clone();
         answer_pressure(&core, cleaning.clone());

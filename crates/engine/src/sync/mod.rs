@@ -22,5 +22,11 @@ pub use checked::shuttle_primitives::*;
 pub use native::*;
 pub use serial::Serials;
 
+/// How many processors there are for this process; asked once, since the answer is read from files.
+pub fn processors() -> usize {
+    static PROCESSORS: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+    *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
+}
+
 #[cfg(test)]
 mod sync_test;

@@ -111,8 +111,8 @@ impl TxnSystem {
         let stats = Arc::clone(&ctx.stats);
         let opened = UndoSpace::open(Arc::clone(&ctx), Arc::clone(&space))?;
         stats.history_list_length.set(opened.history);
-        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let active = ActiveSet::new(opened.id_limit.max(1), (cpus * SHARDS_PER_CPU).min(MAX_SHARDS));
+        let shards = (crate::sync::processors() * SHARDS_PER_CPU).min(MAX_SHARDS);
+        let active = ActiveSet::new(opened.id_limit.max(1), shards);
         let holders = Holders::default();
         let mut recovered = opened.recovered;
         recovered.sort_by_key(|txn| txn.id);

@@ -1,13 +1,14 @@
 //! The bytes of a device in memory: what reads see, what is durable, and the changes between.
 
+use super::image::Image;
 use crate::power_cut::{Fate, Guarantees, PendingWrite, SECTOR_BYTES, choose_fates};
 use fastrand::Rng;
 use std::collections::BTreeSet;
 
 #[derive(Default)]
 pub(super) struct Bytes {
-    pub(super) current: Vec<u8>,
-    pub(super) durable: Vec<u8>,
+    pub(super) current: Image,
+    pub(super) durable: Image,
     pub(super) unsynced: Vec<Change>,
     /// Blocks that were discarded and not written or reserved since.
     pub(super) holes: BTreeSet<u64>,
@@ -21,18 +22,18 @@ pub(super) enum Change {
 }
 
 impl Bytes {
-    pub(super) fn durable(image: Vec<u8>) -> Bytes {
+    pub(super) fn durable(image: Image) -> Bytes {
         Bytes { current: image.clone(), durable: image, ..Bytes::default() }
     }
 
     /// What a power cut could leave that tears no aligned piece of `untorn_bytes` and, if that is more
     /// than a sector, no shorter write.
-    pub(super) fn power_cut(&self, untorn_bytes: u32, seed: u64) -> Vec<u8> {
+    pub(super) fn power_cut(&self, untorn_bytes: u32, seed: u64) -> Image {
         let mut random = Rng::with_seed(seed);
         let mut image = self.durable.clone();
         let lens: Vec<usize> = self.unsynced.iter().filter_map(Change::new_len).collect();
         for &len in &lens[..random.usize(..=lens.len())] {
-            image.resize(len, 0);
+            image.resize(len);
         }
         let writes: Vec<(usize, &[u8])> = self.unsynced.iter().filter_map(Change::written).collect();
         let pending = |(at, data): &(usize, &[u8])| PendingWrite::completed(*at as u64..(at + data.len()) as u64);
@@ -47,12 +48,12 @@ impl Bytes {
     }
 
     /// What a power cut leaves that gives the unsynced changes these fates.
-    pub(super) fn kept(&self, fates: &[Fate]) -> Vec<u8> {
+    pub(super) fn kept(&self, fates: &[Fate]) -> Image {
         assert_eq!(fates.len(), self.unsynced.len(), "a fate for each change");
         let mut image = self.durable.clone();
         for (change, fate) in self.unsynced.iter().zip(fates) {
             match change {
-                Change::SetLen(len) if !fate.is_empty() => image.resize(*len, 0),
+                Change::SetLen(len) if !fate.is_empty() => image.resize(*len),
                 Change::SetLen(_) => {}
                 Change::Write { offset, data } => land(&mut image, *offset, data, fate),
             }
@@ -62,11 +63,11 @@ impl Bytes {
 }
 
 /// Puts what survives of a write into the image, as far as that reaches.
-fn land(image: &mut [u8], at: usize, data: &[u8], fate: &Fate) {
+fn land(image: &mut Image, at: usize, data: &[u8], fate: &Fate) {
     for kept in fate {
         let (from, to) = (kept.start as usize, image.len().min(kept.end as usize));
         if from < to {
-            image[from..to].copy_from_slice(&data[from - at..to - at]);
+            image.write(from, &data[from - at..to - at]);
         }
     }
 }
@@ -94,14 +95,14 @@ impl Change {
         }
     }
 
-    pub(super) fn apply(&self, image: &mut Vec<u8>) {
+    pub(super) fn apply(&self, image: &mut Image) {
         match self {
-            Change::SetLen(len) => image.resize(*len, 0),
+            Change::SetLen(len) => image.resize(*len),
             Change::Write { offset, data } => {
                 if image.len() < offset + data.len() {
-                    image.resize(offset + data.len(), 0);
+                    image.resize(offset + data.len());
                 }
-                image[*offset..offset + data.len()].copy_from_slice(data);
+                image.write(*offset, data);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The device itself: what it refuses, how full it is.
 
 use super::bytes::{Bytes, Change};
+use super::image::Image;
 use crate::aligned::is_aligned;
 use crate::power_cut::{Fate, SECTOR_BYTES};
 use crate::{Device, Placement, Result, StorageError, Write};
@@ -66,13 +67,13 @@ impl MemoryDevice {
 
     /// A device that holds `image`, durable.
     pub fn holding(image: Vec<u8>) -> MemoryDevice {
-        Kind::default().holding(Bytes::durable(image))
+        Kind::default().holding(Bytes::durable(Image::of(&image)))
     }
 
     /// What a power cut now could leave: a new device that holds one of the possible images, chosen by `seed`.
     /// This device goes on as if nothing had happened.
     pub fn cut(&self, seed: u64) -> MemoryDevice {
-        let image = self.power_cut(seed);
+        let image = self.shared.bytes.lock().power_cut(self.shared.kind.untorn_bytes, seed);
         self.holding_now(image)
     }
 
@@ -86,18 +87,18 @@ impl MemoryDevice {
     }
 
     /// A device like this one that holds `image`, durable.
-    fn holding_now(&self, image: Vec<u8>) -> MemoryDevice {
+    fn holding_now(&self, image: Image) -> MemoryDevice {
         self.shared.kind.clone().holding(Bytes::durable(image))
     }
 
     /// The bytes of [`cut`](MemoryDevice::cut).
     pub fn power_cut(&self, seed: u64) -> Vec<u8> {
-        self.shared.bytes.lock().power_cut(self.shared.kind.untorn_bytes, seed)
+        self.shared.bytes.lock().power_cut(self.shared.kind.untorn_bytes, seed).to_vec()
     }
 
     /// What reads see now.
     pub fn image(&self) -> Vec<u8> {
-        self.shared.bytes.lock().current.clone()
+        self.shared.bytes.lock().current.to_vec()
     }
 
     /// Lets others fill what is left of a limited device.
@@ -159,7 +160,9 @@ impl MemoryDevice {
     /// Damages the device in place, durably: for tests of corruption.
     pub fn damage(&self, change: impl FnOnce(&mut Vec<u8>)) {
         let mut bytes = self.shared.bytes.lock();
-        change(&mut bytes.current);
+        let mut image = bytes.current.to_vec();
+        change(&mut image);
+        bytes.current = Image::of(&image);
         bytes.durable = bytes.current.clone();
         bytes.unsynced.clear();
     }
@@ -228,7 +231,7 @@ impl Device for MemoryDevice {
         if growth > self.room(&bytes) || len > isize::MAX as u64 {
             return Err(self.error("set length", 0, len as usize, ErrorKind::StorageFull));
         }
-        bytes.current.resize(len as usize, 0);
+        bytes.current.resize(len as usize);
         bytes.unsynced.push(Change::SetLen(len as usize));
         Ok(())
     }
@@ -237,7 +240,7 @@ impl Device for MemoryDevice {
         self.check_alignment("read", offset, buf)?;
         let bytes = self.shared.bytes.lock();
         let start = self.range("read", offset, buf.len(), bytes.current.len())?;
-        buf.copy_from_slice(&bytes.current[start..start + buf.len()]);
+        bytes.current.read(start, buf);
         Ok(())
     }
 

@@ -14,6 +14,7 @@
 
 mod bytes;
 mod device;
+mod image;
 
 pub use device::MemoryDevice;
 

@@ -48,9 +48,15 @@ pub fn is_uncreated(data: &dyn Device, new_pages: u32) -> Result<bool> {
     if len == 0 || len > offset_of(PageNo(new_pages), largest) || !len.is_multiple_of(smallest as u64) {
         return Ok(len == 0);
     }
-    let mut bytes = AlignedBuf::zeroed(len as usize);
-    data.read_at(0, &mut bytes)?;
-    // Page 1 lies between the smallest first page and the end of the largest second one.
     let zeros = |range: &[u8]| range.iter().all(|b| *b == 0);
-    Ok(zeros(&bytes[..SECTOR_BYTES]) && zeros(&bytes[(2 * largest).min(bytes.len())..]))
+    let mut start = AlignedBuf::zeroed(smallest);
+    data.read_at(0, &mut start)?;
+    if !zeros(&start[..SECTOR_BYTES]) {
+        return Ok(false);
+    }
+    // Page 1 lies between the smallest first page and the end of the largest second one.
+    let behind = len.min(2 * largest as u64);
+    let mut bytes = AlignedBuf::zeroed((len - behind) as usize);
+    data.read_at(behind, &mut bytes)?;
+    Ok(zeros(&bytes))
 }

@@ -16,7 +16,6 @@ use super::read::Held;
 use super::scan::located;
 use crate::sync::atomic::AtomicU64;
 use crate::types::{Lsn, PageNo};
-use std::num::NonZero;
 
 /// Threads that count, at most.
 const COUNTERS: usize = 8;
@@ -54,7 +53,7 @@ struct Part<'b> {
 impl Best {
     /// For `pages` in so many segments, region 0 counted.
     pub fn new(pages: u32, segments: u32) -> Best {
-        let counters = std::thread::available_parallelism().map_or(1, NonZero::get).min(COUNTERS);
+        let counters = crate::sync::processors().min(COUNTERS);
         let copies = vec![Copied::default(); pages as usize];
         Best {
             copies,
