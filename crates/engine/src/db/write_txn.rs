@@ -59,10 +59,10 @@ pub(super) struct Desk {
 pub(super) struct Call<'a> {
     inner: &'a Inner,
     pub(super) system: &'a TxnSystem,
-    txn: &'a mut Txn,
+    pub(super) txn: &'a mut Txn,
     pub(super) version: &'a Arc<TableVersion>,
     pub(super) key: &'a mut Vec<u8>,
-    row: &'a mut Vec<u8>,
+    pub(super) row: &'a mut Vec<u8>,
 }
 
 impl WriteTxn {
@@ -94,18 +94,11 @@ impl WriteTxn {
     /// `DuplicateKey`, `BadValue` (names the column), `RowTooLarge`, `KeyTooLong`, a lock or I/O error.
     #[inline]
     pub fn insert(&mut self, table: &Table, values: &[ValueRef<'_>]) -> Result<Inserted> {
-        let Call { system, txn, version, key, row, .. } = self.call(table, Mode::Write)?;
-        let generated = table.shared.generate(|column| values.get(column).is_some_and(|value| value.is_null()))?;
-        let number = generated.map(|(column, number)| (column, ValueRef::UInt(number)));
-        version.layout.encode(values, number, row)?;
-        key.clear();
-        version.key_of(row, key);
-        version.check_keys(key, row)?;
-        if generated.is_none() {
-            table.shared.observe(version, row)?;
-        }
+        let mut call = self.call(table, Mode::Write)?;
+        let inserted = call.encode_new(&table.shared, values)?;
+        let Call { system, txn, version, key, row, .. } = call;
         RowOp { system, txn, table: &**version, key }.insert(row)?;
-        Ok(Inserted { auto_increment: generated.map(|(_, number)| number) })
+        Ok(inserted)
     }
 
     /// The row of a primary key, as the transaction's level ([`Isolation`]) shows it.

@@ -57,7 +57,7 @@ pub use savepoint::Savepoint;
 pub use system::TxnSystem;
 pub use table_trees::{Entry, TableTrees, Tables};
 pub use transaction::Txn;
-pub use write::MAX_ROW_BYTES;
+pub use write::{MAX_ROW_BYTES, NewRows, RowsOp};
 
 #[cfg(test)]
 mod txn_test;
