@@ -227,6 +227,18 @@ impl Transaction for WriteTxn {
         Ok(WriteTxn::insert(self, table, row)?.auto_increment)
     }
 
+    fn insert_many(
+        &mut self,
+        table: &Table,
+        rows: u64,
+        mut row: impl FnMut(u64, &mut dyn FnMut(&[ValueRef<'_>]) -> Result<()>) -> Result<()>,
+    ) -> Result<()> {
+        self.insert_many_with(table, |into| {
+            (0..rows).try_for_each(|n| row(n, &mut |values| Ok(into.push(values).map(drop)?)))
+        })
+        .map(drop)
+    }
+
     #[inline]
     fn update(&mut self, table: &Table, key: &[ValueRef<'_>], set: &[(usize, ValueRef<'_>)]) -> Result<bool> {
         Ok(WriteTxn::update(self, table, key, set)?)

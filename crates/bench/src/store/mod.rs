@@ -179,6 +179,16 @@ pub trait Transaction: Read {
 
     /// Inserts a row; returns the auto-increment number if one was given out.
     fn insert(&mut self, table: &Self::Table, row: &[ValueRef<'_>]) -> Result<Option<u64>>;
+    /// Inserts so many rows, in one statement if the store can. `row` gets the position of each and hands its values to
+    /// the function that it is given.
+    fn insert_many(
+        &mut self,
+        table: &Self::Table,
+        rows: u64,
+        mut row: impl FnMut(u64, &mut dyn FnMut(&[ValueRef<'_>]) -> Result<()>) -> Result<()>,
+    ) -> Result<()> {
+        (0..rows).try_for_each(|n| row(n, &mut |values| self.insert(table, values).map(drop)))
+    }
     /// Sets columns of a row; false when there is none with that key.
     fn update(&mut self, table: &Self::Table, key: &[ValueRef<'_>], set: &[(usize, ValueRef<'_>)]) -> Result<bool>;
     /// Reads the newest row and changes it in one step; false when there is none. `change` may run more than once: it

@@ -229,6 +229,25 @@ impl<'p> Batch<'p> {
         Batch { progress }
     }
 
+    /// Inserts as many rows into a table; `row` is that of [`Transaction::insert_many`].
+    pub(crate) fn fill<S: Session>(
+        &self,
+        session: &mut S,
+        table: &S::Table,
+        rows: u64,
+        mut row: impl FnMut(&mut dyn FnMut(&[ValueRef<'_>]) -> Result<()>) -> Result<()>,
+    ) -> Result<()> {
+        for first in (0..rows).step_by(Self::ROWS as usize) {
+            interrupt::check()?;
+            let some = Self::ROWS.min(rows - first);
+            let mut txn = session.begin_bulk()?;
+            txn.insert_many(table, some, |_, insert| row(insert))?;
+            txn.finish()?;
+            self.progress.advance(some);
+        }
+        Ok(())
+    }
+
     /// Calls `insert` with every number of `range`, in order, committing now and then. `insert` returns how many rows
     /// it inserted.
     pub(crate) fn run<S: Session>(

@@ -126,6 +126,12 @@ impl LeafMut {
         self.node(mtr).upper()
     }
 
+    /// Whether the leaf covers `key`.
+    #[inline]
+    pub fn covers(self, mtr: &Mtr<'_>, key: &[u8]) -> bool {
+        self.node(mtr).covers(key)
+    }
+
     /// Whether a record of this key and value length fits.
     #[inline]
     pub fn fits(self, mtr: &Mtr<'_>, key_bytes: usize, value_bytes: usize) -> bool {

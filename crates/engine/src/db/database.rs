@@ -10,7 +10,7 @@
 use super::archiving::Archiving;
 use super::core::Core;
 use super::read_txn::ReadTxn;
-use super::write_txn::WriteTxn;
+use super::write_txn::{Desk, WriteTxn};
 use crate::config::Options;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -19,6 +19,7 @@ use crate::space::Space;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::poison::CLOSED;
+use crate::sync::spread::Spares;
 use crate::table::Table;
 use crate::table::catalog::Catalog;
 use crate::table::handle::{Registry, TableShared};
@@ -34,7 +35,9 @@ pub struct Database {
     pub(super) inner: Arc<Inner>,
 }
 
-/// What all handles and transactions of a database share.
+/// What all handles and transactions of a database share. Aligned so that the count of them, which changes all the
+/// time, has cache lines of its own.
+#[repr(align(128))]
 pub(crate) struct Inner {
     /// `None` once closed.
     pub(super) core: Mutex<Option<Core>>,
@@ -56,6 +59,8 @@ pub(crate) struct Inner {
     pub(super) schema: Mutex<()>,
     /// Counts finished index builds.
     pub(super) schema_version: AtomicU64,
+    /// What ended transactions left to the next ones.
+    pub(super) desks: Spares<Desk>,
 }
 
 impl Inner {

@@ -21,6 +21,7 @@ use crate::btree::{BTree, LeafMut, Seek};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::{MTR_REDO_BYTES, Mtr};
+use crate::page::PageBytes;
 use crate::table::Table;
 use crate::table::value::Value;
 use crate::table::version::TableVersion;
@@ -79,8 +80,28 @@ pub(crate) fn build(
     if version.definition.indexes[index].unique { check_unique(ctx, version, index) } else { Ok(()) }
 }
 
-/// (start, end, length of the index columns) of a key in the batch's bytes.
-type Key = (usize, usize, usize);
+/// A key in the batch's bytes.
+#[derive(Clone, Copy)]
+struct Key {
+    /// Its first eight bytes as a number, zeros behind a shorter key: decides most comparisons.
+    word: u64,
+    /// A batch has a few MiB more than [`MOST_BATCH_BYTES`] at most.
+    start: u32,
+    len: u32,
+    /// Length of the index columns.
+    prefix_bytes: u32,
+}
+
+impl Key {
+    #[inline]
+    fn of(self, bytes: &[u8]) -> &[u8] {
+        &bytes[self.start as usize..][..self.len as usize]
+    }
+
+    fn value(self) -> [u8; ENTRY_VALUE_BYTES] {
+        entry_value(self.prefix_bytes as usize)
+    }
+}
 
 /// Entries on their way into the tree.
 #[derive(Default)]
@@ -95,7 +116,9 @@ impl Batch {
     fn add(&mut self, version: &TableVersion, index: usize, key: &[u8], row: &[u8]) {
         let start = self.bytes.len();
         let entry = version.entry(index, key, row, &mut self.bytes);
-        self.keys.push((start, self.bytes.len(), entry.prefix_bytes));
+        let len = self.bytes.len() - start;
+        let word = self.bytes[..].word_at(start, len.min(size_of::<u64>()));
+        self.keys.push(Key { word, start: start as u32, len: len as u32, prefix_bytes: entry.prefix_bytes as u32 });
     }
 
     fn memory_bytes(&self) -> usize {
@@ -104,7 +127,7 @@ impl Batch {
 
     fn sort(&mut self) {
         let bytes = &self.bytes;
-        self.keys.sort_unstable_by(|a, b| bytes[a.0..a.1].cmp(&bytes[b.0..b.1]));
+        self.keys.sort_unstable_by(|a, b| a.word.cmp(&b.word).then_with(|| a.of(bytes).cmp(b.of(bytes))));
     }
 
     /// Puts the last batch into the tree.
@@ -114,8 +137,8 @@ impl Batch {
         }
         self.sort();
         let mut builder = tree.builder(ctx, FILL_PERCENT, 0);
-        for &(start, end, prefix_bytes) in &self.keys {
-            builder.push(&self.bytes[start..end], &entry_value(prefix_bytes))?;
+        for key in &self.keys {
+            builder.push(key.of(&self.bytes), &key.value())?;
         }
         builder.finish().map(drop)
     }
@@ -129,8 +152,8 @@ impl Batch {
         while done < keys.len() {
             let inserted = insert_into_leaf(ctx, tree, bytes, &keys[done..])?;
             if inserted == 0 {
-                let (start, end, _) = keys[done];
-                tree.make_room(ctx, &bytes[start..end], end - start + ENTRY_VALUE_BYTES)?;
+                let key = keys[done].of(bytes);
+                tree.make_room(ctx, key, key.len() + ENTRY_VALUE_BYTES)?;
             }
             done += inserted;
         }
@@ -142,12 +165,10 @@ impl Batch {
 
 /// Inserts the first of `keys` that belong to one leaf and fit it; returns how many.
 fn insert_into_leaf(ctx: &Context, tree: &BTree, bytes: &[u8], keys: &[Key]) -> Result<usize> {
-    let (first, last, _) = keys[0];
-    let (mut mtr, leaf) = leaf_to_fill(ctx, tree, &bytes[first..last])?;
+    let (mut mtr, leaf) = leaf_to_fill(ctx, tree, keys[0].of(bytes))?;
     let (mut inserted, mut redo_bytes) = (0, 0);
-    for &(start, end, prefix_bytes) in keys {
-        let key = &bytes[start..end];
-        let value = entry_value(prefix_bytes);
+    for entry in keys {
+        let (key, value) = (entry.of(bytes), entry.value());
         let beyond = leaf.upper(&mtr).is_some_and(|upper| key >= upper);
         if beyond || redo_bytes > REDO_BYTES || !leaf.fits(&mtr, key.len(), value.len()) {
             break;

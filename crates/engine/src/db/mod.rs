@@ -7,6 +7,7 @@
 //! | `background` | the threads |
 //! | `backup`, `archiving` | backups; the archive of redo |
 //! | `write_txn`, `read_txn`, `table_use` | the calls of a transaction, and the tables it uses |
+//! | `insert_many` | many rows inserted by one call |
 //! | `transact` | transactions that are run again |
 //! | `scan` | scans |
 //! | `schema_change`, `index_build` | tables and indexes are created and dropped |
@@ -22,6 +23,7 @@ mod creation;
 mod database;
 mod get_many;
 mod index_build;
+mod insert_many;
 mod observe;
 mod opening;
 mod pairing;
@@ -36,6 +38,7 @@ mod transact;
 mod write_txn;
 
 pub use database::Database;
+pub use insert_many::Rows;
 pub use read_txn::ReadTxn;
 pub use rebuild::RepairReport;
 pub use scan::{KeyIter, Scan, ScanIter};

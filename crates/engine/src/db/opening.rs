@@ -6,12 +6,14 @@
 
 use super::core::Core;
 use super::database::{Database, Inner};
+use super::write_txn::MAX_DESKS;
 use crate::config::Options;
 use crate::error::Result;
 use crate::mtr::MTR_REDO_BYTES;
 use crate::space::ROOT_UNDO;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64};
+use crate::sync::spread::Spares;
 use crate::table::catalog::{Catalog, Leftover};
 use crate::table::handle::{Registry, TableShared};
 use crate::txn::{LagLimits, Tables, TxnSystem};
@@ -107,6 +109,7 @@ impl Database {
             core: Mutex::new(Some(core)),
             schema: Mutex::new(()),
             schema_version: AtomicU64::new(0),
+            desks: Spares::new(MAX_DESKS),
             closed: AtomicBool::new(false),
         };
         Ok(Database { inner: Arc::new(inner) })

@@ -5,8 +5,8 @@
 //!    rolled back already, and only `rollback` or dropping it is left to do.
 //! 2. Dropping a transaction rolls it back.
 //! 3. Once the database is closed every call is [`Error::Closed`], also a call that would need nothing of the database.
-//! 4. Keys and rows are built in buffers that live as long as the transaction: no allocation per call but the row that
-//!    is returned.
+//! 4. Keys and rows are built in buffers that go from one transaction to the next: no allocation per call but the row
+//!    that is returned.
 
 use super::database::Inner;
 use super::scan::{Range, Scan};
@@ -20,9 +20,10 @@ use crate::txn::{Access, Cursor, Isolation, LockMode, RowOp, Savepoint, ScanOpti
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// What the buffers begin with: most keys and rows never make them grow.
-const KEY_BYTES: usize = 64;
-const ROW_BYTES: usize = 512;
+/// Desks kept for the next transactions, for each place that threads have.
+pub(super) const MAX_DESKS: usize = 8;
+/// A longer buffer of rows is not kept.
+const KEPT_ROW_BYTES: usize = 64 << 10;
 
 const HAS_NOT_ENDED: &str = "only `commit`, `rollback` and `drop` take the transaction, and they take its owner";
 
@@ -38,23 +39,30 @@ pub struct Inserted {
 pub struct WriteTxn {
     /// `None` once it has ended.
     txn: Option<Box<Txn>>,
-    tables: TableUses,
     /// The database's schema version when the transaction began.
     schema_version: u64,
-    key: Vec<u8>,
-    row: Vec<u8>,
+    /// `None` only while it is dropped.
+    desk: Option<Box<Desk>>,
     // Dropped last: it may be what keeps the database open.
     pub(super) inner: Arc<Inner>,
+}
+
+/// What a transaction works with and leaves to the next one.
+#[derive(Default)]
+pub(super) struct Desk {
+    tables: TableUses,
+    key: Vec<u8>,
+    row: Vec<u8>,
 }
 
 /// The parts of a call, borrowed apart.
 pub(super) struct Call<'a> {
     inner: &'a Inner,
     pub(super) system: &'a TxnSystem,
-    txn: &'a mut Txn,
+    pub(super) txn: &'a mut Txn,
     pub(super) version: &'a Arc<TableVersion>,
     pub(super) key: &'a mut Vec<u8>,
-    row: &'a mut Vec<u8>,
+    pub(super) row: &'a mut Vec<u8>,
 }
 
 impl WriteTxn {
@@ -64,10 +72,8 @@ impl WriteTxn {
         Ok(WriteTxn {
             txn: Some(inner.txn_system().begin(options, access)?),
             inner: inner.clone(),
-            tables: TableUses::default(),
             schema_version,
-            key: Vec::with_capacity(KEY_BYTES),
-            row: Vec::with_capacity(ROW_BYTES),
+            desk: Some(inner.desks.take().unwrap_or_default()),
         })
     }
 
@@ -88,18 +94,11 @@ impl WriteTxn {
     /// `DuplicateKey`, `BadValue` (names the column), `RowTooLarge`, `KeyTooLong`, a lock or I/O error.
     #[inline]
     pub fn insert(&mut self, table: &Table, values: &[ValueRef<'_>]) -> Result<Inserted> {
-        let Call { system, txn, version, key, row, .. } = self.call(table, Mode::Write)?;
-        let generated = table.shared.generate(|column| values.get(column).is_some_and(|value| value.is_null()))?;
-        let number = generated.map(|(column, number)| (column, ValueRef::UInt(number)));
-        version.layout.encode(values, number, row)?;
-        key.clear();
-        version.key_of(row, key);
-        version.check_keys(key, row)?;
-        if generated.is_none() {
-            table.shared.observe(version, row)?;
-        }
+        let mut call = self.call(table, Mode::Write)?;
+        let inserted = call.encode_new(&table.shared, values)?;
+        let Call { system, txn, version, key, row, .. } = call;
         RowOp { system, txn, table: &**version, key }.insert(row)?;
-        Ok(Inserted { auto_increment: generated.map(|(_, number)| number) })
+        Ok(inserted)
     }
 
     /// The row of a primary key, as the transaction's level ([`Isolation`]) shows it.
@@ -267,25 +266,27 @@ impl WriteTxn {
     fn using(&mut self, table: &Table, mode: Mode) -> Result<usize> {
         self.inner.check_not_closed()?;
         let timeout = self.txn.as_ref().expect(HAS_NOT_ENDED).lock_timeout();
-        if let Some(at) = self.tables.find(&table.shared, mode, timeout)? {
+        let tables = &mut self.desk.as_mut().expect(HAS_NOT_ENDED).tables;
+        if let Some(at) = tables.find(&table.shared, mode, timeout)? {
             return Ok(at);
         }
         if !self.inner.owns(&table.shared) {
             return Err(Error::Usage(format!("table {} belongs to another database", table.shared.name)));
         }
-        self.tables.add(&table.shared, mode, timeout)
+        tables.add(&table.shared, mode, timeout)
     }
 
     #[inline]
     pub(super) fn call(&mut self, table: &Table, mode: Mode) -> Result<Call<'_>> {
         let at = self.using(table, mode)?;
+        let Desk { tables, key, row } = &mut **self.desk.as_mut().expect(HAS_NOT_ENDED);
         Ok(Call {
             inner: &self.inner,
             system: self.inner.txn_system(),
             txn: self.txn.as_mut().expect(HAS_NOT_ENDED),
-            version: self.tables.version(at),
-            key: &mut self.key,
-            row: &mut self.row,
+            version: tables.version(at),
+            key,
+            row,
         })
     }
 
@@ -319,11 +320,12 @@ impl WriteTxn {
         index: Option<&str>,
     ) -> Result<(Arc<TableVersion>, Option<usize>)> {
         let at = self.using(table, Mode::Read)?;
+        let tables = &mut self.desk.as_mut().expect(HAS_NOT_ENDED).tables;
         let index = match index {
-            Some(name) => self.tables.index_position(at, name)?,
+            Some(name) => tables.index_position(at, name)?,
             None => None,
         };
-        Ok((self.tables.version(at).clone(), index))
+        Ok((tables.version(at).clone(), index))
     }
 
     /// Opens a cursor over an index (`None` = the rows themselves) of a table in use.
@@ -371,6 +373,12 @@ impl Drop for WriteTxn {
         if let Some(txn) = self.txn.take() {
             // A rollback that fails leaves the transaction active; recovery will undo it.
             let _ = self.inner.txn_system().rollback(txn);
+        }
+        if let Some(mut desk) = self.desk.take() {
+            desk.tables.release();
+            if desk.row.capacity() <= KEPT_ROW_BYTES {
+                self.inner.desks.keep(desk);
+            }
         }
     }
 }

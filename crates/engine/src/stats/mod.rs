@@ -6,6 +6,7 @@ mod latency;
 pub(crate) use latency::Histogram;
 pub use latency::LatencySnapshot;
 
+use crate::sync::spread::place;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 macro_rules! counters {
@@ -57,16 +58,23 @@ pub struct CounterRow {
     pub value: u64,
 }
 
-/// A relaxed counter, on a cache line of its own, so that threads with different counters do not slow each other.
+/// A relaxed counter, on cache lines of its own: neither threads with different counters slow each other, nor those
+/// that count the same thing at different places. A gauge is only set, a counter only added to.
+#[derive(Debug, Default)]
+pub struct Counter([Part; PARTS]);
+
+/// Parts of a counter.
+const PARTS: usize = 8;
+
 #[derive(Debug, Default)]
 #[repr(align(64))]
-pub struct Counter(AtomicU64);
+struct Part(AtomicU64);
 
 impl Counter {
     /// Adds `n`.
     #[inline]
     pub fn add(&self, n: u64) {
-        self.0.fetch_add(n, Relaxed);
+        self.0[place() % PARTS].0.fetch_add(n, Relaxed);
     }
 
     /// Adds one.
@@ -77,12 +85,12 @@ impl Counter {
 
     /// The present value.
     pub fn get(&self) -> u64 {
-        self.0.load(Relaxed)
+        self.0.iter().fold(0, |sum, part| sum.wrapping_add(part.0.load(Relaxed)))
     }
 
     /// Sets a gauge.
     pub fn set(&self, n: u64) {
-        self.0.store(n, Relaxed);
+        self.0[0].0.store(n, Relaxed);
     }
 }
 

@@ -14,6 +14,7 @@ pub mod latch;
 mod native;
 pub mod poison;
 mod serial;
+pub mod spread;
 pub mod wake;
 
 #[cfg(shuttle)]

@@ -16,6 +16,7 @@ use super::schema::{Column, TableDefinition};
 use super::version::{Secondary, TableVersion, last_number};
 use crate::btree::BTree;
 use crate::error::{Error, Result};
+use crate::sync::atomic::{AtomicU64, Ordering::Release};
 use crate::sync::poison::OnStop;
 use crate::sync::{Mutex, RwLock};
 use crate::txn::{TableTrees, Tables};
@@ -36,6 +37,8 @@ pub(crate) struct TableShared {
     pub(crate) name: String,
     pub(crate) lock: TableLock,
     pub(crate) current: RwLock<Arc<TableVersion>>,
+    /// Counts the versions that became current.
+    pub(crate) versions: AtomicU64,
     /// The catalog's records.
     pub(crate) entry: Mutex<TableEntry>,
     columns: Vec<Column>,
@@ -71,6 +74,7 @@ impl TableShared {
             name: definition.name.clone(),
             lock: TableLock::new(Arc::clone(poison)),
             current: RwLock::new(Arc::new(version)),
+            versions: AtomicU64::new(0),
             columns: definition.columns.clone(),
             auto_increment: definition.auto_increment.map(counter),
             entry: Mutex::new(entry),
@@ -207,6 +211,7 @@ impl Registry {
         let old = {
             let mut open = self.tables.write();
             *table.current.write() = Arc::new(version.clone());
+            table.versions.fetch_add(1, Release);
             open.by_id.insert(version.id, Arc::new(version))
         };
         wait_for_last(old);

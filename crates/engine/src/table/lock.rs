@@ -10,16 +10,25 @@
 //! 3. Every wait ends by a timeout, so a transaction that waits for its own lock gets an error and does not wait for
 //!    ever.
 //! 4. A lock taken on a dropped table is an error that says so.
-//! 5. When the database stops, every waiter is woken and gets the error that says so.
+//! 5. Reading transactions count themselves at the place of their thread and take no mutex, unless `is_barred` says
+//!    that a removal has come or waits: who counts himself looks at that afterwards, a removal looks at the counts
+//!    after it has set it (both sequentially consistent), so one of them sees the other. Only the sum of the places
+//!    counts: a transaction may end on another thread.
+//! 6. When the database stops, every waiter is woken and gets the error that says so.
 
 use crate::error::{Error, Result};
+use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use crate::sync::poison::Poison;
+use crate::sync::spread::{Apart, PLACES, place};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 #[derive(Debug, Default)]
 pub(crate) struct TableLock {
+    readers: [Apart<AtomicU32>; PLACES],
+    /// Whether readers have to look at the state.
+    is_barred: AtomicBool,
     state: Mutex<LockState>,
     changed: Condvar,
     poison: Arc<Poison>,
@@ -27,7 +36,6 @@ pub(crate) struct TableLock {
 
 #[derive(Debug, Default)]
 struct LockState {
-    readers: u32,
     writers: u32,
     /// A build holds or waits for no-write.
     no_write: bool,
@@ -61,6 +69,17 @@ impl TableLock {
     /// Takes the lock for a transaction. `table` is for the message.
     #[inline]
     pub(crate) fn lock(&self, table: &str, mode: Mode, timeout: Duration) -> Result<()> {
+        if mode == Mode::Read {
+            self.readers[place()].fetch_add(1, SeqCst);
+            if !self.is_barred.load(SeqCst) {
+                return Ok(());
+            }
+            self.leave();
+        }
+        self.lock_slowly(table, mode, timeout)
+    }
+
+    fn lock_slowly(&self, table: &str, mode: Mode, timeout: Duration) -> Result<()> {
         let mut state = self.state.lock();
         if state.exclusive || state.dropped || (state.no_write && mode == Mode::Write) {
             let free = |s: &LockState| !(s.exclusive || s.no_write && mode == Mode::Write);
@@ -68,10 +87,27 @@ impl TableLock {
             check_dropped(&state, table)?;
         }
         match mode {
-            Mode::Read => state.readers += 1,
+            // Before a removal can come: it takes the mutex.
+            Mode::Read => drop(self.readers[place()].fetch_add(1, SeqCst)),
             Mode::Write => state.writers += 1,
         }
         Ok(())
+    }
+
+    /// Counts a reader out.
+    #[inline]
+    fn leave(&self) {
+        self.readers[place()].fetch_sub(1, SeqCst);
+        if self.is_barred.load(SeqCst) {
+            drop(self.state.lock());
+            self.changed.notify_all();
+        }
+    }
+
+    /// Whether no transaction reads. Asked while readers are barred: then no place counts one out whom another has not
+    /// counted in.
+    fn has_no_reader(&self) -> bool {
+        self.readers.iter().fold(0u32, |sum, place| sum.wrapping_add(place.load(SeqCst))) == 0
     }
 
     /// Turns a read lock into a write lock.
@@ -79,19 +115,20 @@ impl TableLock {
         let mut state = self.state.lock();
         // A removal that waits also waits for our read lock: we must not wait for it.
         self.wait(&mut state, timeout, |s| !s.no_write)?;
-        state.readers -= 1;
         state.writers += 1;
+        drop(state);
+        self.leave();
         Ok(())
     }
 
     /// Gives a transaction's lock back.
     #[inline]
     pub(crate) fn unlock(&self, mode: Mode) {
-        let mut state = self.state.lock();
-        match mode {
-            Mode::Read => state.readers -= 1,
-            Mode::Write => state.writers -= 1,
+        if mode == Mode::Read {
+            return self.leave();
         }
+        let mut state = self.state.lock();
+        state.writers -= 1;
         if state.no_write || state.exclusive {
             self.changed.notify_all();
         }
@@ -115,8 +152,9 @@ impl TableLock {
     pub(crate) fn exclusive(&self, timeout: Duration) -> Result<SchemaGuard<'_>> {
         let mut state = self.state.lock();
         state.exclusive = true;
+        self.is_barred.store(true, SeqCst);
         let guard = SchemaGuard(self);
-        match self.wait(&mut state, timeout, |s| s.writers == 0 && s.readers == 0) {
+        match self.wait(&mut state, timeout, |s| s.writers == 0 && self.has_no_reader()) {
             Ok(()) => Ok(guard),
             Err(error) => {
                 drop(state);
@@ -170,6 +208,7 @@ impl Drop for SchemaGuard<'_> {
         let mut state = self.0.state.lock();
         state.no_write = false;
         state.exclusive = false;
+        self.0.is_barred.store(state.dropped, SeqCst);
         self.0.changed.notify_all();
     }
 }
@@ -222,6 +261,32 @@ mod tests {
         remover.join().unwrap();
         let error = lock.lock("t", Mode::Read, SHORT).unwrap_err();
         assert_eq!(error.to_string(), "table t was dropped");
+    }
+
+    /// A reader takes no mutex; a removal must see him nevertheless, also if he ends on another thread.
+    #[test]
+    fn a_removal_waits_for_readers_and_bars_new_ones() {
+        let lock = Arc::new(TableLock::default());
+        lock.lock("t", Mode::Read, LONG).unwrap();
+        assert!(matches!(lock.exclusive(SHORT), Err(Error::LockWaitTimeout)));
+        lock.lock("t", Mode::Read, SHORT).unwrap();
+        lock.unlock(Mode::Read);
+        let remover = {
+            let lock = lock.clone();
+            std::thread::spawn(move || lock.exclusive(LONG).map(|guard| guard.set_dropped()).is_ok())
+        };
+        while !lock.state.lock().exclusive {
+            std::thread::yield_now();
+        }
+        let other = lock.clone();
+        let barred = std::thread::spawn(move || {
+            let barred = other.lock("t", Mode::Read, SHORT);
+            other.unlock(Mode::Read);
+            barred
+        });
+        assert!(matches!(barred.join().unwrap(), Err(Error::LockWaitTimeout)));
+        assert!(remover.join().unwrap());
+        assert!(matches!(lock.lock("t", Mode::Read, SHORT), Err(Error::TableDropped { .. })));
     }
 
     #[test]

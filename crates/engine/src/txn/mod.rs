@@ -19,9 +19,10 @@
 //!
 //! Latch order: leaf, undo page, undo directory page; then the mutexes. None of them is held around I/O except the
 //! stripes of unique checks, the purge view and the mutex that makes new streams come one at a time. Their order:
-//! stripe, purge view, then a shard of locks, the waits (`lock/`), holders, list of views, shard of the active set.
+//! stripe, purge view, then a shard of locks, the waits (`lock/`), holders, a list of views, the newest view, a shard
+//! of the active set.
 
-/// What `active.rs` works with; `txn_test/active_model.rs` gives it loom's.
+/// What `active.rs` and `read/views.rs` work with; their models in `txn_test` give them loom's.
 mod atomic {
     pub(super) use crate::sync::Mutex;
     pub(super) use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -56,7 +57,7 @@ pub use savepoint::Savepoint;
 pub use system::TxnSystem;
 pub use table_trees::{Entry, TableTrees, Tables};
 pub use transaction::Txn;
-pub use write::MAX_ROW_BYTES;
+pub use write::{MAX_ROW_BYTES, NewRows, RowsOp};
 
 #[cfg(test)]
 mod txn_test;

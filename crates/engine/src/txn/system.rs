@@ -5,8 +5,8 @@
 //!
 //! Rules
 //! 1. No mutex is common to all transactions that write: `active` (ids, numbers, which are active) and `holders` (the
-//!    transaction of an id) have shards. Views are made under the mutex of their list. Order: list of views, then a
-//!    shard of the active set; a shard of the holders under page latches if need be; none of them around I/O.
+//!    transaction of an id) have shards, and there are several lists of views. Order: list of views, the newest view,
+//!    then a shard of the active set; a shard of the holders under page latches if need be; none of them around I/O.
 //! 2. `min_active` is at most the smallest active id: a row whose id is below it is not locked by its id; to know that
 //!    takes no mutex. It is moved by every new view, purge's included.
 //! 3. Ids and numbers are below a durable limit. At the limit none is given before the limit is raised, in big steps
@@ -24,7 +24,7 @@ use super::active::ActiveSet;
 use super::holders::Holders;
 use super::lock::{Holder, LockSystem};
 use super::purge::{Damage, LagLimits};
-use super::read::{ReadView, ViewHandle, ViewList};
+use super::read::{ReadView, ViewHandle, Views};
 use super::table_trees::{TableTrees, Tables};
 use super::transaction::Txn;
 use super::undo::{Recovered, Stream, UndoSpace};
@@ -35,6 +35,7 @@ use crate::mtr::Mtr;
 use crate::space::Space;
 use crate::stats::Stats;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
+use crate::sync::spread::Spares;
 use crate::sync::{Mutex, RwLock};
 use crate::types::{TableId, TxnId};
 use std::cmp::Reverse;
@@ -49,8 +50,8 @@ const SHARDS_PER_CPU: usize = 4;
 const MAX_SHARDS: usize = 128;
 /// Mutexes that make "look for a duplicate, then insert" one step, chosen by hash of the unique key.
 const UNIQUE_STRIPES: usize = 256;
-/// Ended transactions kept for reuse.
-const MAX_SPARE: usize = 64;
+/// Ended transactions kept for reuse, for each place that threads have.
+const MAX_SPARE: usize = 8;
 /// How long a transaction waits for a lock, if neither it nor the database says otherwise.
 const DEFAULT_LOCK_TIMEOUT: Duration = Duration::from_secs(50);
 
@@ -78,7 +79,7 @@ pub struct TxnSystem {
     pub(crate) ended: Mutex<BinaryHeap<Reverse<(u64, usize)>>>,
     active: ActiveSet,
     holders: Holders,
-    views: Mutex<ViewList>,
+    views: Views,
     min_active: AtomicU64,
     raising_limit: Mutex<()>,
     /// Counts the [`Txn`]s made, to spread them over the shards.
@@ -88,8 +89,7 @@ pub struct TxnSystem {
     pub(crate) streams_looked_at_ms: AtomicU64,
     tables: OnceLock<Arc<dyn Tables>>,
     recovered: Mutex<Vec<Recovered>>,
-    #[expect(clippy::vec_box, reason = "they are handed out and taken back; boxed, they do not move")]
-    spare: Mutex<Vec<Box<Txn>>>,
+    spare: Spares<Txn>,
 }
 
 impl TxnSystem {
@@ -128,10 +128,11 @@ impl TxnSystem {
             stats.purge_streams_set_aside.inc();
             purge_damage.note(error);
         }
+        let views = Views::new(active.shards());
         Ok(TxnSystem {
             active,
             holders,
-            views: Mutex::default(),
+            views,
             min_active,
             made: AtomicUsize::new(0),
             started: Instant::now(),
@@ -153,7 +154,7 @@ impl TxnSystem {
             raising_limit: Mutex::new(()),
             tables: OnceLock::new(),
             recovered: Mutex::new(recovered),
-            spare: Mutex::new(Vec::new()),
+            spare: Spares::new(MAX_SPARE),
         })
     }
 
@@ -295,47 +296,44 @@ impl TxnSystem {
         self.started.elapsed().as_millis() as u64
     }
 
-    /// Opens a view of this moment.
-    pub(crate) fn open_view(&self) -> ViewHandle {
-        let asked = self.active.clock();
-        let handle = self.views.lock().open(&self.active, asked, self.now_ms());
-        self.min_active.fetch_max(handle.view.up_limit_id, AcqRel);
+    /// Opens a view of this moment for a transaction of this shard.
+    pub(crate) fn open_view(&self, shard: usize) -> ViewHandle {
+        let handle = self.views.open(&self.active, shard, || self.now_ms());
+        self.raise_min_active(handle.view.up_limit_id);
         handle
     }
 
     /// Makes `view` a copy of the oldest open view, or a view of this moment when none is open.
     pub(crate) fn copy_oldest_view(&self, view: &mut ReadView) {
-        let asked = self.active.clock();
-        let mut views = self.views.lock();
-        let newest = views.refresh(&self.active, asked);
-        self.min_active.fetch_max(newest.up_limit_id, AcqRel);
-        match views.oldest() {
-            Some(oldest) => view.copy_from(oldest),
-            None => view.copy_from(views.refresh(&self.active, asked)),
+        let up_limit_id = self.views.copy_oldest(&self.active, view);
+        self.raise_min_active(up_limit_id);
+    }
+
+    /// Writes only if it has to: all threads read it.
+    #[inline]
+    fn raise_min_active(&self, id: u64) {
+        if self.min_active() < id {
+            self.min_active.fetch_max(id, AcqRel);
         }
     }
 
     /// Milliseconds for which the oldest open view has been open; 0 if none is.
     pub fn oldest_view_age_ms(&self) -> u64 {
-        self.views.lock().oldest_age_ms(self.now_ms())
+        self.views.oldest_age_ms(self.now_ms())
     }
 
     // ---- ended transactions
 
     /// A transaction that has not begun, in the memory of an ended one if there is one.
     pub(crate) fn spare(&self) -> Box<Txn> {
-        let spare = self.spare.lock().pop();
-        spare.unwrap_or_else(|| {
+        self.spare.take().unwrap_or_else(|| {
             let shard = self.made.fetch_add(1, Relaxed) % self.active.shards();
             Box::new(Txn::new(shard))
         })
     }
 
     pub(crate) fn keep_spare(&self, txn: Box<Txn>) {
-        let mut spare = self.spare.lock();
-        if spare.len() < MAX_SPARE {
-            spare.push(txn);
-        }
+        self.spare.keep(txn);
     }
 
     /// Adds an ended transaction, whose stream is still bound, to the work of purge. Its `records` are counted until

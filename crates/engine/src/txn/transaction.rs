@@ -55,8 +55,8 @@ pub struct Txn {
     /// Id once it has written, else 0.
     pub(crate) id: TxnId,
     pub(crate) holder: Arc<Holder>,
-    /// Its shard of the active set.
-    shard: usize,
+    /// Its shard of the active set, and its list of views.
+    pub(super) shard: usize,
     pub(crate) undo: Option<UndoLog>,
     pub(crate) view: Option<ViewHandle>,
     savepoints: Savepoints,
@@ -90,7 +90,7 @@ impl TxnSystem {
     pub fn begin(&self, options: &TxnOptions, access: Access) -> Result<Box<Txn>> {
         check_open()?;
         let mut txn = self.spare();
-        txn.serial = next_serial();
+        txn.renew_serial();
         txn.state = State::Active;
         txn.savepoints.clear();
         txn.isolation = options.isolation;
@@ -189,12 +189,20 @@ impl TxnSystem {
     }
 }
 
-fn next_serial() -> u64 {
-    static NEXT: Serials = Serials::new();
-    NEXT.next()
-}
+/// Serials that the memory of a transaction takes at once.
+const SERIALS: u64 = 1 << 20;
 
 impl Txn {
+    /// Gives the transaction a serial that no other has.
+    #[inline]
+    fn renew_serial(&mut self) {
+        static NEXT: Serials = Serials::new();
+        self.serial += 1;
+        if self.serial.is_multiple_of(SERIALS) || self.serial == 1 {
+            self.serial = NEXT.next() * SERIALS + 1;
+        }
+    }
+
     /// A transaction that has not begun, in this shard of the active set.
     pub(crate) fn new(shard: usize) -> Txn {
         Txn { shard, ..Txn::default() }
@@ -289,7 +297,8 @@ impl Txn {
 
     /// Opens the transaction's view if it has none.
     pub(crate) fn open_view(&mut self, system: &TxnSystem) -> &ViewHandle {
-        self.view.get_or_insert_with(|| system.open_view())
+        let shard = self.shard;
+        self.view.get_or_insert_with(|| system.open_view(shard))
     }
 
     /// Sees what `other` sees.

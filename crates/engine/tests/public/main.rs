@@ -7,6 +7,7 @@ mod damaged_pages;
 mod ddl;
 mod ddl_beside;
 mod hot_row;
+mod insert_many;
 mod keys;
 mod model;
 mod opening;

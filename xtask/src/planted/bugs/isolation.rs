@@ -54,9 +54,9 @@ pub const BUGS: &[Bug] = &[
         "under REPEATABLE READ each read has a view of its own",
         &[Edit {
             file: TRANSACTION,
-            find: "        self.view.get_or_insert_with(|| system.open_view())\n",
+            find: "        self.view.get_or_insert_with(|| system.open_view(shard))\n",
             replace: "        if PLANTED {\n            self.view = None;\n        }\n        \
-                      self.view.get_or_insert_with(|| system.open_view())\n",
+                      self.view.get_or_insert_with(|| system.open_view(shard))\n",
         }],
         HISTORIES,
     ),
@@ -67,7 +67,7 @@ pub const BUGS: &[Bug] = &[
             file: SCAN,
             find: "        let tree = self.index.map_or_else(|| self.table.clustered(), |i| self.table.index(i));\n",
             replace: "        if PLANTED && self.view.is_some() {\n            \
-                      self.view = Some(system.open_view());\n        }\n        \
+                      self.view = Some(system.open_view(txn.shard));\n        }\n        \
                       let tree = self.index.map_or_else(|| self.table.clustered(), |i| self.table.index(i));\n",
         }],
         HISTORIES,

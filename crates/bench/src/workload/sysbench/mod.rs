@@ -24,7 +24,7 @@ pub use table::MAX_SECONDARY_INDEXES;
 use super::random::rng;
 use super::{Batch, Client, Outcome, Progress, Workload, in_parallel, open_table, options};
 use crate::error::Result;
-use crate::store::{Store, TableSpec, Transaction};
+use crate::store::{Store, TableSpec};
 use highwater::ValueRef;
 use std::collections::BTreeMap;
 use table::{Strings, columns, indexes};
@@ -134,11 +134,10 @@ impl Sysbench {
         let table = store.create_table(&TableSpec { indexes: before, ..whole })?;
         let mut strings = Strings::new(rng(config.seed, number | 1 << 40));
         let keys = Distribution::new(config.rand_type, 1, config.table_size);
-        Batch::new(progress).run(&mut store.session()?, 0..config.table_size, |txn, _| {
+        Batch::new(progress).fill(&mut store.session()?, &table, config.table_size, |insert| {
             strings.next_keys(&keys, config.columns());
             strings.next_row();
-            txn.insert(&table, &strings.row(ValueRef::Null)[..config.columns()])?;
-            Ok(1)
+            insert(&strings.row(ValueRef::Null)[..config.columns()])
         })?;
         after.iter().try_for_each(|index| store.create_index(&name, index))
     }

@@ -103,23 +103,17 @@ pub fn rebuild(page: &mut [u8], range: Range<usize>, fences: Option<Fences<'_>>,
     let upper_child = PageNo(old.u32_at(UPPER_CHILD));
     let fences = fences.unwrap_or(Fences { lower: node.lower(), upper: node.upper(), upper_child });
     fences.check(&old)?;
-    check_keys_within(node, range.clone(), fences)?;
-    let prefix_len = prefix_of(fences.lower, fences.upper);
-    let bytes = node.rebuilt_bytes_with(range.clone(), prefix_len, skip);
+    let tails = Tails::new(node, range.clone(), fences)?;
+    let bytes = node.rebuilt_bytes_with(range.clone(), tails.prefix_len, skip);
     if SLOTS + fences.bytes() + bytes + spare > page.len() {
         return Err(NO_ROOM);
     }
     let (last, run) = (old.u16_at(LAST_INSERT), old.u16_at(RUN));
     write_frame(page, fences);
-    let mut free = page.u16_at(HEAP_START) as usize;
-    let mut key = Vec::new();
-    for slot in range.clone() {
-        node.key_into(slot, &mut key);
-        let (suffix, value) = (&key[prefix_len..], node.value(slot));
-        free -= rest_len(suffix.len(), skip) + value.len();
-        write_record(page, slot - range.start, free, skip, suffix, value);
+    if let Err(misfit) = rewrite(page, &tails, range.clone(), skip) {
+        page.copy_from_slice(&old);
+        return Err(misfit);
     }
-    put_u16(page, HEAP_START, free as u16);
     put_u16(page, COUNT, range.len() as u16);
     put_u16(page, SKIP, skip as u16);
     if last != NO_SLOT && range.contains(&(last as usize)) {
@@ -129,21 +123,66 @@ pub fn rebuild(page: &mut [u8], range: Range<usize>, fences: Option<Fences<'_>>,
     Ok(())
 }
 
-/// Every kept record must be readable and lie within the new fences (so that it begins with the new prefix).
-fn check_keys_within(node: Node<'_>, range: Range<usize>, fences: Fences<'_>) -> Fit {
-    let mut key = Vec::new();
-    for slot in range {
-        let record = node.record(slot);
-        let read = node.rest(slot).len() + node.value(slot).len();
-        node.key_into(slot, &mut key);
-        if read != record.heap_bytes() || key.len() != node.prefix_len() + record.suffix_len {
+/// Writes records of a node into a page that has its new frame and room for them.
+fn rewrite(page: &mut [u8], tails: &Tails<'_>, range: Range<usize>, skip: usize) -> Fit {
+    let mut free = page.u16_at(HEAP_START) as usize;
+    let mut tail = Vec::with_capacity(max_key_bytes(page.len()));
+    for slot in range.clone() {
+        let (suffix, value) = tails.read(slot, &mut tail)?;
+        free -= rest_len(suffix.len(), skip) + value.len();
+        write_record(page, slot - range.start, free, skip, suffix, value);
+    }
+    put_u16(page, HEAP_START, free as u16);
+    Ok(())
+}
+
+/// The keys of a node on their way to other fences, without the bytes that the old and the new prefix share.
+struct Tails<'a> {
+    node: Node<'a>,
+    /// The rest of the old prefix.
+    before: &'a [u8],
+    /// What is left of the new fences.
+    lower: Option<&'a [u8]>,
+    upper: Option<&'a [u8]>,
+    /// Length of the new prefix, and what of it tails begin with.
+    prefix_len: usize,
+    dropped: usize,
+}
+
+impl<'a> Tails<'a> {
+    fn new(node: Node<'a>, range: Range<usize>, fences: Fences<'a>) -> Fit<Tails<'a>> {
+        let prefix_len = prefix_of(fences.lower, fences.upper);
+        let shared = prefix_len.min(node.prefix_len());
+        let prefix = node.prefix();
+        if !range.is_empty() && prefix.len() != node.prefix_len() {
             return Err(NOT_A_NODE);
         }
-        let inside =
-            fences.lower.is_none_or(|lower| lower <= &key[..]) && fences.upper.is_none_or(|upper| &key[..] < upper);
-        if !inside {
+        // Where `shared` is not 0 there are both fences, and they begin alike.
+        if !range.is_empty() && fences.lower.is_some_and(|lower| lower.get(..shared) != prefix.get(..shared)) {
             return Err(NOT_IN_RANGE);
         }
+        let rest = |fence: Option<&'a [u8]>| fence.map(|fence| fence.get(shared..).unwrap_or(&[]));
+        Ok(Tails {
+            node,
+            before: prefix.get(shared..).unwrap_or(&[]),
+            lower: rest(fences.lower),
+            upper: rest(fences.upper),
+            prefix_len,
+            dropped: prefix_len - shared,
+        })
     }
-    Ok(())
+
+    /// The suffix that the key of `slot` has with the new prefix, made in `tail`, and the value. The record must be
+    /// readable and lie within the new fences (so that it begins with the new prefix).
+    #[inline]
+    fn read<'t>(&self, slot: usize, tail: &'t mut Vec<u8>) -> Fit<(&'t [u8], &'a [u8])> {
+        tail.clear();
+        tail.extend_from_slice(self.before);
+        let value = self.node.append_record(slot, tail).ok_or(NOT_A_NODE)?;
+        let above = self.lower.is_none_or(|lower| lower <= &tail[..]);
+        if !above || self.upper.is_some_and(|upper| &tail[..] >= upper) {
+            return Err(NOT_IN_RANGE);
+        }
+        tail.get(self.dropped..).map(|suffix| (suffix, value)).ok_or(NOT_IN_RANGE)
+    }
 }

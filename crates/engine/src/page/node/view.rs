@@ -171,6 +171,24 @@ impl<'p> Node<'p> {
         out.extend_from_slice(behind);
     }
 
+    /// Appends the suffix of a record to `out`; returns the value, or `None` if the record is not inside the page.
+    #[inline]
+    pub fn append_record(self, slot: usize, out: &mut Vec<u8>) -> Option<&'p [u8]> {
+        let record = self.record(slot);
+        let bytes = self.page.get(record.offset..record.offset + record.heap_bytes())?;
+        let (rest, value) = bytes.split_at(record.rest_len);
+        let (before, behind) = rest.split_at(self.skip().min(record.rest_len));
+        if !before.is_empty() {
+            out.extend_from_slice(before);
+        }
+        let head = self.head(slot).to_be_bytes();
+        out.extend_from_slice(&head[..(record.suffix_len - record.rest_len).min(HEAD_BYTES)]);
+        if !behind.is_empty() {
+            out.extend_from_slice(behind);
+        }
+        Some(value)
+    }
+
     /// Replaces `out` with the whole key of `slot` (empty for a slot that does not exist).
     #[inline]
     pub fn key_into(self, slot: usize, out: &mut Vec<u8>) {

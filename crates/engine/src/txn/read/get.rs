@@ -35,7 +35,7 @@ impl RowOp<'_> {
                 row.visible(Sight { view: &txn.open_view(system).view, own }, out)
             }
             Isolation::ReadUncommitted => return row.uncommitted(out),
-            _ => row.visible(Sight { view: &system.open_view().view, own: txn.id }, out),
+            _ => row.visible(Sight { view: &system.open_view(txn.shard).view, own: txn.id }, out),
         };
         Ok(walk?.exists)
     }

@@ -2,7 +2,7 @@
 //!
 //! | file | concept |
 //! |---|---|
-//! | `view.rs` | what a snapshot sees |
+//! | `view.rs`, `views.rs` | what a snapshot sees; which snapshots there are |
 //! | `get.rs` | one row: by the snapshot, or the newest version with a lock |
 //! | `versions.rs` | a row's newest version, and the way back to the visible one |
 //! | `scan.rs`, `scan_batch.rs`, `scan_seen.rs` | cursors over rows and entries |
@@ -15,8 +15,15 @@ mod scan_batch;
 mod scan_seen;
 mod versions;
 mod view;
+mod views;
+
+use super::{active, atomic};
+
+#[cfg(test)]
+mod view_test;
 
 pub(crate) use entry_needed::EntryOf;
 pub use scan::{Cursor, ScanOptions};
 pub(crate) use versions::{StoredRow, resolve};
-pub(crate) use view::{ReadView, ViewHandle, ViewList};
+pub(crate) use view::{ReadView, ViewHandle};
+pub(crate) use views::Views;

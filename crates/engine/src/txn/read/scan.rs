@@ -132,7 +132,7 @@ impl TxnSystem {
                 Sees::Snapshot
             }
             Isolation::ReadCommitted | Isolation::Serializable => {
-                view = Some(self.open_view());
+                view = Some(self.open_view(txn.shard));
                 Sees::Snapshot
             }
         };

@@ -6,15 +6,15 @@
 //! drop what only older views needed.
 //!
 //! Rules
-//! 1. Views are made under the mutex of the list, one after the other; what an older view sees, a newer one sees too. A
-//!    transaction that only writes does not take that mutex.
-//! 2. A view never changes. The newest is shared by all that ask for one until a transaction leaves the active set, and
-//!    by those that waited for it while it was made, since it was begun after they had asked.
-//! 3. A view is open while it has a holder besides the list. Handles of it are made under the mutex, of the newest
-//!    only, or copied from one that is held: a view that is found closed under the mutex, and is not the newest, stays
-//!    closed.
+//! 1. A view never changes. The newest of a list is shared by all that ask the list for one until a transaction leaves
+//!    the active set.
+//! 2. A view is open while it has a holder besides the list. Handles of it are made under the list's mutex, of the
+//!    newest only, or copied from one that is held: a view that is found closed under the mutex, and is not the newest,
+//!    stays closed.
+//!
+//! Which views are made, and which list a transaction asks: `views.rs`.
 
-use crate::txn::active::ActiveSet;
+use super::active::ActiveSet;
 use crate::types::TxnId;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(crate) struct ReadView {
     /// Active ids between the limits, ascending.
     pub(crate) ids: Vec<u64>,
     /// The active set's clock when the view was made.
-    clock: u64,
+    pub(super) clock: u64,
     /// When it was first opened, in milliseconds since the database was opened.
     opened_ms: u64,
 }
@@ -64,10 +64,10 @@ pub(crate) struct ViewHandle {
     pub(crate) view: Arc<ReadView>,
 }
 
-/// The newest view and every older one that is open, oldest first.
+/// A list's newest view and every older one of it that is open, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct ViewList {
-    views: VecDeque<Arc<ReadView>>,
+    pub(super) views: VecDeque<Arc<ReadView>>,
     /// How many there were after closed ones were last removed.
     kept: usize,
     spare: Vec<Arc<ReadView>>,
@@ -81,25 +81,25 @@ fn is_open(view: &Arc<ReadView>) -> bool {
 }
 
 impl ViewList {
-    /// Opens a view that sees all transactions that had left `set` when its clock showed `asked`.
-    pub(crate) fn open(&mut self, set: &ActiveSet, asked: u64, now_ms: u64) -> ViewHandle {
-        self.refresh(set, asked);
-        let newest = self.views.back_mut().expect("`refresh` leaves a view");
-        if let Some(unused) = Arc::get_mut(newest) {
-            unused.opened_ms = now_ms;
-        }
-        ViewHandle { view: Arc::clone(newest) }
-    }
-
-    /// Makes a new view unless the newest is of `asked` or later. Returns it.
-    pub(crate) fn refresh(&mut self, set: &ActiveSet, asked: u64) -> &ReadView {
+    /// Opens a view that sees all transactions that had left the active set when its clock showed `asked`: the newest,
+    /// or one that `fill` makes. `now_ms` is asked when nobody has the view open.
+    pub(super) fn open(
+        &mut self,
+        asked: u64,
+        fill: impl FnOnce(&mut ReadView),
+        now_ms: impl FnOnce() -> u64,
+    ) -> ViewHandle {
         if self.views.back().is_none_or(|newest| newest.clock < asked) {
             self.take_closed_out();
             let mut view = self.spare.pop().unwrap_or_default();
-            Arc::make_mut(&mut view).fill(set);
+            fill(Arc::make_mut(&mut view));
             self.views.push_back(view);
         }
-        self.views.back().expect("there is one now")
+        let newest = self.views.back_mut().expect("there is one now");
+        if let Some(unused) = Arc::get_mut(newest) {
+            unused.opened_ms = now_ms();
+        }
+        ViewHandle { view: Arc::clone(newest) }
     }
 
     fn take_closed_out(&mut self) {
@@ -122,78 +122,5 @@ impl ViewList {
     /// Milliseconds for which the oldest open view has been open.
     pub(crate) fn oldest_age_ms(&self, now_ms: u64) -> u64 {
         self.oldest().map_or(0, |view| now_ms.saturating_sub(view.opened_ms))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A set in which ids 1 to `n` were given and those in `active` are left.
-    fn set(n: u64, active: &[u64]) -> ActiveSet {
-        let set = ActiveSet::new(1, 3);
-        set.raise_limit(10_000);
-        for id in 1..=n {
-            assert_eq!(set.enter(id as usize % 3), Some(id));
-        }
-        (1..=n).filter(|id| !active.contains(id)).for_each(|id| set.leave(id as usize % 3, id));
-        set
-    }
-
-    #[test]
-    fn a_view_sees_what_had_committed() {
-        let set = set(9, &[5, 8, 9]);
-        set.leave(0, 9);
-        assert_eq!(set.begin_end(5 % 3, 5), Some(10));
-        let mut view = ReadView::default();
-        view.fill(&set);
-        let seen: Vec<u64> = (0..12).filter(|id| view.sees(TxnId(*id))).collect();
-        assert_eq!(seen, [0, 1, 2, 3, 4, 6, 7, 9, 10]);
-        assert_eq!((view.up_limit_id, view.low_limit_id, view.low_limit_no), (5, 11, 10));
-        set.leave(5 % 3, 5);
-        set.leave(8 % 3, 8);
-        view.fill(&set);
-        assert!(view.sees(TxnId(10)) && !view.sees(TxnId(11)));
-        assert_eq!((view.up_limit_id, view.low_limit_no), (11, 11));
-    }
-
-    #[test]
-    fn views_of_one_moment_are_shared_and_the_oldest_is_known() {
-        let set = set(4, &[3, 4]);
-        let mut list = ViewList::default();
-        let a = list.open(&set, set.clock(), 10);
-        set.enter(0).unwrap();
-        let b = list.open(&set, set.clock(), 11);
-        assert!(Arc::ptr_eq(&a.view, &b.view), "who only enters changes nothing for views");
-        let asked_before = set.clock();
-        set.leave(0, 3);
-        let c = list.open(&set, set.clock(), 12);
-        assert!(!Arc::ptr_eq(&a.view, &c.view) && c.view.sees(TxnId(3)));
-        assert!(Arc::ptr_eq(&c.view, &list.open(&set, asked_before, 13).view), "a newer view than asked for will do");
-        drop(a);
-        assert_eq!((list.oldest().unwrap().ids.clone(), list.oldest_age_ms(30)), (vec![3, 4], 20));
-        drop(b);
-        assert_eq!((list.oldest().unwrap().ids.clone(), list.oldest_age_ms(30)), (vec![4, 5], 18));
-        drop(c);
-        assert!(list.oldest().is_none());
-        list.open(&set, set.clock(), 40);
-        assert_eq!(list.oldest_age_ms(50), 0, "it is closed again");
-        let again = list.open(&set, set.clock(), 60);
-        assert_eq!(list.oldest_age_ms(70), 10, "a view nobody used is not old");
-        drop(again);
-    }
-
-    /// Behind a view that stays open the list must not grow with every view that is made.
-    #[test]
-    fn closed_views_behind_an_open_one_are_not_kept() {
-        let set = set(3000, &(1..=3000).collect::<Vec<_>>());
-        let mut list = ViewList::default();
-        let old = list.open(&set, set.clock(), 0);
-        for id in 1..=3000 {
-            set.leave(id as usize % 3, id);
-            drop(list.open(&set, set.clock(), 0));
-        }
-        assert!(list.views.len() < 20, "{}", list.views.len());
-        assert_eq!(list.oldest(), Some(&*old.view));
     }
 }

@@ -15,6 +15,7 @@ mod purging;
 mod streams;
 mod table;
 mod threads;
+mod views_model;
 
 use self::table::{OVERFLOW_SEGMENT, OneTable, Row, TestTable, row};
 use super::stored::{EntryValue, RowHeader};

@@ -33,6 +33,11 @@ impl RowOp<'_> {
             }
         }
         system.stats.rows_inserted.inc();
+        self.insert_entries(row)
+    }
+
+    /// Inserts the entries of a row that has just been inserted.
+    pub(super) fn insert_entries(&mut self, row: &[u8]) -> Result<()> {
         for i in 0..self.table.index_count() {
             let mut entry = std::mem::take(&mut self.txn.buffers.new_entry);
             entry.clear();

@@ -3,6 +3,7 @@
 //! | file | concept |
 //! |---|---|
 //! | `insert.rs`, `update.rs`, `delete.rs` | the three operations |
+//! | `insert_many.rs` | insertion of many rows at once |
 //! | `version.rs` | a new version: its stored value and its undo record |
 //! | `attempt.rs` | one attempt at a leaf, and what it may lack |
 //! | `entry.rs` | secondary entries; the search for duplicates |
@@ -23,10 +24,12 @@ mod delete;
 mod diff;
 mod entry;
 mod insert;
+mod insert_many;
 mod update;
 mod version;
 
 pub(super) use attempt::{Attempt, Stop, claim, latch_undo, settle, settle_rollback};
 pub(super) use diff::Middle;
 pub(super) use entry::StoredEntry;
+pub use insert_many::{NewRows, RowsOp};
 pub use version::MAX_ROW_BYTES;

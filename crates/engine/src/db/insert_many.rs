@@ -1,0 +1,132 @@
+//! Inserting many rows by one call.
+//!
+//! Rules
+//! 1. The call is one statement: if it fails, no row of it is inserted, and the transaction is as it was before.
+//! 2. Rows are gathered and inserted in batches; a row can be the reason of an error that a later one gets. After an
+//!    error nothing more is inserted, whatever the caller does.
+
+use super::write_txn::{Call, Inserted, WriteTxn};
+use crate::error::{Error, Result};
+use crate::table::handle::TableShared;
+use crate::table::lock::Mode;
+use crate::table::{Table, ValueRef};
+use crate::txn::{NewRows, RowsOp};
+
+/// Bytes of rows that are inserted at once.
+const BATCH_BYTES: usize = 64 << 10;
+
+impl Call<'_> {
+    /// Encodes a row that is to be inserted, and its key.
+    #[inline]
+    pub(super) fn encode_new(&mut self, table: &TableShared, values: &[ValueRef<'_>]) -> Result<Inserted> {
+        let Call { version, key, row, .. } = self;
+        let generated = table.generate(|column| values.get(column).is_some_and(|value| value.is_null()))?;
+        let number = generated.map(|(column, number)| (column, ValueRef::UInt(number)));
+        version.layout.encode(values, number, row)?;
+        key.clear();
+        version.key_of(row, key);
+        version.check_keys(key, row)?;
+        if generated.is_none() {
+            table.observe(version, row)?;
+        }
+        Ok(Inserted { auto_increment: generated.map(|(_, number)| number) })
+    }
+}
+
+/// Takes the rows of [`WriteTxn::insert_many_with`].
+pub struct Rows<'c> {
+    call: Call<'c>,
+    table: &'c TableShared,
+    batch: NewRows,
+    inserted: u64,
+    has_failed: bool,
+}
+
+impl Rows<'_> {
+    /// Inserts a row, perhaps not at once: a value for each column, in order.
+    ///
+    /// # Errors
+    /// As [`WriteTxn::insert`], also because of an earlier row. [`Error::Usage`] after another error.
+    pub fn push(&mut self, values: &[ValueRef<'_>]) -> Result<Inserted> {
+        self.check_not_failed()?;
+        let pushed = self.call.encode_new(self.table, values).and_then(|inserted| {
+            self.batch.push(self.call.key, self.call.row);
+            if self.batch.bytes() >= BATCH_BYTES { self.flush().map(|()| inserted) } else { Ok(inserted) }
+        });
+        self.has_failed = pushed.is_err();
+        pushed
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let Call { system, txn, version, .. } = &mut self.call;
+        let rows = self.batch.len() as u64;
+        RowsOp { system, txn, table: &***version, rows: &mut self.batch }.insert()?;
+        self.batch.clear();
+        self.inserted += rows;
+        Ok(())
+    }
+
+    fn check_not_failed(&self) -> Result<()> {
+        match self.has_failed {
+            true => Err(Error::Usage("a row of this call could not be inserted".to_string())),
+            false => Ok(()),
+        }
+    }
+
+    fn finish(&mut self) -> Result<u64> {
+        self.check_not_failed()?;
+        self.flush()?;
+        Ok(self.inserted)
+    }
+}
+
+impl WriteTxn {
+    /// Inserts rows, each a value for each column, in order; returns how many. Rows in the order of their keys cost
+    /// least. If one cannot be inserted, none is.
+    ///
+    /// ```
+    /// # use highwater::{Database, Options, Schema, Type, values};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = Database::open(dir.path(), Options::default())?;
+    /// let schema = Schema::new().column("id", Type::U64).column("square", Type::U64).primary_key(&["id"]);
+    /// let squares = db.create_table("squares", schema)?;
+    /// db.transact(|txn| txn.insert_many(&squares, (0..1000u64).map(|n| values![n, n * n])))?;
+    /// assert_eq!(db.snapshot()?.get(&squares, &values![12u64])?.unwrap().u64(1), 144);
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn insert_many<'v, R: AsRef<[ValueRef<'v>]>>(
+        &mut self,
+        table: &Table,
+        rows: impl IntoIterator<Item = R>,
+    ) -> Result<u64> {
+        self.insert_many_with(table, |into| rows.into_iter().try_for_each(|row| into.push(row.as_ref()).map(drop)))
+    }
+
+    /// As [`insert_many`](Self::insert_many), for rows that `fill` makes one after the other, in memory of its own.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert), and those of `fill`: then no row is inserted either.
+    pub fn insert_many_with<E: From<Error>>(
+        &mut self,
+        table: &Table,
+        fill: impl FnOnce(&mut Rows<'_>) -> std::result::Result<(), E>,
+    ) -> std::result::Result<u64, E> {
+        let call = self.call(table, Mode::Write)?;
+        let before = call.txn.savepoint();
+        let batch = NewRows::with_room(BATCH_BYTES + BATCH_BYTES / 8);
+        let mut rows = Rows { call, table: &table.shared, batch, inserted: 0, has_failed: false };
+        let error = match fill(&mut rows).and_then(|()| rows.finish().map_err(E::from)) {
+            Ok(inserted) => return Ok(inserted),
+            Err(error) => error,
+        };
+        let Call { system, txn, .. } = rows.call;
+        // After a deadlock all is undone already.
+        if txn.check_active().is_ok() {
+            system.rollback_to(txn, before)?;
+        }
+        Err(error)
+    }
+}

@@ -1,0 +1,70 @@
+//! All views: several lists, so that threads that begin to read do not meet, and the newest view, which they copy.
+//!
+//! Rules
+//! 1. Views are made of the active set one at a time, under the mutex of the newest. What an older view sees, a newer
+//!    one sees too. A list gets a copy of the newest when its own is too old. A transaction that only writes takes no
+//!    mutex of views.
+//! 2. A list asks the clock under its own mutex. So after [`Views::copy_oldest`] has made its view and then looked at a
+//!    list, no view older than that one is opened there: either it was seen, or it is too old for the clock.
+//! 3. Order: a list, the newest, a shard of the active set.
+//!
+//! `txn_test/views_model.rs` checks rule 2 for every order of the threads' steps (loom).
+
+use super::active::ActiveSet;
+use super::atomic::Mutex;
+use super::view::{ReadView, ViewHandle, ViewList};
+
+/// A list on cache lines of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Apart(Mutex<ViewList>);
+
+/// See the file's head.
+#[derive(Debug)]
+pub(crate) struct Views {
+    newest: Mutex<ReadView>,
+    lists: Box<[Apart]>,
+}
+
+impl Views {
+    /// No views, in so many lists.
+    pub(crate) fn new(lists: usize) -> Views {
+        Views { newest: Mutex::default(), lists: (0..lists.max(1)).map(|_| Apart::default()).collect() }
+    }
+
+    /// Opens a view of this moment, in one of the lists. `now_ms` is the time since the database was opened, asked if
+    /// need be.
+    pub(crate) fn open(&self, set: &ActiveSet, list: usize, now_ms: impl FnOnce() -> u64) -> ViewHandle {
+        let mut list = self.lists[list % self.lists.len()].0.lock();
+        let asked = set.clock();
+        list.open(asked, |view| self.copy_newest(set, asked, view), now_ms)
+    }
+
+    /// Makes `view` a copy of the newest view, which is made anew if it is older than `asked`.
+    fn copy_newest(&self, set: &ActiveSet, asked: u64, view: &mut ReadView) {
+        let mut newest = self.newest.lock();
+        if newest.clock < asked {
+            newest.fill(set);
+        }
+        view.copy_from(&newest);
+    }
+
+    /// Makes `view` a copy of the oldest open view, or a view of this moment when none is open. Returns the
+    /// `up_limit_id` of the view of this moment.
+    pub(crate) fn copy_oldest(&self, set: &ActiveSet, view: &mut ReadView) -> u64 {
+        self.copy_newest(set, set.clock(), view);
+        let up_limit_id = view.up_limit_id;
+        for list in &self.lists {
+            let list = list.0.lock();
+            if let Some(oldest) = list.oldest().filter(|oldest| oldest.clock < view.clock) {
+                view.copy_from(oldest);
+            }
+        }
+        up_limit_id
+    }
+
+    /// Milliseconds for which the oldest open view has been open.
+    pub(crate) fn oldest_age_ms(&self, now_ms: u64) -> u64 {
+        self.lists.iter().map(|list| list.0.lock().oldest_age_ms(now_ms)).max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,192 @@
+//! Insertion of many rows by one statement.
+//!
+//! Rules
+//! 1. Rows that follow each other and belong to one leaf are inserted under one latch of it and in one
+//!    mini-transaction, with their undo records, as long as nothing is in the way: a row that has the key, a lock, a
+//!    page without room. That row is the first of the next mini-transaction, which does what a single insertion does
+//!    about it.
+//! 2. Each row has an undo record of its own: readers, rollback and purge find what single insertions leave.
+//! 3. The entries of the rows of a mini-transaction follow after it. Until then the rows are locked as all are that an
+//!    active transaction has inserted.
+
+use super::attempt::{Attempt, Stop, claim_gap, latch_undo, settle};
+use crate::btree::{BTree, LeafMut};
+use crate::error::Result;
+use crate::mtr::{MTR_REDO_BYTES, Mtr};
+use crate::txn::row_op::RowOp;
+use crate::txn::stored::ROW_HEADER_BYTES;
+use crate::txn::system::TxnSystem;
+use crate::txn::table_trees::TableTrees;
+use crate::txn::transaction::Txn;
+use crate::txn::undo;
+use std::ops::Range;
+
+/// Redo after which a mini-transaction takes no further row, and what a row has beside key and value, at most.
+const REDO_BYTES: usize = MTR_REDO_BYTES / 2;
+const ROW_REDO_BYTES: usize = 128;
+
+/// Rows to be inserted, one behind the other: the key, and the stored value, whose header is still to be written.
+#[derive(Debug, Default)]
+pub struct NewRows {
+    bytes: Vec<u8>,
+    /// Where a row begins, and its value.
+    places: Vec<(usize, Range<usize>)>,
+}
+
+impl NewRows {
+    /// None yet, with room for so many bytes.
+    pub fn with_room(bytes: usize) -> NewRows {
+        NewRows { bytes: Vec::with_capacity(bytes), places: Vec::new() }
+    }
+
+    /// Adds a row.
+    pub fn push(&mut self, key: &[u8], payload: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        let value = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; ROW_HEADER_BYTES]);
+        self.bytes.extend_from_slice(payload);
+        self.places.push((start, value..self.bytes.len()));
+    }
+
+    /// How many they are.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Bytes they take.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Forgets them, not their memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.places.clear();
+    }
+
+    fn key(&self, at: usize) -> &[u8] {
+        let (start, value) = &self.places[at];
+        &self.bytes[*start..value.start]
+    }
+
+    fn value(&self, at: usize) -> &[u8] {
+        &self.bytes[self.places[at].1.clone()]
+    }
+
+    fn payload(&self, at: usize) -> &[u8] {
+        &self.value(at)[ROW_HEADER_BYTES..]
+    }
+
+    fn set_header(&mut self, at: usize, header: [u8; ROW_HEADER_BYTES]) {
+        self.bytes[self.places[at].1.start..][..ROW_HEADER_BYTES].copy_from_slice(&header);
+    }
+}
+
+/// The insertion of rows into a table.
+pub struct RowsOp<'a> {
+    /// The system the transaction belongs to.
+    pub system: &'a TxnSystem,
+    /// The transaction.
+    pub txn: &'a mut Txn,
+    /// The table.
+    pub table: &'a dyn TableTrees,
+    /// The rows.
+    pub rows: &'a mut NewRows,
+}
+
+impl RowsOp<'_> {
+    /// Inserts the rows, as one statement.
+    ///
+    /// # Errors
+    /// As [`RowOp::insert`]; then none of them is inserted.
+    pub fn insert(mut self) -> Result<()> {
+        self.txn.check_active()?;
+        self.system.delay_for_purge();
+        self.txn.prepare_write(self.system)?;
+        let before = self.txn.position();
+        let mut done = 0;
+        while done < self.rows.len() {
+            match self.insert_from(done) {
+                Ok(inserted) => done += inserted,
+                Err(error) => return Err(self.txn.undo_statement(self.system, before, error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Inserts row `first` and those behind it that can be inserted with it; returns how many.
+    fn insert_from(&mut self, first: usize) -> Result<usize> {
+        let system = self.system;
+        let inserted = loop {
+            let mut mtr = system.ctx.mtr()?;
+            match self.try_insert(&mut mtr, first) {
+                Ok(0) => {
+                    mtr.abandon();
+                    let RowsOp { txn, table, rows, .. } = self;
+                    RowOp { system, txn, table: *table, key: rows.key(first) }.insert_row(rows.payload(first))?;
+                    return Ok(1);
+                }
+                Ok(inserted) => {
+                    mtr.commit();
+                    break inserted;
+                }
+                Err(stop) => {
+                    mtr.abandon();
+                    settle(system, self.txn, self.table.clustered(), self.rows.key(first), stop)?;
+                }
+            }
+        };
+        system.stats.rows_inserted.add(inserted as u64);
+        if self.table.index_count() > 0 {
+            for at in first..first + inserted {
+                let RowsOp { txn, table, rows, .. } = self;
+                RowOp { system, txn, table: *table, key: rows.key(at) }.insert_entries(rows.payload(at))?;
+            }
+        }
+        Ok(inserted)
+    }
+
+    /// One mini-transaction; returns how many rows it inserts. 0: the first one is none for this way.
+    fn try_insert(&mut self, mtr: &mut Mtr<'_>, first: usize) -> Attempt<usize> {
+        let leaf = self.table.clustered().leaf_mut(mtr, self.rows.key(first))?;
+        if !self.try_insert_row(mtr, leaf, first)? {
+            return Ok(0);
+        }
+        let mut redo_bytes = 0;
+        let mut next = first + 1;
+        while next < self.rows.len() {
+            let (key, value) = (self.rows.key(next), self.rows.value(next));
+            redo_bytes += 2 * key.len() + value.len() + ROW_REDO_BYTES;
+            let is_in_reach = redo_bytes < REDO_BYTES && leaf.covers(mtr, key);
+            // What stops it stops it again when it is the first.
+            if !is_in_reach || !matches!(self.try_insert_row(mtr, leaf, next), Ok(true)) {
+                break;
+            }
+            next += 1;
+        }
+        Ok(next - first)
+    }
+
+    /// Inserts a row into its leaf, or changes nothing. False: a row has the key, or the key or the row is too long.
+    fn try_insert_row(&mut self, mtr: &mut Mtr<'_>, leaf: LeafMut, at: usize) -> Attempt<bool> {
+        let RowsOp { system, txn, table, rows } = self;
+        let (key, value) = (rows.key(at), rows.value(at));
+        let page_bytes = system.ctx.pool.page_bytes();
+        if key.len() > BTree::max_key_bytes(page_bytes) || value.len() > BTree::max_value_bytes(page_bytes) {
+            return Ok(false);
+        }
+        let Err(slot) = leaf.search(mtr, key) else { return Ok(false) };
+        claim_gap(system, txn, table.clustered().id(), key)?;
+        txn.buffers.record.clear();
+        undo::put_insert(&mut txn.buffers.record, table.id(), key);
+        let undo_page = latch_undo(txn, mtr, txn.buffers.record.len())?;
+        if !leaf.fits(mtr, key.len(), value.len()) {
+            return Err(Stop::MakeRoom(key.len() + value.len()));
+        }
+        let header = RowOp { system, txn, table: *table, key }.append_undo(mtr, undo_page, 0);
+        rows.set_header(at, header.encode());
+        leaf.insert(mtr, slot, rows.key(at), rows.value(at));
+        Ok(true)
+    }
+}
