@@ -309,11 +309,14 @@ fn a_turn_waits_for_what_is_on_its_way() {
     let before = devices[0].counts().syncs;
     std::thread::scope(|scope| {
         let closed = gate.lock();
-        for _ in 0..3 {
-            scope.spawn(|| write(&*store, &whole(), 2, Lane::FlushList));
-        }
+        let begin = || scope.spawn(|| write(&*store, &whole(), 2, Lane::FlushList));
+        let none = store.mark();
+        begin();
+        // Until it is durable no other segment is entered.
+        let one = reaches(|| store.mark() != none);
+        (0..2).for_each(|_| drop(begin()));
         let ring = || devices[2].counts().written_as(Placement::Journal);
-        let two = reaches(|| ring() == 2 * Layout::new(PAGE_BYTES).segment_bytes());
+        let two = one && reaches(|| ring() == 2 * Layout::new(PAGE_BYTES).segment_bytes());
         let data = devices[0].counts().syncs;
         drop(closed);
         assert!(two, "two batches, and no room for the third");
