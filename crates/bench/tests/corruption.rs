@@ -2,7 +2,7 @@
 //! lie at the wrong place or are of an older time. `highwater torture corrupt` flips every byte.
 
 use highwater_bench::corruption::{
-    Case, Damage, File, Kind, Left, Place, STORES, Small, Store, Tally, cases, flips, run,
+    Case, Damage, File, Kind, Left, Place, STORES, Small, Store, Tally, cases, flips, grouped, run, run_groups,
 };
 use std::sync::Arc;
 
@@ -86,4 +86,19 @@ fn what_must_not_be_is_a_failure() {
     let older = Case::of_byte("an older database", older.to_vec(), Place::Unused);
     let tally = run(small, vec![older], 1, |_| {});
     assert!(tally.failures[0].to_string().contains("wrong rows"), "{:?}", tally.failures);
+}
+
+/// Which cases are put together changes the time, not the outcome.
+#[test]
+fn together_each_flip_becomes_what_it_becomes_alone() {
+    for store in [STORES[0], STORES[3]] {
+        let small = Arc::new(Small::new(store, Left::Closed).unwrap());
+        let cases = flips(&small, EVERY).unwrap();
+        let groups = grouped(&small, cases.clone(), 16);
+        assert!(groups.iter().any(|group| group.len() > 4));
+        let together = run_groups(Arc::clone(&small), groups, THREADS, |_| {});
+        let alone = run(small, cases, THREADS, |_| {});
+        assert_eq!(together.counts, alone.counts);
+        assert!(together.failures.is_empty() && alone.failures.is_empty());
+    }
 }

@@ -1,4 +1,4 @@
-//! Flips that are tried together: a thousandth of a second an opening, and millions of bytes.
+//! Flips that are tried together: an opening for each of millions would take hours.
 //!
 //! Rules
 //! 1. The flips of a group lie in different blocks, so that each block has the same damage as if it were alone.

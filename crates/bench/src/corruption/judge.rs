@@ -36,7 +36,7 @@ pub(super) fn judge(small: &Small, damages: &[Damage]) -> Verdict {
 }
 
 /// Opens a database without threads: so it does the same each time, and quickly.
-pub(super) fn open(set: StorageSet, options: &Options) -> Result<Stepped, Error> {
+fn open(set: StorageSet, options: &Options) -> Result<Stepped, Error> {
     let options = Options { create_if_missing: false, ..options.clone() };
     let manner = Manner { recovery_threads: 1, finding_threads: 1, ..Manner::default() };
     Stepped::open(set, options, &manner, Arc::new(AtomicU64::new(0)))

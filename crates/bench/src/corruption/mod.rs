@@ -6,7 +6,8 @@
 //!    next opening recovers it ([`Small`]).
 //! 2. Its files are damaged in one place ([`Damage`]). The files themselves stay as they are: the damage lies over
 //!    them, and what the engine writes lies over both.
-//! 3. The database is opened and checked, and all rows are read by every index, forward and backward ([`Verdict`]).
+//! 3. The database is opened without threads and checked, and all rows are read by every index, forward and backward
+//!    ([`Verdict`]). Flips that do not hide each other are tried together ([`grouped`]).
 //!
 //! Rules
 //! 1. No damage may lead to a panic, a hang, or rows other than the right ones without an error.

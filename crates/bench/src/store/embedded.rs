@@ -231,10 +231,10 @@ impl Transaction for WriteTxn {
         &mut self,
         table: &Table,
         rows: u64,
-        mut row: impl FnMut(u64, &mut dyn FnMut(&[ValueRef<'_>]) -> Result<()>) -> Result<()>,
+        mut row: impl FnMut(&mut dyn FnMut(&[ValueRef<'_>]) -> Result<()>) -> Result<()>,
     ) -> Result<()> {
         self.insert_many_with(table, |into| {
-            (0..rows).try_for_each(|n| row(n, &mut |values| Ok(into.push(values).map(drop)?)))
+            (0..rows).try_for_each(|_| row(&mut |values| Ok(into.push(values).map(drop)?)))
         })
         .map(drop)
     }

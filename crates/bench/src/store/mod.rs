@@ -179,15 +179,15 @@ pub trait Transaction: Read {
 
     /// Inserts a row; returns the auto-increment number if one was given out.
     fn insert(&mut self, table: &Self::Table, row: &[ValueRef<'_>]) -> Result<Option<u64>>;
-    /// Inserts so many rows, in one statement if the store can. `row` gets the position of each and hands its values to
-    /// the function that it is given.
+    /// Inserts so many rows, in one statement if the store can. `row` hands the values of the next one to the
+    /// function that it is given.
     fn insert_many(
         &mut self,
         table: &Self::Table,
         rows: u64,
-        mut row: impl FnMut(u64, &mut dyn FnMut(&[ValueRef<'_>]) -> Result<()>) -> Result<()>,
+        mut row: impl FnMut(&mut dyn FnMut(&[ValueRef<'_>]) -> Result<()>) -> Result<()>,
     ) -> Result<()> {
-        (0..rows).try_for_each(|n| row(n, &mut |values| self.insert(table, values).map(drop)))
+        (0..rows).try_for_each(|_| row(&mut |values| self.insert(table, values).map(drop)))
     }
     /// Sets columns of a row; false when there is none with that key.
     fn update(&mut self, table: &Self::Table, key: &[ValueRef<'_>], set: &[(usize, ValueRef<'_>)]) -> Result<bool>;

@@ -241,7 +241,7 @@ impl<'p> Batch<'p> {
             interrupt::check()?;
             let some = Self::ROWS.min(rows - first);
             let mut txn = session.begin_bulk()?;
-            txn.insert_many(table, some, |_, insert| row(insert))?;
+            txn.insert_many(table, some, &mut row)?;
             txn.finish()?;
             self.progress.advance(some);
         }

@@ -15,6 +15,7 @@ use super::Log;
 use super::format::FRAME_BYTES;
 use crate::error::{Error, Result};
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+use crate::sync::spread::Apart;
 use crate::sync::{Condvar, Mutex, RwLock};
 use crate::types::Lsn;
 use std::time::{Duration, Instant};
@@ -36,13 +37,9 @@ pub enum Reader {
 
 type Pressure = Box<dyn Fn() + Send + Sync>;
 
-/// A word on cache lines of its own.
-#[repr(align(128))]
-struct Lone(AtomicU64);
-
 /// The state of rule 1, and the waiting threads.
 pub(super) struct Space {
-    reserved_end: Lone,
+    reserved_end: Apart<AtomicU64>,
     limit_end: AtomicU64,
     /// The redo from here on is kept for each [`Reader`]; `NOTHING_KEPT` if there is none. Changes under `state`.
     kept: [AtomicU64; 2],
@@ -163,7 +160,7 @@ impl Log {
 impl Space {
     pub(super) fn new(longest_group: u64, capacity: u64) -> Space {
         Space {
-            reserved_end: Lone(AtomicU64::new(0)),
+            reserved_end: Apart(AtomicU64::new(0)),
             limit_end: AtomicU64::new(0),
             kept: [AtomicU64::new(NOTHING_KEPT), AtomicU64::new(NOTHING_KEPT)],
             waiting: AtomicUsize::new(0),
@@ -191,7 +188,7 @@ impl Space {
         let mut state = self.state.lock();
         if *state == State::NotStarted {
             *state = State::Open;
-            self.reserved_end.0.store(lsn.0, SeqCst);
+            self.reserved_end.store(lsn.0, SeqCst);
             self.limit_end.store(lsn.0 + self.capacity(), SeqCst);
         }
     }
@@ -209,7 +206,7 @@ impl Space {
 
     /// End of the log, outstanding reservations counted.
     pub(super) fn reserved_end(&self) -> Lsn {
-        Lsn(self.reserved_end.0.load(SeqCst))
+        Lsn(self.reserved_end.load(SeqCst))
     }
 
     /// Moves the limit after a checkpoint at `lsn`.
@@ -260,7 +257,7 @@ impl Space {
 
     #[inline]
     fn take_at_once(&self, bytes: u64) -> bool {
-        let end = self.reserved_end.0.fetch_add(bytes, SeqCst) + bytes;
+        let end = self.reserved_end.fetch_add(bytes, SeqCst) + bytes;
         if end <= self.limit_end.load(SeqCst) && self.waiting.load(SeqCst) == 0 {
             return true;
         }
@@ -270,7 +267,7 @@ impl Space {
 
     #[inline]
     fn give_back(&self, bytes: u64) {
-        self.reserved_end.0.fetch_sub(bytes, SeqCst);
+        self.reserved_end.fetch_sub(bytes, SeqCst);
         if self.waiting.load(SeqCst) > 0 {
             self.notify();
         }
@@ -306,6 +303,6 @@ impl Space {
     fn try_take(&self, bytes: u64) -> bool {
         let limit = self.limit_end.load(SeqCst);
         let fits = |end: u64| end.checked_add(bytes).filter(|&e| e <= limit);
-        self.reserved_end.0.fetch_update(SeqCst, SeqCst, fits).is_ok()
+        self.reserved_end.fetch_update(SeqCst, SeqCst, fits).is_ok()
     }
 }

@@ -32,7 +32,6 @@ pub mod cleaner;
 mod flush;
 mod frames;
 mod links;
-mod lone;
 mod lru;
 pub mod pending;
 #[cfg(test)]
@@ -49,10 +48,10 @@ use crate::stats::{Histogram, LatencySnapshot, Stats};
 use crate::store::PageStore;
 use crate::sync::atomic::AtomicU32;
 use crate::sync::poison::Poison;
+use crate::sync::spread::Apart;
 use cleaner::CleanerPart;
 use flush::FlushPart;
 use frames::{Frames, FreeList, NIL, NO_PAGE, PageTable};
-use lone::Lone;
 use lru::LruPart;
 use pending::PendingChanges;
 use read_ahead::ReadAhead;
@@ -65,13 +64,13 @@ pub const MIN_FRAMES: usize = 64;
 pub struct Pool {
     frames: Frames,
     table: PageTable,
-    free: Lone<FreeList>,
+    free: Apart<FreeList>,
     /// Pages that arrived in frames so far.
-    arrivals: Lone<AtomicU32>,
+    arrivals: Apart<AtomicU32>,
     lru: LruPart,
     flush: FlushPart,
     cleaner: CleanerPart,
-    latencies: Lone<Latencies>,
+    latencies: Apart<Latencies>,
     store: Arc<dyn PageStore>,
     log: Arc<Log>,
     stats: Arc<Stats>,
@@ -104,12 +103,12 @@ impl Pool {
         let pool = Pool {
             frames: Frames::new(count, page_bytes)?,
             table: PageTable::new(count),
-            free: Lone(FreeList::new(count)),
-            arrivals: Lone(AtomicU32::new(0)),
+            free: Apart(FreeList::new(count)),
+            arrivals: Apart(AtomicU32::new(0)),
             lru: LruPart::new(options, count),
             flush: FlushPart::new(count, page_bytes),
             cleaner: CleanerPart::default(),
-            latencies: Lone(Latencies::default()),
+            latencies: Apart(Latencies::default()),
             store,
             log,
             stats,

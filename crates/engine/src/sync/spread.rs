@@ -10,7 +10,7 @@ use std::ops::Deref;
 /// How many places there are.
 pub const PLACES: usize = 16;
 
-/// A value on cache lines of its own.
+/// A value on cache lines of its own: threads that only use what lies beside it do not pay for its changes.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Apart<T>(pub T);

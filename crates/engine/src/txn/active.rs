@@ -17,6 +17,7 @@
 //! parent's.
 
 use super::atomic::{AtomicBool, AtomicU64, Mutex, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
+use crate::sync::spread::Apart;
 
 /// One active transaction; `number` is 0 until its end begins.
 #[derive(Debug)]
@@ -32,10 +33,7 @@ struct Left {
     tick: u64,
 }
 
-/// A cache line pair of its own, so that writers of different shards share no memory.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Shard(Mutex<Members>);
+type Shard = Apart<Mutex<Members>>;
 
 #[derive(Debug, Default)]
 struct Members {
@@ -114,7 +112,7 @@ impl ActiveSet {
 
     /// Makes a transaction active; `None` if the limit must be raised first.
     pub(crate) fn enter(&self, shard: usize) -> Option<u64> {
-        let mut members = self.shards[shard].0.lock();
+        let mut members = self.shards[shard].lock();
         let id = self.take()?;
         members.active.push(Member { id, number: 0 });
         Some(id)
@@ -122,12 +120,12 @@ impl ActiveSet {
 
     /// Makes a transaction active that was active when the database went down. To be called in the order of their ids.
     pub(crate) fn enter_again(&self, shard: usize, id: u64) {
-        self.shards[shard].0.lock().active.push(Member { id, number: 0 });
+        self.shards[shard].lock().active.push(Member { id, number: 0 });
     }
 
     /// Gives an ending transaction its number; `None` if the limit must be raised first.
     pub(crate) fn begin_end(&self, shard: usize, id: u64) -> Option<u64> {
-        let mut members = self.shards[shard].0.lock();
+        let mut members = self.shards[shard].lock();
         let number = self.take()?;
         if let Some(at) = members.find(id) {
             members.active[at].number = number;
@@ -137,7 +135,7 @@ impl ActiveSet {
 
     /// Takes the number back of a transaction whose end could not be written.
     pub(crate) fn abort_end(&self, shard: usize, id: u64) {
-        let mut members = self.shards[shard].0.lock();
+        let mut members = self.shards[shard].lock();
         if let Some(at) = members.find(id) {
             members.active[at].number = 0;
         }
@@ -145,7 +143,7 @@ impl ActiveSet {
 
     /// Takes an ended transaction out of the set.
     pub(crate) fn leave(&self, shard: usize, id: u64) {
-        let mut members = self.shards[shard].0.lock();
+        let mut members = self.shards[shard].lock();
         let Some(at) = members.find(id) else { return };
         let member = members.active.remove(at);
         let tick = self.clock.fetch_add(1, AcqRel);
@@ -163,7 +161,7 @@ impl ActiveSet {
         let low_limit_id = self.next();
         let mut low_limit_no = low_limit_id;
         for shard in &self.shards {
-            let mut members = shard.0.lock();
+            let mut members = shard.lock();
             let Members { active, left } = &mut *members;
             let late = left.drain(..).filter(|left| left.tick > tick);
             let late: Vec<Member> = late.map(|left| left.member).collect();
@@ -185,6 +183,6 @@ impl ActiveSet {
     /// Number of active transactions, in tests.
     #[cfg(test)]
     pub(crate) fn count(&self) -> usize {
-        self.shards.iter().map(|shard| shard.0.lock().active.len()).sum()
+        self.shards.iter().map(|shard| shard.lock().active.len()).sum()
     }
 }

@@ -8,15 +8,14 @@
 
 use super::lock::Holder;
 use crate::sync::Mutex;
+use crate::sync::spread::Apart;
 use crate::types::TxnId;
 use std::sync::Arc;
 
 /// Consecutive ids are in different shards.
 const SHARDS: u64 = 64;
 
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Shard(Mutex<Vec<(TxnId, Arc<Holder>)>>);
+type Shard = Apart<Mutex<Vec<(TxnId, Arc<Holder>)>>>;
 
 /// See the file's head.
 #[derive(Debug)]
@@ -30,7 +29,7 @@ impl Default for Holders {
 
 impl Holders {
     fn shard(&self, id: TxnId) -> &Mutex<Vec<(TxnId, Arc<Holder>)>> {
-        &self.0[(id.0 % SHARDS) as usize].0
+        &self.0[(id.0 % SHARDS) as usize]
     }
 
     pub(crate) fn enter(&self, id: TxnId, holder: Arc<Holder>) {

@@ -163,12 +163,7 @@ impl<'p> Node<'p> {
     #[inline]
     pub fn append_suffix(self, slot: usize, out: &mut Vec<u8>) {
         let record = self.record(slot);
-        let head = self.head(slot).to_be_bytes();
-        let rest = slice_at(self.page, record.offset, record.rest_len);
-        let (before, behind) = rest.split_at_checked(self.skip()).unwrap_or((rest, &[]));
-        out.extend_from_slice(before);
-        out.extend_from_slice(&head[..(record.suffix_len - record.rest_len).min(HEAD_BYTES)]);
-        out.extend_from_slice(behind);
+        self.append_around_head(slot, &record, slice_at(self.page, record.offset, record.rest_len), out);
     }
 
     /// Appends the suffix of a record to `out`; returns the value, or `None` if the record is not inside the page.
@@ -177,7 +172,14 @@ impl<'p> Node<'p> {
         let record = self.record(slot);
         let bytes = self.page.get(record.offset..record.offset + record.heap_bytes())?;
         let (rest, value) = bytes.split_at(record.rest_len);
-        let (before, behind) = rest.split_at(self.skip().min(record.rest_len));
+        self.append_around_head(slot, &record, rest, out);
+        Some(value)
+    }
+
+    /// Appends the suffix: the bytes that the record has itself, with the head between them.
+    #[inline]
+    fn append_around_head(self, slot: usize, record: &Record, rest: &[u8], out: &mut Vec<u8>) {
+        let (before, behind) = rest.split_at(self.skip().min(rest.len()));
         if !before.is_empty() {
             out.extend_from_slice(before);
         }
@@ -186,7 +188,6 @@ impl<'p> Node<'p> {
         if !behind.is_empty() {
             out.extend_from_slice(behind);
         }
-        Some(value)
     }
 
     /// Replaces `out` with the whole key of `slot` (empty for a slot that does not exist).

@@ -23,10 +23,10 @@ mod atomic {
     pub(super) use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 }
 
-use super::lone::Lone;
 use crate::store::Lane;
 use crate::sync::Mutex;
 use crate::sync::atomic::AtomicU8;
+use crate::sync::spread::Apart;
 use batches::Batches;
 use list::FlushList;
 use oldest::PassedBy;
@@ -52,7 +52,7 @@ pub enum FlushReason {
 
 /// The part of the pool that belongs to this folder.
 pub struct FlushPart {
-    list: Lone<Mutex<FlushList>>,
+    list: Apart<Mutex<FlushList>>,
     /// A leaf in the lock order: no other lock is taken under it.
     passed_by: Mutex<PassedBy>,
     batches: Batches,
@@ -63,7 +63,7 @@ pub struct FlushPart {
 impl FlushPart {
     pub fn new(frames: usize, page_bytes: usize) -> FlushPart {
         FlushPart {
-            list: Lone(Mutex::new(FlushList::new(frames))),
+            list: Apart(Mutex::new(FlushList::new(frames))),
             passed_by: Mutex::default(),
             batches: Batches::new(page_bytes),
             neighbors: AtomicU8::new(0),

@@ -12,19 +12,19 @@ mod list;
 mod touch;
 mod victim;
 
-use super::lone::Lone;
 use super::{FrameNo, Frames};
 use crate::config::Options;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use crate::sync::spread::Apart;
 use list::LruList;
 pub use victim::Victims;
 
 /// The part of the pool that belongs to this folder.
 pub struct LruPart {
-    list: Lone<Mutex<LruList>>,
+    list: Apart<Mutex<LruList>>,
     /// Moves to the head of the list so far; the unit of a frame's `young_stamp`.
-    clock: Lone<AtomicU32>,
+    clock: Apart<AtomicU32>,
     /// Pool time in milliseconds, moved on by the cleaner; starts at 1.
     now_ms: AtomicU32,
     old_blocks_time_ms: u32,
@@ -47,8 +47,8 @@ impl LruPart {
     pub fn new(options: &Options, frames: usize) -> LruPart {
         let scan_depth = options.lru_scan_depth as usize;
         LruPart {
-            list: Lone(Mutex::new(LruList::new(frames, options.old_blocks_pct as usize))),
-            clock: Lone(AtomicU32::new(1)),
+            list: Apart(Mutex::new(LruList::new(frames, options.old_blocks_pct as usize))),
+            clock: Apart(AtomicU32::new(1)),
             now_ms: AtomicU32::new(1),
             old_blocks_time_ms: u32::try_from(options.old_blocks_time_ms).unwrap_or(u32::MAX),
             old_arrivals: (frames as u64 * options.old_blocks_pct / 100 / 2) as u32,

@@ -13,17 +13,13 @@
 use super::active::ActiveSet;
 use super::atomic::Mutex;
 use super::view::{ReadView, ViewHandle, ViewList};
-
-/// A list on cache lines of its own.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Apart(Mutex<ViewList>);
+use crate::sync::spread::Apart;
 
 /// See the file's head.
 #[derive(Debug)]
 pub(crate) struct Views {
     newest: Mutex<ReadView>,
-    lists: Box<[Apart]>,
+    lists: Box<[Apart<Mutex<ViewList>>]>,
 }
 
 impl Views {
@@ -35,7 +31,7 @@ impl Views {
     /// Opens a view of this moment, in one of the lists. `now_ms` is the time since the database was opened, asked if
     /// need be.
     pub(crate) fn open(&self, set: &ActiveSet, list: usize, now_ms: impl FnOnce() -> u64) -> ViewHandle {
-        let mut list = self.lists[list % self.lists.len()].0.lock();
+        let mut list = self.lists[list % self.lists.len()].lock();
         let asked = set.clock();
         list.open(asked, |view| self.copy_newest(set, asked, view), now_ms)
     }
@@ -55,7 +51,7 @@ impl Views {
         self.copy_newest(set, set.clock(), view);
         let up_limit_id = view.up_limit_id;
         for list in &self.lists {
-            let list = list.0.lock();
+            let list = list.lock();
             if let Some(oldest) = list.oldest().filter(|oldest| oldest.clock < view.clock) {
                 view.copy_from(oldest);
             }
@@ -65,6 +61,6 @@ impl Views {
 
     /// Milliseconds for which the oldest open view has been open.
     pub(crate) fn oldest_age_ms(&self, now_ms: u64) -> u64 {
-        self.lists.iter().map(|list| list.0.lock().oldest_age_ms(now_ms)).max().unwrap_or(0)
+        self.lists.iter().map(|list| list.lock().oldest_age_ms(now_ms)).max().unwrap_or(0)
     }
 }
