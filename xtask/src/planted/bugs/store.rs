@@ -317,6 +317,16 @@ pub const BUGS: &[Bug] = &[
         &["out_of_place_test::damage::a_footer_of_another"],
     ),
     bug(
+        "remains-under-a-new-footer",
+        "headers of a life that ended pass for those of the life that the footer begins",
+        &[edit(
+            READ,
+            "            Some(held) if !footer.is_free && held.remains.life < footer.life => {\n",
+            "            Some(held) if !footer.is_free && held.remains.life < footer.life && !PLANTED => {\n",
+        )],
+        &["out_of_place_test::used_again::a_power_cut_that_keeps"],
+    ),
+    bug(
         "header-of-any-place",
         "a header that was written to another place of its segment hides the batches between the two",
         &[edit(

@@ -138,7 +138,11 @@ fn read_segment(device: &dyn Device, geometry: Geometry, segment: u32, end_bytes
             Some(held) if !footer.is_free && held.remains.life == footer.life => {
                 Some(Held { footer: Some(footer), ..held })
             }
-            None if !footer.is_free => Some(Held::damaged(segment, &footer)),
+            // Headers of an older life are remains: a power cut kept the footer and lost what was written before it.
+            Some(held) if !footer.is_free && held.remains.life < footer.life => {
+                Some(Held::without_batches(segment, &footer))
+            }
+            None if !footer.is_free => Some(Held::without_batches(segment, &footer)),
             held => held,
         };
     }
@@ -160,8 +164,8 @@ impl Held {
         Held { remains, durable: footer.durable, tails: footer.tails, footer: Some(*footer), end, summary }
     }
 
-    /// Of a segment whose summary and first header are damaged.
-    fn damaged(segment: u32, footer: &Footer) -> Held {
+    /// Of a segment of which neither the summary nor the first header of the footer's life is there.
+    fn without_batches(segment: u32, footer: &Footer) -> Held {
         let remains = Remains { segment, life: footer.life, newest: 0, batches: 0, bytes: 0, group: 0 };
         let (durable, tails, end) = (footer.durable, footer.tails, AlignedBuf::zeroed(0));
         Held { remains, durable, tails, footer: Some(*footer), end, summary: 0..0 }

@@ -23,6 +23,7 @@
 //! 6. The footer of an emptied segment says so, durably, before the segment is used again or discarded. Old copies in
 //!    segments whose footer does not say so yet do no harm: the newer ones are durable, or the page was forgotten, and
 //!    nobody reads it before it is made anew.
+//!    So headers of an older life than the footer's are remains, also where nothing else of the footer's life arrived.
 //! 7. No sequence is given twice, or an older batch could pass for a newer one: the newest is the highest that any
 //!    header or footer names, those of free segments included; and some after it are left out, since a batch may stand
 //!    behind one that was lost.
