@@ -16,10 +16,10 @@ use crate::error::Result;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::Lsn;
 
-/// How many times as large the ring becomes.
-const FACTOR: u64 = 4;
-/// The part of the ring that may be in use before it grows.
-const FULL_PART: u64 = 4;
+/// How many times as large the ring becomes. Not more: what is written as zeros for nothing costs as much as redo.
+const FACTOR: u64 = 2;
+/// The part of the ring that may be in use before it grows: the rest must take the redo until it has grown.
+const FULL_PART: u64 = 2;
 
 impl Log {
     /// Grows the ring if that is due and possible. One thread calls it.

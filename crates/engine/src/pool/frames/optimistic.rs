@@ -119,8 +119,10 @@ impl PageBytes for OptimisticPage<'_> {
         if len == 0 {
             return 0;
         }
-        let unused = 64 - 8 * len.min(8) as u32;
-        u64::from_be(self.load(offset)) >> unused << unused
+        // The eight bytes that end with the last one wanted: those behind it may be of a frame that nobody has used
+        // yet, and memory that is read before it is written is mapped twice.
+        let len = len.min(8);
+        u64::from_be(self.load(offset.wrapping_add(len).wrapping_sub(8))) << (64 - 8 * len as u32)
     }
 
     #[inline]
