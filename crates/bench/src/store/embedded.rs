@@ -183,6 +183,15 @@ impl Read for WriteTxn {
     }
 
     #[inline]
+    fn prefetch<'v, K: AsRef<[ValueRef<'v>]>>(
+        &mut self,
+        table: &Table,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<()> {
+        Ok(WriteTxn::prefetch(self, table, keys)?)
+    }
+
+    #[inline]
     fn finish(self) -> Result<()> {
         Ok(self.commit()?)
     }
@@ -210,6 +219,15 @@ impl Read for ReadTxn {
         visit: impl FnMut(&RowRef<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
         run(ReadTxn::scan(self, table), scan, visit)
+    }
+
+    #[inline]
+    fn prefetch<'v, K: AsRef<[ValueRef<'v>]>>(
+        &mut self,
+        table: &Table,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<()> {
+        Ok(ReadTxn::prefetch(self, table, keys)?)
     }
 
     /// A snapshot ends when it is dropped.

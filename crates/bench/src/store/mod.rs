@@ -161,6 +161,15 @@ pub trait Read {
         key: &[ValueRef<'_>],
         look: impl FnOnce(&Self::Row<'_>) -> R,
     ) -> Result<Option<R>>;
+    /// Names rows by their primary keys that will be read or changed soon, so that the store can fetch them together.
+    /// A hint; most stores cannot use it.
+    fn prefetch<'v, K: AsRef<[ValueRef<'v>]>>(
+        &mut self,
+        _table: &Self::Table,
+        _keys: impl IntoIterator<Item = K>,
+    ) -> Result<()> {
+        Ok(())
+    }
     /// Shows rows to `visit` in key order until it breaks.
     fn scan(
         &mut self,

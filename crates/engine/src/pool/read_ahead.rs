@@ -7,9 +7,12 @@
 //! 2. A page that was given back meanwhile is read as it is: who makes it anew takes its frame over, as after any
 //!    descent that is late ([`Pool::adopt_new`](super::Pool)).
 //! 3. Without threads nothing is read ahead, nor after [`Pool::stop_readers`].
+//! 4. Who names rows before they are needed asks first whether pages are missing at all ([`Pool::misses`]): while none
+//!    is read, all that is used is there, and to look for it would cost as much as to use it.
 
 use super::Pool;
-use crate::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use crate::sync::spread::{Apart, PLACES, place};
 use crate::sync::{Condvar, Mutex};
 use crate::types::PageNo;
 use std::collections::VecDeque;
@@ -24,6 +27,18 @@ pub(super) struct ReadAhead {
     has_threads: AtomicBool,
     wanted: Mutex<VecDeque<PageNo>>,
     bell: Condvar,
+    /// What the threads of each place know of rule 4.
+    asked: [Apart<AtomicU64>; PLACES],
+}
+
+/// So many questions in which no page was read say that none is missing; a mask.
+const TIMES: u64 = 63;
+
+/// What a place knows: the pages read, and behind them the questions that are left until "no". Before, and now that so
+/// many have been read.
+fn ask(before: u64, pages_read: u64) -> u64 {
+    let pages_read = pages_read << TIMES.count_ones();
+    if before & !TIMES != pages_read { pages_read | TIMES } else { pages_read | (before & TIMES).saturating_sub(1) }
 }
 
 impl Pool {
@@ -38,6 +53,18 @@ impl Pool {
             wanted.push_back(page);
             ahead.bell.notify_one();
         }
+    }
+
+    /// Whether pages were read into the pool lately: since one of the last few times that this thread asked.
+    pub(crate) fn misses(&self) -> bool {
+        let asked = &self.read_ahead.asked[place()];
+        let before = asked.load(Relaxed);
+        let now = ask(before, self.stats.pages_read.get());
+        if now != before {
+            // Another thread of this place may overwrite it: then both ask a few times more or less.
+            asked.store(now, Relaxed);
+        }
+        now & TIMES != 0 && self.reads_ahead()
     }
 
     /// Reads a page that is wanted, if there is one.
@@ -75,5 +102,25 @@ impl Pool {
     #[inline]
     pub(crate) fn reads_ahead(&self) -> bool {
         self.read_ahead.has_threads.load(Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn while_nothing_is_read_the_answer_becomes_no() {
+        let asked = |state: &mut u64, pages_read| {
+            *state = ask(*state, pages_read);
+            *state & TIMES != 0
+        };
+        let mut state = 0;
+        assert!(!asked(&mut state, 0));
+        for _ in 0..TIMES {
+            assert!(asked(&mut state, 7));
+        }
+        assert!(!asked(&mut state, 7) && !asked(&mut state, 7));
+        assert!(asked(&mut state, 8));
     }
 }

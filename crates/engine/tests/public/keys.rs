@@ -1,7 +1,7 @@
 //! Keys without their rows; rows of several keys; what is read ahead.
 
 use crate::support::{add, memory, open, options, people};
-use highwater::{Database, Isolation, Options, ReadTxn, Table, TxnOptions, Value, WriteTxn, values};
+use highwater::{Database, Error, Isolation, Options, ReadTxn, Table, TxnOptions, Value, WriteTxn, values};
 use highwater_storage::{Device, Placement, StorageSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -163,6 +163,18 @@ fn what_is_read_ahead_changes_no_answer() {
     let expected: Vec<u64> = wanted.iter().map(|id| if *id <= 5000 { *id } else { 0 }).collect();
     assert_eq!(cold(&storage, 0, many), (expected.clone(), 0));
     let (rows, ahead) = cold(&storage, 4, many);
+    assert!(rows == expected && ahead > 20, "{ahead} pages");
+    let named = |read: &mut ReadTxn, people: &Table| -> Vec<u64> {
+        let mut ids = Vec::new();
+        for keys in keys.chunks(32) {
+            read.prefetch(people, keys).unwrap();
+            ids.extend(keys.iter().map(|key| read.get(people, key).unwrap().map_or(0, |row| row.u64(0))));
+        }
+        // The last reads have shown that pages are missing, so the key is looked at.
+        assert!(matches!(read.prefetch(people, [values!["no number"]]), Err(Error::BadValue { .. })));
+        ids
+    };
+    let (rows, ahead) = cold(&storage, 4, named);
     assert!(rows == expected && ahead > 20, "{ahead} pages");
     let (without, _) = cold(&storage, 0, by_age);
     let (rows, ahead) = cold(&storage, 4, by_age);

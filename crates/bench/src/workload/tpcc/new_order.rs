@@ -4,6 +4,7 @@
 //! 1. 5 to 15 lines; 1 % of them supplied by another warehouse; 1 % of orders end with an unused item and roll back.
 //! 2. Stock is changed in the order of (warehouse, item), so that two new orders cannot deadlock on it; the lines keep
 //!    their numbers. The unused item comes last, after all other work is done (2.4.2.3).
+//! 3. The input names all rows of customer, items and stock: the store is told them first.
 
 use super::random::ORIGINAL;
 use super::schema::*;
@@ -42,6 +43,9 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         let w = self.home_warehouse();
         let (d, c) = (self.any_district(), self.customer_number());
         self.draw_lines(w);
+        txn.prefetch(&self.tables.customer, [values![w, d, c]])?;
+        txn.prefetch(&self.tables.item, self.lines.iter().map(|line| key1(line.item)))?;
+        txn.prefetch(&self.tables.stock, self.lines.iter().map(|line| values![line.supply_warehouse, line.item]))?;
 
         let warehouse_tax = txn.get(&self.tables.warehouse, &key1(w), |row| row.unscaled(W_TAX))?;
         let warehouse_tax = warehouse_tax.ok_or_else(|| missing("warehouse", &key1(w)))?;

@@ -105,6 +105,17 @@ pub(crate) struct Line {
     pub(crate) quantity: i64,
 }
 
+/// An order that is being delivered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Delivered {
+    pub(crate) district: u64,
+    pub(crate) id: u64,
+    pub(crate) customer: u64,
+    pub(crate) lines: u64,
+    /// Sum of the lines' amounts.
+    pub(crate) cents: i64,
+}
+
 /// State of a client besides its connection.
 #[derive(Debug)]
 pub(crate) struct Terminal<T> {
@@ -116,6 +127,7 @@ pub(crate) struct Terminal<T> {
     pub(crate) district: u64,
     pub(crate) lines: Vec<Line>,
     pub(crate) numbers: Vec<u64>,
+    pub(crate) delivered: Vec<Delivered>,
     pub(crate) text: String,
     pub(crate) other_text: String,
     pub(crate) last_name: String,
@@ -132,6 +144,7 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
             district: number % DISTRICTS + 1,
             lines: Vec::with_capacity(15),
             numbers: Vec::with_capacity(400),
+            delivered: Vec::with_capacity(DISTRICTS as usize),
             text: String::with_capacity(512),
             other_text: String::with_capacity(512),
             last_name: String::with_capacity(16),
