@@ -8,9 +8,8 @@ const MIB: u64 = 1 << 20;
 
 pub(super) fn notes(plan: &Plan) -> Vec<String> {
     let size = |workload, data| {
-        let Sizes { data, cache, memory } =
-            sizes(plan.scale, &Point { workload, data, commits: DURABLE, clients: "1" });
-        format!("{} MiB of rows, {} MiB of cache, {} MiB for the process", data / MIB, cache / MIB, memory / MIB)
+        let Sizes { data, cache } = sizes(plan.scale, &Point { workload, data, commits: DURABLE, clients: "1" });
+        format!("{} MiB of rows, {} MiB of cache", data / MIB, cache / MIB)
     };
     let (warmup_s, seconds) = seconds(plan.scale);
     vec![
@@ -25,8 +24,8 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
              was read before; beyond memory nothing is cached at the start."
         ),
         "Each measurement is a process of its own, in a memory group that counts the page cache; where no group could \
-         be made, memory_limit in the configuration says so. What a process may have beside its cache, an engine that \
-         reads through the operating system uses as more cache."
+         be made, memory_limit in the configuration says so. Beyond memory it has its cache and what the engine needs \
+         beside it; an engine that reads through the operating system uses what is left of that as more cache."
             .into(),
         "Durable: a commit that returned survives a power cut. Relaxed: it survives the end of the process, and a \
          power cut loses about a second. SQLite then loses more, and LMDB may lose the file."

@@ -1,6 +1,6 @@
 //! One measurement: the loaded data, a copy of them, the process that measures, its values.
 
-use super::plan::{DURABLE, Point, seconds, sizes};
+use super::plan::{DURABLE, Point, memory, seconds, sizes};
 use crate::experiment::metric::{self, info};
 use crate::experiment::{Cell, Measured, Plan, Workspace};
 use crate::subject::compare::{self, Compared as Taken};
@@ -22,7 +22,7 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
     let point = Point::of(&cell.setting)?;
     let folder = workspace.new_folder("cell");
     let request = request(plan, cell, &point, folder.join("database"));
-    let limit = Some(sizes(plan.scale, &point).memory);
+    let limit = Some(memory(plan.scale, &point, cell.subject.parse()?));
     let loaded = match point.workload {
         Compared::BulkLoad | Compared::Redb => None,
         _ => {
