@@ -18,8 +18,9 @@ use crate::types::{Lsn, PageNo, unix_us};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The redo's thread sleeps this long when it has copied what there is.
+/// The redo's thread sleeps this long when there was less than [`REDO_AT_ONCE_BYTES`] to copy.
 const REDO_PAUSE: Duration = Duration::from_millis(10);
+const REDO_AT_ONCE_BYTES: usize = 512 << 10;
 
 /// A database that a backup is taken of.
 pub struct Source<'a> {
@@ -262,7 +263,8 @@ fn copy_redo(ctx: &Context, mut kept: Kept<&Log>, mut file: NewFile, order: &Ato
                 ctx.log.flush_to(last)?;
                 end = Some(last);
             }
-            _ if bytes.is_empty() => crate::sync::thread::sleep(REDO_PAUSE),
+            // Piece by piece as commits make it durable, the copy would compete with them for the device.
+            _ if end.is_none() && bytes.len() < REDO_AT_ONCE_BYTES => crate::sync::thread::sleep(REDO_PAUSE),
             _ => {}
         }
     }

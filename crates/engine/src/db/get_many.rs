@@ -78,8 +78,8 @@ impl WriteTxn {
     /// ```
     ///
     /// # Errors
-    /// `BadValue` if a key does not fit, as far as the keys are looked at; [`Error::TableDropped`](crate::Error) and the
-    /// like as [`get`](Self::get). No I/O error.
+    /// `BadValue` if a key does not fit, as far as the keys are looked at; of table and transaction those of
+    /// [`get`](Self::get). No I/O error.
     pub fn prefetch<'v, K: AsRef<[ValueRef<'v>]>>(
         &mut self,
         table: &Table,

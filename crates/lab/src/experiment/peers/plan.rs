@@ -76,15 +76,12 @@ const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
 
 /// What the process of a subject may have beside its cache where data are larger than memory, in MiB. An engine that
-/// reads through the operating system uses what it does not need of it as more cache: so it is what the engine needs.
-/// Measured (TPC-C and write-only, quick, 4 clients): most anonymous memory less the cache. It was 10 MiB of
-/// Highwater, 4 of LMDB, 0 of SQLite, 44 of WiredTiger, 51 of RocksDB; redb was ended at 64, fjall at 128. To that come
-/// at least 16 for pages of files that are being written.
+/// reads through the operating system uses what it does not need of it as more cache: so it is what the engine needs,
+/// as measured (docs/peers/README.md), and at least 16 for pages of files that are being written.
 fn beside_cache_mib(subject: SubjectKind) -> u64 {
     match subject {
-        SubjectKind::Wiredtiger => 64,
         SubjectKind::Rocksdb => 80,
-        SubjectKind::Redb => 128,
+        SubjectKind::Wiredtiger | SubjectKind::Redb => 128,
         SubjectKind::Fjall => 256,
         _ => 32,
     }
