@@ -71,7 +71,7 @@ impl WriteTxn {
     /// let mut txn = db.begin()?;
     /// txn.prefetch(&stock, order.iter().map(|(id, _)| values![*id]))?;
     /// for (id, count) in order {
-    ///     txn.modify(&stock, &values![id], |row, set| set.put(1, (row.u64(1) - count).into()))?;
+    ///     txn.modify(&stock, &values![id], |row, set| set.put(1, row.u64(1) - count))?;
     /// }
     /// txn.commit()?;
     /// # Ok::<(), highwater::Error>(())
