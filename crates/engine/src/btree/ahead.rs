@@ -3,11 +3,12 @@
 //! Rule: what is found here is a hint. Pages may change meanwhile, and errors are left to the descent that needs the
 //! leaf. Nothing is read or waited for here.
 
-use super::search::Found;
+use super::search::{Found, child_slot};
 use super::{BTree, Seek};
 use crate::context::Context;
 use crate::error::Error;
 use crate::page::node;
+use crate::pool::OptimisticPage;
 use crate::types::PageNo;
 
 /// Descents before a hint is given up.
@@ -21,20 +22,24 @@ impl BTree {
         }
     }
 
-    /// Has the leaf sought and those behind it (`reverse`: before it) read ahead, as far as they have the same parent,
-    /// `most` together.
-    pub fn want_leaves(&self, ctx: &Context, seek: Seek<'_>, reverse: bool, most: usize) {
-        let Some(Found { parent: Some(parent), slot, .. }) = self.hint_to(ctx, seek) else { return };
+    /// Has the leaf of `near` and those behind it (`reverse`: before it) up to that of `far`, but the first, read
+    /// ahead, as far as they have the same parent, `most` together. Says how many these are.
+    pub fn want_leaves(&self, ctx: &Context, near: Seek<'_>, far: Seek<'_>, reverse: bool, most: usize) -> usize {
+        let Some(Found { parent: Some(parent), slot, .. }) = self.hint_to(ctx, near) else { return 0 };
         let last = node::count(&parent);
-        let slot = slot.min(last);
-        let slots = if reverse { (slot + 1).saturating_sub(most)..slot + 1 } else { slot..(slot + most).min(last + 1) };
+        let (near, far) = (slot.min(last), far_slot(&parent, far, reverse).min(last));
+        let slots =
+            if reverse { far.max((near + 1).saturating_sub(most))..near + 1 } else { near..(far + 1).min(near + most) };
         let mut leaves: Vec<PageNo> = slots.map(|slot| node::child_at(&parent, slot)).collect();
-        if parent.validate() {
-            if reverse {
-                leaves.reverse();
-            }
-            leaves.into_iter().for_each(|leaf| ctx.pool.want(leaf));
+        if !parent.validate() {
+            return 0;
         }
+        if reverse {
+            leaves.reverse();
+        }
+        // The first is needed at once.
+        leaves.iter().skip(1).for_each(|leaf| ctx.pool.want(*leaf));
+        leaves.len()
     }
 
     /// An inner page that is missing is read ahead as well, and then there is no hint.
@@ -50,5 +55,19 @@ impl BTree {
             }
         }
         None
+    }
+}
+
+/// Where a parent names the last leaf of a scan; its last leaf in that direction if it is another page that does.
+fn far_slot(parent: &OptimisticPage<'_>, far: Seek<'_>, reverse: bool) -> usize {
+    match far {
+        Seek::Covers(key) | Seek::Before(key) if !node::covers(parent, key) => {
+            if reverse {
+                0
+            } else {
+                usize::MAX
+            }
+        }
+        far => child_slot(parent, far),
     }
 }

@@ -150,7 +150,7 @@ impl Builder<'_, '_> {
 
     fn check(&self, key: &[u8], value: &[u8]) -> Result<()> {
         let page_bytes = self.ctx.pool.page_bytes();
-        let (key_limit, value_limit) = (max_key_bytes(page_bytes), max_value_bytes(page_bytes));
+        let (key_limit, value_limit) = (max_key_bytes(page_bytes), max_value_bytes(page_bytes, key.len()));
         if key.len() > key_limit {
             return Err(Error::KeyTooLong { bytes: key.len(), limit_bytes: key_limit });
         }

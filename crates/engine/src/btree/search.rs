@@ -351,13 +351,19 @@ impl BTree {
 /// The child of an inner page to go on with, and where it is named.
 #[inline]
 fn next_child(view: &OptimisticPage<'_>, seek: Seek<'_>) -> (PageNo, usize) {
-    let slot = match seek {
+    let slot = child_slot(view, seek);
+    (node::child_at(view, slot), slot)
+}
+
+/// Where an inner page names the child sought, if its fences cover the key.
+#[inline]
+pub(super) fn child_slot(view: &OptimisticPage<'_>, seek: Seek<'_>) -> usize {
+    match seek {
         Seek::Covers(key) => node::child_slot_covering(view, key),
         Seek::Before(key) => node::child_slot_before(view, key),
         Seek::First => 0,
         Seek::Last => usize::MAX,
-    };
-    (node::child_at(view, slot), slot)
+    }
 }
 
 /// What a page that is not where it belongs means: damage, unless it has just changed.

@@ -17,7 +17,7 @@ use super::structure::{Bounds, Contents, Lack, Repeats, Step, pack};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::{Latched, Mtr};
-use crate::page::node::{CHILD_BYTES, common_prefix, max_key_bytes, max_value_bytes, shortest_separator};
+use crate::page::node::{CHILD_BYTES, common_prefix, max_key_bytes, max_record_bytes, shortest_separator};
 use crate::page::op::pack_record;
 use crate::page::{Node, PageOp, header, node};
 
@@ -58,7 +58,7 @@ impl BTree {
     /// full disk.
     pub fn make_room(&self, ctx: &Context, key: &[u8], bytes: usize) -> Result<()> {
         let page_bytes = ctx.pool.page_bytes();
-        let (key_limit, limit) = (max_key_bytes(page_bytes), max_key_bytes(page_bytes) + max_value_bytes(page_bytes));
+        let (key_limit, limit) = (max_key_bytes(page_bytes), max_record_bytes(page_bytes));
         if key.len() > key_limit {
             return Err(Error::KeyTooLong { bytes: key.len(), limit_bytes: key_limit });
         }

@@ -126,8 +126,8 @@ impl BTree {
         node::max_key_bytes(page_bytes)
     }
 
-    /// Longest value (longer rows go to overflow pages).
-    pub const fn max_value_bytes(page_bytes: usize) -> usize {
-        node::max_value_bytes(page_bytes)
+    /// Longest value with a key of this length (longer rows go to overflow pages).
+    pub const fn max_value_bytes(page_bytes: usize, key_bytes: usize) -> usize {
+        node::max_value_bytes(page_bytes, key_bytes)
     }
 }

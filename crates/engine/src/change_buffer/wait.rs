@@ -51,9 +51,10 @@ impl ChangeBuffer {
             let next = shard.waiting.get(&page).map_or(0, |leaf| leaf.next);
             self.look(shard, place, pending, ChangeBuffering::Disk).map(|left| (next, left))
         };
+        let most_bytes = BTree::max_value_bytes(self.ctx.pool.page_bytes(), key_of(page, 0).len());
         // Before a page of the tree is read for it.
         let next = match look(&self.buffer.lock(page)) {
-            Ok((next, _)) if value.len() <= BTree::max_value_bytes(self.ctx.pool.page_bytes()) => next,
+            Ok((next, _)) if value.len() <= most_bytes => next,
             Ok(_) => return Ok(Added::Read(page)),
             Err(added) => return Ok(added),
         };

@@ -247,7 +247,7 @@ options! {
     /// Longest time a transaction waits for a row lock, in milliseconds.
     lock_wait_timeout_ms: u64 = 50_000, "50000", "1 and more", |v| *v >= 1;
     /// Threads that read pages ahead, along scans and for several rows that are looked up; 0 = nothing is read ahead.
-    read_io_threads: u64 = 4, "4", "0 to 64", |v| *v <= 64;
+    read_io_threads: u64 = 16, "16", "0 to 64", |v| *v <= 64;
     /// Purge threads; more than one works only while several undo streams wait.
     purge_threads: u64 = 4, "4", "1 to 32", |v| (1..=32).contains(v);
     /// History list length (committed transactions whose undo is not purged) above which each row change is delayed; 0

@@ -214,7 +214,7 @@ fn the_longest_records_fit_as_promised() {
             key[0] = last;
             key
         };
-        let value = vec![7; max_value_bytes(page_bytes)];
+        let value = vec![7; max_value_bytes(page_bytes, max_key_bytes(page_bytes))];
         let mut twin = Twin::leaf(page_bytes, Some(&long(1)), Some(&long(9)));
         for slot in 0..2 {
             let key = long(slot + 2);
@@ -222,7 +222,8 @@ fn the_longest_records_fit_as_promised() {
             twin.apply(&PageOp::NodeInsert { slot: slot.into(), key: &key, value: &value });
         }
         let mut short = Twin::leaf(page_bytes, None, None);
-        for slot in 0..4u8 {
+        let value = vec![7; max_value_bytes(page_bytes, 12)];
+        for slot in 0..2u8 {
             short.apply(&PageOp::NodeInsert { slot: slot.into(), key: &[slot; 12], value: &value });
         }
         let mut inner = Twin::new(page_bytes);

@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Most pages that wait to be read. More would be there before they are needed only if the pool were large.
-const MOST_WANTED: usize = 64;
+const MOST_WANTED: usize = 128;
 
 /// The pages that are wanted.
 #[derive(Default)]

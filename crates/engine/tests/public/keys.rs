@@ -1,7 +1,9 @@
 //! Keys without their rows; rows of several keys; what is read ahead.
 
 use crate::support::{add, memory, open, options, people};
-use highwater::{Database, Error, Isolation, Options, ReadTxn, Table, TxnOptions, Value, WriteTxn, values};
+use highwater::{
+    Database, Error, Isolation, Options, ReadTxn, Schema, Table, TxnOptions, Type, Value, WriteTxn, values,
+};
 use highwater_storage::{Device, Placement, StorageSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -181,4 +183,63 @@ fn what_is_read_ahead_changes_no_answer() {
     assert!(rows == without && rows.len() == 5000 && ahead > 20, "{ahead} pages");
     let (rows, ahead) = cold(&storage, 4, all);
     assert!(rows.iter().copied().eq(1..=5000) && ahead > 20, "{ahead} pages");
+}
+
+#[test]
+fn a_scan_reads_ahead_what_it_will_deliver_and_no_more() {
+    let storage = filled();
+    let pages = |read_io_threads: u64, rows: std::ops::RangeInclusive<u64>, limit: usize, backward: bool| {
+        let slow = storage.map(|inner| Arc::new(SlowReads { inner }));
+        let db = Database::open_storage(slow, Options { read_io_threads, ..options() }).unwrap();
+        let people = db.table("people").unwrap();
+        let before = db.stats().pages_read;
+        let mut read = db.snapshot().unwrap();
+        let (from, to) = (values![*rows.start()], values![*rows.end()]);
+        let mut scan = read.scan(&people).from(&from).to(&to).limit(limit);
+        if backward {
+            scan = scan.rev();
+        }
+        let ids: Vec<u64> = scan.iter().unwrap().map(|row| row.unwrap().u64(0)).collect();
+        let mut expected: Vec<u64> = rows.take(limit).collect();
+        if backward {
+            expected.reverse();
+        }
+        assert_eq!(ids, expected);
+        drop(read);
+        // What is still wanted would be read now.
+        std::thread::sleep(Duration::from_millis(20));
+        let stats = db.stats();
+        db.close().unwrap();
+        (stats.pages_read - before, stats.pages_read_ahead)
+    };
+    for (rows, limit, backward, least_ahead) in [
+        (1000..=5000, 500, false, 10),
+        (1000..=1500, usize::MAX, false, 8),
+        (1000..=1500, usize::MAX, true, 8),
+        (1000..=1060, 5000, false, 0),
+    ] {
+        let (without, none) = pages(0, rows.clone(), limit, backward);
+        let (with, ahead) = pages(8, rows.clone(), limit, backward);
+        assert!(none == 0 && ahead >= least_ahead, "{rows:?}, {limit}: {ahead} ahead");
+        assert!(with <= without + 1, "{rows:?}, {limit}: {with} pages instead of {without}");
+    }
+}
+
+#[test]
+fn rows_up_to_three_eighths_of_a_page_stay_in_their_leaves() {
+    let storage = StorageSet::memory();
+    let db = open(&storage);
+    let schema = Schema::new().column("id", Type::U64).column("body", Type::Text(4000)).primary_key(&["id"]);
+    let table = db.create_table("bodies", schema).unwrap();
+    let fill = |bytes: usize, ids: std::ops::Range<u64>| {
+        let body = "b".repeat(bytes);
+        let mut txn = db.begin().unwrap();
+        ids.for_each(|id| assert!(txn.insert(&table, &values![id, body.as_str()]).is_ok()));
+        txn.commit().unwrap();
+        let report = db.check().unwrap();
+        (report.counts.rows_overflow, report.counts.overflow_pages)
+    };
+    assert_eq!(fill(1400, 0..20), (0, 0));
+    assert_eq!(fill(1500, 20..30), (10, 10));
+    db.close().unwrap();
 }

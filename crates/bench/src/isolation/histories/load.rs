@@ -32,7 +32,7 @@ pub struct Sizes {
 
 const LIST: usize = 1;
 const TAIL: usize = 2;
-const PAD_BYTES: usize = 500;
+const PAD_BYTES: usize = 980;
 const LIST_BYTES: u32 = 60_000;
 /// Most steps of a transaction.
 const MOST_STEPS: u32 = 5;

@@ -7,8 +7,7 @@ fn random_operations_agree_with_a_map() {
     for (seed, page_size) in [(1, 4096), (2, 4096), (3, 8192), (4, 16384)] {
         let mut rng = Rng::with_seed(seed);
         let fixture = Fixture::with_page_size(page_size);
-        let (key_max, value_max) =
-            (BTree::max_key_bytes(page_size as usize), BTree::max_value_bytes(page_size as usize));
+        let page_bytes = page_size as usize;
         let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
         for phase in 0..6 {
             let deletes = [0.1, 0.4, 0.9, 0.2, 0.7, 0.97][phase];
@@ -19,7 +18,8 @@ fn random_operations_agree_with_a_map() {
                     assert!(fixture.delete(&key).unwrap());
                     model.remove(&key);
                 } else {
-                    let (key, value) = (random_key(&mut rng, key_max), random_value(&mut rng, value_max));
+                    let key = random_key(&mut rng, BTree::max_key_bytes(page_bytes));
+                    let value = random_value(&mut rng, BTree::max_value_bytes(page_bytes, key.len()));
                     fixture.put(&key, &value).unwrap();
                     model.insert(key, value);
                 }
@@ -39,13 +39,14 @@ fn random_operations_agree_with_a_map() {
 #[test]
 fn the_longest_records_split_and_stay() {
     let fixture = Fixture::new();
-    let (key_max, value_max) = (BTree::max_key_bytes(4096), BTree::max_value_bytes(4096));
+    let key_max = BTree::max_key_bytes(4096);
     let mut rng = Rng::with_seed(77);
     let mut model = BTreeMap::new();
-    for _ in 0..400 {
-        let mut key = vec![1u8; key_max];
-        (0..3).for_each(|_| key[rng.usize(0..key_max)] = rng.u8(..));
-        let value = vec![rng.u8(..); value_max];
+    for _ in 0..800 {
+        let mut key = vec![1u8; if rng.bool() { key_max } else { rng.usize(1..=key_max) }];
+        let bytes = key.len();
+        (0..3).for_each(|_| key[rng.usize(0..bytes)] = rng.u8(..));
+        let value = vec![rng.u8(..); BTree::max_value_bytes(4096, key.len())];
         fixture.put(&key, &value).unwrap();
         model.insert(key, value);
     }
@@ -141,7 +142,7 @@ fn a_builder_refuses_disorder_and_fills_as_told() {
     assert!(matches!(builder.push(b"b", b""), Err(Error::Usage(_))));
     assert!(matches!(builder.push(b"a", b""), Err(Error::Usage(_))));
     assert!(matches!(builder.push(&[9; 513], b""), Err(Error::KeyTooLong { .. })));
-    assert!(matches!(builder.push(b"c", &[0; 1000]), Err(Error::RowTooLarge { .. })));
+    assert!(matches!(builder.push(b"c", &[0; 1472]), Err(Error::RowTooLarge { .. })));
     builder.finish().unwrap();
 
     let fixture = Fixture::new();

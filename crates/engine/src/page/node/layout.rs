@@ -37,10 +37,15 @@ pub const fn max_key_bytes(page_bytes: usize) -> usize {
     page_bytes / 8
 }
 
-/// Longest value a leaf takes: a quarter of the page less 64 bytes. Four such records with short keys fit one leaf, and
-/// two with the longest keys fit beside the longest fences, so that a split always makes room.
-pub const fn max_value_bytes(page_bytes: usize) -> usize {
-    page_bytes / 4 - 64
+/// Most bytes of key and value that a leaf takes as one record: three eighths of the page less 64 bytes. Two of them fit
+/// beside the longest fences, so that a split always makes room.
+pub const fn max_record_bytes(page_bytes: usize) -> usize {
+    page_bytes / 8 * 3 - 64
+}
+
+/// Longest value that a leaf takes with a key of this length.
+pub const fn max_value_bytes(page_bytes: usize, key_bytes: usize) -> usize {
+    max_record_bytes(page_bytes).saturating_sub(key_bytes)
 }
 
 /// Offset of a slot.

@@ -51,6 +51,9 @@ pub use bulk::{append, refence};
 pub use changes::{LeafChange, apply_changes, apply_changes_in_place, changes, make_canonical};
 pub use check::check;
 pub use edit::{Fences, Misfit, format, insert, remove, set_child, splice};
-pub use layout::{CHILD_BYTES, SLOTS, common_prefix, max_key_bytes, max_value_bytes, record_bytes, shortest_separator};
+pub use layout::{
+    CHILD_BYTES, SLOTS, common_prefix, max_key_bytes, max_record_bytes, max_value_bytes, record_bytes,
+    shortest_separator,
+};
 pub use search::{child_at, child_slot_before, child_slot_covering, count, covers, fences_child, is_unbounded};
 pub use view::Node;

@@ -9,8 +9,8 @@
 //! 3. A snapshot scan under READ COMMITTED has a view of its own; under REPEATABLE READ it uses the transaction's.
 //! 4. A cursor that delivers keys only does not look for the row of an entry that is surely that of its visible
 //!    version: no change of its leaf is newer than the view.
-//! 5. While pages are missing from the pool, the rows of a batch of entries, and the next leaves of a long scan, are
-//!    read ahead.
+//! 5. While pages are missing from the pool, the rows of a batch of entries, and the next leaves of a scan, are read
+//!    ahead: as many as its limit lets expect, else more and more.
 //! 6. Batches start small and grow to a leaf. Those of locking scans stay small: their rows are locked before they are
 //!    asked for.
 
@@ -32,7 +32,7 @@ use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 /// Most leaves that a scan has read ahead.
-const LEAVES_AHEAD: usize = 16;
+const LEAVES_AHEAD: usize = 32;
 const FIRST_BATCH: usize = 4;
 const FIRST_LOCKING_BATCH: usize = 1;
 const LARGEST_LOCKING_BATCH: usize = 16;
@@ -98,11 +98,14 @@ pub struct Cursor {
     batch: Batch,
     batch_limit: usize,
     remaining: usize,
+    is_limited: bool,
     keys_only: bool,
     /// Pages that were read into the pool until the last batch, by any thread.
     pages_read: u64,
     /// Leaves that the scan has left.
     leaves: usize,
+    /// Leaves that were named to be read ahead, and that the scan has not left.
+    ahead: usize,
     row: Vec<u8>,
     entry: Vec<u8>,
     seen: SeenRows,
@@ -147,9 +150,11 @@ impl TxnSystem {
             batch: Batch::default(),
             batch_limit: first,
             remaining: options.limit,
+            is_limited: options.limit != usize::MAX,
             keys_only: options.keys_only,
             pages_read: self.ctx.stats.pages_read.get(),
             leaves: 0,
+            ahead: 0,
             row: Vec::new(),
             entry: Vec::new(),
             seen: SeenRows::default(),
@@ -240,18 +245,33 @@ impl Cursor {
         Ok(())
     }
 
+    /// How many leaves behind the batch are worth reading ahead.
+    fn leaves_ahead(&self) -> usize {
+        let expected = if self.position.done {
+            0
+        } else if self.is_limited {
+            self.position.leaves_of(self.remaining.saturating_sub(self.batch.items.len()))
+        } else {
+            self.leaves
+        };
+        expected.min(LEAVES_AHEAD)
+    }
+
     /// Rule 5.
     fn read_ahead(&mut self, system: &TxnSystem) {
-        self.leaves += usize::from(self.position.has_left_leaf());
+        let has_left = usize::from(self.position.has_left_leaf());
+        self.leaves += has_left;
+        self.ahead = self.ahead.saturating_sub(has_left);
         let pages_read = system.ctx.stats.pages_read.get();
         if std::mem::replace(&mut self.pages_read, pages_read) == pages_read {
             return;
         }
         let clustered = self.table.clustered();
-        if self.leaves > 1 && !self.position.done && self.position.has_left_leaf() {
+        let most = self.leaves_ahead();
+        if most > 1 && self.ahead * 2 < most {
             let tree = self.index.map_or(clustered, |i| self.table.index(i));
-            let most = self.leaves.min(LEAVES_AHEAD);
-            tree.want_leaves(&system.ctx, self.position.seek(), self.position.reverse, most);
+            let (near, far) = (self.position.seek(), self.position.end());
+            self.ahead = tree.want_leaves(&system.ctx, near, far, self.position.reverse, most);
         }
         // The first is needed at once.
         for item in self.batch.items.iter().skip(1) {

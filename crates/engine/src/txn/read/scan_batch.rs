@@ -77,6 +77,8 @@ pub(crate) struct Position {
     pub(crate) done: bool,
     /// The leaf last read, its version then, and the slots of it that are still to be read.
     leaf: Option<(PageVersion, Range<usize>)>,
+    /// Records of the leaf last read.
+    leaf_records: usize,
     /// Scratch.
     key: Vec<u8>,
 }
@@ -145,6 +147,7 @@ impl Position {
             reverse,
             done: empty,
             leaf: None,
+            leaf_records: 0,
             key: Vec::new(),
         }
     }
@@ -157,6 +160,24 @@ impl Position {
     /// Whether the next batch begins on another leaf.
     pub(crate) fn has_left_leaf(&self) -> bool {
         self.leaf.is_none()
+    }
+
+    /// How many leaves, with that on which the next batch begins, so many records need, if all are like the last one.
+    pub(crate) fn leaves_of(&self, records: usize) -> usize {
+        let left = self.leaf.as_ref().map_or(0, |(_, slots)| slots.len());
+        usize::from(left > 0) + records.saturating_sub(left).div_ceil(self.leaf_records.max(1))
+    }
+
+    /// Where the scan ends.
+    pub(crate) fn end(&self) -> Seek<'_> {
+        match (self.reverse, as_slice(&self.lower), as_slice(&self.upper)) {
+            (true, Bound::Included(key) | Bound::Excluded(key), _) | (false, _, Bound::Included(key)) => {
+                Seek::Covers(key)
+            }
+            (false, _, Bound::Excluded(key)) => Seek::Before(key),
+            (true, Bound::Unbounded, _) => Seek::First,
+            (false, _, Bound::Unbounded) => Seek::Last,
+        }
     }
 
     /// Where the next batch begins.
@@ -184,6 +205,7 @@ impl Position {
                 (leaf, slots)
             }
         };
+        self.leaf_records = leaf.len();
         let end = self.copy(batch, fill, &leaf, &mut slots)?;
         if matches!(fill.sees, Sees::Locked(_)) && fill.txn.locks_ranges() {
             self.lock_range(fill, &leaf, &end);

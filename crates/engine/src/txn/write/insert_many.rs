@@ -173,7 +173,7 @@ impl RowsOp<'_> {
         let RowsOp { system, txn, table, rows } = self;
         let (key, value) = (rows.key(at), rows.value(at));
         let page_bytes = system.ctx.pool.page_bytes();
-        if key.len() > BTree::max_key_bytes(page_bytes) || value.len() > BTree::max_value_bytes(page_bytes) {
+        if key.len() > BTree::max_key_bytes(page_bytes) || value.len() > BTree::max_value_bytes(page_bytes, key.len()) {
             return Ok(false);
         }
         let Err(slot) = leaf.search(mtr, key) else { return Ok(false) };

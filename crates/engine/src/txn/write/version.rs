@@ -24,7 +24,7 @@ pub(super) struct Spot {
 impl RowOp<'_> {
     /// Longest payload that stays in its leaf.
     pub(super) fn max_inline_bytes(&self) -> usize {
-        BTree::max_value_bytes(self.system.ctx.pool.page_bytes()) - ROW_HEADER_BYTES
+        BTree::max_value_bytes(self.system.ctx.pool.page_bytes(), self.key.len()) - ROW_HEADER_BYTES
     }
 
     /// Replaces `buffers.value` with a stored value whose header is still to be written, writing overflow pages if need
