@@ -26,6 +26,7 @@
 
 mod absent;
 mod ahead;
+mod beside;
 pub mod build;
 pub mod check;
 mod hint;
@@ -38,6 +39,7 @@ mod structure;
 mod tree;
 
 pub use absent::AbsentLeaf;
+pub use beside::Way;
 pub use leaf::{Leaf, LeafMut};
 pub(crate) use search::Restarts;
 pub use tree::{BTree, Seek};

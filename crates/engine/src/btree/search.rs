@@ -10,14 +10,14 @@
 
 use super::kin::bounded_root;
 use super::leaf::{Leaf, LeafMut};
-use super::{BTree, Seek, hint};
+use super::{BTree, Seek, Way, hint};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::{Latched, Mtr};
 use crate::page::header::{LEVEL, TYPE, identity};
 use crate::page::{Node, PageBytes, PageType, node};
 use crate::pool::{FrameNo, OptimisticPage, SharedPage};
-use crate::types::PageNo;
+use crate::types::{IndexId, PageNo};
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
@@ -73,13 +73,14 @@ pub(super) struct Found<'c> {
 
 impl Found<'_> {
     /// Whether the parent still names this leaf.
-    fn is_current(&self) -> bool {
+    #[inline]
+    pub(super) fn is_current(&self) -> bool {
         self.parent.is_none_or(|parent| parent.validate())
     }
 
     /// Whether the page in `frame`, latched, was compared with its parent; a root has none.
     #[inline]
-    fn is_known(&self, ctx: &Context, frame: FrameNo) -> bool {
+    pub(super) fn is_known(&self, ctx: &Context, frame: FrameNo) -> bool {
         self.parent.as_ref().is_none_or(|parent| ctx.pool.is_known_child(parent, frame))
     }
 }
@@ -107,19 +108,23 @@ impl BTree {
                 return Ok(Leaf::new(page));
             }
         }
-        let leaf = self.sought_leaf(ctx, seek)?;
+        let (leaf, _) = self.sought_leaf(ctx, seek)?;
         hint::note_descent(self.serial, leaf.page_no(), hint.is_some());
         Ok(leaf)
     }
 
-    fn sought_leaf<'c>(&self, ctx: &'c Context, seek: Seek<'_>) -> Result<Leaf<'c>> {
+    /// S-latches a leaf, and says which way a descent found it. The caller holds no latch.
+    ///
+    /// # Errors
+    /// As [`BTree::leaf`].
+    pub fn sought_leaf<'c>(&self, ctx: &'c Context, seek: Seek<'_>) -> Result<(Leaf<'c>, Option<Way>)> {
         let mut restarts = Restarts::new(ctx);
         loop {
             if let Some(found) = self.descend(ctx, seek, |_| {}, |page| ctx.pool.load(page))?
                 && let Some(page) = self.latch_shared(ctx, &found)?
             {
                 match self.judge(ctx, &page, page.frame(), &found, seek) {
-                    Verdict::Sought => return Ok(Leaf::new(page)),
+                    Verdict::Sought => return Ok((Leaf::new(page), Way::to(&found))),
                     Verdict::Stale => {}
                     Verdict::Corrupt(reason) => return Err(Error::corrupt_page(found.leaf, reason)),
                 }
@@ -314,7 +319,7 @@ impl BTree {
     /// Whether a latched page is the leaf sought.
     #[inline]
     fn judge(&self, ctx: &Context, page: &[u8], frame: FrameNo, found: &Found<'_>, seek: Seek<'_>) -> Verdict {
-        let is_ours = page.u64_at(TYPE) == identity(PageType::Leaf, 0, self.id.0);
+        let is_ours = is_leaf_of(page, self.id);
         let is_known = found.is_known(ctx, frame);
         if is_ours && is_known && found.parent.is_some() && found.is_current() {
             return Verdict::Sought;
@@ -346,6 +351,12 @@ impl BTree {
             _ => Verdict::Stale,
         }
     }
+}
+
+/// Whether a latched page is a leaf of this tree.
+#[inline]
+pub(super) fn is_leaf_of(page: &[u8], tree: IndexId) -> bool {
+    page.u64_at(TYPE) == identity(PageType::Leaf, 0, tree.0)
 }
 
 /// The child of an inner page to go on with, and where it is named.

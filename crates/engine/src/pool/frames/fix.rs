@@ -17,6 +17,23 @@ impl Pool {
         Some(OptimisticPage::new(&self.frames, frame, page, version))
     }
 
+    /// A latch-free view of a page iff it is where it was seen, unchanged.
+    #[inline]
+    pub fn optimistic_at(&self, seen: PageVersion) -> Option<OptimisticPage<'_>> {
+        let view = OptimisticPage::new(&self.frames, seen.frame, seen.page_no, seen.version);
+        view.validate().then_some(view)
+    }
+
+    /// Fetches what every look at a page reads first into the processor's cache, if the page is resident: the state of
+    /// its frame, its header and first slots, and its fences.
+    #[inline]
+    pub fn warm(&self, page: PageNo) {
+        if let Some(frame) = self.table.find(&self.frames, page) {
+            let view = OptimisticPage::new(&self.frames, frame, page, 0);
+            view.warm();
+        }
+    }
+
     /// Whether the page is resident, merged or not, or being read in.
     #[inline]
     pub fn is_resident(&self, page: PageNo) -> bool {

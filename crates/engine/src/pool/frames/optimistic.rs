@@ -8,6 +8,7 @@
 //!    begins at the page's end may reach up to 7 bytes beyond its frame, into the next one or the slack behind the
 //!    last.
 
+use super::PageVersion;
 use super::frame::{Frame, FrameNo, Frames, READ_SLACK_BYTES};
 use crate::page::PageBytes;
 use crate::types::PageNo;
@@ -41,6 +42,12 @@ impl<'p> OptimisticPage<'p> {
         self.state.latch.is_version(self.version)
     }
 
+    /// The page as this view sees it, if it turns out to be valid.
+    #[inline]
+    pub fn page_version(&self) -> PageVersion {
+        PageVersion { page_no: self.page_no, frame: self.frame, version: self.version }
+    }
+
     #[inline]
     pub fn page_no(&self) -> PageNo {
         self.page_no
@@ -58,6 +65,16 @@ impl<'p> OptimisticPage<'p> {
         self.frame
     }
 
+    /// Fetches the frame's state and both ends of the page into the processor's cache.
+    #[inline]
+    pub(super) fn warm(&self) {
+        const LINE_BYTES: usize = 64;
+        fetch(std::ptr::from_ref(self.state).cast());
+        for at in [0, LINE_BYTES, self.mask + 1 - LINE_BYTES] {
+            fetch(self.start.wrapping_add(at));
+        }
+    }
+
     #[inline(always)]
     fn load<T: Copy>(&self, offset: usize) -> T {
         const { assert!(size_of::<T>() <= READ_SLACK_BYTES) };
@@ -67,6 +84,19 @@ impl<'p> OptimisticPage<'p> {
         // `validate` reveals (rules 1 and 2).
         unsafe { self.start.add(offset & self.mask).cast::<Unaligned<T>>().read_volatile().0 }
     }
+}
+
+/// Fetches the cache line of an address, where the processor can be asked to.
+#[inline(always)]
+fn fetch(at: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a prefetch reads nothing that the program sees and never faults, whatever the address.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = at;
 }
 
 #[derive(Clone, Copy)]

@@ -4,12 +4,13 @@
 //! 1. The position of a scan is a bound (`from`): everything on the far side of it has been delivered. It stays valid
 //!    whatever happens to the pages meanwhile.
 //! 2. If the leaf is unchanged since the last batch, the scan goes on at the remembered slot; otherwise by key.
-//! 3. A locking scan locks the rows of a batch, and the range of keys the batch covers, while the leaf is latched.
+//! 3. A leaf of which everything is delivered is followed by the one beside it, found through their parent.
+//! 4. A locking scan locks the rows of a batch, and the range of keys the batch covers, while the leaf is latched.
 
 use super::get::lock_latched_row;
 use super::scan::Sees;
 use super::versions::Sight;
-use crate::btree::{BTree, Leaf, Seek};
+use crate::btree::{BTree, Leaf, Seek, Way};
 use crate::error::Result;
 use crate::pool::PageVersion;
 use crate::txn::lock::RowName;
@@ -77,7 +78,9 @@ pub(crate) struct Position {
     pub(crate) done: bool,
     /// The leaf last read, its version then, and the slots of it that are still to be read.
     leaf: Option<(PageVersion, Range<usize>)>,
-    /// Records of the leaf last read.
+    /// The way to the leaf last read, if everything on it has been delivered or it is still remembered.
+    way: Option<Way>,
+    /// Records of the leaf last read; 0 before the first.
     leaf_records: usize,
     /// Scratch.
     key: Vec<u8>,
@@ -147,6 +150,7 @@ impl Position {
             reverse,
             done: empty,
             leaf: None,
+            way: None,
             leaf_records: 0,
             key: Vec::new(),
         }
@@ -196,15 +200,7 @@ impl Position {
     /// reported when it comes first; otherwise the batch ends before it.
     pub(crate) fn fill(&mut self, batch: &mut Batch, fill: &Fill<'_>) -> std::result::Result<(), Stop> {
         batch.clear();
-        let remembered = self.leaf.take().and_then(|(at, slots)| Some((Leaf::reopen(&fill.system.ctx, at)?, slots)));
-        let (leaf, mut slots) = match remembered {
-            Some(found) => found,
-            None => {
-                let leaf = fill.tree.leaf(&fill.system.ctx, self.seek())?;
-                let slots = window(&leaf, as_slice(&self.lower), as_slice(&self.upper));
-                (leaf, slots)
-            }
-        };
+        let (leaf, way, mut slots) = self.reach(fill)?;
         self.leaf_records = leaf.len();
         let end = self.copy(batch, fill, &leaf, &mut slots)?;
         if matches!(fill.sees, Sees::Locked(_)) && fill.txn.locks_ranges() {
@@ -213,13 +209,40 @@ impl Position {
         match end {
             End::Full => {
                 self.leaf = Some((leaf.version(), slots));
+                self.way = way;
                 self.move_to_key();
             }
             End::Conflict(stop) if batch.items.is_empty() => return Err(stop),
             End::Conflict(_) => self.move_before_key(),
-            End::Exhausted => self.leave(&leaf),
+            End::Exhausted => {
+                self.way = way;
+                self.leave(&leaf);
+            }
         }
         Ok(())
+    }
+
+    /// The leaf to go on with and its slots in range (rules 2 and 3).
+    fn reach<'c>(&mut self, fill: &Fill<'c>) -> Result<(Leaf<'c>, Option<Way>, Range<usize>)> {
+        let (ctx, way) = (&fill.system.ctx, self.way.take());
+        let beside = match self.leaf.take() {
+            None => way.and_then(|way| fill.tree.leaf_beside(ctx, way, self.reverse)),
+            Some((at, slots)) => match Leaf::reopen(ctx, at) {
+                Some(leaf) => return Ok((leaf, way, slots)),
+                None => None,
+            },
+        };
+        let (leaf, way) = match beside {
+            Some((leaf, way)) => (leaf, Some(way)),
+            // Many scans end on the leaf they begin on, and that is often the one this thread used last.
+            None if self.leaf_records == 0 => (fill.tree.leaf(ctx, self.seek())?, None),
+            None => fill.tree.sought_leaf(ctx, self.seek())?,
+        };
+        if let Some(way) = way {
+            fill.tree.warm_beside(ctx, way, self.reverse);
+        }
+        let slots = window(&leaf, as_slice(&self.lower), as_slice(&self.upper));
+        Ok((leaf, way, slots))
     }
 
     fn copy(&mut self, batch: &mut Batch, fill: &Fill<'_>, leaf: &Leaf<'_>, slots: &mut Range<usize>) -> Result<End> {
