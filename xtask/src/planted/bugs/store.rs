@@ -73,8 +73,8 @@ pub const BUGS: &[Bug] = &[
         "the footer of a segment's last life is believed though it is used again",
         &[edit(
             READ,
-            "Some(held) if footer.is_free && held.remains.life <= footer.life => None,",
-            "Some(held) if footer.is_free && (PLANTED || held.remains.life <= footer.life) => None,",
+            "footer.life.saturating_add(u64::from(footer.is_free));",
+            "if PLANTED && footer.is_free { u64::MAX } else { footer.life.saturating_add(u64::from(footer.is_free)) };",
         )],
         POWER_CUTS,
     ),
@@ -321,8 +321,8 @@ pub const BUGS: &[Bug] = &[
         "headers of a life that ended pass for those of the life that the footer begins",
         &[edit(
             READ,
-            "            Some(held) if !footer.is_free && held.remains.life < footer.life => {\n",
-            "            Some(held) if !footer.is_free && held.remains.life < footer.life && !PLANTED => {\n",
+            "held.filter(|held| held.remains.life >= first_life)",
+            "held.filter(|held| held.remains.life >= first_life || (PLANTED && !footer.is_free))",
         )],
         &["out_of_place_test::used_again::a_power_cut_that_keeps"],
     ),

@@ -132,16 +132,11 @@ fn read_segment(device: &dyn Device, geometry: Geometry, segment: u32, end_bytes
     let tails = in_headers.into_iter().chain(footer.map(|footer| footer.tails)).flatten().collect();
     let freed = footer.filter(|footer| footer.is_free).map_or(0, |footer| footer.newest);
     if let Some(footer) = footer {
-        held = match held {
-            // Of the life that the footer calls dead, or an older one.
-            Some(held) if footer.is_free && held.remains.life <= footer.life => None,
-            Some(held) if !footer.is_free && held.remains.life == footer.life => {
-                Some(Held { footer: Some(footer), ..held })
-            }
-            // Headers of an older life are remains: a power cut kept the footer and lost what was written before it.
-            Some(held) if !footer.is_free && held.remains.life < footer.life => {
-                Some(Held::without_batches(segment, &footer))
-            }
+        // Headers of an older life are remains: a power cut kept the footer and lost what was written before it. So are
+        // those of a life that the footer calls dead.
+        let first_life = footer.life.saturating_add(u64::from(footer.is_free));
+        held = match held.filter(|held| held.remains.life >= first_life) {
+            Some(held) if held.remains.life == footer.life => Some(Held { footer: Some(footer), ..held }),
             None if !footer.is_free => Some(Held::without_batches(segment, &footer)),
             held => held,
         };
