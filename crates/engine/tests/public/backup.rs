@@ -1,6 +1,6 @@
 //! Backups of a database that nobody changes meanwhile: chains, what is refused, what is damaged.
 
-use crate::support::{all, check_indexes, options, sound};
+use crate::support::{all, await_purge, check_indexes, options, sound};
 use highwater::config::{ChangeBuffering, PageStoreKind};
 use highwater::{
     BackupManifest, BackupOptions, Database, Error, Options, RestoreOptions, Schema, Table, Type, Until, Value, values,
@@ -8,7 +8,6 @@ use highwater::{
 use highwater_storage::{Placement, StorageSet};
 use std::ops::ControlFlow::{Break, Continue};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 const ROWS: u64 = 3000;
 
@@ -128,11 +127,7 @@ fn an_incremental_backup_is_small() {
     put(&db, &table, &mut fastrand::Rng::with_seed(1), 200);
     let (one, two) = (folder.path().join("1"), folder.path().join("2"));
     // Purge changes pages too.
-    let since = Instant::now();
-    while db.stats().history_list_length > 0 {
-        assert!(since.elapsed() < Duration::from_secs(120), "{} are not purged", db.stats().history_list_length);
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    await_purge(&db);
     let full = back_up(&db, &one, None).unwrap();
     let mut txn = db.begin().unwrap();
     txn.insert(&table, &values![ROWS, 1u64, "new"]).unwrap();

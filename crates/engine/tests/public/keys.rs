@@ -1,6 +1,6 @@
 //! Keys without their rows; rows of several keys; what is read ahead.
 
-use crate::support::{add, memory, open, options, people};
+use crate::support::{add, await_purge, memory, open, options, people};
 use highwater::{
     Database, Error, Isolation, Options, ReadTxn, Schema, Table, TxnOptions, Type, Value, WriteTxn, values,
 };
@@ -75,6 +75,7 @@ fn filled() -> StorageSet {
     for i in 0..5000 {
         add(&db, &table, &"n".repeat(60), &"m".repeat(60), Some(i * 7919 % 5000));
     }
+    await_purge(&db);
     db.close().unwrap();
     storage
 }
@@ -108,6 +109,7 @@ fn rows_are_not_read_for_their_keys() {
 /// A device whose reads take their time, as those of a disk do.
 struct SlowReads {
     inner: Arc<dyn Device>,
+    time: Duration,
 }
 
 impl Device for SlowReads {
@@ -118,7 +120,7 @@ impl Device for SlowReads {
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> highwater_storage::Result<()> {
-        std::thread::sleep(Duration::from_micros(100));
+        std::thread::sleep(self.time);
         self.inner.read_at(offset, buf)
     }
 
@@ -135,10 +137,14 @@ impl Device for SlowReads {
     }
 }
 
+fn open_slow(storage: &StorageSet, read_io_threads: u64, time: Duration) -> Database {
+    let slow = storage.map(|inner| Arc::new(SlowReads { inner, time }));
+    Database::open_storage(slow, Options { read_io_threads, ..options() }).unwrap()
+}
+
 /// Opens the database anew, with nothing in the pool; what `look` finds and how many pages were read ahead.
 fn cold<R>(storage: &StorageSet, read_io_threads: u64, look: impl FnOnce(&mut ReadTxn, &Table) -> R) -> (R, u64) {
-    let slow = storage.map(|inner| Arc::new(SlowReads { inner }));
-    let db = Database::open_storage(slow, Options { read_io_threads, ..options() }).unwrap();
+    let db = open_slow(storage, read_io_threads, Duration::from_micros(100));
     let people = db.table("people").unwrap();
     let found = look(&mut db.snapshot().unwrap(), &people);
     let ahead = db.stats().pages_read_ahead;
@@ -189,8 +195,7 @@ fn what_is_read_ahead_changes_no_answer() {
 fn a_scan_reads_ahead_what_it_will_deliver_and_no_more() {
     let storage = filled();
     let pages = |read_io_threads: u64, rows: std::ops::RangeInclusive<u64>, limit: usize, backward: bool| {
-        let slow = storage.map(|inner| Arc::new(SlowReads { inner }));
-        let db = Database::open_storage(slow, Options { read_io_threads, ..options() }).unwrap();
+        let db = open_slow(&storage, read_io_threads, Duration::from_millis(1));
         let people = db.table("people").unwrap();
         let before = db.stats().pages_read;
         let mut read = db.snapshot().unwrap();
@@ -213,9 +218,9 @@ fn a_scan_reads_ahead_what_it_will_deliver_and_no_more() {
         (stats.pages_read - before, stats.pages_read_ahead)
     };
     for (rows, limit, backward, least_ahead) in [
-        (1000..=5000, 500, false, 10),
-        (1000..=1500, usize::MAX, false, 8),
-        (1000..=1500, usize::MAX, true, 8),
+        (1000..=5000, 500, false, 4),
+        (1000..=1500, usize::MAX, false, 2),
+        (1000..=1500, usize::MAX, true, 2),
         (1000..=1060, 5000, false, 0),
     ] {
         let (without, none) = pages(0, rows.clone(), limit, backward);

@@ -3,6 +3,7 @@
 use highwater::config::PageSize;
 use highwater::{Database, Options, Row, Scan, Schema, Table, Type, Value, values};
 use highwater_storage::StorageSet;
+use std::time::{Duration, Instant};
 
 /// 4 KiB pages, a pool of 512 of them, a short lock wait.
 pub fn options() -> Options {
@@ -87,4 +88,13 @@ pub fn names(rows: impl Iterator<Item = highwater::Result<Row>>) -> Vec<String> 
 pub fn sound(db: &Database) {
     let report = db.check().unwrap();
     assert!(report.is_sound(), "{:?}", report.findings);
+}
+
+/// Waits until nothing is left to purge.
+pub fn await_purge(db: &Database) {
+    let since = Instant::now();
+    while db.stats().history_list_length > 0 {
+        assert!(since.elapsed() < Duration::from_secs(120), "{} are not purged", db.stats().history_list_length);
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
