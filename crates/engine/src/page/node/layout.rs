@@ -37,8 +37,8 @@ pub const fn max_key_bytes(page_bytes: usize) -> usize {
     page_bytes / 8
 }
 
-/// Most bytes of key and value that a leaf takes as one record: three eighths of the page less 64 bytes. Two of them fit
-/// beside the longest fences, so that a split always makes room.
+/// Most bytes of key and value that a leaf takes as one record: three eighths of the page less 64 bytes. Two of them
+/// fit beside the longest fences, so that a split always makes room.
 pub const fn max_record_bytes(page_bytes: usize) -> usize {
     page_bytes / 8 * 3 - 64
 }
