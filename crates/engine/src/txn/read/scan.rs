@@ -31,8 +31,9 @@ use crate::txn::write::settle;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-/// Most leaves that a scan has read ahead.
+/// Most leaves that a scan has read ahead; fewer in a pool that has not so many frames for each.
 const LEAVES_AHEAD: usize = 32;
+const FRAMES_OF_A_LEAF_AHEAD: usize = 16;
 const FIRST_BATCH: usize = 4;
 const FIRST_LOCKING_BATCH: usize = 1;
 const LARGEST_LOCKING_BATCH: usize = 16;
@@ -246,7 +247,7 @@ impl Cursor {
     }
 
     /// How many leaves behind the batch are worth reading ahead.
-    fn leaves_ahead(&self) -> usize {
+    fn leaves_ahead(&self, frames: usize) -> usize {
         let expected = if self.position.done {
             0
         } else if self.is_limited {
@@ -254,7 +255,7 @@ impl Cursor {
         } else {
             self.leaves
         };
-        expected.min(LEAVES_AHEAD)
+        expected.min(LEAVES_AHEAD).min(frames / FRAMES_OF_A_LEAF_AHEAD)
     }
 
     /// Rule 5.
@@ -267,7 +268,7 @@ impl Cursor {
             return;
         }
         let clustered = self.table.clustered();
-        let most = self.leaves_ahead();
+        let most = self.leaves_ahead(system.ctx.pool.frame_count());
         if most > 1 && self.ahead * 2 < most {
             let tree = self.index.map_or(clustered, |i| self.table.index(i));
             let (near, far) = (self.position.seek(), self.position.end());
