@@ -80,6 +80,8 @@ const MIB: u64 = 1 << 20;
 /// as measured (docs/peers/README.md), and at least 16 for pages of files that are being written.
 fn beside_cache_mib(subject: SubjectKind) -> u64 {
     match subject {
+        // It reads past the operating system, so what it does not need is nobody's.
+        SubjectKind::Highwater => 48,
         SubjectKind::Rocksdb => 80,
         SubjectKind::Wiredtiger | SubjectKind::Redb => 128,
         SubjectKind::Fjall => 256,
