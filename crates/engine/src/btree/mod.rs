@@ -2,7 +2,8 @@
 //!
 //! Terms
 //! - *leaf*: covers the half-open range of keys between its fences `[lower, upper)`. No sibling links: the next leaf is
-//!   found by descending to `upper`, the previous one by descending to "just below `lower`".
+//!   found by descending to `upper`, the previous one by descending to "just below `lower`", or either through the
+//!   parent if that is unchanged (`beside`).
 //! - *structure change*: a split, a merge, growth or collapse of the root. Each is a mini-transaction of its own, made
 //!   before a row operation (`make_room`) or after it (`shrink`).
 //!

@@ -221,10 +221,12 @@ fn the_longest_records_fit_as_promised() {
             assert!(twin.node().fits(key.len(), value.len()));
             twin.apply(&PageOp::NodeInsert { slot: slot.into(), key: &key, value: &value });
         }
-        let mut short = Twin::leaf(page_bytes, None, None);
+        let mut short = Twin::leaf(page_bytes, Some(&long(1)), Some(&long(9)));
         let value = vec![7; max_value_bytes(page_bytes, 12)];
-        for slot in 0..2u8 {
-            short.apply(&PageOp::NodeInsert { slot: slot.into(), key: &[slot; 12], value: &value });
+        for slot in 0..2 {
+            let key = [slot + 2; 12];
+            assert!(short.node().fits(key.len(), value.len()));
+            short.apply(&PageOp::NodeInsert { slot: slot.into(), key: &key, value: &value });
         }
         let mut inner = Twin::new(page_bytes);
         inner.apply(&PageOp::Format { page_type: PageType::Inner, level: 1, owner: 5 });

@@ -7,6 +7,7 @@ const GROWTH: &str = "crates/engine/src/space/growth.rs";
 const DISCARD: &str = "crates/engine/src/space/discard.rs";
 const STATE: &str = "crates/engine/src/space/state.rs";
 const MERGE: &str = "crates/engine/src/btree/merge.rs";
+const FIX: &str = "crates/engine/src/pool/frames/fix.rs";
 const BUFFER: &str = "crates/engine/src/change_buffer/buffer.rs";
 const ADD: &str = "crates/engine/src/change_buffer/add.rs";
 const PURGE: &str = "crates/engine/src/txn/purge/steps.rs";
@@ -143,6 +144,17 @@ pub const BUGS: &[Bug] = &[
             "        if !PLANTED {\n            self.free_node(mtr, right);\n        }\n",
         )],
         &["btree_test::operations::a_queue"],
+    ),
+    bug(
+        "changed-parent-believed",
+        "a scan takes a leaf from a parent that has changed since for the one behind",
+        &[edit(
+            FIX,
+            "        let view = OptimisticPage::new(&self.frames, seen.frame, seen.page_no, seen.version);\n",
+            "        if PLANTED {\n            return self.optimistic(seen.page_no);\n        }\n        \
+             let view = OptimisticPage::new(&self.frames, seen.frame, seen.page_no, seen.version);\n",
+        )],
+        &["btree_test::beside"],
     ),
     bug(
         "buffered-changes-not-merged",

@@ -1,5 +1,6 @@
 //! Trees over a small pool in memory: against a map, under threads, and with damaged pages.
 
+mod beside;
 mod damage;
 mod operations;
 mod threads;

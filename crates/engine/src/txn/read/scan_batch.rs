@@ -172,23 +172,21 @@ impl Position {
         usize::from(left > 0) + records.saturating_sub(left).div_ceil(self.leaf_records.max(1))
     }
 
-    /// Where the scan ends.
-    pub(crate) fn end(&self) -> Seek<'_> {
-        match (self.reverse, as_slice(&self.lower), as_slice(&self.upper)) {
-            (true, Bound::Included(key) | Bound::Excluded(key), _) | (false, _, Bound::Included(key)) => {
-                Seek::Covers(key)
-            }
-            (false, _, Bound::Excluded(key)) => Seek::Before(key),
-            (true, Bound::Unbounded, _) => Seek::First,
-            (false, _, Bound::Unbounded) => Seek::Last,
-        }
-    }
-
     /// Where the next batch begins.
     pub(crate) fn seek(&self) -> Seek<'_> {
-        if !self.reverse {
-            return key_of(as_slice(&self.lower)).map_or(Seek::First, Seek::Covers);
-        }
+        if self.reverse { self.highest() } else { self.lowest() }
+    }
+
+    /// Where the scan ends.
+    pub(crate) fn end(&self) -> Seek<'_> {
+        if self.reverse { self.lowest() } else { self.highest() }
+    }
+
+    fn lowest(&self) -> Seek<'_> {
+        key_of(as_slice(&self.lower)).map_or(Seek::First, Seek::Covers)
+    }
+
+    fn highest(&self) -> Seek<'_> {
         match as_slice(&self.upper) {
             Bound::Included(key) => Seek::Covers(key),
             Bound::Excluded(key) => Seek::Before(key),
