@@ -80,6 +80,46 @@ pub fn granted_and_timed_out_at_once() {
     });
 }
 
+/// A row becomes free while one waits for it for ever and one for a limited time, and a third thread, which runs, may
+/// take it first. The one that waits for ever is served whoever passes it or gives up before it.
+pub fn a_row_is_taken_while_its_front_wakes() {
+    explore(600, || {
+        let (system, rows) = (system(), Arc::new(Rows::default()));
+        let first = active(1);
+        assert!(system.try_lock_row(&first, row(b"r"), LockMode::Exclusive));
+        rows.enter(0);
+        let waiters: Vec<_> = [LIMITED, FOR_EVER]
+            .into_iter()
+            .zip(2..)
+            .map(|(timeout, id)| {
+                let (system, rows) = (system.clone(), rows.clone());
+                thread::spawn(move || {
+                    let me = active(id);
+                    let result = system.wait_row(&me, row(b"r"), LockMode::Exclusive, None, timeout);
+                    assert!(result.is_ok() || timeout == LIMITED, "{result:?}");
+                    if result.is_ok() {
+                        rows.enter(0);
+                        rows.leave(0);
+                    }
+                    system.release_all(&me);
+                })
+            })
+            .collect();
+        rows.leave(0);
+        system.release_all(&first);
+        for id in 4..6 {
+            let passer = active(id);
+            if system.try_lock_row(&passer, row(b"r"), LockMode::Exclusive) {
+                rows.enter(0);
+                rows.leave(0);
+            }
+            system.release_all(&passer);
+        }
+        waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
+        assert!(system.is_empty());
+    });
+}
+
 /// Two lock two rows the other way round, a third waits for one of them, and a transaction ends while it is chosen as
 /// victim. Nobody waits for ever, and none holds a row beside another.
 pub fn a_victim_is_chosen_while_locks_are_granted() {

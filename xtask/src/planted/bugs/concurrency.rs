@@ -14,6 +14,7 @@ const WRITER: &str = "crates/engine/src/log/writer.rs";
 const LOCKS: &str = "crates/engine/src/txn/lock/system.rs";
 const ROW_LOCKS: &str = "crates/engine/src/txn/lock/row_locks.rs";
 const WAITS: &str = "crates/engine/src/txn/lock/waits.rs";
+const QUEUE: &str = "crates/engine/src/txn/lock/queue.rs";
 
 /// Caught by a model under shuttle.
 const fn of_whole(
@@ -193,6 +194,47 @@ pub const BUGS: &[Bug] = &[
                       waiter.holder.wake.notify_one();\n",
         }],
         &["an_implicit_lock", "inserts_wait"],
+    ),
+    of_whole(
+        "front-not-woken",
+        "a row becomes free and the front of its queue sleeps on",
+        &[Edit {
+            file: WAITS,
+            find: "                front.holder.wake.notify_one();\n",
+            replace: "                if !PLANTED {\n                    front.holder.wake.notify_one();\n                }\n",
+        }],
+        &["a_row_is_taken"],
+    ),
+    of_whole(
+        "front-gives-up-alone",
+        "the front of a queue gives up when the row is free, and the next one sleeps on",
+        &[Edit {
+            file: WAITS,
+            find: "                self.queues[queue as usize].leave(ticket);\n                self.promote(queue);\n",
+            replace: "                self.queues[queue as usize].leave(ticket);\n                \
+                      if !PLANTED {\n                    self.promote(queue);\n                }\n",
+        }],
+        &["a_row_is_taken"],
+    ),
+    of_engine(
+        "passes-not-counted",
+        "the front of a queue is passed again and again and never served",
+        &[Edit {
+            file: QUEUE,
+            find: "        self.passes += u32::from(self.granted",
+            replace: "        self.passes += u32::from(!PLANTED && self.granted",
+        }],
+        &["lock_test::a_free_row"],
+    ),
+    of_engine(
+        "passer-does-not-let-go",
+        "who has passed the front of a queue holds the row for ever",
+        &[Edit {
+            file: ROW_LOCKS,
+            find: "                if granted == Some(true) {\n",
+            replace: "                if granted == Some(true) && !PLANTED {\n",
+        }],
+        &["lock_test::a_free_row"],
     ),
     of_whole(
         "implicit-lock-not-announced",

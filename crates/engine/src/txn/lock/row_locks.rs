@@ -10,7 +10,7 @@
 use super::counters::Counters;
 use super::holder::{Holder, LockMode, OwnerId, RowName};
 use super::queue::Granted;
-use super::waits::Waits;
+use super::waits::{Waits, WaitsGuard};
 use crate::sync::Mutex;
 use crate::sync::atomic::Ordering::SeqCst;
 use crate::types::IndexId;
@@ -174,16 +174,31 @@ impl RowShard {
 
     // ---- locks
 
-    /// Whether `me` has to wait for `mode` on the row.
-    pub(crate) fn must_wait(&self, waits: &Mutex<Waits>, me: OwnerId, row: RowName<'_>, mode: LockMode) -> bool {
+    /// Whether `me` has to wait for `mode` on the row. If not, and others wait for it, `me` is made a holder.
+    pub(crate) fn blocks(&mut self, waits: &Mutex<Waits>, me: &Holder, row: RowName<'_>, mode: LockMode) -> bool {
         match self.find(row).map(|at| &self.rows[at].holders) {
             None => false,
             // Also if we hold the row: an explicit lock is granted without the leaf's latch, so another transaction's
             // implicit lock may be beside ours once it is made explicit. Then the other one comes first, and we wait.
-            Some(Holders::One(owner, held)) => *owner != me && held.conflicts(mode),
-            Some(Holders::Many(granted)) => granted.conflicts(me, mode),
-            Some(Holders::Queue(queue)) => waits.lock().must_wait(*queue, me, mode),
+            Some(Holders::One(owner, held)) => *owner != me.owner && held.conflicts(mode),
+            Some(Holders::Many(granted)) => granted.conflicts(me.owner, mode),
+            Some(&Holders::Queue(queue)) => {
+                let granted = waits.lock().try_grant(queue, me.owner, mode);
+                if granted == Some(true) {
+                    self.note(me, row);
+                }
+                granted.is_none()
+            }
         }
+    }
+
+    /// Makes `me` a holder of the row unless it has to wait for `mode`; whether it is one.
+    pub(crate) fn try_grant(&mut self, waits: &Mutex<Waits>, me: &Holder, row: RowName<'_>, mode: LockMode) -> bool {
+        let free = !self.blocks(waits, me, row, mode);
+        if free {
+            self.grant(waits, me, row, mode);
+        }
+        free
     }
 
     /// Makes `owner` a holder of the row, beside the others.
@@ -270,7 +285,7 @@ impl RowShard {
     }
 
     /// Releases up to `limit` locks of `owner`; returns whether it has more here.
-    pub(crate) fn release_some(&mut self, waits: &Mutex<Waits>, owner: OwnerId, limit: usize) -> bool {
+    pub(crate) fn release_some(&mut self, waits: &mut WaitsGuard<'_>, owner: OwnerId, limit: usize) -> bool {
         let Some(mut held) = self.owners.remove(&owner) else { return false };
         for hash in held.drain(held.len().saturating_sub(limit)..) {
             self.release(waits, owner, hash);
@@ -284,7 +299,7 @@ impl RowShard {
     }
 
     /// Takes `owner` out of the holders of every row with this hash. (They are all in its list.)
-    fn release(&mut self, waits: &Mutex<Waits>, owner: OwnerId, hash: u32) {
+    fn release(&mut self, waits: &mut WaitsGuard<'_>, owner: OwnerId, hash: u32) {
         let mut at = self.first(hash);
         while at != NO_ROW {
             let row = &self.rows[at as usize];
@@ -299,7 +314,7 @@ impl RowShard {
     }
 
     /// Takes `owner` out of the holders of a row; whether the row is gone.
-    fn release_row(&mut self, waits: &Mutex<Waits>, owner: OwnerId, at: usize) -> bool {
+    fn release_row(&mut self, waits: &mut WaitsGuard<'_>, owner: OwnerId, at: usize) -> bool {
         let rows = self.rows.len();
         match &mut self.rows[at].holders {
             Holders::One(other, _) => {
@@ -314,9 +329,9 @@ impl RowShard {
             }
             Holders::Queue(queue) => {
                 let queue = *queue;
-                let mut waits = waits.lock();
+                let waits = waits.get();
                 waits.release(queue, owner);
-                self.settle(&mut waits, at, queue);
+                self.settle(waits, at, queue);
             }
         }
         self.rows.len() < rows

@@ -4,7 +4,7 @@ use super::counters::Counters;
 use super::holder::{Holder, LockMode, RowName};
 use super::range_locks::{Cut, IndexRanges};
 use super::row_locks::RowShard;
-use super::waits::Waits;
+use super::waits::{Waits, WaitsGuard};
 use crate::error::{Error, Result};
 use crate::stats::Stats;
 use crate::sync::Mutex;
@@ -81,21 +81,18 @@ impl LockSystem {
 
     // ---- row locks
 
-    /// Whether an explicit lock of another transaction keeps `me` from locking the row in `mode`. Takes nothing.
+    /// Whether an explicit lock of another transaction keeps `me` from locking the row in `mode`. Takes nothing, but
+    /// where others wait for the row and do not keep `me` from it: then `me` gets an explicit lock, so that its end
+    /// wakes them.
     #[inline]
     pub(crate) fn blocks_row(&self, me: &Holder, row: RowName<'_>, mode: LockMode) -> bool {
-        self.counters.may_have_row(row) && self.rows_of(row).lock().must_wait(&self.waits, me.owner, row, mode)
+        self.counters.may_have_row(row) && self.rows_of(row).lock().blocks(&self.waits, me, row, mode)
     }
 
     /// Takes an explicit row lock unless one of another transaction is in the way. The caller has the row's leaf
     /// latched.
     pub(crate) fn try_lock_row(&self, me: &Holder, row: RowName<'_>, mode: LockMode) -> bool {
-        let mut shard = self.rows_of(row).lock();
-        let free = !shard.must_wait(&self.waits, me.owner, row, mode);
-        if free {
-            shard.grant(&self.waits, me, row, mode);
-        }
-        free
+        self.rows_of(row).lock().try_grant(&self.waits, me, row, mode)
     }
 
     /// Makes the implicit lock of `me` on the row an explicit one. The caller has the row's leaf latched exclusively,
@@ -149,11 +146,9 @@ impl LockSystem {
             }
             shard.grant(&self.waits, holder, row, LockMode::Exclusive);
         }
-        let waits = shard.must_wait(&self.waits, me.owner, row, mode);
+        let waits = !shard.try_grant(&self.waits, me, row, mode);
         if waits {
             shard.begin_wait(&mut self.waits.lock(), me, row, mode);
-        } else {
-            shard.grant(&self.waits, me, row, mode);
         }
         waits
     }
@@ -251,7 +246,7 @@ impl LockSystem {
         while shards != 0 {
             let number = shards.trailing_zeros() as usize;
             shards &= shards - 1;
-            while self.rows[number].lock().release_some(&self.waits, me.owner, RELEASE_BATCH) {}
+            while self.release_rows(me, number) {}
         }
         let indexes = std::mem::take(&mut *me.ranges.lock());
         if !indexes.is_empty() {
@@ -260,6 +255,14 @@ impl LockSystem {
                 self.waits.lock().unblock_inserts(me.owner);
             }
         }
+    }
+
+    /// Releases a batch of row locks in a shard; whether there are more.
+    fn release_rows(&self, me: &Holder, shard: usize) -> bool {
+        let mut waits = WaitsGuard::new(&self.waits);
+        let more = self.rows[shard].lock().release_some(&mut waits, me.owner, RELEASE_BATCH);
+        drop(waits);
+        more
     }
 
     fn release_ranges(&self, me: &Holder, index: IndexId) {
@@ -292,7 +295,7 @@ impl LockSystem {
         let mut waits = self.waits.lock();
         let mut timed_out = false;
         let result = loop {
-            match waits.outcome(me.owner) {
+            match waits.take_turn(me.owner) {
                 None | Some(Outcome::Granted) => break Ok(()),
                 Some(Outcome::Deadlock) => break Err(Error::Deadlock),
                 Some(Outcome::Pending) => {}

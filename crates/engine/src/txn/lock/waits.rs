@@ -14,13 +14,16 @@
 //!    next search.
 //! 5. An insert waits for those whose ranges cover its key when it begins to wait. Ranges that come later are found
 //!    when it looks again.
-//! 6. A waiter whose lock is granted is woken, with one wake-up.
+//! 6. A waiter whose lock is granted, or who may take it, is woken, with one wake-up. The call of the operating system
+//!    that wakes it is made when the mutex of the waits is released; when locks are released, no shard's mutex is held
+//!    at that moment any more ([`WaitsGuard`]).
 
 use super::deadlock;
 use super::holder::{Holder, LockMode, OwnerId};
 use super::queue::{Granted, Queue};
 use super::system::Outcome;
 use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::{Mutex, MutexGuard};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -45,6 +48,22 @@ struct Waiter {
     holder: Arc<Holder>,
     request: Request,
     outcome: Outcome,
+}
+
+/// The waits, locked when they are first asked for.
+pub(crate) struct WaitsGuard<'w> {
+    waits: &'w Mutex<Waits>,
+    locked: Option<MutexGuard<'w, Waits>>,
+}
+
+impl<'w> WaitsGuard<'w> {
+    pub(crate) fn new(waits: &'w Mutex<Waits>) -> WaitsGuard<'w> {
+        WaitsGuard { waits, locked: None }
+    }
+
+    pub(crate) fn get(&mut self) -> &mut Waits {
+        self.locked.get_or_insert_with(|| self.waits.lock())
+    }
 }
 
 /// See the head of this file.
@@ -109,11 +128,6 @@ impl Waits {
         }
     }
 
-    /// As [`Queue::must_wait`].
-    pub(crate) fn must_wait(&self, queue: u32, me: OwnerId, mode: LockMode) -> bool {
-        self.queues[queue as usize].must_wait(me, mode)
-    }
-
     /// Whether `owner` is a holder of a queue's row.
     pub(crate) fn holds(&self, queue: u32, owner: OwnerId) -> bool {
         self.queues[queue as usize].granted.mode_of(owner).is_some()
@@ -122,7 +136,7 @@ impl Waits {
     /// Makes `owner` a holder; whether it is a new one. If it waits in this queue, it goes to the front, as holders do.
     pub(crate) fn grant(&mut self, at: u32, owner: OwnerId, mode: LockMode) -> bool {
         let queue = &mut self.queues[at as usize];
-        let new = queue.granted.add(owner, mode);
+        let new = queue.grant(owner, mode);
         if !new {
             return false;
         }
@@ -138,6 +152,12 @@ impl Waits {
         true
     }
 
+    /// As [`Waits::grant`], unless [`Queue::must_wait`]. (At once: a front takes its turn with no shard's mutex held.)
+    pub(crate) fn try_grant(&mut self, at: u32, owner: OwnerId, mode: LockMode) -> Option<bool> {
+        let free = !self.queues[at as usize].must_wait(owner, mode);
+        free.then(|| self.grant(at, owner, mode))
+    }
+
     /// Takes a holder out and grants what has become free.
     pub(crate) fn release(&mut self, at: u32, owner: OwnerId) {
         if self.queues[at as usize].granted.remove(owner) {
@@ -146,8 +166,18 @@ impl Waits {
         }
     }
 
-    /// Grants what can be granted at the front of a queue.
+    /// Wakes the front of a queue to take the row, or hands it over.
     fn promote(&mut self, at: u32) {
+        match self.queues[at as usize].front_to_wake().and_then(|front| self.waiters.get(&front)) {
+            Some(front) => {
+                front.holder.wake.notify_one();
+            }
+            None => self.grant_front(at),
+        }
+    }
+
+    /// Grants what can be granted at the front of a queue.
+    fn grant_front(&mut self, at: u32) {
         while let Some((owner, new)) = self.queues[at as usize].grant_front() {
             if new {
                 *self.holds.entry(owner).or_default() += 1;
@@ -194,6 +224,16 @@ impl Waits {
                 self.finish(waiter, Outcome::Granted);
             }
         }
+    }
+
+    /// How the wait of `owner` stands after it has taken its row, if that is free and it is its turn.
+    pub(crate) fn take_turn(&mut self, owner: OwnerId) -> Option<Outcome> {
+        if let Request::Row { queue, ticket, .. } = self.waiters.get(&owner)?.request
+            && self.queues[queue as usize].is_front(ticket)
+        {
+            self.grant_front(queue);
+        }
+        self.outcome(owner)
     }
 
     /// How the wait of `owner` stands.

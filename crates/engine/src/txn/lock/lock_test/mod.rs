@@ -3,6 +3,7 @@
 mod model;
 
 use super::holder::{Holder, LockMode, OwnerId, RowName};
+use super::queue::MOST_PASSES;
 use super::system::{LockSystem, Outcome};
 use crate::error::Error;
 use crate::stats::Stats;
@@ -40,8 +41,68 @@ fn wait(system: &LockSystem, me: &Arc<Holder>, key: &[u8], mode: LockMode) {
     system.waits().resolve_deadlocks(me.owner);
 }
 
+/// What the thread of `of` finds when it runs.
 fn outcome(system: &LockSystem, of: &Holder) -> Option<Outcome> {
-    system.waits().outcome(of.owner)
+    system.waits().take_turn(of.owner)
+}
+
+/// A row is free and the front of its queue has not run yet: others take it, each wakes the front again, and after
+/// `MOST_PASSES` of them it is handed over.
+#[test]
+fn a_free_row_is_passed_on_a_limited_number_of_times() {
+    let system = system();
+    let (first, front, behind) = (active(1), active(2), active(3));
+    let stands = |of: &Holder| system.waits().outcome(of.owner);
+    assert!(system.try_lock_row(&first, row(b"hot"), LockMode::Exclusive));
+    wait(&system, &front, b"hot", LockMode::Exclusive);
+    wait(&system, &behind, b"hot", LockMode::Exclusive);
+    let mut holds = first;
+    for id in 0..u64::from(MOST_PASSES) {
+        let passer = active(10 + id);
+        assert!(system.blocks_row(&passer, row(b"hot"), LockMode::Shared), "it is held");
+        system.release_all(&holds);
+        assert_eq!(stands(&front), Some(Outcome::Pending));
+        assert_eq!(outcome(&system, &behind), Some(Outcome::Pending), "it is not its turn");
+        // By its id or explicitly, shared or not.
+        let mode = if id % 2 == 0 { LockMode::Exclusive } else { LockMode::Shared };
+        let passes = if id % 3 == 0 {
+            system.try_lock_row(&passer, row(b"hot"), mode)
+        } else {
+            !system.blocks_row(&passer, row(b"hot"), mode)
+        };
+        assert!(passes && !system.try_lock_row(&active(9), row(b"hot"), LockMode::Shared), "{id}");
+        assert_eq!(outcome(&system, &front), Some(Outcome::Pending), "it came too late");
+        holds = passer;
+    }
+    system.release_all(&holds);
+    assert_eq!(stands(&front), Some(Outcome::Granted), "it was handed over");
+    assert!(system.blocks_row(&active(9), row(b"hot"), LockMode::Shared));
+    system.end_row_wait(&front, row(b"hot"));
+    system.release_all(&front);
+    // The next one may be passed as often. If it gives up instead, nothing is left.
+    assert_eq!(stands(&behind), Some(Outcome::Pending));
+    system.end_row_wait(&behind, row(b"hot"));
+    assert!(system.is_empty());
+}
+
+/// Those who wait to read are not passed: they are handed the row together.
+#[test]
+fn readers_are_handed_a_row_together() {
+    let system = system();
+    let (first, readers, writer) = (active(1), [active(2), active(3)], active(4));
+    assert!(system.try_lock_row(&first, row(b"hot"), LockMode::Exclusive));
+    readers.iter().for_each(|reader| wait(&system, reader, b"hot", LockMode::Shared));
+    wait(&system, &writer, b"hot", LockMode::Exclusive);
+    system.release_all(&first);
+    for reader in &readers {
+        assert_eq!(system.waits().outcome(reader.owner), Some(Outcome::Granted));
+        system.end_row_wait(reader, row(b"hot"));
+        system.release_all(reader);
+    }
+    assert_eq!(outcome(&system, &writer), Some(Outcome::Granted));
+    system.end_row_wait(&writer, row(b"hot"));
+    system.release_all(&writer);
+    assert!(system.is_empty());
 }
 
 /// The first locks the row explicitly without the leaf's latch; meanwhile the second, which changed it, holds it

@@ -62,9 +62,15 @@ enum Wait {
 struct PlainRow {
     granted: BTreeMap<usize, LockMode>,
     waiting: Vec<(usize, LockMode)>,
+    passes: u32,
 }
 
 impl PlainRow {
+    /// Nobody holds it, and the front that wants it alone has not run yet.
+    fn may_be_passed(&self) -> bool {
+        self.granted.is_empty() && self.passes < MOST_PASSES
+    }
+
     fn conflicts(&self, who: usize, mode: LockMode) -> bool {
         self.granted.iter().any(|(owner, held)| *owner != who && held.conflicts(mode))
     }
@@ -75,6 +81,7 @@ impl PlainRow {
     }
 
     fn grant(&mut self, who: usize, mode: LockMode) {
+        self.passes += u32::from(self.granted.is_empty() && !self.waiting.is_empty());
         let held = self.granted.entry(who).or_insert(mode);
         if !held.covers(mode) {
             *held = mode;
@@ -103,7 +110,7 @@ impl Plain {
         let row = &mut self.rows[at];
         let holds = row.granted.contains_key(&who);
         let ahead = row.waiting.iter().any(|(_, waits_for)| waits_for.conflicts(mode));
-        let waits = row.conflicts(who, mode) || (!holds && ahead);
+        let waits = row.conflicts(who, mode) || (!holds && ahead && !row.may_be_passed());
         if waits {
             row.queue(who, mode);
             self.waits[who] = Wait::Row(at);
@@ -124,14 +131,32 @@ impl Plain {
         }
     }
 
+    /// The front of a row takes it when it runs; one that may not be passed is handed the row.
     fn promote(&mut self, at: usize) {
+        let row = &self.rows[at];
+        if !(row.may_be_passed() && row.waiting.first().is_some_and(|(_, mode)| *mode == LockMode::Exclusive)) {
+            self.grant_front(at);
+        }
+    }
+
+    fn grant_front(&mut self, at: usize) {
         while let Some(&(who, mode)) = self.rows[at].waiting.first() {
             if self.rows[at].conflicts(who, mode) {
                 return;
             }
             self.rows[at].waiting.remove(0);
             self.rows[at].grant(who, mode);
+            self.rows[at].passes = 0;
             self.waits[who] = Wait::No;
+        }
+    }
+
+    /// `who` runs.
+    fn take_turn(&mut self, who: usize) {
+        if let Wait::Row(at) = self.waits[who]
+            && self.rows[at].waiting[0].0 == who
+        {
+            self.grant_front(at);
         }
     }
 
@@ -231,6 +256,7 @@ impl Pair {
     /// What the thread of `who` does when it runs on. False: it waits.
     fn look(&mut self, who: usize) -> bool {
         let Some(asked) = self.asked[who] else { return true };
+        self.plain.take_turn(who);
         let ended = match outcome(&self.system, &self.holders[who]).unwrap() {
             Outcome::Pending => return false,
             Outcome::Granted => true,
@@ -325,7 +351,7 @@ impl Pair {
 
     fn check(&self) {
         for (who, holder) in self.holders.iter().enumerate() {
-            let pending = outcome(&self.system, holder) == Some(Outcome::Pending);
+            let pending = self.system.is_waiting(holder);
             assert_eq!(pending, self.plain.waits[who] != Wait::No, "transaction {who}");
             assert!(!self.plain.reaches(who, who), "a cycle through {who} was not found");
         }
