@@ -24,6 +24,8 @@ const UNDER_MIRI: &[&str] = &[
     "pool::frames::optimistic",
     "txn::lock::deadlock",
     "txn::lock::lock_test::a_cycle",
+    "txn::lock::lock_test::a_free_row",
+    "txn::lock::lock_test::readers",
     "txn::lock::lock_test::stopping",
     "txn::lock::lock_test::who_holds",
 ];

@@ -123,6 +123,7 @@ constants! { Metric:
     DEVICE_MEDIA_WRITTEN_BYTES = "device_media_written_bytes",
     DEVICE_READ_BYTES = "device_read_bytes",
     ELAPSED_S = "elapsed_s",
+    ENDED_BY_MEMORY_LIMIT = "ended_by_memory_limit",
     LATENCY_MAX_US = "latency_max_us",
     LATENCY_P50_US = "latency_p50_us",
     LATENCY_P99_US = "latency_p99_us",

@@ -67,6 +67,13 @@ impl MemoryGroup {
         text.trim().parse().map_err(|_| Error::Data(format!("{}: {text:?} is no number", path.display())))
     }
 
+    /// Whether the kernel has ended a member because the group had reached its limit.
+    pub fn has_ended_a_member(&self) -> bool {
+        let name = if self.version == 1 { "memory.oom_control" } else { "memory.events" };
+        let text = std::fs::read_to_string(self.path.join(name)).unwrap_or_default();
+        text.lines().filter_map(|line| line.strip_prefix("oom_kill ")).any(|count| count.trim() != "0")
+    }
+
     /// Moves this process, with all its threads, into the group until the returned value is dropped. Memory it has
     /// already stays charged to where it was.
     ///
@@ -201,6 +208,20 @@ mod tests {
         let path = group.path().to_path_buf();
         drop(group);
         assert!(!path.exists());
+    }
+
+    /// A program that wants more memory than the group has is ended, and the group knows it.
+    #[test]
+    fn who_wants_more_is_ended() {
+        let Ok(group) = MemoryGroup::new(24 << 20) else { return };
+        let status = |script: &str| {
+            let script = format!("echo $$ > {}/cgroup.procs && {script}", group.path().display());
+            std::process::Command::new("/bin/sh").args(["-c", &script]).status().unwrap()
+        };
+        assert!(status("true").success() && !group.has_ended_a_member());
+        // What `tail` keeps of a file without lines is all of it.
+        assert!(!status("head -c 64M /dev/zero | tail > /dev/null; test $? = 0").success());
+        assert!(group.has_ended_a_member());
     }
 
     /// This process goes in and comes back out. The limit is far above what tests use: those that run meanwhile are in

@@ -52,8 +52,8 @@ pub(super) fn version(kind: SubjectKind) -> std::result::Result<String, Missing>
 /// What a measurement gave, and how its memory was limited.
 #[derive(Debug)]
 pub struct Compared {
-    /// The answer.
-    pub answer: Answer,
+    /// The answer; none if the kernel ended the process because it wanted more memory than its group has.
+    pub answer: Option<Answer>,
     /// `192 MiB`, or why there was no limit.
     pub memory_limit: String,
 }
@@ -83,14 +83,18 @@ pub fn measure(request: &Request, limit_bytes: Option<u64>, folder: &Path) -> Re
     command.arg("cell").args([&asked, &answered]).stdout(Stdio::null()).stderr(stderr);
     let status = wait(&mut command)?;
     guard.finish();
+    let wanted_more = group.as_ref().is_some_and(MemoryGroup::has_ended_a_member);
     drop(group);
+    if !status.success() && wanted_more {
+        return Ok(Compared { answer: None, memory_limit });
+    }
     if !status.success() {
         let text = std::fs::read_to_string(&said).unwrap_or_default();
         let last = text.lines().last().unwrap_or("it said nothing");
         let what = format!("{} {} ({status}; memory limit {memory_limit}): {last}", request.subject, PROGRAM);
         return Err(Error::Server(what));
     }
-    Ok(Compared { answer: compared::read(&answered)?, memory_limit })
+    Ok(Compared { answer: Some(compared::read(&answered)?), memory_limit })
 }
 
 fn wait(command: &mut Command) -> Result<ExitStatus> {

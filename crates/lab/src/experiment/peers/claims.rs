@@ -12,7 +12,7 @@ const OWN: SubjectKind = SubjectKind::Highwater;
 pub(super) fn claims(rows: &[Row]) -> Vec<Claim> {
     let mut claims: Vec<Claim> = cells(rows).into_iter().filter_map(|cell| cell_claim(rows, cell)).collect();
     let subjects = "Every result was verified: rows, indexes, the workload's conditions";
-    claims.extend(judge::claims(rows, &[(subjects, &verified)]));
+    claims.extend(judge::claims(rows, &[(subjects, &verified), ("Its memory was enough", &kept_to_its_memory)]));
     claims.extend(same_rows(rows));
     claims
 }
@@ -65,11 +65,16 @@ pub(super) fn ratio(own: &Row, best: &Row, workload: Compared) -> Speed {
 fn cell_claim(rows: &[Row], setting: &Setting) -> Option<Claim> {
     let point = Point::of(setting).ok()?;
     let (own, best) = (own(rows, setting)?, best(rows, setting, point.workload)?);
-    let ratio = ratio(own, best, point.workload);
     let unit = if point.workload == Compared::Redb { "ms" } else { "/s" };
     let value = |row: &Row| number(row.value(speed_of(point.workload)));
-    let detail = format!("{} and {} {unit}: {}", value(own), value(best), ratio.show(title_of(&best.subject)));
-    let (verdict, detail) = judge::all_at_least_one(&[ratio], detail);
+    let peer = title_of(&best.subject);
+    let (verdict, detail) = if speed(own, point.workload).is_finite() {
+        let ratio = ratio(own, best, point.workload);
+        let detail = format!("{} and {} {unit}: {}", value(own), value(best), ratio.show(peer));
+        judge::all_at_least_one(&[ratio], detail)
+    } else {
+        (Verdict::Lost, format!("no result; {peer} has {} {unit}", value(best)))
+    };
     let text = format!("At least as fast as the fastest peer: {}", point.describe());
     Some(Claim { text, subject: OWN.name().into(), verdict, detail })
 }
@@ -82,6 +87,16 @@ fn verified(rows: &Rows<'_>) -> Judgment {
             let finding = first.info(info::FIRST_FINDING).unwrap_or("in another repetition than the first");
             (Verdict::Lost, format!("{} broken; first: {finding}", broken.len()))
         }
+    }
+}
+
+fn kept_to_its_memory(rows: &Rows<'_>) -> Judgment {
+    let was_ended = |row: &&Row| row.spread(metric::ENDED_BY_MEMORY_LIMIT).is_some_and(|[_, most]| most > 0.0);
+    let ended: Vec<String> =
+        rows.all().filter(was_ended).filter_map(|row| Some(Point::of(&row.setting).ok()?.describe())).collect();
+    match ended.is_empty() {
+        true => (Verdict::Holds, format!("{} rows of results", rows.all().count())),
+        false => (Verdict::Lost, format!("ended by its limit: {}", ended.join("; "))),
     }
 }
 

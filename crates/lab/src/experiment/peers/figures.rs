@@ -98,7 +98,13 @@ fn costs(rows: &[Row]) -> Table {
 /// redb's table, a line a step.
 fn steps(rows: &[Row]) -> Option<Table> {
     let of: Vec<&Row> = rows.iter().filter(|row| row.get(WORKLOAD) == Compared::Redb.name()).collect();
-    let names: Vec<&String> = of.first()?.measured.keys().filter(|name| name.starts_with("redb_")).collect();
+    let names: Vec<&String> = of
+        .iter()
+        .max_by_key(|row| row.measured.len())?
+        .measured
+        .keys()
+        .filter(|name| name.starts_with("redb_"))
+        .collect();
     let titles: Vec<&str> = of.iter().map(|row| title_of(&row.subject)).collect();
     let mut table = table("redb's benchmark", "Milliseconds, medians.", &["Step"], &titles);
     for name in names {

@@ -71,13 +71,34 @@ fn a_cell_is_judged_against_the_fastest_peer() {
 #[test]
 fn what_is_broken_or_other_rows_lose() {
     let whole = [row("highwater", &[2.0]), row("lmdb", &[1.0])];
-    assert_eq!(verdicts(&whole)[1..], [Verdict::Holds; 4]);
+    assert_eq!(verdicts(&whole)[1..], [Verdict::Holds; 6]);
     let mut broken = whole.clone();
     broken[1].measured.insert(metric::CONDITIONS_BROKEN.name().into(), 1.0);
     assert_eq!(verdicts(&broken)[1..3], [Verdict::Holds, Verdict::Lost]);
     let mut others = whole.clone();
     others[1].info.insert(info::LOADED_DIGEST.name().into(), "abd".into());
-    assert_eq!(verdicts(&others)[3..], [Verdict::Lost; 2]);
+    assert_eq!(verdicts(&others)[5..], [Verdict::Lost; 2]);
+}
+
+#[test]
+fn an_engine_that_its_memory_limit_ended_has_no_result() {
+    let whole = [row("highwater", &[2.0]), row("lmdb", &[1.0]), row("fjall", &[3.0])];
+    let without = |subject: usize| {
+        let mut rows = whole.clone();
+        let ended = metric::ENDED_BY_MEMORY_LIMIT.name().to_string();
+        let setting = rows[subject].setting.clone();
+        rows[subject] = testing::row(&whole[subject].subject, setting, &[(metric::ENDED_BY_MEMORY_LIMIT, 1.0)]);
+        rows[subject].spread.insert(ended, [1.0, 1.0]);
+        Peers.claims(&plan(Scale::Quick, &[]), &rows)
+    };
+    // Of a peer: the next one is the fastest.
+    let claims = without(2);
+    assert!(claims[0].detail.contains("LMDB"), "{}", claims[0].detail);
+    let of_memory: Vec<&Claim> = claims.iter().filter(|claim| claim.text == "Its memory was enough").collect();
+    assert_eq!(of_memory.iter().map(|claim| claim.verdict == Verdict::Lost).collect::<Vec<_>>(), [false, false, true]);
+    assert!(of_memory[2].detail.contains("ycsb-a, in memory, durable, 4 clients"), "{}", of_memory[2].detail);
+    // Highwater's own is lost.
+    assert_eq!(without(0)[0].verdict, Verdict::Lost, "{}", without(0)[0].detail);
 }
 
 #[test]

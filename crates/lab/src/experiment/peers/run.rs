@@ -3,7 +3,7 @@
 use super::plan::{DURABLE, Point, memory, seconds, sizes};
 use crate::experiment::metric::{self, info};
 use crate::experiment::{Cell, Measured, Plan, Workspace};
-use crate::subject::compare::{self, Compared as Taken};
+use crate::subject::compare;
 use crate::subject::{copy_apart, copy_sparse};
 use highwater_bench::compared::{self, Answer, Compared, Contents, Request, Task, Verify};
 use highwater_bench::result::Interval;
@@ -35,7 +35,13 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
     workspace.step("measuring")?;
     let taken = compare::measure(&request, limit, &folder)?;
     std::fs::remove_dir_all(&folder).map_err(|e| Error::file(&folder, e))?;
-    Ok(measured(&point, &taken, loaded.as_ref()))
+    let mut measured = taken.answer.as_ref().map_or_else(Measured::default, |answer| {
+        let loaded = loaded.as_ref().or((point.workload == Compared::BulkLoad).then_some(&answer.contents));
+        measured(&point, answer, loaded)
+    });
+    measured.put(metric::ENDED_BY_MEMORY_LIMIT, f64::from(u8::from(taken.answer.is_none())));
+    measured.put_info(info::MEMORY_LIMIT, taken.memory_limit);
+    Ok(measured)
 }
 
 fn request(plan: &Plan, cell: &Cell, point: &Point<'_>, folder: PathBuf) -> Request {
@@ -80,8 +86,11 @@ fn template(plan: &Plan, cell: &Cell, point: &Point<'_>, workspace: &mut Workspa
         ..request(plan, cell, point, folder.join("database"))
     };
     let taken = compare::measure(&load, None, &folder)?;
-    refuse_broken(&cell.subject, &taken.answer)?;
-    compared::write(&folder.join(LOADED), &taken.answer.contents)?;
+    let Some(answer) = taken.answer else {
+        return Err(Error::Server(format!("{} ended while it loaded the data", cell.subject)));
+    };
+    refuse_broken(&cell.subject, &answer)?;
+    compared::write(&folder.join(LOADED), &answer.contents)?;
     workspace.keep_template(key, folder.clone());
     Ok(folder)
 }
@@ -96,8 +105,8 @@ fn refuse_broken(subject: &str, answer: &Answer) -> Result<()> {
     }
 }
 
-fn measured(point: &Point<'_>, taken: &Taken, loaded: Option<&Contents>) -> Measured {
-    let (answer, mut measured) = (&taken.answer, Measured::default());
+fn measured(point: &Point<'_>, answer: &Answer, loaded: Option<&Contents>) -> Measured {
+    let mut measured = Measured::default();
     let transactions = match point.workload {
         Compared::BulkLoad => answer.loaded_rows as f64,
         _ => answer.run.transactions as f64,
@@ -118,8 +127,7 @@ fn measured(point: &Point<'_>, taken: &Taken, loaded: Option<&Contents>) -> Meas
     let seconds = whole_seconds(&answer.run.intervals);
     measured.put_series(metric::series::TPS, seconds.iter().map(|one| [one.at_s, one.tps]).collect());
     measured.put_info(info::SUBJECT_VERSION, answer.version.clone());
-    measured.put_info(info::MEMORY_LIMIT, taken.memory_limit.clone());
-    if let Some(loaded) = loaded.or((point.workload == Compared::BulkLoad).then_some(&answer.contents)) {
+    if let Some(loaded) = loaded {
         measured.put_info(info::LOADED_DIGEST, loaded.digest.clone());
     }
     if let Some(broken) = answer.conditions.iter().find(|one| !one.holds) {
