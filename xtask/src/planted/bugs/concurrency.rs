@@ -201,7 +201,8 @@ pub const BUGS: &[Bug] = &[
         &[Edit {
             file: WAITS,
             find: "                front.holder.wake.notify_one();\n",
-            replace: "                if !PLANTED {\n                    front.holder.wake.notify_one();\n                }\n",
+            replace: "                if !PLANTED {\n                    \
+                      front.holder.wake.notify_one();\n                }\n",
         }],
         &["a_row_is_taken"],
     ),

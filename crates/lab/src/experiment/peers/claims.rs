@@ -82,7 +82,10 @@ fn cell_claim(rows: &[Row], setting: &Setting) -> Option<Claim> {
 fn verified(rows: &Rows<'_>) -> Judgment {
     let broken: Vec<&Row> = rows.all().filter(|row| row.value(metric::CONDITIONS_BROKEN) > 0.0).collect();
     match broken.first() {
-        None => (Verdict::Holds, format!("{} rows of results", rows.all().count())),
+        None => {
+            let verified = rows.all().filter(|row| row.value(metric::CONDITIONS_BROKEN).is_finite());
+            (Verdict::Holds, format!("{} rows of results", verified.count()))
+        }
         Some(first) => {
             let finding = first.info(info::FIRST_FINDING).unwrap_or("in another repetition than the first");
             (Verdict::Lost, format!("{} broken; first: {finding}", broken.len()))
