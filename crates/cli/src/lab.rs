@@ -41,6 +41,7 @@ Examples:
   highwater lab run stall --scale standard --out /tmp/stall --resume
   highwater lab run page-store --scale quick --subject highwater --out /tmp/stores
   highwater lab run peers --scale quick --subject highwater,lmdb --workload tpcc,ycsb-a --out /tmp/peers
+  highwater lab run peers --scale quick --workload tpcc --clients 1,4,16 --repetitions 3 --out /tmp/clients
   highwater lab run all --scale quick --out /tmp/all
 
 all runs every experiment but peers, each in a folder of its own below --out, and writes index.html with every claim and
@@ -80,6 +81,10 @@ struct RunArgs {
     /// Workloads to measure, separated by commas, of an experiment that has several (peers) [default: all]
     #[arg(long, value_name = "WORKLOADS", value_delimiter = ',')]
     workload: Vec<String>,
+    /// Numbers of clients, separated by commas, of an experiment that lets you choose (peers) [default: 4; at the
+    /// standard and full scales 1,4,16]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024))]
+    clients: Vec<u32>,
     /// Where the data are stored: local (this machine's disk) or the preset of an emulated device [default: the first
     /// one that `highwater lab list` shows]
     #[arg(long, value_name = "DEVICE")]
@@ -208,6 +213,7 @@ fn request(args: &RunArgs) -> Result<Request, Failure> {
     Ok(Request {
         subjects,
         workloads: args.workload.clone(),
+        clients: args.clients.clone(),
         device: args.device.clone(),
         scale: args.scale.parse::<Scale>()?,
         repetitions: args.repetitions,

@@ -110,6 +110,7 @@ fn wrong_use_says_what_is_wrong() {
         ("highwater bench tpcc --dir D --backup-rate 1M", "--backup-to"),
         ("highwater lab run stall", "--out"),
         ("highwater lab run stall --out D --repetitions 0", "repetitions"),
+        ("highwater lab run peers --out D --clients 4,0", "clients"),
     ] {
         let found = refused(line);
         assert!(found.contains(reason), "{line}: {found}");

@@ -201,6 +201,7 @@ fn wrong_use_is_said_before_anything_is_done() {
             "victim-policy does not run on mysql; it runs on: highwater",
         ),
         (vec!["run", "stall", "--subject", "highwater", "--device", "floppy"], "it runs on: "),
+        (vec!["run", "stall", "--subject", "highwater", "--clients", "2"], "stall decides how many clients there are"),
         (vec!["run", "stall", "--subject", "highwater", "--scale", "huge"], "quick, standard, full"),
     ] {
         let output = run(&[arguments.clone(), vec!["--out", out_text]].concat());

@@ -35,6 +35,9 @@ struct Identity {
     /// Empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     workloads: Vec<String>,
+    /// Empty: the experiment's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    clients: Vec<u32>,
 }
 
 /// Whether to continue an earlier run.
@@ -66,12 +69,14 @@ impl Identity {
             server_repetitions: Some(plan.server_repetitions),
             subjects: plan.subjects.iter().map(ToString::to_string).collect(),
             workloads: plan.workloads.clone(),
+            clients: plan.clients.clone(),
         }
     }
 
     /// The first thing in which two differ: its name, the folder's, ours.
     fn difference(&self, wanted: &Identity) -> Option<(&'static str, String, String)> {
         let of_servers = |identity: &Identity| identity.server_repetitions.unwrap_or(identity.repetitions).to_string();
+        let numbers = |of: &[u32]| of.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
         let pairs = [
             ("experiment", self.experiment.clone(), wanted.experiment.clone()),
             ("scale", self.scale.clone(), wanted.scale.clone()),
@@ -81,6 +86,7 @@ impl Identity {
             ("repetitions of servers", of_servers(self), of_servers(wanted)),
             ("subjects", self.subjects.join(","), wanted.subjects.join(",")),
             ("workloads", self.workloads.join(","), wanted.workloads.join(",")),
+            ("clients", numbers(&self.clients), numbers(&wanted.clients)),
         ];
         pairs.into_iter().find(|(_, found, wanted)| found != wanted)
     }

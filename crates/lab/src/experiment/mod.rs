@@ -92,6 +92,11 @@ pub trait Experiment: Sync {
     fn runs_subjects(&self, _scale: Scale) -> bool {
         true
     }
+    /// Whether a run can say how many clients there are.
+    fn lets_clients_be_chosen(&self) -> bool {
+        false
+    }
+
     /// The workloads that a run can be limited to; none where there is one only.
     fn workloads(&self) -> Vec<&'static str> {
         Vec::new()

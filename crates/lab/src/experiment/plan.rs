@@ -58,6 +58,8 @@ pub struct Plan {
     pub subjects: Vec<SubjectKind>,
     /// Which of the experiment's workloads; empty: all.
     pub workloads: Vec<String>,
+    /// Numbers of clients, ascending, of an experiment that lets them be chosen; empty: the experiment's.
+    pub clients: Vec<u32>,
     /// Where their data lie.
     pub device: DeviceChoice,
     /// How often each cell is measured.

@@ -12,6 +12,8 @@ pub struct Request {
     pub subjects: Vec<SubjectKind>,
     /// Workloads, of an experiment that has several; empty: all.
     pub workloads: Vec<String>,
+    /// Numbers of clients, of an experiment that lets them be chosen; empty: the experiment's.
+    pub clients: Vec<u32>,
     /// `local` or a preset; none: the experiment's default.
     pub device: Option<String>,
     /// How much.
@@ -32,7 +34,8 @@ impl Request {
     /// The plan; subjects that are not installed are left out with a line that says how to get them.
     ///
     /// # Errors
-    /// [`Error::Usage`]: a subject or device that is not the experiment's, no subject left, mounts without root.
+    /// [`Error::Usage`]: a subject, device or workload that is not the experiment's, clients where the experiment
+    /// decides, no subject left, mounts without root.
     pub fn plan(&self, experiment: &dyn Experiment) -> Result<Plan> {
         let device = device(experiment, self.device.as_deref())?;
         let (subjects, skipped) = subjects(experiment, &self.subjects, self.scale)?;
@@ -52,9 +55,17 @@ impl Request {
                 experiment.about().name
             )));
         }
+        if !self.clients.is_empty() && !experiment.lets_clients_be_chosen() {
+            let reason = format!("{} decides how many clients there are", experiment.about().name);
+            return Err(Error::Usage(reason));
+        }
+        let mut clients = self.clients.clone();
+        clients.sort_unstable();
+        clients.dedup();
         let plan = Plan {
             scale: self.scale,
             workloads: self.workloads.clone(),
+            clients,
             repetitions: own,
             server_repetitions: servers,
             subjects,

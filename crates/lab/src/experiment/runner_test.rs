@@ -77,6 +77,7 @@ fn plan(folder: &Path) -> Plan {
         scale: Scale::Smoke,
         subjects: vec![SubjectKind::Highwater],
         workloads: Vec::new(),
+        clients: Vec::new(),
         device: DeviceChoice::Local,
         repetitions: 3,
         server_repetitions: 3,

@@ -57,6 +57,7 @@ fn request(out: &Path) -> Request {
     Request {
         subjects: vec![SubjectKind::Highwater],
         workloads: Vec::new(),
+        clients: Vec::new(),
         device: None,
         scale: Scale::Smoke,
         repetitions: None,

@@ -51,6 +51,10 @@ impl Experiment for Peers {
         Compared::ALL.map(Compared::name).to_vec()
     }
 
+    fn lets_clients_be_chosen(&self) -> bool {
+        true
+    }
+
     fn is_of_all(&self) -> bool {
         false
     }

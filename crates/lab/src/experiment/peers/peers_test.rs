@@ -25,6 +25,11 @@ fn cells_are_unique_and_subjects_take_turns() {
     let cells = Peers.cells(&plan(Scale::Standard, &["tpcc", "point-reads"]));
     // Two classes; TPC-C durable and relaxed; three numbers of clients; two repetitions, seven subjects.
     assert_eq!(cells.len(), (2 * 2 * 3 + 2 * 3) * 2 * 7);
+    let asked = Plan { clients: vec![2, 64], ..plan(Scale::Quick, &["point-reads", "bulk-load"]) };
+    let clients: BTreeSet<String> =
+        Peers.cells(&asked).iter().map(|cell| cell.setting[CLIENTS.name()].clone()).collect();
+    // The threads of a load are its own.
+    assert_eq!(clients.into_iter().collect::<Vec<_>>(), ["2", "64"]);
 }
 
 #[test]

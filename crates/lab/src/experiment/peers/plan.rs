@@ -17,8 +17,9 @@ pub(super) const RELAXED: &str = "relaxed";
 /// Of workloads that only read.
 pub(super) const NONE: &str = "none";
 
-/// Clients of workloads in which many take part.
-const MANY_CLIENTS: [&str; 3] = ["1", "4", "16"];
+/// Clients of workloads in which many take part, if the plan does not say.
+const FEW_CLIENTS: [u32; 1] = [4];
+const MANY_CLIENTS: [u32; 3] = [1, 4, 16];
 /// Threads of a load.
 const LOAD_CLIENTS: &str = "2";
 
@@ -123,8 +124,15 @@ pub(super) fn seconds(scale: Scale) -> (f64, f64) {
     scale.of([(0.1, 0.3), (0.5, 2.0), (3.0, 10.0), (10.0, 60.0)])
 }
 
+/// Numbers of clients, of workloads in which many take part.
+fn clients(plan: &Plan) -> Vec<String> {
+    let own = if plan.scale >= Scale::Standard { &MANY_CLIENTS[..] } else { &FEW_CLIENTS };
+    let chosen = if plan.clients.is_empty() { own } else { &plan.clients };
+    chosen.iter().map(u32::to_string).collect()
+}
+
 /// The settings of a workload on data of a class.
-fn points(scale: Scale, workload: Compared, data: &'static str) -> Vec<Point<'static>> {
+fn points<'p>(workload: Compared, data: &'p str, clients: &'p [String]) -> Vec<Point<'p>> {
     let point = |commits, clients| Point { workload, data, commits, clients };
     match workload {
         Compared::BulkLoad => return vec![point(RELAXED, LOAD_CLIENTS)],
@@ -133,7 +141,6 @@ fn points(scale: Scale, workload: Compared, data: &'static str) -> Vec<Point<'st
         _ => {}
     }
     let commits: &[&'static str] = if workload.writes() { &[DURABLE, RELAXED] } else { &[NONE] };
-    let clients = if scale >= Scale::Standard { &MANY_CLIENTS[..] } else { &MANY_CLIENTS[1..2] };
     commits.iter().flat_map(|commits| clients.iter().map(|clients| point(commits, clients))).collect()
 }
 
@@ -144,10 +151,10 @@ pub(super) fn cells(plan: &Plan) -> Vec<Cell> {
     workloads.retain(|one| plan.workloads.is_empty() || plan.workloads.iter().any(|name| name == one.name()));
     workloads.sort_by_key(|one| one.data());
     let classes: &[&'static str] = if plan.scale == Scale::Smoke { &[IN_MEMORY] } else { &[IN_MEMORY, BEYOND] };
-    let mut cells = Vec::new();
+    let (clients, mut cells) = (clients(plan), Vec::new());
     for of_data in workloads.chunk_by(|one, other| one.data() == other.data()) {
         for (class, workload) in classes.iter().flat_map(|class| of_data.iter().map(move |one| (*class, *one))) {
-            let settings: Vec<Setting> = points(plan.scale, workload, class).iter().map(Point::setting).collect();
+            let settings: Vec<Setting> = points(workload, class, &clients).iter().map(Point::setting).collect();
             for repetition in 0..plan.repetitions {
                 let pairs = settings.iter().flat_map(|one| plan.subjects.iter().map(move |subject| (one, *subject)));
                 let cell =
