@@ -80,22 +80,24 @@ pub fn granted_and_timed_out_at_once() {
     });
 }
 
-/// A row becomes free while one waits for it for ever and one for a limited time, and a third thread, which runs, may
-/// take it first. The one that waits for ever is served whoever passes it or gives up before it.
+/// A row becomes free while one waits for it for a limited time and two for ever, the last to read it, and threads that
+/// run may take it first; the second of them comes too late, and the row is handed over. Those who wait for ever are
+/// served whoever passes them or gives up before them.
 pub fn a_row_is_taken_while_its_front_wakes() {
     explore(600, || {
         let (system, rows) = (system(), Arc::new(Rows::default()));
         let first = active(1);
         assert!(system.try_lock_row(&first, row(b"r"), LockMode::Exclusive));
         rows.enter(0);
-        let waiters: Vec<_> = [LIMITED, FOR_EVER]
+        let wanted = [(LIMITED, LockMode::Exclusive), (FOR_EVER, LockMode::Exclusive), (FOR_EVER, LockMode::Shared)];
+        let waiters: Vec<_> = wanted
             .into_iter()
             .zip(2..)
-            .map(|(timeout, id)| {
+            .map(|((timeout, mode), id)| {
                 let (system, rows) = (system.clone(), rows.clone());
                 thread::spawn(move || {
                     let me = active(id);
-                    let result = system.wait_row(&me, row(b"r"), LockMode::Exclusive, None, timeout);
+                    let result = system.wait_row(&me, row(b"r"), mode, None, timeout);
                     assert!(result.is_ok() || timeout == LIMITED, "{result:?}");
                     if result.is_ok() {
                         rows.enter(0);
@@ -107,7 +109,11 @@ pub fn a_row_is_taken_while_its_front_wakes() {
             .collect();
         rows.leave(0);
         system.release_all(&first);
-        for id in 4..6 {
+        // By its id: it holds the row explicitly only where others wait.
+        let passer = active(5);
+        system.blocks_row(&passer, row(b"r"), LockMode::Exclusive);
+        system.release_all(&passer);
+        for id in 6..8 {
             let passer = active(id);
             if system.try_lock_row(&passer, row(b"r"), LockMode::Exclusive) {
                 rows.enter(0);

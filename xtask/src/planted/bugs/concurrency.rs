@@ -193,7 +193,7 @@ pub const BUGS: &[Bug] = &[
                       }\n            \
                       waiter.holder.wake.notify_one();\n",
         }],
-        &["an_implicit_lock", "inserts_wait"],
+        &["a_row_is_taken", "inserts_wait"],
     ),
     of_whole(
         "front-not-woken",

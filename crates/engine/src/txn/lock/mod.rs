@@ -11,8 +11,8 @@
 //!
 //! Terms. A *row lock* (shared or exclusive) is on a clustered row, named by index and key. A row's own transaction id
 //! is its *implicit* exclusive lock while that transaction is active; it becomes an object here only when another
-//! transaction has to wait for it. A *range lock* is on an interval of keys of one index and keeps other transactions
-//! from inserting there; range locks never conflict with each other.
+//! transaction has to wait for it, or does already. A *range lock* is on an interval of keys of one index and keeps
+//! other transactions from inserting there; range locks never conflict with each other.
 //!
 //! In InnoDB's terms: a row lock is S or X with `LOCK_REC_NOT_GAP`; a range lock is `LOCK_GAP`, on the interval that
 //! was read; what a locking scan takes of a row and the range before it is a next-key lock (`LOCK_ORDINARY`); an insert
@@ -33,7 +33,7 @@
 //!    is looked at again.
 //! 4. Requests on a row queue first in, first out. A holder that asks for a stronger mode goes ahead of the queue. A
 //!    thread that runs may take a free row while the front of its queue wakes, a limited number of times (`queue.rs`).
-//!    Who holds a row for which others wait holds it explicitly, so that its end wakes them.
+//!    Who takes a row past waiters takes it explicitly, so that its end wakes them.
 //! 5. A waiter holds no latch; it parks on its own condition variable. When a wait begins, the wait-for graph is
 //!    searched for a cycle through the new waiter, and through the one whose implicit lock became explicit for it; the
 //!    victim is the member with the fewest undo records.

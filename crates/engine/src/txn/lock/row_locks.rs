@@ -78,6 +78,17 @@ struct Row {
     holders: Holders,
 }
 
+/// The answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// Another one is in the way.
+    MustWait,
+    /// Nobody is.
+    Free,
+    /// Nobody was, and it is granted.
+    Granted,
+}
+
 /// See the head of this file.
 #[derive(Debug)]
 pub(crate) struct RowShard {
@@ -174,9 +185,9 @@ impl RowShard {
 
     // ---- locks
 
-    /// Whether `me` has to wait for `mode` on the row. If not, and others wait for it, `me` is made a holder.
-    pub(crate) fn blocks(&mut self, waits: &Mutex<Waits>, me: &Holder, row: RowName<'_>, mode: LockMode) -> bool {
-        match self.find(row).map(|at| &self.rows[at].holders) {
+    /// Whether `me` may have `mode` on the row. If the row has a queue, `me` holds it then.
+    pub(crate) fn ask(&mut self, waits: &Mutex<Waits>, me: &Holder, row: RowName<'_>, mode: LockMode) -> Asked {
+        let waits_for = match self.find(row).map(|at| &self.rows[at].holders) {
             None => false,
             // Also if we hold the row: an explicit lock is granted without the leaf's latch, so another transaction's
             // implicit lock may be beside ours once it is made explicit. Then the other one comes first, and we wait.
@@ -187,18 +198,19 @@ impl RowShard {
                 if granted == Some(true) {
                     self.note(me, row);
                 }
-                granted.is_none()
+                return if granted.is_some() { Asked::Granted } else { Asked::MustWait };
             }
-        }
+        };
+        if waits_for { Asked::MustWait } else { Asked::Free }
     }
 
     /// Makes `me` a holder of the row unless it has to wait for `mode`; whether it is one.
     pub(crate) fn try_grant(&mut self, waits: &Mutex<Waits>, me: &Holder, row: RowName<'_>, mode: LockMode) -> bool {
-        let free = !self.blocks(waits, me, row, mode);
-        if free {
+        let asked = self.ask(waits, me, row, mode);
+        if asked == Asked::Free {
             self.grant(waits, me, row, mode);
         }
-        free
+        asked != Asked::MustWait
     }
 
     /// Makes `owner` a holder of the row, beside the others.
@@ -284,17 +296,24 @@ impl RowShard {
         }
     }
 
-    /// Releases up to `limit` locks of `owner`; returns whether it has more here.
+    /// Releases up to `limit` locks of `owner`, at most one for which others wait; returns whether it has more here.
     pub(crate) fn release_some(&mut self, waits: &mut WaitsGuard<'_>, owner: OwnerId, limit: usize) -> bool {
         let Some(mut held) = self.owners.remove(&owner) else { return false };
-        for hash in held.drain(held.len().saturating_sub(limit)..) {
+        for _ in 0..limit {
+            let Some(hash) = held.pop() else { break };
             self.release(waits, owner, hash);
+            if waits.is_locked() {
+                break;
+            }
         }
         let more = !held.is_empty();
         if more {
             self.owners.insert(owner, held);
         }
-        self.give_memory_back();
+        // Not while others wait for the mutex of the waits, but for the last time.
+        if !(more && waits.is_locked()) {
+            self.give_memory_back();
+        }
         more
     }
 

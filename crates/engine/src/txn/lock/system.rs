@@ -3,7 +3,7 @@
 use super::counters::Counters;
 use super::holder::{Holder, LockMode, RowName};
 use super::range_locks::{Cut, IndexRanges};
-use super::row_locks::RowShard;
+use super::row_locks::{Asked, RowShard};
 use super::waits::{Waits, WaitsGuard};
 use crate::error::{Error, Result};
 use crate::stats::Stats;
@@ -82,11 +82,11 @@ impl LockSystem {
     // ---- row locks
 
     /// Whether an explicit lock of another transaction keeps `me` from locking the row in `mode`. Takes nothing, but
-    /// where others wait for the row and do not keep `me` from it: then `me` gets an explicit lock, so that its end
-    /// wakes them.
+    /// where the row has a queue that does not keep `me` from it: then `me` gets an explicit lock, so that its end
+    /// wakes those who wait.
     #[inline]
     pub(crate) fn blocks_row(&self, me: &Holder, row: RowName<'_>, mode: LockMode) -> bool {
-        self.counters.may_have_row(row) && self.rows_of(row).lock().blocks(&self.waits, me, row, mode)
+        self.counters.may_have_row(row) && self.rows_of(row).lock().ask(&self.waits, me, row, mode) == Asked::MustWait
     }
 
     /// Takes an explicit row lock unless one of another transaction is in the way. The caller has the row's leaf
@@ -155,8 +155,9 @@ impl LockSystem {
 
     /// Ends a wait that is over or is given up.
     pub(crate) fn end_row_wait(&self, me: &Holder, row: RowName<'_>) {
+        let mut waits = WaitsGuard::new(&self.waits);
         let mut shard = self.rows_of(row).lock();
-        shard.end_wait(&mut self.waits.lock(), me, row);
+        shard.end_wait(waits.get(), me, row);
     }
 
     // ---- range locks
@@ -260,9 +261,8 @@ impl LockSystem {
     /// Releases a batch of row locks in a shard; whether there are more.
     fn release_rows(&self, me: &Holder, shard: usize) -> bool {
         let mut waits = WaitsGuard::new(&self.waits);
-        let more = self.rows[shard].lock().release_some(&mut waits, me.owner, RELEASE_BATCH);
-        drop(waits);
-        more
+        let mut shard = self.rows[shard].lock();
+        shard.release_some(&mut waits, me.owner, RELEASE_BATCH)
     }
 
     fn release_ranges(&self, me: &Holder, index: IndexId) {

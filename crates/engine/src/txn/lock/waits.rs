@@ -3,7 +3,7 @@
 //!
 //! Rules
 //! 1. A waiter waits for all ahead of it in its queue and for every holder that excludes its mode: these are its edges
-//!    in the wait-for graph, exactly what keeps it from being granted.
+//!    in the wait-for graph, exactly what keeps it from being granted. The front of a free row has none: it runs soon.
 //! 2. The search does not walk a queue. Those ahead wait in the same queue, so they lead only to its holders: the one
 //!    edge to the predecessor, which stands for all of them, is taken together with its way on (`Queue::mode_up_to`).
 //!    What remains are edges to holders, and the question whether the one searched for is itself ahead in the queue.
@@ -14,9 +14,9 @@
 //!    next search.
 //! 5. An insert waits for those whose ranges cover its key when it begins to wait. Ranges that come later are found
 //!    when it looks again.
-//! 6. A waiter whose lock is granted, or who may take it, is woken, with one wake-up. The call of the operating system
-//!    that wakes it is made when the mutex of the waits is released; when locks are released, no shard's mutex is held
-//!    at that moment any more ([`WaitsGuard`]).
+//! 6. A waiter whose lock is granted is woken, with one wake-up; a front that may take its row, whenever it may. The
+//!    call of the operating system that wakes it is made when the mutex of the waits is released. Where locks or waits
+//!    end, no shard's mutex is held at that moment any more ([`WaitsGuard`]).
 
 use super::deadlock;
 use super::holder::{Holder, LockMode, OwnerId};
@@ -50,7 +50,7 @@ struct Waiter {
     outcome: Outcome,
 }
 
-/// The waits, locked when they are first asked for.
+/// The waits, locked when they are first asked for. Declared before a shard's guard, it is dropped after it (rule 6).
 pub(crate) struct WaitsGuard<'w> {
     waits: &'w Mutex<Waits>,
     locked: Option<MutexGuard<'w, Waits>>,
@@ -63,6 +63,10 @@ impl<'w> WaitsGuard<'w> {
 
     pub(crate) fn get(&mut self) -> &mut Waits {
         self.locked.get_or_insert_with(|| self.waits.lock())
+    }
+
+    pub(crate) fn is_locked(&self) -> bool {
+        self.locked.is_some()
     }
 }
 

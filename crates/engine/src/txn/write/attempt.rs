@@ -76,7 +76,8 @@ pub(crate) fn settle_rollback(ctx: &Context, tree: &BTree, key: &[u8], stop: Sto
     }
 }
 
-/// Whether the transaction may lock the row in `mode`; the row's leaf is latched.
+/// Whether the transaction may lock the row in `mode`, which it does where others wait for the row; the row's leaf is
+/// latched.
 #[inline]
 pub(crate) fn claim(
     system: &TxnSystem,

@@ -144,9 +144,12 @@ impl Plain {
             if self.rows[at].conflicts(who, mode) {
                 return;
             }
+            let is_new = !self.rows[at].granted.contains_key(&who);
             self.rows[at].waiting.remove(0);
             self.rows[at].grant(who, mode);
-            self.rows[at].passes = 0;
+            if is_new {
+                self.rows[at].passes = 0;
+            }
             self.waits[who] = Wait::No;
         }
     }
