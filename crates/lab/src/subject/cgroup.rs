@@ -186,6 +186,12 @@ mod tests {
         assert_eq!(group_in("1:cpu:/\n", 1), None);
     }
 
+    /// Runs a script of the shell in the group.
+    fn run_in(group: &MemoryGroup, script: &str) -> std::process::ExitStatus {
+        let script = format!("echo $$ > {}/cgroup.procs && {script}", group.path().display());
+        std::process::Command::new("/bin/sh").args(["-c", &script]).status().unwrap()
+    }
+
     /// Reading a file of 64 MiB in a group of 24 MiB leaves at most the limit in use: the page cache is counted and
     /// reclaimed.
     #[test]
@@ -197,12 +203,8 @@ mod tests {
         };
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
-        let script = format!(
-            "echo $$ > {}/cgroup.procs && dd if=/dev/zero of={} bs=1M count=64 2>/dev/null",
-            group.path().display(),
-            file.display()
-        );
-        assert!(std::process::Command::new("/bin/sh").args(["-c", &script]).status().unwrap().success());
+        let script = format!("dd if=/dev/zero of={} bs=1M count=64 2>/dev/null", file.display());
+        assert!(run_in(&group, &script).success());
         let used = group.used_bytes().unwrap();
         assert!((4 << 20..=24 << 20).contains(&used), "{used}");
         let path = group.path().to_path_buf();
@@ -214,13 +216,9 @@ mod tests {
     #[test]
     fn who_wants_more_is_ended() {
         let Ok(group) = MemoryGroup::new(24 << 20) else { return };
-        let status = |script: &str| {
-            let script = format!("echo $$ > {}/cgroup.procs && {script}", group.path().display());
-            std::process::Command::new("/bin/sh").args(["-c", &script]).status().unwrap()
-        };
-        assert!(status("true").success() && !group.has_ended_a_member());
+        assert!(run_in(&group, "true").success() && !group.has_ended_a_member());
         // What `tail` keeps of a file without lines is all of it.
-        assert!(!status("head -c 64M /dev/zero | tail > /dev/null; test $? = 0").success());
+        assert!(!run_in(&group, "head -c 64M /dev/zero | tail > /dev/null").success());
         assert!(group.has_ended_a_member());
     }
 

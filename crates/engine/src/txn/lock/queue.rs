@@ -17,8 +17,8 @@ use super::holder::{LockMode, OwnerId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many requests may pass the front of a queue. TPC-C with one warehouse and 16 clients on two processors made
-/// 20,200 transactions a second with 0, 19,500 with 4, 23,900 with 16, and 24,900 with 1,000, but with 1,000 the p99 of
-/// the latency was a fifth above that with 16.
+/// 20,200 transactions a second with 0, 19,500 with 4, 23,900 with 16, and 24,900 with 1,000, in one run each; with
+/// 1,000 the p99 of the latency was a fifth above that with 16. (A model needs few threads to reach the bound of 1.)
 pub(super) const MOST_PASSES: u32 = if cfg!(shuttle) { 1 } else { 16 };
 
 /// The holders of a row.
