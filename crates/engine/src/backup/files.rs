@@ -3,13 +3,11 @@
 
 use super::manifest::FileSum;
 use crate::error::{Error, Result};
-use highwater_storage::{StorageError, forget_cached};
-use std::fs::{File, OpenOptions};
-use std::io::{BufReader, ErrorKind, Read, Write};
+use highwater_storage::{SequentialFile, StorageError, forget_cached};
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// What is written is given to the disk at least this often, so that no great amount waits for the last sync.
-const SYNC_BYTES: u64 = 32 << 20;
 /// Bytes that are read at once.
 const READ_BYTES: usize = 1 << 20;
 
@@ -20,39 +18,31 @@ pub(super) fn failed(operation: &'static str, path: &Path, source: std::io::Erro
 
 /// A file being written.
 pub(super) struct NewFile {
-    file: File,
+    file: SequentialFile,
     path: PathBuf,
     name: &'static str,
     bytes: u64,
     crc: u32,
-    unsynced: u64,
 }
 
 impl NewFile {
     /// Makes the file, which must not exist.
     pub fn create(dir: &Path, name: &'static str) -> Result<NewFile> {
         let path = dir.join(name);
-        let file = OpenOptions::new().write(true).create_new(true).open(&path);
-        let file = file.map_err(|error| failed("create", &path, error))?;
-        Ok(NewFile { file, path, name, bytes: 0, crc: 0, unsynced: 0 })
+        let file = SequentialFile::create(&path).map_err(|error| failed("create", &path, error))?;
+        Ok(NewFile { file, path, name, bytes: 0, crc: 0 })
     }
 
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file.write_all(bytes).map_err(|error| failed("write", &self.path, error))?;
+        self.file.write(bytes).map_err(|error| failed("write", &self.path, error))?;
         self.crc = crc32c::crc32c_append(self.crc, bytes);
-        (self.bytes, self.unsynced) = (self.bytes + bytes.len() as u64, self.unsynced + bytes.len() as u64);
-        if self.unsynced >= SYNC_BYTES {
-            self.unsynced = 0;
-            self.file.sync_data().map_err(|error| failed("sync", &self.path, error))?;
-            forget_cached(&self.file);
-        }
+        self.bytes += bytes.len() as u64;
         Ok(())
     }
 
     /// Makes the file durable (its folder's entry is not yet).
     pub fn finish(self) -> Result<FileSum> {
-        self.file.sync_all().map_err(|error| failed("sync", &self.path, error))?;
-        forget_cached(&self.file);
+        self.file.finish().map_err(|error| failed("sync", &self.path, error))?;
         Ok(FileSum { name: self.name.into(), bytes: self.bytes, crc32c: format!("{:08x}", self.crc) })
     }
 }

@@ -18,9 +18,12 @@ use crate::types::{Lsn, PageNo, unix_us};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The redo's thread sleeps this long when there was less than [`REDO_AT_ONCE_BYTES`] to copy.
+/// Redo is copied once there is this much: piece by piece as commits make it durable, the copy would compete with them
+/// for the device. What there is, is copied after [`MOST_PAUSES`] of [`REDO_PAUSE`]: in a small ring writers may wait
+/// for less.
+const REDO_AT_ONCE_BYTES: u64 = 512 << 10;
 const REDO_PAUSE: Duration = Duration::from_millis(10);
-const REDO_AT_ONCE_BYTES: usize = 512 << 10;
+const MOST_PAUSES: u32 = 10;
 
 /// A database that a backup is taken of.
 pub struct Source<'a> {
@@ -201,20 +204,19 @@ fn copy_pages(
     stopped: &dyn Fn() -> bool,
 ) -> Result<Copied> {
     let (ctx, total) = (source.ctx, source.space.page_count());
-    let (mut reader, mut bytes) = (ExtentReader::new(ctx, source.space), Vec::new());
+    let mut reader = ExtentReader::new(ctx, source.space);
     let (mut count, mut damaged) = (0, Vec::new());
     let (started, mut read_bytes) = (Instant::now(), 0);
     for extent in 0..total / EXTENT_PAGES {
         if stopped() {
             return Err(super::interrupted());
         }
-        bytes.clear();
         reader.read(extent, |page_no, page| {
             read_bytes += ctx.pool.page_bytes() as u64;
             match page {
                 Ok(page) if page_no == PageNo(0) || since.is_none_or(|since| header::lsn(page) > since) => {
-                    bytes.extend_from_slice(&page_no.0.to_le_bytes());
-                    bytes.extend_from_slice(page);
+                    file.write(&page_no.0.to_le_bytes())?;
+                    file.write(page)?;
                     count += 1;
                 }
                 Ok(_) => {}
@@ -223,7 +225,6 @@ fn copy_pages(
             }
             Ok(())
         })?;
-        file.write(&bytes)?;
         let pages = u64::from((extent + 1) * EXTENT_PAGES);
         if tell(BackupProgress { step: "copying", pages, total: total.into() }).is_break() {
             return Err(super::interrupted());
@@ -244,17 +245,9 @@ fn copy_pages(
 
 /// Copies redo until it is told to end; says where that was.
 fn copy_redo(ctx: &Context, mut kept: Kept<&Log>, mut file: NewFile, order: &AtomicU8) -> Result<(FileSum, Lsn)> {
-    let (mut bytes, mut end) = (Vec::new(), None);
+    let (mut bytes, mut end, mut pauses) = (Vec::new(), None, 0);
     loop {
         ctx.poison.check()?;
-        kept.read(end.unwrap_or(Lsn(u64::MAX)), &mut bytes)?;
-        file.write(&bytes)?;
-        kept.let_go(kept.at());
-        if end == Some(kept.at()) {
-            let end = kept.at();
-            drop(kept);
-            return Ok((file.finish()?, end));
-        }
         match order.load(SeqCst) {
             order if order == Order::GiveUp as u8 => return Err(super::interrupted()),
             order if order == Order::Finish as u8 && end.is_none() => {
@@ -263,11 +256,26 @@ fn copy_redo(ctx: &Context, mut kept: Kept<&Log>, mut file: NewFile, order: &Ato
                 ctx.log.flush_to(last)?;
                 end = Some(last);
             }
-            // Piece by piece as commits make it durable, the copy would compete with them for the device.
-            _ if end.is_none() && bytes.len() < REDO_AT_ONCE_BYTES => crate::sync::thread::sleep(REDO_PAUSE),
-            _ => {}
+            _ if end.is_none() && pauses < MOST_PAUSES && is_little(ctx, &kept) => {
+                crate::sync::thread::sleep(REDO_PAUSE);
+                pauses += 1;
+                continue;
+            }
+            _ => pauses = 0,
+        }
+        kept.read(end.unwrap_or(Lsn(u64::MAX)), &mut bytes)?;
+        file.write(&bytes)?;
+        kept.let_go(kept.at());
+        if end == Some(kept.at()) {
+            let end = kept.at();
+            drop(kept);
+            return Ok((file.finish()?, end));
         }
     }
+}
+
+fn is_little(ctx: &Context, kept: &Kept<&Log>) -> bool {
+    ctx.log.durable_lsn().0.saturating_sub(kept.at().0) < REDO_AT_ONCE_BYTES
 }
 
 #[cfg(test)]

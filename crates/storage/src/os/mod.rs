@@ -2,15 +2,17 @@
 //!
 //! `file` is the device, `uring` sends its batches, `sys` has the few calls the standard library lacks, `folder` locks
 //! folders and makes their entries durable. Which flags a file is opened with follows from its [`FileRole`] and the
-//! [`FlushMethod`], in `method`.
+//! [`FlushMethod`], in `method`. `sequential` is for large files that are no device: backups.
 
 mod file;
 pub(crate) mod folder;
 mod method;
+mod sequential;
 mod sys;
 mod untorn;
 mod uring;
 
 pub use file::FileDevice;
 pub use method::{FileRole, FlushMethod};
+pub use sequential::SequentialFile;
 pub use sys::forget_cached;

@@ -1,0 +1,125 @@
+//! A large file that is written once, from its begin to its end, beside others that use the same disk.
+//!
+//! Rules
+//! 1. What is written goes past the page cache, in pieces of [`PIECE_BYTES`]: it pushes nothing out of the cache, costs
+//!    no second copy, and no great amount waits for the last sync, behind which the syncs of others would wait too.
+//! 2. The last piece is filled up with zeros to whole blocks, and the file then cut to its length.
+//! 3. A file system without direct I/O gets buffered writes, given to the disk every [`SYNC_BYTES`] and then taken out
+//!    of the cache.
+//! 4. After an error the file is good for nothing: the caller removes it.
+
+use super::sys;
+use crate::{ALIGNMENT_BYTES, AlignedBuf};
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Result, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Bytes of a write. Small enough that another's read or write does not wait long behind it.
+const PIECE_BYTES: usize = 256 << 10;
+/// Without direct I/O what is written is given to the disk at least this often.
+const SYNC_BYTES: u64 = 32 << 20;
+
+/// A new file that is written from its begin to its end.
+#[derive(Debug)]
+pub struct SequentialFile {
+    file: File,
+    is_direct: bool,
+    piece: AlignedBuf,
+    filled: usize,
+    /// Bytes of whole pieces in the file.
+    written: u64,
+}
+
+impl SequentialFile {
+    /// Makes the file, which must not exist.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn create(path: &Path) -> Result<SequentialFile> {
+        let open = |flags| OpenOptions::new().write(true).create_new(true).custom_flags(flags).open(path);
+        let (file, is_direct) = match open(libc::O_DIRECT) {
+            Err(error) if error.kind() == ErrorKind::InvalidInput => {
+                // The file may have been made before its flags were looked at.
+                let _ = std::fs::remove_file(path);
+                (open(0)?, false)
+            }
+            other => (other?, true),
+        };
+        Ok(SequentialFile { file, is_direct, piece: AlignedBuf::zeroed(PIECE_BYTES), filled: 0, written: 0 })
+    }
+
+    /// Appends.
+    ///
+    /// # Errors
+    /// The operating system's, a full disk among them.
+    pub fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            let (now, later) = bytes.split_at(bytes.len().min(PIECE_BYTES - self.filled));
+            self.piece[self.filled..][..now.len()].copy_from_slice(now);
+            (self.filled, bytes) = (self.filled + now.len(), later);
+            if self.filled == PIECE_BYTES {
+                self.write_piece(PIECE_BYTES)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is left, cuts the file to its length and makes it durable (its folder's entry is not yet).
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn finish(mut self) -> Result<()> {
+        let len = self.written + self.filled as u64;
+        if self.filled > 0 {
+            let whole = self.filled.next_multiple_of(ALIGNMENT_BYTES);
+            let filled = self.filled;
+            self.piece[filled..whole].fill(0);
+            self.write_piece(whole)?;
+        }
+        self.file.set_len(len)?;
+        self.file.sync_all()?;
+        sys::forget_cached(&self.file);
+        Ok(())
+    }
+
+    fn write_piece(&mut self, len: usize) -> Result<()> {
+        self.file.write_all(&self.piece[..len])?;
+        (self.written, self.filled) = (self.written + len as u64, 0);
+        if !self.is_direct && self.written.is_multiple_of(SYNC_BYTES) {
+            self.file.sync_data()?;
+            sys::forget_cached(&self.file);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read_at_any_length() {
+        let dir = tempfile::tempdir().unwrap();
+        for len in [0, 1, 4095, 4096, 4097, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 3 * PIECE_BYTES + 5000] {
+            let path = dir.path().join(len.to_string());
+            let bytes: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
+            for step in [997, 300_000] {
+                let mut file = SequentialFile::create(&path).unwrap();
+                bytes.chunks(step).for_each(|part| file.write(part).unwrap());
+                file.finish().unwrap();
+                assert!(std::fs::read(&path).unwrap() == bytes, "{len} bytes in steps of {step}");
+                std::fs::remove_file(&path).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_there_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("there");
+        std::fs::write(&path, "what was there").unwrap();
+        assert_eq!(SequentialFile::create(&path).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read(&path).unwrap(), b"what was there");
+    }
+}
