@@ -25,7 +25,7 @@ pub struct BackupBeside {
     #[arg(long, value_name = "DEST")]
     backup_to: Option<PathBuf>,
     /// Bytes of pages that the backup reads in a second at most; 0 = no limit
-    #[arg(long, default_value = "64M", value_name = "BYTES", value_parser = size, requires = "backup_to")]
+    #[arg(long, default_value = "32M", value_name = "BYTES", value_parser = size, requires = "backup_to")]
     backup_rate: u64,
     /// Show what backups cost: run N times without and N times with one backup after the other, in turns
     #[arg(long, default_value_t = 0, value_name = "N", requires = "backup_to",

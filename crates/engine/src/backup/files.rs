@@ -1,5 +1,5 @@
 //! Files of a backup: their length and checksum are taken while they are written, and compared while they are read.
-//! They do not stay in the page cache, which others need.
+//! They do not stay in the page cache, which others need ([`SequentialFile`]).
 
 use super::manifest::FileSum;
 use crate::error::{Error, Result};

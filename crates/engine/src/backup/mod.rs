@@ -72,7 +72,7 @@ pub struct BackupOptions {
     /// A backup of the same database: only the pages that changed since are copied. `None` for a full backup.
     pub base: Option<PathBuf>,
     /// Bytes of pages that are read in a second at most, so that users of the database are not slowed; 0 = no limit.
-    /// The default is 64 MiB.
+    /// The default is 32 MiB.
     pub max_bytes_per_s: u64,
     /// Leave damaged pages out and name them in the manifest. Without it a damaged page ends the backup.
     pub skip_damaged: bool,
@@ -80,7 +80,7 @@ pub struct BackupOptions {
 
 impl Default for BackupOptions {
     fn default() -> BackupOptions {
-        BackupOptions { base: None, max_bytes_per_s: 64 << 20, skip_damaged: false }
+        BackupOptions { base: None, max_bytes_per_s: 32 << 20, skip_damaged: false }
     }
 }
 
