@@ -156,6 +156,40 @@ fn a_duplicate_key_leaves_no_new_table_and_tells_what_an_old_one_kept() {
 }
 
 #[test]
+fn a_bad_line_among_many_is_the_only_one_that_is_missing() {
+    const LINES: u64 = 40_000;
+    let place = Place::new();
+    run(&ImportArgs { primary_key: Some("n".to_string()), ..place.import(b"n,x\n0,a\n") }).unwrap();
+    // A duplicate of the first row, one of a row of this file, and a line that is too long.
+    let line = |n: u64| match n {
+        9_000 => "0,again\n".to_string(),
+        21_000 => "20999,again\n".to_string(),
+        33_000 => "33000,a,b\n".to_string(),
+        n => format!("{n},{n:015}\n"),
+    };
+    let csv = ["n,x\n".to_string()].into_iter().chain((1..=LINES).map(line)).collect::<String>();
+
+    let stopped = ImportArgs { commit_every: 4_000, ..place.import(csv.as_bytes()) };
+    let error = run(&stopped).unwrap_err().to_string();
+    assert!(error.contains("bad lines") && error.contains("nothing was imported"), "{error}");
+    let no_long_line = csv.replace("33000,a,b\n", "");
+    let stopped = ImportArgs { commit_every: 4_000, ..place.import(no_long_line.as_bytes()) };
+    let error = run(&stopped).unwrap_err().to_string();
+    assert!(error.starts_with("line 9001: duplicate key"), "{error}");
+    assert!(error.ends_with("the 8000 rows up to line 8001 were imported"), "{error}");
+
+    for commit_every in [0, 7_000] {
+        let place = Place::new();
+        run(&ImportArgs { primary_key: Some("n".to_string()), ..place.import(b"n,x\n0,a\n") }).unwrap();
+        let skipping = ImportArgs { commit_every, on_error: OnError::Skip, ..place.import(csv.as_bytes()) };
+        assert_eq!(run(&skipping).unwrap(), Imported { table: "t".to_string(), rows: LINES - 3, skipped: 3 });
+        let rows: Vec<String> = place.export().lines().skip(2).map(str::to_string).collect();
+        let good = (1..=LINES).filter(|n| ![9_000, 21_000, 33_000].contains(n));
+        assert!(rows.iter().map(String::as_str).eq(good.map(line).collect::<String>().lines()));
+    }
+}
+
+#[test]
 fn unique_indexes_hold() {
     let place = Place::new();
     let args = ImportArgs { unique: strings(&["u=x"]), ..place.import(b"n,x\n1,a\n2,a\n") };
