@@ -46,7 +46,11 @@ impl SequentialFile {
             }
             other => (other?, true),
         };
-        Ok(SequentialFile { file, is_direct, piece: AlignedBuf::zeroed(PIECE_BYTES), filled: 0, written: 0 })
+        Ok(SequentialFile::of(file, is_direct))
+    }
+
+    fn of(file: File, is_direct: bool) -> SequentialFile {
+        SequentialFile { file, is_direct, piece: AlignedBuf::zeroed(PIECE_BYTES), filled: 0, written: 0 }
     }
 
     /// Appends.
@@ -112,6 +116,18 @@ mod tests {
                 std::fs::remove_file(&path).unwrap();
             }
         }
+    }
+
+    #[test]
+    fn without_direct_writes_all_is_written_too_over_several_syncs() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("buffered");
+        let mut file = SequentialFile::of(File::create_new(&path).unwrap(), false);
+        let part: Vec<u8> = (0..1_000_003).map(|at| (at % 251) as u8).collect();
+        let parts = 2 * SYNC_BYTES / 1_000_003 + 2;
+        (0..parts).for_each(|_| file.write(&part).unwrap());
+        file.finish().unwrap();
+        assert!(std::fs::read(&path).unwrap() == part.repeat(parts as usize));
     }
 
     #[test]
