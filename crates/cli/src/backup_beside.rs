@@ -18,6 +18,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Instant;
 
+/// `BackupOptions::default()` as text, for the help.
+const DEFAULT_RATE: &str = "32M";
+
 /// A backup beside a measurement.
 #[derive(Args, Clone, Debug)]
 pub struct BackupBeside {
@@ -25,7 +28,7 @@ pub struct BackupBeside {
     #[arg(long, value_name = "DEST")]
     backup_to: Option<PathBuf>,
     /// Bytes of pages that the backup reads in a second at most; 0 = no limit
-    #[arg(long, default_value = "32M", value_name = "BYTES", value_parser = size, requires = "backup_to")]
+    #[arg(long, default_value = DEFAULT_RATE, value_name = "BYTES", value_parser = size, requires = "backup_to")]
     backup_rate: u64,
     /// Show what backups cost: run N times without and N times with one backup after the other, in turns
     #[arg(long, default_value_t = 0, value_name = "N", requires = "backup_to",
@@ -155,6 +158,12 @@ fn of_all(mut ratios: Vec<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn the_default_rate_is_that_of_a_backup() {
+        let default = highwater::BackupOptions::default().max_bytes_per_s;
+        assert_eq!(super::size(super::DEFAULT_RATE).ok(), Some(default));
+    }
+
     #[test]
     fn the_median_of_pairs() {
         let line = |ratios: &[f64]| super::of_all(ratios.to_vec());
