@@ -22,6 +22,16 @@ const PAIRING: &str = "crates/engine/src/db/pairing.rs";
 
 pub const BUGS: &[Bug] = &[
     bug(
+        "made-anew-for-ever",
+        "a page that was made anew once goes to its place without a copy ever after",
+        &[edit(
+            MARKS,
+            "        self.made_anew.store(false, Ordering::Relaxed);\n",
+            "        self.made_anew.fetch_and(PLANTED, Ordering::Relaxed);\n",
+        )],
+        &["crash::a_new_page_needs_no_copy", "dirty_model::a_page_without_a_copy"],
+    ),
+    bug(
         "log-sync-skipped",
         "a commit is acknowledged when its redo is written, not when it is durable",
         &[edit(

@@ -93,13 +93,19 @@ fn what_was_durable_survives_a_power_cut() {
     }
 }
 
-/// A database of one page, `flushed` for that reason, without a checkpoint since; and the page.
+fn flush(core: &Core, page: PageNo, reason: FlushReason) {
+    let frame = core.ctx.pool.frame_of(page).unwrap();
+    assert_eq!(core.ctx.pool.flush_frames(&[frame], reason).unwrap(), 1);
+}
+
+/// A database of one page, changed since it was first in the store and `flushed` for that reason, without a checkpoint
+/// since; and the page.
 fn with_flushed_page(reason: FlushReason) -> (Core, PageNo) {
     let core = small_core();
     let page = new_page(&core.ctx, &core.space);
+    flush(&core, page, reason);
     put(&core.ctx, page, 7);
-    let frame = core.ctx.pool.frame_of(page).unwrap();
-    assert_eq!(core.ctx.pool.flush_frames(&[frame], reason).unwrap(), 1);
+    flush(&core, page, reason);
     (core, page)
 }
 
@@ -117,6 +123,27 @@ fn a_torn_page_is_repaired_from_every_area() {
         let core = open(image, small_options());
         assert_eq!(core.repaired, vec![page], "{reason:?}");
         assert_eq!(get(&core.ctx, page), 7);
+    }
+}
+
+/// A page that redo makes anew goes to its place without a copy, once; torn there, it is made anew.
+#[test]
+fn a_new_page_needs_no_copy() {
+    for reason in [FlushReason::LruList, FlushReason::CheckpointAge, FlushReason::SinglePage] {
+        let core = small_core();
+        let page = new_page(&core.ctx, &core.space);
+        put(&core.ctx, page, 7);
+        let copied_bytes = || core.ctx.stats.snapshot().bytes_written_doublewrite;
+        let before = copied_bytes();
+        flush(&core, page, reason);
+        assert_eq!(copied_bytes() - before, 4096, "the directory alone");
+        let image = core.storage().cut(0);
+        damage(&image, page);
+        let again = open(image, small_options());
+        assert_eq!((again.repaired.len(), get(&again.ctx, page)), (0, 7), "{reason:?}");
+        put(&core.ctx, page, 8);
+        flush(&core, page, reason);
+        assert_eq!(copied_bytes() - before, 2 * 4096 + 4096, "with a copy");
     }
 }
 
