@@ -74,8 +74,8 @@ enum LabCommand {
 struct RunArgs {
     /// Name of the experiment (highwater lab list), or all
     experiment: String,
-    /// What to measure, separated by commas: highwater, mysql, mariadb, ... (highwater lab list) [default: all subjects
-    /// of the experiment that are installed]
+    /// What to measure, separated by commas: highwater, mysql, mariadb, ... (highwater lab list) [default: the
+    /// experiment's that are installed; of peers all but the servers]
     #[arg(long, value_name = "SUBJECTS", value_delimiter = ',')]
     subject: Vec<String>,
     /// Workloads to measure, separated by commas, of an experiment that has several (peers) [default: all]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// What a user asks for.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Subjects; empty: all the experiment has.
+    /// Subjects; empty: the experiment's default.
     pub subjects: Vec<SubjectKind>,
     /// Workloads, of an experiment that has several; empty: all.
     pub workloads: Vec<String>,
@@ -111,7 +111,7 @@ fn subjects(
         )));
     }
     let (mut found, mut skipped) = (Vec::new(), Vec::new());
-    for kind in if wanted.is_empty() { known } else { wanted } {
+    for kind in if wanted.is_empty() { experiment.default_subjects() } else { wanted } {
         let is_there = if experiment.runs_subjects(scale) { kind.find().map(drop) } else { Ok(()) };
         match is_there {
             Ok(()) if found.contains(kind) => {}
