@@ -86,7 +86,9 @@ fn beside_cache_mib(subject: SubjectKind) -> u64 {
         SubjectKind::Rocksdb => 80,
         SubjectKind::Wiredtiger | SubjectKind::Redb => 128,
         SubjectKind::Fjall => 256,
-        SubjectKind::Mysql | SubjectKind::Mariadb | SubjectKind::Myrocks => 512,
+        SubjectKind::Mysql => 80,
+        SubjectKind::Mariadb => 112,
+        SubjectKind::Myrocks => 128,
         _ => 32,
     }
 }
