@@ -276,7 +276,7 @@ fn create(kind: SubjectKind, programs: &Programs, files: &Files, place: &Place, 
         refuse_other_log(log)?;
     }
     match &programs.install_db {
-        Some(install_db) => install(kind, install_db, &new, settings)?,
+        Some(install_db) => install(kind, install_db, &new, &place.run, settings)?,
         None => copy_folder(&programs.base().join("data"), &new)?,
     }
     std::fs::rename(&new, &place.data).map_err(|e| Error::file(&place.data, e))?;
@@ -306,9 +306,11 @@ fn move_log(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-fn install(kind: SubjectKind, install_db: &Path, folder: &Path, settings: &Settings) -> Result<()> {
+fn install(kind: SubjectKind, install_db: &Path, folder: &Path, run: &Path, settings: &Settings) -> Result<()> {
     let mut command = Command::new(install_db);
     command.arg("--no-defaults").arg(format!("--datadir={}", folder.display()));
+    // A server that starts removes all temporary tables in this folder, those of others too.
+    command.arg(format!("--tmpdir={}", run.display()));
     command.args(["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"]);
     match kind {
         SubjectKind::Myrocks => command.args(["--skip-innodb", "--default-storage-engine=Aria"]),
