@@ -72,7 +72,7 @@ impl Database for Served<'_> {
 
 fn settings(kind: SubjectKind, request: &Request) -> Settings {
     let pages = request.cache_bytes / Settings::default().page_bytes;
-    let sort_buffer = (request.cache_bytes / 8).clamp(MIB, 64 * MIB).to_string();
+    let sort_buffer = (request.cache_bytes / 32).clamp(MIB, 64 * MIB).to_string();
     let folder = request.folder.display().to_string();
     let mut extra = vec![("tmpdir", folder.as_str()), ("key_buffer_size", OTHER_CACHES)];
     match kind {
@@ -129,7 +129,7 @@ mod tests {
     fn a_server_gets_the_cache_and_the_durability_of_the_others() {
         let small = settings(SubjectKind::Mariadb, &request(32 * MIB, true));
         assert_eq!((small.buffer_pool_bytes, small.flush_log_at_trx_commit), (32 * MIB, 1));
-        assert_eq!((small.lru_scan_depth, small.extra["innodb_sort_buffer_size"].as_str()), (128, "4194304"));
+        assert_eq!((small.lru_scan_depth, small.extra["innodb_sort_buffer_size"].as_str()), (128, "1048576"));
         let large = settings(SubjectKind::Mysql, &request(8 << 30, false));
         assert_eq!((large.lru_scan_depth, large.flush_log_at_trx_commit), (1024, 2));
         assert_eq!(large.extra["innodb_sort_buffer_size"], (64 * MIB).to_string());

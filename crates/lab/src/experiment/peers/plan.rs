@@ -86,9 +86,9 @@ fn beside_cache_mib(subject: SubjectKind) -> u64 {
         SubjectKind::Rocksdb => 80,
         SubjectKind::Wiredtiger | SubjectKind::Redb => 128,
         SubjectKind::Fjall => 256,
-        SubjectKind::Mysql => 80,
-        SubjectKind::Mariadb => 112,
-        SubjectKind::Myrocks => 128,
+        SubjectKind::Mysql => 112,
+        SubjectKind::Mariadb => 128,
+        SubjectKind::Myrocks => 192,
         _ => 32,
     }
 }
