@@ -144,6 +144,8 @@ constants! { Metric:
     COMPRESSION_RATIO = "compression_ratio",
     CONDITIONS_BROKEN = "conditions_broken",
     COPIED_BYTES = "copied_bytes",
+    CLIENT_CPU_S = "client_cpu_s",
+    CLIENT_CPU_US_PER_TRANSACTION = "client_cpu_us_per_transaction",
     CPU_US_PER_TRANSACTION = "cpu_us_per_transaction",
     CPU_WITHHELD_PCT_WORST_SECOND = "cpu_withheld_pct_worst_second",
     CUTS = "cuts",

@@ -6,13 +6,19 @@ use highwater_bench::compared::Compared;
 
 const MIB: u64 = 1 << 20;
 
+/// Of runs with servers.
+const SERVERS: &str = "A server pays a round trip over its socket for each statement: compare with it by bytes to the \
+                       device, space, and speed beyond memory. Its processor time is that of the server and of its \
+                       clients together; its memory, its limit and its bytes dirtied are the server's alone, the bytes \
+                       until it is told to stop. Redb's benchmark is not for servers.";
+
 pub(super) fn notes(plan: &Plan) -> Vec<String> {
     let size = |workload, data| {
         let Sizes { data, cache } = sizes(plan.scale, &Point { workload, data, commits: DURABLE, clients: "1" });
         format!("{} MiB of rows, {} MiB of cache", data / MIB, cache / MIB)
     };
     let (warmup_s, seconds) = seconds(plan.scale);
-    vec![
+    let mut notes = vec![
         format!(
             "In memory: {}; of TPC-C at least one warehouse, about 100 MiB. Beyond: {}. redb's benchmark: {}.",
             size(Compared::YcsbA, IN_MEMORY),
@@ -39,5 +45,9 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
         "Bytes written are those that the device took, by the kernel's block counters: other processes' too. They are \
          no flash bytes."
             .into(),
-    ]
+    ];
+    if plan.subjects.iter().any(|subject| subject.is_server()) {
+        notes.push(SERVERS.into());
+    }
+    notes
 }

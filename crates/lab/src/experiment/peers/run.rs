@@ -1,14 +1,13 @@
-//! One measurement: the loaded data, a copy of them, the process that measures, its values.
+//! One measurement: the loaded data, a copy of them, the process or server that is measured, its values.
 
 use super::plan::{DURABLE, Point, memory, seconds, sizes};
 use crate::experiment::metric::{self, info};
 use crate::experiment::{Cell, Measured, Plan, Workspace};
-use crate::subject::compare;
-use crate::subject::{copy_apart, copy_sparse};
+use crate::subject::{SubjectKind, copy_apart, copy_file, copy_sparse};
 use highwater_bench::compared::{self, Answer, Compared, Contents, Request, Task, Verify};
 use highwater_bench::result::Interval;
 use highwater_bench::{Error, Result};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Threads of a load, and memory for it: data that are larger than memory are loaded in a large one all the same, but
 /// for the load that is measured.
@@ -22,18 +21,19 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
     let point = Point::of(&cell.setting)?;
     let folder = workspace.new_folder("cell");
     let request = request(plan, cell, &point, folder.join("database"));
-    let limit = Some(memory(plan.scale, &point, cell.subject.parse()?));
+    let kind = cell.kind()?;
+    let limit = Some(memory(plan.scale, &point, kind));
     let loaded = match point.workload {
         Compared::BulkLoad | Compared::Redb => None,
         _ => {
             let template = template(plan, cell, &point, workspace)?;
             workspace.step("copying the data")?;
-            copy_apart(&template.join("database"), &request.folder, &|_| &request.folder, copy_sparse)?;
+            copy_apart(&template.join("database"), &request.folder, &|_| &request.folder, copy_of(kind))?;
             Some(compared::read::<Contents>(&template.join(LOADED))?)
         }
     };
     workspace.step("measuring")?;
-    let taken = compare::measure(&request, limit, &folder)?;
+    let taken = kind.compare(&request, limit, &folder)?;
     std::fs::remove_dir_all(&folder).map_err(|e| Error::file(&folder, e))?;
     let mut measured = taken.answer.as_ref().map_or_else(Measured::default, |answer| {
         let loaded = loaded.as_ref().or((point.workload == Compared::BulkLoad).then_some(&answer.contents));
@@ -42,6 +42,12 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
     measured.put(metric::ENDED_BY_MEMORY_LIMIT, f64::from(u8::from(taken.answer.is_none())));
     measured.put_info(info::MEMORY_LIMIT, taken.memory_limit);
     Ok(measured)
+}
+
+/// InnoDB takes the space of its files before it writes into them, its redo log's first of all: a copy of them has no
+/// holes.
+fn copy_of(kind: SubjectKind) -> fn(&Path, &Path) -> Result<()> {
+    if kind.is_server() { copy_file } else { copy_sparse }
 }
 
 fn request(plan: &Plan, cell: &Cell, point: &Point<'_>, folder: PathBuf) -> Request {
@@ -85,7 +91,7 @@ fn template(plan: &Plan, cell: &Cell, point: &Point<'_>, workspace: &mut Workspa
         seed: plan.seed,
         ..request(plan, cell, point, folder.join("database"))
     };
-    let taken = compare::measure(&load, None, &folder)?;
+    let taken = cell.kind()?.compare(&load, None, &folder)?;
     let Some(answer) = taken.answer else {
         return Err(Error::Server(format!("{} ended while it loaded the data", cell.subject)));
     };
@@ -150,10 +156,14 @@ fn counted(count: Option<u64>) -> f64 {
 
 fn of_process(answer: &Answer, transactions: f64) -> Vec<(metric::Metric, f64)> {
     let (process, per) = (&answer.process, 1.0 / transactions);
+    let client_cpu_s = process.client_cpu_s.unwrap_or(f64::NAN);
+    // A server's clients do the work that is in the process of an embedded engine.
+    let all_cpu_s = process.cpu_s + process.client_cpu_s.unwrap_or(0.0);
     let mut values = vec![
         (metric::SPACE_BYTES, answer.space_bytes as f64),
         (metric::PEAK_MEMORY_BYTES, answer.peak_memory_bytes as f64),
         (metric::SUBJECT_CPU_S, process.cpu_s),
+        (metric::CLIENT_CPU_S, client_cpu_s),
         (metric::CPU_OTHERS_PCT, process.cpu_others_pct.unwrap_or(f64::NAN)),
         (metric::CLOSE_S, answer.close_s),
         (metric::CONDITIONS_BROKEN, answer.conditions.iter().filter(|one| !one.holds).count() as f64),
@@ -162,7 +172,8 @@ fn of_process(answer: &Answer, transactions: f64) -> Vec<(metric::Metric, f64)> 
     ];
     if transactions > 0.0 {
         values.extend([
-            (metric::CPU_US_PER_TRANSACTION, process.cpu_s * 1e6 * per),
+            (metric::CPU_US_PER_TRANSACTION, all_cpu_s * 1e6 * per),
+            (metric::CLIENT_CPU_US_PER_TRANSACTION, client_cpu_s * 1e6 * per),
             (metric::WRITTEN_BYTES_PER_TRANSACTION, process.written_bytes as f64 * per),
             (metric::DEVICE_HOST_BYTES_PER_TRANSACTION, counted(process.device_written_bytes) * per),
             (metric::DEVICE_HOST_BYTES_CLOSED_PER_TRANSACTION, counted(answer.device_written_bytes_closed) * per),
