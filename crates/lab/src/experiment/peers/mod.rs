@@ -4,7 +4,8 @@
 //! 1. Every embedded engine is measured by the program `highwater-compare`, Highwater too: a process for each
 //!    measurement, in a memory group that counts the operating system's page cache. A server is in such a group too; its
 //!    clients are in this process. Servers are measured when they are asked for.
-//! 2. All get the same cache, or where they have none the same memory; the same durability; the same workload code.
+//! 2. In memory all get the same cache; beyond memory their processes get the same memory, to be used as each does it
+//!    best. All have the same durability and the same workload code.
 //!    `docs/peers` has a page on each engine: what is set, and what is not alike.
 //! 3. Subjects take turns within a setting, repetition after repetition; settings on the same data follow each other,
 //!    so that the loaded data of one kind and size lie on the disk at a time.

@@ -1,7 +1,7 @@
 //! What was set, and what to bear in mind.
 
-use super::plan::{BEYOND, DURABLE, IN_MEMORY, Point, Sizes, seconds, sizes};
-use crate::experiment::Plan;
+use super::plan::{BEYOND, DURABLE, IN_MEMORY, Point, cache, data, memory, seconds};
+use crate::experiment::{Plan, SubjectKind};
 use highwater_bench::compared::Compared;
 
 const MIB: u64 = 1 << 20;
@@ -13,9 +13,12 @@ const SERVERS: &str = "A server pays a round trip over its socket for each state
                        until it is told to stop. Redb's benchmark is not for servers.";
 
 pub(super) fn notes(plan: &Plan) -> Vec<String> {
-    let size = |workload, data| {
-        let Sizes { data, cache } = sizes(plan.scale, &Point { workload, data, commits: DURABLE, clients: "1" });
-        format!("{} MiB of rows, {} MiB of cache", data / MIB, cache / MIB)
+    let size = |workload, class| {
+        let point = Point { workload, data: class, commits: DURABLE, clients: "1" };
+        let cache = cache(plan.scale, &point, SubjectKind::Highwater);
+        let memory = memory(plan.scale, &point, SubjectKind::Highwater);
+        let [data, cache, memory] = [data(plan.scale, &point), cache, memory].map(|bytes| bytes / MIB);
+        format!("{data} MiB of rows, {memory} MiB of memory, of which Highwater's cache is {cache}")
     };
     let (warmup_s, seconds) = seconds(plan.scale);
     let mut notes = vec![
@@ -30,8 +33,9 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
              was read before; beyond memory nothing is cached at the start."
         ),
         "Each measurement is a process of its own, in a memory group that counts the page cache; where no group could \
-         be made, memory_limit in the configuration says so. Beyond memory it has its cache and what the engine needs \
-         beside it; an engine that reads through the operating system uses what is left of that as more cache."
+         be made, memory_limit in the configuration says so. Beyond memory all have the same: an engine that reads \
+         past the operating system all but 48 MiB of it as its cache, one that reads through the operating system a \
+         quarter, and what is left as more cache there."
             .into(),
         "Durable: a commit that returned survives a power cut. Relaxed: it survives the end of the process, and a \
          power cut loses about a second. SQLite then loses more, and LMDB may lose the file."

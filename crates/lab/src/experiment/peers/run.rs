@@ -1,6 +1,6 @@
 //! One measurement: the loaded data, a copy of them, the process or server that is measured, its values.
 
-use super::plan::{DURABLE, Point, memory, seconds, sizes};
+use super::plan::{DURABLE, Point, cache, data, memory, seconds};
 use crate::experiment::metric::{self, info};
 use crate::experiment::{Cell, Measured, Plan, Workspace};
 use crate::subject::{SubjectKind, copy_apart, copy_file, copy_sparse};
@@ -20,8 +20,8 @@ const LOADED: &str = "loaded.json";
 pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
     let point = Point::of(&cell.setting)?;
     let folder = workspace.new_folder("cell");
-    let request = request(plan, cell, &point, folder.join("database"));
     let kind = cell.kind()?;
+    let request = request(plan, cell, &point, folder.join("database"))?;
     let limit = Some(memory(plan.scale, &point, kind));
     let loaded = match point.workload {
         Compared::BulkLoad | Compared::Redb => None,
@@ -50,16 +50,16 @@ fn copy_of(kind: SubjectKind) -> fn(&Path, &Path) -> Result<()> {
     if kind.is_server() { copy_file } else { copy_sparse }
 }
 
-fn request(plan: &Plan, cell: &Cell, point: &Point<'_>, folder: PathBuf) -> Request {
-    let (sizes, (warmup_s, seconds)) = (sizes(plan.scale, point), seconds(plan.scale));
+fn request(plan: &Plan, cell: &Cell, point: &Point<'_>, folder: PathBuf) -> Result<Request> {
+    let (warmup_s, seconds) = seconds(plan.scale);
     let is_load = point.workload == Compared::BulkLoad;
-    Request {
+    Ok(Request {
         subject: cell.subject.clone(),
         workload: point.workload,
         task: if is_load { Task::Load } else { Task::Run },
         folder,
-        data_bytes: sizes.data,
-        cache_bytes: sizes.cache,
+        data_bytes: data(plan.scale, point),
+        cache_bytes: cache(plan.scale, point, cell.kind()?),
         beyond_memory: point.is_beyond(),
         durable: point.commits == DURABLE,
         clients: point.clients(),
@@ -69,7 +69,7 @@ fn request(plan: &Plan, cell: &Cell, point: &Point<'_>, folder: PathBuf) -> Requ
         verify: if point.is_beyond() && !is_load { Verify::Rows } else { Verify::Indexes },
         seed: plan.seed_of(cell),
         options: std::collections::BTreeMap::new(),
-    }
+    })
 }
 
 /// The folder of the loaded data of a subject; other kinds of data are removed first.
@@ -89,7 +89,7 @@ fn template(plan: &Plan, cell: &Cell, point: &Point<'_>, workspace: &mut Workspa
         cache_bytes: LOAD_CACHE_BYTES,
         verify: Verify::Indexes,
         seed: plan.seed,
-        ..request(plan, cell, point, folder.join("database"))
+        ..request(plan, cell, point, folder.join("database"))?
     };
     let taken = cell.kind()?.compare(&load, None, &folder)?;
     let Some(answer) = taken.answer else {
