@@ -155,7 +155,7 @@ impl Core {
             options.log_buffer_size as usize,
             options.flush_log_at_trx_commit,
             file.database_id,
-            if storage.is_read_only() { 0 } else { options.log_file_size },
+            if storage.is_read_only() { None } else { Some(options.log_file_size) },
             stats.clone(),
             poison.clone(),
         )
