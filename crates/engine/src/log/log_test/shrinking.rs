@@ -110,19 +110,38 @@ fn a_log_that_has_shrunk_grows_again() {
     let (log, found) = open_growing(Arc::new(device.clone()), FlushLog::Sync, LARGE).unwrap();
     assert_eq!(log.size_bytes(), SMALL);
     log.start(found.end_lsn).unwrap();
-    for n in 0..600 {
-        let start = log.end_lsn();
+    let mut starts = Vec::new();
+    for n in 0..1000 {
+        starts.push(log.end_lsn());
         log.flush_to(append(&log, n, 700)).unwrap();
         log.growth_step().unwrap();
-        if log.size_bytes() < LARGE && n % 13 == 0 {
-            log.checkpoint(start).unwrap();
+        // More than half of the ring is in use.
+        let behind = log.capacity_bytes() as usize / 10 * 6 / 708;
+        if let Some(first) = starts.len().checked_sub(behind) {
+            log.checkpoint(starts[first]).unwrap();
         }
     }
     drop(log);
     let (log, found) = open(&device);
-    let expected: Vec<Vec<u8>> = (0..600).map(|n| payload(n, 700)).collect();
+    let expected: Vec<Vec<u8>> = (0..1000).map(|n| payload(n, 700)).collect();
     assert_eq!(log.size_bytes(), LARGE);
-    assert!(found.groups.len() > 400 && expected.ends_with(&payloads(&found)), "{} groups", found.groups.len());
+    assert!(found.groups.len() > 300 && expected.ends_with(&payloads(&found)), "{} groups", found.groups.len());
+}
+
+#[test]
+fn a_log_that_has_shrunk_gives_out_the_room_that_it_has() {
+    let (device, _) = grown(600);
+    let (log, found) = open_growing(Arc::new(device.clone()), FlushLog::Sync, SMALL).unwrap();
+    log.start(found.end_lsn).unwrap();
+    let mut appended = Vec::new();
+    while let Some(room) = log.reserve_at_once(700) {
+        let number = appended.len() as u64;
+        log.flush_to(log.append(room, &payload(number, 700), |_, _| {})).unwrap();
+        appended.push(payload(number, 700));
+        assert!(appended.len() < 1000, "the ring is over full");
+    }
+    assert_eq!(payloads(&open(&device).1), appended);
+    assert!(appended.len() as u64 > CAPACITY / 708 - 2, "{} groups", appended.len());
 }
 
 /// A full disk refuses nothing that makes a file shorter.
