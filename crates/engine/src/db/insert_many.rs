@@ -4,8 +4,8 @@
 //! 1. The call is one statement: if it fails, no row of it is inserted, and the transaction is as it was before.
 //! 2. Rows are gathered and inserted in batches; a row can be the reason of an error that a later one gets. After an
 //!    error nothing more is inserted, whatever the caller does.
-//! 3. While pages are missing from the pool, the leaves of a batch's rows are read ahead, side by side, as the rows come
-//!    in; not those of rows whose keys ascend, which share leaves.
+//! 3. While pages are missing from the pool, the leaves of a batch's rows are read ahead, side by side, as the rows
+//!    come in; not those of rows whose keys ascend, which share leaves.
 
 use super::write_txn::{Call, Inserted, WriteTxn};
 use crate::error::{Error, Result};

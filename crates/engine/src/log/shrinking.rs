@@ -1,12 +1,12 @@
-//! Shrinking: a log that is larger than it may be becomes smaller when a generation begins, and its file as long as it is.
+//! Shrinking: a log that is larger than it may be becomes smaller when a generation begins, and its file as short.
 //!
 //! Rules
 //! 1. Only at the start of a generation: nothing that the ring holds is needed then, so blocks may change their places.
 //!    The ring's base is the generation's first LSN.
 //! 2. Crash order: both headers say the new size, one after the other; then the file is cut; then blocks may lie in
-//!    their new places. A crash before the first header is durable leaves the old generation in the old ring; one before
-//!    the second leaves the new generation, which is empty. A crash before the cut leaves a file that is longer than its
-//!    log: every start cuts such a file.
+//!    their new places. A crash before the first header is durable leaves the old generation in the old ring; one
+//!    before the second leaves the new generation, which is empty. A crash before the cut leaves a file that is longer
+//!    than its log: every start cuts such a file.
 //! 3. What the smaller ring holds of older generations does not verify, wherever it lies.
 //! 4. A device of fixed length keeps the size of its log.
 //!

@@ -238,7 +238,8 @@ fn an_index_made_between_two_transactions_gets_its_entries() {
     assert!(matches!(db.snapshot().unwrap().get(&people, &values![1]), Err(Error::TableDropped { .. })));
 }
 
-/// The leaves do not fit the pool: those of rows in disorder are read side by side, those of rows in order are not named.
+/// The leaves do not fit the pool: those of rows in disorder are read side by side; those of rows in order are not
+/// named.
 #[test]
 fn leaves_of_rows_in_disorder_are_read_ahead() {
     let storage = StorageSet::memory();

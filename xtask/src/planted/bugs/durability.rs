@@ -247,7 +247,8 @@ pub const BUGS: &[Bug] = &[
         &[edit(
             SHRINKING,
             "        for header in [header, header.next()] {\n",
-            "        if PLANTED {\n            self.stop_on_failure(self.device.set_len_bytes(header.size_bytes))?;\n        \
+            "        if PLANTED {\n            \
+             self.stop_on_failure(self.device.set_len_bytes(header.size_bytes))?;\n        \
              }\n        for header in [header, header.next()] {\n",
         )],
         &["log_test::shrinking::a_power_cut", "db_test::shrinking::an_opening"],
