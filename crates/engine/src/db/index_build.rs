@@ -12,7 +12,8 @@
 //!    index.
 //! 3. Uniqueness is checked at the end, on neighbours in the finished tree.
 //! 4. While pages are missing from the pool, the next leaves are read ahead: of the rows as those of any scan, and of
-//!    the tree where a batch goes through it, or the check of uniqueness does.
+//!    the tree for the check of uniqueness. Not where a batch goes through the tree: the pool is full of pages that the
+//!    batch has changed, so leaves that were read ahead would be evicted first, and be read twice.
 //!
 //! Differs from InnoDB: no merge sort through a temporary file. That needs the space of the index twice and a second
 //! way to disk beside the page space; this reads tree pages again for each batch.
@@ -150,10 +151,8 @@ impl Batch {
         self.sort();
         self.inserted = true;
         let Batch { bytes, keys, .. } = self;
-        let (mut done, mut walk) = (0, Walk::new(ctx, tree));
-        let last = keys.last().map_or(Seek::Last, |last| Seek::Covers(last.of(bytes)));
+        let mut done = 0;
         while done < keys.len() {
-            walk.go_on(ctx, Seek::Covers(keys[done].of(bytes)), last);
             let inserted = insert_into_leaf(ctx, tree, bytes, &keys[done..])?;
             if inserted == 0 {
                 let key = keys[done].of(bytes);

@@ -16,8 +16,10 @@ use crate::txn::{NewRows, RowsOp, TableTrees};
 
 /// Bytes of rows that are inserted at once.
 const BATCH_BYTES: usize = 64 << 10;
-/// Rows whose leaves are read ahead together: those that the queue of wanted pages takes.
+/// Rows whose leaves are read ahead together: those that the queue of wanted pages takes; fewer in a pool that has not
+/// so many frames for each.
 const MOST_NAMED: usize = 96;
+const FRAMES_OF_A_NAME: usize = 32;
 
 impl Call<'_> {
     /// Encodes a row that is to be inserted, and its key.
@@ -42,9 +44,10 @@ pub struct Rows<'c> {
     call: Call<'c>,
     table: &'c TableShared,
     batch: NewRows,
-    /// The greatest key so far, and rows of the batch whose leaves are read ahead.
+    /// The greatest key so far; rows of the batch whose leaves are read ahead, and how many may be.
     greatest: Vec<u8>,
     named: usize,
+    most_named: usize,
     inserted: u64,
     has_failed: bool,
 }
@@ -59,7 +62,7 @@ impl Rows<'_> {
         let pushed = self.call.encode_new(self.table, values).and_then(|inserted| {
             self.name_leaf();
             self.batch.push(self.call.key, self.call.row);
-            let is_full = self.batch.bytes() >= BATCH_BYTES || self.named >= MOST_NAMED;
+            let is_full = self.batch.bytes() >= BATCH_BYTES || self.named >= self.most_named;
             if is_full { self.flush().map(|()| inserted) } else { Ok(inserted) }
         });
         self.has_failed = pushed.is_err();
@@ -139,8 +142,9 @@ impl WriteTxn {
         let call = self.call(table, Mode::Write)?;
         let before = call.txn.savepoint();
         let batch = NewRows::with_room(BATCH_BYTES + BATCH_BYTES / 8);
+        let most_named = (call.system.ctx.pool.frame_count() / FRAMES_OF_A_NAME).clamp(1, MOST_NAMED);
         let (greatest, table) = (Vec::new(), &*table.shared);
-        let mut rows = Rows { call, table, batch, greatest, named: 0, inserted: 0, has_failed: false };
+        let mut rows = Rows { call, table, batch, greatest, named: 0, most_named, inserted: 0, has_failed: false };
         let error = match fill(&mut rows).and_then(|()| rows.finish().map_err(E::from)) {
             Ok(inserted) => return Ok(inserted),
             Err(error) => error,
