@@ -8,6 +8,7 @@ const CHECKPOINT: &str = "crates/engine/src/log/checkpoint.rs";
 const SCAN: &str = "crates/engine/src/log/scan.rs";
 const DAMAGE: &str = "crates/engine/src/log/damage.rs";
 const GROWTH: &str = "crates/engine/src/log/growth.rs";
+const SHRINKING: &str = "crates/engine/src/log/shrinking.rs";
 const LOG_SPACE: &str = "crates/engine/src/log/space.rs";
 const CLEANER: &str = "crates/engine/src/pool/cleaner/page_cleaner.rs";
 const MTR: &str = "crates/engine/src/mtr/mini_transaction.rs";
@@ -249,5 +250,39 @@ pub const BUGS: &[Bug] = &[
             "            if !PLANTED {\n                self.write_header(&mut io, header)?;\n            }\n",
         )],
         &["log_test::growth::a_power_cut"],
+    ),
+    bug(
+        "log-cut-before-it-is-smaller",
+        "the file of a log that shrinks is cut before a header says the new size",
+        &[edit(
+            SHRINKING,
+            "        for header in [header, header.next()] {\n",
+            "        if PLANTED {\n            \
+             self.stop_on_failure(self.device.set_len_bytes(header.size_bytes))?;\n        \
+             }\n        for header in [header, header.next()] {\n",
+        )],
+        &["log_test::shrinking::a_power_cut", "db_test::shrinking::an_opening"],
+    ),
+    bug(
+        "older-header-says-the-larger-log",
+        "a log that has shrunk has a header of the larger one, which is found if the newest is damaged",
+        &[edit(
+            SHRINKING,
+            "        for header in [header, header.next()] {\n",
+            "        for header in [header, header.next()].into_iter().take(if PLANTED { 1 } else { 2 }) {\n",
+        )],
+        &["log_test::shrinking::a_header_damaged"],
+    ),
+    bug(
+        "smaller-log-gives-out-too-much",
+        "a log that has shrunk reserves room for as much redo as before",
+        &[edit(
+            SHRINKING,
+            "        self.space.resized(geometry.capacity_bytes(), header.checkpoint_lsn);\n",
+            "        if !PLANTED {\n            \
+             self.space.resized(geometry.capacity_bytes(), header.checkpoint_lsn);\n        \
+             }\n",
+        )],
+        &["log_test::shrinking::a_log_that_has_shrunk_gives"],
     ),
 ];

@@ -51,7 +51,7 @@ fn counters_after_a_power_cut(seed: u64) {
     let redo = image.memory_devices().unwrap()[1].clone();
     let id = bootstrap::find(&image).unwrap().header().database_id;
     let end =
-        Log::open(Arc::new(redo), 1 << 20, FlushLog::Sync, id, 0, Arc::default(), Arc::default()).unwrap().1.end_lsn;
+        Log::open(Arc::new(redo), 1 << 20, FlushLog::Sync, id, None, Arc::default(), Arc::default()).unwrap().1.end_lsn;
     let core = open(image, seeded_options(seed));
     for (page, least) in pages.iter().zip(durable.concat()) {
         let found = get(&core.ctx, *page);
@@ -162,7 +162,8 @@ fn of_several_copies_the_newest_is_put_back() {
         let [data, redo, _] = image.memory_devices().unwrap().clone();
         let found = bootstrap::find(&image).unwrap();
         let id = found.header().database_id;
-        let scan = Log::open(Arc::new(redo), 1 << 20, FlushLog::Sync, id, 0, Arc::default(), Arc::default()).unwrap().1;
+        let scan =
+            Log::open(Arc::new(redo), 1 << 20, FlushLog::Sync, id, None, Arc::default(), Arc::default()).unwrap().1;
         let log = scan.checkpoint_lsn..scan.end_lsn;
         assert_eq!(found.repair(log).unwrap(), vec![page]);
         let at = page.0 as usize * 4096 + FIELD as usize;
