@@ -2,8 +2,8 @@
 //!
 //! Choices
 //! 1. Every embedded engine is measured by the program `highwater-compare`, Highwater too: a process for each
-//!    measurement, in a memory group that counts the operating system's page cache. A server is in such a group too, its
-//!    clients in this process. Servers are measured when they are asked for.
+//!    measurement, in a memory group that counts the operating system's page cache. A server is in such a group too,
+//!    its clients in this process. Servers are measured when they are asked for.
 //! 2. All get the same cache, or where they have none the same memory; the same durability; the same workload code.
 //!    `docs/peers` has a page on each engine: what is set, and what is not alike.
 //! 3. Subjects take turns within a setting, repetition after repetition; settings on the same data follow each other,
