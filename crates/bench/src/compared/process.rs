@@ -4,8 +4,8 @@
 //! 1. Bytes are those of `/proc/PID/io`: read from devices; written to them, or made dirty in the page cache and not
 //!    dropped again. Bytes that the device took are the block layer's, whoever wrote them.
 //! 2. Instructions are counted in user mode, of all threads of this process that start after [`Instructions::start`].
-//!    Where the processor's counters cannot be used (a virtual machine, a forbidding kernel), and of a server, there are
-//!    none.
+//!    Where the processor's counters cannot be used (a virtual machine, a forbidding kernel) there are none, nor of a
+//!    server.
 
 use super::Process;
 use crate::cpu::CpuTimes;

@@ -99,8 +99,8 @@ impl SubjectKind {
         self != SubjectKind::Highwater && !self.is_server()
     }
 
-    /// Takes one measurement beside other engines, in a memory group of so many bytes; request and answer of the program
-    /// `highwater-compare` are kept in `folder`.
+    /// Takes one measurement beside other engines, in a memory group of so many bytes; what the program
+    /// `highwater-compare` is asked and answers is kept in `folder`.
     ///
     /// # Errors
     /// [`Error::Usage`] for what is not installed; the subject's.

@@ -88,8 +88,8 @@ fn own_cache_mib(scale: Scale, workload: Compared, subject: SubjectKind) -> u64 
 fn server_mib(subject: SubjectKind) -> u64 {
     match subject {
         SubjectKind::Mysql => 64,
-        SubjectKind::Mariadb => 80,
-        SubjectKind::Myrocks => 96,
+        SubjectKind::Mariadb => 112,
+        SubjectKind::Myrocks => 64,
         _ => 0,
     }
 }
