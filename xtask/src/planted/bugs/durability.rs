@@ -118,8 +118,8 @@ pub const BUGS: &[Bug] = &[
         "a changed page has the LSN of an earlier change, so it may be written before its redo",
         &[edit(
             COMMIT,
-            "            page::header::set_lsn(unsafe { pool.frames().bytes_mut(frame) }, lsn);\n",
-            "            let bytes = unsafe { pool.frames().bytes_mut(frame) };\n            if !PLANTED {\n\
+            "            page::header::set_lsn(unsafe { pool.frames().bytes_mut(held.frame) }, lsn);\n",
+            "            let bytes = unsafe { pool.frames().bytes_mut(held.frame) };\n            if !PLANTED {\n\
              \x20               \
              page::header::set_lsn(bytes, lsn);\n            }\n",
         )],

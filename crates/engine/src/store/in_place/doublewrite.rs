@@ -151,11 +151,12 @@ impl Area {
 fn parts_to_keep(batch: &Batch) -> Vec<Range<usize>> {
     let page_bytes = batch.page_bytes();
     let copies = batch.entries().iter().enumerate().filter(|(_, entry)| !entry.made_anew);
-    let mut parts = vec![0..DIRECTORY_BYTES];
-    for at in copies.map(|(n, _)| DIRECTORY_BYTES + n * page_bytes) {
-        match parts.last_mut().filter(|part| part.end == at) {
-            Some(part) => part.end += page_bytes,
-            None => parts.push(at..at + page_bytes),
+    let copies = copies.map(|(n, _)| DIRECTORY_BYTES + n * page_bytes).map(|at| at..at + page_bytes);
+    let mut parts: Vec<Range<usize>> = Vec::with_capacity(batch.entries().len() + 1);
+    for part in std::iter::once(0..DIRECTORY_BYTES).chain(copies) {
+        match parts.last_mut().filter(|last| last.end == part.start) {
+            Some(last) => last.end = part.end,
+            None => parts.push(part),
         }
     }
     parts

@@ -2,8 +2,8 @@
 //!
 //! Choices
 //! 1. Every embedded engine is measured by the program `highwater-compare`, Highwater too: a process for each
-//!    measurement, in a memory group that counts the operating system's page cache. A server is in such a group too; its
-//!    clients are in this process. Servers are measured when they are asked for.
+//!    measurement, in a memory group that counts the operating system's page cache. A server is in such a group too,
+//!    its clients in this process. Servers are measured when they are asked for.
 //! 2. In memory all get the same cache; beyond memory their processes get the same memory, to be used as each does it
 //!    best. All have the same durability and the same workload code.
 //!    `docs/peers` has a page on each engine: what is set, and what is not alike.
@@ -31,7 +31,8 @@ pub struct Peers;
 const ABOUT: About = About {
     name: "peers",
     summary: "Throughput, latency, device bytes, space, memory and processor time beside RocksDB, WiredTiger, LMDB, \
-              SQLite, redb and fjall, and on request beside MySQL, MariaDB and MyRocks: TPC-C, YCSB, write-only, point reads, index scans, bulk load, redb's benchmark",
+              SQLite, redb and fjall, and on request MySQL, MariaDB and MyRocks: TPC-C, YCSB, write-only, point \
+              reads, index scans, bulk load, redb's benchmark",
     source: "no document: the engines themselves",
     subjects: &SubjectKind::ALL,
     devices: &["local"],

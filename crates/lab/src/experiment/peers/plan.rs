@@ -164,8 +164,8 @@ fn points<'p>(workload: Compared, data: &'p str, clients: &'p [String]) -> Vec<P
 }
 
 /// The cells: data of one kind and class after the other; within a workload repetition after repetition, and in each of
-/// its settings the subjects one after the other. redb's benchmark is not for servers: a statement for each of its pairs
-/// would measure the socket.
+/// its settings the subjects one after the other. redb's benchmark is not for servers: a statement for each pair would
+/// measure the socket.
 pub(super) fn cells(plan: &Plan) -> Vec<Cell> {
     let mut workloads: Vec<Compared> = Compared::ALL.to_vec();
     workloads.retain(|one| plan.workloads.is_empty() || plan.workloads.iter().any(|name| name == one.name()));
