@@ -10,9 +10,9 @@
 //! 2. [`is_noted`](DirtyMarks::is_noted) is asked under the latch alone. It reads *flushing* first: once that is false
 //!    no write can end any more, and *oldest* does not change until the latch is released.
 //! 3. A write that ends clears *flushing* last. A thread that sees it cleared also sees the new *oldest*.
-//! 4. *made anew* is set under the latch, once the change that formats the page is noted, and cleared by each write that
-//!    ends. So where it is set *oldest* has not moved beyond that change; a mark that is cleared too early only costs a
-//!    copy of the page.
+//! 4. *made anew* is set under the latch, once the change that formats the page is noted, and cleared by each write
+//!    that ends. So where it is set *oldest* has not moved beyond that change; a mark that is cleared too early only
+//!    costs a copy of the page.
 //!
 //! `pool_test/dirty_model.rs` checks these rules for every order of the threads' steps; that is why the
 //! atomics come from the parent.

@@ -1,8 +1,9 @@
 //! The doublewrite file: copies of pages that are about to be written to their places.
 //!
 //! A batch is first written, with a directory in front, to an area of the doublewrite file and synced; then to its
-//! places in the data file and synced. Pages that redo makes anew need no copy: the directory lists them all the same. Each area holds one batch: its last. Batches of different areas do not wait for
-//! each other, so LRU-list, flush-list and single-page flushes go on at once; their syncs are shared.
+//! places in the data file and synced. Pages that redo makes anew need no copy: the directory lists them all the same.
+//! Each area holds one batch: its last. Batches of different areas do not wait for each other, so LRU-list, flush-list
+//! and single-page flushes go on at once; their syncs are shared.
 //!
 //! | area | at | pages |
 //! |---|---|---|
