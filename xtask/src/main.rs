@@ -7,6 +7,7 @@
 //! 2. A check that cannot fail is none: each has a test that makes it fail.
 
 mod compare;
+mod cores;
 mod crates;
 mod fuzz;
 mod layers;
@@ -35,6 +36,9 @@ const USAGE: &str = "usage: cargo xtask tidy    check layers, dependencies, file
                            build the program that measures other storage engines (highwater lab run peers)
        cargo xtask compare-test
                            run the tests that each of those engines must pass
+       cargo xtask cores [--cores N]... [WORKLOAD]...
+                           count the cache lines that 16 and 64 cores (or N) would take from each other in each
+                           transaction, and what that admits; workloads: read, update, insert, mixed
        cargo xtask fuzz [--seconds N] [--seed N] [--keep] [--address] [TARGET]...
                            build the fuzzing targets and run all, or those named, for N seconds each (60); --keep adds
                            what reaches new code to the corpus in fuzz/corpus; --address looks for wrong uses of
@@ -54,6 +58,13 @@ fn main() -> ExitCode {
         ["compare-test"] => report(compare::test(&root)),
         ["fuzz", ref arguments @ ..] => match fuzz::Wanted::parse(arguments) {
             Ok(wanted) => report(fuzz::run(&root, &wanted)),
+            Err(what) => {
+                eprintln!("error: {what}\n{USAGE}");
+                ExitCode::from(2)
+            }
+        },
+        ["cores", ref arguments @ ..] => match cores::Wanted::parse(arguments) {
+            Ok(wanted) => report(cores::run(&root, &wanted)),
             Err(what) => {
                 eprintln!("error: {what}\n{USAGE}");
                 ExitCode::from(2)

@@ -29,6 +29,8 @@ const FUZZING: [&str; 4] = ["--seconds", "5", "--seed", "77"];
 const FAILING_DATABASES: &str = "20";
 /// Of the planted bugs every so many: more than thirty are tried, the others on demand.
 const PLANTED_ONE_IN: usize = 3;
+/// Cores for which contended cache lines are counted, and workloads.
+const COUNTED: [&str; 5] = ["--cores", "16", "read", "update", "insert"];
 /// Power cuts of a mounted disk under a running process.
 const MOUNTED_CUTS: &str = "6";
 /// Seconds of random histories in one run.
@@ -49,7 +51,7 @@ struct Run {
     scratch: PathBuf,
 }
 
-const STEPS: [Step; 17] = [
+const STEPS: [Step; 18] = [
     Step { name: "format", run: |run| run.format() },
     Step { name: "tidy", run: |run| run.tidy() },
     Step { name: "lints", run: |run| run.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]) },
@@ -65,6 +67,7 @@ const STEPS: [Step; 17] = [
     Step { name: "damaged files", run: |run| run.finish(run.command().args(["torture", "corrupt"])) },
     Step { name: "isolation, beside MariaDB", run: |run| run.isolation() },
     Step { name: "simulation", run: |run| run.simulation() },
+    Step { name: "contended lines", run: |run| crate::cores::run(&run.root, &crate::cores::Wanted::parse(&COUNTED)?) },
     Step { name: "planted bugs", run: |run| crate::planted::sample(&run.root, PLANTED_ONE_IN) },
     Step { name: "fuzzing", run: |run| crate::fuzz::run(&run.root, &crate::fuzz::Wanted::parse(&FUZZING)?) },
 ];

@@ -22,6 +22,12 @@ pub fn ensure_cxx() -> Result<(), String> {
     ensure_one("c++", "--version", "g++")
 }
 
+/// Makes sure valgrind is there, and what finds the source of an instruction.
+pub fn ensure_valgrind() -> Result<(), String> {
+    let tools = [("valgrind", "valgrind"), ("addr2line", "binutils"), ("nm", "binutils")];
+    tools.iter().try_for_each(|(program, package)| ensure_one(program, "--version", package))
+}
+
 fn ensure_one(program: &str, argument: &str, package: &str) -> Result<(), String> {
     if runs(program, &[argument]) || (install(package) && runs(program, &[argument])) {
         return Ok(());

@@ -19,12 +19,13 @@ use crate::space::Space;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::poison::CLOSED;
-use crate::sync::spread::Spares;
+use crate::sync::spread::{Apart, Spares, Spread};
 use crate::table::Table;
 use crate::table::catalog::Catalog;
 use crate::table::handle::{Registry, TableShared};
 use crate::txn::{Access, TxnOptions, TxnSystem};
 use highwater_storage::StorageSet;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,10 +34,31 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct Database {
     pub(super) inner: Arc<Inner>,
+    /// What transactions hold instead of `inner`, whose count all threads would change.
+    pub(super) open: Arc<Spread<Open>>,
 }
 
-/// What all handles and transactions of a database share. Aligned so that the count of them, which changes all the
-/// time, has cache lines of its own.
+/// Keeps a database open. Clones are counted by themselves: what has one count for each place keeps threads apart.
+#[derive(Clone)]
+pub(crate) struct Open(Arc<Apart<Arc<Inner>>>);
+
+impl Open {
+    pub(crate) fn new(inner: &Arc<Inner>) -> Open {
+        Open(Arc::new(Apart(inner.clone())))
+    }
+}
+
+impl Deref for Open {
+    type Target = Inner;
+
+    #[inline]
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+/// What all handles and transactions of a database share. Aligned: they read it all the time, and what lies beside it
+/// may change as often.
 #[repr(align(128))]
 pub(crate) struct Inner {
     /// `None` once closed.
@@ -185,7 +207,7 @@ impl Database {
     /// As [`begin`](Database::begin); [`Error::Usage`] if the database was opened to be read only.
     pub fn begin_with(&self, options: TxnOptions) -> Result<WriteTxn> {
         self.check_writes_wanted()?;
-        WriteTxn::begin(&self.inner, &options, Access::ReadWrite)
+        WriteTxn::begin(self.open.own(), &options, Access::ReadWrite)
     }
 
     /// Begins a transaction that reads one snapshot: what had committed at its first read. It takes no row locks.
@@ -194,7 +216,7 @@ impl Database {
     /// # Errors
     /// As [`begin`](Database::begin).
     pub fn snapshot(&self) -> Result<ReadTxn> {
-        WriteTxn::begin(&self.inner, &TxnOptions::default(), Access::ReadOnly).map(ReadTxn::new)
+        WriteTxn::begin(self.open.own(), &TxnOptions::default(), Access::ReadOnly).map(ReadTxn::new)
     }
 
     #[cfg(test)]

@@ -5,7 +5,7 @@
 //! left, purge.
 
 use super::core::Core;
-use super::database::{Database, Inner};
+use super::database::{Database, Inner, Open};
 use super::write_txn::MAX_DESKS;
 use crate::config::Options;
 use crate::error::Result;
@@ -13,7 +13,7 @@ use crate::mtr::MTR_REDO_BYTES;
 use crate::space::ROOT_UNDO;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64};
-use crate::sync::spread::Spares;
+use crate::sync::spread::{Spares, Spread};
 use crate::table::catalog::{Catalog, Leftover};
 use crate::table::handle::{Registry, TableShared};
 use crate::txn::{LagLimits, Tables, TxnSystem};
@@ -112,7 +112,8 @@ impl Database {
             desks: Spares::new(MAX_DESKS),
             closed: AtomicBool::new(false),
         };
-        Ok(Database { inner: Arc::new(inner) })
+        let inner = Arc::new(inner);
+        Ok(Database { open: Arc::new(Spread::of(|| Open::new(&inner))), inner })
     }
 }
 

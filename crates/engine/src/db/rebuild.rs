@@ -6,7 +6,7 @@
 //! 2. Nothing of the old tree is read: its pages may be damaged.
 //! 3. The rows of tables with other damage are not touched: an index is rebuilt only from rows that are all readable.
 
-use super::database::Database;
+use super::database::{Database, Open};
 use super::index_build;
 use super::write_txn::WriteTxn;
 use crate::check::{CheckReport, Finding};
@@ -97,7 +97,7 @@ impl Database {
         indexes.remove(at);
         indexes.push(Arc::new(secondary));
         let after = before.with_indexes(definition, indexes);
-        let txn = WriteTxn::begin(inner, &TxnOptions::default(), Access::ReadWrite)?;
+        let txn = WriteTxn::begin(&Open::new(inner), &TxnOptions::default(), Access::ReadWrite)?;
         let handle = Table { shared: shared.clone() };
         let built = index_build::build(&inner.ctx, txn, &handle, &after, index_build::batch_bytes(&inner.ctx));
         drop(readers_only);

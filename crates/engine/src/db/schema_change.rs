@@ -5,7 +5,7 @@
 //! 2. Each is atomic and durable: the catalog says what is in use, and the next opening removes what a change that did
 //!    not end has left.
 
-use super::database::Database;
+use super::database::{Database, Open};
 use super::index_build;
 use super::write_txn::WriteTxn;
 use crate::error::{Error, Result};
@@ -109,7 +109,7 @@ impl Database {
         };
         let indexes = before.indexes.iter().cloned().chain([Arc::new(secondary)]).collect();
         let after = before.with_indexes(definition, indexes);
-        let txn = WriteTxn::begin(inner, &TxnOptions::default(), Access::ReadWrite)?;
+        let txn = WriteTxn::begin(&Open::new(inner), &TxnOptions::default(), Access::ReadWrite)?;
         let batch_bytes = index_build::batch_bytes(&inner.ctx);
         let built = index_build::build(&inner.ctx, txn, &Table { shared: shared.clone() }, &after, batch_bytes)
             .and_then(|()| inner.catalog.set_index_state(before.id, &mut record, State::Ready));

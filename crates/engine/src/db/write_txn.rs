@@ -8,7 +8,7 @@
 //! 4. Keys and rows are built in buffers that go from one transaction to the next: no allocation per call but the row
 //!    that is returned.
 
-use super::database::Inner;
+use super::database::{Inner, Open};
 use super::scan::{Range, Scan};
 use super::table_use::TableUses;
 use crate::error::{Error, Result};
@@ -44,7 +44,7 @@ pub struct WriteTxn {
     /// `None` only while it is dropped.
     desk: Option<Box<Desk>>,
     // Dropped last: it may be what keeps the database open.
-    pub(super) inner: Arc<Inner>,
+    pub(super) inner: Open,
 }
 
 /// What a transaction works with and leaves to the next one.
@@ -66,7 +66,7 @@ pub(super) struct Call<'a> {
 }
 
 impl WriteTxn {
-    pub(crate) fn begin(inner: &Arc<Inner>, options: &TxnOptions, access: Access) -> Result<WriteTxn> {
+    pub(crate) fn begin(inner: &Open, options: &TxnOptions, access: Access) -> Result<WriteTxn> {
         inner.check_running()?;
         let schema_version = inner.schema_version();
         Ok(WriteTxn {

@@ -15,4 +15,5 @@ pub use crate::pool::cleaner::pacing_model::{Load, Sample, run};
 pub use crate::pool::cleaner::policy::{Limits, speed};
 pub use crate::stats::Stats;
 pub use crate::store::Layout;
+pub use crate::sync::pretend_processors;
 pub use crate::table::value::compare;

@@ -14,7 +14,7 @@ use crate::sync::{Mutex, MutexGuard};
 use crate::types::Lsn;
 use highwater_storage::AlignedBuf;
 
-/// The buffer that is appended to, and its end.
+/// The buffer that is appended to, and its end: what every append changes, small enough for one cache line.
 pub(super) struct LogBuffer {
     active: Mutex<Active>,
     end: AtomicU64,
@@ -22,7 +22,7 @@ pub(super) struct LogBuffer {
 
 /// The inside of the buffer mutex.
 pub(super) struct Active {
-    memory: AlignedBuf,
+    memory: Box<AlignedBuf>,
     base: u64,
     end: u64,
     /// Mixed into the checksum of every group.
@@ -39,7 +39,8 @@ pub(super) struct Batch {
 impl LogBuffer {
     /// A buffer for groups of up to `longest_group` bytes, ending at `end`.
     pub(super) fn new(longest_group: usize, end: Lsn) -> LogBuffer {
-        let active = Active { memory: LogBuffer::memory(longest_group), base: end.0, end: end.0, generation: 0 };
+        let active =
+            Active { memory: Box::new(LogBuffer::memory(longest_group)), base: end.0, end: end.0, generation: 0 };
         LogBuffer { active: Mutex::new(active), end: AtomicU64::new(end.0) }
     }
 
@@ -107,7 +108,7 @@ impl Active {
     /// Exchanges the memory for `spare`; afterwards `spare` holds the batch.
     pub(super) fn take(&mut self, spare: &mut AlignedBuf) -> Batch {
         let batch = Batch { base: self.base, end: self.end };
-        std::mem::swap(&mut self.memory, spare);
+        std::mem::swap(&mut *self.memory, spare);
         self.base = block_floor(self.end);
         let used = (self.end - self.base) as usize;
         if used > 0 {
@@ -139,6 +140,11 @@ mod tests {
     use super::*;
 
     const BLOCK: usize = BLOCK_BYTES as usize;
+
+    #[test]
+    fn an_append_changes_one_cache_line_besides_the_bytes() {
+        assert!(size_of::<LogBuffer>() <= 64, "{}", size_of::<LogBuffer>());
+    }
 
     /// The batch's bytes without the marks, which are checked.
     fn written(batch: Batch, taken: &mut AlignedBuf) -> Vec<u8> {

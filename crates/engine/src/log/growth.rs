@@ -1,8 +1,8 @@
 //! Growth of the ring: a log begins small and grows as its redo needs room, up to the size that the option says.
 //!
 //! Rules
-//! 1. It grows by [`FACTOR`] when the redo between the oldest byte needed and the end, reservations counted, takes more
-//!    than a part of the ring ([`FULL_PART`]).
+//! 1. It grows by [`FACTOR`] when the redo between the oldest byte needed and the end, reservations and what is spare
+//!    counted, takes more than a part of the ring ([`FULL_PART`]).
 //! 2. Blocks keep their places: it grows only while what is needed lies in one lap, and the ring's base is then the
 //!    start of that lap. Otherwise the next step tries again.
 //! 3. Crash order: the new part is written as zeros, synced; then both headers say the new size, one after the other;

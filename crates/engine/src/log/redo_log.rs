@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::stats::Stats;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::poison::{OnStop, Poison};
+use crate::sync::spread::Apart;
 use crate::sync::{Mutex, RwLock};
 use crate::types::Lsn;
 use highwater_storage::{AlignedBuf, Device};
@@ -36,10 +37,10 @@ pub struct Log {
     /// The switch of the whole database: a failure of the log stops every call.
     pub(super) poison: Arc<Poison>,
     pub(super) space: Space,
-    pub(super) buffer: LogBuffer,
+    pub(super) buffer: Apart<LogBuffer>,
     /// Written and durable LSN; change only under the I/O mutex.
-    pub(super) written: AtomicU64,
-    pub(super) durable: AtomicU64,
+    pub(super) written: Apart<AtomicU64>,
+    pub(super) durable: Apart<AtomicU64>,
     pub(super) checkpoint: AtomicU64,
     /// For the next header; see [`Log::note_store_mark`].
     pub(super) store_mark: AtomicU64,
@@ -121,9 +122,9 @@ impl Log {
             stats,
             poison,
             space: Space::new(longest_group as u64, geometry.capacity_bytes()),
-            buffer: LogBuffer::new(longest_group, end),
-            written: AtomicU64::new(end.0),
-            durable: AtomicU64::new(end.0),
+            buffer: Apart(LogBuffer::new(longest_group, end)),
+            written: Apart(AtomicU64::new(end.0)),
+            durable: Apart(AtomicU64::new(end.0)),
             checkpoint: AtomicU64::new(scan.checkpoint_lsn.0),
             store_mark: AtomicU64::new(header.store_mark),
             io: Mutex::new(Io {

@@ -1,27 +1,41 @@
 //! Room in the ring: reservations against the last checkpoint.
 //!
 //! Rules
-//! 1. `reserved_end` = end of the log + all outstanding reservations. It never stays above `limit_end` = the oldest of
-//!    the checkpoint and what is kept for readers (`keep`), + capacity. (A caller about to wait may push it above for
-//!    a moment; it takes that back before it waits.)
-//! 2. `limit_end` is 0 while nothing may be reserved: before the start, and after the database has stopped. So the
-//!    common case is one atomic add and two loads of words that rarely change.
+//! 1. `reserved_end` = end of the log + all outstanding reservations + what is spare at the places of threads. It is
+//!    never above `limit_end` = the oldest of the checkpoint and what is kept for readers (`keep`), + capacity.
+//! 2. `limit_end` is 0 while nothing may be reserved: before the start, and after the database has stopped. The common
+//!    case takes what is spare at the thread's place: one atomic operation there, where it meets no other thread, and
+//!    two loads of words that rarely change. Who finds no room counts what is spare at all places as room.
 //! 3. Waiting threads queue for `turn`; only the first of them waits for room, and while a thread is in the queue no
 //!    other passes it. So a large reservation is not starved by small ones.
-//! 4. A thread that makes room (checkpoint, a reservation given back) checks for waiters afterwards; a waiter counts
-//!    itself as waiting before it checks for room. Both orders are sequentially consistent, so no wake-up is lost.
+//! 4. A thread that makes room (checkpoint, a reservation given back) checks for waiters afterwards, and leaves nothing
+//!    spare then; a waiter counts itself as waiting before it checks for room. Both orders are sequentially consistent,
+//!    so no wake-up is lost.
 
 use super::Log;
 use super::format::FRAME_BYTES;
 use crate::error::{Error, Result};
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
-use crate::sync::spread::Apart;
+use crate::sync::spread::{Apart, Spread, places};
 use crate::sync::{Condvar, Mutex, RwLock};
 use crate::types::Lsn;
 use std::time::{Duration, Instant};
 
 /// How long a waiter sleeps before it asks for a checkpoint again.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
+
+/// What is reserved at once for later, and the largest reservation of which the rest stays at its place.
+const BATCH_BYTES: u64 = 66 << 10;
+/// What can be spare at all places together takes at most one part of the ring in so many; in a smaller ring nothing is
+/// spare.
+const SPARE_SHARE: u64 = 4;
+
+/// How much is reserved at once for later in a ring of this capacity.
+fn batch_in(capacity: u64) -> u64 {
+    // A place has a batch and the rest of a reservation at most.
+    let most = places() as u64 * BATCH_BYTES * 2;
+    if most <= capacity / SPARE_SHARE { BATCH_BYTES } else { 0 }
+}
 
 /// The reader has no redo kept.
 const NOTHING_KEPT: u64 = u64::MAX;
@@ -40,6 +54,10 @@ type Pressure = Box<dyn Fn() + Send + Sync>;
 /// The state of rule 1, and the waiting threads.
 pub(super) struct Space {
     reserved_end: Apart<AtomicU64>,
+    /// Reserved at once for the next reservations of each place.
+    spare: Spread<AtomicU64>,
+    /// How much is reserved so; 0 in a ring too small for it.
+    batch: AtomicU64,
     limit_end: AtomicU64,
     /// The redo from here on is kept for each [`Reader`]; `NOTHING_KEPT` if there is none. Changes under `state`.
     kept: [AtomicU64; 2],
@@ -161,6 +179,8 @@ impl Space {
     pub(super) fn new(longest_group: u64, capacity: u64) -> Space {
         Space {
             reserved_end: Apart(AtomicU64::new(0)),
+            spare: Spread::default(),
+            batch: AtomicU64::new(batch_in(capacity)),
             limit_end: AtomicU64::new(0),
             kept: [AtomicU64::new(NOTHING_KEPT), AtomicU64::new(NOTHING_KEPT)],
             waiting: AtomicUsize::new(0),
@@ -201,10 +221,11 @@ impl Space {
     pub(super) fn resized(&self, capacity: u64, lsn: Lsn) {
         let state = self.state.lock();
         self.capacity.store(capacity, SeqCst);
+        self.batch.store(batch_in(capacity), SeqCst);
         self.move_limit(*state, lsn);
     }
 
-    /// End of the log, outstanding reservations counted.
+    /// End of the log, outstanding reservations and what is spare counted.
     pub(super) fn reserved_end(&self) -> Lsn {
         Lsn(self.reserved_end.load(SeqCst))
     }
@@ -257,24 +278,66 @@ impl Space {
 
     #[inline]
     fn take_at_once(&self, bytes: u64) -> bool {
-        let end = self.reserved_end.fetch_add(bytes, SeqCst) + bytes;
-        if end <= self.limit_end.load(SeqCst) && self.waiting.load(SeqCst) == 0 {
+        let less = |spare: u64| spare.checked_sub(bytes);
+        let took = self.spare.own().fetch_update(SeqCst, SeqCst, less).is_ok();
+        if took && self.limit_end.load(SeqCst) != 0 && self.waiting.load(SeqCst) == 0 {
             return true;
         }
-        self.give_back(bytes);
-        false
+        if took {
+            self.give_back(bytes);
+        }
+        self.take_with_batch(bytes)
     }
 
+    /// Takes from the ring, and something to spare if there is room for it.
+    fn take_with_batch(&self, bytes: u64) -> bool {
+        if self.waiting.load(SeqCst) > 0 {
+            return false;
+        }
+        let batch = self.batch.load(SeqCst);
+        if batch > 0 && self.try_take(bytes + batch) {
+            self.give_back(batch);
+            return true;
+        }
+        self.try_take(bytes) || self.take_after_gathering(bytes)
+    }
+
+    #[cold]
+    fn take_after_gathering(&self, bytes: u64) -> bool {
+        self.gather_spare();
+        let took = self.try_take(bytes);
+        // What was spare may be what another waits for.
+        if self.waiting.load(SeqCst) > 0 {
+            self.notify();
+        }
+        took
+    }
+
+    /// Gives room back: it is spare, unless there is much or a thread waits for it.
     #[inline]
     fn give_back(&self, bytes: u64) {
-        self.reserved_end.fetch_sub(bytes, SeqCst);
+        let (spare, batch) = (self.spare.own(), self.batch.load(SeqCst));
+        if bytes > batch || spare.load(SeqCst) > batch {
+            self.reserved_end.fetch_sub(bytes, SeqCst);
+        } else {
+            spare.fetch_add(bytes, SeqCst);
+        }
         if self.waiting.load(SeqCst) > 0 {
             self.notify();
         }
     }
 
+    /// Gives back what is spare.
+    fn gather_spare(&self) {
+        for spare in self.spare.iter() {
+            let bytes = spare.swap(0, SeqCst);
+            self.reserved_end.fetch_sub(bytes, SeqCst);
+        }
+    }
+
     #[cold]
     fn notify(&self) {
+        self.gather_spare();
         // The lock orders this against a waiter between its check and its sleep.
         let _state = self.state.lock();
         self.room.notify_all();
@@ -284,6 +347,7 @@ impl Space {
     fn wait_for(&self, bytes: u64) -> State {
         let _turn = self.turn.lock();
         loop {
+            self.gather_spare();
             let mut state = self.state.lock();
             if *state != State::Open || self.try_take(bytes) {
                 return *state;

@@ -68,7 +68,8 @@ impl Log {
     /// # Errors
     /// As [`flush_to`](Log::flush_to).
     pub fn sync_step(&self) -> Result<()> {
-        let owes_sync = self.owes_sync.swap(false, Ordering::AcqRel);
+        // Commits read what lies beside it: it is written only if it has to be.
+        let owes_sync = self.owes_sync.load(Ordering::Relaxed) && self.owes_sync.swap(false, Ordering::AcqRel);
         match owes_sync || self.flush_log_at_trx_commit != FlushLog::Sync {
             true => self.flush_to(self.end_lsn()),
             false => self.poison.check(),

@@ -12,7 +12,7 @@
 
 use super::Pool;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use crate::sync::spread::{Apart, PLACES, place};
+use crate::sync::spread::Spread;
 use crate::sync::{Condvar, Mutex};
 use crate::types::PageNo;
 use std::collections::VecDeque;
@@ -28,7 +28,7 @@ pub(super) struct ReadAhead {
     wanted: Mutex<VecDeque<PageNo>>,
     bell: Condvar,
     /// What the threads of each place know of rule 4.
-    asked: [Apart<AtomicU64>; PLACES],
+    asked: Spread<AtomicU64>,
 }
 
 /// So many questions in which no page was read say that none is missing; a mask.
@@ -57,7 +57,7 @@ impl Pool {
 
     /// Whether pages were read into the pool lately: since one of the last few times that this thread asked.
     pub(crate) fn misses(&self) -> bool {
-        let asked = &self.read_ahead.asked[place()];
+        let asked = self.read_ahead.asked.own();
         let before = asked.load(Relaxed);
         let now = ask(before, self.stats.pages_read.get());
         if now != before {

@@ -6,7 +6,7 @@ mod latency;
 pub(crate) use latency::Histogram;
 pub use latency::LatencySnapshot;
 
-use crate::sync::spread::place;
+use crate::sync::spread::{place, places};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 macro_rules! counters {
@@ -58,23 +58,27 @@ pub struct CounterRow {
     pub value: u64,
 }
 
-/// A relaxed counter, on cache lines of its own: neither threads with different counters slow each other, nor those
-/// that count the same thing at different places. A gauge is only set, a counter only added to.
-#[derive(Debug, Default)]
-pub struct Counter([Part; PARTS]);
-
-/// Parts of a counter.
-const PARTS: usize = 8;
+/// A relaxed counter, in parts for the places of threads: neither threads with different counters slow each other, nor
+/// those that count the same thing at different places. A gauge is only set, a counter only added to.
+#[derive(Debug)]
+pub struct Counter(Box<[Part]>);
 
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Part(AtomicU64);
 
+impl Default for Counter {
+    fn default() -> Counter {
+        Counter((0..places()).map(|_| Part::default()).collect())
+    }
+}
+
 impl Counter {
     /// Adds `n`.
     #[inline]
     pub fn add(&self, n: u64) {
-        self.0[place() % PARTS].0.fetch_add(n, Relaxed);
+        // There is a power of two of them, so the mask is the remainder.
+        self.0[place() & (self.0.len() - 1)].0.fetch_add(n, Relaxed);
     }
 
     /// Adds one.

@@ -22,11 +22,18 @@ pub use checked::shuttle_primitives::*;
 #[cfg(not(shuttle))]
 pub use native::*;
 pub use serial::Serials;
+use std::sync::OnceLock;
+
+static PROCESSORS: OnceLock<usize> = OnceLock::new();
 
 /// How many processors there are for this process; asked once, since the answer is read from files.
 pub fn processors() -> usize {
-    static PROCESSORS: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
     *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
+}
+
+/// Answers for a machine with so many processors, unless [`processors`] has been asked: for models of large machines.
+pub fn pretend_processors(count: usize) {
+    let _ = PROCESSORS.set(count);
 }
 
 #[cfg(test)]

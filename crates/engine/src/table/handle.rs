@@ -33,6 +33,9 @@ pub struct Table {
 }
 
 /// What all handles of a table share.
+///
+/// Aligned as what all threads read is.
+#[repr(align(128))]
 pub(crate) struct TableShared {
     pub(crate) name: String,
     pub(crate) lock: TableLock,

@@ -10,33 +10,53 @@
 //! 3. Every wait ends by a timeout, so a transaction that waits for its own lock gets an error and does not wait for
 //!    ever.
 //! 4. A lock taken on a dropped table is an error that says so.
-//! 5. Reading transactions count themselves at the place of their thread and take no mutex, unless `is_barred` says
-//!    that a removal has come or waits: who counts himself looks at that afterwards, a removal looks at the counts
-//!    after it has set it (both sequentially consistent), so one of them sees the other. Only the sum of the places
-//!    counts: a transaction may end on another thread.
+//! 5. Transactions count themselves at the place of their thread and take no mutex, unless `barred` says that their
+//!    mode is: a removal that has come or waits bars all, an index build bars writers. Who counts himself looks at that
+//!    afterwards, a schema change looks at the counts after it has set it (both sequentially consistent), so one of
+//!    them sees the other. Only the sum of the places counts: a transaction may end on another thread.
 //! 6. When the database stops, every waiter is woken and gets the error that says so.
 
 use crate::error::{Error, Result};
-use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use crate::sync::atomic::{AtomicU8, AtomicU32, Ordering::SeqCst};
 use crate::sync::poison::Poison;
-use crate::sync::spread::{Apart, PLACES, place};
+use crate::sync::spread::Spread;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 #[derive(Debug, Default)]
 pub(crate) struct TableLock {
-    readers: [Apart<AtomicU32>; PLACES],
-    /// Whether readers have to look at the state.
-    is_barred: AtomicBool,
+    users: Spread<Users>,
+    /// Who has to look at the state: [`NOBODY`], [`WRITERS`] or [`ALL`].
+    barred: AtomicU8,
     state: Mutex<LockState>,
     changed: Condvar,
     poison: Arc<Poison>,
 }
 
+/// Transactions that hold the lock and were counted at one place.
+#[derive(Debug, Default)]
+struct Users {
+    readers: AtomicU32,
+    writers: AtomicU32,
+}
+
+impl Users {
+    fn of(&self, mode: Mode) -> &AtomicU32 {
+        match mode {
+            Mode::Read => &self.readers,
+            Mode::Write => &self.writers,
+        }
+    }
+}
+
+/// Values of `barred`, each of which bars those that the one before bars.
+const NOBODY: u8 = 0;
+const WRITERS: u8 = 1;
+const ALL: u8 = 2;
+
 #[derive(Debug, Default)]
 struct LockState {
-    writers: u32,
     /// A build holds or waits for no-write.
     no_write: bool,
     /// A removal holds or waits for exclusive.
@@ -50,6 +70,26 @@ pub(crate) enum Mode {
     Read,
     /// Reads and writes.
     Write,
+}
+
+impl Mode {
+    /// The least value of `barred` that bars it.
+    fn bar(self) -> u8 {
+        match self {
+            Mode::Read => ALL,
+            Mode::Write => WRITERS,
+        }
+    }
+}
+
+impl LockState {
+    fn barred(&self) -> u8 {
+        match (self.exclusive || self.dropped, self.no_write) {
+            (true, _) => ALL,
+            (false, true) => WRITERS,
+            (false, false) => NOBODY,
+        }
+    }
 }
 
 impl TableLock {
@@ -69,77 +109,71 @@ impl TableLock {
     /// Takes the lock for a transaction. `table` is for the message.
     #[inline]
     pub(crate) fn lock(&self, table: &str, mode: Mode, timeout: Duration) -> Result<()> {
-        if mode == Mode::Read {
-            self.readers[place()].fetch_add(1, SeqCst);
-            if !self.is_barred.load(SeqCst) {
-                return Ok(());
-            }
-            self.leave();
-        }
-        self.lock_slowly(table, mode, timeout)
+        if self.enter(mode) { Ok(()) } else { self.lock_slowly(table, mode, timeout) }
     }
 
+    /// Counts a transaction in; false if its mode is barred.
+    #[inline]
+    fn enter(&self, mode: Mode) -> bool {
+        self.users.own().of(mode).fetch_add(1, SeqCst);
+        let enters = self.barred.load(SeqCst) < mode.bar();
+        if !enters {
+            self.leave(mode);
+        }
+        enters
+    }
+
+    #[cold]
     fn lock_slowly(&self, table: &str, mode: Mode, timeout: Duration) -> Result<()> {
         let mut state = self.state.lock();
-        if state.exclusive || state.dropped || (state.no_write && mode == Mode::Write) {
-            let free = |s: &LockState| !(s.exclusive || s.no_write && mode == Mode::Write);
-            self.wait(&mut state, timeout, free)?;
-            check_dropped(&state, table)?;
-        }
-        match mode {
-            // Before a removal can come: it takes the mutex.
-            Mode::Read => drop(self.readers[place()].fetch_add(1, SeqCst)),
-            Mode::Write => state.writers += 1,
-        }
+        self.wait(&mut state, timeout, |s| !(s.exclusive || s.no_write && mode == Mode::Write))?;
+        check_dropped(&state, table)?;
+        // Before a schema change can bar it: that takes the mutex.
+        self.users.own().of(mode).fetch_add(1, SeqCst);
         Ok(())
     }
 
-    /// Counts a reader out.
+    /// Counts a transaction out.
     #[inline]
-    fn leave(&self) {
-        self.readers[place()].fetch_sub(1, SeqCst);
-        if self.is_barred.load(SeqCst) {
+    fn leave(&self, mode: Mode) {
+        self.users.own().of(mode).fetch_sub(1, SeqCst);
+        if self.barred.load(SeqCst) != NOBODY {
             drop(self.state.lock());
             self.changed.notify_all();
         }
     }
 
-    /// Whether no transaction reads. Asked while readers are barred: then no place counts one out whom another has not
-    /// counted in.
-    fn has_no_reader(&self) -> bool {
-        self.readers.iter().fold(0u32, |sum, place| sum.wrapping_add(place.load(SeqCst))) == 0
+    /// Whether no transaction holds the lock in this mode. Asked while the mode is barred: then no place counts one out
+    /// whom another has not counted in.
+    fn has_none(&self, mode: Mode) -> bool {
+        self.users.iter().fold(0u32, |sum, users| sum.wrapping_add(users.of(mode).load(SeqCst))) == 0
     }
 
     /// Turns a read lock into a write lock.
     pub(crate) fn upgrade(&self, timeout: Duration) -> Result<()> {
-        let mut state = self.state.lock();
-        // A removal that waits also waits for our read lock: we must not wait for it.
-        self.wait(&mut state, timeout, |s| !s.no_write)?;
-        state.writers += 1;
-        drop(state);
-        self.leave();
+        if !self.enter(Mode::Write) {
+            let mut state = self.state.lock();
+            // A removal that waits also waits for our read lock: we must not wait for it.
+            self.wait(&mut state, timeout, |s| !s.no_write)?;
+            self.users.own().writers.fetch_add(1, SeqCst);
+        }
+        self.leave(Mode::Read);
         Ok(())
     }
 
     /// Gives a transaction's lock back.
     #[inline]
     pub(crate) fn unlock(&self, mode: Mode) {
-        if mode == Mode::Read {
-            return self.leave();
-        }
-        let mut state = self.state.lock();
-        state.writers -= 1;
-        if state.no_write || state.exclusive {
-            self.changed.notify_all();
-        }
+        self.leave(mode);
     }
 
     /// Keeps writers out until the guard is dropped. The caller holds the schema mutex.
     pub(crate) fn no_write(&self, timeout: Duration) -> Result<SchemaGuard<'_>> {
         let mut state = self.state.lock();
         state.no_write = true;
+        self.barred.store(state.barred(), SeqCst);
         let guard = SchemaGuard(self);
-        match self.wait(&mut state, timeout, |s| s.writers == 0) {
+        match self.wait(&mut state, timeout, |_| self.has_none(Mode::Write)) {
             Ok(()) => Ok(guard),
             Err(error) => {
                 drop(state);
@@ -152,9 +186,9 @@ impl TableLock {
     pub(crate) fn exclusive(&self, timeout: Duration) -> Result<SchemaGuard<'_>> {
         let mut state = self.state.lock();
         state.exclusive = true;
-        self.is_barred.store(true, SeqCst);
+        self.barred.store(state.barred(), SeqCst);
         let guard = SchemaGuard(self);
-        match self.wait(&mut state, timeout, |s| s.writers == 0 && self.has_no_reader()) {
+        match self.wait(&mut state, timeout, |_| self.has_none(Mode::Write) && self.has_none(Mode::Read)) {
             Ok(()) => Ok(guard),
             Err(error) => {
                 drop(state);
@@ -208,7 +242,7 @@ impl Drop for SchemaGuard<'_> {
         let mut state = self.0.state.lock();
         state.no_write = false;
         state.exclusive = false;
-        self.0.is_barred.store(state.dropped, SeqCst);
+        self.0.barred.store(state.barred(), SeqCst);
         self.0.changed.notify_all();
     }
 }

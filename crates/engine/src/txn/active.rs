@@ -1,22 +1,29 @@
 //! The active set: ids and numbers, who is active, and the cut that a view is made by.
 //!
-//! Terms. The *clock* ticks once for every transaction that leaves the set and once for every cut. A cut of tick C sees
-//! the transactions that left before C, no others.
+//! Terms. The *clock* is even after a cut and odd once a transaction has left since: so transactions seldom write it.
+//! The *tick* of a transaction is what the clock shows when it leaves, odd; that of a cut is even. A cut of tick C sees
+//! the transactions with a tick before C, no others. An *allotment* is what a shard has taken of `next` and not given.
 //!
 //! Rules
 //! 1. A transaction is in one shard. Its id, its number and its tick are taken with that shard's mutex held. So a
 //!    thread that reads `next` or the clock first and locks the shard afterwards finds all that was given before.
-//! 2. No id and no number is given from the durable limit on; numbers by which `next` passes the limit are lost.
+//! 2. No id and no number is given from the durable limit on; numbers by which `next` passes the limit are lost. So is
+//!    the rest of an allotment when a cut comes to its shard: what is given there afterwards is above what the cut has
+//!    read of `next`. A shard takes at once as many as it gave since the last cut, or between the two before: about as
+//!    many are lost.
 //! 3. No transaction builds on another's rows before the other has its tick (a transaction leaves `holders` later). So
 //!    if T2 built on T1, T1 has the earlier tick, and a cut that sees T2 sees T1.
 //! 4. A transaction that leaves while a cut is being made stays in `left` until the cut has passed: it is active for
 //!    that cut.
-//! 5. One cut is made at a time (the caller's mutex). Shards are locked one at a time, and nothing is locked inside.
+//! 5. A transaction has its number before it looks at the clock, a cut has its tick before it reads `next`, and a fence
+//!    is between the two in both: either the transaction is not seen, or its id and number are below what the cut read.
+//! 6. One cut is made at a time (the caller's mutex). Shards are locked one at a time, and nothing is locked inside.
 //!
-//! `txn_test/active_model.rs` checks rules 1, 3 and 4 for every order of the threads' steps; atomics and mutex are the
+//! `txn_test/active_model.rs` checks rules 1 to 5 for every order of the threads' steps; atomics and mutex are the
 //! parent's.
 
-use super::atomic::{AtomicBool, AtomicU64, Mutex, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
+use super::atomic::{AtomicBool, AtomicU64, Mutex, fence};
+use super::atomic::{Ordering::AcqRel, Ordering::Acquire, Ordering::Release, Ordering::SeqCst};
 use crate::sync::spread::Apart;
 
 /// One active transaction; `number` is 0 until its end begins.
@@ -33,6 +40,19 @@ struct Left {
     tick: u64,
 }
 
+/// Ids and numbers of a shard that are not given yet.
+#[derive(Debug, Default)]
+struct Allotment {
+    next: u64,
+    end: u64,
+    /// How many were given since the last cut, and between the two before.
+    given: u64,
+    given_before: u64,
+}
+
+/// Most that a shard takes at once.
+const MOST_ALLOTTED: u64 = 64;
+
 type Shard = Apart<Mutex<Members>>;
 
 #[derive(Debug, Default)]
@@ -40,6 +60,7 @@ struct Members {
     /// Ascending by id.
     active: Vec<Member>,
     left: Vec<Left>,
+    allotment: Allotment,
 }
 
 impl Members {
@@ -55,17 +76,17 @@ pub(crate) struct Cut {
     pub(crate) low_limit_id: u64,
     /// Every transaction with a number below it is seen.
     pub(crate) low_limit_no: u64,
-    /// The clock after the cut: while it shows this, a new cut would see the same.
+    /// The cut's tick: while the clock shows this, a new cut would see the same.
     pub(crate) clock: u64,
 }
 
 /// See the file's head.
 #[derive(Debug)]
 pub(crate) struct ActiveSet {
-    next: AtomicU64,
-    limit: AtomicU64,
-    clock: AtomicU64,
-    cutting: AtomicBool,
+    next: Apart<AtomicU64>,
+    limit: Apart<AtomicU64>,
+    clock: Apart<AtomicU64>,
+    cutting: Apart<AtomicBool>,
     shards: Box<[Shard]>,
 }
 
@@ -73,10 +94,10 @@ impl ActiveSet {
     /// An empty set of `shards` shards that gives numbers from `next` on, none before the limit is raised.
     pub(crate) fn new(next: u64, shards: usize) -> ActiveSet {
         ActiveSet {
-            next: AtomicU64::new(next),
-            limit: AtomicU64::new(next),
-            clock: AtomicU64::new(1),
-            cutting: AtomicBool::new(false),
+            next: Apart(AtomicU64::new(next)),
+            limit: Apart(AtomicU64::new(next)),
+            clock: Apart(AtomicU64::new(2)),
+            cutting: Apart(AtomicBool::new(false)),
             shards: (0..shards).map(|_| Shard::default()).collect(),
         }
     }
@@ -104,16 +125,48 @@ impl ActiveSet {
         self.clock.load(Acquire)
     }
 
-    /// `None` at the limit.
-    fn take(&self) -> Option<u64> {
-        let taken = self.next.fetch_add(1, AcqRel);
-        (taken < self.limit.load(Acquire)).then_some(taken)
+    /// An id or a number; `None` at the limit.
+    #[inline]
+    fn take(&self, allotment: &mut Allotment) -> Option<u64> {
+        if allotment.next == allotment.end {
+            self.allot(allotment)?;
+        }
+        let taken = allotment.next;
+        allotment.next += 1;
+        allotment.given += 1;
+        Some(taken)
+    }
+
+    fn allot(&self, allotment: &mut Allotment) -> Option<()> {
+        let size = allotment.given.max(allotment.given_before).clamp(1, MOST_ALLOTTED);
+        let first = self.next.fetch_add(size, AcqRel);
+        let end = self.limit.load(Acquire).min(first + size);
+        (first < end).then(|| (allotment.next, allotment.end) = (first, end))
+    }
+
+    /// The tick of a transaction that leaves.
+    fn tick(&self) -> u64 {
+        let mut clock = self.clock.load(Acquire);
+        while clock.is_multiple_of(2) {
+            match self.clock.compare_exchange(clock, clock + 1, AcqRel, Acquire) {
+                Ok(_) => clock += 1,
+                Err(newer) => clock = newer,
+            }
+        }
+        clock
+    }
+
+    /// The tick of a cut.
+    fn tick_of_cut(&self) -> u64 {
+        let even = |clock: u64| (clock | 1) + 1;
+        let before = self.clock.fetch_update(AcqRel, Acquire, |clock| Some(even(clock)));
+        before.map_or_else(even, even)
     }
 
     /// Makes a transaction active; `None` if the limit must be raised first.
     pub(crate) fn enter(&self, shard: usize) -> Option<u64> {
         let mut members = self.shards[shard].lock();
-        let id = self.take()?;
+        let id = self.take(&mut members.allotment)?;
         members.active.push(Member { id, number: 0 });
         Some(id)
     }
@@ -126,7 +179,7 @@ impl ActiveSet {
     /// Gives an ending transaction its number; `None` if the limit must be raised first.
     pub(crate) fn begin_end(&self, shard: usize, id: u64) -> Option<u64> {
         let mut members = self.shards[shard].lock();
-        let number = self.take()?;
+        let number = self.take(&mut members.allotment)?;
         if let Some(at) = members.find(id) {
             members.active[at].number = number;
         }
@@ -146,7 +199,8 @@ impl ActiveSet {
         let mut members = self.shards[shard].lock();
         let Some(at) = members.find(id) else { return };
         let member = members.active.remove(at);
-        let tick = self.clock.fetch_add(1, AcqRel);
+        fence(SeqCst);
+        let tick = self.tick();
         if self.cutting.load(Acquire) {
             members.left.push(Left { member, tick });
         }
@@ -156,13 +210,18 @@ impl ActiveSet {
     pub(crate) fn cut(&self, ids: &mut Vec<u64>) -> Cut {
         ids.clear();
         self.cutting.store(true, Release);
-        let tick = self.clock.fetch_add(1, AcqRel);
-        // After the tick: a transaction that left before it has an id and a number below this.
+        let tick = self.tick_of_cut();
+        fence(SeqCst);
+        // After the tick: a transaction that left before it has an id and a number below this (rule 5).
         let low_limit_id = self.next();
         let mut low_limit_no = low_limit_id;
         for shard in &self.shards {
             let mut members = shard.lock();
-            let Members { active, left } = &mut *members;
+            let Members { active, left, allotment } = &mut *members;
+            // Otherwise it is empty, and stays in the caches of others.
+            if allotment.given + allotment.given_before > 0 {
+                *allotment = Allotment { given_before: allotment.given, ..Allotment::default() };
+            }
             let late = left.drain(..).filter(|left| left.tick > tick);
             let late: Vec<Member> = late.map(|left| left.member).collect();
             for member in active.iter().chain(&late) {
@@ -177,7 +236,7 @@ impl ActiveSet {
         self.cutting.store(false, Release);
         // The stable sort finds the shards' ascending runs and merges them.
         ids.sort();
-        Cut { low_limit_id, low_limit_no, clock: tick + 1 }
+        Cut { low_limit_id, low_limit_no, clock: tick }
     }
 
     /// Number of active transactions, in tests.

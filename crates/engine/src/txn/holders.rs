@@ -10,12 +10,16 @@ use super::lock::Holder;
 use crate::sync::Mutex;
 use crate::sync::spread::Apart;
 use crate::types::TxnId;
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Consecutive ids are in different shards.
 const SHARDS: u64 = 64;
 
-type Shard = Apart<Mutex<Vec<(TxnId, Arc<Holder>)>>>;
+/// Seldom more than one at a time, which lies beside the mutex.
+type Members = SmallVec<[(TxnId, Arc<Holder>); 2]>;
+
+type Shard = Apart<Mutex<Members>>;
 
 /// See the file's head.
 #[derive(Debug)]
@@ -28,7 +32,7 @@ impl Default for Holders {
 }
 
 impl Holders {
-    fn shard(&self, id: TxnId) -> &Mutex<Vec<(TxnId, Arc<Holder>)>> {
+    fn shard(&self, id: TxnId) -> &Mutex<Members> {
         &self.0[(id.0 % SHARDS) as usize]
     }
 

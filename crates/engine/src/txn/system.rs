@@ -23,7 +23,7 @@
 use super::active::ActiveSet;
 use super::holders::Holders;
 use super::lock::{Holder, LockSystem};
-use super::purge::{Damage, LagLimits};
+use super::purge::{Damage, Ended, LagLimits};
 use super::read::{ReadView, ViewHandle, Views};
 use super::table_trees::{TableTrees, Tables};
 use super::transaction::Txn;
@@ -35,11 +35,9 @@ use crate::mtr::Mtr;
 use crate::space::Space;
 use crate::stats::Stats;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
-use crate::sync::spread::Spares;
+use crate::sync::spread::{Apart, Spares, Sum};
 use crate::sync::{Mutex, RwLock};
 use crate::types::{TableId, TxnId};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -65,28 +63,28 @@ pub struct TxnSystem {
     pub(crate) undo: UndoSpace,
     pub(crate) unique: Box<[Mutex<()>]>,
     /// The view that purge works by; see `purge/`.
-    pub(crate) purge_view: RwLock<ReadView>,
+    pub(crate) purge_view: Apart<RwLock<ReadView>>,
     /// Ended transactions whose undo is not purged.
-    pub(crate) history: AtomicU64,
+    pub(crate) history: Sum,
     /// Records of those that have begun and ended since the opening.
-    pub(crate) unpurged_records: AtomicU64,
+    pub(crate) unpurged_records: Sum,
     pub(crate) lag_limits: LagLimits,
     /// How long a transaction waits for a lock, if it does not say.
     pub(crate) lock_timeout: Duration,
     /// The damage that purge passed over.
     pub(crate) purge_damage: Damage,
-    /// For each stream with something to purge, the number of its oldest ended transaction; smallest first.
-    pub(crate) ended: Mutex<BinaryHeap<Reverse<(u64, usize)>>>,
+    /// Streams with something to purge.
+    pub(crate) ended: Ended,
     active: ActiveSet,
     holders: Holders,
     views: Views,
-    min_active: AtomicU64,
+    min_active: Apart<AtomicU64>,
     raising_limit: Mutex<()>,
     /// Counts the [`Txn`]s made, to spread them over the shards.
     made: AtomicUsize,
     started: Instant,
     /// When idle undo streams were last looked for.
-    pub(crate) streams_looked_at_ms: AtomicU64,
+    pub(crate) streams_looked_at_ms: Apart<AtomicU64>,
     tables: OnceLock<Arc<dyn Tables>>,
     recovered: Mutex<Vec<Recovered>>,
     spare: Spares<Txn>,
@@ -110,7 +108,6 @@ impl TxnSystem {
     pub fn open(ctx: Arc<Context>, space: Arc<Space>, changes: Arc<ChangeBuffer>) -> Result<TxnSystem> {
         let stats = Arc::clone(&ctx.stats);
         let opened = UndoSpace::open(Arc::clone(&ctx), Arc::clone(&space))?;
-        stats.history_list_length.set(opened.history);
         let shards = (crate::sync::processors() * SHARDS_PER_CPU).min(MAX_SHARDS);
         let active = ActiveSet::new(opened.id_limit.max(1), shards);
         let holders = Holders::default();
@@ -122,7 +119,7 @@ impl TxnSystem {
         }
         let mut purge_view = ReadView::default();
         purge_view.fill(&active);
-        let min_active = AtomicU64::new(purge_view.up_limit_id);
+        let min_active = Apart(AtomicU64::new(purge_view.up_limit_id));
         let purge_damage = Damage::default();
         for error in &opened.damage {
             stats.purge_streams_set_aside.inc();
@@ -137,17 +134,17 @@ impl TxnSystem {
             made: AtomicUsize::new(0),
             started: Instant::now(),
             locks: LockSystem::open(Arc::clone(&stats), &ctx.poison),
-            streams_looked_at_ms: AtomicU64::new(0),
+            streams_looked_at_ms: Apart(AtomicU64::new(0)),
             ctx,
             space,
             changes,
             stats,
             undo: opened.undo,
             unique: (0..UNIQUE_STRIPES).map(|_| Mutex::new(())).collect(),
-            purge_view: RwLock::new(purge_view),
-            ended: Mutex::new(opened.ended.into_iter().map(Reverse).collect()),
-            history: AtomicU64::new(opened.history),
-            unpurged_records: AtomicU64::new(0),
+            purge_view: Apart(RwLock::new(purge_view)),
+            ended: Ended::new(opened.ended),
+            history: Sum::new(opened.history),
+            unpurged_records: Sum::default(),
             lag_limits: LagLimits::default(),
             lock_timeout: DEFAULT_LOCK_TIMEOUT,
             purge_damage,
@@ -216,7 +213,8 @@ impl TxnSystem {
     fn below_limit(&self, mut give: impl FnMut() -> Option<u64>) -> Result<u64> {
         loop {
             let given = give();
-            if self.active.next() + ID_STEP / 2 >= self.active.limit() {
+            // What was given is as near to the limit as the counter, but for allotments; all threads write that one.
+            if given.is_none_or(|given| given + ID_STEP / 2 >= self.active.limit()) {
                 self.raise_limit()?;
             }
             if let Some(given) = given {
@@ -339,11 +337,10 @@ impl TxnSystem {
     /// Adds an ended transaction, whose stream is still bound, to the work of purge. Its `records` are counted until
     /// they are purged.
     pub(crate) fn note_ended(&self, stream: &Stream, number: u64, records: u64) {
-        self.unpurged_records.fetch_add(records, Relaxed);
-        let length = self.history.fetch_add(1, Relaxed) + 1;
-        self.stats.history_list_length.set(length);
+        self.unpurged_records.add(records);
+        self.history.add(1);
         if stream.pending.fetch_add(1, AcqRel) == 0 {
-            self.ended.lock().push(Reverse((number, stream.number)));
+            self.ended.put((number, stream.number));
         }
     }
 

@@ -117,6 +117,29 @@ pub const BUGS: &[Bug] = &[
         &["active_model"],
     ),
     of_engine(
+        "allotment-outlives-a-cut",
+        "a transaction that begins after a view was made gets an id that the view sees",
+        &[Edit {
+            file: ACTIVE,
+            find: "            if allotment.given + allotment.given_before > 0 {\n",
+            replace: "            if !PLANTED && allotment.given + allotment.given_before > 0 {\n",
+        }],
+        &["active_model"],
+    ),
+    of_engine(
+        "tick-without-fence",
+        "a view sees a transaction whose id is above what it takes for the next one",
+        &[Edit {
+            file: ACTIVE,
+            find: "        fence(SeqCst);\n        let tick = self.tick();\n",
+            replace: "        if !PLANTED {\n            \
+                      fence(SeqCst);\n        \
+                      }\n        \
+                      let tick = self.tick();\n",
+        }],
+        &["active_model"],
+    ),
+    of_engine(
         "lead-not-handed-on",
         "the next leader of a group commit is not woken",
         &[Edit {

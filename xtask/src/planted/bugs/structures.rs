@@ -10,7 +10,7 @@ const MERGE: &str = "crates/engine/src/btree/merge.rs";
 const FIX: &str = "crates/engine/src/pool/frames/fix.rs";
 const BUFFER: &str = "crates/engine/src/change_buffer/buffer.rs";
 const ADD: &str = "crates/engine/src/change_buffer/add.rs";
-const PURGE: &str = "crates/engine/src/txn/purge/steps.rs";
+const ENDED: &str = "crates/engine/src/txn/purge/ended.rs";
 const PURGE_RECORD: &str = "crates/engine/src/txn/purge/record.rs";
 const ROLLBACK: &str = "crates/engine/src/txn/rollback.rs";
 const CATALOG_TREES: &str = "crates/engine/src/table/catalog_trees.rs";
@@ -191,9 +191,9 @@ pub const BUGS: &[Bug] = &[
         "purge-beyond-the-oldest-view",
         "versions are removed that an open snapshot needs",
         &[edit(
-            PURGE,
-            "        if *number < limit { ended.pop() } else { None }\n",
-            "        if PLANTED || *number < limit { ended.pop() } else { None }\n",
+            ENDED,
+            "        if *number < limit { gathered.pop()",
+            "        if PLANTED || *number < limit { gathered.pop()",
         )],
         &["txn_test::purging::what_a_snapshot"],
     ),

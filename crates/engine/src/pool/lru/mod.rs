@@ -25,6 +25,10 @@ pub struct LruPart {
     list: Apart<Mutex<LruList>>,
     /// Moves to the head of the list so far; the unit of a frame's `young_stamp`.
     clock: Apart<AtomicU32>,
+    /// The clock as it was lately, which every use of a page reads: it is written seldom.
+    published: Apart<AtomicU32>,
+    /// By how much it may lag behind.
+    lag: u32,
     /// Pool time in milliseconds, moved on by the cleaner; starts at 1.
     now_ms: AtomicU32,
     old_blocks_time_ms: u32,
@@ -49,6 +53,8 @@ impl LruPart {
         LruPart {
             list: Apart(Mutex::new(LruList::new(frames, options.old_blocks_pct as usize))),
             clock: Apart(AtomicU32::new(1)),
+            published: Apart(AtomicU32::new(1)),
+            lag: (frames / 64) as u32,
             now_ms: AtomicU32::new(1),
             old_blocks_time_ms: u32::try_from(options.old_blocks_time_ms).unwrap_or(u32::MAX),
             old_arrivals: (frames as u64 * options.old_blocks_pct / 100 / 2) as u32,

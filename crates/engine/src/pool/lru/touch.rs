@@ -13,8 +13,9 @@ impl Pool {
     #[inline]
     pub(in crate::pool) fn touch(&self, frame: FrameNo) {
         let stamp = self.frames.get(frame).young_stamp.load(Relaxed);
-        let age = self.lru.clock.load(Relaxed).wrapping_sub(stamp);
-        if stamp == 0 || age as usize > self.frames.len() / 4 {
+        // Negative if the page became young after the clock was published.
+        let age = self.lru.published.load(Relaxed).wrapping_sub(stamp) as i32;
+        if stamp == 0 || age > (self.frames.len() / 4) as i32 {
             self.touch_slow(frame, stamp);
         }
     }
@@ -36,6 +37,9 @@ impl Pool {
         let mut lru = self.lru.list.lock();
         if lru.contains(frame) {
             let clock = self.lru.clock.fetch_add(1, Relaxed).wrapping_add(1).max(1);
+            if clock.wrapping_sub(self.lru.published.load(Relaxed)) > self.lru.lag {
+                self.lru.published.store(clock, Relaxed);
+            }
             lru.make_young(&self.frames, frame, clock);
             self.stats.pages_made_young.inc();
         }

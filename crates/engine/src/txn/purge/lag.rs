@@ -3,7 +3,6 @@
 use crate::error::Error;
 use crate::space::SEGMENT_UNDO;
 use crate::sync::Mutex;
-use crate::sync::atomic::Ordering::Relaxed;
 use crate::txn::system::TxnSystem;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -119,7 +118,7 @@ impl TxnSystem {
         let stats = &self.stats;
         let state = PurgeState {
             history_list_length: self.history_list_length(),
-            unpurged_records: self.unpurged_records.load(Relaxed),
+            unpurged_records: self.unpurged_records.get(),
             undo_bytes: u64::from(pages) * self.ctx.pool.page_bytes() as u64,
             oldest_view_age: Duration::from_millis(self.oldest_view_age_ms()),
             set_aside: stats.purge_records_set_aside.get()
@@ -127,6 +126,7 @@ impl TxnSystem {
                 + stats.rollbacks_set_aside.get(),
             damage: self.purge_damage.0.lock().iter().cloned().collect(),
         };
+        stats.history_list_length.set(state.history_list_length);
         stats.undo_bytes.set(state.undo_bytes);
         stats.unpurged_records.set(state.unpurged_records);
         stats.oldest_view_age_s.set(state.oldest_view_age.as_secs());

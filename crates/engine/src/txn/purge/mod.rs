@@ -32,9 +32,11 @@
 //! | `record.rs` | what one record leaves behind |
 //! | `lag.rs` | how far purge is behind, how writers are slowed for it |
 
+mod ended;
 mod lag;
 mod record;
 mod steps;
 
+pub(crate) use ended::Ended;
 pub(crate) use lag::Damage;
 pub use lag::{LagLimits, PurgeState, PurgeWatch};

@@ -9,7 +9,6 @@ use crate::txn::system::TxnSystem;
 use crate::txn::undo::record::Kind;
 use crate::txn::undo::{OwnedRecord, Place, RECORDS_AT, StreamFront, number_at, scan_page};
 use crate::types::PageNo;
-use std::cmp::Reverse;
 
 /// In `ended`: the number of the stream's oldest transaction has to be read first. No transaction has it.
 const UNREAD: u64 = 0;
@@ -63,7 +62,7 @@ impl TxnSystem {
 
     /// Whether enough streams wait for a thread that has `others` beside it to have something to do.
     pub fn purge_needs(&self, others: usize) -> bool {
-        self.ended.lock().len() > others
+        self.ended.gather() > others
     }
 
     fn advance_purge_view(&self) {
@@ -72,10 +71,11 @@ impl TxnSystem {
     }
 
     fn purge_by_view(&self, max_records: usize) -> Result<usize> {
+        self.ended.gather();
         let view = self.purge_view.read();
         let mut done = 0;
         while done < max_records {
-            let Some(Reverse((number, stream))) = self.pop_ended(view.low_limit_no) else { break };
+            let Some((number, stream)) = self.ended.take(view.low_limit_no) else { break };
             let Some(mut front) = self.undo.take_front(stream) else {
                 // The entry stands for one transaction at least.
                 self.set_stream_aside(stream, 1, &Error::Corrupt(format!("undo stream {stream} is unknown to purge")));
@@ -127,7 +127,7 @@ impl TxnSystem {
     fn put_back(&self, front: StreamFront, number: u64) {
         let stream = front.number;
         self.undo.put_front(front);
-        self.ended.lock().push(Reverse((number, stream)));
+        self.ended.put_back((number, stream));
     }
 
     /// Gives back undo streams left over from a peak of writers, if a second has passed since the last time. Returns
@@ -151,13 +151,7 @@ impl TxnSystem {
 
     /// Ended transactions whose undo is not purged yet.
     pub fn history_list_length(&self) -> u64 {
-        self.history.load(Relaxed)
-    }
-
-    fn pop_ended(&self, limit: u64) -> Option<Reverse<(u64, usize)>> {
-        let mut ended = self.ended.lock();
-        let Reverse((number, _)) = ended.peek()?;
-        if *number < limit { ended.pop() } else { None }
+        self.history.get()
     }
 
     /// Purges up to `budget` records of the transaction at the front of a stream. Returns how many it looked at and
@@ -185,7 +179,7 @@ impl TxnSystem {
             Ok((looked_at, _)) => {
                 self.stats.purged_records.add(*looked_at as u64);
                 if front.uncounted == 0 {
-                    self.unpurged_records.fetch_sub(*looked_at as u64, Relaxed);
+                    self.unpurged_records.sub(*looked_at as u64);
                 }
             }
             Err(_) => (front.at, front.inside) = before,
@@ -228,15 +222,14 @@ impl TxnSystem {
         front.inside = false;
         front.purged += 1;
         front.uncounted = front.uncounted.saturating_sub(1);
-        let length = self.history.fetch_sub(1, Relaxed).saturating_sub(1);
-        self.stats.history_list_length.set(length);
+        self.history.sub(1);
         if let Err(error) = self.undo.free_front(&mut front) {
             // The pages wait for the next transaction to be purged, or for the next opening.
             self.set_record_aside(&error);
         }
         self.undo.put_front(front);
         if pending.fetch_sub(1, AcqRel) > 1 {
-            self.ended.lock().push(Reverse((UNREAD, stream)));
+            self.ended.put_back((UNREAD, stream));
         }
     }
 
@@ -249,8 +242,7 @@ impl TxnSystem {
     /// Takes a stream whose own pages cannot be read out of purge for good, with the `lost` transactions in it. Its
     /// front is dropped.
     fn set_stream_aside(&self, stream: usize, lost: u64, error: &Error) {
-        let length = self.history.fetch_sub(lost, Relaxed).saturating_sub(lost);
-        self.stats.history_list_length.set(length);
+        self.history.sub(lost);
         self.undo.set_aside(stream);
         self.note_stream_set_aside(error);
     }

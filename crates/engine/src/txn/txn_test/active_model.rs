@@ -2,7 +2,7 @@
 
 mod atomic {
     pub(crate) use crate::sync::checked::loom_primitives::Mutex;
-    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 }
 #[allow(dead_code, reason = "the model needs no more of it")]
 #[path = "../active.rs"]
@@ -74,6 +74,47 @@ fn who_enters_beside_a_cut_is_not_taken_for_ended() {
         let (id, before, after) = writer.join().unwrap();
         assert!(!sees(&cut, &ids, id) || cut.clock > before, "{ids:?} {cut:?}");
         assert!(sees(&cut, &ids, id) || cut.clock < after, "{ids:?} {cut:?}");
+    });
+}
+
+/// The same when others have left since the last cut, so that who leaves only reads the clock (rule 5).
+#[test]
+fn who_comes_and_goes_beside_a_cut_is_seen_by_it_or_makes_it_old() {
+    model(|| {
+        let set = set();
+        let first = set.enter(0).unwrap();
+        set.leave(0, first);
+        let other = set.clone();
+        let writer = loom::thread::spawn(move || {
+            let id = other.enter(1).unwrap();
+            other.leave(1, id);
+            (id, other.clock())
+        });
+        let mut ids = Vec::new();
+        let cut = set.cut(&mut ids);
+        let (id, after) = writer.join().unwrap();
+        assert!(sees(&cut, &ids, id) || cut.clock < after, "{ids:?} {cut:?} {id} {after}");
+    });
+}
+
+/// Ids that a shard has taken and not given are not given after a cut that has read `next` beyond them: who gets an id
+/// beside a cut is not seen by it, though others of its shard were.
+#[test]
+fn an_allotment_ends_with_a_cut() {
+    model(|| {
+        let set = set();
+        let before: Vec<u64> = (0..3).map(|_| set.enter(0).unwrap()).collect();
+        before.iter().for_each(|id| set.leave(0, *id));
+        let other = set.clone();
+        let writer = loom::thread::spawn(move || {
+            let id = other.enter(0).unwrap();
+            (id, other.begin_end(0, id).unwrap())
+        });
+        let mut ids = Vec::new();
+        let cut = set.cut(&mut ids);
+        let (id, number) = writer.join().unwrap();
+        assert!(before.iter().all(|id| sees(&cut, &ids, *id)), "{ids:?} {cut:?}");
+        assert!(!sees(&cut, &ids, id) && cut.low_limit_no <= number, "{ids:?} {cut:?} {id} {number}");
     });
 }
 

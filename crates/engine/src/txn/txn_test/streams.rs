@@ -150,7 +150,7 @@ fn a_stream_unknown_to_purge_holds_nobody_up() {
     let mut lost = None;
     for session in sessions {
         session.commit();
-        lost = lost.or_else(|| db.system.ended.lock().peek().map(|entry| entry.0.1));
+        lost = lost.or_else(|| db.system.ended.first());
     }
     drop(db.system.undo.take_front(lost.unwrap()).unwrap());
     db.purge_all();

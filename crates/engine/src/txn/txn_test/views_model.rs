@@ -3,7 +3,7 @@
 
 mod atomic {
     pub(crate) use crate::sync::checked::loom_primitives::Mutex;
-    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 }
 #[allow(dead_code, reason = "the model needs no more of it")]
 #[path = "../active.rs"]

@@ -18,6 +18,7 @@ impl UndoSpace {
     /// directory are used again. Streams whose pages are damaged are set aside, and `damaged` is called with the error.
     /// Returns how many were given back.
     pub(crate) fn give_back_idle(&self, mut damaged: impl FnMut(&Error)) -> Result<usize> {
+        self.gather_unused();
         let idle: Vec<Stream> = {
             let mut free = self.free.lock();
             let surplus = free.low_water.saturating_sub(KEPT_FREE);
@@ -53,6 +54,16 @@ impl UndoSpace {
         }
         self.keep_idle(kept);
         failed.map(|()| given_back)
+    }
+
+    /// Puts the streams of places whose threads have bound none since the last call to the others, as unused ones.
+    fn gather_unused(&self) {
+        for near in self.near.iter() {
+            let mut near = near.lock();
+            if !std::mem::take(&mut near.was_used) {
+                self.keep_idle(near.stream.take().into_iter().collect());
+            }
+        }
     }
 
     /// Puts streams back below those that are bound sooner, as if they had not been taken.

@@ -8,7 +8,9 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::space::{ROOT_UNDO, Space};
 use crate::sync::Mutex;
+use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::sync::spread::{Apart, Spread};
 use crate::types::{PageNo, TxnId};
 use std::sync::Arc;
 
@@ -36,7 +38,13 @@ pub(crate) struct Opened {
 
 impl Opened {
     /// Finds where purge has to go on in a stream. Damage there sets the stream aside.
-    fn meet(&mut self, number: usize, entry: &StreamEntry, pending: &Arc<AtomicU64>, is_active: bool) -> Result<()> {
+    fn meet(
+        &mut self,
+        number: usize,
+        entry: &StreamEntry,
+        pending: &Arc<Apart<AtomicU64>>,
+        is_active: bool,
+    ) -> Result<()> {
         let waiting = pending.load(Relaxed);
         let found = front_of(&self.undo.ctx, number, entry, pending).and_then(|mut front| {
             let first = (waiting > 0).then(|| number_at(&self.undo.ctx, &mut front)).transpose()?;
@@ -70,10 +78,12 @@ impl UndoSpace {
             ctx,
             space,
             directory,
+            near: Spread::default(),
             free: Mutex::default(),
             vacant: Mutex::default(),
             fronts: Mutex::default(),
             aside: Mutex::default(),
+            has_aside: AtomicBool::new(false),
         };
         let mut opened =
             Opened { undo, id_limit, recovered: Vec::new(), history: 0, ended: Vec::new(), damage: Vec::new() };
@@ -140,11 +150,11 @@ fn read_end(
     }
     let pending = begun.saturating_sub(entry.purged).saturating_sub(active.is_some().into());
     let tail = Place { page: entry.last, offset: end };
-    Ok((Stream { number, tail, begun, page_bytes, pending: Arc::new(AtomicU64::new(pending)) }, active))
+    Ok((Stream { number, tail, begun, page_bytes, pending: Arc::new(Apart(AtomicU64::new(pending))) }, active))
 }
 
 /// The first record of the first transaction that is not purged.
-fn front_of(ctx: &Context, number: usize, entry: &StreamEntry, pending: &Arc<AtomicU64>) -> Result<StreamFront> {
+fn front_of(ctx: &Context, number: usize, entry: &StreamEntry, pending: &Arc<Apart<AtomicU64>>) -> Result<StreamFront> {
     let mut begun = UndoFields::read(&ctx.pool.fix_s(entry.first)?, entry.first)?.begun_before;
     let mut at = Place { page: entry.first, offset: RECORDS_AT };
     loop {

@@ -12,7 +12,8 @@ use crate::page::{PageOp, PageType};
 use crate::space::reserve::{self, Purpose};
 use crate::space::{ROOT_UNDO, SEGMENT_UNDO, Space};
 use crate::sync::Mutex;
-use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use crate::sync::spread::{Apart, Spread};
 use crate::types::PageNo;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -31,7 +32,7 @@ pub(crate) struct Stream {
     pub(crate) begun: u64,
     pub(crate) page_bytes: usize,
     /// Ended transactions in it that are not purged yet.
-    pub(crate) pending: Arc<AtomicU64>,
+    pub(crate) pending: Arc<Apart<AtomicU64>>,
 }
 
 /// Where purge stands in a stream.
@@ -45,7 +46,7 @@ pub(crate) struct StreamFront {
     /// Transactions purged, counted from the stream's beginning.
     pub(crate) purged: u64,
     /// Ended transactions that are not purged yet; shared with the stream.
-    pub(crate) pending: Arc<AtomicU64>,
+    pub(crate) pending: Arc<Apart<AtomicU64>>,
     /// How many of its oldest transactions had begun before the database was opened: their records are not counted.
     pub(crate) uncounted: u64,
     /// `at` is inside a transaction, behind its header.
@@ -58,7 +59,16 @@ pub(super) struct Directory {
     pub(super) streams: usize,
 }
 
-/// Free streams. The one last given back is bound next, so those at the bottom are the unused ones.
+/// A place's free stream: that which a thread there gave back last. Its pages are in that thread's caches, and no other
+/// thread has to be met.
+#[derive(Debug, Default)]
+pub(super) struct Near {
+    pub(super) stream: Option<Stream>,
+    /// Whether it was bound since idle ones were last given back.
+    pub(super) was_used: bool,
+}
+
+/// The other free streams. The one last given back is bound next, so those at the bottom are the unused ones.
 #[derive(Debug, Default)]
 pub(super) struct Free {
     pub(super) streams: Vec<Stream>,
@@ -71,6 +81,8 @@ pub(crate) struct UndoSpace {
     pub(super) ctx: Arc<Context>,
     pub(super) space: Arc<Space>,
     pub(super) directory: Mutex<Directory>,
+    /// Locked before `free`, if both are.
+    pub(super) near: Spread<Mutex<Near>>,
     pub(super) free: Mutex<Free>,
     /// Places in the directory whose streams were given back.
     pub(super) vacant: Mutex<Vec<usize>>,
@@ -78,6 +90,8 @@ pub(crate) struct UndoSpace {
     pub(super) fronts: Mutex<HashMap<usize, StreamFront>>,
     /// Streams with damaged pages: never purged, never bound again.
     pub(super) aside: Mutex<HashSet<usize>>,
+    /// Whether there are any: set before a stream is looked for where free ones are, asked under the mutex there.
+    pub(super) has_aside: AtomicBool,
 }
 
 impl UndoSpace {
@@ -103,23 +117,43 @@ impl UndoSpace {
     /// Takes a stream with damaged pages out of use, now if it is free, else when it is given back.
     pub(crate) fn set_aside(&self, number: usize) {
         self.aside.lock().insert(number);
+        self.has_aside.store(true, SeqCst);
+        self.near.iter().for_each(|near| drop(near.lock().stream.take_if(|stream| stream.number == number)));
         self.free.lock().streams.retain(|stream| stream.number != number);
+    }
+
+    /// Whether a stream may not be used again. Asked under the mutex of the place where it would be free.
+    fn is_aside(&self, number: usize) -> bool {
+        self.has_aside.load(SeqCst) && self.aside.lock().contains(&number)
     }
 
     /// Binds a free stream, or a new one. The caller holds no latch.
     pub(crate) fn bind(&self) -> Result<Stream> {
+        let mut near = self.near.own().lock();
+        near.was_used = true;
+        let bound = near.stream.take();
+        drop(near);
+        bound.map_or_else(|| self.bind_other(), Ok)
+    }
+
+    /// Binds a stream that is free elsewhere, or a new one.
+    #[cold]
+    fn bind_other(&self) -> Result<Stream> {
         let mut free = self.free.lock();
         let bound = free.streams.pop();
         free.low_water = free.low_water.min(free.streams.len());
         drop(free);
+        let bound = bound.or_else(|| self.near.iter().find_map(|near| near.lock().stream.take()));
         bound.map_or_else(|| self.new_stream(), Ok)
     }
 
     pub(crate) fn release(&self, stream: Stream) {
-        let mut free = self.free.lock();
-        // Asked under the mutex that `set_aside` takes after it has entered the number.
-        if !self.aside.lock().contains(&stream.number) {
-            free.streams.push(stream);
+        let mut near = self.near.own().lock();
+        if self.is_aside(stream.number) {
+            return;
+        }
+        if let Some(other) = near.stream.replace(stream) {
+            self.free.lock().streams.push(other);
         }
     }
 

@@ -1,0 +1,81 @@
+//! Undo streams in which transactions have ended that are not purged: what purge chooses from.
+//!
+//! Rules
+//! 1. A stream is here at most once; whoever takes it out works on it alone.
+//! 2. A transaction that ends puts its stream down at the place of its thread, where it meets no other. Purge gathers
+//!    what lies there before it chooses, once a step.
+
+use crate::sync::Mutex;
+use crate::sync::spread::Spread;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// The number of a stream's oldest ended transaction, and the stream's.
+pub(crate) type Entry = (u64, usize);
+
+/// See the file's head.
+#[derive(Debug, Default)]
+pub(crate) struct Ended {
+    put: Spread<Mutex<Vec<Entry>>>,
+    /// The smallest number first.
+    gathered: Mutex<BinaryHeap<Reverse<Entry>>>,
+}
+
+impl Ended {
+    /// These, as gathered.
+    pub(crate) fn new(entries: Vec<Entry>) -> Ended {
+        Ended { gathered: Mutex::new(entries.into_iter().map(Reverse).collect()), ..Ended::default() }
+    }
+
+    /// From a transaction that ends.
+    pub(crate) fn put(&self, entry: Entry) {
+        self.put.own().lock().push(entry);
+    }
+
+    /// From purge: to be taken again at once.
+    pub(crate) fn put_back(&self, entry: Entry) {
+        self.gathered.lock().push(Reverse(entry));
+    }
+
+    /// Makes what lies at the places something to choose from. Returns how many streams there are.
+    pub(crate) fn gather(&self) -> usize {
+        let mut gathered = self.gathered.lock();
+        self.put.iter().for_each(|put| gathered.extend(put.lock().drain(..).map(Reverse)));
+        gathered.len()
+    }
+
+    /// The stream with the smallest number, if that is below `limit`.
+    pub(crate) fn take(&self, limit: u64) -> Option<Entry> {
+        let mut gathered = self.gathered.lock();
+        let Reverse((number, _)) = gathered.peek()?;
+        if *number < limit { gathered.pop().map(|Reverse(entry)| entry) } else { None }
+    }
+
+    /// The stream that would be taken first, in tests.
+    #[cfg(test)]
+    pub(crate) fn first(&self) -> Option<usize> {
+        self.gather();
+        self.gathered.lock().peek().map(|Reverse((_, stream))| *stream)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_any_thread_put_is_taken_by_number() {
+        let ended = Ended::new(vec![(30, 3)]);
+        std::thread::scope(|scope| {
+            for n in [5, 4, 1] {
+                let ended = &ended;
+                scope.spawn(move || ended.put((n * 10, n as usize)));
+            }
+        });
+        assert_eq!(ended.take(30), None);
+        assert_eq!(ended.gather(), 4);
+        assert_eq!((ended.take(35), ended.take(35), ended.take(35)), (Some((10, 1)), Some((30, 3)), None));
+        ended.put_back((10, 1));
+        assert_eq!((ended.take(35), ended.gather()), (Some((10, 1)), 2));
+    }
+}
