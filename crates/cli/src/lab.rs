@@ -41,12 +41,14 @@ Examples:
   highwater lab run stall --scale standard --out /tmp/stall --resume
   highwater lab run page-store --scale quick --subject highwater --out /tmp/stores
   highwater lab run peers --scale quick --subject highwater,lmdb --workload tpcc,ycsb-a --out /tmp/peers
+  highwater lab run peers --scale quick --subject highwater,mariadb,myrocks --workload write-only --out /tmp/servers
   highwater lab run peers --scale quick --workload tpcc --clients 1,4,16 --repetitions 3 --out /tmp/clients
   highwater lab run all --scale quick --out /tmp/all
 
 all runs every experiment but peers, each in a folder of its own below --out, and writes index.html with every claim and
 a link to each report. What an experiment does not have (a subject, a device) is left out. If one fails, the others
-still run, and the exit status is 1. peers needs a program of its own: cargo xtask compare-build.
+still run, and the exit status is 1. peers needs a program of its own: cargo xtask compare-build; its servers are those
+that scripts/install-servers installs.
 
 Scales: smoke = a few seconds; shows that the laboratory works, but is too small to judge claims. quick = the whole
 experiment on one subject in at most three minutes. standard = 15 to 45 minutes on all subjects. full = the sizes of
@@ -74,8 +76,8 @@ enum LabCommand {
 struct RunArgs {
     /// Name of the experiment (highwater lab list), or all
     experiment: String,
-    /// What to measure, separated by commas: highwater, mysql, mariadb, ... (highwater lab list) [default: all subjects
-    /// of the experiment that are installed]
+    /// What to measure, separated by commas: highwater, mysql, mariadb, ... (highwater lab list) [default: the
+    /// experiment's that are installed; of peers all but the servers]
     #[arg(long, value_name = "SUBJECTS", value_delimiter = ',')]
     subject: Vec<String>,
     /// Workloads to measure, separated by commas, of an experiment that has several (peers) [default: all]
@@ -138,10 +140,16 @@ pub fn run(args: &LabArgs) -> Result<(), Failure> {
 fn list() -> Result<(), Failure> {
     let out = Lines { stdout_taken: false };
     for one in experiment::all() {
+        let own = one.default_subjects();
         let one = one.about();
-        let subjects = one.subjects.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
+        let names = |wanted: bool| {
+            let kinds = one.subjects.iter().filter(|kind| own.contains(kind) == wanted);
+            kinds.map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
+        };
+        let (subjects, others) = (names(true), names(false));
+        let others = if others.is_empty() { others } else { format!("; on request {others}") };
         let text = format!(
-            "{}\n    {}\n    source: {}\n    subjects: {subjects}\n    devices: {}",
+            "{}\n    {}\n    source: {}\n    subjects: {subjects}{others}\n    devices: {}",
             one.name,
             one.summary,
             one.source,

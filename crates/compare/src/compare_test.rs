@@ -10,9 +10,8 @@
 use crate::kv::KvStore;
 use crate::peer;
 use crate::settings::{Peer, Settings};
-use crate::verify;
 use highwater::{Error as EngineError, Type, values};
-use highwater_bench::compared::Verify;
+use highwater_bench::compared::{self, Verify};
 use highwater_bench::store::embedded::Embedded;
 use highwater_bench::store::{
     Column, IndexSpec, Read, RowChanges, RowView, Scan, Session, TableSpec, Transaction, column, nullable,
@@ -222,11 +221,11 @@ fn whole<P: Peer>(folder: &Path, durable: bool) {
     snapshots(&store);
     no_update_is_lost(&store);
     tables_at_once(&store);
-    let (kept, found) = verify::contents(&store, &[spec()], Verify::Indexes).unwrap();
+    let (kept, found) = compared::contents(&store, &[spec()], Verify::Indexes).unwrap();
     assert!(kept.rows == 6 && kept.entries == Some(6) && found.iter().all(|one| one.holds), "{kept:?} {found:?}");
     store.close().unwrap();
     let store = P::open(folder, &settings(durable)).unwrap();
-    assert_eq!(verify::contents(&store, &[spec()], Verify::Indexes).unwrap(), (kept, found), "after it was closed");
+    assert_eq!(compared::contents(&store, &[spec()], Verify::Indexes).unwrap(), (kept, found), "after it was closed");
     // An index of rows that are there, and an auto-increment column that goes on.
     store.create_index("things", &IndexSpec { name: "by_note", columns: &["note", "n"] }).unwrap();
     assert_eq!(seen(&store, &Scan { index: Some("by_note"), limit: 3, ..Scan::all() }), ["1z", "2c", "1b"]);

@@ -6,19 +6,14 @@
 //! 2. `list` prints the engines that this program was built with, and their versions.
 //! 3. Exit status 1 is a failure, 2 wrong use; the reason goes to stderr.
 
-mod cell;
 #[cfg(test)]
 mod compare_test;
 mod definition;
 mod failure;
-mod index_scan;
 mod kv;
 mod layout;
 mod peer;
-mod process;
-mod redb_benchmark;
 mod settings;
-mod verify;
 
 use highwater_bench::compared::{self, Answer, Request};
 use highwater_bench::store::embedded::Embedded;
@@ -41,7 +36,7 @@ struct Engine {
 }
 
 const fn engine<P: Peer>(name: &'static str) -> Engine {
-    Engine { name, version: P::version, measure: cell::measure::<P> }
+    Engine { name, version: P::version, measure: settings::measure::<P> }
 }
 
 const ENGINES: &[Engine] = &[

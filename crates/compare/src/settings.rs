@@ -9,7 +9,9 @@
 //! 3. Everything else is as the engine's documentation says; `docs/peers` has a page on each.
 
 use highwater_bench::Result;
+use highwater_bench::compared::{self, Answer, Database, Request};
 use highwater_bench::store::Store;
+use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -30,6 +32,18 @@ pub struct Settings {
     pub options: Vec<(String, String)>,
 }
 
+impl From<&Request> for Settings {
+    fn from(request: &Request) -> Settings {
+        Settings {
+            cache_bytes: request.cache_bytes,
+            durable: request.durable,
+            clients: request.clients,
+            beyond_memory: request.beyond_memory,
+            options: request.options.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+        }
+    }
+}
+
 impl Settings {
     /// Of the cache, what engines with memtables get for them; the rest is their block cache.
     pub fn memtable_bytes(&self) -> u64 {
@@ -45,6 +59,35 @@ pub trait Peer: Store {
     fn close(self) -> Result<()>;
     /// Its version.
     fn version() -> String;
+}
+
+/// The database of a request, in this process.
+struct Embedded<'r, P> {
+    folder: &'r Path,
+    settings: Settings,
+    peer: PhantomData<P>,
+}
+
+impl<P: Peer> Database for Embedded<'_, P> {
+    type Store = P;
+
+    fn version(&self) -> String {
+        P::version()
+    }
+
+    fn open(&mut self) -> Result<P> {
+        P::open(self.folder, &self.settings)
+    }
+
+    fn close(&mut self, store: P) -> Result<()> {
+        store.close()
+    }
+}
+
+/// Does what is asked, on an engine.
+pub fn measure<P: Peer>(request: &Request) -> Result<Answer> {
+    let (folder, settings) = (request.folder.as_path(), Settings::from(request));
+    compared::measure(request, &mut Embedded::<P> { folder, settings, peer: PhantomData })
 }
 
 /// Makes commits of an engine durable once a second that has no such thing, until it is dropped.

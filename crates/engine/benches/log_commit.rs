@@ -80,7 +80,7 @@ fn bare(folder: &Path, way: &(&str, FileRole, FlushMethod)) -> f64 {
 fn commits(folder: &Path, way: &(&str, FileRole, FlushMethod), clients: usize) -> f64 {
     let mode = if is_synced(way) { FlushLog::Sync } else { FlushLog::Write };
     let (log, scan) =
-        Log::open(device(folder, way), 16 << 20, mode, 1, 0, Arc::new(Stats::default()), Arc::default()).unwrap();
+        Log::open(device(folder, way), 16 << 20, mode, 1, None, Arc::new(Stats::default()), Arc::default()).unwrap();
     log.start(scan.end_lsn).unwrap();
     let payload = [5; GROUP_BYTES];
     let commit = |_| {

@@ -15,8 +15,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-fn installed() -> Vec<Installed> {
-    let found = SubjectKind::OF_LAB.map(SubjectKind::find);
+fn installed(kinds: &[SubjectKind]) -> Vec<Installed> {
+    let found: Vec<_> = kinds.iter().map(|kind| kind.find()).collect();
     found.iter().filter_map(|subject| subject.as_ref().err()).for_each(|missing| eprintln!("{missing}"));
     found.into_iter().flatten().collect()
 }
@@ -106,7 +106,7 @@ fn whole_life(subject: &Installed, load: &Load) {
 #[test]
 fn every_subject_lives_through_every_load() {
     std::thread::scope(|scope| {
-        for subject in installed() {
+        for subject in installed(&SubjectKind::OF_LAB) {
             scope.spawn(move || loads().iter().for_each(|load| whole_life(&subject, load)));
         }
     });
@@ -135,7 +135,7 @@ fn can_limit_memory() -> bool {
 /// SIGKILL of the laboratory ends its servers within seconds and takes their sockets with them.
 #[test]
 fn no_server_outlives_a_killed_laboratory() {
-    for subject in installed().into_iter().filter(|subject| subject.kind.is_server()) {
+    for subject in installed(&SubjectKind::SERVERS) {
         let folder = tempfile::tempdir().unwrap();
         let mut laboratory = Command::new(std::env::current_exe().unwrap());
         laboratory.args(["--exact", "starts_a_server_and_waits_to_be_killed", "--nocapture"]);
@@ -160,7 +160,7 @@ fn no_server_outlives_a_killed_laboratory() {
 /// The error of a server that cannot start has the server's own message.
 #[test]
 fn a_failed_start_quotes_the_servers_log() {
-    for subject in installed().into_iter().filter(|subject| subject.kind.is_server()) {
+    for subject in installed(&SubjectKind::SERVERS) {
         let folder = tempfile::tempdir().unwrap();
         let extra = [("innodb_no_such_option".to_string(), "1".to_string())].into();
         let settings = Settings { extra, ..settings() };

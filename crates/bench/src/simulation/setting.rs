@@ -12,6 +12,9 @@ use highwater_storage::{MemoryDevice, Placement, StorageSet};
 /// Extents in a group where groups are to be small: those of a new file.
 const FEW_EXTENTS: u32 = 8;
 
+/// A redo log as small as can be asked for.
+const SMALL_LOG_BYTES: u64 = 4 << 20;
+
 /// The choices for one database.
 pub struct Setting {
     options: Options,
@@ -41,9 +44,16 @@ impl Setting {
         let grows = rng.bool();
         let lifetime_streams = if rng.bool() { 1 } else { Placement::LIFETIMES.len() };
         let group_extents = if grows { FEW_EXTENTS } else { u32::MAX };
+        let options = options(page_bytes, rng);
         Setting {
-            options: options(page_bytes, rng),
-            manner: Manner { database_id: seed | 1, group_extents, recovery_threads: 1, finding_threads: 1 },
+            manner: Manner {
+                database_id: seed | 1,
+                group_extents,
+                new_log_bytes: options.log_file_size,
+                recovery_threads: 1,
+                finding_threads: 1,
+            },
+            options,
             grows,
             untorn_bytes,
             lifetime_streams,
@@ -61,14 +71,15 @@ impl Setting {
         (StorageSet::of_memory([data, disk(u64::MAX), disk(u64::MAX)]), is_small)
     }
 
-    /// The options of one opening.
+    /// The options of one opening. A large log may have to shrink.
     pub fn at_opening(&self, rng: &mut Choices) -> Options {
         let change_buffer_merge_at_close = if rng.bool() { MergeAtClose::On } else { MergeAtClose::Off };
         let doublewrite = match self.options.page_store {
             PageStoreKind::InPlace => self.protections[rng.usize(..self.protections.len())],
             _ => self.options.doublewrite,
         };
-        Options { change_buffer_merge_at_close, doublewrite, ..self.options.clone() }
+        let log_file_size = if rng.u32(..4) == 0 { SMALL_LOG_BYTES } else { self.options.log_file_size };
+        Options { change_buffer_merge_at_close, doublewrite, log_file_size, ..self.options.clone() }
     }
 }
 
@@ -81,7 +92,7 @@ fn options(page_bytes: u64, rng: &mut Choices) -> Options {
         page_compression: if page_store == PageStoreKind::InPlace { PageCompression::Off } else { packed },
         segment_size: 256 << 10,
         buffer_pool_size: 2 << 20,
-        log_file_size: [4 << 20, 8 << 20][rng.usize(..2)],
+        log_file_size: [SMALL_LOG_BYTES, 2 * SMALL_LOG_BYTES][rng.usize(..2)],
         log_buffer_size: 1 << 20,
         journal_size: 8 << 20,
         change_buffering: [ChangeBuffering::Off, ChangeBuffering::Disk, ChangeBuffering::Memory][rng.usize(..3)],

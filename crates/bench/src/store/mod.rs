@@ -80,6 +80,10 @@ pub trait Store: Clone + Send + Sync + 'static {
     fn create_table(&self, spec: &TableSpec) -> Result<Self::Table>;
     /// Adds an index to a table that may have rows.
     fn create_index(&self, table: &str, index: &IndexSpec) -> Result<()>;
+    /// Does what a store wants after many rows were loaded, before they are used.
+    fn loaded(&self) -> Result<()> {
+        Ok(())
+    }
     /// The table of that name, if there is one.
     fn table(&self, name: &str) -> Result<Option<Self::Table>>;
     /// A connection for one client thread.

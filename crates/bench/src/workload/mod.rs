@@ -189,6 +189,7 @@ pub fn load_once<S: Store>(
         None => {
             let meta = create_meta(store)?;
             load()?;
+            store.loaded()?;
             remember_identity(store, &meta, wanted)?;
             Ok(true)
         }

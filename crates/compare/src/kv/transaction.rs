@@ -341,7 +341,7 @@ impl RowView for RowBytes<'_> {
     }
 
     fn str(&self, column: usize) -> &str {
-        std::str::from_utf8(self.bytes(column)).unwrap_or_default()
+        simdutf8::basic::from_utf8(self.bytes(column)).unwrap_or_default()
     }
 
     fn bytes(&self, column: usize) -> &[u8] {

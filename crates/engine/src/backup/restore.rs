@@ -262,7 +262,7 @@ impl Maker<'_> {
         let redo = self.storage.redo.clone();
         let buffer_bytes = self.options.log_buffer_size as usize;
         let (log, scan) =
-            Log::open(redo, buffer_bytes, FlushLog::Sync, self.database_id, 0, stats.clone(), poison.clone())?;
+            Log::open(redo, buffer_bytes, FlushLog::Sync, self.database_id, None, stats.clone(), poison.clone())?;
         let pool = Pool::new(self.options, self.open_store()?, log.clone(), stats, poison)?;
         recovery::replay(&pool, &log, &scan, recovery::THREADS).map(drop)
     }

@@ -13,6 +13,39 @@ use crate::types::PageNo;
 
 /// Descents before a hint is given up.
 const TRIES: u32 = 3;
+/// Most leaves that a walk has read ahead; fewer in a pool that has not so many frames for each.
+const LEAVES_AHEAD: usize = 32;
+const FRAMES_OF_A_LEAF_AHEAD: usize = 16;
+
+/// Most leaves that are worth reading ahead in a pool of so many frames.
+pub fn most_leaves_ahead(frames: usize) -> usize {
+    LEAVES_AHEAD.min(frames / FRAMES_OF_A_LEAF_AHEAD)
+}
+
+/// A walk through the leaves of a tree from left to right, whose next leaves are read ahead while pages are missing.
+pub struct Walk<'t> {
+    tree: &'t BTree,
+    /// Pages that were read into the pool until the last leaf, by any thread.
+    pages_read: u64,
+    /// Leaves that were named, and that the walk has not reached.
+    ahead: usize,
+}
+
+impl<'t> Walk<'t> {
+    pub fn new(ctx: &Context, tree: &'t BTree) -> Walk<'t> {
+        Walk { tree, pages_read: ctx.stats.pages_read.get(), ahead: 0 }
+    }
+
+    /// The walk goes on to the leaf of `near`, and then up to that of `far`.
+    pub fn go_on(&mut self, ctx: &Context, near: Seek<'_>, far: Seek<'_>) {
+        self.ahead = self.ahead.saturating_sub(1);
+        let pages_read = ctx.stats.pages_read.get();
+        let most = most_leaves_ahead(ctx.pool.frame_count());
+        if std::mem::replace(&mut self.pages_read, pages_read) != pages_read && self.ahead * 2 < most {
+            self.ahead = self.tree.want_leaves(ctx, near, far, false, most);
+        }
+    }
+}
 
 impl BTree {
     /// Has the leaf that covers `key` read ahead.

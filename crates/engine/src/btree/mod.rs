@@ -40,6 +40,7 @@ mod structure;
 mod tree;
 
 pub use absent::AbsentLeaf;
+pub use ahead::{Walk, most_leaves_ahead};
 pub use beside::Way;
 pub use leaf::{Leaf, LeafMut};
 pub(crate) use search::Restarts;

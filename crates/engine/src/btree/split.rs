@@ -34,10 +34,10 @@ struct Cut {
 /// The outcome of a step.
 #[derive(PartialEq)]
 enum Made {
-    /// There was room already.
+    /// There was room already, or the page sought was split.
     Room,
-    /// A page was split: check again.
-    Split,
+    /// A page above it was split: check again.
+    Above,
 }
 
 /// The halves of a node that is cut.
@@ -49,9 +49,9 @@ struct Halves {
 }
 
 impl BTree {
-    /// Splits until the leaf that covers `key` has room for a record (or for growth) of `bytes` more: key and value of
-    /// a new record, or additional bytes of a value. Holds no latch before or after. Call again after
-    /// re-latching: another thread may have taken the room.
+    /// Splits the leaf that covers `key` unless it has room for a record (or for growth) of `bytes` more: key and value
+    /// of a new record, or additional bytes of a value. Holds no latch before or after. Call again if there is no room
+    /// after re-latching: another thread may have taken it, or halves of unlike records may need another split.
     ///
     /// # Errors
     /// [`Error::RowTooLarge`] or [`Error::KeyTooLong`] if no page could ever take it; a corrupt page, no free frame, a
@@ -93,7 +93,7 @@ impl BTree {
         }
         drop((mtr, admitted));
         // There is room there now: check this page again.
-        self.split_step(ctx, key, level + 1, separator_bytes).map(|_| Made::Split)
+        self.split_step(ctx, key, level + 1, separator_bytes).map(|_| Made::Above)
     }
 
     /// Where to cut a latched page that has no room at `key`; `None` if it has.
@@ -134,7 +134,7 @@ impl BTree {
         mtr.apply(parent, &PageOp::NodeSetChild { slot: slot as u16 + 1, child: right_no });
         mtr.commit();
         ctx.stats.btree_splits.inc();
-        Ok(Made::Split)
+        Ok(Made::Room)
     }
 
     /// Gives the root's records to two new children: the tree is one level higher, the root's number the same.
@@ -163,7 +163,7 @@ impl BTree {
         self.write_node(&mut mtr, root, &contents);
         mtr.commit();
         ctx.stats.btree_splits.inc();
-        Ok(Made::Split)
+        Ok(Made::Room)
     }
 }
 
@@ -201,9 +201,9 @@ fn cut_leaf(node: Node<'_>, key: &[u8]) -> Cut {
             return Cut { keep: slot, right_from: slot, separator };
         }
     }
-    let separator_at = |at: usize| shortest_separator(&node.key(at - 1), &node.key(at)).to_vec();
-    let keep = middle(node, 1..count, |at| separator_at(at).len());
-    Cut { keep, right_from: keep, separator: separator_at(keep) }
+    let keep = middle(node, 1..count, |at| node.common_suffix_len(at - 1, at));
+    let separator = shortest_separator(&node.key(keep - 1), &node.key(keep)).to_vec();
+    Cut { keep, right_from: keep, separator }
 }
 
 /// Whether the first `keep` records fit a page with this upper fence.
@@ -224,12 +224,13 @@ fn cut_inner(node: Node<'_>, key: &[u8]) -> Option<Cut> {
     } else if count < 3 {
         count / 2
     } else {
-        middle(node, 1..last, |at| node.key(at).len())
+        middle(node, 1..last, |at| node.record(at).suffix_len)
     };
     Some(Cut { keep, right_from: keep + 1, separator: node.key(keep) })
 }
 
 /// The cut in `range` with the shortest separator among those that halve the bytes to within a sixteenth of them.
+/// `separator_len` may leave out bytes that all of them have in common.
 fn middle(node: Node<'_>, range: std::ops::Range<usize>, separator_len: impl Fn(usize) -> usize) -> usize {
     let prefix_len = node.prefix_len();
     let total = node.rebuilt_bytes(0..node.count(), prefix_len);

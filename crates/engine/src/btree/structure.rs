@@ -146,10 +146,15 @@ impl Bounds {
 
 /// Appends records of a node to `packed`, for a page whose prefix has `prefix_len` bytes.
 pub(super) fn pack(node: Node<'_>, range: Range<usize>, prefix_len: usize, packed: &mut Vec<u8>) {
-    let mut key = Vec::new();
+    let prefix = node.prefix();
+    let (kept, dropped) = (prefix.get(prefix_len..).unwrap_or(&[]), prefix_len.saturating_sub(prefix.len()));
+    packed.reserve(node.rebuilt_bytes(range.clone(), prefix_len));
+    let mut suffix = Vec::new();
     for slot in range {
-        node.key_into(slot, &mut key);
-        pack_record(packed, key.get(prefix_len..).unwrap_or(&[]), node.value(slot));
+        suffix.clear();
+        suffix.extend_from_slice(kept);
+        let value = node.append_record(slot, &mut suffix).unwrap_or(&[]);
+        pack_record(packed, suffix.get(dropped..).unwrap_or(&[]), value);
     }
 }
 

@@ -188,8 +188,8 @@ options! {
         |v| v.is_power_of_two() && (256 << 10..=32 << 20).contains(v);
     /// How full segments may be, in percent, before the data file grows instead of segments being cleaned.
     segment_fill_pct: u64 = 75, "75", "20 to 90", |v| (20..=90).contains(v);
-    /// Size of the redo log (a ring) in bytes to which it grows: in a file it begins with 4 MiB. It never shrinks. On a
-    /// block device it has this size from the beginning.
+    /// Size of the redo log (a ring) in bytes to which it grows: in a file it begins with 4 MiB. A log that is larger
+    /// shrinks to it when the database is opened. On a block device it has this size from the beginning, and keeps it.
     log_file_size: u64 = 256 << 20, "256MiB", "4MiB to 64GiB", |v| (4 << 20..=64 << 30).contains(v);
     /// Bytes of the in-memory log buffer.
     log_buffer_size: u64 = 16 << 20, "16MiB", "1MiB to 1GiB", |v| (1 << 20..=1 << 30).contains(v);
@@ -246,7 +246,8 @@ options! {
     old_blocks_pct: u64 = 37, "37", "5 to 95", |v| (5..=95).contains(v);
     /// Longest time a transaction waits for a row lock, in milliseconds.
     lock_wait_timeout_ms: u64 = 50_000, "50000", "1 and more", |v| *v >= 1;
-    /// Threads that read pages ahead, along scans and for several rows that are looked up; 0 = nothing is read ahead.
+    /// Threads that read pages ahead, along scans and for several rows that are looked up or inserted; 0 = nothing is
+    /// read ahead.
     read_io_threads: u64 = 16, "16", "0 to 64", |v| *v <= 64;
     /// Purge threads; more than one works only while several undo streams wait.
     purge_threads: u64 = 4, "4", "1 to 32", |v| (1..=32).contains(v);

@@ -50,6 +50,8 @@ pub struct Manner {
     pub database_id: u64,
     /// Extents that one extent map describes at most: the same at each opening of a database.
     pub group_extents: u32,
+    /// Bytes with which a redo log begins that can grow.
+    pub new_log_bytes: u64,
     /// Threads of recovery at most: one makes it deterministic.
     pub recovery_threads: usize,
     /// Threads that find the pages at most: one reads in the same order each time.
@@ -61,6 +63,7 @@ impl Default for Manner {
         Manner {
             database_id: random_id(),
             group_extents: u32::MAX,
+            new_log_bytes: creation::NEW_LOG_BYTES,
             recovery_threads: recovery::THREADS,
             finding_threads: bootstrap::READERS,
         }
@@ -137,9 +140,9 @@ impl Core {
             if !options.create_if_missing || storage.is_read_only() {
                 return Err(Error::Incompatible(format!("{} holds no database yet", storage.data.name())));
             }
-            let plan = creation::plan(&storage, &options, manner.database_id)?;
+            let plan = creation::plan(&storage, &options, manner)?;
             with_store(options.clone(), plan.header, None, &*storage.data)?;
-            creation::create(&storage, &options, &plan)?;
+            creation::create(&storage, &plan)?;
         }
         let found = bootstrap::find_by(&storage, manner.finding_threads)?;
         let file = found.header();
@@ -155,7 +158,7 @@ impl Core {
             options.log_buffer_size as usize,
             options.flush_log_at_trx_commit,
             file.database_id,
-            if storage.is_read_only() { 0 } else { options.log_file_size },
+            if storage.is_read_only() { None } else { Some(options.log_file_size) },
             stats.clone(),
             poison.clone(),
         )

@@ -4,6 +4,7 @@
 //! a database in use leaves: a redo log that was never started (generation 1), a doublewrite file of zeros. So a
 //! crash during creation can be done again, but a database that lost its `data` is never overwritten.
 
+use super::core::Manner;
 use crate::config::{Options, PageStoreKind};
 use crate::error::{Error, Result};
 use crate::log::{Log, Remains};
@@ -15,8 +16,8 @@ use crate::types::PageNo;
 use crate::{page, space};
 use highwater_storage::StorageSet;
 
-/// Bytes of a new redo log, which grows; a block device is used as it is.
-const NEW_LOG_BYTES: u64 = 4 << 20;
+/// Bytes of a new redo log, which grows.
+pub(super) const NEW_LOG_BYTES: u64 = 4 << 20;
 /// Extents of a new data file.
 const FIRST_EXTENTS: u32 = 8;
 
@@ -31,15 +32,16 @@ pub(super) fn is_uncreated(storage: &StorageSet) -> Result<bool> {
 /// What a new database is made like.
 pub(super) struct Plan {
     pub header: FileHeader,
+    log_bytes: u64,
     /// Bytes of page 0 behind its header, and where they lie.
     records: Vec<(usize, Vec<u8>)>,
 }
 
-/// Plans a new database with this id: what is `auto` is chosen.
+/// Plans a new database: what is `auto` is chosen.
 ///
 /// # Errors
 /// An I/O error.
-pub(super) fn plan(storage: &StorageSet, options: &Options, database_id: u64) -> Result<Plan> {
+pub(super) fn plan(storage: &StorageSet, options: &Options, manner: &Manner) -> Result<Plan> {
     let (chosen, probe) = super::probe::choose(storage, options)?;
     let kind = match chosen.page_store {
         PageStoreKind::OutOfPlace => Kind::OutOfPlace { segment_bytes: options.segment_size },
@@ -47,23 +49,25 @@ pub(super) fn plan(storage: &StorageSet, options: &Options, database_id: u64) ->
     };
     bootstrap::check_kind(storage, kind)?;
     let page_bytes = chosen.page_bytes as usize;
-    let header = FileHeader { page_bytes, database_id, kind };
+    let header = FileHeader { page_bytes, database_id: manner.database_id, kind };
+    // A block device is used as it is.
+    let first_bytes = if storage.redo.has_fixed_len() { u64::MAX } else { manner.new_log_bytes };
+    let log_bytes = first_bytes.min(options.log_file_size);
     let mut records = vec![(NEW_DATABASE_AT, chosen.encode())];
     // An opening would find that it is about another page size, and measure again.
     if let Some(probe) = probe.filter(|probe| probe.evidence.page_bytes as usize == page_bytes) {
         records.push((RECORD_AT, probe.encode().to_vec()));
     }
-    Ok(Plan { header, records })
+    Ok(Plan { header, log_bytes, records })
 }
 
 /// Creates a database: the redo log, then the store, whose page 0 is durable last.
 ///
 /// # Errors
 /// An I/O error.
-pub(super) fn create(storage: &StorageSet, options: &Options, plan: &Plan) -> Result<()> {
-    let Plan { header, records } = plan;
-    let log_bytes = if storage.redo.has_fixed_len() { options.log_file_size } else { NEW_LOG_BYTES };
-    Log::create(storage.redo.clone(), log_bytes.min(options.log_file_size), header.database_id)?;
+pub(super) fn create(storage: &StorageSet, plan: &Plan) -> Result<()> {
+    let Plan { header, log_bytes, records } = plan;
+    Log::create(storage.redo.clone(), *log_bytes, header.database_id)?;
     let mut map = vec![0; header.page_bytes];
     space::format_map_ops(|op| op.apply(&mut map).expect("a zeroed page takes an extent map"));
     page::header::seal(&mut map, PageNo(1));

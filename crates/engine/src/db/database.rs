@@ -234,6 +234,7 @@ impl Database {
     }
 
     /// Closes the database: stops the threads, writes every changed page. Every handle finds it closed from then on.
+    /// Its folder can be opened again as soon as the other handles and the transactions have been dropped too.
     ///
     /// # Errors
     /// An I/O error; nothing committed is lost then, the next opening recovers it.

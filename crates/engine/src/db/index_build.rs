@@ -11,13 +11,16 @@
 //! 2. Every row visible now gets its entry. Older versions get none: snapshots from before the build do not use the
 //!    index.
 //! 3. Uniqueness is checked at the end, on neighbours in the finished tree.
+//! 4. While pages are missing from the pool, the next leaves are read ahead: of the rows as those of any scan, and of
+//!    the tree for the check of uniqueness. Not where a batch goes through the tree: the pool is full of pages that the
+//!    batch has changed, so leaves that were read ahead would be evicted first, and be read twice.
 //!
 //! Differs from InnoDB: no merge sort through a temporary file. That needs the space of the index twice and a second
 //! way to disk beside the page space; this reads tree pages again for each batch.
 
 use super::scan::Range;
 use super::write_txn::WriteTxn;
-use crate::btree::{BTree, LeafMut, Seek};
+use crate::btree::{BTree, LeafMut, Seek, Walk};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::{MTR_REDO_BYTES, Mtr};
@@ -211,8 +214,11 @@ fn leaf_to_fill<'c>(ctx: &'c Context, tree: &BTree, key: &[u8]) -> Result<(Mtr<'
 fn check_unique(ctx: &Context, version: &TableVersion, index: usize) -> Result<()> {
     let (tree, layout) = (version.index(index), &version.indexes[index].key);
     let (mut last, mut key, mut next) = (Vec::new(), Vec::new(), None::<Vec<u8>>);
+    let mut walk = Walk::new(ctx, tree);
     loop {
-        let leaf = tree.leaf(ctx, next.as_deref().map_or(Seek::First, Seek::Covers))?;
+        let seek = next.as_deref().map_or(Seek::First, Seek::Covers);
+        walk.go_on(ctx, seek, Seek::Last);
+        let leaf = tree.leaf(ctx, seek)?;
         for slot in 0..leaf.len() {
             leaf.key_into(slot, &mut key);
             let prefix = match *leaf.value(slot) {

@@ -4,16 +4,22 @@
 //! 1. The call is one statement: if it fails, no row of it is inserted, and the transaction is as it was before.
 //! 2. Rows are gathered and inserted in batches; a row can be the reason of an error that a later one gets. After an
 //!    error nothing more is inserted, whatever the caller does.
+//! 3. While pages are missing from the pool, the leaves of a batch's rows are read ahead, side by side, as the rows
+//!    come in; not those of rows whose keys ascend, which share leaves.
 
 use super::write_txn::{Call, Inserted, WriteTxn};
 use crate::error::{Error, Result};
 use crate::table::handle::TableShared;
 use crate::table::lock::Mode;
 use crate::table::{Table, ValueRef};
-use crate::txn::{NewRows, RowsOp};
+use crate::txn::{NewRows, RowsOp, TableTrees};
 
 /// Bytes of rows that are inserted at once.
 const BATCH_BYTES: usize = 64 << 10;
+/// Rows whose leaves are read ahead together: those that the queue of wanted pages takes; fewer in a pool that has not
+/// so many frames for each.
+const MOST_NAMED: usize = 96;
+const FRAMES_OF_A_NAME: usize = 32;
 
 impl Call<'_> {
     /// Encodes a row that is to be inserted, and its key.
@@ -38,6 +44,10 @@ pub struct Rows<'c> {
     call: Call<'c>,
     table: &'c TableShared,
     batch: NewRows,
+    /// The greatest key so far; rows of the batch whose leaves are read ahead, and how many may be.
+    greatest: Vec<u8>,
+    named: usize,
+    most_named: usize,
     inserted: u64,
     has_failed: bool,
 }
@@ -50,11 +60,25 @@ impl Rows<'_> {
     pub fn push(&mut self, values: &[ValueRef<'_>]) -> Result<Inserted> {
         self.check_not_failed()?;
         let pushed = self.call.encode_new(self.table, values).and_then(|inserted| {
+            self.name_leaf();
             self.batch.push(self.call.key, self.call.row);
-            if self.batch.bytes() >= BATCH_BYTES { self.flush().map(|()| inserted) } else { Ok(inserted) }
+            let is_full = self.batch.bytes() >= BATCH_BYTES || self.named >= self.most_named;
+            if is_full { self.flush().map(|()| inserted) } else { Ok(inserted) }
         });
         self.has_failed = pushed.is_err();
         pushed
+    }
+
+    /// Rule 3.
+    fn name_leaf(&mut self) {
+        let Call { system, version, key, .. } = &self.call;
+        if **key >= self.greatest {
+            self.greatest.clear();
+            self.greatest.extend_from_slice(key);
+        } else if system.ctx.pool.misses() {
+            version.clustered().want_leaf(&system.ctx, key);
+            self.named += 1;
+        }
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -62,6 +86,7 @@ impl Rows<'_> {
         let rows = self.batch.len() as u64;
         RowsOp { system, txn, table: &***version, rows: &mut self.batch }.insert()?;
         self.batch.clear();
+        self.named = 0;
         self.inserted += rows;
         Ok(())
     }
@@ -117,7 +142,9 @@ impl WriteTxn {
         let call = self.call(table, Mode::Write)?;
         let before = call.txn.savepoint();
         let batch = NewRows::with_room(BATCH_BYTES + BATCH_BYTES / 8);
-        let mut rows = Rows { call, table: &table.shared, batch, inserted: 0, has_failed: false };
+        let most_named = (call.system.ctx.pool.frame_count() / FRAMES_OF_A_NAME).clamp(1, MOST_NAMED);
+        let (greatest, table) = (Vec::new(), &*table.shared);
+        let mut rows = Rows { call, table, batch, greatest, named: 0, most_named, inserted: 0, has_failed: false };
         let error = match fill(&mut rows).and_then(|()| rows.finish().map_err(E::from)) {
             Ok(inserted) => return Ok(inserted),
             Err(error) => error,

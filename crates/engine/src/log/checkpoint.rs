@@ -29,7 +29,7 @@ const DISCARD_PART: u64 = 16;
 
 impl Log {
     /// Begins a new generation at `end_lsn`, rounded up to a block (all pages up to it are durable): a checkpoint
-    /// there, and appending allowed.
+    /// there, and appending allowed. A log that is too large shrinks (`shrinking`).
     ///
     /// # Errors
     /// [`Error::Usage`] if started already or `end_lsn` lies before the scan's end, or the I/O error that stops the
@@ -43,7 +43,7 @@ impl Log {
         let start = Lsn(format::block_ceil(end_lsn.0));
         let generation = io.header.generation + 1;
         let header = Header { generation, checkpoint_lsn: start, durable_lsn: start, ..io.header.next() };
-        self.write_header(&mut io, header)?;
+        self.begin_generation(&mut io, header)?;
         io.started = true;
         let mut active = self.buffer.lock();
         active.restart(start, generation);

@@ -41,7 +41,8 @@ fn with_flip(image: &[u8], offset: usize) -> std::result::Result<u64, Damage> {
     bytes[offset] ^= 0x10;
     let device = MemoryDevice::holding(bytes);
     let scan = crate::inspect::look(&device).unwrap().scan.unwrap();
-    match (Log::open(Arc::new(device), 1 << 20, FlushLog::Sync, ID, 0, Arc::default(), Arc::default()), scan.damage) {
+    match (Log::open(Arc::new(device), 1 << 20, FlushLog::Sync, ID, None, Arc::default(), Arc::default()), scan.damage)
+    {
         (Ok((_, opened)), None) => {
             assert_eq!(opened, scan);
             Ok(scan.groups)
@@ -133,7 +134,7 @@ fn any_part_of_what_was_not_synced_may_be_missing() {
             1 << 20,
             FlushLog::Sync,
             ID,
-            0,
+            None,
             Arc::default(),
             Arc::default(),
         )

@@ -51,7 +51,7 @@ impl Log {
             self.write_header(&mut io, header)?;
         }
         drop(io);
-        self.space.grown(geometry.capacity_bytes(), self.checkpoint_lsn());
+        self.space.resized(geometry.capacity_bytes(), self.checkpoint_lsn());
         Ok(())
     }
 

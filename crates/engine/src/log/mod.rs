@@ -39,6 +39,7 @@ mod growth;
 mod keep;
 mod redo_log;
 mod scan;
+mod shrinking;
 mod space;
 mod stream;
 mod writer;

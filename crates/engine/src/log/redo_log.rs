@@ -24,9 +24,9 @@ const LEAST_BUFFER_BYTES: usize = 1 << 20;
 /// The redo log of one database.
 pub struct Log {
     pub(super) device: Arc<dyn Device>,
-    /// Changes under the I/O mutex, when the ring grows.
+    /// Changes under the I/O mutex, when the ring grows or shrinks.
     geometry: RwLock<Geometry>,
-    /// Size up to which the ring may grow, and whether a full disk has refused it.
+    /// Size up to which the log may grow, and to which it shrinks; and whether a full disk has refused its growth.
     pub(super) most_bytes: u64,
     pub(super) is_growth_refused: AtomicBool,
     pub(super) database_id: u64,
@@ -78,8 +78,9 @@ impl Log {
         checkpoint::create(&*device, size_bytes, database_id)
     }
 
-    /// Opens an existing log and scans it from its last checkpoint. Nothing may be appended before `start`. The log may
-    /// grow to `most_bytes` then; it never shrinks.
+    /// Opens an existing log and scans it from its last checkpoint. Nothing may be appended before `start`. From then
+    /// on the log has `most_bytes` at most: it shrinks to them, or may grow to them. Without them, and on a device of
+    /// fixed length, it keeps its size.
     ///
     /// # Errors
     /// [`Error::Incompatible`](crate::Error::Incompatible) if it is no redo log, another database's or a newer
@@ -90,7 +91,7 @@ impl Log {
         buffer_bytes: usize,
         flush_log_at_trx_commit: FlushLog,
         database_id: u64,
-        most_bytes: u64,
+        most_bytes: Option<u64>,
         stats: Arc<Stats>,
         poison: Arc<Poison>,
     ) -> Result<(Arc<Log>, Scan)> {
@@ -105,9 +106,9 @@ impl Log {
         if let Some(damage) = scan.damage {
             return Err(damage.error(&*device));
         }
-        let may_grow = !device.has_fixed_len();
-        let most_bytes = if may_grow { header.size_bytes.max(format::whole_blocks(most_bytes)) } else { 0 };
-        let most_capacity = Geometry::new(most_bytes.max(header.size_bytes)).capacity_bytes();
+        let asked_bytes = most_bytes.map(format::whole_blocks).filter(|_| !device.has_fixed_len());
+        let most_bytes = asked_bytes.unwrap_or(header.size_bytes);
+        let most_capacity = Geometry::new(most_bytes).capacity_bytes();
         let longest_group = buffer_bytes.max(LEAST_BUFFER_BYTES).min(most_capacity as usize);
         let end = scan.end_lsn;
         let log = Arc::new(Log {
@@ -182,9 +183,9 @@ impl Log {
         self.geometry().size_bytes()
     }
 
-    /// Bytes to which the log grows; what it has, if it does not grow.
+    /// Bytes that the log has at most, from its start on; what it has, if its size is fixed.
     pub fn most_bytes(&self) -> u64 {
-        self.size_bytes().max(self.most_bytes)
+        self.most_bytes
     }
 
     /// Bytes of redo, reserved or appended, that fit between a checkpoint and the end of the log.

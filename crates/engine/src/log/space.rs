@@ -63,7 +63,7 @@ pub(super) struct Space {
     kept: [AtomicU64; 2],
     waiting: AtomicUsize,
     longest_group: u64,
-    /// Grows with the ring.
+    /// Changes with the ring.
     capacity: AtomicU64,
     turn: Mutex<()>,
     state: Mutex<State>,
@@ -217,8 +217,8 @@ impl Space {
         self.capacity.load(SeqCst)
     }
 
-    /// The ring has grown; the last checkpoint is at `lsn`.
-    pub(super) fn grown(&self, capacity: u64, lsn: Lsn) {
+    /// The ring has another size; the last checkpoint is at `lsn`.
+    pub(super) fn resized(&self, capacity: u64, lsn: Lsn) {
         let state = self.state.lock();
         self.capacity.store(capacity, SeqCst);
         self.batch.store(batch_in(capacity), SeqCst);

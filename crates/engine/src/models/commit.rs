@@ -18,7 +18,7 @@ const SIZE_BYTES: u64 = 18 * format::BLOCK_BYTES;
 const COMMITTERS: u64 = 3;
 
 fn open(device: Arc<dyn Device>, poison: Arc<Poison>) -> (Arc<Log>, Lsn) {
-    let (log, scan) = Log::open(device, 1 << 20, FlushLog::Sync, ID, 0, Arc::default(), poison).unwrap();
+    let (log, scan) = Log::open(device, 1 << 20, FlushLog::Sync, ID, None, Arc::default(), poison).unwrap();
     (log, scan.end_lsn)
 }
 

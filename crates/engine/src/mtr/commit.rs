@@ -45,15 +45,19 @@ impl Mtr<'_> {
         let reservation = self.reservation.take().expect("present until commit");
         let pool = &self.ctx.pool;
         let memo = &self.buffers.memo;
-        let changed = memo.iter().filter(|h| h.changed).map(|h| h.frame);
+        let changed = memo.iter().filter(|held| held.changed);
+        let frames = changed.clone().map(|held| held.frame);
         let mut begin = Lsn(0);
         let lsn = self.ctx.log.append(reservation, &self.buffers.redo, |start, _end| {
             begin = start;
-            pool.note_changes(changed.clone(), start);
+            pool.note_changes(frames, start);
         });
-        for frame in changed {
+        for held in changed {
             // SAFETY: the memo still holds this frame's latch exclusively.
-            page::header::set_lsn(unsafe { pool.frames().bytes_mut(frame) }, lsn);
+            page::header::set_lsn(unsafe { pool.frames().bytes_mut(held.frame) }, lsn);
+            if held.made_anew {
+                pool.frames().get(held.frame).dirty.note_made_anew();
+            }
         }
         self.buffers.redo.clear();
         self.unlatch();

@@ -20,6 +20,8 @@ pub struct Held {
     pub frame: FrameNo,
     pub page_no: PageNo,
     pub changed: bool,
+    /// One of the changes is a `Format`.
+    pub made_anew: bool,
     pub released: bool,
 }
 
@@ -157,7 +159,7 @@ impl<'c> Mtr<'c> {
     #[inline]
     fn remember(&mut self, frame: FrameNo, page_no: PageNo) -> Latched {
         let memo = &mut self.buffers.memo;
-        memo.push(Held { frame, page_no, changed: false, released: false });
+        memo.push(Held { frame, page_no, changed: false, made_anew: false, released: false });
         Latched(memo.len() - 1)
     }
 
@@ -190,6 +192,7 @@ impl<'c> Mtr<'c> {
         let held = &mut memo[latched.0];
         assert!(!held.released, "page {} was released", held.page_no);
         held.changed = true;
+        held.made_anew |= matches!(op, PageOp::Format { .. });
         op.encode(held.page_no, redo);
         // SAFETY: the memo holds this frame's latch exclusively; `&mut self` excludes slices handed out by `page`.
         let bytes = unsafe { self.ctx.pool.frames().bytes_mut(held.frame) };

@@ -28,6 +28,8 @@ pub struct Entry {
     /// Its checksum.
     pub(super) checksum: u32,
     pub(super) placement: Placement,
+    /// See [`Batch::last_is_made_anew`].
+    pub(super) made_anew: bool,
 }
 
 impl Batch {
@@ -44,12 +46,25 @@ impl Batch {
         copy.copy_from_slice(page);
         page::header::seal(copy, page_no);
         let (lsn, checksum) = (page::header::lsn(copy), page::header::checksum(copy));
-        self.entries.push(Entry { page_no, lsn, checksum, placement: placement_of(copy) });
+        self.entries.push(Entry { page_no, lsn, checksum, placement: placement_of(copy), made_anew: false });
+    }
+
+    /// Notes that redo makes the page added last from nothing, redo that the checkpoint does not pass before the batch
+    /// has finished: a crash may tear it.
+    pub fn last_is_made_anew(&mut self) {
+        if let Some(entry) = self.entries.last_mut() {
+            entry.made_anew = true;
+        }
     }
 
     /// The pages in it.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// Bytes of a page.
+    pub(super) fn page_bytes(&self) -> usize {
+        self.page_bytes
     }
 
     /// Pages it has room for.

@@ -13,7 +13,8 @@
 //! 2. A page of a batch is durable *and findable* when [`PageStore::write`] returns: whatever happens then, the next
 //!    opening reads this copy or a newer one. So the caller may take the page's changes out of the log.
 //! 3. Until then a crash may leave the older copy, the new one, or a torn page, which [`bootstrap::Found::repair`]
-//!    repairs. A torn page never reaches a reader of an open store.
+//!    repairs, or which redo makes anew ([`Batch::last_is_made_anew`]). A torn page never reaches a reader of an open
+//!    store.
 //! 4. A page is in one unfinished batch at most, and the checkpoint does not pass its oldest change before that batch
 //!    is finished. Batches of different pages may be written at once.
 //! 5. After creation all pages but the first two read as zeros. A page that was reserved or forgotten and not written

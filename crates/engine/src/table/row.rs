@@ -89,18 +89,19 @@ impl<'a> RowRef<'a> {
 
     #[inline]
     pub(super) fn variable(self, number: usize) -> &'a [u8] {
-        let base = self.layout.variable_at();
+        let base = self.layout.variable_at;
         let start = if number == 0 { 0 } else { self.end(number - 1) };
         self.bytes.get(base.saturating_add(start)..base.saturating_add(self.end(number))).unwrap_or(&[])
     }
 
     #[inline]
     fn end(self, number: usize) -> usize {
-        let at = self.layout.ends_at + number * self.layout.end_bytes;
-        match self.bytes.get(at..at + self.layout.end_bytes) {
-            Some(&[a, b]) => usize::from(u16::from_le_bytes([a, b])),
-            Some(wide) => u32::from_le_bytes(array(wide)) as usize,
-            None => 0,
+        let (at, narrow) = (self.layout.ends_at + number * self.layout.end_bytes, self.layout.end_bytes == 2);
+        let tail = self.bytes.get(at..).unwrap_or(&[]);
+        if narrow {
+            tail.first_chunk().map_or(0, |end| usize::from(u16::from_le_bytes(*end)))
+        } else {
+            tail.first_chunk().map_or(0, |end| u32::from_le_bytes(*end) as usize)
         }
     }
 
@@ -110,7 +111,7 @@ impl<'a> RowRef<'a> {
     /// # Errors
     /// `Corrupt` says what is wrong.
     pub fn verify(self) -> Result<()> {
-        let base = self.layout.variable_at();
+        let base = self.layout.variable_at;
         if self.bytes.len() < base {
             return Err(self.layout.not_a_row("it is too short"));
         }
@@ -144,7 +145,7 @@ impl<'a> RowRef<'a> {
             return wrong("NULL with a value");
         }
         match slot.ty {
-            Type::Text(_) if std::str::from_utf8(raw).is_err() => wrong("text that is not UTF-8"),
+            Type::Text(_) if simdutf8::basic::from_utf8(raw).is_err() => wrong("text that is not UTF-8"),
             Type::Text(max) | Type::Binary(max) if raw.len() > max as usize => wrong("longer than its type allows"),
             _ => Ok(()),
         }
@@ -232,7 +233,7 @@ impl<'a> RowRef<'a> {
         let slot = self.slot(column);
         let Type::Text(_) = slot.ty else { self.wrong_type(column, "text") };
         let raw = self.raw(slot);
-        match std::str::from_utf8(raw) {
+        match simdutf8::basic::from_utf8(raw) {
             Ok(text) => text,
             Err(_) => raw.utf8_chunks().next().map_or("", |chunk| chunk.valid()),
         }

@@ -45,6 +45,8 @@ pub struct RowLayout {
     pub(super) end_bytes: usize,
     /// Variable-length columns.
     pub(super) variable: usize,
+    /// Where the variable part begins.
+    pub(super) variable_at: usize,
 }
 
 impl RowLayout {
@@ -67,17 +69,13 @@ impl RowLayout {
         }
         let names = definition.columns.iter().map(|c| c.name.clone()).collect();
         let end_bytes = if longest <= usize::from(u16::MAX) { 2 } else { 4 };
-        RowLayout { names, slots, ends_at: offset, end_bytes, variable: variable as usize }
+        let variable = variable as usize;
+        RowLayout { names, slots, ends_at: offset, end_bytes, variable, variable_at: offset + variable * end_bytes }
     }
 
     /// Number of columns.
     pub fn columns(&self) -> usize {
         self.slots.len()
-    }
-
-    /// Where the variable part begins.
-    pub(super) fn variable_at(&self) -> usize {
-        self.ends_at + self.variable * self.end_bytes
     }
 
     pub(super) fn bad_value(&self, column: usize, reason: impl Into<String>) -> Error {
@@ -104,7 +102,7 @@ impl RowLayout {
             });
         }
         out.clear();
-        out.resize(self.variable_at(), 0);
+        out.resize(self.variable_at, 0);
         for (i, (slot, &value)) in self.slots.iter().zip(values).enumerate() {
             let value = match generated {
                 Some((column, number)) if column == i => number,
@@ -140,7 +138,7 @@ impl RowLayout {
     /// Makes the row's present end the end of variable-length column `number`.
     #[inline]
     fn set_end(&self, number: usize, out: &mut [u8]) {
-        let end = (out.len() - self.variable_at()) as u32;
+        let end = (out.len() - self.variable_at) as u32;
         let at = self.ends_at + number * self.end_bytes;
         out[at..at + self.end_bytes].copy_from_slice(&end.to_le_bytes()[..self.end_bytes]);
     }
@@ -150,7 +148,7 @@ impl RowLayout {
     /// # Errors
     /// `RowTooLarge`; `Corrupt` if `old` is no row of this table.
     pub(crate) fn rebuild(&self, old: &[u8], changes: &Changes<'_>, out: &mut Vec<u8>) -> Result<()> {
-        let fixed_part = old.get(..self.variable_at()).ok_or_else(|| self.not_a_row("it is too short"))?;
+        let fixed_part = old.get(..self.variable_at).ok_or_else(|| self.not_a_row("it is too short"))?;
         let moves = changes.edits.iter().any(|edit| self.slots[edit.column].fixed_bytes == 0);
         out.clear();
         out.extend_from_slice(if moves { fixed_part } else { old });

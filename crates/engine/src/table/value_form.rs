@@ -33,7 +33,7 @@ pub(crate) fn fit<'a>(ty: Type, value: ValueRef<'a>) -> Option<Stored<'a>> {
         (ValueRef::UInt(n), Type::I8 | Type::I16 | Type::I32 | Type::I64) => fit_signed(ty, i64::try_from(n).ok()?),
         (ValueRef::Text(text), Type::Text(max) | Type::Binary(max)) => fit_bytes(max, text.as_bytes()),
         (ValueRef::Bytes(bytes), Type::Binary(max)) => fit_bytes(max, bytes),
-        (ValueRef::Bytes(bytes), Type::Text(max)) if std::str::from_utf8(bytes).is_ok() => fit_bytes(max, bytes),
+        (ValueRef::Bytes(bytes), Type::Text(max)) if simdutf8::basic::from_utf8(bytes).is_ok() => fit_bytes(max, bytes),
         (ValueRef::DateTime(t), Type::DateTime) => Some(Stored::Word(t.unix_us() as u64)),
         (ValueRef::F64(x), _) => fit_float(ty, x),
         (ValueRef::Decimal(d), Type::Decimal(precision, scale)) => fit_decimal(precision, scale, d),
@@ -161,7 +161,7 @@ pub(crate) fn unfit(ty: Type, bytes: &[u8]) -> ValueRef<'_> {
         Type::F32 => ValueRef::F64(f32::from_bits(u32::from_le_bytes(array(bytes))).into()),
         Type::F64 => ValueRef::F64(f64::from_bits(u64::from_le_bytes(array(bytes)))),
         Type::Decimal(_, scale) => ValueRef::Decimal(unfit_decimal(ty, scale, bytes)),
-        Type::Text(_) => match std::str::from_utf8(bytes) {
+        Type::Text(_) => match simdutf8::basic::from_utf8(bytes) {
             Ok(text) => ValueRef::Text(text),
             Err(_) => ValueRef::Bytes(bytes),
         },

@@ -119,6 +119,30 @@ fn a_chain_restores_to_what_the_source_had_at_each_link() {
     }
 }
 
+/// Between a backup and the next one the database was opened with a smaller redo log.
+#[test]
+fn a_chain_goes_on_where_the_log_has_shrunk() {
+    let (folder, mut random) = (tempfile::tempdir().unwrap(), fastrand::Rng::with_seed(9));
+    let storage = StorageSet::memory();
+    let large = Options { log_file_size: 32 << 20, ..options() };
+    let mut db = Database::open_storage(storage.clone(), large).unwrap();
+    accounts(&db, "only");
+    while storage.redo.len_bytes().unwrap() == options().log_file_size {
+        put(&db, &db.table("only").unwrap(), &mut random, 50);
+    }
+    let chain = [folder.path().join("full"), folder.path().join("changes")];
+    back_up(&db, &chain[0], None).unwrap();
+    put(&db, &db.table("only").unwrap(), &mut random, 20);
+    drop(db);
+    db = Database::open_storage(storage.clone(), options()).unwrap();
+    assert_eq!(storage.redo.len_bytes().unwrap(), options().log_file_size);
+    put(&db, &db.table("only").unwrap(), &mut random, 20);
+    assert!(!back_up(&db, &chain[1], Some(&chain[0])).unwrap().is_full());
+    let copied = restored(&chain, &folder.path().join("copy"), &options()).unwrap();
+    assert!(contents(&copied) == contents(&db));
+    sound(&copied);
+}
+
 #[test]
 fn an_incremental_backup_is_small() {
     let folder = tempfile::tempdir().unwrap();

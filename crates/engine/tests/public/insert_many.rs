@@ -5,6 +5,7 @@ use highwater::{
     Database, Error, Isolation, Options, Result, Schema, Table, TxnOptions, Type, Value, ValueRef, values,
 };
 use highwater_storage::StorageSet;
+use std::time::Duration;
 
 /// id | mail, unique | text, which may be too long for a leaf.
 fn users(db: &Database) -> Table {
@@ -235,4 +236,33 @@ fn an_index_made_between_two_transactions_gets_its_entries() {
     }
     db.drop_table("people").unwrap();
     assert!(matches!(db.snapshot().unwrap().get(&people, &values![1]), Err(Error::TableDropped { .. })));
+}
+
+/// The leaves do not fit the pool: those of rows in disorder are read side by side; those of rows in order are not
+/// named.
+#[test]
+fn leaves_of_rows_in_disorder_are_read_ahead() {
+    let storage = StorageSet::memory();
+    let db = Database::open_storage(storage.clone(), options()).unwrap();
+    let schema = Schema::new().column("id", Type::U64).column("text", Type::Text(400)).primary_key(&["id"]);
+    let table = db.create_table("long", schema).unwrap();
+    let text = "x".repeat(300);
+    let rows = |ids: Vec<u64>| ids.into_iter().map(|id| values![id, text.as_str()]).collect::<Vec<_>>();
+    db.transact(|txn| txn.insert_many(&table, rows((0..20_000).step_by(2).collect()))).unwrap();
+    assert_eq!(db.stats().pages_read_ahead, 0);
+    db.close().unwrap();
+    for (read_io_threads, remainder) in [(0, 3), (4, 1)] {
+        let db = crate::keys::open_slow(&storage, read_io_threads, Duration::from_micros(50));
+        let table = db.table("long").unwrap();
+        // Odd ones, each once.
+        let ids: Vec<u64> = (0..2500).map(|n| n * 7_919 % 2500 * 8 + remainder).collect();
+        assert_eq!(db.transact(|txn| txn.insert_many(&table, rows(ids.clone()))).unwrap(), 2500);
+        let ahead = db.stats().pages_read_ahead;
+        assert_eq!(ahead > 300, read_io_threads > 0, "{ahead} pages");
+        assert!(db.check().unwrap().findings.is_empty());
+        db.close().unwrap();
+    }
+    let db = Database::open_storage(storage, options()).unwrap();
+    let expected = (0..20_000u64).filter(|id| id % 2 == 0 || [1, 3].contains(&(id % 8)));
+    assert!(self::ids(&db, &db.table("long").unwrap()).into_iter().eq(expected));
 }

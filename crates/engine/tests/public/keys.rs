@@ -1,6 +1,6 @@
 //! Keys without their rows; rows of several keys; what is read ahead.
 
-use crate::support::{add, await_purge, memory, open, options, people};
+use crate::support::{add, await_purge, check_indexes, memory, open, options, people};
 use highwater::{
     Database, Error, Isolation, Options, ReadTxn, Schema, Table, TxnOptions, Type, Value, WriteTxn, values,
 };
@@ -137,7 +137,7 @@ impl Device for SlowReads {
     }
 }
 
-fn open_slow(storage: &StorageSet, read_io_threads: u64, time: Duration) -> Database {
+pub fn open_slow(storage: &StorageSet, read_io_threads: u64, time: Duration) -> Database {
     let slow = storage.map(|inner| Arc::new(SlowReads { inner, time }));
     Database::open_storage(slow, Options { read_io_threads, ..options() }).unwrap()
 }
@@ -247,4 +247,45 @@ fn rows_up_to_three_eighths_of_a_page_stay_in_their_leaves() {
     assert_eq!(fill(1400, 0..20), (0, 0));
     assert_eq!(fill(1500, 20..30), (10, 10));
     db.close().unwrap();
+}
+
+/// Rows and entries do not fit the pool, nor do the entries fit one batch. The check of uniqueness reads ahead too.
+#[test]
+fn an_index_is_built_with_read_ahead() {
+    let storage = StorageSet::memory();
+    let db = open(&storage);
+    let schema = Schema::new().column("id", Type::U64).column("text", Type::Text(250)).primary_key(&["id"]);
+    let table = db.create_table("long", schema).unwrap();
+    let text = |id: u64| format!("{:05}{}", id * 7_919 % 20_011, "x".repeat(200));
+    let fill = |rows: &mut highwater::Rows<'_>| {
+        (0..12_000).try_for_each(|id| rows.push(&values![id, text(id).as_str()]).map(drop))
+    };
+    db.transact(|txn| txn.insert_many_with(&table, fill)).unwrap();
+    db.close().unwrap();
+    let built = |read_io_threads: u64, unique: bool| {
+        let db = open_slow(&storage, read_io_threads, Duration::from_micros(20));
+        db.create_index("long", "by_text", &["text"], unique).unwrap();
+        let ahead = db.stats().pages_read_ahead;
+        let table = db.table("long").unwrap();
+        let ids: Vec<u64> = db
+            .snapshot()
+            .unwrap()
+            .scan(&table)
+            .index("by_text")
+            .iter()
+            .unwrap()
+            .map(|row| row.unwrap().u64(0))
+            .collect();
+        check_indexes(&db, &table);
+        db.drop_index("long", "by_text").unwrap();
+        db.close().unwrap();
+        (ids, ahead)
+    };
+    let mut expected: Vec<u64> = (0..12_000).collect();
+    expected.sort_by_key(|id| text(*id));
+    assert_eq!(built(0, true), (expected.clone(), 0));
+    let [(plain, of_rows), (checked, of_both)] = [false, true].map(|unique| built(4, unique));
+    assert!(plain == expected && checked == expected);
+    let leaves = 12_000 / 16;
+    assert!(of_rows > leaves / 2 && of_both > of_rows + leaves / 4, "{of_rows} and {of_both} pages");
 }

@@ -140,6 +140,8 @@ constants! { Metric:
     CAPACITIES_WRITTEN = "capacities_written",
     CHANGE_BUFFER_OPS_MERGED = "change_buffer_ops_merged",
     CLEANED_BYTES_PER_TRANSACTION = "cleaned_bytes_per_transaction",
+    CLIENT_CPU_S = "client_cpu_s",
+    CLIENT_CPU_US_PER_TRANSACTION = "client_cpu_us_per_transaction",
     CLOSE_S = "close_s",
     COMPRESSION_RATIO = "compression_ratio",
     CONDITIONS_BROKEN = "conditions_broken",

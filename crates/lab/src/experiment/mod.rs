@@ -60,7 +60,7 @@ pub struct About {
     pub summary: &'static str,
     /// Which document it rebuilds.
     pub source: &'static str,
-    /// Subjects it can run on; all of them are the default.
+    /// Subjects it can run on.
     pub subjects: &'static [SubjectKind],
     /// Devices it can run on: `local` or names of presets, the default first.
     pub devices: &'static [&'static str],
@@ -76,6 +76,10 @@ pub struct About {
 pub trait Experiment: Sync {
     /// What it is.
     fn about(&self) -> &About;
+    /// Those of the subjects that it runs on unless asked otherwise.
+    fn default_subjects(&self) -> &'static [SubjectKind] {
+        self.about().subjects
+    }
     /// How often each cell is measured unless asked otherwise.
     fn repetitions(&self, scale: Scale, _device: &DeviceChoice) -> u32 {
         scale.of(self.about().repetitions)

@@ -209,6 +209,7 @@ pub fn title_of(subject: &str) -> &str {
         (SubjectKind::Highwater, "Highwater"),
         (SubjectKind::Mysql, "MySQL 5.6"),
         (SubjectKind::Mariadb, "MariaDB 10.11"),
+        (SubjectKind::Myrocks, "MyRocks"),
         (SubjectKind::Rocksdb, "RocksDB"),
         (SubjectKind::Wiredtiger, "WiredTiger"),
         (SubjectKind::Lmdb, "LMDB"),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// What a user asks for.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Subjects; empty: all the experiment has.
+    /// Subjects; empty: the experiment's default.
     pub subjects: Vec<SubjectKind>,
     /// Workloads, of an experiment that has several; empty: all.
     pub workloads: Vec<String>,
@@ -35,7 +35,7 @@ impl Request {
     ///
     /// # Errors
     /// [`Error::Usage`]: a subject, device or workload that is not the experiment's, clients where the experiment
-    /// decides, no subject left, mounts without root.
+    /// decides, no subject left, no measurement of what is asked, mounts without root.
     pub fn plan(&self, experiment: &dyn Experiment) -> Result<Plan> {
         let device = device(experiment, self.device.as_deref())?;
         let (subjects, skipped) = subjects(experiment, &self.subjects, self.scale)?;
@@ -76,6 +76,11 @@ impl Request {
             traces: self.traces.clone(),
             skipped,
         };
+        if !plan.workloads.is_empty() && experiment.cells(&plan).is_empty() {
+            let subjects = plan.subjects.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
+            let (name, workloads) = (experiment.about().name, plan.workloads.join(", "));
+            return Err(Error::Usage(format!("{name} measures nothing of {workloads} on {subjects}")));
+        }
         if experiment.mounts(&plan) && !is_root() {
             let reason = "servers on an emulated device need a mount, which only root may make: run as root, or take \
                           --device local, or --subject highwater";
@@ -111,7 +116,7 @@ fn subjects(
         )));
     }
     let (mut found, mut skipped) = (Vec::new(), Vec::new());
-    for kind in if wanted.is_empty() { known } else { wanted } {
+    for kind in if wanted.is_empty() { experiment.default_subjects() } else { wanted } {
         let is_there = if experiment.runs_subjects(scale) { kind.find().map(drop) } else { Ok(()) };
         match is_there {
             Ok(()) if found.contains(kind) => {}

@@ -51,6 +51,15 @@ impl MemoryGroup {
         Ok(group)
     }
 
+    /// A group where one is wanted and can be made; and its limit for a reader, or why there is none.
+    pub fn where_possible(limit_bytes: Option<u64>) -> (Option<MemoryGroup>, String) {
+        let Some(bytes) = limit_bytes else { return (None, "none".into()) };
+        match MemoryGroup::new(bytes) {
+            Ok(group) => (Some(group), format!("{} MiB", bytes >> 20)),
+            Err(error) => (None, format!("none: {error}")),
+        }
+    }
+
     /// Its folder.
     pub fn path(&self) -> &Path {
         &self.path

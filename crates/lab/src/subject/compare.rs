@@ -71,11 +71,7 @@ pub fn measure(request: &Request, limit_bytes: Option<u64>, folder: &Path) -> Re
     std::fs::create_dir_all(folder).map_err(|e| Error::file(folder, e))?;
     let [asked, answered, said] = ["request.json", "answer.json", "stderr"].map(|name| folder.join(name));
     compared::write(&asked, request)?;
-    let (group, memory_limit) = match limit_bytes.map(MemoryGroup::new) {
-        Some(Ok(group)) => (Some(group), format!("{} MiB", limit_bytes.unwrap_or(0) >> 20)),
-        Some(Err(error)) => (None, format!("none: {error}")),
-        None => (None, "none".into()),
-    };
+    let (group, memory_limit) = MemoryGroup::where_possible(limit_bytes);
     let no_guard = |e| Error::file("/bin/sh", e);
     let mut guard = Guard::new().map_err(no_guard)?;
     let mut command = guard.command(&program, group.as_ref().map(MemoryGroup::path)).map_err(no_guard)?;

@@ -7,6 +7,9 @@
 //!    possible through the socket only.
 //! 4. Every metric of InnoDB counts.
 //! 5. `extra` overrides everything else.
+//! 6. With MyRocks there is no InnoDB. Of the cache a quarter is memtables, as of RocksDB's beside it; the rest is the
+//!    example of the project's page "my.cnf tuning": Bloom filters, levels sized from the last one, LZ4 and at the
+//!    bottom Zstandard, blocks of 16 KiB. Index and filters are divided, for caches that are small against the data.
 
 use super::{Files, Settings, SubjectKind};
 use highwater::config::{FlushMethod, KnobValue};
@@ -58,11 +61,10 @@ pub(super) type Options = Vec<(String, String)>;
 pub(super) fn options(kind: SubjectKind, place: &Place, settings: &Settings) -> Result<Options> {
     check(kind, settings)?;
     let mut options = common(place);
-    options.push(("innodb_data_home_dir".into(), place.system.display().to_string()));
-    options.extend(innodb(settings));
     options.extend(match kind {
-        SubjectKind::Mysql => mysql(place, settings),
-        _ => mariadb(place, settings),
+        SubjectKind::Mysql => [innodb(place, settings), mysql(place, settings)].concat(),
+        SubjectKind::Myrocks => myrocks(settings),
+        _ => [innodb(place, settings), mariadb(place, settings)].concat(),
     });
     for (name, value) in &settings.extra {
         let name = name.replace('-', "_");
@@ -115,7 +117,6 @@ fn common(place: &Place) -> Options {
         ("max_prepared_stmt_count", "1000000".into()),
         ("max_allowed_packet", (64 << 20).to_string()),
         ("table_open_cache", "2000".into()),
-        ("default_storage_engine", "InnoDB".into()),
     ])
 }
 
@@ -123,8 +124,10 @@ fn on(value: bool) -> String {
     if value { "ON" } else { "OFF" }.into()
 }
 
-fn innodb(settings: &Settings) -> Options {
+fn innodb(place: &Place, settings: &Settings) -> Options {
     pairs([
+        ("default_storage_engine", "InnoDB".into()),
+        ("innodb_data_home_dir", place.system.display().to_string()),
         ("innodb_buffer_pool_size", settings.buffer_pool_bytes.to_string()),
         ("innodb_page_size", settings.page_bytes.to_string()),
         ("innodb_doublewrite", on(settings.doublewrite)),
@@ -163,6 +166,33 @@ fn mariadb(place: &Place, settings: &Settings) -> Options {
         ("innodb_log_group_home_dir", place.log.display().to_string()),
         ("innodb_log_file_size", settings.log_bytes.to_string()),
         ("innodb_flush_method", settings.flush_method.show()),
+    ])
+}
+
+fn myrocks(settings: &Settings) -> Options {
+    let memtables = settings.buffer_pool_bytes / 4;
+    let jobs = std::thread::available_parallelism().map_or(2, |n| n.get().max(2));
+    let blocks = "cache_index_and_filter_blocks=1;filter_policy=bloomfilter:10:false;whole_key_filtering=1;\
+                  index_type=kTwoLevelIndexSearch;partition_filters=1;metadata_block_size=4096;\
+                  pin_top_level_index_and_filter=1;pin_l0_filter_and_index_blocks_in_cache=1;format_version=5";
+    let trees = format!(
+        "write_buffer_size={};max_write_buffer_number=2;compression=kLZ4Compression;bottommost_compression=kZSTD;\
+         level_compaction_dynamic_level_bytes=true;block_based_table_factory={{{blocks}}}",
+        memtables / 2
+    );
+    pairs([
+        ("plugin_load_add", "ha_rocksdb".into()),
+        ("innodb", "OFF".into()),
+        ("default_storage_engine", "ROCKSDB".into()),
+        ("default_tmp_storage_engine", "Aria".into()),
+        ("rocksdb_block_cache_size", (settings.buffer_pool_bytes - memtables).to_string()),
+        ("rocksdb_db_write_buffer_size", memtables.to_string()),
+        ("rocksdb_block_size", settings.page_bytes.to_string()),
+        ("rocksdb_default_cf_options", trees),
+        ("rocksdb_flush_log_at_trx_commit", settings.flush_log_at_trx_commit.to_string()),
+        ("rocksdb_max_background_jobs", jobs.to_string()),
+        ("rocksdb_bytes_per_sync", (1 << 20).to_string()),
+        ("rocksdb_deadlock_detect", "ON".into()),
     ])
 }
 
@@ -213,6 +243,16 @@ mod tests {
             let files = options.get("innodb_log_files_in_group").map_or(1, |n| n.parse::<u64>().unwrap());
             assert_eq!(files * options["innodb_log_file_size"].parse::<u64>().unwrap(), 96 << 20);
         }
+    }
+
+    #[test]
+    fn myrocks_has_the_cache_and_no_innodb() {
+        let settings = Settings { buffer_pool_bytes: 64 << 20, flush_log_at_trx_commit: 2, ..Settings::default() };
+        let options = written(SubjectKind::Myrocks, &settings);
+        let bytes = |name: &str| options[name].parse::<u64>().unwrap() >> 20;
+        assert_eq!((bytes("rocksdb_block_cache_size"), bytes("rocksdb_db_write_buffer_size")), (48, 16));
+        assert_eq!((options["rocksdb_flush_log_at_trx_commit"].as_str(), options["innodb"].as_str()), ("2", "OFF"));
+        assert!(options.keys().all(|name| !name.starts_with("innodb_")), "{options:?}");
     }
 
     #[test]

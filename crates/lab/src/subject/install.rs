@@ -85,14 +85,30 @@ impl Search {
 
     fn programs(&self, kind: SubjectKind) -> Result<Programs, Missing> {
         let (server, install_db) = match kind {
-            SubjectKind::Mariadb => (self.command(kind, "mariadbd")?, Some(self.command(kind, "mariadb-install-db")?)),
+            SubjectKind::Mariadb | SubjectKind::Myrocks => {
+                (self.command(kind, "mariadbd")?, Some(self.command(kind, "mariadb-install-db")?))
+            }
             _ => (self.servers.join("mysql-5.6/server/mysqld"), None),
         };
         if !server.is_file() {
             return Err(Missing { kind, what: format!("no {}", server.display()) });
         }
+        if kind == SubjectKind::Myrocks && !has_plugin(&server, MYROCKS) {
+            let what = format!("no {MYROCKS} among the plugins of {}", server.display());
+            return Err(Missing { kind, what });
+        }
         Ok(Programs { server, install_db, sysbench: self.command(kind, "sysbench")? })
     }
+}
+
+/// The plugin that is MyRocks.
+const MYROCKS: &str = "ha_rocksdb.so";
+
+/// Whether MariaDB has a plugin: in a folder `plugin` below `lib`, beside the folder of its programs.
+fn has_plugin(server: &Path, name: &str) -> bool {
+    let root = server.ancestors().nth(2).unwrap_or(Path::new("/"));
+    let folders = ["lib/mysql", "lib64/mysql", "lib/mariadb", "lib64/mariadb"];
+    folders.iter().any(|folder| root.join(folder).join("plugin").join(name).is_file())
 }
 
 /// Looks for a subject.
@@ -130,6 +146,25 @@ mod tests {
         let missing = search.programs(SubjectKind::Mysql).unwrap_err().to_string();
         assert!(missing.starts_with("mysql is not installed (no ") && missing.ends_with("run scripts/install-servers"));
         assert!(missing.contains("mysql-5.6/server/mysqld") && !missing.contains('\n'), "{missing}");
+    }
+
+    #[test]
+    fn a_server_without_its_plugin_is_missing() {
+        let root = tempfile::tempdir().unwrap();
+        let [programs, plugins] = ["sbin", "lib/mysql/plugin"].map(|folder| root.path().join(folder));
+        for folder in [&programs, &plugins] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        for name in ["mariadbd", "mariadb-install-db", "sysbench"] {
+            std::fs::write(programs.join(name), "").unwrap();
+        }
+        let search = Search { path: programs.into_os_string(), servers: root.path().into() };
+        assert!(search.programs(SubjectKind::Mariadb).is_ok());
+        let missing = search.programs(SubjectKind::Myrocks).unwrap_err().to_string();
+        assert!(missing.starts_with("myrocks is not installed (no ha_rocksdb.so among the plugins of "), "{missing}");
+        assert!(missing.ends_with("run scripts/install-servers"), "{missing}");
+        std::fs::write(plugins.join(MYROCKS), "").unwrap();
+        assert!(search.programs(SubjectKind::Myrocks).is_ok());
     }
 
     #[test]

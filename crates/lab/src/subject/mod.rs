@@ -1,5 +1,5 @@
-//! What is measured: Highwater, MySQL 5.6, MariaDB 10.11, all with the same interface; and the engines that Highwater
-//! is compared with, which a program of its own measures.
+//! What is measured: Highwater, MySQL 5.6, MariaDB 10.11 with InnoDB or MyRocks, all with the same interface; and the
+//! engines that Highwater is compared with, which a program of its own measures.
 //!
 //! Rules
 //! 1. [`Settings`] mean the same for every subject; what a subject cannot do is an error, never silently left out.
@@ -14,6 +14,7 @@ mod copy;
 mod install;
 mod running;
 mod server;
+mod server_cell;
 mod settings;
 mod sysbench;
 
@@ -25,9 +26,12 @@ pub use running::Running;
 pub use server::Server;
 pub use settings::{Files, Settings};
 
+use compare::Compared;
 use highwater_bench::Error;
+use highwater_bench::compared::Request;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 /// A storage engine under test.
@@ -40,6 +44,8 @@ pub enum SubjectKind {
     Mysql,
     /// MariaDB 10.11 with InnoDB, a server.
     Mariadb,
+    /// MariaDB 10.11 with MyRocks, a server.
+    Myrocks,
     /// RocksDB.
     Rocksdb,
     /// WiredTiger.
@@ -58,6 +64,7 @@ highwater_storage::names!(SubjectKind {
     Highwater => "highwater",
     Mysql => "mysql",
     Mariadb => "mariadb",
+    Myrocks => "myrocks",
     Rocksdb => "rocksdb",
     Wiredtiger => "wiredtiger",
     Lmdb => "lmdb",
@@ -67,7 +74,7 @@ highwater_storage::names!(SubjectKind {
 });
 
 impl SubjectKind {
-    /// Those that the laboratory itself starts.
+    /// Those of the source documents' experiments, which the laboratory itself starts.
     pub const OF_LAB: [SubjectKind; 3] = [SubjectKind::Highwater, SubjectKind::Mysql, SubjectKind::Mariadb];
     /// Those that the program `highwater-compare` measures.
     pub const OF_COMPARE: [SubjectKind; 7] = [
@@ -79,15 +86,29 @@ impl SubjectKind {
         SubjectKind::Redb,
         SubjectKind::Fjall,
     ];
+    /// Servers.
+    pub const SERVERS: [SubjectKind; 3] = [SubjectKind::Mysql, SubjectKind::Mariadb, SubjectKind::Myrocks];
 
     /// Whether it is a server, with a process of its own.
     pub fn is_server(self) -> bool {
-        matches!(self, SubjectKind::Mysql | SubjectKind::Mariadb)
+        SubjectKind::SERVERS.contains(&self)
     }
 
     /// Whether only `highwater-compare` can measure it.
     pub fn is_compared(self) -> bool {
         self != SubjectKind::Highwater && !self.is_server()
+    }
+
+    /// Takes one measurement beside other engines, in a memory group of so many bytes; what the program
+    /// `highwater-compare` is asked and answers is kept in `folder`.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for what is not installed; the subject's.
+    pub fn compare(self, request: &Request, limit_bytes: Option<u64>, folder: &Path) -> Result<Compared, Error> {
+        match self.is_server() {
+            true => server_cell::measure(self, request, limit_bytes),
+            false => compare::measure(request, limit_bytes, folder),
+        }
     }
 
     /// Where it is installed.

@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Longest start, recovery included.
@@ -45,7 +46,7 @@ pub struct Server {
     store: Option<MysqlStore>,
     // Dropped last: a folder and a group that the server used.
     _run: tempfile::TempDir,
-    group: Option<MemoryGroup>,
+    group: Option<Arc<MemoryGroup>>,
 }
 
 impl Server {
@@ -54,6 +55,17 @@ impl Server {
     /// # Errors
     /// [`Error::Usage`] for settings it does not have, [`Error::Server`] when it does not start.
     pub fn start(installed: &Installed, files: &Files, settings: &Settings) -> Result<Server> {
+        let group = settings.memory_limit_bytes.map(MemoryGroup::new).transpose()?;
+        Server::start_in(installed, files, settings, group.map(Arc::new))
+    }
+
+    /// As [`Server::start`], in a memory group that may outlive it; the settings' limit is not looked at.
+    pub(super) fn start_in(
+        installed: &Installed,
+        files: &Files,
+        settings: &Settings,
+        group: Option<Arc<MemoryGroup>>,
+    ) -> Result<Server> {
         let Some(programs) = &installed.programs else {
             return Err(Error::Usage(format!("{} is no server", installed.kind)));
         };
@@ -67,12 +79,11 @@ impl Server {
         };
         let place = Place::new(programs.base(), &files, run.path());
         let options = config::options(installed.kind, &place, settings)?;
-        create(programs, &files, &place, settings)?;
-        let group = settings.memory_limit_bytes.map(MemoryGroup::new).transpose()?;
+        create(installed.kind, programs, &files, &place, settings)?;
         let mut guard = Guard::new().map_err(|e| Error::file("/bin/sh", e))?;
         guard.holds(Thing::Folder, run.path()).map_err(no_guard)?;
         let old_log_bytes = std::fs::metadata(&place.error_log).map_or(0, |about| about.len() as usize);
-        let child = spawn(&mut guard, programs, &files, &place, &options, group.as_ref())?;
+        let child = spawn(&mut guard, programs, &files, &place, &options, group.as_deref())?;
         let mut config = config::record(&options);
         config.extend(settings.memory_limit_bytes.map(|bytes| ("memory_limit_bytes".into(), bytes.to_string())));
         let (kind, version, sysbench) = (installed.kind, installed.version.clone(), programs.sysbench.clone());
@@ -120,7 +131,7 @@ impl Server {
 
     /// Its memory group, if memory is limited.
     pub fn memory_group(&self) -> Option<&MemoryGroup> {
-        self.group.as_ref()
+        self.group.as_deref()
     }
 
     pub(super) fn sysbench(&self) -> &Path {
@@ -201,7 +212,11 @@ fn no_guard(error: std::io::Error) -> Error {
 }
 
 fn flavor(kind: SubjectKind) -> Flavor {
-    if kind == SubjectKind::Mariadb { Flavor::Mariadb } else { Flavor::Mysql }
+    match kind {
+        SubjectKind::Mariadb => Flavor::Mariadb,
+        SubjectKind::Myrocks => Flavor::Myrocks,
+        _ => Flavor::Mysql,
+    }
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {
@@ -249,7 +264,7 @@ fn as_this_user(command: &mut Command) {
 }
 
 /// Makes the server's data folder unless it is there.
-fn create(programs: &Programs, files: &Files, place: &Place, settings: &Settings) -> Result<()> {
+fn create(kind: SubjectKind, programs: &Programs, files: &Files, place: &Place, settings: &Settings) -> Result<()> {
     if place.data.is_dir() {
         return move_log(&place.data, &place.log);
     }
@@ -261,7 +276,7 @@ fn create(programs: &Programs, files: &Files, place: &Place, settings: &Settings
         refuse_other_log(log)?;
     }
     match &programs.install_db {
-        Some(install_db) => install(install_db, &new, settings)?,
+        Some(install_db) => install(kind, install_db, &new, &place.run, settings)?,
         None => copy_folder(&programs.base().join("data"), &new)?,
     }
     std::fs::rename(&new, &place.data).map_err(|e| Error::file(&place.data, e))?;
@@ -291,11 +306,16 @@ fn move_log(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-fn install(install_db: &Path, folder: &Path, settings: &Settings) -> Result<()> {
+fn install(kind: SubjectKind, install_db: &Path, folder: &Path, run: &Path, settings: &Settings) -> Result<()> {
     let mut command = Command::new(install_db);
     command.arg("--no-defaults").arg(format!("--datadir={}", folder.display()));
+    // A server that starts removes all temporary tables in this folder, those of others too.
+    command.arg(format!("--tmpdir={}", run.display()));
     command.args(["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"]);
-    command.arg(format!("--innodb-page-size={}", settings.page_bytes));
+    match kind {
+        SubjectKind::Myrocks => command.args(["--skip-innodb", "--default-storage-engine=Aria"]),
+        _ => command.arg(format!("--innodb-page-size={}", settings.page_bytes)),
+    };
     as_this_user(&mut command);
     let output = command.stdin(Stdio::null()).output().map_err(|e| Error::file(install_db, e))?;
     if output.status.success() {

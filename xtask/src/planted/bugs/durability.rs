@@ -8,6 +8,7 @@ const CHECKPOINT: &str = "crates/engine/src/log/checkpoint.rs";
 const SCAN: &str = "crates/engine/src/log/scan.rs";
 const DAMAGE: &str = "crates/engine/src/log/damage.rs";
 const GROWTH: &str = "crates/engine/src/log/growth.rs";
+const SHRINKING: &str = "crates/engine/src/log/shrinking.rs";
 const LOG_SPACE: &str = "crates/engine/src/log/space.rs";
 const CLEANER: &str = "crates/engine/src/pool/cleaner/page_cleaner.rs";
 const MTR: &str = "crates/engine/src/mtr/mini_transaction.rs";
@@ -21,6 +22,16 @@ const REPLAY: &str = "crates/engine/src/recovery/replay.rs";
 const PAIRING: &str = "crates/engine/src/db/pairing.rs";
 
 pub const BUGS: &[Bug] = &[
+    bug(
+        "made-anew-for-ever",
+        "a page that was made anew once goes to its place without a copy ever after",
+        &[edit(
+            MARKS,
+            "        self.made_anew.store(false, Ordering::Relaxed);\n",
+            "        self.made_anew.fetch_and(PLANTED, Ordering::Relaxed);\n",
+        )],
+        &["crash::a_new_page_needs_no_copy", "dirty_model::a_page_without_a_copy"],
+    ),
     bug(
         "log-sync-skipped",
         "a commit is acknowledged when its redo is written, not when it is durable",
@@ -107,8 +118,8 @@ pub const BUGS: &[Bug] = &[
         "a changed page has the LSN of an earlier change, so it may be written before its redo",
         &[edit(
             COMMIT,
-            "            page::header::set_lsn(unsafe { pool.frames().bytes_mut(frame) }, lsn);\n",
-            "            let bytes = unsafe { pool.frames().bytes_mut(frame) };\n            if !PLANTED {\n\
+            "            page::header::set_lsn(unsafe { pool.frames().bytes_mut(held.frame) }, lsn);\n",
+            "            let bytes = unsafe { pool.frames().bytes_mut(held.frame) };\n            if !PLANTED {\n\
              \x20               \
              page::header::set_lsn(bytes, lsn);\n            }\n",
         )],
@@ -239,5 +250,39 @@ pub const BUGS: &[Bug] = &[
             "            if !PLANTED {\n                self.write_header(&mut io, header)?;\n            }\n",
         )],
         &["log_test::growth::a_power_cut"],
+    ),
+    bug(
+        "log-cut-before-it-is-smaller",
+        "the file of a log that shrinks is cut before a header says the new size",
+        &[edit(
+            SHRINKING,
+            "        for header in [header, header.next()] {\n",
+            "        if PLANTED {\n            \
+             self.stop_on_failure(self.device.set_len_bytes(header.size_bytes))?;\n        \
+             }\n        for header in [header, header.next()] {\n",
+        )],
+        &["log_test::shrinking::a_power_cut", "db_test::shrinking::an_opening"],
+    ),
+    bug(
+        "older-header-says-the-larger-log",
+        "a log that has shrunk has a header of the larger one, which is found if the newest is damaged",
+        &[edit(
+            SHRINKING,
+            "        for header in [header, header.next()] {\n",
+            "        for header in [header, header.next()].into_iter().take(if PLANTED { 1 } else { 2 }) {\n",
+        )],
+        &["log_test::shrinking::a_header_damaged"],
+    ),
+    bug(
+        "smaller-log-gives-out-too-much",
+        "a log that has shrunk reserves room for as much redo as before",
+        &[edit(
+            SHRINKING,
+            "        self.space.resized(geometry.capacity_bytes(), header.checkpoint_lsn);\n",
+            "        if !PLANTED {\n            \
+             self.space.resized(geometry.capacity_bytes(), header.checkpoint_lsn);\n        \
+             }\n",
+        )],
+        &["log_test::shrinking::a_log_that_has_shrunk_gives"],
     ),
 ];

@@ -42,7 +42,7 @@ fn type_name(ty: Type) -> String {
     }
 }
 
-/// CREATE TABLE.
+/// CREATE TABLE, in the server's default engine.
 pub(super) fn create_table(spec: &TableSpec) -> String {
     let column = |column: &Column| {
         let null = if column.nullable { "NULL" } else { "NOT NULL" };
@@ -55,7 +55,7 @@ pub(super) fn create_table(spec: &TableSpec) -> String {
         parts.push(format!("KEY {} ({})", name(index.name), names(index.columns.iter().copied())));
     }
     let body = parts.join(", ");
-    format!("CREATE TABLE {} ({body}) ENGINE=InnoDB DEFAULT CHARACTER SET latin1 COLLATE latin1_bin", name(&spec.name))
+    format!("CREATE TABLE {} ({body}) DEFAULT CHARACTER SET latin1 COLLATE latin1_bin", name(&spec.name))
 }
 
 /// What distinguishes the prepared statements of a table.
@@ -161,7 +161,7 @@ mod tests {
             create_table(&spec),
             "CREATE TABLE `t` (`id` BIGINT UNSIGNED NOT NULL AUTO_INCREMENT, `name` VARCHAR(256) NOT NULL, \
              `price` DECIMAL(12, 2) NOT NULL, `at` DATETIME(6) NULL, `remark` TEXT NULL, PRIMARY KEY (`id`), \
-             KEY `by_name` (`name`, `price`)) ENGINE=InnoDB DEFAULT CHARACTER SET latin1 COLLATE latin1_bin"
+             KEY `by_name` (`name`, `price`)) DEFAULT CHARACTER SET latin1 COLLATE latin1_bin"
         );
     }
 

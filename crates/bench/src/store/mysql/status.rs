@@ -78,7 +78,9 @@ struct Flushed {
 fn flushed(flavor: Flavor, counters: &Counters) -> Flushed {
     let lru = match flavor {
         Flavor::Mysql => counters.metric("buffer_lru_batch_total_pages"),
-        Flavor::Mariadb => counters.either("buffer_pool_pages_lru_flushed", "buffer_lru_batch_flush_total_pages"),
+        Flavor::Mariadb | Flavor::Myrocks => {
+            counters.either("buffer_pool_pages_lru_flushed", "buffer_lru_batch_flush_total_pages")
+        }
     };
     let failed = counters.metric("buffer_lru_single_flush_failure_count").unwrap_or(0);
     let single_page = counters.metric("buffer_lru_single_flush_num_scan").map(|scans| scans.saturating_sub(failed));

@@ -332,7 +332,7 @@ impl RowView for SqlRow<'_> {
     }
 
     fn str(&self, column: usize) -> &str {
-        if let Sql::Text(text) = self.sql(column) { std::str::from_utf8(text).unwrap_or_default() } else { "" }
+        if let Sql::Text(text) = self.sql(column) { simdutf8::basic::from_utf8(text).unwrap_or_default() } else { "" }
     }
 
     fn bytes(&self, column: usize) -> &[u8] {

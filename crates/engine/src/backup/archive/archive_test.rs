@@ -91,3 +91,57 @@ fn a_cut_at_any_write_leaves_no_gap() {
     }
     assert!(is_through);
 }
+
+/// A log that has grown, cut off with redo that the archive may lack.
+fn cut_off_with_a_large_log(archive: &Path) -> (StorageSet, u64) {
+    let (storage, faults) = (StorageSet::memory(), Faults::new());
+    let large = Options { log_file_size: 8 << 20, ..options(archive) };
+    let db = Database::open_storage(storage.map(|device| faults.wrap(device)), large).unwrap();
+    let schema = Schema::new().column("id", Type::U64).column("text", Type::Text(900)).primary_key(&["id"]);
+    let table = db.create_table("long", schema).unwrap();
+    for id in 0.. {
+        if storage.redo.len_bytes().unwrap() > small_options().log_file_size {
+            break;
+        }
+        let text = "a long row ".repeat(80);
+        db.transact(|txn| txn.insert(&table, &[ValueRef::from(id), ValueRef::from(&*text)]).map(drop)).unwrap();
+        assert!(id < 100_000, "the log does not grow");
+    }
+    fill(&db, 0).unwrap();
+    let end = db.lsn();
+    faults.power_off_after(0);
+    drop(db);
+    (storage.cut(1), end)
+}
+
+/// The next opening makes the log smaller: what the archive lacks is copied before, wherever the power is cut.
+#[test]
+fn a_log_that_shrinks_leaves_no_gap() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = folder.path().join("first");
+    let (image, end) = cut_off_with_a_large_log(&first);
+    let mut sizes = std::collections::BTreeSet::new();
+    for writes in 0.. {
+        let (storage, faults) = (image.cut(writes), Faults::new());
+        let archive = folder.path().join(format!("cut-{writes}"));
+        copied(&first, &archive);
+        // The last writes of an opening are those that matter here.
+        faults.power_off_after(writes * 7);
+        let opened = Database::open_storage(storage.map(|device| faults.wrap(device)), options(&archive)).map(drop);
+        let (was_cut, cut) = (faults.is_power_off(), storage.cut(writes));
+        assert!(was_cut || opened.is_ok(), "{opened:?}");
+        sizes.insert(cut.redo.len_bytes().unwrap());
+        let db = Database::open_storage(cut.clone(), options(&archive)).unwrap();
+        assert_eq!((db.archive_problem(), db.stats().redo_archive_gaps), (None, 0), "after {writes} writes");
+        assert_eq!(cut.redo.len_bytes().unwrap(), small_options().log_file_size);
+        fill(&db, 200).unwrap();
+        let (id, last) = (db.id(), db.lsn());
+        db.close().unwrap();
+        assert_whole(&archive, id, last.max(end), &format!("after {writes} writes"));
+        std::fs::remove_dir_all(&archive).unwrap();
+        if !was_cut {
+            break;
+        }
+    }
+    assert_eq!(sizes.len(), 2, "some cuts are before the log shrinks, some behind");
+}

@@ -4,4 +4,5 @@ mod fail_stop;
 mod lock_wait;
 mod pairing;
 mod read_only;
+mod shrinking;
 mod stale;

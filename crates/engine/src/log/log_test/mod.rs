@@ -10,6 +10,7 @@ mod headers;
 mod model;
 mod reservations;
 mod ring;
+mod shrinking;
 
 use super::*;
 use crate::config::FlushLog;
@@ -44,11 +45,15 @@ pub fn found(log: &Log, scan: &Scan) -> Found {
 }
 
 pub fn open_as(device: Arc<dyn Device>, mode: FlushLog) -> Result<(Arc<Log>, Found)> {
-    open_growing(device, mode, 0)
+    open_sized(device, mode, None)
 }
 
-/// As `open_as`; the ring may grow to so many bytes.
+/// As `open_as`; the ring may grow to so many bytes, or shrinks to them.
 pub fn open_growing(device: Arc<dyn Device>, mode: FlushLog, most_bytes: u64) -> Result<(Arc<Log>, Found)> {
+    open_sized(device, mode, Some(most_bytes))
+}
+
+fn open_sized(device: Arc<dyn Device>, mode: FlushLog, most_bytes: Option<u64>) -> Result<(Arc<Log>, Found)> {
     let (log, scan) = Log::open(device, 1 << 20, mode, ID, most_bytes, Arc::default(), Arc::default())?;
     let found = found(&log, &scan);
     Ok((log, found))

@@ -108,7 +108,7 @@ fn a_group_of_a_mebibyte_fits_the_smallest_buffer() {
     let device = MemoryDevice::new();
     Log::create(Arc::new(device.clone()), 4 << 20, ID).unwrap();
     let (log, scan) =
-        Log::open(Arc::new(device.clone()), 0, FlushLog::Sync, ID, 0, Arc::default(), Arc::default()).unwrap();
+        Log::open(Arc::new(device.clone()), 0, FlushLog::Sync, ID, None, Arc::default(), Arc::default()).unwrap();
     log.start(scan.end_lsn).unwrap();
     let len = (1 << 20) - format::FRAME_BYTES;
     append(&log, 1, 77);
@@ -127,7 +127,7 @@ fn a_full_buffer_is_written_by_the_appender() {
     let device = MemoryDevice::new();
     Log::create(Arc::new(device.clone()), 16 << 20, ID).unwrap();
     let (log, scan) =
-        Log::open(Arc::new(device), 1 << 20, FlushLog::EverySecond, ID, 0, stats.clone(), Arc::default()).unwrap();
+        Log::open(Arc::new(device), 1 << 20, FlushLog::EverySecond, ID, None, stats.clone(), Arc::default()).unwrap();
     log.start(scan.end_lsn).unwrap();
     let syncs = stats.log_syncs.get();
     for n in 0..5000 {

@@ -20,58 +20,91 @@ fn next_packed<'a>(reader: &mut Reader<'a>) -> Option<Packed<'a>> {
     Some(Packed { suffix: reader.bytes(suffix_len)?, value: reader.bytes(value_len)? })
 }
 
+/// Packed records that were checked.
+struct Checked<'a> {
+    records: usize,
+    /// Bytes they take with `skip` 0.
+    bytes: usize,
+    first: &'a [u8],
+    last: &'a [u8],
+    /// Length of the shortest suffix.
+    shortest: usize,
+}
+
 /// Appends records packed by `op::pack_record` behind the last one.
 pub fn append(page: &mut [u8], packed: &[u8]) -> Fit {
     let (count, _) = frame(page)?;
-    let (added, bytes) = check_packed(page, packed)?;
+    let checked = check_packed(page, packed)?;
     let node = Node::new(page);
-    if node.skip() != 0 || node.contiguous_bytes() < bytes {
-        rebuild(page, 0..count, None, 0, bytes)?;
+    if node.skip() != 0 || node.contiguous_bytes() < checked.bytes {
+        rebuild(page, 0..count, None, 0, checked.bytes)?;
     }
+    let skip = if count == 0 { skip_of(Node::new(page), packed, &checked) } else { 0 };
     let mut reader = Reader::new(packed);
     let (mut slot, mut free) = (count, page.u16_at(HEAP_START) as usize);
     while let Some(record) = next_packed(&mut reader) {
-        free -= rest_len(record.suffix.len(), 0) + record.value.len();
-        write_record(page, slot, free, 0, record.suffix, record.value);
+        free -= rest_len(record.suffix.len(), skip) + record.value.len();
+        write_record(page, slot, free, skip, record.suffix, record.value);
         slot += 1;
     }
     put_u16(page, HEAP_START, free as u16);
     put_u16(page, COUNT, slot as u16);
-    if added > 0 {
+    put_u16(page, SKIP, skip as u16);
+    if checked.records > 0 {
         put_u16(page, LAST_INSERT, slot as u16 - 1);
-        put_u16(page, RUN, added as u16);
+        put_u16(page, RUN, checked.records as u16);
     }
-    raise_skip(page);
+    if count != 0 {
+        raise_skip(page);
+    }
     Ok(())
 }
 
-/// Checks that the packed records are well-formed, ascending, and fit; returns how many they are and their bytes.
-fn check_packed(page: &[u8], packed: &[u8]) -> Fit<(usize, usize)> {
-    let node = Node::new(page);
-    let mut before = None;
-    if node.count() > 0 {
-        let mut last = Vec::new();
-        node.append_suffix(node.count() - 1, &mut last);
-        before = Some(last);
+/// The `skip` that an empty page gets with these records: the one that [`raise_skip`] would give it.
+fn skip_of(node: Node<'_>, packed: &[u8], checked: &Checked<'_>) -> usize {
+    if checked.records < 2 {
+        return 0;
     }
-    let mut before = before.as_deref();
+    let bytes = |skip| {
+        let mut reader = Reader::new(packed);
+        let records = std::iter::from_fn(|| next_packed(&mut reader));
+        records.map(|record| SLOT_BYTES + rest_len(record.suffix.len(), skip) + record.value.len()).sum()
+    };
+    let common = common_prefix(checked.first, checked.last);
+    let suffixes = Suffixes { common, shortest: || checked.shortest, bytes };
+    worthwhile_skip(node, 0, node.free_bytes().saturating_sub(checked.bytes), suffixes)
+}
+
+/// Checks that the packed records are well-formed, ascending, and fit.
+fn check_packed<'a>(page: &[u8], packed: &'a [u8]) -> Fit<Checked<'a>> {
+    let node = Node::new(page);
+    let mut present = Vec::new();
+    if let Some(last) = node.count().checked_sub(1) {
+        node.append_suffix(last, &mut present);
+    }
+    let mut before = (node.count() > 0).then_some(&present[..]);
     let mut reader = Reader::new(packed);
-    let (mut records, mut bytes) = (0, 0);
+    let mut checked = Checked { records: 0, bytes: 0, first: &[], last: &[], shortest: usize::MAX };
     while !reader.is_at_end() {
-        let record = next_packed(&mut reader).ok_or("the packed records are cut short")?;
-        if before.is_some_and(|before| before >= record.suffix) {
+        let Packed { suffix, value } = next_packed(&mut reader).ok_or("the packed records are cut short")?;
+        if before.is_some_and(|before| before >= suffix) {
             return Err("the packed records are not in order");
         }
-        if !node.is_leaf() && record.value.len() != CHILD_BYTES {
+        if !node.is_leaf() && value.len() != CHILD_BYTES {
             return Err("an inner record's value is a page number");
         }
-        bytes += record_bytes(record.suffix.len(), record.value.len());
-        before = Some(record.suffix);
-        records += 1;
+        if checked.records == 0 {
+            checked.first = suffix;
+        }
+        checked.records += 1;
+        checked.bytes += record_bytes(suffix.len(), value.len());
+        checked.shortest = checked.shortest.min(suffix.len());
+        checked.last = suffix;
+        before = Some(suffix);
     }
-    let first = next_packed(&mut Reader::new(packed)).map(|record| record.suffix);
-    check_packed_bounds(node, first, before)?;
-    if bytes > node.free_bytes() + node.skip() * node.count() { Err(NO_ROOM) } else { Ok((records, bytes)) }
+    check_packed_bounds(node, (checked.records > 0).then_some(checked.first), before)?;
+    let is_room = checked.bytes <= node.free_bytes() + node.skip() * node.count();
+    if is_room { Ok(checked) } else { Err(NO_ROOM) }
 }
 
 /// Checks suffixes that are to be first and last against the fences.
@@ -162,27 +195,38 @@ impl<'a> Tails<'a> {
             return Err(NOT_IN_RANGE);
         }
         let rest = |fence: Option<&'a [u8]>| fence.map(|fence| fence.get(shared..).unwrap_or(&[]));
-        Ok(Tails {
+        let tails = Tails {
             node,
             before: prefix.get(shared..).unwrap_or(&[]),
             lower: rest(fences.lower),
             upper: rest(fences.upper),
             prefix_len,
             dropped: prefix_len - shared,
-        })
+        };
+        if let (false, Some(last)) = (range.is_empty(), range.end.checked_sub(1)) {
+            tails.check_within(range.start)?;
+            tails.check_within(last)?;
+        }
+        Ok(tails)
     }
 
     /// The suffix that the key of `slot` has with the new prefix, made in `tail`, and the value. The record must be
-    /// readable and lie within the new fences (so that it begins with the new prefix).
+    /// readable.
     #[inline]
     fn read<'t>(&self, slot: usize, tail: &'t mut Vec<u8>) -> Fit<(&'t [u8], &'a [u8])> {
         tail.clear();
         tail.extend_from_slice(self.before);
         let value = self.node.append_record(slot, tail).ok_or(NOT_A_NODE)?;
-        let above = self.lower.is_none_or(|lower| lower <= &tail[..]);
-        if !above || self.upper.is_some_and(|upper| &tail[..] >= upper) {
-            return Err(NOT_IN_RANGE);
-        }
         tail.get(self.dropped..).map(|suffix| (suffix, value)).ok_or(NOT_IN_RANGE)
+    }
+
+    /// That the record lies within the new fences, so that it begins with the new prefix. Of records in order it is
+    /// enough to ask the first and the last.
+    fn check_within(&self, slot: usize) -> Fit {
+        let mut tail = self.before.to_vec();
+        self.node.append_record(slot, &mut tail).ok_or(NOT_A_NODE)?;
+        let above = self.lower.is_none_or(|lower| lower <= &tail[..]);
+        let below = self.upper.is_none_or(|upper| &tail[..] < upper);
+        if above && below { Ok(()) } else { Err(NOT_IN_RANGE) }
     }
 }

@@ -162,28 +162,47 @@ fn lower_skip(page: &mut [u8], suffix: &[u8], value_len: usize) -> Fit<usize> {
     Ok(skip)
 }
 
-/// Raises `skip` to what all records have in common: on a leaf as far as no record takes more room for it (the heads of
-/// the shortest keys then reach to their ends anyway), on an inner page unless that takes more than half of the free
-/// room.
+/// Raises `skip` as far as [`worthwhile_skip`] says.
 pub fn raise_skip(page: &mut [u8]) {
     let node = Node::new(page);
-    let Some(last) = node.count().checked_sub(1) else { return };
-    let (mut low, mut high) = (Vec::new(), Vec::new());
-    node.append_suffix(0, &mut low);
-    node.append_suffix(last, &mut high);
-    let mut skip = common_prefix(&low, &high);
-    if last == 0 || skip <= node.skip() {
-        return;
-    }
-    if node.is_leaf() {
-        let shortest = (0..=last).map(|slot| node.record(slot).suffix_len).min().unwrap_or(0);
-        skip = skip.min(shortest.saturating_sub(HEAD_BYTES));
-    }
-    let bytes = |skip: usize| node.rebuilt_bytes_with(0..last + 1, node.prefix_len(), skip);
-    if skip > node.skip() && bytes(skip).saturating_sub(bytes(node.skip())) <= node.free_bytes() / 2 {
+    let Some(last) = node.count().checked_sub(1).filter(|last| *last > 0) else { return };
+    let now = node.skip();
+    let suffixes = Suffixes {
+        common: node.common_suffix_len(0, last),
+        shortest: || (0..=last).map(|slot| node.record(slot).suffix_len).min().unwrap_or(0),
+        bytes: |skip| node.rebuilt_bytes_with(0..last + 1, node.prefix_len(), skip),
+    };
+    let skip = worthwhile_skip(node, now, node.free_bytes(), suffixes);
+    if skip > now {
         // A page that is not a valid node keeps the skip it has.
         let _ = rebuild(page, 0..last + 1, None, skip, 0);
     }
+}
+
+/// What the choice of a `skip` depends on.
+pub struct Suffixes<S, B> {
+    /// Bytes that all suffixes begin with.
+    pub common: usize,
+    /// Length of the shortest one.
+    pub shortest: S,
+    /// Bytes of all records with a `skip`.
+    pub bytes: B,
+}
+
+/// The `skip` that is worth having instead of `now`: on a leaf as far as no record takes more room for it (the heads of
+/// the shortest keys then reach to their ends anyway), on an inner page all that the suffixes have in common unless
+/// that takes more than half of the `free` room.
+pub fn worthwhile_skip<S, B>(node: Node<'_>, now: usize, free: usize, suffixes: Suffixes<S, B>) -> usize
+where
+    S: FnOnce() -> usize,
+    B: Fn(usize) -> usize,
+{
+    let mut skip = suffixes.common;
+    if skip > now && node.is_leaf() {
+        skip = skip.min((suffixes.shortest)().saturating_sub(HEAD_BYTES));
+    }
+    let takes = |skip| (suffixes.bytes)(skip).saturating_sub((suffixes.bytes)(now));
+    if skip > now && (node.is_leaf() || takes(skip) <= free / 2) { skip } else { now }
 }
 
 /// Keeps `last_insert` and `run`.

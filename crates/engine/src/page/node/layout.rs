@@ -80,7 +80,9 @@ pub fn head_of(tail: &[u8]) -> u32 {
 
 /// Length of the longest common prefix.
 pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+    let (words_a, words_b) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0);
+    let equal = words_a.iter().zip(words_b).take_while(|(x, y)| x == y).count() * 8;
+    equal + a[equal..].iter().zip(&b[equal..]).take_while(|(x, y)| x == y).count()
 }
 
 /// Length of the prefix of a page with these fences.

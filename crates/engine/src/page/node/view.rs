@@ -190,6 +190,18 @@ impl<'p> Node<'p> {
         }
     }
 
+    /// How many bytes the suffixes of two records begin with in common.
+    pub fn common_suffix_len(self, one: usize, other: usize) -> usize {
+        let (first, second) = (self.record(one), self.record(other));
+        let least = first.suffix_len.min(second.suffix_len);
+        let until_head = self.skip() + (self.head(one) ^ self.head(other)).leading_zeros() as usize / 8;
+        if until_head < self.skip() + HEAD_BYTES || least <= until_head {
+            return until_head.min(least);
+        }
+        let behind = |slot| self.rest(slot).get(self.skip()..).unwrap_or(&[]);
+        until_head + common_prefix(behind(one), behind(other))
+    }
+
     /// Replaces `out` with the whole key of `slot` (empty for a slot that does not exist).
     #[inline]
     pub fn key_into(self, slot: usize, out: &mut Vec<u8>) {

@@ -1,7 +1,7 @@
 //! Writing dirty pages: copy under the latch, make the redo durable, write to the store, and only then mark as clean.
 //!
 //! Order of one batch (each step needs the one before)
-//! 1. Per page, under its shared latch: mark as being written, copy, seal the copy.
+//! 1. Per page, under its shared latch: mark as being written, copy, seal the copy, note whether redo makes it anew.
 //! 2. Make the redo durable up to the newest page LSN in the batch (log before data).
 //! 3. Write the copies to the store; durable and findable when this returns.
 //! 4. Take the pages off the flush list, or move them up if they changed meanwhile.
@@ -74,6 +74,9 @@ impl Pool {
             if same && self.flush.list.lock().begin_write(&self.frames, job.frame) {
                 // SAFETY: the frame's latch is held shared until the end of this block.
                 copies.batch.push(unsafe { self.frames.bytes(job.frame) }, job.page_no);
+                if state.dirty.is_made_anew() {
+                    copies.batch.last_is_made_anew();
+                }
                 copies.frames.push(job.frame);
                 copies.neighbors += usize::from(job.neighbor);
             }

@@ -51,7 +51,7 @@ fn counters_after_a_power_cut(seed: u64) {
     let redo = image.memory_devices().unwrap()[1].clone();
     let id = bootstrap::find(&image).unwrap().header().database_id;
     let end =
-        Log::open(Arc::new(redo), 1 << 20, FlushLog::Sync, id, 0, Arc::default(), Arc::default()).unwrap().1.end_lsn;
+        Log::open(Arc::new(redo), 1 << 20, FlushLog::Sync, id, None, Arc::default(), Arc::default()).unwrap().1.end_lsn;
     let core = open(image, seeded_options(seed));
     for (page, least) in pages.iter().zip(durable.concat()) {
         let found = get(&core.ctx, *page);
@@ -93,13 +93,19 @@ fn what_was_durable_survives_a_power_cut() {
     }
 }
 
-/// A database of one page, `flushed` for that reason, without a checkpoint since; and the page.
+fn flush(core: &Core, page: PageNo, reason: FlushReason) {
+    let frame = core.ctx.pool.frame_of(page).unwrap();
+    assert_eq!(core.ctx.pool.flush_frames(&[frame], reason).unwrap(), 1);
+}
+
+/// A database of one page, changed since it was first in the store and `flushed` for that reason, without a checkpoint
+/// since; and the page.
 fn with_flushed_page(reason: FlushReason) -> (Core, PageNo) {
     let core = small_core();
     let page = new_page(&core.ctx, &core.space);
+    flush(&core, page, reason);
     put(&core.ctx, page, 7);
-    let frame = core.ctx.pool.frame_of(page).unwrap();
-    assert_eq!(core.ctx.pool.flush_frames(&[frame], reason).unwrap(), 1);
+    flush(&core, page, reason);
     (core, page)
 }
 
@@ -120,6 +126,27 @@ fn a_torn_page_is_repaired_from_every_area() {
     }
 }
 
+/// A page that redo makes anew goes to its place without a copy, once; torn there, it is made anew.
+#[test]
+fn a_new_page_needs_no_copy() {
+    for reason in [FlushReason::LruList, FlushReason::CheckpointAge, FlushReason::SinglePage] {
+        let core = small_core();
+        let page = new_page(&core.ctx, &core.space);
+        put(&core.ctx, page, 7);
+        let copied_bytes = || core.ctx.stats.snapshot().bytes_written_doublewrite;
+        let before = copied_bytes();
+        flush(&core, page, reason);
+        assert_eq!(copied_bytes() - before, 4096, "the directory alone");
+        let image = core.storage().cut(0);
+        damage(&image, page);
+        let again = open(image, small_options());
+        assert_eq!((again.repaired.len(), get(&again.ctx, page)), (0, 7), "{reason:?}");
+        put(&core.ctx, page, 8);
+        flush(&core, page, reason);
+        assert_eq!(copied_bytes() - before, 2 * 4096 + 4096, "with a copy");
+    }
+}
+
 #[test]
 fn of_several_copies_the_newest_is_put_back() {
     let reasons = [FlushReason::LruList, FlushReason::CheckpointAge, FlushReason::SinglePage];
@@ -135,7 +162,8 @@ fn of_several_copies_the_newest_is_put_back() {
         let [data, redo, _] = image.memory_devices().unwrap().clone();
         let found = bootstrap::find(&image).unwrap();
         let id = found.header().database_id;
-        let scan = Log::open(Arc::new(redo), 1 << 20, FlushLog::Sync, id, 0, Arc::default(), Arc::default()).unwrap().1;
+        let scan =
+            Log::open(Arc::new(redo), 1 << 20, FlushLog::Sync, id, None, Arc::default(), Arc::default()).unwrap().1;
         let log = scan.checkpoint_lsn..scan.end_lsn;
         assert_eq!(found.repair(log).unwrap(), vec![page]);
         let at = page.0 as usize * 4096 + FIELD as usize;

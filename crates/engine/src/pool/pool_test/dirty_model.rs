@@ -9,22 +9,46 @@ mod dirty;
 use dirty::DirtyMarks;
 use loom::sync::{Arc, Mutex};
 
-/// A page that is its number of changes, its latch, the flush-list mutex, and what is in the data file.
+/// A page that is its number of changes, its latch, the flush-list mutex, and what is in the data file; and where its
+/// last format is in the log.
 struct Page {
     marks: DirtyMarks,
     flush_list: Mutex<()>,
     latched: Mutex<u64>,
     in_file: Mutex<u64>,
+    formatted_at: Mutex<u64>,
 }
 
 impl Page {
+    fn new() -> Arc<Page> {
+        Arc::new(Page {
+            marks: DirtyMarks::default(),
+            flush_list: Mutex::new(()),
+            latched: Mutex::new(0),
+            in_file: Mutex::new(0),
+            formatted_at: Mutex::new(0),
+        })
+    }
+
     fn change(&self, lsn: u64) {
+        self.change_and(lsn, || ());
+    }
+
+    fn make_anew(&self, lsn: u64) {
+        self.change_and(lsn, || {
+            *self.formatted_at.lock().unwrap() = lsn;
+            self.marks.note_made_anew();
+        });
+    }
+
+    fn change_and(&self, lsn: u64, then: impl FnOnce()) {
         let mut changes = self.latched.lock().unwrap();
         *changes += 1;
         if !self.marks.is_noted() {
             let _list = self.flush_list.lock().unwrap();
             self.marks.note(lsn);
         }
+        then();
     }
 
     fn write(&self) {
@@ -34,6 +58,8 @@ impl Page {
             if !self.marks.begin_write() {
                 return;
             }
+            let redo_makes_it = self.marks.oldest() <= *self.formatted_at.lock().unwrap();
+            assert!(redo_makes_it || !self.marks.is_made_anew(), "a page without a copy that redo does not make anew");
             *changes
         };
         *self.in_file.lock().unwrap() = copy;
@@ -46,12 +72,7 @@ impl Page {
 #[test]
 fn no_change_is_taken_for_written_that_is_not() {
     loom::model(|| {
-        let page = Arc::new(Page {
-            marks: DirtyMarks::default(),
-            flush_list: Mutex::new(()),
-            latched: Mutex::new(0),
-            in_file: Mutex::new(0),
-        });
+        let page = Page::new();
         page.change(10);
         let writer = {
             let page = page.clone();
@@ -69,5 +90,26 @@ fn no_change_is_taken_for_written_that_is_not() {
         );
         page.write();
         assert!(page.marks.oldest() == 0 && *page.in_file.lock().unwrap() == 3);
+    });
+}
+
+/// A page goes to its place without a copy only if redo from its oldest change on makes it anew, in any order of the
+/// steps.
+#[test]
+fn a_page_without_a_copy_is_made_anew_by_redo() {
+    loom::model(|| {
+        let page = Page::new();
+        page.make_anew(10);
+        assert!(page.marks.is_made_anew());
+        let writer = {
+            let page = page.clone();
+            loom::thread::spawn(move || page.write())
+        };
+        page.change(20);
+        page.make_anew(30);
+        writer.join().unwrap();
+        page.write();
+        page.change(40);
+        page.write();
     });
 }

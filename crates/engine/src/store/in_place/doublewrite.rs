@@ -1,8 +1,9 @@
 //! The doublewrite file: copies of pages that are about to be written to their places.
 //!
 //! A batch is first written, with a directory in front, to an area of the doublewrite file and synced; then to its
-//! places in the data file and synced. Each area holds one batch: its last. Batches of different areas do not wait for
-//! each other, so LRU-list, flush-list and single-page flushes go on at once; their syncs are shared.
+//! places in the data file and synced. Pages that redo makes anew need no copy: the directory lists them all the same.
+//! Each area holds one batch: its last. Batches of different areas do not wait for each other, so LRU-list, flush-list
+//! and single-page flushes go on at once; their syncs are shared.
 //!
 //! | area | at | pages |
 //! |---|---|---|
@@ -17,7 +18,8 @@
 //!    torn in its place.
 //! 3. A page is in one unfinished batch at most (the pool marks it as being written), and the checkpoint does not pass
 //!    the page's oldest change before its batch has finished. So a page can be torn by a crash only if its copy in some
-//!    area is newer than the last checkpoint ([`super::repair`] relies on it).
+//!    area is newer than the last checkpoint ([`super::repair`] relies on it), or if it has none because redo from the
+//!    checkpoint on formats it: recovery then makes it anew, and does not need what is in its place.
 //! 4. A device that wants discards is told of the copies once their pages are durable in their places. Else the tail
 //!    of an area, which small batches do not reach, is copied by garbage collection again and again. The directory
 //!    stays: its LSNs show whether the log lost its end.
@@ -32,7 +34,8 @@ use crate::store::{BATCH_PAGES, Batch, FileHeader, Lane, SINGLE_PAGES};
 use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::sync::{Mutex, MutexGuard};
 use crate::types::{Lsn, PageNo};
-use highwater_storage::{AlignedBuf, Device, Placement};
+use highwater_storage::{AlignedBuf, Device, Placement, Write};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -118,8 +121,13 @@ impl Doublewrite {
     pub fn write(&self, area: &Taken<'_>, batch: &mut Batch) -> Result<()> {
         put_directory(batch, self.database_id);
         let bytes = batch.with_front();
-        self.file.device().write_at(area.at, bytes, Placement::Doublewrite)?;
-        self.stats.bytes_written_doublewrite.add(bytes.len() as u64);
+        let write = |part: Range<usize>| {
+            let offset = area.at + part.start as u64;
+            Write { offset, data: &bytes[part], placement: Placement::Doublewrite }
+        };
+        let writes: Vec<Write<'_>> = parts_to_keep(batch).into_iter().map(write).collect();
+        self.file.device().write_batch(&writes)?;
+        self.stats.bytes_written_doublewrite.add(writes.iter().map(|write| write.data.len() as u64).sum());
         self.stats.doublewrite_syncs.add(u64::from(self.file.sync()?));
         Ok(())
     }
@@ -138,6 +146,21 @@ impl Area {
     fn try_take(&self) -> Option<Taken<'_>> {
         Some(Taken { at: self.at, _free: self.free.try_lock()? })
     }
+}
+
+/// Of the bytes of a batch, the directory in front and the copies that are needed; what lies side by side is one part.
+fn parts_to_keep(batch: &Batch) -> Vec<Range<usize>> {
+    let page_bytes = batch.page_bytes();
+    let copies = batch.entries().iter().enumerate().filter(|(_, entry)| !entry.made_anew);
+    let copies = copies.map(|(n, _)| DIRECTORY_BYTES + n * page_bytes).map(|at| at..at + page_bytes);
+    let mut parts: Vec<Range<usize>> = Vec::with_capacity(batch.entries().len() + 1);
+    for part in std::iter::once(0..DIRECTORY_BYTES).chain(copies) {
+        match parts.last_mut().filter(|last| last.end == part.start) {
+            Some(last) => last.end = part.end,
+            None => parts.push(part),
+        }
+    }
+    parts
 }
 
 fn put_directory(batch: &mut Batch, database_id: u64) {
@@ -176,7 +199,7 @@ pub fn was_used(file: &dyn Device) -> Result<bool> {
     Ok(directory.iter().any(|byte| *byte != 0))
 }
 
-/// A copy that a whole directory lists.
+/// A copy that a whole directory lists. Of a page that redo makes anew there is none: something else is at that place.
 pub struct Copy {
     /// Where it begins.
     pub at: u64,

@@ -3,9 +3,10 @@
 //! journal that lies behind them.
 //!
 //! Rules
-//! 1. A batch is durable in an area or in the journal before its first page is written to its place, and durable in its
-//!    places before that room is used again ([`doublewrite`], [`journal`]). A batch with an area syncs its places
-//!    itself, one in the journal does not. Without either, torn pages stay torn.
+//! 1. A batch is durable in an area or in the journal before its first page is written to its place (in an area without
+//!    the pages that redo makes anew), and durable in its places before that room is used again ([`doublewrite`],
+//!    [`journal`]). A batch with an area syncs its places itself, one in the journal does not. Without either, torn
+//!    pages stay torn.
 //! 2. Pages whose numbers follow each other, and of one placement, are one write.
 //! 3. The data file never becomes shorter while it is open. So a reader asks for its length only behind the last
 //!    known one. `len_bytes`, `reserve` and `settle` always ask.

@@ -2,11 +2,11 @@
 //! images in the journal.
 //!
 //! Rules
-//! 1. Without the journal a page can be torn by a crash only if its copy is newer than the last checkpoint
-//!    ([`super::doublewrite`], rule 3). So only copies newer than the checkpoint are looked at, and each is put back
-//!    whose page in place does not verify or is older. If several areas hold the page, the newest copy wins. A copy
-//!    that was not the page's last is harmless: redo from the checkpoint brings the page on. A copy from before the
-//!    checkpoint never replaces a page that was damaged later; the reader of that page reports it.
+//! 1. Without the journal a page can be torn by a crash only if its copy is newer than the last checkpoint, or redo
+//!    makes it anew ([`super::doublewrite`], rule 3). So only copies newer than the checkpoint are looked at, and each
+//!    is put back whose page in place does not verify or is older. If several areas hold the page, the newest copy
+//!    wins. A copy that was not the page's last is harmless: redo from the checkpoint brings the page on. A copy from
+//!    before the checkpoint never replaces a page that was damaged later; the reader of that page reports it.
 //! 2. The log is durable up to a page's LSN before its copy is written. So a copy newer than the log's end proves that
 //!    the log lost its end: then nothing is changed, and the error says so.
 //! 3. With the journal a page may be torn or old in its place whatever the checkpoint. Its newest whole image is put

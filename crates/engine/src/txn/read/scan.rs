@@ -18,6 +18,7 @@ use super::scan_batch::{Batch, Fill, Item, ItemKind, Position};
 use super::scan_seen::{LONG_WALK, SeenRows};
 use super::versions::{Sight, StoredRow, Walk, visible_version};
 use super::view::ViewHandle;
+use crate::btree::most_leaves_ahead;
 use crate::error::{Error, Result};
 use crate::txn::lock::LockMode;
 use crate::txn::options::Isolation;
@@ -31,9 +32,6 @@ use crate::txn::write::settle;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-/// Most leaves that a scan has read ahead; fewer in a pool that has not so many frames for each.
-const LEAVES_AHEAD: usize = 32;
-const FRAMES_OF_A_LEAF_AHEAD: usize = 16;
 const FIRST_BATCH: usize = 4;
 const FIRST_LOCKING_BATCH: usize = 1;
 const LARGEST_LOCKING_BATCH: usize = 16;
@@ -255,7 +253,7 @@ impl Cursor {
         } else {
             self.leaves
         };
-        expected.min(LEAVES_AHEAD).min(frames / FRAMES_OF_A_LEAF_AHEAD)
+        expected.min(most_leaves_ahead(frames))
     }
 
     /// Rule 5.

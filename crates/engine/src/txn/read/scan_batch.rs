@@ -37,8 +37,8 @@ pub(crate) enum ItemKind {
     Entry { prefix_bytes: usize, certain: bool },
 }
 
-/// Room a batch begins with: the few records of a short scan fit, so that it does not grow step by step.
-const FIRST_BYTES: usize = 512;
+/// Room a batch begins with: what fits on a small page fits, so that it does not grow step by step.
+const FIRST_BYTES: usize = 4096;
 const FIRST_ITEMS: usize = 4;
 
 /// Records copied together.

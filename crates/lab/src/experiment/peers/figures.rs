@@ -21,6 +21,7 @@ const COSTS: &Columns<'_> = &[
     ("p99.9 us", metric::LATENCY_P999_US),
     ("max us", metric::LATENCY_MAX_US),
     ("CPU us", metric::CPU_US_PER_TRANSACTION),
+    ("of it clients", metric::CLIENT_CPU_US_PER_TRANSACTION),
     ("instructions", metric::INSTRUCTIONS_PER_TRANSACTION),
     ("B to device", metric::DEVICE_HOST_BYTES_PER_TRANSACTION),
     ("until closed", metric::DEVICE_HOST_BYTES_CLOSED_PER_TRANSACTION),

@@ -1,9 +1,11 @@
 //! `peers`: Highwater side by side with what a user would pick instead.
 //!
 //! Choices
-//! 1. Every engine is measured by the program `highwater-compare`, Highwater too: a process for each measurement, in a
-//!    memory group that counts the operating system's page cache.
-//! 2. All get the same cache, or where they have none the same memory; the same durability; the same workload code.
+//! 1. Every embedded engine is measured by the program `highwater-compare`, Highwater too: a process for each
+//!    measurement, in a memory group that counts the operating system's page cache. A server is in such a group too,
+//!    its clients in this process. Servers are measured when they are asked for.
+//! 2. In memory all get the same cache; beyond memory their processes get the same memory, to be used as each does it
+//!    best. All have the same durability and the same workload code.
 //!    `docs/peers` has a page on each engine: what is set, and what is not alike.
 //! 3. Subjects take turns within a setting, repetition after repetition; settings on the same data follow each other,
 //!    so that the loaded data of one kind and size lie on the disk at a time.
@@ -29,9 +31,10 @@ pub struct Peers;
 const ABOUT: About = About {
     name: "peers",
     summary: "Throughput, latency, device bytes, space, memory and processor time beside RocksDB, WiredTiger, LMDB, \
-              SQLite, redb and fjall: TPC-C, YCSB, write-only, point reads, index scans, bulk load, redb's benchmark",
+              SQLite, redb and fjall, and on request MySQL, MariaDB and MyRocks: TPC-C, YCSB, write-only, point \
+              reads, index scans, bulk load, redb's benchmark",
     source: "no document: the engines themselves",
-    subjects: &SubjectKind::OF_COMPARE,
+    subjects: &SubjectKind::ALL,
     devices: &["local"],
     repetitions: [1, 1, 5, 5],
     server_repetitions: None,
@@ -41,6 +44,10 @@ const ABOUT: About = About {
 impl Experiment for Peers {
     fn about(&self) -> &About {
         &ABOUT
+    }
+
+    fn default_subjects(&self) -> &'static [SubjectKind] {
+        &SubjectKind::OF_COMPARE
     }
 
     fn mounts(&self, _: &Plan) -> bool {

@@ -1,18 +1,27 @@
 //! What was set, and what to bear in mind.
 
-use super::plan::{BEYOND, DURABLE, IN_MEMORY, Point, Sizes, seconds, sizes};
-use crate::experiment::Plan;
+use super::plan::{BEYOND, DURABLE, IN_MEMORY, Point, cache, data, memory, seconds};
+use crate::experiment::{Plan, SubjectKind};
 use highwater_bench::compared::Compared;
 
 const MIB: u64 = 1 << 20;
 
+/// Of runs with servers.
+const SERVERS: &str = "A server pays a round trip over its socket for each statement: compare with it by bytes to the \
+                       device, space, and speed beyond memory. Its processor time is that of the server and of its \
+                       clients together; its memory, its limit and its bytes dirtied are the server's alone, the bytes \
+                       until it is told to stop. Redb's benchmark is not for servers.";
+
 pub(super) fn notes(plan: &Plan) -> Vec<String> {
-    let size = |workload, data| {
-        let Sizes { data, cache } = sizes(plan.scale, &Point { workload, data, commits: DURABLE, clients: "1" });
-        format!("{} MiB of rows, {} MiB of cache", data / MIB, cache / MIB)
+    let size = |workload, class| {
+        let point = Point { workload, data: class, commits: DURABLE, clients: "1" };
+        let cache = cache(plan.scale, &point, SubjectKind::Highwater);
+        let memory = memory(plan.scale, &point, SubjectKind::Highwater);
+        let [data, cache, memory] = [data(plan.scale, &point), cache, memory].map(|bytes| bytes / MIB);
+        format!("{data} MiB of rows, {memory} MiB of memory, of which Highwater's cache is {cache}")
     };
     let (warmup_s, seconds) = seconds(plan.scale);
-    vec![
+    let mut notes = vec![
         format!(
             "In memory: {}; of TPC-C at least one warehouse, about 100 MiB. Beyond: {}. redb's benchmark: {}.",
             size(Compared::YcsbA, IN_MEMORY),
@@ -24,8 +33,9 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
              was read before; beyond memory nothing is cached at the start."
         ),
         "Each measurement is a process of its own, in a memory group that counts the page cache; where no group could \
-         be made, memory_limit in the configuration says so. Beyond memory it has its cache and what the engine needs \
-         beside it; an engine that reads through the operating system uses what is left of that as more cache."
+         be made, memory_limit in the configuration says so. Beyond memory all have the same: an engine that reads \
+         past the operating system all but 48 MiB of it as its cache, one that reads through the operating system a \
+         quarter, and what is left as more cache there."
             .into(),
         "Durable: a commit that returned survives a power cut. Relaxed: it survives the end of the process, and a \
          power cut loses about a second. SQLite then loses more, and LMDB may lose the file."
@@ -39,5 +49,9 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
         "Bytes written are those that the device took, by the kernel's block counters: other processes' too. They are \
          no flash bytes."
             .into(),
-    ]
+    ];
+    if plan.subjects.iter().any(|subject| subject.is_server()) {
+        notes.push(SERVERS.into());
+    }
+    notes
 }

@@ -33,6 +33,22 @@ fn cells_are_unique_and_subjects_take_turns() {
 }
 
 #[test]
+fn servers_are_measured_on_request_and_without_redbs_benchmark() {
+    assert!(Peers.default_subjects().iter().all(|subject| !subject.is_server()));
+    let all = testing::plan(Scale::Quick, "local", &SubjectKind::ALL);
+    let of = |subject: SubjectKind| {
+        let cells = Peers.cells(&all).into_iter().filter(move |cell| cell.subject == subject.name());
+        cells.map(|cell| cell.get(WORKLOAD).to_string()).collect::<BTreeSet<_>>()
+    };
+    let embedded = of(SubjectKind::Highwater);
+    for server in SubjectKind::SERVERS {
+        assert!(Peers.about().subjects.contains(&server));
+        let left_out: Vec<String> = embedded.difference(&of(server)).cloned().collect();
+        assert_eq!(left_out, ["redb"], "{server}");
+    }
+}
+
+#[test]
 fn data_of_one_kind_and_class_follow_each_other() {
     let cells = Peers.cells(&plan(Scale::Standard, &[]));
     let mut groups: Vec<(&str, &str)> = cells

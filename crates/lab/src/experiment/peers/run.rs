@@ -1,14 +1,13 @@
-//! One measurement: the loaded data, a copy of them, the process that measures, its values.
+//! One measurement: the loaded data, a copy of them, the process or server that is measured, its values.
 
-use super::plan::{DURABLE, Point, memory, seconds, sizes};
+use super::plan::{DURABLE, Point, cache, data, memory, seconds};
 use crate::experiment::metric::{self, info};
 use crate::experiment::{Cell, Measured, Plan, Workspace};
-use crate::subject::compare;
-use crate::subject::{copy_apart, copy_sparse};
+use crate::subject::{SubjectKind, copy_apart, copy_file, copy_sparse};
 use highwater_bench::compared::{self, Answer, Compared, Contents, Request, Task, Verify};
 use highwater_bench::result::Interval;
 use highwater_bench::{Error, Result};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Threads of a load, and memory for it: data that are larger than memory are loaded in a large one all the same, but
 /// for the load that is measured.
@@ -21,19 +20,20 @@ const LOADED: &str = "loaded.json";
 pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
     let point = Point::of(&cell.setting)?;
     let folder = workspace.new_folder("cell");
-    let request = request(plan, cell, &point, folder.join("database"));
-    let limit = Some(memory(plan.scale, &point, cell.subject.parse()?));
+    let kind = cell.kind()?;
+    let request = request(plan, cell, &point, folder.join("database"))?;
+    let limit = Some(memory(plan.scale, &point, kind));
     let loaded = match point.workload {
         Compared::BulkLoad | Compared::Redb => None,
         _ => {
             let template = template(plan, cell, &point, workspace)?;
             workspace.step("copying the data")?;
-            copy_apart(&template.join("database"), &request.folder, &|_| &request.folder, copy_sparse)?;
+            copy_apart(&template.join("database"), &request.folder, &|_| &request.folder, copy_of(kind))?;
             Some(compared::read::<Contents>(&template.join(LOADED))?)
         }
     };
     workspace.step("measuring")?;
-    let taken = compare::measure(&request, limit, &folder)?;
+    let taken = kind.compare(&request, limit, &folder)?;
     std::fs::remove_dir_all(&folder).map_err(|e| Error::file(&folder, e))?;
     let mut measured = taken.answer.as_ref().map_or_else(Measured::default, |answer| {
         let loaded = loaded.as_ref().or((point.workload == Compared::BulkLoad).then_some(&answer.contents));
@@ -44,16 +44,22 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
     Ok(measured)
 }
 
-fn request(plan: &Plan, cell: &Cell, point: &Point<'_>, folder: PathBuf) -> Request {
-    let (sizes, (warmup_s, seconds)) = (sizes(plan.scale, point), seconds(plan.scale));
+/// InnoDB takes the space of its files before it writes into them, its redo log's first of all: a copy of them has no
+/// holes.
+fn copy_of(kind: SubjectKind) -> fn(&Path, &Path) -> Result<()> {
+    if kind.is_server() { copy_file } else { copy_sparse }
+}
+
+fn request(plan: &Plan, cell: &Cell, point: &Point<'_>, folder: PathBuf) -> Result<Request> {
+    let (warmup_s, seconds) = seconds(plan.scale);
     let is_load = point.workload == Compared::BulkLoad;
-    Request {
+    Ok(Request {
         subject: cell.subject.clone(),
         workload: point.workload,
         task: if is_load { Task::Load } else { Task::Run },
         folder,
-        data_bytes: sizes.data,
-        cache_bytes: sizes.cache,
+        data_bytes: data(plan.scale, point),
+        cache_bytes: cache(plan.scale, point, cell.kind()?),
         beyond_memory: point.is_beyond(),
         durable: point.commits == DURABLE,
         clients: point.clients(),
@@ -63,7 +69,7 @@ fn request(plan: &Plan, cell: &Cell, point: &Point<'_>, folder: PathBuf) -> Requ
         verify: if point.is_beyond() && !is_load { Verify::Rows } else { Verify::Indexes },
         seed: plan.seed_of(cell),
         options: std::collections::BTreeMap::new(),
-    }
+    })
 }
 
 /// The folder of the loaded data of a subject; other kinds of data are removed first.
@@ -83,9 +89,9 @@ fn template(plan: &Plan, cell: &Cell, point: &Point<'_>, workspace: &mut Workspa
         cache_bytes: LOAD_CACHE_BYTES,
         verify: Verify::Indexes,
         seed: plan.seed,
-        ..request(plan, cell, point, folder.join("database"))
+        ..request(plan, cell, point, folder.join("database"))?
     };
-    let taken = compare::measure(&load, None, &folder)?;
+    let taken = cell.kind()?.compare(&load, None, &folder)?;
     let Some(answer) = taken.answer else {
         return Err(Error::Server(format!("{} ended while it loaded the data", cell.subject)));
     };
@@ -150,10 +156,14 @@ fn counted(count: Option<u64>) -> f64 {
 
 fn of_process(answer: &Answer, transactions: f64) -> Vec<(metric::Metric, f64)> {
     let (process, per) = (&answer.process, 1.0 / transactions);
+    let client_cpu_s = process.client_cpu_s.unwrap_or(f64::NAN);
+    // A server's clients do the work that is in the process of an embedded engine.
+    let all_cpu_s = process.cpu_s + process.client_cpu_s.unwrap_or(0.0);
     let mut values = vec![
         (metric::SPACE_BYTES, answer.space_bytes as f64),
         (metric::PEAK_MEMORY_BYTES, answer.peak_memory_bytes as f64),
         (metric::SUBJECT_CPU_S, process.cpu_s),
+        (metric::CLIENT_CPU_S, client_cpu_s),
         (metric::CPU_OTHERS_PCT, process.cpu_others_pct.unwrap_or(f64::NAN)),
         (metric::CLOSE_S, answer.close_s),
         (metric::CONDITIONS_BROKEN, answer.conditions.iter().filter(|one| !one.holds).count() as f64),
@@ -162,7 +172,8 @@ fn of_process(answer: &Answer, transactions: f64) -> Vec<(metric::Metric, f64)> 
     ];
     if transactions > 0.0 {
         values.extend([
-            (metric::CPU_US_PER_TRANSACTION, process.cpu_s * 1e6 * per),
+            (metric::CPU_US_PER_TRANSACTION, all_cpu_s * 1e6 * per),
+            (metric::CLIENT_CPU_US_PER_TRANSACTION, client_cpu_s * 1e6 * per),
             (metric::WRITTEN_BYTES_PER_TRANSACTION, process.written_bytes as f64 * per),
             (metric::DEVICE_HOST_BYTES_PER_TRANSACTION, counted(process.device_written_bytes) * per),
             (metric::DEVICE_HOST_BYTES_CLOSED_PER_TRANSACTION, counted(answer.device_written_bytes_closed) * per),

@@ -1,10 +1,20 @@
-//! A measurement of one storage engine in a process of its own: what is asked of the process, and what it answers.
+//! A measurement of one storage engine beside others: what is asked, how it is taken ([`measure`]), what is answered.
 //!
 //! Rules
 //! 1. Request and answer are JSON. The laboratory writes requests, the program `highwater-compare` answers; neither
-//!    knows the other.
+//!    knows the other. Servers are measured by the laboratory itself, by the same code.
 //! 2. Workloads that run on the same data name the same data ([`Compared::data`]); equal sizes and seeds load equal
 //!    rows.
+
+mod cell;
+mod index_scan;
+mod process;
+mod redb_benchmark;
+mod verify;
+
+pub use cell::{Database, measure};
+pub use process::sync_folder;
+pub use verify::contents;
 
 use crate::error::{Error, Result};
 use crate::result::{Condition, RunResult};
@@ -137,7 +147,7 @@ pub enum Verify {
     Indexes,
 }
 
-/// What is asked of the process.
+/// What is asked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Request {
     /// Name of the engine.
@@ -172,7 +182,7 @@ pub struct Request {
     pub options: BTreeMap<String, String>,
 }
 
-/// What the kernel counted of the process while it was measured.
+/// What the kernel counted of the engine's process while it was measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Process {
     /// Bytes read from devices.
@@ -185,6 +195,9 @@ pub struct Process {
     pub device_written_bytes: Option<u64>,
     /// Seconds of processor time.
     pub cpu_s: f64,
+    /// Of a server's clients, in a process of their own; absent where the clients are in the engine's process.
+    #[serde(default)]
+    pub client_cpu_s: Option<f64>,
     /// How much of all processors' time others took; absent where the kernel does not say.
     #[serde(default)]
     pub cpu_others_pct: Option<f64>,
@@ -204,7 +217,7 @@ pub struct Contents {
     pub digest: String,
 }
 
-/// What the process answers.
+/// What is answered.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Answer {
     /// Version of the engine.
@@ -213,7 +226,7 @@ pub struct Answer {
     pub run: RunResult,
     /// Rows that were loaded.
     pub loaded_rows: u64,
-    /// What the kernel counted during the run, or during load and closing.
+    /// What the kernel counted during the run, or during load and closing; of a server's process until it was closed.
     pub process: Process,
     /// Bytes that the device took until the database was closed and synced, the run's included.
     #[serde(default)]

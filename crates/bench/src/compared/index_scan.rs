@@ -2,12 +2,12 @@
 //!
 //! Rule: the data are sysbench's tables; so are identity and load.
 
-use highwater_bench::Result;
-use highwater_bench::store::{Read, RowView, Scan, Session, Store};
-use highwater_bench::workload::random::rng;
-use highwater_bench::workload::sysbench::{Config, Sysbench};
-use highwater_bench::workload::{Client, Outcome, Progress, Workload};
-use highwater_bench::{Error, workload::Load};
+use crate::error::{Error, Result};
+use crate::store::{Read, RowView, Scan, Session, Store, TableSpec};
+use crate::workload::random::rng;
+use crate::workload::sysbench::{Config, Sysbench};
+use crate::workload::{Client, Load, Outcome, Progress, Workload};
+
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -59,9 +59,8 @@ impl<S: Store> Workload<S> for IndexScans {
     fn client(&self, store: &S, number: usize) -> Result<Box<dyn Client>> {
         let specs = Load::Sysbench(self.config.clone()).tables();
         let missing = |name: &str| Error::Data(format!("table {name} is missing; load the workload first"));
-        let open = |spec: &highwater_bench::store::TableSpec| {
-            Ok((store.table(&spec.name)?.ok_or_else(|| missing(&spec.name))?, spec.indexes[0].name))
-        };
+        let open =
+            |spec: &TableSpec| Ok((store.table(&spec.name)?.ok_or_else(|| missing(&spec.name))?, spec.indexes[0].name));
         let tables = specs.iter().map(open).collect::<Result<Vec<_>>>()?;
         let random = rng(self.config.seed, number as u64);
         Ok(Box::new(Scanner::<S> { session: store.session()?, tables, random, rows: self.config.table_size }))

@@ -6,11 +6,11 @@
 //!    load draw in turn.
 //! 2. An index is right if it leads to as many rows as there are, and to the same ones, in its order.
 
+use super::{Contents, Verify};
+use crate::error::{Error, Result};
+use crate::result::Condition;
+use crate::store::{Read, RowView, Scan, Session, Store, TableSpec};
 use highwater::Type;
-use highwater_bench::compared::{Contents, Verify};
-use highwater_bench::result::Condition;
-use highwater_bench::store::{Read, RowView, Scan, Session, Store, TableSpec};
-use highwater_bench::{Error, Result};
 use std::ops::ControlFlow;
 
 /// Rows and the sum of their digests.

@@ -10,11 +10,10 @@
 //! 2. Pairs are drawn in the same order in each step, from the same seed: what is read is what was loaded.
 //! 3. Left out: `len()` and compaction, which the bench's stores do not have.
 
-use crate::settings::Peer;
+use super::Request;
+use crate::error::{Error, Result};
+use crate::store::{Column, Read, RowView, Scan, Session, Store, TableSpec, Transaction, column};
 use highwater::{Type, ValueRef};
-use highwater_bench::compared::Request;
-use highwater_bench::store::{Column, Read, RowView, Scan, Session, TableSpec, Transaction, column};
-use highwater_bench::{Error, Result};
 use std::ops::ControlFlow;
 use std::time::Instant;
 
@@ -69,14 +68,14 @@ pub const WHOLE_BYTES: u64 = PAIRS * (KEY_BYTES + VALUE_BYTES) as u64;
 /// What the steps take.
 type Steps = Vec<(String, f64, String)>;
 
-struct Benchmark<'b, P: Peer> {
-    store: &'b P,
-    table: P::Table,
+struct Benchmark<'b, S: Store> {
+    store: &'b S,
+    table: S::Table,
     steps: Steps,
 }
 
 /// Runs the steps.
-pub fn run<P: Peer>(store: &P, request: &Request) -> Result<Steps> {
+pub fn run<S: Store>(store: &S, request: &Request) -> Result<Steps> {
     let spec =
         TableSpec { name: "pairs".into(), columns: COLUMNS, auto_increment: None, primary_key: &["key"], indexes: &[] };
     let (table, part) = (store.create_table(&spec)?, (WHOLE_BYTES / request.data_bytes.max(1)).max(1));
@@ -102,7 +101,7 @@ fn key(key: &[u8]) -> [ValueRef<'_>; 1] {
     [ValueRef::Bytes(key)]
 }
 
-impl<P: Peer> Benchmark<'_, P> {
+impl<S: Store> Benchmark<'_, S> {
     fn step(&mut self, name: &str, work: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
         let begun = Instant::now();
         work(self)?;

@@ -1,13 +1,14 @@
-//! What the kernel counts of this process.
+//! What the kernel counts of a process: this one, or a server.
 //!
 //! Rules
-//! 1. Bytes are those of `/proc/self/io`: read from devices; written to them, or made dirty in the page cache and not
+//! 1. Bytes are those of `/proc/PID/io`: read from devices; written to them, or made dirty in the page cache and not
 //!    dropped again. Bytes that the device took are the block layer's, whoever wrote them.
-//! 2. Instructions are counted in user mode, of all threads that start after [`Instructions::start`]. Where the
-//!    processor's counters cannot be used (a virtual machine, a forbidding kernel) there are none.
+//! 2. Instructions are counted in user mode, of all threads of this process that start after [`Instructions::start`].
+//!    Where the processor's counters cannot be used (a virtual machine, a forbidding kernel) there are none, nor of a
+//!    server.
 
-use highwater_bench::compared::Process;
-use highwater_bench::cpu::CpuTimes;
+use super::Process;
+use crate::cpu::CpuTimes;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -71,22 +72,26 @@ pub struct Mark {
     written: u64,
     device_written: Option<u64>,
     cpu: CpuTimes,
+    /// Of this process where the counters are a server's.
+    client: Option<CpuTimes>,
     at: Instant,
     instructions: Option<u64>,
 }
 
 impl Mark {
-    /// Now; of the device that the folder lies on.
-    pub fn now(instructions: &mut Instructions, folder: &Path) -> Mark {
-        let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
+    /// Now; of a process and of the device that the folder lies on.
+    pub fn now(pid: u32, instructions: &mut Instructions, folder: &Path) -> Mark {
+        let own = std::process::id();
+        let io = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
         let written = field(&io, "write_bytes:").saturating_sub(field(&io, "cancelled_write_bytes:"));
         Mark {
             read: field(&io, "read_bytes:"),
             written,
             device_written: device_written(folder),
-            cpu: CpuTimes::now(std::process::id()),
+            cpu: CpuTimes::now(pid),
+            client: (pid != own).then(|| CpuTimes::now(own)),
             at: Instant::now(),
-            instructions: instructions.now(),
+            instructions: instructions.now().filter(|_| pid == own),
         }
     }
 
@@ -94,13 +99,17 @@ impl Mark {
     pub fn since(&self, earlier: &Mark) -> Process {
         let cpu = self.cpu.since(&earlier.cpu);
         let cpu_s = cpu.process_s.unwrap_or_default();
+        let client_cpu_s = self.client.zip(earlier.client).and_then(|(now, before)| now.since(&before).process_s);
         let processors = std::thread::available_parallelism().map_or(1, |n| n.get()) as f64;
-        let own_pct = cpu_s * 100.0 / processors / self.at.duration_since(earlier.at).as_secs_f64().max(1e-9);
+        let own_pct = (cpu_s + client_cpu_s.unwrap_or(0.0)) * 100.0
+            / processors
+            / self.at.duration_since(earlier.at).as_secs_f64().max(1e-9);
         Process {
             cpu_others_pct: cpu.machine_pct.map(|all| (all - own_pct).max(0.0)),
             read_bytes: self.read.saturating_sub(earlier.read),
             written_bytes: self.written.saturating_sub(earlier.written),
             cpu_s,
+            client_cpu_s,
             device_written_bytes: self.device_written.zip(earlier.device_written).map(|(now, before)| now - before),
             instructions: self.instructions.zip(earlier.instructions).map(|(now, before)| now.saturating_sub(before)),
         }
@@ -132,9 +141,9 @@ fn field(text: &str, name: &str) -> u64 {
     line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// Most memory this process had, mapped files included.
-pub fn peak_memory_bytes() -> u64 {
-    field(&std::fs::read_to_string("/proc/self/status").unwrap_or_default(), "VmHWM:") << 10
+/// Most memory a process had, mapped files included.
+pub fn peak_memory_bytes(pid: u32) -> u64 {
+    field(&std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default(), "VmHWM:") << 10
 }
 
 /// Drops the files of a folder from the page cache; what is dirty stays.
@@ -171,15 +180,16 @@ mod tests {
     fn what_is_written_is_counted_and_takes_space() {
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let mut instructions = Instructions::start();
-        let before = Mark::now(&mut instructions, folder.path());
+        let own = std::process::id();
+        let before = Mark::now(own, &mut instructions, folder.path());
         std::fs::create_dir(folder.path().join("deep")).unwrap();
         let file = File::create(folder.path().join("deep/file")).unwrap();
         std::io::Write::write_all(&mut &file, &vec![7; 3 << 20]).unwrap();
         file.sync_all().unwrap();
-        let process = Mark::now(&mut instructions, folder.path()).since(&before);
+        let process = Mark::now(own, &mut instructions, folder.path()).since(&before);
         assert!(process.written_bytes >= 3 << 20, "{process:?}");
         assert!(process.device_written_bytes.is_none_or(|bytes| bytes >= 3 << 20), "{process:?}");
         assert!((3 << 20..4 << 20).contains(&space_bytes(folder.path())));
-        assert!(peak_memory_bytes() > 1 << 20);
+        assert!(peak_memory_bytes(own) > 1 << 20);
     }
 }

@@ -1,0 +1,103 @@
+//! A database that is opened with a smaller redo log than it has: cut off at any write, it has everything, and a log of
+//! the old size or of the new one.
+
+use super::super::stepped::{Manner, Step, Stepped};
+use crate::config::Options;
+use crate::error::Result;
+use crate::pool::cleaner::{checkpoint, checkpoint_target};
+use crate::testing::small_options;
+use crate::{Schema, Type, values};
+use highwater_storage::{Faults, StorageSet};
+use std::sync::Arc;
+
+const SMALL: u64 = 4 << 20;
+const LARGE: u64 = 8 << 20;
+
+fn open(storage: &StorageSet, log_file_size: u64) -> Result<Stepped> {
+    let manner = Manner { database_id: 7, recovery_threads: 1, finding_threads: 1, ..Manner::default() };
+    Stepped::open(storage.clone(), Options { log_file_size, ..small_options() }, &manner, Arc::default())
+}
+
+fn insert(stepped: &Stepped, from: u64, to: u64) {
+    let table = stepped.database().table("t").unwrap();
+    let text = "redo ".repeat(160);
+    let mut txn = stepped.database().begin().unwrap();
+    txn.insert_many(&table, (from..to).map(|id| values![id, text.as_str()])).unwrap();
+    txn.commit().unwrap();
+}
+
+fn rows(stepped: &Stepped) -> u64 {
+    let table = stepped.database().table("t").unwrap();
+    let mut read = stepped.database().snapshot().unwrap();
+    read.scan(&table).count().unwrap()
+}
+
+fn redo_bytes(storage: &StorageSet) -> u64 {
+    storage.redo.len_bytes().unwrap()
+}
+
+/// A database whose log has grown; not closed, with some redo behind its checkpoint. How many rows it has.
+fn grown() -> (StorageSet, u64) {
+    let storage = StorageSet::memory();
+    let stepped = open(&storage, LARGE).unwrap();
+    let schema = Schema::new().column("id", Type::U64).column("text", Type::Text(900)).primary_key(&["id"]);
+    stepped.database().create_table("t", schema).unwrap();
+    for from in (0..3000).step_by(100) {
+        insert(&stepped, from, from + 100);
+    }
+    stepped.step(Step::Cleaner).unwrap();
+    assert_eq!(redo_bytes(&storage), LARGE);
+    let ctx = &stepped.database().inner.ctx;
+    ctx.pool.flush_all().unwrap();
+    checkpoint(&ctx.pool, &ctx.log, checkpoint_target(&ctx.pool, &ctx.log)).unwrap();
+    insert(&stepped, 3000, 3020);
+    (storage.cut(1), 3020)
+}
+
+#[test]
+fn an_opening_that_shrinks_the_log_can_be_cut_off_anywhere() {
+    let (image, expected) = grown();
+    let mut found = [0; 2];
+    for at in 0.. {
+        let (storage, faults) = (image.cut(0), Faults::new());
+        faults.power_off_after(at);
+        let opened = open(&storage.map(|device| faults.wrap(device)), SMALL);
+        for seed in 0..3 {
+            let cut = storage.cut(at << 8 | seed);
+            found[usize::from(redo_bytes(&cut) == SMALL)] += 1;
+            // An opening that asks for the old size finds a smaller log, or the old one.
+            let again =
+                open(&cut, [SMALL, LARGE][seed as usize % 2]).unwrap_or_else(|error| panic!("cut {at}: {error}"));
+            assert_eq!(rows(&again), expected, "cut {at}, seed {seed}");
+            insert(&again, 5000, 5050);
+            again.close().unwrap();
+            let again = open(&cut, SMALL).unwrap();
+            assert_eq!((rows(&again), redo_bytes(&cut)), (expected + 50, SMALL), "cut {at}, seed {seed}");
+            assert!(again.database().check().unwrap().is_sound(), "cut {at}, seed {seed}");
+        }
+        if opened.is_ok() {
+            break;
+        }
+    }
+    assert!(found.iter().all(|count| *count > 5), "{found:?}");
+}
+
+/// A log that is larger than asked for stays as it is where nothing may be written.
+#[test]
+fn opening_to_read_leaves_the_log_as_large_as_it_is() {
+    let (storage, expected) = grown();
+    let folder = tempfile::tempdir().unwrap();
+    for (device, name) in storage.memory_devices().unwrap().iter().zip(["data", "redo", "doublewrite"]) {
+        std::fs::write(folder.path().join(name), device.image()).unwrap();
+    }
+    let db = crate::Database::open_read_only(folder.path(), small_options()).unwrap();
+    let table = db.table("t").unwrap();
+    assert_eq!(db.snapshot().unwrap().scan(&table).count().unwrap(), expected);
+    assert_eq!(db.options().log_file_size, LARGE);
+    db.close().unwrap();
+    assert_eq!(std::fs::metadata(folder.path().join("redo")).unwrap().len(), LARGE);
+    let db = crate::Database::open(folder.path(), small_options()).unwrap();
+    assert_eq!(db.options().log_file_size, SMALL);
+    db.close().unwrap();
+    assert_eq!(std::fs::metadata(folder.path().join("redo")).unwrap().len(), SMALL);
+}

@@ -1,0 +1,205 @@
+//! A log that shrinks when it is started loses nothing, and says how large it is.
+
+use super::*;
+use highwater_storage::Limited;
+
+const LARGE: u64 = 144 * format::BLOCK_BYTES;
+
+/// A log that has grown to `LARGE`, with groups in all of its ring, up to `groups`; not closed.
+fn grown(groups: u64) -> (MemoryDevice, Lsn) {
+    let device = new_device();
+    let (log, found) = open_growing(Arc::new(device.clone()), FlushLog::Sync, LARGE).unwrap();
+    log.start(found.end_lsn).unwrap();
+    for n in 0..groups {
+        let start = log.end_lsn();
+        log.flush_to(append(&log, n, 700)).unwrap();
+        log.growth_step().unwrap();
+        if log.size_bytes() == LARGE && n % 100 == 0 {
+            log.checkpoint(start).unwrap();
+        }
+    }
+    assert_eq!((log.size_bytes(), device.len_bytes().unwrap()), (LARGE, LARGE));
+    (device, log.end_lsn())
+}
+
+/// What a run in the smaller log came to.
+struct Run {
+    start: Option<Lsn>,
+    durable: Lsn,
+    appended: Vec<(Lsn, Vec<u8>)>,
+}
+
+/// Opens the log as one that may have `SMALL` bytes, and goes round its ring, until something fails.
+fn run(device: Arc<dyn Device>) -> Run {
+    let mut run = Run { start: None, durable: Lsn(0), appended: Vec::new() };
+    let Ok((log, found)) = open_growing(device, FlushLog::Sync, SMALL) else { return run };
+    if log.start(found.end_lsn).is_err() {
+        return run;
+    }
+    (run.start, run.durable) = (Some(log.end_lsn()), log.end_lsn());
+    for n in 1000..1150 {
+        let start = log.end_lsn();
+        let end = append(&log, n, 700);
+        run.appended.push((end, payload(n, 700)));
+        if log.flush_to(end).is_err() || n % 20 == 0 && log.checkpoint(start).is_err() {
+            break;
+        }
+        run.durable = end;
+    }
+    run
+}
+
+#[test]
+fn a_power_cut_at_any_write_or_sync_of_a_shrinking_log_loses_nothing() {
+    let (image, end) = grown(600);
+    let before = payloads(&open(&image).1);
+    let (mut as_before, mut smaller, mut longer_files) = (0, 0, 0);
+    for at in 0.. {
+        let (device, faults) = (image.cut(at), Faults::new());
+        faults.power_off_after(at);
+        let run = run(faults.wrap(Arc::new(device.clone())));
+        for seed in 0..20 {
+            let cut = device.cut(seed << 32 | at);
+            longer_files += u32::from(cut.len_bytes().unwrap() > open(&cut).0.size_bytes());
+            let (log, found) = open_growing(Arc::new(cut.clone()), FlushLog::Sync, SMALL).unwrap();
+            if log.generation() == 2 {
+                assert_eq!((run.start, found.end_lsn, log.size_bytes()), (None, end, LARGE), "cut {at}, seed {seed}");
+                assert!(payloads(&found) == before, "cut {at}, seed {seed}");
+                as_before += 1;
+            } else {
+                assert_eq!(log.size_bytes(), SMALL, "cut {at}, seed {seed}");
+                assert!(found.end_lsn >= run.durable, "cut {at}, seed {seed}: {} of {}", found.end_lsn, run.durable);
+                let here = |end: &Lsn| *end > found.checkpoint_lsn && *end <= found.end_lsn;
+                let expected = run.appended.iter().filter(|(end, _)| here(end));
+                assert!(found.groups.iter().eq(expected), "cut {at}, seed {seed}");
+                smaller += 1;
+            }
+            log.start(found.end_lsn).unwrap();
+            assert_eq!((log.size_bytes(), cut.len_bytes().unwrap()), (SMALL, SMALL), "cut {at}, seed {seed}");
+        }
+        if !faults.is_power_off() {
+            break;
+        }
+    }
+    assert!(as_before > 20 && smaller > 1000 && longer_files > 20, "{as_before} {smaller} {longer_files}");
+}
+
+/// The header before says the same size: nothing that is appended lies where an older ring has its places.
+#[test]
+fn a_header_damaged_after_a_log_has_shrunk_hides_nothing() {
+    for appended in 0..30 {
+        let (device, _) = grown(600);
+        let (log, found) = open_growing(Arc::new(device.clone()), FlushLog::Sync, SMALL).unwrap();
+        log.start(found.end_lsn).unwrap();
+        for n in 0..appended {
+            log.flush_to(append(&log, n, 700)).unwrap();
+        }
+        for slot in [0, format::BLOCK_BYTES] {
+            let damaged = device.cut(0);
+            damaged.damage(|bytes| bytes[slot as usize + 50] ^= 1);
+            let (other, found) = open(&damaged);
+            assert_eq!((found.end_lsn, other.size_bytes()), (log.end_lsn(), SMALL), "{appended} groups, slot {slot}");
+        }
+    }
+}
+
+#[test]
+fn a_log_that_has_shrunk_grows_again() {
+    let (device, _) = grown(600);
+    run(Arc::new(device.clone()));
+    let (log, found) = open_growing(Arc::new(device.clone()), FlushLog::Sync, LARGE).unwrap();
+    assert_eq!(log.size_bytes(), SMALL);
+    log.start(found.end_lsn).unwrap();
+    let mut starts = Vec::new();
+    for n in 0..1000 {
+        starts.push(log.end_lsn());
+        log.flush_to(append(&log, n, 700)).unwrap();
+        log.growth_step().unwrap();
+        // More than half of the ring is in use.
+        let behind = log.capacity_bytes() as usize / 10 * 6 / 708;
+        if let Some(first) = starts.len().checked_sub(behind) {
+            log.checkpoint(starts[first]).unwrap();
+        }
+    }
+    drop(log);
+    let (log, found) = open(&device);
+    let expected: Vec<Vec<u8>> = (0..1000).map(|n| payload(n, 700)).collect();
+    assert_eq!(log.size_bytes(), LARGE);
+    assert!(found.groups.len() > 300 && expected.ends_with(&payloads(&found)), "{} groups", found.groups.len());
+}
+
+#[test]
+fn a_log_that_has_shrunk_gives_out_the_room_that_it_has() {
+    let (device, _) = grown(600);
+    let (log, found) = open_growing(Arc::new(device.clone()), FlushLog::Sync, SMALL).unwrap();
+    log.start(found.end_lsn).unwrap();
+    let mut appended = Vec::new();
+    while let Some(room) = log.reserve_at_once(700) {
+        let number = appended.len() as u64;
+        log.flush_to(log.append(room, &payload(number, 700), |_, _| {})).unwrap();
+        appended.push(payload(number, 700));
+        assert!(appended.len() < 1000, "the ring is over full");
+    }
+    assert_eq!(payloads(&open(&device).1), appended);
+    assert!(appended.len() as u64 > CAPACITY / 708 - 2, "{} groups", appended.len());
+}
+
+/// A full disk refuses nothing that makes a file shorter.
+#[test]
+fn a_full_disk_lets_a_log_shrink() {
+    let (device, _) = grown(600);
+    let whole = run(Limited::new(Arc::new(device.clone()), 0));
+    assert_eq!((whole.appended.len(), device.len_bytes().unwrap()), (150, SMALL));
+}
+
+/// Discards are told what lies where: nothing that either header needs is given to the device.
+#[test]
+fn a_log_shrinks_on_a_device_that_wants_discards() {
+    let (device, _) = grown(600);
+    let whole = run(Arc::new(WantsDiscards(Arc::new(device.clone()))));
+    let (log, found) = open(&device);
+    assert_eq!((log.size_bytes(), found.end_lsn), (SMALL, whole.durable));
+    assert!(whole.appended.ends_with(&found.groups) && found.groups.len() > 5);
+}
+
+/// It keeps its length.
+struct FixedLen(MemoryDevice);
+
+impl Device for FixedLen {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+    fn len_bytes(&self) -> highwater_storage::Result<u64> {
+        self.0.len_bytes()
+    }
+    fn set_len_bytes(&self, _len: u64) -> highwater_storage::Result<()> {
+        unreachable!("its length is fixed")
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> highwater_storage::Result<()> {
+        self.0.read_at(offset, buf)
+    }
+    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> highwater_storage::Result<()> {
+        self.0.write_at(offset, data, placement)
+    }
+    fn sync(&self) -> highwater_storage::Result<()> {
+        self.0.sync()
+    }
+    fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
+        self.0.discard(offset, len)
+    }
+    fn has_fixed_len(&self) -> bool {
+        true
+    }
+    fn alignment_bytes(&self) -> usize {
+        self.0.alignment_bytes()
+    }
+}
+
+#[test]
+fn on_a_device_of_fixed_length_a_log_keeps_its_size() {
+    let (device, _) = grown(600);
+    let fixed: Arc<dyn Device> = Arc::new(FixedLen(device.clone()));
+    let (log, found) = open_growing(fixed, FlushLog::Sync, SMALL).unwrap();
+    log.start(found.end_lsn).unwrap();
+    assert_eq!((log.size_bytes(), log.most_bytes(), device.len_bytes().unwrap()), (LARGE, LARGE, LARGE));
+}
