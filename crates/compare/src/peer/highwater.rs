@@ -8,6 +8,9 @@ use highwater_bench::Result;
 use highwater_bench::store::embedded::Embedded;
 use std::path::Path;
 
+/// The log's buffer, of which there are two, where memory is short; by default they take 32 MiB.
+const SMALL_LOG_BUFFER_BYTES: u64 = 2 << 20;
+
 impl Peer for Embedded {
     fn open(folder: &Path, settings: &Settings) -> Result<Embedded> {
         let mut options = Options {
@@ -15,6 +18,9 @@ impl Peer for Embedded {
             flush_log_at_trx_commit: if settings.durable { FlushLog::Sync } else { FlushLog::Write },
             ..Options::default()
         };
+        if settings.beyond_memory {
+            options.log_buffer_size = SMALL_LOG_BUFFER_BYTES;
+        }
         for (name, value) in &settings.options {
             options.set(name, value)?;
         }
