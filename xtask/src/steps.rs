@@ -28,7 +28,7 @@ const FUZZING: [&str; 4] = ["--seconds", "5", "--seed", "77"];
 /// Databases of which each operation of a short life is made to fail: about a hundred operations each.
 const FAILING_DATABASES: &str = "20";
 /// Of the planted bugs every so many: more than thirty are tried, the others on demand.
-const PLANTED_ONE_IN: usize = 3;
+const PLANTED_ONE_IN: usize = 4;
 /// Cores for which contended cache lines are counted, and workloads.
 const COUNTED: [&str; 5] = ["--cores", "16", "read", "update", "insert"];
 /// Power cuts of a mounted disk under a running process.

@@ -5,13 +5,16 @@
 //!    counted, takes more than a part of the ring ([`FULL_PART`]).
 //! 2. Blocks keep their places: it grows only while what is needed lies in one lap, and the ring's base is then the
 //!    start of that lap. Otherwise the next step tries again.
-//! 3. Crash order: the new part is written as zeros, synced; then both headers say the new size, one after the other;
-//!    then blocks may lie there. A crash before leaves the old ring, in a longer file.
+//! 3. Crash order: the file gets the new part, which reads as zeros, and is synced; then both headers say the new size,
+//!    one after the other; then blocks may lie there. A crash before leaves the old ring, in a longer file.
 //! 4. A full disk is no error: the ring stays as it is until the next opening.
+//! 5. Where commits wait for syncs the new part is written as zeros, so that no sync has to wait for the file system's
+//!    own records. Else nobody waits for that, and the zeros would cost as much as the redo.
 
 use super::Log;
 use super::checkpoint::write_zeros;
 use super::format::{self, Geometry, Header};
+use crate::config::FlushLog;
 use crate::error::Result;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::Lsn;
@@ -66,13 +69,16 @@ impl Log {
         self.checkpoint_lsn().min(self.space.kept())
     }
 
-    /// Makes the file so long, with every byte written; false if the disk has no room for it.
+    /// Makes the file so long (rule 5); false if the disk has no room for it.
     fn make_room_for(&self, bytes: u64) -> Result<bool> {
-        let have = self.io.lock().zeroed_bytes;
+        let have = self.io.lock().made_bytes;
         if bytes <= have {
             return Ok(true);
         }
-        let made = self.device.set_len_bytes(bytes).and_then(|()| write_zeros(&*self.device, have..bytes));
+        let made = self.device.set_len_bytes(bytes).and_then(|()| match self.flush_log_at_trx_commit {
+            FlushLog::Sync => write_zeros(&*self.device, have..bytes),
+            FlushLog::Write | FlushLog::EverySecond => Ok(()),
+        });
         match made {
             Err(error) if error.is_full() => {
                 self.is_growth_refused.store(true, Relaxed);
@@ -80,7 +86,7 @@ impl Log {
             }
             made => {
                 self.stop_on_failure(made)?;
-                self.io.lock().zeroed_bytes = bytes;
+                self.io.lock().made_bytes = bytes;
                 Ok(true)
             }
         }

@@ -57,8 +57,8 @@ pub struct Io {
     pub(super) started: bool,
     /// Up to this LSN of the next lap, what has its place was discarded (`checkpoint`, rule 4).
     pub(super) discarded: u64,
-    /// Size of which every byte was written.
-    pub(super) zeroed_bytes: u64,
+    /// Size of the file that was made, every byte of it written where commits wait for syncs.
+    pub(super) made_bytes: u64,
 }
 
 impl OnStop for Log {
@@ -132,7 +132,7 @@ impl Log {
                 header,
                 started: false,
                 discarded: 0,
-                zeroed_bytes: header.size_bytes,
+                made_bytes: header.size_bytes,
             }),
             group: Group::default(),
         });

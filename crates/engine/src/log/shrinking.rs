@@ -34,7 +34,7 @@ impl Log {
         self.set_geometry(io, geometry);
         // What the ring holds is another lap's, until that lap is written.
         io.discarded = header.checkpoint_lsn.0 + geometry.lap();
-        io.zeroed_bytes = header.size_bytes;
+        io.made_bytes = header.size_bytes;
         for header in [header, header.next()] {
             self.write_header(io, header)?;
         }
