@@ -1,7 +1,7 @@
 //! A key-value engine as a store of the bench.
 //!
 //! Rule: an index of a table that has rows is made as a user would make it who wants it fast: entries are sorted in
-//! memory, as many as fit [`SORT_BYTES`], and put in order, in transactions of [`ENTRIES`].
+//! memory, as many as fit a quarter of the cache ([`sort_bytes`]), and put in order, in transactions of [`ENTRIES`].
 
 use super::catalog::{Catalog, KvTable};
 use super::transaction::{KvTxn, Scratch};
@@ -16,8 +16,11 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Entries of an index that are sorted at once.
-const SORT_BYTES: usize = 32 << 20;
+/// Memory in which entries of an index are sorted, as much as Highwater takes for it.
+fn sort_bytes(settings: &Settings) -> usize {
+    (settings.cache_bytes / 4).clamp(1 << 20, 64 << 20) as usize
+}
+
 /// Entries of a transaction that makes an index.
 const ENTRIES: usize = 5_000;
 
@@ -25,11 +28,12 @@ const ENTRIES: usize = 5_000;
 pub struct KvStore<K: Kv> {
     kv: K,
     catalog: Arc<Catalog<K>>,
+    sort_bytes: usize,
 }
 
 impl<K: Kv> Clone for KvStore<K> {
     fn clone(&self) -> KvStore<K> {
-        KvStore { kv: self.kv.clone(), catalog: self.catalog.clone() }
+        KvStore { kv: self.kv.clone(), catalog: self.catalog.clone(), sort_bytes: self.sort_bytes }
     }
 }
 
@@ -37,7 +41,7 @@ impl<K: Kv> Peer for KvStore<K> {
     fn open(folder: &Path, settings: &Settings) -> Result<KvStore<K>> {
         let kv = K::open(folder, settings)?;
         let catalog = Arc::new(Catalog::open(&kv)?);
-        Ok(KvStore { kv, catalog })
+        Ok(KvStore { kv, catalog, sort_bytes: sort_bytes(settings) })
     }
 
     fn close(self) -> Result<()> {
@@ -58,6 +62,11 @@ struct Entries {
 }
 
 impl Entries {
+    /// Memory that they take.
+    fn memory_bytes(&self) -> usize {
+        self.bytes.len() + self.ends.len() * size_of::<(usize, usize)>()
+    }
+
     fn put<K: Kv>(&mut self, client: &mut K::Client, tree: &K::Tree) -> Result<()> {
         let bytes = &self.bytes;
         self.ends.sort_unstable_by(|a, b| bytes[a.0..a.1].cmp(&bytes[b.0..b.1]));
@@ -85,7 +94,7 @@ impl<K: Kv> KvStore<K> {
                 let start = entries.bytes.len();
                 table.layout.push_entry(index, &RowBytes { layout: &table.layout, key, value }, &mut entries.bytes);
                 entries.ends.push((start, entries.bytes.len()));
-                if entries.bytes.len() < SORT_BYTES {
+                if entries.memory_bytes() < self.sort_bytes {
                     return ControlFlow::Continue(());
                 }
                 last = Some(key.to_vec());

@@ -51,10 +51,12 @@ impl Shared {
     fn connect(&self) -> Result<Connection> {
         let connection = Connection::open(&self.path).map_err(sqlite)?;
         let cache_kib = (self.settings.cache_bytes >> 10) / (self.settings.clients as u64 + 1);
+        // Where an index is sorted.
+        let temp_store = if self.settings.beyond_memory { "FILE" } else { "MEMORY" };
         let synchronous = if self.settings.durable { "FULL" } else { "NORMAL" };
         let pragmas = format!(
             "PRAGMA journal_mode=WAL; PRAGMA synchronous={synchronous}; PRAGMA cache_size=-{cache_kib};
-             PRAGMA mmap_size={}; PRAGMA temp_store=MEMORY; PRAGMA busy_timeout=10000;",
+             PRAGMA mmap_size={}; PRAGMA temp_store={temp_store}; PRAGMA busy_timeout=10000;",
             self.settings.cache_bytes
         );
         connection.execute_batch(&pragmas).map_err(sqlite)?;
