@@ -31,7 +31,7 @@ pub fn processors() -> usize {
     *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
 }
 
-/// Answers for a machine with so many processors, unless [`processors`] has been asked: for models of large machines.
+/// Answers for a machine with so many processors, unless their number has been asked: for models of large machines.
 pub fn pretend_processors(count: usize) {
     let _ = PROCESSORS.set(count);
 }
