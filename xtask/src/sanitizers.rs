@@ -63,7 +63,7 @@ pub fn miri(root: &Path) -> Result<(), String> {
     command.args(["miri", "test", "--package", "highwater", "--lib", "--"]).args(UNDER_MIRI);
     // Files are the system's; a latch's address is its name for parked threads.
     command.env("MIRIFLAGS", "-Zmiri-disable-isolation -Zmiri-permissive-provenance");
-    finish(command)
+    finish(&mut command)
 }
 
 /// Runs [`UNDER_TSAN`] under ThreadSanitizer.
@@ -81,7 +81,7 @@ pub fn tsan(root: &Path) -> Result<(), String> {
     command.args(NOT_UNDER_TSAN.iter().flat_map(|left_out| ["--skip", left_out]));
     command.env("RUSTFLAGS", "-Zsanitizer=thread");
     command.env("TSAN_OPTIONS", format!("suppressions={} history_size=4", meant.display()));
-    finish(command)
+    finish(&mut command)
 }
 
 /// An error that says how to get what is not there of the nightly toolchain.
@@ -118,8 +118,12 @@ fn cargo(root: &Path, tool: &str) -> Command {
     command
 }
 
-fn finish(mut command: Command) -> Result<(), String> {
-    match command.status() {
+/// Runs a command to its end.
+///
+/// # Errors
+/// What did not start, or how it failed.
+pub fn finish(command: &mut Command) -> Result<(), String> {
+    match command.stdin(Stdio::null()).status() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("{command:?}: {status}")),
         Err(error) => Err(format!("{command:?}: {error}")),

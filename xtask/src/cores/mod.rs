@@ -18,6 +18,7 @@ mod symbols;
 mod table;
 mod trace;
 
+use crate::sanitizers::finish;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -126,14 +127,6 @@ fn trace_of(
     let status = child.wait().map_err(|error| error.to_string())?;
     let trace = trace?;
     if status.success() { Ok(trace) } else { Err(format!("{command:?}: {status}\n{}", trace.messages.join("\n"))) }
-}
-
-fn finish(command: &mut Command) -> Result<(), String> {
-    match command.stdin(Stdio::null()).status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{command:?}: {status}")),
-        Err(error) => Err(format!("{command:?}: {error}")),
-    }
 }
 
 #[cfg(test)]

@@ -49,6 +49,22 @@ fn servers_are_measured_on_request_and_without_redbs_benchmark() {
 }
 
 #[test]
+fn beyond_memory_every_engine_has_the_same_memory_and_a_cache_within_it() {
+    let workloads = Compared::ALL.into_iter().filter(|workload| *workload != Compared::Redb);
+    for (scale, workload) in Scale::ALL.into_iter().flat_map(|scale| workloads.clone().map(move |one| (scale, one))) {
+        let point = Point { workload, data: BEYOND, commits: "relaxed", clients: "4" };
+        let memory = plan::memory(scale, &point, SubjectKind::Highwater);
+        assert_eq!(plan::data(scale, &point), memory * 10);
+        for subject in SubjectKind::OF_COMPARE {
+            assert_eq!(plan::memory(scale, &point, subject), memory, "{scale:?} {workload:?} {subject}");
+            assert!((1..memory).contains(&plan::cache(scale, &point, subject)), "{scale:?} {workload:?} {subject}");
+        }
+        // A server has more, for all of it that is no engine.
+        assert!(plan::memory(scale, &point, SubjectKind::Mariadb) > memory);
+    }
+}
+
+#[test]
 fn data_of_one_kind_and_class_follow_each_other() {
     let cells = Peers.cells(&plan(Scale::Standard, &[]));
     let mut groups: Vec<(&str, &str)> = cells
