@@ -43,6 +43,7 @@ Examples:
   highwater lab run peers --scale quick --subject highwater,lmdb --workload tpcc,ycsb-a --out /tmp/peers
   highwater lab run peers --scale quick --subject highwater,mariadb,myrocks --workload write-only --out /tmp/servers
   highwater lab run peers --scale quick --workload tpcc --clients 1,4,16 --repetitions 3 --out /tmp/clients
+  highwater lab run peers --scale quick --only data=in-memory,commits=relaxed --out /tmp/relaxed
   highwater lab run all --scale quick --out /tmp/all
 
 all runs every experiment but peers, each in a folder of its own below --out, and writes index.html with every claim and
@@ -87,6 +88,10 @@ struct RunArgs {
     /// standard and full scales 1,4,16]
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024))]
     clients: Vec<u32>,
+    /// Measure only settings that have this value of what the experiment varies; again or separated by commas for more
+    /// (peers: data=in-memory, data=10-x-memory, commits=durable, commits=relaxed) [default: all]
+    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',')]
+    only: Vec<String>,
     /// Where the data are stored: local (this machine's disk) or the preset of an emulated device [default: the first
     /// one that `highwater lab list` shows]
     #[arg(long, value_name = "DEVICE")]
@@ -222,6 +227,7 @@ fn request(args: &RunArgs) -> Result<Request, Failure> {
         subjects,
         workloads: args.workload.clone(),
         clients: args.clients.clone(),
+        only: args.only.clone(),
         device: args.device.clone(),
         scale: args.scale.parse::<Scale>()?,
         repetitions: args.repetitions,

@@ -1,23 +1,26 @@
-//! From a leaf to the one beside it, through their parent, without another descent.
+//! Back to a leaf, or to the one beside it, through their parent, without another descent.
 //!
 //! Rules
 //! 1. A [`Way`] says which child of which version of its parent a leaf is. While the parent is unchanged, the child
 //!    beside it begins where the leaf ends: separators change with their parent.
-//! 2. The leaf beside is the one sought if the parent is still unchanged when that leaf is latched (rule 1 of
+//! 2. The leaf is the one sought if the parent is still unchanged when that leaf is latched (rule 1 of
 //!    [`super::search`] holds: nothing else is latched).
 //! 3. Whatever is not so, missing or not compared with its parent is left to a descent by key.
 
 use super::search::{Found, is_leaf_of};
-use super::{BTree, Leaf};
+use super::{BTree, Leaf, Seek};
 use crate::context::Context;
+use crate::error::Error;
 use crate::page::node;
 use crate::pool::PageVersion;
+use crate::types::PageNo;
 
 /// Where a descent found a leaf.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
     parent: PageVersion,
     slot: usize,
+    leaf: PageNo,
 }
 
 impl Way {
@@ -25,19 +28,45 @@ impl Way {
     #[inline]
     pub(super) fn to(found: &Found<'_>) -> Option<Way> {
         let parent = found.parent.as_ref()?;
-        Some(Way { parent: parent.page_version(), slot: found.slot.min(node::count(parent)) })
+        Some(Way { parent: parent.page_version(), slot: found.slot.min(node::count(parent)), leaf: found.leaf })
     }
 }
 
 impl BTree {
+    /// Finds the leaf that covers `key` without reading a page, and has the memory of it fetched into the processor's
+    /// cache. The way is for [`BTree::leaf_of`], soon after.
+    #[inline]
+    pub fn warm_leaf(&self, ctx: &Context, key: &[u8]) -> Option<Way> {
+        let missing = |_| Err(Error::Usage(String::new()));
+        let found = self.descend(ctx, Seek::Covers(key), |_| {}, missing).ok()??;
+        ctx.pool.warm(found.leaf);
+        Way::to(&found)
+    }
+
+    /// Has the record of `key` on the leaf that `way` led to fetched into the processor's cache.
+    #[inline]
+    pub fn warm_record(&self, ctx: &Context, way: Way, key: &[u8]) {
+        if let Some(leaf) = ctx.pool.optimistic(way.leaf)
+            && let Ok(slot) = node::search(&leaf, key)
+        {
+            let (at, len) = node::record_place(&leaf, slot);
+            leaf.warm_bytes(at, len);
+        }
+    }
+
+    /// S-latches the leaf that `way` led to, if it is in the pool and still the leaf of the same keys.
+    #[inline]
+    pub fn leaf_of<'c>(&self, ctx: &'c Context, way: Way) -> Option<Leaf<'c>> {
+        let parent = Some(ctx.pool.optimistic_at(way.parent)?);
+        self.latched(ctx, &Found { leaf: way.leaf, parent, slot: way.slot })
+    }
+
     /// S-latches the leaf behind (`reverse`: before) the one that `way` led to, and says which way it is to it.
     #[inline]
     pub fn leaf_beside<'c>(&self, ctx: &'c Context, way: Way, reverse: bool) -> Option<(Leaf<'c>, Way)> {
         let found = self.beside(ctx, way, reverse)?;
-        let page = ctx.pool.try_fix_s(found.leaf)?;
-        let way = Way::to(&found)?;
-        let is_sought = is_leaf_of(&page, self.id) && found.is_known(ctx, page.frame()) && found.is_current();
-        is_sought.then(|| (Leaf::new(page), way))
+        let leaf = self.latched(ctx, &found)?;
+        Some((leaf, Way::to(&found)?))
     }
 
     /// Has the memory of the leaf that [`BTree::leaf_beside`] would find fetched into the processor's cache.
@@ -54,5 +83,13 @@ impl BTree {
         let slot = if reverse { way.slot.checked_sub(1)? } else { way.slot + 1 };
         let leaf = (slot <= node::count(&parent)).then(|| node::child_at(&parent, slot))?;
         parent.validate().then_some(Found { leaf, parent: Some(parent), slot })
+    }
+
+    /// S-latches the leaf found, if it is in the pool and the one sought (rule 2).
+    #[inline]
+    fn latched<'c>(&self, ctx: &'c Context, found: &Found<'c>) -> Option<Leaf<'c>> {
+        let page = ctx.pool.try_fix_s(found.leaf)?;
+        let is_sought = is_leaf_of(&page, self.id) && found.is_known(ctx, page.frame()) && found.is_current();
+        is_sought.then(|| Leaf::new(page))
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct ReadAhead {
 }
 
 /// So many questions in which no page was read say that none is missing; a mask.
-const TIMES: u64 = 63;
+const TIMES: u64 = 15;
 
 /// What a place knows: the pages read, and behind them the questions that are left until "no". Before, and now that so
 /// many have been read.

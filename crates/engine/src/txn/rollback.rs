@@ -89,7 +89,7 @@ fn undo_record(system: &TxnSystem, of: Of<'_>, place: Place, record: &Record<'_>
     let (table, key) = record.row()?;
     // A dropped table takes its rows and chains with it.
     let Some(table) = system.table(table)? else { return Ok(()) };
-    let undo = Undo { system, of, row: StoredRow { ctx: &system.ctx, table: &*table, key }, place };
+    let undo = Undo { system, of, row: StoredRow::new(&system.ctx, &*table, key), place };
     match record.kind {
         Kind::Insert => undo.insert(),
         _ if record.dead => undo.free_old_chain(&record.change()?),

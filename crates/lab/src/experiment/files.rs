@@ -38,6 +38,9 @@ struct Identity {
     /// Empty: the experiment's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     clients: Vec<u32>,
+    /// `NAME=VALUE`; empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    only: Vec<String>,
 }
 
 /// Whether to continue an earlier run.
@@ -70,6 +73,7 @@ impl Identity {
             subjects: plan.subjects.iter().map(ToString::to_string).collect(),
             workloads: plan.workloads.clone(),
             clients: plan.clients.clone(),
+            only: plan.only.iter().map(|(name, value)| format!("{name}={value}")).collect(),
         }
     }
 
@@ -87,6 +91,7 @@ impl Identity {
             ("subjects", self.subjects.join(","), wanted.subjects.join(",")),
             ("workloads", self.workloads.join(","), wanted.workloads.join(",")),
             ("clients", numbers(&self.clients), numbers(&wanted.clients)),
+            ("only", self.only.join(","), wanted.only.join(",")),
         ];
         pairs.into_iter().find(|(_, found, wanted)| found != wanted)
     }

@@ -100,7 +100,10 @@ pub trait Experiment: Sync {
     fn lets_clients_be_chosen(&self) -> bool {
         false
     }
-
+    /// Whether a run can leave settings out.
+    fn lets_settings_be_chosen(&self) -> bool {
+        false
+    }
     /// The workloads that a run can be limited to; none where there is one only.
     fn workloads(&self) -> Vec<&'static str> {
         Vec::new()

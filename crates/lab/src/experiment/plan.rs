@@ -60,6 +60,9 @@ pub struct Plan {
     pub workloads: Vec<String>,
     /// Numbers of clients, ascending, of an experiment that lets them be chosen; empty: the experiment's.
     pub clients: Vec<u32>,
+    /// Names and values (with `-` for a space) that settings must have to be measured, of an experiment that lets them
+    /// be chosen; of one name any of its values.
+    pub only: Vec<(String, String)>,
     /// Where their data lie.
     pub device: DeviceChoice,
     /// How often each cell is measured.
@@ -76,6 +79,15 @@ pub struct Plan {
     pub traces: Option<PathBuf>,
     /// A line for each subject that was left out, for the notes.
     pub skipped: Vec<String>,
+}
+
+impl Plan {
+    /// Whether a setting has what `only` says.
+    pub fn wants(&self, setting: &Setting) -> bool {
+        let has =
+            |(name, value): &(String, String)| setting.get(name).is_some_and(|own| own.replace(' ', "-") == *value);
+        self.only.iter().all(|(name, _)| self.only.iter().filter(|choice| choice.0 == *name).any(has))
+    }
 }
 
 impl Plan {

@@ -2,6 +2,7 @@
 
 use super::{DeviceChoice, Experiment, Plan, Scale, SubjectKind};
 use highwater_bench::{Error, Result};
+use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,8 @@ pub struct Request {
     pub workloads: Vec<String>,
     /// Numbers of clients, of an experiment that lets them be chosen; empty: the experiment's.
     pub clients: Vec<u32>,
+    /// `NAME=VALUE` of the settings that are measured, of an experiment that lets them be chosen; empty: all.
+    pub only: Vec<String>,
     /// `local` or a preset; none: the experiment's default.
     pub device: Option<String>,
     /// How much.
@@ -34,7 +37,7 @@ impl Request {
     /// The plan; subjects that are not installed are left out with a line that says how to get them.
     ///
     /// # Errors
-    /// [`Error::Usage`]: a subject, device or workload that is not the experiment's, clients where the experiment
+    /// [`Error::Usage`]: a subject, device, workload or setting that is not the experiment's, clients where the experiment
     /// decides, no subject left, no measurement of what is asked, mounts without root.
     pub fn plan(&self, experiment: &dyn Experiment) -> Result<Plan> {
         let device = device(experiment, self.device.as_deref())?;
@@ -66,6 +69,7 @@ impl Request {
             scale: self.scale,
             workloads: self.workloads.clone(),
             clients,
+            only: self.only.iter().map(|text| choice(text)).collect::<Result<_>>()?,
             repetitions: own,
             server_repetitions: servers,
             subjects,
@@ -76,6 +80,7 @@ impl Request {
             traces: self.traces.clone(),
             skipped,
         };
+        check_choices(experiment, &plan)?;
         if !plan.workloads.is_empty() && experiment.cells(&plan).is_empty() {
             let subjects = plan.subjects.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
             let (name, workloads) = (experiment.about().name, plan.workloads.join(", "));
@@ -88,6 +93,41 @@ impl Request {
         }
         Ok(plan)
     }
+}
+
+/// The two sides of `NAME=VALUE`.
+fn choice(text: &str) -> Result<(String, String)> {
+    let sides =
+        text.split_once('=').ok_or_else(|| Error::Usage(format!("--only {text}: it has no =, as in data=in-memory")));
+    sides.map(|(name, value)| (name.into(), value.into()))
+}
+
+/// Refuses values that no setting has.
+fn check_choices(experiment: &dyn Experiment, plan: &Plan) -> Result<()> {
+    if plan.only.is_empty() {
+        return Ok(());
+    }
+    let about = experiment.about().name;
+    if !experiment.lets_settings_be_chosen() {
+        return Err(Error::Usage(format!("{about} measures all of its settings, or it could not judge its claims")));
+    }
+    let all = experiment.cells(&Plan { only: Vec::new(), ..plan.clone() });
+    for (name, value) in &plan.only {
+        let values: BTreeSet<String> =
+            all.iter().filter_map(|cell| cell.setting.get(name)).map(|v| v.replace(' ', "-")).collect();
+        if !values.contains(value) {
+            let there = if values.is_empty() {
+                "nothing of that name".into()
+            } else {
+                values.into_iter().collect::<Vec<_>>().join(", ")
+            };
+            return Err(Error::Usage(format!("{about} has no setting {name}={value}; of {name} it has: {there}")));
+        }
+    }
+    if experiment.cells(plan).is_empty() {
+        return Err(Error::Usage(format!("{about} has no setting that is all of what --only says")));
+    }
+    Ok(())
 }
 
 fn device(experiment: &dyn Experiment, wanted: Option<&str>) -> Result<DeviceChoice> {

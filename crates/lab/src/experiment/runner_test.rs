@@ -78,6 +78,7 @@ fn plan(folder: &Path) -> Plan {
         subjects: vec![SubjectKind::Highwater],
         workloads: Vec::new(),
         clients: Vec::new(),
+        only: Vec::new(),
         device: DeviceChoice::Local,
         repetitions: 3,
         server_repetitions: 3,

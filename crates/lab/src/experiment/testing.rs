@@ -10,6 +10,7 @@ pub(super) fn plan(scale: Scale, device: &str, subjects: &[SubjectKind]) -> Plan
         subjects: subjects.to_vec(),
         workloads: Vec::new(),
         clients: Vec::new(),
+        only: Vec::new(),
         device: DeviceChoice::from(device.to_string()),
         repetitions: 1,
         server_repetitions: 1,

@@ -55,5 +55,7 @@ pub use layout::{
     CHILD_BYTES, SLOTS, common_prefix, max_key_bytes, max_record_bytes, max_value_bytes, record_bytes,
     shortest_separator,
 };
-pub use search::{child_at, child_slot_before, child_slot_covering, count, covers, fences_child, is_unbounded};
+pub use search::{
+    child_at, child_slot_before, child_slot_covering, count, covers, fences_child, is_unbounded, record_place, search,
+};
 pub use view::Node;

@@ -169,6 +169,14 @@ pub fn is_unbounded<B: PageBytes + ?Sized>(page: &B) -> bool {
     page.u16_at(LOWER_LEN) == NO_FENCE && page.u16_at(UPPER_LEN) == NO_FENCE
 }
 
+/// Where the heap part of a slot's record begins, and how many bytes it has.
+#[inline]
+pub fn record_place<B: PageBytes + ?Sized>(page: &B, slot: usize) -> (usize, usize) {
+    let at = slot_at(slot);
+    let rest = rest_len(page.u16_at(at + SLOT_KEY_LEN) as usize, page.u16_at(SKIP) as usize);
+    (page.u16_at(at) as usize, rest + page.u16_at(at + SLOT_VALUE_LEN) as usize)
+}
+
 /// The child at a position.
 #[inline]
 pub fn child_at<B: PageBytes + ?Sized>(page: &B, slot: usize) -> PageNo {

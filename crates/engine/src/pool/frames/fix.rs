@@ -24,11 +24,12 @@ impl Pool {
         view.validate().then_some(view)
     }
 
-    /// Fetches what every look at a page reads first into the processor's cache, if the page is resident: the state of
-    /// its frame, its header and first slots, and its fences.
+    /// Has what every look at a page reads first fetched into the processor's cache, if the page is resident: the state
+    /// of its frame, its header and first slots, and its fences. It waits for none of them: where the page lies is a
+    /// guess, nearly always right.
     #[inline]
     pub fn warm(&self, page: PageNo) {
-        if let Some(frame) = self.table.find(&self.frames, page) {
+        if let Some(frame) = self.table.guess(page) {
             let view = OptimisticPage::new(&self.frames, frame, page, 0);
             view.warm();
         }

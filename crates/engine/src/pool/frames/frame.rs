@@ -174,6 +174,7 @@ impl Frames {
         let bytes =
             count.checked_mul(page_bytes).and_then(|all| all.checked_add(READ_SLACK_BYTES)).ok_or_else(too_large)?;
         let mut mapping = MmapMut::map_anon(bytes).map_err(|_| too_large())?;
+        ask_for_huge_pages(&mapping);
         let memory = mapping.as_mut_ptr();
         Ok(Frames { frames: (0..count).map(|_| Frame::new()).collect(), memory, page_bytes, _mapping: mapping })
     }
@@ -230,6 +231,13 @@ impl Frames {
         // SAFETY: `offset + len <= page_bytes` was just checked, so the pointer stays inside the frame.
         Some(unsafe { self.address(frame).add(offset).cast_const() })
     }
+}
+
+/// Asks the system to map the memory in large pieces: nearly every look at another page of the database would else wait
+/// for the processor's own page tables, and each frame's first use for the system. Advice: a refusal changes nothing.
+fn ask_for_huge_pages(_mapping: &MmapMut) {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    let _ = _mapping.advise(memmap2::Advice::HugePage);
 }
 
 #[cfg(test)]

@@ -14,6 +14,10 @@ use crate::page::PageBytes;
 use crate::types::PageNo;
 use std::cmp::Ordering;
 
+const LINE_BYTES: usize = 64;
+/// Lines of a record that are fetched; the processor goes on by itself with those behind them.
+const WARM_LINES: usize = 4;
+
 /// A latch-free view of a resident page.
 #[derive(Clone, Copy)]
 pub struct OptimisticPage<'p> {
@@ -65,10 +69,16 @@ impl<'p> OptimisticPage<'p> {
         self.frame
     }
 
-    /// Fetches the frame's state and both ends of the page into the processor's cache.
+    /// Has `len` bytes of the page from `offset` on fetched into the processor's cache, the first few lines of them.
+    #[inline]
+    pub fn warm_bytes(&self, offset: usize, len: usize) {
+        let end = len.min(WARM_LINES * LINE_BYTES);
+        (0..end).step_by(LINE_BYTES).for_each(|at| fetch(self.start.wrapping_add((offset + at) & self.mask)));
+    }
+
+    /// Has the frame's state and both ends of the page fetched into the processor's cache.
     #[inline]
     pub(super) fn warm(&self) {
-        const LINE_BYTES: usize = 64;
         fetch(std::ptr::from_ref(self.state).cast());
         for at in [0, LINE_BYTES, self.mask + 1 - LINE_BYTES] {
             fetch(self.start.wrapping_add(at));

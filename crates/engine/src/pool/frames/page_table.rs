@@ -65,6 +65,13 @@ impl PageTable {
         self.glance(frames, page).or_else(|| self.find_surely(frames, page))
     }
 
+    /// The frame that holds the page, if any page of its chain is here: for what may be wrong.
+    #[inline]
+    pub fn guess(&self, page: PageNo) -> Option<FrameNo> {
+        let first = self.heads[self.bucket(page)].load(Ordering::Acquire);
+        (first != NIL).then_some(first)
+    }
+
     /// The frame that probably holds the page; `None` proves nothing (rule 2).
     #[inline]
     pub fn glance(&self, frames: &Frames, page: PageNo) -> Option<FrameNo> {

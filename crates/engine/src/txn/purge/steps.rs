@@ -256,7 +256,7 @@ impl TxnSystem {
         let record = owned.parse()?;
         let change = record.change()?;
         let Some(table) = self.table(change.table)? else { return Ok(()) };
-        let row = StoredRow { ctx: &self.ctx, table: &*table, key: change.key };
+        let row = StoredRow::new(&self.ctx, &*table, change.key);
         let purge = Purge { system: self, view, row, place: owned.place };
         match record.kind {
             _ if record.freeing => purge.free_chain(&change),

@@ -28,7 +28,7 @@ impl RowOp<'_> {
             let read = RowOp { system, txn, table, key }.get_locked(lock, out);
             return read.map_err(|error| txn.after_read_error(system, error));
         }
-        let row = StoredRow { ctx: &system.ctx, table, key };
+        let row = StoredRow::new(&system.ctx, table, key);
         let walk = match txn.isolation {
             Isolation::RepeatableRead => {
                 let own = txn.id;

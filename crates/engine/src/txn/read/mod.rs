@@ -11,6 +11,7 @@
 mod entry_needed;
 mod get;
 mod scan;
+mod scan_ahead;
 mod scan_batch;
 mod scan_seen;
 mod versions;

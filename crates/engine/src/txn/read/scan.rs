@@ -11,9 +11,11 @@
 //!    version: no change of its leaf is newer than the view.
 //! 5. While pages are missing from the pool, the rows of a batch of entries, and the next leaves of a scan, are read
 //!    ahead: as many as its limit lets expect, else more and more.
-//! 6. Batches start small and grow to a leaf. Those of locking scans stay small: their rows are locked before they are
+//! 6. The leaves of the next few rows of a batch of entries are looked for before the rows are ([`RowsAhead`]).
+//! 7. Batches start small and grow to a leaf. Those of locking scans stay small: their rows are locked before they are
 //!    asked for.
 
+use super::scan_ahead::RowsAhead;
 use super::scan_batch::{Batch, Fill, Item, ItemKind, Position};
 use super::scan_seen::{LONG_WALK, SeenRows};
 use super::versions::{Sight, StoredRow, Walk, visible_version};
@@ -108,6 +110,7 @@ pub struct Cursor {
     row: Vec<u8>,
     entry: Vec<u8>,
     seen: SeenRows,
+    rows_ahead: RowsAhead,
     key: Range<usize>,
     /// Start of the row's key in `key`.
     prefix_bytes: usize,
@@ -157,6 +160,7 @@ impl TxnSystem {
             row: Vec::new(),
             entry: Vec::new(),
             seen: SeenRows::default(),
+            rows_ahead: RowsAhead::default(),
             key: 0..0,
             prefix_bytes: 0,
             payload: Payload::InRow,
@@ -240,6 +244,7 @@ impl Cursor {
             Sees::Locked(_) => (self.batch_limit * 2).min(LARGEST_LOCKING_BATCH),
             Sees::Snapshot | Sees::Newest => self.batch_limit.saturating_mul(4),
         };
+        self.rows_ahead.begin_batch();
         self.read_ahead(system);
         Ok(())
     }
@@ -294,7 +299,7 @@ impl Cursor {
             ItemKind::Entry { prefix_bytes, certain } => {
                 self.prefix_bytes = prefix_bytes;
                 self.payload = Payload::InRow;
-                self.deliver_entry(system, txn, certain)
+                self.deliver_entry(system, txn, n, certain)
             }
         }
     }
@@ -322,7 +327,7 @@ impl Cursor {
                 // Nothing keeps the overflow pages of this version: the row is read anew with what they hold.
                 self.payload = Payload::InRow;
                 let key = &self.batch.bytes[self.key.clone()];
-                StoredRow { ctx: &system.ctx, table: &*self.table, key }.uncommitted(&mut self.row)
+                StoredRow::new(&system.ctx, &*self.table, key).uncommitted(&mut self.row)
             }
             _ if header.is_overflow() => {
                 let reference = OverflowRef::decode(&self.batch.bytes[value])?;
@@ -336,14 +341,18 @@ impl Cursor {
         }
     }
 
-    fn deliver_entry(&mut self, system: &TxnSystem, txn: &mut Txn, certain: bool) -> Result<bool> {
+    fn deliver_entry(&mut self, system: &TxnSystem, txn: &mut Txn, n: usize, certain: bool) -> Result<bool> {
         if self.keys_only && certain {
             return Ok(true);
         }
+        let way = match self.sees {
+            Sees::Locked(_) => None,
+            Sees::Snapshot | Sees::Newest => self.rows_ahead.way(n, &self.batch, &system.ctx, self.table.clustered()),
+        };
         let entry = &self.batch.bytes[self.key.clone()];
         let key = &entry[self.prefix_bytes..];
         let table = &*self.table;
-        let row = StoredRow { ctx: &system.ctx, table, key };
+        let row = StoredRow { way, ..StoredRow::new(&system.ctx, table, key) };
         let found = |exists| Walk { exists, ..Walk::default() };
         let walk = match self.sees {
             Sees::Snapshot => {

@@ -62,6 +62,16 @@ impl Batch {
         self.items.push(Item { key: start..middle, value: middle..self.bytes.len(), kind });
     }
 
+    /// Key of the row of an entry.
+    #[inline]
+    pub(crate) fn row_key(&self, n: usize) -> Option<&[u8]> {
+        let item = self.items.get(n)?;
+        match item.kind {
+            ItemKind::Row(_) => None,
+            ItemKind::Entry { prefix_bytes, .. } => self.bytes[item.key.clone()].get(prefix_bytes..),
+        }
+    }
+
     fn clear(&mut self) {
         self.bytes.clear();
         self.items.clear();

@@ -9,7 +9,7 @@
 //!    still the same: a rollback or purge may have freed the chain meanwhile.
 
 use super::view::ReadView;
-use crate::btree::Seek;
+use crate::btree::{Seek, Way};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::txn::overflow;
@@ -42,12 +42,26 @@ pub(crate) struct StoredRow<'a> {
     pub(crate) ctx: &'a Context,
     pub(crate) table: &'a dyn TableTrees,
     pub(crate) key: &'a [u8],
+    /// The way to its leaf, if that was looked for ahead.
+    pub(crate) way: Option<Way>,
+}
+
+impl<'a> StoredRow<'a> {
+    /// A row that nobody has looked for yet.
+    #[inline]
+    pub(crate) fn new(ctx: &'a Context, table: &'a dyn TableTrees, key: &'a [u8]) -> StoredRow<'a> {
+        StoredRow { ctx, table, key, way: None }
+    }
 }
 
 impl StoredRow<'_> {
     /// Copies the newest version: its header, and its stored payload into `out`.
     pub(crate) fn newest(&self, out: &mut Vec<u8>) -> Result<Option<RowHeader>> {
-        let leaf = self.table.clustered().leaf(self.ctx, Seek::Covers(self.key))?;
+        let tree = self.table.clustered();
+        let leaf = match self.way.and_then(|way| tree.leaf_of(self.ctx, way)) {
+            Some(leaf) => leaf,
+            None => tree.leaf(self.ctx, Seek::Covers(self.key))?,
+        };
         let Ok(slot) = leaf.search(self.key) else { return Ok(None) };
         let value = leaf.value(slot);
         let header = RowHeader::decode(value)?;

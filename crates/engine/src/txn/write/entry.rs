@@ -160,7 +160,7 @@ impl EntryOp<'_> {
     /// Copies the newest version of a row that no other transaction holds. False if there is none.
     fn read_ended_row(&self, txn: &Txn, key: &[u8], row: &mut Vec<u8>) -> Attempt<bool> {
         let tree = self.table.clustered();
-        let stored = StoredRow { ctx: &self.system.ctx, table: self.table, key };
+        let stored = StoredRow::new(&self.system.ctx, self.table, key);
         loop {
             let leaf = tree.leaf(&self.system.ctx, Seek::Covers(key))?;
             let Ok(slot) = leaf.search(key) else { return Ok(false) };

@@ -58,6 +58,7 @@ fn request(out: &Path) -> Request {
         subjects: vec![SubjectKind::Highwater],
         workloads: Vec::new(),
         clients: Vec::new(),
+        only: Vec::new(),
         device: None,
         scale: Scale::Smoke,
         repetitions: None,

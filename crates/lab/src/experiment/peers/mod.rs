@@ -58,6 +58,9 @@ impl Experiment for Peers {
         Compared::ALL.map(Compared::name).to_vec()
     }
 
+    fn lets_settings_be_chosen(&self) -> bool {
+        true
+    }
     fn lets_clients_be_chosen(&self) -> bool {
         true
     }

@@ -1,6 +1,6 @@
 //! Cells and claims of peers, on made-up rows.
 
-use super::plan::{BEYOND, CLIENTS, COMMITS, DATA, IN_MEMORY, Point, WORKLOAD};
+use super::plan::{BEYOND, CLIENTS, COMMITS, DATA, IN_MEMORY, Point, RELAXED, WORKLOAD};
 use super::*;
 use crate::experiment::metric::info;
 use crate::experiment::testing;
@@ -30,6 +30,16 @@ fn cells_are_unique_and_subjects_take_turns() {
         Peers.cells(&asked).iter().map(|cell| cell.setting[CLIENTS.name()].clone()).collect();
     // The threads of a load are its own.
     assert_eq!(clients.into_iter().collect::<Vec<_>>(), ["2", "64"]);
+}
+
+#[test]
+fn settings_can_be_left_out() {
+    let only = [("data", "in-memory"), ("commits", "durable"), ("commits", "none")].map(|(n, v)| (n.into(), v.into()));
+    let all = plan(Scale::Quick, &["tpcc", "point-reads"]);
+    let chosen = Peers.cells(&Plan { only: only.into(), ..all.clone() });
+    let wanted = |cell: &&Cell| cell.setting[DATA.name()] == IN_MEMORY && cell.setting[COMMITS.name()] != RELAXED;
+    assert_eq!(chosen.len(), Peers.cells(&all).iter().filter(wanted).count());
+    assert!(!chosen.is_empty());
 }
 
 #[test]

@@ -176,7 +176,8 @@ pub(super) fn cells(plan: &Plan) -> Vec<Cell> {
     let has = |workload, subject: &&SubjectKind| workload != Compared::Redb || !subject.is_server();
     for of_data in workloads.chunk_by(|one, other| one.data() == other.data()) {
         for (class, workload) in classes.iter().flat_map(|class| of_data.iter().map(move |one| (*class, *one))) {
-            let settings: Vec<Setting> = points(workload, class, &clients).iter().map(Point::setting).collect();
+            let mut settings: Vec<Setting> = points(workload, class, &clients).iter().map(Point::setting).collect();
+            settings.retain(|one| plan.wants(one));
             for repetition in 0..plan.repetitions {
                 let subjects = || plan.subjects.iter().filter(|subject| has(workload, subject));
                 let pairs = settings.iter().flat_map(|one| subjects().map(move |subject| (one, *subject)));
