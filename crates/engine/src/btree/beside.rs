@@ -33,13 +33,12 @@ impl Way {
 }
 
 impl BTree {
-    /// Finds the leaf that covers `key` without reading a page, and has the memory of it fetched into the processor's
-    /// cache. The way is for [`BTree::leaf_of`], soon after.
+    /// Finds the leaf that covers `key` without reading a page; the memory of it is then on its way to the processor's
+    /// cache, as after each descent. The way is for [`BTree::leaf_of`], soon after.
     #[inline]
     pub fn warm_leaf(&self, ctx: &Context, key: &[u8]) -> Option<Way> {
         let missing = |_| Err(Error::Usage(String::new()));
         let found = self.descend(ctx, Seek::Covers(key), |_| {}, missing).ok()??;
-        ctx.pool.warm(found.leaf);
         Way::to(&found)
     }
 

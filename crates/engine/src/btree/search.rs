@@ -259,6 +259,8 @@ impl BTree {
         }
         loop {
             let (child, slot) = next_child(&view, seek);
+            // Its frame's state and its own lines then arrive together, not one after the other.
+            ctx.pool.warm(child);
             if !view.validate() {
                 return Ok(None);
             }

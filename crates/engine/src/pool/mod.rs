@@ -102,7 +102,7 @@ impl Pool {
         let count = (options.buffer_pool_size as usize / page_bytes).max(MIN_FRAMES);
         let pool = Pool {
             frames: Frames::new(count, page_bytes)?,
-            table: PageTable::new(count),
+            table: PageTable::new(count).map_err(|_| frames::no_memory(count))?,
             free: Apart(FreeList::new(count)),
             arrivals: Apart(AtomicU32::new(0)),
             lru: LruPart::new(options, count),

@@ -16,6 +16,7 @@
 //!    one page does not slow users of other pages, and finding, latching and touching a page loads one line.
 
 use super::Latch;
+use super::memory::{self, Mapped};
 use super::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use crate::error::{Error, Result};
 use crate::pool::flush::dirty::DirtyMarks;
@@ -140,13 +141,18 @@ fn check_count(count: usize) -> Result<()> {
     Err(Error::BadOption { option: "buffer-pool-size".into(), reason })
 }
 
+/// The system has no memory for so many frames.
+pub fn no_memory(count: usize) -> Error {
+    let reason = format!("the system cannot provide memory for {count} frames");
+    Error::BadOption { option: "buffer-pool-size".into(), reason }
+}
+
 /// All frames and their memory.
 pub struct Frames {
-    frames: Box<[Frame]>,
+    frames: Mapped<Frame>,
     /// First byte of `mapping`, taken once so that frames are reached without borrowing it.
     memory: *mut u8,
     page_bytes: usize,
-    /// Anonymous memory: zeroed, page-aligned (enough for direct I/O), resident only once touched.
     _mapping: MmapMut,
 }
 
@@ -167,16 +173,14 @@ impl Frames {
             "a pool has at least MIN_FRAMES frames, pages of checked size"
         );
         check_count(count)?;
-        let too_large = || Error::BadOption {
-            option: "buffer-pool-size".into(),
-            reason: format!("the system cannot provide memory for {count} frames of {page_bytes} bytes"),
-        };
-        let bytes =
-            count.checked_mul(page_bytes).and_then(|all| all.checked_add(READ_SLACK_BYTES)).ok_or_else(too_large)?;
-        let mut mapping = MmapMut::map_anon(bytes).map_err(|_| too_large())?;
-        ask_for_huge_pages(&mapping);
+        let bytes = count
+            .checked_mul(page_bytes)
+            .and_then(|all| all.checked_add(READ_SLACK_BYTES))
+            .ok_or_else(|| no_memory(count))?;
+        let mut mapping = memory::map(bytes).map_err(|_| no_memory(count))?;
+        let frames = Mapped::new(count, Frame::new).map_err(|_| no_memory(count))?;
         let memory = mapping.as_mut_ptr();
-        Ok(Frames { frames: (0..count).map(|_| Frame::new()).collect(), memory, page_bytes, _mapping: mapping })
+        Ok(Frames { frames, memory, page_bytes, _mapping: mapping })
     }
 
     pub fn len(&self) -> usize {
@@ -231,13 +235,6 @@ impl Frames {
         // SAFETY: `offset + len <= page_bytes` was just checked, so the pointer stays inside the frame.
         Some(unsafe { self.address(frame).add(offset).cast_const() })
     }
-}
-
-/// Asks the system to map the memory in large pieces: nearly every look at another page of the database would else wait
-/// for the processor's own page tables, and each frame's first use for the system. Advice: a refusal changes nothing.
-fn ask_for_huge_pages(_mapping: &MmapMut) {
-    #[cfg(all(target_os = "linux", not(miri)))]
-    let _ = _mapping.advise(memmap2::Advice::HugePage);
 }
 
 #[cfg(test)]

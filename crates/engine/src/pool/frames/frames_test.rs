@@ -8,7 +8,7 @@ use std::sync::Arc;
 #[test]
 fn finds_what_was_inserted_and_only_that() {
     let frames = Frames::new(200, 4096).unwrap();
-    let table = PageTable::new(4);
+    let table = PageTable::new(4).unwrap();
     for n in 0..200 {
         frames.get(n).set_page_no(PageNo(n * 7));
         table.insert(&frames, n, &table.lock(PageNo(n * 7)));
@@ -44,7 +44,7 @@ fn move_to(frames: &Frames, table: &PageTable, frame: FrameNo, page: PageNo) {
 #[test]
 fn a_reader_led_to_another_chain_finds_its_page() {
     let frames = Arc::new(Frames::new(2, 4096).unwrap());
-    let table = Arc::new(PageTable::new(64));
+    let table = Arc::new(PageTable::new(64).unwrap());
     let sought = PageNo(1);
     let (same, elsewhere) = others(&table, sought);
     for (frame, page) in [(0, sought), (1, same)] {
@@ -68,7 +68,7 @@ fn a_reader_led_to_another_chain_finds_its_page() {
 #[test]
 fn a_long_chain_is_walked_to_its_end() {
     let frames = Frames::new(300, 4096).unwrap();
-    let table = PageTable::new(4);
+    let table = PageTable::new(4).unwrap();
     let pages: Vec<_> = (0..).map(PageNo).filter(|p| table.is_same_chain(*p, PageNo(0))).take(300).collect();
     for (frame, page) in pages.iter().enumerate() {
         frames.get(frame as FrameNo).set_page_no(*page);

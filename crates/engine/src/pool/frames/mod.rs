@@ -2,7 +2,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `frame` | the memory, and the state of each frame |
+//! | `memory` | memory in large pieces |
+//! | `frame` | the frames' memory, and the state of each |
 //! | `page_table` | which frame holds a page |
 //! | `free_list` | frames that hold no page |
 //! | `load` | bringing pages in |
@@ -17,11 +18,12 @@ mod free_list;
 mod guard;
 mod kinship;
 mod load;
+mod memory;
 mod optimistic;
 mod page_table;
 mod reach;
 
-pub use frame::{Content, FrameNo, Frames, NIL, NO_PAGE};
+pub use frame::{Content, FrameNo, Frames, NIL, NO_PAGE, no_memory};
 pub use free_list::FreeList;
 pub use guard::{PageVersion, SharedPage};
 pub use optimistic::OptimisticPage;

@@ -10,16 +10,18 @@
 //!    latch.
 
 use super::frame::{FrameNo, Frames, NIL};
+use super::memory::Mapped;
 use super::sync::atomic::{AtomicU32, Ordering};
 use super::sync::{Mutex, MutexGuard};
 use crate::types::PageNo;
+use std::io;
 
 const SHARDS: usize = 64;
 /// Steps of a glance. A longer walk has probably been led from chain to chain.
 const GLANCE_STEPS: usize = 128;
 
 pub struct PageTable {
-    heads: Box<[AtomicU32]>,
+    heads: Mapped<AtomicU32>,
     shards: Box<[Shard]>,
 }
 
@@ -33,12 +35,13 @@ pub struct ShardGuard<'t>(#[expect(dead_code, reason = "held for its lifetime on
 
 impl PageTable {
     /// An empty table for `frames` frames.
-    pub fn new(frames: usize) -> PageTable {
+    ///
+    /// # Errors
+    /// The system has no such memory.
+    pub fn new(frames: usize) -> io::Result<PageTable> {
         let buckets = (frames * 2).next_power_of_two().max(SHARDS);
-        PageTable {
-            heads: (0..buckets).map(|_| AtomicU32::new(NIL)).collect(),
-            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
-        }
+        let heads = Mapped::new(buckets, || AtomicU32::new(NIL))?;
+        Ok(PageTable { heads, shards: (0..SHARDS).map(|_| Shard::default()).collect() })
     }
 
     #[inline]

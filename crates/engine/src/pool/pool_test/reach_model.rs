@@ -39,7 +39,7 @@ impl Pool {
     fn new() -> Arc<Pool> {
         let pool = Pool {
             frames: Frames::new(1, 4096).unwrap(),
-            table: PageTable::new(1),
+            table: PageTable::new(1).unwrap(),
             words: [AtomicU64::new(0), AtomicU64::new(0)],
         };
         pool.bring(PAGE);
