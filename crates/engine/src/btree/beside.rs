@@ -49,7 +49,7 @@ impl BTree {
             && let Ok(slot) = node::search(&leaf, key)
         {
             let (at, len) = node::record_place(&leaf, slot);
-            leaf.warm_bytes(at, len);
+            leaf.warm_record(at, len);
         }
     }
 
@@ -72,7 +72,7 @@ impl BTree {
     #[inline]
     pub fn warm_beside(&self, ctx: &Context, way: Way, reverse: bool) {
         if let Some(found) = self.beside(ctx, way, reverse) {
-            ctx.pool.warm(found.leaf);
+            ctx.pool.warm_whole(found.leaf);
         }
     }
 

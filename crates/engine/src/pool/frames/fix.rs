@@ -35,6 +35,15 @@ impl Pool {
         }
     }
 
+    /// As [`Pool::warm`], and the rest of a small page, for who will read all of it.
+    #[inline]
+    pub fn warm_whole(&self, page: PageNo) {
+        if let Some(frame) = self.table.guess(page) {
+            let view = OptimisticPage::new(&self.frames, frame, page, 0);
+            view.warm_whole();
+        }
+    }
+
     /// Whether the page is resident, merged or not, or being read in.
     #[inline]
     pub fn is_resident(&self, page: PageNo) -> bool {

@@ -16,7 +16,10 @@ use std::cmp::Ordering;
 
 const LINE_BYTES: usize = 64;
 /// Lines of a record that are fetched; the processor goes on by itself with those behind them.
-const WARM_LINES: usize = 4;
+const WARM_RECORD_LINES: usize = 4;
+/// Lines of a page that are fetched whole: all of a page of 4 KiB. More would push each other out of the fetches that the
+/// processor has open.
+const WARM_PAGE_LINES: usize = 64;
 
 /// A latch-free view of a resident page.
 #[derive(Clone, Copy)]
@@ -69,11 +72,22 @@ impl<'p> OptimisticPage<'p> {
         self.frame
     }
 
-    /// Has `len` bytes of the page from `offset` on fetched into the processor's cache, the first few lines of them.
+    /// Has a record of `len` bytes at `offset` fetched into the processor's cache, its first few lines.
     #[inline]
-    pub fn warm_bytes(&self, offset: usize, len: usize) {
-        let end = len.min(WARM_LINES * LINE_BYTES);
-        (0..end).step_by(LINE_BYTES).for_each(|at| fetch(self.start.wrapping_add((offset + at) & self.mask)));
+    pub fn warm_record(&self, offset: usize, len: usize) {
+        self.warm_bytes(offset, len.min(WARM_RECORD_LINES * LINE_BYTES));
+    }
+
+    /// Has the frame's state and the whole of a small page fetched into the processor's cache.
+    #[inline]
+    pub(super) fn warm_whole(&self) {
+        self.warm();
+        self.warm_bytes(0, (self.mask + 1).min(WARM_PAGE_LINES * LINE_BYTES));
+    }
+
+    #[inline]
+    fn warm_bytes(&self, offset: usize, len: usize) {
+        (0..len).step_by(LINE_BYTES).for_each(|at| fetch(self.start.wrapping_add((offset + at) & self.mask)));
     }
 
     /// Has the frame's state and both ends of the page fetched into the processor's cache.
