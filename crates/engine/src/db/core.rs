@@ -225,7 +225,8 @@ impl Core {
         // Pending changes lie behind it.
         self.ctx.log.flush_to(self.ctx.log.end_lsn())?;
         checkpoint(&self.ctx.pool, &self.ctx.log, target)?;
-        pairing::finish(&self.ctx.pool, &self.ctx.log)?;
+        let keep_bytes = creation::log_bytes_at_rest(self.storage.data.len_bytes()?);
+        pairing::finish(&self.ctx.pool, &self.ctx.log, keep_bytes)?;
         self.archiving.as_ref().map_or(Ok(()), |archiving| archiving.finish())
     }
 

@@ -18,6 +18,9 @@ use highwater_storage::StorageSet;
 
 /// Bytes of a new redo log, which grows.
 pub(super) const NEW_LOG_BYTES: u64 = 4 << 20;
+/// The redo log of a closed database is this part of its data file at most: so much of its size is worth keeping, so
+/// that a large database begins its next life with a large ring.
+const LOG_PART_AT_REST: u64 = 4;
 /// Extents of a new data file.
 const FIRST_EXTENTS: u32 = 8;
 
@@ -27,6 +30,11 @@ const FIRST_EXTENTS: u32 = 8;
 /// An I/O error.
 pub(super) fn is_uncreated(storage: &StorageSet) -> Result<bool> {
     bootstrap::is_uncreated(storage, FIRST_EXTENTS * EXTENT_PAGES)
+}
+
+/// Bytes of redo log that a closed database keeps.
+pub(super) fn log_bytes_at_rest(data_bytes: u64) -> u64 {
+    (data_bytes / LOG_PART_AT_REST).max(NEW_LOG_BYTES)
 }
 
 /// What a new database is made like.

@@ -85,7 +85,9 @@ impl WriteTxn {
         table: &Table,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<()> {
-        if self.inner.txn_system().ctx.pool.misses() { self.want(table, keys) } else { Ok(()) }
+        let keys = keys.into_iter();
+        let rows = keys.size_hint().0.max(1);
+        if self.inner.txn_system().ctx.pool.misses(rows) { self.want(table, keys) } else { Ok(()) }
     }
 
     /// Has the pages of rows read ahead.

@@ -75,7 +75,7 @@ impl Rows<'_> {
         if **key >= self.greatest {
             self.greatest.clear();
             self.greatest.extend_from_slice(key);
-        } else if system.ctx.pool.misses() {
+        } else if system.ctx.pool.misses(1) {
             version.clustered().want_leaf(&system.ctx, key);
             self.named += 1;
         }

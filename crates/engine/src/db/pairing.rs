@@ -107,11 +107,11 @@ pub(super) fn start(pool: &Pool, log: &Log, end: Lsn) -> Result<()> {
     put_mark(pool, LogMark { state: MarkState::Open, generation, lsn: end })
 }
 
-/// Ends the log (rule 2). Nothing is dirty, and the checkpoint is at the log's end, unless a thread goes on appending.
+/// Ends the log (rule 2), and leaves `keep_bytes` of it or a little more. Nothing is dirty, and the checkpoint is at the log's end, unless a thread goes on appending.
 ///
 /// # Errors
 /// An I/O error, or the database has stopped.
-pub(super) fn finish(pool: &Pool, log: &Log) -> Result<()> {
+pub(super) fn finish(pool: &Pool, log: &Log, keep_bytes: u64) -> Result<()> {
     let end = log.end_lsn();
     if log.checkpoint_lsn() < end {
         return Ok(());
@@ -119,7 +119,7 @@ pub(super) fn finish(pool: &Pool, log: &Log) -> Result<()> {
     put_mark(pool, LogMark { state: MarkState::Closed, generation: log.generation() + 1, lsn: end })?;
     pool.store().settle_places()?;
     log.note_store_mark(pool.store().mark());
-    log.finish(end)
+    log.finish(end, keep_bytes)
 }
 
 /// Writes a mark into page 0, durable on return.

@@ -91,17 +91,25 @@ impl Log {
     }
 
     /// Ends the log at `end`, its checkpoint: begins a generation in which nothing is appended any more. If a thread
-    /// has appended meanwhile, nothing changes.
+    /// has appended meanwhile, nothing changes. A log of more than `keep_bytes` shrinks to them, if that makes it half
+    /// as large or less and no reader needs what it holds (`shrinking`).
     ///
     /// # Errors
     /// [`Error::Poisoned`], or the I/O error that stops the database.
-    pub fn finish(&self, end: Lsn) -> Result<()> {
+    pub fn finish(&self, end: Lsn, keep_bytes: u64) -> Result<()> {
         let mut io = self.io.lock();
         if !io.started || self.checkpoint_lsn() != end || self.buffer.lock().end() != end {
             return self.poison.check();
         }
         let header = Header { generation: io.header.generation + 1, ..io.header.next() };
-        self.write_header(&mut io, header)?;
+        let keep_bytes = format::whole_blocks(keep_bytes);
+        let may_shrink = !self.device.has_fixed_len() && self.space.kept() >= end;
+        if may_shrink && format::is_size_possible(keep_bytes) && keep_bytes <= self.size_bytes() / 2 {
+            self.begin_smaller(&mut io, header, keep_bytes)?;
+            self.cut_file()?;
+        } else {
+            self.write_header(&mut io, header)?;
+        }
         // What is appended from now on is of the generation before: it must not be acknowledged.
         self.poison.set(CLOSED);
         Ok(())

@@ -1,8 +1,9 @@
-//! Shrinking: a log that is larger than it may be becomes smaller when a generation begins, and its file as short.
+//! Shrinking: a log that is larger than it may be, or than a closed database is worth, becomes smaller when a generation
+//! begins, and its file as short.
 //!
 //! Rules
 //! 1. Only at the start of a generation: nothing that the ring holds is needed then, so blocks may change their places.
-//!    The ring's base is the generation's first LSN.
+//!    The ring's base is the block of the generation's first LSN.
 //! 2. Crash order: both headers say the new size, one after the other; then the file is cut; then blocks may lie in
 //!    their new places. A crash before the first header is durable leaves the old generation in the old ring; one
 //!    before the second leaves the new generation, which is empty. A crash before the cut leaves a file that is longer
@@ -12,9 +13,10 @@
 //!
 //! Who must have the redo of the generations before, as the archive, copies it before the start.
 
-use super::format::{Geometry, Header};
+use super::format::{self, Geometry, Header};
 use super::{Io, Log};
 use crate::error::Result;
+use crate::types::Lsn;
 
 impl Log {
     /// Writes the header that begins a generation, with the size that the log may have at most.
@@ -22,18 +24,19 @@ impl Log {
         if self.size_bytes() <= self.most_bytes {
             self.write_header(io, header)?;
         } else {
-            self.begin_smaller(io, header)?;
+            self.begin_smaller(io, header, self.most_bytes)?;
         }
         self.cut_file()
     }
 
     /// Rule 2.
-    fn begin_smaller(&self, io: &mut Io, header: Header) -> Result<()> {
-        let header = Header { size_bytes: self.most_bytes, ring_base: header.checkpoint_lsn, ..header };
+    pub(super) fn begin_smaller(&self, io: &mut Io, header: Header, size_bytes: u64) -> Result<()> {
+        let start = Lsn(format::block_floor(header.checkpoint_lsn.0));
+        let header = Header { size_bytes, ring_base: start, ..header };
         let geometry = Geometry::of(&header);
         self.set_geometry(io, geometry);
         // What the ring holds is another lap's, until that lap is written.
-        io.discarded = header.checkpoint_lsn.0 + geometry.lap();
+        io.discarded = start.0 + geometry.lap();
         io.made_bytes = header.size_bytes;
         for header in [header, header.next()] {
             self.write_header(io, header)?;
@@ -43,7 +46,7 @@ impl Log {
     }
 
     /// Gives back what the file has beyond the log: of a larger log, or of a growth that never finished.
-    fn cut_file(&self) -> Result<()> {
+    pub(super) fn cut_file(&self) -> Result<()> {
         let (len_bytes, size_bytes) = (self.device.len_bytes()?, self.size_bytes());
         if self.device.has_fixed_len() || len_bytes <= size_bytes {
             return Ok(());

@@ -31,14 +31,14 @@ pub(super) struct ReadAhead {
     asked: Spread<AtomicU64>,
 }
 
-/// So many questions in which no page was read say that none is missing; a mask.
-const TIMES: u64 = 15;
+/// So many rows asked for, while no page was read, say that none is missing; a mask.
+const ROWS: u64 = 63;
 
-/// What a place knows: the pages read, and behind them the questions that are left until "no". Before, and now that so
-/// many have been read.
-fn ask(before: u64, pages_read: u64) -> u64 {
-    let pages_read = pages_read << TIMES.count_ones();
-    if before & !TIMES != pages_read { pages_read | TIMES } else { pages_read | (before & TIMES).saturating_sub(1) }
+/// What a place knows: the pages read, and behind them the rows that are left until "no". Before, and now that so many
+/// pages have been read and `rows` are asked for.
+fn ask(before: u64, pages_read: u64, rows: u64) -> u64 {
+    let pages_read = pages_read << ROWS.count_ones();
+    if before & !ROWS != pages_read { pages_read | ROWS } else { pages_read | (before & ROWS).saturating_sub(rows) }
 }
 
 impl Pool {
@@ -55,16 +55,16 @@ impl Pool {
         }
     }
 
-    /// Whether pages were read into the pool lately: since one of the last few times that this thread asked.
-    pub(crate) fn misses(&self) -> bool {
+    /// Whether pages were read into the pool lately: since this thread asked for one of the last few rows before these.
+    pub(crate) fn misses(&self, rows: usize) -> bool {
         let asked = self.read_ahead.asked.own();
         let before = asked.load(Relaxed);
-        let now = ask(before, self.stats.pages_read.get());
+        let now = ask(before, self.stats.pages_read.get(), rows as u64);
         if now != before {
             // Another thread of this place may overwrite it: then both ask a few times more or less.
             asked.store(now, Relaxed);
         }
-        now & TIMES != 0 && self.reads_ahead()
+        now & ROWS != 0 && self.reads_ahead()
     }
 
     /// Reads a page that is wanted, if there is one.
@@ -111,16 +111,18 @@ mod tests {
 
     #[test]
     fn while_nothing_is_read_the_answer_becomes_no() {
-        let asked = |state: &mut u64, pages_read| {
-            *state = ask(*state, pages_read);
-            *state & TIMES != 0
-        };
-        let mut state = 0;
-        assert!(!asked(&mut state, 0));
-        for _ in 0..TIMES {
-            assert!(asked(&mut state, 7));
+        for rows in [1, 9, 63] {
+            let asked = |state: &mut u64, pages_read| {
+                *state = ask(*state, pages_read, rows);
+                *state & ROWS != 0
+            };
+            let mut state = 0;
+            assert!(!asked(&mut state, 0));
+            for _ in 0..ROWS / rows {
+                assert!(asked(&mut state, 7));
+            }
+            assert!(!asked(&mut state, 7) && !asked(&mut state, 7));
+            assert!(asked(&mut state, 8));
         }
-        assert!(!asked(&mut state, 7) && !asked(&mut state, 7));
-        assert!(asked(&mut state, 8));
     }
 }

@@ -1,5 +1,5 @@
-//! A database that is opened with a smaller redo log than it has: cut off at any write, it has everything, and a log of
-//! the old size or of the new one.
+//! A database that is opened with a smaller redo log than it has, or closed with a larger one than its data are worth:
+//! cut off at any write, it has everything, and a log of the old size or of the new one.
 
 use super::super::stepped::{Manner, Step, Stepped};
 use crate::config::Options;
@@ -80,6 +80,34 @@ fn an_opening_that_shrinks_the_log_can_be_cut_off_anywhere() {
         }
     }
     assert!(found.iter().all(|count| *count > 5), "{found:?}");
+}
+
+#[test]
+fn a_closing_that_shrinks_the_log_can_be_cut_off_anywhere() {
+    let (image, expected) = grown();
+    let mut found = [0; 2];
+    for at in 0.. {
+        let (storage, faults) = (image.cut(0), Faults::new());
+        let opened = open(&storage.map(|device| faults.wrap(device)), LARGE).unwrap();
+        faults.power_off_after(at);
+        let is_closed = opened.close().is_ok();
+        assert!(!is_closed || redo_bytes(&storage) == SMALL, "a quarter of the data is less than that");
+        for seed in 0..3 {
+            let cut = storage.cut(at << 8 | seed);
+            found[usize::from(redo_bytes(&cut) == SMALL)] += 1;
+            let again = open(&cut, LARGE).unwrap_or_else(|error| panic!("cut {at}: {error}"));
+            assert_eq!(rows(&again), expected, "cut {at}, seed {seed}");
+            insert(&again, 5000, 5050);
+            again.close().unwrap();
+            let again = open(&cut, LARGE).unwrap();
+            assert_eq!(rows(&again), expected + 50, "cut {at}, seed {seed}");
+            assert!(again.database().check().unwrap().is_sound(), "cut {at}, seed {seed}");
+        }
+        if is_closed {
+            break;
+        }
+    }
+    assert!(found[0] > 5 && found[1] > 0, "{found:?}");
 }
 
 /// A log that is larger than asked for stays as it is where nothing may be written.

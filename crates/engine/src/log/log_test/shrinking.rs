@@ -1,6 +1,7 @@
 //! A log that shrinks when it is started loses nothing, and says how large it is.
 
 use super::*;
+use crate::log::Reader;
 use highwater_storage::Limited;
 
 const LARGE: u64 = 144 * format::BLOCK_BYTES;
@@ -160,6 +161,70 @@ fn a_log_shrinks_on_a_device_that_wants_discards() {
     let (log, found) = open(&device);
     assert_eq!((log.size_bytes(), found.end_lsn), (SMALL, whole.durable));
     assert!(whole.appended.ends_with(&found.groups) && found.groups.len() > 5);
+}
+
+/// Closes a log that has grown to `LARGE`, keeping `SMALL` bytes of it; whether it said that it was closed.
+fn close(device: Arc<dyn Device>) -> bool {
+    let Ok((log, found)) = open_growing(device, FlushLog::Sync, LARGE) else { return false };
+    log.start(found.end_lsn).is_ok()
+        && log.flush_to(append(&log, 7, 700)).is_ok()
+        && log.checkpoint(log.end_lsn()).is_ok()
+        && log.finish(log.end_lsn(), SMALL).is_ok()
+}
+
+#[test]
+fn a_power_cut_while_a_log_shrinks_at_closing_loses_nothing() {
+    let (image, _) = grown(600);
+    let (mut open_still, mut closed, mut longer_files) = (0, 0, 0);
+    for at in 0.. {
+        let (device, faults) = (image.cut(at), Faults::new());
+        faults.power_off_after(at);
+        let is_closed = close(faults.wrap(Arc::new(device.clone())));
+        for seed in 0..20 {
+            let cut = device.cut(seed << 32 | at);
+            longer_files += u32::from(cut.len_bytes().unwrap() > open(&cut).0.size_bytes());
+            let (log, found) = open_growing(Arc::new(cut.clone()), FlushLog::Sync, LARGE).unwrap();
+            match log.generation() {
+                4 => {
+                    assert_eq!((log.size_bytes(), found.groups.len()), (SMALL, 0), "cut {at}, seed {seed}");
+                    assert_eq!(found.checkpoint_lsn, found.end_lsn, "cut {at}, seed {seed}");
+                    closed += 1;
+                }
+                _ => {
+                    assert!(!is_closed && log.size_bytes() == LARGE, "cut {at}, seed {seed}");
+                    open_still += 1;
+                }
+            }
+            log.start(found.end_lsn).unwrap();
+            log.flush_to(append(&log, 9, 700)).unwrap();
+            drop(log);
+            let (log, found) = open(&cut);
+            assert_eq!(cut.len_bytes().unwrap(), log.size_bytes(), "cut {at}, seed {seed}");
+            assert!(payloads(&found) == [payload(9, 700)], "cut {at}, seed {seed}");
+        }
+        if !faults.is_power_off() {
+            assert!(is_closed);
+            break;
+        }
+    }
+    assert!(open_still > 20 && closed > 100 && longer_files > 20, "{open_still} {closed} {longer_files}");
+}
+
+#[test]
+fn a_log_that_a_reader_needs_keeps_its_size_at_closing() {
+    for (keep_bytes, is_read, expected) in
+        [(SMALL, false, SMALL), (SMALL, true, LARGE), (LARGE / 2 + format::BLOCK_BYTES, false, LARGE)]
+    {
+        let (device, _) = grown(600);
+        let (log, found) = open_growing(Arc::new(device.clone()), FlushLog::Sync, LARGE).unwrap();
+        log.start(found.end_lsn).unwrap();
+        let kept = is_read.then(|| Log::keep(log.clone(), Reader::Archive).unwrap());
+        log.flush_to(append(&log, 7, 700)).unwrap();
+        log.checkpoint(log.end_lsn()).unwrap();
+        log.finish(log.end_lsn(), keep_bytes).unwrap();
+        drop(kept);
+        assert_eq!((open(&device).0.size_bytes(), device.len_bytes().unwrap()), (expected, expected));
+    }
 }
 
 /// It keeps its length.

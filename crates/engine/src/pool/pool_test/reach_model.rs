@@ -10,6 +10,9 @@ use latch::Latch;
 #[path = "../frames/frame.rs"]
 mod frame;
 #[allow(dead_code, reason = "the model needs no more of it")]
+#[path = "../frames/memory.rs"]
+mod memory;
+#[allow(dead_code, reason = "the model needs no more of it")]
 #[path = "../frames/page_table.rs"]
 mod page_table;
 #[allow(dead_code, reason = "the model needs no more of it")]
