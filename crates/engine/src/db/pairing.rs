@@ -107,7 +107,8 @@ pub(super) fn start(pool: &Pool, log: &Log, end: Lsn) -> Result<()> {
     put_mark(pool, LogMark { state: MarkState::Open, generation, lsn: end })
 }
 
-/// Ends the log (rule 2), and leaves `keep_bytes` of it or a little more. Nothing is dirty, and the checkpoint is at the log's end, unless a thread goes on appending.
+/// Ends the log (rule 2), and may leave only `keep_bytes` of it. Nothing is dirty, and the checkpoint is at the log's
+/// end, unless a thread goes on appending.
 ///
 /// # Errors
 /// An I/O error, or the database has stopped.

@@ -37,8 +37,8 @@ impl Request {
     /// The plan; subjects that are not installed are left out with a line that says how to get them.
     ///
     /// # Errors
-    /// [`Error::Usage`]: a subject, device, workload or setting that is not the experiment's, clients where the experiment
-    /// decides, no subject left, no measurement of what is asked, mounts without root.
+    /// [`Error::Usage`]: a subject, device, workload or setting that is not the experiment's, clients where the
+    /// experiment decides, no subject left, no measurement of what is asked, mounts without root.
     pub fn plan(&self, experiment: &dyn Experiment) -> Result<Plan> {
         let device = device(experiment, self.device.as_deref())?;
         let (subjects, skipped) = subjects(experiment, &self.subjects, self.scale)?;

@@ -1,5 +1,5 @@
 //! The rows of the next entries of a scan by an index: their leaves are looked for before they are needed, so that the
-//! processor fetches several from memory at once. Each lies anywhere; one after the other, the scan would wait for each.
+//! processor fetches several from memory at once. Each lies anywhere: one after the other, the scan would wait for all.
 //!
 //! Rules
 //! 1. What was found is a hint: the way to a leaf that may have changed since, and then leads nowhere.
