@@ -92,6 +92,10 @@ struct RunArgs {
     /// (peers: data=in-memory, data=10-x-memory, commits=durable, commits=relaxed) [default: all]
     #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',')]
     only: Vec<String>,
+    /// An option of Highwater, of an experiment that lets you choose them (peers): with page-store=out-of-place its
+    /// pages are written once; again or separated by commas for more [default: its own defaults]
+    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',')]
+    highwater_option: Vec<String>,
     /// Where the data are stored: local (this machine's disk) or the preset of an emulated device [default: the first
     /// one that `highwater lab list` shows]
     #[arg(long, value_name = "DEVICE")]
@@ -228,6 +232,7 @@ fn request(args: &RunArgs) -> Result<Request, Failure> {
         workloads: args.workload.clone(),
         clients: args.clients.clone(),
         only: args.only.clone(),
+        highwater_options: args.highwater_option.clone(),
         device: args.device.clone(),
         scale: args.scale.parse::<Scale>()?,
         repetitions: args.repetitions,

@@ -111,6 +111,7 @@ fn wrong_use_says_what_is_wrong() {
         ("highwater lab run stall", "--out"),
         ("highwater lab run stall --out D --repetitions 0", "repetitions"),
         ("highwater lab run peers --out D --clients 4,0", "clients"),
+        ("highwater lab run peers --out D --highwater-option", "NAME=VALUE"),
     ] {
         let found = refused(line);
         assert!(found.contains(reason), "{line}: {found}");

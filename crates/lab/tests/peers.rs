@@ -22,6 +22,7 @@ fn request(subjects: Vec<SubjectKind>, out_dir: &Path) -> Request {
         workloads: ["write-only", "index-scans", "bulk-load"].map(String::from).to_vec(),
         clients: Vec::new(),
         only: Vec::new(),
+        highwater_options: Vec::new(),
         device: None,
         scale: Scale::Smoke,
         repetitions: None,

@@ -190,7 +190,8 @@ options! {
     segment_fill_pct: u64 = 75, "75", "20 to 90", |v| (20..=90).contains(v);
     /// Size of the redo log (a ring) in bytes to which it grows: in a file it begins with 4 MiB. A log that is larger
     /// shrinks to it when the database is opened. A database that is closed keeps a quarter of the data's size of it
-    /// (4 MiB at least), if the rest is half of it or more. On a block device it has this size from the beginning, and keeps it.
+    /// (4 MiB at least), if the rest is half of it or more. On a block device it has this size from the beginning, and
+    /// keeps it.
     log_file_size: u64 = 256 << 20, "256MiB", "4MiB to 64GiB", |v| (4 << 20..=64 << 30).contains(v);
     /// Bytes of the in-memory log buffer.
     log_buffer_size: u64 = 16 << 20, "16MiB", "1MiB to 1GiB", |v| (1 << 20..=1 << 30).contains(v);

@@ -1,5 +1,5 @@
-//! Shrinking: a log that is larger than it may be, or than the data of a closed database are worth, becomes smaller when
-//! a generation begins, and its file as short.
+//! Shrinking: a log that is larger than it may be, or than the data of a closed database are worth, becomes smaller
+//! when a generation begins, and its file as short.
 //!
 //! Rules
 //! 1. Only at the start of a generation: nothing that the ring holds is needed then, so blocks may change their places.

@@ -41,6 +41,9 @@ struct Identity {
     /// `NAME=VALUE`; empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     only: Vec<String>,
+    /// `NAME=VALUE`; empty: the defaults.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    highwater_options: Vec<String>,
 }
 
 /// Whether to continue an earlier run.
@@ -61,6 +64,11 @@ fn build() -> String {
     format!("{}-{sum}", env!("CARGO_PKG_VERSION"))
 }
 
+/// `NAME=VALUE` of each.
+fn texts(choices: &[(String, String)]) -> Vec<String> {
+    choices.iter().map(|(name, value)| format!("{name}={value}")).collect()
+}
+
 impl Identity {
     fn of(experiment: &dyn Experiment, plan: &Plan) -> Identity {
         Identity {
@@ -73,7 +81,8 @@ impl Identity {
             subjects: plan.subjects.iter().map(ToString::to_string).collect(),
             workloads: plan.workloads.clone(),
             clients: plan.clients.clone(),
-            only: plan.only.iter().map(|(name, value)| format!("{name}={value}")).collect(),
+            only: texts(&plan.only),
+            highwater_options: texts(&plan.highwater_options),
         }
     }
 
@@ -92,6 +101,7 @@ impl Identity {
             ("workloads", self.workloads.join(","), wanted.workloads.join(",")),
             ("clients", numbers(&self.clients), numbers(&wanted.clients)),
             ("only", self.only.join(","), wanted.only.join(",")),
+            ("Highwater's options", self.highwater_options.join(","), wanted.highwater_options.join(",")),
         ];
         pairs.into_iter().find(|(_, found, wanted)| found != wanted)
     }

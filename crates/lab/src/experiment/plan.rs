@@ -63,6 +63,8 @@ pub struct Plan {
     /// Names and values (with `-` for a space) that settings must have to be measured, of an experiment that lets them
     /// be chosen; of one name any of its values.
     pub only: Vec<(String, String)>,
+    /// Names and values of Highwater's options that are not its defaults, of such an experiment.
+    pub highwater_options: Vec<(String, String)>,
     /// Where their data lie.
     pub device: DeviceChoice,
     /// How often each cell is measured.

@@ -1,6 +1,7 @@
 //! Makes a plan of what a user asks for: adds defaults, refuses what is not possible before anything is done.
 
 use super::{DeviceChoice, Experiment, Plan, Scale, SubjectKind};
+use highwater::Options;
 use highwater_bench::{Error, Result};
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
@@ -17,6 +18,8 @@ pub struct Request {
     pub clients: Vec<u32>,
     /// `NAME=VALUE` of the settings that are measured, of an experiment that lets them be chosen; empty: all.
     pub only: Vec<String>,
+    /// `NAME=VALUE` of Highwater's options, of an experiment that lets settings be chosen; empty: its defaults.
+    pub highwater_options: Vec<String>,
     /// `local` or a preset; none: the experiment's default.
     pub device: Option<String>,
     /// How much.
@@ -69,7 +72,8 @@ impl Request {
             scale: self.scale,
             workloads: self.workloads.clone(),
             clients,
-            only: self.only.iter().map(|text| choice(text)).collect::<Result<_>>()?,
+            only: choices("--only", &self.only)?,
+            highwater_options: choices("--highwater-option", &self.highwater_options)?,
             repetitions: own,
             server_repetitions: servers,
             subjects,
@@ -95,19 +99,25 @@ impl Request {
     }
 }
 
-/// The two sides of `NAME=VALUE`.
-fn choice(text: &str) -> Result<(String, String)> {
-    let sides =
-        text.split_once('=').ok_or_else(|| Error::Usage(format!("--only {text}: it has no =, as in data=in-memory")));
-    sides.map(|(name, value)| (name.into(), value.into()))
+/// The two sides of each `NAME=VALUE`.
+fn choices(option: &str, texts: &[String]) -> Result<Vec<(String, String)>> {
+    let sides = |text: &String| {
+        let wanted = || Error::Usage(format!("{option} {text}: it has no =, as in NAME=VALUE"));
+        text.split_once('=').map(|(name, value)| (name.into(), value.into())).ok_or_else(wanted)
+    };
+    texts.iter().map(sides).collect()
 }
 
 /// Refuses values that no setting has.
 fn check_choices(experiment: &dyn Experiment, plan: &Plan) -> Result<()> {
-    if plan.only.is_empty() {
+    if plan.only.is_empty() && plan.highwater_options.is_empty() {
         return Ok(());
     }
     let about = experiment.about().name;
+    let mut options = Options::default();
+    for (name, value) in &plan.highwater_options {
+        options.set(&name.replace('-', "_"), value).map_err(|error| Error::Usage(error.to_string()))?;
+    }
     if !experiment.lets_settings_be_chosen() {
         return Err(Error::Usage(format!("{about} measures all of its settings, or it could not judge its claims")));
     }

@@ -79,6 +79,7 @@ fn plan(folder: &Path) -> Plan {
         workloads: Vec::new(),
         clients: Vec::new(),
         only: Vec::new(),
+        highwater_options: Vec::new(),
         device: DeviceChoice::Local,
         repetitions: 3,
         server_repetitions: 3,

@@ -11,6 +11,7 @@ pub(super) fn plan(scale: Scale, device: &str, subjects: &[SubjectKind]) -> Plan
         workloads: Vec::new(),
         clients: Vec::new(),
         only: Vec::new(),
+        highwater_options: Vec::new(),
         device: DeviceChoice::from(device.to_string()),
         repetitions: 1,
         server_repetitions: 1,

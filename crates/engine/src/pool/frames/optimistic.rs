@@ -17,8 +17,8 @@ use std::cmp::Ordering;
 const LINE_BYTES: usize = 64;
 /// Lines of a record that are fetched; the processor goes on by itself with those behind them.
 const WARM_RECORD_LINES: usize = 4;
-/// Lines of a page that are fetched together: all of a page of 4 KiB. More would push each other out of the fetches that
-/// the processor has open.
+/// Lines of a page that are fetched together: all of a page of 4 KiB. More would push each other out of the fetches
+/// that the processor has open.
 const WARM_PAGE_LINES: usize = 64;
 
 /// A latch-free view of a resident page.

@@ -59,6 +59,7 @@ fn request(out: &Path) -> Request {
         workloads: Vec::new(),
         clients: Vec::new(),
         only: Vec::new(),
+        highwater_options: Vec::new(),
         device: None,
         scale: Scale::Smoke,
         repetitions: None,

@@ -7,6 +7,7 @@ use crate::subject::{SubjectKind, copy_apart, copy_file, copy_sparse};
 use highwater_bench::compared::{self, Answer, Compared, Contents, Request, Task, Verify};
 use highwater_bench::result::Interval;
 use highwater_bench::{Error, Result};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Threads of a load, and memory for it: data that are larger than memory are loaded in a large one all the same, but
@@ -68,8 +69,14 @@ fn request(plan: &Plan, cell: &Cell, point: &Point<'_>, folder: PathBuf) -> Resu
         // Reading rows by an index takes minutes where they do not fit memory; a template is verified in a large one.
         verify: if point.is_beyond() { Verify::Rows } else { Verify::Indexes },
         seed: plan.seed_of(cell),
-        options: std::collections::BTreeMap::new(),
+        options: options(plan, cell.kind()?),
     })
+}
+
+/// Options of a subject that the plan asks for.
+fn options(plan: &Plan, subject: SubjectKind) -> BTreeMap<String, String> {
+    let asked = |(name, value): &(String, String)| (name.replace('-', "_"), value.clone());
+    if subject == SubjectKind::Highwater { plan.highwater_options.iter().map(asked).collect() } else { BTreeMap::new() }
 }
 
 /// The folder of the loaded data of a subject; other kinds of data are removed first.
