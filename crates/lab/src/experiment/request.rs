@@ -119,7 +119,8 @@ fn check_choices(experiment: &dyn Experiment, plan: &Plan) -> Result<()> {
         options.set(&name.replace('-', "_"), value).map_err(|error| Error::Usage(error.to_string()))?;
     }
     if !experiment.lets_settings_be_chosen() {
-        return Err(Error::Usage(format!("{about} measures all of its settings, or it could not judge its claims")));
+        let reason = format!("{about} lets neither settings nor options be chosen: its claims need all of them");
+        return Err(Error::Usage(reason));
     }
     let all = experiment.cells(&Plan { only: Vec::new(), ..plan.clone() });
     for (name, value) in &plan.only {
