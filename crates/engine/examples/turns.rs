@@ -31,9 +31,9 @@ use std::time::Duration;
 /// Rows that each thread has, and a stretch of the key that none has: more than a leaf's rows.
 const ROWS: u64 = 64;
 const APART: u64 = 1 << 32;
+const FILLING: u64 = 40;
 /// Rows of another table for each thread: about 5 MiB.
 const OTHERS: u64 = 25_000;
-const FILLING: u64 = 40;
 const PAD: [u8; 180] = [7; 180];
 /// A leaf has at least so many.
 const ROWS_A_LEAF: usize = 8;
@@ -90,8 +90,8 @@ fn load(dir: &Path, threads: u64) -> Result<()> {
     db.close()
 }
 
-/// Fills a table that is not counted: a closed database keeps redo log by the size of its data, and the room that threads
-/// have spare in the ring is that of a ring in use.
+/// Fills a table that is not counted: a closed database keeps redo log by the size of its data, and the room that
+/// threads have spare in the ring is that of a ring in use.
 fn write_others(db: &Database, threads: u64) -> Result<()> {
     let schema = Schema::new().column("id", Type::U64).column("pad", Type::Binary(200)).primary_key(&["id"]);
     let table = db.create_table("others", schema)?;
