@@ -18,8 +18,8 @@ use highwater_storage::StorageSet;
 
 /// Bytes of a new redo log, which grows.
 pub(super) const NEW_LOG_BYTES: u64 = 4 << 20;
-/// The redo log of a closed database is this part of its data file at most: so much of its size is worth keeping, so
-/// that a large database begins its next life with a large ring.
+/// A redo log that shrinks when its database is closed keeps this part of the data file's size: a large database begins
+/// its next life with a large ring.
 const LOG_PART_AT_REST: u64 = 4;
 /// Extents of a new data file.
 const FIRST_EXTENTS: u32 = 8;
@@ -32,7 +32,7 @@ pub(super) fn is_uncreated(storage: &StorageSet) -> Result<bool> {
     bootstrap::is_uncreated(storage, FIRST_EXTENTS * EXTENT_PAGES)
 }
 
-/// Bytes of redo log that a closed database keeps.
+/// Bytes of redo log that are worth keeping when a database is closed.
 pub(super) fn log_bytes_at_rest(data_bytes: u64) -> u64 {
     (data_bytes / LOG_PART_AT_REST).max(NEW_LOG_BYTES)
 }
