@@ -48,8 +48,8 @@ impl BTree {
         if let Some(leaf) = ctx.pool.optimistic(way.leaf)
             && let Ok(slot) = node::search(&leaf, key)
         {
-            let (at, len) = node::record_place(&leaf, slot);
-            leaf.warm_record(at, len);
+            let record = node::record(&leaf, slot);
+            leaf.warm_record(record.offset, record.heap_bytes());
         }
     }
 

@@ -193,3 +193,24 @@ fn threads_count_right() {
     assert_eq!(read.scan(&table).iter().unwrap().count(), 804);
     check_indexes(&db, &table);
 }
+
+/// A scan by an index has looked for the leaves of its next rows when their rows move to other leaves.
+#[test]
+fn rows_that_move_while_a_scan_goes_to_them_are_found() {
+    let db = memory();
+    let schema = Schema::new().column("id", Type::U64).column("n", Type::U64).column("pad", Type::Binary(200));
+    let table = db.create_table("moving", schema.primary_key(&["id"]).index("by_n", &["n"])).unwrap();
+    let insert = |ids: Vec<u64>| {
+        let rows = ids.into_iter().map(|id| values![id, id * 7_919 % 1_000_003, &[7u8; 180][..]]);
+        db.transact(|txn| txn.insert_many(&table, rows.clone()).map(drop)).unwrap();
+    };
+    insert((0..3000).map(|n| n * 10).collect());
+    let mut read = db.snapshot().unwrap();
+    let mut rows = read.scan(&table).index("by_n").iter().unwrap();
+    let mut found = 0;
+    for round in 1..10 {
+        found += rows.by_ref().take(30).map(Result::unwrap).count();
+        insert((0..3000).map(|n| n * 10 + round).collect());
+    }
+    assert_eq!(found + rows.map(Result::unwrap).count(), 3000);
+}

@@ -116,7 +116,7 @@ fn check_choices(experiment: &dyn Experiment, plan: &Plan) -> Result<()> {
     let about = experiment.about().name;
     let mut options = Options::default();
     for (name, value) in &plan.highwater_options {
-        options.set(&name.replace('-', "_"), value).map_err(|error| Error::Usage(error.to_string()))?;
+        options.set(name, value).map_err(|error| Error::Usage(error.to_string()))?;
     }
     if !experiment.lets_settings_be_chosen() {
         let reason = format!("{about} lets neither settings nor options be chosen: its claims need all of them");

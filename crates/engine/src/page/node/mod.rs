@@ -56,6 +56,6 @@ pub use layout::{
     shortest_separator,
 };
 pub use search::{
-    child_at, child_slot_before, child_slot_covering, count, covers, fences_child, is_unbounded, record_place, search,
+    child_at, child_slot_before, child_slot_covering, count, covers, fences_child, is_unbounded, record, search,
 };
 pub use view::Node;

@@ -1,6 +1,7 @@
 //! Finding a slot by its key, in latched pages and optimistic views alike.
 
 use super::layout::*;
+use super::view::Record;
 use crate::page::bytes::PageBytes;
 use crate::types::PageNo;
 use std::cmp::Ordering;
@@ -169,12 +170,17 @@ pub fn is_unbounded<B: PageBytes + ?Sized>(page: &B) -> bool {
     page.u16_at(LOWER_LEN) == NO_FENCE && page.u16_at(UPPER_LEN) == NO_FENCE
 }
 
-/// Where the heap part of a slot's record begins, and how many bytes it has.
-#[inline]
-pub fn record_place<B: PageBytes + ?Sized>(page: &B, slot: usize) -> (usize, usize) {
+/// Where the parts of a record are; meaningless offsets for a slot that does not exist.
+#[inline(always)]
+pub fn record<B: PageBytes + ?Sized>(page: &B, slot: usize) -> Record {
     let at = slot_at(slot);
-    let rest = rest_len(page.u16_at(at + SLOT_KEY_LEN) as usize, page.u16_at(SKIP) as usize);
-    (page.u16_at(at) as usize, rest + page.u16_at(at + SLOT_VALUE_LEN) as usize)
+    let suffix_len = page.u16_at(at + SLOT_KEY_LEN) as usize;
+    Record {
+        offset: page.u16_at(at) as usize,
+        suffix_len,
+        rest_len: rest_len(suffix_len, page.u16_at(SKIP) as usize),
+        value_len: page.u16_at(at + SLOT_VALUE_LEN) as usize,
+    }
 }
 
 /// The child at a position.

@@ -136,14 +136,7 @@ impl<'p> Node<'p> {
     /// Where the parts of a record are; meaningless offsets for a slot that does not exist.
     #[inline(always)]
     pub fn record(self, slot: usize) -> Record {
-        let offset = slot_at(slot);
-        let suffix_len = self.page.u16_at(offset + SLOT_KEY_LEN) as usize;
-        Record {
-            offset: self.page.u16_at(offset) as usize,
-            suffix_len,
-            rest_len: rest_len(suffix_len, self.skip()),
-            value_len: self.page.u16_at(offset + SLOT_VALUE_LEN) as usize,
-        }
+        search::record(self.page, slot)
     }
 
     /// Head of a record.

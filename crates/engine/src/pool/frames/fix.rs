@@ -29,8 +29,7 @@ impl Pool {
     /// guess, nearly always right.
     #[inline]
     pub fn warm(&self, page: PageNo) {
-        if let Some(frame) = self.table.guess(page) {
-            let view = OptimisticPage::new(&self.frames, frame, page, 0);
+        if let Some(view) = self.guess(page) {
             view.warm();
         }
     }
@@ -38,10 +37,15 @@ impl Pool {
     /// As [`Pool::warm`], and the rest of a small page, for who will read all of it.
     #[inline]
     pub fn warm_whole(&self, page: PageNo) {
-        if let Some(frame) = self.table.guess(page) {
-            let view = OptimisticPage::new(&self.frames, frame, page, 0);
+        if let Some(view) = self.guess(page) {
             view.warm_whole();
         }
+    }
+
+    /// A view that is good for nothing but fetching.
+    #[inline]
+    fn guess(&self, page: PageNo) -> Option<OptimisticPage<'_>> {
+        self.table.guess(page).map(|frame| OptimisticPage::new(&self.frames, frame, page, 0))
     }
 
     /// Whether the page is resident, merged or not, or being read in.

@@ -75,8 +75,7 @@ fn request(plan: &Plan, cell: &Cell, point: &Point<'_>, folder: PathBuf) -> Resu
 
 /// Options of a subject that the plan asks for.
 fn options(plan: &Plan, subject: SubjectKind) -> BTreeMap<String, String> {
-    let asked = |(name, value): &(String, String)| (name.replace('-', "_"), value.clone());
-    if subject == SubjectKind::Highwater { plan.highwater_options.iter().map(asked).collect() } else { BTreeMap::new() }
+    if subject == SubjectKind::Highwater { plan.highwater_options.iter().cloned().collect() } else { BTreeMap::new() }
 }
 
 /// The folder of the loaded data of a subject; other kinds of data are removed first.
