@@ -22,36 +22,11 @@ pub fn most_leaves_ahead(frames: usize) -> usize {
     LEAVES_AHEAD.min(frames / FRAMES_OF_A_LEAF_AHEAD)
 }
 
-/// A walk through the leaves of a tree from left to right, whose next leaves are read ahead while pages are missing.
-pub struct Walk<'t> {
-    tree: &'t BTree,
-    /// Pages that were read into the pool until the last leaf, by any thread.
-    pages_read: u64,
-    /// Leaves that were named, and that the walk has not reached.
-    ahead: usize,
-}
-
-impl<'t> Walk<'t> {
-    pub fn new(ctx: &Context, tree: &'t BTree) -> Walk<'t> {
-        Walk { tree, pages_read: ctx.stats.pages_read.get(), ahead: 0 }
-    }
-
-    /// The walk goes on to the leaf of `near`, and then up to that of `far`.
-    pub fn go_on(&mut self, ctx: &Context, near: Seek<'_>, far: Seek<'_>) {
-        self.ahead = self.ahead.saturating_sub(1);
-        let pages_read = ctx.stats.pages_read.get();
-        let most = most_leaves_ahead(ctx.pool.frame_count());
-        if std::mem::replace(&mut self.pages_read, pages_read) != pages_read && self.ahead * 2 < most {
-            self.ahead = self.tree.want_leaves(ctx, near, far, false, most);
-        }
-    }
-}
-
 impl BTree {
     /// Has the leaf that covers `key` read ahead.
     pub fn want_leaf(&self, ctx: &Context, key: &[u8]) {
         if let Some(found) = self.hint_to(ctx, Seek::Covers(key)) {
-            ctx.pool.want(found.leaf);
+            ctx.pool.want(&[found.leaf]);
         }
     }
 
@@ -71,14 +46,14 @@ impl BTree {
             leaves.reverse();
         }
         // The first is needed at once.
-        leaves.iter().skip(1).for_each(|leaf| ctx.pool.want(*leaf));
+        ctx.pool.want(leaves.get(1..).unwrap_or_default());
         leaves.len()
     }
 
     /// An inner page that is missing is read ahead as well, and then there is no hint.
     fn hint_to<'c>(&self, ctx: &'c Context, seek: Seek<'_>) -> Option<Found<'c>> {
         let want = |page| {
-            ctx.pool.want(page);
+            ctx.pool.want(&[page]);
             Err(Error::Usage(String::new()))
         };
         let tries = if ctx.pool.reads_ahead() { TRIES } else { 0 };

@@ -28,7 +28,7 @@
 mod absent;
 mod ahead;
 mod beside;
-pub mod build;
+mod build;
 pub mod check;
 mod hint;
 mod kin;
@@ -40,8 +40,9 @@ mod structure;
 mod tree;
 
 pub use absent::AbsentLeaf;
-pub use ahead::{Walk, most_leaves_ahead};
+pub use ahead::most_leaves_ahead;
 pub use beside::Way;
+pub use build::Builder;
 pub use leaf::{Leaf, LeafMut};
 pub(crate) use search::Restarts;
 pub use tree::{BTree, Seek};

@@ -16,10 +16,10 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::probe::Record;
 use crate::space::Space;
-use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::poison::CLOSED;
 use crate::sync::spread::{Apart, Spares, Spread};
+use crate::sync::{Mutex, RwLock};
 use crate::table::Table;
 use crate::table::catalog::Catalog;
 use crate::table::handle::{Registry, TableShared};
@@ -77,7 +77,9 @@ pub(crate) struct Inner {
     pub(super) archiving: Option<Arc<Archiving>>,
     /// Keeps the files locked.
     pub(super) storage: StorageSet,
-    /// Held by a schema change.
+    /// Shared by schema changes while they go on; held alone by what must meet none.
+    pub(super) schema_gate: RwLock<()>,
+    /// Held while the catalog and the registry are changed, and never while a lock is waited for.
     pub(super) schema: Mutex<()>,
     /// Counts finished index builds.
     pub(super) schema_version: AtomicU64,

@@ -70,7 +70,7 @@ impl Database {
     /// [`Error::Usage`](crate::Error::Usage) if the database was opened to be read only, a damaged leaf, a full disk,
     /// an I/O error.
     pub fn set_change_buffering(&self, mode: ChangeBuffering) -> Result<()> {
-        let _one_at_a_time = self.inner.schema.lock();
+        let _no_schema_change = self.inner.schema_gate.write();
         self.check_writable()?;
         self.inner.txns.changes.set_mode(mode)
     }
@@ -91,7 +91,7 @@ impl Database {
     /// As [`check`](Database::check).
     pub fn check_with(&self, on_progress: &mut OnProgress<'_>) -> Result<CheckReport> {
         let inner = &self.inner;
-        let _one_at_a_time = inner.schema.lock();
+        let _no_schema_change = inner.schema_gate.write();
         self.check_open()?;
         let tables = inner.registry.all();
         let _readers_only =

@@ -11,9 +11,9 @@ use crate::config::Options;
 use crate::error::Result;
 use crate::mtr::MTR_REDO_BYTES;
 use crate::space::ROOT_UNDO;
-use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64};
 use crate::sync::spread::{Spares, Spread};
+use crate::sync::{Mutex, RwLock};
 use crate::table::catalog::{Catalog, Leftover};
 use crate::table::handle::{Registry, TableShared};
 use crate::txn::{LagLimits, Tables, TxnSystem};
@@ -107,6 +107,7 @@ impl Database {
             archiving: core.archiving.clone(),
             storage: core.storage().clone(),
             core: Mutex::new(Some(core)),
+            schema_gate: RwLock::new(()),
             schema: Mutex::new(()),
             schema_version: AtomicU64::new(0),
             desks: Spares::new(MAX_DESKS),

@@ -4,23 +4,25 @@
 //! 1. The index keeps its name and its columns; it gets a new tree. One mini-transaction writes both catalog records,
 //!    so after any crash the table has the old tree or the new one, and the next opening removes the other.
 //! 2. Nothing of the old tree is read: its pages may be damaged.
-//! 3. The rows of tables with other damage are not touched: an index is rebuilt only from rows that are all readable.
+//! 3. Nothing is written to the table from when its rows are read until the new tree is in use.
+//! 4. The rows of tables with other damage are not touched: an index is rebuilt only from rows that are all readable.
 
-use super::database::{Database, Open};
-use super::index_build;
-use super::write_txn::WriteTxn;
+use super::database::Database;
+use crate::btree::BTree;
 use crate::check::{CheckReport, Finding};
 use crate::error::{Error, Result};
 use crate::inspect::OnProgress;
-use crate::sync::atomic::Ordering;
-use crate::table::key::KeyLayout;
-use crate::table::record::State;
+use crate::table::TableDefinition;
+use crate::table::handle::TableShared;
+use crate::table::lock::SchemaGuard;
+use crate::table::record::{IndexRecord, State};
 use crate::table::schema::PRIMARY;
 use crate::table::version::Secondary;
-use crate::table::{Table, TableDefinition};
-use crate::txn::{Access, TxnOptions};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// Times that an index is built before it is given up, since transactions write the table each time.
+const MOST_BUILDS: usize = 3;
 
 /// What a repair did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,59 +75,61 @@ impl Database {
     /// the table for longer than that; a damaged row; an I/O error. The index is as it was then.
     pub fn rebuild_index(&self, table: &str, name: &str) -> Result<()> {
         let inner = &self.inner;
-        let _one_at_a_time = inner.schema.lock();
+        let _gate = inner.schema_gate.read();
         self.check_writable()?;
         let shared = inner.registry.get(table)?;
+        let _alone = self.change(&shared)?;
         let before = shared.current.read().clone();
         let Some(at) = before.index_position(name)? else {
             return Err(Error::Schema(format!(
                 "the primary key of table {table} holds the rows and cannot be rebuilt"
             )));
         };
-        let readers_only = shared.lock.no_write(inner.timeout())?;
         let mut definition: TableDefinition = (*before.definition).clone();
         let moved = definition.indexes.remove(at);
-        definition.indexes.push(moved.clone());
+        definition.indexes.push(moved);
         let definition = Arc::new(definition);
-        let mut record = inner.catalog.create_index(before.id, moved)?;
-        let secondary = Secondary {
-            key: KeyLayout::new(&definition, &record.definition.columns),
-            tree: inner.catalog.open_index_tree(&record),
-            since: inner.schema_version() + 1,
-        };
-        let mut indexes = before.indexes.clone();
-        indexes.remove(at);
-        indexes.push(Arc::new(secondary));
-        let after = before.with_indexes(definition, indexes);
-        let txn = WriteTxn::begin(&Open::new(inner), &TxnOptions::default(), Access::ReadWrite)?;
-        let handle = Table { shared: shared.clone() };
-        let built = index_build::build(&inner.ctx, txn, &handle, &after, index_build::batch_bytes(&inner.ctx));
-        drop(readers_only);
-        // Readers may still use the old tree.
-        let guarded = built.and_then(|()| shared.lock.exclusive(inner.timeout()));
+        let mut others = before.indexes.clone();
+        others.remove(at);
+        let (_nobody, mut record, tree) = self.rebuilt(&shared, &others, &definition)?;
+        let _schema = inner.schema.lock();
         let mut entry = shared.entry.lock();
-        let swapped = guarded.and_then(|nobody| {
-            inner.catalog.swap_index(before.id, &mut entry.indexes[at], &mut record).map(|()| nobody)
-        });
-        let _nobody = match swapped {
-            Ok(nobody) => nobody,
-            Err(error) => {
-                drop(entry);
-                // What cannot be removed now is removed when the database is opened next.
-                let discarded = inner.txns.changes.discard(record.tree.id);
-                let _ = discarded.and_then(|()| inner.catalog.finish_drop_index(before.id, &record));
-                return Err(error);
-            }
-        };
+        if let Err(error) = inner.catalog.swap_index(before.id, &mut entry.indexes[at], &mut record) {
+            drop(entry);
+            self.discard_index(before.id, &record);
+            return Err(error);
+        }
         let old = entry.indexes.remove(at);
         entry.indexes.push(record);
-        entry.definition = (*after.definition).clone();
+        entry.definition = (*definition).clone();
         drop(entry);
-        inner.schema_version.fetch_add(1, Ordering::Release);
-        inner.registry.replace(&shared, after);
+        self.make_current(&shared, &others, definition, tree);
         debug_assert_eq!(old.state, State::Dropping);
         inner.txns.changes.discard(old.tree.id)?;
         inner.catalog.finish_drop_index(before.id, &old)
+    }
+
+    /// The new tree, once nobody uses the table any more: readers may still use the old one. A transaction that had
+    /// read may write before that, and then it is built again.
+    fn rebuilt<'t>(
+        &self,
+        table: &'t Arc<TableShared>,
+        others: &[Arc<Secondary>],
+        definition: &Arc<TableDefinition>,
+    ) -> Result<(SchemaGuard<'t>, IndexRecord, Arc<BTree>)> {
+        let timeout = self.inner.timeout();
+        for _ in 0..MOST_BUILDS {
+            let guard = table.lock.no_write(timeout)?;
+            let (record, tree) = self.build_index(table, others, definition)?;
+            let was_written = guard.exclusive(timeout);
+            if let Ok(false) = was_written {
+                return Ok((guard, record, tree));
+            }
+            let _schema = self.inner.schema.lock();
+            self.discard_index(table.current.read().id, &record);
+            was_written?;
+        }
+        Err(Error::LockWaitTimeout)
     }
 }
 

@@ -138,6 +138,27 @@ fn equal_rows_of_a_unique_index_are_refused() {
     assert!(report.refused.iter().any(|(_, index, why)| index == "by_code" && why.contains("duplicate")), "{report:?}");
 }
 
+/// A transaction that has read writes while the rebuild waits for it to end: what it writes is in the new tree.
+#[test]
+fn a_write_between_the_build_and_the_swap_is_not_lost() {
+    let db = open(&closed(1500));
+    let table = db.table("person").unwrap();
+    let mut txn = db.begin().unwrap();
+    assert!(txn.get(&table, &values![3]).unwrap().is_some());
+    std::thread::scope(|scope| {
+        let rebuild = scope.spawn(|| db.rebuild_index("person", "by_name"));
+        while !table.shared.lock.is_barred() {
+            std::thread::yield_now();
+        }
+        // It waits while the tree is built.
+        txn.update(&table, &values![3], &[(1, "written between".into())]).unwrap();
+        txn.commit().unwrap();
+        rebuild.join().unwrap().unwrap();
+    });
+    assert_eq!(db.check().unwrap().findings, []);
+    assert_same_rows(&db);
+}
+
 #[test]
 fn every_crash_of_a_repair_leaves_what_can_be_repaired() {
     let intact = closed(200);

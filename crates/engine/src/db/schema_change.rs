@@ -1,21 +1,29 @@
 //! Creating and dropping tables and indexes.
 //!
 //! Rules
-//! 1. Schema changes come one at a time: the schema mutex.
-//! 2. Each is atomic and durable: the catalog says what is in use, and the next opening removes what a change that did
+//! 1. Changes of a table come one at a time: its `changing` mutex. Those of different tables go on side by side; they
+//!    hold the schema mutex while they change the catalog and the registry, and not while they wait for transactions or
+//!    fill an index.
+//! 2. Each holds the schema gate, shared, from its begin to its end. Who holds it alone (a check) meets no change.
+//! 3. Each is atomic and durable: the catalog says what is in use, and the next opening removes what a change that did
 //!    not end has left.
+//! 4. An index is used by transactions that began after it became current. So the version that they compare is drawn
+//!    then, under the schema mutex, not when the index is begun.
 
 use super::database::{Database, Open};
 use super::index_build;
 use super::write_txn::WriteTxn;
+use crate::btree::BTree;
 use crate::error::{Error, Result};
+use crate::sync::MutexGuard;
 use crate::sync::atomic::Ordering;
 use crate::table::handle::TableShared;
 use crate::table::key::KeyLayout;
-use crate::table::record::State;
-use crate::table::version::Secondary;
+use crate::table::record::{IndexRecord, State};
+use crate::table::version::{Secondary, TableVersion};
 use crate::table::{IndexDefinition, Schema, Table, TableDefinition};
 use crate::txn::{Access, TxnOptions};
+use crate::types::TableId;
 use std::sync::Arc;
 
 impl Database {
@@ -25,8 +33,9 @@ impl Database {
     /// [`Error::TableExists`], [`Error::Schema`] if the schema is wrong, [`Error::DiskFull`], an I/O error.
     pub fn create_table(&self, name: &str, schema: Schema) -> Result<Table> {
         let definition = schema.check(name)?;
-        let _one_at_a_time = self.inner.schema.lock();
+        let _gate = self.inner.schema_gate.read();
         self.check_writable()?;
+        let _schema = self.inner.schema.lock();
         if self.inner.registry.get(name).is_ok() {
             return Err(Error::TableExists { table: name.to_string() });
         }
@@ -73,10 +82,12 @@ impl Database {
     /// [`Error::NoSuchTable`], [`Error::LockWaitTimeout`] if transactions use it for longer than that, an I/O error.
     pub fn drop_table(&self, name: &str) -> Result<()> {
         let inner = &self.inner;
-        let _one_at_a_time = inner.schema.lock();
+        let _gate = inner.schema_gate.read();
         self.check_writable()?;
         let table = inner.registry.get(name)?;
+        let _alone = self.change(&table)?;
         let guard = table.lock.exclusive(inner.timeout())?;
+        let _schema = inner.schema.lock();
         let mut entry = table.entry.lock();
         inner.catalog.set_table_state(&mut entry, State::Dropping)?;
         guard.set_dropped();
@@ -94,38 +105,24 @@ impl Database {
     /// [`Error::KeyTooLong`], an I/O error.
     pub fn create_index(&self, table: &str, name: &str, columns: &[&str], unique: bool) -> Result<()> {
         let inner = &self.inner;
-        let _one_at_a_time = inner.schema.lock();
+        let _gate = inner.schema_gate.read();
         self.check_writable()?;
         let shared = inner.registry.get(table)?;
+        let _alone = self.change(&shared)?;
         let before = shared.current.read().clone();
         let definition = Arc::new(with_index(&before.definition, name, columns, unique)?);
         let _readers_only = shared.lock.no_write(inner.timeout())?;
-        let added = definition.indexes[definition.indexes.len() - 1].clone();
-        let mut record = inner.catalog.create_index(before.id, added)?;
-        let secondary = Secondary {
-            key: KeyLayout::new(&definition, &record.definition.columns),
-            tree: inner.catalog.open_index_tree(&record),
-            since: inner.schema_version() + 1,
-        };
-        let indexes = before.indexes.iter().cloned().chain([Arc::new(secondary)]).collect();
-        let after = before.with_indexes(definition, indexes);
-        let txn = WriteTxn::begin(&Open::new(inner), &TxnOptions::default(), Access::ReadWrite)?;
-        let batch_bytes = index_build::batch_bytes(&inner.ctx);
-        let built = index_build::build(&inner.ctx, txn, &Table { shared: shared.clone() }, &after, batch_bytes)
-            .and_then(|()| inner.catalog.set_index_state(before.id, &mut record, State::Ready));
-        if let Err(error) = built {
-            // What cannot be removed now is removed when the database is opened next.
-            let discarded = inner.txns.changes.discard(record.tree.id);
-            let _ = discarded.and_then(|()| inner.catalog.finish_drop_index(before.id, &record));
+        let (mut record, tree) = self.build_index(&shared, &before.indexes, &definition)?;
+        let _schema = inner.schema.lock();
+        if let Err(error) = inner.catalog.set_index_state(before.id, &mut record, State::Ready) {
+            self.discard_index(before.id, &record);
             return Err(error);
         }
         let mut entry = shared.entry.lock();
-        entry.definition = (*after.definition).clone();
+        entry.definition = (*definition).clone();
         entry.indexes.push(record);
-        // In this order: a transaction that can see the index began at its version, or gets an error that it is too
-        // old.
-        inner.schema_version.fetch_add(1, Ordering::Release);
-        inner.registry.replace(&shared, after);
+        drop(entry);
+        self.make_current(&shared, &before.indexes, definition, tree);
         Ok(())
     }
 
@@ -136,14 +133,16 @@ impl Database {
     /// longer than that, an I/O error.
     pub fn drop_index(&self, table: &str, name: &str) -> Result<()> {
         let inner = &self.inner;
-        let _one_at_a_time = inner.schema.lock();
+        let _gate = inner.schema_gate.read();
         self.check_writable()?;
         let shared = inner.registry.get(table)?;
+        let _alone = self.change(&shared)?;
         let before = shared.current.read().clone();
         let Some(at) = before.index_position(name)? else {
             return Err(Error::Schema(format!("the primary key of table {table} cannot be dropped")));
         };
         let _nobody = shared.lock.exclusive(inner.timeout())?;
+        let _schema = inner.schema.lock();
         let mut entry = shared.entry.lock();
         inner.catalog.set_index_state(before.id, &mut entry.indexes[at], State::Dropping)?;
         let record = entry.indexes.remove(at);
@@ -154,6 +153,87 @@ impl Database {
         inner.txns.changes.discard(record.tree.id)?;
         inner.catalog.finish_drop_index(before.id, &record)
     }
+}
+
+/// What changes of the indexes of a table have in common. The caller holds the schema gate.
+impl Database {
+    /// Keeps other changes of the table out.
+    ///
+    /// # Errors
+    /// The table was dropped before it was this change's turn.
+    pub(super) fn change<'t>(&self, table: &'t Arc<TableShared>) -> Result<MutexGuard<'t, ()>> {
+        let alone = table.changing.lock();
+        let is_there = Arc::ptr_eq(&self.inner.registry.get(&table.name)?, table);
+        if is_there { Ok(alone) } else { Err(Error::TableDropped { table: table.name.clone() }) }
+    }
+
+    /// Makes the last index of `definition`, of which `others` are the others, and fills it from the rows of the table,
+    /// whose writers are kept out. It is not in use yet. On an error nothing is left of it but what the next opening
+    /// removes.
+    pub(super) fn build_index(
+        &self,
+        table: &Arc<TableShared>,
+        others: &[Arc<Secondary>],
+        definition: &Arc<TableDefinition>,
+    ) -> Result<(IndexRecord, Arc<BTree>)> {
+        let inner = &self.inner;
+        let before = table.current.read().clone();
+        let added = definition.indexes[definition.indexes.len() - 1].clone();
+        let record = {
+            let _schema = inner.schema.lock();
+            inner.catalog.create_index(before.id, added)?
+        };
+        let tree = inner.catalog.open_index_tree(&record);
+        let version = with_new_tree(&before, others, definition.clone(), tree.clone(), u64::MAX);
+        let built = WriteTxn::begin(&Open::new(inner), &TxnOptions::default(), Access::ReadWrite).and_then(|txn| {
+            let (handle, batch_bytes) = (Table { shared: table.clone() }, index_build::batch_bytes(&inner.ctx));
+            index_build::build(&inner.ctx, &inner.storage, txn, &handle, &version, batch_bytes)
+        });
+        if let Err(error) = built {
+            let _schema = inner.schema.lock();
+            self.discard_index(before.id, &record);
+            return Err(error);
+        }
+        Ok((record, tree))
+    }
+
+    /// Removes an index that never was in use. What cannot be removed now is removed when the database is opened next.
+    pub(super) fn discard_index(&self, table: TableId, index: &IndexRecord) {
+        let discarded = self.inner.txns.changes.discard(index.tree.id);
+        let _ = discarded.and_then(|()| self.inner.catalog.finish_drop_index(table, index));
+    }
+
+    /// From now on transactions that begin use the indexes of `definition`: `others`, and as its last one this tree.
+    /// The caller holds the schema mutex, and the catalog says so.
+    pub(super) fn make_current(
+        &self,
+        table: &TableShared,
+        others: &[Arc<Secondary>],
+        definition: Arc<TableDefinition>,
+        tree: Arc<BTree>,
+    ) {
+        let before = table.current.read().clone();
+        let after = with_new_tree(&before, others, definition, tree, self.inner.schema_version() + 1);
+        // In this order: a transaction that can see the index began at its version, or gets an error that it is too
+        // old.
+        self.inner.schema_version.fetch_add(1, Ordering::Release);
+        self.inner.registry.replace(table, after);
+    }
+}
+
+/// The table with the indexes of `definition`: `others`, and a new one, for transactions that began at the schema
+/// version `since`.
+fn with_new_tree(
+    table: &TableVersion,
+    others: &[Arc<Secondary>],
+    definition: Arc<TableDefinition>,
+    tree: Arc<BTree>,
+    since: u64,
+) -> TableVersion {
+    let columns = &definition.indexes[definition.indexes.len() - 1].columns;
+    let added = Arc::new(Secondary { key: KeyLayout::new(&definition, columns), tree, since });
+    let indexes = others.iter().cloned().chain([added]).collect();
+    table.with_indexes(definition, indexes)
 }
 
 /// The table with one more index, checked.

@@ -7,7 +7,8 @@
 //! 2. A page that was given back meanwhile is read as it is: who makes it anew takes its frame over, as after any
 //!    descent that is late ([`Pool::adopt_new`](super::Pool)).
 //! 3. Without threads nothing is read ahead, nor after [`Pool::stop_readers`].
-//! 4. Who names rows before they are needed asks first whether pages are missing at all ([`Pool::misses`]): while none
+//! 4. Pages whose numbers follow each other, named one after the other, are one read ([`run_of`]).
+//! 5. Who names rows before they are needed asks first whether pages are missing at all ([`Pool::misses`]): while none
 //!    is read, all that is used is there, and to look for it would cost as much as to use it.
 
 use super::Pool;
@@ -15,11 +16,15 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use crate::sync::spread::Spread;
 use crate::sync::{Condvar, Mutex};
 use crate::types::PageNo;
+use highwater_storage::AlignedBuf;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::time::Duration;
 
 /// Most pages that wait to be read. More would be there before they are needed only if the pool were large.
-const MOST_WANTED: usize = 128;
+const MOST_WANTED: usize = 256;
+/// Most bytes of one read: about where a device's time goes to the bytes rather than to the request.
+const RUN_BYTES: usize = 128 << 10;
 
 /// The pages that are wanted.
 #[derive(Default)]
@@ -27,8 +32,46 @@ pub(super) struct ReadAhead {
     has_threads: AtomicBool,
     wanted: Mutex<VecDeque<PageNo>>,
     bell: Condvar,
-    /// What the threads of each place know of rule 4.
+    /// What the threads of each place know of rule 5.
     asked: Spread<AtomicU64>,
+}
+
+/// Where a thread reads a run before the pages go to their frames.
+#[derive(Default)]
+pub(crate) struct RunBuffer {
+    bytes: AlignedBuf,
+}
+
+impl RunBuffer {
+    pub(super) fn of_bytes(&mut self, bytes: usize) -> &mut [u8] {
+        if self.bytes.len() < bytes {
+            self.bytes = AlignedBuf::zeroed(RUN_BYTES.max(bytes));
+        }
+        &mut self.bytes[..bytes]
+    }
+}
+
+/// Takes the first page that is wanted, with those named behind it that lie beside it, `most` together; empty if none
+/// is. A scan names its leaves in either direction.
+fn run_of(wanted: &mut VecDeque<PageNo>, most: usize) -> Range<u32> {
+    let Some(first) = wanted.pop_front() else { return 0..0 };
+    let mut run = first.0..first.0 + 1;
+    while run.len() < most
+        && let Some(longer) = wanted.front().and_then(|next| with_next(&run, *next))
+    {
+        wanted.pop_front();
+        run = longer;
+    }
+    run
+}
+
+/// The run with a page beside it.
+fn with_next(run: &Range<u32>, next: PageNo) -> Option<Range<u32>> {
+    match next.0 {
+        next if next == run.end => Some(run.start..run.end + 1),
+        next if next + 1 == run.start => Some(next..run.end),
+        _ => None,
+    }
 }
 
 /// So many rows asked for, while no page was read, say that none is missing; a mask.
@@ -42,16 +85,24 @@ fn ask(before: u64, pages_read: u64, rows: u64) -> u64 {
 }
 
 impl Pool {
-    /// Has the page read ahead if it is not resident.
-    pub(crate) fn want(&self, page: PageNo) {
-        let ahead = &self.read_ahead;
-        if !self.reads_ahead() || self.is_resident(page) {
+    /// Has those of the pages read ahead that are not resident.
+    pub(crate) fn want(&self, pages: &[PageNo]) {
+        if !self.reads_ahead() {
             return;
         }
-        let mut wanted = ahead.wanted.lock();
-        if wanted.len() < MOST_WANTED && !wanted.contains(&page) {
-            wanted.push_back(page);
-            ahead.bell.notify_one();
+        let missing: Vec<PageNo> = pages.iter().copied().filter(|page| !self.is_resident(*page)).collect();
+        if missing.is_empty() {
+            return;
+        }
+        let mut wanted = self.read_ahead.wanted.lock();
+        for page in missing {
+            if wanted.len() < MOST_WANTED && !wanted.contains(&page) {
+                let goes_on = wanted.back().is_some_and(|last| last.0.abs_diff(page.0) == 1);
+                wanted.push_back(page);
+                if !goes_on {
+                    self.read_ahead.bell.notify_one();
+                }
+            }
         }
     }
 
@@ -67,14 +118,24 @@ impl Pool {
         now & ROWS != 0 && self.reads_ahead()
     }
 
-    /// Reads a page that is wanted, if there is one.
-    pub(crate) fn read_ahead_step(&self) {
-        let page = self.read_ahead.wanted.lock().pop_front();
-        if let Some(page) = page.filter(|page| !self.is_resident(*page))
-            && self.load(page).is_ok()
-        {
-            self.stats.pages_read_ahead.inc();
+    /// Reads the pages of the first run that is wanted, if there is one.
+    pub(crate) fn read_ahead_step(&self, buffer: &mut RunBuffer) {
+        let page_bytes = self.frames.page_bytes();
+        let mut wanted = self.read_ahead.wanted.lock();
+        let run = run_of(&mut wanted, (RUN_BYTES / page_bytes).max(1));
+        // The rest of a long run was announced by one bell.
+        if wanted.front().is_some_and(|next| with_next(&run, *next).is_some()) {
+            self.read_ahead.bell.notify_one();
         }
+        drop(wanted);
+        let read = match run.len() {
+            0 => return,
+            1 if self.is_resident(PageNo(run.start)) => return,
+            1 => self.load(PageNo(run.start)).map(|()| 1),
+            pages => self.load_run(run, buffer.of_bytes(pages * page_bytes)),
+        };
+        // Rule 1.
+        self.stats.pages_read_ahead.add(read.unwrap_or(0) as u64);
     }
 
     /// Waits until a page is wanted, or [`Pool::stop_readers`].
@@ -108,6 +169,17 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_that_follow_each_other_are_one_run() {
+        let mut wanted = VecDeque::from([7, 8, 9, 11, 12, 3, 4, 5, 6, 30, 29, 28, 27, 0, 1].map(PageNo));
+        let mut runs = Vec::new();
+        while !wanted.is_empty() {
+            runs.push(run_of(&mut wanted, 3));
+        }
+        assert_eq!(runs, [7..10, 11..13, 3..6, 6..7, 28..31, 27..28, 0..2]);
+        assert!(run_of(&mut wanted, 3).is_empty());
+    }
 
     #[test]
     fn while_nothing_is_read_the_answer_becomes_no() {

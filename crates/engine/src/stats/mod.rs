@@ -103,6 +103,8 @@ counters! {
     pages_read = "buffer_pages_read",
     /// Pages read before a thread needed them: along scans, and for several rows that are looked up.
     pages_read_ahead = "buffer_pages_read_ahead",
+    /// Bytes written to temporary files, to sort the entries of new indexes.
+    sort_bytes_written,
     /// Pages written to the data file, for any reason: the sum of the counters by reason.
     pages_flushed = "buffer_pages_written",
     /// Index pages (of tables and secondary indexes) read from the data file.

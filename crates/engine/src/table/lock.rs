@@ -6,7 +6,8 @@
 //! Rules
 //! 1. A transaction that has read may write later without giving its read lock back ([`TableLock::upgrade`]). An index
 //!    build may have come in between, so it takes the table's newest version then.
-//! 2. Schema changes come one at a time (the database's schema mutex), and new transactions queue behind a waiting one.
+//! 2. Schema changes of a table come one at a time (its `changing` mutex), and new transactions queue behind a waiting
+//!    one.
 //! 3. Every wait ends by a timeout, so a transaction that waits for its own lock gets an error and does not wait for
 //!    ever.
 //! 4. A lock taken on a dropped table is an error that says so.
@@ -14,7 +15,10 @@
 //!    mode is: a removal that has come or waits bars all, an index build bars writers. Who counts himself looks at that
 //!    afterwards, a schema change looks at the counts after it has set it (both sequentially consistent), so one of
 //!    them sees the other. Only the sum of the places counts: a transaction may end on another thread.
-//! 6. When the database stops, every waiter is woken and gets the error that says so.
+//! 6. From no-write to exclusive there is no moment without either ([`SchemaGuard::exclusive`]). But a transaction that
+//!    has read and now writes goes first, since the removal waits for it: then what was built meanwhile lacks its
+//!    writes, and the guard says so.
+//! 7. When the database stops, every waiter is woken and gets the error that says so.
 
 use crate::error::{Error, Result};
 use crate::sync::atomic::{AtomicU8, AtomicU32, Ordering::SeqCst};
@@ -62,6 +66,8 @@ struct LockState {
     /// A removal holds or waits for exclusive.
     exclusive: bool,
     dropped: bool,
+    /// A transaction became a writer since exclusive was asked for.
+    was_written: bool,
 }
 
 /// What a transaction does with a table.
@@ -155,6 +161,7 @@ impl TableLock {
             let mut state = self.state.lock();
             // A removal that waits also waits for our read lock: we must not wait for it.
             self.wait(&mut state, timeout, |s| !s.no_write)?;
+            state.was_written = true;
             self.users.own().writers.fetch_add(1, SeqCst);
         }
         self.leave(Mode::Read);
@@ -167,7 +174,14 @@ impl TableLock {
         self.leave(mode);
     }
 
-    /// Keeps writers out until the guard is dropped. The caller holds the schema mutex.
+    /// Whether a schema change holds or waits for the lock.
+    #[cfg(test)]
+    pub(crate) fn is_barred(&self) -> bool {
+        self.barred.load(SeqCst) != NOBODY
+    }
+
+    /// Keeps writers out until the guard is dropped. The caller holds the table's `changing` mutex, or no schema change
+    /// is going on.
     pub(crate) fn no_write(&self, timeout: Duration) -> Result<SchemaGuard<'_>> {
         let mut state = self.state.lock();
         state.no_write = true;
@@ -182,19 +196,11 @@ impl TableLock {
         }
     }
 
-    /// Keeps all others out until the guard is dropped. The caller holds the schema mutex.
+    /// Keeps all others out until the guard is dropped. The caller holds the table's `changing` mutex.
     pub(crate) fn exclusive(&self, timeout: Duration) -> Result<SchemaGuard<'_>> {
-        let mut state = self.state.lock();
-        state.exclusive = true;
-        self.barred.store(state.barred(), SeqCst);
         let guard = SchemaGuard(self);
-        match self.wait(&mut state, timeout, |_| self.has_none(Mode::Write) && self.has_none(Mode::Read)) {
-            Ok(()) => Ok(guard),
-            Err(error) => {
-                drop(state);
-                Err(error)
-            }
-        }
+        guard.exclusive(timeout)?;
+        Ok(guard)
     }
 
     fn wait(
@@ -231,6 +237,17 @@ fn check_dropped(state: &LockState, table: &str) -> Result<()> {
 pub(crate) struct SchemaGuard<'l>(&'l TableLock);
 
 impl SchemaGuard<'_> {
+    /// Keeps all others out from now on. Says whether a transaction wrote the table since this was asked for (rule 6).
+    pub(crate) fn exclusive(&self, timeout: Duration) -> Result<bool> {
+        let lock = self.0;
+        let mut state = lock.state.lock();
+        *state = LockState { exclusive: true, no_write: false, was_written: false, ..*state };
+        lock.barred.store(state.barred(), SeqCst);
+        lock.changed.notify_all();
+        lock.wait(&mut state, timeout, |_| lock.has_none(Mode::Write) && lock.has_none(Mode::Read))?;
+        Ok(state.was_written)
+    }
+
     /// The table is gone: those who wait or come later get an error.
     pub(crate) fn set_dropped(&self) {
         self.0.state.lock().dropped = true;
@@ -321,6 +338,31 @@ mod tests {
         assert!(matches!(barred.join().unwrap(), Err(Error::LockWaitTimeout)));
         assert!(remover.join().unwrap());
         assert!(matches!(lock.lock("t", Mode::Read, SHORT), Err(Error::TableDropped { .. })));
+    }
+
+    /// Between a build and the removal that follows it no transaction begins to write; one that has read goes first,
+    /// and the removal learns of it.
+    #[test]
+    fn no_write_becomes_exclusive_without_a_gap() {
+        let lock = Arc::new(TableLock::default());
+        let build = lock.no_write(LONG).unwrap();
+        assert!(!build.exclusive(LONG).unwrap());
+        assert!(matches!(lock.lock("t", Mode::Write, SHORT), Err(Error::LockWaitTimeout)));
+        drop(build);
+
+        lock.lock("t", Mode::Read, LONG).unwrap();
+        let build = lock.no_write(LONG).unwrap();
+        let reader = {
+            let lock = lock.clone();
+            std::thread::spawn(move || {
+                lock.upgrade(LONG).unwrap();
+                lock.unlock(Mode::Write);
+            })
+        };
+        assert!(build.exclusive(LONG).unwrap());
+        reader.join().unwrap();
+        drop(build);
+        lock.lock("t", Mode::Write, SHORT).unwrap();
     }
 
     #[test]

@@ -33,6 +33,9 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+/// Name of a temporary file until it is removed.
+const TEMPORARY: &str = "temporary";
+
 /// Zeros written at once.
 const ZEROS_BYTES: u64 = 1 << 20;
 
@@ -77,6 +80,22 @@ impl FileDevice {
         };
         sys::hint_lifetime(&file, role.lifetime());
         Ok(FileDevice::of(file, path, mode))
+    }
+
+    /// Makes a file in `folder` that has no name: it lasts as long as it is open, and a crash leaves nothing of it.
+    /// (A file system gives it a name for a moment, `temporary`. One of that name is taken over: the caller has locked
+    /// the folder.)
+    ///
+    /// # Errors
+    /// Whatever the operating system answers, with the path.
+    pub fn temporary(folder: &Path, method: FlushMethod) -> Result<FileDevice> {
+        let path = folder.join(TEMPORARY);
+        // Never synced, so it is no matter how its syncs are saved.
+        let method = if method == FlushMethod::DirectNoFsync { FlushMethod::Direct } else { method };
+        let device = FileDevice::open(&path, FileRole::Temporary, method, true)?;
+        std::fs::remove_file(&path).map_err(|source| failed("remove", &path, source))?;
+        device.set_len_bytes(0)?;
+        Ok(device)
     }
 
     /// Opens the file at `path` to read it only, through the page cache: no lock, no alignment, and nothing can be

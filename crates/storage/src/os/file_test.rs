@@ -268,3 +268,21 @@ fn writes_are_divided_into_whole_pieces_or_not_at_all() {
     assert_eq!(places, [(4096, 4096), (8192, 4096), (32768, 4096)]);
     assert!(device.in_pieces(&[write(0, 4096), write(512, 4096)]).is_none());
 }
+
+#[test]
+fn a_temporary_file_has_no_name_and_nothing_of_an_older_one() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(TEMPORARY), "left by a crash").unwrap();
+    for method in METHODS {
+        let [one, other] = [(); 2].map(|()| FileDevice::temporary(folder.path(), method).unwrap());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        for (device, fill) in [(&one, 1), (&other, 2)] {
+            assert_eq!(device.len_bytes().unwrap(), 0);
+            device.set_len_bytes(4096).unwrap();
+            device.write_at(0, &block(fill), Placement::Other).unwrap();
+        }
+        let mut read = AlignedBuf::zeroed(4096);
+        one.read_at(0, &mut read).unwrap();
+        assert!(read.iter().all(|&byte| byte == 1), "{method:?}");
+    }
+}

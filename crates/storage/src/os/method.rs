@@ -63,6 +63,8 @@ pub enum FileRole {
     Redo,
     /// The redo ring when a commit only writes it: through the page cache whatever the method, where a write is a copy.
     RedoCached,
+    /// What is sorted; needed no longer than its process lives, and never synced.
+    Temporary,
 }
 
 impl FileRole {
@@ -72,10 +74,11 @@ impl FileRole {
     /// |---|---|
     /// | redo | are overwritten once for each lap of the ring |
     /// | doublewrite, with the journal | are overwritten by the next batch, or once for each lap |
+    /// | temporary | are read once and then removed |
     /// | data | not known |
     pub(super) fn lifetime(self) -> WriteLifetime {
         match self {
-            FileRole::Redo | FileRole::RedoCached | FileRole::Doublewrite => WriteLifetime::Short,
+            FileRole::Redo | FileRole::RedoCached | FileRole::Doublewrite | FileRole::Temporary => WriteLifetime::Short,
             FileRole::Data => WriteLifetime::NotSet,
         }
     }

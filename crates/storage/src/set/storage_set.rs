@@ -31,7 +31,22 @@ pub struct StorageSet {
     /// Copies of pages on their way to their place.
     pub doublewrite: Arc<dyn Device>,
     origin: Arc<Origin>,
+    temporary: Arc<MakeTemporary>,
     read_only: bool,
+}
+
+/// Makes a device for what lasts only as long as it is used.
+type MakeTemporary = dyn Fn() -> Result<Arc<dyn Device>, StorageError> + Send + Sync;
+
+/// Temporary devices in memory.
+fn temporary_in_memory() -> Arc<MakeTemporary> {
+    Arc::new(|| Ok(Arc::new(MemoryDevice::named("temporary", 1))))
+}
+
+/// Temporary files in a folder.
+fn temporary_in(folder: &Path, method: FlushMethod) -> Arc<MakeTemporary> {
+    let folder = folder.to_path_buf();
+    Arc::new(move || Ok(Arc::new(FileDevice::temporary(&folder, method)?)))
 }
 
 /// Where the devices come from.
@@ -82,8 +97,8 @@ impl StorageSet {
             folder::sync(dir)?;
             sync_log_dir(log_dir)?;
         }
-        let origin = Arc::new(Origin::Folder { _locks: locks });
-        Ok(StorageSet { data, redo, doublewrite, origin, read_only: false })
+        let (origin, temporary) = (Arc::new(Origin::Folder { _locks: locks }), temporary_in(dir, options.flush_method));
+        Ok(StorageSet { data, redo, doublewrite, origin, temporary, read_only: false })
     }
 
     /// Opens the files in the folder `dir` (the redo in `log_dir`, if that is another) to read them only, through the
@@ -100,8 +115,8 @@ impl StorageSet {
         }
         let open = |path: &Path| FileDevice::open_read_only(path).map(|file| Arc::new(file) as Arc<dyn Device>);
         let [data, redo, doublewrite] = [open(&paths[0])?, open(&paths[1])?, open(&paths[2])?];
-        let origin = Arc::new(Origin::Folder { _locks: locks });
-        Ok(StorageSet { data, redo, doublewrite, origin, read_only: false }.overlaid()?)
+        let (origin, temporary) = (Arc::new(Origin::Folder { _locks: locks }), temporary_in_memory());
+        Ok(StorageSet { data, redo, doublewrite, origin, temporary, read_only: false }.overlaid()?)
     }
 
     /// This set to be read only: nothing reaches its devices, what is written is kept in memory.
@@ -111,7 +126,8 @@ impl StorageSet {
     pub fn overlaid(&self) -> Result<StorageSet, StorageError> {
         let over = |device: &Arc<dyn Device>| Overlay::new(Arc::clone(device)).map(|o| Arc::new(o) as Arc<dyn Device>);
         let (data, redo, doublewrite) = (over(&self.data)?, over(&self.redo)?, over(&self.doublewrite)?);
-        Ok(StorageSet { data, redo, doublewrite, origin: Arc::clone(&self.origin), read_only: true })
+        let (origin, temporary) = (Arc::clone(&self.origin), temporary_in_memory());
+        Ok(StorageSet { data, redo, doublewrite, origin, temporary, read_only: true })
     }
 
     /// Whether what is written into this set is forgotten.
@@ -126,7 +142,8 @@ impl StorageSet {
 
     /// A set of any three devices.
     pub fn of_devices(data: Arc<dyn Device>, redo: Arc<dyn Device>, doublewrite: Arc<dyn Device>) -> StorageSet {
-        StorageSet { data, redo, doublewrite, origin: Arc::new(Origin::Devices), read_only: false }
+        let (origin, temporary) = (Arc::new(Origin::Devices), temporary_in_memory());
+        StorageSet { data, redo, doublewrite, origin, temporary, read_only: false }
     }
 
     /// A set of these devices (data, redo, doublewrite), which can [lose its power](StorageSet::cut).
@@ -136,7 +153,8 @@ impl StorageSet {
 
     fn in_memory(devices: [MemoryDevice; 3]) -> StorageSet {
         let [data, redo, doublewrite] = devices.clone().map(|d| Arc::new(d) as Arc<dyn Device>);
-        StorageSet { data, redo, doublewrite, origin: Arc::new(Origin::Memory(devices)), read_only: false }
+        let (origin, temporary) = (Arc::new(Origin::Memory(devices)), temporary_in_memory());
+        StorageSet { data, redo, doublewrite, origin, temporary, read_only: false }
     }
 
     /// What a power cut now could leave of a set in memory, chosen by `seed`; this set goes on untouched. The three
@@ -170,8 +188,26 @@ impl StorageSet {
             redo: through(&self.redo),
             doublewrite: through(&self.doublewrite),
             origin: Arc::clone(&self.origin),
+            temporary: Arc::clone(&self.temporary),
             read_only: self.read_only,
         }
+    }
+
+    /// A new, empty device for what lasts only as long as the device is used: a file without a name in the folder of
+    /// the database, or memory where the set is not of files.
+    ///
+    /// # Errors
+    /// The file cannot be made.
+    pub fn temporary(&self) -> Result<Arc<dyn Device>, StorageError> {
+        (self.temporary)()
+    }
+
+    /// The same set, with temporary devices that `make` makes.
+    pub fn with_temporary(
+        &self,
+        make: impl Fn() -> Result<Arc<dyn Device>, StorageError> + Send + Sync + 'static,
+    ) -> StorageSet {
+        StorageSet { temporary: Arc::new(make), ..self.clone() }
     }
 }
 

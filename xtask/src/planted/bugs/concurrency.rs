@@ -1,7 +1,7 @@
 //! Bugs of threads beside each other: a missing order, a lost wake-up, a second look that is left out. Small parts are
 //! checked by loom in the engine's own tests, the others by the models under shuttle.
 
-use super::{Bug, Edit, of_engine};
+use super::{Bug, Edit, edit, of_engine};
 
 const LATCH: &str = "crates/engine/src/sync/latch.rs";
 const REACH: &str = "crates/engine/src/pool/frames/reach.rs";
@@ -26,7 +26,54 @@ const fn of_whole(
     Bug { package: "highwater-models", ..of_engine(name, breaks, edits, tests) }
 }
 
+const REBUILD: &str = "crates/engine/src/db/rebuild.rs";
+const LOAD_RUN: &str = "crates/engine/src/pool/frames/load_run.rs";
+const RUNS: &str = "crates/engine/src/db/index_build/runs.rs";
+const SCHEMA_CHANGE: &str = "crates/engine/src/db/schema_change.rs";
+
 pub const BUGS: &[Bug] = &[
+    of_engine(
+        "write-beside-a-rebuild-lost",
+        "a rebuilt index is put in use although a transaction wrote the table since its rows were read",
+        &[edit(
+            REBUILD,
+            "            if let Ok(false) = was_written {\n",
+            "            if was_written.as_ref().is_ok_and(|was_written| PLANTED || !was_written) {\n",
+        )],
+        &["rebuild::tests::a_write_between"],
+    ),
+    of_engine(
+        "change-of-a-table-not-alone",
+        "two schema changes of one table go on side by side",
+        &[edit(
+            SCHEMA_CHANGE,
+            "        let alone = table.changing.lock();\n",
+            "        let own = || Box::leak(Box::new(crate::sync::Mutex::new(())));\n        \
+             let alone = if PLANTED { own().lock() } else { table.changing.lock() };\n",
+        )],
+        &["index_build::tests::schema_changes_of_other_tables"],
+    ),
+    of_engine(
+        "run-over-a-resident-page",
+        "what was read beside other pages takes the place of a page that is resident and newer",
+        &[edit(
+            LOAD_RUN,
+            "pages.map(PageNo).filter(|page| !self.is_resident(*page)).collect();\n",
+            "pages.map(PageNo).collect();\n        if PLANTED {\n            missing.iter().for_each(|page| \
+             self.table.find(&self.frames, *page).into_iter().for_each(|frame| self.forget(frame)));\n        }\n",
+        )],
+        &["load_run::a_run_brings_all"],
+    ),
+    of_engine(
+        "damaged-run-believed",
+        "a block of the temporary file of an index build is used although its checksum is wrong",
+        &[edit(
+            RUNS,
+            "        if word(0) != checksum(&self.block, block) {",
+            "        if !PLANTED && word(0) != checksum(&self.block, block) {",
+        )],
+        &["index_build::tests::a_damaged_or_full"],
+    ),
     of_engine(
         "latch-reads-not-ordered",
         "a reader without a latch may confirm the version before it has read",

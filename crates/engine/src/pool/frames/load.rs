@@ -44,19 +44,28 @@ impl Pool {
             return self.await_whole(page, other);
         }
         self.note_arrival(frame, true);
-        match self.read_page(page, frame).and_then(|()| self.apply_pending(page, frame)) {
+        // SAFETY: the frame came from the free list, so this thread holds its latch exclusively.
+        let read = self.store.read(page, unsafe { self.frames.bytes_mut(frame) });
+        match self.arrive(page, frame, read, missed)? {
+            Content::Whole => Ok(()),
+            _ => self.merge_waiting(page),
+        }
+    }
+
+    /// Lets everybody see the page, whose bytes were read into the frame, and says what there is of it. The frame is
+    /// held exclusively, and no longer on return; on an error the page is not resident any more.
+    pub(super) fn arrive(&self, page: PageNo, frame: FrameNo, read: Result<()>, missed: Instant) -> Result<Content> {
+        let content = read.and_then(|()| self.verify(page, frame)).and_then(|()| self.apply_pending(page, frame));
+        match content {
             Ok(content) => {
                 self.lru.insert_old(&self.frames, frame);
                 self.frames.get(frame).set_content(content);
                 self.frames.get(frame).latch.unlock_exclusive(true);
                 self.latencies.page_read.record(missed.elapsed());
-                if content == Content::Whole { Ok(()) } else { self.merge_waiting(page) }
             }
-            Err(error) => {
-                self.drop_unread(frame);
-                Err(error)
-            }
+            Err(_) => self.drop_unread(frame),
         }
+        content
     }
 
     /// Waits until the page in this frame, found a moment ago, is whole, or does what is left to do for that.
@@ -75,7 +84,7 @@ impl Pool {
     }
 
     /// Enters `page` into the page table in `frame` (held exclusively); the frame that already has it, if any.
-    fn enter(&self, page: PageNo, frame: FrameNo) -> Option<FrameNo> {
+    pub(super) fn enter(&self, page: PageNo, frame: FrameNo) -> Option<FrameNo> {
         let other = self.table.enter(&self.frames, page, frame);
         if other.is_none() {
             self.frames.get(frame).first_access_ms.store(0, Relaxed);
@@ -83,10 +92,10 @@ impl Pool {
         other
     }
 
-    fn read_page(&self, page: PageNo, frame: FrameNo) -> Result<()> {
-        // SAFETY: the frame came from the free list, so this thread holds its latch exclusively.
-        let bytes = unsafe { self.frames.bytes_mut(frame) };
-        self.store.read(page, bytes)?;
+    /// Whether what was read into the frame is this page, and whole.
+    fn verify(&self, page: PageNo, frame: FrameNo) -> Result<()> {
+        // SAFETY: the frame came from the free list for this read, so this thread holds its latch exclusively.
+        let bytes = unsafe { self.frames.bytes(frame) };
         self.stats.pages_read.inc();
         page::header::verify(bytes, page)?;
         if let Some(reason) = page::header::beyond_log(bytes, self.log.written_lsn()) {
@@ -101,7 +110,7 @@ impl Pool {
         self.table.forget(&self.frames, frame);
     }
 
-    fn drop_unread(&self, frame: FrameNo) {
+    pub(super) fn drop_unread(&self, frame: FrameNo) {
         let state = self.frames.get(frame);
         self.forget(frame);
         // Let the waiters see that the page is gone, then take the frame back.

@@ -1,0 +1,86 @@
+//! Entries in memory.
+
+use crate::page::PageBytes;
+use crate::table::version::TableVersion;
+use crate::txn::TableTrees;
+
+/// An entry of the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Entry<'e> {
+    /// The index columns, then the primary key.
+    pub(super) key: &'e [u8],
+    /// Bytes of the index columns.
+    pub(super) columns_bytes: usize,
+}
+
+impl<'e> Entry<'e> {
+    /// The index columns.
+    pub(super) fn columns(self) -> &'e [u8] {
+        &self.key[..self.columns_bytes]
+    }
+}
+
+/// The first eight bytes of a key as a number, zeros behind a shorter key: decides most comparisons.
+#[inline]
+pub(super) fn first_word(key: &[u8]) -> u64 {
+    key.word_at(0, key.len().min(size_of::<u64>()))
+}
+
+/// Where an entry is in the batch's bytes.
+#[derive(Clone, Copy)]
+struct Place {
+    word: u64,
+    /// A batch has a few MiB more than [`MOST_BATCH_BYTES`](super::MOST_BATCH_BYTES) at most.
+    start: u32,
+    len: u32,
+    columns_bytes: u32,
+}
+
+impl Place {
+    #[inline]
+    fn of(self, bytes: &[u8]) -> Entry<'_> {
+        let key = &bytes[self.start as usize..][..self.len as usize];
+        Entry { key, columns_bytes: self.columns_bytes as usize }
+    }
+}
+
+/// Entries that were gathered.
+#[derive(Default)]
+pub(super) struct Batch {
+    bytes: Vec<u8>,
+    places: Vec<Place>,
+}
+
+impl Batch {
+    /// The entry of a row.
+    pub(super) fn add(&mut self, version: &TableVersion, index: usize, key: &[u8], row: &[u8]) {
+        let start = self.bytes.len();
+        let entry = version.entry(index, key, row, &mut self.bytes);
+        let len = self.bytes.len() - start;
+        let (word, columns_bytes) = (first_word(&self.bytes[start..]), entry.prefix_bytes as u32);
+        self.places.push(Place { word, start: start as u32, len: len as u32, columns_bytes });
+    }
+
+    /// Bytes that it takes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.bytes.len() + self.places.len() * size_of::<Place>()
+    }
+
+    /// Puts the entries in order.
+    pub(super) fn sort(&mut self) {
+        let bytes = &self.bytes;
+        let by_key = |a: &Place, b: &Place| a.word.cmp(&b.word).then_with(|| a.of(bytes).key.cmp(b.of(bytes).key));
+        self.places.sort_unstable_by(by_key);
+    }
+
+    /// The entries in their order.
+    pub(super) fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.places.iter().map(|place| place.of(&self.bytes))
+    }
+
+    /// Forgets all entries; keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.places.clear();
+    }
+}

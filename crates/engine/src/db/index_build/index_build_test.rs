@@ -1,0 +1,207 @@
+//! An index built in one batch and of many runs is the same index; what goes wrong with the temporary file is an error,
+//! and nothing else.
+
+use super::*;
+use crate::btree::Seek;
+use crate::db::Database;
+use crate::table::catalog::Catalog;
+use crate::table::key::KeyLayout;
+use crate::table::version::Secondary;
+use crate::table::{IndexDefinition, Schema, TableDefinition, Type};
+use crate::testing::{assert_free_classes, small_options};
+use crate::values;
+use highwater_storage::{Device, FaultKind, Faults, MemoryDevice, Operation, Placement, StorageSet};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+
+fn filled(rows: u32) -> (Database, Table) {
+    let db = Database::open_storage(StorageSet::memory(), small_options()).unwrap();
+    let schema = Schema::new().column("id", Type::U32).column("x", Type::Text(40)).nullable("n", Type::U32);
+    let table = db.create_table("t", schema.primary_key(&["id"])).unwrap();
+    let mut txn = db.begin().unwrap();
+    for id in 0..rows {
+        let x = format!("value {:05}", u64::from(id) * 7919 % 10_007);
+        txn.insert(&table, &values![id, x.as_str(), (id % 3 == 0).then_some(id / 6)]).unwrap();
+    }
+    txn.commit().unwrap();
+    (db, table)
+}
+
+/// Builds an index on `columns` that is not used; returns its keys.
+fn built(db: &Database, table: &Table, columns: &[usize], unique: bool, batch_bytes: usize) -> Result<Vec<Vec<u8>>> {
+    let catalog: &Arc<Catalog> = db.catalog();
+    let before = table.shared.current.read().clone();
+    let added = IndexDefinition { name: "i".to_string(), columns: columns.to_vec(), unique };
+    let definition = Arc::new(TableDefinition { indexes: vec![added.clone()], ..(*before.definition).clone() });
+    let record = catalog.create_index(before.id, added).unwrap();
+    let tree = catalog.open_index_tree(&record);
+    let key = KeyLayout::new(&definition, columns);
+    let rows = before.with_indexes(definition, vec![Arc::new(Secondary { key, tree: tree.clone(), since: 0 })]);
+    build(db.context(), db.storage(), db.begin().unwrap(), table, &rows, batch_bytes)?;
+    assert_free_classes(db.context(), db.space(), &tree);
+    let (mut keys, mut next) = (Vec::new(), None::<Vec<u8>>);
+    loop {
+        let leaf = tree.leaf(db.context(), next.as_deref().map_or(Seek::First, Seek::Covers))?;
+        for slot in 0..leaf.len() {
+            let mut key = Vec::new();
+            leaf.key_into(slot, &mut key);
+            keys.push(key);
+        }
+        match leaf.upper() {
+            Some(upper) => next = Some(upper.to_vec()),
+            None => return Ok(keys),
+        }
+    }
+}
+
+#[test]
+fn batches_make_no_difference() {
+    let (db, table) = filled(3000);
+    let whole = built(&db, &table, &[1], true, MOST_BATCH_BYTES).unwrap();
+    assert!(whole.len() == 3000 && whole.is_sorted());
+    for batch_bytes in [2000, 20_000, 60_000, 200_000] {
+        assert!(built(&db, &table, &[1], true, batch_bytes).unwrap() == whole, "{batch_bytes}");
+    }
+}
+
+#[test]
+fn duplicates_are_found_across_batches_and_nulls_are_none() {
+    let (db, table) = filled(1000);
+    for batch_bytes in [5000, MOST_BATCH_BYTES] {
+        let error = built(&db, &table, &[2], true, batch_bytes).unwrap_err();
+        assert!(matches!(&error, Error::DuplicateKey { index, table } if index == "i" && table == "t"), "{error}");
+        assert_eq!(built(&db, &table, &[2], false, batch_bytes).unwrap().len(), 1000);
+        assert_eq!(built(&db, &table, &[2, 0], true, batch_bytes).unwrap().len(), 1000);
+    }
+}
+
+#[test]
+fn an_empty_table_has_an_empty_index() {
+    let (db, table) = filled(0);
+    assert!(built(&db, &table, &[1], true, MOST_BATCH_BYTES).unwrap().is_empty());
+}
+
+/// A database whose temporary devices `make` makes, with two tables whose indexes on `x` do not fit one batch.
+fn large(make: impl Fn() -> Arc<dyn Device> + Send + Sync + 'static) -> Database {
+    let storage = StorageSet::memory().with_temporary(move || Ok(make()));
+    let db = Database::open_storage(storage, small_options()).unwrap();
+    for name in ["a", "b"] {
+        let schema = Schema::new().column("id", Type::U32).column("x", Type::Text(300));
+        let table = db.create_table(name, schema.primary_key(&["id"])).unwrap();
+        let mut txn = db.begin().unwrap();
+        for id in 0..6000u32 {
+            txn.insert(&table, &values![id, format!("{:0250}", u64::from(id) * 7919 % 10_007).as_str()]).unwrap();
+        }
+        txn.commit().unwrap();
+    }
+    assert!(batch_bytes(db.context()) < 6000 * 250);
+    db
+}
+
+fn assert_indexed(db: &Database, table: &str) {
+    let handle = db.table(table).unwrap();
+    let mut read = db.snapshot().unwrap();
+    let rows: Result<Vec<_>> = read.scan(&handle).index("by_x").iter().unwrap().collect();
+    let rows = rows.unwrap();
+    assert!(rows.len() == 6000 && rows.is_sorted_by_key(|row| row.str(1).to_string()), "{table}");
+    assert_eq!(db.check().unwrap().findings, []);
+}
+
+#[test]
+fn a_damaged_or_full_temporary_file_is_an_error_and_leaves_nothing() {
+    for (operation, nth, kind) in [
+        (Operation::Write, 3, FaultKind::DiskFull),
+        (Operation::SetLen, 1, FaultKind::DiskFull),
+        (Operation::Read, 2, FaultKind::ErrorOnce),
+    ] {
+        let faults = Faults::new();
+        let wrapped = faults.clone();
+        let db = large(move || wrapped.wrap(Arc::new(MemoryDevice::named("temporary", 1))));
+        faults.fail(operation, nth, kind);
+        let error = db.create_index("a", "by_x", &["x"], false).unwrap_err();
+        assert!(matches!(&error, Error::Storage(_)) && error.to_string().contains("temporary"), "{error}");
+        assert_eq!(faults.failures(), 1);
+        faults.clear();
+        db.create_index("a", "by_x", &["x"], true).unwrap();
+        assert_indexed(&db, "a");
+    }
+    for at in [9, 70_000, 3 << 16] {
+        let db = large(move || Arc::new(Damaging { inner: MemoryDevice::named("temporary", 1), at }));
+        let error = db.create_index("a", "by_x", &["x"], false).unwrap_err();
+        assert!(matches!(&error, Error::Corrupt(why) if why.contains("temporary is damaged")), "{error}");
+    }
+}
+
+/// Gives one byte back that is another one than was written.
+struct Damaging {
+    inner: MemoryDevice,
+    at: u64,
+}
+
+impl Device for Damaging {
+    highwater_storage::pass_on!();
+
+    fn set_len_bytes(&self, len: u64) -> highwater_storage::Result<()> {
+        self.inner.set_len_bytes(len)
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> highwater_storage::Result<()> {
+        self.inner.read_at(offset, buf)?;
+        if let Some(byte) = self.at.checked_sub(offset).and_then(|at| buf.get_mut(at as usize)) {
+            *byte ^= 1;
+        }
+        Ok(())
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> highwater_storage::Result<()> {
+        self.inner.write_at(offset, data, placement)
+    }
+
+    fn sync(&self) -> highwater_storage::Result<()> {
+        panic!("nothing of it is synced");
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
+        self.inner.discard(offset, len)
+    }
+}
+
+/// While an index is built, other tables are made, indexed and dropped; a check and a change of the same table wait.
+#[test]
+fn schema_changes_of_other_tables_go_on_during_a_build() {
+    let (building, go_on) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    let (first, at) = (AtomicBool::new(true), (building.clone(), go_on.clone()));
+    let db = large(move || {
+        if first.swap(false, Ordering::SeqCst) {
+            at.0.wait();
+            at.1.wait();
+        }
+        Arc::new(MemoryDevice::named("temporary", 1))
+    });
+    let (db, ended) = (Arc::new(db), Arc::new(AtomicUsize::new(0)));
+    let start = |run: fn(&Database) -> Result<()>| {
+        let (db, ended) = (db.clone(), ended.clone());
+        std::thread::spawn(move || {
+            let done = run(&db);
+            ended.fetch_add(1, Ordering::SeqCst);
+            done
+        })
+    };
+    let build = start(|db| db.create_index("a", "by_x", &["x"], true));
+    building.wait();
+    db.create_table("c", Schema::new().column("id", Type::U32).primary_key(&["id"])).unwrap();
+    db.drop_table("c").unwrap();
+    db.create_index("b", "by_x", &["x"], true).unwrap();
+    db.rebuild_index("b", "by_x").unwrap();
+    let twin = start(|db| db.create_index("a", "by_x", &["x"], true));
+    let check = start(|db| db.check().map(|report| assert!(report.is_sound(), "{:?}", report.findings)));
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    assert_eq!(ended.load(Ordering::SeqCst), 0);
+    go_on.wait();
+    build.join().unwrap().unwrap();
+    assert!(matches!(twin.join().unwrap(), Err(Error::Schema(_))));
+    check.join().unwrap().unwrap();
+    for table in ["a", "b"] {
+        assert_indexed(&db, table);
+    }
+}

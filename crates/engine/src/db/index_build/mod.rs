@@ -1,0 +1,144 @@
+//! Filling a new index from the rows of its table, in bounded memory: an external merge sort.
+//!
+//! The rows are read in the order of the primary key; their entries are gathered and sorted. If all of them fit
+//! [`batch_bytes`], the tree is made of them. Otherwise batch after batch becomes a sorted run in a temporary file, and
+//! the tree is made of the merged runs. Either way it is built from its leaves up: no page of it is read, and each is
+//! written once.
+//!
+//! Rules
+//! 1. The table's lock keeps writers out; the index is not in use. So nothing here is undone or locked: on an error the
+//!    caller drops the whole tree.
+//! 2. Every row visible now gets its entry. Older versions get none: snapshots from before the build do not use the
+//!    index.
+//! 3. Uniqueness is checked on neighbours, on their way into the tree.
+//! 4. Memory: a batch, or a block of each run that is merged, which is no more.
+//! 5. The temporary file is nobody's after a crash, so nothing of it is ever synced. What is read from it is checked:
+//!    a damaged block is an error.
+//!
+//! | file | what |
+//! |---|---|
+//! | `batch` | entries in memory, and sorting them |
+//! | `runs` | the temporary file: writing and reading runs |
+//! | `merge` | merging runs, so many at a time as memory allows |
+
+mod batch;
+mod merge;
+mod runs;
+
+use super::scan::Range;
+use super::write_txn::WriteTxn;
+use crate::btree::{BTree, Builder};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::table::Table;
+use crate::table::value::Value;
+use crate::table::version::TableVersion;
+use crate::txn::stored::entry_value;
+use crate::txn::{LockMode, TableTrees};
+use batch::{Batch, Entry};
+use highwater_storage::StorageSet;
+use runs::Runs;
+
+/// Bytes of entries held in memory at once, at least and at most.
+const LEAST_BATCH_BYTES: usize = 1 << 20;
+pub(super) const MOST_BATCH_BYTES: usize = 64 << 20;
+/// The part of the buffer pool's size that they take beside the pool.
+const POOL_PART: usize = 8;
+/// How full the pages of a new tree are: some room for later insertions.
+const FILL_PERCENT: usize = 90;
+
+/// Bytes of entries held in memory at once.
+pub(super) fn batch_bytes(ctx: &Context) -> usize {
+    let pool_bytes = ctx.pool.frame_count() * ctx.pool.page_bytes();
+    (pool_bytes / POOL_PART).clamp(LEAST_BATCH_BYTES, MOST_BATCH_BYTES)
+}
+
+/// Fills the last index of `version` from the rows of `table`, with up to `batch_bytes` of entries in memory and the
+/// others in a temporary file of `storage`.
+pub(crate) fn build(
+    ctx: &Context,
+    storage: &StorageSet,
+    mut txn: WriteTxn,
+    table: &Table,
+    version: &TableVersion,
+    batch_bytes: usize,
+) -> Result<()> {
+    let index = version.index_count() - 1;
+    let (read, _) = txn.use_for_scan(table, None)?;
+    let all = Range {
+        low: Vec::new(),
+        high: None,
+        reverse: false,
+        lock: LockMode::None,
+        limit: usize::MAX,
+        keys_only: false,
+    };
+    let mut cursor = txn.cursor(&read, None, &all)?;
+    let mut batch = Batch::default();
+    let mut runs = Runs::new(storage, &ctx.stats);
+    let mut key = Vec::new();
+    while txn.next(&mut cursor)? {
+        let row = cursor.payload();
+        key.clear();
+        version.key_of(row, &mut key);
+        version.check_keys(&key, row)?;
+        batch.add(version, index, &key, row);
+        if batch.memory_bytes() >= batch_bytes {
+            runs.write(&mut batch)?;
+        }
+    }
+    txn.rollback()?;
+    let mut tree = NewTree::of(ctx, version, index);
+    if runs.is_empty() {
+        batch.sort();
+        batch.entries().try_for_each(|entry| tree.push(entry))?;
+    } else {
+        runs.write(&mut batch)?;
+        drop(batch);
+        merge::merge(&mut runs, batch_bytes, |entry| tree.push(entry))?;
+    }
+    tree.builder.finish().map(drop)
+}
+
+/// The tree on its way.
+struct NewTree<'t, 'c> {
+    version: &'t TableVersion,
+    index: usize,
+    builder: Builder<'t, 'c>,
+    /// The index columns of the last entry, if they have to be unique.
+    last: Vec<u8>,
+}
+
+impl<'t, 'c> NewTree<'t, 'c> {
+    fn of(ctx: &'c Context, version: &'t TableVersion, index: usize) -> NewTree<'t, 'c> {
+        let tree: &BTree = version.index(index);
+        NewTree { version, index, builder: tree.builder(ctx, FILL_PERCENT, 0), last: Vec::new() }
+    }
+
+    /// The next entry, in ascending order.
+    fn push(&mut self, entry: Entry<'_>) -> Result<()> {
+        if self.version.definition.indexes[self.index].unique {
+            self.check_unique(entry.columns())?;
+        }
+        self.builder.push(entry.key, &entry_value(entry.columns_bytes)).map_err(|error| match error {
+            Error::Usage(_) => Error::Corrupt("two rows of a table have the same primary key".to_string()),
+            other => other,
+        })
+    }
+
+    /// Rule 3. Rows with a NULL are equal to none.
+    fn check_unique(&mut self, columns: &[u8]) -> Result<()> {
+        let layout = &self.version.indexes[self.index].key;
+        if columns == self.last && !layout.decode(columns)?.0.contains(&Value::Null) {
+            let index = self.version.index_name(self.index).to_string();
+            return Err(Error::DuplicateKey { table: self.version.name().to_string(), index });
+        }
+        self.last.clear();
+        self.last.extend_from_slice(columns);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "index_build_test.rs"]
+mod tests;

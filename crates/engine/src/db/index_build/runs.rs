@@ -1,0 +1,245 @@
+//! Sorted runs of entries in a temporary file.
+//!
+//! A run is a sequence of blocks of [`BLOCK_BYTES`], each of which holds whole entries:
+//!
+//! | block | |
+//! |---|---|
+//! | 0 | CRC-32C of what follows and of the block's number |
+//! | 4 | bytes used, these eight counted |
+//! | 8 | entries: length of the key, length of the index columns (each `u16`), key |
+//!
+//! Rules
+//! 1. The file is made for the first run. It grows before a block is written behind its end, so a full disk is an
+//!    error in time.
+//! 2. Blocks are never written twice. Those of runs that have been merged are discarded.
+
+use super::batch::{Batch, Entry, first_word};
+use crate::error::{Error, Result};
+use crate::stats::Stats;
+use highwater_storage::{AlignedBuf, Device, Placement, StorageSet};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Bytes that are read or written at once. The longest key, an eighth of the largest page, is an eighth of it.
+pub(super) const BLOCK_BYTES: usize = 64 << 10;
+const HEAD_BYTES: usize = 8;
+/// The two lengths of an entry.
+const LENGTHS_BYTES: usize = 4;
+/// The file grows by so many blocks.
+const GROWTH_BLOCKS: u32 = 64;
+
+/// A run: the numbers of its blocks.
+pub(super) type Run = Range<u32>;
+
+/// The temporary file and what is in it.
+pub(super) struct Runs<'s> {
+    storage: &'s StorageSet,
+    stats: &'s Stats,
+    device: Option<Arc<dyn Device>>,
+    /// Blocks that the file has room for, and the next one to be written.
+    room: u32,
+    next: u32,
+    /// What is to be merged, the oldest first.
+    runs: VecDeque<Run>,
+}
+
+impl<'s> Runs<'s> {
+    /// No runs, and no file.
+    pub(super) fn new(storage: &'s StorageSet, stats: &'s Stats) -> Runs<'s> {
+        Runs { storage, stats, device: None, room: 0, next: 0, runs: VecDeque::new() }
+    }
+
+    /// Whether there is no run.
+    pub(super) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Runs that there are.
+    pub(super) fn count(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Sorts a batch, writes it as a run and forgets it.
+    ///
+    /// # Errors
+    /// A full disk, another I/O error.
+    pub(super) fn write(&mut self, batch: &mut Batch) -> Result<()> {
+        batch.sort();
+        let mut writer = self.writer();
+        batch.entries().try_for_each(|entry| writer.push(entry))?;
+        writer.finish()?;
+        batch.clear();
+        Ok(())
+    }
+
+    /// Writes a run.
+    pub(super) fn writer(&mut self) -> RunWriter<'_, 's> {
+        RunWriter { start: self.next, runs: self, block: AlignedBuf::zeroed(BLOCK_BYTES), used: HEAD_BYTES }
+    }
+
+    /// The oldest runs, `most` together: no runs of this any more.
+    pub(super) fn take(&mut self, most: usize) -> Vec<Run> {
+        self.runs.drain(..most.min(self.runs.len())).collect()
+    }
+
+    /// Reads a run.
+    ///
+    /// # Errors
+    /// A damaged block, an I/O error.
+    pub(super) fn reader(&self, run: &Run) -> Result<RunReader> {
+        let device = self.device.clone().ok_or_else(|| Error::Usage("there is no run yet".to_string()))?;
+        RunReader::open(device, run.clone())
+    }
+
+    /// Gives the room of a run back (rule 2).
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub(super) fn discard(&self, run: &Run) -> Result<()> {
+        let Some(device) = &self.device else { return Ok(()) };
+        Ok(device.discard(offset_of(run.start), u64::from(run.end - run.start) * BLOCK_BYTES as u64)?)
+    }
+
+    /// Writes a block behind the others.
+    fn write_block(&mut self, block: &[u8]) -> Result<()> {
+        let device = match &self.device {
+            Some(device) => device,
+            None => self.device.insert(self.storage.temporary()?),
+        };
+        if self.next == self.room {
+            let room = self.room.checked_add(GROWTH_BLOCKS).ok_or_else(|| too_many(&**device))?;
+            device.set_len_bytes(offset_of(room))?;
+            self.room = room;
+        }
+        device.write_at(offset_of(self.next), block, Placement::Other)?;
+        self.stats.sort_bytes_written.add(block.len() as u64);
+        self.next += 1;
+        Ok(())
+    }
+}
+
+#[cold]
+fn too_many(device: &dyn Device) -> Error {
+    Error::Usage(format!("{} cannot have more blocks of {BLOCK_BYTES} bytes", device.name()))
+}
+
+fn offset_of(block: u32) -> u64 {
+    u64::from(block) * BLOCK_BYTES as u64
+}
+
+fn checksum(block: &[u8], number: u32) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&block[size_of::<u32>()..]), &number.to_le_bytes())
+}
+
+/// A run that is being written.
+pub(super) struct RunWriter<'r, 's> {
+    runs: &'r mut Runs<'s>,
+    start: u32,
+    block: AlignedBuf,
+    used: usize,
+}
+
+impl RunWriter<'_, '_> {
+    /// The next entry, in ascending order.
+    ///
+    /// # Errors
+    /// A full disk, another I/O error.
+    pub(super) fn push(&mut self, entry: Entry<'_>) -> Result<()> {
+        let key_bytes = entry.key.len();
+        if self.used + LENGTHS_BYTES + key_bytes > BLOCK_BYTES {
+            self.end_block()?;
+        }
+        let room = &mut self.block[self.used..][..LENGTHS_BYTES + key_bytes];
+        room[..2].copy_from_slice(&(key_bytes as u16).to_le_bytes());
+        room[2..4].copy_from_slice(&(entry.columns_bytes as u16).to_le_bytes());
+        room[LENGTHS_BYTES..].copy_from_slice(entry.key);
+        self.used += room.len();
+        Ok(())
+    }
+
+    /// Ends the run, which waits to be merged from then on. One without entries is none.
+    ///
+    /// # Errors
+    /// A full disk, another I/O error.
+    pub(super) fn finish(mut self) -> Result<()> {
+        if self.used > HEAD_BYTES {
+            self.end_block()?;
+        }
+        if self.runs.next > self.start {
+            self.runs.runs.push_back(self.start..self.runs.next);
+        }
+        Ok(())
+    }
+
+    fn end_block(&mut self) -> Result<()> {
+        self.block[4..HEAD_BYTES].copy_from_slice(&(self.used as u32).to_le_bytes());
+        let checksum = checksum(&self.block, self.runs.next);
+        self.block[..4].copy_from_slice(&checksum.to_le_bytes());
+        self.used = HEAD_BYTES;
+        self.runs.write_block(&self.block)
+    }
+}
+
+/// A run that is being read: at one of its entries, or at its end.
+pub(super) struct RunReader {
+    device: Arc<dyn Device>,
+    /// Blocks that have not been read.
+    left: Run,
+    block: AlignedBuf,
+    used: usize,
+    /// Where the entry behind the present one begins.
+    next: usize,
+    key: Range<usize>,
+    columns_bytes: usize,
+    word: u64,
+}
+
+impl RunReader {
+    fn open(device: Arc<dyn Device>, run: Run) -> Result<RunReader> {
+        let (block, none) = (AlignedBuf::zeroed(BLOCK_BYTES), HEAD_BYTES);
+        let mut reader =
+            RunReader { device, left: run, block, used: none, next: none, key: 0..0, columns_bytes: 0, word: 0 };
+        reader.advance()?;
+        Ok(reader)
+    }
+
+    /// The present entry.
+    pub(super) fn entry(&self) -> Entry<'_> {
+        Entry { key: &self.block[self.key.clone()], columns_bytes: self.columns_bytes }
+    }
+
+    /// Its first bytes as a number.
+    pub(super) fn word(&self) -> u64 {
+        self.word
+    }
+
+    /// Goes to the next entry; false behind the last one.
+    ///
+    /// # Errors
+    /// A damaged block, an I/O error.
+    pub(super) fn advance(&mut self) -> Result<bool> {
+        if self.next == self.used {
+            let Some(block) = self.left.next() else { return Ok(false) };
+            self.read(block)?;
+        }
+        let lengths = &self.block[self.next..][..LENGTHS_BYTES];
+        let length = |at: usize| usize::from(u16::from_le_bytes([lengths[at], lengths[at + 1]]));
+        let (key_bytes, columns_bytes) = (length(0), length(2));
+        let start = self.next + LENGTHS_BYTES;
+        (self.key, self.columns_bytes, self.next) = (start..start + key_bytes, columns_bytes, start + key_bytes);
+        self.word = first_word(&self.block[self.key.clone()]);
+        Ok(true)
+    }
+
+    /// A block whose checksum is right is one that was written: its lengths are right too.
+    fn read(&mut self, block: u32) -> Result<()> {
+        self.device.read_at(offset_of(block), &mut self.block)?;
+        let word = |at: usize| u32::from_le_bytes(self.block[at..at + 4].try_into().expect("four bytes"));
+        if word(0) != checksum(&self.block, block) {
+            return Err(Error::Corrupt(format!("block {block} of {} is damaged", self.device.name())));
+        }
+        (self.used, self.next) = (word(4) as usize, HEAD_BYTES);
+        Ok(())
+    }
+}

@@ -1,0 +1,71 @@
+//! Pages that are read side by side.
+
+use super::{get, new_page, put};
+use crate::db::core::Core;
+use crate::pool::RunBuffer;
+use crate::testing::small_core;
+use crate::types::PageNo;
+
+const PAGES: usize = 12;
+
+/// A core whose new pages, of which these are beside each other, hold their numbers and are not resident.
+fn evicted() -> (Core, Vec<PageNo>) {
+    let core = small_core();
+    let mut pages: Vec<PageNo> = (0..PAGES).map(|_| new_page(&core.ctx, &core.space)).collect();
+    for page in &pages {
+        put(&core.ctx, *page, u64::from(page.0));
+    }
+    pages.sort();
+    assert!(pages.is_sorted_by(|a, b| a.0 + 1 == b.0));
+    core.ctx.pool.flush_all().unwrap();
+    core.ctx.pool.evict_all_clean();
+    (core, pages)
+}
+
+fn read(core: &Core, pages: &[PageNo]) -> usize {
+    let mut buffer = RunBuffer::default();
+    let run = pages[0].0..pages[0].0 + pages.len() as u32;
+    core.ctx.pool.load_run(run, buffer.of_bytes(pages.len() * core.ctx.pool.page_bytes())).unwrap()
+}
+
+#[test]
+fn a_run_brings_all_pages_that_are_missing() {
+    let (core, pages) = evicted();
+    let changed = pages[3];
+    put(&core.ctx, changed, 77);
+    let before = core.ctx.stats.pages_read.get();
+    assert_eq!(read(&core, &pages), PAGES - 1);
+    assert_eq!(core.ctx.stats.pages_read.get() - before, PAGES as u64 - 1);
+    for page in &pages {
+        assert!(core.ctx.pool.is_resident(*page));
+        // The change that is only in the pool is still there.
+        assert_eq!(get(&core.ctx, *page), if *page == changed { 77 } else { u64::from(page.0) });
+    }
+    assert_eq!(core.ctx.stats.pages_read.get() - before, PAGES as u64 - 1);
+    assert_eq!(read(&core, &pages), 0);
+}
+
+#[test]
+fn a_damaged_page_is_left_out_and_the_others_come() {
+    let (core, pages) = evicted();
+    let page_bytes = core.ctx.pool.page_bytes();
+    let data = &core.storage().memory_devices().unwrap()[0];
+    data.damage(|bytes| bytes[pages[5].0 as usize * page_bytes + 100] ^= 1);
+    assert_eq!(read(&core, &pages), PAGES - 1);
+    assert!(core.ctx.pool.fix_s(pages[5]).is_err());
+    assert!(pages.iter().filter(|page| **page != pages[5]).all(|page| get(&core.ctx, *page) == u64::from(page.0)));
+}
+
+/// A read that fails leaves no page half there, and every frame free again.
+#[test]
+fn after_a_read_that_fails_each_page_is_read_by_who_needs_it() {
+    let (core, pages) = evicted();
+    let beyond: Vec<PageNo> = (0..PAGES as u32).map(|n| PageNo(u32::MAX - 64 + n)).collect();
+    let mut buffer = RunBuffer::default();
+    let bytes = buffer.of_bytes(PAGES * core.ctx.pool.page_bytes());
+    let free = core.ctx.pool.free_count();
+    assert!(core.ctx.pool.load_run(beyond[0].0..beyond[0].0 + PAGES as u32, bytes).is_err());
+    assert!(beyond.iter().all(|page| !core.ctx.pool.is_resident(*page)));
+    assert_eq!(core.ctx.pool.free_count(), free);
+    assert_eq!(read(&core, &pages), PAGES);
+}
