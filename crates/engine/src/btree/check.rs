@@ -7,8 +7,10 @@
 //! 3. Structure changes are kept out during the walk. Pages are copied under their latch and looked at without it, so a
 //!    visitor may read other pages. Rows may change meanwhile.
 //! 4. Memory is bounded by the tree's height; what is kept about the pages is up to the visitor.
+//! 5. The next pages of the walk are read ahead ([`Ahead`]).
 
 use super::BTree;
+use super::ahead::most_leaves_ahead;
 use super::search::MAX_LEVEL;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -101,7 +103,9 @@ impl BTree {
         let mut counts = TreeCounts::default();
         let mut bytes = Vec::with_capacity(ctx.pool.page_bytes());
         let mut to_visit = vec![Expected { page: self.root, level: None, lower: None, upper: None }];
+        let mut ahead = Ahead { most: most_leaves_ahead(ctx.pool.frame_count()), named: 0 };
         while let Some(expected) = to_visit.pop() {
+            ahead.go_on(ctx, &to_visit);
             if !visitor.enter(expected.page)? {
                 visitor.problem(expected.page, "another page also leads to this page".to_string());
                 continue;
@@ -132,6 +136,7 @@ impl BTree {
                     visitor.problem(expected.page, "an inner page with a transaction number".to_string());
                 }
                 to_visit.extend(children(found).into_iter().rev());
+                ahead.named = 0;
             }
         }
         Ok(counts)
@@ -159,6 +164,26 @@ impl BTree {
         }
         if found.upper() != expected.upper.as_deref() {
             visitor.problem(expected.page, "its upper fence is not its parent's separator".to_string());
+        }
+    }
+}
+
+/// The pages that a walk will visit next are named to the pool, which reads those ahead that are missing.
+struct Ahead {
+    /// Most that are named at once.
+    most: usize,
+    /// Pages named that the walk has not reached.
+    named: usize,
+}
+
+impl Ahead {
+    /// The walk goes on to a page; then come the last ones of `to_visit`.
+    fn go_on(&mut self, ctx: &Context, to_visit: &[Expected]) {
+        self.named = self.named.saturating_sub(1);
+        if self.named * 2 < self.most {
+            let pages: Vec<PageNo> = to_visit.iter().rev().take(self.most).map(|expected| expected.page).collect();
+            ctx.pool.want(&pages);
+            self.named = pages.len();
         }
     }
 }

@@ -249,6 +249,23 @@ fn rows_up_to_three_eighths_of_a_page_stay_in_their_leaves() {
     db.close().unwrap();
 }
 
+/// The pages of a tree are read ahead while they are checked.
+#[test]
+fn a_check_reads_ahead() {
+    let storage = filled();
+    let ahead = |read_io_threads| {
+        let db = open_slow(&storage, read_io_threads, Duration::from_micros(20));
+        let report = db.check().unwrap();
+        assert!(report.is_sound(), "{:?}", report.findings);
+        let (ahead, read) = (db.stats().pages_read_ahead, db.stats().pages_read);
+        db.close().unwrap();
+        (ahead, read)
+    };
+    assert_eq!(ahead(0).0, 0);
+    let (ahead, read) = ahead(4);
+    assert!(ahead > read / 2, "{ahead} of {read} pages");
+}
+
 /// Rows and entries do not fit the pool, nor do the entries fit one batch. The rows are read ahead; the tree is not
 /// read, nor to check uniqueness.
 #[test]
