@@ -23,6 +23,8 @@ const SIMULATED_CUTS: &str = "10000";
 /// Always the same ones: a change is judged by itself. `highwater torture simulate` draws others.
 const SIMULATED_SEED: &str = "77";
 const DATABASES_TWICE: &str = "1000";
+/// Beside those of headers, every so many bytes of the files of a small database are damaged; all of them on demand.
+const DAMAGED_ONE_IN: &str = "3";
 /// Seconds of each fuzzing target, and the seed: as with simulated cuts, the same inputs as far as the time goes.
 const FUZZING: [&str; 4] = ["--seconds", "5", "--seed", "77"];
 /// Databases of which each operation of a short life is made to fail: about a hundred operations each.
@@ -64,7 +66,7 @@ const STEPS: [Step; 18] = [
     Step { name: "sysbench, checked", run: |run| run.sysbench() },
     Step { name: "kill -9 under load", run: |run| run.crash() },
     Step { name: "power cuts", run: |run| run.power_cuts() },
-    Step { name: "damaged files", run: |run| run.finish(run.command().args(["torture", "corrupt"])) },
+    Step { name: "damaged files", run: |run| run.damage() },
     Step { name: "isolation, beside MariaDB", run: |run| run.isolation() },
     Step { name: "simulation", run: |run| run.simulation() },
     Step { name: "contended lines", run: |run| crate::cores::run(&run.root, &crate::cores::Wanted::parse(&COUNTED)?) },
@@ -187,6 +189,10 @@ impl Run {
         let mut command = self.command();
         command.args(["torture", "crash", "--cut-power", "--runs", MOUNTED_CUTS, "--max-run-ms", "1000"]);
         self.finish(command.args(["--dir", &self.folder("crash-cut")]))
+    }
+
+    fn damage(&self) -> Result<(), Failure> {
+        self.finish(self.command().args(["torture", "corrupt", "--every", DAMAGED_ONE_IN]))
     }
 
     /// The servers are there: an earlier step has seen to it.
