@@ -7,7 +7,8 @@
 //! 2. A page that was given back meanwhile is read as it is: who makes it anew takes its frame over, as after any
 //!    descent that is late ([`Pool::adopt_new`](super::Pool)).
 //! 3. Without threads nothing is read ahead, nor after [`Pool::stop_readers`].
-//! 4. Pages whose numbers follow each other, named one after the other, are one read ([`run_of`]).
+//! 4. Pages whose numbers follow each other, named one after the other, are one read ([`run_of`]) where they lie side by
+//!    side in the store. Else each is a wish of its own, and a thread is woken for it.
 //! 5. Who names rows before they are needed asks first whether pages are missing at all ([`Pool::misses`]): while none
 //!    is read, all that is used is there, and to look for it would cost as much as to use it.
 
@@ -55,7 +56,8 @@ impl RunBuffer {
 /// is. A scan names its leaves in either direction.
 fn run_of(wanted: &mut VecDeque<PageNo>, most: usize) -> Range<u32> {
     let Some(first) = wanted.pop_front() else { return 0..0 };
-    let mut run = first.0..first.0 + 1;
+    // The last number of all, which no page has, may be named by a damaged page.
+    let mut run = first.0..first.0.saturating_add(1);
     while run.len() < most
         && let Some(longer) = wanted.front().and_then(|next| with_next(&run, *next))
     {
@@ -68,8 +70,8 @@ fn run_of(wanted: &mut VecDeque<PageNo>, most: usize) -> Range<u32> {
 /// The run with a page beside it.
 fn with_next(run: &Range<u32>, next: PageNo) -> Option<Range<u32>> {
     match next.0 {
-        next if next == run.end => Some(run.start..run.end + 1),
-        next if next + 1 == run.start => Some(next..run.end),
+        next if next == run.end => Some(run.start..run.end.saturating_add(1)),
+        next if Some(next) == run.start.checked_sub(1) => Some(next..run.end),
         _ => None,
     }
 }
@@ -94,10 +96,11 @@ impl Pool {
         if missing.is_empty() {
             return;
         }
+        let reads_runs = self.reads_runs();
         let mut wanted = self.read_ahead.wanted.lock();
         for page in missing {
             if wanted.len() < MOST_WANTED && !wanted.contains(&page) {
-                let goes_on = wanted.back().is_some_and(|last| last.0.abs_diff(page.0) == 1);
+                let goes_on = reads_runs && wanted.back().is_some_and(|last| last.0.abs_diff(page.0) == 1);
                 wanted.push_back(page);
                 if !goes_on {
                     self.read_ahead.bell.notify_one();
@@ -121,10 +124,11 @@ impl Pool {
     /// Reads the pages of the first run that is wanted, if there is one.
     pub(crate) fn read_ahead_step(&self, buffer: &mut RunBuffer) {
         let page_bytes = self.frames.page_bytes();
+        let most = if self.reads_runs() { (RUN_BYTES / page_bytes).max(1) } else { 1 };
         let mut wanted = self.read_ahead.wanted.lock();
-        let run = run_of(&mut wanted, (RUN_BYTES / page_bytes).max(1));
-        // The rest of a long run was announced by one bell.
-        if wanted.front().is_some_and(|next| with_next(&run, *next).is_some()) {
+        let run = run_of(&mut wanted, most);
+        // What was named in a row was announced by one bell.
+        if most > 1 && wanted.front().is_some_and(|next| with_next(&run, *next).is_some()) {
             self.read_ahead.bell.notify_one();
         }
         drop(wanted);
@@ -136,6 +140,11 @@ impl Pool {
         };
         // Rule 1.
         self.stats.pages_read_ahead.add(read.unwrap_or(0) as u64);
+    }
+
+    /// Whether pages that lie side by side are one read.
+    fn reads_runs(&self) -> bool {
+        self.store.lies_in_order()
     }
 
     /// Waits until a page is wanted, or [`Pool::stop_readers`].
@@ -179,6 +188,8 @@ mod tests {
         }
         assert_eq!(runs, [7..10, 11..13, 3..6, 6..7, 28..31, 27..28, 0..2]);
         assert!(run_of(&mut wanted, 3).is_empty());
+        let mut last = VecDeque::from([u32::MAX, u32::MAX - 1, 0].map(PageNo));
+        assert_eq!((run_of(&mut last, 3), run_of(&mut last, 3)), (u32::MAX - 1..u32::MAX, 0..1));
     }
 
     #[test]

@@ -261,6 +261,10 @@ pub trait PageStore: PageSource + Send + Sync {
         0
     }
 
+    /// Whether pages whose numbers follow each other lie side by side, so that reading them at once takes little more
+    /// than reading one. Else they are better read by many threads.
+    fn lies_in_order(&self) -> bool;
+
     /// Writes of a batch that may be in flight at once, at most.
     fn set_write_depth(&self, writes: u32);
 }

@@ -270,6 +270,10 @@ impl PageStore for InPlace {
         mark.encode()
     }
 
+    fn lies_in_order(&self) -> bool {
+        true
+    }
+
     fn set_write_depth(&self, writes: u32) {
         self.device().set_write_depth(writes);
     }

@@ -373,6 +373,10 @@ impl PageStore for OutOfPlace {
         self.appender.durable()
     }
 
+    fn lies_in_order(&self) -> bool {
+        false
+    }
+
     fn set_write_depth(&self, writes: u32) {
         self.device().set_write_depth(writes);
     }
