@@ -7,8 +7,8 @@
 //! 2. A page that was given back meanwhile is read as it is: who makes it anew takes its frame over, as after any
 //!    descent that is late ([`Pool::adopt_new`](super::Pool)).
 //! 3. Without threads nothing is read ahead, nor after [`Pool::stop_readers`].
-//! 4. Pages whose numbers follow each other, named one after the other, are one read ([`run_of`]) where they lie side by
-//!    side in the store. Else each is a wish of its own, and a thread is woken for it.
+//! 4. Pages whose numbers follow each other, named one after the other, are one read ([`run_of`]) where they lie side
+//!    by side in the store. Else each is a wish of its own, and a thread is woken for it.
 //! 5. Who names rows before they are needed asks first whether pages are missing at all ([`Pool::misses`]): while none
 //!    is read, all that is used is there, and to look for it would cost as much as to use it.
 
