@@ -24,7 +24,7 @@ use std::time::Duration;
 
 /// Most pages that wait to be read. More would be there before they are needed only if the pool were large.
 const MOST_WANTED: usize = 256;
-/// Most bytes of one read: about where a device's time goes to the bytes rather than to the request.
+/// Most bytes of one read: as many pages of 4 KiB as a scan names at once.
 const RUN_BYTES: usize = 128 << 10;
 
 /// The pages that are wanted.

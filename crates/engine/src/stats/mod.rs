@@ -101,7 +101,7 @@ impl Counter {
 counters! {
     /// Pages read from the data file.
     pages_read = "buffer_pages_read",
-    /// Pages read before a thread needed them: along scans, and for several rows that are looked up.
+    /// Pages read before a thread needed them: along scans and checks, and for several rows that are looked up.
     pages_read_ahead = "buffer_pages_read_ahead",
     /// Bytes written to temporary files, to sort the entries of new indexes.
     sort_bytes_written,

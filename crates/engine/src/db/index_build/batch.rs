@@ -5,7 +5,7 @@ use crate::table::version::TableVersion;
 use crate::txn::TableTrees;
 
 /// An entry of the index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy)]
 pub(super) struct Entry<'e> {
     /// The index columns, then the primary key.
     pub(super) key: &'e [u8],

@@ -1,10 +1,13 @@
 //! Merging runs.
 //!
-//! Rule: the runs form a heap by their present entries; the least is at the top. Of equal entries either comes first.
+//! Rule: the runs are in a heap by their present entries, the least on top. Of equal entries either comes first.
 
 use super::batch::Entry;
 use super::runs::{BLOCK_BYTES, RunReader, Runs};
 use crate::error::Result;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 /// Gives all entries of the runs to `take`, in ascending order, with blocks of up to `memory_bytes` in memory. More
 /// runs than that allows become longer ones first.
@@ -26,37 +29,34 @@ pub(super) fn merge(runs: &mut Runs<'_>, memory_bytes: usize, take: impl FnMut(E
     merge_readers(last.iter().map(|run| runs.reader(run)).collect::<Result<_>>()?, take)
 }
 
-fn merge_readers(mut readers: Vec<RunReader>, mut take: impl FnMut(Entry<'_>) -> Result<()>) -> Result<()> {
-    for parent in (0..readers.len() / 2).rev() {
-        sift_down(&mut readers, parent);
-    }
-    while let Some(least) = readers.first_mut() {
-        take(least.entry())?;
-        if !least.advance()? {
-            readers.swap_remove(0);
+fn merge_readers(readers: Vec<RunReader>, mut take: impl FnMut(Entry<'_>) -> Result<()>) -> Result<()> {
+    let mut heap: BinaryHeap<Reverse<RunReader>> = readers.into_iter().map(Reverse).collect();
+    while let Some(mut least) = heap.peek_mut() {
+        take(least.0.entry())?;
+        if !least.0.advance()? {
+            PeekMut::pop(least);
         }
-        sift_down(&mut readers, 0);
     }
     Ok(())
 }
 
-/// Moves a reader down to where no child is less.
-fn sift_down(readers: &mut [RunReader], mut at: usize) {
-    loop {
-        let mut least = at;
-        for child in [2 * at + 1, 2 * at + 2] {
-            if child < readers.len() && is_less(&readers[child], &readers[least]) {
-                least = child;
-            }
-        }
-        if least == at {
-            return;
-        }
-        readers.swap(at, least);
-        at = least;
+/// By their present entries.
+impl Ord for RunReader {
+    fn cmp(&self, other: &RunReader) -> Ordering {
+        self.word().cmp(&other.word()).then_with(|| self.entry().key.cmp(other.entry().key))
     }
 }
 
-fn is_less(a: &RunReader, b: &RunReader) -> bool {
-    a.word() < b.word() || a.word() == b.word() && a.entry().key < b.entry().key
+impl PartialOrd for RunReader {
+    fn partial_cmp(&self, other: &RunReader) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
+
+impl PartialEq for RunReader {
+    fn eq(&self, other: &RunReader) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for RunReader {}

@@ -37,13 +37,9 @@ impl Pool {
         let mut taken = Vec::with_capacity(1);
         self.take_frames(1, &mut taken)?;
         let frame = taken[0];
-        self.frames.get(frame).set_content(Content::Reading);
-        if let Some(other) = self.enter(page, frame) {
-            self.frames.get(frame).set_content(Content::Whole);
-            self.give_frames([frame]);
+        if let Some(other) = self.enter_to_read(page, frame) {
             return self.await_whole(page, other);
         }
-        self.note_arrival(frame, true);
         // SAFETY: the frame came from the free list, so this thread holds its latch exclusively.
         let read = self.store.read(page, unsafe { self.frames.bytes_mut(frame) });
         match self.arrive(page, frame, read, missed)? {
@@ -83,8 +79,22 @@ impl Pool {
         }
     }
 
+    /// Enters `page`, which will be read into `frame` (held exclusively), into the page table. If another frame has it
+    /// already, that is returned, and `frame` is given back.
+    pub(super) fn enter_to_read(&self, page: PageNo, frame: FrameNo) -> Option<FrameNo> {
+        self.frames.get(frame).set_content(Content::Reading);
+        let other = self.enter(page, frame);
+        if other.is_some() {
+            self.frames.get(frame).set_content(Content::Whole);
+            self.give_frames([frame]);
+        } else {
+            self.note_arrival(frame, true);
+        }
+        other
+    }
+
     /// Enters `page` into the page table in `frame` (held exclusively); the frame that already has it, if any.
-    pub(super) fn enter(&self, page: PageNo, frame: FrameNo) -> Option<FrameNo> {
+    fn enter(&self, page: PageNo, frame: FrameNo) -> Option<FrameNo> {
         let other = self.table.enter(&self.frames, page, frame);
         if other.is_none() {
             self.frames.get(frame).first_access_ms.store(0, Relaxed);

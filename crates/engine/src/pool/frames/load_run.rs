@@ -61,17 +61,7 @@ impl Pool {
         let missing: Vec<PageNo> = pages.map(PageNo).filter(|page| !self.is_resident(*page)).collect();
         let mut frames = Vec::with_capacity(missing.len());
         self.take_frames(missing.len(), &mut frames)?;
-        let mut entered = Vec::with_capacity(missing.len());
-        for (page, frame) in missing.into_iter().zip(frames) {
-            self.frames.get(frame).set_content(Content::Reading);
-            if self.enter(page, frame).is_none() {
-                self.note_arrival(frame, true);
-                entered.push((page, frame));
-            } else {
-                self.frames.get(frame).set_content(Content::Whole);
-                self.give_frames([frame]);
-            }
-        }
-        Ok(entered)
+        let pages = missing.into_iter().zip(frames);
+        Ok(pages.filter(|(page, frame)| self.enter_to_read(*page, *frame).is_none()).collect())
     }
 }
