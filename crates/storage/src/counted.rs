@@ -2,7 +2,7 @@
 //!
 //! Rule: an operation is counted when it succeeded.
 
-use crate::{Device, Placement, Result, Write};
+use crate::{Device, Placement, Read, ReadDone, Result, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -72,6 +72,11 @@ impl Counted {
         }
     }
 
+    fn count_read(&self, len: usize) {
+        self.reads.fetch_add(1, Relaxed);
+        self.read_bytes.fetch_add(len as u64, Relaxed);
+    }
+
     fn count_write(&self, len: usize, placement: Placement) {
         self.writes.fetch_add(1, Relaxed);
         self.written_bytes[placement as usize].fetch_add(len as u64, Relaxed);
@@ -87,9 +92,17 @@ impl Device for Counted {
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.inner.read_at(offset, buf)?;
-        self.reads.fetch_add(1, Relaxed);
-        self.read_bytes.fetch_add(buf.len() as u64, Relaxed);
+        self.count_read(buf.len());
         Ok(())
+    }
+
+    fn read_batch(&self, reads: &mut [Read<'_>], done: &mut ReadDone<'_>) {
+        self.inner.read_batch(reads, &mut |index, result| {
+            if let Ok(bytes) = &result {
+                self.count_read(bytes.len());
+            }
+            done(index, result);
+        });
     }
 
     fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> Result<()> {
@@ -135,10 +148,15 @@ mod tests {
         device.write_batch(&[batch(10), batch(30)]).unwrap();
         assert!(device.write_at(990, &[0; 20], Placement::Redo).is_err());
         device.read_at(0, &mut [0; 7]).unwrap();
+        let (mut within, mut beyond) = ([0; 20], [0; 20]);
+        let mut reads = [Read { offset: 10, buf: &mut within }, Read { offset: 990, buf: &mut beyond }];
+        let mut heard = Vec::new();
+        device.read_batch(&mut reads, &mut |n, result| heard.push((n, result.is_ok_and(|bytes| bytes == [1; 20]))));
+        assert_eq!(heard, [(0, true), (1, false)]);
         device.sync().unwrap();
         device.discard(0, 5).unwrap();
         let counts = device.counts();
-        assert_eq!((counts.reads, counts.read_bytes, counts.writes, counts.syncs), (1, 7, 3, 1));
+        assert_eq!((counts.reads, counts.read_bytes, counts.writes, counts.syncs), (2, 27, 3, 1));
         assert_eq!(counts.written_as(Placement::Redo), 10);
         assert_eq!(counts.written_as(Placement::IndexLeaf), 40);
         assert_eq!((counts.total_written_bytes(), counts.discarded_bytes), (50, 5));

@@ -109,6 +109,18 @@ pub struct Write<'a> {
     pub placement: Placement,
 }
 
+/// One read of a batch.
+#[derive(Debug)]
+pub struct Read<'a> {
+    /// First byte, from the start of the device.
+    pub offset: u64,
+    /// Filled; offset, length and address are multiples of [`Device::alignment_bytes`].
+    pub buf: &'a mut [u8],
+}
+
+/// Hears of each read of a batch, by its index: the bytes that were read, or why they were not.
+pub type ReadDone<'f> = dyn FnMut(usize, Result<&[u8]>) + 'f;
+
 /// System calls a device made for its caller so far; zeros for a device that makes none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IoCounts {
@@ -135,6 +147,18 @@ pub trait Device: Send + Sync + 'static {
     /// Writes many ranges, in any order, possibly at once; returns when all have completed.
     fn write_batch(&self, writes: &[Write<'_>]) -> Result<()> {
         writes.iter().try_for_each(|w| self.write_at(w.offset, w.data, w.placement))
+    }
+    /// Reads many ranges, in any order, possibly at once; tells `done` of each, once, as soon as it is read or has
+    /// failed. One that fails does not keep the others from being read.
+    fn read_batch(&self, reads: &mut [Read<'_>], done: &mut ReadDone<'_>) {
+        for (index, read) in reads.iter_mut().enumerate() {
+            let result = self.read_at(read.offset, read.buf);
+            done(index, result.map(|()| &*read.buf));
+        }
+    }
+    /// Whether the reads of a batch are in flight at once. Else they follow each other, and many threads are better.
+    fn reads_at_once(&self) -> bool {
+        false
     }
     /// Makes every completed write durable.
     fn sync(&self) -> Result<()>;

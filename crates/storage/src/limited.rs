@@ -2,7 +2,7 @@
 //!
 //! Rule: only growth beyond the limit fails; what is there can be read, written and cut.
 
-use crate::{Device, Placement, Result, StorageError, Write};
+use crate::{Device, Placement, Read, ReadDone, Result, StorageError, Write};
 use std::io::ErrorKind;
 use std::sync::Arc;
 
@@ -32,6 +32,10 @@ impl Device for Limited {
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.inner.read_at(offset, buf)
+    }
+
+    fn read_batch(&self, reads: &mut [Read<'_>], done: &mut ReadDone<'_>) {
+        self.inner.read_batch(reads, done);
     }
 
     fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> Result<()> {

@@ -30,6 +30,10 @@ macro_rules! pass_on {
             self.inner.write_untorn(bytes)
         }
 
+        fn reads_at_once(&self) -> bool {
+            self.inner.reads_at_once()
+        }
+
         fn wants_discards(&self) -> bool {
             self.inner.wants_discards()
         }

@@ -23,11 +23,9 @@ pub fn most_leaves_ahead(frames: usize) -> usize {
 }
 
 impl BTree {
-    /// Has the leaf that covers `key` read ahead.
-    pub fn want_leaf(&self, ctx: &Context, key: &[u8]) {
-        if let Some(found) = self.hint_to(ctx, Seek::Covers(key)) {
-            ctx.pool.want(&[found.leaf]);
-        }
+    /// The leaf that covers `key`, to be read ahead, together with others, by [`Pool::want`](crate::pool::Pool::want).
+    pub fn leaf_ahead(&self, ctx: &Context, key: &[u8]) -> Option<PageNo> {
+        self.hint_to(ctx, Seek::Covers(key)).map(|found| found.leaf)
     }
 
     /// Has the leaf of `near` and those behind it (`reverse`: before it) up to that of `far`, but the first, read

@@ -8,7 +8,8 @@
 //!    split it once.
 //! 3. Ascending insertions (`Node::is_ascending_at`) split where the insertion goes, so that pages filled in key order
 //!    stay full: at the very end the right page starts empty; in the middle (keys that ascend within a prefix, such as
-//!    the lines of an order) what lies behind is first moved to another page. All others split in the middle, by bytes.
+//!    the lines of an order) what lies behind is first moved to another page. All others split in the middle, by bytes,
+//!    those of what is inserted included: on pages of few large records it decides what the middle is.
 //! 4. Separators between leaves are as short as a window around the split point allows.
 
 use super::BTree;
@@ -17,9 +18,13 @@ use super::structure::{Bounds, Contents, Lack, Repeats, Step, pack};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::{Latched, Mtr};
-use crate::page::node::{CHILD_BYTES, common_prefix, max_key_bytes, max_record_bytes, shortest_separator};
+use crate::page::node::{
+    CHILD_BYTES, common_prefix, max_key_bytes, max_record_bytes, record_bytes, shortest_separator,
+};
 use crate::page::op::pack_record;
 use crate::page::{Node, PageOp, header, node};
+use std::borrow::Cow;
+use std::ops::Range;
 
 /// Where a node is cut.
 struct Cut {
@@ -112,7 +117,7 @@ impl BTree {
         if node.count() < 2 {
             return Err(Error::RowTooLarge { bytes: node.used_bytes() + bytes, limit_bytes: node.capacity_bytes() });
         }
-        Ok(Some(cut_leaf(node, key)))
+        Ok(Some(cut_leaf(node, key, bytes)))
     }
 
     /// Moves the records behind the cut to a new page and enters it in the parent, which has room for the separator.
@@ -186,10 +191,11 @@ fn has_room(node: Node<'_>, bytes: usize) -> bool {
     node.fits(node.prefix_len() + 4, bytes)
 }
 
-/// Where to cut a leaf of at least two records that has no room at `key`.
-fn cut_leaf(node: Node<'_>, key: &[u8]) -> Cut {
+/// Where to cut a leaf of at least two records that has no room for `bytes` more at `key`.
+fn cut_leaf(node: Node<'_>, key: &[u8], bytes: usize) -> Cut {
     let count = node.count();
-    if let Err(slot) = node.search(key)
+    let found = node.search(key);
+    if let Err(slot) = found
         && node.is_ascending_at(slot)
     {
         let separator = if slot == count {
@@ -201,9 +207,13 @@ fn cut_leaf(node: Node<'_>, key: &[u8]) -> Cut {
             return Cut { keep: slot, right_from: slot, separator };
         }
     }
-    let keep = middle(node, 1..count, |at| node.common_suffix_len(at - 1, at));
-    let separator = shortest_separator(&node.key(keep - 1), &node.key(keep)).to_vec();
-    Cut { keep, right_from: keep, separator }
+    let (slot, is_between) = found.map_or_else(|slot| (slot, true), |slot| (slot, false));
+    let new = New { slot, is_between, bytes: if is_between { record_bytes(0, bytes) } else { bytes } };
+    let (keep, is_left) = middle(node, 1..count, &new, |at| node.common_suffix_len(at - 1, at));
+    let is_beside_cut = is_between && slot == keep;
+    let last = if is_beside_cut && is_left { Cow::Borrowed(key) } else { Cow::Owned(node.key(keep - 1)) };
+    let first = if is_beside_cut && !is_left { Cow::Borrowed(key) } else { Cow::Owned(node.key(keep)) };
+    Cut { keep, right_from: keep, separator: shortest_separator(&last, &first).to_vec() }
 }
 
 /// Whether the first `keep` records fit a page with this upper fence.
@@ -224,29 +234,49 @@ fn cut_inner(node: Node<'_>, key: &[u8]) -> Option<Cut> {
     } else if count < 3 {
         count / 2
     } else {
-        middle(node, 1..last, |at| node.record(at).suffix_len)
+        middle(node, 1..last, &New::default(), |at| node.record(at).suffix_len).0
     };
     Some(Cut { keep, right_from: keep + 1, separator: node.key(keep) })
 }
 
-/// The cut in `range` with the shortest separator among those that halve the bytes to within a sixteenth of them.
-/// `separator_len` may leave out bytes that all of them have in common.
-fn middle(node: Node<'_>, range: std::ops::Range<usize>, separator_len: impl Fn(usize) -> usize) -> usize {
+/// What a node is cut for: so many bytes more of the record in `slot`, or of one that goes between it and the record
+/// before it.
+#[derive(Default)]
+struct New {
+    slot: usize,
+    is_between: bool,
+    bytes: usize,
+}
+
+impl New {
+    /// Whether it goes to the left of a cut at `at`; right at the cut, to the half that is smaller.
+    fn is_left_of(&self, at: usize, left_is_smaller: bool) -> bool {
+        self.slot < at || (self.is_between && self.slot == at && left_is_smaller)
+    }
+}
+
+/// The cut in `range` with the shortest separator among those that halve the bytes, those of `new` included, to within
+/// a sixteenth of them; and whether `new` goes to the left of it. `separator_len` may leave out bytes that all of them
+/// have in common.
+fn middle(node: Node<'_>, range: Range<usize>, new: &New, separator_len: impl Fn(usize) -> usize) -> (usize, bool) {
     let prefix_len = node.prefix_len();
-    let total = node.rebuilt_bytes(0..node.count(), prefix_len);
-    let mut left = node.rebuilt_bytes(0..range.start, prefix_len);
-    let mut nearest = (usize::MAX, range.start);
-    let mut best: Option<((usize, usize), usize)> = None;
+    let present = node.rebuilt_bytes(0..node.count(), prefix_len);
+    let total = present + new.bytes;
+    let mut present_left = node.rebuilt_bytes(0..range.start, prefix_len);
+    let mut nearest = (usize::MAX, (range.start, false));
+    let mut best: Option<((usize, usize), (usize, bool))> = None;
     for at in range {
+        let is_left = new.is_left_of(at, present_left < present / 2);
+        let left = present_left + if is_left { new.bytes } else { 0 };
         let off = left.abs_diff(total / 2);
-        nearest = nearest.min((off, at));
+        nearest = nearest.min((off, (at, is_left)));
         if off <= total / 16 {
             let rank = (separator_len(at), off);
             if best.is_none_or(|(best, _)| rank < best) {
-                best = Some((rank, at));
+                best = Some((rank, (at, is_left)));
             }
         }
-        left += node.rebuilt_bytes(at..at + 1, prefix_len);
+        present_left += node.rebuilt_bytes(at..at + 1, prefix_len);
     }
-    best.map_or(nearest.1, |(_, at)| at)
+    best.map_or(nearest.1, |(_, cut)| cut)
 }

@@ -6,6 +6,7 @@ use crate::mtr::{Latched, Mtr};
 use crate::page::{Node, PageOp, PageType, node};
 use crate::space::Space;
 use crate::sync::RwLock;
+use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::types::{IndexId, PageNo, SegmentId};
 use std::sync::Arc;
 
@@ -23,6 +24,8 @@ pub struct BTree {
     pub(super) has_free_classes: bool,
     /// Distinguishes the leaf hints of this tree from those of others.
     pub(super) serial: u64,
+    /// Records of a leaf that a scan met lately; 0 if none has.
+    leaf_records: AtomicUsize,
 }
 
 /// Where a descent ends.
@@ -55,7 +58,8 @@ impl BTree {
     /// The tree whose root is `root`.
     pub fn open(space: Arc<Space>, id: IndexId, segment: SegmentId, root: PageNo) -> BTree {
         let serial = hint::new_serial(space.count_tree());
-        BTree { space, id, segment, root, changes: RwLock::new(()), has_free_classes: false, serial }
+        let (changes, leaf_records) = (RwLock::new(()), AtomicUsize::new(0));
+        BTree { space, id, segment, root, changes, has_free_classes: false, serial, leaf_records }
     }
 
     /// The tree of an index that is not unique: its leaves' free classes are kept, so that changes can be buffered.
@@ -106,6 +110,22 @@ impl BTree {
 
     fn has_free_class(&self, mtr: &Mtr<'_>, latched: Latched) -> bool {
         self.has_free_classes && Node::new(mtr.page(latched)).is_leaf()
+    }
+
+    /// About how many leaves have so many records, by what scans met lately; `None` if no scan has told.
+    pub fn leaves_of(&self, records: usize) -> Option<usize> {
+        match self.leaf_records.load(Relaxed) {
+            0 => None,
+            leaf_records => Some(records.div_ceil(leaf_records)),
+        }
+    }
+
+    /// A scan has met a leaf of so many records. (A similar number is not stored: many scans read it.)
+    pub fn note_leaf_records(&self, records: usize) {
+        let known = self.leaf_records.load(Relaxed);
+        if records > 0 && known.abs_diff(records) > known / 4 {
+            self.leaf_records.store((known + records).div_ceil(2), Relaxed);
+        }
     }
 
     pub fn id(&self) -> IndexId {

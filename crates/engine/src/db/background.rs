@@ -8,7 +8,7 @@
 use super::core::Core;
 use crate::context::Context;
 use crate::error::Result;
-use crate::pool::RunBuffer;
+use crate::pool::ReadBuffer;
 use crate::pool::cleaner::{Cleaner, LruFlusher};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::thread::JoinHandle;
@@ -156,7 +156,7 @@ impl Core {
         }
         for n in 0..self.options.read_io_threads {
             let (ctx, pauser, waker) = (self.ctx.clone(), self.ctx.clone(), self.ctx.clone());
-            let mut buffer = RunBuffer::default();
+            let mut buffer = ReadBuffer::default();
             let step = move || {
                 ctx.pool.read_ahead_step(&mut buffer);
                 Ok(())

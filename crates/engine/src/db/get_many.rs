@@ -93,10 +93,12 @@ impl WriteTxn {
     /// Has the pages of rows read ahead.
     fn want<'v, K: AsRef<[ValueRef<'v>]>>(&mut self, table: &Table, keys: impl IntoIterator<Item = K>) -> Result<()> {
         let mut call = self.call(table, Mode::Read)?;
+        let mut leaves = Vec::new();
         for key in keys {
             call.encode_key(key.as_ref())?;
-            call.version.clustered().want_leaf(&call.system.ctx, call.key);
+            leaves.extend(call.version.clustered().leaf_ahead(&call.system.ctx, call.key));
         }
+        call.system.ctx.pool.want(&leaves);
         Ok(())
     }
 }

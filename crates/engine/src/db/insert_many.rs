@@ -76,7 +76,8 @@ impl Rows<'_> {
             self.greatest.clear();
             self.greatest.extend_from_slice(key);
         } else if system.ctx.pool.misses(1) {
-            version.clustered().want_leaf(&system.ctx, key);
+            let leaf = version.clustered().leaf_ahead(&system.ctx, key);
+            system.ctx.pool.want(leaf.as_slice());
             self.named += 1;
         }
     }

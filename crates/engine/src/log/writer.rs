@@ -47,6 +47,11 @@ impl Log {
         if self.written_lsn() < lsn { self.write_out(&mut io) } else { self.poison.check() }
     }
 
+    /// Whether a commit that asks for this waits until its redo is synced.
+    pub fn syncs_commits(&self, asked: Option<FlushLog>) -> bool {
+        asked.unwrap_or(self.flush_log_at_trx_commit) == FlushLog::Sync
+    }
+
     /// What a commit at `lsn` must wait for: what the transaction says, or else `flush_log_at_trx_commit`.
     ///
     /// # Errors

@@ -55,7 +55,7 @@ use frames::{Frames, FreeList, NIL, NO_PAGE, PageTable};
 use lru::LruPart;
 use pending::PendingChanges;
 use read_ahead::ReadAhead;
-pub(crate) use read_ahead::RunBuffer;
+pub(crate) use read_ahead::ReadBuffer;
 use std::sync::{Arc, OnceLock};
 
 /// Fewest frames a pool works with.

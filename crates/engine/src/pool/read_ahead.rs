@@ -8,8 +8,10 @@
 //!    descent that is late ([`Pool::adopt_new`](super::Pool)).
 //! 3. Without threads nothing is read ahead, nor after [`Pool::stop_readers`].
 //! 4. Pages whose numbers follow each other, named one after the other, are one read ([`run_of`]) where they lie side
-//!    by side in the store. Else each is a wish of its own, and a thread is woken for it.
-//! 5. Who names rows before they are needed asks first whether pages are missing at all ([`Pool::misses`]): while none
+//!    by side in the store. Else each is a wish of its own.
+//! 5. Where the store reads many at once, one thread takes as many wishes as there are, up to its buffer. Else each is
+//!    taken by a thread of its own, which is woken for it.
+//! 6. Who names rows before they are needed asks first whether pages are missing at all ([`Pool::misses`]): while none
 //!    is read, all that is used is there, and to look for it would cost as much as to use it.
 
 use super::Pool;
@@ -24,8 +26,8 @@ use std::time::Duration;
 
 /// Most pages that wait to be read. More would be there before they are needed only if the pool were large.
 const MOST_WANTED: usize = 256;
-/// Most bytes of one read: as many pages of 4 KiB as a scan names at once.
-const RUN_BYTES: usize = 128 << 10;
+/// Most bytes that one thread reads at once: as many pages of 4 KiB as a scan names at once.
+const MOST_BYTES: usize = 128 << 10;
 
 /// The pages that are wanted.
 #[derive(Default)]
@@ -33,20 +35,20 @@ pub(super) struct ReadAhead {
     has_threads: AtomicBool,
     wanted: Mutex<VecDeque<PageNo>>,
     bell: Condvar,
-    /// What the threads of each place know of rule 5.
+    /// What the threads of each place know of rule 6.
     asked: Spread<AtomicU64>,
 }
 
-/// Where a thread reads a run before the pages go to their frames.
+/// Where a thread reads pages before they go to their frames.
 #[derive(Default)]
-pub(crate) struct RunBuffer {
+pub(crate) struct ReadBuffer {
     bytes: AlignedBuf,
 }
 
-impl RunBuffer {
+impl ReadBuffer {
     pub(super) fn of_bytes(&mut self, bytes: usize) -> &mut [u8] {
         if self.bytes.len() < bytes {
-            self.bytes = AlignedBuf::zeroed(RUN_BYTES.max(bytes));
+            self.bytes = AlignedBuf::zeroed(MOST_BYTES.max(bytes));
         }
         &mut self.bytes[..bytes]
     }
@@ -65,6 +67,20 @@ fn run_of(wanted: &mut VecDeque<PageNo>, most: usize) -> Range<u32> {
         run = longer;
     }
     run
+}
+
+/// Takes runs of `most` pages together from what is wanted: one, or all that there are.
+fn runs_of(wanted: &mut VecDeque<PageNo>, most: usize, is_one: bool) -> Vec<Range<u32>> {
+    let (mut runs, mut left) = (Vec::new(), most);
+    while left > 0 && !wanted.is_empty() {
+        let run = run_of(wanted, left);
+        left -= run.len().min(left);
+        runs.push(run);
+        if is_one {
+            break;
+        }
+    }
+    runs
 }
 
 /// The run with a page beside it.
@@ -96,16 +112,20 @@ impl Pool {
         if missing.is_empty() {
             return;
         }
-        let reads_runs = self.reads_runs();
+        let (in_order, at_once) = (self.store.lies_in_order(), self.store.reads_at_once());
+        let mut rings = 0;
         let mut wanted = self.read_ahead.wanted.lock();
         for page in missing {
             if wanted.len() < MOST_WANTED && !wanted.contains(&page) {
-                let goes_on = reads_runs && wanted.back().is_some_and(|last| last.0.abs_diff(page.0) == 1);
+                let goes_on = in_order && wanted.back().is_some_and(|last| last.0.abs_diff(page.0) == 1);
                 wanted.push_back(page);
                 if !goes_on {
-                    self.read_ahead.bell.notify_one();
+                    rings = if at_once { 1 } else { rings + 1 };
                 }
             }
+        }
+        for _ in 0..rings {
+            self.read_ahead.bell.notify_one();
         }
     }
 
@@ -121,30 +141,25 @@ impl Pool {
         now & ROWS != 0 && self.reads_ahead()
     }
 
-    /// Reads the pages of the first run that is wanted, if there is one.
-    pub(crate) fn read_ahead_step(&self, buffer: &mut RunBuffer) {
+    /// Reads the first pages that are wanted, if there are any (rules 4 and 5).
+    pub(crate) fn read_ahead_step(&self, buffer: &mut ReadBuffer) {
         let page_bytes = self.frames.page_bytes();
-        let most = if self.reads_runs() { (RUN_BYTES / page_bytes).max(1) } else { 1 };
+        let most = if self.store.lies_in_order() { (MOST_BYTES / page_bytes).max(1) } else { 1 };
         let mut wanted = self.read_ahead.wanted.lock();
-        let run = run_of(&mut wanted, most);
-        // What was named in a row was announced by one bell.
-        if most > 1 && wanted.front().is_some_and(|next| with_next(&run, *next).is_some()) {
+        let runs = runs_of(&mut wanted, most, !self.store.reads_at_once());
+        // What was named at once was announced by one bell.
+        if most > 1 && !wanted.is_empty() {
             self.read_ahead.bell.notify_one();
         }
         drop(wanted);
-        let read = match run.len() {
+        let read = match runs.iter().map(Range::len).sum() {
             0 => return,
-            1 if self.is_resident(PageNo(run.start)) => return,
-            1 => self.load(PageNo(run.start)).map(|()| 1),
-            pages => self.load_run(run, buffer.of_bytes(pages * page_bytes)),
+            1 if self.is_resident(PageNo(runs[0].start)) => return,
+            1 => self.load(PageNo(runs[0].start)).map(|()| 1),
+            pages => self.load_runs(&runs, buffer.of_bytes(pages * page_bytes)),
         };
         // Rule 1.
         self.stats.pages_read_ahead.add(read.unwrap_or(0) as u64);
-    }
-
-    /// Whether pages that lie side by side are one read.
-    fn reads_runs(&self) -> bool {
-        self.store.lies_in_order()
     }
 
     /// Waits until a page is wanted, or [`Pool::stop_readers`].
@@ -188,6 +203,11 @@ mod tests {
         }
         assert_eq!(runs, [7..10, 11..13, 3..6, 6..7, 28..31, 27..28, 0..2]);
         assert!(run_of(&mut wanted, 3).is_empty());
+        let all = || VecDeque::from([7, 8, 9, 11, 3, 4, 5].map(PageNo));
+        assert_eq!(runs_of(&mut all(), 32, true).as_slice(), std::slice::from_ref(&(7..10)));
+        assert_eq!(runs_of(&mut all(), 32, false), [7..10, 11..12, 3..6]);
+        assert_eq!(runs_of(&mut all(), 5, false), [7..10, 11..12, 3..4]);
+        assert!(runs_of(&mut VecDeque::new(), 5, false).is_empty());
         let mut last = VecDeque::from([u32::MAX, u32::MAX - 1, 0].map(PageNo));
         assert_eq!((run_of(&mut last, 3), run_of(&mut last, 3)), (u32::MAX - 1..u32::MAX, 0..1));
     }

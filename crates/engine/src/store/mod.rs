@@ -186,6 +186,17 @@ pub trait PageSource {
     }
 }
 
+/// Pages to be read, among many.
+pub struct PageRead<'a> {
+    /// The first of them.
+    pub first: PageNo,
+    /// Filled from it on; its length is a multiple of the page size.
+    pub buf: &'a mut [u8],
+}
+
+/// Hears of each read among many, by its index: the bytes of its pages, or why there are none.
+pub type PagesDone<'f> = dyn FnMut(usize, Result<&[u8]>) + 'f;
+
 /// An open store. Threads share it. The rules are those of the module.
 pub trait PageStore: PageSource + Send + Sync {
     /// Writes the pages of a batch: durable and findable on return.
@@ -264,6 +275,20 @@ pub trait PageStore: PageSource + Send + Sync {
     /// Whether pages whose numbers follow each other lie side by side, so that reading them at once takes little more
     /// than reading one. Else they are better read by many threads.
     fn lies_in_order(&self) -> bool;
+
+    /// Whether the reads of [`read_many`](PageStore::read_many) are in flight at once. Else they follow each other.
+    fn reads_at_once(&self) -> bool {
+        false
+    }
+
+    /// Reads pages as [`read`](PageSource::read) does, those of many ranges; tells `done` of each, once, as soon as it
+    /// is read or has failed.
+    fn read_many(&self, reads: &mut [PageRead<'_>], done: &mut PagesDone<'_>) {
+        for (index, read) in reads.iter_mut().enumerate() {
+            let result = self.read(read.first, read.buf);
+            done(index, result.map(|()| &*read.buf));
+        }
+    }
 
     /// Writes of a batch that may be in flight at once, at most.
     fn set_write_depth(&self, writes: u32);

@@ -239,8 +239,7 @@ impl ActiveSet {
         Cut { low_limit_id, low_limit_no, clock: tick }
     }
 
-    /// Number of active transactions, in tests.
-    #[cfg(test)]
+    /// Number of active transactions, each shard's at a moment of its own.
     pub(crate) fn count(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().active.len()).sum()
     }

@@ -29,6 +29,7 @@ mod atomic {
 }
 
 mod active;
+mod give_way;
 mod holders;
 mod lock;
 mod options;

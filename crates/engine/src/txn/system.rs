@@ -344,8 +344,7 @@ impl TxnSystem {
         }
     }
 
-    /// Number of active transactions that write, in tests.
-    #[cfg(test)]
+    /// Number of active transactions that write, about.
     pub(crate) fn active_count(&self) -> usize {
         self.active.count()
     }

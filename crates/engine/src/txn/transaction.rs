@@ -133,6 +133,9 @@ impl TxnSystem {
             Some(lsn) => {
                 self.stats.trx_commits.inc();
                 self.ctx.log.commit(lsn, flush_log)?;
+                if !self.ctx.log.syncs_commits(flush_log) {
+                    self.give_way();
+                }
             }
             None => self.ctx.poison.check()?,
         }

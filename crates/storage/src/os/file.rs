@@ -23,9 +23,9 @@ use super::folder::failed;
 use super::method::{FileRole, FlushMethod, Mode};
 use super::sys;
 use super::untorn::{self, Evidence};
-use super::uring::BatchWriter;
+use super::uring::Rings;
 use crate::aligned::is_aligned;
-use crate::{ALIGNMENT_BYTES, AlignedBuf, Device, IoCounts, Placement, Result, StorageError, Write};
+use crate::{ALIGNMENT_BYTES, AlignedBuf, Device, IoCounts, Placement, Read, ReadDone, Result, StorageError, Write};
 use parking_lot::Mutex;
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Seek, SeekFrom};
@@ -47,7 +47,7 @@ pub struct FileDevice {
     mode: Mode,
     /// A block device, or taken for one: its length is fixed.
     fixed_len: bool,
-    batches: BatchWriter,
+    rings: Rings,
     len_changed: AtomicBool,
     syncing: Mutex<()>,
     sync_failed: AtomicBool,
@@ -114,7 +114,7 @@ impl FileDevice {
             path: path.to_path_buf(),
             mode,
             fixed_len: is_block_device(path),
-            batches: BatchWriter::default(),
+            rings: Rings::default(),
             // What an earlier process changed may not be durable yet.
             len_changed: AtomicBool::new(true),
             syncing: Mutex::default(),
@@ -274,6 +274,27 @@ impl Device for FileDevice {
         result.map_err(|source| self.error("read", offset, buf.len() as u64, source))
     }
 
+    fn read_batch(&self, reads: &mut [Read<'_>], done: &mut ReadDone<'_>) {
+        let mut is_told = vec![false; reads.len()];
+        let is_aligned = |read: &Read<'_>| self.check_alignment("read", read.offset, read.buf).is_ok();
+        if self.reads_at_once() && reads.len() > 1 && reads.iter().all(is_aligned) {
+            let ranges: Vec<(u64, usize)> = reads.iter().map(|read| (read.offset, read.buf.len())).collect();
+            self.rings.read(&self.file, reads, |index, result| {
+                let (offset, len) = ranges[index];
+                is_told[index] = true;
+                done(index, result.map_err(|source| self.error("read", offset, len as u64, source)));
+            });
+        }
+        for (index, read) in reads.iter_mut().enumerate().filter(|(index, _)| !is_told[*index]) {
+            let result = self.read_at(read.offset, read.buf);
+            done(index, result.map(|()| &*read.buf));
+        }
+    }
+
+    fn reads_at_once(&self) -> bool {
+        self.mode.direct
+    }
+
     fn write_at(&self, offset: u64, data: &[u8], _placement: Placement) -> Result<()> {
         self.check_alignment("write", offset, data)?;
         self.refuse_after_failed_sync("write", offset, data.len() as u64)?;
@@ -295,7 +316,7 @@ impl Device for FileDevice {
         if !is_untorn && self.untorn_bytes.load(Ordering::Acquire) > 0 {
             return writes.iter().try_for_each(|w| self.write_at(w.offset, w.data, w.placement));
         }
-        match self.batches.write(&self.file, writes, is_untorn) {
+        match self.rings.write(&self.file, writes, is_untorn) {
             Some(result) => {
                 self.ring_writes.fetch_add(writes.len() as u64, Ordering::Relaxed);
                 result.map_err(|(failed, source)| {
@@ -372,7 +393,7 @@ impl Device for FileDevice {
     }
 
     fn set_write_depth(&self, writes: u32) {
-        self.batches.set_depth(writes);
+        self.rings.set_write_depth(writes);
     }
 
     fn io_counts(&self) -> IoCounts {

@@ -31,6 +31,19 @@ fn what_is_written_is_read_with_every_method_and_role() {
             let want = [0, 2, 3, 4, 5, 6, 7, 8, 1].get(i).copied().unwrap_or(0);
             assert!(all[i * 4096..(i + 1) * 4096].iter().all(|&b| b == want), "{method:?} {role:?} block {i}");
         }
+        let mut blocks: Vec<AlignedBuf> = (0..17).map(|_| AlignedBuf::zeroed(4096)).collect();
+        let mut reads: Vec<Read<'_>> =
+            blocks.iter_mut().zip((0..).step_by(4096)).map(|(buf, offset)| Read { offset, buf }).collect();
+        let mut heard = [0; 17];
+        device.read_batch(&mut reads, &mut |i, result| {
+            heard[i] += 1;
+            match result {
+                Ok(bytes) => assert_eq!(bytes, &all[i * 4096..(i + 1) * 4096], "{method:?} {role:?} block {i}"),
+                // Beyond the end.
+                Err(error) => assert_eq!((i, error.offset, error.len), (16, 16 * 4096, 4096)),
+            }
+        });
+        assert_eq!(heard, [1; 17]);
     }
 }
 

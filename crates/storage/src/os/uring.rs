@@ -1,66 +1,113 @@
-//! Batches of writes through io_uring: many writes in flight with few system calls.
+//! Batches of reads or writes through io_uring: many requests in flight with few system calls.
 //!
 //! Rules
-//! 1. `write` returns only when the kernel has finished with every buffer, also when one of the writes failed.
-//! 2. Every completion is looked at: an error fails the batch, a short write is sent again for its rest.
+//! 1. A batch returns only when the kernel has finished with every buffer, also when a request failed.
+//! 2. Every completion is looked at: an error fails the request, a short one is sent again for its rest.
 //! 3. A ring is used by one batch at a time; a batch that finds none idle makes one, so batches do not wait for each
 //!    other.
-//! 4. After a ring that cannot be made, or that fails to take requests, none is used again; the caller writes one by
-//!    one.
+//! 4. After a ring that cannot be made, or that fails to take requests, none is used again; the caller reads and writes
+//!    one by one.
+//! 5. After a write that failed no more of its batch are sent. Reads do not depend on each other: all are.
+//! 6. Who is told of a request may panic: that goes on once nothing is in flight any more.
 
-use crate::Write;
-use io_uring::{IoUring, opcode, types::Fd};
+use crate::{Read, Write};
+use io_uring::{IoUring, opcode, squeue::Entry, types::Fd};
 use parking_lot::Mutex;
+use std::any::Any;
 use std::fs::File;
 use std::io::{Error, ErrorKind};
+use std::marker::PhantomData;
 use std::os::fd::AsRawFd;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-/// Writes in flight at most.
+/// Requests in flight at most.
 const RING_ENTRIES: u32 = 128;
 
-/// Result of a batch: the index of a write that failed, and why.
+/// Result of a batch of writes: the index of one that failed, and why.
 type BatchResult = Result<(), (usize, Error)>;
 
 /// As many rings as there were batches at once.
-pub(super) struct BatchWriter {
+pub(super) struct Rings {
     idle: Mutex<Vec<IoUring>>,
     unavailable: AtomicBool,
-    depth: AtomicU32,
+    write_depth: AtomicU32,
 }
 
-impl Default for BatchWriter {
-    fn default() -> BatchWriter {
-        let depth = AtomicU32::new(RING_ENTRIES);
-        BatchWriter { idle: Mutex::default(), unavailable: AtomicBool::new(false), depth }
+impl Default for Rings {
+    fn default() -> Rings {
+        let write_depth = AtomicU32::new(RING_ENTRIES);
+        Rings { idle: Mutex::default(), unavailable: AtomicBool::new(false), write_depth }
     }
 }
 
-impl std::fmt::Debug for BatchWriter {
+impl std::fmt::Debug for Rings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("BatchWriter")
+        f.write_str("Rings")
     }
 }
 
-impl BatchWriter {
+impl Rings {
     /// The most writes in flight, at most [`RING_ENTRIES`].
-    pub(super) fn set_depth(&self, writes: u32) {
-        self.depth.store(writes.clamp(1, RING_ENTRIES), Relaxed);
+    pub(super) fn set_write_depth(&self, writes: u32) {
+        self.write_depth.store(writes.clamp(1, RING_ENTRIES), Relaxed);
     }
 
     /// Writes all of `writes`, in any order; with `is_untorn` no power cut tears one of them. `None` if io_uring is not
     /// to be had and nothing was written.
     pub(super) fn write(&self, file: &File, writes: &[Write<'_>], is_untorn: bool) -> Option<BatchResult> {
-        let mut ring = self.take_ring()?;
-        let mut batch = Batch::new(file, writes, self.depth.load(Relaxed) as usize);
-        batch.flags = if is_untorn { libc::RWF_ATOMIC } else { 0 };
-        batch.run(&mut ring);
-        if batch.ring_failed {
-            self.unavailable.store(true, Relaxed);
-        } else {
-            self.idle.lock().push(ring);
+        let ring = self.take_ring()?;
+        let kind = Kind::Write { flags: if is_untorn { libc::RWF_ATOMIC } else { 0 } };
+        let ranges = writes.iter().map(|write| Range::written(write)).collect();
+        let mut batch = Batch::new(file, kind, ranges, self.write_depth.load(Relaxed) as usize);
+        let (mut failure, mut completed) = (None, 0);
+        let ring_failure = self.run(ring, &mut batch, |index, result| {
+            completed += 1;
+            match result {
+                Ok(()) => true,
+                Err(error) => {
+                    failure.get_or_insert((index, error));
+                    false
+                }
+            }
+        });
+        match (failure, ring_failure) {
+            (None, Some(_)) if completed == 0 => None,
+            (failure, ring_failure) => Some(failure.or(ring_failure.map(|error| (0, error))).map_or(Ok(()), Err)),
         }
-        batch.outcome()
+    }
+
+    /// Reads as many of `reads` as io_uring takes, in any order; tells `done` of each, by its index, as soon as it is
+    /// read or has failed. Those it was not told of are left.
+    pub(super) fn read(&self, file: &File, reads: &mut [Read<'_>], mut done: impl FnMut(usize, Result<&[u8], Error>)) {
+        let Some(ring) = self.take_ring() else { return };
+        let ranges: Vec<Range<'_>> = reads.iter_mut().map(|read| Range::filled(read)).collect();
+        let buffers: Vec<(*const u8, usize)> =
+            ranges.iter().map(|range| (range.start.cast_const(), range.len)).collect();
+        let mut batch = Batch::new(file, Kind::Read, ranges, RING_ENTRIES as usize);
+        self.run(ring, &mut batch, |index, result| {
+            let (start, len) = buffers[index];
+            // SAFETY: the buffer is borrowed from the caller until this function returns. This request of it was reaped,
+            // whole, and no other is sent: the kernel does not write to it any more.
+            done(index, result.map(|()| unsafe { std::slice::from_raw_parts(start, len) }));
+            true
+        });
+    }
+
+    /// Runs a batch on a ring, which is kept for the next one unless it failed; says why it did.
+    fn run(
+        &self,
+        mut ring: IoUring,
+        batch: &mut Batch<'_>,
+        on_done: impl FnMut(usize, Result<(), Error>) -> bool,
+    ) -> Option<Error> {
+        batch.run(&mut ring, on_done);
+        let failure = batch.ring_failure.take();
+        match failure {
+            Some(_) => self.unavailable.store(true, Relaxed),
+            None => self.idle.lock().push(ring),
+        }
+        failure
     }
 
     fn take_ring(&self) -> Option<IoUring> {
@@ -74,65 +121,92 @@ impl BatchWriter {
     }
 }
 
+/// What is done with the ranges of a batch.
+#[derive(Clone, Copy)]
+enum Kind {
+    Read,
+    Write { flags: libc::c_int },
+}
+
+/// Bytes of the file, and of memory that is borrowed for `'a`: exclusively if they are to be read.
+struct Range<'a> {
+    offset: u64,
+    start: *mut u8,
+    len: usize,
+    borrowed: PhantomData<&'a mut [u8]>,
+}
+
+impl<'a> Range<'a> {
+    fn written(write: &'a Write<'_>) -> Range<'a> {
+        let (start, len) = (write.data.as_ptr().cast_mut(), write.data.len());
+        Range { offset: write.offset, start, len, borrowed: PhantomData }
+    }
+
+    fn filled(read: &'a mut Read<'_>) -> Range<'a> {
+        let (start, len) = (read.buf.as_mut_ptr(), read.buf.len());
+        Range { offset: read.offset, start, len, borrowed: PhantomData }
+    }
+}
+
 /// A batch on its way.
 struct Batch<'a> {
     fd: Fd,
-    writes: &'a [Write<'a>],
-    /// Bytes of each write that are done.
+    kind: Kind,
+    ranges: Vec<Range<'a>>,
+    /// Bytes of each range that are done.
     done: Vec<usize>,
-    /// Writes to be sent (again).
+    /// Ranges to be sent (again).
     to_send: Vec<usize>,
     in_flight: usize,
     depth: usize,
-    flags: libc::c_int,
-    completed: usize,
-    failure: Option<(usize, Error)>,
-    ring_failed: bool,
+    stopped: bool,
+    ring_failure: Option<Error>,
+    panic: Option<Box<dyn Any + Send>>,
 }
 
 impl<'a> Batch<'a> {
-    fn new(file: &File, writes: &'a [Write<'a>], depth: usize) -> Batch<'a> {
+    fn new(file: &'a File, kind: Kind, ranges: Vec<Range<'a>>, depth: usize) -> Batch<'a> {
         Batch {
             fd: Fd(file.as_raw_fd()),
-            writes,
-            done: vec![0; writes.len()],
-            to_send: (0..writes.len()).rev().collect(),
+            kind,
+            done: vec![0; ranges.len()],
+            to_send: (0..ranges.len()).rev().collect(),
+            ranges,
             in_flight: 0,
             depth,
-            flags: 0,
-            completed: 0,
-            failure: None,
-            ring_failed: false,
+            stopped: false,
+            ring_failure: None,
+            panic: None,
         }
     }
 
-    fn run(&mut self, ring: &mut IoUring) {
+    /// Runs until nothing is in flight. `on_done` hears of each range that is done or has failed, and says whether more
+    /// are to be sent.
+    fn run(&mut self, ring: &mut IoUring, mut on_done: impl FnMut(usize, Result<(), Error>) -> bool) {
         loop {
             self.push(ring);
             if self.in_flight == 0 {
-                return;
+                break;
             }
             self.wait(ring);
-            self.reap(ring);
+            self.reap(ring, &mut on_done);
+        }
+        if let Some(panic) = self.panic.take() {
+            resume_unwind(panic);
         }
     }
 
-    /// Queues writes until the ring is full; none once something failed.
+    /// Queues ranges until the ring is full; none once the batch has stopped.
     fn push(&mut self, ring: &mut IoUring) {
-        if self.failure.is_some() || self.ring_failed {
+        if self.stopped || self.ring_failure.is_some() {
             return;
         }
         let mut queue = ring.submission();
         while !queue.is_full() && self.in_flight < self.depth {
             let Some(index) = self.to_send.pop() else { return };
-            let rest = &self.writes[index].data[self.done[index]..];
-            let len = u32::try_from(rest.len()).unwrap_or(1 << 30);
-            let offset = self.writes[index].offset + self.done[index] as u64;
-            let entry = opcode::Write::new(self.fd, rest.as_ptr(), len).offset(offset).rw_flags(self.flags);
-            let entry = entry.build().user_data(index as u64);
             // SAFETY: the buffer and the file are borrowed until `run` returns, which is after the completion of every
-            // request was reaped (`in_flight` is 0).
-            if unsafe { queue.push(&entry) }.is_err() {
+            // request was reaped (`in_flight` is 0). Nobody else uses the buffer of a read meanwhile.
+            if unsafe { queue.push(&self.entry(index)) }.is_err() {
                 self.to_send.push(index);
                 return;
             }
@@ -140,9 +214,21 @@ impl<'a> Batch<'a> {
         }
     }
 
+    /// The request for what is left of a range.
+    fn entry(&self, index: usize) -> Entry {
+        let (range, done) = (&self.ranges[index], self.done[index]);
+        let len = u32::try_from(range.len - done).unwrap_or(1 << 30);
+        let (start, offset) = (range.start.wrapping_add(done), range.offset + done as u64);
+        let entry = match self.kind {
+            Kind::Read => opcode::Read::new(self.fd, start, len).offset(offset).build(),
+            Kind::Write { flags } => opcode::Write::new(self.fd, start, len).offset(offset).rw_flags(flags).build(),
+        };
+        entry.user_data(index as u64)
+    }
+
     /// Submits what is queued and waits for a completion.
     fn wait(&mut self, ring: &mut IoUring) {
-        if self.ring_failed {
+        if self.ring_failure.is_some() {
             // Not another submission: it would send requests that are no longer counted.
             return std::thread::sleep(std::time::Duration::from_micros(100));
         }
@@ -157,40 +243,40 @@ impl<'a> Batch<'a> {
     /// The kernel takes no more requests: those it never took are not in flight, the others complete by themselves.
     fn give_up(&mut self, ring: &mut IoUring, error: Error) {
         self.in_flight -= ring.submission().len().min(self.in_flight);
-        self.ring_failed = true;
-        self.failure.get_or_insert((0, error));
+        self.ring_failure = Some(error);
     }
 
-    fn reap(&mut self, ring: &mut IoUring) {
+    fn reap(&mut self, ring: &mut IoUring, on_done: &mut impl FnMut(usize, Result<(), Error>) -> bool) {
         for completion in ring.completion() {
             self.in_flight -= 1;
-            self.completed += 1;
             let index = completion.user_data() as usize;
-            match completion.result() {
-                0 => self.fail(index, Error::from(ErrorKind::WriteZero)),
-                n if n > 0 => self.advance(index, n as usize),
-                n if n == -libc::EINTR || n == -libc::EAGAIN => self.to_send.push(index),
-                n => self.fail(index, Error::from_raw_os_error(-n)),
+            let Some(result) = self.completed(index, completion.result()) else { continue };
+            match catch_unwind(AssertUnwindSafe(|| on_done(index, result))) {
+                Ok(goes_on) => self.stopped |= !goes_on,
+                Err(panic) => {
+                    self.stopped = true;
+                    self.panic = Some(panic);
+                }
             }
         }
     }
 
-    fn advance(&mut self, index: usize, bytes: usize) {
-        self.done[index] += bytes;
-        if self.done[index] < self.writes[index].data.len() {
-            self.to_send.push(index);
+    /// What has become of a range by the answer to its request; `None` if it is to be sent again.
+    fn completed(&mut self, index: usize, answer: i32) -> Option<Result<(), Error>> {
+        match answer {
+            0 => {
+                let kind = if let Kind::Read = self.kind { ErrorKind::UnexpectedEof } else { ErrorKind::WriteZero };
+                return Some(Err(Error::from(kind)));
+            }
+            n if n > 0 => self.done[index] += n as usize,
+            n if n == -libc::EINTR || n == -libc::EAGAIN => {}
+            n => return Some(Err(Error::from_raw_os_error(-n))),
         }
-    }
-
-    fn fail(&mut self, index: usize, error: Error) {
-        self.failure.get_or_insert((index, error));
-    }
-
-    fn outcome(self) -> Option<BatchResult> {
-        if self.ring_failed && self.completed == 0 {
-            return None;
+        if self.done[index] >= self.ranges[index].len {
+            return Some(Ok(()));
         }
-        Some(self.failure.map_or(Ok(()), Err))
+        self.to_send.push(index);
+        None
     }
 }
 
@@ -208,8 +294,8 @@ mod tests {
 
     #[test]
     fn a_shallow_queue_writes_everything_too() {
-        let (file, writer) = (tempfile::tempfile().unwrap(), BatchWriter::default());
-        writer.set_depth(3);
+        let (file, writer) = (tempfile::tempfile().unwrap(), Rings::default());
+        writer.set_write_depth(3);
         let data: Vec<[u8; 64]> = (0..100).map(|i| [i; 64]).collect();
         let Some(result) = writer.write(&file, &writes(&data), false) else { return };
         result.unwrap();
@@ -222,7 +308,7 @@ mod tests {
     fn more_writes_than_the_ring_holds() {
         let file = tempfile::tempfile().unwrap();
         let data: Vec<[u8; 64]> = (0..3 * RING_ENTRIES as usize).map(|i| [i as u8; 64]).collect();
-        let Some(result) = BatchWriter::default().write(&file, &writes(&data), false) else { return };
+        let Some(result) = Rings::default().write(&file, &writes(&data), false) else { return };
         result.unwrap();
         for (i, want) in data.iter().enumerate() {
             let mut got = [0; 64];
@@ -238,11 +324,46 @@ mod tests {
         std::fs::write(&path, b"").unwrap();
         let read_only = File::open(&path).unwrap();
         let data = vec![[1; 64]; 300];
-        let writer = BatchWriter::default();
+        let writer = Rings::default();
         let Some(result) = writer.write(&read_only, &writes(&data), false) else { return };
         assert_eq!(result.unwrap_err().1.raw_os_error(), Some(libc::EBADF));
         let good = tempfile::tempfile().unwrap();
         writer.write(&good, &writes(&data), false).unwrap().unwrap();
         assert_eq!(good.metadata().unwrap().len(), 300 * 64);
+    }
+
+    /// Each of many reads, more than the ring holds, is told of once with its bytes; one beyond the end has failed.
+    #[test]
+    fn more_reads_than_the_ring_holds() {
+        let file = tempfile::tempfile().unwrap();
+        let count = 3 * RING_ENTRIES as usize;
+        let bytes: Vec<u8> = (0..count).flat_map(|n| [n as u8; 64]).collect();
+        file.write_all_at(&bytes, 0).unwrap();
+        let mut buffers = vec![[0; 64]; count + 1];
+        let mut reads: Vec<Read<'_>> =
+            buffers.iter_mut().zip((0..).step_by(64)).map(|(buf, offset)| Read { offset, buf }).collect();
+        let mut seen = vec![0; count + 1];
+        let rings = Rings::default();
+        rings.read(&file, &mut reads, |n, result| {
+            seen[n] += 1;
+            match result {
+                Ok(read) => assert_eq!(read, [n as u8; 64]),
+                Err(error) => assert_eq!((n, error.kind()), (count, ErrorKind::UnexpectedEof)),
+            }
+        });
+        assert!(seen == vec![1; count + 1] || rings.unavailable.load(Relaxed));
+    }
+
+    #[test]
+    fn a_panic_of_who_is_told_waits_for_what_is_in_flight() {
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&[7; 64 * 32], 0).unwrap();
+        let mut buffers = [[0; 64]; 32];
+        let mut reads: Vec<Read<'_>> =
+            buffers.iter_mut().zip((0..).step_by(64)).map(|(buf, offset)| Read { offset, buf }).collect();
+        let rings = Rings::default();
+        let told = catch_unwind(AssertUnwindSafe(|| rings.read(&file, &mut reads, |_, _| panic!("told"))));
+        assert!(told.is_err() || rings.unavailable.load(Relaxed));
+        assert!(buffers.iter().all(|buffer| *buffer == [7; 64]) || rings.unavailable.load(Relaxed));
     }
 }

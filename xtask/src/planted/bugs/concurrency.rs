@@ -27,7 +27,7 @@ const fn of_whole(
 }
 
 const REBUILD: &str = "crates/engine/src/db/rebuild.rs";
-const LOAD_RUN: &str = "crates/engine/src/pool/frames/load_run.rs";
+const LOAD_RUNS: &str = "crates/engine/src/pool/frames/load_runs.rs";
 const RUNS: &str = "crates/engine/src/db/index_build/runs.rs";
 const SCHEMA_CHANGE: &str = "crates/engine/src/db/schema_change.rs";
 
@@ -57,12 +57,12 @@ pub const BUGS: &[Bug] = &[
         "run-over-a-resident-page",
         "what was read beside other pages takes the place of a page that is resident and newer",
         &[edit(
-            LOAD_RUN,
-            "pages.map(PageNo).filter(|page| !self.is_resident(*page)).collect();\n",
-            "pages.map(PageNo).collect();\n        if PLANTED {\n            missing.iter().for_each(|page| \
-             self.table.find(&self.frames, *page).into_iter().for_each(|frame| self.forget(frame)));\n        }\n",
+            LOAD_RUNS,
+            "run.clone().map(PageNo).filter(",
+            "run.clone().map(PageNo).inspect(|page| if PLANTED { self.table.find(&self.frames, \
+             *page).into_iter().for_each(|frame| self.forget(frame)) }).filter(",
         )],
-        &["load_run::a_run_brings_all"],
+        &["load_runs::a_run_brings_all"],
     ),
     of_engine(
         "damaged-run-believed",

@@ -6,7 +6,7 @@
 //! | `frame` | the frames' memory, and the state of each |
 //! | `page_table` | which frame holds a page |
 //! | `free_list` | frames that hold no page |
-//! | `load`, `load_run` | bringing pages in: one, or many that lie beside each other |
+//! | `load`, `load_runs` | bringing pages in: one, or many at once |
 //! | `reach` | from a page's number to its latched frame, and out of the page table again |
 //! | `fix` | reaching a resident page, for the layers above |
 //! | `guard`, `optimistic` | a page latched shared; a page seen without a latch |
@@ -18,7 +18,7 @@ mod free_list;
 mod guard;
 mod kinship;
 mod load;
-mod load_run;
+mod load_runs;
 mod memory;
 mod optimistic;
 mod page_table;

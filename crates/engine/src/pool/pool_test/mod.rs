@@ -5,7 +5,7 @@ mod dirty_model;
 mod eviction;
 mod finding;
 mod flushing;
-mod load_run;
+mod load_runs;
 mod reach_model;
 
 use crate::context::Context;

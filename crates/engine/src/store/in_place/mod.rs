@@ -37,13 +37,13 @@ pub(super) use raw::RawInPlace;
 pub(super) use repair::repair;
 
 use super::shared_sync::SharedSync;
-use super::{Batch, FileHeader, Lane, PageSource, PageStore, Place, Protection};
+use super::{Batch, FileHeader, Lane, PageRead, PageSource, PageStore, PagesDone, Place, Protection};
 use crate::error::{Error, Result};
 use crate::stats::Stats;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::types::PageNo;
 use doublewrite::{Doublewrite, Taken};
-use highwater_storage::{Device, Write};
+use highwater_storage::{Device, Read, Write};
 use journal::{Journal, OnTheWay};
 use std::ops::Range;
 use std::sync::Arc;
@@ -272,6 +272,26 @@ impl PageStore for InPlace {
 
     fn lies_in_order(&self) -> bool {
         true
+    }
+
+    fn reads_at_once(&self) -> bool {
+        self.device().reads_at_once()
+    }
+
+    fn read_many(&self, reads: &mut [PageRead<'_>], done: &mut PagesDone<'_>) {
+        let reaches = |read: &PageRead<'_>| self.reaches(self.offset_of(read.first.0) + read.buf.len() as u64);
+        let (mut ranges, mut indexes) = (Vec::with_capacity(reads.len()), Vec::with_capacity(reads.len()));
+        for (index, read) in reads.iter_mut().enumerate() {
+            match reaches(read) {
+                Ok(true) => {
+                    ranges.push(Read { offset: self.offset_of(read.first.0), buf: &mut *read.buf });
+                    indexes.push(index);
+                }
+                Ok(false) => done(index, Err(beyond_the_end(read.first))),
+                Err(error) => done(index, Err(error)),
+            }
+        }
+        self.device().read_batch(&mut ranges, &mut |n, result| done(indexes[n], result.map_err(Error::from)));
     }
 
     fn set_write_depth(&self, writes: u32) {

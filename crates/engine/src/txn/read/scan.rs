@@ -10,7 +10,8 @@
 //! 4. A cursor that delivers keys only does not look for the row of an entry that is surely that of its visible
 //!    version: no change of its leaf is newer than the view.
 //! 5. While pages are missing from the pool, the rows of a batch of entries, and the next leaves of a scan, are read
-//!    ahead: as many as its limit lets expect, else more and more.
+//!    ahead: as many as its limit lets expect, else more and more. A scan with a limit names its leaves before it reads
+//!    the first: by what other scans of the tree have met.
 //! 6. The leaves of the next few rows of a batch of entries are looked for before the rows are ([`RowsAhead`]).
 //! 7. Batches start small and grow to a leaf. Those of locking scans stay small: their rows are locked before they are
 //!    asked for.
@@ -20,7 +21,7 @@ use super::scan_batch::{Batch, Fill, Item, ItemKind, Position};
 use super::scan_seen::{LONG_WALK, SeenRows};
 use super::versions::{Sight, StoredRow, Walk, visible_version};
 use super::view::ViewHandle;
-use crate::btree::most_leaves_ahead;
+use crate::btree::{BTree, most_leaves_ahead};
 use crate::error::{Error, Result};
 use crate::txn::lock::LockMode;
 use crate::txn::options::Isolation;
@@ -31,6 +32,7 @@ use crate::txn::system::TxnSystem;
 use crate::txn::table_trees::TableTrees;
 use crate::txn::transaction::Txn;
 use crate::txn::write::settle;
+use crate::types::PageNo;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
@@ -223,6 +225,10 @@ impl Cursor {
     }
 
     fn refill(&mut self, system: &TxnSystem, txn: &mut Txn) -> Result<()> {
+        if self.is_limited && self.position.leaf_records() == 0 && system.ctx.pool.misses(1) {
+            let expected = self.tree().leaves_of(self.remaining);
+            self.name_leaves(system, expected.unwrap_or(0));
+        }
         let tree = self.index.map_or_else(|| self.table.clustered(), |i| self.table.index(i));
         loop {
             let own = txn.id;
@@ -249,16 +255,29 @@ impl Cursor {
         Ok(())
     }
 
+    /// The tree whose leaves the scan walks over.
+    fn tree(&self) -> &BTree {
+        self.index.map_or_else(|| self.table.clustered(), |i| self.table.index(i))
+    }
+
     /// How many leaves behind the batch are worth reading ahead.
-    fn leaves_ahead(&self, frames: usize) -> usize {
-        let expected = if self.position.done {
+    fn leaves_ahead(&self) -> usize {
+        if self.position.done {
             0
         } else if self.is_limited {
             self.position.leaves_of(self.remaining.saturating_sub(self.batch.items.len()))
         } else {
             self.leaves
-        };
-        expected.min(most_leaves_ahead(frames))
+        }
+    }
+
+    /// Has so many leaves read ahead, unless half of them are named already.
+    fn name_leaves(&mut self, system: &TxnSystem, expected: usize) {
+        let most = expected.min(most_leaves_ahead(system.ctx.pool.frame_count()));
+        if most > 1 && self.ahead * 2 < most {
+            let (near, far) = (self.position.seek(), self.position.end());
+            self.ahead = self.tree().want_leaves(&system.ctx, near, far, self.position.reverse, most);
+        }
     }
 
     /// Rule 5.
@@ -270,20 +289,18 @@ impl Cursor {
         if std::mem::replace(&mut self.pages_read, pages_read) == pages_read {
             return;
         }
+        self.tree().note_leaf_records(self.position.leaf_records());
+        self.name_leaves(system, self.leaves_ahead());
         let clustered = self.table.clustered();
-        let most = self.leaves_ahead(system.ctx.pool.frame_count());
-        if most > 1 && self.ahead * 2 < most {
-            let tree = self.index.map_or(clustered, |i| self.table.index(i));
-            let (near, far) = (self.position.seek(), self.position.end());
-            self.ahead = tree.want_leaves(&system.ctx, near, far, self.position.reverse, most);
-        }
         // The first is needed at once.
-        for item in self.batch.items.iter().skip(1) {
-            let ItemKind::Entry { prefix_bytes, certain } = item.kind else { return };
-            if !(self.keys_only && certain) {
-                clustered.want_leaf(&system.ctx, &self.batch.bytes[item.key.clone()][prefix_bytes..]);
+        let row_ahead = |item: &Item| match item.kind {
+            ItemKind::Entry { prefix_bytes, certain } if !(self.keys_only && certain) => {
+                clustered.leaf_ahead(&system.ctx, &self.batch.bytes[item.key.clone()][prefix_bytes..])
             }
-        }
+            ItemKind::Entry { .. } | ItemKind::Row(_) => None,
+        };
+        let rows: Vec<PageNo> = self.batch.items.iter().skip(1).filter_map(row_ahead).collect();
+        system.ctx.pool.want(&rows);
     }
 
     /// Makes item `n` of the batch the current row, if there is a row for it.

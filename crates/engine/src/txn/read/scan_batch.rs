@@ -176,6 +176,11 @@ impl Position {
         self.leaf.is_none()
     }
 
+    /// Records of the leaf last read; 0 before the first.
+    pub(crate) fn leaf_records(&self) -> usize {
+        self.leaf_records
+    }
+
     /// How many leaves, with that on which the next batch begins, so many records need, if all are like the last one.
     pub(crate) fn leaves_of(&self, records: usize) -> usize {
         let left = self.leaf.as_ref().map_or(0, |(_, slots)| slots.len());

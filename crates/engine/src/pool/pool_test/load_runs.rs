@@ -1,8 +1,8 @@
-//! Pages that are read side by side.
+//! Pages that are read at once.
 
 use super::{get, new_page, put};
 use crate::db::core::Core;
-use crate::pool::RunBuffer;
+use crate::pool::ReadBuffer;
 use crate::testing::small_core;
 use crate::types::PageNo;
 
@@ -23,9 +23,12 @@ fn evicted() -> (Core, Vec<PageNo>) {
 }
 
 fn read(core: &Core, pages: &[PageNo]) -> usize {
-    let mut buffer = RunBuffer::default();
+    let mut buffer = ReadBuffer::default();
     let run = pages[0].0..pages[0].0 + pages.len() as u32;
-    core.ctx.pool.load_run(run, buffer.of_bytes(pages.len() * core.ctx.pool.page_bytes())).unwrap()
+    core.ctx
+        .pool
+        .load_runs(std::slice::from_ref(&run), buffer.of_bytes(pages.len() * core.ctx.pool.page_bytes()))
+        .unwrap()
 }
 
 #[test]
@@ -61,11 +64,32 @@ fn a_damaged_page_is_left_out_and_the_others_come() {
 fn after_a_read_that_fails_each_page_is_read_by_who_needs_it() {
     let (core, pages) = evicted();
     let beyond: Vec<PageNo> = (0..PAGES as u32).map(|n| PageNo(u32::MAX - 64 + n)).collect();
-    let mut buffer = RunBuffer::default();
+    let mut buffer = ReadBuffer::default();
     let bytes = buffer.of_bytes(PAGES * core.ctx.pool.page_bytes());
     let free = core.ctx.pool.free_count();
-    assert!(core.ctx.pool.load_run(beyond[0].0..beyond[0].0 + PAGES as u32, bytes).is_err());
+    let run = beyond[0].0..beyond[0].0 + PAGES as u32;
+    assert_eq!(core.ctx.pool.load_runs(std::slice::from_ref(&run), bytes).unwrap(), 0);
     assert!(beyond.iter().all(|page| !core.ctx.pool.is_resident(*page)));
     assert_eq!(core.ctx.pool.free_count(), free);
     assert_eq!(read(&core, &pages), PAGES);
+}
+
+/// Of many runs, one reaches beyond the store, one has a damaged page and one is resident.
+#[test]
+fn many_runs_arrive_at_once_and_what_fails_fails_alone() {
+    let (core, pages) = evicted();
+    let page_bytes = core.ctx.pool.page_bytes();
+    let data = &core.storage().memory_devices().unwrap()[0];
+    data.damage(|bytes| bytes[pages[6].0 as usize * page_bytes + 100] ^= 1);
+    assert_eq!(read(&core, &pages[9..11]), 2);
+    let run = |from: usize, to: usize| pages[from].0..pages[to - 1].0 + 1;
+    let beyond = u32::MAX - 8..u32::MAX - 6;
+    let runs = [run(0, 2), beyond, run(4, 8), run(9, 11), run(11, 12)];
+    let mut buffer = ReadBuffer::default();
+    let free = core.ctx.pool.free_count();
+    assert_eq!(core.ctx.pool.load_runs(&runs, buffer.of_bytes(11 * page_bytes)).unwrap(), 6);
+    assert_eq!(core.ctx.pool.free_count(), free - 6);
+    let there: Vec<usize> = (0..PAGES).filter(|n| core.ctx.pool.is_resident(pages[*n])).collect();
+    assert_eq!(there, [0, 1, 4, 5, 7, 9, 10, 11]);
+    assert!(there.iter().all(|n| get(&core.ctx, pages[*n]) == u64::from(pages[*n].0)));
 }
