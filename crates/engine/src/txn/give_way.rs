@@ -1,12 +1,12 @@
 //! Giving way between transactions: where more threads change rows than there are processors, the system takes the
-//! processor from a thread when its slice is over, in the middle of a transaction, and all who need its rows, its latches
-//! or its mutexes wait until it runs again. A thread that offers its processor between two transactions begins the next
-//! one with a new slice.
+//! processor from a thread when its slice is over, in the middle of a transaction, and all who need its rows, its
+//! latches or its mutexes wait until it runs again. A thread that offers its processor between two transactions begins
+//! the next one with a new slice.
 //!
 //! Rules
 //! 1. A thread gives way after a commit, when it holds nothing.
-//! 2. It does so only while at least as many other transactions are active as there are processors: then one of them, at
-//!    least, does not run.
+//! 2. It does so only while at least as many other transactions are active as there are processors: then one of them,
+//!    at least, does not run.
 //! 3. Commits that are synced wait for the device: a thread that makes them gives its processor up anyway.
 
 use super::system::TxnSystem;

@@ -87,8 +87,8 @@ impl Rings {
         let mut batch = Batch::new(file, Kind::Read, ranges, RING_ENTRIES as usize);
         self.run(ring, &mut batch, |index, result| {
             let (start, len) = buffers[index];
-            // SAFETY: the buffer is borrowed from the caller until this function returns. This request of it was reaped,
-            // whole, and no other is sent: the kernel does not write to it any more.
+            // SAFETY: the buffer is borrowed from the caller until this function returns. The last request for it was
+            // reaped, and no other is sent: the kernel does not write to it any more.
             done(index, result.map(|()| unsafe { std::slice::from_raw_parts(start, len) }));
             true
         });

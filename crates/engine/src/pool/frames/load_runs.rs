@@ -31,8 +31,8 @@ impl Pool {
     /// many came. The caller holds no latch and no redo space.
     ///
     /// # Errors
-    /// [`PoolExhausted`](crate::Error::PoolExhausted), a stopped database. A page that cannot be read, or is damaged, is
-    /// left out.
+    /// [`PoolExhausted`](crate::Error::PoolExhausted), a stopped database. A page that cannot be read, or is damaged,
+    /// is left out.
     pub(in crate::pool) fn load_runs(&self, runs: &[Range<u32>], buffer: &mut [u8]) -> Result<usize> {
         self.log.expect_nothing_reserved();
         self.poison.check()?;
