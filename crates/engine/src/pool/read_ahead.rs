@@ -28,6 +28,8 @@ use std::time::Duration;
 const MOST_WANTED: usize = 256;
 /// Most bytes that one thread reads at once: as many pages of 4 KiB as a scan names at once.
 const MOST_BYTES: usize = 128 << 10;
+/// One thread has at most one frame of so many on its way; all of them together, a quarter of the pool by default.
+const FRAMES_OF_A_THREAD: usize = 64;
 
 /// The pages that are wanted.
 #[derive(Default)]
@@ -144,7 +146,7 @@ impl Pool {
     /// Reads the first pages that are wanted, if there are any (rules 4 and 5).
     pub(crate) fn read_ahead_step(&self, buffer: &mut ReadBuffer) {
         let page_bytes = self.frames.page_bytes();
-        let most = if self.store.lies_in_order() { (MOST_BYTES / page_bytes).max(1) } else { 1 };
+        let most = if self.store.lies_in_order() { self.most_at_once() } else { 1 };
         let mut wanted = self.read_ahead.wanted.lock();
         let runs = runs_of(&mut wanted, most, !self.store.reads_at_once());
         // What was named at once was announced by one bell.
@@ -160,6 +162,12 @@ impl Pool {
         };
         // Rule 1.
         self.stats.pages_read_ahead.add(read.unwrap_or(0) as u64);
+    }
+
+    /// Most pages that one thread reads at once.
+    fn most_at_once(&self) -> usize {
+        let most = (MOST_BYTES / self.frames.page_bytes()).min(self.frame_count() / FRAMES_OF_A_THREAD);
+        most.max(1)
     }
 
     /// Waits until a page is wanted, or [`Pool::stop_readers`].

@@ -185,3 +185,46 @@ fn subjects(
 fn is_root() -> bool {
     std::fs::metadata(Path::new("/proc/self")).is_ok_and(|found| found.uid() == 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::registry::find;
+    use crate::experiment::testing::plan;
+
+    /// What is said of choices of settings and options for an experiment; nothing if they are possible.
+    fn said(experiment: &str, only: &[&str], options: &[&str]) -> String {
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_string()).collect::<Vec<_>>();
+        let chosen = choices("--only", &texts(only))
+            .and_then(|only| Ok((only, choices("--highwater-option", &texts(options))?)))
+            .and_then(|(only, highwater_options)| {
+                let plan = plan(Scale::Quick, "local", &[SubjectKind::Highwater]);
+                check_choices(find(experiment)?, &Plan { only, highwater_options, ..plan })
+            });
+        chosen.map_or_else(|error| error.to_string(), |()| String::new())
+    }
+
+    #[test]
+    fn choices_that_are_possible_are_taken() {
+        assert_eq!(said("peers", &["data=in-memory", "commits=durable"], &["page-store=out-of-place"]), "");
+        assert_eq!(said("stall", &[], &[]), "");
+    }
+
+    #[test]
+    fn choices_that_no_setting_has_are_refused_with_what_there_is() {
+        let cases: [(&str, &[&str], &[&str], &str); 6] = [
+            ("peers", &["data"], &[], "--only data: it has no =, as in NAME=VALUE"),
+            ("peers", &[], &["page-store"], "--highwater-option page-store: it has no ="),
+            ("peers", &["data=on-tape"], &[], "no setting data=on-tape; of data it has: 10-x-memory, in-memory"),
+            ("peers", &["colour=red"], &[], "of colour it has: nothing of that name"),
+            ("peers", &["data=in-memory", "data=10-x-memory"], &[], "no setting that is all of what --only says"),
+            ("stall", &["data=in-memory"], &[], "lets neither settings nor options be chosen"),
+        ];
+        for (experiment, only, options, reason) in cases {
+            let said = said(experiment, only, options);
+            assert!(said.contains(reason), "{only:?} {options:?}: {said}");
+        }
+        assert!(!said("peers", &[], &["page-store=on-tape"]).is_empty());
+        assert!(!said("peers", &[], &["no-such-option=1"]).is_empty());
+    }
+}
