@@ -50,7 +50,7 @@ fn flips_beside_a_journal() {
 fn flips_in_a_closed_database_out_of_place() {
     // Compressed, there is less to damage.
     let (_, tally) = sweep(STORES[2], Left::Closed, EVERY / 10);
-    assert!(tally.count("reported") > 500, "{:?}", tally.counts);
+    assert!(tally.count("reported") > 400, "{:?}", tally.counts);
 }
 
 #[test]

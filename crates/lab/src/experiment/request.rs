@@ -217,7 +217,7 @@ mod tests {
             ("peers", &[], &["page-store"], "--highwater-option page-store: it has no ="),
             ("peers", &["data=on-tape"], &[], "no setting data=on-tape; of data it has: 10-x-memory, in-memory"),
             ("peers", &["colour=red"], &[], "of colour it has: nothing of that name"),
-            ("peers", &["data=in-memory", "data=10-x-memory"], &[], "no setting that is all of what --only says"),
+            ("peers", &["workload=ycsb-c", "commits=durable"], &[], "no setting that is all of what --only says"),
             ("stall", &["data=in-memory"], &[], "lets neither settings nor options be chosen"),
         ];
         for (experiment, only, options, reason) in cases {
