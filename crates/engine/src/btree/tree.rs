@@ -124,7 +124,8 @@ impl BTree {
     pub fn note_leaf_records(&self, records: usize) {
         let known = self.leaf_records.load(Relaxed);
         if records > 0 && known.abs_diff(records) > known / 4 {
-            self.leaf_records.store((known + records).div_ceil(2), Relaxed);
+            let expected = if known == 0 { records } else { (known + records).div_ceil(2) };
+            self.leaf_records.store(expected, Relaxed);
         }
     }
 

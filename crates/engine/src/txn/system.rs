@@ -75,7 +75,7 @@ pub struct TxnSystem {
     pub(crate) purge_damage: Damage,
     /// Streams with something to purge.
     pub(crate) ended: Ended,
-    active: ActiveSet,
+    pub(super) active: ActiveSet,
     holders: Holders,
     views: Views,
     min_active: Apart<AtomicU64>,
@@ -344,7 +344,8 @@ impl TxnSystem {
         }
     }
 
-    /// Number of active transactions that write, about.
+    /// Number of active transactions that write, in tests.
+    #[cfg(test)]
     pub(crate) fn active_count(&self) -> usize {
         self.active.count()
     }

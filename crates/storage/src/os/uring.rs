@@ -366,4 +366,15 @@ mod tests {
         assert!(told.is_err() || rings.unavailable.load(Relaxed));
         assert!(buffers.iter().all(|buffer| *buffer == [7; 64]) || rings.unavailable.load(Relaxed));
     }
+
+    #[test]
+    fn without_a_ring_nothing_is_read_and_nobody_is_told() {
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&[7; 64], 0).unwrap();
+        let rings = Rings::default();
+        rings.unavailable.store(true, Relaxed);
+        let mut buf = [0; 64];
+        rings.read(&file, &mut [Read { offset: 0, buf: &mut buf }], |_, _| panic!("told"));
+        assert_eq!(buf, [0; 64]);
+    }
 }

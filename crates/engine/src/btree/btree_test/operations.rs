@@ -216,3 +216,15 @@ fn rows_of_any_size_find_room_wherever_they_go() {
         fixture.assert_is(&model);
     }
 }
+
+#[test]
+fn scans_tell_how_many_leaves_to_expect() {
+    let tree = Fixture::new().tree;
+    let mut expected = |met: usize| {
+        tree.note_leaf_records(met);
+        tree.leaves_of(100)
+    };
+    // An empty leaf says nothing; the first says all; one that is much like it changes nothing; others half.
+    assert_eq!([0, 20, 24, 16, 40].map(&mut expected), [None, Some(5), Some(5), Some(5), Some(4)]);
+    assert_eq!(tree.leaves_of(1), Some(1));
+}
