@@ -6,10 +6,12 @@
 //!    pages.
 //! 2. That a page has no room is decided while it is latched for the split, so that two threads that found it full
 //!    split it once.
-//! 3. Ascending insertions (`Node::is_ascending_at`) split where the insertion goes, so that pages filled in key order
-//!    stay full: at the very end the right page starts empty; in the middle (keys that ascend within a prefix, such as
-//!    the lines of an order) what lies behind is first moved to another page. All others split in the middle, by bytes,
-//!    those of what is inserted included: on pages of few large records it decides what the middle is.
+//! 3. Ascending insertions (`Node::ascent_at`) split where the insertion goes, so that pages filled in key order stay
+//!    full: at the very end the right page starts empty; in the middle (keys that ascend within a prefix, such as the
+//!    lines of an order) what lies behind is first moved to another page. Where insertions come late (an order's lines
+//!    in another order than theirs), the page is cut among the last records, by the shortest separator: there an order
+//!    begins. What comes late later then belongs to the right page. All others split in the middle, by bytes, those of what is
+//!    inserted included: on pages of few large records it decides what the middle is.
 //! 4. Separators between leaves are as short as a window around the split point allows.
 
 use super::BTree;
@@ -19,7 +21,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::{Latched, Mtr};
 use crate::page::node::{
-    CHILD_BYTES, common_prefix, max_key_bytes, max_record_bytes, record_bytes, shortest_separator,
+    Ascent, CHILD_BYTES, common_prefix, max_key_bytes, max_record_bytes, record_bytes, shortest_separator,
 };
 use crate::page::op::pack_record;
 use crate::page::{Node, PageOp, header, node};
@@ -196,16 +198,10 @@ fn cut_leaf(node: Node<'_>, key: &[u8], bytes: usize) -> Cut {
     let count = node.count();
     let found = node.search(key);
     if let Err(slot) = found
-        && node.is_ascending_at(slot)
+        && let Some(ascent) = node.ascent_at(slot)
+        && let Some(cut) = cut_ascending(node, slot, key, ascent)
     {
-        let separator = if slot == count {
-            shortest_separator(&node.key(count - 1), key).to_vec()
-        } else {
-            shortest_separator(key, &node.key(slot)).to_vec()
-        };
-        if left_fits(node, slot, &separator) {
-            return Cut { keep: slot, right_from: slot, separator };
-        }
+        return cut;
     }
     let (slot, is_between) = found.map_or_else(|slot| (slot, true), |slot| (slot, false));
     let new = New { slot, is_between, bytes: if is_between { record_bytes(0, bytes) } else { bytes } };
@@ -214,6 +210,39 @@ fn cut_leaf(node: Node<'_>, key: &[u8], bytes: usize) -> Cut {
     let last = if is_beside_cut && is_left { Cow::Borrowed(key) } else { Cow::Owned(node.key(keep - 1)) };
     let first = if is_beside_cut && !is_left { Cow::Borrowed(key) } else { Cow::Owned(node.key(keep)) };
     Cut { keep, right_from: keep, separator: shortest_separator(&last, &first).to_vec() }
+}
+
+/// Where to cut a leaf that a run of insertions fills, of which that of `key` at `slot` is one; `None` if the left page
+/// would have no room for the separator.
+fn cut_ascending(node: Node<'_>, slot: usize, key: &[u8], ascent: Ascent) -> Option<Cut> {
+    let count = node.count();
+    let (keep, separator) = if ascent.end < count {
+        // What lies behind the run moves away, and the run goes on at the end of the left page.
+        let last = if slot == ascent.end { Cow::Borrowed(key) } else { Cow::Owned(node.key(ascent.end - 1)) };
+        (ascent.end, shortest_separator(&last, &node.key(ascent.end)).to_vec())
+    } else {
+        let from = slot.min((count - ascent.late_by).max(1));
+        let shared: Vec<_> = (from..slot + 1).map(|at| shared_before(node, at, slot, key)).collect();
+        let shortest = shared.iter().min()?;
+        let keep = if shared.iter().all(|bytes| bytes == shortest) {
+            // Keys without parts: what is late by half as much as expected still goes to the right.
+            slot.min(count - ascent.late_by / 2)
+        } else {
+            from + shared.iter().rposition(|bytes| bytes == shortest)?
+        };
+        let first = if keep == slot { Cow::Borrowed(key) } else { Cow::Owned(node.key(keep)) };
+        (keep, shortest_separator(&node.key(keep - 1), &first).to_vec())
+    };
+    left_fits(node, keep, &separator).then_some(Cut { keep, right_from: keep, separator })
+}
+
+/// Bytes that the record before `at` has in common with the next one, which is `key` if `at` is its slot.
+fn shared_before(node: Node<'_>, at: usize, slot: usize, key: &[u8]) -> usize {
+    if at == slot {
+        common_prefix(&node.key(at - 1), key)
+    } else {
+        node.prefix_len() + node.common_suffix_len(at - 1, at)
+    }
 }
 
 /// Whether the first `keep` records fit a page with this upper fence.
@@ -229,7 +258,7 @@ fn cut_inner(node: Node<'_>, key: &[u8]) -> Option<Cut> {
     let count = node.count();
     let last = count.checked_sub(1)?;
     let slot = node.search(key).map_or_else(|slot| slot, |slot| slot + 1);
-    let keep = if node.is_ascending_at(slot) {
+    let keep = if node.ascent_at(slot).is_some() {
         slot.min(last)
     } else if count < 3 {
         count / 2

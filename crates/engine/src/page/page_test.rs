@@ -243,15 +243,15 @@ fn the_longest_records_fit_as_promised() {
 fn ascending_insertions_are_noticed() {
     let mut twin = Twin::leaf(4096, None, None);
     for slot in 0..30u16 {
-        assert_eq!(twin.node().is_ascending_at(slot as usize), slot > 0);
+        assert_eq!(twin.node().ascent_at(slot as usize).is_some(), slot > 0);
         twin.apply(&PageOp::NodeInsert { slot, key: &slot.to_be_bytes(), value: b"v" });
     }
     twin.apply(&PageOp::NodeRemove { slot: 3 });
-    assert!(twin.node().is_ascending_at(29) && !twin.node().is_ascending_at(10));
+    assert!(twin.node().ascent_at(29).is_some() && twin.node().ascent_at(10).is_none());
     let free = twin.node().free_bytes();
     assert!(!twin.node().fits(2, free - 10 - 200) && twin.node().fits(2, free - 10 - 256));
     twin.apply(&PageOp::NodeInsert { slot: 3, key: &3u16.to_be_bytes(), value: b"v" });
-    assert!(!twin.node().is_ascending_at(4) && !twin.node().is_ascending_at(30));
+    assert!(twin.node().ascent_at(4).is_none() && twin.node().ascent_at(30).is_none());
 }
 
 #[test]

@@ -84,6 +84,38 @@ fn ascending_insertions_within_prefixes_fill_pages() {
 }
 
 #[test]
+fn orders_fill_pages_whatever_the_order_of_their_lines() {
+    let fixture = Fixture::new();
+    let mut rng = Rng::with_seed(7);
+    let mut next = [0u32; 20];
+    for _ in 0..4000 {
+        let district = rng.u8(0..20);
+        let order = next[district as usize];
+        next[district as usize] += 1;
+        let mut lines: Vec<u8> = (0..rng.u8(5..15)).collect();
+        rng.shuffle(&mut lines);
+        for line in lines {
+            let key = [&[0, 1, district][..], &order.to_be_bytes(), &[line]].concat();
+            fixture.put(&key, b"an order line with a little of everything").unwrap();
+        }
+    }
+    assert!(fixture.leaf_fill() >= 80, "{} %", fixture.leaf_fill());
+}
+
+/// As several threads insert what numbers they have drawn.
+#[test]
+fn numbers_nearly_in_order_fill_pages() {
+    let fixture = Fixture::new();
+    let mut rng = Rng::with_seed(8);
+    let mut drawn: Vec<u32> = (0..6).collect();
+    for n in 6..20_000u32 {
+        let number = std::mem::replace(&mut drawn[rng.usize(0..6)], n);
+        fixture.put(&number.to_be_bytes(), b"a value of some bytes").unwrap();
+    }
+    assert!(fixture.leaf_fill() >= 80, "{} %", fixture.leaf_fill());
+}
+
+#[test]
 fn random_insertions_fill_pages_as_usual() {
     let fixture = Fixture::new();
     let mut rng = Rng::with_seed(6);

@@ -2,6 +2,7 @@
 
 use super::edit::*;
 use super::layout::*;
+use super::run::Run;
 use super::view::Node;
 use crate::page::bytes::{PageBytes, put_u16};
 use crate::page::varint::Reader;
@@ -51,8 +52,7 @@ pub fn append(page: &mut [u8], packed: &[u8]) -> Fit {
     put_u16(page, COUNT, slot as u16);
     put_u16(page, SKIP, skip as u16);
     if checked.records > 0 {
-        put_u16(page, LAST_INSERT, slot as u16 - 1);
-        put_u16(page, RUN, checked.records as u16);
+        Run::of_appended(checked.records, slot).write(page);
     }
     if count != 0 {
         raise_skip(page);
@@ -141,7 +141,7 @@ pub fn rebuild(page: &mut [u8], range: Range<usize>, fences: Option<Fences<'_>>,
     if SLOTS + fences.bytes() + bytes + spare > page.len() {
         return Err(NO_ROOM);
     }
-    let (last, run) = (old.u16_at(LAST_INSERT), old.u16_at(RUN));
+    let run = Run::of(&old[..]).kept(&range);
     write_frame(page, fences);
     if let Err(misfit) = rewrite(page, &tails, range.clone(), skip) {
         page.copy_from_slice(&old);
@@ -149,10 +149,7 @@ pub fn rebuild(page: &mut [u8], range: Range<usize>, fences: Option<Fences<'_>>,
     }
     put_u16(page, COUNT, range.len() as u16);
     put_u16(page, SKIP, skip as u16);
-    if last != NO_SLOT && range.contains(&(last as usize)) {
-        put_u16(page, LAST_INSERT, last - range.start as u16);
-        put_u16(page, RUN, run);
-    }
+    run.write(page);
     Ok(())
 }
 

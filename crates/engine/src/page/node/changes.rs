@@ -16,9 +16,9 @@
 use super::bulk::rebuild;
 use super::edit::*;
 use super::layout::*;
+use super::run::Run;
 use super::search::search;
 use super::view::Node;
-use crate::page::bytes::put_u16;
 use crate::page::varint::{self, Reader};
 
 /// One change of one record, named by its key.
@@ -156,8 +156,7 @@ pub fn apply_changes(page: &mut [u8], list: &[u8], canonical: bool) -> Fit {
 pub fn make_canonical(page: &mut [u8]) -> Fit {
     let (count, _) = frame(page)?;
     rebuild(page, 0..count, None, 0, 0)?;
-    put_u16(page, LAST_INSERT, NO_SLOT);
-    put_u16(page, RUN, 0);
+    Run::NONE.write(page);
     raise_skip(page);
     Ok(())
 }

@@ -10,6 +10,7 @@
 
 use super::bulk::rebuild;
 use super::layout::*;
+use super::run::Run;
 use super::view::Node;
 use crate::page::bytes::{PageBytes, put_u16, put_u32};
 use crate::page::header::{self, PageType};
@@ -76,8 +77,7 @@ pub fn write_frame(page: &mut [u8], fences: Fences<'_>) {
     put_u16(page, LOWER_LEN, len_of(fences.lower));
     put_u16(page, UPPER_LEN, len_of(fences.upper));
     put_u32(page, UPPER_CHILD, fences.upper_child.0);
-    put_u16(page, LAST_INSERT, NO_SLOT);
-    put_u16(page, RUN, 0);
+    Run::NONE.write(page);
     put_u16(page, SKIP, 0);
 }
 
@@ -142,7 +142,7 @@ pub fn insert(page: &mut [u8], slot: usize, key: &[u8], value: &[u8]) -> Fit {
     write_record(page, slot, offset, skip, suffix, value);
     put_u16(page, HEAP_START, offset as u16);
     put_u16(page, COUNT, count as u16 + 1);
-    note_insert(page, slot);
+    Run::of(page).inserted(slot, || Node::new(page).full_count()).write(page);
     if matches!(count + 1, 8 | 32 | 128 | 512) {
         raise_skip(page);
     }
@@ -205,15 +205,6 @@ where
     if skip > now && (node.is_leaf() || takes(skip) <= free / 2) { skip } else { now }
 }
 
-/// Keeps `last_insert` and `run`.
-#[inline(always)]
-fn note_insert(page: &mut [u8], slot: usize) {
-    let goes_on = page.u16_at(LAST_INSERT).wrapping_add(1) as usize == slot;
-    let run = if goes_on { page.u16_at(RUN).saturating_add(1) } else { 1 };
-    put_u16(page, LAST_INSERT, slot as u16);
-    put_u16(page, RUN, run);
-}
-
 /// Removes the record at `slot`.
 pub fn remove(page: &mut [u8], slot: usize) -> Fit {
     let (count, heap_start) = frame(page)?;
@@ -229,10 +220,7 @@ pub fn remove(page: &mut [u8], slot: usize) -> Fit {
     } else {
         add_garbage(page, heap_bytes);
     }
-    let last = page.u16_at(LAST_INSERT);
-    if last != NO_SLOT && slot <= last as usize {
-        put_u16(page, LAST_INSERT, last.wrapping_sub(1));
-    }
+    Run::of(page).removed(slot).write(page);
     Ok(())
 }
 

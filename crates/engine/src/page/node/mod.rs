@@ -8,8 +8,8 @@
 //! 40  lower_len    u16   lower fence, 0xFFFF = none (no bound)
 //! 42  upper_len    u16   upper fence, 0xFFFF = none
 //! 44  upper_child  u32   inner page: the child right of the last separator; 0 on a leaf
-//! 48  last_insert  u16   slot of the last insertion, 0xFFFF = unknown
-//! 50  run          u16   consecutive insertions that each went directly behind the one before
+//! 48  last_insert  u16   highest slot of the latest run of insertions, 0xFFFF = unknown
+//! 50  run          u16   insertions of that run, 15 bits; the highest bit: one of them was late (see `run.rs`)
 //! 52  skip         u16   suffix bytes before the head, the same in every record
 //! 54  slots        10 bytes each, in key order:
 //!                  { offset u16, key_len u16, value_len u16, head u32 }
@@ -44,6 +44,7 @@ mod changes;
 mod check;
 mod edit;
 mod layout;
+mod run;
 mod search;
 mod view;
 
@@ -55,6 +56,7 @@ pub use layout::{
     CHILD_BYTES, SLOTS, common_prefix, max_key_bytes, max_record_bytes, max_value_bytes, record_bytes,
     shortest_separator,
 };
+pub use run::Ascent;
 pub use search::{
     child_at, child_slot_before, child_slot_covering, count, covers, fences_child, is_unbounded, record, search,
 };

@@ -1,6 +1,7 @@
 //! Reading a node: its records, fences, and how much fits.
 
 use super::layout::*;
+use super::run::{Ascent, Run};
 use super::search::{self, child_at, count, covers};
 use crate::page::bytes::{PageBytes, slice_at};
 use crate::page::header::{self, PageType};
@@ -258,16 +259,18 @@ impl<'p> Node<'p> {
         self.capacity_bytes().saturating_sub(self.free_bytes())
     }
 
+    /// About how many records the page has when it is full, if those to come are as those it has.
+    #[inline]
+    pub fn full_count(self) -> usize {
+        self.count() * self.capacity_bytes() / self.used_bytes().max(1)
+    }
+
     /// Bytes kept free for later growth of records on a leaf that is being filled in ascending order: a sixteenth of
     /// the page, as InnoDB does.
     #[inline]
     fn reserved_bytes(self) -> usize {
-        let run = self.page.u16_at(RUN);
-        if run < ASCENDING_RUN || self.count() < ASCENDING_RUN as usize {
-            return 0;
-        }
-        let at_end = self.page.u16_at(LAST_INSERT) as usize + 1 == self.count();
-        if at_end && self.is_leaf() { self.page.len() / 16 } else { 0 }
+        let is_filled = Run::of(self.page).fills_end(self.count());
+        if is_filled && self.is_leaf() { self.page.len() / 16 } else { 0 }
     }
 
     /// Whether a record with a whole key of `key_bytes` and a value of `value_bytes` should be inserted here.
@@ -283,11 +286,9 @@ impl<'p> Node<'p> {
         self.free_bytes() >= bytes
     }
 
-    /// Whether an insertion at `slot` would go on with a run of ascending insertions.
-    pub fn is_ascending_at(self, slot: usize) -> bool {
-        let last = self.page.u16_at(LAST_INSERT);
-        let run = self.page.u16_at(RUN) as usize;
-        slot > 0 && last.wrapping_add(1) as usize == slot && run >= self.count().min(3)
+    /// The run of insertions that fills the page, if an insertion at `slot` would go on with it.
+    pub fn ascent_at(self, slot: usize) -> Option<Ascent> {
+        Run::of(self.page).ascent_at(slot, self.count())
     }
 
     /// Bytes the records `range` would take (slots included, fences not) on a page with a prefix of `prefix_len` bytes

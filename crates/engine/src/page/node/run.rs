@@ -1,0 +1,187 @@
+//! Runs of insertions: whether a page is being filled in ascending order. `last_insert` and `run` of the header.
+//!
+//! Terms
+//! - Front: the highest slot that an insertion of the run went to; -1 of a run that has just lost it.
+//! - An insertion goes on with the run if it goes directly behind the front, or late: a few slots before it. So keys
+//!   that come nearly in order are a run too: the numbers that several threads draw, or the lines of an order that are
+//!   written in another order than theirs.
+//!
+//! Rules
+//! 1. One insertion among records in no order may be late by chance, many in a row are not: how late one may be depends
+//!    on how many records the page will have when it is full, and a run with late ones counts from a length on that
+//!    chance does not reach. Full pages of few records know no late ones.
+//! 2. Only where a page is cut depends on this.
+
+use super::layout::*;
+use crate::page::bytes::{PageBytes, put_u16};
+use std::ops::Range;
+
+/// In `run`: an insertion was late.
+const LATE: u16 = 1 << 15;
+/// Most slots that an insertion may be late by.
+const MOST_LATE: usize = 16;
+/// Fewest records of a full page that knows late insertions.
+const LATE_RECORDS: usize = 8;
+/// From how many insertions on a run counts; and one with late ones.
+const LEAST: usize = 3;
+const LEAST_LATE: usize = 16;
+
+/// A run that fills a page, as an insertion meets it that goes on with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ascent {
+    /// The slot behind the front.
+    pub end: usize,
+    /// How many slots before `end` the next insertions are expected: 0 if all came in order.
+    pub late_by: usize,
+}
+
+/// The run of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    front: u16,
+    len: u16,
+    has_late: bool,
+}
+
+impl Run {
+    /// None is known.
+    pub const NONE: Run = Run { front: NO_SLOT, len: 0, has_late: false };
+
+    /// That of a page.
+    #[inline(always)]
+    pub fn of<B: PageBytes + ?Sized>(page: &B) -> Run {
+        let run = page.u16_at(RUN);
+        Run { front: page.u16_at(LAST_INSERT), len: run & !LATE, has_late: run & LATE != 0 }
+    }
+
+    /// Of a page to which `records` were appended, so that it has `count`.
+    pub fn of_appended(records: usize, count: usize) -> Run {
+        Run { front: (count as u16).wrapping_sub(1), len: (records as u16).min(!LATE), has_late: false }
+    }
+
+    #[inline(always)]
+    pub fn write(self, page: &mut [u8]) {
+        put_u16(page, LAST_INSERT, self.front);
+        put_u16(page, RUN, self.len | if self.has_late { LATE } else { 0 });
+    }
+
+    /// The slot behind the front.
+    #[inline(always)]
+    pub fn end(self) -> usize {
+        self.front.wrapping_add(1) as usize
+    }
+
+    /// After an insertion at `slot` into a page that holds `full` records when it is full.
+    #[inline(always)]
+    pub fn inserted(self, slot: usize, full: impl FnOnce() -> usize) -> Run {
+        let len = (self.len + 1).min(!LATE);
+        if slot == self.end() {
+            Run { front: slot as u16, len, ..self }
+        } else if self.is_late(slot, full) {
+            Run { front: self.front + 1, len, has_late: true }
+        } else {
+            Run { front: slot as u16, len: 1, has_late: false }
+        }
+    }
+
+    /// After the record at `slot` was removed.
+    #[inline(always)]
+    pub fn removed(self, slot: usize) -> Run {
+        let moves = self.front != NO_SLOT && slot <= self.front as usize;
+        if moves { Run { front: self.front.wrapping_sub(1), ..self } } else { self }
+    }
+
+    /// After all records but those of `range` were removed.
+    pub fn kept(self, range: &Range<usize>) -> Run {
+        if self.front != NO_SLOT && range.contains(&(self.front as usize)) {
+            Run { front: self.front - range.start as u16, ..self }
+        } else {
+            Run::NONE
+        }
+    }
+
+    /// What an insertion at `slot` of a page that is full with `count` records goes on with, if the run is long enough
+    /// to count.
+    #[inline]
+    pub fn ascent_at(self, slot: usize, count: usize) -> Option<Ascent> {
+        let is_next = slot == self.end();
+        if slot == 0 || !(is_next || self.is_late(slot, || count)) {
+            return None;
+        }
+        let late_by = if is_next && !self.has_late { 0 } else { late_by(count) };
+        let enough = if late_by == 0 { LEAST } else { LEAST_LATE };
+        (usize::from(self.len) >= count.min(enough)).then_some(Ascent { end: self.end(), late_by })
+    }
+
+    /// Whether the records at the end were inserted in order, at least [`ASCENDING_RUN`] of them.
+    #[inline]
+    pub fn fills_end(self, count: usize) -> bool {
+        self.len >= ASCENDING_RUN && count >= ASCENDING_RUN as usize && self.end() == count
+    }
+
+    #[inline(always)]
+    fn is_late(self, slot: usize, full: impl FnOnce() -> usize) -> bool {
+        let end = self.end();
+        slot < end && end - slot <= MOST_LATE && end - slot <= late_by(full())
+    }
+}
+
+/// How many slots an insertion may be late by on a page that is full with so many records.
+#[inline(always)]
+fn late_by(full: usize) -> usize {
+    if full < LATE_RECORDS { 0 } else { (full / 3).min(MOST_LATE) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(slots: impl IntoIterator<Item = usize>) -> (Run, usize) {
+        let slots: Vec<_> = slots.into_iter().collect();
+        (slots.iter().fold(Run::NONE, |run, slot| run.inserted(*slot, || slots.len())), slots.len())
+    }
+
+    #[test]
+    fn insertions_in_order_are_a_run_without_late_ones() {
+        let (run, count) = run(0..30);
+        assert_eq!(run.ascent_at(30, count), Some(Ascent { end: 30, late_by: 0 }));
+        assert_eq!(run.ascent_at(10, count), None);
+    }
+
+    #[test]
+    fn insertions_a_little_behind_the_front_go_on_with_the_run() {
+        // Each second one comes before the last.
+        let (run, count) = run((0..40).map(|n| if n >= 20 && n % 2 == 1 { n - 1 } else { n }));
+        let ascent = Some(Ascent { end: 40, late_by: 13 });
+        assert_eq!((run.ascent_at(40, count), run.ascent_at(38, count)), (ascent, ascent));
+        assert_eq!(run.ascent_at(20, count), None);
+    }
+
+    #[test]
+    fn pages_of_few_records_know_no_late_ones() {
+        let (run, count) = run([0, 1, 2, 3, 3]);
+        assert_eq!((run.len, run.ascent_at(4, count)), (1, None));
+    }
+
+    #[test]
+    fn records_in_no_order_are_no_run() {
+        let mut rng = fastrand::Rng::with_seed(9);
+        let mut mistaken = 0;
+        for _ in 0..2000 {
+            let (run, count) = run((0..60).map(|n| rng.usize(0..=n)));
+            mistaken += usize::from((0..=count).any(|slot| run.ascent_at(slot, count).is_some()));
+        }
+        assert!(mistaken <= 4, "{mistaken} of 2000 pages");
+    }
+
+    #[test]
+    fn any_header_gives_an_answer() {
+        for (front, len) in [(0, 0), (u16::MAX, u16::MAX), (u16::MAX - 1, 7), (5, LATE)] {
+            let (len, has_late) = (len & !LATE, len & LATE != 0);
+            let run = Run { front, len, has_late };
+            for (slot, count) in [(0, 0), (3, 2), (65_535, 65_535), (4, 300)] {
+                let _ = (run.inserted(slot, || count), run.removed(slot), run.ascent_at(slot, count));
+            }
+        }
+    }
+}
