@@ -13,7 +13,7 @@ use crate::pool::cleaner::{Cleaner, LruFlusher};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::thread::JoinHandle;
 use crate::sync::wake::Wake;
-use crate::txn::TxnSystem;
+use crate::txn::{TxnSystem, give_way};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -24,8 +24,8 @@ const LOG_PAUSE: Duration = Duration::from_secs(1);
 /// The pause of threads that read ahead, when nothing is wanted.
 const READERS_PAUSE: Duration = Duration::from_secs(1);
 
-/// Undo records in a purge step.
-const PURGE_BATCH: usize = 300;
+/// Undo records in a purge step: a fraction of a millisecond.
+pub(super) const PURGE_BATCH: usize = 100;
 /// The purge thread's pause when it has caught up.
 const PURGE_PAUSE: Duration = Duration::from_millis(20);
 
@@ -188,7 +188,10 @@ pub(super) fn start_purge(core: &mut Core, txns: &Arc<TxnSystem>) -> Result<()> 
             }
             match system.purge_round(PURGE_BATCH, others == 0) {
                 Ok(0) => {}
-                Ok(_) => again.wake(),
+                Ok(_) => {
+                    give_way();
+                    again.wake();
+                }
                 Err(error) if ctx.poison.is_set() => return Err(error),
                 Err(_) => ctx.stats.purge_retries.inc(),
             }

@@ -8,6 +8,7 @@
 //! 3. Time is what the caller says; only pauses take real time, and change nothing. Nobody waits for a lock: no other
 //!    thread could let it go meanwhile.
 
+use super::background::PURGE_BATCH;
 use super::core::Core;
 pub use super::core::Manner;
 use super::database::Database;
@@ -21,9 +22,6 @@ use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::types::EXTENT_PAGES;
 use highwater_storage::StorageSet;
 use std::sync::Arc;
-
-/// Undo records of a purge step.
-const PURGE_BATCH: usize = 300;
 
 /// A bounded piece of work that a thread does otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -239,14 +239,9 @@ impl ActiveSet {
         Cut { low_limit_id, low_limit_no, clock: tick }
     }
 
-    /// Number of active transactions of a shard.
-    pub(crate) fn count_in(&self, shard: usize) -> usize {
-        self.shards[shard].lock().active.len()
-    }
-
     /// Number of active transactions, in tests.
     #[cfg(test)]
     pub(crate) fn count(&self) -> usize {
-        (0..self.shards()).map(|shard| self.count_in(shard)).sum()
+        self.shards.iter().map(|shard| shard.lock().active.len()).sum()
     }
 }

@@ -47,6 +47,7 @@ mod transaction;
 pub(crate) mod undo;
 mod write;
 
+pub(crate) use give_way::give_way;
 pub use lock::LockMode;
 #[cfg(shuttle)]
 pub(crate) use lock::{Holder, LockSystem, RowName};

@@ -13,6 +13,7 @@
 //! 3. A transaction whose rollback fails stays active, its rows locked, until the database is opened again. So does one
 //!    that is dropped without [`TxnSystem::commit`] or [`TxnSystem::rollback`]; its owner (`db`) ends every one.
 
+use super::give_way::give_way;
 use super::lock::{Holder, LockMode};
 use super::options::{Access, Isolation, TxnOptions};
 use super::read::ViewHandle;
@@ -134,7 +135,7 @@ impl TxnSystem {
                 self.stats.trx_commits.inc();
                 self.ctx.log.commit(lsn, flush_log)?;
                 if !self.ctx.log.syncs_commits(flush_log) {
-                    self.give_way();
+                    give_way();
                 }
             }
             None => self.ctx.poison.check()?,
