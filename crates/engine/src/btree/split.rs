@@ -10,7 +10,7 @@
 //!    full: at the very end the right page starts empty; in the middle (keys that ascend within a prefix, such as the
 //!    lines of an order) what lies behind is first moved to another page. Where insertions come late (an order's lines
 //!    in another order than theirs), the page is cut among the last records, by the shortest separator: there an order
-//!    begins. What comes late later then belongs to the right page. All others split in the middle, by bytes, those of what is
+//!    begins, and what comes late belongs to the right page. All others split in the middle, by bytes, those of what is
 //!    inserted included: on pages of few large records it decides what the middle is.
 //! 4. Separators between leaves are as short as a window around the split point allows.
 
