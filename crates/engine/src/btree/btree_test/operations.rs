@@ -66,40 +66,35 @@ fn ascending_insertions_fill_pages() {
     assert!(fixture.leaf_fill() >= 90, "{} %", fixture.leaf_fill());
 }
 
-#[test]
-fn ascending_insertions_within_prefixes_fill_pages() {
+/// How full the leaves are after orders of districts whose lines were written as `arrange` puts them.
+fn fill_by_orders(seed: u64, arrange: impl Fn(&mut Rng, &mut [u8])) -> u64 {
     let fixture = Fixture::new();
-    let mut rng = Rng::with_seed(5);
-    let mut next = [0u32; 20];
-    for _ in 0..4000 {
-        let district = rng.u8(0..20);
-        let order = next[district as usize];
-        next[district as usize] += 1;
-        for line in 0..rng.u8(5..15) {
-            let key = [&[0, 1, district][..], &order.to_be_bytes(), &[line]].concat();
-            fixture.put(&key, b"an order line with a little of everything").unwrap();
-        }
-    }
-    assert!(fixture.leaf_fill() >= 85, "{} %", fixture.leaf_fill());
-}
-
-#[test]
-fn orders_fill_pages_whatever_the_order_of_their_lines() {
-    let fixture = Fixture::new();
-    let mut rng = Rng::with_seed(7);
+    let mut rng = Rng::with_seed(seed);
     let mut next = [0u32; 20];
     for _ in 0..4000 {
         let district = rng.u8(0..20);
         let order = next[district as usize];
         next[district as usize] += 1;
         let mut lines: Vec<u8> = (0..rng.u8(5..15)).collect();
-        rng.shuffle(&mut lines);
+        arrange(&mut rng, &mut lines);
         for line in lines {
             let key = [&[0, 1, district][..], &order.to_be_bytes(), &[line]].concat();
             fixture.put(&key, b"an order line with a little of everything").unwrap();
         }
     }
-    assert!(fixture.leaf_fill() >= 80, "{} %", fixture.leaf_fill());
+    fixture.leaf_fill()
+}
+
+#[test]
+fn ascending_insertions_within_prefixes_fill_pages() {
+    let fill = fill_by_orders(5, |_, _| {});
+    assert!(fill >= 85, "{fill} %");
+}
+
+#[test]
+fn orders_fill_pages_whatever_the_order_of_their_lines() {
+    let fill = fill_by_orders(7, |rng, lines| rng.shuffle(lines));
+    assert!(fill >= 80, "{fill} %");
 }
 
 /// As several threads insert what numbers they have drawn.

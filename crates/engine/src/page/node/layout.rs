@@ -27,8 +27,6 @@ pub const NO_FENCE: u16 = u16::MAX;
 pub const NO_SLOT: u16 = u16::MAX;
 /// Bytes of an inner record's value.
 pub const CHILD_BYTES: usize = 4;
-/// Consecutive insertions after which a leaf counts as filled in ascending order.
-pub const ASCENDING_RUN: u16 = 16;
 
 const _: () = assert!(SLOTS == 54 && SLOT_HEAD + HEAD_BYTES == SLOT_BYTES);
 

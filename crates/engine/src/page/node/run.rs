@@ -22,7 +22,9 @@ const LATE: u16 = 1 << 15;
 const MOST_LATE: usize = 16;
 /// Fewest records of a full page that knows late insertions.
 const LATE_RECORDS: usize = 8;
-/// From how many insertions on a run counts; and one with late ones.
+/// Insertions of a run after which its leaf counts as filled in ascending order.
+const ASCENDING_RUN: u16 = 16;
+/// From how many insertions on a run counts where a page is cut; and one with late ones.
 const LEAST: usize = 3;
 const LEAST_LATE: usize = 16;
 
@@ -113,7 +115,7 @@ impl Run {
         (usize::from(self.len) >= count.min(enough)).then_some(Ascent { end: self.end(), late_by })
     }
 
-    /// Whether the records at the end were inserted in order, at least [`ASCENDING_RUN`] of them.
+    /// Whether a run of at least [`ASCENDING_RUN`] insertions fills the end of a page of `count` records.
     #[inline]
     pub fn fills_end(self, count: usize) -> bool {
         self.len >= ASCENDING_RUN && count >= ASCENDING_RUN as usize && self.end() == count
