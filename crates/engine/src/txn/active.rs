@@ -3,6 +3,7 @@
 //! Terms. The *clock* is even after a cut and odd once a transaction has left since: so transactions seldom write it.
 //! The *tick* of a transaction is what the clock shows when it leaves, odd; that of a cut is even. A cut of tick C sees
 //! the transactions with a tick before C, no others. An *allotment* is what a shard has taken of `next` and not given.
+//! A shard is *marked* when it has changed since a cut last came to it.
 //!
 //! Rules
 //! 1. A transaction is in one shard. Its id, its number and its tick are taken with that shard's mutex held. So a
@@ -17,17 +18,22 @@
 //!    that cut.
 //! 5. A transaction has its number before it looks at the clock, a cut has its tick before it reads `next`, and a fence
 //!    is between the two in both: either the transaction is not seen, or its id and number are below what the cut read.
-//! 6. One cut is made at a time (the caller's mutex). Shards are locked one at a time, and nothing is locked inside.
+//! 6. A cut comes to the marked shards only. One without a mark has no allotment and nobody in `left`, and its active
+//!    transactions are those in `known`. So a cut costs what has changed, however many shards there are.
+//! 7. Whoever changes a shard marks it first, with its mutex held; a cut takes the marks after it has read `next`, and
+//!    locks the shards afterwards. So a change that a cut does not come to began after it had its tick and had read
+//!    `next`: who enters or ends there has an id and a number above, and who leaves there is active for the cut.
+//! 8. One cut is made at a time: it holds `known`. Within that, shards are locked one at a time, and nothing inside.
 //!
-//! `txn_test/active_model.rs` checks rules 1 to 5 for every order of the threads' steps; atomics and mutex are the
+//! `txn_test/active_model.rs` checks rules 1 to 7 for every order of the threads' steps; atomics and mutex are the
 //! parent's.
 
-use super::atomic::{AtomicBool, AtomicU64, Mutex, fence};
-use super::atomic::{Ordering::AcqRel, Ordering::Acquire, Ordering::Release, Ordering::SeqCst};
+use super::atomic::{AtomicBool, AtomicU64, Mutex, MutexGuard, fence};
+use super::atomic::{Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst};
 use crate::sync::spread::Apart;
 
 /// One active transaction; `number` is 0 until its end begins.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Member {
     id: u64,
     number: u64,
@@ -38,6 +44,13 @@ struct Member {
 struct Left {
     member: Member,
     tick: u64,
+}
+
+/// A transaction that was active when a cut last came to its shard.
+#[derive(Debug)]
+struct Known {
+    shard: usize,
+    member: Member,
 }
 
 /// Ids and numbers of a shard that are not given yet.
@@ -52,6 +65,10 @@ struct Allotment {
 
 /// Most that a shard takes at once.
 const MOST_ALLOTTED: u64 = 64;
+/// The most shards there are.
+pub(crate) const MOST_SHARDS: usize = 128;
+const MARKS_PER_WORD: usize = u64::BITS as usize;
+const MARK_WORDS: usize = MOST_SHARDS / MARKS_PER_WORD;
 
 type Shard = Apart<Mutex<Members>>;
 
@@ -80,25 +97,37 @@ pub(crate) struct Cut {
     pub(crate) clock: u64,
 }
 
+/// What is written once after a cut, by who changes a shard or leaves, on one cache line.
+#[derive(Debug)]
+struct Since {
+    clock: AtomicU64,
+    marks: [AtomicU64; MARK_WORDS],
+}
+
 /// See the file's head.
 #[derive(Debug)]
 pub(crate) struct ActiveSet {
     next: Apart<AtomicU64>,
     limit: Apart<AtomicU64>,
-    clock: Apart<AtomicU64>,
+    since: Apart<Since>,
     cutting: Apart<AtomicBool>,
     shards: Box<[Shard]>,
+    /// Ascending by id.
+    known: Apart<Mutex<Vec<Known>>>,
 }
 
 impl ActiveSet {
-    /// An empty set of `shards` shards that gives numbers from `next` on, none before the limit is raised.
+    /// An empty set of `shards` shards, [`MOST_SHARDS`] at most, that gives numbers from `next` on, none before the
+    /// limit is raised.
     pub(crate) fn new(next: u64, shards: usize) -> ActiveSet {
+        let marks = std::array::from_fn(|_| AtomicU64::new(0));
         ActiveSet {
             next: Apart(AtomicU64::new(next)),
             limit: Apart(AtomicU64::new(next)),
-            clock: Apart(AtomicU64::new(2)),
+            since: Apart(Since { clock: AtomicU64::new(2), marks }),
             cutting: Apart(AtomicBool::new(false)),
-            shards: (0..shards).map(|_| Shard::default()).collect(),
+            shards: (0..shards.min(MOST_SHARDS)).map(|_| Shard::default()).collect(),
+            known: Apart::default(),
         }
     }
 
@@ -122,7 +151,27 @@ impl ActiveSet {
 
     /// The clock: a cut that shows at least this sees all transactions that have left by now.
     pub(crate) fn clock(&self) -> u64 {
-        self.clock.load(Acquire)
+        self.since.clock.load(Acquire)
+    }
+
+    /// Locks a shard that is going to be changed.
+    #[inline]
+    fn change(&self, shard: usize) -> MutexGuard<'_, Members> {
+        let members = self.shards[shard].lock();
+        let (word, mark) = (&self.since.marks[shard / MARKS_PER_WORD], 1 << (shard % MARKS_PER_WORD));
+        // A mark that a cut is just taking may be seen here: then the cut locks the shard after this.
+        if word.load(Relaxed) & mark == 0 {
+            word.fetch_or(mark, AcqRel);
+        }
+        members
+    }
+
+    /// Takes the marks: the shards that have one.
+    fn take_marks(&self) -> [u64; MARK_WORDS] {
+        let words = self.shards.len().div_ceil(MARKS_PER_WORD);
+        let mut taken = [0; MARK_WORDS];
+        taken.iter_mut().zip(&self.since.marks).take(words).for_each(|(taken, word)| *taken = word.swap(0, AcqRel));
+        taken
     }
 
     /// An id or a number; `None` at the limit.
@@ -146,9 +195,9 @@ impl ActiveSet {
 
     /// The tick of a transaction that leaves.
     fn tick(&self) -> u64 {
-        let mut clock = self.clock.load(Acquire);
+        let mut clock = self.since.clock.load(Acquire);
         while clock.is_multiple_of(2) {
-            match self.clock.compare_exchange(clock, clock + 1, AcqRel, Acquire) {
+            match self.since.clock.compare_exchange(clock, clock + 1, AcqRel, Acquire) {
                 Ok(_) => clock += 1,
                 Err(newer) => clock = newer,
             }
@@ -159,13 +208,13 @@ impl ActiveSet {
     /// The tick of a cut.
     fn tick_of_cut(&self) -> u64 {
         let even = |clock: u64| (clock | 1) + 1;
-        let before = self.clock.fetch_update(AcqRel, Acquire, |clock| Some(even(clock)));
+        let before = self.since.clock.fetch_update(AcqRel, Acquire, |clock| Some(even(clock)));
         before.map_or_else(even, even)
     }
 
     /// Makes a transaction active; `None` if the limit must be raised first.
     pub(crate) fn enter(&self, shard: usize) -> Option<u64> {
-        let mut members = self.shards[shard].lock();
+        let mut members = self.change(shard);
         let id = self.take(&mut members.allotment)?;
         members.active.push(Member { id, number: 0 });
         Some(id)
@@ -173,12 +222,12 @@ impl ActiveSet {
 
     /// Makes a transaction active that was active when the database went down. To be called in the order of their ids.
     pub(crate) fn enter_again(&self, shard: usize, id: u64) {
-        self.shards[shard].lock().active.push(Member { id, number: 0 });
+        self.change(shard).active.push(Member { id, number: 0 });
     }
 
     /// Gives an ending transaction its number; `None` if the limit must be raised first.
     pub(crate) fn begin_end(&self, shard: usize, id: u64) -> Option<u64> {
-        let mut members = self.shards[shard].lock();
+        let mut members = self.change(shard);
         let number = self.take(&mut members.allotment)?;
         if let Some(at) = members.find(id) {
             members.active[at].number = number;
@@ -188,7 +237,7 @@ impl ActiveSet {
 
     /// Takes the number back of a transaction whose end could not be written.
     pub(crate) fn abort_end(&self, shard: usize, id: u64) {
-        let mut members = self.shards[shard].lock();
+        let mut members = self.change(shard);
         if let Some(at) = members.find(id) {
             members.active[at].number = 0;
         }
@@ -196,7 +245,7 @@ impl ActiveSet {
 
     /// Takes an ended transaction out of the set.
     pub(crate) fn leave(&self, shard: usize, id: u64) {
-        let mut members = self.shards[shard].lock();
+        let mut members = self.change(shard);
         let Some(at) = members.find(id) else { return };
         let member = members.active.remove(at);
         fence(SeqCst);
@@ -209,34 +258,48 @@ impl ActiveSet {
     /// Makes a cut: replaces `ids` with those it does not see, ascending.
     pub(crate) fn cut(&self, ids: &mut Vec<u64>) -> Cut {
         ids.clear();
+        let mut known = self.known.lock();
         self.cutting.store(true, Release);
         let tick = self.tick_of_cut();
         fence(SeqCst);
         // After the tick: a transaction that left before it has an id and a number below this (rule 5).
         let low_limit_id = self.next();
+        let late = self.come_to_marked(tick, &mut known);
+        self.cutting.store(false, Release);
         let mut low_limit_no = low_limit_id;
-        for shard in &self.shards {
-            let mut members = shard.lock();
-            let Members { active, left, allotment } = &mut *members;
-            // Otherwise it is empty, and stays in the caches of others.
-            if allotment.given + allotment.given_before > 0 {
-                *allotment = Allotment { given_before: allotment.given, ..Allotment::default() };
+        for member in known.iter().map(|known| &known.member).chain(&late) {
+            if member.id < low_limit_id {
+                ids.push(member.id);
             }
-            let late = left.drain(..).filter(|left| left.tick > tick);
-            let late: Vec<Member> = late.map(|left| left.member).collect();
-            for member in active.iter().chain(&late) {
-                if member.id < low_limit_id {
-                    ids.push(member.id);
-                }
-                if member.number != 0 {
-                    low_limit_no = low_limit_no.min(member.number);
-                }
+            if member.number != 0 {
+                low_limit_no = low_limit_no.min(member.number);
             }
         }
-        self.cutting.store(false, Release);
-        // The stable sort finds the shards' ascending runs and merges them.
-        ids.sort();
+        if !late.is_empty() {
+            ids.sort();
+        }
         Cut { low_limit_id, low_limit_no, clock: tick }
+    }
+
+    /// A cut with this tick comes to the marked shards: brings `known` up to date, ends their allotments, and returns
+    /// who left after the tick.
+    fn come_to_marked(&self, tick: u64, known: &mut Vec<Known>) -> Vec<Member> {
+        let (marks, mut late) = (self.take_marks(), Vec::new());
+        known.retain(|known| marks[known.shard / MARKS_PER_WORD] >> (known.shard % MARKS_PER_WORD) & 1 == 0);
+        for (word, mut marks) in marks.into_iter().enumerate() {
+            while marks != 0 {
+                let shard = word * MARKS_PER_WORD + marks.trailing_zeros() as usize;
+                marks &= marks - 1;
+                let mut members = self.shards[shard].lock();
+                let Members { active, left, allotment } = &mut *members;
+                *allotment = Allotment { given_before: allotment.given, ..Allotment::default() };
+                late.extend(left.drain(..).filter(|left| left.tick > tick).map(|left| left.member));
+                known.extend(active.iter().map(|member| Known { shard, member: *member }));
+            }
+        }
+        // The stable sort finds the shards' ascending runs and merges them.
+        known.sort_by_key(|known| known.member.id);
+        late
     }
 
     /// Number of active transactions, in tests.

@@ -24,8 +24,8 @@
 
 /// What `active.rs` and `read/views.rs` work with; their models in `txn_test` give them loom's.
 mod atomic {
-    pub(super) use crate::sync::Mutex;
     pub(super) use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+    pub(super) use crate::sync::{Mutex, MutexGuard};
 }
 
 mod active;

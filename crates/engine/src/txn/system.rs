@@ -20,7 +20,7 @@
 //! 5. A reader may see changes whose commit is in the log but not yet durable (as in InnoDB). The commit of a
 //!    transaction that writes never returns before the commits it built on are durable: the log is one sequence.
 
-use super::active::ActiveSet;
+use super::active::{ActiveSet, MOST_SHARDS};
 use super::holders::Holders;
 use super::lock::{Holder, LockSystem};
 use super::purge::{Damage, Ended, LagLimits};
@@ -45,7 +45,6 @@ use std::time::{Duration, Instant};
 const ID_STEP: u64 = 1 << 18;
 /// Shards of the active set for each thread that can run at a time, and the most there are: a cut locks them all.
 const SHARDS_PER_CPU: usize = 4;
-const MAX_SHARDS: usize = 128;
 /// Mutexes that make "look for a duplicate, then insert" one step, chosen by hash of the unique key.
 const UNIQUE_STRIPES: usize = 256;
 /// Ended transactions kept for reuse, for each place that threads have.
@@ -108,7 +107,7 @@ impl TxnSystem {
     pub fn open(ctx: Arc<Context>, space: Arc<Space>, changes: Arc<ChangeBuffer>) -> Result<TxnSystem> {
         let stats = Arc::clone(&ctx.stats);
         let opened = UndoSpace::open(Arc::clone(&ctx), Arc::clone(&space))?;
-        let shards = (crate::sync::processors() * SHARDS_PER_CPU).min(MAX_SHARDS);
+        let shards = (crate::sync::processors() * SHARDS_PER_CPU).min(MOST_SHARDS);
         let active = ActiveSet::new(opened.id_limit.max(1), shards);
         let holders = Holders::default();
         let mut recovered = opened.recovered;

@@ -168,8 +168,30 @@ pub const BUGS: &[Bug] = &[
         "a transaction that begins after a view was made gets an id that the view sees",
         &[Edit {
             file: ACTIVE,
-            find: "            if allotment.given + allotment.given_before > 0 {\n",
-            replace: "            if !PLANTED && allotment.given + allotment.given_before > 0 {\n",
+            find: "                *allotment = Allotment { given_before",
+            replace: "                let allotment = if PLANTED { &mut Allotment::default() } else { allotment };\n                \
+                      *allotment = Allotment { given_before",
+        }],
+        &["active_model"],
+    ),
+    of_engine(
+        "marks-taken-before-the-next-id",
+        "a transaction that begins while a view is made gets an id that the view sees",
+        &[Edit {
+            file: ACTIVE,
+            find: "        let late = self.come_to_marked(tick, &mut known);\n",
+            replace: "        let late = self.come_to_marked(tick, &mut known);\n        \
+                      let low_limit_id = if PLANTED { self.next() } else { low_limit_id };\n",
+        }],
+        &["active_model"],
+    ),
+    of_engine(
+        "leaves-without-a-mark",
+        "a view does not see a transaction that ended before it was made",
+        &[Edit {
+            file: ACTIVE,
+            find: "        if word.load(Relaxed) & mark == 0 {\n",
+            replace: "        if word.load(Relaxed) & mark == 0 && !(PLANTED && members.active.len() == 1) {\n",
         }],
         &["active_model"],
     ),

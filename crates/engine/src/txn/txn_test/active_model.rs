@@ -1,7 +1,7 @@
 //! Every order in which transactions that come and go and a cut of the active set can take their steps (loom).
 
 mod atomic {
-    pub(crate) use crate::sync::checked::loom_primitives::Mutex;
+    pub(crate) use crate::sync::checked::loom_primitives::{Mutex, MutexGuard};
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 }
 #[allow(dead_code, reason = "the model needs no more of it")]
@@ -31,10 +31,13 @@ fn model(threads: impl Fn() + Sync + Send + 'static) {
 /// not above the number of one that is not seen.
 #[test]
 fn what_a_cut_sees_is_whole() {
-    for (first, second) in [(0, 1), (1, 0)] {
+    for (first, second, is_known) in [(0, 1, false), (1, 0, false), (0, 1, true), (1, 0, true)] {
         model(move || {
             let set = set();
             let (t1, t2) = (set.enter(first).unwrap(), set.enter(second).unwrap());
+            if is_known {
+                set.cut(&mut Vec::new());
+            }
             let writers = set.clone();
             let writers = loom::thread::spawn(move || {
                 let n1 = writers.begin_end(first, t1).unwrap();

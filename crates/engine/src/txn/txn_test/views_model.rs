@@ -2,7 +2,7 @@
 //! can take their steps (loom).
 
 mod atomic {
-    pub(crate) use crate::sync::checked::loom_primitives::Mutex;
+    pub(crate) use crate::sync::checked::loom_primitives::{Mutex, MutexGuard};
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 }
 #[allow(dead_code, reason = "the model needs no more of it")]
