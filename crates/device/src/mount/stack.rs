@@ -181,9 +181,13 @@ impl Stack {
 
     fn stop_serving(&mut self) -> Result<()> {
         if let Some(session) = self.session.take() {
-            let stopped = session.umount_and_join();
-            stopped.map_err(|e| DeviceError::io("unmounting FUSE", e))?;
-            self.released(Thing::Fuse);
+            match session.umount_and_join() {
+                // A thread that reads requests may find the connection closed by the kernel, instead of gone.
+                Err(error) if error.kind() != ErrorKind::ConnectionAborted => {
+                    return Err(DeviceError::io("unmounting FUSE", error));
+                }
+                _ => self.released(Thing::Fuse),
+            }
         }
         if !self.folder.as_os_str().is_empty() {
             let fuse = self.fuse_folder();
