@@ -91,8 +91,8 @@ impl Request {
             return Err(Error::Usage(format!("{name} measures nothing of {workloads} on {subjects}")));
         }
         if experiment.mounts(&plan) && !is_root() {
-            let reason = "servers on an emulated device need a mount, which only root may make: run as root, or take \
-                          --device local, or --subject highwater";
+            let reason = "this mounts an emulated device, which only root may do: run as root, or take --device local; \
+                          most experiments need no mount with --subject highwater";
             return Err(Error::Usage(reason.into()));
         }
         Ok(plan)

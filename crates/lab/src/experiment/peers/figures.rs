@@ -3,8 +3,8 @@
 use super::claims::{best, cells as settings, own, ratio, speed, speed_of};
 use super::plan::{CLIENTS, COMMITS, DATA, Point, WORKLOAD};
 use crate::experiment::figure::{Columns, Figure, cells, heads, measured, table};
-use crate::experiment::judge::number;
-use crate::experiment::metric;
+use crate::experiment::judge::{number, table_number};
+use crate::experiment::metric::{self, Metric};
 use crate::experiment::outcome::{subjects, title_of};
 use crate::experiment::{Row, Setting};
 use highwater_bench::compared::Compared;
@@ -32,10 +32,18 @@ const COSTS: &Columns<'_> = &[
     ("memory, MiB", metric::PEAK_MEMORY_BYTES),
 ];
 
+/// What it costs of flash.
+const FLASH: &Columns<'_> = &[
+    ("B to device", metric::DEVICE_HOST_BYTES_CLOSED_PER_TRANSACTION),
+    ("write amplification", metric::WRITE_AMPLIFICATION),
+    ("B of flash", metric::DEVICE_MEDIA_BYTES_PER_TRANSACTION),
+];
+
 const MIB: f64 = (1 << 20) as f64;
 
 pub(super) fn figures(rows: &[Row]) -> Vec<Figure> {
     let mut figures = vec![Figure::Table(speeds(rows)), Figure::Table(costs(rows))];
+    figures.extend(flash(rows).map(Figure::Table));
     figures.extend(steps(rows).map(Figure::Table));
     for group in groups(rows) {
         figures.extend(by_clients(rows, &group).map(Figure::Chart).or_else(|| bars(rows, &group).map(Figure::Bars)));
@@ -94,6 +102,24 @@ fn costs(rows: &[Row]) -> Table {
         }
     }
     table
+}
+
+/// What an emulated SSD wrote; none on this machine's disk.
+fn flash(rows: &[Row]) -> Option<Table> {
+    let caption = "Bytes of a transaction until the database is closed: those that the device took, and those that it \
+                   wrote to its flash, garbage collection's copies included; write amplification is the device's.";
+    let head = [&HEAD[..], &["Subject"]].concat();
+    let mut table = table("Flash", caption, &head, &heads(FLASH));
+    for setting in settings(rows) {
+        let counted = |row: &&Row| row.setting == *setting && row.value(metric::WRITE_AMPLIFICATION).is_finite();
+        for row in rows.iter().filter(counted) {
+            let names = [&texts(setting)[..], &[title_of(&row.subject)]].concat();
+            let digits = |metric| if metric == metric::WRITE_AMPLIFICATION { 2 } else { 0 };
+            let value = |(_, metric): &(_, Metric)| table_number(Some(row.value(*metric)), digits(*metric));
+            table.rows.push(cells(&names, FLASH.iter().map(value)));
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
 }
 
 /// redb's table, a line a step.

@@ -13,14 +13,18 @@
 //!    that cell, by runs that were taken one after the other.
 //! 5. An engine that its memory limit ends has no result in that cell, which the report says; the run goes on.
 //! 6. What an engine holds after a run is verified by reading it; loaded rows must be the same on every engine.
+//! 7. The device is this machine's disk, or an emulated SSD under ext4 ([`flash`]), whose bytes of flash are counted.
 
 mod claims;
 mod figures;
+mod flash;
 mod notes;
 mod plan;
 mod run;
 
-use super::{About, Cell, Claim, Experiment, Figure, Measured, Plan, Row, SubjectKind, Workspace, metric};
+use super::{
+    About, Cell, Claim, DeviceChoice, Experiment, Figure, Measured, Plan, Row, SubjectKind, Workspace, metric,
+};
 use highwater_bench::Result;
 use highwater_bench::compared::Compared;
 
@@ -35,7 +39,7 @@ const ABOUT: About = About {
               reads, index scans, bulk load, redb's benchmark",
     source: "no document: the engines themselves",
     subjects: &SubjectKind::ALL,
-    devices: &["local"],
+    devices: &["local", "samsung-pm953-960gb", "datacenter-nvme", "simple-2gb"],
     repetitions: [1, 1, 5, 5],
     server_repetitions: None,
     required: &[metric::ENDED_BY_MEMORY_LIMIT],
@@ -50,8 +54,8 @@ impl Experiment for Peers {
         &SubjectKind::OF_COMPARE
     }
 
-    fn mounts(&self, _: &Plan) -> bool {
-        false
+    fn mounts(&self, plan: &Plan) -> bool {
+        plan.device != DeviceChoice::Local
     }
 
     fn workloads(&self) -> Vec<&'static str> {

@@ -1,7 +1,7 @@
 //! What was set, and what to bear in mind.
 
 use super::plan::{BEYOND, DURABLE, IN_MEMORY, Point, cache, data, memory, seconds};
-use crate::experiment::{Plan, SubjectKind};
+use crate::experiment::{DeviceChoice, Plan, SubjectKind};
 use highwater_bench::compared::Compared;
 
 const MIB: u64 = 1 << 20;
@@ -12,6 +12,12 @@ const SERVERS: &str = "A server pays a round trip over its socket for each state
                        clients together; its memory, its limit and its bytes dirtied are the server's alone, the bytes \
                        until it is told to stop. Redb's benchmark is not for servers.";
 
+/// Of runs on an emulated SSD.
+const EMULATED: &str = "The device is emulated, in memory, under ext4, which discards what it frees. It is as large \
+                        for every engine: one that needs less space leaves it more room. The emulation takes \
+                        processor time of its own, so speeds are those of this device and this machine. Bytes of \
+                        flash: what the device took, times what it wrote for each byte that it took.";
+
 pub(super) fn notes(plan: &Plan) -> Vec<String> {
     let size = |workload, class| {
         let point = Point { workload, data: class, commits: DURABLE, clients: "1" };
@@ -20,7 +26,7 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
         let [data, cache, memory] = [data(plan.scale, &point), cache, memory].map(|bytes| bytes / MIB);
         format!("{data} MiB of rows, {memory} MiB of memory, of which Highwater's cache is {cache}")
     };
-    let (warmup_s, seconds) = seconds(plan.scale);
+    let (warmup_s, seconds) = seconds(plan);
     let mut notes = vec![
         format!(
             "In memory: {}; of TPC-C at least one warehouse, about 100 MiB. Beyond: {}. redb's benchmark: {}.",
@@ -50,6 +56,9 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
          no flash bytes."
             .into(),
     ];
+    if plan.device != DeviceChoice::Local {
+        notes.push(EMULATED.into());
+    }
     if plan.subjects.iter().any(|subject| subject.is_server()) {
         notes.push(SERVERS.into());
     }

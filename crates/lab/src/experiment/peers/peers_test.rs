@@ -157,3 +157,59 @@ fn figures_show_every_engine() {
     assert!(speeds.rows[0][6].contains("2.00 times LMDB"), "{:?}", speeds.rows[0]);
     assert!(figures.iter().any(|figure| matches!(figure, Figure::Bars(bars) if bars.bars.len() == 2)));
 }
+
+#[test]
+fn flash_is_shown_where_it_was_counted() {
+    let title = |figure: &Figure| matches!(figure, Figure::Table(table) if table.title == "Flash");
+    let mut rows = [row("highwater", &[2.0]), row("lmdb", &[1.0])];
+    assert!(!Peers.figures(&rows).iter().any(title));
+    for (name, value) in [
+        (metric::DEVICE_HOST_BYTES_CLOSED_PER_TRANSACTION, 1000.0),
+        (metric::WRITE_AMPLIFICATION, 1.25),
+        (metric::DEVICE_MEDIA_BYTES_PER_TRANSACTION, 1250.0),
+    ] {
+        rows[1].measured.insert(name.name().into(), value);
+    }
+    let figures = Peers.figures(&rows);
+    let Some(Figure::Table(flash)) = figures.iter().find(|figure| title(figure)) else { panic!("no table") };
+    assert_eq!(flash.rows, [["ycsb-a", "in memory", "durable", "4", "LMDB", "1000", "1.25", "1250"]]);
+}
+
+#[test]
+fn every_engine_finds_room_on_the_emulated_ssd() {
+    let plan = testing::plan(Scale::Quick, "simple-2gb", &SubjectKind::OF_COMPARE);
+    assert!(Peers.mounts(&plan) && !Peers.mounts(&testing::plan(Scale::Quick, "local", &SubjectKind::OF_COMPARE)));
+    for workload in Compared::ALL {
+        for class in [IN_MEMORY, BEYOND] {
+            let point = Point { workload, data: class, commits: RELAXED, clients: "4" };
+            assert!(
+                flash::capacity_bytes(&plan, &point) > plan::data(plan.scale, &point) + (256 << 20),
+                "{workload:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_emulated_ssd_counts_what_is_written_and_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = testing::plan(Scale::Smoke, "datacenter-nvme", &[SubjectKind::Highwater]);
+    let point = Point { workload: Compared::YcsbA, data: IN_MEMORY, commits: RELAXED, clients: "4" };
+    let mounted = flash::Flash::mount(&plan, &point, folder.path());
+    if mounted.is_err() && std::env::var_os("HIGHWATER_TEST_MOUNTS").is_none() {
+        return;
+    }
+    let mut flash = mounted.unwrap().expect("a device");
+    let path = flash.folder().join("file");
+    flash.start();
+    let file = std::fs::File::create(&path).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &vec![1; 32 << 20], 0).unwrap();
+    file.sync_all().unwrap();
+    drop(file);
+    let [(_, amplification), (_, bytes)] = flash.values(1000.0);
+    // Some of it waits in the device's buffer.
+    assert!(amplification > 0.3 && amplification < 2.0, "{amplification}");
+    assert!((bytes - 1000.0 * amplification).abs() < 1e-6, "{bytes}");
+    flash.close().unwrap();
+    assert!(!path.exists());
+}

@@ -1,7 +1,7 @@
 //! Which settings are measured, and how large they are.
 
 use crate::experiment::metric::Axis;
-use crate::experiment::{Cell, Plan, Scale, Setting, SubjectKind, setting};
+use crate::experiment::{Cell, DeviceChoice, Plan, Scale, Setting, SubjectKind, setting};
 use highwater_bench::compared::Compared;
 use highwater_bench::{Error, Result};
 
@@ -139,9 +139,12 @@ fn redb_pairs(scale: Scale) -> u64 {
     scale.of([50_000, 250_000, 5_000_000, 5_000_000])
 }
 
-/// Seconds of warm-up and of measuring.
-pub(super) fn seconds(scale: Scale) -> (f64, f64) {
-    scale.of([(0.1, 0.3), (0.5, 2.0), (3.0, 10.0), (10.0, 60.0)])
+/// Seconds of warm-up and of measuring. On an emulated SSD more, so that what is written is more than its room.
+pub(super) fn seconds(plan: &Plan) -> (f64, f64) {
+    match plan.device {
+        DeviceChoice::Local => plan.scale.of([(0.1, 0.3), (0.5, 2.0), (3.0, 10.0), (10.0, 60.0)]),
+        DeviceChoice::Preset(_) => plan.scale.of([(0.1, 0.3), (10.0, 10.0), (30.0, 30.0), (120.0, 120.0)]),
+    }
 }
 
 /// Numbers of clients, of workloads in which many take part.

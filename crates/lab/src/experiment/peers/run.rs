@@ -1,8 +1,9 @@
 //! One measurement: the loaded data, a copy of them, the process or server that is measured, its values.
 
+use super::flash::Flash;
 use super::plan::{DURABLE, Point, cache, data, memory, seconds};
 use crate::experiment::metric::{self, info};
-use crate::experiment::{Cell, Measured, Plan, Workspace};
+use crate::experiment::{Cell, DeviceChoice, Measured, Plan, Workspace};
 use crate::subject::{SubjectKind, copy_apart, copy_file, copy_sparse};
 use highwater_bench::compared::{self, Answer, Compared, Contents, Request, Task, Verify};
 use highwater_bench::result::Interval;
@@ -22,37 +23,45 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
     let point = Point::of(&cell.setting)?;
     let folder = workspace.new_folder("cell");
     let kind = cell.kind()?;
-    let request = request(plan, cell, &point, folder.join("database"))?;
+    let mut flash = Flash::mount(plan, &point, &folder)?;
+    let place = flash.as_ref().map_or_else(|| folder.clone(), Flash::folder);
+    let request = request(plan, cell, &point, place.join("database"))?;
     let limit = Some(memory(plan.scale, &point, kind));
     let loaded = match point.workload {
         Compared::BulkLoad | Compared::Redb => None,
         _ => {
             let template = template(plan, cell, &point, workspace)?;
             workspace.step("copying the data")?;
-            copy_apart(&template.join("database"), &request.folder, &|_| &request.folder, copy_of(kind))?;
+            copy_apart(&template.join("database"), &request.folder, &|_| &request.folder, copy_of(plan, kind))?;
             Some(compared::read::<Contents>(&template.join(LOADED))?)
         }
     };
     workspace.step("measuring")?;
+    flash.iter_mut().for_each(Flash::start);
     let taken = kind.compare(&request, limit, &folder)?;
-    std::fs::remove_dir_all(&folder).map_err(|e| Error::file(&folder, e))?;
     let mut measured = taken.answer.as_ref().map_or_else(Measured::default, |answer| {
         let loaded = loaded.as_ref().or((point.workload == Compared::BulkLoad).then_some(&answer.contents));
         measured(&point, answer, loaded)
     });
+    if let Some(flash) = flash {
+        let host = measured.value(metric::DEVICE_HOST_BYTES_CLOSED_PER_TRANSACTION);
+        flash.values(host).into_iter().for_each(|(metric, value)| measured.put(metric, value));
+        flash.close()?;
+    }
+    std::fs::remove_dir_all(&folder).map_err(|e| Error::file(&folder, e))?;
     measured.put(metric::ENDED_BY_MEMORY_LIMIT, f64::from(u8::from(taken.answer.is_none())));
     measured.put_info(info::MEMORY_LIMIT, taken.memory_limit);
     Ok(measured)
 }
 
 /// InnoDB takes the space of its files before it writes into them, its redo log's first of all: a copy of them has no
-/// holes.
-fn copy_of(kind: SubjectKind) -> fn(&Path, &Path) -> Result<()> {
-    if kind.is_server() { copy_file } else { copy_sparse }
+/// holes, but on an emulated device, where what is free in them is to be free.
+fn copy_of(plan: &Plan, kind: SubjectKind) -> fn(&Path, &Path) -> Result<()> {
+    if kind.is_server() && plan.device == DeviceChoice::Local { copy_file } else { copy_sparse }
 }
 
 fn request(plan: &Plan, cell: &Cell, point: &Point<'_>, folder: PathBuf) -> Result<Request> {
-    let (warmup_s, seconds) = seconds(plan.scale);
+    let (warmup_s, seconds) = seconds(plan);
     let is_load = point.workload == Compared::BulkLoad;
     Ok(Request {
         subject: cell.subject.clone(),
