@@ -7,6 +7,7 @@ use crate::page::{Node, PageOp, PageType, node};
 use crate::space::Space;
 use crate::sync::RwLock;
 use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use crate::sync::spread::Apart;
 use crate::types::{IndexId, PageNo, SegmentId};
 use std::sync::Arc;
 
@@ -17,8 +18,8 @@ pub struct BTree {
     pub(super) segment: SegmentId,
     pub(super) root: PageNo,
     /// Shared by threads that change the structure, for the latched part of a change; held by a thread that walks the
-    /// whole tree.
-    pub(super) changes: RwLock<()>,
+    /// whole tree. Who only reads or changes rows uses what lies beside it.
+    pub(super) changes: Apart<RwLock<()>>,
     /// The extent maps say how much room its leaves have ([`crate::space`]'s free classes): those of an index whose
     /// changes may be buffered.
     pub(super) has_free_classes: bool,
@@ -58,7 +59,7 @@ impl BTree {
     /// The tree whose root is `root`.
     pub fn open(space: Arc<Space>, id: IndexId, segment: SegmentId, root: PageNo) -> BTree {
         let serial = hint::new_serial(space.count_tree());
-        let (changes, leaf_records) = (RwLock::new(()), AtomicUsize::new(0));
+        let (changes, leaf_records) = (Apart::default(), AtomicUsize::new(0));
         BTree { space, id, segment, root, changes, has_free_classes: false, serial, leaf_records }
     }
 

@@ -97,11 +97,14 @@ pub(crate) struct Cut {
     pub(crate) clock: u64,
 }
 
-/// What is written once after a cut, by who changes a shard or leaves, on one cache line.
+/// What a cut writes, on one cache line. Others write it once after a cut: who changes a shard, who leaves.
 #[derive(Debug)]
-struct Since {
+struct Cuts {
     clock: AtomicU64,
     marks: [AtomicU64; MARK_WORDS],
+    cutting: AtomicBool,
+    /// Ascending by id.
+    known: Mutex<Vec<Known>>,
 }
 
 /// See the file's head.
@@ -109,25 +112,24 @@ struct Since {
 pub(crate) struct ActiveSet {
     next: Apart<AtomicU64>,
     limit: Apart<AtomicU64>,
-    since: Apart<Since>,
-    cutting: Apart<AtomicBool>,
+    cuts: Apart<Cuts>,
     shards: Box<[Shard]>,
-    /// Ascending by id.
-    known: Apart<Mutex<Vec<Known>>>,
 }
 
 impl ActiveSet {
     /// An empty set of `shards` shards, [`MOST_SHARDS`] at most, that gives numbers from `next` on, none before the
     /// limit is raised.
     pub(crate) fn new(next: u64, shards: usize) -> ActiveSet {
-        let marks = std::array::from_fn(|_| AtomicU64::new(0));
         ActiveSet {
             next: Apart(AtomicU64::new(next)),
             limit: Apart(AtomicU64::new(next)),
-            since: Apart(Since { clock: AtomicU64::new(2), marks }),
-            cutting: Apart(AtomicBool::new(false)),
+            cuts: Apart(Cuts {
+                clock: AtomicU64::new(2),
+                marks: std::array::from_fn(|_| AtomicU64::new(0)),
+                cutting: AtomicBool::new(false),
+                known: Mutex::default(),
+            }),
             shards: (0..shards.min(MOST_SHARDS)).map(|_| Shard::default()).collect(),
-            known: Apart::default(),
         }
     }
 
@@ -151,14 +153,14 @@ impl ActiveSet {
 
     /// The clock: a cut that shows at least this sees all transactions that have left by now.
     pub(crate) fn clock(&self) -> u64 {
-        self.since.clock.load(Acquire)
+        self.cuts.clock.load(Acquire)
     }
 
     /// Locks a shard that is going to be changed.
     #[inline]
     fn change(&self, shard: usize) -> MutexGuard<'_, Members> {
         let members = self.shards[shard].lock();
-        let (word, mark) = (&self.since.marks[shard / MARKS_PER_WORD], 1 << (shard % MARKS_PER_WORD));
+        let (word, mark) = (&self.cuts.marks[shard / MARKS_PER_WORD], 1 << (shard % MARKS_PER_WORD));
         // A mark that a cut is just taking may be seen here: then the cut locks the shard after this.
         if word.load(Relaxed) & mark == 0 {
             word.fetch_or(mark, AcqRel);
@@ -170,7 +172,7 @@ impl ActiveSet {
     fn take_marks(&self) -> [u64; MARK_WORDS] {
         let words = self.shards.len().div_ceil(MARKS_PER_WORD);
         let mut taken = [0; MARK_WORDS];
-        taken.iter_mut().zip(&self.since.marks).take(words).for_each(|(taken, word)| *taken = word.swap(0, AcqRel));
+        taken.iter_mut().zip(&self.cuts.marks).take(words).for_each(|(taken, word)| *taken = word.swap(0, AcqRel));
         taken
     }
 
@@ -195,9 +197,9 @@ impl ActiveSet {
 
     /// The tick of a transaction that leaves.
     fn tick(&self) -> u64 {
-        let mut clock = self.since.clock.load(Acquire);
+        let mut clock = self.cuts.clock.load(Acquire);
         while clock.is_multiple_of(2) {
-            match self.since.clock.compare_exchange(clock, clock + 1, AcqRel, Acquire) {
+            match self.cuts.clock.compare_exchange(clock, clock + 1, AcqRel, Acquire) {
                 Ok(_) => clock += 1,
                 Err(newer) => clock = newer,
             }
@@ -208,7 +210,7 @@ impl ActiveSet {
     /// The tick of a cut.
     fn tick_of_cut(&self) -> u64 {
         let even = |clock: u64| (clock | 1) + 1;
-        let before = self.since.clock.fetch_update(AcqRel, Acquire, |clock| Some(even(clock)));
+        let before = self.cuts.clock.fetch_update(AcqRel, Acquire, |clock| Some(even(clock)));
         before.map_or_else(even, even)
     }
 
@@ -250,7 +252,7 @@ impl ActiveSet {
         let member = members.active.remove(at);
         fence(SeqCst);
         let tick = self.tick();
-        if self.cutting.load(Acquire) {
+        if self.cuts.cutting.load(Acquire) {
             members.left.push(Left { member, tick });
         }
     }
@@ -258,14 +260,14 @@ impl ActiveSet {
     /// Makes a cut: replaces `ids` with those it does not see, ascending.
     pub(crate) fn cut(&self, ids: &mut Vec<u64>) -> Cut {
         ids.clear();
-        let mut known = self.known.lock();
-        self.cutting.store(true, Release);
+        let mut known = self.cuts.known.lock();
+        self.cuts.cutting.store(true, Release);
         let tick = self.tick_of_cut();
         fence(SeqCst);
         // After the tick: a transaction that left before it has an id and a number below this (rule 5).
         let low_limit_id = self.next();
         let late = self.come_to_marked(tick, &mut known);
-        self.cutting.store(false, Release);
+        self.cuts.cutting.store(false, Release);
         let mut low_limit_no = low_limit_id;
         for member in known.iter().map(|known| &known.member).chain(&late) {
             if member.id < low_limit_id {

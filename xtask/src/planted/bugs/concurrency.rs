@@ -158,8 +158,8 @@ pub const BUGS: &[Bug] = &[
         "a view does not know a transaction that ends while it is made",
         &[Edit {
             file: ACTIVE,
-            find: "        if self.cutting.load(Acquire) {\n",
-            replace: "        if self.cutting.load(Acquire) && !PLANTED {\n",
+            find: "        if self.cuts.cutting.load(Acquire) {\n",
+            replace: "        if self.cuts.cutting.load(Acquire) && !PLANTED {\n",
         }],
         &["active_model"],
     ),
@@ -169,7 +169,8 @@ pub const BUGS: &[Bug] = &[
         &[Edit {
             file: ACTIVE,
             find: "                *allotment = Allotment { given_before",
-            replace: "                let allotment = if PLANTED { &mut Allotment::default() } else { allotment };\n                \
+            replace: "                let allotment = \
+                      if PLANTED { &mut Allotment::default() } else { allotment };\n                \
                       *allotment = Allotment { given_before",
         }],
         &["active_model"],

@@ -10,6 +10,7 @@ use highwater_bench::compared::Compared;
 const OWN: SubjectKind = SubjectKind::Highwater;
 
 pub(super) fn claims(rows: &[Row]) -> Vec<Claim> {
+    let cell_claim = if rows.iter().any(has_flash) { flash_claim } else { cell_claim };
     let mut claims: Vec<Claim> = cells(rows).into_iter().filter_map(|cell| cell_claim(rows, cell)).collect();
     let subjects = "Every result was verified: rows, indexes, the workload's conditions";
     claims.extend(judge::claims(rows, &[(subjects, &verified), ("Its memory was enough", &kept_to_its_memory)]));
@@ -76,6 +77,31 @@ fn cell_claim(rows: &[Row], setting: &Setting) -> Option<Claim> {
         (Verdict::Lost, format!("no result; {peer} has {} {unit}", value(best)))
     };
     let text = format!("At least as fast as the fastest peer: {}", point.describe());
+    Some(Claim { text, subject: OWN.name().into(), verdict, detail })
+}
+
+/// Whether its bytes of flash were counted.
+pub(super) fn has_flash(row: &Row) -> bool {
+    row.value(metric::DEVICE_MEDIA_BYTES_PER_TRANSACTION).is_finite()
+}
+
+/// On an emulated SSD, which takes no time, Highwater is compared with the peer that wrote least to the flash.
+fn flash_claim(rows: &[Row], setting: &Setting) -> Option<Claim> {
+    let (point, bytes) = (Point::of(setting).ok()?, metric::DEVICE_MEDIA_BYTES_PER_TRANSACTION);
+    let own = own(rows, setting)?;
+    let peers = rows.iter().filter(|row| row.setting == *setting && row.subject != OWN.name() && has_flash(row));
+    let best = peers.min_by(|a, b| a.value(bytes).total_cmp(&b.value(bytes)))?;
+    let pairs: Vec<(f64, f64)> = own.runs(bytes).into_iter().zip(best.runs(bytes)).collect();
+    let peer = title_of(&best.subject);
+    let (verdict, detail) = if pairs.is_empty() {
+        (Verdict::Lost, format!("no result; {peer} has {} B a transaction", number(best.value(bytes))))
+    } else {
+        let [of_own, of_best] = [own, best].map(|row| number(row.value(bytes)));
+        let detail = format!("{of_own} and {of_best} B a transaction: {}", Speed::of(&pairs).show(peer));
+        let fewer: Vec<(f64, f64)> = pairs.iter().map(|(own, best)| (*best, *own)).collect();
+        judge::all_at_least_one(&[Speed::of(&fewer)], detail)
+    };
+    let text = format!("No more bytes of flash than the peer with the fewest: {}", point.describe());
     Some(Claim { text, subject: OWN.name().into(), verdict, detail })
 }
 

@@ -1,6 +1,6 @@
 //! A line a cell with every engine's speed; what each speed costs; charts.
 
-use super::claims::{best, cells as settings, own, ratio, speed, speed_of};
+use super::claims::{best, cells as settings, has_flash, own, ratio, speed, speed_of};
 use super::plan::{CLIENTS, COMMITS, DATA, Point, WORKLOAD};
 use crate::experiment::figure::{Columns, Figure, cells, heads, measured, table};
 use crate::experiment::judge::{number, table_number};
@@ -111,7 +111,7 @@ fn flash(rows: &[Row]) -> Option<Table> {
     let head = [&HEAD[..], &["Subject"]].concat();
     let mut table = table("Flash", caption, &head, &heads(FLASH));
     for setting in settings(rows) {
-        let counted = |row: &&Row| row.setting == *setting && row.value(metric::WRITE_AMPLIFICATION).is_finite();
+        let counted = |row: &&Row| row.setting == *setting && has_flash(row);
         for row in rows.iter().filter(counted) {
             let names = [&texts(setting)[..], &[title_of(&row.subject)]].concat();
             let digits = |metric| if metric == metric::WRITE_AMPLIFICATION { 2 } else { 0 };

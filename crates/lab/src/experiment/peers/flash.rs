@@ -1,9 +1,9 @@
 //! The emulated SSD that a measurement runs on, if one is asked for, and what it says of flash.
 //!
 //! Rules
-//! 1. The device is that of the preset, as large as the rows ask for ([`capacity_bytes`]) and the same for every engine:
+//! 1. The device is that of the preset, as large as the rows ask for ([`capacity_bytes`]), the same for every engine:
 //!    one that needs less space leaves the drive more room. It was overwritten at random and then discarded as a whole,
-//!    as making a file system does; ext4 is on it and discards what it frees.
+//!    as making a file system does; ext4 is on it and discards what it frees. It takes no time: bytes are compared.
 //! 2. Bytes of flash of a transaction: those that the device took until the database was closed, times the device's
 //!    write amplification from the start of the measurement's process to its end, warm-up included.
 
@@ -13,14 +13,14 @@ use crate::experiment::{DeviceChoice, Plan};
 use highwater_bench::compared::Compared;
 use highwater_bench::{Error, Result};
 use highwater_device::age::Age;
-use highwater_device::disk::{DiskOptions, TimeMode};
+use highwater_device::disk::DiskOptions;
 use highwater_device::mount::{Mount, MountOptions};
 use highwater_device::preset;
 use highwater_device::ssd::counters::Counters;
 use std::path::{Path, PathBuf};
 
 /// What ext4 takes, and logs whose size does not follow from the data.
-const BESIDE_BYTES: u64 = 768 << 20;
+const BESIDE_BYTES: u64 = 384 << 20;
 const BLOCK_BYTES: u64 = 4096;
 
 /// Room on the device: for TPC-C one and a half times the rows, for other data three times, as that engine needs which
@@ -52,7 +52,7 @@ impl Flash {
         let blocks = capacity_bytes(plan, point) / BLOCK_BYTES;
         let config = preset::find(name)?.config().at_capacity(blocks as u32)?;
         let age = Age { overwrites: 1.0, seed: plan.seed, ..Age::default() };
-        let disk = DiskOptions { time: TimeMode::Real, age, ..DiskOptions::new(config) };
+        let disk = DiskOptions { age, ..DiskOptions::new(config) };
         let mountpoint = folder.join("ssd");
         std::fs::create_dir_all(&mountpoint).map_err(|e| Error::file(&mountpoint, e))?;
         let options = MountOptions { classify: false, discard: true, ..MountOptions::new(disk, mountpoint) };

@@ -14,9 +14,9 @@ const SERVERS: &str = "A server pays a round trip over its socket for each state
 
 /// Of runs on an emulated SSD.
 const EMULATED: &str = "The device is emulated, in memory, under ext4, which discards what it frees. It is as large \
-                        for every engine: one that needs less space leaves it more room. The emulation takes \
-                        processor time of its own, so speeds are those of this device and this machine. Bytes of \
-                        flash: what the device took, times what it wrote for each byte that it took.";
+                        for every engine: one that needs less space leaves it more room. It takes no time but the \
+                        processor's, so the speeds are of no real device; what is compared is bytes. Bytes of flash: \
+                        what the device took, times what it wrote for each byte that it took, warm-up included.";
 
 pub(super) fn notes(plan: &Plan) -> Vec<String> {
     let size = |workload, class| {

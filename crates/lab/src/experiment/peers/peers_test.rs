@@ -173,6 +173,19 @@ fn flash_is_shown_where_it_was_counted() {
     let figures = Peers.figures(&rows);
     let Some(Figure::Table(flash)) = figures.iter().find(|figure| title(figure)) else { panic!("no table") };
     assert_eq!(flash.rows, [["ycsb-a", "in memory", "durable", "4", "LMDB", "1000", "1.25", "1250"]]);
+    // Then bytes of flash are judged, and a subject without them has lost.
+    let bytes = metric::DEVICE_MEDIA_BYTES_PER_TRANSACTION.name();
+    let judged = |own: &[f64]| {
+        let mut rows = rows.clone();
+        rows[0].runs.insert(bytes.into(), own.to_vec());
+        rows[1].runs.insert(bytes.into(), vec![1250.0, 1251.0, 1250.0]);
+        let claims = Peers.claims(&plan(Scale::Quick, &[]), &rows);
+        assert!(claims[0].text.starts_with("No more bytes of flash") && claims[0].detail.contains("LMDB"));
+        claims[0].verdict
+    };
+    assert_eq!(judged(&[1000.0, 1001.0, 1000.0]), Verdict::Holds);
+    assert_eq!(judged(&[2000.0, 2001.0, 2000.0]), Verdict::Lost);
+    assert_eq!(judged(&[]), Verdict::Lost);
 }
 
 #[test]

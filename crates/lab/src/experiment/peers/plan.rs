@@ -143,7 +143,7 @@ fn redb_pairs(scale: Scale) -> u64 {
 pub(super) fn seconds(plan: &Plan) -> (f64, f64) {
     match plan.device {
         DeviceChoice::Local => plan.scale.of([(0.1, 0.3), (0.5, 2.0), (3.0, 10.0), (10.0, 60.0)]),
-        DeviceChoice::Preset(_) => plan.scale.of([(0.1, 0.3), (10.0, 10.0), (30.0, 30.0), (120.0, 120.0)]),
+        DeviceChoice::Preset(_) => plan.scale.of([(0.1, 0.3), (40.0, 20.0), (120.0, 60.0), (480.0, 120.0)]),
     }
 }
 
