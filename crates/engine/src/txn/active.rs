@@ -3,29 +3,30 @@
 //! Terms. The *clock* is even after a cut and odd once a transaction has left since: so transactions seldom write it.
 //! The *tick* of a transaction is what the clock shows when it leaves, odd; that of a cut is even. A cut of tick C sees
 //! the transactions with a tick before C, no others. An *allotment* is what a shard has taken of `next` and not given.
-//! A shard is *marked* when it has changed since a cut last came to it.
+//! A shard is *marked* when it may have changed since a cut last came to it.
 //!
 //! Rules
 //! 1. A transaction is in one shard. Its id, its number and its tick are taken with that shard's mutex held. So a
 //!    thread that reads `next` or the clock first and locks the shard afterwards finds all that was given before.
 //! 2. No id and no number is given from the durable limit on; numbers by which `next` passes the limit are lost. So is
 //!    the rest of an allotment when a cut comes to its shard: what is given there afterwards is above what the cut has
-//!    read of `next`. A shard takes at once as many as it gave since the last cut, or between the two before: about as
-//!    many are lost.
+//!    read of `next`. A shard takes at once as many as it gave since a cut last came to it, or between the two before
+//!    that did: about as many are lost.
 //! 3. No transaction builds on another's rows before the other has its tick (a transaction leaves `holders` later). So
 //!    if T2 built on T1, T1 has the earlier tick, and a cut that sees T2 sees T1.
 //! 4. A transaction that leaves while a cut is being made stays in `left` until the cut has passed: it is active for
 //!    that cut.
 //! 5. A transaction has its number before it looks at the clock, a cut has its tick before it reads `next`, and a fence
 //!    is between the two in both: either the transaction is not seen, or its id and number are below what the cut read.
-//! 6. A cut comes to the marked shards only. One without a mark has no allotment and nobody in `left`, and its active
-//!    transactions are those in `known`. So a cut costs what has changed, however many shards there are.
-//! 7. Whoever changes a shard marks it first, with its mutex held; a cut takes the marks after it has read `next`, and
-//!    locks the shards afterwards. So a change that a cut does not come to began after it had its tick and had read
-//!    `next`: who enters or ends there has an id and a number above, and who leaves there is active for the cut.
+//! 6. A cut comes to the marked shards only. Between cuts one without a mark has no allotment and nobody in `left`, and
+//!    its active transactions are those in `known`. So a cut costs what has changed, however many shards there are.
+//! 7. Whoever changes a shard marks it first, unless it is marked, with its mutex held; a cut takes the marks after it
+//!    has read `next`, and locks the shards afterwards: it finds what was changed by who saw a mark that was being
+//!    taken. A change that a cut does not come to began after it had its tick and had read `next`: who enters or ends
+//!    there has an id and a number above, and who leaves there is active for the cut.
 //! 8. One cut is made at a time: it holds `known`. Within that, shards are locked one at a time, and nothing inside.
 //!
-//! `txn_test/active_model.rs` checks rules 1 to 7 for every order of the threads' steps; atomics and mutex are the
+//! `txn_test/active_model.rs` checks rules 1 to 7 for every order of two threads' steps; atomics and mutex are the
 //! parent's.
 
 use super::atomic::{AtomicBool, AtomicU64, Mutex, MutexGuard, fence};
@@ -58,7 +59,7 @@ struct Known {
 struct Allotment {
     next: u64,
     end: u64,
-    /// How many were given since the last cut, and between the two before.
+    /// How many were given since a cut last came to the shard, and between the two before that did.
     given: u64,
     given_before: u64,
 }
@@ -260,7 +261,9 @@ impl ActiveSet {
     /// Makes a cut: replaces `ids` with those it does not see, ascending.
     pub(crate) fn cut(&self, ids: &mut Vec<u64>) -> Cut {
         ids.clear();
-        let mut known = self.cuts.known.lock();
+        let mut guard = self.cuts.known.lock();
+        // Not in its place, on the line that others write meanwhile.
+        let mut known = std::mem::take(&mut *guard);
         self.cuts.cutting.store(true, Release);
         let tick = self.tick_of_cut();
         fence(SeqCst);
@@ -280,6 +283,7 @@ impl ActiveSet {
         if !late.is_empty() {
             ids.sort();
         }
+        *guard = known;
         Cut { low_limit_id, low_limit_no, clock: tick }
     }
 
@@ -299,7 +303,7 @@ impl ActiveSet {
                 known.extend(active.iter().map(|member| Known { shard, member: *member }));
             }
         }
-        // The stable sort finds the shards' ascending runs and merges them.
+        // What was kept is in order, and so is what each shard has.
         known.sort_by_key(|known| known.member.id);
         late
     }

@@ -19,8 +19,8 @@
 //!
 //! Latch order: leaf, undo page, undo directory page; then the mutexes. None of them is held around I/O except the
 //! stripes of unique checks, the purge view and the mutex that makes new streams come one at a time. Their order:
-//! stripe, purge view, then a shard of locks, the waits (`lock/`), holders, a list of views, the newest view, a shard
-//! of the active set.
+//! stripe, purge view, then a shard of locks, the waits (`lock/`), holders, a list of views, the newest view, what the
+//! last cut knew, a shard of the active set.
 
 /// What `active.rs` and `read/views.rs` work with; their models in `txn_test` give them loom's.
 mod atomic {

@@ -43,7 +43,7 @@ use std::time::{Duration, Instant};
 
 /// By how much the durable limit of ids is raised each time.
 const ID_STEP: u64 = 1 << 18;
-/// Shards of the active set for each thread that can run at a time, and the most there are: a cut locks them all.
+/// Shards of the active set for each thread that can run at a time.
 const SHARDS_PER_CPU: usize = 4;
 /// Mutexes that make "look for a duplicate, then insert" one step, chosen by hash of the unique key.
 const UNIQUE_STRIPES: usize = 256;

@@ -1,9 +1,10 @@
 //! Views and their lists. (Not in their files: loom's models have those as well.)
 
-use super::active::ActiveSet;
+use super::active::{ActiveSet, MOST_SHARDS};
 use super::view::{ReadView, ViewHandle, ViewList};
 use super::views::Views;
 use crate::types::TxnId;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl ViewList {
@@ -109,4 +110,41 @@ fn the_oldest_of_all_lists_is_found_and_the_newest_is_shared() {
     set.leave(1, ids[1]);
     views.copy_oldest(&set, &mut oldest);
     assert_eq!((oldest.ids.as_slice(), views.oldest_age_ms(50)), (&ids[2..], 0));
+}
+
+/// Cuts that come to the changed shards only find what cuts of all shards would.
+#[test]
+fn views_of_many_shards_know_who_is_active() {
+    let (set, mut rng) = (ActiveSet::new(1, MOST_SHARDS), fastrand::Rng::with_seed(5));
+    set.raise_limit(1 << 40);
+    let (mut active, mut view) = (BTreeMap::new(), ReadView::default());
+    for turn in 0..20_000 {
+        let shard = rng.usize(0..MOST_SHARDS);
+        match rng.u32(0..4) {
+            0 | 1 if active.len() < 200 => drop(active.insert(set.enter(shard).unwrap(), (shard, 0))),
+            _ if active.is_empty() => {}
+            kind => {
+                let nth = rng.usize(0..active.len());
+                let (id, (shard, number)) = active.iter_mut().nth(nth).unwrap();
+                let (id, shard) = (*id, *shard);
+                match kind {
+                    2 if *number == 0 => *number = set.begin_end(shard, id).unwrap(),
+                    2 => {
+                        set.abort_end(shard, id);
+                        *number = 0;
+                    }
+                    _ => {
+                        set.leave(shard, id);
+                        active.remove(&id);
+                    }
+                }
+            }
+        }
+        if turn % 3 == 0 {
+            view.fill(&set);
+            assert_eq!(view.ids, active.keys().copied().collect::<Vec<_>>());
+            let numbers = active.values().map(|(_, number)| *number).filter(|number| *number > 0);
+            assert_eq!(view.low_limit_no, numbers.min().unwrap_or(view.low_limit_id));
+        }
+    }
 }

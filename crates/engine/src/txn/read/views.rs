@@ -6,7 +6,7 @@
 //!    mutex of views.
 //! 2. A list asks the clock under its own mutex. So after [`Views::copy_oldest`] has made its view and then looked at a
 //!    list, no view older than that one is opened there: either it was seen, or it is too old for the clock.
-//! 3. Order: a list, the newest, a shard of the active set.
+//! 3. Order: a list, the newest; then the mutexes of the active set.
 //!
 //! `txn_test/views_model.rs` checks rule 2 for every order of the threads' steps (loom).
 

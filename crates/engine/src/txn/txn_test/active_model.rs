@@ -77,6 +77,8 @@ fn who_enters_beside_a_cut_is_not_taken_for_ended() {
         let (id, before, after) = writer.join().unwrap();
         assert!(!sees(&cut, &ids, id) || cut.clock > before, "{ids:?} {cut:?}");
         assert!(sees(&cut, &ids, id) || cut.clock < after, "{ids:?} {cut:?}");
+        let cut = set.cut(&mut ids);
+        assert!(sees(&cut, &ids, id), "{ids:?} {cut:?}");
     });
 }
 
@@ -118,6 +120,11 @@ fn an_allotment_ends_with_a_cut() {
         let (id, number) = writer.join().unwrap();
         assert!(before.iter().all(|id| sees(&cut, &ids, *id)), "{ids:?} {cut:?}");
         assert!(!sees(&cut, &ids, id) && cut.low_limit_no <= number, "{ids:?} {cut:?} {id} {number}");
+        // It is still active for later cuts, whether a cut comes to its shard again or not.
+        for _ in 0..2 {
+            let cut = set.cut(&mut ids);
+            assert!(ids == [id] && cut.low_limit_no == number, "{ids:?} {cut:?} {id} {number}");
+        }
     });
 }
 
