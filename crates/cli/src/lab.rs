@@ -44,6 +44,7 @@ Examples:
   highwater lab run peers --scale quick --subject highwater,mariadb,myrocks --workload write-only --out /tmp/servers
   highwater lab run peers --scale quick --workload tpcc --clients 1,4,16 --repetitions 3 --out /tmp/clients
   highwater lab run peers --scale quick --only data=in-memory,commits=relaxed --out /tmp/relaxed
+  highwater lab run peers --scale quick --device samsung-pm953-960gb --workload tpcc --out /tmp/flash
   highwater lab run all --scale quick --out /tmp/all
 
 all runs every experiment but peers, each in a folder of its own below --out, and writes index.html with every claim and

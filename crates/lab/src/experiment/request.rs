@@ -91,8 +91,7 @@ impl Request {
             return Err(Error::Usage(format!("{name} measures nothing of {workloads} on {subjects}")));
         }
         if experiment.mounts(&plan) && !is_root() {
-            let reason = "this mounts an emulated device, which only root may do: run as root, or take --device local; \
-                          most experiments need no mount with --subject highwater";
+            let reason = "this mounts an emulated device, which only root may do: run as root, or take --device local";
             return Err(Error::Usage(reason.into()));
         }
         Ok(plan)

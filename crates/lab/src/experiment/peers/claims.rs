@@ -91,17 +91,16 @@ fn flash_claim(rows: &[Row], setting: &Setting) -> Option<Claim> {
     let own = own(rows, setting)?;
     let peers = rows.iter().filter(|row| row.setting == *setting && row.subject != OWN.name() && has_flash(row));
     let best = peers.min_by(|a, b| a.value(bytes).total_cmp(&b.value(bytes)))?;
-    let pairs: Vec<(f64, f64)> = own.runs(bytes).into_iter().zip(best.runs(bytes)).collect();
-    let peer = title_of(&best.subject);
-    let (verdict, detail) = if pairs.is_empty() {
-        (Verdict::Lost, format!("no result; {peer} has {} B a transaction", number(best.value(bytes))))
-    } else {
-        let [of_own, of_best] = [own, best].map(|row| number(row.value(bytes)));
-        let detail = format!("{of_own} and {of_best} B a transaction: {}", Speed::of(&pairs).show(peer));
+    let (peer, of_best) = (title_of(&best.subject), number(best.value(bytes)));
+    let (verdict, detail) = if has_flash(own) {
+        let pairs: Vec<(f64, f64)> = own.runs(bytes).into_iter().zip(best.runs(bytes)).collect();
+        let detail = format!("{} and {of_best} B: {}", number(own.value(bytes)), Speed::of(&pairs).show(peer));
         let fewer: Vec<(f64, f64)> = pairs.iter().map(|(own, best)| (*best, *own)).collect();
         judge::all_at_least_one(&[Speed::of(&fewer)], detail)
+    } else {
+        (Verdict::Lost, format!("no result; {peer} has {of_best} B"))
     };
-    let text = format!("No more bytes of flash than the peer with the fewest: {}", point.describe());
+    let text = format!("No more bytes of flash for a transaction than the peer with the fewest: {}", point.describe());
     Some(Claim { text, subject: OWN.name().into(), verdict, detail })
 }
 

@@ -37,6 +37,7 @@ const FLASH: &Columns<'_> = &[
     ("B to device", metric::DEVICE_HOST_BYTES_CLOSED_PER_TRANSACTION),
     ("write amplification", metric::WRITE_AMPLIFICATION),
     ("B of flash", metric::DEVICE_MEDIA_BYTES_PER_TRANSACTION),
+    ("capacities", metric::CAPACITIES_WRITTEN),
 ];
 
 const MIB: f64 = (1 << 20) as f64;
@@ -106,15 +107,16 @@ fn costs(rows: &[Row]) -> Table {
 
 /// What an emulated SSD wrote; none on this machine's disk.
 fn flash(rows: &[Row]) -> Option<Table> {
-    let caption = "Bytes of a transaction until the database is closed: those that the device took, and those that it \
-                   wrote to its flash, garbage collection's copies included; write amplification is the device's.";
+    let caption = "Of a transaction, until the database is closed: bytes that the device took, and bytes that it wrote \
+                   to its flash, garbage collection's copies included; write amplification is the device's. \
+                   Capacities: what it took in all, in sizes of the device.";
     let head = [&HEAD[..], &["Subject"]].concat();
     let mut table = table("Flash", caption, &head, &heads(FLASH));
     for setting in settings(rows) {
         let counted = |row: &&Row| row.setting == *setting && has_flash(row);
         for row in rows.iter().filter(counted) {
             let names = [&texts(setting)[..], &[title_of(&row.subject)]].concat();
-            let digits = |metric| if metric == metric::WRITE_AMPLIFICATION { 2 } else { 0 };
+            let digits = |metric: Metric| if metric.name().ends_with("_per_transaction") { 0 } else { 2 };
             let value = |(_, metric): &(_, Metric)| table_number(Some(row.value(*metric)), digits(*metric));
             table.rows.push(cells(&names, FLASH.iter().map(value)));
         }

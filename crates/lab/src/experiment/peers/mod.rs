@@ -10,7 +10,7 @@
 //! 3. Subjects take turns within a setting, repetition after repetition; settings on the same data follow each other,
 //!    so that the loaded data of one kind and size lie on the disk at a time.
 //! 4. The claims are Highwater's aim: no cell is lost. A claim compares Highwater with the peer that was fastest in
-//!    that cell, by runs that were taken one after the other.
+//!    that cell, by runs that were taken one after the other; on an emulated SSD with the one of fewest bytes of flash.
 //! 5. An engine that its memory limit ends has no result in that cell, which the report says; the run goes on.
 //! 6. What an engine holds after a run is verified by reading it; loaded rows must be the same on every engine.
 //! 7. The device is this machine's disk, or an emulated SSD under ext4 ([`flash`]), whose bytes of flash are counted.
@@ -34,9 +34,9 @@ pub struct Peers;
 
 const ABOUT: About = About {
     name: "peers",
-    summary: "Throughput, latency, device bytes, space, memory and processor time beside RocksDB, WiredTiger, LMDB, \
-              SQLite, redb and fjall, and on request MySQL, MariaDB and MyRocks: TPC-C, YCSB, write-only, point \
-              reads, index scans, bulk load, redb's benchmark",
+    summary: "Throughput, latency, device bytes (on an emulated SSD bytes of flash), space, memory and processor time \
+              beside RocksDB, WiredTiger, LMDB, SQLite, redb and fjall, and on request MySQL, MariaDB and MyRocks: \
+              TPC-C, YCSB, write-only, point reads, index scans, bulk load, redb's benchmark",
     source: "no document: the engines themselves",
     subjects: &SubjectKind::ALL,
     devices: &["local", "samsung-pm953-960gb", "datacenter-nvme", "simple-2gb"],

@@ -12,11 +12,17 @@ const SERVERS: &str = "A server pays a round trip over its socket for each state
                        clients together; its memory, its limit and its bytes dirtied are the server's alone, the bytes \
                        until it is told to stop. Redb's benchmark is not for servers.";
 
+/// Of runs on this machine's disk.
+const BLOCK_COUNTERS: &str = "Bytes written are those that the device took, by the kernel's block counters: other \
+                              processes' too. They are no flash bytes.";
+
 /// Of runs on an emulated SSD.
-const EMULATED: &str = "The device is emulated, in memory, under ext4, which discards what it frees. It is as large \
-                        for every engine: one that needs less space leaves it more room. It takes no time but the \
-                        processor's, so the speeds are of no real device; what is compared is bytes. Bytes of flash: \
-                        what the device took, times what it wrote for each byte that it took, warm-up included.";
+const EMULATED: &str = "The device is emulated, new, in memory (above 4 GiB in a file), under ext4, which discards \
+                        what it frees. It is as large for every engine: one that needs less space leaves it more \
+                        room. Where fewer than about two capacities were written it had hardly begun to copy, and \
+                        its write amplification would still grow. It takes no time but the processor's, so the \
+                        speeds are of no real device; what is compared is bytes. Bytes are counted by the device, \
+                        from the opening of the database until it is closed and verified.";
 
 pub(super) fn notes(plan: &Plan) -> Vec<String> {
     let size = |workload, class| {
@@ -27,6 +33,7 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
         format!("{data} MiB of rows, {memory} MiB of memory, of which Highwater's cache is {cache}")
     };
     let (warmup_s, seconds) = seconds(plan);
+    let is_local = plan.device == DeviceChoice::Local;
     let mut notes = vec![
         format!(
             "In memory: {}; of TPC-C at least one warehouse, about 100 MiB. Beyond: {}. redb's benchmark: {}.",
@@ -52,13 +59,8 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
         "Highwater, RocksDB and WiredTiger run writers side by side, and a transaction that cannot go on is tried \
          again (retries); the others have one writer at a time."
             .into(),
-        "Bytes written are those that the device took, by the kernel's block counters: other processes' too. They are \
-         no flash bytes."
-            .into(),
+        if is_local { BLOCK_COUNTERS } else { EMULATED }.into(),
     ];
-    if plan.device != DeviceChoice::Local {
-        notes.push(EMULATED.into());
-    }
     if plan.subjects.iter().any(|subject| subject.is_server()) {
         notes.push(SERVERS.into());
     }

@@ -23,6 +23,9 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
     let point = Point::of(&cell.setting)?;
     let folder = workspace.new_folder("cell");
     let kind = cell.kind()?;
+    if plan.device != DeviceChoice::Local {
+        workspace.step("making the emulated device")?;
+    }
     let mut flash = Flash::mount(plan, &point, &folder)?;
     let place = flash.as_ref().map_or_else(|| folder.clone(), Flash::folder);
     let request = request(plan, cell, &point, place.join("database"))?;
@@ -44,8 +47,8 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
         measured(&point, answer, loaded)
     });
     if let Some(flash) = flash {
-        let host = measured.value(metric::DEVICE_HOST_BYTES_CLOSED_PER_TRANSACTION);
-        flash.values(host).into_iter().for_each(|(metric, value)| measured.put(metric, value));
+        let values = taken.answer.iter().flat_map(|answer| flash.values(answer.run.transactions as f64));
+        values.for_each(|(metric, value)| measured.put(metric, value));
         flash.close()?;
     }
     std::fs::remove_dir_all(&folder).map_err(|e| Error::file(&folder, e))?;
