@@ -1,5 +1,6 @@
-//! The memory of the buffer: frames taken from the pool, so that both together stay within the pool's size. The changes
-//! lie in memory of their own; the frames are only kept from holding pages meanwhile.
+//! The memory of the buffer: frames taken from the pool, so that pages and changes together stay within its size. The
+//! changes lie in memory of their own; the frames are only kept from holding pages meanwhile. Their memory stays with
+//! the process, which so has that of the changes beside the pool.
 
 use crate::error::Result;
 use crate::pool::{FrameNo, MIN_FRAMES, Pool};
