@@ -71,6 +71,12 @@ pub(crate) const MOST_SHARDS: usize = 128;
 const MARKS_PER_WORD: usize = u64::BITS as usize;
 const MARK_WORDS: usize = MOST_SHARDS / MARKS_PER_WORD;
 
+/// A shard's word of the marks, and its bit there.
+#[inline]
+fn mark_of(shard: usize) -> (usize, u64) {
+    (shard / MARKS_PER_WORD, 1 << (shard % MARKS_PER_WORD))
+}
+
 type Shard = Apart<Mutex<Members>>;
 
 #[derive(Debug, Default)]
@@ -161,7 +167,8 @@ impl ActiveSet {
     #[inline]
     fn change(&self, shard: usize) -> MutexGuard<'_, Members> {
         let members = self.shards[shard].lock();
-        let (word, mark) = (&self.cuts.marks[shard / MARKS_PER_WORD], 1 << (shard % MARKS_PER_WORD));
+        let (word, mark) = mark_of(shard);
+        let word = &self.cuts.marks[word];
         // A mark that a cut is just taking may be seen here: then the cut locks the shard after this.
         if word.load(Relaxed) & mark == 0 {
             word.fetch_or(mark, AcqRel);
@@ -291,7 +298,10 @@ impl ActiveSet {
     /// who left after the tick.
     fn come_to_marked(&self, tick: u64, known: &mut Vec<Known>) -> Vec<Member> {
         let (marks, mut late) = (self.take_marks(), Vec::new());
-        known.retain(|known| marks[known.shard / MARKS_PER_WORD] >> (known.shard % MARKS_PER_WORD) & 1 == 0);
+        known.retain(|known| {
+            let (word, mark) = mark_of(known.shard);
+            marks[word] & mark == 0
+        });
         for (word, mut marks) in marks.into_iter().enumerate() {
             while marks != 0 {
                 let shard = word * MARKS_PER_WORD + marks.trailing_zeros() as usize;
