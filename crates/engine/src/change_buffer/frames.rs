@@ -1,6 +1,5 @@
-//! The memory of the buffer: frames taken from the pool, so that pages and changes together stay within its size. The
-//! changes lie in memory of their own; the frames are only kept from holding pages meanwhile. Their memory stays with
-//! the process, which so has that of the changes beside the pool.
+//! Room for the buffer: frames of the pool are set aside, so that pages and changes together stay within its size. The
+//! changes lie in memory of their own; the system has that of the frames meanwhile.
 
 use crate::error::Result;
 use crate::pool::{FrameNo, MIN_FRAMES, Pool};
@@ -38,7 +37,7 @@ impl Frames {
         let wanted = bytes / pool.page_bytes() + step(pool);
         let possible = pool.frame_count() - MIN_FRAMES;
         let more = wanted.min(possible).saturating_sub(taken.len());
-        pool.take_frames(more, &mut taken)?;
+        pool.set_frames_aside(more, &mut taken)?;
         let stands_for = if wanted > possible { usize::MAX } else { taken.len() * pool.page_bytes() };
         self.bytes.store(stands_for, Relaxed);
         Ok(())
@@ -50,7 +49,7 @@ impl Frames {
         let Some(mut taken) = self.taken.try_lock() else { return };
         let keep = if bytes == 0 { 0 } else { (bytes / pool.page_bytes() + 2 * step(pool)).min(taken.len()) };
         if keep < taken.len() {
-            pool.give_frames(taken.drain(keep..));
+            pool.return_frames(taken.drain(keep..));
             self.bytes.store(taken.len() * pool.page_bytes(), Relaxed);
         }
     }

@@ -17,7 +17,7 @@
 
 use super::Latch;
 use super::memory::{self, Mapped};
-use super::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use super::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use crate::error::{Error, Result};
 use crate::pool::flush::dirty::DirtyMarks;
 use crate::types::{Lsn, PageNo};
@@ -153,7 +153,9 @@ pub struct Frames {
     /// First byte of `mapping`, taken once so that frames are reached without borrowing it.
     memory: *mut u8,
     page_bytes: usize,
-    _mapping: MmapMut,
+    mapping: MmapMut,
+    /// Frames whose memory was given back. One thread at a time changes it.
+    without_memory: AtomicUsize,
 }
 
 // SAFETY: the memory is only reached through the accessors below, whose callers hold the frame's latch or read by
@@ -180,7 +182,7 @@ impl Frames {
         let mut mapping = memory::map(bytes).map_err(|_| no_memory(count))?;
         let frames = Mapped::new(count, Frame::new).map_err(|_| no_memory(count))?;
         let memory = mapping.as_mut_ptr();
-        Ok(Frames { frames, memory, page_bytes, _mapping: mapping })
+        Ok(Frames { frames, memory, page_bytes, mapping, without_memory: AtomicUsize::new(0) })
     }
 
     pub fn len(&self) -> usize {
@@ -224,6 +226,30 @@ impl Frames {
     pub unsafe fn bytes_mut(&self, frame: FrameNo) -> &mut [u8] {
         // SAFETY: as in `bytes`, and the exclusive latch keeps everyone else out.
         unsafe { std::slice::from_raw_parts_mut(self.address(frame), self.page_bytes) }
+    }
+
+    /// Gives the memory of these frames back to the system until their bytes are next touched; they are zero then, or
+    /// what they were. Until as many have [returned](Frames::note_returned) the rest is not put together in large pieces.
+    ///
+    /// # Safety
+    /// The caller holds the frames' latches exclusively and has no slice of them.
+    pub unsafe fn give_memory_back(&self, frames: &[FrameNo]) {
+        if self.without_memory.fetch_add(frames.len(), Ordering::Relaxed) == 0 && !frames.is_empty() {
+            memory::prefer_large_pieces(&self.mapping, false);
+        }
+        for frame in frames {
+            assert!((*frame as usize) < self.frames.len());
+            // SAFETY: the frame is in range; the exclusive latch keeps slices of it away, and others read it by
+            // volatile loads (rule 1).
+            unsafe { memory::give_back(&self.mapping, *frame as usize * self.page_bytes, self.page_bytes) };
+        }
+    }
+
+    /// So many of the frames whose memory was given back will be touched again.
+    pub fn note_returned(&self, frames: usize) {
+        if frames > 0 && self.without_memory.fetch_sub(frames, Ordering::Relaxed) == frames {
+            memory::prefer_large_pieces(&self.mapping, true);
+        }
     }
 
     /// A pointer for optimistic reads of `len` bytes at `offset`; `None` if they leave the page.

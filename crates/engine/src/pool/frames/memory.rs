@@ -5,7 +5,8 @@
 //!    of a frame, the page. In pieces of 4 KiB each of them would wait for the processor's own page tables too, and
 //!    each frame's first use for the system.
 //! 2. To ask for large pieces is advice: a refusal changes nothing.
-//! 3. Memory is zeroed and page-aligned (enough for direct I/O), and resident only once touched.
+//! 3. Memory is zeroed and page-aligned (enough for direct I/O), and resident only once touched. What is given back is
+//!    so again ([`give_back`]). Only Linux promises that; elsewhere nothing is given back.
 
 use memmap2::MmapMut;
 use std::io;
@@ -19,9 +20,41 @@ use std::ptr::NonNull;
 /// The system has no such memory.
 pub fn map(bytes: usize) -> io::Result<MmapMut> {
     let mapping = MmapMut::map_anon(bytes)?;
-    #[cfg(all(target_os = "linux", not(miri)))]
-    let _ = mapping.advise(memmap2::Advice::HugePage);
+    prefer_large_pieces(&mapping, true);
     Ok(mapping)
+}
+
+/// Asks for large pieces, or that no more are made: the system puts a piece together from a few touched pages and fills
+/// the rest with zeros, so what was given back would take memory again.
+pub fn prefer_large_pieces(mapping: &MmapMut, large: bool) {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    let _ = mapping.advise(if large { memmap2::Advice::HugePage } else { memmap2::Advice::NoHugePage });
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    let _ = (mapping, large);
+}
+
+/// Gives the memory of a part of a mapping back to the system: it is zero from now on, and takes none until it is
+/// touched again. Advice too: a refusal changes nothing, nor does a part that is not whole pages of the system.
+///
+/// # Safety
+/// Nobody has a reference to these bytes. Volatile loads find what was there, or zero.
+pub unsafe fn give_back(mapping: &MmapMut, offset: usize, len: usize) {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    if offset.is_multiple_of(system_page_bytes()) && len.is_multiple_of(system_page_bytes()) {
+        // SAFETY: private memory without a file is zero when it is given back and touched again, and whole pages of the
+        // system lie in the range, so no byte outside of it changes; the caller answers for those inside.
+        let _ = unsafe { mapping.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, offset, len) };
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    let _ = (mapping, offset, len);
+}
+
+/// Size of the system's pages.
+#[cfg(all(target_os = "linux", not(miri)))]
+fn system_page_bytes() -> usize {
+    // SAFETY: it reads a constant of the system.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(bytes).ok().filter(|bytes| *bytes > 0).unwrap_or(usize::MAX)
 }
 
 /// A slice that never changes its length, in memory of its own.
@@ -86,6 +119,20 @@ mod tests {
         assert!(many.iter().all(|item| **item == 7));
         drop(many);
         assert_eq!(Arc::strong_count(&one), 1);
+    }
+
+    #[cfg(all(target_os = "linux", not(miri)))]
+    #[test]
+    fn whole_pages_are_given_back_and_nothing_else() {
+        let page = system_page_bytes();
+        let mut mapping = map(4 * page).unwrap();
+        mapping.fill(7);
+        for (offset, len, zeros) in [(page / 2, page, 0), (page, page / 2, 0), (page, 2 * page, 2)] {
+            // SAFETY: no reference to the mapping's bytes lives here.
+            unsafe { give_back(&mapping, offset, len) };
+            assert_eq!(mapping.chunks(page).filter(|bytes| bytes.iter().all(|byte| *byte == 0)).count(), zeros);
+            assert_eq!(mapping.iter().filter(|byte| **byte == 0).count(), zeros * page);
+        }
     }
 
     #[test]

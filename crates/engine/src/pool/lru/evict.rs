@@ -49,6 +49,26 @@ impl Pool {
         }
     }
 
+    /// As [`Pool::take_frames`], for who needs no frames but as much memory less in the pool: theirs goes back to the
+    /// system until [`Pool::return_frames`].
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn set_frames_aside(&self, count: usize, out: &mut Vec<FrameNo>) -> Result<()> {
+        let had = out.len();
+        self.take_frames(count, out)?;
+        // SAFETY: a frame that was taken from the free list is latched exclusively for the thread that took it, and this
+        // one makes no slice of it.
+        unsafe { self.frames.give_memory_back(&out[had..]) };
+        Ok(())
+    }
+
+    /// Gives frames back that were set aside.
+    pub(crate) fn return_frames(&self, frames: impl ExactSizeIterator<Item = FrameNo>) {
+        self.frames.note_returned(frames.len());
+        self.give_frames(frames);
+    }
+
     /// Changes how long `take_frames` looks before it gives up.
     #[cfg(test)]
     pub(crate) fn set_give_up_ms(&self, give_up_ms: u64) {

@@ -107,6 +107,32 @@ fn lru_clean_passes_over_dirty_pages_and_raw_writes_them() {
     assert!(evicted.is_some_and(|n| n < 10), "{evicted:?}");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn frames_that_are_set_aside_take_no_memory() {
+    let core = small_core();
+    let pool = &core.ctx.pool;
+    (0..200).for_each(|_| assert!(put(&core.ctx, new_page(&core.ctx, &core.space), 5).0 > 0));
+    pool.flush_all().unwrap();
+    pool.evict_all_clean();
+    // SAFETY: this thread took the frame, and with it its latch.
+    let is_zero = |frame| unsafe { pool.frames.bytes(frame) }.iter().all(|byte| *byte == 0);
+    let (mut taken, mut aside) = (Vec::new(), Vec::new());
+    pool.take_frames(pool.free_count(), &mut taken).unwrap();
+    taken.retain(|frame| {
+        !is_zero(*frame) || {
+            pool.give_frames([*frame]);
+            false
+        }
+    });
+    let used = taken.len();
+    pool.give_frames(taken);
+    pool.set_frames_aside(pool.free_count(), &mut aside).unwrap();
+    assert!(used > 20 && aside.len() > used && aside.iter().all(|frame| is_zero(*frame)));
+    pool.return_frames(aside.into_iter());
+    assert!(put(&core.ctx, new_page(&core.ctx, &core.space), 6).0 > 0);
+}
+
 #[test]
 fn exhausted_pool_is_an_error_and_not_a_hang() {
     let core = small_core();
