@@ -56,6 +56,17 @@ impl ReadBuffer {
     }
 }
 
+/// How much one thread takes of what is wanted.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    /// Most pages.
+    pages: usize,
+    /// Most pages of a run.
+    run: usize,
+    /// Not more than one run.
+    is_one: bool,
+}
+
 /// Takes the first page that is wanted, with those named behind it that lie beside it, `most` together; empty if none
 /// is. A scan names its leaves in either direction.
 fn run_of(wanted: &mut VecDeque<PageNo>, most: usize) -> Range<u32> {
@@ -71,14 +82,14 @@ fn run_of(wanted: &mut VecDeque<PageNo>, most: usize) -> Range<u32> {
     run
 }
 
-/// Takes runs of `most` pages together from what is wanted: one, or all that there are.
-fn runs_of(wanted: &mut VecDeque<PageNo>, most: usize, is_one: bool) -> Vec<Range<u32>> {
-    let (mut runs, mut left) = (Vec::new(), most);
+/// Takes a share of what is wanted.
+fn runs_of(wanted: &mut VecDeque<PageNo>, share: Share) -> Vec<Range<u32>> {
+    let (mut runs, mut left) = (Vec::new(), share.pages);
     while left > 0 && !wanted.is_empty() {
-        let run = run_of(wanted, left);
+        let run = run_of(wanted, left.min(share.run));
         left -= run.len().min(left);
         runs.push(run);
-        if is_one {
+        if share.is_one {
             break;
         }
     }
@@ -146,11 +157,11 @@ impl Pool {
     /// Reads the first pages that are wanted, if there are any (rules 4 and 5).
     pub(crate) fn read_ahead_step(&self, buffer: &mut ReadBuffer) {
         let page_bytes = self.frames.page_bytes();
-        let most = if self.store.lies_in_order() { self.most_at_once() } else { 1 };
+        let share = self.share();
         let mut wanted = self.read_ahead.wanted.lock();
-        let runs = runs_of(&mut wanted, most, !self.store.reads_at_once());
+        let runs = runs_of(&mut wanted, share);
         // What was named at once was announced by one bell.
-        if most > 1 && !wanted.is_empty() {
+        if share.pages > 1 && !wanted.is_empty() {
             self.read_ahead.bell.notify_one();
         }
         drop(wanted);
@@ -164,10 +175,15 @@ impl Pool {
         self.stats.pages_read_ahead.add(read.unwrap_or(0) as u64);
     }
 
-    /// Most pages that one thread reads at once.
-    fn most_at_once(&self) -> usize {
-        let most = (MOST_BYTES / self.frames.page_bytes()).min(self.frame_count() / FRAMES_OF_A_THREAD);
-        most.max(1)
+    /// What one thread takes (rules 4 and 5).
+    fn share(&self) -> Share {
+        let (in_order, at_once) = (self.store.lies_in_order(), self.store.reads_at_once());
+        let most = (MOST_BYTES / self.frames.page_bytes()).min(self.frame_count() / FRAMES_OF_A_THREAD).max(1);
+        Share {
+            pages: if in_order || at_once { most } else { 1 },
+            run: if in_order { most } else { 1 },
+            is_one: !at_once,
+        }
     }
 
     /// Waits until a page is wanted, or [`Pool::stop_readers`].
@@ -212,10 +228,13 @@ mod tests {
         assert_eq!(runs, [7..10, 11..13, 3..6, 6..7, 28..31, 27..28, 0..2]);
         assert!(run_of(&mut wanted, 3).is_empty());
         let all = || VecDeque::from([7, 8, 9, 11, 3, 4, 5].map(PageNo));
-        assert_eq!(runs_of(&mut all(), 32, true).as_slice(), std::slice::from_ref(&(7..10)));
-        assert_eq!(runs_of(&mut all(), 32, false), [7..10, 11..12, 3..6]);
-        assert_eq!(runs_of(&mut all(), 5, false), [7..10, 11..12, 3..4]);
-        assert!(runs_of(&mut VecDeque::new(), 5, false).is_empty());
+        let share = |pages, run| Share { pages, run, is_one: false };
+        let one = Share { is_one: true, ..share(32, 32) };
+        assert_eq!(runs_of(&mut all(), one).as_slice(), std::slice::from_ref(&(7..10)));
+        assert_eq!(runs_of(&mut all(), share(32, 32)), [7..10, 11..12, 3..6]);
+        assert_eq!(runs_of(&mut all(), share(5, 5)), [7..10, 11..12, 3..4]);
+        assert_eq!(runs_of(&mut all(), share(5, 1)), [7..8, 8..9, 9..10, 11..12, 3..4]);
+        assert!(runs_of(&mut VecDeque::new(), share(5, 5)).is_empty());
         let mut last = VecDeque::from([u32::MAX, u32::MAX - 1, 0].map(PageNo));
         assert_eq!((run_of(&mut last, 3), run_of(&mut last, 3)), (u32::MAX - 1..u32::MAX, 0..1));
     }

@@ -9,6 +9,7 @@ use crate::store::Place;
 use crate::types::PageNo;
 use highwater_storage::{AlignedBuf, Device};
 use std::cell::RefCell;
+use std::ops::Range;
 
 /// What never changes of a store.
 #[derive(Clone, Copy, Debug)]
@@ -78,17 +79,40 @@ impl Geometry {
     /// # Errors
     /// An I/O error.
     pub fn look_at<R>(&self, device: &dyn Device, location: Location, look: impl FnOnce(&[u8]) -> R) -> Result<R> {
-        let (at, block) = (self.offset_of(location), BLOCK_BYTES as u64);
-        let from = at / block * block;
-        let until = (at + location.bytes as u64).next_multiple_of(block);
-        let start = (at - from) as usize;
-        SCRATCH.with_borrow_mut(|scratch| {
-            let bytes = (until - from) as usize;
-            if scratch.len() < bytes {
-                *scratch = AlignedBuf::zeroed(bytes.max(self.page_bytes + 2 * BLOCK_BYTES));
-            }
-            device.read_at(from, &mut scratch[..bytes])?;
-            Ok(look(&scratch[start..start + location.bytes]))
+        let blocks = self.blocks_of(location);
+        with_scratch(blocks.bytes.max(self.page_bytes + 2 * BLOCK_BYTES), |scratch| {
+            let scratch = &mut scratch[..blocks.bytes];
+            device.read_at(blocks.offset, scratch)?;
+            Ok(look(&scratch[blocks.image]))
         })
     }
+
+    /// The blocks that have to be read for an image.
+    pub fn blocks_of(&self, location: Location) -> Blocks {
+        let (at, block) = (self.offset_of(location), BLOCK_BYTES as u64);
+        let offset = at / block * block;
+        let start = (at - offset) as usize;
+        let image = start..start + location.bytes;
+        Blocks { offset, bytes: image.end.next_multiple_of(BLOCK_BYTES), image }
+    }
+}
+
+/// Blocks of the file, and where among them an image is.
+#[derive(Clone, Debug)]
+pub struct Blocks {
+    pub offset: u64,
+    pub bytes: usize,
+    pub image: Range<usize>,
+}
+
+/// Lends this thread's memory for reading blocks, so many bytes or more.
+pub fn with_scratch<R>(bytes: usize, work: impl FnOnce(&mut [u8]) -> R) -> R {
+    // Work that asks again gets other memory.
+    let mut scratch = SCRATCH.take();
+    if scratch.len() < bytes {
+        scratch = AlignedBuf::zeroed(bytes);
+    }
+    let result = work(&mut scratch);
+    SCRATCH.set(scratch);
+    result
 }

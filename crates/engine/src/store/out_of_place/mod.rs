@@ -30,6 +30,7 @@
 //! | `append`, `clean` | writing batches; getting segments back |
 //! | `capacity`, `lifetime`, `victim` | pure functions: how large, which group, which segment |
 //! | `scan`, `read`, `best` | deriving the map |
+//! | `read_many` | reading many pages at once |
 //! | `creation` | creating a store on a block device |
 //! | `laid_out` | a large store without its pages, to time that |
 //!
@@ -50,6 +51,7 @@ mod map;
 #[cfg(test)]
 mod out_of_place_test;
 mod read;
+mod read_many;
 mod scan;
 mod segments;
 mod victim;
@@ -64,7 +66,7 @@ pub use read::READERS;
 pub(super) use scan::{Scanned, scan};
 
 use super::shared_sync::SharedSync;
-use super::{Batch, Lane, PageSource, PageStore, Place, Settings, StoreSegments};
+use super::{Batch, Lane, PageRead, PageSource, PageStore, PagesDone, Place, Settings, StoreSegments};
 use crate::config::PageCompression;
 use crate::error::{Error, Result};
 use crate::stats::Stats;
@@ -375,6 +377,14 @@ impl PageStore for OutOfPlace {
 
     fn lies_in_order(&self) -> bool {
         false
+    }
+
+    fn reads_at_once(&self) -> bool {
+        self.device().reads_at_once()
+    }
+
+    fn read_many(&self, reads: &mut [PageRead<'_>], done: &mut PagesDone<'_>) {
+        self.read_together(reads, done);
     }
 
     fn set_write_depth(&self, writes: u32) {

@@ -7,6 +7,7 @@ mod model;
 mod power_cuts;
 mod raw_device;
 mod slots;
+mod together;
 mod used_again;
 
 use super::*;
@@ -104,6 +105,16 @@ fn read(store: &dyn PageStore, page: u32) -> AlignedBuf {
     bytes
 }
 
+/// Reads runs of pages together: what became of each, in the order of the runs.
+fn read_together(store: &dyn PageStore, runs: &[Range<u32>]) -> Vec<Result<AlignedBuf>> {
+    let mut buffers: Vec<AlignedBuf> = runs.iter().map(|run| AlignedBuf::zeroed(run.len() * PAGE_BYTES)).collect();
+    let pairs = runs.iter().zip(&mut buffers);
+    let mut reads: Vec<_> = pairs.map(|(run, buf)| PageRead { first: PageNo(run.start), buf }).collect();
+    let mut told: Vec<Option<Result<()>>> = runs.iter().map(|_| None).collect();
+    store.read_many(&mut reads, &mut |n, result| assert!(told[n].replace(result.map(drop)).is_none(), "told once"));
+    told.into_iter().zip(buffers).map(|(told, buffer)| told.expect("it was told").map(|()| buffer)).collect()
+}
+
 fn assert_holds(store: &dyn PageStore, page: u32, lsn: u64, when: &str) {
     let expected = if lsn == 0 { vec![0; PAGE_BYTES] } else { page_of(PageNo(page), lsn, noise_of(page)) };
     assert!(read(store, page)[..] == expected, "{when}: page {page} should be of LSN {lsn}");
@@ -181,12 +192,17 @@ fn readers_find_whole_pages_while_segments_are_cleaned_and_used_again() {
                 let mut random = fastrand::Rng::with_seed(reader);
                 let mut newest = HashMap::new();
                 while !stop.load(Relaxed) {
-                    let page = random.u32(2..NEW_PAGES);
-                    let bytes = read(&**store, page);
-                    let lsn = page::header::lsn(&bytes).0;
-                    assert!(bytes[..] == page_of(PageNo(page), lsn, noise_of(page)), "page {page}, LSN {lsn}");
-                    let before = newest.insert(page, lsn).unwrap_or(0);
-                    assert!(lsn >= before, "page {page} went back from LSN {before} to {lsn}");
+                    let pages = some_pages(&mut random, NEW_PAGES, 8);
+                    let runs: Vec<Range<u32>> = pages.iter().map(|page| *page..page + 1).collect();
+                    let together = pages.iter().copied().zip(read_together(&**store, &runs));
+                    let alone = pages.first().map(|page| (*page, Ok(read(&**store, *page))));
+                    for (page, bytes) in together.chain(alone) {
+                        let bytes = bytes.unwrap();
+                        let lsn = page::header::lsn(&bytes).0;
+                        assert!(bytes[..] == page_of(PageNo(page), lsn, noise_of(page)), "page {page}, LSN {lsn}");
+                        let before = newest.insert(page, lsn).unwrap_or(0);
+                        assert!(lsn >= before, "page {page} went back from LSN {before} to {lsn}");
+                    }
                 }
             });
         }
