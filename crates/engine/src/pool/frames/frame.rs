@@ -229,7 +229,7 @@ impl Frames {
     }
 
     /// Gives the memory of these frames back to the system until their bytes are next touched; they are zero then, or
-    /// what they were. Until as many have [returned](Frames::note_returned) the rest is not put together in large pieces.
+    /// what they were. Until as many have [returned](Frames::note_returned) no more large pieces are made.
     ///
     /// # Safety
     /// The caller holds the frames' latches exclusively and has no slice of them.

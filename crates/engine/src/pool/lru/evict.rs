@@ -57,8 +57,8 @@ impl Pool {
     pub(crate) fn set_frames_aside(&self, count: usize, out: &mut Vec<FrameNo>) -> Result<()> {
         let had = out.len();
         self.take_frames(count, out)?;
-        // SAFETY: a frame that was taken from the free list is latched exclusively for the thread that took it, and this
-        // one makes no slice of it.
+        // SAFETY: a frame that was taken from the free list is latched exclusively for the thread that took it, and
+        // this one makes no slice of it.
         unsafe { self.frames.give_memory_back(&out[had..]) };
         Ok(())
     }
