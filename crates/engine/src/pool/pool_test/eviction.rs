@@ -107,7 +107,7 @@ fn lru_clean_passes_over_dirty_pages_and_raw_writes_them() {
     assert!(evicted.is_some_and(|n| n < 10), "{evicted:?}");
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 #[test]
 fn frames_that_are_set_aside_take_no_memory() {
     let core = small_core();
