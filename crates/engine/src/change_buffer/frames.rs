@@ -37,10 +37,11 @@ impl Frames {
         let wanted = bytes / pool.page_bytes() + step(pool);
         let possible = pool.frame_count() - MIN_FRAMES;
         let more = wanted.min(possible).saturating_sub(taken.len());
-        pool.set_frames_aside(more, &mut taken)?;
-        let stands_for = if wanted > possible { usize::MAX } else { taken.len() * pool.page_bytes() };
-        self.bytes.store(stands_for, Relaxed);
-        Ok(())
+        // One by one: where few are freed at a time, others would always take them before there are enough.
+        let done = (0..more).try_for_each(|_| pool.set_frames_aside(1, &mut taken));
+        let is_all = done.is_ok() && wanted > possible;
+        self.bytes.store(if is_all { usize::MAX } else { taken.len() * pool.page_bytes() }, Relaxed);
+        done
     }
 
     /// Gives frames back that changes of this size do not need. Does nothing while another thread takes frames: it may

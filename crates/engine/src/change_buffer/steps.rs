@@ -7,7 +7,8 @@
 //!    Merging operations of the tree may wait for it, and a step does that only with `disk`: no change is pending then.
 //! 3. A leaf is merged by reading it. Then its free class is raised to what it has, if there is redo space: only so may
 //!    changes become pending again.
-//! 4. A damaged leaf keeps its changes and holds nobody up: a thread that cannot make room changes its leaf in the
+//! 4. Leaves that are merged together are named to those who read ahead, and so read side by side.
+//! 5. A damaged leaf keeps its changes and holds nobody up: a thread that cannot make room changes its leaf in the
 //!    pool.
 
 use super::buffer::{LeafBuffer, Shard, WaitingLeaf};
@@ -29,8 +30,16 @@ impl ChangeBuffer {
     /// there is more to do at once.
     ///
     /// # Errors
-    /// An I/O error. A damaged leaf is skipped: its changes stay pending.
+    /// An I/O error. A damaged leaf is skipped: its changes stay pending. Where no frame was free for a long time, the
+    /// rest is left to the next step.
     pub fn step(&self) -> Result<bool> {
+        match self.whole_step() {
+            Err(Error::PoolExhausted { .. }) => Ok(false),
+            done => done,
+        }
+    }
+
+    fn whole_step(&self) -> Result<bool> {
         let due = policy::due_before(self.ctx.log.end_lsn(), self.ctx.log.capacity_bytes());
         let advanced = self.advance(due)?;
         let is_nearly_full = self.buffer.bytes() > policy::merge_above_bytes(self.limit_bytes());
@@ -91,6 +100,7 @@ impl ChangeBuffer {
         let (mut from, mut damage) = (Some(0), None);
         while let Some(at) = from {
             let (found, next) = self.buffer.sweep(at, pages, MERGE_LEAVES, &leaves, |_| true);
+            self.ctx.pool.want(&found);
             for page in found {
                 match merge(page) {
                     Err(error) if error.is_damage() => damage = damage.or(Some(error)),
@@ -177,6 +187,7 @@ impl ChangeBuffer {
     /// Merges leaves; says how many. Damaged ones are passed over.
     fn merge_found(&self, found: Vec<PageNo>, merge: impl Fn(PageNo) -> Result<()>) -> Result<usize> {
         let mut merged = 0;
+        self.ctx.pool.want(&found);
         for page in found {
             match merge(page) {
                 Err(error) if error.is_damage() => {}

@@ -159,7 +159,8 @@ impl Pool {
     pub(crate) fn publish_gauges(&self) {
         let free = self.free.len();
         self.stats.pool_pages_free.set(free as u64);
-        self.stats.pool_pages_data.set((self.frames.len() - free) as u64);
+        let unused = free + self.frames.without_memory();
+        self.stats.pool_pages_data.set(self.frames.len().saturating_sub(unused) as u64);
         self.stats.pool_pages_dirty.set(self.dirty_count() as u64);
     }
 }

@@ -8,7 +8,8 @@
 //!    transaction of an id) have shards, and there are several lists of views. Order: list of views, the newest view,
 //!    then a shard of the active set; a shard of the holders under page latches if need be; none of them around I/O.
 //! 2. `min_active` is at most the smallest active id: a row whose id is below it is not locked by its id; to know that
-//!    takes no mutex. It is moved by every new view, purge's included.
+//!    takes no mutex. Purge's views move it, and others once it is behind by as many ids as the active set has shards:
+//!    all who change rows read it, so its cache line must not go to each who makes a view.
 //! 3. Ids and numbers are below a durable limit. At the limit none is given before the limit is raised, in big steps
 //!    and with no latch held. It is raised early, when half a step is left. After a crash counting goes on from the
 //!    limit, which is raised before the first id or number is given, also for the rollbacks of recovery.
@@ -296,20 +297,20 @@ impl TxnSystem {
     /// Opens a view of this moment for a transaction of this shard.
     pub(crate) fn open_view(&self, shard: usize) -> ViewHandle {
         let handle = self.views.open(&self.active, shard, || self.now_ms());
-        self.raise_min_active(handle.view.up_limit_id);
+        self.raise_min_active(handle.view.up_limit_id, self.active.shards() as u64);
         handle
     }
 
     /// Makes `view` a copy of the oldest open view, or a view of this moment when none is open.
     pub(crate) fn copy_oldest_view(&self, view: &mut ReadView) {
         let up_limit_id = self.views.copy_oldest(&self.active, view);
-        self.raise_min_active(up_limit_id);
+        self.raise_min_active(up_limit_id, 1);
     }
 
-    /// Writes only if it has to: all threads read it.
+    /// Writes only if it is behind by so many ids.
     #[inline]
-    fn raise_min_active(&self, id: u64) {
-        if self.min_active() < id {
+    fn raise_min_active(&self, id: u64, behind: u64) {
+        if self.min_active() + behind <= id {
             self.min_active.fetch_max(id, AcqRel);
         }
     }

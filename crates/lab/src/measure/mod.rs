@@ -18,5 +18,6 @@ mod workspace;
 
 pub use device_choice::DeviceChoice;
 pub use fitted::{Fitted, Streams};
+pub(crate) use place::IN_MEMORY_BYTES;
 pub use place::{Place, Want};
 pub use workspace::{Quiet, Watch, Workspace};

@@ -37,7 +37,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Devices of larger databases keep their bytes in a file.
-const IN_MEMORY_BYTES: u64 = 4 << 30;
+pub(crate) const IN_MEMORY_BYTES: u64 = 4 << 30;
 const MIN_CAPACITY_BYTES: u64 = 2 << 30;
 /// An emulated device is this many times as large as the database.
 const CAPACITY_FACTOR: u64 = 4;

@@ -292,7 +292,7 @@ impl Device for FileDevice {
     }
 
     fn reads_at_once(&self) -> bool {
-        self.mode.direct
+        self.mode.direct && self.rings.may_be_had()
     }
 
     fn write_at(&self, offset: u64, data: &[u8], _placement: Placement) -> Result<()> {

@@ -110,14 +110,26 @@ impl Rings {
         failure
     }
 
+    /// Whether no ring was refused yet.
+    pub fn may_be_had(&self) -> bool {
+        !self.unavailable.load(Relaxed)
+    }
+
     fn take_ring(&self) -> Option<IoUring> {
+        if let Some(idle) = self.idle.lock().pop() {
+            return Some(idle);
+        }
         if self.unavailable.load(Relaxed) {
             return None;
         }
-        let idle = self.idle.lock().pop();
-        let ring = idle.or_else(|| IoUring::new(RING_ENTRIES).ok());
-        self.unavailable.fetch_or(ring.is_none(), Relaxed);
-        ring
+        let made = IoUring::new(RING_ENTRIES);
+        // Too many open files, or no memory, may be so for a moment only.
+        let is_final = made
+            .as_ref()
+            .err()
+            .is_some_and(|error| !matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM)));
+        self.unavailable.fetch_or(is_final, Relaxed);
+        made.ok()
     }
 }
 

@@ -48,6 +48,20 @@ pub enum FlushReason {
     SinglePage,
     /// Closing, or the end of recovery.
     Shutdown,
+    /// The same, by a second thread.
+    ShutdownBeside,
+}
+
+impl FlushReason {
+    /// Where the batches go: two threads that have different lanes do not wait for each other.
+    fn lane(self) -> Lane {
+        match self {
+            FlushReason::SinglePage => Lane::SinglePage,
+            // When a database is closed nobody else flushes the LRU list.
+            FlushReason::LruList | FlushReason::ShutdownBeside => Lane::LruList,
+            _ => Lane::FlushList,
+        }
+    }
 }
 
 /// The part of the pool that belongs to this folder.

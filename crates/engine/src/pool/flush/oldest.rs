@@ -13,6 +13,8 @@ use crate::types::Lsn;
 
 /// Flushes that may skip the oldest page.
 const MISSES: u32 = 4;
+/// Dirty pages from which on a second thread helps to flush all.
+const PAGES_FOR_TWO: usize = 8 * BATCH_PAGES;
 
 /// The page that was oldest at the last flush, and how often it was skipped.
 #[derive(Default)]
@@ -67,9 +69,24 @@ impl Pool {
     }
 
     /// Flushes every dirty page (close, recovery, tests). Pages changed meanwhile by others may stay dirty.
+    ///
+    /// # Errors
+    /// An I/O or poison error.
     pub fn flush_all(&self) -> Result<()> {
+        if self.dirty_count() < PAGES_FOR_TWO {
+            return self.flush_until_clean(FlushReason::Shutdown);
+        }
+        // A batch is mostly waits for the device, one after the other: those of two threads overlap.
+        std::thread::scope(|scope| {
+            let beside = scope.spawn(|| self.flush_until_clean(FlushReason::ShutdownBeside));
+            let own = self.flush_until_clean(FlushReason::Shutdown);
+            own.and(beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        })
+    }
+
+    fn flush_until_clean(&self, reason: FlushReason) -> Result<()> {
         while self.dirty_count() > 0 {
-            if self.flush_oldest(Lsn(u64::MAX), BATCH_PAGES, FlushReason::Shutdown)? == 0 {
+            if self.flush_oldest(Lsn(u64::MAX), BATCH_PAGES, reason)? == 0 {
                 crate::sync::thread::yield_now();
                 self.poison.check()?;
             }

@@ -12,7 +12,7 @@ use super::FlushReason;
 use super::jobs::Job;
 use crate::error::Result;
 use crate::pool::{FrameNo, Pool};
-use crate::store::{BATCH_PAGES, Batch, Lane};
+use crate::store::{BATCH_PAGES, Batch};
 use std::time::Instant;
 
 /// What to do with a page that another thread has latched exclusively.
@@ -87,11 +87,7 @@ impl Pool {
 
     fn write_batch(&self, batch: &mut Batch, reason: FlushReason) -> Result<()> {
         self.log.flush_to(batch.newest_lsn())?;
-        let lane = match reason {
-            FlushReason::LruList => Lane::LruList,
-            FlushReason::SinglePage => Lane::SinglePage,
-            _ => Lane::FlushList,
-        };
+        let lane = reason.lane();
         let start = Instant::now();
         self.store.write(batch, lane)?;
         // Without threads, time decides nothing.
@@ -117,7 +113,7 @@ impl Pool {
             FlushReason::Idle => &stats.pages_flushed_idle,
             FlushReason::Sync => &stats.pages_flushed_sync,
             FlushReason::SinglePage => &stats.pages_flushed_single_page,
-            FlushReason::Shutdown => &stats.pages_flushed_shutdown,
+            FlushReason::Shutdown | FlushReason::ShutdownBeside => &stats.pages_flushed_shutdown,
         };
         counter.add((flushed - neighbors) as u64);
         stats.pages_flushed_neighbor.add(neighbors as u64);

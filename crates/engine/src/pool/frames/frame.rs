@@ -30,6 +30,9 @@ pub const NIL: FrameNo = u32::MAX;
 /// The page number of a frame that holds none.
 pub const NO_PAGE: PageNo = PageNo(u32::MAX);
 
+/// When such a part of the pool has returned, the allocator gives back what was freed.
+const FREED_SHARE: usize = 64;
+
 /// What there is of a frame's page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -156,6 +159,8 @@ pub struct Frames {
     mapping: MmapMut,
     /// Frames whose memory was given back. One thread at a time changes it.
     without_memory: AtomicUsize,
+    /// Bytes of frames that returned since the allocator last gave back what was freed.
+    returned_bytes: AtomicUsize,
 }
 
 // SAFETY: the memory is only reached through the accessors below, whose callers hold the frame's latch or read by
@@ -182,7 +187,14 @@ impl Frames {
         let mut mapping = memory::map(bytes).map_err(|_| no_memory(count))?;
         let frames = Mapped::new(count, Frame::new).map_err(|_| no_memory(count))?;
         let memory = mapping.as_mut_ptr();
-        Ok(Frames { frames, memory, page_bytes, mapping, without_memory: AtomicUsize::new(0) })
+        Ok(Frames {
+            frames,
+            memory,
+            page_bytes,
+            mapping,
+            without_memory: AtomicUsize::new(0),
+            returned_bytes: AtomicUsize::new(0),
+        })
     }
 
     pub fn len(&self) -> usize {
@@ -234,7 +246,11 @@ impl Frames {
     /// # Safety
     /// The caller holds the frames' latches exclusively and has no slice of them.
     pub unsafe fn give_memory_back(&self, frames: &[FrameNo]) {
-        if self.without_memory.fetch_add(frames.len(), Ordering::Relaxed) == 0 && !frames.is_empty() {
+        let had = self.without_memory.fetch_add(frames.len(), Ordering::Relaxed);
+        if !memory::can_give_back(self.page_bytes) {
+            return;
+        }
+        if had == 0 && !frames.is_empty() {
             memory::prefer_large_pieces(&self.mapping, false);
         }
         for frame in frames {
@@ -245,11 +261,23 @@ impl Frames {
         }
     }
 
-    /// So many of the frames whose memory was given back will be touched again.
+    /// So many of the frames whose memory was given back will be touched again: what lay in other memory meanwhile is
+    /// freed, and the system gets that first, now and then.
     pub fn note_returned(&self, frames: usize) {
-        if frames > 0 && self.without_memory.fetch_sub(frames, Ordering::Relaxed) == frames {
+        let bytes = frames * self.page_bytes;
+        if self.returned_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > self.mapping.len() / FREED_SHARE {
+            self.returned_bytes.store(0, Ordering::Relaxed);
+            memory::give_freed_back();
+        }
+        let had = self.without_memory.fetch_sub(frames, Ordering::Relaxed);
+        if frames > 0 && had == frames && memory::can_give_back(self.page_bytes) {
             memory::prefer_large_pieces(&self.mapping, true);
         }
+    }
+
+    /// How many frames' memory is given back.
+    pub fn without_memory(&self) -> usize {
+        self.without_memory.load(Ordering::Relaxed)
     }
 
     /// A pointer for optimistic reads of `len` bytes at `offset`; `None` if they leave the page.

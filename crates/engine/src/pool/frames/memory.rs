@@ -49,6 +49,24 @@ pub unsafe fn give_back(mapping: &MmapMut, offset: usize, len: usize) {
     let _ = (mapping, offset, len);
 }
 
+/// Whether the memory of such pages can be given back: they are whole pages of the system.
+pub fn can_give_back(page_bytes: usize) -> bool {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    return page_bytes.is_multiple_of(system_page_bytes());
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    return page_bytes == 0;
+}
+
+/// Has the allocator give the system what it keeps of memory that was freed: much that was freed in small pieces stays
+/// with the process otherwise. Takes milliseconds.
+pub fn give_freed_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
+    // SAFETY: it may be called at any time, by any thread.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Size of the system's pages.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn system_page_bytes() -> usize {

@@ -233,7 +233,11 @@ impl OutOfPlace {
         let at = page.0 as usize;
         if self.histories.read().len() <= at {
             let pages = (self.segments.map.pages() as usize).max(at + 1);
-            self.histories.write().resize_with(pages, AtomicU32::default);
+            let mut histories = self.histories.write();
+            // Another thread may have made it longer for a page behind.
+            if histories.len() < pages {
+                histories.resize_with(pages, AtomicU32::default);
+            }
         }
         let histories = self.histories.read();
         let history = change(History(histories[at].load(Relaxed)));

@@ -107,6 +107,8 @@ struct Inner {
     live_bytes: u64,
     emptied: Vec<u32>,
     cleared: Vec<u32>,
+    /// Taken to be cleared.
+    clearing: usize,
     /// Taken to be released.
     releasing: usize,
 }
@@ -183,7 +185,9 @@ impl Segments {
 
     /// Segments that are emptied; the caller clears their footers and [notes](Self::note_cleared) it.
     pub fn take_emptied(&self) -> Vec<u32> {
-        std::mem::take(&mut self.inner.lock().emptied)
+        let mut inner = self.inner.lock();
+        inner.clearing += inner.emptied.len();
+        std::mem::take(&mut inner.emptied)
     }
 
     /// The footers of these segments are cleared.
@@ -193,6 +197,7 @@ impl Segments {
             inner.table[*number as usize].state = State::Cleared;
             inner.cleared.push(*number);
         }
+        inner.clearing -= emptied.len();
     }
 
     /// Segments that are cleared; the caller syncs, discards and [releases](Self::release) them.
@@ -241,8 +246,8 @@ impl Segments {
     pub fn usage(&self) -> Usage {
         let inner = self.inner.lock();
         let segments = inner.table.len() as u32 - FIRST_SEGMENT;
-        let coming = (inner.emptied.len() + inner.cleared.len() + inner.releasing) as u32;
-        Usage { segments, free: inner.free.len() as u32, coming, live_bytes: inner.live_bytes }
+        let coming = inner.emptied.len() + inner.clearing + inner.cleared.len() + inner.releasing;
+        Usage { segments, free: inner.free.len() as u32, coming: coming as u32, live_bytes: inner.live_bytes }
     }
 
     /// Whether live bytes are those of the images that the map points at, none of which overlap, and whether every

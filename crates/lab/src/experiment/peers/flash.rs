@@ -11,6 +11,7 @@
 use super::plan::{Point, data};
 use crate::experiment::metric::{self, Metric};
 use crate::experiment::{DeviceChoice, Plan};
+use crate::measure::IN_MEMORY_BYTES;
 use highwater_bench::compared::Compared;
 use highwater_bench::{Error, Result};
 use highwater_device::disk::DiskOptions;
@@ -22,8 +23,6 @@ use std::path::{Path, PathBuf};
 /// What ext4 takes, redo logs, and the growth of a run.
 const BESIDE_BYTES: u64 = 384 << 20;
 const BLOCK_BYTES: u64 = 4096;
-/// Larger devices keep their bytes in a file.
-const IN_MEMORY_BYTES: u64 = 4 << 30;
 
 /// Room on the device: for TPC-C one and a half times the rows, for other data three times, as that engine needs which
 /// takes most (measured: 1.2 and 2.3 times).
