@@ -40,8 +40,7 @@ impl ChangeBuffer {
     }
 
     fn whole_step(&self) -> Result<bool> {
-        let due = policy::due_before(self.ctx.log.end_lsn(), self.ctx.log.capacity_bytes());
-        let advanced = self.advance(due)?;
+        let advanced = self.advance_due()?;
         let is_nearly_full = self.buffer.bytes() > policy::merge_above_bytes(self.limit_bytes());
         let mut merged = if is_nearly_full { self.merge_some(MERGE_LEAVES)? } else { 0 };
         if self.is_tree_nearly_full() {
@@ -53,6 +52,14 @@ impl ChangeBuffer {
         }
         self.publish();
         Ok(advanced == CARRY_LEAVES || merged > 0)
+    }
+
+    /// Carries forward or merges what a checkpoint has to pass, some of it; needs no redo space. Says how much.
+    ///
+    /// # Errors
+    /// As [`ChangeBuffer::step`].
+    pub fn advance_due(&self) -> Result<usize> {
+        self.advance(policy::due_before(self.ctx.log.end_lsn(), self.ctx.log.capacity_bytes()))
     }
 
     /// Most bytes of pending changes, now: the log grows.

@@ -1,5 +1,6 @@
 //! The archive of redo of an open database: at opening, meanwhile, at closing.
 
+use super::background::Turn;
 use super::core::Core;
 use crate::backup::archive::{Archiver, Position};
 use crate::config::Options;
@@ -111,6 +112,6 @@ impl Core {
             Ok(())
         };
         let pause = move || pauser.wake.wait(PAUSE);
-        self.background.spawn("archive", self.ctx.clone(), step, pause, move || waker.wake.wake())
+        self.background.spawn("archive", Turn::Last, self.ctx.clone(), step, pause, move || waker.wake.wake())
     }
 }

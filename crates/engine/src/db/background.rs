@@ -4,6 +4,8 @@
 //! 1. No logic here: a step does a bounded amount of work. Then its thread pauses, for a fixed time or until it is
 //!    woken ([`Wake`]); a step that must run again at once wakes its own thread.
 //! 2. A step that fails stops the database (fail-stop) and its thread; so does a step that panics.
+//! 3. Threads end in the order of [`Turn`]: one that waits for redo space or a frame gets it while those run that make
+//!    some. All of them at once would leave it waiting for ever, and the closing for it.
 
 use super::core::Core;
 use crate::context::Context;
@@ -29,12 +31,33 @@ pub(super) const PURGE_BATCH: usize = 100;
 /// The purge thread's pause when it has caught up.
 const PURGE_PAUSE: Duration = Duration::from_millis(20);
 
+/// When a thread ends, at the closing (rule 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Purge, and those that read ahead: they wait for redo space and frames.
+    First,
+    /// The change buffer's: what is pending holds the checkpoint back.
+    Second,
+    /// Those that make room: cleaner, LRU flusher, archive, log.
+    Last,
+}
+
+impl Turn {
+    const ALL: [Turn; 3] = [Turn::First, Turn::Second, Turn::Last];
+}
+
+/// A thread, and how its pause is ended.
+struct Running {
+    turn: Turn,
+    thread: JoinHandle<()>,
+    wake: Box<dyn Fn() + Send + Sync>,
+}
+
 /// The threads of one database. Dropping it stops and joins them.
 #[derive(Default)]
 pub struct Background {
-    stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
-    wakers: Vec<Box<dyn Fn() + Send + Sync>>,
+    stop: [Arc<AtomicBool>; Turn::ALL.len()],
+    threads: Vec<Running>,
 }
 
 impl Background {
@@ -45,12 +68,13 @@ impl Background {
     pub fn spawn(
         &mut self,
         name: &str,
+        turn: Turn,
         ctx: Arc<Context>,
         mut step: impl FnMut() -> Result<()> + Send + 'static,
         pause: impl Fn() + Send + 'static,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Result<()> {
-        let stop = self.stop.clone();
+        let stop = self.stop[turn as usize].clone();
         let run = move || {
             while !stop.load(Ordering::Acquire) && !ctx.poison.is_set() {
                 match catch_unwind(AssertUnwindSafe(&mut step)) {
@@ -62,26 +86,27 @@ impl Background {
         };
         let thread = crate::sync::thread::Builder::new().name(format!("hw-{name}")).spawn(run);
         let thread = thread.map_err(|e| crate::error::Error::Usage(format!("cannot start thread {name}: {e}")))?;
-        self.threads.push(thread);
-        self.wakers.push(Box::new(wake));
+        self.threads.push(Running { turn, thread, wake: Box::new(wake) });
         Ok(())
     }
 
-    /// Stops and joins every thread.
-    pub fn stop(&mut self) {
-        self.stop.store(true, Ordering::Release);
-        self.wakers.iter().for_each(|wake| wake());
-        for thread in self.threads.drain(..) {
+    /// Stops and joins the threads whose turn it is.
+    pub fn stop(&mut self, turn: Turn) {
+        self.stop[turn as usize].store(true, Ordering::Release);
+        let (ending, going_on): (Vec<Running>, Vec<Running>) =
+            self.threads.drain(..).partition(|running| running.turn == turn);
+        self.threads = going_on;
+        ending.iter().for_each(|running| (running.wake)());
+        for running in ending {
             // The thread has already stopped the database after a panic.
-            let _ = thread.join();
+            let _ = running.thread.join();
         }
-        self.wakers.clear();
     }
 }
 
 impl Drop for Background {
     fn drop(&mut self) {
-        self.stop();
+        Turn::ALL.into_iter().for_each(|turn| self.stop(turn));
     }
 }
 
@@ -125,7 +150,8 @@ impl Core {
         };
         let interval = Duration::from_millis(self.options.cleaner_interval_ms);
         let pause = move || pauser.pool.cleaner_wake().wait(interval);
-        self.background.spawn("cleaner", self.ctx.clone(), step, pause, move || waker.pool.cleaner_wake().wake())
+        self.background
+            .spawn("cleaner", Turn::Last, self.ctx.clone(), step, pause, move || waker.pool.cleaner_wake().wake())
     }
 
     fn start_lru_flusher(&mut self) -> Result<()> {
@@ -134,7 +160,7 @@ impl Core {
         let step = move || flusher.step(&ctx.pool, started.elapsed().as_millis() as u64).map(drop);
         let interval = Duration::from_millis(self.options.cleaner_interval_ms);
         let pause = move || pauser.pool.lru_wake().wait(interval);
-        self.background.spawn("lru", self.ctx.clone(), step, pause, move || waker.pool.lru_wake().wake())
+        self.background.spawn("lru", Turn::Last, self.ctx.clone(), step, pause, move || waker.pool.lru_wake().wake())
     }
 
     fn start_change_buffer(&mut self) -> Result<()> {
@@ -147,7 +173,7 @@ impl Core {
         };
         let interval = Duration::from_millis(self.options.cleaner_interval_ms);
         let pause = move || pauser.wake().wait(interval);
-        self.background.spawn("changes", self.ctx.clone(), step, pause, move || waker.wake().wake())
+        self.background.spawn("changes", Turn::Second, self.ctx.clone(), step, pause, move || waker.wake().wake())
     }
 
     fn start_readers(&mut self) -> Result<()> {
@@ -162,7 +188,7 @@ impl Core {
                 Ok(())
             };
             let (pause, wake) = (move || pauser.pool.await_wish(READERS_PAUSE), move || waker.pool.stop_readers());
-            self.background.spawn(&format!("read-{n}"), self.ctx.clone(), step, pause, wake)?;
+            self.background.spawn(&format!("read-{n}"), Turn::First, self.ctx.clone(), step, pause, wake)?;
         }
         Ok(())
     }
@@ -172,7 +198,14 @@ impl Core {
         let bell = Arc::new(Wake::default());
         let waker = bell.clone();
         let step = move || ctx.log.sync_step();
-        self.background.spawn("log", self.ctx.clone(), step, move || bell.wait(LOG_PAUSE), move || waker.wake())
+        self.background.spawn(
+            "log",
+            Turn::Last,
+            self.ctx.clone(),
+            step,
+            move || bell.wait(LOG_PAUSE),
+            move || waker.wake(),
+        )
     }
 }
 
@@ -198,7 +231,50 @@ pub(super) fn start_purge(core: &mut Core, txns: &Arc<TxnSystem>) -> Result<()> 
             Ok(())
         };
         let name = format!("purge-{others}");
-        core.background.spawn(&name, core.ctx.clone(), step, move || bell.wait(PURGE_PAUSE), move || waker.wake())?;
+        core.background.spawn(
+            &name,
+            Turn::First,
+            core.ctx.clone(),
+            step,
+            move || bell.wait(PURGE_PAUSE),
+            move || waker.wake(),
+        )?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::small_core;
+    use std::sync::atomic::AtomicU64;
+
+    /// A thread that waits for what another one does ends, whichever was started first.
+    #[test]
+    fn who_waits_for_others_ends_before_them() {
+        let core = small_core();
+        let (mut background, done) = (Background::default(), Arc::new(AtomicU64::new(0)));
+        for (turn, name) in [(Turn::Last, "makes"), (Turn::Second, "waits"), (Turn::First, "waits-too")] {
+            let done = done.clone();
+            let step = move || {
+                let before = done.load(Ordering::SeqCst);
+                match turn {
+                    Turn::Last => drop(done.fetch_add(1, Ordering::SeqCst)),
+                    _ => {
+                        while done.load(Ordering::SeqCst) < before + 20 {
+                            std::thread::yield_now();
+                        }
+                    }
+                }
+                Ok(())
+            };
+            background
+                .spawn(name, turn, core.ctx.clone(), step, || std::thread::sleep(Duration::from_millis(1)), || {})
+                .unwrap();
+        }
+        while done.load(Ordering::SeqCst) < 10 {
+            std::thread::yield_now();
+        }
+        drop(background);
+    }
 }

@@ -19,7 +19,7 @@
 //! leaves files that count as not created (see `creation`) and are created again.
 
 use super::archiving::Archiving;
-use super::background::Background;
+use super::background::{Background, Turn};
 use super::{creation, pairing};
 use crate::backup::restore;
 use crate::change_buffer::ChangeBuffer;
@@ -213,8 +213,10 @@ impl Core {
     pub fn close(&mut self) -> Result<()> {
         // While the threads run: merging may need more redo than fits between two checkpoints.
         let merged = self.merge_at_close();
+        self.background.stop(Turn::First);
+        self.background.stop(Turn::Second);
         self.ctx.pool.set_threads(false);
-        self.background.stop();
+        self.background.stop(Turn::Last);
         self.ctx.poison.check()?;
         if self.storage.is_read_only() {
             return Ok(());
@@ -223,6 +225,7 @@ impl Core {
         self.ctx.pool.flush_all()?;
         let target = checkpoint_target(&self.ctx.pool, &self.ctx.log);
         // Pending changes lie behind it.
+        self.ctx.log.begin_closing();
         self.ctx.log.flush_to(self.ctx.log.end_lsn())?;
         checkpoint(&self.ctx.pool, &self.ctx.log, target)?;
         let keep_bytes = creation::log_bytes_at_rest(self.storage.data.len_bytes()?);

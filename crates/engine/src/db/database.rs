@@ -119,7 +119,9 @@ impl Inner {
     }
 
     fn close(&self) -> Result<()> {
-        let Some(mut core) = self.core.lock().take() else { return Ok(()) };
+        // Kept until the end: who closes at the same time returns when the database is closed.
+        let mut slot = self.core.lock();
+        let Some(mut core) = slot.take() else { return Ok(()) };
         self.closed.store(true, Ordering::Release);
         let settled = match self.ctx.poison.is_set() {
             true => Ok(()),

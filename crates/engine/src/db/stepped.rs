@@ -124,8 +124,9 @@ fn answer_pressure(core: &Core, cleaning: Arc<Cleaning>) {
     let (ctx, changes) = (Arc::downgrade(&core.ctx), Arc::downgrade(&core.changes));
     core.ctx.log.on_pressure(Box::new(move || {
         let Some(ctx) = ctx.upgrade() else { return };
-        let carried = changes.upgrade().map_or(Ok(false), |changes| changes.step());
-        if let Err(error) = carried.and_then(|_| cleaning.step(&ctx)) {
+        // Not a whole step: merging operations of the tree would reserve redo (see `Log::on_pressure`).
+        let carried = changes.upgrade().map_or(Ok(()), |changes| changes.advance_due().map(drop));
+        if let Err(error) = carried.and_then(|()| cleaning.step(&ctx)) {
             ctx.poison.set(&error.to_string());
         }
     }));

@@ -338,7 +338,7 @@ impl WriteTxn {
         let txn = self.txn.as_mut().expect(HAS_NOT_ENDED);
         if let Some(i) = index
             && txn.isolation() == Isolation::RepeatableRead
-            && range.lock == LockMode::None
+            && (range.lock == LockMode::None || txn.first_committer_wins)
             && version.indexes[i].since > self.schema_version
         {
             let name = &version.definition.indexes[i].name;

@@ -7,7 +7,7 @@
 //!    start of that lap. Otherwise the next step tries again.
 //! 3. Crash order: the file gets the new part, which reads as zeros, and is synced; then both headers say the new size,
 //!    one after the other; then blocks may lie there. A crash before leaves the old ring, in a longer file.
-//! 4. A full disk is no error: the ring stays as it is until the next opening.
+//! 4. A full disk is no error: the ring stays as it is, and the device is asked again after a while ([`REFUSED_FOR`]).
 //! 5. Where commits wait for syncs the new part is written as zeros, so that no sync has to wait for the file system's
 //!    own records. Else nobody waits for that, and the zeros would cost as much as the redo.
 
@@ -16,9 +16,11 @@ use super::checkpoint::write_zeros;
 use super::format::{self, Geometry, Header};
 use crate::config::FlushLog;
 use crate::error::Result;
-use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::Lsn;
+use std::time::{Duration, Instant};
 
+/// How long the device is not asked for room again after it refused.
+const REFUSED_FOR: Duration = Duration::from_secs(10);
 /// How many times as large the ring becomes. Not more: what is written as zeros for nothing costs as much as redo.
 const FACTOR: u64 = 2;
 /// The part of the ring that may be in use before it grows: the rest must take the redo until it has grown.
@@ -31,7 +33,7 @@ impl Log {
     /// [`Error::Poisoned`](crate::Error::Poisoned), or the I/O error that stops the database.
     pub fn growth_step(&self) -> Result<()> {
         let size_bytes = self.geometry().size_bytes();
-        if size_bytes >= self.most_bytes || self.is_growth_refused.load(Relaxed) || !self.is_growth_due() {
+        if size_bytes >= self.most_bytes || self.is_growth_refused() || !self.is_growth_due() {
             return Ok(());
         }
         let wanted = size_bytes.saturating_mul(FACTOR).min(self.most_bytes);
@@ -45,7 +47,8 @@ impl Log {
             return Ok(());
         }
         self.sync(&mut io)?;
-        io.header = Header { size_bytes: wanted, ring_base: start, ..io.header };
+        let durable_lsn = self.durable_lsn();
+        io.header = Header { size_bytes: wanted, ring_base: start, durable_lsn, ..io.header };
         let geometry = Geometry::of(&io.header);
         self.set_geometry(&mut io, geometry);
         io.discarded = 0;
@@ -56,6 +59,11 @@ impl Log {
         drop(io);
         self.space.resized(geometry.capacity_bytes(), self.checkpoint_lsn());
         Ok(())
+    }
+
+    /// Rule 4.
+    fn is_growth_refused(&self) -> bool {
+        self.growth_refused.lock().is_some_and(|at| at.elapsed() < REFUSED_FOR)
     }
 
     /// Rule 1.
@@ -81,7 +89,7 @@ impl Log {
         });
         match made {
             Err(error) if error.is_full() => {
-                self.is_growth_refused.store(true, Relaxed);
+                *self.growth_refused.lock() = Some(Instant::now());
                 Ok(false)
             }
             made => {

@@ -28,7 +28,10 @@ pub struct Log {
     geometry: RwLock<Geometry>,
     /// Size up to which the log may grow, and to which it shrinks; and whether a full disk has refused its growth.
     pub(super) most_bytes: u64,
-    pub(super) is_growth_refused: AtomicBool,
+    /// When the device last had no room for growth.
+    pub(super) growth_refused: Mutex<Option<Instant>>,
+    /// Nobody will write what commits do not wait for; see `begin_closing`.
+    pub(super) is_closing: AtomicBool,
     pub(super) database_id: u64,
     pub(super) flush_log_at_trx_commit: FlushLog,
     /// Whether a commit returned whose redo may not be durable, though the others wait for theirs.
@@ -115,7 +118,8 @@ impl Log {
             device,
             geometry: RwLock::new(geometry),
             most_bytes,
-            is_growth_refused: AtomicBool::new(false),
+            growth_refused: Mutex::default(),
+            is_closing: AtomicBool::new(false),
             database_id,
             flush_log_at_trx_commit,
             owes_sync: AtomicBool::new(false),

@@ -63,7 +63,14 @@ impl Log {
         while groups.at < lsns.end {
             let start = groups.at;
             payload.clear();
-            let Some(end) = groups.next(|piece| payload.extend_from_slice(piece))? else { return Ok(start) };
+            let most = (lsns.end.0 - start.0) as usize;
+            // What claims to be longer is not kept (rule 2).
+            let next = groups.next(|piece| {
+                if payload.len() + piece.len() <= most {
+                    payload.extend_from_slice(piece);
+                }
+            })?;
+            let Some(end) = next.filter(|end| *end <= lsns.end) else { return Ok(start) };
             let frame = format::frame(crc32c::crc32c(&payload), payload.len() as u32, start, generation);
             take(end, &[&frame, &payload[..]].concat())?;
         }

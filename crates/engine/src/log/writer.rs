@@ -62,10 +62,19 @@ impl Log {
             self.owes_sync.store(true, Ordering::Release);
         }
         match flush_log {
+            FlushLog::EverySecond if self.is_closing.load(Ordering::Acquire) => self.flush_to(lsn),
             FlushLog::EverySecond => self.poison.check(),
             FlushLog::Write => self.write_to(lsn),
             FlushLog::Sync => self.flush_to(lsn),
         }
+    }
+
+    /// Closing has begun: nothing writes the log once a second any more. What was appended before this is for the
+    /// caller to flush; a commit that is appended afterwards makes itself durable, or fails.
+    pub fn begin_closing(&self) {
+        // Whoever appends after this has the mutex after this thread, and sees it.
+        let _appending = self.buffer.lock();
+        self.is_closing.store(true, Ordering::Release);
     }
 
     /// Background step, once a second: writes and syncs what there is, if commits may wait for it.

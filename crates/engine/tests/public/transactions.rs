@@ -126,6 +126,24 @@ fn a_locking_scan_meets_a_row_that_was_deleted_after_the_snapshot() {
     }
 }
 
+/// An index that is younger than the snapshot has no entries of rows that are gone since: it could not tell.
+#[test]
+fn a_locking_scan_does_not_use_an_index_that_is_younger_than_its_snapshot() {
+    let db = memory();
+    let people = people(&db);
+    let [id, other] = ["a", "b"].map(|name| add(&db, &people, name, name, Some(1)));
+    let options = TxnOptions { first_committer_wins: true, ..TxnOptions::default() };
+    let mut late = db.begin_with(options).unwrap();
+    assert!(late.get(&people, &values![other]).unwrap().is_some());
+    db.transact(|txn| txn.delete(&people, &values![id]).map(drop)).unwrap();
+    db.create_index("people", "young", &["age"], false).unwrap();
+    let people = db.table("people").unwrap();
+    let met = late.scan(&people).index("young").for_share().iter().and_then(|rows| rows.collect::<Result<Vec<_>, _>>());
+    assert!(matches!(&met, Err(Error::Usage(text)) if text.contains("young")), "{met:?}");
+    let met = late.scan(&people).for_share().iter().and_then(|rows| rows.collect::<Result<Vec<_>, _>>());
+    assert!(matches!(met, Err(Error::WriteConflict)), "{met:?}");
+}
+
 #[test]
 fn a_savepoint_that_a_rollback_went_past_is_gone() {
     let db = memory();

@@ -78,6 +78,9 @@ impl FileDevice {
         } else {
             mode
         };
+        if !mode.direct && role != FileRole::Temporary {
+            read_from_the_device(&file).map_err(|source| failed("sync", path, source))?;
+        }
         sys::hint_lifetime(&file, role.lifetime());
         Ok(FileDevice::of(file, path, mode))
     }
@@ -89,9 +92,12 @@ impl FileDevice {
     /// # Errors
     /// Whatever the operating system answers, with the path.
     pub fn temporary(folder: &Path, method: FlushMethod) -> Result<FileDevice> {
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let path = folder.join(TEMPORARY);
         // Never synced, so it is no matter how its syncs are saved.
         let method = if method == FlushMethod::DirectNoFsync { FlushMethod::Direct } else { method };
+        // Two threads would take each other's file, and its name.
+        let _name = ONE_AT_A_TIME.lock();
         let device = FileDevice::open(&path, FileRole::Temporary, method, true)?;
         std::fs::remove_file(&path).map_err(|source| failed("remove", &path, source))?;
         device.set_len_bytes(0)?;
@@ -229,6 +235,14 @@ impl FileDevice {
         }
         Ok(())
     }
+}
+
+/// Has what is read come from the device. After a write-back that failed, in a process before, the page cache may have
+/// bytes that are on no device, marked as written: they would be trusted, and be gone some day.
+fn read_from_the_device(file: &File) -> std::io::Result<()> {
+    file.sync_data()?;
+    sys::forget_cached(file);
+    Ok(())
 }
 
 fn is_all_initialized(file: &File) -> bool {

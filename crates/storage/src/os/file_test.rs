@@ -299,3 +299,24 @@ fn a_temporary_file_has_no_name_and_nothing_of_an_older_one() {
         assert!(read.iter().all(|&byte| byte == 1), "{method:?}");
     }
 }
+
+#[test]
+fn temporary_files_of_many_threads_are_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = || -> Vec<FileDevice> {
+        (0..200).map(|_| FileDevice::temporary(folder.path(), FlushMethod::Fsync).unwrap()).collect()
+    };
+    let made: Vec<FileDevice> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..3).map(|_| scope.spawn(made)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    for (n, device) in made.iter().enumerate() {
+        device.set_len_bytes(4096).unwrap();
+        device.write_at(0, &block(n as u8), Placement::Other).unwrap();
+    }
+    for (n, device) in made.iter().enumerate() {
+        let mut read = AlignedBuf::zeroed(4096);
+        device.read_at(0, &mut read).unwrap();
+        assert!(read.iter().all(|&byte| byte == n as u8), "{n}");
+    }
+}

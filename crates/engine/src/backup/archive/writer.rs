@@ -237,13 +237,16 @@ impl Archiver {
         self.open = None;
         following.rest.clear();
         let durable = following.log.durable_lsn();
-        let from = self.end.map_or(durable, |end| end.lsn);
-        following.kept.go_to(from);
-        if (durable.0 - from.0) * GAP_PART.1 > following.log.capacity_bytes() * GAP_PART.0 {
+        if let Some(Position { lsn: from, .. }) = self.end {
+            following.kept.go_to(from);
+            if (durable.0 - from.0) * GAP_PART.1 <= following.log.capacity_bytes() * GAP_PART.0 {
+                return;
+            }
             self.begin_gap(&following.stats, &format!("{error}; the redo from LSN {from} to {durable} is not in it"));
-            following.kept.let_go(durable);
-            following.kept.go_to(durable);
         }
+        // The archive goes on behind a gap, wherever it can be written again: until then it keeps nothing.
+        following.kept.let_go(durable);
+        following.kept.go_to(durable);
     }
 
     fn begin_gap(&mut self, stats: &Stats, what: &str) {
@@ -289,5 +292,41 @@ pub(super) fn check_owner(dir: &Path, segments: &[Segment], database_id: u64) ->
             dir.display(),
             segment.head.database_id
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::small_core;
+
+    /// Commits are held up only until the gap begins, however long the archive cannot be written; then it goes on.
+    #[test]
+    fn behind_a_gap_nothing_is_kept() {
+        let (core, folder) = (small_core(), tempfile::tempdir().unwrap());
+        let (log, dir) = (&core.ctx.log, folder.path().join("archive"));
+        log.flush_to(log.end_lsn()).unwrap();
+        let mut archiver = Archiver::open(&dir, 7).unwrap();
+        archiver.begin(Position { generation: log.generation(), lsn: log.end_lsn() }).unwrap();
+        archiver.follow(log.clone(), core.ctx.stats.clone()).unwrap();
+        archiver.open = None;
+        std::fs::remove_dir_all(&dir).unwrap();
+        std::fs::write(&dir, "not a folder").unwrap();
+        let append = |archiver: &mut Archiver| {
+            let reservation = log.reserve_at_once(4000).expect("nothing is kept for the archive");
+            let lsn = log.append(reservation, &[7; 4000], |_, _| {});
+            log.flush_to(lsn).unwrap();
+            archiver.step();
+            log.checkpoint(lsn).unwrap();
+        };
+        for _ in 0..3 * log.capacity_bytes() / 4000 {
+            append(&mut archiver);
+        }
+        assert_eq!(core.ctx.stats.redo_archive_gaps.get(), 1);
+        assert!(archiver.problem().is_some_and(|problem| problem.contains("cannot be written")));
+        std::fs::remove_file(&dir).unwrap();
+        std::fs::create_dir(&dir).unwrap();
+        append(&mut archiver);
+        assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1);
     }
 }

@@ -96,3 +96,18 @@ fn power_cuts_under_many_threads_lose_nothing_acknowledged() {
     });
     assert!(acknowledged.into_inner() > 300 << 10);
 }
+
+/// Nobody writes later what a commit does not wait for, once closing has begun.
+#[test]
+fn a_relaxed_commit_is_durable_or_fails_once_closing_has_begun() {
+    let (log, found) = open_as(Arc::new(new_device()), FlushLog::EverySecond).unwrap();
+    log.start(found.end_lsn).unwrap();
+    let early = append(&log, 1, 100);
+    log.commit(early, None).unwrap();
+    assert!(log.durable_lsn() < early);
+    log.begin_closing();
+    log.flush_to(log.end_lsn()).unwrap();
+    let late = append(&log, 2, 100);
+    log.commit(late, None).unwrap();
+    assert!(log.durable_lsn() >= late);
+}

@@ -64,10 +64,13 @@ fn a_segment_is_not_cleaned_or_emptied_while_a_batch_in_it_is_unpublished() {
     segments.forget(5..6);
     assert_eq!(segments.take_emptied(), Vec::<u32>::new(), "it is being cleaned");
     segments.publish(&[], std::iter::once(segment));
-    assert_eq!((victim(&segments), segments.take_emptied()), (None, vec![segment]));
+    assert_eq!((victim(&segments), segments.usage().coming), (None, 1));
+    assert_eq!(segments.take_emptied(), vec![segment]);
+    assert_eq!(segments.usage().coming, 1, "its footer is being cleared");
     segments.note_cleared(&[segment]);
     assert_eq!(segments.usage().free, 3, "its footer is not durable yet");
     let cleared = segments.take_cleared();
+    assert_eq!(segments.usage().coming, 1, "it is being released");
     cleared.iter().for_each(|segment| segments.release(*segment));
     assert_eq!((cleared, segments.usage().free), (vec![segment], 4));
 }

@@ -86,6 +86,16 @@ fn with_idle_streams(n: usize) -> Db {
     db
 }
 
+/// Damage in many idle streams: what is left is given back, or kept.
+#[test]
+fn idle_streams_that_are_set_aside_are_not_given_back() {
+    let db = with_idle_streams(20);
+    (0..15).for_each(|number| db.system.undo.set_aside(number));
+    let given_back = db.system.undo.give_back_idle(|error| panic!("{error}")).unwrap();
+    assert!(given_back <= 5, "{given_back}");
+    db.fill(&[("after", row("a", "", ""))]);
+}
+
 /// Streams that cannot be given back for now are bound and purged as before, and given back later.
 #[test]
 fn streams_that_could_not_be_given_back_are_purged_again() {

@@ -119,7 +119,9 @@ impl UndoSpace {
         self.aside.lock().insert(number);
         self.has_aside.store(true, SeqCst);
         self.near.iter().for_each(|near| drop(near.lock().stream.take_if(|stream| stream.number == number)));
-        self.free.lock().streams.retain(|stream| stream.number != number);
+        let mut free = self.free.lock();
+        free.streams.retain(|stream| stream.number != number);
+        free.low_water = free.low_water.min(free.streams.len());
     }
 
     /// Whether a stream may not be used again. Asked under the mutex of the place where it would be free.
