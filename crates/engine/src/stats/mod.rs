@@ -204,6 +204,8 @@ counters! {
     store_segments_free,
     /// Segments cleaned.
     segments_cleaned,
+    /// Segments that could not be read when they were to be cleaned; they take room until the next opening.
+    store_segments_unreadable,
     /// Segments discarded on the device.
     store_discards,
     /// Times a flush waited until a segment was free.

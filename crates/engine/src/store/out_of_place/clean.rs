@@ -86,7 +86,8 @@ impl OutOfPlace {
         coming <= capacity::low_segments(self.groups(), slack, self.sizes())
     }
 
-    /// Copies what is live out of a segment; says whether there was one to clean.
+    /// Copies what is live out of a segment; says whether there was one to clean, or to pass
+    /// over.
     fn copy_victim(&self, buffer: &mut AlignedBuf, done: &mut Appended) -> Result<bool> {
         let victim = self.segments.take_victim(self.appender.newest(), self.geometry.segment_room());
         let Some(victim) = victim else { return Ok(false) };
@@ -94,7 +95,11 @@ impl OutOfPlace {
             *buffer = AlignedBuf::zeroed(self.geometry.segment_bytes as usize);
         }
         let Victim { segment, life } = victim;
-        self.data.device().read_at(self.geometry.start_of(segment), buffer)?;
+        if self.data.device().read_at(self.geometry.start_of(segment), buffer).is_err() {
+            self.segments.pass_over(victim);
+            self.stats.store_segments_unreadable.inc();
+            return Ok(true);
+        }
         let groups = self.live_images(victim, &batches_in(buffer, self.geometry.identity(segment), life));
         for (group, images) in groups.iter().enumerate() {
             self.append(group, images, buffer, By::Cleaner, done)?;

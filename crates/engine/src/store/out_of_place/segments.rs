@@ -18,6 +18,8 @@
 //!    discarded on the device; then it is free: a later discard would hit what the next owner has written.
 //! 4. A copy that the cleaner made takes a page's place only if the map still points at the image that was copied. So
 //!    it never hides a newer one, and never brings back a page that was forgotten.
+//! 5. A segment that cannot be read is not cleaned until the next opening: its pages stay where they are, and those of
+//!    them that can be read are. A bad block costs room, it does not stop the store.
 //!
 //! The mutex is a leaf: nothing is waited for and nothing is read or written while it is held.
 
@@ -49,9 +51,12 @@ struct Segment {
     life: u64,
     /// Sequence of its newest batch.
     newest: u64,
+    /// It could not be read as a whole (rule 5).
+    is_unreadable: bool,
 }
 
-const FREE: Segment = Segment { state: State::Free, live_bytes: 0, unpublished: 0, life: 0, newest: 0 };
+const FREE: Segment =
+    Segment { state: State::Free, live_bytes: 0, unpublished: 0, life: 0, newest: 0, is_unreadable: false };
 
 /// A copy of a page that is durable at a new place.
 #[derive(Clone, Copy, Debug)]
@@ -220,7 +225,7 @@ impl Segments {
     pub fn take_victim(&self, newest: u64, segment_room: u64) -> Option<Victim> {
         let mut inner = self.inner.lock();
         let numbered = inner.table.iter().enumerate();
-        let cleanable = numbered.filter(|(_, s)| s.state == State::Sealed && s.unpublished == 0);
+        let cleanable = numbered.filter(|(_, s)| s.state == State::Sealed && s.unpublished == 0 && !s.is_unreadable);
         let candidates = cleanable.map(|(number, s)| Candidate {
             segment: number as u32,
             life: s.life,
@@ -230,6 +235,14 @@ impl Segments {
         let Candidate { segment, life, .. } = victim::choose(candidates, segment_room)?;
         inner.table[segment as usize].unpublished = 1;
         Some(Victim { segment, life })
+    }
+
+    /// Lets go of a victim that could not be read.
+    pub fn pass_over(&self, Victim { segment, .. }: Victim) {
+        let mut inner = self.inner.lock();
+        let passed = &mut inner.table[segment as usize];
+        (passed.unpublished, passed.is_unreadable) = (passed.unpublished - 1, true);
+        inner.note_emptied(segment);
     }
 
     /// Life of a segment.

@@ -311,3 +311,33 @@ fn of_two_versions_of_page_0_with_one_lsn_the_one_changed_more_often_counts() {
     let changes = |storage: &StorageSet| page::header::unlogged_changes(&read(&*open(storage), 0));
     assert_eq!([changes(&storage), changes(&storage.cut(1))], [3, 3]);
 }
+
+/// Segments that cannot be read are not cleaned: the store takes more room, and goes on.
+#[test]
+fn a_segment_that_cannot_be_read_is_passed_over() {
+    let (storage, faults, stats) = (StorageSet::memory(), Faults::new(), Arc::new(Stats::default()));
+    create(&storage);
+    let found = bootstrap::find(&storage.map(|device| faults.wrap(device))).unwrap();
+    let store = found.open(&settings(PageCompression::Off), stats.clone()).unwrap();
+    let mut lsn = 0;
+    let mut turn_over = |times: u64| {
+        for _ in 0..times {
+            lsn += 1;
+            write(&*store, &(2 + lsn as u32 % 3..60).step_by(3).collect::<Vec<u32>>(), lsn, Lane::FlushList).unwrap();
+        }
+        lsn
+    };
+    turn_over(100);
+    assert!(stats.segments_cleaned.get() > 0);
+    faults.fail(highwater_storage::Operation::Read, 1, highwater_storage::FaultKind::ErrorForGood);
+    turn_over(100);
+    assert!(stats.store_segments_unreadable.get() > 0);
+    faults.clear();
+    let (cleaned, lsn) = (stats.segments_cleaned.get(), turn_over(300));
+    assert!(stats.segments_cleaned.get() > cleaned, "others are cleaned");
+    (2..60).for_each(|page| {
+        let newest = (lsn - 2..=lsn).find(|lsn| (page - 2) % 3 == *lsn as u32 % 3).unwrap();
+        assert_holds(&*store, page, newest, "it was turned over");
+    });
+    assert_sound(&*store, "segments were passed over");
+}
