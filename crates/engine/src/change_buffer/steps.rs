@@ -13,6 +13,7 @@
 
 use super::buffer::{LeafBuffer, Shard, WaitingLeaf};
 use super::{ChangeBuffer, policy};
+use crate::config::ChangeBuffering;
 use crate::error::{Error, Result};
 use crate::page::{Node, PageOp, PageType, header};
 use crate::types::{Lsn, PageNo};
@@ -119,9 +120,13 @@ impl ChangeBuffer {
         Ok(damage)
     }
 
-    /// Gives memory back that is not needed; refreshes the gauges.
+    /// Gives memory back that is not needed; refreshes the gauges. While everything is merged, frames return at the end:
+    /// what changes free lies in small pieces among others, and goes back to the system when nothing is left there.
     fn publish(&self) {
-        self.frames.shrink_to(&self.ctx.pool, self.buffer.bytes());
+        let bytes = self.buffer.bytes();
+        if bytes == 0 || self.mode() != ChangeBuffering::Off {
+            self.frames.shrink_to(&self.ctx.pool, bytes);
+        }
         self.buffer.publish(self.tree_pages() * self.ctx.pool.page_bytes());
     }
 

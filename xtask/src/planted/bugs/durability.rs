@@ -285,4 +285,14 @@ pub const BUGS: &[Bug] = &[
         )],
         &["log_test::shrinking::a_log_that_has_shrunk_gives"],
     ),
+    bug(
+        "closing-forgets-relaxed-commits",
+        "a commit that nobody waits for is acknowledged while the database is closed, and written by nobody",
+        &[edit(
+            WRITER,
+            "FlushLog::EverySecond if self.is_closing.load(Ordering::Acquire) =>",
+            "FlushLog::EverySecond if !PLANTED && self.is_closing.load(Ordering::Acquire) =>",
+        )],
+        &["log_test::group_commit::a_relaxed_commit"],
+    ),
 ];

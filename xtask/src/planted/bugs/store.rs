@@ -206,7 +206,7 @@ pub const BUGS: &[Bug] = &[
         "a segment is cleaned though the map does not point at all of its images yet",
         &[edit(
             SEGMENTS,
-            "s.state == State::Sealed && s.unpublished == 0)",
+            "s.state == State::Sealed && s.unpublished == 0 && !s.is_unreadable)",
             "s.state == State::Sealed && (PLANTED || s.unpublished == 0))",
         )],
         &["segments::tests"],
