@@ -120,7 +120,7 @@ impl ChangeBuffer {
         Ok(damage)
     }
 
-    /// Gives memory back that is not needed; refreshes the gauges. While everything is merged, frames return at the end:
+    /// Gives memory back that is not needed; refreshes the gauges. While everything is merged frames return at the end:
     /// what changes free lies in small pieces among others, and goes back to the system when nothing is left there.
     fn publish(&self) {
         let bytes = self.buffer.bytes();
