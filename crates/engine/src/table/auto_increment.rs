@@ -2,16 +2,20 @@
 //!
 //! Rules
 //! 1. No number at or above the bound in the catalog is ever given out: the bound is raised (logged) before. So after a
-//!    crash counting goes on at the bound, and what is lost is a gap, never a number given twice.
+//!    crash counting goes on at the bound, and what is lost is a gap, never a number given twice. A gap takes a 64th of
+//!    the numbers that are left at most, so that crashes do not use up a small type.
 //! 2. A clean close writes the bound down to the next number, so then there is no gap.
-//! 3. An explicit value moves the counter past it.
+//! 3. An explicit value moves the counter past it, and lies below the bound before it is used: also one that the counter
+//!    has passed, since the thread that moved it may not have written the bound yet, or have failed to.
 
 use crate::error::{Error, Result};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// Numbers given out per write of the bound.
+/// Numbers given out per write of the bound, at most.
 const BLOCK: u64 = 1024;
+/// At most one in so many of the numbers that are left.
+const SHARE: u64 = 64;
 
 /// The counter of one table.
 #[derive(Debug)]
@@ -53,10 +57,9 @@ impl AutoIncrement {
     /// What `persist` returns.
     #[inline]
     pub(crate) fn observe(&self, value: u64, persist: impl FnOnce(u64) -> Result<()>) -> Result<()> {
-        if value < self.next.load(Ordering::Relaxed) {
-            return Ok(());
+        if value >= self.next.load(Ordering::Relaxed) {
+            self.next.fetch_max(value.saturating_add(1), Ordering::Relaxed);
         }
-        self.next.fetch_max(value.saturating_add(1), Ordering::Relaxed);
         self.cover(value, persist)
     }
 
@@ -70,7 +73,8 @@ impl AutoIncrement {
         if number < self.bound.load(Ordering::Acquire) {
             return Ok(());
         }
-        let bound = number.saturating_add(BLOCK);
+        let left = self.last.saturating_sub(number);
+        let bound = number.saturating_add(BLOCK.min(left / SHARE + 1));
         persist(bound)?;
         self.bound.store(bound, Ordering::Release);
         Ok(())
@@ -115,6 +119,33 @@ mod tests {
         counter.observe(255, |_| Ok(())).unwrap();
         let error = counter.take("id", |_| Ok(())).unwrap_err();
         assert!(error.to_string().contains("has reached 255"), "{error}");
+    }
+
+    #[test]
+    fn crashes_do_not_use_up_a_small_type() {
+        let bound = Cell::new(1);
+        for crash in 0..60 {
+            let counter = AutoIncrement::new(bound.get(), 255);
+            let taken = counter.take("id", |new| {
+                bound.set(new);
+                Ok(())
+            });
+            assert!(taken.is_ok(), "after {crash} crashes: {taken:?}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_the_counter_has_passed_is_covered_too() {
+        let counter = AutoIncrement::new(1, u64::MAX);
+        assert!(counter.observe(5000, |_| Err(Error::Usage("full".into()))).is_err());
+        let written = Cell::new(0);
+        counter
+            .observe(3000, |new| {
+                written.set(new);
+                Ok(())
+            })
+            .unwrap();
+        assert!(written.get() > 3000, "{}", written.get());
     }
 
     #[test]

@@ -240,7 +240,7 @@ impl FileDevice {
 /// Has what is read come from the device. After a write-back that failed, in a process before, the page cache may have
 /// bytes that are on no device, marked as written: they would be trusted, and be gone some day.
 fn read_from_the_device(file: &File) -> std::io::Result<()> {
-    file.sync_data()?;
+    file.sync_all()?;
     sys::forget_cached(file);
     Ok(())
 }
