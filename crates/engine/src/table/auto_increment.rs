@@ -5,8 +5,8 @@
 //!    crash counting goes on at the bound, and what is lost is a gap, never a number given twice. A gap takes a 64th of
 //!    the numbers that are left at most, so that crashes do not use up a small type.
 //! 2. A clean close writes the bound down to the next number, so then there is no gap.
-//! 3. An explicit value moves the counter past it, and lies below the bound before it is used: also one that the counter
-//!    has passed, since the thread that moved it may not have written the bound yet, or have failed to.
+//! 3. An explicit value moves the counter past it, and lies below the bound before it is used: one that the counter has
+//!    passed as well, since the thread that moved it may not have written the bound yet, or have failed to.
 
 use crate::error::{Error, Result};
 use crate::sync::Mutex;
