@@ -74,7 +74,7 @@ fn promised_command_lines_parse() {
         "highwater torture crash --runs 30 --dir D --seed 7",
         "highwater torture power --cuts 3000 --seed 7 --change-buffering memory",
         "highwater bench tpcc --dir D --seconds 60 --backup-to B --backup-rate 32M",
-        "highwater backup D B2 --base B1 --max-rate 64M --skip-damaged --json -",
+        "highwater backup D B2 --base B1 --max-rate 64M --json -",
         "highwater restore B1 B2 B3 --to D --redo R --until 123456 --skip-check",
         "highwater restore B1 B2 --verify",
         "highwater lab list",

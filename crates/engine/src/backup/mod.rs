@@ -74,7 +74,8 @@ pub struct BackupOptions {
     /// Bytes of pages that are read in a second at most, so that users of the database are not slowed; 0 = no limit.
     /// The default is 32 MiB.
     pub max_bytes_per_s: u64,
-    /// Leave damaged pages out and name them in the manifest. Without it a damaged page ends the backup.
+    /// Leave damaged pages out and name them in the manifest; of a full backup only. Without it a damaged page ends the
+    /// backup.
     pub skip_damaged: bool,
 }
 

@@ -63,6 +63,11 @@ pub fn take(
     tell: &mut OnBackupProgress<'_>,
 ) -> Result<BackupManifest> {
     let file = store::file_header(&source.ctx.pool.fix_s(PageNo(0))?)?;
+    if options.base.is_some() && options.skip_damaged {
+        let what = "a backup that adds to another one leaves no damaged page out: a restore would bring that page as it was \
+                    in the other backup; take a full backup";
+        return Err(Error::Usage(what.into()));
+    }
     let base = options.base.as_deref().map(|base| check_base(source, &file, base)).transpose()?;
     let _pages_stay = source.space.hold_discards();
     // One backup at a time: what is in `dest` after an error is its own.
@@ -90,7 +95,18 @@ fn check_base(source: &Source<'_>, file: &FileHeader, dir: &Path) -> Result<Base
         let what = format!("{name} is a backup of database {has}, this is database {wanted:016x}: take a full backup");
         return Err(Error::Incompatible(what));
     }
-    let end = source.ctx.log.end_lsn();
+    if !base.damaged_pages.is_empty() {
+        let count = base.damaged_pages.len();
+        let what = format!("{name} left {count} damaged pages out, which may be sound by now: take a full backup");
+        return Err(Error::Incompatible(what));
+    }
+    let (end, generation) = (source.ctx.log.end_lsn(), source.ctx.log.generation());
+    if base.generation > generation {
+        let has = base.generation;
+        let what =
+            format!("{name} is of generation {has} of the log, this database has {generation}: an older copy of it");
+        return Err(Error::Incompatible(what));
+    }
     if base.end_lsn > end.0 {
         let what = format!("{name} reaches LSN {}, this database is at LSN {end}: an older copy of it", base.end_lsn);
         return Err(Error::Incompatible(what));

@@ -299,6 +299,9 @@ fn a_damaged_page_of_the_source_is_named() {
     let skipping = BackupOptions { skip_damaged: true, ..BackupOptions::default() };
     let manifest = db.backup(&dest, &skipping, &mut |_| Continue(())).unwrap();
     assert_eq!(manifest.damaged_pages, [page as u32]);
+    refusal(back_up(&db, &folder.path().join("more"), Some(&dest)), &["damaged", "full backup"]);
+    let adding = BackupOptions { base: Some(dest.clone()), ..skipping };
+    refusal(db.backup(folder.path().join("more"), &adding, &mut |_| Continue(())), &["damaged", "full backup"]);
 }
 
 #[test]
