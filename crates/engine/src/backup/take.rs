@@ -64,8 +64,8 @@ pub fn take(
 ) -> Result<BackupManifest> {
     let file = store::file_header(&source.ctx.pool.fix_s(PageNo(0))?)?;
     if options.base.is_some() && options.skip_damaged {
-        let what = "a backup that adds to another one leaves no damaged page out: a restore would bring that page as it was \
-                    in the other backup; take a full backup";
+        let what = "a backup that adds to another one leaves no damaged page out: a restore would bring that page as \
+                    it was in the other backup; take a full backup";
         return Err(Error::Usage(what.into()));
     }
     let base = options.base.as_deref().map(|base| check_base(source, &file, base)).transpose()?;
