@@ -55,7 +55,7 @@ pub struct BackupArgs {
     /// Bytes of pages to read in a second at most; 0 = no limit
     #[arg(long, default_value = "0", value_name = "BYTES", value_parser = size)]
     max_rate: u64,
-    /// Leave damaged pages out, and name them, instead of stopping at the first one
+    /// Leave damaged pages out, and name them, instead of stopping at the first one; not with --base
     #[arg(long)]
     skip_damaged: bool,
     /// Write the manifest as JSON; - is stdout, and nothing else goes there

@@ -233,6 +233,29 @@ fn a_wrong_link_is_refused_by_name() {
     assert!(!path("w").exists() && !path("x").exists() && !path("y").exists());
 }
 
+/// A copy of the files from before a backup, used until its LSN has passed the backup's: what changed since has other
+/// bytes there.
+#[test]
+fn a_copy_that_was_put_back_does_not_add_to_a_later_backup() {
+    let (folder, mut random) = (tempfile::tempdir().unwrap(), fastrand::Rng::with_seed(5));
+    let storage = StorageSet::memory();
+    let db = Database::open_storage(storage.clone(), options()).unwrap();
+    put(&db, &accounts(&db, "only"), &mut random, 5);
+    db.close().unwrap();
+    let copy = storage.cut(0);
+    for _ in 0..3 {
+        Database::open_storage(storage.clone(), options()).unwrap().close().unwrap();
+    }
+    let db = Database::open_storage(storage, options()).unwrap();
+    let full = folder.path().join("full");
+    back_up(&db, &full, None).unwrap();
+    let older = Database::open_storage(copy, options()).unwrap();
+    while older.lsn() <= db.lsn() {
+        put(&older, &older.table("only").unwrap(), &mut random, 5);
+    }
+    refusal(back_up(&older, &folder.path().join("more"), Some(&full)), &["generation", "an older copy of it"]);
+}
+
 /// Each flipped byte is noticed before anything is written, or makes no difference.
 #[test]
 fn a_damaged_backup_is_noticed() {

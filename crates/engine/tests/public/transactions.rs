@@ -1,7 +1,7 @@
 //! Transactions: savepoints, snapshots, conflicts, threads.
 
 use crate::support::{add, all, check_indexes, memory, people};
-use highwater::{Database, Error, Isolation, Schema, Table, TxnOptions, Type, Value, values};
+use highwater::{Database, Error, Isolation, Schema, Table, TxnOptions, Type, Value, WriteTxn, values};
 
 #[test]
 fn a_failed_call_changes_nothing() {
@@ -105,16 +105,22 @@ fn write_conflicts_and_lock_waits_are_errors() {
     assert_eq!(db.stats().row_lock_timeouts, 1);
 }
 
+/// A transaction with `first_committer_wins` that has read one of two rows; the id of the other one.
+fn late_reader(db: &Database, people: &Table) -> (WriteTxn, u64) {
+    let [id, other] = ["a", "b"].map(|name| add(db, people, name, name, Some(1)));
+    let options = TxnOptions { first_committer_wins: true, ..TxnOptions::default() };
+    let mut late = db.begin_with(options).unwrap();
+    assert!(late.get(people, &values![other]).unwrap().is_some());
+    (late, id)
+}
+
 /// By an index too: the entry of a row that was deleted after the snapshot is a conflict, not nothing.
 #[test]
 fn a_locking_scan_meets_a_row_that_was_deleted_after_the_snapshot() {
     for index in ["PRIMARY", "by_age"] {
         let db = memory();
         let people = people(&db);
-        let [id, other] = ["a", "b"].map(|name| add(&db, &people, name, name, Some(1)));
-        let options = TxnOptions { first_committer_wins: true, ..TxnOptions::default() };
-        let mut late = db.begin_with(options).unwrap();
-        assert!(late.get(&people, &values![other]).unwrap().is_some());
+        let (mut late, id) = late_reader(&db, &people);
         let mut first = db.begin().unwrap();
         first.delete(&people, &values![id]).unwrap();
         first.commit().unwrap();
@@ -131,10 +137,7 @@ fn a_locking_scan_meets_a_row_that_was_deleted_after_the_snapshot() {
 fn a_locking_scan_does_not_use_an_index_that_is_younger_than_its_snapshot() {
     let db = memory();
     let people = people(&db);
-    let [id, other] = ["a", "b"].map(|name| add(&db, &people, name, name, Some(1)));
-    let options = TxnOptions { first_committer_wins: true, ..TxnOptions::default() };
-    let mut late = db.begin_with(options).unwrap();
-    assert!(late.get(&people, &values![other]).unwrap().is_some());
+    let (mut late, id) = late_reader(&db, &people);
     db.transact(|txn| txn.delete(&people, &values![id]).map(drop)).unwrap();
     db.create_index("people", "young", &["age"], false).unwrap();
     let people = db.table("people").unwrap();

@@ -122,14 +122,12 @@ impl Rings {
         if self.unavailable.load(Relaxed) {
             return None;
         }
-        let made = IoUring::new(RING_ENTRIES);
-        // Too many open files, or no memory, may be so for a moment only.
-        let is_final = made
-            .as_ref()
-            .err()
-            .is_some_and(|error| !matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM)));
-        self.unavailable.fetch_or(is_final, Relaxed);
-        made.ok()
+        let refuse = |error: Error| {
+            // Too many open files, or no memory, may be so for a moment only.
+            let is_passing = matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM));
+            self.unavailable.fetch_or(!is_passing, Relaxed);
+        };
+        IoUring::new(RING_ENTRIES).map_err(refuse).ok()
     }
 }
 

@@ -275,7 +275,7 @@ impl Frames {
         }
     }
 
-    /// How many frames' memory is given back.
+    /// How many frames are set aside.
     pub fn without_memory(&self) -> usize {
         self.without_memory.load(Ordering::Relaxed)
     }

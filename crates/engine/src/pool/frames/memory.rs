@@ -61,7 +61,7 @@ pub fn can_give_back(page_bytes: usize) -> bool {
 /// with the process otherwise. Takes milliseconds.
 pub fn give_freed_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
-    // SAFETY: it may be called at any time, by any thread.
+    // SAFETY: it locks each arena of the allocator that it looks at, and gives back only memory that nobody has.
     unsafe {
         libc::malloc_trim(0);
     }

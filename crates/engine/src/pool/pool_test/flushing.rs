@@ -2,13 +2,14 @@
 
 use super::{SEGMENT, new_page, put};
 use crate::config::{FlushNeighbors, Options};
+use crate::db::core::Core;
 use crate::page::{PageOp, PageType};
 use crate::pool::FlushReason;
 use crate::pool::cleaner::policy::Orders;
 use crate::pool::cleaner::{self};
 use crate::testing::{open, small_core, small_options};
 use crate::types::{CHANGE_BUFFER_INDEX, Lsn, PageNo};
-use highwater_storage::StorageSet;
+use highwater_storage::{FaultKind, Faults, Operation, StorageSet};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -67,6 +68,33 @@ fn neighbors_go_with_a_page_as_the_option_says() {
     assert_eq!((own, neighbors), (1, 0), "a single-page flush writes its page alone");
     let (_, neighbors, _) = flushed_with(FlushNeighbors::Auto, FlushReason::CheckpointAge);
     assert_eq!(neighbors, 0);
+}
+
+/// A core whose pool has so many dirty pages that two threads flush them, and the faults of its devices.
+fn with_many_dirty() -> (Core, Faults) {
+    let faults = Faults::new();
+    let storage = StorageSet::memory().map(|device| faults.wrap(device));
+    let core = open(storage, Options { buffer_pool_size: 16 << 20, ..small_options() });
+    let pages: Vec<_> = (0..1500).map(|_| new_page(&core.ctx, &core.space)).collect();
+    pages.iter().for_each(|page| assert!(core.ctx.pool.is_dirty(*page)));
+    (core, faults)
+}
+
+#[test]
+fn two_threads_flush_each_page_once() {
+    let (core, _) = with_many_dirty();
+    let (dirty, before) = (core.ctx.pool.dirty_count(), core.ctx.stats.snapshot());
+    core.ctx.pool.flush_all().unwrap();
+    let written = core.ctx.stats.snapshot().since(&before);
+    assert_eq!((core.ctx.pool.dirty_count(), written.pages_flushed_shutdown), (0, dirty as u64));
+}
+
+#[test]
+fn both_threads_stop_at_a_write_that_fails() {
+    let (core, faults) = with_many_dirty();
+    faults.fail(Operation::Write, 20, FaultKind::ErrorOnce);
+    assert!(core.ctx.pool.flush_all().is_err());
+    assert!(core.ctx.poison.is_set() && core.ctx.pool.dirty_count() > 0);
 }
 
 /// Trees of five indexes and of the change buffer, and one other page, written and read once each.

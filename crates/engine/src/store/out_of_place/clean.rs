@@ -86,8 +86,7 @@ impl OutOfPlace {
         coming <= capacity::low_segments(self.groups(), slack, self.sizes())
     }
 
-    /// Copies what is live out of a segment; says whether there was one to clean, or to pass
-    /// over.
+    /// Copies what is live out of a segment, or passes it over; says whether there was one.
     fn copy_victim(&self, buffer: &mut AlignedBuf, done: &mut Appended) -> Result<bool> {
         let victim = self.segments.take_victim(self.appender.newest(), self.geometry.segment_room());
         let Some(victim) = victim else { return Ok(false) };
