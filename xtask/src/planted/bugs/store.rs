@@ -207,7 +207,7 @@ pub const BUGS: &[Bug] = &[
         &[edit(
             SEGMENTS,
             "s.state == State::Sealed && s.unpublished == 0 && !s.is_unreadable)",
-            "s.state == State::Sealed && (PLANTED || s.unpublished == 0))",
+            "s.state == State::Sealed && (PLANTED || s.unpublished == 0) && !s.is_unreadable)",
         )],
         &["segments::tests"],
     ),
