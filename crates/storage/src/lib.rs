@@ -30,7 +30,7 @@ pub use error::{OpenError, Result, StorageError};
 pub use fault::{FaultKind, Faults, Operation};
 pub use limited::Limited;
 pub use memory::MemoryDevice;
-pub use os::{FileDevice, FileRole, FlushMethod, SequentialFile, forget_cached};
+pub use os::{FileDevice, FileRole, FlushMethod, FolderLock, SequentialFile, forget_cached, lock_alone};
 pub use output::OutputFile;
 pub use overlay::Overlay;
 pub use set::{SetOptions, StorageSet, forget_data, forget_redo, redo_path};

@@ -37,6 +37,8 @@
 //!    only at the end, by a plain opening (`db`).
 //! 3. It gets a new database id: its history parts from that of its source, so backups of the two never form a chain.
 //! 4. The files are synced and then moved up, `data` last. Before that the target is not taken for a database.
+//! 5. The target is locked until the end. `restoring` has a marker, made first and removed last: without it, and not
+//!    empty, the folder is the user's, and is not touched.
 //!
 //! | file | what |
 //! |---|---|

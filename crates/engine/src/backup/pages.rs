@@ -2,7 +2,8 @@
 //!
 //! Rules
 //! 1. Extents are read whole. A page that does not verify may be being written: it is read again, alone, until it does,
-//!    for as long as a write may take. One that is in the pool is taken from there then: the store may not have it yet.
+//!    for as long as a write may take. One that is in the pool is taken from there then: the store may not have it yet,
+//!    and a free page that is being written is in the pool.
 //! 2. A page that still does not verify, or is zeros, is damaged if it is in use. If it is free it is left out: it was
 //!    discarded, or never written, and no redo that the backup keeps changes it before it formats it.
 
@@ -69,13 +70,13 @@ impl<'a> ExtentReader<'a> {
             let Err(error) = read.and_then(|()| is_page(&self.page, page_no)) else { return Ok(true) };
             reads += 1;
             let is_free = self.space.owner(page_no).is_none();
-            if is_free && reads >= READS_OF_FREE {
-                return Ok(false);
-            }
-            if let Some(resident) = self.ctx.pool.try_fix_s(page_no).filter(|_| !is_free) {
+            if let Some(resident) = self.ctx.pool.try_fix_s(page_no).filter(|page| !is_free || !is_zeros(page)) {
                 self.page.copy_from_slice(&resident);
                 header::seal(&mut self.page, page_no);
                 return Ok(true);
+            }
+            if is_free && reads >= READS_OF_FREE {
+                return Ok(false);
             }
             if reads >= READS {
                 return Err(Error::corrupt_page(page_no, error.into_reason()));

@@ -17,7 +17,7 @@ use crate::stats::Stats;
 use crate::store::{self, BATCH_PAGES, Batch, Lane, PageStore, Protection, Settings, bootstrap};
 use crate::sync::poison::Poison;
 use crate::types::{Lsn, PageNo, random_id};
-use highwater_storage::{AlignedBuf, SetOptions, StorageSet};
+use highwater_storage::{AlignedBuf, FolderLock, SetOptions, StorageSet, lock_alone};
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom, Take};
 use std::ops::Range;
@@ -26,6 +26,8 @@ use std::sync::Arc;
 
 /// Where the database is made, within the target.
 const WORK: &str = "restoring";
+/// In that folder from before anything else to after everything else: what tells it from a folder of the user's.
+const MARKER: &str = "made-by-highwater-restore";
 /// In the order in which they are moved up.
 const FILES: [&str; 3] = ["doublewrite", "redo", "data"];
 /// Bytes of archived redo that are read at once.
@@ -34,6 +36,7 @@ const READ_BYTES: usize = 1 << 20;
 /// A restored database that waits for its plain opening.
 pub struct Restored {
     target: PathBuf,
+    _lock: FolderLock,
     /// The folder it lies in.
     pub work: PathBuf,
     database_id: u64,
@@ -61,8 +64,10 @@ fn open_archive(links: &[Link], dir: Option<&Path>) -> Result<Option<Archive>> {
 /// Makes a database of the chain in `target`; it is as a crash at the moment asked for would leave it.
 ///
 /// # Errors
-/// [`Error::Usage`] if the target is not empty, or for a moment that cannot be reached; [`Error::Incompatible`] for
-/// backups that do not follow each other, [`Error::Corrupt`] for damaged ones: nothing was written then. An I/O error.
+/// [`Error::Usage`] if the target is not empty, or for a moment that cannot be reached;
+/// [`InUse`](highwater_storage::OpenError::InUse) if another restore makes a database there;
+/// [`Error::Incompatible`] for backups that do not follow each other, [`Error::Corrupt`] for damaged ones: nothing was
+/// written then. An I/O error.
 pub fn restore(
     dirs: &[PathBuf],
     target: &Path,
@@ -75,10 +80,8 @@ pub fn restore(
     let plan = plan::plan(&links, archive.as_ref(), options.until, tell)?;
     let links = &links[..plan.links];
     chain::verify(links, tell)?;
-    make_target(target)?;
-    let work = target.join(WORK);
-    std::fs::create_dir(&work).map_err(|error| files::failed("create", &work, error))?;
-    files::sync_folder(target)?;
+    let lock = make_target(target)?;
+    let work = make_work(target)?;
     let set = SetOptions { flush_method: options.database.flush_method, create: true, ..SetOptions::default() };
     let storage = StorageSet::open(&work, &set)?;
     let (options, database_id) = (&options.database, random_id());
@@ -105,25 +108,60 @@ pub fn restore(
         }
     }
     let report = plan.report();
-    Ok(Restored { target: target.to_path_buf(), work, database_id: maker.database_id, log_file_bytes, report })
+    let (target, database_id) = (target.to_path_buf(), maker.database_id);
+    Ok(Restored { target, _lock: lock, work, database_id, log_file_bytes, report })
 }
 
-/// Makes the folder, or takes what a restore that was cut short has left there away.
-fn make_target(target: &Path) -> Result<()> {
-    if is_unfinished(target) {
-        for name in [FILES[0], FILES[1]] {
-            match std::fs::remove_file(target.join(name)) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err(files::failed("remove", &target.join(name), error));
-                }
-                _ => {}
-            }
-        }
-        let work = target.join(WORK);
-        std::fs::remove_dir_all(&work).map_err(|error| files::failed("remove", &work, error))?;
-        files::sync_folder(target)?;
+/// Makes the folder, or takes what a restore that was cut short has left there away. It is locked until the restore
+/// ends.
+fn make_target(target: &Path) -> Result<FolderLock> {
+    if !is_unfinished(target) {
+        files::make_empty(target)?;
     }
-    files::make_empty(target).map(drop)
+    let lock = lock_alone(target)?;
+    if is_unfinished(target) {
+        take_away(target)?;
+    }
+    files::make_empty(target)?;
+    Ok(lock)
+}
+
+/// Takes what an unfinished restore has left away, the marker last.
+fn take_away(target: &Path) -> Result<()> {
+    let work = target.join(WORK);
+    for name in &FILES[..FILES.len() - 1] {
+        remove(&target.join(name))?;
+    }
+    let failed = |error| files::failed("look at", &work, error);
+    for entry in std::fs::read_dir(&work).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if entry.file_name() != MARKER {
+            remove(&entry.path())?;
+        }
+    }
+    files::sync_folder(&work)?;
+    remove(&work.join(MARKER))?;
+    std::fs::remove_dir(&work).map_err(|error| files::failed("remove", &work, error))?;
+    files::sync_folder(target)
+}
+
+/// Removes a file, if it is there.
+fn remove(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(files::failed("remove", path, error)),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the folder in which the database is made, with its marker.
+fn make_work(target: &Path) -> Result<PathBuf> {
+    let work = target.join(WORK);
+    std::fs::create_dir(&work).map_err(|error| files::failed("create", &work, error))?;
+    let marker = work.join(MARKER);
+    File::create(&marker).and_then(|file| file.sync_all()).map_err(|error| files::failed("create", &marker, error))?;
+    files::sync_folder(&work)?;
+    files::sync_folder(target)?;
+    Ok(work)
 }
 
 /// Whether a restore into this folder was cut short: it holds the folder in which the database was being made, and
@@ -135,12 +173,18 @@ pub fn is_unfinished(target: &Path) -> bool {
         let Ok(entry) = entry else { return false };
         let name = entry.file_name();
         match name.to_str() {
-            Some(WORK) => has_work = entry.path().is_dir(),
+            Some(WORK) => has_work = is_work(&entry.path()),
             Some(name) if name == FILES[0] || name == FILES[1] => {}
             _ => return false,
         }
     }
     has_work
+}
+
+/// Whether a restore made this folder: it has the marker, or nothing yet.
+fn is_work(folder: &Path) -> bool {
+    let has_marker = folder.join(MARKER).is_file();
+    has_marker || std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// A database being made.
@@ -317,6 +361,7 @@ impl Restored {
             std::fs::rename(&from, &to).map_err(|error| files::failed("move", &from, error))?;
             files::sync_folder(&self.target)?;
         }
+        remove(&self.work.join(MARKER))?;
         std::fs::remove_dir(&self.work).map_err(|error| files::failed("remove", &self.work, error))?;
         files::sync_folder(&self.target)?;
         files::sync_parent(&self.target)

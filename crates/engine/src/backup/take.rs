@@ -219,7 +219,8 @@ fn copy_pages(
     tell: &mut OnBackupProgress<'_>,
     stopped: &dyn Fn() -> bool,
 ) -> Result<Copied> {
-    let (ctx, total) = (source.ctx, source.space.page_count());
+    // Of a growth that the redo to copy does not have, the pages are copied.
+    let (ctx, total) = (source.ctx, source.space.settled_page_count());
     let mut reader = ExtentReader::new(ctx, source.space);
     let (mut count, mut damaged) = (0, Vec::new());
     let (started, mut read_bytes) = (Instant::now(), 0);

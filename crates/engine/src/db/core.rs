@@ -38,7 +38,7 @@ use crate::stats::Stats;
 use crate::store::{self, FileHeader, Kind, PageSource, Protection, bootstrap};
 use crate::sync::poison::Poison;
 use crate::types::{PageNo, random_id};
-use highwater_storage::{AlignedBuf, Device, SetOptions, StorageSet};
+use highwater_storage::{AlignedBuf, Device, SetOptions, StorageSet, lock_alone};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -244,15 +244,17 @@ impl Core {
     }
 }
 
-/// A folder in which a restore was cut short is neither a database nor a place for a new one.
+/// A folder in which a restore was cut short is neither a database nor a place for a new one; a restore that is running
+/// has it locked.
 fn refuse_unfinished(dir: &Path) -> Result<()> {
-    match restore::is_unfinished(dir) {
-        false => Ok(()),
-        true => Err(Error::Incompatible(format!(
-            "{} holds no database: a restore into it was cut short; restore again, or remove the folder",
-            dir.display()
-        ))),
+    if !restore::is_unfinished(dir) {
+        return Ok(());
     }
+    lock_alone(dir)?;
+    Err(Error::Incompatible(format!(
+        "{} holds no database: a restore into it was cut short; restore again, or remove the folder",
+        dir.display()
+    )))
 }
 
 /// A log that seems to be another database's may be the right one: the number of the database is read from page 0.

@@ -342,6 +342,67 @@ fn work_that_is_ended_leaves_nothing() {
     db.close().unwrap();
 }
 
+/// What a restore takes away it has made itself; and nobody else's work, be it under way.
+#[test]
+fn a_restore_leaves_what_is_not_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let [backup, target] = ["backup", "target"].map(|name| folder.path().join(name));
+    let db = Database::open(folder.path().join("db"), options()).unwrap();
+    accounts(&db, "rows");
+    back_up(&db, &backup, None).unwrap();
+    let chain = std::slice::from_ref(&backup);
+    let restore = |tell: &mut highwater::OnBackupProgress<'_>| {
+        Database::restore(chain, &target, &restore_options(&options()), tell)
+    };
+    // A database of the user's with the name of the folder that restores work in.
+    let own = target.join("restoring");
+    Database::open(&own, options()).unwrap().close().unwrap();
+    refusal(restore(&mut |_| Continue(())), &["is not empty"]);
+    Database::open(&own, options()).unwrap().close().unwrap();
+    std::fs::remove_dir_all(&own).unwrap();
+    // A restore beside another one.
+    let mut refusals = 0;
+    restore(&mut |progress| {
+        if progress.step != "restoring" {
+            return Continue(());
+        }
+        refusal(restore(&mut |_| Continue(())), &["in use"]);
+        refusal(Database::open(&target, options()), &["in use"]);
+        refusals += 1;
+        Continue(())
+    })
+    .unwrap();
+    assert!(refusals > 0);
+    Database::open(&target, options()).unwrap().close().unwrap();
+    let names: Vec<_> = std::fs::read_dir(&target).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 3, "{names:?}");
+}
+
+/// A restore that ended at any of its steps, whatever it had made, is begun anew.
+#[test]
+fn what_an_ended_restore_left_is_taken_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let [backup, target] = ["backup", "target"].map(|name| folder.path().join(name));
+    let db = Database::open(folder.path().join("db"), options()).unwrap();
+    accounts(&db, "rows");
+    back_up(&db, &backup, None).unwrap();
+    let chain = std::slice::from_ref(&backup);
+    for end in 0.. {
+        let mut calls = 0;
+        let ended = Database::restore(chain, &target, &restore_options(&options()), &mut |_| {
+            calls += 1;
+            if calls > end { Break(()) } else { Continue(()) }
+        });
+        if ended.is_ok() {
+            break;
+        }
+        if target.join("restoring").exists() {
+            refusal(Database::open(&target, options()), &["was cut short"]);
+        }
+    }
+    Database::open(&target, options()).unwrap().close().unwrap();
+}
+
 #[test]
 fn a_database_that_is_only_read_is_backed_up_unless_it_has_to_be_recovered() {
     let folder = tempfile::tempdir().unwrap();

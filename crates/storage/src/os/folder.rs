@@ -22,7 +22,7 @@ pub(crate) enum Access {
 
 /// A locked folder; unlocked on drop.
 #[derive(Debug)]
-pub(crate) struct FolderLock {
+pub struct FolderLock {
     folder: File,
 }
 
@@ -32,6 +32,14 @@ impl Drop for FolderLock {
         // folder yet.
         let _ = self.folder.unlock();
     }
+}
+
+/// Locks `folder` for this handle alone, as an open [`StorageSet`](crate::StorageSet) does.
+///
+/// # Errors
+/// [`OpenError::InUse`] if it is locked; it is not there, no folder, or cannot be locked.
+pub fn lock_alone(folder: &Path) -> Result<FolderLock, OpenError> {
+    lock(folder, Access::Write)
 }
 
 /// Locks `folder` for this handle alone, or together with other readers.

@@ -13,6 +13,7 @@ mod untorn;
 mod uring;
 
 pub use file::FileDevice;
+pub use folder::{FolderLock, lock_alone};
 pub use method::{FileRole, FlushMethod};
 pub use sequential::SequentialFile;
 pub use sys::forget_cached;

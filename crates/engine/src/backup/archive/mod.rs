@@ -17,9 +17,13 @@
 //!    what it follows. Closing archives all that is left.
 //! 4. If the archive cannot be written it is tried again, from what was last made durable on, in a new segment (a
 //!    failed sync is never retried). When the log is about to be full meanwhile, a gap begins: the database goes on.
+//!    What the new segment follows may lie within the one before: the rest of that one is not part of the archive.
 //! 5. An archive is of one database, by its id; a restored database has another id. One that is ahead of the database
 //!    is refused: the database is an older copy, whose new history must not be mixed with the archived one.
 //! 6. A head is written to a file of another name, synced, and renamed: a segment has a whole head.
+//! 7. Who writes the archive has its folder locked: copies of one database have the same id. An opening believes the
+//!    end of the archive only after a sync, and as the device has it: a crash, or a failed sync, may have left bytes
+//!    in the page cache that are nowhere else.
 //!
 //! | file | what |
 //! |---|---|

@@ -93,6 +93,9 @@ impl Groups<'_> {
     /// [`Error::Corrupt`] or [`Error::Incompatible`] names the segment, and the LSNs of what is missing.
     pub fn next(&mut self) -> Result<Option<Group<'_>>> {
         loop {
+            if self.is_followed_here() && self.next_segment(None)? {
+                continue;
+            }
             let start = self.stream.at();
             let found = match self.stream.next() {
                 Ok(Some(end)) => end,
@@ -121,6 +124,14 @@ impl Groups<'_> {
                 offset: segment::HEAD_BYTES + start.0 - segment.head.start.0,
             }));
         }
+    }
+
+    /// Whether the next segment goes on from here, wherever this one ends: a write into it may have failed (rule 4 of
+    /// [`super`]).
+    fn is_followed_here(&self) -> bool {
+        let (segments, lsn) = (&self.archive.segments, self.stream.at());
+        let here = Position { generation: segments[self.number].head.generation, lsn };
+        segments.get(self.number + 1).is_some_and(|next| next.head.follows == Some(here))
     }
 
     /// Whether there is nothing behind the backup: it was made of a database that was closed, in the block in which the

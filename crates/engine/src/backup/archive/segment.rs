@@ -8,6 +8,7 @@ use super::super::files;
 use crate::error::{Error, Result};
 use crate::log::StreamGroups;
 use crate::types::Lsn;
+use highwater_storage::forget_cached;
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, ErrorKind, Read, Write};
 use std::ops::Range;
@@ -124,6 +125,17 @@ impl Segment {
         file.read_exact(&mut head).map_err(|error| files::failed("read", &self.path, error))?;
         let file = BufReader::with_capacity(READ_BYTES, file);
         Ok(StreamGroups::new(file, self.lsns(), self.head.generation))
+    }
+
+    /// Makes it durable, and forgets what the page cache has of it, so that it is read as the device has it.
+    pub fn settle(&self) -> Result<()> {
+        let settle = || {
+            let file = File::open(&self.path)?;
+            file.sync_all()?;
+            forget_cached(&file);
+            Ok(())
+        };
+        settle().map_err(|error| files::failed("sync", &self.path, error))
     }
 
     /// Where the groups that verify end.

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::log::{Kept, Log, Reader, Scan, whole_groups};
 use crate::stats::Stats;
 use crate::types::Lsn;
-use highwater_storage::forget_cached;
+use highwater_storage::{FolderLock, OpenError, forget_cached, lock_alone};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -30,6 +30,7 @@ pub struct Archiver {
     open: Option<Open>,
     kept: Option<Following>,
     problem: Option<String>,
+    _lock: Option<FolderLock>,
 }
 
 /// The segment that is appended to.
@@ -55,7 +56,7 @@ impl Archiver {
     ///
     /// # Errors
     /// [`Error::Usage`] for a folder with other files, [`Error::Incompatible`] for the archive of another database,
-    /// [`Error::Corrupt`] for a damaged one, an I/O error.
+    /// [`OpenError::InUse`] if a copy of this one writes it, [`Error::Corrupt`] for a damaged one, an I/O error.
     pub fn open(dir: &Path, database_id: u64) -> Result<Archiver> {
         match std::fs::create_dir_all(dir) {
             Ok(()) => files::sync_parent(dir)?,
@@ -72,10 +73,13 @@ impl Archiver {
             open: None,
             kept: None,
             problem: None,
+            _lock: lock(dir)?,
         };
         let segments = segment::list(dir)?;
         check_owner(dir, &segments, database_id)?;
         let Some(last) = segments.last() else { return Ok(archiver) };
+        last.settle()?;
+        files::sync_folder(dir)?;
         let end = last.end()?;
         if end < last.lsns().end {
             last.cut(end)?;
@@ -283,6 +287,14 @@ impl Archiver {
     }
 }
 
+/// Rule 7. Not every file system that archives lie on can lock (NFS cannot lock folders): there only the ids protect.
+fn lock(dir: &Path) -> Result<Option<FolderLock>> {
+    match lock_alone(dir) {
+        Err(OpenError::InUse(dir)) => Err(OpenError::InUse(dir).into()),
+        locked => Ok(locked.ok()),
+    }
+}
+
 /// All segments are of this database.
 pub(super) fn check_owner(dir: &Path, segments: &[Segment], database_id: u64) -> Result<()> {
     match segments.iter().find(|segment| segment.head.database_id != database_id) {
@@ -298,6 +310,7 @@ pub(super) fn check_owner(dir: &Path, segments: &[Segment], database_id: u64) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::db::core::Core;
     use crate::testing::small_core;
 
     /// Commits are held up only until the gap begins, however long the archive cannot be written; then it goes on.
@@ -305,10 +318,7 @@ mod tests {
     fn behind_a_gap_nothing_is_kept() {
         let (core, folder) = (small_core(), tempfile::tempdir().unwrap());
         let (log, dir) = (&core.ctx.log, folder.path().join("archive"));
-        log.flush_to(log.end_lsn()).unwrap();
-        let mut archiver = Archiver::open(&dir, 7).unwrap();
-        archiver.begin(Position { generation: log.generation(), lsn: log.end_lsn() }).unwrap();
-        archiver.follow(log.clone(), core.ctx.stats.clone()).unwrap();
+        let mut archiver = followed(&core, &dir);
         archiver.open = None;
         std::fs::remove_dir_all(&dir).unwrap();
         std::fs::write(&dir, "not a folder").unwrap();
@@ -328,5 +338,63 @@ mod tests {
         std::fs::create_dir(&dir).unwrap();
         append(&mut archiver);
         assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1);
+    }
+
+    /// Followed from its end on; what is appended is durable.
+    fn followed(core: &Core, dir: &Path) -> Archiver {
+        let log = &core.ctx.log;
+        log.flush_to(log.end_lsn()).unwrap();
+        let mut archiver = Archiver::open(dir, 7).unwrap();
+        archiver.begin(Position { generation: log.generation(), lsn: log.end_lsn() }).unwrap();
+        archiver.follow(log.clone(), core.ctx.stats.clone()).unwrap();
+        archiver
+    }
+
+    fn append(log: &Log) -> Lsn {
+        let reservation = log.reserve_at_once(400).expect("there is room");
+        let lsn = log.append(reservation, &[7; 400], |_, _| {});
+        log.flush_to(lsn).unwrap();
+        lsn
+    }
+
+    /// What a failed write left in the middle of a segment hides nothing of what is archived after it.
+    #[test]
+    fn behind_a_failed_write_the_archive_is_read_on() {
+        let (core, folder) = (small_core(), tempfile::tempdir().unwrap());
+        let (log, dir) = (&core.ctx.log, folder.path().join("archive"));
+        let mut archiver = followed(&core, &dir);
+        let start = archiver.end.unwrap();
+        let first = append(log);
+        archiver.step();
+        let second = append(log);
+        // A group that was written, and something else; neither was synced.
+        log.copy_groups(first..second, start.generation, |_, group| archiver.write(group)).unwrap();
+        archiver.write(&[9; 100]).unwrap();
+        let open = archiver.open.as_mut().unwrap();
+        open.file = File::open(&open.path).unwrap();
+        archiver.step();
+        assert_eq!((core.ctx.stats.redo_archive_failures.get(), archiver.end.unwrap().lsn), (1, first));
+        archiver.step();
+        let last = append(log);
+        archiver.step();
+        let archive = super::super::Archive::open(&dir, 7).unwrap();
+        let mut groups = archive.groups(super::super::Begin { position: start, frame: None }).unwrap();
+        let mut end = start.lsn;
+        while let Some(group) = groups.next().unwrap() {
+            assert_eq!(group.start, end);
+            end = group.end;
+        }
+        assert_eq!(end, last);
+    }
+
+    /// Two copies of a database have the same id.
+    #[test]
+    fn one_database_at_a_time_writes_an_archive() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Archiver::open(folder.path(), 7).unwrap();
+        let refused = Archiver::open(folder.path(), 7).err().map(|error| error.to_string());
+        assert!(refused.is_some_and(|error| error.contains("in use")));
+        drop(first);
+        Archiver::open(folder.path(), 7).unwrap();
     }
 }
