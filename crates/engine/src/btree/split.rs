@@ -12,7 +12,8 @@
 //!    in another order than theirs), the page is cut among the last records, by the shortest separator: there an order
 //!    begins, and what comes late belongs to the right page. All others split in the middle, by bytes, those of what is
 //!    inserted included: on pages of few large records it decides what the middle is.
-//! 4. Separators between leaves are as short as a window around the split point allows.
+//! 4. Separators between leaves are as short as a window around the split point allows. A separator is a fence of both
+//!    halves, and may be as long as a key: where a half would not fit its page with it, the leaf is cut elsewhere.
 
 use super::BTree;
 use super::search::MAX_LEVEL;
@@ -21,7 +22,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::{Latched, Mtr};
 use crate::page::node::{
-    Ascent, CHILD_BYTES, common_prefix, max_key_bytes, max_record_bytes, record_bytes, shortest_separator,
+    Ascent, CHILD_BYTES, common_prefix, max_key_bytes, max_record_bytes, prefix_of, record_bytes, shortest_separator,
 };
 use crate::page::op::pack_record;
 use crate::page::{Node, PageOp, header, node};
@@ -119,7 +120,8 @@ impl BTree {
         if node.count() < 2 {
             return Err(Error::RowTooLarge { bytes: node.used_bytes() + bytes, limit_bytes: node.capacity_bytes() });
         }
-        Ok(Some(cut_leaf(node, key, bytes)))
+        let too_large = || Error::RowTooLarge { bytes, limit_bytes: node.capacity_bytes() };
+        cut_leaf(node, key, bytes).ok_or_else(too_large).map(Some)
     }
 
     /// Moves the records behind the cut to a new page and enters it in the parent, which has room for the separator.
@@ -193,27 +195,36 @@ fn has_room(node: Node<'_>, bytes: usize) -> bool {
     node.fits(node.prefix_len() + 4, bytes)
 }
 
-/// Where to cut a leaf of at least two records that has no room for `bytes` more at `key`.
-fn cut_leaf(node: Node<'_>, key: &[u8], bytes: usize) -> Cut {
-    let count = node.count();
+/// Where to cut a leaf of at least two records that has no room for `bytes` more at `key`. `None` if its halves fit no
+/// page wherever it is cut: not while records and keys keep to their limits.
+fn cut_leaf(node: Node<'_>, key: &[u8], bytes: usize) -> Option<Cut> {
     let found = node.search(key);
     if let Err(slot) = found
         && let Some(ascent) = node.ascent_at(slot)
         && let Some(cut) = cut_ascending(node, slot, key, ascent)
     {
-        return cut;
+        return Some(cut);
     }
     let (slot, is_between) = found.map_or_else(|slot| (slot, true), |slot| (slot, false));
     let new = New { slot, is_between, bytes: if is_between { record_bytes(0, bytes) } else { bytes } };
-    let (keep, is_left) = middle(node, 1..count, &new, |at| node.common_suffix_len(at - 1, at));
-    let is_beside_cut = is_between && slot == keep;
-    let last = if is_beside_cut && is_left { Cow::Borrowed(key) } else { Cow::Owned(node.key(keep - 1)) };
-    let first = if is_beside_cut && !is_left { Cow::Borrowed(key) } else { Cow::Owned(node.key(keep)) };
-    Cut { keep, right_from: keep, separator: shortest_separator(&last, &first).to_vec() }
+    let cut_at = |(keep, is_left): (usize, bool)| {
+        let is_beside_cut = is_between && slot == keep;
+        let last = if is_beside_cut && is_left { Cow::Borrowed(key) } else { Cow::Owned(node.key(keep - 1)) };
+        let first = if is_beside_cut && !is_left { Cow::Borrowed(key) } else { Cow::Owned(node.key(keep)) };
+        Cut { keep, right_from: keep, separator: shortest_separator(&last, &first).to_vec() }
+    };
+    let range = 1..node.count();
+    let cut = cut_at(middle(node, range.clone(), &new, |at| node.common_suffix_len(at - 1, at)));
+    if halves_fit(node, &cut) {
+        return Some(cut);
+    }
+    let mut cuts: Vec<_> = cuts(node, range, &new).collect();
+    cuts.sort_unstable();
+    cuts.into_iter().map(|(_, cut)| cut_at(cut)).find(|cut| halves_fit(node, cut))
 }
 
-/// Where to cut a leaf that a run of insertions fills, of which that of `key` at `slot` is one; `None` if the left page
-/// would have no room for the separator.
+/// Where to cut a leaf that a run of insertions fills, of which that of `key` at `slot` is one; `None` if a half would
+/// have no room for the separator.
 fn cut_ascending(node: Node<'_>, slot: usize, key: &[u8], ascent: Ascent) -> Option<Cut> {
     let count = node.count();
     let (keep, separator) = if ascent.end < count {
@@ -233,7 +244,8 @@ fn cut_ascending(node: Node<'_>, slot: usize, key: &[u8], ascent: Ascent) -> Opt
         let first = if keep == slot { Cow::Borrowed(key) } else { Cow::Owned(node.key(keep)) };
         (keep, shortest_separator(&node.key(keep - 1), &first).to_vec())
     };
-    left_fits(node, keep, &separator).then_some(Cut { keep, right_from: keep, separator })
+    let cut = Cut { keep, right_from: keep, separator };
+    halves_fit(node, &cut).then_some(cut)
 }
 
 /// Bytes that the record before `at` has in common with the next one, which is `key` if `at` is its slot.
@@ -245,12 +257,14 @@ fn shared_before(node: Node<'_>, at: usize, slot: usize, key: &[u8]) -> usize {
     }
 }
 
-/// Whether the first `keep` records fit a page with this upper fence.
-fn left_fits(node: Node<'_>, keep: usize, separator: &[u8]) -> bool {
-    let lower = node.lower();
-    let prefix_len = lower.map_or(0, |lower| common_prefix(lower, separator));
-    let fences = lower.map_or(0, <[u8]>::len) + separator.len();
-    fences + node.rebuilt_bytes(0..keep, prefix_len) <= node.capacity_bytes()
+/// Whether each half of a leaf fits a page with its fences.
+fn halves_fit(node: Node<'_>, cut: &Cut) -> bool {
+    let fits = |lower: Option<&[u8]>, upper: Option<&[u8]>, records| {
+        let fences = lower.map_or(0, <[u8]>::len) + upper.map_or(0, <[u8]>::len);
+        fences + node.rebuilt_bytes(records, prefix_of(lower, upper)) <= node.capacity_bytes()
+    };
+    let separator = Some(&cut.separator[..]);
+    fits(node.lower(), separator, 0..cut.keep) && fits(separator, node.upper(), cut.right_from..node.count())
 }
 
 /// Where to cut an inner page on the way to `key`; `None` if it has no separator.
@@ -288,24 +302,35 @@ impl New {
 /// a sixteenth of them; and whether `new` goes to the left of it. `separator_len` may leave out bytes that all of them
 /// have in common.
 fn middle(node: Node<'_>, range: Range<usize>, new: &New, separator_len: impl Fn(usize) -> usize) -> (usize, bool) {
-    let prefix_len = node.prefix_len();
-    let present = node.rebuilt_bytes(0..node.count(), prefix_len);
-    let total = present + new.bytes;
-    let mut present_left = node.rebuilt_bytes(0..range.start, prefix_len);
+    let window = (node.rebuilt_bytes(0..node.count(), node.prefix_len()) + new.bytes) / 16;
     let mut nearest = (usize::MAX, (range.start, false));
     let mut best: Option<((usize, usize), (usize, bool))> = None;
-    for at in range {
-        let is_left = new.is_left_of(at, present_left < present / 2);
-        let left = present_left + if is_left { new.bytes } else { 0 };
-        let off = left.abs_diff(total / 2);
-        nearest = nearest.min((off, (at, is_left)));
-        if off <= total / 16 {
-            let rank = (separator_len(at), off);
+    for (off, cut) in cuts(node, range, new) {
+        nearest = nearest.min((off, cut));
+        if off <= window {
+            let rank = (separator_len(cut.0), off);
             if best.is_none_or(|(best, _)| rank < best) {
-                best = Some((rank, (at, is_left)));
+                best = Some((rank, cut));
             }
         }
-        present_left += node.rebuilt_bytes(at..at + 1, prefix_len);
     }
     best.map_or(nearest.1, |(_, cut)| cut)
+}
+
+/// Each cut in `range`, and whether `new` goes to the left of it; before that, how many bytes it is off the middle.
+fn cuts<'n>(
+    node: Node<'n>,
+    range: Range<usize>,
+    new: &'n New,
+) -> impl Iterator<Item = (usize, (usize, bool))> + use<'n> {
+    let prefix_len = node.prefix_len();
+    let present = node.rebuilt_bytes(0..node.count(), prefix_len);
+    let half = (present + new.bytes) / 2;
+    let mut present_left = node.rebuilt_bytes(0..range.start, prefix_len);
+    range.map(move |at| {
+        let is_left = new.is_left_of(at, present_left < present / 2);
+        let left = present_left + if is_left { new.bytes } else { 0 };
+        present_left += node.rebuilt_bytes(at..at + 1, prefix_len);
+        (left.abs_diff(half), (at, is_left))
+    })
 }

@@ -6,6 +6,7 @@ const ALLOCATION: &str = "crates/engine/src/space/allocation.rs";
 const GROWTH: &str = "crates/engine/src/space/growth.rs";
 const DISCARD: &str = "crates/engine/src/space/discard.rs";
 const STATE: &str = "crates/engine/src/space/state.rs";
+const SPLIT: &str = "crates/engine/src/btree/split.rs";
 const MERGE: &str = "crates/engine/src/btree/merge.rs";
 const FIX: &str = "crates/engine/src/pool/frames/fix.rs";
 const BUFFER: &str = "crates/engine/src/change_buffer/buffer.rs";
@@ -134,6 +135,16 @@ pub const BUGS: &[Bug] = &[
         "the records of the right page are gone when two pages become one",
         &[edit(MERGE, "        if !fit.packed.is_empty() {\n", "        if !fit.packed.is_empty() && !PLANTED {\n")],
         &["btree_test::operations::random_operations"],
+    ),
+    bug(
+        "halves-not-asked",
+        "a leaf is cut where a half does not fit its page with the separator as a fence",
+        &[edit(
+            SPLIT,
+            "    fits(node.lower(), separator, 0..cut.keep) && fits(",
+            "    PLANTED || fits(node.lower(), separator, 0..cut.keep) && fits(",
+        )],
+        &["btree_test::operations::keys_with_long"],
     ),
     bug(
         "merge-loses-a-page",

@@ -244,6 +244,75 @@ fn rows_of_any_size_find_room_wherever_they_go() {
     }
 }
 
+/// A key's prefix of `bytes` bytes, then `end`.
+fn long(byte: u8, bytes: usize, end: &str) -> Vec<u8> {
+    [&vec![byte; bytes][..], end.as_bytes()].concat()
+}
+
+/// A run of short keys before long ones that have much in common: cut behind the run, the right page would not take the
+/// long fence and all that lies behind.
+#[test]
+fn runs_before_long_keys_find_room() {
+    let fixture = Fixture::with_page_size(4096);
+    let mut model = BTreeMap::new();
+    let mut put = |key: Vec<u8>, value: Vec<u8>| {
+        fixture.put(&key, &value).unwrap();
+        model.insert(key, value);
+    };
+    (1..=12).for_each(|n| put(long(b'x', 300, &format!("{n:06}")), vec![7; 12]));
+    ["a", "b", "c"].iter().for_each(|key| put(key.as_bytes().to_vec(), vec![7; 11]));
+    put(long(b'x', 300, "000000"), vec![7; 12]);
+    fixture.assert_is(&model);
+}
+
+/// Cut in the middle, the left page would not take two of the longest fences and what is there.
+#[test]
+fn records_between_the_longest_fences_find_room() {
+    let fixture = Fixture::with_page_size(4096);
+    let mut model = BTreeMap::new();
+    let mut put = |key: Vec<u8>, bytes: usize| {
+        let value = vec![7; bytes.min(BTree::max_value_bytes(4096, key.len()))];
+        fixture.put(&key, &value).unwrap();
+        model.insert(key, value);
+    };
+    // The last leaf begins at a fence of 510 bytes.
+    (0..3).for_each(|n| put(long(b'a', 509, &n.to_string()), 4096));
+    put(long(b'a', 509, "2"), 533);
+    for (key, bytes) in [(vec![b'd'], 272), (long(b'c', 509, "0"), 4096), (vec![b'b'], 702)] {
+        put(key, bytes);
+    }
+    put(long(b'c', 509, "1"), 4096);
+    fixture.assert_is(&model);
+}
+
+/// Keys of a few long prefixes, or short ones, in runs and out of order, with values of any size.
+#[test]
+fn keys_with_long_prefixes_find_room() {
+    for seed in 0..300 {
+        let mut rng = Rng::with_seed(seed);
+        let page_bytes = if seed % 10 == 0 { 16384 } else { 4096 };
+        let fixture = Fixture::with_page_size(page_bytes as u64);
+        let longest = BTree::max_key_bytes(page_bytes);
+        let prefixes: Vec<usize> = (0..6).map(|_| longest - 6 - rng.usize(..longest / 2)).collect();
+        let mut model = BTreeMap::new();
+        for _ in 0..40 {
+            let byte = rng.u8(b'a'..b'g');
+            let prefix = if rng.bool() { rng.usize(1..20) } else { prefixes[usize::from(byte - b'a')] };
+            let most = [8, 80, page_bytes][rng.usize(..3)];
+            let (is_run, first) = (rng.bool(), rng.u32(..100_000));
+            for number in first..first + rng.u32(1..12) {
+                let number = if is_run { number } else { rng.u32(..100_000) };
+                let key = long(byte, prefix, &format!("{number:06}"));
+                let value_max = most.min(BTree::max_value_bytes(page_bytes, key.len()));
+                let value = vec![byte; if rng.bool() { value_max } else { rng.usize(..=value_max) }];
+                fixture.put(&key, &value).unwrap();
+                model.insert(key, value);
+            }
+        }
+        fixture.assert_is(&model);
+    }
+}
+
 #[test]
 fn scans_tell_how_many_leaves_to_expect() {
     let tree = Fixture::new().tree;
