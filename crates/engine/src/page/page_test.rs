@@ -398,3 +398,21 @@ proptest! {
         let _ = (node::child_slot_covering(&page[..], &key), node::child_slot_before(&page[..], &key));
     }
 }
+
+/// Two records over the same bytes: a change of one would change the other.
+#[test]
+fn records_that_overlap_are_damage() {
+    let mut twin = Twin::leaf(4096, None, None);
+    for (slot, key) in [b"key1", b"key2"].into_iter().enumerate() {
+        twin.apply(&PageOp::NodeInsert { slot: slot as u16, key, value: &[7; 10] });
+    }
+    node::check(&twin.page, PAGE).unwrap();
+    let slot = |slot: usize| node::SLOTS + slot * 10;
+    let first: [u8; 2] = twin.page[slot(0)..][..2].try_into().unwrap();
+    for off in 0..10 {
+        let mut page = twin.page.clone();
+        page[slot(1)..][..2].copy_from_slice(&(u16::from_le_bytes(first) - off).to_le_bytes());
+        let error = node::check(&page, PAGE).unwrap_err().to_string();
+        assert!(error.contains("record 1 overlaps"), "{off}: {error}");
+    }
+}

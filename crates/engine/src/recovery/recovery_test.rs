@@ -265,8 +265,9 @@ fn recovery_in_windows_may_be_cut_short_anywhere() {
     assert!(core.replayed.windows > 4, "{:?}", core.replayed);
 }
 
-/// Whether the database opens whose page was damaged, after a change of it that another window holds than its `Format`.
-fn opens_with_an_unreadable_page(made_anew: bool) -> Result<Vec<u8>> {
+/// Whether the database opens whose page was changed by `damage`, after a change of it that another window holds than
+/// its `Format`.
+fn opens_with_an_unreadable_page(made_anew: bool, damage: impl Fn(&mut [u8], PageNo)) -> Result<Vec<u8>> {
     let core = open(StorageSet::memory(), seeded_options(0));
     let (page, other) = (new_page(&core), new_page(&core));
     core.ctx.pool.flush_all()?;
@@ -282,7 +283,7 @@ fn opens_with_an_unreadable_page(made_anew: bool) -> Result<Vec<u8>> {
     core.ctx.log.flush_to(core.ctx.log.end_lsn())?;
     let image = core.storage().cut(3);
     let place = page.0 as usize * 4096;
-    image.memory_devices().unwrap()[0].damage(|bytes| bytes[place + 100] ^= 1);
+    image.memory_devices().unwrap()[0].damage(|bytes| damage(&mut bytes[place..place + 4096], page));
     let core = Core::open(image, seeded_options(0))?;
     assert!(core.replayed.windows > 4, "{:?}", core.replayed);
     Ok(bytes_of(&core, page))
@@ -290,11 +291,25 @@ fn opens_with_an_unreadable_page(made_anew: bool) -> Result<Vec<u8>> {
 
 #[test]
 fn an_unreadable_page_that_a_later_window_makes_anew_is_no_error() {
-    let bytes = opens_with_an_unreadable_page(true).unwrap();
+    let flip = |page: &mut [u8], _: PageNo| page[100] ^= 1;
+    let bytes = opens_with_an_unreadable_page(true, flip).unwrap();
     let at = |round: usize| bytes[64 + round * 96 - page::header::HEADER_BYTES];
     assert_eq!((at(0), at(1), at(2)), (0, 0, 4), "nothing of its earlier life");
-    let error = opens_with_an_unreadable_page(false).unwrap_err();
+    let error = opens_with_an_unreadable_page(false, flip).unwrap_err();
     assert!(matches!(&error, Error::CorruptPage { reason, .. } if reason.contains("checksum")), "{error}");
+}
+
+/// A page was flushed with a change that the log lacks: the log has lost its end, with whatever was committed there.
+#[test]
+fn a_page_beyond_the_log_is_an_error_though_it_is_made_anew() {
+    let later = |page: &mut [u8], page_no: PageNo| {
+        page::header::set_lsn(page, Lsn(1 << 40));
+        page::header::seal(page, page_no);
+    };
+    for made_anew in [false, true] {
+        let error = opens_with_an_unreadable_page(made_anew, later).unwrap_err();
+        assert!(error.is_beyond_log(), "{error}");
+    }
 }
 
 /// Changes the root of a tree by an operation that no code of ours makes; opens the database after a crash.

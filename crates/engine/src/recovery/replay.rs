@@ -120,7 +120,8 @@ impl Changed<'_> {
                 return Ok(());
             }
             match self.pool.load(page) {
-                Err(error @ Error::CorruptPage { .. }) => {
+                // That the log has lost its end is not this page's damage: nothing that follows undoes it.
+                Err(error @ Error::CorruptPage { .. }) if !error.is_beyond_log() => {
                     self.unreadable.lock().insert(page, error);
                     return Ok(());
                 }

@@ -11,6 +11,10 @@ use crate::error::{Error, Result};
 use crate::page::bytes::PageBytes;
 use crate::page::header::{self, PageType};
 use crate::types::PageNo;
+use std::ops::Range;
+
+/// Offsets in a page have 16 bits.
+const MOST_PAGE_BYTES: usize = 1 << 15;
 
 type Verdict = std::result::Result<(), String>;
 
@@ -31,7 +35,7 @@ fn ensure(holds: bool, reason: impl FnOnce() -> String) -> Verdict {
 }
 
 fn check_type(page: &[u8]) -> Verdict {
-    ensure(page.len() > SLOTS && page.len() <= 1 << 15, || format!("a node cannot have {} bytes", page.len()))?;
+    ensure(page.len() > SLOTS && page.len() <= MOST_PAGE_BYTES, || format!("a node cannot have {} bytes", page.len()))?;
     let level = header::level(page);
     match PageType::from_u8(page.u8_at(header::TYPE)) {
         Some(PageType::Leaf) => ensure(level == 0, || format!("a leaf at level {level}")),
@@ -74,6 +78,7 @@ fn check_records(page: &[u8]) -> Verdict {
     let heap_start = page.u16_at(HEAP_START) as usize;
     let heap_end = node.heap_end();
     let mut heap_bytes = page.u16_at(GARBAGE) as usize;
+    let mut taken = Taken([0; MOST_PAGE_BYTES / 64]);
     for slot in 0..node.count() {
         let record = node.record(slot);
         let end = record.offset + record.heap_bytes();
@@ -81,6 +86,7 @@ fn check_records(page: &[u8]) -> Verdict {
         ensure(starts_inside && end <= heap_end, || {
             format!("record {slot} at {}..{end} is outside the heap {heap_start}..{heap_end}", record.offset)
         })?;
+        ensure(taken.take(record.offset..end), || format!("record {slot} overlaps another one"))?;
         let padding = HEAD_BYTES.saturating_sub(record.suffix_len.saturating_sub(node.skip())) as u32 * 8;
         let kept = if padding >= 32 { 0 } else { node.head(slot) >> padding << padding };
         ensure(node.head(slot) == kept, || format!("the head of record {slot} is longer than its key"))?;
@@ -94,6 +100,25 @@ fn check_records(page: &[u8]) -> Verdict {
         format!("records and garbage are {heap_bytes} bytes, the heap {}", heap_end - heap_start)
     })?;
     check_bounds(node)
+}
+
+/// The bytes of a page that records have, a bit each.
+struct Taken([u64; MOST_PAGE_BYTES / 64]);
+
+impl Taken {
+    /// Takes `bytes`, which lie within the page; false if one of them is taken.
+    fn take(&mut self, bytes: Range<usize>) -> bool {
+        let mut are_free = true;
+        let mut at = bytes.start;
+        while at < bytes.end {
+            let (first, end) = (at % 64, bytes.end.min(at / 64 * 64 + 64));
+            let mask = (u64::MAX >> (64 - (end - at))) << first;
+            are_free &= self.0[at / 64] & mask == 0;
+            self.0[at / 64] |= mask;
+            at = end;
+        }
+        are_free
+    }
 }
 
 fn shares_skipped(node: Node<'_>, slot: usize) -> bool {

@@ -225,7 +225,10 @@ impl TxnSystem {
         self.history.sub(1);
         if let Err(error) = self.undo.free_front(&mut front) {
             // The pages wait for the next transaction to be purged, or for the next opening.
-            self.set_record_aside(&error);
+            match error.is_damage() {
+                true => self.set_record_aside(&error),
+                false => self.stats.purge_retries.inc(),
+            }
         }
         self.undo.put_front(front);
         if pending.fetch_sub(1, AcqRel) > 1 {
