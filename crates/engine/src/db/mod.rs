@@ -21,6 +21,7 @@ mod backup;
 pub mod core;
 mod creation;
 mod database;
+mod ended_inside;
 mod get_many;
 mod index_build;
 mod insert_many;

@@ -3,12 +3,14 @@
 //! Rules
 //! 1. A failed call leaves the transaction as it was before the call, except [`Error::Deadlock`]: then all of it is
 //!    rolled back already, and only `rollback` or dropping it is left to do.
-//! 2. Dropping a transaction rolls it back.
+//! 2. Dropping a transaction rolls it back. Inside the closure of a `modify` no transaction ends: one that is to is
+//!    rolled back when that call is over (`ended_inside`).
 //! 3. Once the database is closed every call is [`Error::Closed`], also a call that would need nothing of the database.
 //! 4. Keys and rows are built in buffers that go from one transaction to the next: no allocation per call but the row
 //!    that is returned.
 
 use super::database::{Inner, Open};
+use super::ended_inside::{CallWithClosure, check_outside, put_aside};
 use super::scan::{Range, Scan};
 use super::table_use::TableUses;
 use crate::error::{Error, Result};
@@ -180,6 +182,7 @@ impl WriteTxn {
         key: &[ValueRef<'_>],
         mut change: impl FnMut(RowRef<'_>, &mut Changes<'_>),
     ) -> Result<bool> {
+        let _over = CallWithClosure;
         let mut call = self.call(table, Mode::Write)?;
         call.encode_key(key)?;
         let Call { system, version, .. } = call;
@@ -232,7 +235,7 @@ impl WriteTxn {
     /// # Errors
     /// An I/O error: then whether the changes are durable is unknown until the database is opened again.
     pub fn commit(mut self) -> Result<()> {
-        self.inner.check_not_closed()?;
+        self.check_may_end()?;
         self.inner.txn_system().commit(self.txn.take().expect(HAS_NOT_ENDED))
     }
 
@@ -241,9 +244,14 @@ impl WriteTxn {
     /// # Errors
     /// As [`commit`](Self::commit).
     pub fn commit_lsn(mut self) -> Result<u64> {
-        self.inner.check_not_closed()?;
+        self.check_may_end()?;
         let lsn = self.inner.txn_system().commit_lsn(self.txn.take().expect(HAS_NOT_ENDED))?;
         Ok(lsn.unwrap_or_else(|| self.inner.ctx.log.end_lsn()).0)
+    }
+
+    fn check_may_end(&self) -> Result<()> {
+        self.inner.check_not_closed()?;
+        check_outside()
     }
 
     /// Number of the transaction, given at its first write; `None` before. It is the transaction that
@@ -257,7 +265,7 @@ impl WriteTxn {
     /// # Errors
     /// An I/O or corruption error.
     pub fn rollback(mut self) -> Result<()> {
-        self.inner.check_not_closed()?;
+        self.check_may_end()?;
         self.inner.txn_system().rollback(self.txn.take().expect(HAS_NOT_ENDED))
     }
 
@@ -370,6 +378,10 @@ impl WriteTxn {
 
 impl Drop for WriteTxn {
     fn drop(&mut self) {
+        if self.txn.is_some() && check_outside().is_err() {
+            let (txn, desk, inner) = (self.txn.take(), self.desk.take(), self.inner.clone());
+            return put_aside(WriteTxn { txn, desk, inner, schema_version: self.schema_version });
+        }
         if let Some(txn) = self.txn.take() {
             // A rollback that fails leaves the transaction active; recovery will undo it.
             let _ = self.inner.txn_system().rollback(txn);

@@ -27,7 +27,7 @@ pub(super) fn closed<R>(run: impl FnOnce() -> R) -> R {
 }
 
 /// Refuses a call from inside a row closure.
-pub(super) fn check_open() -> Result<()> {
+pub(crate) fn check_open() -> Result<()> {
     if IN_ROW_CLOSURE.with(Cell::get) {
         return Err(Error::Usage(
             "the database was called from inside a closure that changes a row (this is not allowed)".to_string(),

@@ -147,6 +147,47 @@ fn a_locking_scan_does_not_use_an_index_that_is_younger_than_its_snapshot() {
     assert!(matches!(met, Err(Error::WriteConflict)), "{met:?}");
 }
 
+/// Nothing is undone while a page is latched: it is once the call with the closure is over, whatever ends it.
+#[test]
+fn a_transaction_that_ends_inside_a_closure_is_rolled_back_after_it() {
+    let db = memory();
+    let table = people(&db);
+    add(&db, &table, "one", "first", None);
+    let other = memory();
+    let elsewhere = people(&other);
+    let begun = |db: &Database, table: &Table| {
+        let mut txn = db.begin().unwrap();
+        txn.insert(table, &values![9, "nine", "last", 9]).unwrap();
+        Some(txn)
+    };
+    let usage = |ended: highwater::Result<()>| assert!(matches!(ended, Err(Error::Usage(_))), "{ended:?}");
+    let end: [&dyn Fn(WriteTxn); 4] =
+        [&drop, &|txn| usage(txn.commit()), &|txn| usage(txn.commit_lsn().map(drop)), &|txn| usage(txn.rollback())];
+    for end in end {
+        for (db_of_ended, table_of_ended) in [(&db, &table), (&other, &elsewhere)] {
+            let mut ended = begun(db_of_ended, table_of_ended);
+            db.transact(|txn| txn.modify(&table, &values![1], |_, _| ended.take().into_iter().for_each(end))).unwrap();
+            // Its row is neither there nor locked.
+            let mut txn = begun(db_of_ended, table_of_ended).unwrap();
+            txn.delete(table_of_ended, &values![9]).unwrap();
+            txn.commit().unwrap();
+        }
+    }
+    // A closure that panics, too.
+    let mut ended = begun(&db, &table);
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let mut txn = db.begin().unwrap();
+        txn.modify(&table, &values![1], |_, _| {
+            drop(ended.take());
+            panic!("as planned");
+        })
+    }));
+    assert!(panicked.is_err());
+    begun(&db, &table).unwrap().rollback().unwrap();
+    check_indexes(&db, &table);
+    db.close().unwrap();
+}
+
 #[test]
 fn a_savepoint_that_a_rollback_went_past_is_gone() {
     let db = memory();

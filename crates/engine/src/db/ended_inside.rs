@@ -1,0 +1,32 @@
+//! Transactions that are committed, rolled back or dropped inside the closure of a `modify`.
+//!
+//! That is a mistake: the closure runs while a page is latched, so nothing can be undone there. The transaction is put
+//! aside, as it is and with its locks, and rolled back as soon as the call that runs the closure is over.
+
+use super::write_txn::WriteTxn;
+pub(super) use crate::txn::check_outside_row_closure as check_outside;
+use std::cell::RefCell;
+
+crate::sync::thread_local! {
+    static PUT_ASIDE: RefCell<Vec<WriteTxn>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Puts a transaction aside until this thread's call is over.
+pub(super) fn put_aside(txn: WriteTxn) {
+    PUT_ASIDE.with(|aside| aside.borrow_mut().push(txn));
+}
+
+/// A call that runs a row closure; dropped when it is over, also by a panic: what was put aside is rolled back.
+pub(super) struct CallWithClosure;
+
+impl Drop for CallWithClosure {
+    fn drop(&mut self) {
+        // A call inside a closure was refused; the closure goes on.
+        if check_outside().is_err() {
+            return;
+        }
+        while let Some(txn) = PUT_ASIDE.with(|aside| aside.borrow_mut().pop()) {
+            drop(txn);
+        }
+    }
+}
