@@ -5,7 +5,8 @@
 //!    written and is not yet in its place. An engine that leaves caching to the operating system gets what the process
 //!    is limited to.
 //! 2. Durable: a commit that returned survives a power cut. Relaxed: it survives the end of the process, and at most
-//!    about a second of commits is lost with the power.
+//!    about a second of commits is lost with the power. (redb has no level in between: a commit that it has not synced
+//!    is lost with the process too.)
 //! 3. Everything else is as the engine's documentation says; `docs/peers` has a page on each.
 
 use highwater_bench::Result;

@@ -309,11 +309,10 @@ impl Device for File {
             let text = format!("the file's place on the disk has {} bytes", self.end - self.start);
             return Err(self.error("resize", 0, len, IoError::new(ErrorKind::StorageFull, text)));
         }
-        if len < old {
-            let cut = len.next_multiple_of(SECTOR_BYTES);
-            let kept = old.next_multiple_of(SECTOR_BYTES);
-            self.disk.discard(self.start + cut, kept - cut).map_err(|e| self.failed("resize", len, old - len, e))?;
-        }
+        // What lies behind the file's end is zeros when it grows, also if a power cut undid a discard.
+        let [least, most] = [len.min(old), len.max(old)].map(|len| len.next_multiple_of(SECTOR_BYTES));
+        let discarded = self.disk.discard(self.start + least, most - least);
+        discarded.map_err(|e| self.failed("resize", least, most - least, e))?;
         self.table.set_length(self.index, len).map_err(|e| self.failed("resize", 0, len, e))
     }
 

@@ -74,6 +74,30 @@ fn lengths_and_bytes_survive_a_power_cut_after_sync() {
     }
 }
 
+/// A cut may undo the discard of a shorter file and keep its length.
+#[test]
+fn a_file_that_grows_is_zeros_there_after_a_power_cut_too() {
+    let mut shortened = 0;
+    for seed in 0..40 {
+        let options = options(true);
+        let disk = EngineDisk::new(&options).unwrap();
+        let data = disk.set().data;
+        data.set_len_bytes(131_072).unwrap();
+        data.write_at(65536, &[7; 65536], Placement::IndexLeaf).unwrap();
+        data.sync().unwrap();
+        data.set_len_bytes(65536).unwrap();
+        disk.disk().power_cut(seed).unwrap();
+        disk.disk().power_on().unwrap();
+        let again = EngineDisk::on(disk.disk().clone(), &options).unwrap().set().data;
+        shortened += u32::from(again.len_bytes().unwrap() == 65536);
+        if again.len_bytes().unwrap() == 65536 {
+            again.set_len_bytes(131_072).unwrap();
+            assert_eq!(read(&*again, 65536, 65536), [0; 65536], "seed {seed}");
+        }
+    }
+    assert!(shortened > 0);
+}
+
 #[test]
 fn wrong_use_is_an_error() {
     let disk = EngineDisk::new(&options(false)).unwrap();

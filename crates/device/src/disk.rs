@@ -173,10 +173,10 @@ impl Disk {
                 return Err(DeviceError::Unreadable { lba: u64::from(*lba) });
             }
         }
-        let done = self.submit(Request::read, offset, len)?;
+        let cuts = self.cuts.load(Ordering::SeqCst);
+        let done_ns = self.submit(Request::read, offset, len)?;
         self.store.read(offset, buf)?;
-        self.clock.wait_until(done);
-        Ok(())
+        self.wait(Ticket { done_ns, cuts })
     }
 
     /// Writes `data` at `offset` in `stream`.

@@ -123,10 +123,27 @@ impl Mount {
     ///
     /// Everything that used the file system must have been stopped.
     pub fn power_cycle(&mut self) -> Result<()> {
+        self.power_on()?;
+        self.mount_file_system()
+    }
+
+    /// The first half of [`power_cycle`](Self::power_cycle): the power is on again, the file system is not mounted. An
+    /// error says nothing about what is on the disk: something may still use the file system.
+    ///
+    /// # Errors
+    /// What was mounted cannot be unmounted, or the disk not be attached again.
+    pub fn power_on(&mut self) -> Result<()> {
         self.stack.unmount_file_system()?;
         self.stack.detach()?;
         self.shared.disk.power_on()?;
-        self.stack.attach()?;
+        self.stack.attach()
+    }
+
+    /// The second half of [`power_cycle`](Self::power_cycle): an error says that the file system is damaged.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn mount_file_system(&mut self) -> Result<()> {
         self.stack.mount()
     }
 

@@ -129,12 +129,13 @@ impl SsdTimer {
     pub fn read(&mut self, now: u64, places: impl Iterator<Item = (u32, u32)>, blocks: u32) -> u64 {
         let start = now + u64::from(self.timing.command_ns);
         let mut ready = start;
-        let mut last = None;
-        for place in places {
-            if last != Some(place) {
-                last = Some(place);
-                ready = ready.max(self.read_pages(start, place.0, place.1));
+        let mut places = places.peekable();
+        while let Some(place) = places.next() {
+            let mut of_program = 1;
+            while places.next_if_eq(&place).is_some() {
+                of_program += 1;
             }
+            ready = ready.max(self.read_pages(start, place, of_program));
         }
         occupy(&mut self.link_until, start, ready, transfer_ns(blocks, self.timing.link_mb_per_s))
     }
@@ -158,7 +159,8 @@ impl SsdTimer {
         now + u64::from(self.timing.command_ns)
     }
 
-    fn read_pages(&mut self, start: u64, unit: u32, program: u32) -> u64 {
+    /// Blocks of one program are sensed together and cross the channel one after the other.
+    fn read_pages(&mut self, start: u64, (unit, program): (u32, u32), blocks: u32) -> u64 {
         let die_number = self.geometry.die_of(unit, program);
         self.work_off(die_number, start);
         let timing = self.timing;
@@ -171,7 +173,7 @@ impl SsdTimer {
             die.until += u64::from(timing.read_ns);
         }
         let channel = &mut self.channels[self.geometry.channel_of(die_number) as usize];
-        occupy(channel, start, sensed, transfer_ns(1, timing.channel_mb_per_s))
+        occupy(channel, start, sensed, transfer_ns(blocks, timing.channel_mb_per_s))
     }
 
     /// Idle time of a die before `now` goes into its backlog.

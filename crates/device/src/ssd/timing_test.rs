@@ -38,6 +38,15 @@ fn an_idle_read_takes_sensing_and_transfer() {
     assert_eq!(done, expected);
 }
 
+/// Blocks of one program are sensed once, and each crosses the channel; those of another die do so beside them.
+#[test]
+fn every_block_of_a_read_crosses_its_channel() {
+    let done = timer().read(0, [(0, 0); 4].into_iter(), 4);
+    assert_eq!(done, 8_000 + 60_000 + transfer_ns(4, 800) + transfer_ns(4, 3200));
+    let beside = timer().read(0, [(0, 0), (0, 0), (0, 1), (0, 1)].into_iter(), 4);
+    assert!(beside <= done, "{beside} and {done}");
+}
+
 #[test]
 fn reads_of_two_dies_overlap_and_of_one_die_queue() {
     let two_dies = timer().read(0, [(0, 0), (0, 1)].into_iter(), 2);

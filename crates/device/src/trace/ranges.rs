@@ -85,6 +85,9 @@ fn parse_file_line(line: &str) -> Option<NamedRange> {
     let (name, first_block) = rest.rsplit_once(',')?;
     let (first_lba, blocks): (u32, u32) = (first_lba.trim().parse().ok()?, blocks.trim().parse().ok()?);
     let first_block_in_file: u32 = first_block.trim().parse().ok()?;
+    if blocks == 0 {
+        return None;
+    }
     // Blocks have numbers of 32 bits, on the device and in a file.
     first_lba.max(first_block_in_file).checked_add(blocks)?;
     Some(NamedRange { name: name.trim().into(), first_lba, blocks, first_block_in_file })

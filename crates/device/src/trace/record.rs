@@ -70,7 +70,8 @@ impl Recorder {
             Out::Ended => return Ok(()),
         }
         let line = |r: &NamedRange| format!("{},{},{},{}\n", r.first_lba, r.blocks, r.name, r.first_block_in_file);
-        let name = self.path.to_string_lossy().replace(".csv.zst", ".files.csv");
+        let name = self.path.to_string_lossy();
+        let name = format!("{}.files.csv", name.strip_suffix(".csv.zst").unwrap_or(&name));
         let text: String = ranges.iter().map(line).collect();
         OutputFile::write(Path::new(&name), text.as_bytes()).map_err(|e| DeviceError::io(format!("writing {name}"), e))
     }
@@ -92,7 +93,8 @@ mod tests {
     #[test]
     fn what_was_recorded_can_be_read() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("t.csv.zst");
+        let path = folder.path().join("runs.csv.zst.d").join("t.csv.zst");
+        std::fs::create_dir(path.parent().unwrap()).unwrap();
         let recorder = Recorder::create(&path).unwrap();
         recorder.record(Op::Write, 5, 2);
         recorder.record(Op::Flush, 0, 0);

@@ -100,6 +100,11 @@ impl Row {
         self.spread.get(metric.name()).copied()
     }
 
+    /// The greatest over the repetitions: for what must not happen in any of them.
+    pub fn most(&self, metric: Metric) -> f64 {
+        self.spread(metric).map_or_else(|| self.value(metric), |[_, most]| most)
+    }
+
     /// A value of each repetition, in order; the median alone where they are not kept.
     pub fn runs(&self, metric: Metric) -> Vec<f64> {
         self.runs.get(metric.name()).cloned().unwrap_or_else(|| vec![self.value(metric)])

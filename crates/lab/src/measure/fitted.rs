@@ -163,7 +163,10 @@ fn resized(mut ssd: SsdConfig, capacity_bytes: u64, unit_bytes: u64) -> SsdConfi
             break;
         }
         let share = f64::from(geometry.slots_per_program()) / f64::from(before);
-        ssd.timing.program_ns = (f64::from(ssd.timing.program_ns) * share) as u32;
+        let timing = &mut ssd.timing;
+        for ns in [&mut timing.program_ns, &mut timing.erase_ns] {
+            *ns = (f64::from(*ns) * share) as u32;
+        }
     }
     let mut ssd = ssd.with_erase_units(slots);
     let buffer = (f64::from(ssd.write_buffer_blocks) * ratio) as u32;
@@ -240,6 +243,10 @@ mod tests {
                     let speed =
                         |c: &SsdConfig| f64::from(c.geometry.slots_per_program()) / f64::from(c.timing.program_ns);
                     assert!((speed(&ssd) / speed(&native) - 1.0).abs() < 0.01, "{preset}: speed of programming");
+                    let erasing = |c: &SsdConfig| {
+                        f64::from(c.timing.erase_ns) / f64::from(c.geometry.slots_per_unit() / c.geometry.dies_per_unit)
+                    };
+                    assert!((erasing(&ssd) / erasing(&native) - 1.0).abs() < 0.01, "{preset}: time of erasing");
                     assert!(now.slots_per_unit() <= 512, "{preset}: {}", now.slots_per_unit());
                     now.slots_per_unit()
                 });

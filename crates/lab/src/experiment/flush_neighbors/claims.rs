@@ -96,7 +96,11 @@ fn gap_narrows(rows: &Rows<'_>, sizes: Sizes<'_>) -> Judgment {
     let gaps: Vec<f64> = sizes.iter().map(gap).collect();
     let (first, last) = (gaps[0], gaps[gaps.len() - 1]);
     let shown: Vec<String> = sizes.iter().zip(&gaps).map(|(size, gap)| format!("{size} {gap:+.1} %")).collect();
-    let detail = shown.join(", ") + " (paper: +27.1 % to +6.3 %)";
+    let of_paper = [sizes[0], sizes[sizes.len() - 1]].map(|size| {
+        let [zero, two] = ["0", "2"].map(|option| rows.paper(&key(size, option), metric::PAGES_FLUSHED));
+        zero.zip(two).map_or("–".into(), |(zero, two)| format!("{:+.1} %", more_pct(zero, two)))
+    });
+    let detail = format!("{} (paper: {} to {})", shown.join(", "), of_paper[0], of_paper[1]);
     let runs = |size: &str| -> Vec<f64> {
         let flushed = |option| rows.find(&key(size, option)).map_or(Vec::new(), |row| row.runs(metric::PAGES_FLUSHED));
         flushed("0").into_iter().zip(flushed("2")).map(|(zero, two)| more_pct(zero, two)).collect()

@@ -141,7 +141,11 @@ fn buffer_io(rows: &Rows<'_>, medium: &str, buffering: &str) -> f64 {
 }
 
 fn buffer_pages(rows: &Rows<'_>, medium: &str) -> Judgment {
-    let [off, disk, memory] = [OFF, DISK, MEMORY].map(|buffering| buffer_io(rows, medium, buffering));
+    let most = |buffering| {
+        let most = |metric| rows.find(&key(medium, buffering)).map_or(f64::NAN, |row| row.most(metric));
+        most(metric::CHANGE_BUFFER_PAGES_READ) + most(metric::CHANGE_BUFFER_PAGES_WRITTEN)
+    };
+    let (off, disk, memory) = (most(OFF), buffer_io(rows, medium, DISK), most(MEMORY));
     let detail = format!("off {}, disk {}, memory {}", number(off), number(disk), number(memory));
     match (off == 0.0 && memory == 0.0, disk) {
         (true, disk) if disk > 0.0 => (Verdict::Holds, detail),

@@ -3,7 +3,7 @@
 use super::plan::{ATOMIC, ATOMIC_BYTES, MODE, WHOLE_PAGE};
 use crate::experiment::figure::{Columns, cells, heads, table as table_of};
 use crate::experiment::journaled::Mode;
-use crate::experiment::metric::{self, info};
+use crate::experiment::metric::{self, Metric, info};
 use crate::experiment::{Claim, Row, SubjectKind, Verdict};
 use highwater_report::Table;
 
@@ -33,8 +33,8 @@ pub(super) fn claims(rows: &[Row]) -> Vec<Claim> {
         }
         if let Some(row) = row(Mode::Ordered).filter(|_| *size != WHOLE_PAGE) {
             let text = format!("Without doublewrite ordered journaling damages databases, {on}");
-            let damages = row.value(metric::DAMAGED_DATABASES) > 0.0;
-            let verdict = match (damages, row.value(metric::CUTS) < CUTS_TO_LOSE) {
+            let damages = all(row, metric::DAMAGED_DATABASES) > 0.0;
+            let verdict = match (damages, all(row, metric::CUTS) < CUTS_TO_LOSE) {
                 (true, _) => Verdict::Holds,
                 (false, true) => Verdict::Undecided,
                 (false, false) => Verdict::Lost,
@@ -50,6 +50,11 @@ fn claim(text: String, verdict: Verdict, detail: String) -> Claim {
     Claim { text, subject: SubjectKind::Mysql.to_string(), verdict, detail }
 }
 
+/// A count, of all repetitions.
+fn all(row: &Row, metric: Metric) -> f64 {
+    row.runs(metric).iter().sum()
+}
+
 /// Whether something never happened; few cuts cannot show that.
 fn never(happened: f64, cuts: f64) -> Verdict {
     match (happened == 0.0, cuts < CUTS_TO_HOLD) {
@@ -60,7 +65,7 @@ fn never(happened: f64, cuts: f64) -> Verdict {
 
 pub(super) fn detail(row: &Row) -> String {
     let [damaged, cuts, torn] =
-        [metric::DAMAGED_DATABASES, metric::CUTS, metric::DATABASES_WITH_TORN_PAGES].map(|metric| row.value(metric));
+        [metric::DAMAGED_DATABASES, metric::CUTS, metric::DATABASES_WITH_TORN_PAGES].map(|metric| all(row, metric));
     let first = row.info(info::FIRST_FINDING).map_or(String::new(), |text| format!("; first: {text}"));
     format!("{damaged:.0} of {cuts:.0} damaged, {torn:.0} with torn pages{first}")
 }
@@ -68,7 +73,7 @@ pub(super) fn detail(row: &Row) -> String {
 fn none_damaged(row: Option<&Row>, text: String) -> Claim {
     match row {
         Some(row) => {
-            let verdict = never(row.value(metric::DAMAGED_DATABASES), row.value(metric::CUTS));
+            let verdict = never(all(row, metric::DAMAGED_DATABASES), all(row, metric::CUTS));
             claim(text, verdict, detail(row))
         }
         None => claim(text, Verdict::Lost, "not measured".into()),
@@ -76,7 +81,7 @@ fn none_damaged(row: Option<&Row>, text: String) -> Claim {
 }
 
 fn no_commit_lost(rows: &[Row]) -> Claim {
-    let sum = |metric| rows.iter().map(|row| row.value(metric)).sum::<f64>();
+    let sum = |metric| rows.iter().map(|row| all(row, metric)).sum::<f64>();
     let (lost, cuts) = (sum(metric::DATABASES_WITH_LOST_COMMITS), sum(metric::CUTS));
     let text = "No acknowledged commit is missing from a sound database".into();
     claim(text, never(lost, cuts), format!("{lost:.0} of {cuts:.0} cuts"))

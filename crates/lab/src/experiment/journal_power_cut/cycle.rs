@@ -54,14 +54,15 @@ impl Aftermath {
     }
 }
 
+/// A server ends before the file system under it goes: fields are dropped in this order.
 pub(super) struct Site {
+    running: Option<Running>,
     mode: Mode,
     installed: Installed,
     mount: Mount,
     image: Image,
     place: PathBuf,
     acknowledgements: PathBuf,
-    running: Option<Running>,
 }
 
 /// A drive with a volatile cache that keeps what it has flushed, promises no order, and writes `atomic_bytes`
@@ -172,7 +173,8 @@ impl Site {
     /// Power is back: the file system, the pages, the server.
     fn look(&mut self) -> Result<Aftermath> {
         let mut found = Aftermath::default();
-        if let Err(error) = self.mount.power_cycle() {
+        self.mount.power_on()?;
+        if let Err(error) = self.mount.mount_file_system() {
             found.damage = Some(format!("the file system cannot be mounted: {error}"));
             return Ok(found);
         }

@@ -105,7 +105,7 @@ fn flash_claim(rows: &[Row], setting: &Setting) -> Option<Claim> {
 }
 
 fn verified(rows: &Rows<'_>) -> Judgment {
-    let broken: Vec<&Row> = rows.all().filter(|row| row.value(metric::CONDITIONS_BROKEN) > 0.0).collect();
+    let broken: Vec<&Row> = rows.all().filter(|row| row.most(metric::CONDITIONS_BROKEN) > 0.0).collect();
     match broken.first() {
         None => {
             let verified = rows.all().filter(|row| row.value(metric::CONDITIONS_BROKEN).is_finite());
@@ -119,7 +119,7 @@ fn verified(rows: &Rows<'_>) -> Judgment {
 }
 
 fn kept_to_its_memory(rows: &Rows<'_>) -> Judgment {
-    let was_ended = |row: &&Row| row.spread(metric::ENDED_BY_MEMORY_LIMIT).is_some_and(|[_, most]| most > 0.0);
+    let was_ended = |row: &&Row| row.most(metric::ENDED_BY_MEMORY_LIMIT) > 0.0;
     let ended: Vec<String> =
         rows.all().filter(was_ended).filter_map(|row| Some(Point::of(&row.setting).ok()?.describe())).collect();
     match ended.is_empty() {

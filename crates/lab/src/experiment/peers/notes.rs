@@ -51,7 +51,8 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
          quarter, and what is left as more cache there."
             .into(),
         "Durable: a commit that returned survives a power cut. Relaxed: it survives the end of the process, and a \
-         power cut loses about a second. SQLite then loses more, and LMDB may lose the file."
+         power cut loses about a second. SQLite then loses more, and LMDB may lose the file. redb has no such level: \
+         it keeps a relaxed commit in its own memory until it syncs, once a second, so the end of the process loses it."
             .into(),
         "Data that are larger than memory are loaded with 1 GiB of cache and without a limit, but for the bulk load \
          that is measured. Its rate is that of rows until the database is closed."

@@ -128,13 +128,14 @@ fn run(
     let options =
         |seconds| RunOptions { threads: THREADS, seconds, report_interval_s: INTERVAL_S, ..RunOptions::default() };
     mount.reset_counters();
-    for _ in 0..WARMUP_STEPS {
+    for step in 0..WARMUP_STEPS {
         let written = mount.sample().totals.host_written_bytes;
         if written >= size.capacity_bytes {
             break;
         }
         workspace.step(&format!("warming up, {} % of the device written", written * 100 / size.capacity_bytes))?;
-        running.run(&load, &options(WARMUP_STEP_S), &mut |_| {})?;
+        let seed = warmup_seed(plan.seed + u64::from(cell.repetition), step);
+        running.run(&self::load(plan, seed), &options(WARMUP_STEP_S), &mut |_| {})?;
     }
     workspace.step("measuring")?;
     mount.reset_counters();
@@ -142,6 +143,11 @@ fn run(
     let result = running.run(&load, &options(size.seconds), &mut |_| samples.push(mount.sample()))?;
     samples.push(mount.sample());
     Ok(measured(&result, &samples, mount))
+}
+
+/// Of a step of the warm-up: with the seed of another, or of the measurement, it would change the same rows again.
+fn warmup_seed(seed: u64, step: u64) -> u64 {
+    seed.wrapping_add((step + 1) << 32)
 }
 
 fn measured(result: &RunResult, samples: &[MountSample], mount: &Mount) -> Measured {
@@ -201,4 +207,17 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
         "Server, file system and device model share this machine's processors; the document had a machine for each."
             .into(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_step_of_the_warm_up_draws_other_numbers_than_the_measurement() {
+        let seeds = (1..4).flat_map(|seed| (0..WARMUP_STEPS).map(move |step| warmup_seed(seed, step)).chain([seed]));
+        let all: Vec<u64> = seeds.collect();
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
+    }
 }
