@@ -4,7 +4,8 @@
 //! Rules
 //! 1. Both runs of a pair are on the same open database, as long as each other, in an order that changes from pair to
 //!    pair, so that what drifts (the size of the data, other programs) weighs on both sides alike.
-//! 2. In a run with backups one follows the other without a pause until the run ends; each is removed before the next.
+//! 2. A request to stop ends the backup under way, and after it nothing begins; what was measured is a result.
+//! 3. In a run with backups one follows the other without a pause until the run ends; each is removed before the next.
 
 use crate::backup::describe;
 use crate::engine_options::size;
@@ -60,6 +61,7 @@ impl BackupBeside {
         mut run: impl FnMut() -> Result<R, Failure>,
     ) -> Result<R, Failure> {
         let Some(dest) = &self.backup_to else { return run() };
+        must_be_empty(dest)?;
         if self.backup_pairs > 0 {
             return self.pairs(database, lines, dest, run);
         }
@@ -72,7 +74,8 @@ impl BackupBeside {
             });
             let done = run();
             let taken: Result<(), Failure> = backup.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            taken.and(done)
+            // A request to stop ends the backup; what was measured is a result.
+            if interrupt::is_requested() { done } else { taken.and(done) }
         })
     }
 
@@ -96,20 +99,32 @@ impl BackupBeside {
         loop {
             pair += 1;
             let is_first_without = pair % 2 == 1;
-            let plain = if is_first_without { Some(run()?) } else { None };
-            let (beside, backups) = self.with_backups(database, dest, &mut run)?;
-            let plain = plain.map_or_else(&mut run, Ok)?;
-            let ratio = beside.tps() / plain.tps();
-            lines.write(&format!(
-                "Pair {pair}: {:.1} transactions/s without, {:.1} with a backup ({ratio:.3}); {} backups finished",
-                plain.tps(),
-                beside.tps(),
-                backups
-            ));
-            ratios.push(ratio);
-            if pair >= self.backup_pairs || interrupt::is_requested() {
-                lines.write(&of_all(ratios));
-                return Ok(if is_first_without { beside } else { plain });
+            let (mut plain, mut beside) = (None, None);
+            for without in [is_first_without, !is_first_without] {
+                match without {
+                    _ if interrupt::is_requested() => break,
+                    true => plain = Some(run()?),
+                    false => beside = Some(self.with_backups(database, dest, &mut run)?),
+                }
+            }
+            // A run that was cut short is not compared.
+            let was_stopped = interrupt::is_requested();
+            if let (Some(plain), Some((beside, backups)), false) = (&plain, &beside, was_stopped) {
+                let (plain, beside) = (plain.tps(), beside.tps());
+                let ratio = beside / plain;
+                lines.write(&format!(
+                    "Pair {pair}: {plain:.1} transactions/s without, {beside:.1} with a backup ({ratio:.3}); {backups} \
+                     backups finished"
+                ));
+                ratios.push(ratio);
+            }
+            if pair >= self.backup_pairs || was_stopped {
+                if !ratios.is_empty() {
+                    lines.write(&of_all(ratios));
+                }
+                let beside = beside.map(|(result, _)| result);
+                let last = if is_first_without { beside.or(plain) } else { plain.or(beside) };
+                return last.ok_or(highwater_bench::Error::Interrupted.into());
             }
         }
     }
@@ -142,6 +157,17 @@ impl BackupBeside {
             let finished = backups.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             finished.and_then(|finished| Ok((done?, finished)))
         })
+    }
+}
+
+/// Before anything is measured.
+fn must_be_empty(dest: &Path) -> Result<(), Failure> {
+    match std::fs::read_dir(dest).map(Iterator::count) {
+        Ok(1..) => Err(Failure::Usage(format!("{} is not empty; name a new folder", dest.display()))),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Failure::Usage(format!("{}: {error}", dest.display())))
+        }
+        _ => Ok(()),
     }
 }
 

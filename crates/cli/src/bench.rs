@@ -17,6 +17,7 @@ use crate::backup_beside::BackupBeside;
 use crate::device::target::TargetOptions;
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;
+use crate::fresh::remove_benchmark;
 use crate::metrics::{self, MetricsServer};
 use crate::output::{Json, Lines, json_must_be_writable, must_be_writable, must_differ, write_json};
 use crate::progress::Progress;
@@ -34,7 +35,7 @@ use highwater_bench::workload::{self, Load, Workload, load_or_reuse, loaded_iden
 use highwater_bench::{report, summary};
 use parking_lot::Mutex;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 const EXAMPLES: &str = "\
@@ -188,7 +189,7 @@ impl Common {
             (_, Some(device)) => self.target.open(device, &options),
             (Some(dir), None) => {
                 if self.fresh {
-                    remove_benchmark(dir, &options)?;
+                    remove_benchmark(dir, options.log_dir.as_deref())?;
                 }
                 Ok(Embedded::new(Database::open(dir, options)?))
             }
@@ -252,6 +253,10 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
 }
 
 fn bench(load: &Load, common: &Common, conditions: bool) -> Result<(), Failure> {
+    if load.embedded().is_bounded() && common.warmup > 0.0 {
+        let reason = "this workload ends once its bytes are inserted: --warmup would insert some of them unmeasured";
+        return Err(Failure::Usage(reason.into()));
+    }
     must_differ(common.json.as_ref(), common.report.as_deref())?;
     json_must_be_writable(common.json.as_ref())?;
     if let Some(path) = &common.report {
@@ -420,30 +425,5 @@ fn durability(options: &Options) -> &'static str {
         FlushLog::Sync => "every commit was written and synced to the redo log before it returned",
         FlushLog::Write => "every commit was written to the redo log before it returned; synced once a second",
         FlushLog::EverySecond => "commits were written and synced once a second",
-    }
-}
-
-/// Removes the database in `dir` if it is a benchmark's.
-fn remove_benchmark(dir: &Path, options: &Options) -> Result<(), Failure> {
-    if !dir.join("data").exists() {
-        return Ok(());
-    }
-    let store = Embedded::new(Database::open(dir, Options { create_if_missing: false, ..options.clone() })?);
-    let foreign = !store.database().tables().is_empty() && !workload::is_benchmark(&store)?;
-    store.database().clone().close()?;
-    drop(store);
-    if foreign {
-        return Err(Failure::Usage(format!(
-            "{} holds a database that no benchmark made; it is not removed",
-            dir.display()
-        )));
-    }
-    let redo = options.log_dir.as_deref().unwrap_or(dir);
-    highwater_storage::forget_redo(redo).map_err(|e| Failure::Failed(e.to_string()))?;
-    highwater_storage::forget_data(dir).map_err(|e| Failure::Failed(e.to_string()))?;
-    let file = dir.join("doublewrite");
-    match std::fs::remove_file(&file) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Failure::Failed(format!("{}: {e}", file.display()))),
-        _ => Ok(()),
     }
 }

@@ -13,6 +13,7 @@ use crate::engine_options::EngineOptions;
 use crate::import::CsvError;
 use crate::progress::Progress;
 use highwater::{Database, Table};
+use highwater_bench::interrupt;
 use highwater_storage::OutputFile;
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -75,6 +76,8 @@ pub enum WriteError {
     Database(highwater::Error),
     /// Of what they are written to.
     Output(std::io::Error),
+    /// A request to stop.
+    Interrupted,
 }
 
 impl WriteError {
@@ -82,6 +85,7 @@ impl WriteError {
         match self {
             WriteError::Database(error) => error.into(),
             WriteError::Output(source) => CsvError::File { path: path.to_path_buf(), source },
+            WriteError::Interrupted => CsvError::Data("interrupted".into()),
         }
     }
 }
@@ -123,6 +127,9 @@ pub fn write_rows(
     let mut scan = read.scan(table).iter()?;
     let mut field = String::new();
     while let Some(row) = scan.next_ref()? {
+        if interrupt::is_requested() {
+            return Err(WriteError::Interrupted);
+        }
         for value in row.values() {
             write_field(value, &args.null, &mut field);
             writer.write_field(&field)?;

@@ -24,6 +24,7 @@ mod device;
 mod engine_options;
 mod export;
 mod failure;
+mod fresh;
 mod import;
 mod inspect;
 mod lab;

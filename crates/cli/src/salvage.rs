@@ -44,7 +44,7 @@ pub fn run(dir: &Path, out: &Path, engine: &EngineOptions) -> Result<(), Failure
 /// Refuses an output folder that is in use, or that lies in the damaged database's or around it.
 fn must_fit(dir: &Path, out: &Path) -> Result<(), Failure> {
     let refuse = |text: String| Err(Failure::Usage(text));
-    if !dir.join("data").is_file() {
+    if !dir.join("data").exists() {
         return refuse(format!("{} holds no database: there is no file named data", dir.display()));
     }
     let (dir_path, out_path) = (absolute(dir), absolute(out));

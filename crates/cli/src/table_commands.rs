@@ -4,6 +4,7 @@ use crate::engine_options::EngineOptions;
 use crate::export::{self, ExportArgs};
 use crate::failure::Failure;
 use crate::import::{self, ImportArgs, OnError};
+use crate::signals;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -84,6 +85,7 @@ pub struct ImportOptions {
 /// # Errors
 /// Those of [`import::run`]; [`Failure::NotFine`] when bad lines were left out.
 pub fn import(options: ImportOptions) -> Result<(), Failure> {
+    signals::stop(None)?;
     let imported = import::run(&ImportArgs {
         engine: options.engine,
         dir: options.dir,
@@ -134,6 +136,7 @@ pub struct ExportOptions {
 /// # Errors
 /// Those of [`export::run`].
 pub fn export(options: ExportOptions) -> Result<(), Failure> {
+    signals::stop(None)?;
     let rows = export::run(&ExportArgs {
         engine: options.engine,
         dir: options.dir,

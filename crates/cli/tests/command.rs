@@ -148,6 +148,49 @@ fn a_signal_ends_a_benchmark_with_its_summary_and_a_closed_database() {
     }
 }
 
+/// What was measured is a result, though the backup beside it is cut short; so is what pairs have measured.
+#[test]
+fn a_signal_ends_a_backup_beside_a_benchmark() {
+    for more in [&[][..], &["--backup-pairs", "3"]] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [db, dest] = ["db", "backup"].map(|name| folder.path().join(name).to_string_lossy().into_owned());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_highwater"));
+        command.args(["bench", "sysbench", "write_only", "--table-size", "500", "--seconds", "300", "--dir", &db]);
+        command.args(["--report-interval", "0.1", "--backup-rate", "64K", "--backup-to", &dest]).args(more);
+        let mut child = Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts"));
+        let mut lines = BufReader::new(child.0.stdout.take().expect("stdout")).lines().map_while(Result::ok);
+        lines.find(|line| line.starts_with("[ ")).expect("an interval");
+        send("INT", &child);
+        let rest: Vec<String> = lines.collect();
+        assert_eq!(child.0.wait().expect("the command ends").code(), Some(0), "{more:?}: {rest:?}");
+        assert!(rest.iter().any(|line| line.contains("transactions:")), "{more:?}: {rest:?}");
+        assert!(!Path::new(&dest).exists(), "{more:?}: a backup that is none");
+    }
+}
+
+/// A file that cannot be read twice is refused; an import that is interrupted leaves nothing and can be repeated.
+#[test]
+fn an_import_reads_a_file_and_can_be_interrupted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [db, csv] = ["db", "numbers.csv"].map(|name| folder.path().join(name).to_string_lossy().into_owned());
+    let piped = highwater(&["import", &db, "numbers", "/dev/stdin", "--primary-key", "id"]);
+    assert!(status(&piped) == 2 && stderr(&piped).contains("is not a regular file"), "{}", stderr(&piped));
+    let lines: String = (0..400_000).map(|id| format!("{id},a number\n")).collect();
+    std::fs::write(&csv, format!("id,name\n{lines}")).expect("a file");
+    let import = ["import", &db, "numbers", &csv, "--primary-key", "id", "--commit-every", "100"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_highwater"));
+    let mut child =
+        Running(command.args(import).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts"));
+    std::thread::sleep(std::time::Duration::from_millis(600));
+    send("INT", &child);
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut child.0.stderr.take().expect("stderr"), &mut said).expect("text");
+    assert_eq!(child.0.wait().expect("the command ends").code(), Some(1), "{said}");
+    assert!(said.contains("nothing was imported"), "{said}");
+    let again = highwater(&import);
+    assert_eq!(status(&again), 0, "{}", stderr(&again));
+}
+
 #[test]
 fn under_nohup_a_closed_terminal_ends_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -174,6 +217,17 @@ fn fresh_removes_only_a_benchmark() {
     assert!(status(&refused) == 2 && stderr(&refused).contains("no finished load"), "{}", stderr(&refused));
     let exported = highwater(&["export", db, "user"]);
     assert_eq!(String::from_utf8_lossy(&exported.stdout), "id,name\r\n1,Ada\r\n2,Grace\r\n");
+
+    // A benchmark's, of other pages; and with a table of the user's beside it.
+    let own = folder.path().join("own");
+    let own = own.to_str().expect("a readable path");
+    let fresh = ["bench", "user-table", "--dir", own, "--bytes", "1K", "--page-size", "4K", "--fresh"];
+    for args in [&fresh[..6], &fresh[..]] {
+        assert_eq!(status(&highwater(args)), 0, "{}", stderr(&highwater(args)));
+    }
+    assert_eq!(status(&highwater(&["import", own, "city", csv, "--primary-key", "id"])), 0);
+    let refused = highwater(&fresh);
+    assert!(status(&refused) == 2 && stderr(&refused).contains("holds table city"), "{}", stderr(&refused));
 }
 
 fn change_file(path: &Path, change: impl FnOnce(&mut [u8])) {

@@ -78,6 +78,7 @@ fn data_is_a_block_device() {
     fine(&bench(&db, &["--flush-method", "fsync"]));
     assert!(db.join("data").is_symlink());
     fine(&highwater(&["check", text(&db)]));
+    fine(&highwater(&["check", "--salvage", text(&folder.join("rescued")), text(&db)]));
     let segments = fine(&highwater(&["inspect", text(&db), "segments"]));
     assert!(segments.contains("segment"), "{segments}");
     fine(&highwater(&["inspect", text(&db)]));

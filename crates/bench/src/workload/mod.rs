@@ -3,7 +3,8 @@
 //! Rules
 //! 1. A workload loads its tables, then hands out one client per thread. Clients share only the store.
 //! 2. A client's call runs exactly one transaction, committed when it returns `Ok`. A retryable error leaves nothing
-//!    behind; the driver counts it and asks for the next transaction.
+//!    behind; the driver counts it and asks again: TPC-C tries the same transaction, sysbench (as the original does)
+//!    and YCSB draw another one.
 //! 3. Statements are counted as sysbench counts them: reads, writes (that found a row), everything else.
 //! 4. Clients keep their buffers between calls: no allocation per row.
 //! 5. Everything random comes from the seed: client `n` draws from `Rng::with_seed(mix(seed, n))`.
@@ -129,12 +130,15 @@ pub fn loaded_identity<S: Store>(store: &S) -> Result<Option<BTreeMap<String, St
     Ok((!found.is_empty()).then_some(found))
 }
 
-/// Whether the store holds a workload's load, finished or not.
-///
-/// # Errors
-/// The store's.
-pub fn is_benchmark<S: Store>(store: &S) -> Result<bool> {
-    Ok(store.table(META_TABLE)?.is_some())
+/// The first of these tables that no workload makes: the database is not a benchmark's alone.
+pub fn foreign_table(tables: &[String]) -> Option<&str> {
+    let is_own = |name: &str| {
+        let specs = tpcc::table_specs().into_iter().chain([user_table::table_spec(), ycsb::table_spec()]);
+        let of_sysbench = || name.strip_prefix("sbtest").is_some_and(|number| number.parse::<u64>().is_ok());
+        name == META_TABLE || of_sysbench() || tpcc::is_torture(name) || specs.into_iter().any(|spec| spec.name == name)
+    };
+    let has_load = tables.iter().any(|name| name == META_TABLE);
+    tables.iter().map(String::as_str).find(|name| !has_load || !is_own(name))
 }
 
 /// The table that says what was loaded, empty until the load is finished.

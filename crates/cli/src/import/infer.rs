@@ -1,8 +1,9 @@
 //! Inferring a column's type from its fields.
 //!
 //! Rules
-//! 1. A type is chosen only if every field reads as it and prints as it was: `007` and `+1` are text. (Decimals and
-//!    times may print in a longer form of the same value.)
+//! 1. A type is chosen only if every field reads as it and prints as it was: `007` and `+1` are text, and so are
+//!    numbers that no type has to the last digit. (Decimals, f64 and times may print in another form of the same
+//!    value.)
 //! 2. In this order: i64, u64, decimal, f64, datetime, text with room for twice the longest value.
 
 use highwater::{DateTime, Type};
@@ -108,10 +109,12 @@ fn decimal_digits(field: &str) -> Option<(usize, usize)> {
     (whole_is_number && part_is_digits).then_some((digits.len(), part.len()))
 }
 
+/// A number that an f64 has to its last digit.
 fn is_float(field: &str) -> bool {
-    field.bytes().any(|b| b.is_ascii_digit())
-        && decimal_digits(field.split(['e', 'E']).next().unwrap_or("")).is_some()
-        && field.parse::<f64>().is_ok()
+    let mantissa = field.split(['e', 'E']).next().unwrap_or("");
+    let digits = || mantissa.bytes().filter(u8::is_ascii_digit).skip_while(|digit| *digit == b'0').count();
+    let is_held = |number: f64| number.is_normal() || (number == 0.0 && digits() == 0);
+    decimal_digits(mantissa).is_some() && digits() <= f64::DIGITS as usize && field.parse().is_ok_and(is_held)
 }
 
 #[cfg(test)]
@@ -126,7 +129,7 @@ mod tests {
 
     #[test]
     fn types_are_found() {
-        let cases: [(&[&str], (Type, bool)); 14] = [
+        let cases: [(&[&str], (Type, bool)); 20] = [
             (&["1", "-2", "0"], (Type::I64, false)),
             (&["1", "18446744073709551615"], (Type::U64, false)),
             (&["1", "", "3"], (Type::I64, true)),
@@ -138,6 +141,12 @@ mod tests {
             (&["007"], (Type::Text(16), false)),
             (&["+1"], (Type::Text(16), false)),
             (&["nan"], (Type::Text(16), false)),
+            (&["0.0e0", "123456789012345e-20"], (Type::F64, false)),
+            (&["9007199254740993", "1e5"], (Type::Text(32), false)),
+            (&["1234567890123456.5", "1e5"], (Type::Text(64), false)),
+            (&["1e999"], (Type::Text(16), false)),
+            (&["1e-999"], (Type::Text(16), false)),
+            (&["123456789012345678901234567890123456789"], (Type::Text(128), false)),
             (&["x", ""], (Type::Text(16), false)),
             (&["x", "\\N"], (Type::Text(16), true)),
             (&[], (Type::Text(255), false)),

@@ -6,6 +6,7 @@ use super::{CsvError, ImportArgs, Imported, OnError, Result};
 use crate::csv_field::{Field, shortened};
 use crate::progress::Progress;
 use highwater::{Database, Error, Table, ValueRef, WriteTxn};
+use highwater_bench::interrupt;
 
 /// Bad lines reported one by one; the rest is counted.
 const REPORTED: u64 = 20;
@@ -18,6 +19,9 @@ pub(super) fn survey(args: &ImportArgs, columns: &mut [Known]) -> Result<()> {
         rows += 1;
         if rows.is_multiple_of(1024) {
             progress.at(place.byte, rows);
+        }
+        if interrupt::is_requested() {
+            return Err(CsvError::Data("interrupted; nothing was imported".into()));
         }
         if let Err(reason) = check_line(columns, record, &args.null)
             && args.on_error == OnError::Stop
@@ -76,6 +80,9 @@ pub(super) fn insert_all(
     let mut bad = BadLines::default();
     let mut load = Load { args, db, table, txn: Some(db.begin()?), rows: 0, committed: 0, last: Place::default() };
     each_line(args, |record, place| {
+        if interrupt::is_requested() {
+            return Err(load.stopped(place, "interrupted", is_new));
+        }
         match load.insert(targets, record)? {
             Ok(()) => {}
             Err(reason) if args.on_error == OnError::Skip => bad.report(args, &progress, place, &reason),

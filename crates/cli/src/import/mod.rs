@@ -6,6 +6,7 @@
 //! 2. The file is read again and inserted, committing every `--commit-every` rows (0 = once, at the end). What only
 //!    shows now (a duplicate key, a key too long) ends it too: a table made by this import is dropped again; rows
 //!    already committed to a table that was there stay, and the message says up to which line.
+//!    So does a request to stop (Ctrl-C).
 //! 3. With `--on-error skip` bad lines are reported and left out; the exit status is 1 if there was one.
 //! 4. Indexes that are not unique are built at the end, in a new table.
 //!
@@ -117,6 +118,7 @@ type Result<T> = std::result::Result<T, CsvError>;
 /// See the top of this file.
 pub fn run(args: &ImportArgs) -> Result<Imported> {
     // Before anything is created.
+    must_be_read_again(args)?;
     let header = read_header(args)?;
     let db = args.engine.open(&args.dir, &[], true)?;
     let done = import(args, &db, &header);
@@ -124,6 +126,18 @@ pub fn run(args: &ImportArgs) -> Result<Imported> {
     let done = done?;
     closed?;
     Ok(done)
+}
+
+/// Refuses pipes and devices: the file is read more than once.
+fn must_be_read_again(args: &ImportArgs) -> Result<()> {
+    let found = std::fs::metadata(&args.file).map_err(|source| CsvError::File { path: args.file.clone(), source })?;
+    match found.is_file() {
+        true => Ok(()),
+        false => Err(CsvError::Usage(format!(
+            "{} is not a regular file, and is to be read more than once: write it into a file first",
+            args.file.display()
+        ))),
+    }
 }
 
 /// Imports a file, whose header was read, into an open database.

@@ -217,7 +217,10 @@ fn prepare(options: &CrashOptions) -> Result<(), Failure> {
     let acknowledgements = options.acknowledgements();
     std::fs::create_dir_all(&acknowledgements).map_err(file_failure(&acknowledgements))?;
     let store = options.open()?;
-    bench::load(&store, &*options.workload(0), 2)?;
+    if bench::load(&store, &*options.workload(0), 2)?.is_some() {
+        // Records of a database that was removed since.
+        tpcc::forget(&acknowledgements)?;
+    }
     Tpcc::new(options.config(0)).prepare_acknowledgements(&store, options.recorders() as usize)?;
     if !options.tpcc_only {
         turmoil::prepare(&store)?;

@@ -22,6 +22,7 @@ const TABLE: &str = "torture_client";
 const COLUMNS: &[Column] = &[column("client", Type::U64), column("sequence", Type::U64)];
 const SEQUENCE: usize = 1;
 const RECORD_BYTES: usize = 16;
+const EXTENSION: &str = "ack";
 
 #[derive(Debug)]
 pub(crate) struct Acknowledger<T> {
@@ -34,14 +35,11 @@ pub(crate) struct Acknowledger<T> {
 
 /// The file of client `client` under `folder`.
 fn file_path(folder: &Path, client: u64) -> PathBuf {
-    folder.join(format!("client-{client}.ack"))
+    folder.join(format!("client-{client}.{EXTENSION}"))
 }
 
-/// Creates the table with a row for each of `clients`, unless it is there.
+/// Creates the table, unless it is there, and a row for each of `clients` that has none.
 pub(crate) fn prepare<S: Store>(store: &S, clients: u64) -> Result<()> {
-    if store.table(TABLE)?.is_some() {
-        return Ok(());
-    }
     let spec = TableSpec {
         name: TABLE.into(),
         columns: COLUMNS,
@@ -49,13 +47,38 @@ pub(crate) fn prepare<S: Store>(store: &S, clients: u64) -> Result<()> {
         primary_key: &["client"],
         indexes: &[],
     };
-    let table = store.create_table(&spec)?;
+    let table = match store.table(TABLE)? {
+        Some(table) => table,
+        None => store.create_table(&spec)?,
+    };
     let mut session = store.session()?;
-    let mut txn = session.begin()?;
+    let mut read = session.snapshot()?;
+    let mut missing = Vec::new();
     for client in 0..clients {
+        if read.get(&table, &key1(client), |_| ())?.is_none() {
+            missing.push(client);
+        }
+    }
+    read.finish()?;
+    let mut txn = session.begin()?;
+    for client in missing {
         txn.insert(&table, &values![client, 0])?;
     }
     txn.finish()
+}
+
+/// Removes the records under `folder`: of a database that is gone.
+///
+/// # Errors
+/// A file cannot be removed.
+pub fn forget(folder: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(folder).map_err(|e| Error::file(folder, e))? {
+        let path = entry.map_err(|e| Error::file(folder, e))?.path();
+        if path.extension().is_some_and(|extension| extension == EXTENSION) {
+            std::fs::remove_file(&path).map_err(|e| Error::file(&path, e))?;
+        }
+    }
+    Ok(())
 }
 
 fn stored_sequence<S: Store>(store: &S, client: u64) -> Result<u64> {
@@ -196,6 +219,22 @@ mod tests {
         ack.acknowledged().unwrap();
         let found = verify(&store, folder.path(), 2).unwrap();
         assert!(found.problems[0].contains("commit 6 was acknowledged"), "{found:?}");
+    }
+
+    #[test]
+    fn more_clients_get_their_rows_and_a_new_database_no_old_record() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Model::default();
+        prepare(&store, 1).unwrap();
+        let mut ack = Acknowledger::open(&store, folder.path(), 0).unwrap();
+        commit(&store, &mut ack, true);
+        prepare(&store, 2).unwrap();
+        assert_eq!(verify(&store, folder.path(), 2).unwrap(), Acknowledged { commits: 1, problems: vec![] });
+        let store = Model::default();
+        prepare(&store, 2).unwrap();
+        assert_eq!(verify(&store, folder.path(), 2).unwrap().problems.len(), 1);
+        forget(folder.path()).unwrap();
+        assert_eq!(verify(&store, folder.path(), 2).unwrap(), Acknowledged::default());
     }
 
     #[test]

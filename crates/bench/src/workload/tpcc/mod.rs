@@ -21,7 +21,7 @@ mod terminal;
 pub mod turmoil;
 mod wide;
 
-pub use acknowledge::{Acknowledged, verify};
+pub use acknowledge::{Acknowledged, forget, verify};
 pub use terminal::{Kind, Mix};
 
 use crate::error::Result;
@@ -30,6 +30,8 @@ use crate::store::{Read, Session, Store, Transaction};
 use crate::workload::random::rng;
 use crate::workload::{Client, Outcome, Progress, Workload, options};
 use acknowledge::Acknowledger;
+use fastrand::Rng;
+use random::Constants;
 use schema::Tables;
 pub(super) use schema::specs as table_specs;
 use std::collections::BTreeMap;
@@ -71,6 +73,11 @@ impl Config {
     fn load_c_last(&self) -> u64 {
         rng(self.load_seed, 1 << 50).u64(0..=255)
     }
+
+    /// The run's constants C, of all terminals.
+    fn constants(&self) -> Constants {
+        Constants::for_run(&mut rng(self.seed, 1 << 51), self.load_c_last())
+    }
 }
 
 /// The workload.
@@ -100,13 +107,20 @@ impl Tpcc {
             Some(folder) => Some(Acknowledger::open(store, folder, number as u64)?),
             None => None,
         };
+        let Config { warehouses, mix, .. } = self.config;
         Ok(TpccClient {
             session: store.session()?,
-            deck: Deck::new(self.config.mix),
-            terminal: Terminal::new(tables, random, self.config.warehouses, self.config.load_c_last(), number as u64),
+            deck: Deck::new(mix),
+            terminal: Terminal::new(tables, random, warehouses, self.config.constants(), number as u64),
+            again: None,
             acknowledger,
         })
     }
+}
+
+/// Whether the crash test makes a table of that name.
+pub(super) fn is_torture(name: &str) -> bool {
+    name.starts_with("torture_")
 }
 
 impl<S: Store> Workload<S> for Tpcc {
@@ -172,6 +186,8 @@ pub struct TpccClient<S: Store> {
     session: S::Session,
     deck: Deck,
     terminal: Terminal<S::Table>,
+    /// The transaction that was not done yet, and what its input is drawn from: it is tried again as it was.
+    again: Option<(Kind, Rng)>,
     acknowledger: Option<Acknowledger<S::Table>>,
 }
 
@@ -211,12 +227,20 @@ impl<S: Store> TpccClient<S> {
 
 impl<S: Store> Client for TpccClient<S> {
     fn run(&mut self) -> Result<Option<Outcome>> {
-        let kind = self.deck.draw(&mut self.terminal.rng);
+        let kind = match &self.again {
+            None => self.deck.draw(&mut self.terminal.rng),
+            Some((kind, input)) => {
+                self.terminal.rng = input.clone();
+                *kind
+            }
+        };
+        self.again = Some((kind, self.terminal.rng.clone()));
         self.terminal.outcome = Outcome { kind: kind as usize, other: 2, ..Outcome::default() };
         let committed = match kind {
             Kind::OrderStatus | Kind::StockLevel => self.read(kind).map(|()| true)?,
             Kind::NewOrder | Kind::Payment | Kind::Delivery => self.write(kind)?,
         };
+        self.again = None;
         self.terminal.outcome.rolled_back = !committed;
         Ok(Some(self.terminal.outcome))
     }

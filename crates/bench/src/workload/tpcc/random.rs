@@ -3,8 +3,8 @@
 //! Source: TPC-C 5.11, clauses 2.1.5 and 2.1.6 (NURand and its constant C), 4.3.2 (strings, last names, zip codes).
 //!
 //! Rules
-//! 1. C is fixed for a run. For last names the run's C differs from the load's by 65 to 119, but not by 96 or 112
-//!    (2.1.6.1).
+//! 1. C is fixed for a run, the same for all its terminals (2.1.6). For last names the run's C differs from the load's
+//!    by 65 to 119, but not by 96 or 112 (2.1.6.1).
 //! 2. The load's C is 0..=255 and is remembered with the data, so that any later run can keep rule 1.
 
 use crate::workload::random::{push_alphanumeric, push_digits};

@@ -135,10 +135,10 @@ pub(crate) struct Terminal<T> {
 }
 
 impl<T: Clone + Send + Sync + 'static> Terminal<T> {
-    pub(crate) fn new(tables: Tables<T>, mut rng: Rng, warehouses: u64, load_c_last: u64, number: u64) -> Terminal<T> {
+    pub(crate) fn new(tables: Tables<T>, rng: Rng, warehouses: u64, constants: Constants, number: u64) -> Terminal<T> {
         Terminal {
             tables,
-            constants: Constants::for_run(&mut rng, load_c_last),
+            constants,
             rng,
             warehouses,
             district: number % DISTRICTS + 1,

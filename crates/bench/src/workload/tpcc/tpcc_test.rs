@@ -77,6 +77,32 @@ fn every_condition_can_fail() {
 }
 
 #[test]
+fn what_failed_is_tried_again_as_it_was() {
+    let (store, workload) = loaded();
+    let mut client = workload.terminal_client(&store, 0).unwrap();
+    let mut retried = 0;
+    for _ in 0..40 {
+        store.fail_next();
+        let Err(error) = client.run() else { continue };
+        assert!(error.is_retryable(), "{error}");
+        let (kind, _) = client.again.clone().unwrap();
+        // The model fails once.
+        assert_eq!(client.run().unwrap().unwrap().kind, kind as usize);
+        assert!(client.again.is_none());
+        retried += 1;
+    }
+    assert!(retried > 20, "{retried}");
+    assert_eq!(broken(&store, &workload), Vec::<String>::new());
+}
+
+#[test]
+fn all_terminals_have_the_same_constants() {
+    let (store, workload) = loaded();
+    let constants = |number| workload.terminal_client(&store, number).unwrap().terminal.constants;
+    assert_eq!(constants(0), constants(1));
+}
+
+#[test]
 fn acknowledged_commits_are_in_the_table() {
     let folder = tempfile::tempdir().unwrap();
     let (store, _) = loaded();

@@ -57,9 +57,15 @@ impl Zipfian {
         }
     }
 
-    /// Popular records scattered over `0..records`.
-    pub(crate) fn scrambled(&self, rng: &mut Rng, records: u64) -> u64 {
-        fnv_hash(self.scrambled.next(rng)) % records
+    /// Popular records scattered over `0..key_space`, of which those from `records` on are drawn again: as inserts go
+    /// on the popular records stay the same.
+    pub(crate) fn scrambled(&self, rng: &mut Rng, records: u64, key_space: u64) -> u64 {
+        loop {
+            let record = fnv_hash(self.scrambled.next(rng)) % key_space;
+            if record < records {
+                return record;
+            }
+        }
     }
 
     /// Popular records are those with the highest numbers below `records`.
@@ -110,11 +116,25 @@ mod tests {
         let zipfian = Zipfian::new(1_000);
         let mut rng = rng(2, 0);
         let mut hits = [0u32; 1_000];
-        (0..100_000).for_each(|_| hits[zipfian.scrambled(&mut rng, 1_000) as usize] += 1);
+        (0..100_000).for_each(|_| hits[zipfian.scrambled(&mut rng, 1_000, 1_000) as usize] += 1);
         let mut sorted: Vec<(u32, usize)> = hits.iter().copied().zip(0..).collect();
         sorted.sort_unstable_by(|a, b| b.cmp(a));
         assert!(sorted[0].0 > 3_500, "the most popular got {}", sorted[0].0);
         assert!(sorted[0].1.abs_diff(sorted[1].1) > 1);
+    }
+
+    #[test]
+    fn the_popular_ones_stay_while_records_are_inserted() {
+        let zipfian = Zipfian::new(1_000);
+        let most_popular = |records| {
+            let (mut rng, mut hits) = (rng(3, 0), [0u32; 1_100]);
+            (0..100_000).for_each(|_| hits[zipfian.scrambled(&mut rng, records, 1_100) as usize] += 1);
+            assert!(hits[records as usize..].iter().all(|&hits| hits == 0));
+            assert!(hits[records as usize - 1] > 0, "the newest is drawn too");
+            hits.iter().zip(0..).max().map(|(_, record)| record)
+        };
+        let first: Option<u64> = most_popular(1_000);
+        assert!((1_001..1_020).all(|records| most_popular(records) == first));
     }
 
     #[test]

@@ -1,0 +1,39 @@
+//! `bench --fresh`: a benchmark's database is removed, to be made anew.
+//!
+//! Rules
+//! 1. Only a database of which every table is a benchmark's is removed; it is opened to see that.
+//! 2. The options of the database to be made need not be those of this one.
+
+use crate::failure::Failure;
+use highwater::{Database, Options};
+use highwater_bench::workload;
+use std::path::Path;
+
+/// Removes the database in `dir`, whose redo log is in `log_dir` if not there too, if it is a benchmark's.
+///
+/// # Errors
+/// [`Failure::Usage`] if it has a table that no benchmark makes.
+pub fn remove_benchmark(dir: &Path, log_dir: Option<&Path>) -> Result<(), Failure> {
+    if !dir.join("data").exists() {
+        return Ok(());
+    }
+    let log_folder = log_dir.map(Path::to_path_buf);
+    let options = Options { log_dir: log_folder, create_if_missing: false, ..Options::default() };
+    let database = Database::open(dir, options)?;
+    let tables: Vec<String> = database.tables().iter().map(|table| table.name().to_string()).collect();
+    database.close()?;
+    if let Some(table) = workload::foreign_table(&tables) {
+        return Err(Failure::Usage(format!(
+            "{} holds table {table}, which no benchmark made; the database is not removed",
+            dir.display()
+        )));
+    }
+    let redo = log_dir.unwrap_or(dir);
+    highwater_storage::forget_redo(redo).map_err(|e| Failure::Failed(e.to_string()))?;
+    highwater_storage::forget_data(dir).map_err(|e| Failure::Failed(e.to_string()))?;
+    let file = dir.join("doublewrite");
+    match std::fs::remove_file(&file) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Failure::Failed(format!("{}: {e}", file.display()))),
+        _ => Ok(()),
+    }
+}
