@@ -68,14 +68,16 @@ impl BackupBeside {
         std::thread::scope(|scope| {
             let backup = scope.spawn(|| {
                 let started = Instant::now();
-                let manifest = self.take(database, dest, &AtomicBool::new(false))?;
+                let manifest = match self.take(database, dest, &AtomicBool::new(false)) {
+                    // A request to stop ended it; what was measured is a result.
+                    Err(highwater::Error::Usage(_)) if interrupt::is_requested() => return Ok(()),
+                    taken => taken.map_err(Failure::from)?,
+                };
                 lines.write(&describe(&manifest, started.elapsed().as_secs_f64()));
                 Ok(())
             });
             let done = run();
-            let taken: Result<(), Failure> = backup.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            // A request to stop ends the backup; what was measured is a result.
-            if interrupt::is_requested() { done } else { taken.and(done) }
+            backup.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).and(done)
         })
     }
 
@@ -94,23 +96,27 @@ impl BackupBeside {
         dest: &Path,
         mut run: impl FnMut() -> Result<R, Failure>,
     ) -> Result<R, Failure> {
-        let mut ratios = Vec::new();
-        let mut pair = 0;
-        loop {
+        let (mut ratios, mut last, mut pair) = (Vec::new(), None, 0);
+        while pair < self.backup_pairs && !interrupt::is_requested() {
             pair += 1;
             let is_first_without = pair % 2 == 1;
             let (mut plain, mut beside) = (None, None);
             for without in [is_first_without, !is_first_without] {
-                match without {
-                    _ if interrupt::is_requested() => break,
-                    true => plain = Some(run()?),
-                    false => beside = Some(self.with_backups(database, dest, &mut run)?),
+                let ran = match without {
+                    true => run().map(|result| (result, 0)),
+                    false => self.with_backups(database, dest, &mut run),
+                };
+                let (result, backups) = match ran {
+                    Err(_) if interrupt::is_requested() && last.is_some() => break,
+                    ran => ran?,
+                };
+                // A run that was cut short is not compared.
+                if !interrupt::is_requested() {
+                    *(if without { &mut plain } else { &mut beside }) = Some((result.tps(), backups));
                 }
+                last = Some(result);
             }
-            // A run that was cut short is not compared.
-            let was_stopped = interrupt::is_requested();
-            if let (Some(plain), Some((beside, backups)), false) = (&plain, &beside, was_stopped) {
-                let (plain, beside) = (plain.tps(), beside.tps());
+            if let (Some((plain, _)), Some((beside, backups))) = (plain, beside) {
                 let ratio = beside / plain;
                 lines.write(&format!(
                     "Pair {pair}: {plain:.1} transactions/s without, {beside:.1} with a backup ({ratio:.3}); {backups} \
@@ -118,15 +124,11 @@ impl BackupBeside {
                 ));
                 ratios.push(ratio);
             }
-            if pair >= self.backup_pairs || was_stopped {
-                if !ratios.is_empty() {
-                    lines.write(&of_all(ratios));
-                }
-                let beside = beside.map(|(result, _)| result);
-                let last = if is_first_without { beside.or(plain) } else { plain.or(beside) };
-                return last.ok_or(highwater_bench::Error::Interrupted.into());
-            }
         }
+        if !ratios.is_empty() {
+            lines.write(&of_all(ratios));
+        }
+        last.ok_or_else(|| highwater_bench::Error::Interrupted.into())
     }
 
     /// A run with one backup after the other beside it, and how many of them it has seen finish.

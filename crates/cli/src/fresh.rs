@@ -1,11 +1,12 @@
 //! `bench --fresh`: a benchmark's database is removed, to be made anew.
 //!
 //! Rules
-//! 1. Only a database of which every table is a benchmark's is removed; it is opened to see that.
+//! 1. Only a database of which every table is the loaded benchmark's is removed; it is opened to see that.
 //! 2. The options of the database to be made need not be those of this one.
 
 use crate::failure::Failure;
 use highwater::{Database, Options};
+use highwater_bench::store::embedded::Embedded;
 use highwater_bench::workload;
 use std::path::Path;
 
@@ -19,10 +20,12 @@ pub fn remove_benchmark(dir: &Path, log_dir: Option<&Path>) -> Result<(), Failur
     }
     let log_folder = log_dir.map(Path::to_path_buf);
     let options = Options { log_dir: log_folder, create_if_missing: false, ..Options::default() };
-    let database = Database::open(dir, options)?;
-    let tables: Vec<String> = database.tables().iter().map(|table| table.name().to_string()).collect();
-    database.close()?;
-    if let Some(table) = workload::foreign_table(&tables) {
+    let store = Embedded::new(Database::open(dir, options)?);
+    let tables: Vec<String> = store.database().tables().iter().map(|table| table.name().to_string()).collect();
+    let foreign = workload::foreign_table(&store, &tables)?;
+    store.database().clone().close()?;
+    drop(store);
+    if let Some(table) = foreign {
         return Err(Failure::Usage(format!(
             "{} holds table {table}, which no benchmark made; the database is not removed",
             dir.display()

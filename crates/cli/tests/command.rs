@@ -177,11 +177,15 @@ fn an_import_reads_a_file_and_can_be_interrupted() {
     assert!(status(&piped) == 2 && stderr(&piped).contains("is not a regular file"), "{}", stderr(&piped));
     let lines: String = (0..400_000).map(|id| format!("{id},a number\n")).collect();
     std::fs::write(&csv, format!("id,name\n{lines}")).expect("a file");
-    let import = ["import", &db, "numbers", &csv, "--primary-key", "id", "--commit-every", "100"];
+    let import = ["import", &db, "numbers", &csv, "--primary-key", "id"];
     let mut command = Command::new(env!("CARGO_BIN_EXE_highwater"));
-    let mut child =
-        Running(command.args(import).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts"));
-    std::thread::sleep(std::time::Duration::from_millis(600));
+    command.args(import).args(["--commit-every", "5"]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = Running(command.spawn().expect("it starts"));
+    let data_bytes = || std::fs::metadata(Path::new(&db).join("data")).map_or(0, |found| found.len());
+    while data_bytes() < 1 << 20 {
+        assert!(child.0.try_wait().expect("a child").is_none(), "it ended by itself");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
     send("INT", &child);
     let mut said = String::new();
     std::io::Read::read_to_string(&mut child.0.stderr.take().expect("stderr"), &mut said).expect("text");

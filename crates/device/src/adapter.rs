@@ -13,7 +13,8 @@
 //! Rules
 //! 1. The table fits a sector, so no power cut tears it. A length changes in the table when it is set and is durable
 //!    after the next sync.
-//! 2. Bytes between a file's length and the end of its range are zeros: shortening discards, so growth reads as zeros.
+//! 2. Growth reads as zeros: both shortening and growing discard what lies between the two lengths. (A power cut may
+//!    have undone the discard of a shortening. It may undo that of a growth too, if no sync followed.)
 //! 3. A write's placement chooses its stream ([`PlacementStreams`]).
 
 use crate::age;
@@ -309,7 +310,7 @@ impl Device for File {
             let text = format!("the file's place on the disk has {} bytes", self.end - self.start);
             return Err(self.error("resize", 0, len, IoError::new(ErrorKind::StorageFull, text)));
         }
-        // What lies behind the file's end is zeros when it grows, also if a power cut undid a discard.
+        // Rule 2.
         let [least, most] = [len.min(old), len.max(old)].map(|len| len.next_multiple_of(SECTOR_BYTES));
         let discarded = self.disk.discard(self.start + least, most - least);
         discarded.map_err(|e| self.failed("resize", least, most - least, e))?;

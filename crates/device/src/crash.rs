@@ -96,9 +96,25 @@ impl CrashLog {
         self.promises = promises;
     }
 
-    /// About to write a range (a discard is a write of zeros), at `now_ns`, which completes at `done_ns`: keeps what is
-    /// there now.
+    /// About to write a range, at `now_ns`, which completes at `done_ns`: keeps what is there now.
     pub fn before_write(&mut self, store: &dyn Store, range: Range<u64>, done_ns: u64, now_ns: u64) -> Result<()> {
+        self.keep(store, range, done_ns, now_ns, |_| true)
+    }
+
+    /// As [`before_write`](Self::before_write), before a write of zeros: where zeros are already there is nothing to
+    /// undo.
+    pub fn before_discard(&mut self, store: &dyn Store, range: Range<u64>, done_ns: u64, now_ns: u64) -> Result<()> {
+        self.keep(store, range, done_ns, now_ns, |old| old.iter().any(|byte| *byte != 0))
+    }
+
+    fn keep(
+        &mut self,
+        store: &dyn Store,
+        range: Range<u64>,
+        done_ns: u64,
+        now_ns: u64,
+        is_worth_it: impl FnOnce(&[u8]) -> bool,
+    ) -> Result<()> {
         self.drop_durable(now_ns);
         let durable_ns = if self.promises.volatile_cache { NEVER } else { done_ns };
         if durable_ns <= now_ns && !self.keeps_flushed() {
@@ -106,6 +122,9 @@ impl CrashLog {
         }
         let mut old = vec![0; (range.end - range.start) as usize].into_boxed_slice();
         store.read(range.start, &mut old)?;
+        if !is_worth_it(&old) {
+            return Ok(());
+        }
         self.bytes += old.len();
         self.entries.push_back(Entry { offset: range.start, old, done_ns, durable_ns });
         while self.bytes > self.limit_bytes && self.entries.len() > 1 {

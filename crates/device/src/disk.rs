@@ -164,7 +164,7 @@ impl Disk {
 
     /// Fills `buf` from `offset`.
     pub fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        let len = buf.len() as u64;
+        let (len, cuts) = (buf.len() as u64, self.cuts.load(Ordering::SeqCst));
         self.check(offset, len)?;
         if self.damaged.load(Ordering::Relaxed) {
             let damage = self.damage.read();
@@ -173,7 +173,6 @@ impl Disk {
                 return Err(DeviceError::Unreadable { lba: u64::from(*lba) });
             }
         }
-        let cuts = self.cuts.load(Ordering::SeqCst);
         let done_ns = self.submit(Request::read, offset, len)?;
         self.store.read(offset, buf)?;
         self.wait(Ticket { done_ns, cuts })
@@ -241,7 +240,7 @@ impl Disk {
                 cuts = self.cuts.load(Ordering::SeqCst);
                 for at in (offset..offset + len).step_by(PART as usize) {
                     let part = PART.min(offset + len - at);
-                    log.before_write(&*self.store, at..at + part, done, self.clock.now_ns())?;
+                    log.before_discard(&*self.store, at..at + part, done, self.clock.now_ns())?;
                     self.store.punch(at, part)?;
                 }
             }

@@ -75,7 +75,9 @@ pub type Fate = Vec<Range<u64>>;
 
 /// What survives of each pending write (oldest first), as the guarantees allow.
 pub fn choose_fates(guarantees: &Guarantees, pending: &[PendingWrite], random: &mut Rng) -> Vec<Fate> {
-    let survivors_in_ten = [0, 1, 5, 9, 10][random.usize(..5)];
+    // Some cuts tear nothing: all that is pending may survive, or nothing of it.
+    let odds =
+        Odds { survive_in_ten: [0, 1, 5, 9, 10][random.usize(..5)], torn_in_thirty: [0, 3, 10][random.usize(..3)] };
     let prefix = random.usize(..=pending.len());
     let ranks = completion_order(pending);
     let fate = |(i, write): (usize, &PendingWrite)| {
@@ -86,7 +88,7 @@ pub fn choose_fates(guarantees: &Guarantees, pending: &[PendingWrite], random: &
         let fate = match guarantees.ordered && guarantees.volatile_cache {
             // A write under way comes after all that completed: it may survive only if they all do.
             true if !write.under_way || i >= prefix => ordered_fate(guarantees, write, i, prefix, random),
-            _ => unordered_fate(guarantees, write, survivors_in_ten, random),
+            _ => unordered_fate(guarantees, write, odds, random),
         };
         if guarantees.shorn_writes && one_in(4, random) { shear(fate, random) } else { fate }
     };
@@ -125,13 +127,20 @@ fn ordered_fate(guarantees: &Guarantees, write: &PendingWrite, index: usize, pre
     }
 }
 
-fn unordered_fate(guarantees: &Guarantees, write: &PendingWrite, survivors_in_ten: u32, random: &mut Rng) -> Fate {
+/// Of one cut, for writes in no order.
+#[derive(Clone, Copy)]
+struct Odds {
+    survive_in_ten: u32,
+    torn_in_thirty: u32,
+}
+
+fn unordered_fate(guarantees: &Guarantees, write: &PendingWrite, odds: Odds, random: &mut Rng) -> Fate {
     if !guarantees.volatile_cache && !write.under_way {
         return whole(write);
     }
-    let torn = one_in(3, random);
+    let torn = random.u32(..30) < odds.torn_in_thirty;
     match torn {
-        false if random.u32(..10) < survivors_in_ten => whole(write),
+        false if random.u32(..10) < odds.survive_in_ten => whole(write),
         false => vec![],
         true => {
             let mut pieces = pieces(&write.range, guarantees);

@@ -129,9 +129,11 @@ impl Trial {
         let db = Database::open_storage(self.storage.map(|device| faults.wrap(device)), self.options())?;
         self.work(&db, &faults, moment)?;
         self.tally.add_stats(&db.stats());
-        // Where the power was cut, closing fails.
-        let _ = db.close();
-        self.tally.cuts += 1;
+        match db.close() {
+            // Where the power was cut, closing fails.
+            Err(error) if !faults.is_power_off() => return Err(self.explain(moment, 0, error.into())),
+            _ => self.tally.cuts += 1,
+        }
         self.storage = self.storage.cut(self.rng.u64(..));
         let recoveries = if self.rng.bool() { self.rng.u32(1..=MOST_RECOVERIES) } else { 0 };
         (0..recoveries).for_each(|_| self.cut_recovery());
@@ -155,11 +157,11 @@ impl Trial {
         }
         let transactions = if moment == Moment::Close { self.rng.u32(1..60) } else { MOST_TRANSACTIONS };
         for _ in 0..transactions {
-            let done = self.rows.transact(db, &mut self.rng);
-            if faults.is_power_off() {
-                return Ok(());
+            match self.rows.transact(db, &mut self.rng) {
+                Err(error @ Error::Data(_)) => return Err(error),
+                _ if faults.is_power_off() => return Ok(()),
+                done => done?,
             }
-            done?;
             if !is_set && moment != Moment::Close && moment.counter(&db.stats()) > before {
                 faults.power_off_after(self.rng.u64(..12));
                 is_set = true;

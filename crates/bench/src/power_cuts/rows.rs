@@ -16,11 +16,20 @@ const FEW: u32 = 400;
 
 type Map = BTreeMap<u64, (u32, u32)>;
 
-/// The rows of `t`: the numbers that their texts begin with.
+/// What the tables hold.
+#[derive(Clone, Debug, PartialEq)]
+struct Contents {
+    /// The rows of `t`: the numbers that their texts begin with.
+    rows: Map,
+    /// The letter that each row of `filler` is full of; 0 for none.
+    fillers: Vec<u8>,
+}
+
+/// What should be there.
 pub(super) struct Rows {
-    committed: Map,
+    committed: Contents,
     /// As the transaction that was committing when the power went off leaves them.
-    in_doubt: Option<Map>,
+    in_doubt: Option<Contents>,
 }
 
 /// Wide, so that few entries fit a leaf, and in the order of the numbers.
@@ -45,9 +54,9 @@ impl Rows {
         for id in 0..FILLERS {
             txn.insert(&filler, &values![id, ""])?;
         }
-        let mut committed = Map::new();
+        let mut committed = Contents { rows: Map::new(), fillers: vec![0; FILLERS as usize] };
         for id in 0..rows {
-            insert(&mut txn, &table, &mut committed, id, rng)?;
+            insert(&mut txn, &table, &mut committed.rows, id, rng)?;
             if id % 200 == 0 {
                 txn.commit()?;
                 txn = db.begin()?;
@@ -63,16 +72,16 @@ impl Rows {
         let (table, mut changed) = (db.table("t")?, self.committed.clone());
         let (writes_redo, changes) = [(true, 0), (true, 5), (false, 20)][rng.usize(..3)];
         if writes_redo {
-            write_redo(&mut txn, db, rng)?;
+            write_redo(&mut txn, db, &mut changed.fillers, rng)?;
         }
         for _ in 0..rng.usize(..=changes) {
-            change(&mut txn, &table, &mut changed, rng)?;
+            change(&mut txn, &table, &mut changed.rows, rng)?;
         }
         let kept = changed.clone();
         if rng.u32(..4) == 0 {
             let savepoint = txn.savepoint();
             for _ in 0..rng.usize(1..10) {
-                change(&mut txn, &table, &mut changed, rng)?;
+                change(&mut txn, &table, &mut changed.rows, rng)?;
             }
             txn.rollback_to(savepoint)?;
         }
@@ -90,15 +99,20 @@ impl Rows {
     /// # Errors
     /// [`Error::Data`] names the first difference.
     pub(super) fn compare(&mut self, db: &Database) -> Result<()> {
-        let found: Map = in_order_of(db, "PRIMARY")?.into_iter().map(|(id, a, b)| (id, (a, b))).collect();
-        if self.in_doubt.take_if(|rows| *rows == found).is_some() {
-            self.committed = found;
+        let rows = in_order_of(db, "PRIMARY")?.into_iter().map(|(id, a, b)| (id, (a, b))).collect();
+        let found = Contents { rows, fillers: fillers_of(db)? };
+        if self.in_doubt.take_if(|contents| *contents == found).is_some() {
+            self.committed = found.clone();
         }
         self.in_doubt = None;
-        let expected = self.committed.iter().map(|(id, (a, b))| (*id, *a, *b)).collect();
+        let Contents { rows, fillers } = &self.committed;
+        let expected = rows.iter().map(|(id, (a, b))| (*id, *a, *b)).collect();
         expect_equal("PRIMARY", in_order_of(db, "PRIMARY")?, expected)?;
+        if let Some(id) = (0..fillers.len()).find(|id| found.fillers.get(*id) != fillers.get(*id)) {
+            return Err(Error::Data(format!("row {id} of filler is not as it was committed")));
+        }
         for index in ["by_a", "by_b"] {
-            let mut expected: Vec<_> = self.committed.iter().map(|(id, (a, b))| (*id, *a, *b)).collect();
+            let mut expected: Vec<_> = rows.iter().map(|(id, (a, b))| (*id, *a, *b)).collect();
             expected.sort_unstable_by_key(|(id, a, b)| (if index == "by_a" { *a } else { *b }, *id));
             expect_equal(index, in_order_of(db, index)?, expected)?;
         }
@@ -109,13 +123,27 @@ impl Rows {
     }
 }
 
-fn write_redo(txn: &mut WriteTxn, db: &Database, rng: &mut Rng) -> Result<()> {
+fn write_redo(txn: &mut WriteTxn, db: &Database, fillers: &mut [u8], rng: &mut Rng) -> Result<()> {
     let filler = db.table("filler")?;
-    for id in 0..FILLERS {
-        let text = char::from(rng.u8(b'a'..=b'z')).to_string().repeat(FILLER_BYTES);
+    for (id, letter) in (0u64..).zip(fillers) {
+        *letter = rng.u8(b'a'..=b'z');
+        let text = char::from(*letter).to_string().repeat(FILLER_BYTES);
         txn.update(&filler, &values![id], &[(1, text.as_str().into())])?;
     }
     Ok(())
+}
+
+/// The letter of each row of `filler`, which is full of it; 0 where it is empty.
+fn fillers_of(db: &Database) -> Result<Vec<u8>> {
+    let filler = db.table("filler")?;
+    let mut read = db.snapshot()?;
+    let rows = read.scan(&filler).iter()?;
+    let letter = |row: highwater::Row| match row.str(1).as_bytes() {
+        [] => Ok(0),
+        text if text.len() == FILLER_BYTES && text.iter().all(|byte| *byte == text[0]) => Ok(text[0]),
+        _ => Err(Error::Data(format!("row {} of filler is torn", row.u64(0)))),
+    };
+    rows.map(|row| row.map_err(Error::from).and_then(letter)).collect()
 }
 
 fn insert(txn: &mut WriteTxn, table: &Table, rows: &mut Map, id: u64, rng: &mut Rng) -> Result<()> {

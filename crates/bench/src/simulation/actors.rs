@@ -32,6 +32,8 @@ pub struct World<'a> {
     pub others: &'a Changes,
     /// Whether many long rows are written at once, so that the file grows.
     pub fills: bool,
+    /// Whether no other transaction is open: nothing is locked.
+    pub is_alone: bool,
 }
 
 /// A snapshot that is held.
@@ -119,27 +121,48 @@ impl Actor {
             self.sees.get_or_insert(commits);
         }
         let before = self.newest(model, commits, table, id);
-        let (result, after) = match rng.u32(..4) {
-            0 | 1 if before.is_none() => {
-                let row = values![id, a.as_str(), b.as_str(), body.as_str()];
-                (self.txn.insert(table, &row).map(|_| true), Some(new))
-            }
-            3 => (self.txn.delete(table, &values![id]), None),
-            _ => {
-                let columns = [(1, a.as_str().into()), (2, b.as_str().into()), (3, body.as_str().into())];
-                (self.txn.update(table, &values![id], &columns), Some(new))
-            }
+        let (is_insert, is_delete) = match rng.u32(..12) {
+            0..=5 => (before.is_none(), false),
+            6 | 7 => (true, false),
+            8..=10 => (false, true),
+            _ => (false, false),
         };
+        let (result, after) = if is_insert {
+            let row = values![id, a.as_str(), b.as_str(), body.as_str()];
+            (self.txn.insert(table, &row).map(|_| true), Some(new))
+        } else if is_delete {
+            (self.txn.delete(table, &values![id]), None)
+        } else {
+            let columns = [(1, a.as_str().into()), (2, b.as_str().into()), (3, body.as_str().into())];
+            (self.txn.update(table, &values![id], &columns), Some(new))
+        };
+        let name = (table.name().to_string(), id);
+        let wrong = |what: &str| Err(Error::Data(format!("row {id} of table {} {what}", table.name())));
         match result {
-            Ok(true) => drop(self.own.insert((table.name().to_string(), id), after)),
-            Ok(false) if before.is_some() => {
-                return Err(Error::Data(format!("row {id} of table {} was not found", table.name())));
+            Ok(true) if is_insert && before.is_some() => return wrong("was inserted though it is there"),
+            Ok(true) if !is_insert && before.is_none() => return wrong("was changed though there is none"),
+            Ok(true) if world.others.contains_key(&name) => return wrong("was changed though another has changed it"),
+            Ok(true) if self.is_changed_since_snapshot(model, commits, &name) => {
+                return wrong("was changed though it is newer than the snapshot, and first committers win");
             }
+            Ok(true) => drop(self.own.insert(name, after)),
+            Ok(false) if before.is_some() => return wrong("was not found"),
             Ok(false) => {}
-            Err(error) if is_refusal(&error) => {}
+            Err(Engine::DuplicateKey { .. }) if is_insert && before.is_some() => {}
+            Err(error) if is_refusal(&error) => {
+                if world.is_alone && !self.writes_by_snapshot() {
+                    return wrong(&format!("was refused though no other transaction is open: {error}"));
+                }
+            }
             Err(error) => return Err(error.into()),
         }
         Ok(())
+    }
+
+    /// Whether a row is certainly not what its snapshot saw, and it must not change it.
+    fn is_changed_since_snapshot(&self, model: &Model, commits: u64, name: &(String, u64)) -> bool {
+        let seen = self.sees.filter(|_| self.writes_by_snapshot() && !self.own.contains_key(name));
+        seen.is_some_and(|sees| model.newest(sees, name.1) != model.newest(commits, name.1))
     }
 
     /// The rows that it must see in a plain or locking read.

@@ -1,7 +1,7 @@
 //! One short life of a new database, again and again, each time with another operation that fails: the creation, the
 //! work and the closing.
 
-use super::{Simulation, Tally};
+use super::{Simulation, Tally, verdict};
 use crate::error::{Error, Result};
 use highwater_storage::{FaultKind, Faults, Operation};
 
@@ -52,6 +52,7 @@ impl Simulation {
             Ok(db.close()?)
         });
         let failed = faults.failures() > 0;
+        verdict::of_life(&lived, faults, stops)?;
         match lived {
             Err(error @ Error::Data(_)) => return Err(error),
             Err(error) if !failed => return Err(error),

@@ -196,6 +196,7 @@ impl Simulation {
             }
         }
         self.tally.lies += u64::from(is_told);
+        self.tally.rollbacks_set_aside += copy.tally.rollbacks_set_aside;
         self.tally.lies_reported += u64::from(is_told && is_reported && !is_unseen);
         self.tally.lies_unseen += u64::from(is_unseen);
         Ok(())
@@ -207,7 +208,7 @@ impl Simulation {
             Err(error) => return Said::Error(error),
         };
         let looked = self.oracle.compare(db.database()).and_then(|()| {
-            refuse_set_aside(&db)?;
+            self.refuse_set_aside(&db)?;
             self.steps(&db, steps)
         });
         match looked {
@@ -219,12 +220,14 @@ impl Simulation {
             Err(error) => Said::Error(error),
         }
     }
-}
 
-/// A rollback that was set aside at the opening is a report: dirty reads see its changes from then on, and are right.
-fn refuse_set_aside(db: &Stepped) -> Result<()> {
-    match db.database().stats().rollbacks_set_aside {
-        0 => Ok(()),
-        _ => Err(Engine::Corrupt("a rollback was set aside".into()).into()),
+    /// A rollback that was set aside at the opening is a report: dirty reads see its changes from then on, and are
+    /// right.
+    fn refuse_set_aside(&mut self, db: &Stepped) -> Result<()> {
+        if db.database().stats().rollbacks_set_aside == 0 {
+            return Ok(());
+        }
+        self.tally.rollbacks_set_aside += 1;
+        Err(Engine::Corrupt("a rollback was set aside".into()).into())
     }
 }

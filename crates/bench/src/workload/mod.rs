@@ -130,15 +130,27 @@ pub fn loaded_identity<S: Store>(store: &S) -> Result<Option<BTreeMap<String, St
     Ok((!found.is_empty()).then_some(found))
 }
 
-/// The first of these tables that no workload makes: the database is not a benchmark's alone.
-pub fn foreign_table(tables: &[String]) -> Option<&str> {
-    let is_own = |name: &str| {
-        let specs = tpcc::table_specs().into_iter().chain([user_table::table_spec(), ycsb::table_spec()]);
-        let of_sysbench = || name.strip_prefix("sbtest").is_some_and(|number| number.parse::<u64>().is_ok());
-        name == META_TABLE || of_sysbench() || tpcc::is_torture(name) || specs.into_iter().any(|spec| spec.name == name)
+/// The first of the store's tables, named `tables`, that the workload which was loaded into it does not make; with no
+/// finished load, that no workload makes.
+///
+/// # Errors
+/// The store's.
+pub fn foreign_table<'t, S: Store>(store: &S, tables: &'t [String]) -> Result<Option<&'t str>> {
+    let loaded = loaded_identity(store)?.and_then(|identity| identity.get("workload").cloned());
+    let has_load = store.table(META_TABLE)?.is_some();
+    let makes = |workload: &str, name: &str| match workload {
+        "sysbench" => name.strip_prefix("sbtest").is_some_and(|number| number.parse::<u64>().is_ok()),
+        "tpcc" => tpcc::is_torture(name) || tpcc::table_specs().iter().any(|spec| spec.name == name),
+        "user-table" => name == user_table::table_spec().name,
+        "ycsb" => name == ycsb::table_spec().name,
+        _ => false,
     };
-    let has_load = tables.iter().any(|name| name == META_TABLE);
-    tables.iter().map(String::as_str).find(|name| !has_load || !is_own(name))
+    let is_own = |name: &str| {
+        let all = ["sysbench", "tpcc", "user-table", "ycsb"];
+        let of_workload = |workload: &&str| loaded.as_deref().is_none_or(|loaded| loaded == *workload);
+        name == META_TABLE || all.iter().filter(|w| of_workload(w)).any(|workload| makes(workload, name))
+    };
+    Ok(tables.iter().map(String::as_str).find(|name| !has_load || !is_own(name)))
 }
 
 /// The table that says what was loaded, empty until the load is finished.

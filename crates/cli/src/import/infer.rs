@@ -109,12 +109,21 @@ fn decimal_digits(field: &str) -> Option<(usize, usize)> {
     (whole_is_number && part_is_digits).then_some((digits.len(), part.len()))
 }
 
-/// A number that an f64 has to its last digit.
+/// A number that an f64 has to its last digit: it is shown by the same digits again.
 fn is_float(field: &str) -> bool {
-    let mantissa = field.split(['e', 'E']).next().unwrap_or("");
-    let digits = || mantissa.bytes().filter(u8::is_ascii_digit).skip_while(|digit| *digit == b'0').count();
-    let is_held = |number: f64| number.is_normal() || (number == 0.0 && digits() == 0);
-    decimal_digits(mantissa).is_some() && digits() <= f64::DIGITS as usize && field.parse().is_ok_and(is_held)
+    let held = field.parse().ok().filter(|number: &f64| number.is_finite());
+    held.is_some_and(|number| scientific(&format!("{number:e}")) == scientific(field))
+}
+
+/// The digits of a decimal number, but zeros at both ends, and the power of ten of the first one.
+fn scientific(number: &str) -> Option<(String, i64)> {
+    let (mantissa, power) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let (whole, _) = decimal_digits(mantissa)?;
+    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    let zeros = digits.bytes().take_while(|digit| *digit == b'0').count();
+    let power = power.parse::<i64>().ok()?.checked_add(whole as i64 - 1 - zeros as i64)?;
+    let digits = digits.trim_matches('0').to_string();
+    Some(if digits.is_empty() { (digits, 0) } else { (digits, power) })
 }
 
 #[cfg(test)]
@@ -129,7 +138,7 @@ mod tests {
 
     #[test]
     fn types_are_found() {
-        let cases: [(&[&str], (Type, bool)); 20] = [
+        let cases: [(&[&str], (Type, bool)); 23] = [
             (&["1", "-2", "0"], (Type::I64, false)),
             (&["1", "18446744073709551615"], (Type::U64, false)),
             (&["1", "", "3"], (Type::I64, true)),
@@ -143,7 +152,10 @@ mod tests {
             (&["nan"], (Type::Text(16), false)),
             (&["0.0e0", "123456789012345e-20"], (Type::F64, false)),
             (&["9007199254740993", "1e5"], (Type::Text(32), false)),
-            (&["1234567890123456.5", "1e5"], (Type::Text(64), false)),
+            (&["12345678901234567.5", "1e5"], (Type::Text(64), false)),
+            (&["1234567890123456.5", "1.2345678901234567e-05"], (Type::F64, false)),
+            (&["100000000000000000000000000000000000000000"], (Type::F64, false)),
+            (&["2.2250738585072014e-308", "5e-324", "-0.1e+3"], (Type::F64, false)),
             (&["1e999"], (Type::Text(16), false)),
             (&["1e-999"], (Type::Text(16), false)),
             (&["123456789012345678901234567890123456789"], (Type::Text(128), false)),

@@ -20,9 +20,7 @@ pub(super) fn survey(args: &ImportArgs, columns: &mut [Known]) -> Result<()> {
         if rows.is_multiple_of(1024) {
             progress.at(place.byte, rows);
         }
-        if interrupt::is_requested() {
-            return Err(CsvError::Data("interrupted; nothing was imported".into()));
-        }
+        super::must_go_on()?;
         if let Err(reason) = check_line(columns, record, &args.null)
             && args.on_error == OnError::Stop
         {

@@ -22,6 +22,7 @@ use crate::engine_options::EngineOptions;
 use columns::{Known, Target, existing_targets, given_columns, parse_index, schema, split_list};
 pub use file::{Header, read_header};
 use highwater::{Database, Error, Table};
+use highwater_bench::interrupt;
 use load::{insert_all, survey};
 use std::fmt;
 use std::path::PathBuf;
@@ -168,6 +169,14 @@ fn import_into(args: &ImportArgs, db: &Database, table: &Table, header: &Header)
     insert_all(args, db, table, &targets, false)
 }
 
+/// An error if a stop was requested.
+fn must_go_on() -> Result<()> {
+    match interrupt::is_requested() {
+        false => Ok(()),
+        true => Err(CsvError::Data("interrupted; nothing was imported".into())),
+    }
+}
+
 fn import_new(args: &ImportArgs, db: &Database, header: &Header) -> Result<Imported> {
     let mut known = given_columns(args, header)?;
     if args.on_error == OnError::Stop || known.iter().any(|k| matches!(k, Known::Guessed(..))) {
@@ -179,10 +188,11 @@ fn import_new(args: &ImportArgs, db: &Database, header: &Header) -> Result<Impor
     let table = db.create_table(&args.table, schema(args, &targets, &keys)?)?;
     let done = insert_all(args, db, &table, &targets, true).and_then(|done| {
         for index in &args.indexes {
+            must_go_on()?;
             let (name, columns) = parse_index(index)?;
             db.create_index(&args.table, name, &columns, false)?;
         }
-        Ok(done)
+        must_go_on().map(|()| done)
     });
     if done.is_err() {
         db.drop_table(&args.table)?;

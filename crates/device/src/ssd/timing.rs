@@ -7,7 +7,8 @@
 //! - *Backlog* of a die: garbage-collection work it still owes.
 //!
 //! Rules
-//! 1. A read takes the die (`read_ns`), then the channel, then the link. A program takes the channel, then the die. An
+//! 1. A read takes the die (`read_ns`, once for the blocks of one program), then the channel and the link, for each
+//!    block. A program takes the channel, then the die. An
 //!    erase takes the die.
 //! 2. A write completes when it is in the write buffer. A block leaves the buffer when its program ends; a full buffer
 //!    makes the host wait.

@@ -13,8 +13,8 @@
 //!    keeps its redo from the checkpoint on ([`crate::log::Kept`]): the start LSN.
 //! 3. A thread copies redo, as soon as it is durable, to `redo`, and lets go of it in the ring.
 //! 4. Meanwhile the pages are read from the store, an extent at a time, not from the pool, and appended to `pages`.
-//!    Each is verified. One that does not verify may be being written: it is read again. Transactions and schema
-//!    changes go on; the copies are of different moments.
+//!    Each is verified. One that does not verify may be being written: it is read again, or taken from the pool.
+//!    Transactions and schema changes go on; the copies are of different moments.
 //! 5. When the last page is copied, the end of the log is made durable: the end LSN. The redo is copied up to there.
 //! 6. Files and folder are synced, and the redo is read back and verified. Then the manifest `backup.json` is written,
 //!    last. A folder without one is no backup.
@@ -23,8 +23,8 @@
 //! LSN and each page had been flushed last when it was copied. So recovery makes of them the database at the end LSN,
 //! whatever the store, the change buffer, schema changes and growth did. It needs each page that is in the redo without
 //! being formatted there. Such a page was in use at the start LSN or later, and was not discarded (2), so it verified.
-//! A page that does not verify and is not in use is left out; one in use is damaged, and the backup is refused, or the
-//! page is named in the manifest if that was asked for.
+//! A page that does not verify, is not in use and not in the pool is left out; one in use is damaged, and the backup is
+//! refused, or the page is named in the manifest if that was asked for.
 //!
 //! Why an incremental one is: a base with its redo applied has every page as it was at the base's end LSN, so only
 //! pages with a later LSN differ. Page 0 is always copied: it also changes without redo.

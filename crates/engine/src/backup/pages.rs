@@ -4,8 +4,8 @@
 //! 1. Extents are read whole. A page that does not verify may be being written: it is read again, alone, until it does,
 //!    for as long as a write may take. One that is in the pool is taken from there then: the store may not have it yet,
 //!    and a free page that is being written is in the pool.
-//! 2. A page that still does not verify, or is zeros, is damaged if it is in use. If it is free it is left out: it was
-//!    discarded, or never written, and no redo that the backup keeps changes it before it formats it.
+//! 2. A page that still does not verify, or is zeros, is damaged if it is in use. If it is free, and not in the pool,
+//!    it is left out: it was discarded, or never written, and no redo that the backup keeps changes it before a format.
 
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -97,4 +97,44 @@ fn is_page(page: &[u8], page_no: PageNo) -> Result<()> {
 
 fn is_zeros(page: &[u8]) -> bool {
     page.iter().all(|byte| *byte == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::{PageOp, header::PageType};
+    use crate::testing::small_core;
+
+    /// A page that is being written may be torn in the store, and freed meanwhile: the redo of before needs it.
+    #[test]
+    fn a_free_page_that_the_store_does_not_have_is_taken_from_the_pool() {
+        let core = small_core();
+        let (ctx, space) = (&core.ctx, &core.space);
+        space.prepare(ctx).unwrap();
+        let segment = space.new_segment();
+        let mut mtr = ctx.mtr_with(4096, 1).unwrap();
+        let page_no = space.allocate(&mut mtr, segment, None).unwrap();
+        let page = mtr.new_page(page_no);
+        mtr.apply(page, &PageOp::Format { page_type: PageType::Overflow, level: 0, owner: segment.0 });
+        mtr.commit();
+        let mut mtr = ctx.mtr_with(4096, 1).unwrap();
+        space.keep_map(&mut mtr, page_no).unwrap();
+        space.free(&mut mtr, page_no);
+        let end = mtr.commit();
+        ctx.log.flush_to(end).unwrap();
+        ctx.pool.flush_all().unwrap();
+        let place = page_no.0 as usize * ctx.pool.page_bytes();
+        core.storage().memory_devices().unwrap()[0].damage(|bytes| bytes[place + 100] ^= 1);
+        let mut taken = None;
+        let mut reader = ExtentReader::new(ctx, space);
+        reader
+            .read(page_no.0 / EXTENT_PAGES, |at, page| {
+                if at == page_no {
+                    taken = Some(page.map(header::lsn));
+                }
+                Ok(())
+            })
+            .unwrap();
+        assert!(taken.is_some_and(|page| page.is_ok_and(|lsn| lsn > crate::types::Lsn(0))));
+    }
 }

@@ -139,6 +139,8 @@ fn take_away(target: &Path) -> Result<()> {
             remove(&entry.path())?;
         }
     }
+    // The marker goes when nothing else is left, also after a power cut.
+    files::sync_folder(target)?;
     files::sync_folder(&work)?;
     remove(&work.join(MARKER))?;
     std::fs::remove_dir(&work).map_err(|error| files::failed("remove", &work, error))?;

@@ -198,7 +198,7 @@ options! {
     /// What a commit does with its redo: 1 = write and sync it before it returns, 2 = write it before it returns (it is
     /// synced once a second), 0 = nothing (it is written and synced once a second).
     flush_log_at_trx_commit: FlushLog = FlushLog::Sync, "1", "0, 1 or 2", |_v| true;
-    /// How files are written and made durable.
+    /// How files are written and made durable; O_DIRECT_NO_FSYNC only on devices whose cache survives a power cut.
     flush_method: FlushMethod = FlushMethod::Direct, "O_DIRECT",
         "fsync, O_DSYNC, O_DIRECT or O_DIRECT_NO_FSYNC", |_v| true;
     /// How pages in place are protected from being torn by a crash: on = each is written to the doublewrite file first;
@@ -262,6 +262,7 @@ options! {
     log_dir: Option<PathBuf> = None, "", "a folder or a block device", |_v| true;
     /// Folder of the archive of redo, new or this database's: all redo is copied there, so that a backup can be
     /// restored to any moment after it; empty = none. To be given at every opening: redo made without it is missing.
+    /// One database writes it at a time.
     redo_archive: Option<PathBuf> = None, "", "a folder outside of the database's", |_v| true;
     /// Create the database if the folder holds none.
     create_if_missing: bool = true, "on", "on or off", |_v| true;

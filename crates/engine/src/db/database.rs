@@ -19,11 +19,11 @@ use crate::space::Space;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::poison::CLOSED;
 use crate::sync::spread::{Apart, Spares, Spread};
-use crate::sync::{Mutex, RwLock};
+use crate::sync::{Mutex, RwLock, RwLockReadGuard};
 use crate::table::Table;
 use crate::table::catalog::Catalog;
 use crate::table::handle::{Registry, TableShared};
-use crate::txn::{Access, TxnOptions, TxnSystem};
+use crate::txn::{Access, TxnOptions, TxnSystem, check_outside};
 use highwater_storage::StorageSet;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -241,18 +241,30 @@ impl Database {
     /// Its folder can be opened again as soon as the other handles and the transactions have been dropped too.
     ///
     /// # Errors
-    /// An I/O error; nothing committed is lost then, the next opening recovers it.
+    /// An I/O error; nothing committed is lost then, the next opening recovers it. [`Error::Usage`] inside the closure
+    /// of a [`modify`](crate::WriteTxn::modify) or of a [`check_with`](Database::check_with).
     pub fn close(self) -> Result<()> {
+        check_outside()?;
         self.inner.close()
     }
 
+    /// Of calls that wait for others, or hold up others.
     pub(super) fn check_open(&self) -> Result<()> {
+        check_outside()?;
         self.inner.check_running()
     }
 
     pub(super) fn check_writable(&self) -> Result<()> {
         self.check_writes_wanted()?;
         self.check_open()
+    }
+
+    /// A schema change begins: no check runs until it ends.
+    pub(super) fn enter_schema_change(&self) -> Result<RwLockReadGuard<'_, ()>> {
+        check_outside()?;
+        let gate = self.inner.schema_gate.read();
+        self.check_writable()?;
+        Ok(gate)
     }
 
     fn check_writes_wanted(&self) -> Result<()> {

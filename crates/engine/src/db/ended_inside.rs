@@ -4,7 +4,7 @@
 //! aside, as it is and with its locks, and rolled back as soon as the call that runs the closure is over.
 
 use super::write_txn::WriteTxn;
-pub(super) use crate::txn::check_outside_row_closure as check_outside;
+pub(super) use crate::txn::{check_outside_row_closure as check_outside, closed};
 use std::cell::RefCell;
 
 crate::sync::thread_local! {
@@ -13,7 +13,8 @@ crate::sync::thread_local! {
 
 /// Puts a transaction aside until this thread's call is over.
 pub(super) fn put_aside(txn: WriteTxn) {
-    PUT_ASIDE.with(|aside| aside.borrow_mut().push(txn));
+    // Nowhere to put it in a thread that is ending: it is rolled back by the next opening.
+    let _ = PUT_ASIDE.try_with(|aside| aside.borrow_mut().push(txn));
 }
 
 /// A call that runs a row closure; dropped when it is over, also by a panic: what was put aside is rolled back.
@@ -25,7 +26,7 @@ impl Drop for CallWithClosure {
         if check_outside().is_err() {
             return;
         }
-        while let Some(txn) = PUT_ASIDE.with(|aside| aside.borrow_mut().pop()) {
+        while let Ok(Some(txn)) = PUT_ASIDE.try_with(|aside| aside.borrow_mut().pop()) {
             drop(txn);
         }
     }

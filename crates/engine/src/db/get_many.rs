@@ -35,6 +35,8 @@ impl WriteTxn {
     /// # Errors
     /// As [`get`](Self::get), for the first key that has one.
     pub fn get_many<'v, K: AsRef<[ValueRef<'v>]>>(&mut self, table: &Table, keys: &[K]) -> Result<Vec<Option<Row>>> {
+        // No key asks it.
+        self.inner.check_running()?;
         let (mut rows, mut named) = (Vec::with_capacity(keys.len()), 1);
         for (n, key) in keys.iter().enumerate() {
             let pages_read = self.pages_read();
@@ -85,6 +87,7 @@ impl WriteTxn {
         table: &Table,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<()> {
+        self.inner.check_running()?;
         let keys = keys.into_iter();
         let rows = keys.size_hint().0.max(1);
         if self.inner.txn_system().ctx.pool.misses(rows) { self.want(table, keys) } else { Ok(()) }

@@ -6,7 +6,7 @@ use crate::config::ChangeBuffering;
 use crate::error::Result;
 use crate::inspect::ListLengths;
 use crate::stats::{LatencySnapshot, StatsSnapshot};
-use crate::txn::PurgeState;
+use crate::txn::{PurgeState, telling};
 
 impl Database {
     /// The counters.
@@ -70,6 +70,7 @@ impl Database {
     /// [`Error::Usage`](crate::Error::Usage) if the database was opened to be read only, a damaged leaf, a full disk,
     /// an I/O error.
     pub fn set_change_buffering(&self, mode: ChangeBuffering) -> Result<()> {
+        self.check_writable()?;
         let _no_schema_change = self.inner.schema_gate.write();
         self.check_writable()?;
         self.inner.txns.changes.set_mode(mode)
@@ -85,12 +86,14 @@ impl Database {
         self.check_with(&mut |_, _| {})
     }
 
-    /// As [`check`](Database::check), with progress.
+    /// As [`check`](Database::check), with progress. `on_progress` may read rows; it gets
+    /// [`Usage`](crate::Error::Usage) where it closes the database, changes tables or indexes, or checks again.
     ///
     /// # Errors
     /// As [`check`](Database::check).
     pub fn check_with(&self, on_progress: &mut OnProgress<'_>) -> Result<CheckReport> {
         let inner = &self.inner;
+        self.check_open()?;
         let _no_schema_change = inner.schema_gate.write();
         self.check_open()?;
         let tables = inner.registry.all();
@@ -105,6 +108,6 @@ impl Database {
             changes: &inner.txns.changes,
             tables: tables.clone(),
         };
-        check::run(&subject, on_progress)
+        check::run(&subject, &mut |done, total| telling(|| on_progress(done, total)))
     }
 }

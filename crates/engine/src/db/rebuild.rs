@@ -75,8 +75,7 @@ impl Database {
     /// the table for longer than that; a damaged row; an I/O error. The index is as it was then.
     pub fn rebuild_index(&self, table: &str, name: &str) -> Result<()> {
         let inner = &self.inner;
-        let _gate = inner.schema_gate.read();
-        self.check_writable()?;
+        let _gate = self.enter_schema_change()?;
         let shared = inner.registry.get(table)?;
         let _alone = self.change(&shared)?;
         let before = shared.current.read().clone();

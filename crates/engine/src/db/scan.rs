@@ -150,7 +150,8 @@ impl<'s, 'v> Scan<'s, 'v> {
     /// # Errors
     /// As [`iter`](Self::iter) and [`ScanIter::next_ref`].
     pub fn first(self) -> Result<Option<Row>> {
-        self.limit(1).iter()?.next().transpose()
+        let most = self.limit.min(1);
+        self.limit(most).iter()?.next().transpose()
     }
 
     /// Starts the scan.

@@ -33,8 +33,7 @@ impl Database {
     /// [`Error::TableExists`], [`Error::Schema`] if the schema is wrong, [`Error::DiskFull`], an I/O error.
     pub fn create_table(&self, name: &str, schema: Schema) -> Result<Table> {
         let definition = schema.check(name)?;
-        let _gate = self.inner.schema_gate.read();
-        self.check_writable()?;
+        let _gate = self.enter_schema_change()?;
         let _schema = self.inner.schema.lock();
         if self.inner.registry.get(name).is_ok() {
             return Err(Error::TableExists { table: name.to_string() });
@@ -82,8 +81,7 @@ impl Database {
     /// [`Error::NoSuchTable`], [`Error::LockWaitTimeout`] if transactions use it for longer than that, an I/O error.
     pub fn drop_table(&self, name: &str) -> Result<()> {
         let inner = &self.inner;
-        let _gate = inner.schema_gate.read();
-        self.check_writable()?;
+        let _gate = self.enter_schema_change()?;
         let table = inner.registry.get(name)?;
         let _alone = self.change(&table)?;
         let guard = table.lock.exclusive(inner.timeout())?;
@@ -105,8 +103,7 @@ impl Database {
     /// [`Error::KeyTooLong`], an I/O error.
     pub fn create_index(&self, table: &str, name: &str, columns: &[&str], unique: bool) -> Result<()> {
         let inner = &self.inner;
-        let _gate = inner.schema_gate.read();
-        self.check_writable()?;
+        let _gate = self.enter_schema_change()?;
         let shared = inner.registry.get(table)?;
         let _alone = self.change(&shared)?;
         let before = shared.current.read().clone();
@@ -133,8 +130,7 @@ impl Database {
     /// longer than that, an I/O error.
     pub fn drop_index(&self, table: &str, name: &str) -> Result<()> {
         let inner = &self.inner;
-        let _gate = inner.schema_gate.read();
-        self.check_writable()?;
+        let _gate = self.enter_schema_change()?;
         let shared = inner.registry.get(table)?;
         let _alone = self.change(&shared)?;
         let before = shared.current.read().clone();

@@ -3,14 +3,13 @@
 //! Rules
 //! 1. A failed call leaves the transaction as it was before the call, except [`Error::Deadlock`]: then all of it is
 //!    rolled back already, and only `rollback` or dropping it is left to do.
-//! 2. Dropping a transaction rolls it back. Inside the closure of a `modify` no transaction ends: one that is to is
-//!    rolled back when that call is over (`ended_inside`).
+//! 2. Dropping a transaction rolls it back; inside the closure of a `modify`, when that call is over (`ended_inside`).
 //! 3. Once the database is closed every call is [`Error::Closed`], also a call that would need nothing of the database.
 //! 4. Keys and rows are built in buffers that go from one transaction to the next: no allocation per call but the row
 //!    that is returned.
 
 use super::database::{Inner, Open};
-use super::ended_inside::{CallWithClosure, check_outside, put_aside};
+use super::ended_inside::{CallWithClosure, check_outside, closed, put_aside};
 use super::scan::{Range, Scan};
 use super::table_use::TableUses;
 use crate::error::{Error, Result};
@@ -234,6 +233,7 @@ impl WriteTxn {
     ///
     /// # Errors
     /// An I/O error: then whether the changes are durable is unknown until the database is opened again.
+    /// [`Error::Usage`] inside the closure of a `modify`: it is rolled back when that call is over.
     pub fn commit(mut self) -> Result<()> {
         self.check_may_end()?;
         self.inner.txn_system().commit(self.txn.take().expect(HAS_NOT_ENDED))
@@ -263,7 +263,7 @@ impl WriteTxn {
     /// Undoes everything.
     ///
     /// # Errors
-    /// An I/O or corruption error.
+    /// An I/O or corruption error; as [`commit`](Self::commit) inside a closure.
     pub fn rollback(mut self) -> Result<()> {
         self.check_may_end()?;
         self.inner.txn_system().rollback(self.txn.take().expect(HAS_NOT_ENDED))
@@ -411,7 +411,7 @@ impl Call<'_> {
             return Ok(false);
         }
         let (mut new_row, mut new_key) = (Vec::new(), Vec::new());
-        apply(version, row, &mut new_row, change)?;
+        closed(|| apply(version, row, &mut new_row, change))?;
         version.key_of(&new_row, &mut new_key);
         version.check_keys(&new_key, &new_row)?;
         table.observe(version, &new_row)?;

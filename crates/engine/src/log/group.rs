@@ -62,10 +62,14 @@ struct Slot {
 }
 
 super::sync::thread_local! {
-    static SLOT: Arc<Slot> = Arc::new(Slot { state: AtomicU8::new(WAITING), thread: thread::current() });
+    static SLOT: Arc<Slot> = Slot::of_this_thread();
 }
 
 impl Slot {
+    fn of_this_thread() -> Arc<Slot> {
+        Arc::new(Slot { state: AtomicU8::new(WAITING), thread: thread::current() })
+    }
+
     fn wake(&self, state: u8) {
         self.state.store(state, Ordering::Release);
         self.thread.unpark();
@@ -114,12 +118,12 @@ impl Group {
             queue.leading = true;
             return Role::Leader;
         }
-        SLOT.with(|slot| {
-            slot.state.store(WAITING, Ordering::Relaxed);
-            queue.waiting.push((lsn, Arc::clone(slot)));
-            drop(queue);
-            slot.wait()
-        })
+        // A thread that is ending may have lost its own.
+        let slot = SLOT.try_with(Arc::clone).unwrap_or_else(|_| Slot::of_this_thread());
+        slot.state.store(WAITING, Ordering::Relaxed);
+        queue.waiting.push((lsn, Arc::clone(&slot)));
+        drop(queue);
+        slot.wait()
     }
 
     /// Ends the lead: each thread that waits for an LSN up to `durable` (every thread, if `stopped`) is served, the

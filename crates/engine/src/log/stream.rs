@@ -20,12 +20,14 @@ pub struct StreamGroups<R> {
     generation: u64,
     frame: [u8; FRAME_BYTES],
     payload: Vec<u8>,
+    failed_read: Option<std::io::Error>,
 }
 
 impl<R: Read> StreamGroups<R> {
     /// The redo of `lsns` in this generation, which `from` is about to give.
     pub fn new(from: R, lsns: Range<Lsn>, generation: u64) -> StreamGroups<R> {
-        StreamGroups { from, at: lsns.start, end: lsns.end, generation, frame: [0; FRAME_BYTES], payload: Vec::new() }
+        let (frame, payload, failed_read) = ([0; FRAME_BYTES], Vec::new(), None);
+        StreamGroups { from, at: lsns.start, end: lsns.end, generation, frame, payload, failed_read }
     }
 
     /// End of the next group; `None` at the end of the stream.
@@ -37,12 +39,13 @@ impl<R: Read> StreamGroups<R> {
             return Ok(None);
         }
         let (at, left) = (self.at, self.end.0 - self.at.0);
-        let cut = |error: std::io::Error| match error.kind() {
+        let failed_read = &mut self.failed_read;
+        let mut cut = |error: std::io::Error| match error.kind() {
             ErrorKind::UnexpectedEof => format!("it ends within the redo at LSN {at}"),
-            _ => error.to_string(),
+            _ => failed_read.insert(error).to_string(),
         };
         let mut frame = [0; FRAME_BYTES];
-        self.from.read_exact(&mut frame).map_err(cut)?;
+        self.from.read_exact(&mut frame).map_err(&mut cut)?;
         let (len, checksum) = format::split_frame(&frame);
         if len == 0 || u64::from(len) + FRAME_BYTES as u64 > left {
             return Err(format!("the redo at LSN {at} has an impossible length of {len} bytes"));
@@ -55,6 +58,11 @@ impl<R: Read> StreamGroups<R> {
         self.frame = frame;
         self.at = Lsn(at.0 + FRAME_BYTES as u64 + u64::from(len));
         Ok(Some(self.at))
+    }
+
+    /// Why the last group could not be read, if that is not a fault of the stream's bytes.
+    pub fn take_failed_read(&mut self) -> Option<std::io::Error> {
+        self.failed_read.take()
     }
 
     /// Where the next group begins.

@@ -41,7 +41,9 @@ impl Lent {
     /// The set that the thread's last mtr gave back, or a new one.
     #[inline]
     pub fn take() -> Lent {
-        Lent(Some(SPARE.with_borrow_mut(Vec::pop).unwrap_or_default()))
+        // A thread that is ending may have none: what it keeps to its end may roll back then.
+        let spare = SPARE.try_with(|spare| spare.borrow_mut().pop());
+        Lent(Some(spare.ok().flatten().unwrap_or_default()))
     }
 }
 

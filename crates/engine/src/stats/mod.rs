@@ -283,7 +283,7 @@ counters! {
     rollbacks_set_aside,
     /// Merges of underfull tree pages that were abandoned because a neighboring page is damaged or space is short.
     merges_given_up,
-    /// Times a purge step failed and was retried later.
+    /// Times a purge step failed and was retried later, or could not give an undo page back for now.
     purge_retries,
     /// Row changes that were delayed because of `max_purge_lag`.
     purge_lag_delays,

@@ -24,21 +24,30 @@ impl DateTime {
 
     /// A calendar date at midnight; `None` if there is no such day or it is more than 290,000 years away.
     pub fn from_date(year: i32, month: u8, day: u8) -> Option<DateTime> {
-        if !(1..=12).contains(&month) || day == 0 || day > days_in_month(year, month) {
-            return None;
-        }
-        let seconds = days_from_civil(i64::from(year), month, day) * SECONDS_PER_DAY;
-        Some(DateTime(seconds.checked_mul(US_PER_SECOND)?))
+        DateTime::of(i128::from(midnight_s(year, month, day)?) * i128::from(US_PER_SECOND))
+    }
+
+    fn of(us: i128) -> Option<DateTime> {
+        us.try_into().ok().map(DateTime)
     }
 
     /// This time plus a time of day; `None` if an hour, minute or second is out of range.
     pub fn at(self, hour: u8, minute: u8, second: u8, us: u32) -> Option<DateTime> {
-        if hour > 23 || minute > 59 || second > 59 || i64::from(us) >= US_PER_SECOND {
-            return None;
-        }
-        let seconds = (i64::from(hour) * 60 + i64::from(minute)) * 60 + i64::from(second);
-        Some(DateTime(self.0.checked_add(seconds * US_PER_SECOND + i64::from(us))?))
+        DateTime::of(i128::from(self.0) + i128::from(us_of_day(hour, minute, second, us)?))
     }
+}
+
+/// Seconds from 1970-01-01 to the midnight a day begins with, if there is such a day.
+fn midnight_s(year: i32, month: u8, day: u8) -> Option<i64> {
+    let is_day = (1..=12).contains(&month) && day > 0 && day <= days_in_month(year, month);
+    is_day.then(|| days_from_civil(i64::from(year), month, day) * SECONDS_PER_DAY)
+}
+
+/// Microseconds since midnight, if there is such a time.
+fn us_of_day(hour: u8, minute: u8, second: u8, us: u32) -> Option<i64> {
+    let is_time = hour <= 23 && minute <= 59 && second <= 59 && i64::from(us) < US_PER_SECOND;
+    let seconds = (i64::from(hour) * 60 + i64::from(minute)) * 60 + i64::from(second);
+    is_time.then(|| seconds * US_PER_SECOND + i64::from(us))
 }
 
 fn is_leap(year: i32) -> bool {
@@ -121,14 +130,14 @@ fn parse(text: &str) -> Option<DateTime> {
     if fields.next().is_some() {
         return None;
     }
-    let midnight = DateTime::from_date(if negative { -year } else { year }, month, day)?;
-    match time {
-        None => Some(midnight),
-        Some(time) => parse_time(midnight, time),
-    }
+    // The first midnight may be too early for what comes after it.
+    let midnight_s = midnight_s(if negative { -year } else { year }, month, day)?;
+    let us = time.map_or(Some(0), parse_time)?;
+    DateTime::of(i128::from(midnight_s) * i128::from(US_PER_SECOND) + i128::from(us))
 }
 
-fn parse_time(midnight: DateTime, time: &str) -> Option<DateTime> {
+/// Microseconds since midnight.
+fn parse_time(time: &str) -> Option<i64> {
     let (clock, fraction) = time.split_once('.').unwrap_or((time, "0"));
     let mut fields = clock.split(':');
     let (hour, minute) = (number(fields.next()?, 2)? as u8, number(fields.next()?, 2)? as u8);
@@ -137,7 +146,7 @@ fn parse_time(midnight: DateTime, time: &str) -> Option<DateTime> {
         return None;
     }
     let us = number(fraction, fraction.len())? * 10u32.pow(6 - fraction.len() as u32);
-    midnight.at(hour, minute, second, us)
+    us_of_day(hour, minute, second, us)
 }
 
 /// Exactly `digits` decimal digits.
@@ -164,6 +173,16 @@ mod tests {
         }
         assert_eq!("2026-01-31 12:30Z".parse::<DateTime>().unwrap().to_string(), "2026-01-31T12:30:00");
         assert_eq!("2026-01-31".parse::<DateTime>().unwrap().to_string(), "2026-01-31T00:00:00");
+    }
+
+    #[test]
+    fn the_first_and_the_last_read_back() {
+        for us in [i64::MIN, i64::MIN + 1, i64::MAX] {
+            assert_eq!(DateTime::from_unix_us(us).to_string().parse::<DateTime>().unwrap().unix_us(), us);
+        }
+        let first = DateTime::from_unix_us(i64::MIN).to_string();
+        let earlier = first.replace(".224192", ".224191");
+        assert!(earlier != first && earlier.parse::<DateTime>().is_err(), "{first}");
     }
 
     #[test]

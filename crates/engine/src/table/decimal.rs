@@ -57,7 +57,7 @@ impl Decimal {
     pub fn rescale(self, scale: u8) -> Option<Decimal> {
         let unscaled = match scale.cmp(&self.scale) {
             Ordering::Equal => return Some(self),
-            Ordering::Greater => self.unscaled().checked_mul(power_of_ten(scale - self.scale)?)?,
+            Ordering::Greater => within(self.unscaled().checked_mul(power_of_ten(scale - self.scale)?)?)?,
             Ordering::Less => {
                 let divisor = power_of_ten(self.scale - scale)?;
                 if self.unscaled() % divisor != 0 {
@@ -73,7 +73,7 @@ impl Decimal {
     pub fn checked_add(self, other: Decimal) -> Option<Decimal> {
         let scale = self.scale.max(other.scale);
         let sum = self.rescale(scale)?.unscaled().checked_add(other.rescale(scale)?.unscaled())?;
-        Some(Decimal::new(sum, scale))
+        Some(Decimal::new(within(sum)?, scale))
     }
 
     /// Difference, with the larger of the two scales; `None` on overflow.
@@ -83,7 +83,13 @@ impl Decimal {
 
     /// The nearest binary floating point number.
     pub fn to_f64(self) -> f64 {
-        self.unscaled() as f64 / 10f64.powi(i32::from(self.scale))
+        // A quotient of two numbers that are exact is rounded once.
+        const EXACT: std::ops::RangeInclusive<i128> = -(1 << f64::MANTISSA_DIGITS)..=1 << f64::MANTISSA_DIGITS;
+        const EXACT_POWER: u8 = 22;
+        match EXACT.contains(&self.unscaled()) && self.scale <= EXACT_POWER {
+            true => self.unscaled() as f64 / 10f64.powi(i32::from(self.scale)),
+            false => format!("{}e-{}", self.unscaled(), self.scale).parse().unwrap_or(f64::NAN),
+        }
     }
 
     /// Whole part and fraction (the fraction scaled to 38 digits, of the same sign), which compare as the numbers do.
@@ -92,6 +98,12 @@ impl Decimal {
         let widen = power_of_ten(MAX_PRECISION - self.scale).unwrap_or(1);
         (self.unscaled() / unit, (self.unscaled() % unit) * widen)
     }
+}
+
+/// The number, if it has no more than 38 digits.
+fn within(unscaled: i128) -> Option<i128> {
+    Some(unscaled)
+        .filter(|unscaled| power_of_ten(MAX_PRECISION).is_some_and(|end| unscaled.unsigned_abs() < end as u128))
 }
 
 impl PartialEq for Decimal {
@@ -182,6 +194,14 @@ mod tests {
         assert_eq!(a.checked_sub(a).unwrap(), Decimal::from(0));
         assert_eq!(a.rescale(1), None);
         assert_eq!(Decimal::new(100, 2).rescale(0), Some(Decimal::from(1)));
+        let nines = Decimal::new(10i128.pow(38) - 1, 0);
+        assert_eq!((nines.checked_add(Decimal::new(1, 0)), nines.rescale(1)), (None, None));
+        for text in
+            ["0.3", "9007199254740993", "1.00000000000000011102230246251565404", "12345678901234567890.123456789"]
+        {
+            let nearest: f64 = text.parse().unwrap();
+            assert_eq!(text.parse::<Decimal>().unwrap().to_f64(), nearest, "{text}");
+        }
         assert_eq!(Decimal::new(i128::MAX / 2, 0).rescale(38), None);
     }
 

@@ -1,7 +1,11 @@
-//! Row closures: the caller's code that makes the new row of an update.
+//! Closures of the caller's that the engine runs while it holds something: row closures, which make the new row of an
+//! update, and those that hear of a check's progress.
 //!
-//! Rule: row closures run under a page latch, so a thread must not call into the engine from one. It gets an error if
-//! it does.
+//! Rules
+//! 1. Row closures run under a page latch, so a thread must not call into the engine from one. It gets an error if it
+//!    does.
+//! 2. While a check runs, writers, schema changes and purge stand still: a thread that hears of its progress may read,
+//!    but not close the database, change tables or check again. It gets an error if it does.
 
 use crate::error::{Error, Result};
 use std::cell::Cell;
@@ -9,29 +13,57 @@ use std::cell::Cell;
 /// A row closure: gets the present payload, writes the new one, returns whether there is a change.
 pub type RowChange<'f> = dyn FnMut(&[u8], &mut Vec<u8>) -> Result<bool> + 'f;
 
-crate::sync::thread_local! {
-    static IN_ROW_CLOSURE: Cell<bool> = const { Cell::new(false) };
+/// Which closure a thread is in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Inside {
+    Nothing,
+    RowClosure,
+    ProgressClosure,
 }
 
-/// Runs a row closure, under a latch, with the engine closed to this thread.
-pub(super) fn closed<R>(run: impl FnOnce() -> R) -> R {
-    struct Reopen;
-    impl Drop for Reopen {
+crate::sync::thread_local! {
+    static INSIDE: Cell<Inside> = const { Cell::new(Inside::Nothing) };
+}
+
+/// Runs a row closure with the engine closed to this thread.
+pub(crate) fn closed<R>(run: impl FnOnce() -> R) -> R {
+    within(Inside::RowClosure, run)
+}
+
+/// Runs a closure that hears of a check's progress.
+pub(crate) fn telling<R>(run: impl FnOnce() -> R) -> R {
+    within(Inside::ProgressClosure, run)
+}
+
+fn within<R>(inside: Inside, run: impl FnOnce() -> R) -> R {
+    struct Back(Inside);
+    impl Drop for Back {
         fn drop(&mut self) {
-            IN_ROW_CLOSURE.with(|within| within.set(false));
+            INSIDE.with(|inside| inside.set(self.0));
         }
     }
-    IN_ROW_CLOSURE.with(|within| within.set(true));
-    let _reopen = Reopen;
+    let _back = Back(INSIDE.with(|now| now.replace(inside)));
     run()
 }
 
 /// Refuses a call from inside a row closure.
+#[inline]
 pub(crate) fn check_open() -> Result<()> {
-    if IN_ROW_CLOSURE.with(Cell::get) {
+    if INSIDE.with(Cell::get) == Inside::RowClosure {
         return Err(Error::Usage(
             "the database was called from inside a closure that changes a row (this is not allowed)".to_string(),
         ));
     }
     Ok(())
+}
+
+/// Refuses a call from inside any of the closures.
+pub(crate) fn check_outside() -> Result<()> {
+    if INSIDE.with(Cell::get) == Inside::ProgressClosure {
+        return Err(Error::Usage(
+            "the database was called from inside a closure that hears of a check's progress: end the check first"
+                .into(),
+        ));
+    }
+    check_open()
 }

@@ -1,7 +1,7 @@
 //! Transactions: savepoints, snapshots, conflicts, threads.
 
 use crate::support::{add, all, check_indexes, memory, people};
-use highwater::{Database, Error, Isolation, Schema, Table, TxnOptions, Type, Value, WriteTxn, values};
+use highwater::{Database, Error, Isolation, Schema, Table, TxnOptions, Type, Value, ValueRef, WriteTxn, values};
 
 #[test]
 fn a_failed_call_changes_nothing() {
@@ -166,13 +166,30 @@ fn a_transaction_that_ends_inside_a_closure_is_rolled_back_after_it() {
     for end in end {
         for (db_of_ended, table_of_ended) in [(&db, &table), (&other, &elsewhere)] {
             let mut ended = begun(db_of_ended, table_of_ended);
-            db.transact(|txn| txn.modify(&table, &values![1], |_, _| ended.take().into_iter().for_each(end))).unwrap();
+            db.transact(|txn| {
+                txn.modify(&table, &values![1], |_, set| {
+                    ended.take().into_iter().for_each(end);
+                    set.put(1, ValueRef::from("changed"));
+                })
+            })
+            .unwrap();
             // Its row is neither there nor locked.
             let mut txn = begun(db_of_ended, table_of_ended).unwrap();
             txn.delete(table_of_ended, &values![9]).unwrap();
             txn.commit().unwrap();
         }
     }
+    // A change of the key runs its closure again: it has no more rights then.
+    let mut runs = 0;
+    let moved = db.transact(|txn| {
+        txn.modify(&table, &values![1], |row, set| {
+            runs += 1;
+            assert!(matches!(db.begin(), Err(Error::Usage(_))), "run {runs}");
+            set.put(0, ValueRef::from(row.u64(0) + 100));
+        })
+    });
+    assert!(moved.unwrap() && runs > 1);
+    db.transact(|txn| txn.modify(&table, &values![101], |_, set| set.put(0, ValueRef::from(1u64)))).unwrap();
     // A closure that panics, too.
     let mut ended = begun(&db, &table);
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -185,6 +202,66 @@ fn a_transaction_that_ends_inside_a_closure_is_rolled_back_after_it() {
     assert!(panicked.is_err());
     begun(&db, &table).unwrap().rollback().unwrap();
     check_indexes(&db, &table);
+    db.close().unwrap();
+}
+
+/// What waits for others, or holds them up, is refused inside the closures that the engine runs.
+#[test]
+fn closures_do_not_close_or_change_the_database() {
+    let db = memory();
+    let table = people(&db);
+    add(&db, &table, "one", "first", None);
+    let refused = |what: &str, done: highwater::Result<()>| {
+        assert!(matches!(done, Err(Error::Usage(_))), "{what}: {done:?}");
+    };
+    let try_all = || {
+        let schema = Schema::new().column("id", Type::U64).primary_key(&["id"]);
+        refused("create", db.create_table("other", schema).map(drop));
+        refused("drop", db.drop_table("people"));
+        refused("index", db.create_index("people", "by_first", &["first"], false));
+        refused("check", db.check().map(drop));
+        refused("close", db.clone().close());
+    };
+    db.transact(|txn| {
+        txn.modify(&table, &values![1], |_, set| {
+            try_all();
+            set.put(1, ValueRef::from("changed"));
+        })
+    })
+    .unwrap();
+    let mut told = 0;
+    let report = db.check_with(&mut |_, _| {
+        told += 1;
+        try_all();
+        assert_eq!(db.snapshot().unwrap().get(&table, &values![1]).unwrap().unwrap().str(1), "changed");
+    });
+    assert!(report.unwrap().findings.is_empty() && told > 0);
+    db.check().unwrap();
+    db.close().unwrap();
+}
+
+/// The engine's own thread-locals may be gone before it.
+#[test]
+fn a_transaction_that_a_thread_keeps_to_its_end_is_rolled_back() {
+    thread_local! {
+        static KEPT: std::cell::RefCell<Option<WriteTxn>> = const { std::cell::RefCell::new(None) };
+    }
+    let db = memory();
+    let table = people(&db);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            KEPT.with(|kept| {
+                let mut txn = db.begin().unwrap();
+                txn.insert(&table, &values![7, "kept", "row", null]).unwrap();
+                *kept.borrow_mut() = Some(txn);
+            });
+        });
+    });
+    // The scope ends before the thread's locals do.
+    let mut txn = db.begin().unwrap();
+    txn.insert(&table, &values![7, "mine", "row", null]).unwrap();
+    txn.commit().unwrap();
+    assert_eq!(all(&db, &table, "PRIMARY").len(), 1);
     db.close().unwrap();
 }
 

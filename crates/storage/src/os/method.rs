@@ -20,6 +20,9 @@ use super::sys::WriteLifetime;
 ///   [`FileDevice::is_direct`](crate::FileDevice::is_direct) says so. Direct I/O needs offsets, lengths and addresses
 ///   that are multiples of 4,096 bytes, which is enough for every device with sectors up to that size; one with larger
 ///   sectors fails at the first read or write, with the operating system's message.
+/// - `DirectNoFsync` is only for devices whose write cache survives a power cut (with power-loss protection, or none:
+///   `/sys/block/DEVICE/queue/write_cache` says `write through`). It sends no flush: on any other device a power cut
+///   can lose or tear pages that count as durable.
 /// - `DirectNoFsync` needs a file whose blocks are all allocated and initialized, shared with no other file, on a file
 ///   system that overwrites in place: a file that this method has made and grown on ext4 or XFS. Any other (a sparse
 ///   copy, a copy by reflink, a file that another method has grown, anything on Btrfs, ZFS or bcachefs) is synced as
@@ -41,7 +44,8 @@ pub enum FlushMethod {
     /// Writes bypass the page cache; fdatasync.
     #[default]
     Direct,
-    /// As `Direct`; data and doublewrite are synced only when their length changed.
+    /// As `Direct`; data and doublewrite are synced only when their length changed. Only for devices whose cache
+    /// survives a power cut.
     DirectNoFsync,
 }
 

@@ -11,7 +11,7 @@
 //! 6. Who is told of a request may panic: that goes on once nothing is in flight any more.
 
 use crate::{Read, Write};
-use io_uring::{IoUring, opcode, squeue::Entry, types::Fd};
+use io_uring::{IoUring, Probe, opcode, squeue::Entry, types::Fd};
 use parking_lot::Mutex;
 use std::any::Any;
 use std::fs::File;
@@ -127,7 +127,17 @@ impl Rings {
             let is_passing = matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM));
             self.unavailable.fetch_or(!is_passing, Relaxed);
         };
-        IoUring::new(RING_ENTRIES).map_err(refuse).ok()
+        IoUring::new(RING_ENTRIES).and_then(can_read_and_write).map_err(refuse).ok()
+    }
+}
+
+/// The ring, if it knows the requests of a batch: before Linux 5.6 it does not.
+fn can_read_and_write(ring: IoUring) -> Result<IoUring, Error> {
+    let mut known = Probe::new();
+    ring.submitter().register_probe(&mut known)?;
+    match known.is_supported(opcode::Read::CODE) && known.is_supported(opcode::Write::CODE) {
+        true => Ok(ring),
+        false => Err(Error::from(ErrorKind::Unsupported)),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{Bug, Edit};
 
 const DISCARD: &str = "crates/engine/src/space/discard.rs";
+const PAGES: &str = "crates/engine/src/backup/pages.rs";
 const WRITER: &str = "crates/engine/src/backup/archive/writer.rs";
 
 const fn bug(name: &'static str, breaks: &'static str, edits: &'static [Edit], tests: &'static [&'static str]) -> Bug {
@@ -19,6 +20,16 @@ pub const BUGS: &[Bug] = &[
             replace: "        if !PLANTED && self.discard_holds.load(SeqCst) > 0 {",
         }],
         &["backup::take::tests"],
+    ),
+    bug(
+        "free-page-being-written-left-out",
+        "a backup leaves out a free page that is being written, which its redo changes",
+        &[Edit {
+            file: PAGES,
+            find: ".filter(|page| !is_free || !is_zeros(page)) {",
+            replace: ".filter(|page| !is_free || !PLANTED && !is_zeros(page)) {",
+        }],
+        &["backup::pages::tests"],
     ),
     bug(
         "archive-lacks-the-end-before-a-crash",

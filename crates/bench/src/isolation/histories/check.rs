@@ -314,7 +314,8 @@ impl<'h> Checker<'h> {
         }
     }
 
-    /// What the level promises to be at one moment has to have an order, also with that of each thread.
+    /// What the level promises to be at one moment has to have an order, also with that of each thread and of time: who
+    /// begins after another one's commit was acknowledged comes behind it.
     fn views(&mut self) {
         let unit = self.unit;
         let mut graph = Graph::default();
@@ -339,18 +340,42 @@ impl<'h> Checker<'h> {
         }
         self.add_edges(&mut graph, &writes, &readers);
         let mut ended: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut firsts = BTreeMap::new();
         for (number, transaction) in self.history.transactions.iter().enumerate().filter(|(_, one)| one.committed) {
             let own = views.range((number, 0)..=(number, u32::MAX)).map(|(_, view)| *view);
             let in_order: Vec<usize> = own.chain([writes[number]]).collect();
             in_order.windows(2).for_each(|pair| graph.edge(pair[0], Kind::Order, pair[1]));
+            firsts.insert(number, in_order[0]);
             if let Some(before) = ended.insert(transaction.thread, writes[number]) {
                 graph.edge(before, Kind::Order, in_order[0]);
             }
         }
+        add_time(&mut graph, &self.history.transactions, &firsts, &writes);
         if let Some(cycle) = graph.cycle(&[Kind::Ww, Kind::Wr, Kind::Rw, Kind::Order]) {
-            let mut numbers: Vec<usize> = cycle.into_iter().map(|node| owners[node]).collect();
+            // Moments have no owner.
+            let mut numbers: Vec<usize> = cycle.into_iter().filter_map(|node| owners.get(node).copied()).collect();
             numbers.dedup();
             self.found(Anomaly::View, &numbers, "no order of views and writes");
+        }
+    }
+}
+
+/// The order of time, by a node for each moment at which a transaction had ended: it comes behind the one before.
+fn add_time(graph: &mut Graph, transactions: &[Transaction], firsts: &BTreeMap<usize, usize>, writes: &[usize]) {
+    let begins = firsts.keys().map(|number| (transactions[*number].begun, false, *number));
+    let ends = firsts.keys().map(|number| (transactions[*number].ended, true, *number));
+    let mut events: Vec<_> = begins.chain(ends).collect();
+    events.sort_unstable();
+    let mut newest: Option<usize> = None;
+    for (_, is_end, number) in events {
+        match (is_end, newest) {
+            (true, before) => {
+                let moment = graph.node();
+                before.into_iter().chain([writes[number]]).for_each(|from| graph.edge(from, Kind::Order, moment));
+                newest = Some(moment);
+            }
+            (false, Some(moment)) => graph.edge(moment, Kind::Order, firsts[&number]),
+            (false, None) => {}
         }
     }
 }

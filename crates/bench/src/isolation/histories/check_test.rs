@@ -22,7 +22,9 @@ fn append(key: Key, element: Element) -> Op {
 /// Transactions of a thread each, committed.
 fn history(transactions: &[&[Op]], last: &[(Key, &[Element])]) -> History {
     let each = transactions.iter().enumerate();
-    let transactions = each.map(|(thread, ops)| Transaction { thread, ops: ops.to_vec(), committed: true }).collect();
+    let transactions = each
+        .map(|(thread, ops)| Transaction { thread, ops: ops.to_vec(), committed: true, ..Transaction::default() })
+        .collect();
     History { transactions, last: last.iter().map(|(key, list)| (*key, list.to_vec())).collect() }
 }
 
@@ -47,6 +49,23 @@ fn anomalies(history: &History, setting: Setting) -> Vec<Anomaly> {
 /// Those that the setting forbids.
 fn forbidden(history: &History, setting: Setting) -> Vec<Anomaly> {
     anomalies(history, setting).into_iter().filter(|anomaly| anomaly.is_forbidden(setting)).collect()
+}
+
+/// The second begins when the first was acknowledged, in another thread: each level with views shows it.
+#[test]
+fn what_was_acknowledged_before_is_seen() {
+    let mut stale = history(&[&[append(1, 10)], &[read(1, &[])]], &[(1, &[10])]);
+    assert_eq!(anomalies(&stale, Setting::Serializable), []);
+    let moments = [(1, 2), (3, 4)];
+    for (transaction, (begun, ended)) in stale.transactions.iter_mut().zip(moments) {
+        (transaction.begun, transaction.ended) = (begun, ended);
+    }
+    for setting in [Setting::ReadCommitted, Setting::RepeatableRead, Setting::Serializable] {
+        assert_eq!(forbidden(&stale, setting), [Anomaly::View], "{setting:?}");
+    }
+    // Beside each other either order is right.
+    stale.transactions[1].begun = 1;
+    assert_eq!(anomalies(&stale, Setting::Serializable), []);
 }
 
 #[test]

@@ -11,7 +11,7 @@ pub enum Kind {
     Wr,
     /// It read the version before the one that the other wrote.
     Rw,
-    /// It was over when the other began, in the same thread.
+    /// It was over when the other began.
     Order,
 }
 

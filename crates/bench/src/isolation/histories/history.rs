@@ -45,6 +45,10 @@ pub struct Transaction {
     pub ops: Vec<Op>,
     /// Whether its commit was acknowledged; otherwise it was rolled back.
     pub committed: bool,
+    /// A moment before it began, and one after its commit was acknowledged: a counter that all threads share.
+    pub begun: u64,
+    /// See `begun`.
+    pub ended: u64,
 }
 
 /// Transactions and what they left.

@@ -16,7 +16,8 @@ use crate::isolation::Setting;
 use fastrand::Rng;
 use highwater::{Database, Row, RowRef, Schema, Table, TxnOptions, Type, ValueRef, WriteTxn, values};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Duration;
 
 /// How large a history is.
@@ -64,6 +65,8 @@ struct Shared<'a> {
     setting: Setting,
     sizes: Sizes,
     next_element: AtomicU32,
+    /// Counts begins and ends of transactions.
+    moments: AtomicU64,
 }
 
 /// Makes a history on a new table, which is dropped afterwards.
@@ -73,7 +76,8 @@ struct Shared<'a> {
 pub fn run(db: &Database, setting: Setting, sizes: &Sizes, rng: &mut Rng) -> Result<History> {
     let name = format!("history_{:016x}", rng.u64(..));
     let table = db.create_table(&name, schema())?;
-    let shared = &Shared { db, table, setting, sizes: *sizes, next_element: AtomicU32::new(1) };
+    let shared =
+        &Shared { db, table, setting, sizes: *sizes, next_element: AtomicU32::new(1), moments: AtomicU64::new(1) };
     let mut transactions = Vec::new();
     let done: Vec<Result<Vec<Transaction>>> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..sizes.threads)
@@ -108,6 +112,7 @@ impl Worker<'_> {
         let mut done = Vec::with_capacity(self.shared.sizes.transactions);
         for _ in 0..self.shared.sizes.transactions {
             let options = TxnOptions { lock_wait_timeout_ms: Some(LOCK_WAIT_MS), ..self.shared.setting.options() };
+            let begun = self.shared.moments.fetch_add(1, SeqCst);
             let txn = self.shared.db.begin_with(options)?;
             let mut running = Running { worker: &mut self, txn, ops: Vec::new(), statement: 0, taking_back: false };
             let ended = running.steps();
@@ -118,7 +123,8 @@ impl Worker<'_> {
                 Err(highwater::Error::Deadlock | highwater::Error::WriteConflict) => Ok(false),
                 Err(error) => Err(error),
             };
-            done.push(Transaction { thread: self.thread, ops, committed: committed? });
+            let (thread, committed) = (self.thread, committed?);
+            done.push(Transaction { thread, ops, committed, begun, ended: self.shared.moments.fetch_add(1, SeqCst) });
         }
         Ok(done)
     }

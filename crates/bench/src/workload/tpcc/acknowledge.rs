@@ -111,11 +111,22 @@ impl<T: Clone + Send + Sync + 'static> Acknowledger<T> {
         Ok(acknowledger)
     }
 
-    /// Raises the number within the transaction.
+    /// Raises the number within the transaction. It must be that of the last commit that returned: one that was lost
+    /// while the process ran shows here.
     pub(crate) fn mark<X: Transaction<Table = T>>(&self, txn: &mut X) -> Result<()> {
-        let next = self.sequence + 1;
-        let found = txn.modify(&self.table, &key1(self.client), |_, set| set.put(SEQUENCE, next.into()))?;
-        if found { Ok(()) } else { Err(Error::Data(format!("client {} has no row in {TABLE}", self.client))) }
+        let mut stored = None;
+        txn.modify(&self.table, &key1(self.client), |row, set| {
+            stored = Some(row.u64(SEQUENCE));
+            set.put(SEQUENCE, (self.sequence + 1).into());
+        })?;
+        match stored {
+            Some(stored) if stored == self.sequence => Ok(()),
+            Some(stored) => {
+                let (client, sequence) = (self.client, self.sequence);
+                Err(Error::Data(format!("client {client}: commit {sequence} has returned, its row says {stored}")))
+            }
+            None => Err(Error::Data(format!("client {} has no row in {TABLE}", self.client))),
+        }
     }
 
     /// Records that the commit has returned.
@@ -219,6 +230,10 @@ mod tests {
         ack.acknowledged().unwrap();
         let found = verify(&store, folder.path(), 2).unwrap();
         assert!(found.problems[0].contains("commit 6 was acknowledged"), "{found:?}");
+        // It shows at the next commit, too.
+        let mut session = store.session().unwrap();
+        let error = ack.mark(&mut session.begin().unwrap()).unwrap_err().to_string();
+        assert!(error.contains("commit 6 has returned, its row says 5"), "{error}");
     }
 
     #[test]

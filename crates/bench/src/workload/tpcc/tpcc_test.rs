@@ -85,7 +85,11 @@ fn what_failed_is_tried_again_as_it_was() {
         store.fail_next();
         let Err(error) = client.run() else { continue };
         assert!(error.is_retryable(), "{error}");
-        let (kind, _) = client.again.clone().unwrap();
+        let (kind, input) = client.again.clone().unwrap();
+        store.fail_next();
+        if client.run().is_err() {
+            assert_eq!(client.again, Some((kind, input)));
+        }
         // The model fails once.
         assert_eq!(client.run().unwrap().unwrap().kind, kind as usize);
         assert!(client.again.is_none());

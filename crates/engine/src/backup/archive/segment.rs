@@ -142,7 +142,11 @@ impl Segment {
     pub fn end(&self) -> Result<Lsn> {
         let mut groups = self.groups()?;
         while let Ok(Some(_)) = groups.next() {}
-        Ok(groups.at())
+        // What could not be read may be there.
+        match groups.take_failed_read() {
+            Some(error) => Err(files::failed("read", &self.path, error)),
+            None => Ok(groups.at()),
+        }
     }
 
     /// Cuts off what lies behind `end`, durably.

@@ -12,6 +12,7 @@ use super::format::UNIT_BYTES;
 use super::zeros;
 use crate::config::PageCompression;
 use std::cell::RefCell;
+use std::thread::LocalKey;
 use std::time::Instant;
 
 /// Codec u8, length of what follows u24.
@@ -53,19 +54,27 @@ pub fn put_image(images: &mut Vec<u8>, page: &[u8], compression: PageCompression
     }
 }
 
+/// Runs with what the thread keeps. A thread that is ending may have none any more: then with a new one.
+fn with_kept<T: Default, R>(place: &'static LocalKey<RefCell<T>>, run: impl FnOnce(&mut T) -> R) -> R {
+    let mut kept = place.try_with(RefCell::take).unwrap_or_default();
+    let result = run(&mut kept);
+    let _ = place.try_with(|place| place.replace(kept));
+    result
+}
+
 /// Compresses into `out`; says with what, and how many bytes; `None` if it does not fit.
 fn compress(page: &[u8], out: &mut [u8], compression: PageCompression) -> Option<(u8, usize)> {
     match compression {
         // What `auto` means is chosen before a store is opened.
         PageCompression::Off | PageCompression::Auto => None,
-        PageCompression::Lz4 => LZ4_OUT.with_borrow_mut(|scratch| {
+        PageCompression::Lz4 => with_kept(&LZ4_OUT, |scratch| {
             // It wants room for the worst case.
             scratch.resize(lz4_flex::block::get_maximum_output_size(page.len()), 0);
             let length = lz4_flex::block::compress_into(page, scratch).ok()?;
             out.get_mut(..length)?.copy_from_slice(&scratch[..length]);
             Some((LZ4, length))
         }),
-        PageCompression::Zstd => ZSTD_OUT.with_borrow_mut(|kept| {
+        PageCompression::Zstd => with_kept(&ZSTD_OUT, |kept| {
             if kept.is_none() {
                 *kept = Some(zstd::bulk::Compressor::new(ZSTD_LEVEL).ok()?);
             }
@@ -123,7 +132,7 @@ pub fn put_start(image: &mut [u8], start: &[u8]) {
 }
 
 fn unpack_zstd(packed: &[u8], page: &mut [u8]) -> Result<usize, String> {
-    ZSTD_IN.with_borrow_mut(|kept| {
+    with_kept(&ZSTD_IN, |kept| {
         if kept.is_none() {
             *kept = Some(zstd::bulk::Decompressor::new().map_err(|e| e.to_string())?);
         }
