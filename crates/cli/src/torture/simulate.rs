@@ -79,13 +79,13 @@ pub fn run(options: &SimulateOptions) -> Result<(), Failure> {
     );
     drop(progress);
     let (all, databases) = done.map_err(|(seed, error)| explained(seed, options, &error))?;
-    let Tally { lives, cuts, recovery_cuts, failures, acknowledged, lies, lies_reported, lies_unseen, extent_maps } =
-        all;
+    let Tally { lives, cuts, recovery_cuts, failures, acknowledged, extent_maps, .. } = all;
+    let Tally { lies, lies_reported, lies_unseen, rollbacks_set_aside, .. } = all;
     let twice = if options.twice { ", each run twice with the same history" } else { "" };
     lines.write(&format!(
         "{databases} databases{twice}: {lives} lives, {cuts} power cuts and {recovery_cuts} of openings, {failures} \
-         failed operations; {lies} lies of the disks: {lies_reported} reported, {lies_unseen} lost writes not seen, \
-         the others harmless; up to {extent_maps} extent maps; {acknowledged} transactions and schema changes \
+         failed operations; {lies} lies of the disks: {lies_reported} reported ({rollbacks_set_aside} rollbacks set aside), \
+         {lies_unseen} lost writes not seen, the others harmless; up to {extent_maps} extent maps; {acknowledged} transactions and schema changes \
          acknowledged, none lost, no wrong answer"
     ));
     Ok(())
