@@ -84,9 +84,9 @@ pub fn run(options: &SimulateOptions) -> Result<(), Failure> {
     let twice = if options.twice { ", each run twice with the same history" } else { "" };
     lines.write(&format!(
         "{databases} databases{twice}: {lives} lives, {cuts} power cuts and {recovery_cuts} of openings, {failures} \
-         failed operations; {lies} lies of the disks: {lies_reported} reported ({rollbacks_set_aside} rollbacks set aside), \
-         {lies_unseen} lost writes not seen, the others harmless; up to {extent_maps} extent maps; {acknowledged} transactions and schema changes \
-         acknowledged, none lost, no wrong answer"
+         failed operations; {lies} lies of the disks: {lies_reported} reported ({rollbacks_set_aside} rollbacks set \
+         aside), {lies_unseen} lost writes not seen, the others harmless; up to {extent_maps} extent maps; \
+         {acknowledged} transactions and schema changes acknowledged, none lost, no wrong answer"
     ));
     Ok(())
 }
