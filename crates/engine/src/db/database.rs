@@ -14,6 +14,7 @@ use super::write_txn::{Desk, WriteTxn};
 use crate::config::Options;
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::pool::give_freed_back;
 use crate::probe::Record;
 use crate::space::Space;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -85,6 +86,25 @@ pub(crate) struct Inner {
     pub(super) schema_version: AtomicU64,
     /// What ended transactions left to the next ones.
     pub(super) desks: Spares<Desk>,
+    /// Dropped when all else is gone.
+    pub(super) _freed: FreedMemory,
+}
+
+/// Gives the system what the allocator keeps of a large database's memory: the process may go on without it, or open it
+/// again within the same limit.
+pub(crate) struct FreedMemory {
+    pub(super) pool_bytes: u64,
+}
+
+/// A smaller pool leaves little.
+const LARGE_POOL_BYTES: u64 = 16 << 20;
+
+impl Drop for FreedMemory {
+    fn drop(&mut self) {
+        if self.pool_bytes >= LARGE_POOL_BYTES {
+            give_freed_back();
+        }
+    }
 }
 
 impl Inner {

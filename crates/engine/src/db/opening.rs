@@ -5,7 +5,7 @@
 //! left, purge.
 
 use super::core::Core;
-use super::database::{Database, Inner, Open};
+use super::database::{Database, FreedMemory, Inner, Open};
 use super::write_txn::MAX_DESKS;
 use crate::config::Options;
 use crate::error::Result;
@@ -106,6 +106,7 @@ impl Database {
             probe: core.probe.clone(),
             archiving: core.archiving.clone(),
             storage: core.storage().clone(),
+            _freed: FreedMemory { pool_bytes: core.options.buffer_pool_size },
             core: Mutex::new(Some(core)),
             schema_gate: RwLock::new(()),
             schema: Mutex::new(()),

@@ -39,7 +39,7 @@ mod pool_test;
 mod read_ahead;
 
 pub use flush::FlushReason;
-pub use frames::{Content, FrameNo, OptimisticPage, PageVersion, SharedPage};
+pub use frames::{Content, FrameNo, OptimisticPage, PageVersion, SharedPage, give_freed_back};
 
 use crate::config::Options;
 use crate::error::Result;

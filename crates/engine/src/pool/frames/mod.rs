@@ -27,6 +27,7 @@ mod reach;
 pub use frame::{Content, FrameNo, Frames, NIL, NO_PAGE, no_memory};
 pub use free_list::FreeList;
 pub use guard::{PageVersion, SharedPage};
+pub use memory::give_freed_back;
 pub use optimistic::OptimisticPage;
 pub use page_table::PageTable;
 #[cfg(test)]
