@@ -132,7 +132,7 @@ struct Common {
     /// Transactions to measure (0 = no limit)
     #[arg(long, default_value = "0", value_parser = crate::engine_options::size)]
     events: u64,
-    /// Seconds to run before measuring
+    /// Seconds to run before measuring; not with user-table
     #[arg(long, default_value = "0", value_name = "SECONDS", value_parser = seconds)]
     warmup: f64,
     /// Seconds between two interval lines
@@ -147,7 +147,7 @@ struct Common {
     /// Seed of the random numbers of the run
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Remove the benchmark database that is in the folder and load it again
+    /// Remove the benchmark database that is in the folder and load it again; refused if it has other tables
     #[arg(long)]
     fresh: bool,
     /// Write the result as JSON to FILE; with -, write only the JSON to stdout

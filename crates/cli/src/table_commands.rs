@@ -46,7 +46,7 @@ pub struct ImportOptions {
     dir: PathBuf,
     /// Table; created if it is missing
     table: String,
-    /// The CSV file
+    /// The CSV file: not a pipe, since it is read more than once
     file: PathBuf,
     /// A column of a new table: `name:type`, or `name:type?` if it may be NULL; the types of all other columns are
     /// inferred from the file
