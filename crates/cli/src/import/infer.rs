@@ -118,10 +118,15 @@ fn is_float(field: &str) -> bool {
 /// The digits of a decimal number, but zeros at both ends, and the power of ten of the first one.
 fn scientific(number: &str) -> Option<(String, i64)> {
     let (mantissa, power) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
-    let (whole, _) = decimal_digits(mantissa)?;
-    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    let unsigned = mantissa.strip_prefix('-').unwrap_or(mantissa);
+    let (whole, part) = unsigned.split_once('.').unwrap_or((unsigned, "0"));
+    let is_padded = whole.len() > 1 && whole.starts_with('0');
+    let digits = [whole, part].concat();
+    if is_padded || whole.is_empty() || part.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
     let zeros = digits.bytes().take_while(|digit| *digit == b'0').count();
-    let power = power.parse::<i64>().ok()?.checked_add(whole as i64 - 1 - zeros as i64)?;
+    let power = power.parse::<i64>().ok()?.checked_add(whole.len() as i64 - 1 - zeros as i64)?;
     let digits = digits.trim_matches('0').to_string();
     Some(if digits.is_empty() { (digits, 0) } else { (digits, power) })
 }
