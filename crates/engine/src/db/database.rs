@@ -24,7 +24,7 @@ use crate::sync::{Mutex, RwLock, RwLockReadGuard};
 use crate::table::Table;
 use crate::table::catalog::Catalog;
 use crate::table::handle::{Registry, TableShared};
-use crate::txn::{Access, TxnOptions, TxnSystem, check_outside};
+use crate::txn::{Access, TxnOptions, TxnSystem, check_outside_closures};
 use highwater_storage::StorageSet;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -264,13 +264,13 @@ impl Database {
     /// An I/O error; nothing committed is lost then, the next opening recovers it. [`Error::Usage`] inside the closure
     /// of a [`modify`](crate::WriteTxn::modify) or of a [`check_with`](Database::check_with).
     pub fn close(self) -> Result<()> {
-        check_outside()?;
+        check_outside_closures()?;
         self.inner.close()
     }
 
     /// Of calls that wait for others, or hold up others.
     pub(super) fn check_open(&self) -> Result<()> {
-        check_outside()?;
+        check_outside_closures()?;
         self.inner.check_running()
     }
 
@@ -281,7 +281,7 @@ impl Database {
 
     /// A schema change begins: no check runs until it ends.
     pub(super) fn enter_schema_change(&self) -> Result<RwLockReadGuard<'_, ()>> {
-        check_outside()?;
+        check_outside_closures()?;
         let gate = self.inner.schema_gate.read();
         self.check_writable()?;
         Ok(gate)

@@ -4,7 +4,7 @@
 //! aside, as it is and with its locks, and rolled back as soon as the call that runs the closure is over.
 
 use super::write_txn::WriteTxn;
-pub(super) use crate::txn::{check_outside_row_closure as check_outside, closed};
+use crate::txn::check_outside_row_closure;
 use std::cell::RefCell;
 
 crate::sync::thread_local! {
@@ -13,8 +13,12 @@ crate::sync::thread_local! {
 
 /// Puts a transaction aside until this thread's call is over.
 pub(super) fn put_aside(txn: WriteTxn) {
-    // Nowhere to put it in a thread that is ending: it is rolled back by the next opening.
-    let _ = PUT_ASIDE.try_with(|aside| aside.borrow_mut().push(txn));
+    let mut txn = Some(txn);
+    let is_put = PUT_ASIDE.try_with(|aside| aside.borrow_mut().extend(txn.take()));
+    // A thread that is ending has no place, and dropped it would come here again: the next opening rolls it back.
+    if is_put.is_err() {
+        std::mem::forget(txn);
+    }
 }
 
 /// A call that runs a row closure; dropped when it is over, also by a panic: what was put aside is rolled back.
@@ -23,7 +27,7 @@ pub(super) struct CallWithClosure;
 impl Drop for CallWithClosure {
     fn drop(&mut self) {
         // A call inside a closure was refused; the closure goes on.
-        if check_outside().is_err() {
+        if check_outside_row_closure().is_err() {
             return;
         }
         while let Ok(Some(txn)) = PUT_ASIDE.try_with(|aside| aside.borrow_mut().pop()) {

@@ -35,7 +35,7 @@ impl WriteTxn {
     /// # Errors
     /// As [`get`](Self::get), for the first key that has one.
     pub fn get_many<'v, K: AsRef<[ValueRef<'v>]>>(&mut self, table: &Table, keys: &[K]) -> Result<Vec<Option<Row>>> {
-        // No key asks it.
+        // Without keys nothing else asks.
         self.inner.check_running()?;
         let (mut rows, mut named) = (Vec::with_capacity(keys.len()), 1);
         for (n, key) in keys.iter().enumerate() {

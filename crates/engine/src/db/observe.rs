@@ -6,7 +6,7 @@ use crate::config::ChangeBuffering;
 use crate::error::Result;
 use crate::inspect::ListLengths;
 use crate::stats::{LatencySnapshot, StatsSnapshot};
-use crate::txn::{PurgeState, telling};
+use crate::txn::{PurgeState, check_outside_closures, telling};
 
 impl Database {
     /// The counters.
@@ -70,7 +70,7 @@ impl Database {
     /// [`Error::Usage`](crate::Error::Usage) if the database was opened to be read only, a damaged leaf, a full disk,
     /// an I/O error.
     pub fn set_change_buffering(&self, mode: ChangeBuffering) -> Result<()> {
-        self.check_writable()?;
+        check_outside_closures()?;
         let _no_schema_change = self.inner.schema_gate.write();
         self.check_writable()?;
         self.inner.txns.changes.set_mode(mode)
@@ -93,7 +93,7 @@ impl Database {
     /// As [`check`](Database::check).
     pub fn check_with(&self, on_progress: &mut OnProgress<'_>) -> Result<CheckReport> {
         let inner = &self.inner;
-        self.check_open()?;
+        check_outside_closures()?;
         let _no_schema_change = inner.schema_gate.write();
         self.check_open()?;
         let tables = inner.registry.all();

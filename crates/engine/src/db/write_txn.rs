@@ -9,7 +9,7 @@
 //!    that is returned.
 
 use super::database::{Inner, Open};
-use super::ended_inside::{CallWithClosure, check_outside, closed, put_aside};
+use super::ended_inside::{CallWithClosure, put_aside};
 use super::scan::{Range, Scan};
 use super::table_use::TableUses;
 use crate::error::{Error, Result};
@@ -251,7 +251,7 @@ impl WriteTxn {
 
     fn check_may_end(&self) -> Result<()> {
         self.inner.check_not_closed()?;
-        check_outside()
+        crate::txn::check_outside_row_closure()
     }
 
     /// Number of the transaction, given at its first write; `None` before. It is the transaction that
@@ -378,7 +378,7 @@ impl WriteTxn {
 
 impl Drop for WriteTxn {
     fn drop(&mut self) {
-        if self.txn.is_some() && check_outside().is_err() {
+        if self.txn.is_some() && crate::txn::check_outside_row_closure().is_err() {
             let (txn, desk, inner) = (self.txn.take(), self.desk.take(), self.inner.clone());
             return put_aside(WriteTxn { txn, desk, inner, schema_version: self.schema_version });
         }
@@ -411,7 +411,7 @@ impl Call<'_> {
             return Ok(false);
         }
         let (mut new_row, mut new_key) = (Vec::new(), Vec::new());
-        closed(|| apply(version, row, &mut new_row, change))?;
+        crate::txn::closed(|| apply(version, row, &mut new_row, change))?;
         version.key_of(&new_row, &mut new_key);
         version.check_keys(&new_key, &new_row)?;
         table.observe(version, &new_row)?;

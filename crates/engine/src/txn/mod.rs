@@ -54,7 +54,7 @@ pub(crate) use lock::{Holder, LockSystem, RowName};
 pub use options::{Access, Isolation, TxnOptions};
 pub use purge::{LagLimits, PurgeState, PurgeWatch};
 pub use read::{Cursor, ScanOptions};
-pub(crate) use row_closure::{check_open as check_outside_row_closure, check_outside, closed, telling};
+pub(crate) use row_closure::{check_outside_closures, check_outside_row_closure, closed, telling};
 pub use row_op::RowOp;
 pub use savepoint::Savepoint;
 pub use system::TxnSystem;

@@ -48,7 +48,7 @@ fn within<R>(inside: Inside, run: impl FnOnce() -> R) -> R {
 
 /// Refuses a call from inside a row closure.
 #[inline]
-pub(crate) fn check_open() -> Result<()> {
+pub(crate) fn check_outside_row_closure() -> Result<()> {
     if INSIDE.with(Cell::get) == Inside::RowClosure {
         return Err(Error::Usage(
             "the database was called from inside a closure that changes a row (this is not allowed)".to_string(),
@@ -58,12 +58,12 @@ pub(crate) fn check_open() -> Result<()> {
 }
 
 /// Refuses a call from inside any of the closures.
-pub(crate) fn check_outside() -> Result<()> {
+pub(crate) fn check_outside_closures() -> Result<()> {
     if INSIDE.with(Cell::get) == Inside::ProgressClosure {
         return Err(Error::Usage(
             "the database was called from inside a closure that hears of a check's progress: end the check first"
                 .into(),
         ));
     }
-    check_open()
+    check_outside_row_closure()
 }

@@ -18,7 +18,7 @@ use super::lock::{Holder, LockMode};
 use super::options::{Access, Isolation, TxnOptions};
 use super::read::ViewHandle;
 use super::rollback;
-use super::row_closure::check_open;
+use super::row_closure::check_outside_row_closure;
 use super::savepoint::{Savepoint, Savepoints};
 use super::stored::RowHeader;
 use super::system::TxnSystem;
@@ -89,7 +89,7 @@ impl TxnSystem {
     /// # Errors
     /// [`Error::Usage`] from inside a row closure.
     pub fn begin(&self, options: &TxnOptions, access: Access) -> Result<Box<Txn>> {
-        check_open()?;
+        check_outside_row_closure()?;
         let mut txn = self.spare();
         txn.renew_serial();
         txn.state = State::Active;
@@ -148,7 +148,7 @@ impl TxnSystem {
     /// # Errors
     /// I/O; the rows stay locked then until the database is opened again.
     pub fn rollback(&self, mut txn: Box<Txn>) -> Result<()> {
-        check_open()?;
+        check_outside_row_closure()?;
         if txn.undo.is_some() {
             self.stats.trx_rollbacks.inc();
             rollback::roll_back_all(self, &mut txn)?;
@@ -235,7 +235,7 @@ impl Txn {
     /// Refuses calls that the transaction cannot serve in its state.
     #[inline]
     pub(crate) fn check_active(&self) -> Result<()> {
-        check_open()?;
+        check_outside_row_closure()?;
         match self.state {
             State::Active => Ok(()),
             State::RolledBack => Err(Error::Usage("the transaction was rolled back; begin a new one".to_string())),
