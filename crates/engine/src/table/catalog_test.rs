@@ -299,7 +299,7 @@ fn a_change_gives_up_a_tree_that_cannot_be_read() {
 fn making_a_tree_again_survives_a_crash() {
     let (storage, before) = closed_with_a_table(60);
     let mut unfinished = 0;
-    for seed in 0..100 {
+    for seed in 0..200 {
         let (disks, faults) = (storage.cut(seed), Faults::new());
         damage(&disks, before[seed as usize % 2]);
         let core = open(disks.map(|device| faults.wrap(device)), small_options());
@@ -312,5 +312,5 @@ fn making_a_tree_again_survives_a_crash() {
         let again = catalog(&core);
         assert_whole(&again, 1);
     }
-    assert!(unfinished > 4, "{unfinished} crashes between giving up and the end");
+    assert!(unfinished > 10, "{unfinished} crashes between giving up and the end");
 }
