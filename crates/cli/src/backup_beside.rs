@@ -10,7 +10,7 @@
 use crate::backup::describe;
 use crate::engine_options::size;
 use crate::failure::Failure;
-use crate::output::Lines;
+use crate::output::{Lines, must_be_empty};
 use clap::Args;
 use highwater::{BackupManifest, BackupOptions, Database};
 use highwater_bench::interrupt;
@@ -61,6 +61,7 @@ impl BackupBeside {
         mut run: impl FnMut() -> Result<R, Failure>,
     ) -> Result<R, Failure> {
         let Some(dest) = &self.backup_to else { return run() };
+        // Before anything is measured.
         must_be_empty(dest)?;
         if self.backup_pairs > 0 {
             return self.pairs(database, lines, dest, run);
@@ -159,17 +160,6 @@ impl BackupBeside {
             let finished = backups.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             finished.and_then(|finished| Ok((done?, finished)))
         })
-    }
-}
-
-/// Before anything is measured.
-fn must_be_empty(dest: &Path) -> Result<(), Failure> {
-    match std::fs::read_dir(dest).map(Iterator::count) {
-        Ok(1..) => Err(Failure::Usage(format!("{} is not empty; name a new folder", dest.display()))),
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(Failure::Usage(format!("{}: {error}", dest.display())))
-        }
-        _ => Ok(()),
     }
 }
 

@@ -81,6 +81,19 @@ pub fn must_be_writable(path: &Path) -> Result<(), Failure> {
     OutputFile::check(path).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))
 }
 
+/// Refuses a folder for output that has something in it.
+///
+/// # Errors
+/// [`Failure::Usage`] names the folder and the reason.
+pub fn must_be_empty(folder: &Path) -> Result<(), Failure> {
+    let refuse = |what: String| Err(Failure::Usage(what));
+    match std::fs::read_dir(folder).map(Iterator::count) {
+        Ok(1..) => refuse(format!("{} is not empty; name a folder that is empty or missing", folder.display())),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => refuse(format!("{}: {error}", folder.display())),
+        _ => Ok(()),
+    }
+}
+
 /// As [`must_be_writable`], for where `--json` goes, if it is a file.
 ///
 /// # Errors

@@ -9,7 +9,7 @@
 
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;
-use crate::output::Lines;
+use crate::output::{Lines, must_be_empty};
 use crate::progress::Progress;
 use highwater::{Database, Error, Options, SalvageReport};
 use highwater_storage::{Device, FileDevice, StorageSet};
@@ -51,11 +51,7 @@ fn must_fit(dir: &Path, out: &Path) -> Result<(), Failure> {
     if out_path.starts_with(&dir_path) || dir_path.starts_with(&out_path) {
         return refuse(format!("{} and {} must not lie in each other", out.display(), dir.display()));
     }
-    match std::fs::read_dir(out).map(|entries| entries.count()) {
-        Ok(1..) => refuse(format!("{} is not empty; name a folder that is empty or missing", out.display())),
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => refuse(format!("{}: {error}", out.display())),
-        _ => Ok(()),
-    }
+    must_be_empty(out)
 }
 
 /// The path without links, as far as it exists.

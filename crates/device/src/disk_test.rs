@@ -142,13 +142,18 @@ fn a_flush_covers_completed_writes_only() {
 
 /// Power fails while a flush waits for its completion: if the flush is acknowledged all the same, what it covered must
 /// be there.
+/// A hard disk that takes its time and can be cut off.
+fn slow_disk() -> Disk {
+    let mut config = preset::find("wd10ezex-1tb").unwrap().config().scaled_to(1 << 16);
+    config.set_promises(Promises::default());
+    Disk::new(&DiskOptions { crashes: true, time: TimeMode::Real, ..DiskOptions::new(config) }).unwrap()
+}
+
 #[test]
 fn a_flush_that_power_cut_off_is_not_acknowledged() {
     let mut broken_off = 0;
     for seed in 0..40 {
-        let mut config = preset::find("wd10ezex-1tb").unwrap().config().scaled_to(1 << 16);
-        config.set_promises(Promises::default());
-        let disk = Disk::new(&DiskOptions { crashes: true, time: TimeMode::Real, ..DiskOptions::new(config) }).unwrap();
+        let disk = slow_disk();
         disk.write(0, &[1; 4096], 0).unwrap();
         let flushed = std::thread::scope(|scope| {
             let flushing = scope.spawn(|| disk.flush().is_ok());
@@ -169,9 +174,7 @@ fn a_flush_that_power_cut_off_is_not_acknowledged() {
 fn a_read_that_power_cut_off_fails() {
     let mut failed = 0;
     for seed in 0..20 {
-        let mut config = preset::find("wd10ezex-1tb").unwrap().config().scaled_to(1 << 16);
-        config.set_promises(Promises::default());
-        let disk = Disk::new(&DiskOptions { crashes: true, time: TimeMode::Real, ..DiskOptions::new(config) }).unwrap();
+        let disk = slow_disk();
         read(&disk, 0, 4096).unwrap();
         let is_read = std::thread::scope(|scope| {
             let reading = scope.spawn(|| read(&disk, 60_000 * 4096, 4096).is_ok());

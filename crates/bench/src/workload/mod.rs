@@ -130,6 +130,9 @@ pub fn loaded_identity<S: Store>(store: &S) -> Result<Option<BTreeMap<String, St
     Ok((!found.is_empty()).then_some(found))
 }
 
+/// Whether a workload makes a table of that name.
+type Makes = fn(&str) -> bool;
+
 /// The first of the store's tables, named `tables`, that the workload which was loaded into it does not make; with no
 /// finished load, that no workload makes.
 ///
@@ -138,18 +141,15 @@ pub fn loaded_identity<S: Store>(store: &S) -> Result<Option<BTreeMap<String, St
 pub fn foreign_table<'t, S: Store>(store: &S, tables: &'t [String]) -> Result<Option<&'t str>> {
     let loaded = loaded_identity(store)?.and_then(|identity| identity.get("workload").cloned());
     let has_load = store.table(META_TABLE)?.is_some();
-    let makes = |workload: &str, name: &str| match workload {
-        "sysbench" => name.strip_prefix("sbtest").is_some_and(|number| number.parse::<u64>().is_ok()),
-        "tpcc" => tpcc::is_torture(name) || tpcc::table_specs().iter().any(|spec| spec.name == name),
-        "user-table" => name == user_table::table_spec().name,
-        "ycsb" => name == ycsb::table_spec().name,
-        _ => false,
-    };
-    let is_own = |name: &str| {
-        let all = ["sysbench", "tpcc", "user-table", "ycsb"];
-        let of_workload = |workload: &&str| loaded.as_deref().is_none_or(|loaded| loaded == *workload);
-        name == META_TABLE || all.iter().filter(|w| of_workload(w)).any(|workload| makes(workload, name))
-    };
+    let makers: [(&str, Makes); 4] = [
+        ("sysbench", sysbench::makes),
+        ("tpcc", tpcc::makes),
+        ("user-table", |name| name == user_table::table_spec().name),
+        ("ycsb", |name| name == ycsb::table_spec().name),
+    ];
+    let may_have_made = |workload| loaded.as_deref().is_none_or(|loaded| loaded == workload);
+    let is_own =
+        |name| name == META_TABLE || makers.iter().any(|(workload, makes)| may_have_made(*workload) && makes(name));
     Ok(tables.iter().map(String::as_str).find(|name| !has_load || !is_own(name)))
 }
 

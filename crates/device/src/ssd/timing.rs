@@ -8,8 +8,7 @@
 //!
 //! Rules
 //! 1. A read takes the die (`read_ns`, once for the blocks of one program), then the channel and the link, for each
-//!    block. A program takes the channel, then the die. An
-//!    erase takes the die.
+//!    block. A program takes the channel, then the die. An erase takes the die.
 //! 2. A write completes when it is in the write buffer. A block leaves the buffer when its program ends; a full buffer
 //!    makes the host wait.
 //! 3. Backlog is worked off while a die would be idle. What is left is paid by host programs on that die, evenly, so

@@ -342,17 +342,23 @@ fn work_that_is_ended_leaves_nothing() {
     db.close().unwrap();
 }
 
-/// What a restore takes away it has made itself; and nobody else's work, be it under way.
-#[test]
-fn a_restore_leaves_what_is_not_its_own() {
+/// A folder with a backup of a small database, and the chain of that backup.
+fn backed_up() -> (tempfile::TempDir, [PathBuf; 1]) {
     let folder = tempfile::tempdir().unwrap();
-    let [backup, target] = ["backup", "target"].map(|name| folder.path().join(name));
+    let backup = folder.path().join("backup");
     let db = Database::open(folder.path().join("db"), options()).unwrap();
     accounts(&db, "rows");
     back_up(&db, &backup, None).unwrap();
-    let chain = std::slice::from_ref(&backup);
+    (folder, [backup])
+}
+
+/// What a restore takes away it has made itself; and nobody else's work, be it under way.
+#[test]
+fn a_restore_leaves_what_is_not_its_own() {
+    let (folder, chain) = backed_up();
+    let target = folder.path().join("target");
     let restore = |tell: &mut highwater::OnBackupProgress<'_>| {
-        Database::restore(chain, &target, &restore_options(&options()), tell)
+        Database::restore(&chain, &target, &restore_options(&options()), tell)
     };
     // A database of the user's with the name of the folder that restores work in.
     let own = target.join("restoring");
@@ -381,15 +387,11 @@ fn a_restore_leaves_what_is_not_its_own() {
 /// A restore that ended at any of its steps, whatever it had made, is begun anew.
 #[test]
 fn what_an_ended_restore_left_is_taken_away() {
-    let folder = tempfile::tempdir().unwrap();
-    let [backup, target] = ["backup", "target"].map(|name| folder.path().join(name));
-    let db = Database::open(folder.path().join("db"), options()).unwrap();
-    accounts(&db, "rows");
-    back_up(&db, &backup, None).unwrap();
-    let chain = std::slice::from_ref(&backup);
+    let (folder, chain) = backed_up();
+    let target = folder.path().join("target");
     for end in 0.. {
         let mut calls = 0;
-        let ended = Database::restore(chain, &target, &restore_options(&options()), &mut |_| {
+        let ended = Database::restore(&chain, &target, &restore_options(&options()), &mut |_| {
             calls += 1;
             if calls > end { Break(()) } else { Continue(()) }
         });

@@ -114,6 +114,14 @@ pub struct Sysbench {
     config: Config,
 }
 
+/// What the names of its tables begin with.
+const TABLES: &str = "sbtest";
+
+/// Whether the load makes a table of that name.
+pub(super) fn makes(name: &str) -> bool {
+    name.strip_prefix(TABLES).is_some_and(|number| number.parse::<u64>().is_ok())
+}
+
 impl Sysbench {
     /// A workload with these options.
     pub fn new(config: Config) -> Sysbench {
@@ -121,7 +129,7 @@ impl Sysbench {
     }
 
     fn table_name(number: u64) -> String {
-        format!("sbtest{}", number + 1)
+        format!("{TABLES}{}", number + 1)
     }
 
     fn load_table<S: Store>(&self, store: &S, number: u64, progress: &dyn Progress) -> Result<()> {

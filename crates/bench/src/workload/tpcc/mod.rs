@@ -118,9 +118,9 @@ impl Tpcc {
     }
 }
 
-/// Whether the crash test makes a table of that name.
-pub(super) fn is_torture(name: &str) -> bool {
-    name.starts_with("torture_")
+/// Whether the load, or the crash test, makes a table of that name.
+pub(super) fn makes(name: &str) -> bool {
+    name.starts_with("torture_") || table_specs().iter().any(|spec| spec.name == name)
 }
 
 impl<S: Store> Workload<S> for Tpcc {

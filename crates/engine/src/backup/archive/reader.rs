@@ -129,9 +129,13 @@ impl Groups<'_> {
     /// Whether the next segment goes on from here, wherever this one ends: a write into it may have failed (rule 4 of
     /// [`super`]).
     fn is_followed_here(&self) -> bool {
-        let (segments, lsn) = (&self.archive.segments, self.stream.at());
-        let here = Position { generation: segments[self.number].head.generation, lsn };
-        segments.get(self.number + 1).is_some_and(|next| next.head.follows == Some(here))
+        let next = self.archive.segments.get(self.number + 1);
+        next.is_some_and(|next| next.head.follows == Some(self.here()))
+    }
+
+    /// Behind the last group.
+    fn here(&self) -> Position {
+        Position { generation: self.archive.segments[self.number].head.generation, lsn: self.stream.at() }
     }
 
     /// Whether there is nothing behind the backup: it was made of a database that was closed, in the block in which the
@@ -166,7 +170,8 @@ impl Groups<'_> {
     /// Goes on with the segment behind this one, of which the rest does not verify if `wrong` says why. False at the
     /// end of the archive.
     fn next_segment(&mut self, wrong: Option<&str>) -> Result<bool> {
-        let (segments, at) = (&self.archive.segments, self.stream.at());
+        let (segments, here) = (&self.archive.segments, self.here());
+        let at = here.lsn;
         let this = &segments[self.number];
         let damaged = |what: &str| Err(Error::Corrupt(format!("{} is damaged: {what}", this.path.display())));
         let Some(next) = segments.get(self.number + 1) else {
@@ -178,7 +183,6 @@ impl Groups<'_> {
                 }
             };
         };
-        let here = Position { generation: this.head.generation, lsn: at };
         let begins = if next.head.generation == here.generation { at } else { Lsn(format::block_ceil(at.0)) };
         if next.head.follows != Some(here) || next.head.start != begins {
             let is_within = next.head.follows.is_some_and(|follows| follows.generation == here.generation);

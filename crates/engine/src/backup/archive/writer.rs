@@ -322,21 +322,19 @@ mod tests {
         archiver.open = None;
         std::fs::remove_dir_all(&dir).unwrap();
         std::fs::write(&dir, "not a folder").unwrap();
-        let append = |archiver: &mut Archiver| {
-            let reservation = log.reserve_at_once(4000).expect("nothing is kept for the archive");
-            let lsn = log.append(reservation, &[7; 4000], |_, _| {});
-            log.flush_to(lsn).unwrap();
+        let archive = |archiver: &mut Archiver| {
+            let lsn = append(log, 4000);
             archiver.step();
             log.checkpoint(lsn).unwrap();
         };
         for _ in 0..3 * log.capacity_bytes() / 4000 {
-            append(&mut archiver);
+            archive(&mut archiver);
         }
         assert_eq!(core.ctx.stats.redo_archive_gaps.get(), 1);
         assert!(archiver.problem().is_some_and(|problem| problem.contains("cannot be written")));
         std::fs::remove_file(&dir).unwrap();
         std::fs::create_dir(&dir).unwrap();
-        append(&mut archiver);
+        archive(&mut archiver);
         assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1);
     }
 
@@ -350,9 +348,9 @@ mod tests {
         archiver
     }
 
-    fn append(log: &Log) -> Lsn {
-        let reservation = log.reserve_at_once(400).expect("there is room");
-        let lsn = log.append(reservation, &[7; 400], |_, _| {});
+    fn append(log: &Log, bytes: usize) -> Lsn {
+        let reservation = log.reserve_at_once(bytes as u64).expect("nothing is kept for the archive");
+        let lsn = log.append(reservation, &vec![7; bytes], |_, _| {});
         log.flush_to(lsn).unwrap();
         lsn
     }
@@ -364,9 +362,9 @@ mod tests {
         let (log, dir) = (&core.ctx.log, folder.path().join("archive"));
         let mut archiver = followed(&core, &dir);
         let start = archiver.end.unwrap();
-        let first = append(log);
+        let first = append(log, 400);
         archiver.step();
-        let second = append(log);
+        let second = append(log, 400);
         // A group that was written, and something else; neither was synced.
         log.copy_groups(first..second, start.generation, |_, group| archiver.write(group)).unwrap();
         archiver.write(&[9; 100]).unwrap();
@@ -375,7 +373,7 @@ mod tests {
         archiver.step();
         assert_eq!((core.ctx.stats.redo_archive_failures.get(), archiver.end.unwrap().lsn), (1, first));
         archiver.step();
-        let last = append(log);
+        let last = append(log, 400);
         archiver.step();
         let archive = super::super::Archive::open(&dir, 7).unwrap();
         let mut groups = archive.groups(super::super::Begin { position: start, frame: None }).unwrap();

@@ -54,8 +54,9 @@ pub fn put_image(images: &mut Vec<u8>, page: &[u8], compression: PageCompression
     }
 }
 
-/// Runs with what the thread keeps. A thread that is ending may have none any more: then with a new one.
-fn with_kept<T: Default, R>(place: &'static LocalKey<RefCell<T>>, run: impl FnOnce(&mut T) -> R) -> R {
+/// Runs with what the thread keeps. Work that asks again gets a new one, and so does a thread that is ending: it may
+/// have none any more.
+pub(super) fn with_kept<T: Default, R>(place: &'static LocalKey<RefCell<T>>, run: impl FnOnce(&mut T) -> R) -> R {
     let mut kept = place.try_with(RefCell::take).unwrap_or_default();
     let result = run(&mut kept);
     let _ = place.try_with(|place| place.replace(kept));

@@ -107,13 +107,10 @@ pub struct Blocks {
 
 /// Lends this thread's memory for reading blocks, so many bytes or more.
 pub fn with_scratch<R>(bytes: usize, work: impl FnOnce(&mut [u8]) -> R) -> R {
-    // Work that asks again gets other memory.
-    // A thread that is ending may have none any more.
-    let mut scratch = SCRATCH.try_with(RefCell::take).unwrap_or_default();
-    if scratch.len() < bytes {
-        scratch = AlignedBuf::zeroed(bytes);
-    }
-    let result = work(&mut scratch);
-    let _ = SCRATCH.try_with(|kept| kept.replace(scratch));
-    result
+    codec::with_kept(&SCRATCH, |scratch| {
+        if scratch.len() < bytes {
+            *scratch = AlignedBuf::zeroed(bytes);
+        }
+        work(scratch)
+    })
 }

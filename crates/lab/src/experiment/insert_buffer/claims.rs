@@ -134,18 +134,14 @@ fn gains_more_on_the_hard_disk(rows: &Rows<'_>) -> Judgment {
     (all_above(&pairs, 1.0), detail)
 }
 
-/// Pages of the buffer, read and written.
-fn buffer_io(rows: &Rows<'_>, medium: &str, buffering: &str) -> f64 {
-    let of = |metric| rows.value(&key(medium, buffering), metric);
+/// Pages of the buffer, read and written, where a value of the rows is `of` a metric.
+fn buffer_io(of: impl Fn(Metric) -> f64) -> f64 {
     of(metric::CHANGE_BUFFER_PAGES_READ) + of(metric::CHANGE_BUFFER_PAGES_WRITTEN)
 }
 
 fn buffer_pages(rows: &Rows<'_>, medium: &str) -> Judgment {
-    let most = |buffering| {
-        let most = |metric| rows.find(&key(medium, buffering)).map_or(f64::NAN, |row| row.most(metric));
-        most(metric::CHANGE_BUFFER_PAGES_READ) + most(metric::CHANGE_BUFFER_PAGES_WRITTEN)
-    };
-    let (off, disk, memory) = (most(OFF), buffer_io(rows, medium, DISK), most(MEMORY));
+    let [off, memory] = [OFF, MEMORY].map(|buffering| buffer_io(|metric| rows.most(&key(medium, buffering), metric)));
+    let disk = buffer_io(|metric| rows.value(&key(medium, DISK), metric));
     let detail = format!("off {}, disk {}, memory {}", number(off), number(disk), number(memory));
     match (off == 0.0 && memory == 0.0, disk) {
         (true, disk) if disk > 0.0 => (Verdict::Holds, detail),

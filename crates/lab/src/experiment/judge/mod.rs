@@ -60,6 +60,11 @@ impl<'r> Rows<'r> {
         self.find(setting).map_or(f64::NAN, |row| row.value(metric))
     }
 
+    /// As [`value`](Self::value), the greatest over the repetitions.
+    pub(super) fn most(&self, setting: &[(Axis, &str)], metric: Metric) -> f64 {
+        self.find(setting).map_or(f64::NAN, |row| row.most(metric))
+    }
+
     /// A value with each of the values of an axis.
     pub(super) fn along<const N: usize>(&self, axis: Axis, values: [&str; N], metric: Metric) -> [f64; N] {
         values.map(|value| self.value(&[(axis, value)], metric))

@@ -64,7 +64,7 @@ fn circumstances(row: &Row) -> String {
 }
 
 fn none(rows: &Rows<'_>, metric: Metric) -> Judgment {
-    let pages = rows.find(&[]).map_or(f64::NAN, |row| row.most(metric));
+    let pages = rows.most(&[], metric);
     if pages.is_nan() {
         return (Verdict::Undecided, "not counted by this subject".into());
     }
