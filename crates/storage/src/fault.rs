@@ -3,11 +3,11 @@
 //! Rules
 //! 1. One [`Faults`] may wrap several devices; operations are counted over all of them, in the order they arrive, so
 //!    that a crash point is one number for a whole database.
-//! 2. An operation that fails has not touched the device below.
+//! 2. An operation that fails has not touched the device below, but for a sync that loses what it was to make durable.
 //! 3. After the power is cut nothing reaches the devices any more and every operation fails, so the engine above cannot
 //!    acknowledge what it did not write. Each write of a batch is a crash point of its own.
 
-use crate::{Device, Placement, Result, StorageError, Write};
+use crate::{Device, MemoryDevice, Placement, Result, StorageError, Write};
 use parking_lot::Mutex;
 use std::io::{Error, ErrorKind};
 use std::sync::Arc;
@@ -38,6 +38,10 @@ pub enum FaultKind {
     ErrorForGood,
     /// The disk is full, this time and every time after until [`Faults::clear`].
     DiskFull,
+    /// Of a sync of a [device in memory](Faults::wrap_memory): an I/O error, once, and what had been written since the
+    /// last sync is lost, as where an operating system takes the pages that it could not write for written. A later
+    /// sync succeeds and does not bring it back. Of anything else as `ErrorOnce`.
+    LostSync,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +77,12 @@ impl Faults {
 
     /// The device, failing by this plan.
     pub fn wrap(&self, inner: Arc<dyn Device>) -> Arc<dyn Device> {
-        Arc::new(FaultDevice { inner, faults: self.clone() })
+        Arc::new(FaultDevice { inner, faults: self.clone(), memory: None })
+    }
+
+    /// As [`wrap`](Faults::wrap), of a device that can lose what is not synced.
+    pub fn wrap_memory(&self, memory: MemoryDevice) -> Arc<dyn Device> {
+        Arc::new(FaultDevice { inner: Arc::new(memory.clone()), faults: self.clone(), memory: Some(memory) })
     }
 
     /// Lets the `nth` operation of its kind from now on fail (1 = the next).
@@ -117,11 +126,11 @@ impl Faults {
         self.plan.lock().failures
     }
 
-    /// Counts one operation; the error it is to fail with, if any.
-    fn next(&self, operation: Operation) -> Option<Error> {
+    /// Counts one operation; how it is to fail, if at all.
+    fn next(&self, operation: Operation) -> Option<Failure> {
         let mut plan = self.plan.lock();
         if plan.power_off_after.is_some_and(|limit| plan.changes >= limit) {
-            return Some(Error::new(ErrorKind::BrokenPipe, "the power is off"));
+            return Some(Failure::PowerIsOff);
         }
         plan.seen[operation as usize] += 1;
         if operation != Operation::Read {
@@ -129,24 +138,34 @@ impl Faults {
         }
         let now = plan.seen[operation as usize];
         let due = |f: &&Fault| f.operation == operation && f.hits(now);
-        let error = plan.faults.iter().find(due).map(|f| f.error());
-        plan.failures += u64::from(error.is_some());
-        error
+        let failure = plan.faults.iter().find(due).map(|f| Failure::Fault(f.kind));
+        plan.failures += u64::from(failure.is_some());
+        failure
     }
 }
 
 impl Fault {
     fn hits(&self, now: u64) -> bool {
         match self.kind {
-            FaultKind::ErrorOnce => now == self.at,
+            FaultKind::ErrorOnce | FaultKind::LostSync => now == self.at,
             FaultKind::ErrorForGood | FaultKind::DiskFull => now >= self.at,
         }
     }
+}
 
-    fn error(&self) -> Error {
-        match self.kind {
-            FaultKind::DiskFull => Error::from(ErrorKind::StorageFull),
-            FaultKind::ErrorOnce | FaultKind::ErrorForGood => Error::other("an injected failure"),
+/// How an operation fails.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Failure {
+    PowerIsOff,
+    Fault(FaultKind),
+}
+
+impl Failure {
+    fn error(self) -> Error {
+        match self {
+            Failure::PowerIsOff => Error::new(ErrorKind::BrokenPipe, "the power is off"),
+            Failure::Fault(FaultKind::DiskFull) => Error::from(ErrorKind::StorageFull),
+            Failure::Fault(_) => Error::other("an injected failure"),
         }
     }
 }
@@ -154,13 +173,20 @@ impl Fault {
 struct FaultDevice {
     inner: Arc<dyn Device>,
     faults: Faults,
+    /// The device below, if it can lose what is not synced.
+    memory: Option<MemoryDevice>,
 }
 
 impl FaultDevice {
     fn pass(&self, operation: Operation, name: &'static str, offset: u64, len: u64) -> Result<()> {
         match self.faults.next(operation) {
             None => Ok(()),
-            Some(source) => Err(StorageError { operation: name, device: self.name(), offset, len, source }),
+            Some(failure) => {
+                if let (Operation::Sync, Failure::Fault(FaultKind::LostSync)) = (operation, failure) {
+                    self.memory.iter().for_each(MemoryDevice::lose_unsynced);
+                }
+                Err(StorageError { operation: name, device: self.name(), offset, len, source: failure.error() })
+            }
         }
     }
 }
@@ -241,6 +267,22 @@ mod tests {
         assert_eq!(memory.len_bytes().unwrap(), 1024);
         faults.clear();
         device.set_len_bytes(2048).unwrap();
+    }
+
+    #[test]
+    fn a_lost_sync_loses_what_was_written_since_the_last_one_but_no_length() {
+        let (memory, faults) = (MemoryDevice::new(), Faults::new());
+        let device = faults.wrap_memory(memory.clone());
+        device.write_at(0, &[1; 8], Placement::Other).unwrap();
+        device.sync().unwrap();
+        device.write_at(4, &[2; 8], Placement::Other).unwrap();
+        faults.fail(Operation::Sync, 1, FaultKind::LostSync);
+        device.sync().unwrap_err();
+        device.sync().unwrap();
+        device.write_at(7, &[3], Placement::Other).unwrap();
+        device.sync().unwrap();
+        let expected = [1, 1, 1, 1, 1, 1, 1, 3, 0, 0, 0, 0];
+        assert_eq!((memory.image(), memory.power_cut(1)), (expected.to_vec(), expected.to_vec()));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The whole engine on one thread, in simulated time, on simulated devices: one seed decides everything that happens.
 //!
 //! How a life goes
-//! 1. A fault is chosen: a power cut at some write or sync, an operation that fails, or none (the database closes).
+//! 1. A fault is chosen: a power cut at some write or sync, an operation that fails (a sync may lose what it was for), or
+//!    none (the database closes).
 //! 2. The database is opened and compared with the oracle. Then random steps follow: statements of several open
 //!    transactions, reads by held snapshots, commits and rollbacks, schema changes, and the steps that background
 //!    threads do otherwise, until the fault shows. Every answer is compared with the oracle's.
@@ -102,7 +103,7 @@ impl Tally {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     Cut,
-    Failure(Operation),
+    Failure(Operation, FaultKind),
     Close,
 }
 
@@ -201,7 +202,7 @@ impl Simulation {
     pub fn live(&mut self) -> Result<()> {
         self.tally.lives += 1;
         let (faults, ending) = (Faults::new(), self.ending());
-        let stops = matches!(ending, Ending::Failure(Operation::Write | Operation::Sync));
+        let stops = matches!(ending, Ending::Failure(Operation::Write | Operation::Sync, _));
         let db = self.open(&faults)?;
         self.oracle.compare(db.database())?;
         self.plan(&faults, ending);
@@ -241,8 +242,12 @@ impl Simulation {
     fn ending(&mut self) -> Ending {
         match self.rng.u32(..10) {
             0..=6 => Ending::Cut,
-            7 => Ending::Failure([Operation::Write, Operation::Sync][self.rng.usize(..2)]),
-            8 => Ending::Failure(Operation::Read),
+            7 => match self.rng.u32(..3) {
+                0 => Ending::Failure(Operation::Write, FaultKind::ErrorOnce),
+                1 => Ending::Failure(Operation::Sync, FaultKind::ErrorOnce),
+                _ => Ending::Failure(Operation::Sync, FaultKind::LostSync),
+            },
+            8 => Ending::Failure(Operation::Read, FaultKind::ErrorOnce),
             _ => Ending::Close,
         }
     }
@@ -250,13 +255,14 @@ impl Simulation {
     fn plan(&mut self, faults: &Faults, ending: Ending) {
         match ending {
             Ending::Cut => faults.power_off_after(self.rng.u64(..600)),
-            Ending::Failure(operation) => faults.fail(operation, self.rng.u64(1..25), FaultKind::ErrorOnce),
+            Ending::Failure(operation, kind) => faults.fail(operation, self.rng.u64(1..25), kind),
             Ending::Close => {}
         }
     }
 
     fn open(&mut self, faults: &Faults) -> Result<Stepped> {
-        self.open_through(|_, device| faults.wrap(device))
+        let memory = self.storage.memory_devices().expect("its disks are in memory").clone();
+        self.open_through(|number, _| faults.wrap_memory(memory[number as usize - 1].clone()))
     }
 
     /// Opens the database; `wrap` is given the number of each device (1 data, 2 redo, 3 doublewrite).
@@ -383,7 +389,7 @@ impl Simulation {
             (Err(Error::Data(text)), _) => Err(Error::Data(text)),
             (Ok(()), _) => Ok(()),
             (Err(_), Ending::Cut) if faults.is_power_off() => Ok(()),
-            (Err(_), Ending::Failure(_)) => {
+            (Err(_), Ending::Failure(..)) => {
                 self.tally.failures += 1;
                 Ok(())
             }

@@ -73,6 +73,10 @@ fn land(image: &mut Image, at: usize, data: &[u8], fate: &Fate) {
 }
 
 impl Change {
+    pub(super) fn is_len(&self) -> bool {
+        self.new_len().is_some()
+    }
+
     fn new_len(&self) -> Option<usize> {
         match self {
             Change::SetLen(len) => Some(*len),

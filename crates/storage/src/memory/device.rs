@@ -157,6 +157,16 @@ impl MemoryDevice {
         self.holding_now(image)
     }
 
+    /// Loses what was written since the last sync: reads see what is durable again, and no sync brings it back. Lengths
+    /// stay.
+    pub fn lose_unsynced(&self) {
+        let mut guard = self.shared.bytes.lock();
+        let bytes = &mut *guard;
+        bytes.unsynced.retain(|change| change.is_len());
+        bytes.current = bytes.durable.clone();
+        bytes.unsynced.iter().for_each(|len| len.apply(&mut bytes.current));
+    }
+
     /// Damages the device in place, durably: for tests of corruption.
     pub fn damage(&self, change: impl FnOnce(&mut Vec<u8>)) {
         let mut bytes = self.shared.bytes.lock();
