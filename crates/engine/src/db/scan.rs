@@ -290,7 +290,11 @@ impl Iterator for KeyIter<'_> {
         if let Err(error) = self.rows.advance() {
             return Some(Err(error));
         }
-        self.rows.cursor.as_ref().map(|cursor| self.decode(cursor))
+        let next = self.rows.cursor.as_ref().map(|cursor| self.decode(cursor));
+        if matches!(next, Some(Err(_))) {
+            self.rows.cursor = None;
+        }
+        next
     }
 }
 

@@ -17,14 +17,14 @@ use crate::table::handle::TableShared;
 use crate::table::lock::Mode;
 use crate::table::version::TableVersion;
 use crate::table::{Changes, Row, RowRef, Table, ValueRef};
-use crate::txn::{Access, Cursor, Isolation, LockMode, RowOp, Savepoint, ScanOptions, Txn, TxnOptions, TxnSystem};
+use crate::txn::{
+    Access, Cursor, Isolation, KEPT_ROW_BYTES, LockMode, RowOp, Savepoint, ScanOptions, Txn, TxnOptions, TxnSystem,
+};
 use std::ops::Bound;
 use std::sync::Arc;
 
 /// Desks kept for the next transactions, for each place that threads have.
 pub(super) const MAX_DESKS: usize = 8;
-/// A longer buffer of rows is not kept.
-const KEPT_ROW_BYTES: usize = 64 << 10;
 
 const HAS_NOT_ENDED: &str = "only `commit`, `rollback` and `drop` take the transaction, and they take its owner";
 

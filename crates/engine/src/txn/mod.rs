@@ -59,6 +59,7 @@ pub use row_op::RowOp;
 pub use savepoint::Savepoint;
 pub use system::TxnSystem;
 pub use table_trees::{Entry, TableTrees, Tables};
+pub(crate) use transaction::KEPT_ROW_BYTES;
 pub use transaction::Txn;
 pub use write::{MAX_ROW_BYTES, NewRows, RowsOp};
 

@@ -215,7 +215,11 @@ impl TxnSystem {
             let given = give();
             // What was given is as near to the limit as the counter, but for allotments; all threads write that one.
             if given.is_none_or(|given| given + ID_STEP / 2 >= self.active.limit()) {
-                self.raise_limit()?;
+                let raised = self.raise_limit();
+                // A number that was given is below the limit: its owner has entered with it.
+                if given.is_none() {
+                    raised?;
+                }
             }
             if let Some(given) = given {
                 return Ok(given);
@@ -337,6 +341,9 @@ impl TxnSystem {
     /// Adds an ended transaction, whose stream is still bound, to the work of purge. Its `records` are counted until
     /// they are purged.
     pub(crate) fn note_ended(&self, stream: &Stream, number: u64, records: u64) {
+        if self.undo.is_aside(stream.number) {
+            return;
+        }
         self.unpurged_records.add(records);
         self.history.add(1);
         if stream.pending.fetch_add(1, AcqRel) == 0 {

@@ -83,6 +83,17 @@ pub(crate) struct Buffers {
     pub(crate) changed: Vec<usize>,
 }
 
+impl Buffers {
+    /// Gives back what rows larger than usual have taken.
+    fn trim(&mut self) {
+        for buffer in [&mut self.old_row, &mut self.new_row, &mut self.value, &mut self.record, &mut self.entries] {
+            if buffer.capacity() > KEPT_ROW_BYTES {
+                *buffer = Vec::new();
+            }
+        }
+    }
+}
+
 impl TxnSystem {
     /// Begins a transaction.
     ///
@@ -189,9 +200,13 @@ impl TxnSystem {
 
     fn retire(&self, mut txn: Box<Txn>) {
         txn.end(self);
+        txn.buffers.trim();
         self.keep_spare(txn);
     }
 }
+
+/// Most bytes of a buffer for rows that is kept for the next transaction.
+pub(crate) const KEPT_ROW_BYTES: usize = 64 << 10;
 
 /// Serials that the memory of a transaction takes at once.
 const SERIALS: u64 = 1 << 20;

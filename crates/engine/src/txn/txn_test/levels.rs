@@ -134,6 +134,19 @@ fn a_duplicate_is_a_read() {
     done(&db);
 }
 
+/// A change that fails on the row it was shown has read it; so it stays.
+#[test]
+fn a_change_that_fails_is_a_read() {
+    let db = two();
+    let mut first = serializable(&db);
+    let refused = first.op(b"1").update(&mut |_, _| Err(Error::Usage("not like this".into())));
+    assert!(matches!(refused, Err(Error::Usage(_))));
+    let one = db.begin().run_blocked(|writer| writer.update("1", &row("a", "u", "")).unwrap());
+    first.commit();
+    one.finish().0.commit();
+    done(&db);
+}
+
 /// Rows stay locked, and absent rows and unique columns absent, when what was done with them is undone.
 #[test]
 fn a_rollback_to_a_savepoint_keeps_what_was_learned() {

@@ -118,6 +118,19 @@ fn purge_tries_a_failed_read_again() {
     assert!(nth > 10, "{nth} reads");
 }
 
+/// The memory of an ended transaction serves the next one, but not what a large row took of it.
+#[test]
+fn the_memory_of_large_rows_is_given_back() {
+    let db = Db::new();
+    db.fill(&[("k", large(500_000, 1))]);
+    let mut session = db.begin();
+    session.update("k", &large(400_000, 2)).unwrap();
+    session.commit();
+    let kept = &db.system.spare().buffers;
+    let largest = [&kept.old_row, &kept.new_row, &kept.value, &kept.record].map(Vec::capacity).into_iter().max();
+    assert!(largest.unwrap() <= super::super::KEPT_ROW_BYTES, "{largest:?}");
+}
+
 #[test]
 fn eight_mebibytes_fit_one_row() {
     let options = Options {

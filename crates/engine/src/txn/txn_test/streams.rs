@@ -2,6 +2,8 @@
 
 use super::purging::undo_pages;
 use super::*;
+use crate::txn::lock::Holder;
+use highwater_storage::{FaultKind, Faults, Operation};
 
 #[test]
 fn streams_are_shared_and_kept_few() {
@@ -46,6 +48,32 @@ fn more_writers_than_a_directory_page_has_room_for() {
     session.insert("k000", &row("b", "", "")).unwrap();
     session.commit();
     assert_eq!(db.check(true).len(), 151);
+}
+
+/// The limit of ids is raised early; where that fails once, the id that was given is used, and none stays active.
+#[test]
+fn an_id_is_used_though_the_limit_cannot_be_raised() {
+    let faults = Faults::new();
+    let made = Db::new();
+    made.fill(&[("k", row("a", "", ""))]);
+    let db = made.reopened(|device| faults.wrap(device));
+    let holder = Arc::new(Holder::default());
+    let enter_and_leave = || {
+        let id = db.system.activate(&holder, 0).unwrap();
+        db.system.deactivate(id, 0);
+    };
+    enter_and_leave();
+    db.core.ctx.pool.flush_all().unwrap();
+    db.core.ctx.pool.evict_all_clean();
+    faults.fail(Operation::Read, 1, FaultKind::ErrorOnce);
+    let limit = db.system.limit_of_ids();
+    while faults.failures() == 0 {
+        assert_eq!(db.system.limit_of_ids(), limit);
+        enter_and_leave();
+    }
+    assert_eq!((db.system.limit_of_ids(), db.system.active_count()), (limit, 0));
+    enter_and_leave();
+    assert!(db.system.limit_of_ids() > limit);
 }
 
 /// Streams that a peak of writers made are given back, with their pages; places in the directory are used again.

@@ -124,8 +124,9 @@ impl UndoSpace {
         free.low_water = free.low_water.min(free.streams.len());
     }
 
-    /// Whether a stream may not be used again. Asked under the mutex of the place where it would be free.
-    fn is_aside(&self, number: usize) -> bool {
+    /// Whether a stream may not be used again. Who gives one back asks under the mutex of the place where it would be
+    /// free.
+    pub(crate) fn is_aside(&self, number: usize) -> bool {
         self.has_aside.load(SeqCst) && self.aside.lock().contains(&number)
     }
 

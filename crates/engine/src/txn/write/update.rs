@@ -96,18 +96,36 @@ impl RowOp<'_> {
         let max_inline_bytes = self.max_inline_bytes();
         let buffers = &mut self.txn.buffers;
         buffers.new_row.clear();
-        let changed = old.is_overflow() || closed(|| change(payload, &mut buffers.new_row))?;
-        if changed && !old.is_overflow() && buffers.new_row.len() <= max_inline_bytes {
-            return self.change_row(mtr, Spot { leaf, slot }, 0);
+        let changed = if old.is_overflow() { Ok(true) } else { closed(|| change(payload, &mut buffers.new_row)) };
+        if matches!(changed, Ok(true)) && !old.is_overflow() && buffers.new_row.len() <= max_inline_bytes {
+            return self.change_row(mtr, Spot { leaf, slot }, 0).or_else(|stop| self.keep_as_read(stop));
         }
         buffers.old_row.clear();
         buffers.old_row.extend_from_slice(payload);
-        // The row stays as it is for now: lock it explicitly.
-        let name = self.name();
-        if !self.system.locks.try_lock_row(&self.txn.holder, name, LockMode::Exclusive) {
-            return Err(Stop::WaitRow { index: name.index, mode: LockMode::Exclusive, implicit: None });
+        self.lock_as_it_is()?;
+        match changed {
+            Ok(true) => Err(Stop::Overflow(old)),
+            Ok(false) => Ok(Found::Unchanged),
+            Err(error) => Err(Stop::Fail(error)),
         }
-        if changed { Err(Stop::Overflow(old)) } else { Ok(Found::Unchanged) }
+    }
+
+    /// Locks the row explicitly: it was read, and stays as it is for now. Its leaf is latched.
+    fn lock_as_it_is(&self) -> Attempt<()> {
+        let name = self.name();
+        if self.system.locks.try_lock_row(&self.txn.holder, name, LockMode::Exclusive) {
+            return Ok(());
+        }
+        Err(Stop::WaitRow { index: name.index, mode: LockMode::Exclusive, implicit: None })
+    }
+
+    /// What stopped the attempt may be an error in the end (of a full disk, say): who may not see another row later has
+    /// to keep the one that was read.
+    fn keep_as_read(&self, stop: Stop) -> Attempt<Found> {
+        if self.txn.locks_ranges() {
+            self.lock_as_it_is()?;
+        }
+        Err(stop)
     }
 
     /// Runs `change` outside the latch, on a locked row of which the old or the new version is too large for its leaf.
