@@ -3,6 +3,7 @@
 use super::super::schema::Schema;
 use super::super::types::Type;
 use super::*;
+use crate::btree::Seek;
 use crate::check::check_test::forget_doublewrite;
 use crate::db::core::Core;
 use crate::space::ROOT_UNDO;
@@ -192,18 +193,40 @@ fn roots(core: &Core) -> [PageNo; 2] {
 
 /// The storage of a closed database with one table, and where the trees are.
 fn closed_with_a_table(columns: usize) -> (StorageSet, [PageNo; 2]) {
-    let mut core = small_core();
+    let core = small_core();
     catalog(&core).create_table(definition("t", columns)).unwrap();
     let roots = roots(&core);
+    (closed(core), roots)
+}
+
+fn closed(mut core: Core) -> StorageSet {
     let storage = core.storage().clone();
     core.close().unwrap();
-    // Else it would repair the page.
+    // Else it would repair pages.
     forget_doublewrite(&storage);
-    (storage, roots)
+    storage
+}
+
+fn closed_and_opened(core: Core) -> Core {
+    open(closed(core), small_options())
+}
+
+fn bytes_of(page: PageNo) -> std::ops::Range<usize> {
+    let page_bytes = small_options().page_size.bytes().unwrap() as usize;
+    page.0 as usize * page_bytes..(page.0 as usize + 1) * page_bytes
+}
+
+fn image_of(storage: &StorageSet, page: PageNo) -> Vec<u8> {
+    storage.memory_devices().unwrap()[0].image()[bytes_of(page)].to_vec()
+}
+
+/// A page is what it was before, as where the device has lost a write.
+fn put_back(storage: &StorageSet, page: PageNo, old: &[u8]) {
+    storage.memory_devices().unwrap()[0].damage(|bytes| bytes[bytes_of(page)].copy_from_slice(old));
 }
 
 fn damage(storage: &StorageSet, page: PageNo) {
-    let at = page.0 as usize * small_options().page_size.bytes().unwrap() as usize + 100;
+    let at = bytes_of(page).start + 100;
     storage.memory_devices().unwrap()[0].damage(|bytes| bytes[at] ^= 1);
 }
 
@@ -253,23 +276,63 @@ fn a_catalog_without_trees_is_not_taken_for_an_empty_one() {
 fn of_two_trees_that_differ_the_newer_counts() {
     for at in [0, 1] {
         let (storage, before) = closed_with_a_table(3);
-        let page_bytes = small_options().page_size.bytes().unwrap() as usize;
-        let range = before[at].0 as usize * page_bytes..(before[at].0 as usize + 1) * page_bytes;
-        let old = storage.memory_devices().unwrap()[0].image()[range.clone()].to_vec();
-        let mut core = open(storage.clone(), small_options());
+        let old = image_of(&storage, before[at]);
+        let core = open(storage, small_options());
         let made = catalog(&core);
         made.load().unwrap();
         made.create_table(definition("u", 3)).unwrap();
-        core.close().unwrap();
-        drop((made, core));
-        forget_doublewrite(&storage);
-        storage.memory_devices().unwrap()[0].damage(|bytes| bytes[range].copy_from_slice(&old));
+        drop(made);
+        let storage = closed(core);
+        put_back(&storage, before[at], &old);
         let core = open(storage, small_options());
         let again = catalog(&core);
         assert_whole(&again, 2);
         let mut reasons = Vec::new();
         again.trees().each_given_up(|(which, error)| reasons.push((which.id, error.to_string())));
         assert!(matches!(&reasons[..], [(id, text)] if *id == CATALOG_TREES[at].id && text.contains("older")));
+    }
+}
+
+/// A catalog of several leaves: the lost write was of one that is not the newest. With the newest one of the other tree
+/// lost too, neither tree has everything.
+#[test]
+fn of_two_trees_that_differ_the_leaf_that_misses_a_change_tells() {
+    for (at, both) in [(0, false), (1, false), (0, true), (1, true)] {
+        let core = small_core();
+        let made = catalog(&core);
+        let mut tables: Vec<_> =
+            (0..10).map(|i| made.create_table(definition(&format!("t{i}"), 40)).unwrap()).collect();
+        let leaf_of = |at: usize, id| {
+            let (_, tree) = made.trees().each().nth(at).unwrap();
+            tree.leaf(&core.ctx, Seek::Covers(&RecordKey::Table(id).encode())).unwrap().page_no()
+        };
+        let (first, last) = (tables.remove(0), tables.pop().unwrap());
+        let (lost, newest) = (leaf_of(at, first.id), leaf_of(1 - at, last.id));
+        assert!(lost != leaf_of(at, last.id) && newest != leaf_of(1 - at, first.id));
+        drop(made);
+        let core = closed_and_opened(core);
+        let old = [lost, newest].map(|page| (page, image_of(core.storage(), page)));
+        let made = catalog(&core);
+        made.load().unwrap();
+        for (entry, bound) in [(&first, 5000), (&last, 7)] {
+            let record = TableRecord { auto_increment_bound: bound, ..entry.record };
+            made.put(RecordKey::Table(entry.id), &record.encode()).unwrap();
+        }
+        drop(made);
+        let storage = closed(core);
+        old.iter().take(1 + usize::from(both)).for_each(|(page, old)| put_back(&storage, *page, old));
+        let core = open(storage, small_options());
+        if both {
+            let error = Catalog::open(core.ctx.clone(), core.space.clone(), false).err().expect("both lost something");
+            assert!(error.to_string().contains("each tree of the catalog misses"), "{error}");
+            continue;
+        }
+        let again = catalog(&core);
+        let (loaded, _) = again.load().unwrap();
+        let found = loaded.iter().find(|table| table.id == first.id).unwrap().record.auto_increment_bound;
+        let mut given_up = Vec::new();
+        again.trees().each_given_up(|(which, _)| given_up.push(which.id));
+        assert_eq!((found, given_up), (5000, vec![CATALOG_TREES[at].id]));
     }
 }
 

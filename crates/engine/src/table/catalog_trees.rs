@@ -3,8 +3,9 @@
 //! Rules
 //! 1. A tree whose root stands in page 0 holds every record. Each change is one mini-transaction of both trees.
 //! 2. Before something is changed that a tree with a damaged page does not take, its root is taken out of page 0: it is
-//!    *given up*. So is a tree that cannot be read at the opening, or differs from the other one, whose leaves are
-//!    newer: the device has lost a write. One tree always stays.
+//!    *given up*. So is a tree that cannot be read at the opening, or differs from the other one where its leaves are
+//!    older: the device has lost a write. The leaf that misses a change is older than the one that has it; other leaves
+//!    say nothing. Where each tree misses something the database is not opened. One tree always stays.
 //! 3. A page beyond the end of the redo log is no such damage: a change was lost that may stand in neither tree.
 //! 4. A tree that is not there is made at the opening: its old pages are given back, a new tree is filled from the
 //!    other one, and then its root is set. That happens when the threads run, since it may take much redo. Where it
@@ -114,18 +115,38 @@ impl CatalogTrees {
 
     /// Gives up a tree that cannot be read, or misses a change (rule 2).
     fn choose(&self) -> Result<()> {
-        let read = self.trees.lock().clone().map(|tree| tree.map(|tree| self.read_tree(&tree)));
+        let read = self.trees.lock().clone().map(|tree| tree.map(|tree| self.records(&tree)));
         match read {
             [Some(Err(error)), Some(Ok(_))] if is_lost(&error) => self.give_up(CATALOG_TREES[0], error),
             [Some(Ok(_)), Some(Err(error))] if is_lost(&error) => self.give_up(CATALOG_TREES[1], error),
             [Some(Err(error)), _] | [_, Some(Err(error))] => Err(error),
-            [Some(Ok((first, first_lsn))), Some(Ok((second, second_lsn)))] if first != second => {
-                let older = CATALOG_TREES[usize::from(second_lsn < first_lsn)];
+            [Some(Ok(first)), Some(Ok(second))] if first != second => {
+                let older = self.older(&different_keys(&first, &second))?;
                 let text =
                     format!("the tree {:?} is older than the other one: the device has lost a write", older.name);
                 self.give_up(older, Error::Corrupt(text))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// The tree whose leaves of these keys, under which the trees differ, are the older ones.
+    fn older(&self, different: &[Vec<u8>]) -> Result<CatalogTree> {
+        let mut are_older = [false; 2];
+        for key in different {
+            let lsns = self.each().map(|(_, tree)| Ok(tree.leaf(&self.ctx, Seek::Covers(key))?.lsn()));
+            let lsns = lsns.collect::<Result<Vec<Lsn>>>()?;
+            are_older[0] |= lsns[0] <= lsns[1];
+            are_older[1] |= lsns[1] <= lsns[0];
+        }
+        match are_older {
+            [true, false] => Ok(CATALOG_TREES[0]),
+            [false, true] => Ok(CATALOG_TREES[1]),
+            _ => Err(Error::Corrupt(
+                "each tree of the catalog misses changes that the other one has: the device has lost writes; put back \
+                 a backup, or save the rows with `highwater check --salvage`"
+                    .to_string(),
+            )),
         }
     }
 
@@ -174,10 +195,7 @@ impl CatalogTrees {
     pub fn difference(&self) -> Option<Vec<u8>> {
         let read: Vec<Records> = self.each().filter_map(|(_, tree)| self.records(&tree).ok()).collect();
         let [first, second] = &read[..] else { return None };
-        let other = |from: &Records, to: &Records| {
-            from.iter().find(|(key, value)| to.get(*key) != Some(value)).map(|(key, _)| key.clone())
-        };
-        other(first, second).or_else(|| other(second, first))
+        different_keys(first, second).into_iter().next()
     }
 
     /// Writes a record, new or again (of the same length), atomically.
@@ -309,26 +327,28 @@ impl CatalogTrees {
     }
 
     fn records(&self, tree: &BTree) -> Result<Records> {
-        self.read_tree(tree).map(|(records, _)| records)
-    }
-
-    /// The records of a tree, and the LSN of its newest leaf.
-    fn read_tree(&self, tree: &BTree) -> Result<(Records, Lsn)> {
         let (mut records, mut key, mut next) = (Records::new(), Vec::new(), None::<Vec<u8>>);
-        let mut newest = Lsn(0);
         loop {
             let leaf = tree.leaf(&self.ctx, next.as_deref().map_or(Seek::First, Seek::Covers))?;
-            newest = newest.max(leaf.lsn());
             for slot in 0..leaf.len() {
                 leaf.key_into(slot, &mut key);
                 records.insert(key.clone(), leaf.value(slot).to_vec());
             }
             match leaf.upper() {
                 Some(upper) => next = Some(upper.to_vec()),
-                None => return Ok((records, newest)),
+                None => return Ok(records),
             }
         }
     }
+}
+
+/// The keys under which the trees differ, ascending.
+fn different_keys(first: &Records, second: &Records) -> Vec<Vec<u8>> {
+    let differs = |key: &&Vec<u8>| first.get(*key) != second.get(*key);
+    let only_in_second = second.keys().filter(|key| !first.contains_key(*key));
+    let mut keys: Vec<Vec<u8>> = first.keys().filter(differs).chain(only_in_second).cloned().collect();
+    keys.sort();
+    keys
 }
 
 fn no_tree() -> Error {
