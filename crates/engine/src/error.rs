@@ -85,8 +85,12 @@ pub enum Error {
         /// Index name ("PRIMARY" for the clustered one).
         index: String,
     },
-    /// Waited too long for a lock. The statement was rolled back; the transaction can go on.
-    #[error("lock wait timeout; the statement was rolled back, try again")]
+    /// Waited too long for a lock on a row, or for a table that others use. The statement was rolled back; the
+    /// transaction can go on.
+    #[error(
+        "lock wait timeout: another transaction, or an open one of this thread, uses the row or table; the statement \
+         was rolled back, try again"
+    )]
     LockWaitTimeout,
     /// Chosen as deadlock victim. The whole transaction was rolled back.
     #[error("deadlock; the transaction was rolled back, try again")]

@@ -7,7 +7,7 @@ pub type Result<T> = std::result::Result<T, StorageError>;
 
 /// An I/O operation that failed, with everything the message needs.
 #[derive(Debug, thiserror::Error)]
-#[error("{operation} of {len} bytes at offset {offset} of {device} failed: {source}")]
+#[error("{} failed: {source}", self.what())]
 pub struct StorageError {
     /// What was tried: "read", "write", "sync", "open" and so on.
     pub operation: &'static str,
@@ -23,6 +23,15 @@ pub struct StorageError {
 }
 
 impl StorageError {
+    /// The operation, its range if it has one, and the device.
+    fn what(&self) -> String {
+        let StorageError { operation, device, offset, len, .. } = self;
+        match (len, offset) {
+            (0, 0) => format!("{operation} of {device}"),
+            _ => format!("{operation} of {len} bytes at offset {offset} of {device}"),
+        }
+    }
+
     /// Whether the device or file system is full.
     pub fn is_full(&self) -> bool {
         matches!(self.source.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)

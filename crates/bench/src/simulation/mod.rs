@@ -1,8 +1,8 @@
 //! The whole engine on one thread, in simulated time, on simulated devices: one seed decides everything that happens.
 //!
 //! How a life goes
-//! 1. A fault is chosen: a power cut at some write or sync, an operation that fails (a sync may lose what it was for), or
-//!    none (the database closes).
+//! 1. A fault is chosen: a power cut at some write or sync, an operation that fails (a sync may lose what it was
+//!    for), or none (the database closes).
 //! 2. The database is opened and compared with the oracle. Then random steps follow: statements of several open
 //!    transactions, reads by held snapshots, commits and rollbacks, schema changes, and the steps that background
 //!    threads do otherwise, until the fault shows. Every answer is compared with the oracle's.

@@ -25,6 +25,9 @@ const REDO_AT_ONCE_BYTES: u64 = 512 << 10;
 const REDO_PAUSE: Duration = Duration::from_millis(10);
 const MOST_PAUSES: u32 = 10;
 
+/// Longest pause of a backup that is slow on purpose in which nobody can end it.
+const MOST_SLEEP: Duration = Duration::from_millis(50);
+
 /// A database that a backup is taken of.
 pub struct Source<'a> {
     pub ctx: &'a Context,
@@ -225,9 +228,6 @@ fn copy_pages(
     let (mut count, mut damaged) = (0, Vec::new());
     let (started, mut read_bytes) = (Instant::now(), 0);
     for extent in 0..total / EXTENT_PAGES {
-        if stopped() {
-            return Err(super::interrupted());
-        }
         reader.read(extent, |page_no, page| {
             read_bytes += ctx.pool.page_bytes() as u64;
             match page {
@@ -243,12 +243,19 @@ fn copy_pages(
             Ok(())
         })?;
         let pages = u64::from((extent + 1) * EXTENT_PAGES);
-        if tell(BackupProgress { step: "copying", pages, total: total.into() }).is_break() {
-            return Err(super::interrupted());
-        }
-        if options.max_bytes_per_s > 0 {
-            let due = Duration::from_secs_f64(read_bytes as f64 / options.max_bytes_per_s as f64);
-            crate::sync::thread::sleep(due.saturating_sub(started.elapsed()));
+        let due = match options.max_bytes_per_s {
+            0 => Duration::ZERO,
+            rate => Duration::from_secs_f64(read_bytes as f64 / rate as f64),
+        };
+        loop {
+            if stopped() || tell(BackupProgress { step: "copying", pages, total: total.into() }).is_break() {
+                return Err(super::interrupted());
+            }
+            let left = due.saturating_sub(started.elapsed());
+            if left.is_zero() {
+                break;
+            }
+            crate::sync::thread::sleep(left.min(MOST_SLEEP));
         }
     }
     let pages = file.finish()?;

@@ -132,9 +132,10 @@ macro_rules! options {
             /// [`Error::BadOption`] for an unknown name or a value that is not accepted.
             pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
                 let key = name.trim_start_matches('-').replace('-', "_");
+                let mut changed = self.clone();
                 match key.as_str() {
                     $(stringify!($name) => {
-                        self.$name = <$type>::parse(value)
+                        changed.$name = <$type>::parse(value)
                             .map_err(|reason| Error::BadOption { option: option_name(name), reason })?;
                     })*
                     _ => return Err(Error::BadOption {
@@ -142,7 +143,9 @@ macro_rules! options {
                         reason: "no such option".to_string(),
                     }),
                 }
-                self.validate()
+                changed.validate()?;
+                *self = changed;
+                Ok(())
             }
 
             /// Checks every option's range.

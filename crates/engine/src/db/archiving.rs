@@ -9,7 +9,7 @@ use crate::log::{Log, Scan};
 use crate::stats::Stats;
 use crate::sync::Mutex;
 use crate::sync::wake::Wake;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,17 +29,9 @@ impl Archiving {
     /// if no archive is wanted.
     ///
     /// # Errors
-    /// As [`Archiver::open`] and [`Archiver::catch_up`]; [`Error::BadOption`] for a folder within the database's.
-    pub fn open(
-        options: &Options,
-        data: &str,
-        log: &Log,
-        scan: &Scan,
-        id: u64,
-        stats: &Stats,
-    ) -> Result<Option<Archiving>> {
+    /// As [`Archiver::open`] and [`Archiver::catch_up`].
+    pub fn open(options: &Options, log: &Log, scan: &Scan, id: u64, stats: &Stats) -> Result<Option<Archiving>> {
         let Some(dir) = &options.redo_archive else { return Ok(None) };
-        check_outside(dir, data)?;
         let mut archiver = Archiver::open(dir, id)?;
         archiver.catch_up(log, scan, stats)?;
         let (generation, lsn) = log.next_generation(scan.end_lsn);
@@ -84,19 +76,26 @@ impl Archiving {
     }
 }
 
-/// The folder of the archive is not within that of the data file.
-fn check_outside(dir: &Path, data: &str) -> Result<()> {
-    let folder = Path::new(data).parent().filter(|folder| !folder.as_os_str().is_empty());
-    let Some(folder) = folder.and_then(|folder| folder.canonicalize().ok()) else { return Ok(()) };
-    // It may have to be made: what counts is the part of its path that exists.
-    let real = dir.ancestors().find_map(|part| part.canonicalize().ok());
-    match real.is_some_and(|real| real.starts_with(&folder)) {
+/// The folder of the archive, if one is wanted, is not within that of the database.
+///
+/// # Errors
+/// [`Error::BadOption`].
+pub(super) fn check_outside(options: &Options, folder: &Path) -> Result<()> {
+    let Some(dir) = &options.redo_archive else { return Ok(()) };
+    match real_path(dir).starts_with(real_path(folder)) {
         false => Ok(()),
         true => Err(Error::BadOption {
             option: "redo-archive".into(),
             reason: format!("{} lies in the database's folder; name a folder on another device", dir.display()),
         }),
     }
+}
+
+/// The path without links, as far as it exists: the rest of it may have to be made.
+fn real_path(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let real = path.ancestors().find_map(|part| Some((part.canonicalize().ok()?, path.strip_prefix(part).ok()?)));
+    real.map_or_else(|| path.clone(), |(real, rest)| real.join(rest))
 }
 
 impl Core {

@@ -20,7 +20,7 @@
 
 use super::archiving::Archiving;
 use super::background::{Background, Turn};
-use super::{creation, pairing};
+use super::{archiving, creation, pairing};
 use crate::backup::restore;
 use crate::change_buffer::ChangeBuffer;
 use crate::config::{
@@ -101,6 +101,8 @@ impl Core {
     /// As [`Core::open`], and [`Error::Open`] for a folder that is in use, missing or not writable.
     pub fn open_dir(dir: &Path, options: Options) -> Result<Core> {
         options.validate()?;
+        // Before a file is made.
+        archiving::check_outside(&options, dir)?;
         refuse_unfinished(dir)?;
         let set = SetOptions {
             log_dir: options.log_dir.clone(),
@@ -135,6 +137,10 @@ impl Core {
     /// As [`Core::open`].
     pub fn open_in(storage: StorageSet, options: Options, manner: &Manner) -> Result<Core> {
         options.validate()?;
+        let data_name = storage.data.name();
+        if let Some(folder) = Path::new(&data_name).parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            archiving::check_outside(&options, folder)?;
+        }
         if creation::is_uncreated(&storage)? {
             creation::check_never_used(&storage)?;
             if !options.create_if_missing || storage.is_read_only() {
@@ -142,6 +148,7 @@ impl Core {
             }
             let plan = creation::plan(&storage, &options, manner)?;
             with_store(options.clone(), plan.header, None, &*storage.data)?;
+            check_pool_size(&options, plan.header.page_bytes)?;
             creation::create(&storage, &plan)?;
         }
         let found = bootstrap::find_by(&storage, manner.finding_threads)?;
@@ -173,7 +180,7 @@ impl Core {
         let replayed = recovery::replay(&pool, &log, &scan, manner.recovery_threads)?;
         let archiving = match storage.is_read_only() {
             true => None,
-            false => Archiving::open(&options, &storage.data.name(), &log, &scan, file.database_id, &stats)?,
+            false => Archiving::open(&options, &log, &scan, file.database_id, &stats)?,
         };
         stats.recovery_redo_bytes.set(replayed.redo_bytes);
         stats.recovery_pages_read.set(stats.pages_read.get());
@@ -278,6 +285,27 @@ fn check_page_size(options: &Options, page_bytes: usize) -> Result<()> {
     }
 }
 
+/// What differs from the default was asked for, and is what the database has.
+fn check_kind(asked: &Options, kind: Kind) -> Result<()> {
+    let refuse = |option: &str, asked: String, has: String| {
+        let reason = format!(
+            "{asked} asked for, but the database was created with {has}; leave the option out or create a new database"
+        );
+        Err(Error::BadOption { option: option.into(), reason })
+    };
+    match kind {
+        Kind::InPlace if asked.page_store == PageStoreKind::OutOfPlace => {
+            refuse("page-store", "out-of-place".into(), "in-place".into())
+        }
+        Kind::OutOfPlace { segment_bytes }
+            if asked.segment_size != segment_bytes && asked.segment_size != Options::default().segment_size =>
+        {
+            refuse("segment-size", format!("{} bytes", asked.segment_size), format!("{segment_bytes}"))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn check_pool_size(options: &Options, page_bytes: usize) -> Result<()> {
     if (options.buffer_pool_size as usize) < MIN_FRAMES * page_bytes {
         let least = (MIN_FRAMES * page_bytes) >> 10;
@@ -311,6 +339,7 @@ fn with_store(
 ) -> Result<Options> {
     let refuse = |option: &str, reason: &str| Err(Error::BadOption { option: option.into(), reason: reason.into() });
     let is_auto = asked.page_compression == PageCompression::Auto;
+    check_kind(&asked, kind)?;
     let Kind::OutOfPlace { segment_bytes } = kind else {
         if !is_auto && asked.page_compression != PageCompression::Off {
             let reason = "the pages of this database are in place and cannot be compressed; create a database with \

@@ -24,7 +24,7 @@ use crate::sync::{Mutex, RwLock, RwLockReadGuard};
 use crate::table::Table;
 use crate::table::catalog::Catalog;
 use crate::table::handle::{Registry, TableShared};
-use crate::txn::{Access, TxnOptions, TxnSystem, check_outside_closures};
+use crate::txn::{Access, TxnOptions, TxnSystem, check_outside_closures, check_outside_row_closure};
 use highwater_storage::StorageSet;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -251,8 +251,10 @@ impl Database {
     /// Makes every commit so far durable, whatever `flush_log_at_trx_commit` says.
     ///
     /// # Errors
-    /// An I/O error; the database has stopped then.
+    /// An I/O error; the database has stopped then. [`Error::Usage`] inside the closure of a
+    /// [`modify`](crate::WriteTxn::modify), whose page is latched.
     pub fn flush_log(&self) -> Result<()> {
+        check_outside_row_closure()?;
         self.inner.check_not_closed()?;
         self.inner.catalog.flush()
     }

@@ -1,18 +1,20 @@
 //! Inserting many rows by one call.
 //!
 //! Rules
-//! 1. The call is one statement: if it fails, no row of it is inserted, and the transaction is as it was before.
+//! 1. The call is one statement: if it fails, no row of it is inserted, and the transaction is as it was before. The
+//!    same if the caller's code, which makes the rows, panics.
 //! 2. Rows are gathered and inserted in batches; a row can be the reason of an error that a later one gets. After an
 //!    error nothing more is inserted, whatever the caller does.
 //! 3. While pages are missing from the pool, the leaves of a batch's rows are read ahead, side by side, as the rows
 //!    come in; not those of rows whose keys ascend, which share leaves.
 
-use super::write_txn::{Call, Inserted, WriteTxn};
+use super::write_txn::{Call, WriteTxn};
 use crate::error::{Error, Result};
 use crate::table::handle::TableShared;
 use crate::table::lock::Mode;
 use crate::table::{Table, ValueRef};
-use crate::txn::{NewRows, RowsOp, TableTrees};
+use crate::txn::{NewRows, RowsOp, Savepoint, TableTrees};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Bytes of rows that are inserted at once.
 const BATCH_BYTES: usize = 64 << 10;
@@ -20,6 +22,13 @@ const BATCH_BYTES: usize = 64 << 10;
 /// so many frames for each.
 const MOST_NAMED: usize = 96;
 const FRAMES_OF_A_NAME: usize = 32;
+
+/// What an insert did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Inserted {
+    /// The number the auto-increment column got, if it was NULL in the values.
+    pub auto_increment: Option<u64>,
+}
 
 impl Call<'_> {
     /// Encodes a row that is to be inserted, and its key.
@@ -99,6 +108,13 @@ impl Rows<'_> {
         }
     }
 
+    /// Rule 1.
+    fn undo(self, before: Savepoint) -> Result<()> {
+        let Call { system, txn, .. } = self.call;
+        // After a deadlock all is undone already.
+        if txn.check_active().is_ok() { system.rollback_to(txn, before) } else { Ok(()) }
+    }
+
     fn finish(&mut self) -> Result<u64> {
         self.check_not_failed()?;
         self.flush()?;
@@ -146,15 +162,16 @@ impl WriteTxn {
         let most_named = (call.system.ctx.pool.frame_count() / FRAMES_OF_A_NAME).clamp(1, MOST_NAMED);
         let (greatest, table) = (Vec::new(), &*table.shared);
         let mut rows = Rows { call, table, batch, greatest, named: 0, most_named, inserted: 0, has_failed: false };
-        let error = match fill(&mut rows).and_then(|()| rows.finish().map_err(E::from)) {
-            Ok(inserted) => return Ok(inserted),
-            Err(error) => error,
+        let filled = || fill(&mut rows).and_then(|()| rows.finish().map_err(E::from));
+        let failed = match catch_unwind(AssertUnwindSafe(filled)) {
+            Ok(Ok(inserted)) => return Ok(inserted),
+            failed => failed,
         };
-        let Call { system, txn, .. } = rows.call;
-        // After a deadlock all is undone already.
-        if txn.check_active().is_ok() {
-            system.rollback_to(txn, before)?;
+        let undone = rows.undo(before);
+        match failed {
+            // Whoever catches it finds the transaction as it was before, or one that can only be rolled back.
+            Err(panic) => resume_unwind(panic),
+            Ok(error) => undone.map_err(E::from).and(error),
         }
-        Err(error)
     }
 }

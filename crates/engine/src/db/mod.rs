@@ -39,11 +39,11 @@ mod transact;
 mod write_txn;
 
 pub use database::Database;
-pub use insert_many::Rows;
+pub use insert_many::{Inserted, Rows};
 pub use read_txn::ReadTxn;
 pub use rebuild::RepairReport;
 pub use scan::{KeyIter, Scan, ScanIter};
-pub use write_txn::{Inserted, WriteTxn};
+pub use write_txn::WriteTxn;
 
 #[cfg(test)]
 mod db_test;

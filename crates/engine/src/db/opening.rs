@@ -29,8 +29,8 @@ impl Database {
     /// recovering from a crash if there was one.
     ///
     /// # Errors
-    /// `Open`, `Incompatible`, `Corrupt`, `BadOption`, an I/O error. Nothing was
-    /// changed then.
+    /// `Open`, `Incompatible`, `Corrupt`, `BadOption`, an I/O error. A database that was there is then as it was, or
+    /// recovered; nothing is lost.
     pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Database> {
         Database::open_core(Core::open_dir(dir.as_ref(), options)?)
     }

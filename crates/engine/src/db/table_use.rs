@@ -10,8 +10,11 @@
 //! 3. What a transaction knows of its tables is kept for the next one that gets its memory, unlocked: to find a table
 //!    there writes no memory that other threads read. Once it is locked it is taken anew if the table has another
 //!    version by now. Of a dropped table the description stays until then, nothing else.
+//! 4. Transactions that read one snapshot are *kin*. What one of them has locked the others lock beside a schema change
+//!    that waits for it: it would wait for one of them, and they for it.
 
 use crate::error::Result;
+use crate::sync::Mutex;
 use crate::sync::atomic::Ordering::Acquire;
 use crate::table::handle::TableShared;
 use crate::table::lock::Mode;
@@ -33,6 +36,47 @@ struct TableUse {
     mode: Option<Mode>,
 }
 
+/// The tables that kin have locked, one entry for each lock (rule 4).
+#[derive(Default)]
+pub(crate) struct Kin(Mutex<Vec<Arc<TableShared>>>);
+
+impl Kin {
+    /// Locks a table for reading, beside a waiting schema change if one of them has it locked.
+    fn lock(&self, table: &Arc<TableShared>, timeout: Duration) -> Result<()> {
+        let mut locked = self.0.lock();
+        // Its lock stays until this mutex is free.
+        if locked.iter().any(|held| Arc::ptr_eq(held, table)) {
+            table.lock.lock_beside(Mode::Read);
+        } else {
+            drop(locked);
+            table.lock.lock(&table.name, Mode::Read, timeout)?;
+            locked = self.0.lock();
+        }
+        locked.push(table.clone());
+        Ok(())
+    }
+
+    /// Says that a lock is about to be given back.
+    fn leave(&self, table: &Arc<TableShared>) {
+        let mut locked = self.0.lock();
+        if let Some(at) = locked.iter().position(|held| Arc::ptr_eq(held, table)) {
+            locked.swap_remove(at);
+        }
+    }
+}
+
+/// Locks a table for a transaction that may have kin.
+#[inline]
+fn lock(table: &Arc<TableShared>, mode: Mode, timeout: Duration, kin: Option<&Kin>) -> Result<()> {
+    match kin {
+        None => table.lock.lock(&table.name, mode, timeout),
+        Some(kin) => {
+            debug_assert_eq!(mode, Mode::Read, "a snapshot is only read");
+            kin.lock(table, timeout)
+        }
+    }
+}
+
 impl TableUse {
     fn renew(&mut self) {
         self.versions = self.table.versions.load(Acquire);
@@ -40,8 +84,8 @@ impl TableUse {
     }
 
     /// Locks a table that an earlier transaction used.
-    fn lock(&mut self, mode: Mode, timeout: Duration) -> Result<()> {
-        self.table.lock.lock(&self.table.name, mode, timeout)?;
+    fn lock(&mut self, mode: Mode, timeout: Duration, kin: Option<&Kin>) -> Result<()> {
+        lock(&self.table, mode, timeout, kin)?;
         self.mode = Some(mode);
         if self.versions != self.table.versions.load(Acquire) {
             self.renew();
@@ -58,8 +102,9 @@ impl TableUse {
         Ok(())
     }
 
-    fn unlock(&mut self) {
+    fn unlock(&mut self, kin: Option<&Kin>) {
         if let Some(mode) = self.mode.take() {
+            kin.iter().for_each(|kin| kin.leave(&self.table));
             self.table.lock.unlock(mode);
         }
     }
@@ -67,46 +112,59 @@ impl TableUse {
 
 /// The tables a transaction uses. They are few: one is found by looking at each.
 #[derive(Default)]
-pub(crate) struct TableUses(SmallVec<[TableUse; MOST_KEPT]>);
+pub(crate) struct TableUses {
+    uses: SmallVec<[TableUse; MOST_KEPT]>,
+    kin: Option<Arc<Kin>>,
+}
 
 impl TableUses {
     /// The place of a table that is in use, or that an earlier transaction used, locked in `mode` from now on.
     #[inline]
     pub(crate) fn find(&mut self, table: &Arc<TableShared>, mode: Mode, timeout: Duration) -> Result<Option<usize>> {
-        let Some(at) = self.0.iter().position(|used| Arc::ptr_eq(&used.table, table)) else { return Ok(None) };
-        match self.0[at].mode {
+        let Some(at) = self.uses.iter().position(|used| Arc::ptr_eq(&used.table, table)) else { return Ok(None) };
+        match self.uses[at].mode {
             Some(held) if held >= mode => {}
-            Some(_) => self.0[at].upgrade(mode, timeout)?,
-            None => self.0[at].lock(mode, timeout)?,
+            Some(_) => self.uses[at].upgrade(mode, timeout)?,
+            None => self.uses[at].lock(mode, timeout, self.kin.as_deref())?,
         }
         Ok(Some(at))
     }
 
     /// Locks a table that is not known; returns its place.
     pub(crate) fn add(&mut self, table: &Arc<TableShared>, mode: Mode, timeout: Duration) -> Result<usize> {
-        table.lock.lock(&table.name, mode, timeout)?;
+        lock(table, mode, timeout, self.kin.as_deref())?;
         let versions = table.versions.load(Acquire);
         let version = table.current.read().clone();
-        self.0.push(TableUse { table: table.clone(), version, versions, mode: Some(mode) });
-        Ok(self.0.len() - 1)
+        self.uses.push(TableUse { table: table.clone(), version, versions, mode: Some(mode) });
+        Ok(self.uses.len() - 1)
+    }
+
+    /// Makes `other`, of a transaction that has used nothing yet and reads the same snapshot, kin of this one.
+    pub(crate) fn share_with(&mut self, other: &mut TableUses) {
+        let kin = self.kin.get_or_insert_with(|| {
+            let locked = self.uses.iter().filter(|used| used.mode.is_some());
+            Arc::new(Kin(Mutex::new(locked.map(|used| used.table.clone()).collect())))
+        });
+        other.kin = Some(kin.clone());
     }
 
     /// Gives all locks back; the transaction has ended. Some tables are kept for the next one.
     pub(crate) fn release(&mut self) {
-        self.0.iter_mut().for_each(TableUse::unlock);
-        if self.0.len() > MOST_KEPT {
-            self.0.clear();
+        let kin = self.kin.take();
+        self.uses.iter_mut().for_each(|used| used.unlock(kin.as_deref()));
+        if self.uses.len() > MOST_KEPT {
+            self.uses.clear();
         }
     }
 
     #[inline]
     pub(crate) fn version(&self, at: usize) -> &Arc<TableVersion> {
-        &self.0[at].version
+        &self.uses[at].version
     }
 
     /// Position of an index (`None` = the primary key), in the table's newest version if the one in use lacks it.
     pub(crate) fn index_position(&mut self, at: usize, name: &str) -> Result<Option<usize>> {
-        let used = &mut self.0[at];
+        let used = &mut self.uses[at];
         used.version.index_position(name).or_else(|_| {
             used.renew();
             used.version.index_position(name)

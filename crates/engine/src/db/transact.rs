@@ -2,14 +2,15 @@
 //!
 //! Rules
 //! 1. What failed is rolled back before it is run again, and nothing of it is seen by anybody.
-//! 2. Only errors that another attempt may not meet lead to one ([`Error::is_retryable`]); after a commit began there
-//!    is none, since it may have happened.
+//! 2. Only errors that another attempt may not meet lead to one ([`Error::is_retryable`]), and of those no lock wait
+//!    that timed out: it has taken the time that a caller is ready to wait. After a commit began there is none, since
+//!    it may have happened.
 //! 3. The first new attempt follows at once, the others after a random pause that grows: two transactions that meet
 //!    each time would else go on doing so.
 
 use super::database::Database;
 use super::write_txn::WriteTxn;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sync::thread;
 use crate::txn::TxnOptions;
 use std::time::Duration;
@@ -21,9 +22,10 @@ const PAUSE: Duration = Duration::from_micros(100);
 const GREATEST_PAUSE: Duration = Duration::from_millis(50);
 
 impl Database {
-    /// Runs `work` in a transaction and commits it. If `work` returns an error the transaction is rolled back; if it is
-    /// one that another attempt may not meet ([`Error::is_retryable`](crate::Error::is_retryable)) `work` is run again,
-    /// up to 100 times. So `work` changes nothing but the database, or what it sets anew at each run.
+    /// Runs `work` in a transaction and commits it. If `work` returns an error the transaction is rolled back; after a
+    /// deadlock or a write conflict, which another attempt may not meet, `work` is run again, up to 100 times. (After a
+    /// lock wait that timed out it is not: the caller has waited as long as `lock_wait_timeout_ms` says.) So `work`
+    /// changes nothing but the database, or what it sets anew at each run.
     ///
     /// ```
     /// # use highwater::{Database, Options, Schema, Type, values};
@@ -66,7 +68,8 @@ impl Database {
                 Ok(done) => return txn.commit().map(|()| done),
                 Err(error) => error,
             };
-            if !error.is_retryable() || attempt == MOST_ATTEMPTS {
+            let leads_to_another = error.is_retryable() && !matches!(error, Error::LockWaitTimeout);
+            if !leads_to_another || attempt == MOST_ATTEMPTS {
                 return Err(error);
             }
             txn.rollback()?;

@@ -10,6 +10,7 @@
 
 use super::database::{Inner, Open};
 use super::ended_inside::{CallWithClosure, put_aside};
+use super::insert_many::Inserted;
 use super::scan::{Range, Scan};
 use super::table_use::TableUses;
 use crate::error::{Error, Result};
@@ -27,13 +28,6 @@ use std::sync::Arc;
 pub(super) const MAX_DESKS: usize = 8;
 
 const HAS_NOT_ENDED: &str = "only `commit`, `rollback` and `drop` take the transaction, and they take its owner";
-
-/// What an insert did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Inserted {
-    /// The number the auto-increment column got, if it was NULL in the values.
-    pub auto_increment: Option<u64>,
-}
 
 /// A transaction that reads and writes.
 #[must_use = "a transaction that is dropped is rolled back"]
@@ -86,6 +80,8 @@ impl WriteTxn {
         other.schema_version = self.schema_version;
         let txn = self.txn.as_mut().expect(HAS_NOT_ENDED);
         other.txn.as_mut().expect(HAS_NOT_ENDED).share_view(system, txn);
+        let [desk, of_other] = [&mut self.desk, &mut other.desk].map(|desk| desk.as_mut().expect(HAS_NOT_ENDED));
+        desk.tables.share_with(&mut of_other.tables);
         Ok(other)
     }
 
@@ -350,8 +346,9 @@ impl WriteTxn {
             && version.indexes[i].since > self.schema_version
         {
             let name = &version.definition.indexes[i].name;
-            let reason =
-                format!("index {name} was created after this transaction began; begin a new transaction to use it");
+            let reason = format!(
+                "index {name} was created or rebuilt after this transaction began; begin a new transaction to use it"
+            );
             return Err(Error::Usage(reason));
         }
         let options = ScanOptions {

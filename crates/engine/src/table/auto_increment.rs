@@ -4,7 +4,8 @@
 //! 1. No number at or above the bound in the catalog is ever given out: the bound is raised (logged) before. So after a
 //!    crash counting goes on at the bound, and what is lost is a gap, never a number given twice. A gap takes a 64th of
 //!    the numbers that are left at most, so that crashes do not use up a small type.
-//! 2. A clean close writes the bound down to the next number, so then there is no gap.
+//! 2. A clean close writes the bound down to the next number, so then there is no gap. A number that is taken beside it
+//!    is below that bound, or a new bound is written for it.
 //! 3. An explicit value moves the counter past it, and lies below the bound before it is used: one that the counter has
 //!    passed as well, since the thread that moved it may not have written the bound yet, or have failed to.
 
@@ -41,8 +42,8 @@ impl AutoIncrement {
     /// `BadValue` when the column's type has no more numbers; what `persist` returns.
     #[inline]
     pub(crate) fn take(&self, column: &str, persist: impl FnOnce(u64) -> Result<()>) -> Result<u64> {
-        let advance = |next| (next <= self.last && next < u64::MAX).then_some(next + 1);
-        let taken = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, advance);
+        let advance = |next| (next <= self.last && next < u64::MAX).then(|| next + 1);
+        let taken = self.next.fetch_update(Ordering::SeqCst, Ordering::Relaxed, advance);
         let taken = taken.map_err(|_| Error::BadValue {
             column: column.to_string(),
             reason: format!("auto-increment has reached {}, the last number of the column's type", self.last),
@@ -58,7 +59,7 @@ impl AutoIncrement {
     #[inline]
     pub(crate) fn observe(&self, value: u64, persist: impl FnOnce(u64) -> Result<()>) -> Result<()> {
         if value >= self.next.load(Ordering::Relaxed) {
-            self.next.fetch_max(value.saturating_add(1), Ordering::Relaxed);
+            self.next.fetch_max(value.saturating_add(1), Ordering::SeqCst);
         }
         self.cover(value, persist)
     }
@@ -66,24 +67,35 @@ impl AutoIncrement {
     /// Makes the bound greater than `number`.
     #[inline]
     fn cover(&self, number: u64, persist: impl FnOnce(u64) -> Result<()>) -> Result<()> {
-        if number < self.bound.load(Ordering::Acquire) {
+        if number < self.bound.load(Ordering::SeqCst) {
             return Ok(());
         }
         let _one_at_a_time = self.extending.lock();
-        if number < self.bound.load(Ordering::Acquire) {
+        if number < self.bound.load(Ordering::SeqCst) {
             return Ok(());
         }
         let left = self.last.saturating_sub(number);
         let bound = number.saturating_add(BLOCK.min(left / SHARE + 1));
         persist(bound)?;
-        self.bound.store(bound, Ordering::Release);
+        self.bound.store(bound, Ordering::SeqCst);
         Ok(())
     }
 
-    /// The bound to write at a clean close; `None` if it is written already.
-    pub(crate) fn exact_bound(&self) -> Option<u64> {
-        let next = self.next.load(Ordering::Relaxed);
-        (next != self.bound.load(Ordering::Acquire)).then_some(next)
+    /// Writes the bound down to the next number, at a clean close. Who takes a number meanwhile, or later, writes a new
+    /// bound for it.
+    ///
+    /// # Errors
+    /// What `persist` returns.
+    pub(crate) fn settle(&self, persist: impl FnOnce(u64) -> Result<()>) -> Result<()> {
+        let _one_at_a_time = self.extending.lock();
+        // Either a taker finds no bound, or its number is below `next` here: both orders are `SeqCst`.
+        let bound = self.bound.swap(0, Ordering::SeqCst);
+        let next = self.next.load(Ordering::SeqCst);
+        if next != bound {
+            persist(next)?;
+        }
+        self.bound.store(next, Ordering::SeqCst);
+        Ok(())
     }
 }
 
@@ -105,7 +117,9 @@ mod tests {
             assert_eq!(number, expected);
             assert!(number < written.get());
         }
-        assert_eq!(counter.exact_bound(), Some(3000));
+        counter.settle(persist).unwrap();
+        assert_eq!(written.get(), 3000);
+        counter.settle(|_| panic!("nothing to write")).unwrap();
         // After a crash.
         assert!(AutoIncrement::new(written.get(), u64::MAX).take("id", persist).unwrap() >= 3000);
     }
@@ -119,6 +133,39 @@ mod tests {
         counter.observe(255, |_| Ok(())).unwrap();
         let error = counter.take("id", |_| Ok(())).unwrap_err();
         assert!(error.to_string().contains("has reached 255"), "{error}");
+        let counter = AutoIncrement::new(1, u64::MAX);
+        counter.observe(u64::MAX, |_| Ok(())).unwrap();
+        counter.take("id", |_| Ok(())).unwrap_err();
+    }
+
+    /// By another thread, while the bound is written down.
+    #[test]
+    fn a_number_that_is_taken_beside_a_close_is_given_once() {
+        let counter = AutoIncrement::new(1, u64::MAX);
+        counter.take("id", |_| Ok(())).unwrap();
+        let (written, taken) = (AtomicU64::new(0), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            let take = || {
+                let persist = |bound| {
+                    written.store(bound, Ordering::SeqCst);
+                    Ok(())
+                };
+                taken.store(counter.take("id", persist).unwrap(), Ordering::SeqCst);
+            };
+            let settle = |bound| {
+                written.store(bound, Ordering::SeqCst);
+                scope.spawn(take);
+                while counter.next.load(Ordering::SeqCst) == bound {
+                    std::thread::yield_now();
+                }
+                // It would be given by now, were it taken for covered.
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                assert_eq!(taken.load(Ordering::SeqCst), 0);
+                Ok(())
+            };
+            counter.settle(settle).unwrap();
+        });
+        assert!(taken.load(Ordering::SeqCst) == 2 && written.load(Ordering::SeqCst) > 2, "{written:?}");
     }
 
     #[test]

@@ -128,10 +128,8 @@ impl TableShared {
 
     /// Writes the counter's exact value, at a clean close.
     pub(crate) fn settle(&self) -> Result<()> {
-        match self.auto_increment.as_ref().and_then(|(_, counter)| counter.exact_bound()) {
-            Some(bound) => self.persist_bound(bound),
-            None => Ok(()),
-        }
+        let Some((_, counter)) = &self.auto_increment else { return Ok(()) };
+        counter.settle(|bound| self.persist_bound(bound))
     }
 }
 

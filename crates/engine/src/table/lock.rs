@@ -7,7 +7,7 @@
 //! 1. A transaction that has read may write later without giving its read lock back ([`TableLock::upgrade`]). An index
 //!    build may have come in between, so it takes the table's newest version then.
 //! 2. Schema changes of a table come one at a time (its `changing` mutex), and new transactions queue behind a waiting
-//!    one.
+//!    one, but for those that read the snapshot of one that holds the lock ([`TableLock::lock_beside`]).
 //! 3. Every wait ends by a timeout, so a transaction that waits for its own lock gets an error and does not wait for
 //!    ever.
 //! 4. A lock taken on a dropped table is an error that says so.
@@ -116,6 +116,12 @@ impl TableLock {
     #[inline]
     pub(crate) fn lock(&self, table: &str, mode: Mode, timeout: Duration) -> Result<()> {
         if self.enter(mode) { Ok(()) } else { self.lock_slowly(table, mode, timeout) }
+    }
+
+    /// Takes the lock beside a schema change that waits. The caller knows of a transaction that holds it in this mode,
+    /// and holds it until this returns.
+    pub(crate) fn lock_beside(&self, mode: Mode) {
+        self.users.own().of(mode).fetch_add(1, SeqCst);
     }
 
     /// Counts a transaction in; false if its mode is barred.

@@ -97,7 +97,7 @@ impl RowLayout {
     ) -> Result<()> {
         if values.len() != self.slots.len() {
             return Err(Error::BadValue {
-                column: "all".to_string(),
+                column: "(row)".to_string(),
                 reason: format!("{} values given for {} columns", values.len(), self.slots.len()),
             });
         }

@@ -132,7 +132,7 @@ fn a_getter_of_another_type_panics_with_the_column() {
 fn bad_values_name_their_column() {
     let (_, layout) = small();
     let encode = |row: &[ValueRef<'_>]| layout.encode(row, None, &mut Vec::new()).unwrap_err().to_string();
-    assert_eq!(encode(&values![1, 2]), "column all: 2 values given for 5 columns");
+    assert_eq!(encode(&values![1, 2]), "column (row): 2 values given for 5 columns");
     assert_eq!(encode(&values![null, 2, null, null, 0]), "column id: NULL in a column that is never NULL");
     assert_eq!(encode(&values![1, 2, null, "longer", 0]), "column note: 6 bytes are longer than the 5 allowed");
     assert_eq!(encode(&values![1, 40000, null, null, 0]), "column delta: 40000 does not fit type i16");

@@ -335,6 +335,15 @@ fn work_that_is_ended_leaves_nothing() {
     put(&db, &table, &mut fastrand::Rng::with_seed(6), 20);
     let dest = folder.path().join("full");
     refusal(db.backup(&dest, &BackupOptions::default(), &mut |_| Break(())), &["interrupted"]);
+    // Also while it waits, slow as it was asked to be: an hour for an extent.
+    let slow = BackupOptions { max_bytes_per_s: 64, ..BackupOptions::default() };
+    let (started, mut calls) = (std::time::Instant::now(), 0);
+    let tell = &mut |_| {
+        calls += 1;
+        if calls == 3 { Break(()) } else { Continue(()) }
+    };
+    refusal(db.backup(&dest, &slow, tell), &["interrupted"]);
+    assert!(started.elapsed() < std::time::Duration::from_secs(60));
     assert!(!dest.exists());
     // The log is free again, and so is the way for the next one.
     put(&db, &table, &mut fastrand::Rng::with_seed(6), 300);

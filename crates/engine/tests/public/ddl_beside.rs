@@ -144,7 +144,7 @@ fn an_index_younger_than_a_transaction_is_named_as_such_before_and_after_its_wri
     other.update(&table, &values![1], &[(1, ValueRef::UInt(9000))]).unwrap();
     other.commit().unwrap();
     db.create_index("t", "by_a", &["a"], false).unwrap();
-    let young = "index by_a was created after this transaction began; begin a new transaction to use it";
+    let young = "index by_a was created or rebuilt after this transaction began; begin a new transaction to use it";
     for write in [false, true] {
         if write {
             repeatable.update(&table, &values![2], &[(1, ValueRef::UInt(9001))]).unwrap();
@@ -167,6 +167,37 @@ fn an_index_younger_than_a_transaction_is_named_as_such_before_and_after_its_wri
     drop(snapshot);
     repeatable.commit().unwrap();
     committed.commit().unwrap();
+    usable(&db, &table);
+}
+
+/// A removal waits for one reader of a snapshot; another one, made before or after, need not wait for it.
+#[test]
+fn who_reads_the_same_snapshot_does_not_wait_for_a_removal() {
+    let db = memory();
+    let table = hundred(&db);
+    for first_reads in [false, true] {
+        let mut read = db.snapshot().unwrap();
+        let mut early = read.same_snapshot().unwrap();
+        std::thread::scope(|scope| {
+            // One of the two is the first to use the table.
+            let reader = if first_reads { &mut read } else { &mut early };
+            assert!(reader.get(&table, &values![1]).unwrap().is_some());
+            let removal = scope.spawn(|| db.drop_index("t", "by_b"));
+            std::thread::sleep(Duration::from_millis(50));
+            let mut late = reader.same_snapshot().unwrap();
+            for other in [&mut read, &mut early, &mut late] {
+                assert!(other.get(&table, &values![2]).unwrap().is_some());
+                assert_eq!(other.scan(&table).index("by_b").iter().unwrap().count(), 100);
+            }
+            // Each of them keeps the table.
+            drop((read, early));
+            assert!(late.get(&table, &values![3]).unwrap().is_some() && !removal.is_finished());
+            drop(late);
+            removal.join().unwrap().unwrap();
+        });
+        assert!(db.snapshot().unwrap().scan(&table).index("by_b").iter().is_err());
+        db.create_index("t", "by_b", &["b"], false).unwrap();
+    }
     usable(&db, &table);
 }
 

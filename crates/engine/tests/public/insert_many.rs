@@ -238,6 +238,29 @@ fn an_index_made_between_two_transactions_gets_its_entries() {
     assert!(matches!(db.snapshot().unwrap().get(&people, &values![1]), Err(Error::TableDropped { .. })));
 }
 
+/// A panic of the code that makes the rows is a failure of the call: none of them stays.
+#[test]
+fn no_row_stays_after_a_panic_of_who_makes_them() {
+    let db = memory();
+    let users = users(&db);
+    let mut txn = db.begin().unwrap();
+    txn.insert(&users, &values![9_999, "first", ""]).unwrap();
+    let mut fill = |from: u32| {
+        let rows = (from..from + 4000).map(|id| {
+            assert!(id < 8000, "no more rows");
+            values![id, format!("mail {id}").as_str(), "text"].map(|value| value.to_value())
+        });
+        txn.insert_many_with(&users, |into| {
+            rows.into_iter().try_for_each(|row| into.push(&row.each_ref().map(ValueRef::from)).map(drop))
+        })
+    };
+    assert_eq!(fill(1).unwrap(), 4000);
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| fill(4500))).unwrap_err();
+    txn.commit().unwrap();
+    assert!(ids(&db, &users).into_iter().eq((1..=4000).chain([9_999])));
+    check_indexes(&db, &users);
+}
+
 /// The leaves do not fit the pool: those of rows in disorder are read side by side; those of rows in order are not
 /// named.
 #[test]

@@ -1,6 +1,7 @@
 //! Opening, closing, and calls that are mistakes.
 
 use crate::support::{add, all, check_indexes, memory, open, options, people};
+use highwater::config::PageStoreKind;
 use highwater::{Database, Error, Options, Schema, Type, values};
 use highwater_storage::StorageSet;
 
@@ -90,6 +91,26 @@ fn a_closed_database_stays_closed() {
     let db = open(&storage);
     let table = db.table("people").unwrap();
     assert_eq!(all(&db, &table, "by_name").len(), 1);
+}
+
+/// The store, and the size of its segments, are those of the creation: who asks for others learns of it.
+#[test]
+fn another_store_than_that_of_the_creation_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let out_of_place = Options { page_store: PageStoreKind::OutOfPlace, segment_size: 256 << 10, ..options() };
+    let refused = |folder: &str, options: &Options, parts: [&str; 2]| {
+        let error = Database::open(dir.path().join(folder), options.clone()).err().unwrap().to_string();
+        assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+    };
+    Database::open(dir.path().join("in"), options()).unwrap().close().unwrap();
+    refused("in", &out_of_place, ["option page-store: out-of-place", "created with in-place"]);
+    Database::open(dir.path().join("out"), out_of_place.clone()).unwrap().close().unwrap();
+    let larger = Options { segment_size: 1 << 20, ..out_of_place.clone() };
+    refused("out", &larger, ["option segment-size: 1048576 bytes", "created with 262144"]);
+    // Nothing asked for is what there is.
+    for options in [out_of_place, options()] {
+        Database::open(dir.path().join("out"), options).unwrap().close().unwrap();
+    }
 }
 
 #[test]

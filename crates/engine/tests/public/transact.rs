@@ -91,7 +91,13 @@ fn a_conflict_is_tried_again_until_it_is_gone_or_often_enough() {
         runs += 1;
         txn.delete(&table, &values![2])
     });
-    assert!(matches!(error, Err(Error::LockWaitTimeout)) && runs == 100, "{runs}");
+    assert!(matches!(error, Err(Error::LockWaitTimeout)) && runs == 1, "{runs}");
+    let mut runs = 0;
+    let error: Result<(), Error> = db.transact(|_| {
+        runs += 1;
+        Err(Error::Deadlock)
+    });
+    assert!(matches!(error, Err(Error::Deadlock)) && runs == 100, "{runs}");
 }
 
 #[test]

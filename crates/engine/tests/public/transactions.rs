@@ -185,6 +185,7 @@ fn a_transaction_that_ends_inside_a_closure_is_rolled_back_after_it() {
         txn.modify(&table, &values![1], |row, set| {
             runs += 1;
             assert!(matches!(db.begin(), Err(Error::Usage(_))), "run {runs}");
+            assert!(matches!(db.flush_log(), Err(Error::Usage(_))), "run {runs}");
             set.put(0, ValueRef::from(row.u64(0) + 100));
         })
     });

@@ -61,8 +61,8 @@ pub const BUGS: &[Bug] = &[
         "of two trees of the catalog the one counts of which the device has lost a write",
         &[edit(
             CATALOG_TREES,
-            "CATALOG_TREES[usize::from(second_lsn < first_lsn)]",
-            "CATALOG_TREES[usize::from((second_lsn < first_lsn) != PLANTED)]",
+            "            [true, false] => Ok(CATALOG_TREES[0]),\n",
+            "            [true, false] => Ok(CATALOG_TREES[usize::from(PLANTED)]),\n",
         )],
         &["of_two_trees_that_differ"],
     ),
