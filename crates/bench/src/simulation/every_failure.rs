@@ -5,8 +5,8 @@ use super::{Simulation, Tally, verdict};
 use crate::error::{Error, Result};
 use highwater_storage::{FaultKind, Faults, Operation};
 
-/// What is made to fail, and how: once with an I/O error, which may lose what a sync was for, or because the disk is full
-/// from then on.
+/// What is made to fail, and how: once with an I/O error, which may lose what a sync was for, or because the disk is
+/// full from then on.
 const FAILURES: [(Operation, FaultKind); 9] = [
     (Operation::Read, FaultKind::ErrorOnce),
     (Operation::Write, FaultKind::ErrorOnce),

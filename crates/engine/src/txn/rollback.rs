@@ -10,7 +10,9 @@
 //! 5. A rollback of a part leaves the transaction what it has learned. Where reads lock ranges, a row that goes back
 //!    stays locked, explicitly; so does the absence of one that goes, and that of its unique columns. (InnoDB makes
 //!    implicit locks explicit at the same levels.)
-//! 6. If the version to restore is a deletion that every snapshot sees, the row is removed instead: purge may have
+//! 6. What a rollback of a part has undone is not read again by a later one: a transaction that goes back to the same
+//!    savepoint again and again would else read all of it each time.
+//! 7. If the version to restore is a deletion that every snapshot sees, the row is removed instead: purge may have
 //!    passed that deletion while the row was in use, and does not return to it.
 
 use super::lock::{Holder, RowName};
@@ -30,17 +32,18 @@ use crate::types::TxnId;
 
 /// Undoes what was done since the undo log ended at `at` (`None`: before the first write).
 pub(crate) fn roll_back_to(system: &TxnSystem, txn: &mut Txn, at: Option<Place>) -> Result<()> {
-    let of = Of { trx_id: txn.id, keeps: txn.locks_ranges().then_some(&*txn.holder) };
-    match txn.undo.as_ref().and_then(UndoLog::start) {
-        Some(start) => undo_down_to(system, txn, of, at.unwrap_or(start)),
+    let keeps = txn.locks_ranges();
+    let of = Of { trx_id: txn.id, keeps: keeps.then_some(&*txn.holder) };
+    match &mut txn.undo {
+        Some(undo) => undo_down_to(system, undo, of, at),
         None => Ok(()),
     }
 }
 
 /// Undoes everything and ends the transaction, but for its locks and view.
 pub(crate) fn roll_back_all(system: &TxnSystem, txn: &mut Txn) -> Result<()> {
-    if let Some(start) = txn.undo.as_ref().and_then(UndoLog::start) {
-        undo_down_to(system, txn, Of { trx_id: txn.id, keeps: None }, start)?;
+    if let Some(undo) = &mut txn.undo {
+        undo_down_to(system, undo, Of { trx_id: txn.id, keeps: None }, None)?;
     }
     txn.finish(system, State::RolledBack).map(drop)
 }
@@ -53,11 +56,19 @@ struct Of<'a> {
     keeps: Option<&'a Holder>,
 }
 
-fn undo_down_to(system: &TxnSystem, txn: &Txn, of: Of<'_>, target: Place) -> Result<()> {
+/// `None`: down to the transaction's first record.
+fn undo_down_to(system: &TxnSystem, undo: &mut UndoLog, of: Of<'_>, target: Option<Place>) -> Result<()> {
     let _entitled = reserve::entitle(Purpose::Cleaning);
-    let Some(mut at) = txn.undo.as_ref().map(UndoLog::tail) else { return Ok(()) };
+    let Some(start) = undo.start() else { return Ok(()) };
+    let (tail, target) = (undo.tail(), target.unwrap_or(start));
+    let mut at = tail;
     let mut record = OwnedRecord { place: at, bytes: Vec::new() };
     while at != target {
+        // Rule 6.
+        if let Some((_, begin)) = undo.undone.pop_if(|(end, _)| *end == at) {
+            at = begin;
+            continue;
+        }
         match record_before(&system.ctx, at)? {
             Err(page_before) => at = page_before,
             Ok(start) => {
@@ -67,6 +78,9 @@ fn undo_down_to(system: &TxnSystem, txn: &Txn, of: Of<'_>, target: Place) -> Res
                 at = start;
             }
         }
+    }
+    if tail != target {
+        undo.undone.push((tail, target));
     }
     Ok(())
 }

@@ -85,6 +85,37 @@ fn rollback_leaves_no_trace() {
     db.check(true);
 }
 
+/// Each rollback reads what was written since the last one, not all that was undone before; the parts merge.
+#[test]
+fn going_back_to_a_savepoint_again_and_again_reads_each_record_once() {
+    let db = three();
+    let before: Vec<_> = (0..3).map(|i| db.records(i)).collect();
+    let mut session = db.begin();
+    let outer = session.savepoint();
+    for round in 0..40 {
+        session.insert(&format!("kept {round}"), &row("kept", "", "")).unwrap();
+        let inner = session.savepoint();
+        for again in 0..3 {
+            for i in 0..20 {
+                session.insert(&format!("gone {i}"), &row("gone", &format!("{round} {again} {i}"), "x")).unwrap();
+                session.update("k1", &row("changed", &format!("u {round} {again} {i}"), &"y".repeat(60))).unwrap();
+            }
+            session.rollback_to(inner).unwrap();
+            let parts = round % 10 + 1 + usize::from(round >= 10);
+            assert_eq!(session.txn().undo.as_ref().unwrap().undone.len(), parts);
+        }
+        if round % 10 == 9 {
+            session.rollback_to(outer).unwrap();
+            assert_eq!(session.txn().undo.as_ref().unwrap().undone.len(), 1);
+            session.insert(&format!("kept {round}"), &row("kept", "", "")).unwrap();
+            session.rollback_to(outer).unwrap();
+        }
+    }
+    session.rollback();
+    assert_eq!((0..3).map(|i| db.records(i)).collect::<Vec<_>>(), before);
+    db.check(true);
+}
+
 #[test]
 fn dropping_a_transaction_rolls_it_back() {
     let db = three();

@@ -17,6 +17,8 @@ pub(crate) struct UndoLog {
     stream: Stream,
     /// The header record, once written.
     header: Option<Place>,
+    /// Parts whose records are all undone, oldest first: where each ends, and where it begins.
+    pub(crate) undone: Vec<(Place, Place)>,
     /// Records written after the header.
     pub(crate) records: u64,
     /// Scratch for the header and the first record together.
@@ -37,12 +39,12 @@ pub(crate) enum Bound {
 impl UndoLog {
     /// The undo log of a transaction that has written nothing yet.
     pub(crate) fn new(stream: Stream) -> UndoLog {
-        UndoLog { stream, header: None, records: 0, joined: Vec::new() }
+        UndoLog { stream, header: None, undone: Vec::new(), records: 0, joined: Vec::new() }
     }
 
     /// The undo log of a transaction found active after a crash.
     pub(crate) fn recovered(stream: Stream, header: Place) -> UndoLog {
-        UndoLog { stream, header: Some(header), records: 0, joined: Vec::new() }
+        UndoLog { stream, header: Some(header), undone: Vec::new(), records: 0, joined: Vec::new() }
     }
 
     /// Latches the page a record of `bytes` will go to.
