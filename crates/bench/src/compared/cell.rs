@@ -8,10 +8,12 @@
 //! 3. The counters are those of the process that the database is in. A server has ended when it is closed, so its own
 //!    end before that; the device's go on.
 
+use super::expected::expected;
 use super::index_scan::IndexScans;
 use super::process::{Instructions, Mark, forget_cached, peak_memory_bytes, space_bytes, sync_folder};
 use super::{Answer, Compared, Process, Request, Task, Verify, redb_benchmark, verify};
 use crate::error::{Error, Result};
+use crate::result::RunResult;
 use crate::run::{self, RunOptions};
 use crate::store::Store;
 use crate::workload::{Load, Silent, Workload};
@@ -57,7 +59,7 @@ pub fn measure<D: Database>(request: &Request, database: &mut D) -> Result<Answe
     let answer = Answer { version: database.version(), ..Answer::default() };
     let store = database.open()?;
     let pid = database.pid();
-    let mut cell = Cell { request, database, pid, instructions, answer };
+    let mut cell = Cell { request, database, pid, instructions, warm_up: RunResult::default(), answer };
     if request.workload == Compared::Redb {
         let before = cell.mark();
         cell.answer.steps = redb_benchmark::run(&store, request)?;
@@ -81,6 +83,8 @@ struct Cell<'c, D: Database> {
     /// Of the process that the database was in while it was measured.
     pid: u32,
     instructions: Instructions,
+    /// The run before the measurement; nothing if there is none.
+    warm_up: RunResult,
     answer: Answer,
 }
 
@@ -118,7 +122,7 @@ impl<D: Database> Cell<'_, D> {
         }
         if request.warmup_s > 0.0 {
             let other = self.workload(&self.load_of(request.seed ^ WARM_UP)?);
-            run::run(store, &*other, &options(request.warmup_s), &mut |_| {})?;
+            self.warm_up = run::run(store, &*other, &options(request.warmup_s), &mut |_| {})?;
         }
         let before = self.mark();
         self.answer.run = run::run(store, &*self.workload(load), &options(request.seconds), &mut |_| {})?;
@@ -149,9 +153,15 @@ impl<D: Database> Cell<'_, D> {
     fn verify(&mut self, load: &Load) -> Result<()> {
         let store = self.database.open()?;
         let (contents, conditions) = verify::contents(&store, &load.tables(), self.request.verify)?;
-        self.answer.contents = contents;
+        let expected = expected(self.request, load, &[&self.warm_up, &self.answer.run]);
         self.answer.conditions = conditions;
+        self.answer.conditions.extend(expected.iter().flat_map(|expected| expected.conditions(&contents)));
+        self.answer.contents = contents;
         self.answer.conditions.extend(self.workload(load).conditions(&store)?);
         self.database.close(store)
     }
 }
+
+#[cfg(test)]
+#[path = "cell_test.rs"]
+mod tests;

@@ -7,6 +7,7 @@
 //!    rows.
 
 mod cell;
+mod expected;
 mod index_scan;
 mod process;
 mod redb_benchmark;
@@ -139,9 +140,7 @@ pub enum Task {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verify {
-    /// The workload's own conditions.
-    Conditions,
-    /// Those, the number of rows and their digest.
+    /// The workload's own conditions, the number of rows and their digest.
     Rows,
     /// Those, and that every secondary index leads to the same rows.
     Indexes,
@@ -180,6 +179,9 @@ pub struct Request {
     /// Options of Highwater by name, for Highwater only.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
+    /// Digest of what was loaded, where that is known: what only reads must leave it.
+    #[serde(default)]
+    pub loaded_digest: Option<String>,
 }
 
 /// What the kernel counted of the engine's process while it was measured.

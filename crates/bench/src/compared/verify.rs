@@ -61,9 +61,6 @@ fn sum_of<S: Store>(store: &S, spec: &TableSpec, index: Option<&'static str>) ->
 /// What the tables hold, and what of it was verified.
 pub fn contents<S: Store>(store: &S, specs: &[TableSpec], verify: Verify) -> Result<(Contents, Vec<Condition>)> {
     let (mut contents, mut conditions, mut digest) = (Contents::default(), Vec::new(), 0u64);
-    if verify == Verify::Conditions {
-        return Ok((contents, conditions));
-    }
     let mut entries = 0;
     for spec in specs {
         let rows = sum_of(store, spec, None)?;
