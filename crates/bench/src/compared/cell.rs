@@ -1,11 +1,14 @@
 //! One measurement: open, warm up, run or load, look at the kernel's counters, close, verify.
 //!
 //! Rules
-//! 1. The warm-up is a run of its own with other random numbers, so that the kernel's counters are of the measurement
-//!    alone, and nothing is cached because it is drawn again. Before it all rows are read where they fit memory; where
-//!    they do not, the operating system is asked to forget the files.
+//! 1. The warm-up is a run of its own with other random numbers, so that nothing is cached because it is drawn again.
+//!    Before it all rows are read where they fit memory; where they do not, the operating system is asked to forget the
+//!    files.
 //! 2. Space is that of the closed database. What is verified is read after it was opened again: it is what is kept.
-//! 3. The counters are those of the process that the database is in. A server has ended when it is closed, so its own
+//! 3. The kernel's counters are those of the measurement, but for bytes: what the warm-up left in caches is written
+//!    during the measurement, and not every engine can be told to write it before. Bytes until the database is closed
+//!    are therefore those of warm-up and measurement, whose transactions are counted.
+//! 4. The counters are those of the process that the database is in. A server has ended when it is closed, so its own
 //!    end before that; the device's go on.
 
 use super::expected::expected;
@@ -114,20 +117,23 @@ impl<D: Database> Cell<'_, D> {
         Ok(before)
     }
 
+    /// Returns the mark before the warm-up.
     fn run(&mut self, store: &D::Store, load: &Load) -> Result<Mark> {
         let request = self.request;
         let options = |seconds| RunOptions { threads: request.clients, seconds, ..RunOptions::default() };
         if !request.beyond_memory {
             verify::contents(store, &load.tables(), Verify::Indexes)?;
         }
+        let first = self.mark();
         if request.warmup_s > 0.0 {
             let other = self.workload(&self.load_of(request.seed ^ WARM_UP)?);
             self.warm_up = run::run(store, &*other, &options(request.warmup_s), &mut |_| {})?;
+            self.answer.warmup_transactions = self.warm_up.transactions;
         }
         let before = self.mark();
         self.answer.run = run::run(store, &*self.workload(load), &options(request.seconds), &mut |_| {})?;
         self.answer.process = self.mark().since(&before);
-        Ok(before)
+        Ok(first)
     }
 
     /// Closes the database and counts what that adds.

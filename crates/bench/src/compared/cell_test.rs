@@ -71,6 +71,7 @@ fn every_workload_leaves_the_rows_that_it_must() {
         assert_eq!((names, broken(&answer)), (expected.into(), Vec::new()), "{workload:?} {:?}", answer.conditions);
         let inserts = matches!(workload, Compared::YcsbD | Compared::YcsbE);
         assert_eq!(answer.contents.rows > loaded.rows, inserts, "{workload:?}");
+        assert!(answer.warmup_transactions > 0, "{workload:?}");
     }
 }
 

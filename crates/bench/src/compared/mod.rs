@@ -226,11 +226,15 @@ pub struct Answer {
     pub version: String,
     /// The run, or the load.
     pub run: RunResult,
+    /// Transactions of the warm-up.
+    #[serde(default)]
+    pub warmup_transactions: u64,
     /// Rows that were loaded.
     pub loaded_rows: u64,
     /// What the kernel counted during the run, or during load and closing; of a server's process until it was closed.
     pub process: Process,
-    /// Bytes that the device took until the database was closed and synced, the run's included.
+    /// Bytes that the device took until the database was closed and synced, those of the run and of the warm-up
+    /// included.
     #[serde(default)]
     pub device_written_bytes_closed: Option<u64>,
     /// Seconds that closing took.

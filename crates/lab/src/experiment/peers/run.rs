@@ -177,6 +177,7 @@ fn counted(count: Option<u64>) -> f64 {
 
 fn of_process(answer: &Answer, transactions: f64) -> Vec<(metric::Metric, f64)> {
     let (process, per) = (&answer.process, 1.0 / transactions);
+    let until_closed = transactions + answer.warmup_transactions as f64;
     let client_cpu_s = process.client_cpu_s.unwrap_or(f64::NAN);
     // A server's clients do the work that is in the process of an embedded engine.
     let all_cpu_s = process.cpu_s + process.client_cpu_s.unwrap_or(0.0);
@@ -200,7 +201,10 @@ fn of_process(answer: &Answer, transactions: f64) -> Vec<(metric::Metric, f64)> 
             (metric::CLIENT_CPU_US_PER_TRANSACTION, client_cpu_s * 1e6 * per),
             (metric::WRITTEN_BYTES_PER_TRANSACTION, process.written_bytes as f64 * per),
             (metric::DEVICE_HOST_BYTES_PER_TRANSACTION, counted(process.device_written_bytes) * per),
-            (metric::DEVICE_HOST_BYTES_CLOSED_PER_TRANSACTION, counted(answer.device_written_bytes_closed) * per),
+            (
+                metric::DEVICE_HOST_BYTES_CLOSED_PER_TRANSACTION,
+                counted(answer.device_written_bytes_closed) / until_closed,
+            ),
             (metric::READ_BYTES_PER_TRANSACTION, process.read_bytes as f64 * per),
             (metric::INSTRUCTIONS_PER_TRANSACTION, counted(process.instructions) * per),
         ]);
@@ -239,4 +243,21 @@ fn of_run(point: &Point<'_>, answer: &Answer) -> Vec<(metric::Metric, f64)> {
 fn whole_seconds(intervals: &[Interval]) -> Vec<&Interval> {
     const LEAST_S: f64 = 0.5;
     intervals.iter().filter(|one| one.length_s >= LEAST_S).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_until_closed_are_those_of_the_warm_up_too() {
+        let process = compared::Process { device_written_bytes: Some(600), ..Default::default() };
+        let answer =
+            Answer { process, device_written_bytes_closed: Some(1_200), warmup_transactions: 100, ..Answer::default() };
+        let values: BTreeMap<&str, f64> =
+            of_process(&answer, 200.0).iter().map(|(metric, value)| (metric.name(), *value)).collect();
+        assert_eq!(values[metric::DEVICE_HOST_BYTES_PER_TRANSACTION.name()], 3.0);
+        assert_eq!(values[metric::DEVICE_HOST_BYTES_CLOSED_PER_TRANSACTION.name()], 4.0);
+        assert!(values[metric::CONDITIONS_BROKEN.name()].is_nan(), "nothing was verified");
+    }
 }
