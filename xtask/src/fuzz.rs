@@ -128,6 +128,17 @@ pub fn run(root: &Path, wanted: &Wanted) -> Result<(), Failure> {
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 
+/// Checks the lints of the targets, which those of the workspace do not reach.
+pub fn lints(root: &Path) -> Result<(), Failure> {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["clippy", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target/fuzz", "--all-targets"]);
+    match cargo.args(["--", "-D", "warnings"]).current_dir(root).stdin(Stdio::null()).status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{cargo:?}: {status}")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 fn build<'r>(root: &'r Path, wanted: &Wanted) -> Result<Place<'r>, Failure> {
     tools::ensure_cxx()?;
     let toolchain = if wanted.address { "nightly" } else { "" };
