@@ -67,7 +67,11 @@ impl Wanted {
         while let Some(argument) = rest.next() {
             let mut value = || rest.next().ok_or_else(|| format!("{argument} needs a value"));
             match *argument {
-                "--seconds" => wanted.seconds = number(argument, value()?)?,
+                // The fuzzer takes 0 for no limit.
+                "--seconds" => match number(argument, value()?)? {
+                    0 => return Err("--seconds 0 would never end; 1 is the least".into()),
+                    seconds => wanted.seconds = seconds,
+                },
                 "--seed" => wanted.seed = Some(number(argument, value()?)?),
                 "--replay" => wanted.replay = Some(PathBuf::from(value()?)),
                 "--keep" => wanted.keep = true,
@@ -280,6 +284,7 @@ mod tests {
         for (wrong, what) in [
             (&["--seconds"][..], "needs a value"),
             (&["--seconds", "x"], "not a number"),
+            (&["--seconds", "0"], "would never end"),
             (&["nothing"], "there are: backup, calls"),
             (&["--replay", "x"], "one target"),
         ] {
