@@ -5,6 +5,7 @@
 //!    engine. Its programs lie in `target/compare`, where the laboratory looks for them.
 //! 2. RocksDB and WiredTiger come from Debian's packages: a build of RocksDB takes longer than everything else
 //!    together. Where they are not installed they are left out, and a line says so.
+//! 3. The workspace's format and lints do not reach the crate: its tests begin with its own.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -17,29 +18,46 @@ const LIBRARIES: &[(&str, &str, &str)] = &[
 
 /// Builds the program.
 pub fn build(root: &Path) -> Result<(), String> {
-    cargo(root, "build")?;
+    tell_what_is_left_out();
+    cargo(root, &["build", "--release"], &[])?;
     println!("built highwater-compare, which highwater lab run peers starts");
     Ok(())
 }
 
-/// Runs the tests that every engine must pass.
+/// Checks the crate's format and lints, and runs the tests that every engine must pass.
 pub fn test(root: &Path) -> Result<(), String> {
-    cargo(root, "test")
+    tell_what_is_left_out();
+    finish(Command::new("cargo").args(["fmt", "--check"]).current_dir(folder(root)))?;
+    cargo(root, &["clippy", "--all-targets"], &["--", "-D", "warnings"])?;
+    cargo(root, &["test", "--release"], &[])
 }
 
-fn cargo(root: &Path, verb: &str) -> Result<(), String> {
-    let there = |(_, file, _): &&(&str, &str, &str)| Path::new(file).exists();
-    for (name, file, packages) in LIBRARIES.iter().filter(|library| !there(library)) {
+/// The crate's own configuration is read from its folder.
+fn folder(root: &Path) -> PathBuf {
+    root.join("crates/compare")
+}
+
+fn is_there((_, file, _): &&(&str, &str, &str)) -> bool {
+    Path::new(file).exists()
+}
+
+fn tell_what_is_left_out() {
+    for (name, file, packages) in LIBRARIES.iter().filter(|library| !is_there(library)) {
         println!("left out: {name} (no {file}); get it with: apt-get install {packages}");
     }
-    let features: Vec<&str> = LIBRARIES.iter().filter(there).map(|(name, ..)| *name).collect();
-    let mut command = Command::new("cargo");
-    command.args([verb, "--release", "--no-default-features", "--features", &features.join(",")]);
+}
+
+fn cargo(root: &Path, verb: &[&str], last: &[&str]) -> Result<(), String> {
+    let features: Vec<&str> = LIBRARIES.iter().filter(is_there).map(|(name, ..)| *name).collect();
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    command.arg("--target-dir").arg(target.join("compare"));
-    // The crate's own configuration is read from its folder.
-    command.current_dir(root.join("crates/compare")).stdin(Stdio::null());
-    match command.status() {
+    let mut command = Command::new("cargo");
+    command.args(verb).args(["--no-default-features", "--features", &features.join(",")]);
+    command.arg("--target-dir").arg(target.join("compare")).args(last);
+    finish(command.current_dir(folder(root)))
+}
+
+fn finish(command: &mut Command) -> Result<(), String> {
+    match command.stdin(Stdio::null()).status() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("{command:?}: {status}")),
         Err(error) => Err(format!("{command:?}: {error}")),

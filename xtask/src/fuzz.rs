@@ -67,7 +67,11 @@ impl Wanted {
         while let Some(argument) = rest.next() {
             let mut value = || rest.next().ok_or_else(|| format!("{argument} needs a value"));
             match *argument {
-                "--seconds" => wanted.seconds = number(argument, value()?)?,
+                // The fuzzer takes 0 for no limit.
+                "--seconds" => match number(argument, value()?)? {
+                    0 => return Err("--seconds 0 would never end; 1 is the least".into()),
+                    seconds => wanted.seconds = seconds,
+                },
                 "--seed" => wanted.seed = Some(number(argument, value()?)?),
                 "--replay" => wanted.replay = Some(PathBuf::from(value()?)),
                 "--keep" => wanted.keep = true,
@@ -126,6 +130,17 @@ pub fn run(root: &Path, wanted: &Wanted) -> Result<(), Failure> {
     });
     let failures = failures.into_inner().unwrap_or_default();
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
+}
+
+/// Checks the lints of the targets, which those of the workspace do not reach.
+pub fn lints(root: &Path) -> Result<(), Failure> {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["clippy", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target/fuzz", "--all-targets"]);
+    match cargo.args(["--", "-D", "warnings"]).current_dir(root).stdin(Stdio::null()).status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{cargo:?}: {status}")),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 fn build<'r>(root: &'r Path, wanted: &Wanted) -> Result<Place<'r>, Failure> {
@@ -269,6 +284,7 @@ mod tests {
         for (wrong, what) in [
             (&["--seconds"][..], "needs a value"),
             (&["--seconds", "x"], "not a number"),
+            (&["--seconds", "0"], "would never end"),
             (&["nothing"], "there are: backup, calls"),
             (&["--replay", "x"], "one target"),
         ] {

@@ -1,11 +1,13 @@
 //! The engine's layers, bottom to top, and which of them a file uses.
 //!
 //! Rules
-//! 1. A layer uses itself and the layers before it in [`LAYERS`]; layers of one row may use each other.
+//! 1. A layer uses itself and the layers before it in [`LAYERS`]; layers of one row may use each other. What counts is
+//!    where a path leads, whether it begins at the crate's root (`crate`) or climbs to it (`super`).
 //! 2. Code at the foot of a file under `#[cfg(test)]`, and files that hold only tests, may use any layer.
 //! 3. A module that is in no row is a finding too: the list must stay whole.
 
-use crate::source::code_without_comments;
+use crate::source::{code_without_comments, paths};
+use std::collections::BTreeSet;
 
 /// Bottom first.
 pub const LAYERS: &[&[&str]] = &[
@@ -46,45 +48,35 @@ pub fn layer_of(path: &str) -> Option<&str> {
     (name != "lib").then_some(name)
 }
 
-/// Every module named by a `crate::` path in the code before its tests, with its line.
-pub fn uses(text: &str) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
-    for (number, line) in code_without_comments(text) {
-        for (at, _) in line.match_indices("crate::") {
-            // `$crate::` in a macro and names that end in "crate" are something else.
-            let before = line[..at].chars().next_back();
-            if before.is_some_and(|c| c.is_alphanumeric() || c == '_') {
-                continue;
-            }
-            let rest = &line[at + "crate::".len()..];
-            found.extend(named_modules(rest).into_iter().map(|module| (number, module)));
-        }
+/// The path of a file's module: `pool::evict` of `pool/evict.rs`.
+fn module_of(path: &str) -> Vec<&str> {
+    let mut parts: Vec<&str> = path.strip_suffix(".rs").unwrap_or(path).split('/').collect();
+    if parts.last().is_some_and(|last| matches!(*last, "mod" | "lib")) {
+        parts.pop();
     }
-    found
+    parts
 }
 
-/// The modules that `rest` (after `crate::`) names: one, or each of a group in braces.
-fn named_modules(rest: &str) -> Vec<String> {
-    let word = |text: &str| -> String { text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect() };
-    let Some(group) = rest.strip_prefix('{') else { return vec![word(rest)] };
-    let mut depth = 0;
-    let mut start = true;
-    let mut modules = Vec::new();
-    for (at, c) in group.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' if depth == 0 => break,
-            '}' => depth -= 1,
-            ',' if depth == 0 => start = true,
-            c if c.is_whitespace() => {}
-            _ if start => {
-                modules.push(word(&group[at..]));
-                start = false;
-            }
-            _ => {}
-        }
+/// The module below the crate's root that a path leads to from a file: one that begins with `crate`, or with as many
+/// `super` as it takes. None for a path that stays in the file's own, or leads elsewhere.
+fn reached(own: &[&str], path: &str) -> Option<String> {
+    let mut words = path.split("::").skip_while(|word| *word == "self").peekable();
+    let mut above = own.len();
+    while words.next_if_eq(&"super").is_some() {
+        above = above.checked_sub(1)?;
     }
-    modules
+    let from_root = words.next_if_eq(&"crate").is_some() || (path.contains("super::") && above == 0);
+    from_root.then(|| words.next()).flatten().map(Into::into)
+}
+
+/// Every layer that the code before a file's tests leads to, with its line.
+fn uses(path: &str, text: &str) -> Vec<(usize, String)> {
+    let own = module_of(path);
+    let in_line = |(number, line): (usize, String)| {
+        let modules: BTreeSet<String> = paths(&line).iter().filter_map(|path| reached(&own, path)).collect();
+        modules.into_iter().map(move |module| (number, module))
+    };
+    code_without_comments(text).into_iter().flat_map(in_line).collect()
 }
 
 /// What is wrong with the layers of one file of the engine.
@@ -98,7 +90,7 @@ pub fn check(path: &str, text: &str) -> Vec<String> {
         let finding = format!("crates/engine/src/{path}:{line}: layer {layer} uses {module}, which is above it");
         (reached > own).then_some(finding)
     };
-    uses(text).into_iter().filter_map(above).collect()
+    uses(path, text).into_iter().filter_map(above).collect()
 }
 
 #[cfg(test)]
@@ -112,6 +104,10 @@ mod tests {
             "    crate::db::Database::open();",
             "use crate::{page::Op, txn::{Txn, TxnId}};",
             "pub(crate) fn f(tree: &crate::btree::Tree) {}",
+            "use super::super::btree::Tree;",
+            "    super::super::db::Database::open();",
+            "pub(super) use super::{frame::Frame, super::{page::Op, txn::Txn}};",
+            "pub use crate::{page::Op, txn::Txn};",
         ] {
             let text = format!("//! Pool.\nuse crate::types::Lsn;\n{line}\n");
             assert_eq!(check("pool/evict.rs", &text).len(), 1, "{line}");
@@ -124,6 +120,10 @@ mod tests {
                     #[cfg(test)]\nmod tests {\n    use crate::db::Database;\n}\n";
         assert_eq!(check("btree/insert.rs", text), Vec::<String>::new());
         assert_eq!(check("lib.rs", "pub use crate::db::Database;"), Vec::<String>::new());
+        let within = "//! X.\nuse super::super::types::Lsn;\nuse super::db::Frame;\nuse self::db::X;\n\
+                      use super::super::super::db;\n";
+        assert_eq!(check("pool/evict.rs", within), Vec::<String>::new(), "a module db of the pool, and no path at all");
+        assert_eq!(check("pool/mod.rs", "//! X.\nuse super::db::Database;\n").len(), 1, "the layer db");
     }
 
     #[test]

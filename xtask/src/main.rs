@@ -35,7 +35,7 @@ const USAGE: &str = "usage: cargo xtask tidy    check layers, dependencies, file
        cargo xtask compare-build
                            build the program that measures other storage engines (highwater lab run peers)
        cargo xtask compare-test
-                           run the tests that each of those engines must pass
+                           check its format and lints, and run the tests that each of those engines must pass
        cargo xtask cores [--cores N]... [WORKLOAD]...
                            count the cache lines that 16 and 64 cores (or N) would take from each other in each
                            transaction, and what that admits; workloads: read, update, insert, mixed

@@ -1,4 +1,5 @@
-//! Reading Rust source as far as the checks need it: by lines, without comments, without tests.
+//! Reading Rust source as far as the checks need it: by lines, without comments, without tests; the paths that a line
+//! names.
 
 /// Code lines before the file's tests, with their numbers (from 1), comments removed. A `use` that goes over several
 /// lines is one line.
@@ -14,7 +15,7 @@ pub fn code_without_comments(text: &str) -> Vec<(usize, String)> {
             Some((number, start)) => (number, format!("{start} {}", code.trim())),
             None => (n + 1, code.to_string()),
         };
-        if joined.trim_start().starts_with("use ") && !joined.contains(';') {
+        if use_tree(&joined).is_some() && !joined.contains(';') {
             open = Some((number, joined));
         } else {
             lines.push((number, joined));
@@ -22,6 +23,52 @@ pub fn code_without_comments(text: &str) -> Vec<(usize, String)> {
     }
     lines.extend(open);
     lines
+}
+
+/// Every path with `::` in it that a line of code names; those of a `use` one by one, however its braces group them.
+pub fn paths(line: &str) -> Vec<String> {
+    if let Some(tree) = use_tree(line) {
+        let mut found = Vec::new();
+        expand("", tree.split(';').next().unwrap_or(tree), &mut found);
+        return found;
+    }
+    // `$crate` in a macro is another crate's.
+    let line = line.replace("$crate", "$");
+    let words = line.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
+    words.filter(|word| word.contains("::")).map(Into::into).collect()
+}
+
+/// What follows the word `use` in a line that begins with it.
+fn use_tree(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let public = line.strip_prefix("pub").map(str::trim_start);
+    let within = public.and_then(|rest| Some(rest.strip_prefix('(')?.split_once(')')?.1.trim_start()));
+    within.or(public).unwrap_or(line).strip_prefix("use ")
+}
+
+fn expand(prefix: &str, tree: &str, found: &mut Vec<String>) {
+    for part in parts(tree) {
+        match part.split_once('{') {
+            Some((head, rest)) => {
+                let group = rest.rsplit_once('}').map_or(rest, |(group, _)| group);
+                expand(&format!("{prefix}{}", head.trim()), group, found);
+            }
+            None => {
+                let path = part.split(" as ").next().unwrap_or(part).trim();
+                found.extend((!path.is_empty()).then(|| format!("{prefix}{path}")));
+            }
+        }
+    }
+}
+
+/// The parts between those commas that are in no braces.
+fn parts(tree: &str) -> Vec<&str> {
+    let mut depth = 0;
+    let outer = |c: char| {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        c == ',' && depth == 0
+    };
+    tree.split(outer).collect()
 }
 
 /// Whether the attribute in line `n` is on a module with a body: the tests at a file's foot.
@@ -68,6 +115,17 @@ mod tests {
         let text = "a\n#[cfg(test)]\nuse x;\nb\n#[cfg(test)]\n#[expect(unused)]\nmod tests {\nc\n}\n";
         let code: Vec<String> = code_without_comments(text).into_iter().map(|(_, line)| line).collect();
         assert_eq!(code, ["a", "#[cfg(test)]", "use x;", "b"]);
+    }
+
+    #[test]
+    fn paths_are_read_one_by_one() {
+        assert_eq!(
+            paths("pub(in crate::x) use a::{b, c::{D, E as F}, self};"),
+            ["a::b", "a::c::D", "a::c::E", "a::self"]
+        );
+        assert_eq!(paths("    let x: &crate::y::Z = $crate::w(super::v::u());"), ["crate::y::Z", "::w", "super::v::u"]);
+        let lines = code_without_comments("pub use crate::{\n    a::B,\n    c,\n};\nx\n");
+        assert_eq!(paths(&lines[0].1), ["crate::a::B", "crate::c"]);
     }
 
     #[test]

@@ -71,7 +71,7 @@ const STEPS: [Step; 18] = [
     Step { name: "simulation", run: |run| run.simulation() },
     Step { name: "contended lines", run: |run| crate::cores::run(&run.root, &crate::cores::Wanted::parse(&COUNTED)?) },
     Step { name: "planted bugs", run: |run| crate::planted::sample(&run.root, PLANTED_ONE_IN) },
-    Step { name: "fuzzing", run: |run| crate::fuzz::run(&run.root, &crate::fuzz::Wanted::parse(&FUZZING)?) },
+    Step { name: "fuzzing", run: |run| run.fuzzing() },
 ];
 
 /// Runs every step.
@@ -104,7 +104,8 @@ impl Run {
 
     fn format(&self) -> Result<(), Failure> {
         self.cargo(&["fmt", "--all", "--check"])?;
-        self.cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"])
+        let others = ["fuzz/Cargo.toml", "crates/compare/Cargo.toml"];
+        others.iter().try_for_each(|manifest| self.cargo(&["fmt", "--manifest-path", manifest, "--check"]))
     }
 
     /// Installs the servers that tests start, unless they are there; each is started once.
@@ -119,6 +120,11 @@ impl Run {
             command.env("HIGHWATER_TEST_MOUNTS", "1");
         }
         self.finish(&mut command)
+    }
+
+    fn fuzzing(&self) -> Result<(), Failure> {
+        crate::fuzz::lints(&self.root)?;
+        crate::fuzz::run(&self.root, &crate::fuzz::Wanted::parse(&FUZZING)?)
     }
 
     fn docs(&self) -> Result<(), Failure> {

@@ -29,7 +29,7 @@ const COLUMNS: &[Column] = &[
 ];
 const INDEXES: &[IndexSpec] = &[IndexSpec { name: "by_n", columns: &["n"] }];
 
-fn spec() -> TableSpec {
+pub(crate) fn spec() -> TableSpec {
     TableSpec {
         name: "things".into(),
         columns: COLUMNS,
@@ -39,7 +39,7 @@ fn spec() -> TableSpec {
     }
 }
 
-fn settings(durable: bool) -> Settings {
+pub(crate) fn settings(durable: bool) -> Settings {
     Settings { cache_bytes: 32 << 20, durable, clients: 4, beyond_memory: false, options: Vec::new() }
 }
 
@@ -62,7 +62,7 @@ fn seen<P: Peer>(store: &P, scan: &Scan<'_>) -> Vec<String> {
     found
 }
 
-fn load<P: Peer>(store: &P) {
+pub(crate) fn load<P: Peer>(store: &P) {
     let table = store.create_table(&spec()).unwrap();
     let mut session = store.session().unwrap();
     let mut txn = session.begin().unwrap();

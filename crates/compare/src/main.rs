@@ -6,6 +6,8 @@
 //! 2. `list` prints the engines that this program was built with, and their versions.
 //! 3. Exit status 1 is a failure, 2 wrong use; the reason goes to stderr.
 
+#![cfg_attr(not(all(feature = "rocksdb", feature = "wiredtiger")), allow(dead_code, reason = "is theirs only"))]
+
 #[cfg(test)]
 mod compare_test;
 mod definition;

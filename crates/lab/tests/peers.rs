@@ -80,6 +80,7 @@ fn a_server_that_its_memory_limit_ends_has_no_result() {
             verify: Verify::Rows,
             seed: 1,
             options: Default::default(),
+            loaded_digest: None,
         };
         let taken = server.compare(&request, Some(LIMIT), folder.path()).unwrap();
         assert!(taken.answer.is_none() && taken.memory_limit == "24 MiB", "{server}: {taken:?}");

@@ -142,11 +142,11 @@ impl World {
             5 if !session.snapshots.is_empty() => drop(session.snapshots.swap_remove(0)),
             6 | 7 if !session.snapshots.is_empty() => self.look(&mut session, input),
             8..=10 => session.db.step(*input.one_of(&Step::ALL)).expect("a step in memory is done"),
-            11 if input.byte() % 4 == 0 => {
+            11 if input.byte().is_multiple_of(4) => {
                 self.close(session);
                 return self.open();
             }
-            12 if input.byte() % 4 == 0 && session.actors.is_empty() && session.snapshots.is_empty() => {
+            12 if input.byte().is_multiple_of(4) && session.actors.is_empty() && session.snapshots.is_empty() => {
                 let indexes = self.shape.indexes();
                 let name = indexes[input.below(indexes.len())].name;
                 if name != "PRIMARY" {
@@ -182,7 +182,7 @@ impl World {
     /// Commits or rolls back.
     fn end(&mut self, session: &mut Session, input: &mut Input<'_>) {
         let Actor { txn, own, .. } = session.actors.swap_remove(input.below(session.actors.len()));
-        if input.byte() % 4 == 0 {
+        if input.byte().is_multiple_of(4) {
             return txn.rollback().expect("a transaction is rolled back");
         }
         txn.commit().expect("a transaction is committed");

@@ -1,17 +1,22 @@
 //! One measurement: open, warm up, run or load, look at the kernel's counters, close, verify.
 //!
 //! Rules
-//! 1. The warm-up is a run of its own with other random numbers, so that the kernel's counters are of the measurement
-//!    alone, and nothing is cached because it is drawn again. Before it all rows are read where they fit memory; where
-//!    they do not, the operating system is asked to forget the files.
+//! 1. The warm-up is a run of its own with other random numbers, so that nothing is cached because it is drawn again.
+//!    Before it all rows are read where they fit memory; where they do not, the operating system is asked to forget the
+//!    files.
 //! 2. Space is that of the closed database. What is verified is read after it was opened again: it is what is kept.
-//! 3. The counters are those of the process that the database is in. A server has ended when it is closed, so its own
+//! 3. The kernel's counters are those of the measurement, but for bytes: what the warm-up left in caches is written
+//!    during the measurement, and not every engine can be told to write it before. Bytes until the database is closed
+//!    are therefore those of warm-up and measurement, whose transactions are counted.
+//! 4. The counters are those of the process that the database is in. A server has ended when it is closed, so its own
 //!    end before that; the device's go on.
 
+use super::expected::expected;
 use super::index_scan::IndexScans;
 use super::process::{Instructions, Mark, forget_cached, peak_memory_bytes, space_bytes, sync_folder};
 use super::{Answer, Compared, Process, Request, Task, Verify, redb_benchmark, verify};
 use crate::error::{Error, Result};
+use crate::result::RunResult;
 use crate::run::{self, RunOptions};
 use crate::store::Store;
 use crate::workload::{Load, Silent, Workload};
@@ -57,7 +62,7 @@ pub fn measure<D: Database>(request: &Request, database: &mut D) -> Result<Answe
     let answer = Answer { version: database.version(), ..Answer::default() };
     let store = database.open()?;
     let pid = database.pid();
-    let mut cell = Cell { request, database, pid, instructions, answer };
+    let mut cell = Cell { request, database, pid, instructions, warm_up: RunResult::default(), answer };
     if request.workload == Compared::Redb {
         let before = cell.mark();
         cell.answer.steps = redb_benchmark::run(&store, request)?;
@@ -81,6 +86,8 @@ struct Cell<'c, D: Database> {
     /// Of the process that the database was in while it was measured.
     pid: u32,
     instructions: Instructions,
+    /// The run before the measurement; nothing if there is none.
+    warm_up: RunResult,
     answer: Answer,
 }
 
@@ -110,20 +117,23 @@ impl<D: Database> Cell<'_, D> {
         Ok(before)
     }
 
+    /// Returns the mark before the warm-up.
     fn run(&mut self, store: &D::Store, load: &Load) -> Result<Mark> {
         let request = self.request;
         let options = |seconds| RunOptions { threads: request.clients, seconds, ..RunOptions::default() };
         if !request.beyond_memory {
             verify::contents(store, &load.tables(), Verify::Indexes)?;
         }
+        let first = self.mark();
         if request.warmup_s > 0.0 {
             let other = self.workload(&self.load_of(request.seed ^ WARM_UP)?);
-            run::run(store, &*other, &options(request.warmup_s), &mut |_| {})?;
+            self.warm_up = run::run(store, &*other, &options(request.warmup_s), &mut |_| {})?;
+            self.answer.warmup_transactions = self.warm_up.transactions;
         }
         let before = self.mark();
         self.answer.run = run::run(store, &*self.workload(load), &options(request.seconds), &mut |_| {})?;
         self.answer.process = self.mark().since(&before);
-        Ok(before)
+        Ok(first)
     }
 
     /// Closes the database and counts what that adds.
@@ -149,9 +159,15 @@ impl<D: Database> Cell<'_, D> {
     fn verify(&mut self, load: &Load) -> Result<()> {
         let store = self.database.open()?;
         let (contents, conditions) = verify::contents(&store, &load.tables(), self.request.verify)?;
-        self.answer.contents = contents;
+        let expected = expected(self.request, load, &[&self.warm_up, &self.answer.run]);
         self.answer.conditions = conditions;
+        self.answer.conditions.extend(expected.iter().flat_map(|expected| expected.conditions(&contents)));
+        self.answer.contents = contents;
         self.answer.conditions.extend(self.workload(load).conditions(&store)?);
         self.database.close(store)
     }
 }
+
+#[cfg(test)]
+#[path = "cell_test.rs"]
+mod tests;

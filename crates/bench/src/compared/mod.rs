@@ -7,6 +7,7 @@
 //!    rows.
 
 mod cell;
+mod expected;
 mod index_scan;
 mod process;
 mod redb_benchmark;
@@ -139,9 +140,7 @@ pub enum Task {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verify {
-    /// The workload's own conditions.
-    Conditions,
-    /// Those, the number of rows and their digest.
+    /// The workload's own conditions, the number of rows and their digest.
     Rows,
     /// Those, and that every secondary index leads to the same rows.
     Indexes,
@@ -180,6 +179,9 @@ pub struct Request {
     /// Options of Highwater by name, for Highwater only.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
+    /// Digest of what was loaded, where that is known: what only reads must leave it.
+    #[serde(default)]
+    pub loaded_digest: Option<String>,
 }
 
 /// What the kernel counted of the engine's process while it was measured.
@@ -224,11 +226,15 @@ pub struct Answer {
     pub version: String,
     /// The run, or the load.
     pub run: RunResult,
+    /// Transactions of the warm-up.
+    #[serde(default)]
+    pub warmup_transactions: u64,
     /// Rows that were loaded.
     pub loaded_rows: u64,
     /// What the kernel counted during the run, or during load and closing; of a server's process until it was closed.
     pub process: Process,
-    /// Bytes that the device took until the database was closed and synced, the run's included.
+    /// Bytes that the device took until the database was closed and synced, those of the run and of the warm-up
+    /// included.
     #[serde(default)]
     pub device_written_bytes_closed: Option<u64>,
     /// Seconds that closing took.

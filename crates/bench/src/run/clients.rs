@@ -3,9 +3,11 @@
 //! Rules
 //! 1. Clients begin together, once each has its thread.
 //! 2. A client that ends, for whatever reason, is counted down, so that the driver never waits for one that is gone.
+//! 3. A transaction that met a conflict is tried again until it succeeds or the run stops, after a wait ([`backoff`]).
 
 use super::RunOptions;
 use super::recorder::Recorder;
+use crate::backoff;
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::workload::Client;
@@ -59,19 +61,19 @@ impl Shared {
 
     fn client_loop(&self, client: &mut dyn Client, recorder: &Mutex<Recorder>) -> Result<()> {
         while let Some(counts) = self.next_counts() {
-            let started = Instant::now();
-            let mut errors = 0;
+            let (started, mut errors) = (Instant::now(), 0);
             let outcome = loop {
                 match client.run() {
-                    Err(error) if error.is_retryable() => {
-                        errors += 1;
-                        if self.stop.load(Relaxed) {
-                            recorder.lock().errors += if counts { errors } else { 0 };
-                            return Ok(());
-                        }
-                    }
+                    Err(error) if error.is_retryable() => errors += 1,
                     other => break other?,
                 }
+                if self.stop.load(Relaxed) {
+                    if counts {
+                        recorder.lock().give_up(started.elapsed(), errors);
+                    }
+                    return Ok(());
+                }
+                backoff::pause(errors);
             };
             let Some(outcome) = outcome else { return Ok(()) };
             if counts {
@@ -129,5 +131,38 @@ impl Shared {
             }
         }
         *running
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// A store that refuses every transaction at once.
+    struct Refused(u64);
+
+    impl Client for Refused {
+        fn run(&mut self) -> Result<Option<crate::workload::Outcome>> {
+            self.0 += 1;
+            Err(highwater::Error::WriteConflict.into())
+        }
+    }
+
+    #[test]
+    fn what_is_refused_again_and_again_waits_and_counts_in_the_latencies() {
+        let shared = Shared::new(&RunOptions::default(), 1);
+        shared.measuring.store(true, Relaxed);
+        let (mut client, recorder) = (Refused(0), Mutex::new(Recorder::new(1)));
+        std::thread::scope(|scope| {
+            scope.spawn(|| shared.client_loop(&mut client, &recorder).unwrap());
+            std::thread::sleep(Duration::from_millis(100));
+            shared.stop.store(true, Relaxed);
+        });
+        let recorder = recorder.into_inner();
+        let latencies = recorder.all_latencies();
+        assert_eq!((recorder.transactions(), latencies.len(), recorder.errors), (0, 1, client.0));
+        assert!(latencies.max() > 90_000_000, "{} ns", latencies.max());
+        assert!(client.0 < 1_000, "{} tries", client.0);
     }
 }

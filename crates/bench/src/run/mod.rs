@@ -4,7 +4,8 @@
 //! 1. Each client records into its own `Recorder` behind a lock that only the driver's interval tick ever contends for.
 //!    A tick swaps in an empty one.
 //! 2. A transaction's latency runs from its first attempt to its success: a retry after a deadlock is part of it, and
-//!    one error. (What is tried again, the workload says.)
+//!    one error. (What is tried again, the workload says.) One that still fails when the run stops is no transaction,
+//!    but its time so far is among the latencies of all.
 //! 3. The run ends after the seconds or the transactions asked for, whichever come first, or when every client is out
 //!    of work. The clock stops when the last client has finished its transaction.
 //! 4. The first error that is not retryable stops every client and is the run's result.

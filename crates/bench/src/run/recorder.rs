@@ -17,9 +17,15 @@ fn latencies() -> Latencies {
     Latencies::new_with_bounds(1, MAX_LATENCY_NS, LATENCY_DIGITS).expect("constant bounds are valid")
 }
 
+fn nanoseconds(latency: Duration) -> u64 {
+    latency.as_nanos().min(u128::from(MAX_LATENCY_NS)) as u64
+}
+
 /// What one client, or all of them, did.
 pub(super) struct Recorder {
     pub(super) kinds: Vec<Latencies>,
+    /// Of transactions that were still refused when the run stopped: their time until then.
+    unfinished: Latencies,
     pub(super) rolled_back: Vec<u64>,
     pub(super) queries: Queries,
     pub(super) errors: u64,
@@ -30,6 +36,7 @@ impl Recorder {
     pub(super) fn new(kinds: usize) -> Recorder {
         Recorder {
             kinds: (0..kinds).map(|_| latencies()).collect(),
+            unfinished: latencies(),
             rolled_back: vec![0; kinds],
             queries: Queries::default(),
             errors: 0,
@@ -38,7 +45,7 @@ impl Recorder {
     }
 
     pub(super) fn record(&mut self, outcome: &Outcome, latency: Duration, errors: u64) {
-        self.kinds[outcome.kind].saturating_record(latency.as_nanos().min(u128::from(MAX_LATENCY_NS)) as u64);
+        self.kinds[outcome.kind].saturating_record(nanoseconds(latency));
         self.rolled_back[outcome.kind] += u64::from(outcome.rolled_back);
         self.queries.read += u64::from(outcome.reads);
         self.queries.write += u64::from(outcome.writes);
@@ -47,13 +54,20 @@ impl Recorder {
         self.busy += latency;
     }
 
+    /// A transaction that did not succeed until the run stopped. It has taken longer than it took so far.
+    pub(super) fn give_up(&mut self, so_far: Duration, errors: u64) {
+        self.unfinished.saturating_record(nanoseconds(so_far));
+        self.errors += errors;
+    }
+
+    /// Those that succeeded.
     pub(super) fn transactions(&self) -> u64 {
         self.kinds.iter().map(Histogram::len).sum()
     }
 
     pub(super) fn all_latencies(&self) -> Latencies {
         let mut all = latencies();
-        for kind in &self.kinds {
+        for kind in self.kinds.iter().chain([&self.unfinished]) {
             // The bounds are the same, so nothing can be out of range.
             let _ = all.add(kind);
         }
@@ -64,6 +78,7 @@ impl Recorder {
         for (mine, theirs) in self.kinds.iter_mut().zip(&other.kinds) {
             let _ = mine.add(theirs);
         }
+        let _ = self.unfinished.add(&other.unfinished);
         for (mine, theirs) in self.rolled_back.iter_mut().zip(&other.rolled_back) {
             *mine += theirs;
         }
@@ -75,7 +90,7 @@ impl Recorder {
     }
 
     pub(super) fn clear(&mut self) {
-        self.kinds.iter_mut().filter(|k| !k.is_empty()).for_each(Histogram::reset);
+        self.kinds.iter_mut().chain([&mut self.unfinished]).filter(|k| !k.is_empty()).for_each(Histogram::reset);
         self.rolled_back.fill(0);
         self.queries = Queries::default();
         self.errors = 0;

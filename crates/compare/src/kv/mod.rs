@@ -9,6 +9,8 @@
 //! 4. What an engine reads in place (memory map, page) is shown in place.
 
 mod catalog;
+#[cfg(test)]
+mod kv_test;
 mod store;
 mod transaction;
 

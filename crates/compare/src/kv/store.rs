@@ -82,6 +82,12 @@ impl Entries {
 }
 
 impl<K: Kv> KvStore<K> {
+    /// The engine.
+    #[cfg(test)]
+    pub(super) fn kv(&self) -> &K {
+        &self.kv
+    }
+
     /// Puts the entries of all rows into an index that is empty.
     fn fill(&self, table: &KvTable<K::Tree>, index: usize) -> Result<()> {
         let (mut client, mut entries) = (self.kv.client()?, Entries::default());

@@ -1,11 +1,12 @@
 //! Rows and index entries read and written in a transaction of a key-value engine.
 //!
 //! Rule: a scan that fetches rows by their keys (by an index, or to lock them) reads [`FIRST_KEYS`] keys first and then
-//! twice as many each time, up to [`MOST_KEYS`]: a scan that ends early has read few too many.
+//! twice as many each time, up to [`MOST_KEYS`]: a scan that ends early has read few too many. In a snapshot every
+//! entry has its row.
 
 use super::catalog::KvTable;
 use super::{KvRead, KvWrite, Range};
-use crate::failure::duplicate;
+use crate::failure::{duplicate, failed};
 use crate::layout::{Layout, RowBytes};
 use highwater::ValueRef;
 use highwater_bench::store::{Read, RowChanges, RowView, Scan, Transaction};
@@ -152,7 +153,8 @@ fn scan_keys<R: KvRead>(
                 Some(ControlFlow::Break(())) => return Ok(()),
                 Some(ControlFlow::Continue(())) => left -= 1,
                 // Another transaction removed it since its key was read.
-                None => {}
+                None if wanted.for_update => {}
+                None => return Err(failed(&layout.name, "an entry of an index leads to no row")),
             }
         }
         if ends.len() < most {

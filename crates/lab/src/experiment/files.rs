@@ -11,7 +11,8 @@
 //! 2. A folder is checked before anything is made in it: one that is refused stays unchanged.
 //! 3. A kept cell that cannot be read, or lacks a value that claims need, counts as not measured.
 //! 4. Cells of different builds are not mixed unless the user says so ([`Resume::AnyBuild`]). Each keeps the build that
-//!    measured it, and the outcome names them all.
+//!    measured it, and the outcome names them all. A build is this program and those that measure for it
+//!    ([`Experiment::programs`]).
 
 use super::{Cell, Experiment, Measured, Metric, Outcome, Plan, report};
 use highwater_bench::{Error, Result};
@@ -57,11 +58,15 @@ pub enum Resume {
     AnyBuild,
 }
 
-/// This program: its version and the checksum of its file.
-fn build() -> String {
-    let bytes = std::env::current_exe().and_then(std::fs::read);
-    let sum = bytes.map_or("unknown".into(), |bytes| format!("{:08x}", crc32c::crc32c(&bytes)));
-    format!("{}-{sum}", env!("CARGO_PKG_VERSION"))
+/// The version, and the checksums of this program's file and of the others that measure.
+fn build(others: Vec<PathBuf>) -> String {
+    let checksum = |path: std::io::Result<PathBuf>| {
+        let bytes = path.and_then(std::fs::read);
+        bytes.map_or("unknown".into(), |bytes| format!("{:08x}", crc32c::crc32c(&bytes)))
+    };
+    let own = checksum(std::env::current_exe());
+    let sums: Vec<String> = [own].into_iter().chain(others.into_iter().map(|path| checksum(Ok(path)))).collect();
+    format!("{}-{}", env!("CARGO_PKG_VERSION"), sums.join("-"))
 }
 
 /// `NAME=VALUE` of each.
@@ -143,7 +148,7 @@ impl Folder {
     /// [`Error::Usage`] for every other folder.
     pub(super) fn look(experiment: &dyn Experiment, plan: &Plan, resume: Resume) -> Result<Folder> {
         let (root, required) = (plan.out_dir.clone(), experiment.about().required);
-        let mut folder = Folder { root, new: None, required, build: build() };
+        let mut folder = Folder { root, new: None, required, build: build(experiment.programs()) };
         let wanted = Identity::of(experiment, plan);
         match read_json::<Identity>(&folder.root.join("plan.json")).map_err(usage)? {
             None if folder.is_empty().map_err(usage)? => folder.new = Some(wanted),
@@ -184,7 +189,7 @@ impl Folder {
         )))
     }
 
-    /// This program: what it measures now is kept as of this build.
+    /// The programs that measure: what they measure now is kept as of this build.
     pub(super) fn build(&self) -> &str {
         &self.build
     }

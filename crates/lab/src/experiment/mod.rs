@@ -50,6 +50,7 @@ pub use runner::run;
 use highwater_bench::Result;
 use outcome::figures_of;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// What an experiment is.
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +96,10 @@ pub trait Experiment: Sync {
     /// Whether the subjects run at this scale, and so must be installed; not so where recordings of them are replayed.
     fn runs_subjects(&self, _scale: Scale) -> bool {
         true
+    }
+    /// Programs beside this one that measure: measurements of others are not mixed with theirs.
+    fn programs(&self) -> Vec<PathBuf> {
+        Vec::new()
     }
     /// Whether a run can say how many clients there are.
     fn lets_clients_be_chosen(&self) -> bool {

@@ -14,6 +14,7 @@ struct MadeUp {
     measured: Mutex<Vec<String>>,
     fail_at: Option<&'static str>,
     renamed: bool,
+    programs: Vec<PathBuf>,
 }
 
 const SIZE: Axis = Axis::new("size");
@@ -33,6 +34,9 @@ const RENAMED: About = About { name: "renamed", ..MADE_UP };
 impl Experiment for MadeUp {
     fn about(&self) -> &About {
         if self.renamed { &RENAMED } else { &MADE_UP }
+    }
+    fn programs(&self) -> Vec<PathBuf> {
+        self.programs.clone()
     }
     fn cells(&self, plan: &Plan) -> Vec<Cell> {
         plan.cells(&["1", "2"], |size, _| vec![setting([(SIZE, size)])])
@@ -190,6 +194,21 @@ fn another_build_resumes_only_with_any_build() {
     assert!(outcome.config["builds"].starts_with("0.0.1-beef,"), "{:?}", outcome.config);
     assert!(outcome.notes.iter().any(|note| note.contains("2 builds")), "{:?}", outcome.notes);
     assert!(refused().contains("its build is 0.0.1-beef"), "mixed once is mixed for good: {}", refused());
+}
+
+#[test]
+fn another_program_that_measures_is_another_build() {
+    let folder = tempfile::tempdir().unwrap();
+    let (plan, program) = (plan(folder.path()), folder.path().join("program"));
+    let again =
+        |resume| run(&MadeUp { programs: vec![program.clone()], ..MadeUp::default() }, &plan, resume, &mut Quiet);
+    std::fs::write(&program, "first").unwrap();
+    again(Resume::No).unwrap();
+    again(Resume::SameBuild).unwrap();
+    std::fs::write(&program, "second").unwrap();
+    let error = again(Resume::SameBuild).unwrap_err().to_string();
+    assert!(error.contains("its build is"), "{error}");
+    again(Resume::AnyBuild).unwrap();
 }
 
 #[test]

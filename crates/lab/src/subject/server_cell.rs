@@ -122,6 +122,7 @@ mod tests {
             verify: Verify::Rows,
             seed: 1,
             options: BTreeMap::new(),
+            loaded_digest: None,
         }
     }
 

@@ -10,11 +10,13 @@
 //!    asks for a record whose insert is not committed. They are scattered over the records at the run's start and, if
 //!    it inserts, a tenth more (YCSB: those it expects to be inserted), so that the popular ones stay the same.
 //! 3. Every operation is a transaction of its own.
+//! 4. What is asked for was inserted: a record that is not found is an error, and the run's end.
 
 mod generator;
 
 use super::random::{push_alphanumeric, rng};
 use super::{Batch, Client, Outcome, Progress, Workload, in_parallel, key1, open_table, options};
+use crate::backoff;
 use crate::error::{Error, Result};
 use crate::store::{Column, Read, RowChanges, RowView, Scan, Session, Store, TableSpec, Transaction, column};
 use fastrand::Rng;
@@ -99,7 +101,9 @@ enum Operation {
     ReadModifyWrite,
 }
 
-const KINDS: &[&str] = &["read", "update", "insert", "scan", "read_modify_write"];
+/// The kind of transaction that inserts.
+pub(crate) const INSERT: &str = "insert";
+const KINDS: &[&str] = &["read", "update", INSERT, "scan", "read_modify_write"];
 
 /// Options.
 #[derive(Clone, Debug)]
@@ -310,21 +314,25 @@ impl<S: Store> YcsbClient<S> {
 
     fn read(&mut self, outcome: &mut Outcome) -> Result<()> {
         let mut read = self.session.snapshot()?;
-        read.get(&self.table, &key1(self.record.key.as_str()), |row| read_all(row))?;
+        let found = read.get(&self.table, &key1(self.record.key.as_str()), |row| read_all(row))?;
         outcome.reads += 1;
-        read.finish()
+        read.finish()?;
+        self.must_be(found.is_some())
     }
 
     fn scan(&mut self, outcome: &mut Outcome) -> Result<()> {
         let count = self.record.rng.u64(1..=MAX_SCAN) as usize;
         let mut read = self.session.snapshot()?;
         let scan = Scan { from: Some(self.record.key.as_str().into()), limit: count, ..Scan::all() };
+        let mut first = None;
         read.scan(&self.table, &scan, |row| {
+            first.get_or_insert_with(|| row.str(0) == self.record.key);
             read_all(row);
             ControlFlow::Continue(())
         })?;
         outcome.reads += 1;
-        read.finish()
+        read.finish()?;
+        self.must_be(first == Some(true))
     }
 
     fn change(&mut self, read_first: bool, outcome: &mut Outcome) -> Result<()> {
@@ -340,16 +348,26 @@ impl<S: Store> YcsbClient<S> {
         })?;
         outcome.reads += u32::from(read_first);
         outcome.changed(found);
-        txn.finish()
+        txn.finish()?;
+        self.must_be(found)
+    }
+
+    /// See rule 4.
+    fn must_be(&self, found: bool) -> Result<()> {
+        if found { Ok(()) } else { Err(Error::Data(format!("{TABLE} has no {}, which was inserted", self.record.key))) }
     }
 
     fn insert(&mut self, outcome: &mut Outcome) -> Result<()> {
-        let mut number = self.inserts.next.fetch_add(1, Relaxed);
+        let (mut number, mut conflicts) = (self.inserts.next.fetch_add(1, Relaxed), 0);
         loop {
             let mut txn = self.session.begin()?;
             match self.record.insert(&mut txn, &self.table, number).and_then(|()| txn.finish()) {
                 // A number that was given out must be inserted, or the latest ones would never become visible.
-                Err(error) if error.is_retryable() => outcome.other += 1,
+                Err(error) if error.is_retryable() => {
+                    outcome.other += 1;
+                    conflicts += 1;
+                    backoff::pause(conflicts);
+                }
                 // By a run that was killed.
                 Err(Error::Engine(highwater::Error::DuplicateKey { .. })) => {
                     outcome.other += 1;
@@ -386,53 +404,4 @@ impl<S: Store> Client for YcsbClient<S> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::store::model::Model;
-    use crate::workload::{Silent, load_or_reuse};
-
-    #[test]
-    fn every_letter_runs_its_operations() {
-        let expected: [(Letter, &[usize]); 6] = [
-            (Letter::A, &[0, 1]),
-            (Letter::B, &[0, 1]),
-            (Letter::C, &[0]),
-            (Letter::D, &[0, 2]),
-            (Letter::E, &[2, 3]),
-            (Letter::F, &[0, 4]),
-        ];
-        for (letter, kinds) in expected {
-            let store = Model::default();
-            let workload = Ycsb::new(Config { letter, records: 200, seed: 1 });
-            load_or_reuse(&store, &workload, 2, &Silent).unwrap();
-            let mut client = workload.client(&store, 0).unwrap();
-            let mut found = BTreeMap::<usize, u32>::new();
-            for _ in 0..200 {
-                *found.entry(client.run().unwrap().unwrap().kind).or_default() += 1;
-            }
-            assert_eq!(found.keys().copied().collect::<Vec<_>>(), kinds, "{letter:?}");
-            let inserted = found.get(&2).copied().unwrap_or(0);
-            assert_eq!(store.count(TABLE), 200 + inserted as usize);
-
-            let next = Ycsb::new(Config { letter, records: 200, seed: 2 });
-            next.client(&store, 0).unwrap();
-            assert_eq!(next.inserts.committed.load(Relaxed), 200 + u64::from(inserted));
-        }
-    }
-
-    #[test]
-    fn a_number_that_a_killed_run_left_out_is_filled() {
-        let store = Model::default();
-        let workload = Ycsb::new(Config { letter: Letter::D, records: 200, seed: 1 });
-        load_or_reuse(&store, &workload, 2, &Silent).unwrap();
-        let table = open_table(&store, TABLE).unwrap();
-        let mut txn = store.session().unwrap();
-        let mut txn = txn.begin().unwrap();
-        Record::new(rng(7, 7)).insert(&mut txn, &table, 201).unwrap();
-        txn.finish().unwrap();
-        let mut client = workload.client(&store, 0).unwrap();
-        let inserted = (0..200).filter(|_| client.run().unwrap().unwrap().kind == Operation::Insert as usize).count();
-        assert!(inserted > 1);
-        assert_eq!(store.count(TABLE), 201 + inserted);
-    }
-}
+mod ycsb_test;

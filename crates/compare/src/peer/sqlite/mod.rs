@@ -2,15 +2,20 @@
 //!
 //! Rules
 //! 1. A table is a table of SQL, an index an index of SQL; statements are prepared once for each connection.
-//! 2. A client has a connection. Writers take turns at a lock of this process: SQLite has one writer at a time, and its
-//!    own way of waiting for the turn is to sleep.
+//! 2. A client has a connection that reads. Writers take turns at one connection behind a lock of this process: SQLite
+//!    has one writer at a time, its own way of waiting for the turn is to sleep, and a connection that meets a commit
+//!    of another one forgets its cache. That connection is open until the database is closed, which moves what is in
+//!    the log then.
 //! 3. Durable is `synchronous=FULL`: the log is synced at each commit. Relaxed is `NORMAL`, with a checkpoint's sync of
 //!    the log only.
-//! 4. The cache is shared out among the connections, since each has its own; the file is also mapped.
+//! 4. Each connection has a cache of its own: the writer's is a half, the readers share the other; the file is also
+//!    mapped.
 //! 5. Small rows with a key of several columns or of text are kept in the tree of the key (`WITHOUT ROWID`), as
 //!    SQLite's documentation advises; numbers that are a key are the row's number.
 
 mod sql;
+#[cfg(test)]
+mod sqlite_test;
 
 use crate::failure::{duplicate, failed};
 use crate::settings::{Peer, Settings};
@@ -24,7 +29,7 @@ use rusqlite::types::{ToSqlOutput, Value, ValueRef as Sql};
 use rusqlite::{CachedStatement, Connection, Error as SqlError, ErrorCode, Row, ToSql};
 use sql::SqlTable;
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -44,47 +49,42 @@ struct Shared {
     path: std::path::PathBuf,
     settings: Settings,
     tables: RwLock<BTreeMap<String, Arc<SqlTable>>>,
-    writer: Mutex<()>,
+    writer: Mutex<Connection>,
 }
 
-impl Shared {
-    fn connect(&self) -> Result<Connection> {
-        let connection = Connection::open(&self.path).map_err(sqlite)?;
-        let cache_kib = (self.settings.cache_bytes >> 10) / (self.settings.clients as u64 + 1);
-        // Where an index is sorted.
-        let temp_store = if self.settings.beyond_memory { "FILE" } else { "MEMORY" };
-        let synchronous = if self.settings.durable { "FULL" } else { "NORMAL" };
-        let pragmas = format!(
-            "PRAGMA journal_mode=WAL; PRAGMA synchronous={synchronous}; PRAGMA cache_size=-{cache_kib};
-             PRAGMA mmap_size={}; PRAGMA temp_store={temp_store}; PRAGMA busy_timeout=10000;",
-            self.settings.cache_bytes
-        );
-        connection.execute_batch(&pragmas).map_err(sqlite)?;
-        connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        Ok(connection)
-    }
+/// A connection with so much cache.
+fn connect(path: &Path, settings: &Settings, cache_bytes: u64) -> Result<Connection> {
+    let connection = Connection::open(path).map_err(sqlite)?;
+    // Where an index is sorted.
+    let temp_store = if settings.beyond_memory { "FILE" } else { "MEMORY" };
+    let synchronous = if settings.durable { "FULL" } else { "NORMAL" };
+    let pragmas = format!(
+        "PRAGMA journal_mode=WAL; PRAGMA synchronous={synchronous}; PRAGMA cache_size=-{};
+         PRAGMA mmap_size={}; PRAGMA temp_store={temp_store}; PRAGMA busy_timeout=10000;",
+        cache_bytes >> 10,
+        settings.cache_bytes
+    );
+    connection.execute_batch(&pragmas).map_err(sqlite)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(connection)
 }
 
 impl Peer for Sqlite {
     fn open(folder: &Path, settings: &Settings) -> Result<Sqlite> {
         std::fs::create_dir_all(folder).map_err(|e| failed("sqlite", e))?;
-        let shared = Shared {
-            path: folder.join("sqlite"),
-            settings: settings.clone(),
-            tables: RwLock::default(),
-            writer: Mutex::new(()),
-        };
-        let connection = shared.connect()?;
-        connection.execute_batch(sql::CATALOG).map_err(sqlite)?;
-        for table in sql::read_catalog(&connection)? {
-            shared.tables.write().insert(table.name().into(), Arc::new(table));
-        }
-        Ok(Sqlite { shared: Arc::new(shared) })
+        let path = folder.join("sqlite");
+        let writer = connect(&path, settings, settings.cache_bytes / 2)?;
+        writer.execute_batch(sql::CATALOG).map_err(sqlite)?;
+        let tables = sql::read_catalog(&writer)?;
+        let tables = tables.into_iter().map(|table| (table.name().to_string(), Arc::new(table))).collect();
+        let (tables, writer) = (RwLock::new(tables), Mutex::new(writer));
+        Ok(Sqlite { shared: Arc::new(Shared { path, settings: settings.clone(), tables, writer }) })
     }
 
     /// The last connection that closes moves the log into the database.
     fn close(self) -> Result<()> {
-        self.shared.connect()?.close().map_err(|(_, error)| sqlite(error))
+        let shared = Arc::into_inner(self.shared).ok_or_else(|| failed("sqlite", "closed while it is used"))?;
+        shared.writer.into_inner().close().map_err(|(_, error)| sqlite(error))
     }
 
     fn version() -> String {
@@ -98,17 +98,14 @@ impl Store for Sqlite {
 
     fn create_table(&self, spec: &TableSpec) -> Result<Arc<SqlTable>> {
         let table = Arc::new(SqlTable::new(spec));
-        let _writer = self.shared.writer.lock();
-        let connection = self.shared.connect()?;
-        table.create(&connection)?;
+        table.create(&self.shared.writer.lock())?;
         self.shared.tables.write().insert(spec.name.clone(), table.clone());
         Ok(table)
     }
 
     fn create_index(&self, table: &str, index: &IndexSpec) -> Result<()> {
         let old = self.table(table)?.ok_or_else(|| failed("sqlite", format!("there is no table {table}")))?;
-        let _writer = self.shared.writer.lock();
-        let new = old.with_index(&self.shared.connect()?, index)?;
+        let new = old.with_index(&self.shared.writer.lock(), index)?;
         self.shared.tables.write().insert(table.into(), Arc::new(new));
         Ok(())
     }
@@ -118,7 +115,9 @@ impl Store for Sqlite {
     }
 
     fn session(&self) -> Result<SqliteSession> {
-        Ok(SqliteSession { connection: self.shared.connect()?, shared: self.shared.clone(), text: String::new() })
+        let Shared { path, settings, .. } = &*self.shared;
+        let reader = connect(path, settings, settings.cache_bytes / 2 / settings.clients.max(1) as u64)?;
+        Ok(SqliteSession { reader, shared: self.shared.clone(), text: String::new() })
     }
 
     fn stats(&self) -> StoreStats {
@@ -126,9 +125,9 @@ impl Store for Sqlite {
     }
 }
 
-/// A client's connection.
+/// A client: its connection, and its turns at the writer's.
 pub struct SqliteSession {
-    connection: Connection,
+    reader: Connection,
     shared: Arc<Shared>,
     text: String,
 }
@@ -139,21 +138,36 @@ impl Session for SqliteSession {
     type Snapshot<'s> = SqliteTxn<'s>;
 
     fn begin(&mut self) -> Result<SqliteTxn<'_>> {
-        let writer = self.shared.writer.lock();
-        SqliteTxn::begin(&self.connection, &mut self.text, Some(writer), "BEGIN IMMEDIATE")
+        SqliteTxn::begin(Handle::Writer(self.shared.writer.lock()), &mut self.text, "BEGIN IMMEDIATE")
     }
 
     fn snapshot(&mut self) -> Result<SqliteTxn<'_>> {
-        SqliteTxn::begin(&self.connection, &mut self.text, None, "BEGIN")
+        SqliteTxn::begin(Handle::Reader(&self.reader), &mut self.text, "BEGIN")
     }
 }
 
 /// A transaction. It is rolled back unless it is finished; only then the next writer has its turn.
 pub struct SqliteTxn<'s> {
-    connection: &'s Connection,
+    connection: Handle<'s>,
     text: &'s mut String,
     is_open: bool,
-    _writer: Option<MutexGuard<'s, ()>>,
+}
+
+/// The connection of a transaction.
+enum Handle<'s> {
+    Reader(&'s Connection),
+    Writer(MutexGuard<'s, Connection>),
+}
+
+impl Deref for Handle<'_> {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        match self {
+            Handle::Reader(connection) => connection,
+            Handle::Writer(connection) => connection,
+        }
+    }
 }
 
 /// A value as SQL has it: decimals as whole numbers of their smallest unit, times as microseconds.
@@ -186,18 +200,13 @@ fn bind<'v>(
 }
 
 impl<'s> SqliteTxn<'s> {
-    fn begin(
-        connection: &'s Connection,
-        text: &'s mut String,
-        writer: Option<MutexGuard<'s, ()>>,
-        begin: &str,
-    ) -> Result<SqliteTxn<'s>> {
-        run(connection, begin)?;
-        Ok(SqliteTxn { connection, text, is_open: true, _writer: writer })
+    fn begin(connection: Handle<'s>, text: &'s mut String, begin: &str) -> Result<SqliteTxn<'s>> {
+        run(&connection, begin)?;
+        Ok(SqliteTxn { connection, text, is_open: true })
     }
 
     /// Prepares a statement and binds its parameters.
-    fn prepare(&self, sql: &str, values: &[ValueRef<'_>]) -> Result<CachedStatement<'s>> {
+    fn prepare(&self, sql: &str, values: &[ValueRef<'_>]) -> Result<CachedStatement<'_>> {
         let mut statement = self.connection.prepare_cached(sql).map_err(sqlite)?;
         bind(&mut statement, 1, values.iter().copied())?;
         Ok(statement)
@@ -211,7 +220,7 @@ fn run(connection: &Connection, sql: &str) -> Result<()> {
 impl Drop for SqliteTxn<'_> {
     fn drop(&mut self) {
         if self.is_open {
-            let _ = run(self.connection, "ROLLBACK");
+            let _ = run(&self.connection, "ROLLBACK");
         }
     }
 }
@@ -252,7 +261,7 @@ impl Read for SqliteTxn<'_> {
     }
 
     fn finish(mut self) -> Result<()> {
-        run(self.connection, "COMMIT")?;
+        run(&self.connection, "COMMIT")?;
         self.is_open = false;
         Ok(())
     }
@@ -298,7 +307,7 @@ impl Transaction for SqliteTxn<'_> {
 
     fn rollback(mut self) -> Result<()> {
         self.is_open = false;
-        run(self.connection, "ROLLBACK")
+        run(&self.connection, "ROLLBACK")
     }
 }
 

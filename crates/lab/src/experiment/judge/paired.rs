@@ -4,7 +4,8 @@
 //! 1. The ratio is the geometric mean over all pairs; its spread is the half of that mean's interval of 95 % confidence
 //!    (Student's t: with few pairs it is much wider than two standard errors).
 //! 2. Ratios that differ from one by less than the spread, or less than [`TOLERANCE`], count as equal.
-//! 3. A ratio with a spread above [`UNDECIDED_ABOVE`] decides nothing.
+//! 3. A ratio with a spread above [`UNDECIDED_ABOVE`] decides nothing, unless its interval lies on one side of one.
+//! 4. A pair in which one of the two was not measured, or is 0, has no ratio: the option is not measured.
 
 use super::{Judgment, number};
 use crate::experiment::Verdict;
@@ -29,6 +30,9 @@ impl Speed {
     /// Of pairs of runs.
     pub(in crate::experiment) fn of(pairs: &[(f64, f64)]) -> Speed {
         let logarithms: Vec<f64> = pairs.iter().map(|(a, b)| (a / b).ln()).collect();
+        if !logarithms.iter().all(|one| one.is_finite()) {
+            return Speed::NONE;
+        }
         let n = logarithms.len() as f64;
         let mean = logarithms.iter().sum::<f64>() / n;
         let squares: f64 = logarithms.iter().map(|one| (one - mean).powi(2)).sum();
@@ -36,12 +40,17 @@ impl Speed {
         Speed { ratio: mean.exp(), spread }
     }
 
+    /// The spread is that of the ratio's logarithm.
+    fn is_on_one_side(&self) -> bool {
+        self.ratio.ln().abs() > self.spread
+    }
+
     fn is_decided(&self) -> bool {
-        self.spread <= UNDECIDED_ABOVE
+        self.spread <= UNDECIDED_ABOVE || self.is_on_one_side()
     }
 
     fn is_at_least_one(&self) -> bool {
-        self.ratio >= 1.0 - self.spread.max(TOLERANCE)
+        self.ratio >= 1.0 - TOLERANCE || !self.is_on_one_side()
     }
 
     /// `1.02 times 1 (± 3.1 %)`.
@@ -80,6 +89,28 @@ fn student(n: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn verdict(pairs: &[(f64, f64)]) -> Verdict {
+        all_at_least_one(&[Speed::of(pairs)], String::new()).0
+    }
+
+    #[test]
+    fn an_interval_on_one_side_of_one_decides_however_wide_it_is() {
+        assert_eq!(verdict(&[(0.5, 1.0), (0.6, 1.0), (0.55, 1.0)]), Verdict::Lost);
+        assert_eq!(verdict(&[(2.0, 1.0), (3.0, 1.0), (2.5, 1.0)]), Verdict::Holds);
+        assert_eq!(verdict(&[(0.5, 1.0), (1.1, 1.0), (0.9, 1.0)]), Verdict::Undecided);
+        assert_eq!(verdict(&[(0.98, 1.0), (0.98, 1.0), (0.98, 1.0)]), Verdict::Holds, "within the tolerance");
+    }
+
+    #[test]
+    fn a_pair_without_a_ratio_is_lost() {
+        for value in [0.0, f64::NAN, f64::INFINITY] {
+            for pair in [(value, 1.0), (1.0, value)] {
+                assert_eq!(verdict(&[(1.0, 1.0), pair, (1.0, 1.0)]), Verdict::Lost, "{pair:?}");
+            }
+        }
+        assert_eq!(verdict(&[(0.0, 0.0)]), Verdict::Lost);
+    }
 
     #[test]
     fn a_single_pair_and_a_missing_one_decide_nothing() {

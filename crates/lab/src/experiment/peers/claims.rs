@@ -106,11 +106,12 @@ fn flash_claim(rows: &[Row], setting: &Setting) -> Option<Claim> {
 
 fn verified(rows: &Rows<'_>) -> Judgment {
     let broken: Vec<&Row> = rows.all().filter(|row| row.most(metric::CONDITIONS_BROKEN) > 0.0).collect();
+    let not_ended = rows.all().filter(|row| !was_ended(row));
+    let (verified, not): (Vec<&Row>, Vec<&Row>) =
+        not_ended.partition(|row| row.value(metric::CONDITIONS_BROKEN).is_finite());
     match broken.first() {
-        None => {
-            let verified = rows.all().filter(|row| row.value(metric::CONDITIONS_BROKEN).is_finite());
-            (Verdict::Holds, format!("{} rows of results", verified.count()))
-        }
+        None if !not.is_empty() => (Verdict::Lost, format!("{} rows of results are not verified", not.len())),
+        None => (Verdict::Holds, format!("{} rows of results", verified.len())),
         Some(first) => {
             let finding = first.info(info::FIRST_FINDING).unwrap_or("in another repetition than the first");
             (Verdict::Lost, format!("{} broken; first: {finding}", broken.len()))
@@ -118,10 +119,17 @@ fn verified(rows: &Rows<'_>) -> Judgment {
     }
 }
 
+/// Whether its memory limit ended it, at least once.
+fn was_ended(row: &Row) -> bool {
+    row.most(metric::ENDED_BY_MEMORY_LIMIT) > 0.0
+}
+
 fn kept_to_its_memory(rows: &Rows<'_>) -> Judgment {
-    let was_ended = |row: &&Row| row.most(metric::ENDED_BY_MEMORY_LIMIT) > 0.0;
-    let ended: Vec<String> =
-        rows.all().filter(was_ended).filter_map(|row| Some(Point::of(&row.setting).ok()?.describe())).collect();
+    let ended: Vec<String> = rows
+        .all()
+        .filter(|row| was_ended(row))
+        .filter_map(|row| Some(Point::of(&row.setting).ok()?.describe()))
+        .collect();
     match ended.is_empty() {
         true => (Verdict::Holds, format!("{} rows of results", rows.all().count())),
         false => (Verdict::Lost, format!("ended by its limit: {}", ended.join("; "))),

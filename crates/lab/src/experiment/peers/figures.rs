@@ -86,10 +86,11 @@ fn speeds(rows: &[Row]) -> Table {
 
 fn costs(rows: &[Row]) -> Table {
     let caption = "Of a transaction where not said otherwise. B to device: bytes that the device took while it was \
-                   measured, whoever wrote them, so the machine must be quiet; until closed: those of closing and \
-                   syncing too. B dirtied: bytes that the process wrote or made dirty to be written, whole folios of \
-                   the page cache at a time. Memory: most the process had, mapped files included. Instructions: absent \
-                   where the processor's counter cannot be read.";
+                   measured, whoever wrote them, so the machine must be quiet, also what the warm-up had left to be \
+                   written; until closed: those of warm-up, measurement, closing and syncing, for each \
+                   transaction of the first two. B dirtied: bytes that the process wrote or made dirty to be written, \
+                   whole folios of the page cache at a time. Memory: most the process had, mapped files included. \
+                   Instructions: absent where the processor's counter cannot be read.";
     let head = [&HEAD[..], &["Subject"]].concat();
     let mut table = table("What it costs", caption, &head, &heads(COSTS));
     for setting in settings(rows) {

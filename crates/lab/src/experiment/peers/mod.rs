@@ -25,8 +25,10 @@ mod run;
 use super::{
     About, Cell, Claim, DeviceChoice, Experiment, Figure, Measured, Plan, Row, SubjectKind, Workspace, metric,
 };
+use crate::subject::compare;
 use highwater_bench::Result;
 use highwater_bench::compared::Compared;
+use std::path::PathBuf;
 
 /// The experiment.
 #[derive(Debug)]
@@ -52,6 +54,10 @@ impl Experiment for Peers {
 
     fn default_subjects(&self) -> &'static [SubjectKind] {
         &SubjectKind::OF_COMPARE
+    }
+
+    fn programs(&self) -> Vec<PathBuf> {
+        compare::program().into_iter().collect()
     }
 
     fn mounts(&self, plan: &Plan) -> bool {

@@ -126,6 +126,10 @@ fn what_is_broken_or_other_rows_lose() {
     broken[1].measured.insert(metric::CONDITIONS_BROKEN.name().into(), 0.0);
     broken[1].spread.insert(metric::CONDITIONS_BROKEN.name().into(), [0.0, 1.0]);
     assert_eq!(verdicts(&broken)[1..3], [Verdict::Holds, Verdict::Lost]);
+    // Nothing was verified.
+    let mut unknown = whole.clone();
+    unknown[1].measured.remove(metric::CONDITIONS_BROKEN.name());
+    assert_eq!(verdicts(&unknown)[1..3], [Verdict::Holds, Verdict::Lost]);
     let mut others = whole.clone();
     others[1].info.insert(info::LOADED_DIGEST.name().into(), "abd".into());
     assert_eq!(verdicts(&others)[5..], [Verdict::Lost; 2]);
