@@ -39,7 +39,7 @@ impl StorageError {
 }
 
 /// Zeros at the start of a block device that is not in use: the first block of every common file system lies there.
-pub(crate) const UNUSED_ZEROS_BYTES: usize = 128 << 10;
+pub const UNUSED_ZEROS_BYTES: usize = 128 << 10;
 
 /// Why the files of a database cannot be opened.
 #[derive(Debug, thiserror::Error)]

@@ -26,7 +26,7 @@ mod set;
 
 pub use aligned::{ALIGNMENT_BYTES, AlignedBuf};
 pub use counted::{Counted, Counts};
-pub use error::{OpenError, Result, StorageError};
+pub use error::{OpenError, Result, StorageError, UNUSED_ZEROS_BYTES};
 pub use fault::{FaultKind, Faults, Operation};
 pub use limited::Limited;
 pub use memory::MemoryDevice;

@@ -5,13 +5,15 @@
 //! 2. Region 0 is zeros; a slot with the number of pages, and page 1, durably.
 //! 3. Page 0, durably.
 //!
-//! What lies behind region 0 is left: headers and footers of another database have another number.
+//! What lies behind region 0 is left: headers and footers of another database have another number. A creation begins
+//! only on a device whose first bytes are zeros ([`StorageSet`](highwater_storage::StorageSet)), and nothing that it
+//! writes before page 0 lies behind the slots: bytes there, without a page 0, are somebody else's.
 
 use super::format::{self, BLOCK_BYTES, SLOTS_AT};
 use super::image::Geometry;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::types::PageNo;
-use highwater_storage::{AlignedBuf, Device, Placement};
+use highwater_storage::{AlignedBuf, Device, Placement, UNUSED_ZEROS_BYTES};
 
 /// Zeros written at once; region 0 has a multiple of them.
 const ZEROS_BYTES: usize = 256 << 10;
@@ -49,9 +51,21 @@ pub fn create_on_device(
 /// Whether creation on such a device never finished.
 ///
 /// # Errors
-/// An I/O error.
+/// [`Error::Incompatible`] if the device holds something else, an I/O error.
 pub fn is_uncreated_device(device: &dyn Device) -> Result<bool> {
-    let mut block = AlignedBuf::zeroed(BLOCK_BYTES);
-    device.read_at(0, &mut block)?;
-    Ok(block.iter().all(|byte| *byte == 0))
+    let mut start = AlignedBuf::zeroed(ZEROS_BYTES.min(device.len_bytes()? as usize / BLOCK_BYTES * BLOCK_BYTES));
+    device.read_at(0, &mut start)?;
+    let is_zeros = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+    if !is_zeros(&start[..BLOCK_BYTES.min(start.len())]) {
+        return Ok(false);
+    }
+    let behind_slots = SLOTS_AT[1] as usize + BLOCK_BYTES;
+    match start.get(behind_slots..UNUSED_ZEROS_BYTES) {
+        Some(bytes) if !is_zeros(bytes) => Err(Error::Incompatible(format!(
+            "{} holds no database, but something else; it is not overwritten (clear its first {UNUSED_ZEROS_BYTES} \
+             bytes with blkdiscard --zeroout if its contents are not needed)",
+            device.name()
+        ))),
+        _ => Ok(true),
+    }
 }

@@ -1,7 +1,7 @@
 //! A store on a device whose length is fixed and that holds what was there before.
 
 use super::*;
-use highwater_storage::StorageError;
+use highwater_storage::{StorageError, UNUSED_ZEROS_BYTES};
 
 /// A device that has the length it has.
 struct FixedLen(Arc<dyn Device>);
@@ -60,7 +60,7 @@ fn old_device(segments: u32) -> StorageSet {
     let storage = StorageSet::memory();
     let old = vec![0xA5; (u64::from(segments) * SEGMENT_BYTES) as usize];
     storage.data.write_at(0, &old, Placement::Other).unwrap();
-    storage.data.write_at(0, &vec![0; 64 << 10], Placement::Other).unwrap();
+    storage.data.write_at(0, &vec![0; UNUSED_ZEROS_BYTES], Placement::Other).unwrap();
     storage.data.sync().unwrap();
     storage
 }
@@ -115,6 +115,15 @@ fn a_device_that_is_too_small_is_refused_before_anything_is_written() {
     let error = try_create(&storage).unwrap_err().to_string();
     assert!(error.contains("the device has"), "{error}");
     assert!(storage.memory_devices().unwrap()[0].image() == before);
+}
+
+/// A file system may leave its first block empty and begin further on.
+#[test]
+fn what_lies_behind_an_empty_first_block_is_not_taken_for_a_creation() {
+    let storage = fixed(&old_device(capacity::guaranteed_segments(NEW_PAGES, sizes())));
+    storage.data.write_at(64 << 10, b"a superblock", Placement::Other).unwrap();
+    let error = bootstrap::is_uncreated(&storage, NEW_PAGES).unwrap_err().to_string();
+    assert!(error.contains("something else; it is not overwritten"), "{error}");
 }
 
 #[test]
