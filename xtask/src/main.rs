@@ -44,7 +44,9 @@ const USAGE: &str = "usage: cargo xtask tidy    check layers, dependencies, file
                            what reaches new code to the corpus in fuzz/corpus; --address looks for wrong uses of
                            memory too (AddressSanitizer; needs the nightly toolchain)
        cargo xtask fuzz TARGET --replay FILE
-                           run one input, for example one in fuzz/found";
+                           run one input, for example one in fuzz/found
+       cargo xtask fuzz lints
+                           check the lints of the targets";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
         ["tsan"] => report(sanitizers::tsan(&root)),
         ["compare-build"] => report(compare::build(&root)),
         ["compare-test"] => report(compare::test(&root)),
+        ["fuzz", "lints"] => report(fuzz::lints(&root)),
         ["fuzz", ref arguments @ ..] => match fuzz::Wanted::parse(arguments) {
             Ok(wanted) => report(fuzz::run(&root, &wanted)),
             Err(what) => {

@@ -71,7 +71,7 @@ const STEPS: [Step; 18] = [
     Step { name: "simulation", run: |run| run.simulation() },
     Step { name: "contended lines", run: |run| crate::cores::run(&run.root, &crate::cores::Wanted::parse(&COUNTED)?) },
     Step { name: "planted bugs", run: |run| crate::planted::sample(&run.root, PLANTED_ONE_IN) },
-    Step { name: "fuzzing", run: |run| run.fuzzing() },
+    Step { name: "fuzzing", run: |run| crate::fuzz::run(&run.root, &crate::fuzz::Wanted::parse(&FUZZING)?) },
 ];
 
 /// Runs every step.
@@ -120,11 +120,6 @@ impl Run {
             command.env("HIGHWATER_TEST_MOUNTS", "1");
         }
         self.finish(&mut command)
-    }
-
-    fn fuzzing(&self) -> Result<(), Failure> {
-        crate::fuzz::lints(&self.root)?;
-        crate::fuzz::run(&self.root, &crate::fuzz::Wanted::parse(&FUZZING)?)
     }
 
     fn docs(&self) -> Result<(), Failure> {
