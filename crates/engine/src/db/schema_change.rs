@@ -23,7 +23,7 @@ use crate::table::record::{IndexRecord, State};
 use crate::table::version::{Secondary, TableVersion};
 use crate::table::{IndexDefinition, Schema, Table, TableDefinition};
 use crate::txn::{Access, TxnOptions};
-use crate::types::TableId;
+use crate::types::{TableId, TxnId};
 use std::sync::Arc;
 
 impl Database {
@@ -180,7 +180,7 @@ impl Database {
             inner.catalog.create_index(before.id, added)?
         };
         let tree = inner.catalog.open_index_tree(&record);
-        let version = with_new_tree(&before, others, definition.clone(), tree.clone(), u64::MAX);
+        let version = with_new_tree(&before, others, definition.clone(), tree.clone(), (u64::MAX, TxnId(0)));
         let built = WriteTxn::begin(&Open::new(inner), &TxnOptions::default(), Access::ReadWrite).and_then(|txn| {
             let (handle, batch_bytes) = (Table { shared: table.clone() }, index_build::batch_bytes(&inner.ctx));
             index_build::build(&inner.ctx, &inner.storage, txn, &handle, &version, batch_bytes)
@@ -209,7 +209,8 @@ impl Database {
         tree: Arc<BTree>,
     ) {
         let before = table.current.read().clone();
-        let after = with_new_tree(&before, others, definition, tree, self.inner.schema_version() + 1);
+        let birth = TxnId(self.inner.txn_system().open_view(0).view.up_limit_id);
+        let after = with_new_tree(&before, others, definition, tree, (self.inner.schema_version() + 1, birth));
         // In this order: a transaction that can see the index began at its version, or gets an error that it is too
         // old.
         self.inner.schema_version.fetch_add(1, Ordering::Release);
@@ -218,16 +219,16 @@ impl Database {
 }
 
 /// The table with the indexes of `definition`: `others`, and a new one, for transactions that began at the schema
-/// version `since`.
+/// version `since`; see [`Secondary`].
 fn with_new_tree(
     table: &TableVersion,
     others: &[Arc<Secondary>],
     definition: Arc<TableDefinition>,
     tree: Arc<BTree>,
-    since: u64,
+    (since, birth): (u64, TxnId),
 ) -> TableVersion {
     let columns = &definition.indexes[definition.indexes.len() - 1].columns;
-    let added = Arc::new(Secondary { key: KeyLayout::new(&definition, columns), tree, since });
+    let added = Arc::new(Secondary { key: KeyLayout::new(&definition, columns), tree, since, birth });
     let indexes = others.iter().cloned().chain([added]).collect();
     table.with_indexes(definition, indexes)
 }

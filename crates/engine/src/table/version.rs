@@ -15,7 +15,7 @@ use super::value_form::unfit;
 use crate::btree::BTree;
 use crate::error::{Error, Result};
 use crate::txn::{Entry, TableTrees};
-use crate::types::{SegmentId, TableId};
+use crate::types::{SegmentId, TableId, TxnId};
 use std::sync::Arc;
 
 /// A secondary index in use.
@@ -24,6 +24,8 @@ pub(crate) struct Secondary {
     pub(crate) tree: Arc<BTree>,
     /// Schema version of the database when the index was complete: older snapshots cannot use it.
     pub(crate) since: u64,
+    /// See [`TableTrees::index_birth`].
+    pub(crate) birth: TxnId,
 }
 
 /// One version of a table's trees and layouts.
@@ -149,6 +151,9 @@ impl TableTrees for TableVersion {
     }
     fn index(&self, i: usize) -> &BTree {
         &self.indexes[i].tree
+    }
+    fn index_birth(&self, i: usize) -> TxnId {
+        self.indexes[i].birth
     }
     fn index_name(&self, i: usize) -> &str {
         &self.definition.indexes[i].name

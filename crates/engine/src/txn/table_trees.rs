@@ -5,7 +5,7 @@
 //! and therefore only look at the bytes they are given.
 
 use crate::btree::BTree;
-use crate::types::{SegmentId, TableId};
+use crate::types::{SegmentId, TableId, TxnId};
 use std::sync::Arc;
 
 /// What [`TableTrees::entry`] appended.
@@ -30,6 +30,9 @@ pub trait TableTrees: Send + Sync {
     fn index_count(&self) -> usize;
     /// Tree of secondary index `i`.
     fn index(&self, i: usize) -> &BTree;
+    /// Every transaction below this had ended when secondary index `i` was built: of the versions of a row by such
+    /// ones it has the entry of the newest only.
+    fn index_birth(&self, i: usize) -> TxnId;
     /// Name of secondary index `i`, for messages.
     fn index_name(&self, i: usize) -> &str;
     /// Appends to `out` the entry key of secondary index `i` for this row: index columns, then the clustered key.

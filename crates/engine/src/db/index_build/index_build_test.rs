@@ -36,7 +36,10 @@ fn built(db: &Database, table: &Table, columns: &[usize], unique: bool, batch_by
     let record = catalog.create_index(before.id, added).unwrap();
     let tree = catalog.open_index_tree(&record);
     let key = KeyLayout::new(&definition, columns);
-    let rows = before.with_indexes(definition, vec![Arc::new(Secondary { key, tree: tree.clone(), since: 0 })]);
+    let rows = before.with_indexes(
+        definition,
+        vec![Arc::new(Secondary { key, tree: tree.clone(), since: 0, birth: crate::types::TxnId(0) })],
+    );
     build(db.context(), db.storage(), db.begin().unwrap(), table, &rows, batch_bytes)?;
     assert_free_classes(db.context(), db.space(), &tree);
     let (mut keys, mut next) = (Vec::new(), None::<Vec<u8>>);
@@ -203,5 +206,34 @@ fn schema_changes_of_other_tables_go_on_during_a_build() {
     check.join().unwrap().unwrap();
     for table in ["a", "b"] {
         assert_indexed(&db, table);
+    }
+}
+
+/// The index was built from the second version; a snapshot of the first one cannot use it. What a later change puts
+/// there that the first one would have had goes again with that change.
+#[test]
+fn an_entry_that_only_versions_before_the_build_have_is_removed_by_a_rollback() {
+    for rebuilt in [false, true] {
+        let db = Database::open_storage(StorageSet::memory(), small_options()).unwrap();
+        let schema = Schema::new().column("id", Type::U64).column("c", Type::U64).primary_key(&["id"]);
+        let table = db.create_table("t", if rebuilt { schema.index("by_c", &["c"]) } else { schema }).unwrap();
+        let other = db.create_table("u", Schema::new().column("id", Type::U64).primary_key(&["id"])).unwrap();
+        db.transact(|txn| txn.insert(&table, &values![1, 10]).map(drop)).unwrap();
+        let mut snapshot = db.snapshot().unwrap();
+        assert!(snapshot.get(&other, &values![1]).unwrap().is_none());
+        db.transact(|txn| txn.update(&table, &values![1], &[(1, 20u64.into())])).unwrap();
+        match rebuilt {
+            true => db.rebuild_index("t", "by_c").unwrap(),
+            false => db.create_index("t", "by_c", &["c"], false).unwrap(),
+        }
+        let mut txn = db.begin().unwrap();
+        txn.update(&table, &values![1], &[(1, 10u64.into())]).unwrap();
+        txn.rollback().unwrap();
+        drop(snapshot);
+        while db.purge_state().history_list_length > 0 {
+            std::thread::yield_now();
+        }
+        let report = db.check().unwrap();
+        assert_eq!((report.counts.entries_delete_marked, report.findings.len()), (0, 0), "rebuilt: {rebuilt}");
     }
 }

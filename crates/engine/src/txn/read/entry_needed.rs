@@ -23,6 +23,12 @@ impl EntryOf<'_> {
         entry == self.entry
     }
 
+    /// Whether nobody needs what is older than this version: every snapshot sees it or a newer one, or the index was
+    /// built from it or a newer one, so that no older snapshot reads by it.
+    fn is_oldest(&self, version: &RowHeader) -> bool {
+        self.purge_view.sees(version.trx_id) || version.trx_id < self.row.table.index_birth(self.i)
+    }
+
     /// Whether any version of the row that may still be seen has the entry. No lock is needed.
     pub(crate) fn is_needed(&self) -> Result<bool> {
         let (mut payload, mut row) = (Vec::new(), Vec::new());
@@ -39,9 +45,7 @@ impl EntryOf<'_> {
                         return Ok(true);
                     }
                 }
-                if self.purge_view.sees(version.trx_id)
-                    || !step_back(self.row.ctx, self.row.key, &mut version, &mut payload)?
-                {
+                if self.is_oldest(&version) || !step_back(self.row.ctx, self.row.key, &mut version, &mut payload)? {
                     return Ok(false);
                 }
             }
@@ -59,9 +63,7 @@ impl EntryOf<'_> {
                     return Ok(true);
                 }
             }
-            if self.purge_view.sees(version.trx_id)
-                || !step_back(self.row.ctx, self.row.key, &mut version, &mut payload)?
-            {
+            if self.is_oldest(&version) || !step_back(self.row.ctx, self.row.key, &mut version, &mut payload)? {
                 return Ok(false);
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::btree::BTree;
 use crate::txn::{Entry, TableTrees, Tables};
-use crate::types::{SegmentId, TableId};
+use crate::types::{SegmentId, TableId, TxnId};
 use std::sync::Arc;
 
 pub(crate) const TABLE: TableId = TableId(9);
@@ -62,6 +62,9 @@ impl TableTrees for TestTable {
     }
     fn index(&self, i: usize) -> &BTree {
         &self.trees[i + 1]
+    }
+    fn index_birth(&self, _: usize) -> TxnId {
+        TxnId(0)
     }
     fn index_name(&self, i: usize) -> &str {
         ["by_a", "by_b"][i]
