@@ -9,6 +9,8 @@
 //! 4. A flush leaves the cleaner's reserve alone, and gains room first if nothing else is free. It holds no group's
 //!    mutex then: the cleaner appends to the same groups.
 //! 5. What was appended is not findable before [`OutOfPlace::finish`] has synced it.
+//! 6. A write to an open segment that fails stops the store before the group's mutex is given back: behind the gap that
+//!    it may have left no opening finds a batch.
 //!
 //! Lock order: the cleaner's mutex, a group's, then those of sequences and [`super::segments`].
 
@@ -22,7 +24,7 @@ use super::map::Location;
 use super::read::read_blocks;
 use super::scan::{OpenEnd, located};
 use super::segments::{Move, Remains, Victim};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sync::Mutex;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::{Lsn, PageNo};
@@ -253,8 +255,7 @@ impl OutOfPlace {
             at += image.bytes;
         }
         batch[at..].fill(0);
-        let offset = self.geometry.start_of(open.segment) + open.at as u64;
-        self.data.device().write_at(offset, batch, open.placement)?;
+        self.write_to(open, batch)?;
         let places = located(open.segment, open.at, open.life, entries.iter().copied());
         done.moves.extend(places.zip(images).map(|((entry, to), image)| Move {
             page_no: entry.page_no,
@@ -266,6 +267,13 @@ impl OutOfPlace {
         format::add_to_summary(&mut open.summary, &listed);
         open.at += bytes;
         Ok(bytes as u64)
+    }
+
+    /// Writes what follows in an open segment (rule 6).
+    fn write_to(&self, open: &Open, bytes: &[u8]) -> Result<()> {
+        let at = self.geometry.start_of(open.segment) + open.at as u64;
+        let written = self.data.device().write_at(at, bytes, open.placement);
+        written.map_err(Error::from).inspect_err(|error| self.data.stop(error))
     }
 
     fn count_appended(&self, by: By, bytes: u64) {
@@ -285,8 +293,7 @@ impl OutOfPlace {
         let tails = self.appender.sequences.lock().tails;
         let footer = format::footer_of(full.life, full.sequences, full.durable, tails, &full.summary);
         format::put_end(&mut rest, self.geometry.identity(full.segment), &footer, &full.summary);
-        let at = self.geometry.start_of(full.segment) + full.at as u64;
-        self.data.device().write_at(at, &rest, full.placement)?;
+        self.write_to(full, &rest)?;
         self.segments.seal(full.segment);
         Ok(())
     }

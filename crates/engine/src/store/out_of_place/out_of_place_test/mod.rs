@@ -2,6 +2,7 @@
 
 mod between;
 mod damage;
+mod failed_writes;
 mod hooked;
 mod model;
 mod power_cuts;
@@ -56,6 +57,14 @@ fn open(storage: &StorageSet) -> Arc<dyn PageStore> {
     open_after(storage, 0, PageCompression::Lz4).unwrap()
 }
 
+/// Opens the store on a device that is not part of a set.
+fn open_on(device: &Arc<dyn Device>, geometry: Geometry) -> OutOfPlace {
+    let scanned = scan(&**device, geometry, 1).unwrap();
+    scanned.settle("data", Lsn(0)..Lsn(u64::MAX)).unwrap();
+    let stats = Arc::new(Stats::default());
+    OutOfPlace::open(device.clone(), geometry, scanned, &settings(PageCompression::Off), stats).unwrap()
+}
+
 fn geometry() -> Geometry {
     Geometry { page_bytes: PAGE_BYTES, segment_bytes: SEGMENT_BYTES, database_id: 77 }
 }
@@ -97,6 +106,17 @@ fn write(store: &dyn PageStore, pages: &[u32], lsn: u64, lane: Lane) -> Result<(
     let mut batch = Batch::new(pages.len(), PAGE_BYTES);
     pages.iter().for_each(|page| batch.push(&page_of(PageNo(*page), lsn, noise_of(*page)), PageNo(*page)));
     store.write(&mut batch, lane)
+}
+
+/// Appends new images of pages, as the first half of writing them.
+fn append(store: &OutOfPlace, pages: Range<u32>, lsn: u64) -> Result<Appended> {
+    let mut batch = Batch::new(pages.len(), PAGE_BYTES);
+    pages.for_each(|page| batch.push(&page_of(PageNo(page), lsn, noise_of(page)), PageNo(page)));
+    let (mut images, mut done) = (Vec::new(), Appended::default());
+    let groups = store.images(&batch, &mut images);
+    let mut listed = groups.iter().enumerate();
+    listed.try_for_each(|(group, listed)| store.append(group, listed, &images, By::Flush, &mut done))?;
+    Ok(done)
 }
 
 fn read(store: &dyn PageStore, page: u32) -> AlignedBuf {
@@ -308,9 +328,7 @@ fn on_a_full_disk_every_reserved_page_can_be_written_again_and_again() {
 fn copies_that_find_no_segment_let_the_file_grow() {
     let memory: Arc<dyn Device> = Arc::new(MemoryDevice::new());
     memory.set_len_bytes(SEGMENT_BYTES).unwrap();
-    let scanned = scan(&*memory, geometry(), 1).unwrap();
-    let stats = Arc::new(Stats::default());
-    let store = OutOfPlace::open(memory.clone(), geometry(), scanned, &settings(PageCompression::Off), stats).unwrap();
+    let store = open_on(&memory, geometry());
     let all: Vec<u32> = (2..NEW_PAGES).collect();
     write(&store, &all, 1, Lane::FlushList).unwrap();
     all.iter().step_by(4).for_each(|page| write(&store, &[*page], 2, Lane::FlushList).unwrap());
@@ -331,12 +349,7 @@ fn a_full_store_opens_on_a_device_with_more_streams() {
     let memory = MemoryDevice::new().with_lifetime_streams(lifetime::GROUPS);
     let device: Arc<dyn Device> = Limited::new(Arc::new(memory), u64::from(segments) * SEGMENT_BYTES);
     device.set_len_bytes(SEGMENT_BYTES).unwrap();
-    let open = || {
-        let scanned = scan(&*device, geometry(), 1).unwrap();
-        scanned.settle("data", Lsn(0)..Lsn(u64::MAX)).unwrap();
-        let stats = Arc::new(Stats::default());
-        OutOfPlace::open(device.clone(), geometry(), scanned, &settings(PageCompression::Off), stats).unwrap()
-    };
+    let open = || open_on(&device, geometry());
     let mut random = fastrand::Rng::with_seed(8);
     let mut turn_over = |store: &OutOfPlace, lsns: Range<u64>| {
         lsns.for_each(|lsn| write(store, &some_pages(&mut random, pages, BATCH_PAGES), lsn, Lane::FlushList).unwrap());
