@@ -6,8 +6,9 @@
 //! 2. Sequences are given under the group's mutex, so they grow within a segment.
 //! 3. A header calls durable only what was synced: all batches below the lowest sequence that is not.
 //!    It names the tails of that moment, with which [`super::scan`] misses what is damaged (rule 5 there).
-//! 4. A flush leaves the cleaner's reserve alone, and gains room first if nothing else is free. It holds no group's
-//!    mutex then: the cleaner appends to the same groups.
+//! 4. A flush leaves the cleaner's reserve alone, and gains room first if nothing else is free. The room of a
+//!    segment that the cleaner took from it is part of it: a flush appends nothing while the reserve lacks segments.
+//!    Whoever waits for room holds no group's mutex: the cleaner appends to the same groups.
 //! 5. What was appended is not findable before [`OutOfPlace::finish`] has synced it.
 //! 6. A write to an open segment that fails stops the store before the group's mutex is given back: behind the gap that
 //!    it may have left no opening finds a batch.
@@ -195,7 +196,30 @@ impl OutOfPlace {
     ) -> Result<()> {
         let (mut rest, mut waiting_since) = (images, None);
         while !rest.is_empty() {
-            let mut held = self.appender.groups[group].lock();
+            rest = self.append_while_room(group, rest, source, by, done)?;
+            if rest.is_empty() {
+                break;
+            }
+            if waiting_since.get_or_insert_with(Instant::now).elapsed() > PATIENCE_IN_ALL {
+                return Err(self.no_room());
+            }
+            if by == By::Cleaner { self.room_for_copies()? } else { self.wait_for_room()? }
+        }
+        Ok(())
+    }
+
+    /// Appends images as long as there is room for them (rule 4), and gives back the others.
+    pub(super) fn append_while_room<'i>(
+        &self,
+        group: usize,
+        images: &'i [Image],
+        source: &[u8],
+        by: By,
+        done: &mut Appended,
+    ) -> Result<&'i [Image]> {
+        let mut rest = images;
+        let mut held = self.appender.groups[group].lock();
+        while !rest.is_empty() && (by == By::Cleaner || self.is_reserve_whole()) {
             let Group { open, buffer } = &mut *held;
             let fit = open.as_ref().map_or(0, |open| open.fitting(rest, self.geometry.segment_bytes as usize));
             if let Some(open) = open.as_mut().filter(|_| fit > 0) {
@@ -208,18 +232,10 @@ impl OutOfPlace {
                 self.seal(&full)?;
             }
             let keep = if by == By::Flush { reserve_segments(self.groups()) } else { 0 };
-            match self.segments.take(keep) {
-                Some(segment) => *open = Some(Open::new(segment, placement(group, self.groups()))),
-                None => {
-                    drop(held);
-                    if waiting_since.get_or_insert_with(Instant::now).elapsed() > PATIENCE_IN_ALL {
-                        return Err(self.no_room());
-                    }
-                    if by == By::Cleaner { self.room_for_copies()? } else { self.wait_for_room()? }
-                }
-            }
+            let Some(segment) = self.segments.take(keep) else { break };
+            *open = Some(Open::new(segment, placement(group, self.groups())));
         }
-        Ok(())
+        Ok(rest)
     }
 
     fn append_batch(
