@@ -81,8 +81,10 @@ fn a_flush_leaves_the_cleaners_reserve_alone() {
     let listed = store.images(&batch, &mut images).swap_remove(0);
     let mut done = Appended::default();
     let mut finds_room = |by: By| store.append_while_room(0, &listed, &images, by, &mut done).unwrap().is_empty();
-    while store.segments.take(capacity::reserve_segments(1)).is_some() {}
+    let reserve = capacity::reserve_segments(1);
+    while store.segments.take(reserve).is_some() {}
     assert!(!finds_room(By::Flush), "what is free is the reserve");
+    assert_eq!(store.segments.usage().free as usize, reserve);
     assert!(finds_room(By::Cleaner));
     assert!(!finds_room(By::Flush), "the room of the open segment was the reserve's");
 }
