@@ -2,9 +2,9 @@
 //!
 //! Rules
 //! 1. Every page that was reserved can be written, whatever it compresses to: its segments, when as full as
-//!    [`FULLEST_PCT`], hold all pages uncompressed, beside the segments that are open, the cleaner's reserve, and a batch
-//!    of each lane on its way: until it is published its pages take room twice, and its segments are not cleaned. So
-//!    cleaning always finds a segment that gains room.
+//!    [`FULLEST_PCT`], hold all pages uncompressed, beside the segments that are open, the cleaner's reserve, and a
+//!    batch of each lane on its way: until it is published its pages take room twice, and its segments are not cleaned.
+//!    So cleaning always finds a segment that gains room.
 //! 2. Beyond that the file grows while the segments are fuller than the user's `segment_fill_pct`: the emptier they
 //!    are, the less is copied when they are cleaned.
 //! 3. A store has as many groups as the device keeps lifetimes apart: on a device that does not, what is written at the
