@@ -149,7 +149,7 @@ pub const BUGS: &[Bug] = &[
         "reserve-ignored",
         "flushes take the segments that the cleaner needs to gain room",
         &[edit(APPEND, "let keep = if by == By::Flush {", "let keep = if by == By::Flush && !PLANTED {")],
-        &["on_a_full_disk"],
+        &["a_flush_leaves_the_cleaners_reserve"],
     ),
     bug(
         "length-off-by-a-unit",

@@ -6,9 +6,12 @@
 //! 2. Sequences are given under the group's mutex, so they grow within a segment.
 //! 3. A header calls durable only what was synced: all batches below the lowest sequence that is not.
 //!    It names the tails of that moment, with which [`super::scan`] misses what is damaged (rule 5 there).
-//! 4. A flush leaves the cleaner's reserve alone, and gains room first if nothing else is free. It holds no group's
-//!    mutex then: the cleaner appends to the same groups.
+//! 4. A flush leaves the cleaner's reserve alone, and gains room first if nothing else is free. The room of a
+//!    segment that the cleaner took from it is part of it: a flush appends nothing while the reserve lacks segments.
+//!    Whoever waits for room holds no group's mutex: the cleaner appends to the same groups.
 //! 5. What was appended is not findable before [`OutOfPlace::finish`] has synced it.
+//! 6. A write to an open segment that fails stops the store before the group's mutex is given back: behind the gap that
+//!    it may have left no opening finds a batch.
 //!
 //! Lock order: the cleaner's mutex, a group's, then those of sequences and [`super::segments`].
 
@@ -22,7 +25,7 @@ use super::map::Location;
 use super::read::read_blocks;
 use super::scan::{OpenEnd, located};
 use super::segments::{Move, Remains, Victim};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sync::Mutex;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::{Lsn, PageNo};
@@ -193,7 +196,30 @@ impl OutOfPlace {
     ) -> Result<()> {
         let (mut rest, mut waiting_since) = (images, None);
         while !rest.is_empty() {
-            let mut held = self.appender.groups[group].lock();
+            rest = self.append_while_room(group, rest, source, by, done)?;
+            if rest.is_empty() {
+                break;
+            }
+            if waiting_since.get_or_insert_with(Instant::now).elapsed() > PATIENCE_IN_ALL {
+                return Err(self.no_room());
+            }
+            if by == By::Cleaner { self.room_for_copies()? } else { self.wait_for_room()? }
+        }
+        Ok(())
+    }
+
+    /// Appends images as long as there is room for them (rule 4), and gives back the others.
+    pub(super) fn append_while_room<'i>(
+        &self,
+        group: usize,
+        images: &'i [Image],
+        source: &[u8],
+        by: By,
+        done: &mut Appended,
+    ) -> Result<&'i [Image]> {
+        let mut rest = images;
+        let mut held = self.appender.groups[group].lock();
+        while !rest.is_empty() && (by == By::Cleaner || self.is_reserve_whole()) {
             let Group { open, buffer } = &mut *held;
             let fit = open.as_ref().map_or(0, |open| open.fitting(rest, self.geometry.segment_bytes as usize));
             if let Some(open) = open.as_mut().filter(|_| fit > 0) {
@@ -206,18 +232,10 @@ impl OutOfPlace {
                 self.seal(&full)?;
             }
             let keep = if by == By::Flush { reserve_segments(self.groups()) } else { 0 };
-            match self.segments.take(keep) {
-                Some(segment) => *open = Some(Open::new(segment, placement(group, self.groups()))),
-                None => {
-                    drop(held);
-                    if waiting_since.get_or_insert_with(Instant::now).elapsed() > PATIENCE_IN_ALL {
-                        return Err(self.no_room());
-                    }
-                    if by == By::Cleaner { self.room_for_copies()? } else { self.wait_for_room()? }
-                }
-            }
+            let Some(segment) = self.segments.take(keep) else { break };
+            *open = Some(Open::new(segment, placement(group, self.groups())));
         }
-        Ok(())
+        Ok(rest)
     }
 
     fn append_batch(
@@ -253,8 +271,7 @@ impl OutOfPlace {
             at += image.bytes;
         }
         batch[at..].fill(0);
-        let offset = self.geometry.start_of(open.segment) + open.at as u64;
-        self.data.device().write_at(offset, batch, open.placement)?;
+        self.write_to(open, batch)?;
         let places = located(open.segment, open.at, open.life, entries.iter().copied());
         done.moves.extend(places.zip(images).map(|((entry, to), image)| Move {
             page_no: entry.page_no,
@@ -266,6 +283,13 @@ impl OutOfPlace {
         format::add_to_summary(&mut open.summary, &listed);
         open.at += bytes;
         Ok(bytes as u64)
+    }
+
+    /// Writes what follows in an open segment (rule 6).
+    fn write_to(&self, open: &Open, bytes: &[u8]) -> Result<()> {
+        let at = self.geometry.start_of(open.segment) + open.at as u64;
+        let written = self.data.device().write_at(at, bytes, open.placement);
+        written.map_err(Error::from).inspect_err(|error| self.data.stop(error))
     }
 
     fn count_appended(&self, by: By, bytes: u64) {
@@ -285,8 +309,7 @@ impl OutOfPlace {
         let tails = self.appender.sequences.lock().tails;
         let footer = format::footer_of(full.life, full.sequences, full.durable, tails, &full.summary);
         format::put_end(&mut rest, self.geometry.identity(full.segment), &footer, &full.summary);
-        let at = self.geometry.start_of(full.segment) + full.at as u64;
-        self.data.device().write_at(at, &rest, full.placement)?;
+        self.write_to(full, &rest)?;
         self.segments.seal(full.segment);
         Ok(())
     }

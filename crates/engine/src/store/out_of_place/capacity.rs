@@ -2,16 +2,19 @@
 //!
 //! Rules
 //! 1. Every page that was reserved can be written, whatever it compresses to: its segments, when as full as
-//!    [`FULLEST_PCT`], hold all pages uncompressed, beside the segments that are open and the cleaner's reserve. So
-//!    cleaning always finds a segment that gains room.
+//!    [`FULLEST_PCT`], hold all pages uncompressed, beside the segments that are open, the cleaner's reserve, and a
+//!    batch of each lane on its way: until it is published its pages take room twice, and its segments are not cleaned.
+//!    So cleaning always finds a segment that gains room.
 //! 2. Beyond that the file grows while the segments are fuller than the user's `segment_fill_pct`: the emptier they
 //!    are, the less is copied when they are cleaned.
 //! 3. A store has as many groups as the device keeps lifetimes apart: on a device that does not, what is written at the
 //!    same time lies in the same erase units, so one segment at a time is written. A small store has fewer groups,
 //!    since each keeps a segment open.
 
+use super::format::{BLOCK_BYTES, MAX_IMAGES, batch_bytes};
 use super::lifetime::GROUPS;
-use crate::store::BATCH_PAGES;
+use super::map::MAX_SEGMENTS;
+use crate::store::{BATCH_PAGES, Lane};
 
 /// Share of the segments that hold pages which images may take.
 const FULLEST_PCT: u64 = 90;
@@ -49,23 +52,42 @@ pub fn low_segments(groups: usize, slack: u32, sizes: Sizes) -> usize {
     reserve_segments(groups) + ahead.min((slack as usize / 2).saturating_sub(reserve_segments(groups)))
 }
 
+/// Whether copies of images that take `live_bytes` leave another image room in the segment that they are written to.
+pub fn copies_leave_room(live_bytes: u64, sizes: Sizes) -> bool {
+    let images = live_bytes.div_ceil(sizes.page_bytes as u64);
+    let headers = images.div_ceil(MAX_IMAGES as u64) * BLOCK_BYTES as u64;
+    live_bytes + headers + batch_bytes(1, sizes.page_bytes) as u64 <= sizes.segment_room
+}
+
 /// Segments, region 0 counted, with which every one of `pages` can be written (rule 1).
-pub fn guaranteed_segments(pages: u32, sizes: Sizes) -> u32 {
+pub fn guaranteed_segments(pages: u32, sizes: Sizes) -> u64 {
+    let on_their_way = u64::from(pages).min((Lane::COUNT * BATCH_PAGES) as u64) * sizes.page_bytes as u64;
+    with_overhead(holding(pages, sizes) + on_their_way.div_ceil(sizes.segment_room), sizes)
+}
+
+/// Segments, region 0 counted, that a store of `pages` has at least: older versions did not count the batches on their
+/// way.
+pub fn least_segments(pages: u32, sizes: Sizes) -> u64 {
+    with_overhead(holding(pages, sizes), sizes)
+}
+
+/// Segments that hold `pages`, not compressed, when as full as [`FULLEST_PCT`].
+fn holding(pages: u32, sizes: Sizes) -> u64 {
     let bytes = u64::from(pages) * sizes.page_bytes as u64;
-    with_overhead((bytes * 100).div_ceil(sizes.segment_room * FULLEST_PCT), sizes)
+    (bytes * 100).div_ceil(sizes.segment_room * FULLEST_PCT)
 }
 
 /// Segments, region 0 counted, at which images that take `live_bytes` fill them to `fill_pct` (rule 2).
-pub fn wanted_segments(live_bytes: u64, fill_pct: u64, sizes: Sizes) -> u32 {
+pub fn wanted_segments(live_bytes: u64, fill_pct: u64, sizes: Sizes) -> u64 {
     with_overhead((live_bytes * 100).div_ceil(sizes.segment_room * fill_pct), sizes)
 }
 
 /// Adds what is open and what is reserved.
-fn with_overhead(segments: u64, sizes: Sizes) -> u32 {
-    let segments = segments.min(u64::from(super::map::MAX_SEGMENTS) - 64) as u32;
+fn with_overhead(segments: u64, sizes: Sizes) -> u64 {
     // With these added there may be another group.
-    let groups = groups(segments + (GROUPS + reserve_segments(GROUPS)) as u32, sizes.lifetime_streams);
-    FIRST_SEGMENT + segments + (groups + reserve_segments(groups)) as u32
+    let all = segments + (GROUPS + reserve_segments(GROUPS)) as u64;
+    let groups = groups(all.min(MAX_SEGMENTS.into()) as u32, sizes.lifetime_streams);
+    u64::from(FIRST_SEGMENT) + segments + (groups + reserve_segments(groups)) as u64
 }
 
 #[cfg(test)]
@@ -78,12 +100,21 @@ mod tests {
     fn segments_hold_all_pages_when_nine_tenths_full() {
         for pages in [0, 1, 512, 100_000, 6_400_000] {
             let segments = guaranteed_segments(pages, SIZES);
-            let groups = groups(segments, GROUPS);
-            let holding = u64::from(segments - FIRST_SEGMENT) - (groups + reserve_segments(groups)) as u64;
-            let full = holding * SIZES.segment_room * FULLEST_PCT / 100;
+            let groups = groups(segments as u32, GROUPS);
+            let on_their_way = (u64::from(pages.min(3 * 128)) * 16384).div_ceil(SIZES.segment_room);
+            let overhead = u64::from(FIRST_SEGMENT) + on_their_way + (groups + reserve_segments(groups)) as u64;
+            let full = (segments - overhead) * SIZES.segment_room * FULLEST_PCT / 100;
             assert!(full >= u64::from(pages) * 16384, "{pages} pages, {segments} segments");
+            assert_eq!(segments - least_segments(pages, SIZES), on_their_way, "{pages} pages");
         }
-        assert_eq!(guaranteed_segments(512, SIZES), 1 + 3 + 1 + 2);
+        assert_eq!(guaranteed_segments(512, SIZES), 1 + 3 + 2 + 1 + 2);
+    }
+
+    #[test]
+    fn no_pages_are_promised_segments_that_cannot_be() {
+        let small = Sizes { segment_room: 63 * 4096, lifetime_streams: 1, ..SIZES };
+        assert!(guaranteed_segments(u32::MAX, small) * small.segment_room > u64::from(u32::MAX) * 16384);
+        assert!(guaranteed_segments(u32::MAX, small) > MAX_SEGMENTS.into());
     }
 
     #[test]

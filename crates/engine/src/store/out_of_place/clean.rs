@@ -29,7 +29,7 @@ use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 /// Segments that the file grows by at least.
-const LEAST_GROWTH: u32 = 4;
+const LEAST_GROWTH: u64 = 4;
 /// How long the device is not asked for room again after it refused.
 const FULL_FOR: Duration = Duration::from_millis(500);
 /// How long segments are waited for that others are about to give back.
@@ -88,7 +88,7 @@ impl OutOfPlace {
 
     /// Copies what is live out of a segment, or passes it over; says whether there was one.
     fn copy_victim(&self, buffer: &mut AlignedBuf, done: &mut Appended) -> Result<bool> {
-        let victim = self.segments.take_victim(self.appender.newest(), self.geometry.segment_room());
+        let victim = self.segments.take_victim(self.appender.newest(), self.sizes());
         let Some(victim) = victim else { return Ok(false) };
         if buffer.is_empty() {
             *buffer = AlignedBuf::zeroed(self.geometry.segment_bytes as usize);
@@ -152,13 +152,20 @@ impl OutOfPlace {
         Ok(has_free || self.free_cleared()? || self.clean_with(&mut buffer)?)
     }
 
-    /// Until a segment is free, for copies that found none: others may be about to free some, or the file grows,
-    /// however large it should be.
+    /// Whether the cleaner's reserve lacks no segment, those counted that wait for a sync.
+    pub(super) fn is_reserve_whole(&self) -> bool {
+        let usage = self.segments.usage();
+        (usage.free + usage.coming) as usize >= reserve_segments(self.groups())
+    }
+
+    /// Until a segment is free, for copies that found none: others may be about to free some, batches on their way
+    /// empty some when they are published, or the file grows, however large it should be.
     pub(super) fn room_for_copies(&self) -> Result<()> {
         self.wait_until(|| {
-            let have = self.segments.usage().segments + capacity::FIRST_SEGMENT;
-            let gained = self.free_cleared()? || self.segments.usage().free > 0 || self.grow_if_possible(have + 1)?;
-            if gained || self.segments.usage().coming > 0 { Ok(gained) } else { Err(self.no_room()) }
+            let gained = self.free_cleared()?;
+            let usage = self.segments.usage();
+            let larger = u64::from(usage.segments + capacity::FIRST_SEGMENT) + 1;
+            Ok(gained || usage.free > 0 || self.grow_if_possible(larger)?)
         })
     }
 
@@ -198,18 +205,22 @@ impl OutOfPlace {
     }
 
     pub(super) fn no_room(&self) -> Error {
-        let (file, operation) = (self.data.device().name(), "append");
-        let source = std::io::Error::new(ErrorKind::StorageFull, "no segment is free and none can be cleaned");
-        let source = StorageError { operation, device: file.clone(), offset: 0, len: 0, source };
-        Error::DiskFull { file, source }
+        let source = self.full("append", "no segment is free and none can be cleaned");
+        Error::DiskFull { file: source.device.clone(), source }
     }
 
-    /// Rules 1 and 2 of [`capacity`]; a full disk is no error here.
+    fn full(&self, operation: &'static str, why: &str) -> StorageError {
+        let source = std::io::Error::new(ErrorKind::StorageFull, why);
+        StorageError { operation, device: self.data.device().name(), offset: 0, len: 0, source }
+    }
+
+    /// Rules 1 and 2 of [`capacity`], in place of segments that cannot be read too; a full disk is no error here.
     fn grow_to_wanted(&self) -> Result<bool> {
         let usage = self.segments.usage();
-        let have = usage.segments + capacity::FIRST_SEGMENT;
+        let have = u64::from(usage.segments + capacity::FIRST_SEGMENT);
         let wanted = capacity::wanted_segments(usage.live_bytes, self.fill_pct, self.sizes());
         let wanted = wanted.max(capacity::guaranteed_segments(self.segments.map.pages(), self.sizes()));
+        let wanted = (wanted + u64::from(usage.unreadable)).min(MAX_SEGMENTS.into());
         let refused = *self.refused.lock();
         if wanted <= have || refused.is_some_and(|at| at.elapsed() < FULL_FOR) {
             return Ok(false);
@@ -218,7 +229,7 @@ impl OutOfPlace {
     }
 
     /// Gives the file so many segments; a full disk is no error here.
-    fn grow_if_possible(&self, segments: u32) -> Result<bool> {
+    fn grow_if_possible(&self, segments: u64) -> Result<bool> {
         match self.grow_to(segments) {
             Ok(()) => Ok(true),
             Err(error) if error.is_full() => {
@@ -230,15 +241,17 @@ impl OutOfPlace {
     }
 
     /// Gives the file so many segments at least. Durable with the next sync, as is what is written there.
-    pub(super) fn grow_to(&self, segments: u32) -> highwater_storage::Result<()> {
+    pub(super) fn grow_to(&self, segments: u64) -> highwater_storage::Result<()> {
         let _one_at_a_time = self.growing.lock();
         let have = self.segments.usage().segments + capacity::FIRST_SEGMENT;
-        if segments > have {
-            let limit = segments.min(MAX_SEGMENTS);
-            let bytes = self.geometry.start_of(limit).max(self.data.device().len_bytes()?);
-            self.data.device().set_len_bytes(bytes)?;
-            self.segments.grow(limit);
+        if segments <= have.into() {
+            return Ok(());
         }
+        let possible = u32::try_from(segments).ok().filter(|segments| *segments <= MAX_SEGMENTS);
+        let segments = possible.ok_or_else(|| self.full("grow", "a file cannot have so many segments"))?;
+        let bytes = self.geometry.start_of(segments).max(self.data.device().len_bytes()?);
+        self.data.device().set_len_bytes(bytes)?;
+        self.segments.grow(segments);
         Ok(())
     }
 

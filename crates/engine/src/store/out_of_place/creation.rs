@@ -29,7 +29,7 @@ pub fn create_on_device(
     [first, second]: [&[u8]; 2],
 ) -> Result<()> {
     let segments = super::capacity::guaranteed_segments(pages, geometry.sizes(device.lifetime_streams()));
-    device.set_len_bytes(geometry.start_of(segments))?;
+    device.set_len_bytes(segments * geometry.segment_bytes)?;
     let zeros = AlignedBuf::zeroed(ZEROS_BYTES);
     device.write_at(0, &zeros[..BLOCK_BYTES], Placement::Other)?;
     device.sync()?;

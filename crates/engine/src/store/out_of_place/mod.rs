@@ -76,7 +76,7 @@ use crate::types::PageNo;
 use append::{Appended, Appender, By, Image};
 use capacity::Sizes;
 use format::{BLOCK_BYTES, SLOTS_AT};
-use highwater_storage::{AlignedBuf, Device, Placement};
+use highwater_storage::{AlignedBuf, Device, Placement, StorageError};
 use lifetime::History;
 use segments::Segments;
 use std::borrow::Borrow;
@@ -156,18 +156,30 @@ impl OutOfPlace {
             store.data.sync()?;
             ends.iter().try_for_each(|found| store.put_end_of(found))?;
             store.sync()?;
-            let pages = store.segments.map.pages();
-            while let Err(error) = store.reserve(0..pages) {
-                // It may come from a device with fewer streams.
-                if !error.is_full() || store.lifetime_streams == 1 {
-                    return Err(error.into());
-                }
-                store.lifetime_streams -= 1;
+            // A file that an older version filled has no room for batches on their way.
+            match store.reserve_all(capacity::guaranteed_segments) {
+                Err(error) if error.is_full() => store.reserve_all(capacity::least_segments)?,
+                reserved => reserved?,
             }
         }
         store.clear_emptied()?;
         store.note_usage();
         Ok(store)
+    }
+
+    /// Gives the file the segments that all its pages need. A full file may come from a device with fewer streams: then
+    /// as many are used as there is room for.
+    fn reserve_all(&mut self, needed: fn(u32, Sizes) -> u64) -> highwater_storage::Result<()> {
+        let (pages, most) = (self.segments.map.pages(), self.device().lifetime_streams());
+        let mut reserved = Ok(());
+        for streams in (1..=most).rev() {
+            self.lifetime_streams = streams;
+            reserved = self.grow_to(needed(pages, self.sizes()));
+            if !reserved.as_ref().is_err_and(StorageError::is_full) {
+                break;
+            }
+        }
+        reserved
     }
 
     fn device(&self) -> &dyn Device {
@@ -330,9 +342,10 @@ impl PageStore for OutOfPlace {
 
     /// What was forgotten needs no reserving: the file never becomes shorter.
     fn reserve(&self, pages: Range<u32>) -> highwater_storage::Result<()> {
-        let pages = pages.end.max(self.segments.map.pages());
-        self.grow_to(capacity::guaranteed_segments(pages, self.sizes()))?;
-        self.segments.map.grow(pages);
+        if pages.end > self.segments.map.pages() {
+            self.grow_to(capacity::guaranteed_segments(pages.end, self.sizes()))?;
+            self.segments.map.grow(pages.end);
+        }
         Ok(())
     }
 

@@ -19,11 +19,11 @@
 //! 4. A copy that the cleaner made takes a page's place only if the map still points at the image that was copied. So
 //!    it never hides a newer one, and never brings back a page that was forgotten.
 //! 5. A segment that cannot be read is not cleaned until the next opening: its pages stay where they are, and those of
-//!    them that can be read are. A bad block costs room, it does not stop the store.
+//!    them that can be read are. A bad block costs room, it does not stop the store: the file grows by a segment.
 //!
 //! The mutex is a leaf: nothing is waited for and nothing is read or written while it is held.
 
-use super::capacity::FIRST_SEGMENT;
+use super::capacity::{FIRST_SEGMENT, Sizes};
 use super::map::{Location, PageMap};
 use super::victim::{self, Candidate};
 use crate::sync::Mutex;
@@ -95,6 +95,8 @@ pub struct Usage {
     pub free: u32,
     /// Free after the next two syncs: emptied, cleared, or being released.
     pub coming: u32,
+    /// Those that could not be read, and hold pages (rule 5).
+    pub unreadable: u32,
     pub live_bytes: u64,
 }
 
@@ -116,6 +118,7 @@ struct Inner {
     clearing: usize,
     /// Taken to be released.
     releasing: usize,
+    unreadable: u32,
 }
 
 impl Segments {
@@ -215,14 +218,15 @@ impl Segments {
     /// Makes a segment free that was taken to be released.
     pub fn release(&self, number: u32) {
         let mut inner = self.inner.lock();
-        inner.table[number as usize] = FREE;
+        let released = std::mem::replace(&mut inner.table[number as usize], FREE);
+        inner.unreadable -= u32::from(released.is_unreadable);
         inner.free.insert(number);
         inner.releasing -= 1;
     }
 
-    /// Chooses a segment to clean, when the newest batch is `newest` and `segment_room` bytes of a segment hold images,
-    /// and holds it (rule 1) until it is [published](Self::publish) as a batch is; `None` if none gains room.
-    pub fn take_victim(&self, newest: u64, segment_room: u64) -> Option<Victim> {
+    /// Chooses a segment to clean, when the newest batch is `newest`, and holds it (rule 1) until it is
+    /// [published](Self::publish) as a batch is; `None` if none gains room.
+    pub fn take_victim(&self, newest: u64, sizes: Sizes) -> Option<Victim> {
         let mut inner = self.inner.lock();
         let numbered = inner.table.iter().enumerate();
         let cleanable = numbered.filter(|(_, s)| s.state == State::Sealed && s.unpublished == 0 && !s.is_unreadable);
@@ -232,7 +236,7 @@ impl Segments {
             live_bytes: s.live_bytes,
             age: newest.saturating_sub(s.newest),
         });
-        let Candidate { segment, life, .. } = victim::choose(candidates, segment_room)?;
+        let Candidate { segment, life, .. } = victim::choose(candidates, sizes)?;
         inner.table[segment as usize].unpublished = 1;
         Some(Victim { segment, life })
     }
@@ -242,6 +246,7 @@ impl Segments {
         let mut inner = self.inner.lock();
         let passed = &mut inner.table[segment as usize];
         (passed.unpublished, passed.is_unreadable) = (passed.unpublished - 1, true);
+        inner.unreadable += 1;
         inner.note_emptied(segment);
     }
 
@@ -260,7 +265,8 @@ impl Segments {
         let inner = self.inner.lock();
         let segments = inner.table.len() as u32 - FIRST_SEGMENT;
         let coming = inner.emptied.len() + inner.clearing + inner.cleared.len() + inner.releasing;
-        Usage { segments, free: inner.free.len() as u32, coming: coming as u32, live_bytes: inner.live_bytes }
+        let Inner { unreadable, live_bytes, .. } = *inner;
+        Usage { segments, free: inner.free.len() as u32, coming: coming as u32, unreadable, live_bytes }
     }
 
     /// Whether live bytes are those of the images that the map points at, none of which overlap, and whether every

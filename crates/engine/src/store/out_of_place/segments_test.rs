@@ -54,7 +54,8 @@ fn a_segment_is_not_cleaned_or_emptied_while_a_batch_in_it_is_unpublished() {
     segments.begin(segment, 1, 1);
     segments.begin(segment, 1, 2);
     segments.seal(segment);
-    let victim = |segments: &Segments| segments.take_victim(9, 256 << 10).map(|victim| victim.segment);
+    let sizes = Sizes { page_bytes: 4096, segment_room: 256 << 10, lifetime_streams: 1 };
+    let victim = |segments: &Segments| segments.take_victim(9, sizes).map(|victim| victim.segment);
     assert_eq!((victim(&segments), segments.take_emptied()), (None, vec![]));
     publish_one(&segments, segment, 5, location(segment, 1, 1), None);
     assert_eq!((victim(&segments), segments.take_emptied()), (None, vec![]));

@@ -6,6 +6,8 @@
 //! lifetimes, so their age says less. `highwater lab run page-store`, which runs TPC-C, then wrote 1.18 bytes for each
 //! flushed byte at a fill of 0.5, and 1.20 with the age itself.
 
+use super::capacity::{self, Sizes};
+
 /// What is known of a segment that could be cleaned.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate {
@@ -18,12 +20,12 @@ pub struct Candidate {
 }
 
 /// The segment to clean; `None` if no cleaning would gain room.
-pub fn choose(candidates: impl Iterator<Item = Candidate>, segment_bytes: u64) -> Option<Candidate> {
+pub fn choose(candidates: impl Iterator<Item = Candidate>, sizes: Sizes) -> Option<Candidate> {
     let score = |candidate: &Candidate| {
-        let live = candidate.live_bytes as f64 / segment_bytes as f64;
+        let live = candidate.live_bytes as f64 / sizes.segment_room as f64;
         (1.0 - live) * ((candidate.age + 1) as f64).sqrt() / (1.0 + live)
     };
-    let gains = candidates.filter(|candidate| candidate.live_bytes < segment_bytes);
+    let gains = candidates.filter(|candidate| capacity::copies_leave_room(candidate.live_bytes, sizes));
     gains.max_by(|a, b| score(a).total_cmp(&score(b)))
 }
 

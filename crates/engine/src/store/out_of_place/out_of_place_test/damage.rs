@@ -319,11 +319,14 @@ fn a_segment_that_cannot_be_read_is_passed_over() {
     create(&storage);
     let found = bootstrap::find(&storage.map(|device| faults.wrap(device))).unwrap();
     let store = found.open(&settings(PageCompression::Off), stats.clone()).unwrap();
-    let mut lsn = 0;
+    let mut lsn = 0_u64;
     let mut turn_over = |times: u64| {
         for _ in 0..times {
             lsn += 1;
-            write(&*store, &(2 + lsn as u32 % 3..60).step_by(3).collect::<Vec<u32>>(), lsn, Lane::FlushList).unwrap();
+            // Pages that are seldom written keep segments from being emptied.
+            let seldom = lsn.is_multiple_of(20).then_some(60 + lsn as u32 / 20 % 4);
+            let pages: Vec<u32> = (2 + lsn as u32 % 3..60).step_by(3).chain(seldom).collect();
+            write(&*store, &pages, lsn, Lane::FlushList).unwrap();
         }
         lsn
     };

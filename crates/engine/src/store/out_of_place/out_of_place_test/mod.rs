@@ -2,6 +2,8 @@
 
 mod between;
 mod damage;
+mod failed_writes;
+mod full;
 mod hooked;
 mod model;
 mod power_cuts;
@@ -56,6 +58,14 @@ fn open(storage: &StorageSet) -> Arc<dyn PageStore> {
     open_after(storage, 0, PageCompression::Lz4).unwrap()
 }
 
+/// Opens the store on a device that is not part of a set.
+fn open_on(device: &Arc<dyn Device>, geometry: Geometry) -> OutOfPlace {
+    let scanned = scan(&**device, geometry, 1).unwrap();
+    scanned.settle("data", Lsn(0)..Lsn(u64::MAX)).unwrap();
+    let stats = Arc::new(Stats::default());
+    OutOfPlace::open(device.clone(), geometry, scanned, &settings(PageCompression::Off), stats).unwrap()
+}
+
 fn geometry() -> Geometry {
     Geometry { page_bytes: PAGE_BYTES, segment_bytes: SEGMENT_BYTES, database_id: 77 }
 }
@@ -97,6 +107,17 @@ fn write(store: &dyn PageStore, pages: &[u32], lsn: u64, lane: Lane) -> Result<(
     let mut batch = Batch::new(pages.len(), PAGE_BYTES);
     pages.iter().for_each(|page| batch.push(&page_of(PageNo(*page), lsn, noise_of(*page)), PageNo(*page)));
     store.write(&mut batch, lane)
+}
+
+/// Appends new images of pages, as the first half of writing them.
+fn append(store: &OutOfPlace, pages: Range<u32>, lsn: u64) -> Result<Appended> {
+    let mut batch = Batch::new(pages.len(), PAGE_BYTES);
+    pages.for_each(|page| batch.push(&page_of(PageNo(page), lsn, noise_of(page)), PageNo(page)));
+    let (mut images, mut done) = (Vec::new(), Appended::default());
+    let groups = store.images(&batch, &mut images);
+    let mut listed = groups.iter().enumerate();
+    listed.try_for_each(|(group, listed)| store.append(group, listed, &images, By::Flush, &mut done))?;
+    Ok(done)
 }
 
 fn read(store: &dyn PageStore, page: u32) -> AlignedBuf {
@@ -268,88 +289,4 @@ fn cleaning_needs_hardly_a_sync_of_its_own() {
         assert!(cleaned > 200 && own < 10, "{own} syncs beside 500 batches, {cleaned} segments cleaned");
         assert_sound(&*store, "cleaned beside batches");
     }
-}
-
-/// The file cannot grow beyond what every page needs: cleaning has to do.
-#[test]
-fn on_a_full_disk_every_reserved_page_can_be_written_again_and_again() {
-    for codec in PageCompression::ALL {
-        let storage = StorageSet::memory();
-        let sizes = geometry().sizes(1);
-        let least = u64::from(capacity::guaranteed_segments(NEW_PAGES + 256, sizes)) * SEGMENT_BYTES;
-        let mut devices = 0..;
-        let limited = storage.map(|device| {
-            if devices.next() == Some(0) { Limited::new(device, least) as Arc<dyn Device> } else { device }
-        });
-        create(&limited);
-        let store = open_after(&limited, 0, codec).unwrap();
-        store.reserve(NEW_PAGES..NEW_PAGES + 256).unwrap();
-        store.sync().unwrap();
-        let refused = store.reserve(NEW_PAGES + 256..NEW_PAGES + 4096).unwrap_err();
-        assert!(refused.is_full(), "{refused}");
-        let mut random = fastrand::Rng::with_seed(3);
-        for lsn in 1..2000 {
-            let most = [60, BATCH_PAGES][lsn as usize % 2];
-            write(&*store, &some_pages(&mut random, NEW_PAGES + 256, most), lsn, Lane::FlushList).unwrap();
-        }
-        // Every segment loses as much as the others: the emptiest is as full as they can be.
-        for lsn in 2000..2100 {
-            let strided: Vec<u32> = (2 + lsn as u32 % 10..NEW_PAGES + 256).step_by(10).collect();
-            write(&*store, &strided, lsn, Lane::FlushList).unwrap();
-        }
-        (2..NEW_PAGES + 256).for_each(|page| write(&*store, &[page], 2100, Lane::SinglePage).unwrap());
-        assert_sound(&*store, "full");
-        (2..NEW_PAGES + 256).for_each(|page| assert_holds(&*store, page, 2100, "full"));
-    }
-}
-
-/// As after crashes in the middle of cleaning: no segment is left for copies, though the disk has room.
-#[test]
-fn copies_that_find_no_segment_let_the_file_grow() {
-    let memory: Arc<dyn Device> = Arc::new(MemoryDevice::new());
-    memory.set_len_bytes(SEGMENT_BYTES).unwrap();
-    let scanned = scan(&*memory, geometry(), 1).unwrap();
-    let stats = Arc::new(Stats::default());
-    let store = OutOfPlace::open(memory.clone(), geometry(), scanned, &settings(PageCompression::Off), stats).unwrap();
-    let all: Vec<u32> = (2..NEW_PAGES).collect();
-    write(&store, &all, 1, Lane::FlushList).unwrap();
-    all.iter().step_by(4).for_each(|page| write(&store, &[*page], 2, Lane::FlushList).unwrap());
-    while store.segments.take(0).is_some() {}
-    let before = store.segments.usage().segments;
-    while store.segments.usage().segments == before {
-        assert!(store.clean_step().unwrap(), "a segment to clean");
-    }
-    all.iter().for_each(|page| assert_holds(&store, *page, if page % 4 == 2 { 2 } else { 1 }, "cleaned"));
-}
-
-/// There is no room for an open segment for each stream.
-#[test]
-fn a_full_store_opens_on_a_device_with_more_streams() {
-    let pages = 5000;
-    let segments = capacity::guaranteed_segments(pages, geometry().sizes(1));
-    assert!(segments < capacity::guaranteed_segments(pages, geometry().sizes(lifetime::GROUPS)));
-    let memory = MemoryDevice::new().with_lifetime_streams(lifetime::GROUPS);
-    let device: Arc<dyn Device> = Limited::new(Arc::new(memory), u64::from(segments) * SEGMENT_BYTES);
-    device.set_len_bytes(SEGMENT_BYTES).unwrap();
-    let open = || {
-        let scanned = scan(&*device, geometry(), 1).unwrap();
-        scanned.settle("data", Lsn(0)..Lsn(u64::MAX)).unwrap();
-        let stats = Arc::new(Stats::default());
-        OutOfPlace::open(device.clone(), geometry(), scanned, &settings(PageCompression::Off), stats).unwrap()
-    };
-    let mut random = fastrand::Rng::with_seed(8);
-    let mut turn_over = |store: &OutOfPlace, lsns: Range<u64>| {
-        lsns.for_each(|lsn| write(store, &some_pages(&mut random, pages, BATCH_PAGES), lsn, Lane::FlushList).unwrap());
-        (2..pages).for_each(|page| write(store, &[page], 10_000, Lane::SinglePage).unwrap());
-        assert_sound(store, "full");
-    };
-    let mut store = open();
-    store.lifetime_streams = 1;
-    store.reserve(0..pages).unwrap();
-    store.sync().unwrap();
-    turn_over(&store, 1..300);
-    drop(store);
-    let store = open();
-    assert!((1..lifetime::GROUPS).contains(&store.lifetime_streams), "{}", store.lifetime_streams);
-    turn_over(&store, 300..600);
 }

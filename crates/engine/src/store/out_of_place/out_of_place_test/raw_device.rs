@@ -56,9 +56,9 @@ impl Device for FixedLen {
 const MOST_PAGES: u32 = NEW_PAGES + 256;
 
 /// A set whose data device has so many segments, full of old bytes but for its start.
-fn old_device(segments: u32) -> StorageSet {
+fn old_device(segments: u64) -> StorageSet {
     let storage = StorageSet::memory();
-    let old = vec![0xA5; (u64::from(segments) * SEGMENT_BYTES) as usize];
+    let old = vec![0xA5; (segments * SEGMENT_BYTES) as usize];
     storage.data.write_at(0, &old, Placement::Other).unwrap();
     storage.data.write_at(0, &vec![0; UNUSED_ZEROS_BYTES], Placement::Other).unwrap();
     storage.data.sync().unwrap();
@@ -103,8 +103,8 @@ fn a_device_is_full_exactly_where_every_page_can_still_be_written() {
     (2..most).for_each(|page| assert_holds(&*store, page, model.get(&page).copied().unwrap_or(0), "opened again"));
 }
 
-fn storage_segments(storage: &StorageSet) -> u32 {
-    (storage.data.len_bytes().unwrap() / SEGMENT_BYTES) as u32
+fn storage_segments(storage: &StorageSet) -> u64 {
+    storage.data.len_bytes().unwrap() / SEGMENT_BYTES
 }
 
 #[test]
