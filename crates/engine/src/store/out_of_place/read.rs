@@ -5,6 +5,8 @@
 //! 2. Segments are read by many threads, since an opening waits for the device more than for the processor, and given
 //!    on in any order, some at a time: this bounds the memory.
 //! 3. A footer and its summary are read at once, as far as one can tell beforehand how large that is.
+//! 4. An end that cannot be read is as one that is damaged: a bad block there costs nothing, since the headers say the
+//!    same. A header that cannot be read, where one has to be, is an error: what it lists is not known.
 
 use super::format::{self, BLOCK_BYTES, Footer, Listed, Tail, Tails};
 use super::image::Geometry;
@@ -99,22 +101,34 @@ pub fn read_blocks(device: &dyn Device, at: u64, bytes: usize) -> Result<Aligned
     Ok(blocks)
 }
 
+/// The last `bytes` before `until`, or the last block of them if not all can be read, or nothing (rule 4).
+fn read_end(device: &dyn Device, until: u64, bytes: usize) -> Result<AlignedBuf> {
+    for bytes in [bytes, BLOCK_BYTES] {
+        match read_blocks(device, until - bytes as u64, bytes) {
+            Err(error) if error.is_failed_read() => {}
+            read => return read,
+        }
+    }
+    Ok(AlignedBuf::zeroed(0))
+}
+
 /// Reads a segment (rule 4 of [`super::scan`]). `end_bytes` is what the end of the one before took.
 fn read_segment(device: &dyn Device, geometry: Geometry, segment: u32, end_bytes: &mut usize) -> Result<Read> {
     let until = geometry.start_of(segment + 1);
-    let mut end = read_blocks(device, until - *end_bytes as u64, *end_bytes)?;
+    let mut end = read_end(device, until, *end_bytes)?;
     let mut read_bytes = end.len() as u64;
-    let footer = format::parse_footer(&end[end.len() - BLOCK_BYTES..], geometry.identity(segment));
+    let block = end.len().checked_sub(BLOCK_BYTES).map(|at| &end[at..]);
+    let footer = block.and_then(|block| format::parse_footer(block, geometry.identity(segment)));
     let sealed = footer.filter(|footer| !footer.is_free && footer.end_bytes() as u64 <= geometry.segment_bytes);
     if let Some(footer) = sealed {
         let bytes = footer.end_bytes();
         if bytes > end.len() {
-            end = read_blocks(device, until - bytes as u64, bytes)?;
+            end = read_end(device, until, bytes)?;
             read_bytes += bytes as u64;
         }
         *end_bytes = bytes;
-        let from = end.len() - bytes;
-        if let Some(len) = footer.summary(&end[from..]).map(<[u8]>::len) {
+        let summary = end.len().checked_sub(bytes).and_then(|from| Some((from, footer.summary(&end[from..])?.len())));
+        if let Some((from, len)) = summary {
             let held = Some(Held::listed(segment, geometry, &footer, end, from..from + len));
             return Ok(Read {
                 segment,
@@ -126,7 +140,8 @@ fn read_segment(device: &dyn Device, geometry: Geometry, segment: u32, end_bytes
             });
         }
     }
-    let mut held = read_headers(device, geometry, segment, &mut read_bytes)?;
+    let last = sealed.map(|footer| footer.newest);
+    let mut held = read_headers(device, geometry, segment, last, &mut read_bytes)?;
     let newest = held.as_ref().map_or(0, |held| held.remains.newest).max(footer.map_or(0, |footer| footer.newest));
     let in_headers = held.as_ref().map(|held| held.tails);
     let tails = in_headers.into_iter().chain(footer.map(|footer| footer.tails)).flatten().collect();
@@ -167,12 +182,18 @@ impl Held {
     }
 }
 
-/// Reads the headers of a segment one by one (rule 4 of [`super::scan`]).
-fn read_headers(device: &dyn Device, geometry: Geometry, segment: u32, read_bytes: &mut u64) -> Result<Option<Held>> {
+/// Reads the headers of a segment one by one (rule 4 of [`super::scan`]), up to the `last` batch, if that is known.
+fn read_headers(
+    device: &dyn Device,
+    geometry: Geometry,
+    segment: u32,
+    last: Option<u64>,
+    read_bytes: &mut u64,
+) -> Result<Option<Held>> {
     let (start, most) = (geometry.start_of(segment), geometry.segment_bytes - BLOCK_BYTES as u64);
     let mut found: Option<(Remains, u64, Tails)> = None;
     let (mut at, mut summary) = (0, Vec::new());
-    while at < most {
+    while at < most && found.is_none_or(|(remains, ..)| Some(remains.newest) != last) {
         let block = read_blocks(device, start + at, BLOCK_BYTES)?;
         *read_bytes += BLOCK_BYTES as u64;
         let Some((header, entries)) = format::parse_header(&block, geometry.identity(segment), at as usize) else {

@@ -310,7 +310,12 @@ impl<'d> Scan<'d> {
             let (most, step) = (self.geometry.segment_bytes - BLOCK_BYTES as u64, BLOCK_BYTES);
             let (mut first, mut durable) = (u64::MAX, self.durable);
             for at in (found.remains.bytes..most).step_by(step) {
-                let block = read_blocks(self.device, self.geometry.start_of(found.remains.segment) + at, step)?;
+                let block = match read_blocks(self.device, self.geometry.start_of(found.remains.segment) + at, step) {
+                    // The first block behind the batches could be read: this one is no header that anything misses, or
+                    // a second block is bad.
+                    Err(error) if error.is_failed_read() => continue,
+                    block => block?,
+                };
                 self.read_bytes += step as u64;
                 let header = format::parse_header(&block, self.geometry.identity(found.remains.segment), at as usize)
                     .map(|(header, _)| header);

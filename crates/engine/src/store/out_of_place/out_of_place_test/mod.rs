@@ -1,5 +1,6 @@
 //! What only a store out of place can get wrong: cleaning, using segments again, deriving the map.
 
+mod bad_blocks;
 mod between;
 mod damage;
 mod failed_writes;
