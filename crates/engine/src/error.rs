@@ -166,8 +166,8 @@ impl Error {
     }
 
     /// Whether the same transaction may succeed when it is run again: it met other transactions. Roll it back first
-    /// (after [`Error::Deadlock`] that has happened already); [`Database::transact`](crate::Database::transact) does
-    /// all of it.
+    /// (after [`Error::Deadlock`] that has happened already). [`Database::transact`](crate::Database::transact) does
+    /// all of it, but for [`Error::LockWaitTimeout`], which it returns.
     ///
     /// ```
     /// use highwater::Error;

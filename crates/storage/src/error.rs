@@ -82,3 +82,19 @@ pub enum OpenError {
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_named_where_there_is_one() {
+        let of = |offset, len| {
+            let source = std::io::Error::other("a reason");
+            StorageError { operation: "read", device: "/db/data".into(), offset, len, source }.to_string()
+        };
+        assert_eq!(of(0, 0), "read of /db/data failed: a reason");
+        assert_eq!(of(0, 8), "read of 8 bytes at offset 0 of /db/data failed: a reason");
+        assert_eq!(of(8, 0), "read of 0 bytes at offset 8 of /db/data failed: a reason");
+    }
+}

@@ -291,6 +291,15 @@ mod tests {
     }
 
     #[test]
+    fn a_value_that_is_refused_changes_nothing() {
+        let mut options = Options::default();
+        let before = options.values();
+        options.set("lru_scan_depth", "0").unwrap_err();
+        assert_eq!(options.values(), before);
+        options.set("io_capacity", "100").unwrap();
+    }
+
+    #[test]
     fn a_number_out_of_range_is_a_number() {
         for text in ["99999999999999999999", "99999999999999999999K", "99999999T"] {
             assert!(parse_size(text).unwrap_err().ends_with("is too large"), "{text}");

@@ -9,7 +9,7 @@ use crate::log::{Log, Scan};
 use crate::stats::Stats;
 use crate::sync::Mutex;
 use crate::sync::wake::Wake;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -91,11 +91,18 @@ pub(super) fn check_outside(options: &Options, folder: &Path) -> Result<()> {
     }
 }
 
-/// The path without links, as far as it exists: the rest of it may have to be made.
+/// The path without links, as far as it exists, and without `..`: the rest of it may have to be made.
 fn real_path(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let real = path.ancestors().find_map(|part| Some((part.canonicalize().ok()?, path.strip_prefix(part).ok()?)));
-    real.map_or_else(|| path.clone(), |(real, rest)| real.join(rest))
+    let Some((mut real, rest)) = real else { return path };
+    for part in rest.components() {
+        match part {
+            Component::ParentDir => drop(real.pop()),
+            part => real.push(part),
+        }
+    }
+    real
 }
 
 impl Core {

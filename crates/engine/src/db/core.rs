@@ -138,7 +138,8 @@ impl Core {
     pub fn open_in(storage: StorageSet, options: Options, manner: &Manner) -> Result<Core> {
         options.validate()?;
         let data_name = storage.data.name();
-        if let Some(folder) = Path::new(&data_name).parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        let folder = Path::new(&data_name).parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|_| !storage.is_read_only()) {
             archiving::check_outside(&options, folder)?;
         }
         if creation::is_uncreated(&storage)? {

@@ -22,8 +22,8 @@ use crate::table::key::KeyLayout;
 use crate::table::record::{IndexRecord, State};
 use crate::table::version::{Secondary, TableVersion};
 use crate::table::{IndexDefinition, Schema, Table, TableDefinition};
-use crate::txn::{Access, TxnOptions};
-use crate::types::{TableId, TxnId};
+use crate::txn::{Access, ReadView, TxnOptions};
+use crate::types::TableId;
 use std::sync::Arc;
 
 impl Database {
@@ -180,7 +180,7 @@ impl Database {
             inner.catalog.create_index(before.id, added)?
         };
         let tree = inner.catalog.open_index_tree(&record);
-        let version = with_new_tree(&before, others, definition.clone(), tree.clone(), (u64::MAX, TxnId(0)));
+        let version = with_new_tree(&before, others, definition.clone(), tree.clone(), (u64::MAX, ReadView::default()));
         let built = WriteTxn::begin(&Open::new(inner), &TxnOptions::default(), Access::ReadWrite).and_then(|txn| {
             let (handle, batch_bytes) = (Table { shared: table.clone() }, index_build::batch_bytes(&inner.ctx));
             index_build::build(&inner.ctx, &inner.storage, txn, &handle, &version, batch_bytes)
@@ -209,7 +209,7 @@ impl Database {
         tree: Arc<BTree>,
     ) {
         let before = table.current.read().clone();
-        let birth = TxnId(self.inner.txn_system().open_view(0).view.up_limit_id);
+        let birth = self.inner.txn_system().open_view(0).view.as_ref().clone();
         let after = with_new_tree(&before, others, definition, tree, (self.inner.schema_version() + 1, birth));
         // In this order: a transaction that can see the index began at its version, or gets an error that it is too
         // old.
@@ -225,7 +225,7 @@ fn with_new_tree(
     others: &[Arc<Secondary>],
     definition: Arc<TableDefinition>,
     tree: Arc<BTree>,
-    (since, birth): (u64, TxnId),
+    (since, birth): (u64, ReadView),
 ) -> TableVersion {
     let columns = &definition.indexes[definition.indexes.len() - 1].columns;
     let added = Arc::new(Secondary { key: KeyLayout::new(&definition, columns), tree, since, birth });

@@ -41,13 +41,14 @@ struct TableUse {
 pub(crate) struct Kin(Mutex<Vec<Arc<TableShared>>>);
 
 impl Kin {
-    /// Locks a table for reading, beside a waiting schema change if one of them has it locked.
+    /// Locks a table for reading, beside a waiting schema change if one of them has it locked. Who has to wait was
+    /// barred before any of them had it.
     fn lock(&self, table: &Arc<TableShared>, timeout: Duration) -> Result<()> {
         let mut locked = self.0.lock();
         // Its lock stays until this mutex is free.
         if locked.iter().any(|held| Arc::ptr_eq(held, table)) {
             table.lock.lock_beside(Mode::Read);
-        } else {
+        } else if !table.lock.try_lock(Mode::Read) {
             drop(locked);
             table.lock.lock(&table.name, Mode::Read, timeout)?;
             locked = self.0.lock();

@@ -4,8 +4,9 @@
 //! 1. A tree whose root stands in page 0 holds every record. Each change is one mini-transaction of both trees.
 //! 2. Before something is changed that a tree with a damaged page does not take, its root is taken out of page 0: it is
 //!    *given up*. So is a tree that cannot be read at the opening, or differs from the other one where its leaves are
-//!    older: the device has lost a write. The leaf that misses a change is older than the one that has it; other leaves
-//!    say nothing. Where each tree misses something the database is not opened. One tree always stays.
+//!    older: the device has lost a write. The leaf that misses a change is older than the one that has it, unless it
+//!    was changed again since; other leaves say nothing. Where that does not tell, or each tree misses something, the
+//!    database is not opened. One tree always stays.
 //! 3. A page beyond the end of the redo log is no such damage: a change was lost that may stand in neither tree.
 //! 4. A tree that is not there is made at the opening: its old pages are given back, a new tree is filled from the
 //!    other one, and then its root is set. That happens when the threads run, since it may take much redo. Where it
@@ -143,8 +144,8 @@ impl CatalogTrees {
             [true, false] => Ok(CATALOG_TREES[0]),
             [false, true] => Ok(CATALOG_TREES[1]),
             _ => Err(Error::Corrupt(
-                "each tree of the catalog misses changes that the other one has: the device has lost writes; put back \
-                 a backup, or save the rows with `highwater check --salvage`"
+                "the two trees of the catalog differ, and their pages do not tell which one is right: the device has \
+                 lost writes; put back a backup, or save the rows with `highwater check --salvage`"
                     .to_string(),
             )),
         }

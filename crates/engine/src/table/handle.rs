@@ -19,8 +19,8 @@ use crate::error::{Error, Result};
 use crate::sync::atomic::{AtomicU64, Ordering::Release};
 use crate::sync::poison::OnStop;
 use crate::sync::{Mutex, RwLock};
-use crate::txn::{TableTrees, Tables};
-use crate::types::{TableId, TxnId};
+use crate::txn::{ReadView, TableTrees, Tables};
+use crate::types::TableId;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl TableShared {
         let definition = Arc::new(entry.definition.clone());
         let secondary = |record: &super::record::IndexRecord| {
             let key = KeyLayout::new(&definition, &record.definition.columns);
-            Arc::new(Secondary { key, tree: catalog.open_index_tree(record), since: 0, birth: TxnId(0) })
+            Arc::new(Secondary { key, tree: catalog.open_index_tree(record), since: 0, birth: ReadView::default() })
         };
         let indexes = entry.indexes.iter().map(secondary).collect();
         let clustered = catalog.open_tree(entry.record.clustered);

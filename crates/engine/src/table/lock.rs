@@ -14,7 +14,9 @@
 //! 5. Transactions count themselves at the place of their thread and take no mutex, unless `barred` says that their
 //!    mode is: a removal that has come or waits bars all, an index build bars writers. Who counts himself looks at that
 //!    afterwards, a schema change looks at the counts after it has set it (both sequentially consistent), so one of
-//!    them sees the other. Only the sum of the places counts: a transaction may end on another thread.
+//!    them sees the other. Only the sum of the places counts: a transaction may end on another thread. Who comes in
+//!    while his mode is barred holds the mutex, so that no place is looked at before he is counted in and another one
+//!    after the one whom he knows of is counted out.
 //! 6. From no-write to exclusive there is no moment without either ([`SchemaGuard::exclusive`]). But a transaction that
 //!    has read and now writes goes first, since the removal waits for it: then what was built meanwhile lacks its
 //!    writes, and the guard says so.
@@ -121,7 +123,14 @@ impl TableLock {
     /// Takes the lock beside a schema change that waits. The caller knows of a transaction that holds it in this mode,
     /// and holds it until this returns.
     pub(crate) fn lock_beside(&self, mode: Mode) {
+        // Who waits adds the places up under the mutex: he sees this one, or still the one that is held (rule 5).
+        let _state = self.state.lock();
         self.users.own().of(mode).fetch_add(1, SeqCst);
+    }
+
+    /// Takes the lock unless its mode is barred; says whether it did.
+    pub(crate) fn try_lock(&self, mode: Mode) -> bool {
+        self.enter(mode)
     }
 
     /// Counts a transaction in; false if its mode is barred.

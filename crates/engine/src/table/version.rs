@@ -14,7 +14,7 @@ use super::value::ValueRef;
 use super::value_form::unfit;
 use crate::btree::BTree;
 use crate::error::{Error, Result};
-use crate::txn::{Entry, TableTrees};
+use crate::txn::{Entry, ReadView, TableTrees};
 use crate::types::{SegmentId, TableId, TxnId};
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ pub(crate) struct Secondary {
     pub(crate) tree: Arc<BTree>,
     /// Schema version of the database when the index was complete: older snapshots cannot use it.
     pub(crate) since: u64,
-    /// See [`TableTrees::index_birth`].
-    pub(crate) birth: TxnId,
+    /// What had been committed when it was complete; nothing if that was before the database was opened.
+    pub(crate) birth: ReadView,
 }
 
 /// One version of a table's trees and layouts.
@@ -152,8 +152,8 @@ impl TableTrees for TableVersion {
     fn index(&self, i: usize) -> &BTree {
         &self.indexes[i].tree
     }
-    fn index_birth(&self, i: usize) -> TxnId {
-        self.indexes[i].birth
+    fn is_before_index(&self, i: usize, id: TxnId) -> bool {
+        self.indexes[i].birth.sees(id)
     }
     fn index_name(&self, i: usize) -> &str {
         &self.definition.indexes[i].name

@@ -30,9 +30,9 @@ pub trait TableTrees: Send + Sync {
     fn index_count(&self) -> usize;
     /// Tree of secondary index `i`.
     fn index(&self, i: usize) -> &BTree;
-    /// Every transaction below this had ended when secondary index `i` was built: of the versions of a row by such
-    /// ones it has the entry of the newest only.
-    fn index_birth(&self, i: usize) -> TxnId;
+    /// Whether what transaction `id` wrote had been committed when secondary index `i` was built: of the versions of a
+    /// row by such ones it has the entry of the newest only.
+    fn is_before_index(&self, i: usize, id: TxnId) -> bool;
     /// Name of secondary index `i`, for messages.
     fn index_name(&self, i: usize) -> &str;
     /// Appends to `out` the entry key of secondary index `i` for this row: index columns, then the clustered key.

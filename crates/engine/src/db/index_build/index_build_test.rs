@@ -9,6 +9,7 @@ use crate::table::key::KeyLayout;
 use crate::table::version::Secondary;
 use crate::table::{IndexDefinition, Schema, TableDefinition, Type};
 use crate::testing::{assert_free_classes, small_options};
+use crate::txn::ReadView;
 use crate::values;
 use highwater_storage::{Device, FaultKind, Faults, MemoryDevice, Operation, Placement, StorageSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -38,7 +39,7 @@ fn built(db: &Database, table: &Table, columns: &[usize], unique: bool, batch_by
     let key = KeyLayout::new(&definition, columns);
     let rows = before.with_indexes(
         definition,
-        vec![Arc::new(Secondary { key, tree: tree.clone(), since: 0, birth: crate::types::TxnId(0) })],
+        vec![Arc::new(Secondary { key, tree: tree.clone(), since: 0, birth: ReadView::default() })],
     );
     build(db.context(), db.storage(), db.begin().unwrap(), table, &rows, batch_bytes)?;
     assert_free_classes(db.context(), db.space(), &tree);
@@ -221,6 +222,9 @@ fn an_entry_that_only_versions_before_the_build_have_is_removed_by_a_rollback() 
         db.transact(|txn| txn.insert(&table, &values![1, 10]).map(drop)).unwrap();
         let mut snapshot = db.snapshot().unwrap();
         assert!(snapshot.get(&other, &values![1]).unwrap().is_none());
+        // An older transaction that has to do with another table is no reason to keep it.
+        let mut older = db.begin().unwrap();
+        older.insert(&other, &values![5]).unwrap();
         db.transact(|txn| txn.update(&table, &values![1], &[(1, 20u64.into())])).unwrap();
         match rebuilt {
             true => db.rebuild_index("t", "by_c").unwrap(),
@@ -230,6 +234,7 @@ fn an_entry_that_only_versions_before_the_build_have_is_removed_by_a_rollback() 
         txn.update(&table, &values![1], &[(1, 10u64.into())]).unwrap();
         txn.rollback().unwrap();
         drop(snapshot);
+        older.rollback().unwrap();
         while db.purge_state().history_list_length > 0 {
             std::thread::yield_now();
         }

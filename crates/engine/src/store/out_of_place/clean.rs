@@ -165,7 +165,7 @@ impl OutOfPlace {
             let gained = self.free_cleared()?;
             let usage = self.segments.usage();
             let larger = u64::from(usage.segments + capacity::FIRST_SEGMENT) + 1;
-            Ok(gained || usage.free > 0 || self.grow_if_possible(larger)?)
+            Ok(gained || usage.free > 0 || !self.was_refused() && self.grow_if_possible(larger)?)
         })
     }
 
@@ -221,11 +221,15 @@ impl OutOfPlace {
         let wanted = capacity::wanted_segments(usage.live_bytes, self.fill_pct, self.sizes());
         let wanted = wanted.max(capacity::guaranteed_segments(self.segments.map.pages(), self.sizes()));
         let wanted = (wanted + u64::from(usage.unreadable)).min(MAX_SEGMENTS.into());
-        let refused = *self.refused.lock();
-        if wanted <= have || refused.is_some_and(|at| at.elapsed() < FULL_FOR) {
+        if wanted <= have || self.was_refused() {
             return Ok(false);
         }
         self.grow_if_possible(wanted.min(have + (have / 16).max(LEAST_GROWTH)))
+    }
+
+    /// Whether the device was found full a moment ago.
+    fn was_refused(&self) -> bool {
+        self.refused.lock().is_some_and(|at| at.elapsed() < FULL_FOR)
     }
 
     /// Gives the file so many segments; a full disk is no error here.

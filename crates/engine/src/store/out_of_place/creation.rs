@@ -62,8 +62,8 @@ pub fn is_uncreated_device(device: &dyn Device) -> Result<bool> {
     let behind_slots = SLOTS_AT[1] as usize + BLOCK_BYTES;
     match start.get(behind_slots..UNUSED_ZEROS_BYTES) {
         Some(bytes) if !is_zeros(bytes) => Err(Error::Incompatible(format!(
-            "{} holds no database, but something else; it is not overwritten (clear its first {UNUSED_ZEROS_BYTES} \
-             bytes with blkdiscard --zeroout if its contents are not needed)",
+            "{} holds no database, but something else; it is not overwritten (clear its begin with \
+             blkdiscard --zeroout --length {UNUSED_ZEROS_BYTES} if its contents are not needed)",
             device.name()
         ))),
         _ => Ok(true),

@@ -78,6 +78,7 @@ use capacity::Sizes;
 use format::{BLOCK_BYTES, SLOTS_AT};
 use highwater_storage::{AlignedBuf, Device, Placement, StorageError};
 use lifetime::History;
+use map::MAX_SEGMENTS;
 use segments::Segments;
 use std::borrow::Borrow;
 use std::ops::Range;
@@ -167,14 +168,15 @@ impl OutOfPlace {
         Ok(store)
     }
 
-    /// Gives the file the segments that all its pages need. A full file may come from a device with fewer streams: then
+    /// Gives the file the segments that all its pages need, as far as there can be so many: an older version promised
+    /// more. A full file may come from a device with fewer streams: then
     /// as many are used as there is room for.
     fn reserve_all(&mut self, needed: fn(u32, Sizes) -> u64) -> highwater_storage::Result<()> {
         let (pages, most) = (self.segments.map.pages(), self.device().lifetime_streams());
         let mut reserved = Ok(());
         for streams in (1..=most).rev() {
             self.lifetime_streams = streams;
-            reserved = self.grow_to(needed(pages, self.sizes()));
+            reserved = self.grow_to(needed(pages, self.sizes()).min(MAX_SEGMENTS.into()));
             if !reserved.as_ref().is_err_and(StorageError::is_full) {
                 break;
             }

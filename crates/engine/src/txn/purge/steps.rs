@@ -78,7 +78,8 @@ impl TxnSystem {
             let Some((number, stream)) = self.ended.take(view.low_limit_no) else { break };
             let Some(mut front) = self.undo.take_front(stream) else {
                 // The entry stands for one transaction at least.
-                self.set_stream_aside(stream, 1, &Error::Corrupt(format!("undo stream {stream} is unknown to purge")));
+                let error = Error::Corrupt(format!("undo stream {stream} is unknown to purge"));
+                self.set_stream_aside(stream, || 1, &error);
                 continue;
             };
             let budget = max_records - done;
@@ -96,7 +97,9 @@ impl TxnSystem {
                         Next::End => self.end_of_transaction(front),
                     }
                 }
-                Err(error) if error.is_damage() => self.set_stream_aside(stream, front.pending.load(Acquire), &error),
+                Err(error) if error.is_damage() => {
+                    self.set_stream_aside(stream, || front.pending.load(Acquire), &error);
+                }
                 Err(error) => {
                     self.put_back(front, number);
                     return Err(error);
@@ -244,9 +247,10 @@ impl TxnSystem {
 
     /// Takes a stream whose own pages cannot be read out of purge for good, with the `lost` transactions in it. Its
     /// front is dropped.
-    fn set_stream_aside(&self, stream: usize, lost: u64, error: &Error) {
-        self.history.sub(lost);
+    fn set_stream_aside(&self, stream: usize, lost: impl FnOnce() -> u64, error: &Error) {
         self.undo.set_aside(stream);
+        // Asked afterwards: no transaction that ends from now on is counted.
+        self.history.sub(lost());
         self.note_stream_set_aside(error);
     }
 

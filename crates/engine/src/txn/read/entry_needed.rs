@@ -26,7 +26,7 @@ impl EntryOf<'_> {
     /// Whether nobody needs what is older than this version: every snapshot sees it or a newer one, or the index was
     /// built from it or a newer one, so that no older snapshot reads by it.
     fn is_oldest(&self, version: &RowHeader) -> bool {
-        self.purge_view.sees(version.trx_id) || version.trx_id < self.row.table.index_birth(self.i)
+        self.purge_view.sees(version.trx_id) || self.row.table.is_before_index(self.i, version.trx_id)
     }
 
     /// Whether any version of the row that may still be seen has the entry. No lock is needed.

@@ -63,8 +63,8 @@ impl TableTrees for TestTable {
     fn index(&self, i: usize) -> &BTree {
         &self.trees[i + 1]
     }
-    fn index_birth(&self, _: usize) -> TxnId {
-        TxnId(0)
+    fn is_before_index(&self, _: usize, _: TxnId) -> bool {
+        false
     }
     fn index_name(&self, i: usize) -> &str {
         ["by_a", "by_b"][i]
