@@ -11,6 +11,7 @@
 
 use super::format::{self, BLOCK_BYTES, SLOTS_AT};
 use super::image::Geometry;
+use super::read::read_blocks;
 use crate::error::{Error, Result};
 use crate::types::PageNo;
 use highwater_storage::{AlignedBuf, Device, Placement, UNUSED_ZEROS_BYTES};
@@ -53,19 +54,18 @@ pub fn create_on_device(
 /// # Errors
 /// [`Error::Incompatible`] if the device holds something else, an I/O error.
 pub fn is_uncreated_device(device: &dyn Device) -> Result<bool> {
-    let mut start = AlignedBuf::zeroed(ZEROS_BYTES.min(device.len_bytes()? as usize / BLOCK_BYTES * BLOCK_BYTES));
-    device.read_at(0, &mut start)?;
     let is_zeros = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
-    if !is_zeros(&start[..BLOCK_BYTES.min(start.len())]) {
+    if !is_zeros(&read_blocks(device, 0, BLOCK_BYTES)?) {
         return Ok(false);
     }
     let behind_slots = SLOTS_AT[1] as usize + BLOCK_BYTES;
-    match start.get(behind_slots..UNUSED_ZEROS_BYTES) {
-        Some(bytes) if !is_zeros(bytes) => Err(Error::Incompatible(format!(
-            "{} holds no database, but something else; it is not overwritten (clear its begin with \
-             blkdiscard --zeroout --length {UNUSED_ZEROS_BYTES} if its contents are not needed)",
-            device.name()
-        ))),
-        _ => Ok(true),
+    let end = (device.len_bytes()? as usize / BLOCK_BYTES * BLOCK_BYTES).min(UNUSED_ZEROS_BYTES);
+    if end <= behind_slots || is_zeros(&read_blocks(device, behind_slots as u64, end - behind_slots)?) {
+        return Ok(true);
     }
+    Err(Error::Incompatible(format!(
+        "{} holds no database, but something else; it is not overwritten (clear its begin with \
+         blkdiscard --zeroout --length {UNUSED_ZEROS_BYTES} if its contents are not needed)",
+        device.name()
+    )))
 }

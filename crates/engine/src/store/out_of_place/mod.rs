@@ -169,8 +169,7 @@ impl OutOfPlace {
     }
 
     /// Gives the file the segments that all its pages need, as far as there can be so many: an older version promised
-    /// more. A full file may come from a device with fewer streams: then
-    /// as many are used as there is room for.
+    /// more. A full file may come from a device with fewer streams: then as many are used as there is room for.
     fn reserve_all(&mut self, needed: fn(u32, Sizes) -> u64) -> highwater_storage::Result<()> {
         let (pages, most) = (self.segments.map.pages(), self.device().lifetime_streams());
         let mut reserved = Ok(());

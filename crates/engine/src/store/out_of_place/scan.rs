@@ -311,8 +311,8 @@ impl<'d> Scan<'d> {
             let (mut first, mut durable) = (u64::MAX, self.durable);
             for at in (found.remains.bytes..most).step_by(step) {
                 let block = match read_blocks(self.device, self.geometry.start_of(found.remains.segment) + at, step) {
-                    // The first block behind the batches could be read: this one is no header that anything misses, or
-                    // a second block is bad.
+                    // The first block behind the batches was read, or the segment would not be here: one further on
+                    // that is bad hides a durable batch only if that first one is damaged too.
                     Err(error) if error.is_failed_read() => continue,
                     block => block?,
                 };
