@@ -12,7 +12,7 @@ use super::{BTree, Leaf, Seek};
 use crate::context::Context;
 use crate::error::Error;
 use crate::page::node;
-use crate::pool::PageVersion;
+use crate::pool::{OptimisticPage, PageVersion};
 use crate::types::PageNo;
 
 /// Where a descent found a leaf.
@@ -68,19 +68,27 @@ impl BTree {
         Some((leaf, Way::to(&found)?))
     }
 
-    /// Has the memory of the leaf that [`BTree::leaf_beside`] would find fetched into the processor's cache.
+    /// Has the memory of the leaf that [`BTree::leaf_beside`] would find fetched into the processor's cache, and what
+    /// leads to that of the one behind it: so the next call waits for neither.
     #[inline]
     pub fn warm_beside(&self, ctx: &Context, way: Way, reverse: bool) {
-        if let Some(found) = self.beside(ctx, way, reverse) {
-            ctx.pool.warm_whole(found.leaf);
+        let Some(parent) = ctx.pool.optimistic_at(way.parent) else { return };
+        let [next, behind] = [1, 2].map(|steps| child_beside(&parent, way.slot, steps, reverse));
+        if !parent.validate() {
+            return;
+        }
+        if let Some((_, leaf)) = next {
+            ctx.pool.warm_whole(leaf);
+        }
+        if let Some((_, leaf)) = behind {
+            ctx.pool.warm_place(leaf);
         }
     }
 
     #[inline]
     fn beside<'c>(&self, ctx: &'c Context, way: Way, reverse: bool) -> Option<Found<'c>> {
         let parent = ctx.pool.optimistic_at(way.parent)?;
-        let slot = if reverse { way.slot.checked_sub(1)? } else { way.slot + 1 };
-        let leaf = (slot <= node::count(&parent)).then(|| node::child_at(&parent, slot))?;
+        let (slot, leaf) = child_beside(&parent, way.slot, 1, reverse)?;
         parent.validate().then_some(Found { leaf, parent: Some(parent), slot })
     }
 
@@ -91,4 +99,11 @@ impl BTree {
         let is_sought = is_leaf_of(&page, self.id) && found.is_known(ctx, page.frame()) && found.is_current();
         is_sought.then(|| Leaf::new(page))
     }
+}
+
+/// The child so many `steps` behind (`reverse`: before) the one at `slot`, and its slot.
+#[inline]
+fn child_beside(parent: &OptimisticPage<'_>, slot: usize, steps: usize, reverse: bool) -> Option<(usize, PageNo)> {
+    let slot = if reverse { slot.checked_sub(steps)? } else { slot + steps };
+    (slot <= node::count(parent)).then(|| (slot, node::child_at(parent, slot)))
 }

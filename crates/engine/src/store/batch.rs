@@ -57,6 +57,11 @@ impl Batch {
         }
     }
 
+    /// Whether redo makes every page in it from nothing.
+    pub(super) fn is_made_anew(&self) -> bool {
+        self.entries.iter().all(|entry| entry.made_anew)
+    }
+
     /// The pages in it.
     pub fn entries(&self) -> &[Entry] {
         &self.entries

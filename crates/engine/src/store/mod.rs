@@ -39,6 +39,8 @@
 mod batch;
 pub mod bootstrap;
 mod header;
+#[cfg(test)]
+mod hooked;
 pub(crate) mod in_place;
 pub(crate) mod out_of_place;
 mod shared_sync;

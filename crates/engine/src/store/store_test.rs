@@ -1,13 +1,16 @@
 //! What a caller of any store relies on: pages that were written are found after a power cut, nothing torn is read.
 
+use super::hooked::{Hooked, Hooks};
 use super::*;
 use crate::error::Error;
 use crate::page::{self, PageOp, PageType};
 use crate::stats::Stats;
+use crate::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use crate::testing::WantsDiscards;
 use crate::types::Lsn;
 use highwater_storage::{AlignedBuf, Counted, FaultKind, Faults, Operation, StorageSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 pub const PAGE_BYTES: usize = 4096;
 const NEW_PAGES: u32 = 64;
@@ -170,6 +173,49 @@ fn several_pages_are_read_at_once() {
             assert_eq!(bytes, &page_of(PageNo(page), PageType::Overflow, 3)[..]);
         }
     }
+}
+
+/// The area of a batch that redo makes anew is free while its places are written; that of another is not.
+#[test]
+fn an_area_without_copies_is_given_back_before_the_places_are_written() {
+    for made_anew in [true, false] {
+        let (storage, hooks) = (new_store(Kind::InPlace), Arc::new(Hooks::default()));
+        let (doublewrite, mut devices) = (storage.doublewrite.clone(), 0..);
+        let hooked = storage.map(|inner| match devices.next() {
+            Some(0) => Arc::new(Hooked { inner, hooks: hooks.clone() }),
+            _ => inner,
+        });
+        let store = open_with(&hooked, Protection::Doublewrite);
+        let write = move |store: &dyn PageStore, page: u32| {
+            let mut batch = Batch::new(1, PAGE_BYTES);
+            batch.push(&page_of(PageNo(page), PageType::Overflow, 1), PageNo(page));
+            if made_anew {
+                batch.last_is_made_anew();
+            }
+            store.write(&mut batch, Lane::FlushList).unwrap();
+        };
+        let (beside, seen) = (store.clone(), Arc::new(AtomicBool::new(false)));
+        let (sees, mut is_first) = (seen.clone(), true);
+        *hooks.before_sync.lock() = Some(Box::new(move || {
+            if !std::mem::take(&mut is_first) {
+                return;
+            }
+            let beside = beside.clone();
+            std::thread::spawn(move || write(&*beside, 9));
+            let until = Instant::now() + if made_anew { Duration::from_secs(20) } else { Duration::from_millis(50) };
+            while !lists(&*doublewrite, PageNo(9)) && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            sees.store(lists(&*doublewrite, PageNo(9)), Relaxed);
+        }));
+        write(&*store, 5);
+        assert_eq!(seen.load(Relaxed), made_anew);
+    }
+}
+
+fn lists(file: &dyn Device, page: PageNo) -> bool {
+    let header = FileHeader { page_bytes: PAGE_BYTES, database_id: 77, kind: Kind::InPlace };
+    in_place::doublewrite::listed_copies(file, header).unwrap().iter().any(|copy| copy.page_no == page)
 }
 
 /// A later batch would also overwrite the copies that repair what the failed one tore.

@@ -48,7 +48,7 @@ pub enum FlushReason {
     SinglePage,
     /// Closing, or the end of recovery.
     Shutdown,
-    /// The same, by a second thread.
+    /// The same, by every other thread that helps.
     ShutdownBeside,
 }
 

@@ -9,12 +9,15 @@ use super::write::Patience;
 use crate::error::Result;
 use crate::pool::{FrameNo, Pool};
 use crate::store::BATCH_PAGES;
+use crate::sync::Mutex;
 use crate::types::Lsn;
+use std::thread::ScopedJoinHandle;
 
 /// Flushes that may skip the oldest page.
 const MISSES: u32 = 4;
-/// Dirty pages from which on a second thread helps to flush all.
-const PAGES_FOR_TWO: usize = 8 * BATCH_PAGES;
+/// For so many dirty pages one more thread helps to flush all, up to [`MOST_HELPERS`].
+const PAGES_OF_A_HELPER: usize = 8 * BATCH_PAGES;
+const MOST_HELPERS: usize = 3;
 
 /// The page that was oldest at the last flush, and how often it was skipped.
 #[derive(Default)]
@@ -73,20 +76,39 @@ impl Pool {
     /// # Errors
     /// An I/O or poison error.
     pub fn flush_all(&self) -> Result<()> {
-        if self.dirty_count() < PAGES_FOR_TWO {
-            return self.flush_until_clean(FlushReason::Shutdown);
+        let helpers = (self.dirty_count() / PAGES_OF_A_HELPER).min(MOST_HELPERS);
+        if helpers > 0 {
+            self.flush_side_by_side(helpers)?;
         }
-        // A batch is mostly waits for the device, one after the other: those of two threads overlap.
+        self.flush_until_clean()
+    }
+
+    /// Flushes the pages that are dirty now in the order of their numbers, so that a batch is few and long writes. A
+    /// batch is mostly waits for the device, one after the other: those of several threads overlap.
+    fn flush_side_by_side(&self, helpers: usize) -> Result<()> {
+        let mut frames = self.flush.list.lock().oldest(&self.frames, Lsn(u64::MAX), usize::MAX);
+        frames.sort_unstable_by_key(|frame| self.frames.get(*frame).page_no());
+        let batches = Mutex::new(frames.chunks(BATCH_PAGES));
+        let flush = &|reason: FlushReason| -> Result<()> {
+            loop {
+                let Some(batch) = batches.lock().next() else { return Ok(()) };
+                self.flush_frames(batch, reason)?;
+            }
+        };
+        let reasons = [FlushReason::ShutdownBeside, FlushReason::Shutdown].into_iter().cycle();
         std::thread::scope(|scope| {
-            let beside = scope.spawn(|| self.flush_until_clean(FlushReason::ShutdownBeside));
-            let own = self.flush_until_clean(FlushReason::Shutdown);
-            own.and(beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            let beside: Vec<_> = reasons.take(helpers).map(|reason| scope.spawn(move || flush(reason))).collect();
+            let own = flush(FlushReason::Shutdown);
+            let join = |helper: ScopedJoinHandle<'_, Result<()>>| {
+                helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            beside.into_iter().map(join).fold(own, Result::and)
         })
     }
 
-    fn flush_until_clean(&self, reason: FlushReason) -> Result<()> {
+    fn flush_until_clean(&self) -> Result<()> {
         while self.dirty_count() > 0 {
-            if self.flush_oldest(Lsn(u64::MAX), BATCH_PAGES, reason)? == 0 {
+            if self.flush_oldest(Lsn(u64::MAX), BATCH_PAGES, FlushReason::Shutdown)? == 0 {
                 crate::sync::thread::yield_now();
                 self.poison.check()?;
             }

@@ -42,6 +42,12 @@ impl Pool {
         }
     }
 
+    /// Has the place in the page table that leads to a page fetched, for who will ask for the page itself a little later.
+    #[inline]
+    pub fn warm_place(&self, page: PageNo) {
+        self.table.warm(page);
+    }
+
     /// A view that is good for nothing but fetching.
     #[inline]
     fn guess(&self, page: PageNo) -> Option<OptimisticPage<'_>> {

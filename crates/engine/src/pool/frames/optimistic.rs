@@ -10,6 +10,7 @@
 
 use super::PageVersion;
 use super::frame::{Frame, FrameNo, Frames, READ_SLACK_BYTES};
+use super::memory::fetch;
 use crate::page::PageBytes;
 use crate::types::PageNo;
 use std::cmp::Ordering;
@@ -108,19 +109,6 @@ impl<'p> OptimisticPage<'p> {
         // `validate` reveals (rules 1 and 2).
         unsafe { self.start.add(offset & self.mask).cast::<Unaligned<T>>().read_volatile().0 }
     }
-}
-
-/// Fetches the cache line of an address, where the processor can be asked to.
-#[inline(always)]
-fn fetch(at: *const u8) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch reads nothing that the program sees and never faults, whatever the address.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(at.cast());
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = at;
 }
 
 #[derive(Clone, Copy)]

@@ -10,7 +10,7 @@
 //!    latch.
 
 use super::frame::{FrameNo, Frames, NIL};
-use super::memory::Mapped;
+use super::memory::{Mapped, fetch};
 use super::sync::atomic::{AtomicU32, Ordering};
 use super::sync::{Mutex, MutexGuard};
 use crate::types::PageNo;
@@ -73,6 +73,12 @@ impl PageTable {
     pub fn guess(&self, page: PageNo) -> Option<FrameNo> {
         let first = self.heads[self.bucket(page)].load(Ordering::Acquire);
         (first != NIL).then_some(first)
+    }
+
+    /// Has the head of the page's chain fetched into the processor's cache.
+    #[inline]
+    pub fn warm(&self, page: PageNo) {
+        fetch(std::ptr::from_ref(&self.heads[self.bucket(page)]).cast());
     }
 
     /// The frame that probably holds the page; `None` proves nothing (rule 2).

@@ -70,18 +70,18 @@ fn neighbors_go_with_a_page_as_the_option_says() {
     assert_eq!(neighbors, 0);
 }
 
-/// A core whose pool has so many dirty pages that two threads flush them, and the faults of its devices.
+/// A core whose pool has so many dirty pages that several threads flush them, and the faults of its devices.
 fn with_many_dirty() -> (Core, Faults) {
     let faults = Faults::new();
     let storage = StorageSet::memory().map(|device| faults.wrap(device));
     let core = open(storage, Options { buffer_pool_size: 16 << 20, ..small_options() });
-    let pages: Vec<_> = (0..1500).map(|_| new_page(&core.ctx, &core.space)).collect();
+    let pages: Vec<_> = (0..2500).map(|_| new_page(&core.ctx, &core.space)).collect();
     pages.iter().for_each(|page| assert!(core.ctx.pool.is_dirty(*page)));
     (core, faults)
 }
 
 #[test]
-fn two_threads_flush_each_page_once() {
+fn several_threads_flush_each_page_once() {
     let (core, _) = with_many_dirty();
     let (dirty, before) = (core.ctx.pool.dirty_count(), core.ctx.stats.snapshot());
     core.ctx.pool.flush_all().unwrap();
@@ -90,7 +90,7 @@ fn two_threads_flush_each_page_once() {
 }
 
 #[test]
-fn both_threads_stop_at_a_write_that_fails() {
+fn all_threads_stop_at_a_write_that_fails() {
     let (core, faults) = with_many_dirty();
     faults.fail(Operation::Write, 20, FaultKind::ErrorOnce);
     assert!(core.ctx.pool.flush_all().is_err());

@@ -13,7 +13,8 @@
 //!
 //! Rules (crash order)
 //! 1. Directory and copies are durable before the first page is written to its place.
-//! 2. The data file is synced before the next batch overwrites the area: the writer keeps the area for all four steps.
+//! 2. The data file is synced before the next batch overwrites the area: the writer keeps the area for all four steps,
+//!    unless redo makes every page of the batch anew. Then there are only the directory's LSNs, and newer ones do.
 //!    If one of them fails, no area is written any more ([`super`], rule 5): the copies are all that can repair a page
 //!    torn in its place.
 //! 3. A page is in one unfinished batch at most (the pool marks it as being written), and the checkpoint does not pass

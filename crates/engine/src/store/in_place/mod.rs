@@ -6,7 +6,7 @@
 //! 1. A batch is durable in an area or in the journal before its first page is written to its place (in an area without
 //!    the pages that redo makes anew), and durable in its places before that room is used again ([`doublewrite`],
 //!    [`journal`]). A batch with an area syncs its places itself, one in the journal does not. Without either, torn
-//!    pages stay torn.
+//!    pages stay torn. A batch of which an area has no copy gives it back before its places are written.
 //! 2. Pages whose numbers follow each other, and of one placement, are one write.
 //! 3. The data file never becomes shorter while it is open. So a reader asks for its length only behind the last
 //!    known one. `len_bytes`, `reserve` and `settle` always ask.
@@ -120,7 +120,7 @@ impl InPlace {
                 let area = doublewrite.take(lane);
                 self.data.check()?;
                 doublewrite.write(&area, batch).inspect_err(|error| self.data.stop(error))?;
-                Ok(Room::Area(doublewrite, area))
+                Ok(if batch.is_made_anew() { Room::None } else { Room::Area(doublewrite, area) })
             }
             Through::Journal(journal) => {
                 let room = journal.write(batch, &self.data).inspect_err(|error| self.data.stop(error))?;

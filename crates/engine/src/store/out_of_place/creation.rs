@@ -12,9 +12,9 @@
 use super::format::{self, BLOCK_BYTES, SLOTS_AT};
 use super::image::Geometry;
 use super::read::read_blocks;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::types::PageNo;
-use highwater_storage::{AlignedBuf, Device, Placement, UNUSED_ZEROS_BYTES};
+use highwater_storage::{AlignedBuf, Device, OpenError, Placement, UNUSED_ZEROS_BYTES};
 
 /// Zeros written at once; region 0 has a multiple of them.
 const ZEROS_BYTES: usize = 256 << 10;
@@ -52,7 +52,7 @@ pub fn create_on_device(
 /// Whether creation on such a device never finished.
 ///
 /// # Errors
-/// [`Error::Incompatible`] if the device holds something else, an I/O error.
+/// [`OpenError::NotEmpty`] if the device holds something else, an I/O error.
 pub fn is_uncreated_device(device: &dyn Device) -> Result<bool> {
     let is_zeros = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
     if !is_zeros(&read_blocks(device, 0, BLOCK_BYTES)?) {
@@ -63,9 +63,5 @@ pub fn is_uncreated_device(device: &dyn Device) -> Result<bool> {
     if end <= behind_slots || is_zeros(&read_blocks(device, behind_slots as u64, end - behind_slots)?) {
         return Ok(true);
     }
-    Err(Error::Incompatible(format!(
-        "{} holds no database, but something else; it is not overwritten (clear its begin with \
-         blkdiscard --zeroout --length {UNUSED_ZEROS_BYTES} if its contents are not needed)",
-        device.name()
-    )))
+    Err(OpenError::NotEmpty(device.name().into()).into())
 }

@@ -1,7 +1,7 @@
 //! What others do in the middle of a read or a sync, at an exact moment.
 
-use super::hooked::{Hooked, Hooks};
 use super::*;
+use crate::store::hooked::{Hooked, Hooks};
 use std::sync::Weak;
 
 fn open_hooked(storage: &StorageSet) -> (Arc<dyn PageStore>, Arc<Hooks>) {

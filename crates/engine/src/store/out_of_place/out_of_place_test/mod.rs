@@ -5,7 +5,6 @@ mod between;
 mod damage;
 mod failed_writes;
 mod full;
-mod hooked;
 mod model;
 mod power_cuts;
 mod raw_device;

@@ -9,8 +9,8 @@
 //!
 //! Histories go on behind a cut too: [`Step::Lose`], [`Step::Keep`]. A step that changes nothing ends its history.
 
-use super::hooked::{Hooked, Hooks};
 use super::*;
+use crate::store::hooked::{Hooked, Hooks};
 use std::collections::BTreeMap;
 
 const PAGE: usize = 16384;
@@ -193,7 +193,7 @@ impl Life {
     fn step(self, step: Step, counts: Option<&Arc<Mutex<Counts>>>) -> (Life, bool) {
         let watch = |hooks: &Hooks, memory: &MemoryDevice, model: &Arc<Mutex<Model>>| {
             let (memory, model) = (memory.clone(), model.clone());
-            *hooks.before_sync.lock() = counts.cloned().map(|counts| -> super::hooked::Hook {
+            *hooks.before_sync.lock() = counts.cloned().map(|counts| -> crate::store::hooked::Hook {
                 Box::new(move || {
                     let cuts = cut_everywhere(&memory, &model.lock());
                     let mut counts = counts.lock();

@@ -123,7 +123,7 @@ fn what_lies_behind_an_empty_first_block_is_not_taken_for_a_creation() {
     let storage = fixed(&old_device(capacity::guaranteed_segments(NEW_PAGES, sizes())));
     storage.data.write_at(64 << 10, b"a superblock", Placement::Other).unwrap();
     let error = bootstrap::is_uncreated(&storage, NEW_PAGES).unwrap_err().to_string();
-    assert!(error.contains("something else; it is not overwritten"), "{error}");
+    assert!(error.contains("holds something already"), "{error}");
 }
 
 #[test]

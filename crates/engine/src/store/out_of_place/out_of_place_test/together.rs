@@ -1,7 +1,7 @@
 //! Many pages read at once.
 
-use super::hooked::{Hooked, Hooks};
 use super::*;
+use crate::store::hooked::{Hooked, Hooks};
 use std::sync::Weak;
 
 /// Pages with images of every length, pages without one, several pages in one read, and a page beyond the end.

@@ -1,6 +1,8 @@
 //! A device that says when it is about to read or sync.
 
-use super::*;
+use crate::sync::Mutex;
+use highwater_storage::{Device, Placement};
+use std::sync::Arc;
 
 pub type Hook = Box<dyn FnMut() + Send>;
 
