@@ -42,7 +42,7 @@ impl Pool {
         }
     }
 
-    /// Has the place in the page table that leads to a page fetched, for who will ask for the page itself a little later.
+    /// Has the place in the page table that leads to a page fetched, for who will ask for the page a little later.
     #[inline]
     pub fn warm_place(&self, page: PageNo) {
         self.table.warm(page);
