@@ -11,7 +11,7 @@ use crate::pool::{FrameNo, Pool};
 use crate::store::BATCH_PAGES;
 use crate::sync::Mutex;
 use crate::types::Lsn;
-use std::thread::ScopedJoinHandle;
+use std::thread::{Builder, ScopedJoinHandle};
 
 /// Flushes that may skip the oldest page.
 const MISSES: u32 = 4;
@@ -97,7 +97,9 @@ impl Pool {
         };
         let reasons = [FlushReason::ShutdownBeside, FlushReason::Shutdown].into_iter().cycle();
         std::thread::scope(|scope| {
-            let beside: Vec<_> = reasons.take(helpers).map(|reason| scope.spawn(move || flush(reason))).collect();
+            // One that the system cannot start is done without.
+            let start = |reason| Builder::new().name("hw-flush".into()).spawn_scoped(scope, move || flush(reason)).ok();
+            let beside: Vec<_> = reasons.take(helpers).filter_map(start).collect();
             let own = flush(FlushReason::Shutdown);
             let join = |helper: ScopedJoinHandle<'_, Result<()>>| {
                 helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
