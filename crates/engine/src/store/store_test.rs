@@ -196,12 +196,13 @@ fn an_area_without_copies_is_given_back_before_the_places_are_written() {
         };
         let (beside, seen) = (store.clone(), Arc::new(AtomicBool::new(false)));
         let (sees, mut is_first) = (seen.clone(), true);
+        let (started, thread) = std::sync::mpsc::channel();
         *hooks.before_sync.lock() = Some(Box::new(move || {
             if !std::mem::take(&mut is_first) {
                 return;
             }
             let beside = beside.clone();
-            std::thread::spawn(move || write(&*beside, 9));
+            started.send(std::thread::spawn(move || write(&*beside, 9))).unwrap();
             let until = Instant::now() + if made_anew { Duration::from_secs(20) } else { Duration::from_millis(50) };
             while !lists(&*doublewrite, PageNo(9)) && Instant::now() < until {
                 std::thread::sleep(Duration::from_millis(1));
@@ -209,7 +210,10 @@ fn an_area_without_copies_is_given_back_before_the_places_are_written() {
             sees.store(lists(&*doublewrite, PageNo(9)), Relaxed);
         }));
         write(&*store, 5);
+        thread.recv().unwrap().join().unwrap();
         assert_eq!(seen.load(Relaxed), made_anew);
+        // It keeps the store that keeps it.
+        *hooks.before_sync.lock() = None;
     }
 }
 

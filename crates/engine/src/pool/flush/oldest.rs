@@ -8,7 +8,7 @@ use super::jobs::Job;
 use super::write::Patience;
 use crate::error::Result;
 use crate::pool::{FrameNo, Pool};
-use crate::store::BATCH_PAGES;
+use crate::store::{BATCH_PAGES, Lane};
 use crate::sync::Mutex;
 use crate::types::Lsn;
 use std::thread::{Builder, ScopedJoinHandle};
@@ -17,7 +17,8 @@ use std::thread::{Builder, ScopedJoinHandle};
 const MISSES: u32 = 4;
 /// For so many dirty pages one more thread helps to flush all, up to [`MOST_HELPERS`].
 const PAGES_OF_A_HELPER: usize = 8 * BATCH_PAGES;
-const MOST_HELPERS: usize = 3;
+/// A store has room for a batch of each lane on its way.
+const MOST_HELPERS: usize = Lane::COUNT - 1;
 
 /// The page that was oldest at the last flush, and how often it was skipped.
 #[derive(Default)]
@@ -87,7 +88,8 @@ impl Pool {
     /// batch is mostly waits for the device, one after the other: those of several threads overlap.
     fn flush_side_by_side(&self, helpers: usize) -> Result<()> {
         let mut frames = self.flush.list.lock().oldest(&self.frames, Lsn(u64::MAX), usize::MAX);
-        frames.sort_unstable_by_key(|frame| self.frames.get(*frame).page_no());
+        // A frame may get another page meanwhile: each is asked once.
+        frames.sort_by_cached_key(|frame| self.frames.get(*frame).page_no());
         let batches = Mutex::new(frames.chunks(BATCH_PAGES));
         let flush = &|reason: FlushReason| -> Result<()> {
             loop {

@@ -13,10 +13,10 @@
 //!
 //! Rules (crash order)
 //! 1. Directory and copies are durable before the first page is written to its place.
-//! 2. The data file is synced before the next batch overwrites the area: the writer keeps the area for all four steps,
-//!    unless redo makes every page of the batch anew. Then there are only the directory's LSNs, and newer ones do.
+//! 2. The data file is synced before the next batch overwrites the area: the writer keeps the area for all four steps.
 //!    If one of them fails, no area is written any more ([`super`], rule 5): the copies are all that can repair a page
-//!    torn in its place.
+//!    torn in its place. A batch of which redo makes every page anew gives the area back at once: no copy is lost, but
+//!    the directory's LSNs give way to the next batch's, which may be lower and prove less (rule 4).
 //! 3. A page is in one unfinished batch at most (the pool marks it as being written), and the checkpoint does not pass
 //!    the page's oldest change before its batch has finished. So a page can be torn by a crash only if its copy in some
 //!    area is newer than the last checkpoint ([`super::repair`] relies on it), or if it has none because redo from the

@@ -78,7 +78,8 @@ enum Through {
     Nothing,
 }
 
-/// The room that a batch has there, kept until its pages are durable in place, or until the store is stopped.
+/// The room that a batch has there, kept until its pages are durable in place, or until the store is stopped; none if
+/// none is needed any more.
 enum Room<'s> {
     Area(&'s Doublewrite, Taken<'s>),
     Journal { _on_the_way: OnTheWay<'s> },
