@@ -141,7 +141,11 @@ impl<'a> RowRef<'a> {
     fn verify_column(self, i: usize, slot: &Slot) -> Result<()> {
         let raw = self.raw(slot);
         let wrong = |reason: &str| Err(self.layout.not_a_row(&format!("column {}: {reason}", self.layout.names[i])));
-        if self.null(slot) && raw.iter().any(|&b| b != 0) {
+        let has_value = match slot.ty {
+            Type::Text(_) | Type::Binary(_) => !raw.is_empty(),
+            _ => raw.iter().any(|&b| b != 0),
+        };
+        if self.null(slot) && has_value {
             return wrong("NULL with a value");
         }
         match slot.ty {

@@ -167,3 +167,17 @@ fn a_null_bit_of_no_column_is_damage() {
     let error = RowRef::new(&layout, &bytes).verify().unwrap_err().to_string();
     assert!(error.contains("bits of no column"), "{error}");
 }
+
+/// Rule 2 of the layout: equal rows are equal bytes.
+#[test]
+fn a_null_text_with_zero_bytes_is_no_row() {
+    let schema = Schema::new().column("id", Type::U8).nullable("text", Type::Text(8)).primary_key(&["id"]);
+    let layout = RowLayout::new(&schema.check("t").unwrap());
+    let mut bytes = encode(&layout, &[Value::UInt(1), Value::Null]);
+    RowRef::new(&layout, &bytes).verify().unwrap();
+    let end_at = bytes.len() - 2;
+    bytes[end_at] = 2;
+    bytes.extend([0, 0]);
+    let error = RowRef::new(&layout, &bytes).verify().unwrap_err().to_string();
+    assert!(error.contains("NULL with a value"), "{error}");
+}
