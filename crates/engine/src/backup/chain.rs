@@ -2,6 +2,7 @@
 //!
 //! Rule: everything in the files is verified before a restore writes anything: order and identity by the manifests,
 //! each page by its checksum and number, each group of redo by its checksum and place, each file by its sum.
+//! How many pages a manifest claims is believed as far as the map of their group of extents is there.
 
 use super::files::SummedFile;
 use super::manifest::BackupManifest;
@@ -10,6 +11,7 @@ use super::{BackupProgress, OnBackupProgress};
 use crate::error::{Error, Result};
 use crate::log::StreamGroups;
 use crate::page::header;
+use crate::space::layout::Layout;
 use crate::types::{Lsn, PageNo};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -127,7 +129,10 @@ impl Link {
         let (mut reached, mut frame) = (self.redo_lsns().start, None);
         loop {
             match groups.next() {
-                Ok(Some(lsn)) if lsn.0 <= self.manifest.pages_lsn => (reached, frame) = (lsn, Some(groups.frame())),
+                Ok(Some(lsn)) if lsn.0 <= self.manifest.pages_lsn => {
+                    target.note(lsn, groups.payload())?;
+                    (reached, frame) = (lsn, Some(groups.frame()));
+                }
                 Ok(Some(lsn)) => {
                     if target.admits(lsn, groups.payload())? {
                         (reached, frame) = (lsn, Some(groups.frame()));
@@ -146,24 +151,27 @@ impl Link {
     }
 }
 
-/// Verifies every byte of the chain.
+/// Verifies every byte of the chain, and says how many pages the database has after each backup.
 ///
 /// # Errors
 /// [`Error::Corrupt`] names the file.
-pub fn verify(links: &[Link], tell: &mut OnBackupProgress<'_>) -> Result<()> {
+pub fn verify(links: &[Link], tell: &mut OnBackupProgress<'_>) -> Result<Vec<u32>> {
     let total = links.iter().map(|link| link.manifest.pages_copied).sum();
-    let mut pages = 0;
-    for link in links {
-        link.pages(|_, _| {
+    let (mut pages, mut target) = (0, Target::new(None));
+    let verify = |link: &Link| {
+        link.pages(|page_no, _| {
             pages += 1;
+            target.named = target.named.max(page_no.0.saturating_add(1));
             match tell(BackupProgress { step: "verifying", pages, total }).is_break() {
                 true => Err(super::interrupted()),
                 false => Ok(()),
             }
         })?;
-        link.follow_redo(&mut Target::new(None))?;
-    }
-    Ok(())
+        link.follow_redo(&mut target)?;
+        let group = Layout::new(link.manifest.page_bytes as usize).group_pages();
+        Ok(link.manifest.page_count.min(target.named.checked_next_multiple_of(group).unwrap_or(u32::MAX)))
+    };
+    links.iter().map(verify).collect()
 }
 
 /// Names of the chain's folders are not the target, nor in it.

@@ -79,17 +79,17 @@ pub fn restore(
     let archive = open_archive(&links, options.redo.as_deref())?;
     let plan = plan::plan(&links, archive.as_ref(), options.until, tell)?;
     let links = &links[..plan.links];
-    chain::verify(links, tell)?;
+    let page_counts = chain::verify(links, tell)?;
     let lock = make_target(target)?;
     let work = make_work(target)?;
     let set = SetOptions { flush_method: options.database.flush_method, create: true, ..SetOptions::default() };
     let storage = StorageSet::open(&work, &set)?;
     let (options, database_id) = (&options.database, random_id());
     let mut maker = Maker { storage: &storage, database_id, options, compression: options.page_compression };
-    maker.create(&links[0])?;
+    maker.create(&links[0], page_counts[0])?;
     for (number, link) in links.iter().enumerate() {
         let is_last = number + 1 == links.len();
-        maker.write_pages(link, tell)?;
+        maker.write_pages(link, page_counts[number], tell)?;
         maker.make_log(link, if is_last { plan.link_end } else { link.redo_lsns().end })?;
         if !is_last || !plan.legs.is_empty() {
             maker.replay()?;
@@ -199,7 +199,7 @@ struct Maker<'a> {
 
 impl Maker<'_> {
     /// Creates the store with the backup's first two pages; page 0 says what the compression `auto` is.
-    fn create(&mut self, link: &Link) -> Result<()> {
+    fn create(&mut self, link: &Link, page_count: u32) -> Result<()> {
         let mut first = Vec::with_capacity(2);
         link.pages(|page_no, page| {
             if page_no.0 < 2 {
@@ -214,7 +214,7 @@ impl Maker<'_> {
         if self.compression == PageCompression::Auto {
             self.compression = Chosen::decode(first).map_or(PageCompression::Off, |chosen| chosen.page_compression);
         }
-        bootstrap::create(self.storage, link.manifest.page_count, first, second)
+        bootstrap::create(self.storage, page_count, first, second)
     }
 
     /// Page 0 gets the new database's id.
@@ -236,9 +236,9 @@ impl Maker<'_> {
         bootstrap::find(self.storage)?.expect(0)?.open(&settings, Arc::new(Stats::default()))
     }
 
-    fn write_pages(&self, link: &Link, tell: &mut OnBackupProgress<'_>) -> Result<()> {
+    fn write_pages(&self, link: &Link, page_count: u32, tell: &mut OnBackupProgress<'_>) -> Result<()> {
         let store = self.open_store()?;
-        store.reserve(0..link.manifest.page_count)?;
+        store.reserve(0..page_count)?;
         store.sync()?;
         let mut batch = Batch::new(BATCH_PAGES, store.page_bytes());
         let (mut pages, total) = (0, link.manifest.pages_copied);

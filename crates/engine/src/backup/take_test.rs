@@ -1,6 +1,6 @@
 //! What a backup holds back while it runs.
 
-use crate::backup::{BackupOptions, RestoreOptions};
+use crate::backup::{BackupManifest, BackupOptions, RestoreOptions};
 use crate::config::{Options, PageStoreKind};
 use crate::db::Database;
 use crate::table::{Schema, Table, Type, ValueRef};
@@ -65,4 +65,18 @@ fn emptied_pages_stay_until_the_backup_has_them() {
         let restore = RestoreOptions { database: options, check: true, ..RestoreOptions::default() };
         Database::restore(&[dest], folder.path().join("copy"), &restore, &mut |_| Continue(())).unwrap();
     }
+}
+
+/// A manifest with a right checksum claims a database of 4 TiB.
+#[test]
+fn pages_that_a_backup_cannot_have_take_no_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dest, copy) = (folder.path().join("full"), folder.path().join("copy"));
+    let db = Database::open_storage(StorageSet::memory(), small_options()).unwrap();
+    filled(&db, "rows", 100);
+    let manifest = db.backup(&dest, &BackupOptions::default(), &mut |_| Continue(())).unwrap();
+    BackupManifest { page_count: 1 << 30, ..manifest }.write(&dest).unwrap();
+    let restore = RestoreOptions { database: small_options(), check: true, ..RestoreOptions::default() };
+    Database::restore(&[dest], &copy, &restore, &mut |_| Continue(())).unwrap();
+    assert!(std::fs::metadata(copy.join("data")).unwrap().len() <= 16 << 20);
 }

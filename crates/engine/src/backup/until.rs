@@ -71,6 +71,11 @@ impl FromStr for Until {
     }
 }
 
+fn decode(end: Lsn, payload: &[u8]) -> Result<(PageNo, PageOp<'_>, usize)> {
+    PageOp::decode(payload)
+        .map_err(|error| Error::Corrupt(format!("redo ending at LSN {end} does not decode: {error}")))
+}
+
 /// Follows redo, group by group, up to a moment.
 #[derive(Debug)]
 pub(super) struct Target {
@@ -80,11 +85,13 @@ pub(super) struct Target {
     pub last_commit: Option<Commit>,
     /// Pages that the database has, as far as the redo says: those that it changes are among them.
     pub pages: u32,
+    /// Pages with lower numbers than this are all that the redo changes.
+    pub named: u32,
 }
 
 impl Target {
     pub fn new(until: Option<Until>) -> Target {
-        Target { until, is_reached: false, last_commit: None, pages: 0 }
+        Target { until, is_reached: false, last_commit: None, pages: 0, named: 0 }
     }
 
     /// Whether the group that ends at `end` is replayed; once one is not, none is.
@@ -99,8 +106,7 @@ impl Target {
         }
         let (mut commit, mut pages, mut rest) = (None, self.pages, payload);
         while !rest.is_empty() {
-            let (page, op, bytes) = PageOp::decode(rest)
-                .map_err(|error| Error::Corrupt(format!("redo ending at LSN {end} does not decode: {error}")))?;
+            let (page, op, bytes) = decode(end, rest)?;
             if let PageOp::Moment { trx_id, unix_us } = op {
                 let time = DateTime::from_unix_us(i64::try_from(unix_us).unwrap_or(i64::MAX));
                 if matches!(self.until, Some(Until::Time(until)) if time > until) {
@@ -110,7 +116,8 @@ impl Target {
                 commit = (trx_id != 0).then_some(Commit { transaction: trx_id, time, lsn: end.0 }).or(commit);
             }
             let extents = Some(page).filter(|page| *page == PageNo(0)).and_then(|_| header::extents_set_by(&op));
-            pages = pages.max(page.0.saturating_add(1)).max(extents.unwrap_or(0).saturating_mul(EXTENT_PAGES));
+            self.named = self.named.max(page.0.saturating_add(1));
+            pages = pages.max(self.named).max(extents.unwrap_or(0).saturating_mul(EXTENT_PAGES));
             rest = &rest[bytes..];
         }
         (self.pages, self.last_commit) = (pages, commit.or(self.last_commit));
@@ -120,6 +127,20 @@ impl Target {
             Some(Until::Time(_)) | None => false,
         };
         Ok(true)
+    }
+
+    /// Notes a group that is replayed whatever the moment is.
+    ///
+    /// # Errors
+    /// As [`admits`](Self::admits).
+    pub fn note(&mut self, end: Lsn, payload: &[u8]) -> Result<()> {
+        let mut rest = payload;
+        while !rest.is_empty() {
+            let (page, _, bytes) = decode(end, rest)?;
+            self.named = self.named.max(page.0.saturating_add(1));
+            rest = &rest[bytes..];
+        }
+        Ok(())
     }
 
     /// Nothing behind what was admitted last is wanted.

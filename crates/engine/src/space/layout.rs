@@ -58,6 +58,11 @@ impl Layout {
         self.group_extents
     }
 
+    /// Pages of a whole group.
+    pub fn group_pages(&self) -> u32 {
+        self.group_extents * EXTENT_PAGES
+    }
+
     /// Extents of `group` in a file of `extents`.
     pub fn extents_in_group(&self, group: u32, extents: u32) -> u32 {
         (extents - group * self.group_extents).min(self.group_extents)
@@ -65,12 +70,12 @@ impl Layout {
 
     /// The map of a group.
     pub fn map_page(&self, group: u32) -> PageNo {
-        PageNo(group * self.group_extents * EXTENT_PAGES + 1)
+        PageNo(group * self.group_pages() + 1)
     }
 
     /// Whether the page is taken and never written: the one in front of a map, but for page 0.
     pub fn is_unused(&self, page: PageNo) -> bool {
-        page.0 != 0 && page.0.is_multiple_of(self.group_extents * EXTENT_PAGES)
+        page.0 != 0 && page.0.is_multiple_of(self.group_pages())
     }
 
     /// Where a page is described: the map, the offset of its extent's use bits, the offset of its chunk's owner.
