@@ -20,6 +20,7 @@
 //!    the error.
 //! 5. Bytes that make no sense are an error that names the page; nothing is guessed. A page that was changed is checked
 //!    as one that is read: later users rely on its bytes.
+//! 6. No redo changes what page 0 says of the file itself (its magic number, sizes, id), nor makes page 0 anew.
 
 mod replay;
 

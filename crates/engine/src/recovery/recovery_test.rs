@@ -314,13 +314,18 @@ fn a_page_beyond_the_log_is_an_error_though_it_is_made_anew() {
 
 /// Changes the root of a tree by an operation that no code of ours makes; opens the database after a crash.
 fn after_a_crash_behind(op: &PageOp<'_>) -> Result<(Core, BTree)> {
+    after_a_crash_behind_change_of(None, op)
+}
+
+/// As [`after_a_crash_behind`], of another page.
+fn after_a_crash_behind_change_of(page: Option<PageNo>, op: &PageOp<'_>) -> Result<(Core, BTree)> {
     let storage = StorageSet::memory();
     let core = open(storage.clone(), seeded_options(0));
     let tree = create_tree(&core)?;
     put(&core, &tree, b"m", b"value")?;
     let mut mtr = core.ctx.mtr()?;
-    let root = mtr.fix_x(tree.root())?;
-    mtr.apply(root, op);
+    let page = mtr.fix_x(page.unwrap_or(tree.root()))?;
+    mtr.apply(page, op);
     let end = mtr.commit();
     core.ctx.log.flush_to(end)?;
     let core = Core::open(storage.cut(1), seeded_options(0))?;
@@ -334,6 +339,18 @@ fn a_page_that_redo_spoils_is_an_error() {
     let spoilt = after_a_crash_behind(&PageOp::Write { offset: page::header::HEADER_BYTES as u16, bytes: &[0xFF; 2] });
     let error = spoilt.map(drop).unwrap_err().to_string();
     assert!(error.contains("redo ending at LSN") && error.contains("spoils it"), "{error}");
+}
+
+#[test]
+fn redo_that_changes_what_page_0_says_of_the_file_is_an_error() {
+    let (header, magic) = (PageNo(0), page::header::HEADER_BYTES as u16);
+    let format = PageOp::Format { page_type: page::PageType::FileHeader, level: 0, owner: 0 };
+    for op in [PageOp::ClearBits { offset: magic, mask: 0x4b }, format] {
+        let error = after_a_crash_behind_change_of(Some(header), &op).map(drop).unwrap_err().to_string();
+        assert!(error.contains("changes what page 0 says of the file"), "{error}");
+    }
+    let same = PageOp::SetBits { offset: magic, mask: 0 };
+    assert!(after_a_crash_behind_change_of(Some(header), &same).is_ok());
 }
 
 #[test]

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::log::{Log, Scan, Window};
 use crate::page::{self, PageOp};
 use crate::pool::Pool;
+use crate::store::fixed_fields;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::types::{Lsn, PageNo};
@@ -136,6 +137,7 @@ impl Changed<'_> {
         self.pool.change_unlogged(page, fresh, self.checkpoint_lsn, |bytes| {
             let mut lsn = if fresh { Lsn(0) } else { page::header::lsn(bytes) };
             let start = lsn;
+            let fixed = (page == PageNo(0)).then(|| fixed_fields(bytes).to_vec());
             for change in changes {
                 let end_lsn = self.window.end_lsn(change.group as usize);
                 if end_lsn <= start {
@@ -146,6 +148,11 @@ impl Changed<'_> {
                     Error::corrupt_page(page, format!("redo ending at LSN {end_lsn} does not fit it: {e}"))
                 })?;
                 lsn = end_lsn;
+            }
+            // Rule 6.
+            if fixed.is_some_and(|fixed| fresh || fixed != fixed_fields(bytes)) {
+                let reason = format!("redo ending at LSN {lsn} spoils it: it changes what page 0 says of the file");
+                return Err(Error::corrupt_page(page, reason));
             }
             page::header::set_lsn(bytes, lsn);
             if lsn != start {

@@ -60,6 +60,11 @@ pub fn format_fixed(header: FileHeader, mut apply: impl FnMut(PageOp<'_>)) {
     write(DATABASE_ID_AT, &header.database_id.to_le_bytes());
 }
 
+/// What a page 0 says of the file itself: no redo changes it.
+pub fn fixed_fields(page: &[u8]) -> &[u8] {
+    &page[MAGIC_AT..FIXED_END]
+}
+
 /// Gives a page 0 another database id.
 pub fn put_database_id(page: &mut [u8], database_id: u64) {
     page[DATABASE_ID_AT..DATABASE_ID_AT + 8].copy_from_slice(&database_id.to_le_bytes());

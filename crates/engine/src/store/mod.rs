@@ -51,7 +51,7 @@ mod store_test;
 pub(crate) const DOUBLEWRITE_START_BYTES: u64 = batch::FRONT_BYTES as u64;
 pub(crate) use batch::placement_of;
 pub use batch::{BATCH_PAGES, Batch};
-pub use header::{FIXED_END, FileHeader, Kind, format_fixed, parse as file_header, put_database_id};
+pub use header::{FIXED_END, FileHeader, Kind, fixed_fields, format_fixed, parse as file_header, put_database_id};
 pub use out_of_place::Layout;
 pub(crate) use out_of_place::packing_us;
 
