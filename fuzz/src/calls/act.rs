@@ -265,7 +265,8 @@ impl Statement<'_> {
     }
 
     fn scan(&mut self, input: &mut Input<'_>) {
-        let (range, lock) = (Range::choose(input, self.shape), input.byte() % 4);
+        let (range, how) = (Range::choose(input, self.shape), input.byte());
+        let (lock, in_place) = (how % 4, how & 0x80 != 0);
         let (bounds, is_locking) = (range.bounds(), lock >= 2);
         if range.may_read_nothing() && self.actor.view.is_none() {
             self.get(input);
@@ -277,7 +278,7 @@ impl Statement<'_> {
             3 => scan.for_share(),
             _ => scan,
         };
-        let found = match read::all(scan.iter()) {
+        let found = match read::all(scan, in_place) {
             Ok(found) => found,
             Err(error) => return self.refused_read(&error, is_locking),
         };

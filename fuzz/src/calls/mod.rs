@@ -116,7 +116,7 @@ impl World {
     fn compare(&self, session: &mut Session) {
         let mut read = session.db.database().snapshot().expect("a snapshot begins");
         for index in self.shape.indexes() {
-            let found = read::all(read.scan(&session.table).index(index.name).iter()).expect("all rows are read");
+            let found = read::all(read.scan(&session.table).index(index.name), false).expect("all rows are read");
             read::same(&found, &read::sorted(&self.committed, &self.shape, &index), index.name);
         }
     }
@@ -175,7 +175,8 @@ impl World {
         }
         let rows = view.get_or_insert_with(|| self.committed.clone());
         let bounds = range.bounds();
-        let found = read::all(range.apply(&bounds, read.scan(&session.table)).iter()).expect("a snapshot reads");
+        let scan = range.apply(&bounds, read.scan(&session.table));
+        let found = read::all(scan, input.byte() & 1 != 0).expect("a snapshot reads");
         read::same(&found, &range.of(rows, &self.shape), "a snapshot");
     }
 

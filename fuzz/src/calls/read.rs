@@ -4,7 +4,8 @@ use super::shape::{Index, Shape};
 use super::{Own, Rows};
 use crate::input::Input;
 use crate::values::{Key, are_equal, compare_first, refs};
-use highwater::{Error, Scan, ScanIter, Value, ValueRef};
+use highwater::{Error, Scan, Value, ValueRef};
+use std::ops::ControlFlow;
 
 /// Rows with changes over them.
 pub fn over(rows: &Rows, own: &Own) -> Rows {
@@ -18,9 +19,17 @@ pub fn over(rows: &Rows, own: &Own) -> Rows {
     rows
 }
 
-/// Every row of a scan.
-pub fn all(scan: Result<ScanIter<'_>, Error>) -> Result<Vec<Vec<Value>>, Error> {
-    scan?.map(|row| Ok(row?.to_values())).collect()
+/// Every row of a scan, one after the other or looked at in place.
+pub fn all(scan: Scan<'_, '_>, in_place: bool) -> Result<Vec<Vec<Value>>, Error> {
+    if !in_place {
+        return scan.iter()?.map(|row| Ok(row?.to_values())).collect();
+    }
+    let mut rows = Vec::new();
+    scan.visit(|row| {
+        rows.push(row.values().map(ValueRef::to_value).collect());
+        ControlFlow::Continue(())
+    })?;
+    Ok(rows)
 }
 
 /// What was found is right.

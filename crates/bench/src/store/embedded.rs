@@ -149,13 +149,7 @@ fn run(
     if wanted.limit > 0 {
         scan = scan.limit(wanted.limit);
     }
-    let mut rows = scan.iter()?;
-    while let Some(row) = rows.next_ref()? {
-        if visit(&row).is_break() {
-            break;
-        }
-    }
-    Ok(())
+    Ok(scan.visit(|row| visit(&row))?)
 }
 
 impl Read for WriteTxn {

@@ -1,4 +1,4 @@
-//! Transactions that are committed, rolled back or dropped inside the closure of a `modify`.
+//! Transactions that are committed, rolled back or dropped inside the closure of a `modify` or of a `visit`.
 //!
 //! That is a mistake: the closure runs while a page is latched, so nothing can be undone there. The transaction is put
 //! aside, as it is and with its locks, and rolled back as soon as the call that runs the closure is over.

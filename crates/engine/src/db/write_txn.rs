@@ -3,7 +3,7 @@
 //! Rules
 //! 1. A failed call leaves the transaction as it was before the call, except [`Error::Deadlock`]: then all of it is
 //!    rolled back already, and only `rollback` or dropping it is left to do.
-//! 2. Dropping a transaction rolls it back; inside the closure of a `modify`, when that call is over (`ended_inside`).
+//! 2. Dropping a transaction rolls it back; inside the closure of a `modify` or a `visit`, when that call is over (`ended_inside`).
 //! 3. Once the database is closed every call is [`Error::Closed`], also a call that would need nothing of the database.
 //! 4. Keys and rows are built in buffers that go from one transaction to the next: no allocation per call but the row
 //!    that is returned.
@@ -19,7 +19,8 @@ use crate::table::lock::Mode;
 use crate::table::version::TableVersion;
 use crate::table::{Changes, Row, RowRef, Table, ValueRef};
 use crate::txn::{
-    Access, Cursor, Isolation, KEPT_ROW_BYTES, LockMode, RowOp, Savepoint, ScanOptions, Txn, TxnOptions, TxnSystem,
+    Access, Cursor, Isolation, KEPT_ROW_BYTES, LockMode, Look, RowOp, Savepoint, ScanOptions, Txn, TxnOptions,
+    TxnSystem,
 };
 use std::ops::Bound;
 use std::sync::Arc;
@@ -370,6 +371,14 @@ impl WriteTxn {
         let found = cursor.next(self.inner.txn_system(), self.txn.as_mut().expect(HAS_NOT_ENDED))?;
         self.inner.check_running()?;
         Ok(found)
+    }
+
+    /// Hands the rows that are left of a scan to `look`, until it says stop.
+    pub(crate) fn look(&mut self, cursor: &mut Cursor, look: &mut Look<'_>) -> Result<()> {
+        let _over = CallWithClosure;
+        self.inner.check_not_closed()?;
+        cursor.look(self.inner.txn_system(), self.txn.as_mut().expect(HAS_NOT_ENDED), look)?;
+        self.inner.check_running()
     }
 }
 

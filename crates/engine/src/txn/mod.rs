@@ -54,7 +54,7 @@ pub(crate) use lock::{Holder, LockSystem, RowName};
 pub use options::{Access, Isolation, TxnOptions};
 pub use purge::{LagLimits, PurgeState, PurgeWatch};
 pub(crate) use read::ReadView;
-pub use read::{Cursor, ScanOptions};
+pub use read::{Cursor, Look, ScanOptions};
 pub(crate) use row_closure::{check_outside_closures, check_outside_row_closure, closed, telling};
 pub use row_op::RowOp;
 pub use savepoint::Savepoint;

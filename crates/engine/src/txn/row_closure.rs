@@ -1,5 +1,5 @@
 //! Closures of the caller's that the engine runs while it holds something: row closures, which make the new row of an
-//! update, and those that hear of a check's progress.
+//! update or look at the rows of a scan, and those that hear of a check's progress.
 //!
 //! Rules
 //! 1. Row closures run under a page latch, so a thread must not call into the engine from one. It gets an error if it
@@ -51,7 +51,8 @@ fn within<R>(inside: Inside, run: impl FnOnce() -> R) -> R {
 pub(crate) fn check_outside_row_closure() -> Result<()> {
     if INSIDE.with(Cell::get) == Inside::RowClosure {
         return Err(Error::Usage(
-            "the database was called from inside a closure that changes a row (this is not allowed)".to_string(),
+            "the database was called from inside a closure that changes or looks at a row (this is not allowed)"
+                .to_string(),
         ));
     }
     Ok(())

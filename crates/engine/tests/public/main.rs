@@ -17,3 +17,4 @@ mod rows;
 mod support;
 mod transact;
 mod transactions;
+mod visit;

@@ -13,6 +13,7 @@ mod get;
 mod scan;
 mod scan_ahead;
 mod scan_batch;
+mod scan_in_place;
 mod scan_seen;
 mod versions;
 mod view;
@@ -25,6 +26,7 @@ mod view_test;
 
 pub(crate) use entry_needed::EntryOf;
 pub use scan::{Cursor, ScanOptions};
+pub use scan_in_place::Look;
 pub(crate) use versions::{StoredRow, resolve};
 pub(crate) use view::{ReadView, ViewHandle};
 pub(crate) use views::Views;

@@ -91,16 +91,16 @@ enum Payload {
 
 /// A running scan. It belongs to the transaction that made it.
 pub struct Cursor {
-    table: Arc<dyn TableTrees>,
-    index: Option<usize>,
-    sees: Sees,
+    pub(super) table: Arc<dyn TableTrees>,
+    pub(super) index: Option<usize>,
+    pub(super) sees: Sees,
     txn_serial: u64,
     /// Of a snapshot scan under READ COMMITTED.
-    view: Option<ViewHandle>,
-    position: Position,
-    batch: Batch,
-    batch_limit: usize,
-    remaining: usize,
+    pub(super) view: Option<ViewHandle>,
+    pub(super) position: Position,
+    pub(super) batch: Batch,
+    pub(super) batch_limit: usize,
+    pub(super) remaining: usize,
     is_limited: bool,
     keys_only: bool,
     /// Pages that were read into the pool until the last batch, by any thread.
@@ -176,10 +176,7 @@ impl Cursor {
     /// # Errors
     /// Lock waits, [`Error::WriteConflict`], I/O, corruption, another transaction's cursor.
     pub fn next(&mut self, system: &TxnSystem, txn: &mut Txn) -> Result<bool> {
-        txn.check_active()?;
-        if txn.serial != self.txn_serial {
-            return Err(Error::Usage("the cursor belongs to another transaction".to_string()));
-        }
+        self.check(txn)?;
         if self.remaining == 0 {
             return Ok(false);
         }
@@ -189,6 +186,14 @@ impl Cursor {
             self.remaining -= 1;
         }
         Ok(found)
+    }
+
+    pub(super) fn check(&self, txn: &Txn) -> Result<()> {
+        txn.check_active()?;
+        if txn.serial != self.txn_serial {
+            return Err(Error::Usage("the cursor belongs to another transaction".to_string()));
+        }
+        Ok(())
     }
 
     /// Key of the current row.
@@ -224,11 +229,16 @@ impl Cursor {
         }
     }
 
-    fn refill(&mut self, system: &TxnSystem, txn: &mut Txn) -> Result<()> {
+    /// Before the first leaf: has those read ahead that the scan will probably need.
+    pub(super) fn expect_leaves(&mut self, system: &TxnSystem) {
         if self.is_limited && self.position.leaf_records() == 0 && system.ctx.pool.misses(1) {
             let expected = self.tree().leaves_of(self.remaining);
             self.name_leaves(system, expected.unwrap_or(0));
         }
+    }
+
+    fn refill(&mut self, system: &TxnSystem, txn: &mut Txn) -> Result<()> {
+        self.expect_leaves(system);
         let tree = self.index.map_or_else(|| self.table.clustered(), |i| self.table.index(i));
         loop {
             let own = txn.id;
@@ -281,7 +291,7 @@ impl Cursor {
     }
 
     /// Rule 5.
-    fn read_ahead(&mut self, system: &TxnSystem) {
+    pub(super) fn read_ahead(&mut self, system: &TxnSystem) {
         let has_left = usize::from(self.position.has_left_leaf());
         self.leaves += has_left;
         self.ahead = self.ahead.saturating_sub(has_left);
@@ -396,6 +406,6 @@ impl Cursor {
     }
 }
 
-fn own_or<'v>(own: Option<&'v ViewHandle>, txn: &'v Txn) -> Option<&'v ViewHandle> {
+pub(super) fn own_or<'v>(own: Option<&'v ViewHandle>, txn: &'v Txn) -> Option<&'v ViewHandle> {
     own.or(txn.view.as_ref())
 }

@@ -72,7 +72,12 @@ impl Batch {
         }
     }
 
-    fn clear(&mut self) {
+    /// Whether all of it was delivered.
+    pub(crate) fn is_delivered(&self) -> bool {
+        self.next >= self.items.len()
+    }
+
+    pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.items.clear();
         self.next = 0;
@@ -89,9 +94,9 @@ pub(crate) struct Position {
     /// The leaf last read, its version then, and the slots of it that are still to be read.
     leaf: Option<(PageVersion, Range<usize>)>,
     /// The way to the leaf last read, if everything on it has been delivered or it is still remembered.
-    way: Option<Way>,
+    pub(super) way: Option<Way>,
     /// Records of the leaf last read; 0 before the first.
-    leaf_records: usize,
+    pub(super) leaf_records: usize,
     /// Scratch.
     key: Vec<u8>,
 }
@@ -236,7 +241,7 @@ impl Position {
     }
 
     /// The leaf to go on with and its slots in range (rules 2 and 3).
-    fn reach<'c>(&mut self, fill: &Fill<'c>) -> Result<(Leaf<'c>, Option<Way>, Range<usize>)> {
+    pub(super) fn reach<'c>(&mut self, fill: &Fill<'c>) -> Result<(Leaf<'c>, Option<Way>, Range<usize>)> {
         let (ctx, way) = (&fill.system.ctx, self.way.take());
         let beside = match self.leaf.take() {
             None => way.and_then(|way| fill.tree.leaf_beside(ctx, way, self.reverse)),
@@ -261,7 +266,7 @@ impl Position {
     fn copy(&mut self, batch: &mut Batch, fill: &Fill<'_>, leaf: &Leaf<'_>, slots: &mut Range<usize>) -> Result<End> {
         let max_trx_id = if fill.clustered { 0 } else { leaf.max_trx_id() };
         while slots.start < slots.end {
-            let slot = if self.reverse { slots.end - 1 } else { slots.start };
+            let slot = self.next_of(slots);
             leaf.key_into(slot, &mut self.key);
             let value = leaf.value(slot);
             if fill.clustered {
@@ -273,16 +278,35 @@ impl Position {
             } else {
                 fill.take_entry(batch, &self.key, value, max_trx_id)?;
             }
-            if self.reverse {
-                slots.end -= 1;
-            } else {
-                slots.start += 1;
-            }
+            self.pass(slots);
             if batch.items.len() >= fill.limit {
                 return Ok(if slots.start >= slots.end { End::Exhausted } else { End::Full });
             }
         }
         Ok(End::Exhausted)
+    }
+
+    /// The first of the slots in the scan's direction.
+    #[inline]
+    pub(super) fn next_of(&self, slots: &Range<usize>) -> usize {
+        if self.reverse { slots.end - 1 } else { slots.start }
+    }
+
+    /// Leaves that one out.
+    #[inline]
+    pub(super) fn pass(&self, slots: &mut Range<usize>) {
+        if self.reverse {
+            slots.end -= 1;
+        } else {
+            slots.start += 1;
+        }
+    }
+
+    /// Goes on with the slots of the leaf that are left, some at least; if it changes meanwhile, at the key of the first.
+    pub(super) fn stay(&mut self, leaf: &Leaf<'_>, slots: Range<usize>) {
+        leaf.key_into(self.next_of(&slots), &mut self.key);
+        self.move_before_key();
+        self.leaf = Some((leaf.version(), slots));
     }
 
     /// `key` is delivered: go on behind it.
@@ -298,7 +322,7 @@ impl Position {
     }
 
     /// Everything on the leaf is delivered: go on at the next one, if the scan reaches it.
-    fn leave(&mut self, leaf: &Leaf<'_>) {
+    pub(super) fn leave(&mut self, leaf: &Leaf<'_>) {
         if self.reverse {
             match leaf.lower() {
                 Some(fence) if key_of(as_slice(&self.lower)).is_none_or(|lower| lower < fence) => {

@@ -1,0 +1,130 @@
+//! Scans whose rows are looked at where they lie, under the latch of their leaf, instead of being copied.
+//!
+//! Rules
+//! 1. The closure that looks runs with the engine closed to its thread ([`closed`]): it holds a latch.
+//! 2. Rows lie in place only in the clustered tree, and only for scans that lock nothing. A row whose visible version
+//!    is not the stored one, or whose bytes are on overflow pages, is copied, alone; then the scan goes on in place.
+//! 3. Rows come in the same order, and are the same, as those of [`Cursor::next`].
+
+use super::scan::{Cursor, Sees, own_or};
+use super::scan_batch::{Fill, Position};
+use super::versions::Sight;
+use crate::btree::Leaf;
+use crate::error::Result;
+use crate::txn::row_closure::closed;
+use crate::txn::stored::{ROW_HEADER_BYTES, RowHeader};
+use crate::txn::system::TxnSystem;
+use crate::txn::transaction::Txn;
+use std::ops::{ControlFlow, Range};
+
+/// Looks at a row's payload.
+pub type Look<'l> = dyn FnMut(&[u8]) -> ControlFlow<()> + 'l;
+
+/// How looking at the rows of a leaf ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    /// The closure said stop, or the limit is reached.
+    Stopped,
+    /// The next row has to be copied.
+    MustCopy,
+    /// All rows of the leaf were looked at.
+    Exhausted,
+}
+
+impl Cursor {
+    /// Hands the rows that are left to `look`, until it says stop. `txn` is the transaction that made the cursor.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    pub fn look(&mut self, system: &TxnSystem, txn: &mut Txn, look: &mut Look<'_>) -> Result<()> {
+        loop {
+            if self.is_in_place() && self.look_in_place(system, txn, look)? == Ended::Stopped {
+                return Ok(());
+            }
+            if !self.next(system, txn)? || closed(|| look(self.payload())).is_break() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Rule 2; nothing that was copied waits to be delivered.
+    fn is_in_place(&self) -> bool {
+        self.index.is_none() && !matches!(self.sees, Sees::Locked(_)) && self.batch.is_delivered()
+    }
+
+    /// Looks at leaf after leaf, until a row has to be copied or the scan ends.
+    fn look_in_place(&mut self, system: &TxnSystem, txn: &mut Txn, look: &mut Look<'_>) -> Result<Ended> {
+        self.batch.clear();
+        while !self.position.done && self.remaining > 0 {
+            self.check(txn)?;
+            self.expect_leaves(system);
+            let view = own_or(self.view.as_ref(), txn);
+            let sight =
+                view.filter(|_| self.sees == Sees::Snapshot).map(|handle| Sight { view: &handle.view, own: txn.id });
+            let tree = self.table.clustered();
+            let fill = Fill { system, txn, tree, clustered: true, sees: self.sees, sight, limit: self.remaining };
+            let (rows, ended) = self.position.look(&fill, look).map_err(|error| txn.after_read_error(system, error))?;
+            system.stats.rows_read.add(rows as u64);
+            self.remaining -= rows;
+            self.read_ahead(system);
+            if ended != Ended::Exhausted {
+                self.batch_limit = 1;
+                return Ok(ended);
+            }
+        }
+        Ok(Ended::Stopped)
+    }
+}
+
+impl Position {
+    /// Hands the rows of one leaf to `look`, and says how many they were.
+    fn look(&mut self, fill: &Fill<'_>, look: &mut Look<'_>) -> Result<(usize, Ended)> {
+        let (leaf, way, mut slots) = self.reach(fill)?;
+        self.leaf_records = leaf.len();
+        let mut rows = 0;
+        let ended = closed(|| {
+            self.look_at(fill, &leaf, &mut slots, &mut |row| {
+                rows += 1;
+                if look(row).is_break() || rows == fill.limit {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            })
+        })?;
+        self.way = way;
+        if slots.start >= slots.end {
+            self.leave(&leaf);
+        } else {
+            self.stay(&leaf, slots);
+        }
+        Ok((rows, ended))
+    }
+
+    fn look_at(
+        &self,
+        fill: &Fill<'_>,
+        leaf: &Leaf<'_>,
+        slots: &mut Range<usize>,
+        look: &mut Look<'_>,
+    ) -> Result<Ended> {
+        while slots.start < slots.end {
+            let value = leaf.value(self.next_of(slots));
+            let header = RowHeader::decode(value)?;
+            let is_seen = fill.sight.as_ref().is_none_or(|sight| sight.sees(header.trx_id));
+            if !header.is_delete_marked() {
+                if !is_seen || header.is_overflow() {
+                    return Ok(Ended::MustCopy);
+                }
+                if look(&value[ROW_HEADER_BYTES..]).is_break() {
+                    self.pass(slots);
+                    return Ok(Ended::Stopped);
+                }
+            } else if !is_seen {
+                return Ok(Ended::MustCopy);
+            }
+            self.pass(slots);
+        }
+        Ok(Ended::Exhausted)
+    }
+}
