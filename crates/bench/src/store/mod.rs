@@ -174,7 +174,7 @@ pub trait Read {
     ) -> Result<()> {
         Ok(())
     }
-    /// Shows rows to `visit` in key order until it breaks.
+    /// Shows rows to `visit` in key order until it breaks. `visit` is short, and calls no store: a page may be latched.
     fn scan(
         &mut self,
         table: &Self::Table,

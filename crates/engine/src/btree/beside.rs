@@ -68,19 +68,23 @@ impl BTree {
         Some((leaf, Way::to(&found)?))
     }
 
-    /// Has the memory of the leaf that [`BTree::leaf_beside`] would find fetched into the processor's cache, and what
-    /// leads to that of the one behind it: so the next call waits for neither.
+    /// Has the records of the leaf that [`BTree::leaf_beside`] would find fetched into the processor's cache, the
+    /// header of the one behind it, which says where its records begin, and what leads to that of the third: so the
+    /// next call waits for none of them.
     #[inline]
     pub fn warm_beside(&self, ctx: &Context, way: Way, reverse: bool) {
         let Some(parent) = ctx.pool.optimistic_at(way.parent) else { return };
-        let [next, behind] = [1, 2].map(|steps| child_beside(&parent, way.slot, steps, reverse));
+        let [next, behind, far] = [1, 2, 3].map(|steps| child_beside(&parent, way.slot, steps, reverse));
         if !parent.validate() {
             return;
         }
         if let Some((_, leaf)) = next {
-            ctx.pool.warm_whole(leaf);
+            ctx.pool.warm_from(leaf, |page| node::heap_start(page));
         }
         if let Some((_, leaf)) = behind {
+            ctx.pool.warm(leaf);
+        }
+        if let Some((_, leaf)) = far {
             ctx.pool.warm_place(leaf);
         }
     }

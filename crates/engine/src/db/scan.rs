@@ -6,14 +6,17 @@
 //! 2. A plain scan shows rows as the transaction's level says; a locking one, and every one under SERIALIZABLE, reads
 //!    the newest committed rows and locks what it passes.
 //! 3. Keys, and a count, come from the index alone where its leaves were not changed lately; else rows are looked up.
+//! 4. A row that an iterator delivers was copied out of its page. Only [`Scan::visit`] shows rows under a page's latch:
+//!    its closure runs to its end before the page can change, and the engine is closed to it.
 
-use super::write_txn::WriteTxn;
-use crate::error::Result;
+use super::ended_inside::CallWithClosure;
+use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
+use crate::error::{Error, Result};
 use crate::table::key::{KeyLayout, successor};
 use crate::table::version::TableVersion;
 use crate::table::{Row, RowRef, Table, TableDefinition, Value, ValueRef};
-use crate::txn::{Cursor, LockMode};
-use std::ops::ControlFlow;
+use crate::txn::{Cursor, Isolation, LockMode, Look, ScanOptions};
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 /// A range of key bytes and how to go through it.
@@ -162,7 +165,7 @@ impl<'s, 'v> Scan<'s, 'v> {
     ///
     /// ```
     /// # use highwater::{Database, Options, Schema, Type, values};
-    /// # use std::ops::ControlFlow;
+    /// # use std::ops::{Bound, ControlFlow};
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let db = Database::open(dir.path(), Options::default())?;
     /// let schema = Schema::new().column("id", Type::U64).column("amount", Type::U64).primary_key(&["id"]);
@@ -340,6 +343,61 @@ impl Iterator for ScanIter<'_> {
         match self.next_ref() {
             Ok(row) => row.map(|row| Ok(row.to_row(&layout))),
             Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+impl WriteTxn {
+    /// Opens a cursor over an index (`None` = the rows themselves) of a table in use.
+    pub(crate) fn cursor(
+        &mut self,
+        version: &Arc<TableVersion>,
+        index: Option<usize>,
+        range: &Range,
+    ) -> Result<Cursor> {
+        let txn = self.txn.as_mut().expect(HAS_NOT_ENDED);
+        if let Some(i) = index
+            && txn.isolation() == Isolation::RepeatableRead
+            && (range.lock == LockMode::None || txn.first_committer_wins)
+            && version.indexes[i].since > self.schema_version
+        {
+            let name = &version.definition.indexes[i].name;
+            let reason = format!(
+                "index {name} was created or rebuilt after this transaction began; begin a new transaction to use it"
+            );
+            return Err(Error::Usage(reason));
+        }
+        let options = ScanOptions {
+            index,
+            lower: if range.low.is_empty() { Bound::Unbounded } else { Bound::Included(&range.low) },
+            upper: range.high.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
+            reverse: range.reverse,
+            lock: range.lock,
+            limit: range.limit,
+            keys_only: range.keys_only,
+        };
+        self.inner.txn_system().scan(txn, version.clone(), &options)
+    }
+
+    /// Moves a cursor to its next row.
+    #[inline]
+    pub(crate) fn next(&mut self, cursor: &mut Cursor) -> Result<bool> {
+        self.inner.check_not_closed()?;
+        let found = cursor.next(self.inner.txn_system(), self.txn.as_mut().expect(HAS_NOT_ENDED))?;
+        self.inner.check_running()?;
+        Ok(found)
+    }
+
+    /// Hands the rows that are left of a scan to `look`, until it says stop.
+    pub(crate) fn look(&mut self, cursor: &mut Cursor, look: &mut Look<'_>) -> Result<()> {
+        let _over = CallWithClosure;
+        loop {
+            self.inner.check_not_closed()?;
+            let goes_on = cursor.look(self.inner.txn_system(), self.txn.as_mut().expect(HAS_NOT_ENDED), look)?;
+            self.inner.check_running()?;
+            if !goes_on {
+                return Ok(());
+            }
         }
     }
 }

@@ -3,7 +3,8 @@
 //! Rules
 //! 1. A failed call leaves the transaction as it was before the call, except [`Error::Deadlock`]: then all of it is
 //!    rolled back already, and only `rollback` or dropping it is left to do.
-//! 2. Dropping a transaction rolls it back; inside the closure of a `modify` or a `visit`, when that call is over (`ended_inside`).
+//! 2. Dropping a transaction rolls it back; inside the closure of a `modify` or a `visit`, when that call is over
+//!    (`ended_inside`).
 //! 3. Once the database is closed every call is [`Error::Closed`], also a call that would need nothing of the database.
 //! 4. Keys and rows are built in buffers that go from one transaction to the next: no allocation per call but the row
 //!    that is returned.
@@ -11,32 +12,29 @@
 use super::database::{Inner, Open};
 use super::ended_inside::{CallWithClosure, put_aside};
 use super::insert_many::Inserted;
-use super::scan::{Range, Scan};
+use super::scan::Scan;
 use super::table_use::TableUses;
 use crate::error::{Error, Result};
 use crate::table::handle::TableShared;
 use crate::table::lock::Mode;
 use crate::table::version::TableVersion;
 use crate::table::{Changes, Row, RowRef, Table, ValueRef};
-use crate::txn::{
-    Access, Cursor, Isolation, KEPT_ROW_BYTES, LockMode, Look, RowOp, Savepoint, ScanOptions, Txn, TxnOptions,
-    TxnSystem,
-};
-use std::ops::Bound;
+use crate::txn::{Access, KEPT_ROW_BYTES, LockMode, RowOp, Savepoint, Txn, TxnOptions, TxnSystem};
 use std::sync::Arc;
 
 /// Desks kept for the next transactions, for each place that threads have.
 pub(super) const MAX_DESKS: usize = 8;
 
-const HAS_NOT_ENDED: &str = "only `commit`, `rollback` and `drop` take the transaction, and they take its owner";
+pub(super) const HAS_NOT_ENDED: &str =
+    "only `commit`, `rollback` and `drop` take the transaction, and they take its owner";
 
 /// A transaction that reads and writes.
 #[must_use = "a transaction that is dropped is rolled back"]
 pub struct WriteTxn {
     /// `None` once it has ended.
-    txn: Option<Box<Txn>>,
+    pub(super) txn: Option<Box<Txn>>,
     /// The database's schema version when the transaction began.
-    schema_version: u64,
+    pub(super) schema_version: u64,
     /// `None` only while it is dropped.
     desk: Option<Box<Desk>>,
     // Dropped last: it may be what keeps the database open.
@@ -99,7 +97,7 @@ impl WriteTxn {
         Ok(inserted)
     }
 
-    /// The row of a primary key, as the transaction's level ([`Isolation`]) shows it.
+    /// The row of a primary key, as the transaction's level ([`Isolation`](crate::Isolation)) shows it.
     ///
     /// # Errors
     /// `BadValue` if the key does not fit, an I/O error; under SERIALIZABLE those of
@@ -331,54 +329,6 @@ impl WriteTxn {
             None => None,
         };
         Ok((tables.version(at).clone(), index))
-    }
-
-    /// Opens a cursor over an index (`None` = the rows themselves) of a table in use.
-    pub(crate) fn cursor(
-        &mut self,
-        version: &Arc<TableVersion>,
-        index: Option<usize>,
-        range: &Range,
-    ) -> Result<Cursor> {
-        let txn = self.txn.as_mut().expect(HAS_NOT_ENDED);
-        if let Some(i) = index
-            && txn.isolation() == Isolation::RepeatableRead
-            && (range.lock == LockMode::None || txn.first_committer_wins)
-            && version.indexes[i].since > self.schema_version
-        {
-            let name = &version.definition.indexes[i].name;
-            let reason = format!(
-                "index {name} was created or rebuilt after this transaction began; begin a new transaction to use it"
-            );
-            return Err(Error::Usage(reason));
-        }
-        let options = ScanOptions {
-            index,
-            lower: if range.low.is_empty() { Bound::Unbounded } else { Bound::Included(&range.low) },
-            upper: range.high.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
-            reverse: range.reverse,
-            lock: range.lock,
-            limit: range.limit,
-            keys_only: range.keys_only,
-        };
-        self.inner.txn_system().scan(txn, version.clone(), &options)
-    }
-
-    /// Moves a cursor to its next row.
-    #[inline]
-    pub(crate) fn next(&mut self, cursor: &mut Cursor) -> Result<bool> {
-        self.inner.check_not_closed()?;
-        let found = cursor.next(self.inner.txn_system(), self.txn.as_mut().expect(HAS_NOT_ENDED))?;
-        self.inner.check_running()?;
-        Ok(found)
-    }
-
-    /// Hands the rows that are left of a scan to `look`, until it says stop.
-    pub(crate) fn look(&mut self, cursor: &mut Cursor, look: &mut Look<'_>) -> Result<()> {
-        let _over = CallWithClosure;
-        self.inner.check_not_closed()?;
-        cursor.look(self.inner.txn_system(), self.txn.as_mut().expect(HAS_NOT_ENDED), look)?;
-        self.inner.check_running()
     }
 }
 

@@ -58,6 +58,7 @@ pub use layout::{
 };
 pub use run::Ascent;
 pub use search::{
-    child_at, child_slot_before, child_slot_covering, count, covers, fences_child, is_unbounded, record, search,
+    child_at, child_slot_before, child_slot_covering, count, covers, fences_child, heap_start, is_unbounded, record,
+    search,
 };
 pub use view::Node;

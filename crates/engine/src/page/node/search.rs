@@ -244,6 +244,12 @@ fn separator_into<B: PageBytes + ?Sized>(page: &B, slot: usize, out: &mut Vec<u8
     true
 }
 
+/// Where the records' bytes begin.
+#[inline]
+pub fn heap_start<B: PageBytes + ?Sized>(page: &B) -> usize {
+    page.u16_at(HEAP_START) as usize
+}
+
 #[inline]
 pub fn count<B: PageBytes + ?Sized>(page: &B) -> usize {
     page.u16_at(COUNT) as usize

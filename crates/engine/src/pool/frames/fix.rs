@@ -34,11 +34,12 @@ impl Pool {
         }
     }
 
-    /// As [`Pool::warm`], and the rest of a small page, for who will read all of it.
+    /// As [`Pool::warm`], and a small page from what `start` says to its end, for who will read all of that.
     #[inline]
-    pub fn warm_whole(&self, page: PageNo) {
+    pub fn warm_from(&self, page: PageNo, start: impl Fn(&OptimisticPage<'_>) -> usize) {
         if let Some(view) = self.guess(page) {
-            view.warm_whole();
+            view.warm();
+            view.warm_from(start(&view));
         }
     }
 

@@ -79,11 +79,11 @@ impl<'p> OptimisticPage<'p> {
         self.warm_bytes(offset, len.min(WARM_RECORD_LINES * LINE_BYTES));
     }
 
-    /// Has the frame's state and the whole of a small page fetched into the processor's cache.
+    /// Has the bytes from `start` to the end of a small page fetched into the processor's cache.
     #[inline]
-    pub(super) fn warm_whole(&self) {
-        self.warm();
-        self.warm_bytes(0, (self.mask + 1).min(WARM_PAGE_LINES * LINE_BYTES));
+    pub(super) fn warm_from(&self, start: usize) {
+        let start = start.min(self.mask) & !(LINE_BYTES - 1);
+        self.warm_bytes(start, (self.mask + 1 - start).min(WARM_PAGE_LINES * LINE_BYTES));
     }
 
     #[inline]

@@ -302,7 +302,7 @@ impl Position {
         }
     }
 
-    /// Goes on with the slots of the leaf that are left, some at least; if it changes meanwhile, at the key of the first.
+    /// Goes on with the slots of the leaf that are left (some are); if it changes meanwhile, at the first one's key.
     pub(super) fn stay(&mut self, leaf: &Leaf<'_>, slots: Range<usize>) {
         leaf.key_into(self.next_of(&slots), &mut self.key);
         self.move_before_key();
@@ -383,11 +383,16 @@ impl Fill<'_> {
         if let Sees::Locked(lock) = self.sees {
             lock_latched_row(self.system, self.txn, RowName { index: self.tree.id(), key }, &header, lock)?;
         }
-        let surely = self.sight.as_ref().is_none_or(|sight| sight.sees(header.trx_id));
-        if !(header.is_delete_marked() && surely) {
+        if !(header.is_delete_marked() && self.is_seen(&header)) {
             batch.push(key, &value[ROW_HEADER_BYTES..], ItemKind::Row(header));
         }
         Ok(())
+    }
+
+    /// Whether the scan sees the stored version of a row.
+    #[inline]
+    pub(super) fn is_seen(&self, header: &RowHeader) -> bool {
+        self.sight.as_ref().is_none_or(|sight| sight.sees(header.trx_id))
     }
 
     fn take_entry(&self, batch: &mut Batch, key: &[u8], value: &[u8], max_trx_id: u64) -> Result<()> {

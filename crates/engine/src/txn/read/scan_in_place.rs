@@ -32,19 +32,20 @@ enum Ended {
 }
 
 impl Cursor {
-    /// Hands the rows that are left to `look`, until it says stop. `txn` is the transaction that made the cursor.
+    /// Hands the next rows, those of one leaf at most, to `look`; false at the end, or when it says stop. `txn` is the
+    /// transaction that made the cursor.
     ///
     /// # Errors
     /// As [`next`](Self::next).
-    pub fn look(&mut self, system: &TxnSystem, txn: &mut Txn, look: &mut Look<'_>) -> Result<()> {
-        loop {
-            if self.is_in_place() && self.look_in_place(system, txn, look)? == Ended::Stopped {
-                return Ok(());
-            }
-            if !self.next(system, txn)? || closed(|| look(self.payload())).is_break() {
-                return Ok(());
+    pub fn look(&mut self, system: &TxnSystem, txn: &mut Txn, look: &mut Look<'_>) -> Result<bool> {
+        if self.is_in_place() {
+            match self.look_in_place(system, txn, look)? {
+                Ended::Stopped => return Ok(false),
+                Ended::Exhausted => return Ok(true),
+                Ended::MustCopy => {}
             }
         }
+        Ok(self.next(system, txn)? && closed(|| look(self.payload())).is_continue())
     }
 
     /// Rule 2; nothing that was copied waits to be delivered.
@@ -52,27 +53,24 @@ impl Cursor {
         self.index.is_none() && !matches!(self.sees, Sees::Locked(_)) && self.batch.is_delivered()
     }
 
-    /// Looks at leaf after leaf, until a row has to be copied or the scan ends.
     fn look_in_place(&mut self, system: &TxnSystem, txn: &mut Txn, look: &mut Look<'_>) -> Result<Ended> {
+        self.check(txn)?;
         self.batch.clear();
-        while !self.position.done && self.remaining > 0 {
-            self.check(txn)?;
-            self.expect_leaves(system);
-            let view = own_or(self.view.as_ref(), txn);
-            let sight =
-                view.filter(|_| self.sees == Sees::Snapshot).map(|handle| Sight { view: &handle.view, own: txn.id });
-            let tree = self.table.clustered();
-            let fill = Fill { system, txn, tree, clustered: true, sees: self.sees, sight, limit: self.remaining };
-            let (rows, ended) = self.position.look(&fill, look).map_err(|error| txn.after_read_error(system, error))?;
-            system.stats.rows_read.add(rows as u64);
-            self.remaining -= rows;
-            self.read_ahead(system);
-            if ended != Ended::Exhausted {
-                self.batch_limit = 1;
-                return Ok(ended);
-            }
+        if self.position.done || self.remaining == 0 {
+            return Ok(Ended::Stopped);
         }
-        Ok(Ended::Stopped)
+        self.expect_leaves(system);
+        let (own, tree) = (txn.id, self.table.clustered());
+        let view = own_or(self.view.as_ref(), txn).filter(|_| self.sees == Sees::Snapshot);
+        let sight = view.map(|handle| Sight { view: &handle.view, own });
+        let fill = Fill { system, txn, tree, clustered: true, sees: self.sees, sight, limit: self.remaining };
+        let (rows, ended) = self.position.look(&fill, look).map_err(|error| txn.after_read_error(system, error))?;
+        system.stats.rows_read.add(rows as u64);
+        self.remaining -= rows;
+        self.read_ahead(system);
+        // Rule 2: the row that must be copied, alone.
+        self.batch_limit = 1;
+        Ok(ended)
     }
 }
 
@@ -111,17 +109,13 @@ impl Position {
         while slots.start < slots.end {
             let value = leaf.value(self.next_of(slots));
             let header = RowHeader::decode(value)?;
-            let is_seen = fill.sight.as_ref().is_none_or(|sight| sight.sees(header.trx_id));
-            if !header.is_delete_marked() {
-                if !is_seen || header.is_overflow() {
-                    return Ok(Ended::MustCopy);
-                }
-                if look(&value[ROW_HEADER_BYTES..]).is_break() {
-                    self.pass(slots);
-                    return Ok(Ended::Stopped);
-                }
-            } else if !is_seen {
+            let (is_seen, is_deleted) = (fill.is_seen(&header), header.is_delete_marked());
+            if !is_seen || (header.is_overflow() && !is_deleted) {
                 return Ok(Ended::MustCopy);
+            }
+            if !is_deleted && look(&value[ROW_HEADER_BYTES..]).is_break() {
+                self.pass(slots);
+                return Ok(Ended::Stopped);
             }
             self.pass(slots);
         }
