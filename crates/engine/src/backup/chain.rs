@@ -6,7 +6,7 @@
 
 use super::files::SummedFile;
 use super::manifest::BackupManifest;
-use super::until::Target;
+use super::until::{Maps, Target};
 use super::{BackupProgress, OnBackupProgress};
 use crate::error::{Error, Result};
 use crate::log::StreamGroups;
@@ -158,18 +158,22 @@ impl Link {
 pub fn verify(links: &[Link], tell: &mut OnBackupProgress<'_>) -> Result<Vec<u32>> {
     let total = links.iter().map(|link| link.manifest.pages_copied).sum();
     let (mut pages, mut target) = (0, Target::new(None));
+    if let Some(first) = links.first() {
+        target.maps = Maps::of(Layout::new(first.manifest.page_bytes as usize));
+    }
     let verify = |link: &Link| {
         link.pages(|page_no, _| {
             pages += 1;
-            target.named = target.named.max(page_no.0.saturating_add(1));
+            target.maps.note(page_no);
             match tell(BackupProgress { step: "verifying", pages, total }).is_break() {
                 true => Err(super::interrupted()),
                 false => Ok(()),
             }
         })?;
         link.follow_redo(&mut target)?;
-        let group = Layout::new(link.manifest.page_bytes as usize).group_pages();
-        Ok(link.manifest.page_count.min(target.named.checked_next_multiple_of(group).unwrap_or(u32::MAX)))
+        // A damaged map was left out: it is there, and the database says so.
+        link.manifest.damaged_pages.iter().for_each(|page| target.maps.note(PageNo(*page)));
+        Ok(link.manifest.page_count.min(target.maps.pages()))
     };
     links.iter().map(verify).collect()
 }

@@ -11,8 +11,10 @@
 use crate::error::{Error, Result};
 use crate::page::PageOp;
 use crate::space::header;
+use crate::space::layout::{Layout, MAX_EXTENTS};
 use crate::table::DateTime;
 use crate::types::{EXTENT_PAGES, Lsn, PageNo};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -71,9 +73,42 @@ impl FromStr for Until {
     }
 }
 
+/// Decodes an operation, of a page that a data file can have.
 fn decode(end: Lsn, payload: &[u8]) -> Result<(PageNo, PageOp<'_>, usize)> {
-    PageOp::decode(payload)
-        .map_err(|error| Error::Corrupt(format!("redo ending at LSN {end} does not decode: {error}")))
+    let decoded = PageOp::decode(payload)
+        .map_err(|error| Error::Corrupt(format!("redo ending at LSN {end} does not decode: {error}")))?;
+    match decoded.0.0 < MAX_EXTENTS * EXTENT_PAGES {
+        true => Ok(decoded),
+        false => Err(Error::Corrupt(format!("redo ending at LSN {end} changes page {}, which no file has", decoded.0))),
+    }
+}
+
+/// Which groups of extents have their map among some pages.
+#[derive(Debug, Default)]
+pub(super) struct Maps {
+    /// Pages of a group; 0 = nothing is noted.
+    group_pages: u32,
+    groups: BTreeSet<u32>,
+}
+
+impl Maps {
+    /// For a file of this layout.
+    pub fn of(layout: Layout) -> Maps {
+        Maps { group_pages: layout.group_pages(), groups: BTreeSet::new() }
+    }
+
+    /// Notes a page.
+    pub fn note(&mut self, page: PageNo) {
+        if let Some(1) = page.0.checked_rem(self.group_pages) {
+            self.groups.insert(page.0 / self.group_pages);
+        }
+    }
+
+    /// Pages up to the first group that has no map.
+    pub fn pages(&self) -> u32 {
+        let groups = self.groups.iter().zip(0..).take_while(|(group, n)| *group == n).count();
+        (groups as u32).saturating_mul(self.group_pages)
+    }
 }
 
 /// Follows redo, group by group, up to a moment.
@@ -85,13 +120,13 @@ pub(super) struct Target {
     pub last_commit: Option<Commit>,
     /// Pages that the database has, as far as the redo says: those that it changes are among them.
     pub pages: u32,
-    /// Pages with lower numbers than this are all that the redo changes.
-    pub named: u32,
+    /// The maps of extents among the pages that the redo changes.
+    pub maps: Maps,
 }
 
 impl Target {
     pub fn new(until: Option<Until>) -> Target {
-        Target { until, is_reached: false, last_commit: None, pages: 0, named: 0 }
+        Target { until, is_reached: false, last_commit: None, pages: 0, maps: Maps::default() }
     }
 
     /// Whether the group that ends at `end` is replayed; once one is not, none is.
@@ -116,8 +151,8 @@ impl Target {
                 commit = (trx_id != 0).then_some(Commit { transaction: trx_id, time, lsn: end.0 }).or(commit);
             }
             let extents = Some(page).filter(|page| *page == PageNo(0)).and_then(|_| header::extents_set_by(&op));
-            self.named = self.named.max(page.0.saturating_add(1));
-            pages = pages.max(self.named).max(extents.unwrap_or(0).saturating_mul(EXTENT_PAGES));
+            self.maps.note(page);
+            pages = pages.max(page.0 + 1).max(extents.unwrap_or(0).saturating_mul(EXTENT_PAGES));
             rest = &rest[bytes..];
         }
         (self.pages, self.last_commit) = (pages, commit.or(self.last_commit));
@@ -137,7 +172,7 @@ impl Target {
         let mut rest = payload;
         while !rest.is_empty() {
             let (page, _, bytes) = decode(end, rest)?;
-            self.named = self.named.max(page.0.saturating_add(1));
+            self.maps.note(page);
             rest = &rest[bytes..];
         }
         Ok(())
@@ -162,5 +197,25 @@ impl Target {
             }
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What names a page far behind the file does not make the file longer.
+    #[test]
+    fn pages_count_up_to_the_first_group_without_a_map() {
+        let layout = Layout::new(4096);
+        let mut maps = Maps::of(layout);
+        assert_eq!(maps.pages(), 0);
+        maps.note(PageNo(0));
+        maps.note(layout.map_page(1));
+        assert_eq!(maps.pages(), 0);
+        maps.note(layout.map_page(0));
+        assert_eq!(maps.pages(), 2 * layout.group_pages());
+        maps.note(layout.map_page(3));
+        assert_eq!(maps.pages(), 2 * layout.group_pages());
     }
 }

@@ -252,7 +252,7 @@ impl Database {
     ///
     /// # Errors
     /// An I/O error; the database has stopped then. [`Error::Usage`] inside the closure of a
-    /// [`modify`](crate::WriteTxn::modify), whose page is latched.
+    /// [`modify`](crate::WriteTxn::modify) or a [`visit`](crate::Scan::visit), whose page is latched.
     pub fn flush_log(&self) -> Result<()> {
         check_outside_row_closure()?;
         self.inner.check_not_closed()?;
@@ -264,7 +264,8 @@ impl Database {
     ///
     /// # Errors
     /// An I/O error; nothing committed is lost then, the next opening recovers it. [`Error::Usage`] inside the closure
-    /// of a [`modify`](crate::WriteTxn::modify) or of a [`check_with`](Database::check_with).
+    /// of a [`modify`](crate::WriteTxn::modify), a [`visit`](crate::Scan::visit) or a
+    /// [`check_with`](Database::check_with).
     pub fn close(self) -> Result<()> {
         check_outside_closures()?;
         self.inner.close()

@@ -10,7 +10,7 @@ use super::write_txn::WriteTxn;
 use crate::error::Result;
 use crate::table::lock::Mode;
 use crate::table::{Row, Table, ValueRef};
-use crate::txn::TableTrees;
+use crate::txn::{TableTrees, check_outside_row_closure};
 
 /// Keys whose pages are read ahead together.
 const AHEAD: usize = 32;
@@ -87,6 +87,7 @@ impl WriteTxn {
         table: &Table,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<()> {
+        check_outside_row_closure()?;
         self.inner.check_running()?;
         let keys = keys.into_iter();
         let rows = keys.size_hint().0.max(1);

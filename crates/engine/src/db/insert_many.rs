@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::table::handle::TableShared;
 use crate::table::lock::Mode;
 use crate::table::{Table, ValueRef};
-use crate::txn::{NewRows, RowsOp, Savepoint, TableTrees};
+use crate::txn::{NewRows, RowsOp, Savepoint, TableTrees, check_outside_row_closure};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Bytes of rows that are inserted at once.
@@ -67,6 +67,7 @@ impl Rows<'_> {
     /// # Errors
     /// As [`WriteTxn::insert`], also because of an earlier row. [`Error::Usage`] after another error.
     pub fn push(&mut self, values: &[ValueRef<'_>]) -> Result<Inserted> {
+        check_outside_row_closure()?;
         self.check_not_failed()?;
         let pushed = self.call.encode_new(self.table, values).and_then(|inserted| {
             self.name_leaf();

@@ -40,7 +40,7 @@ enum Edge<'v> {
 }
 
 /// A scan being described; see [`iter`](Scan::iter).
-#[must_use = "a scan does nothing until iter() is called"]
+#[must_use = "a scan does nothing until iter(), visit() or another of its ends is called"]
 pub struct Scan<'s, 'v> {
     txn: &'s mut WriteTxn,
     table: Table,
@@ -159,9 +159,9 @@ impl<'s, 'v> Scan<'s, 'v> {
     }
 
     /// Hands each row to `look`, until it says stop: the fastest way through a table, since rows are looked at where
-    /// they lie, without a copy. Meanwhile nobody can change the page that they lie on: `look` should be short, and
-    /// cannot call the database ([`Error::Usage`](crate::Error::Usage)). For everything else there is
-    /// [`iter`](Self::iter).
+    /// they lie, without a copy. Meanwhile their page is latched, and who would change it waits: `look` computes. It
+    /// cannot call the database ([`Error::Usage`](crate::Error::Usage)), and must not wait for a thread that does, as
+    /// for a mutex that such a thread holds. For everything else there is [`iter`](Self::iter).
     ///
     /// ```
     /// # use highwater::{Database, Options, Schema, Type, values};

@@ -19,7 +19,9 @@ use crate::table::handle::TableShared;
 use crate::table::lock::Mode;
 use crate::table::version::TableVersion;
 use crate::table::{Changes, Row, RowRef, Table, ValueRef};
-use crate::txn::{Access, KEPT_ROW_BYTES, LockMode, RowOp, Savepoint, Txn, TxnOptions, TxnSystem};
+use crate::txn::{
+    Access, KEPT_ROW_BYTES, LockMode, RowOp, Savepoint, Txn, TxnOptions, TxnSystem, check_outside_row_closure,
+};
 use std::sync::Arc;
 
 /// Desks kept for the next transactions, for each place that threads have.
@@ -228,7 +230,7 @@ impl WriteTxn {
     ///
     /// # Errors
     /// An I/O error: then whether the changes are durable is unknown until the database is opened again.
-    /// [`Error::Usage`] inside the closure of a `modify`: it is rolled back when that call is over.
+    /// [`Error::Usage`] inside the closure of a `modify` or a `visit`: it is rolled back when that call is over.
     pub fn commit(mut self) -> Result<()> {
         self.check_may_end()?;
         self.inner.txn_system().commit(self.txn.take().expect(HAS_NOT_ENDED))
@@ -246,7 +248,7 @@ impl WriteTxn {
 
     fn check_may_end(&self) -> Result<()> {
         self.inner.check_not_closed()?;
-        crate::txn::check_outside_row_closure()
+        check_outside_row_closure()
     }
 
     /// Number of the transaction, given at its first write; `None` before. It is the transaction that
@@ -264,9 +266,11 @@ impl WriteTxn {
         self.inner.txn_system().rollback(self.txn.take().expect(HAS_NOT_ENDED))
     }
 
-    /// Locks the table at its first use; returns its place among the tables in use.
+    /// Locks the table at its first use; returns its place among the tables in use. Every call that reads or writes a
+    /// table begins here: inside a row closure it is refused before it waits for anything or takes a number.
     #[inline]
     fn using(&mut self, table: &Table, mode: Mode) -> Result<usize> {
+        check_outside_row_closure()?;
         self.inner.check_not_closed()?;
         let timeout = self.txn.as_ref().expect(HAS_NOT_ENDED).lock_timeout();
         let tables = &mut self.desk.as_mut().expect(HAS_NOT_ENDED).tables;
@@ -334,7 +338,7 @@ impl WriteTxn {
 
 impl Drop for WriteTxn {
     fn drop(&mut self) {
-        if self.txn.is_some() && crate::txn::check_outside_row_closure().is_err() {
+        if self.txn.is_some() && check_outside_row_closure().is_err() {
             let (txn, desk, inner) = (self.txn.take(), self.desk.take(), self.inner.clone());
             return put_aside(WriteTxn { txn, desk, inner, schema_version: self.schema_version });
         }

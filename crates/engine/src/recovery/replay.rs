@@ -137,7 +137,7 @@ impl Changed<'_> {
         self.pool.change_unlogged(page, fresh, self.checkpoint_lsn, |bytes| {
             let mut lsn = if fresh { Lsn(0) } else { page::header::lsn(bytes) };
             let start = lsn;
-            let fixed = (page == PageNo(0)).then(|| fixed_fields(bytes).to_vec());
+            let header_before = (page == PageNo(0)).then(|| bytes.to_vec());
             for change in changes {
                 let end_lsn = self.window.end_lsn(change.group as usize);
                 if end_lsn <= start {
@@ -150,7 +150,11 @@ impl Changed<'_> {
                 lsn = end_lsn;
             }
             // Rule 6.
-            if fixed.is_some_and(|fixed| fresh || fixed != fixed_fields(bytes)) {
+            if let Some(before) = header_before
+                && (fresh || fixed_fields(&before) != fixed_fields(bytes))
+            {
+                // It may be written before the database stops.
+                bytes.copy_from_slice(&before);
                 let reason = format!("redo ending at LSN {lsn} spoils it: it changes what page 0 says of the file");
                 return Err(Error::corrupt_page(page, reason));
             }

@@ -153,6 +153,12 @@ fn the_engine_is_closed_to_the_closure() {
         let visited = read.scan(&table).index(index).visit(|row| {
             rows += 1;
             assert!(is_refused(db.begin()) && is_refused(db.snapshot()) && is_refused(other.get(&table, &values![1])));
+            assert!(is_refused(other.prefetch(&table, [values![1]])) && is_refused(other.scan(&table).count()));
+            if let Some(writer) = &mut inside {
+                let row = values![200, 7, &b"more"[..]];
+                assert!(is_refused(writer.insert(&table, &row)) && is_refused(writer.delete(&table, &values![1])));
+                assert!(is_refused(writer.insert_many(&table, [row])));
+            }
             assert!(is_refused(db.create_table("more", Schema::new().column("a", Type::U8).primary_key(&["a"]))));
             assert_eq!(row.u64(0), rows - 1);
             // It is rolled back when the visit is over.

@@ -3,7 +3,8 @@
 //! Rules
 //! 1. The closure that looks runs with the engine closed to its thread ([`closed`]): it holds a latch.
 //! 2. Rows lie in place only in the clustered tree, and only for scans that lock nothing. A row whose visible version
-//!    is not the stored one, or whose bytes are on overflow pages, is copied, alone; then the scan goes on in place.
+//!    is not the stored one, or whose bytes are on overflow pages, is copied; then the scan goes on in place. While no
+//!    row lies in place, more and more are copied at once, as by [`Cursor::next`].
 //! 3. Rows come in the same order, and are the same, as those of [`Cursor::next`].
 
 use super::scan::{Cursor, Sees, own_or};
@@ -67,9 +68,12 @@ impl Cursor {
         let (rows, ended) = self.position.look(&fill, look).map_err(|error| txn.after_read_error(system, error))?;
         system.stats.rows_read.add(rows as u64);
         self.remaining -= rows;
-        self.read_ahead(system);
-        // Rule 2: the row that must be copied, alone.
-        self.batch_limit = 1;
+        if ended != Ended::Stopped {
+            self.read_ahead(system);
+        }
+        if rows > 0 {
+            self.batch_limit = 1;
+        }
         Ok(ended)
     }
 }
@@ -78,6 +82,8 @@ impl Position {
     /// Hands the rows of one leaf to `look`, and says how many they were.
     fn look(&mut self, fill: &Fill<'_>, look: &mut Look<'_>) -> Result<(usize, Ended)> {
         let (leaf, way, mut slots) = self.reach(fill)?;
+        // What the leaf has may be a commit whose redo could not be made durable.
+        fill.system.ctx.poison.check()?;
         self.leaf_records = leaf.len();
         let mut rows = 0;
         let ended = closed(|| {
