@@ -6,7 +6,8 @@
 
 use super::files::SummedFile;
 use super::manifest::BackupManifest;
-use super::until::{Maps, Target};
+use super::maps::Maps;
+use super::until::Target;
 use super::{BackupProgress, OnBackupProgress};
 use crate::error::{Error, Result};
 use crate::log::StreamGroups;

@@ -47,6 +47,7 @@
 //! | `pages` | pages out of a store that is in use |
 //! | `take` | taking a backup |
 //! | `archive` | the archive of redo |
+//! | `maps` | how many pages a chain can have |
 //! | `chain` | backups that belong together, verified |
 //! | `until` | the moment to which redo is replayed |
 //! | `plan` | which backups and which redo lead there |
@@ -56,6 +57,7 @@ pub mod archive;
 mod chain;
 mod files;
 mod manifest;
+mod maps;
 mod pages;
 mod plan;
 pub mod restore;

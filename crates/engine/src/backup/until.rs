@@ -8,13 +8,13 @@
 //! 3. Times are of the clock of the machine on which the database was used. Only redo that was made while it was
 //!    archived has them.
 
+use super::maps::Maps;
 use crate::error::{Error, Result};
 use crate::page::PageOp;
 use crate::space::header;
-use crate::space::layout::{Layout, MAX_EXTENTS};
+use crate::space::layout::MAX_EXTENTS;
 use crate::table::DateTime;
 use crate::types::{EXTENT_PAGES, Lsn, PageNo};
-use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -80,34 +80,6 @@ fn decode(end: Lsn, payload: &[u8]) -> Result<(PageNo, PageOp<'_>, usize)> {
     match decoded.0.0 < MAX_EXTENTS * EXTENT_PAGES {
         true => Ok(decoded),
         false => Err(Error::Corrupt(format!("redo ending at LSN {end} changes page {}, which no file has", decoded.0))),
-    }
-}
-
-/// Which groups of extents have their map among some pages.
-#[derive(Debug, Default)]
-pub(super) struct Maps {
-    /// Pages of a group; 0 = nothing is noted.
-    group_pages: u32,
-    groups: BTreeSet<u32>,
-}
-
-impl Maps {
-    /// For a file of this layout.
-    pub fn of(layout: Layout) -> Maps {
-        Maps { group_pages: layout.group_pages(), groups: BTreeSet::new() }
-    }
-
-    /// Notes a page.
-    pub fn note(&mut self, page: PageNo) {
-        if let Some(1) = page.0.checked_rem(self.group_pages) {
-            self.groups.insert(page.0 / self.group_pages);
-        }
-    }
-
-    /// Pages up to the first group that has no map.
-    pub fn pages(&self) -> u32 {
-        let groups = self.groups.iter().zip(0..).take_while(|(group, n)| *group == n).count();
-        (groups as u32).saturating_mul(self.group_pages)
     }
 }
 
@@ -204,18 +176,13 @@ impl Target {
 mod tests {
     use super::*;
 
-    /// What names a page far behind the file does not make the file longer.
     #[test]
-    fn pages_count_up_to_the_first_group_without_a_map() {
-        let layout = Layout::new(4096);
-        let mut maps = Maps::of(layout);
-        assert_eq!(maps.pages(), 0);
-        maps.note(PageNo(0));
-        maps.note(layout.map_page(1));
-        assert_eq!(maps.pages(), 0);
-        maps.note(layout.map_page(0));
-        assert_eq!(maps.pages(), 2 * layout.group_pages());
-        maps.note(layout.map_page(3));
-        assert_eq!(maps.pages(), 2 * layout.group_pages());
+    fn redo_of_a_page_that_no_file_has_is_an_error() {
+        for (page, is_right) in [(MAX_EXTENTS * EXTENT_PAGES - 1, true), (MAX_EXTENTS * EXTENT_PAGES, false)] {
+            let mut redo = Vec::new();
+            PageOp::SetBits { offset: 100, mask: 1 }.encode(PageNo(page), &mut redo);
+            assert_eq!(Target::new(None).admits(Lsn(9), &redo).is_ok(), is_right);
+            assert_eq!(Target::new(None).note(Lsn(9), &redo).is_ok(), is_right);
+        }
     }
 }

@@ -165,7 +165,7 @@ impl<'s, 'v> Scan<'s, 'v> {
     ///
     /// ```
     /// # use highwater::{Database, Options, Schema, Type, values};
-    /// # use std::ops::{Bound, ControlFlow};
+    /// # use std::ops::ControlFlow;
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let db = Database::open(dir.path(), Options::default())?;
     /// let schema = Schema::new().column("id", Type::U64).column("amount", Type::U64).primary_key(&["id"]);

@@ -312,13 +312,9 @@ fn a_page_beyond_the_log_is_an_error_though_it_is_made_anew() {
     }
 }
 
-/// Changes the root of a tree by an operation that no code of ours makes; opens the database after a crash.
-fn after_a_crash_behind(op: &PageOp<'_>) -> Result<(Core, BTree)> {
-    after_a_crash_behind_change_of(None, op)
-}
-
-/// As [`after_a_crash_behind`], of another page.
-fn after_a_crash_behind_change_of(page: Option<PageNo>, op: &PageOp<'_>) -> Result<(Core, BTree)> {
+/// Changes a page (`None`: the root of a tree) by an operation that no code of ours makes; opens the database after a
+/// crash.
+fn after_a_crash_behind(page: Option<PageNo>, op: &PageOp<'_>) -> Result<(Core, BTree)> {
     let storage = StorageSet::memory();
     let core = open(storage.clone(), seeded_options(0));
     let tree = create_tree(&core)?;
@@ -336,7 +332,8 @@ fn after_a_crash_behind_change_of(page: Option<PageNo>, op: &PageOp<'_>) -> Resu
 #[test]
 fn a_page_that_redo_spoils_is_an_error() {
     // The number of its records.
-    let spoilt = after_a_crash_behind(&PageOp::Write { offset: page::header::HEADER_BYTES as u16, bytes: &[0xFF; 2] });
+    let spoilt =
+        after_a_crash_behind(None, &PageOp::Write { offset: page::header::HEADER_BYTES as u16, bytes: &[0xFF; 2] });
     let error = spoilt.map(drop).unwrap_err().to_string();
     assert!(error.contains("redo ending at LSN") && error.contains("spoils it"), "{error}");
 }
@@ -346,17 +343,17 @@ fn redo_that_changes_what_page_0_says_of_the_file_is_an_error() {
     let (header, magic) = (PageNo(0), page::header::HEADER_BYTES as u16);
     let format = PageOp::Format { page_type: page::PageType::FileHeader, level: 0, owner: 0 };
     for op in [PageOp::ClearBits { offset: magic, mask: 0x4b }, format] {
-        let error = after_a_crash_behind_change_of(Some(header), &op).map(drop).unwrap_err().to_string();
+        let error = after_a_crash_behind(Some(header), &op).map(drop).unwrap_err().to_string();
         assert!(error.contains("changes what page 0 says of the file"), "{error}");
     }
     let same = PageOp::SetBits { offset: magic, mask: 0 };
-    assert!(after_a_crash_behind_change_of(Some(header), &same).is_ok());
+    assert!(after_a_crash_behind(Some(header), &same).is_ok());
 }
 
 #[test]
 fn a_root_with_fences_is_an_error() {
     let format = PageOp::NodeFormat { lower: Some(b"k"), upper: None, upper_child: PageNo(0) };
-    let (core, tree) = after_a_crash_behind(&format).unwrap();
+    let (core, tree) = after_a_crash_behind(None, &format).unwrap();
     for key in [&b"a"[..], b"z"] {
         let sought = tree.leaf(&core.ctx, crate::btree::Seek::Covers(key)).map(drop);
         assert_eq!(sought.is_ok(), key == b"z");

@@ -73,6 +73,12 @@ impl Layout {
         PageNo(group * self.group_pages() + 1)
     }
 
+    /// The group whose map the page is.
+    pub fn group_mapped_by(&self, page: PageNo) -> Option<u32> {
+        let group = page.0 / self.group_pages();
+        (self.map_page(group) == page).then_some(group)
+    }
+
     /// Whether the page is taken and never written: the one in front of a map, but for page 0.
     pub fn is_unused(&self, page: PageNo) -> bool {
         page.0 != 0 && page.0.is_multiple_of(self.group_pages())

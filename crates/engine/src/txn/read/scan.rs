@@ -188,6 +188,7 @@ impl Cursor {
         Ok(found)
     }
 
+    /// The transaction goes on, and is the one that made the cursor.
     pub(super) fn check(&self, txn: &Txn) -> Result<()> {
         txn.check_active()?;
         if txn.serial != self.txn_serial {
@@ -241,9 +242,7 @@ impl Cursor {
         self.expect_leaves(system);
         let tree = self.index.map_or_else(|| self.table.clustered(), |i| self.table.index(i));
         loop {
-            let own = txn.id;
-            let view = own_or(self.view.as_ref(), txn);
-            let sight = view.filter(|_| self.sees == Sees::Snapshot).map(|handle| Sight { view: &handle.view, own });
+            let sight = sight(self.sees, self.view.as_ref(), txn);
             let fill = Fill {
                 system,
                 txn,
@@ -338,8 +337,7 @@ impl Cursor {
         mut header: RowHeader,
         value: Range<usize>,
     ) -> Result<bool> {
-        let view = own_or(self.view.as_ref(), txn).filter(|_| self.sees == Sees::Snapshot);
-        let sight = view.map(|handle| Sight { view: &handle.view, own: txn.id });
+        let sight = sight(self.sees, self.view.as_ref(), txn);
         match sight {
             Some(sight) if !sight.sees(header.trx_id) => {
                 self.row.clear();
@@ -383,14 +381,14 @@ impl Cursor {
         let found = |exists| Walk { exists, ..Walk::default() };
         let walk = match self.sees {
             Sees::Snapshot => {
-                let Some(handle) = own_or(self.view.as_ref(), txn) else {
+                let Some(sight) = sight(self.sees, self.view.as_ref(), txn) else {
                     return Err(Error::Usage("the cursor has lost its view".to_string()));
                 };
                 self.seen.renew(txn.undo.as_ref().map_or(0, |undo| undo.records));
                 if self.seen.rules_out(key, entry) {
                     return Ok(false);
                 }
-                row.visible(Sight { view: &handle.view, own: txn.id }, &mut self.row)?
+                row.visible(sight, &mut self.row)?
             }
             Sees::Locked(lock) => found(RowOp { system, txn, table, key }.get_locked(lock, &mut self.row)?),
             Sees::Newest => found(row.uncommitted(&mut self.row)?),
@@ -406,6 +404,8 @@ impl Cursor {
     }
 }
 
-pub(super) fn own_or<'v>(own: Option<&'v ViewHandle>, txn: &'v Txn) -> Option<&'v ViewHandle> {
-    own.or(txn.view.as_ref())
+/// What a snapshot scan sees: by a view of its own, or the transaction's.
+pub(super) fn sight<'v>(sees: Sees, own_view: Option<&'v ViewHandle>, txn: &'v Txn) -> Option<Sight<'v>> {
+    let handle = own_view.or(txn.view.as_ref()).filter(|_| sees == Sees::Snapshot)?;
+    Some(Sight { view: &handle.view, own: txn.id })
 }

@@ -7,9 +7,8 @@
 //!    row lies in place, more and more are copied at once, as by [`Cursor::next`].
 //! 3. Rows come in the same order, and are the same, as those of [`Cursor::next`].
 
-use super::scan::{Cursor, Sees, own_or};
+use super::scan::{Cursor, Sees, sight};
 use super::scan_batch::{Fill, Position};
-use super::versions::Sight;
 use crate::btree::Leaf;
 use crate::error::Result;
 use crate::txn::row_closure::closed;
@@ -61,9 +60,7 @@ impl Cursor {
             return Ok(Ended::Stopped);
         }
         self.expect_leaves(system);
-        let (own, tree) = (txn.id, self.table.clustered());
-        let view = own_or(self.view.as_ref(), txn).filter(|_| self.sees == Sees::Snapshot);
-        let sight = view.map(|handle| Sight { view: &handle.view, own });
+        let (tree, sight) = (self.table.clustered(), sight(self.sees, self.view.as_ref(), txn));
         let fill = Fill { system, txn, tree, clustered: true, sees: self.sees, sight, limit: self.remaining };
         let (rows, ended) = self.position.look(&fill, look).map_err(|error| txn.after_read_error(system, error))?;
         system.stats.rows_read.add(rows as u64);

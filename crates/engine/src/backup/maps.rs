@@ -1,0 +1,51 @@
+//! How far the maps of extents reach that a chain of backups has: a file has no page behind them.
+
+use crate::space::layout::Layout;
+use crate::types::PageNo;
+use std::collections::BTreeSet;
+
+/// Which groups of extents have their map among some pages.
+#[derive(Debug, Default)]
+pub(super) struct Maps {
+    /// `None`: nothing is noted.
+    layout: Option<Layout>,
+    groups: BTreeSet<u32>,
+}
+
+impl Maps {
+    /// For a file of this layout.
+    pub fn of(layout: Layout) -> Maps {
+        Maps { layout: Some(layout), groups: BTreeSet::new() }
+    }
+
+    /// Notes a page.
+    pub fn note(&mut self, page: PageNo) {
+        self.groups.extend(self.layout.and_then(|layout| layout.group_mapped_by(page)));
+    }
+
+    /// Pages up to the first group that has no map.
+    pub fn pages(&self) -> u32 {
+        let groups = self.groups.iter().zip(0..).take_while(|(group, n)| *group == n).count();
+        self.layout.map_or(0, |layout| layout.group_pages().saturating_mul(groups as u32))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What names a page far behind the file does not make the file longer.
+    #[test]
+    fn pages_count_up_to_the_first_group_without_a_map() {
+        let layout = Layout::new(4096);
+        let mut maps = Maps::of(layout);
+        assert_eq!(maps.pages(), 0);
+        maps.note(PageNo(0));
+        maps.note(layout.map_page(1));
+        assert_eq!(maps.pages(), 0);
+        maps.note(layout.map_page(0));
+        assert_eq!(maps.pages(), 2 * layout.group_pages());
+        maps.note(layout.map_page(3));
+        assert_eq!(maps.pages(), 2 * layout.group_pages());
+    }
+}
