@@ -15,7 +15,7 @@ use std::time::Instant;
 pub type Failure = String;
 
 /// Kills of the crash test in one run.
-const KILLS: &str = "30";
+const KILLS: &str = "20";
 /// Power cuts in one run.
 const CUTS: &str = "500";
 /// Power cuts of the simulated engine; and databases that are simulated twice, to see the same happen.
@@ -24,7 +24,7 @@ const SIMULATED_CUTS: &str = "10000";
 const SIMULATED_SEED: &str = "77";
 const DATABASES_TWICE: &str = "1000";
 /// Beside those of headers, every so many bytes of the files of a small database are damaged; all of them on demand.
-const DAMAGED_ONE_IN: &str = "3";
+const DAMAGED_ONE_IN: &str = "6";
 /// Seconds of each fuzzing target, and the seed: as with simulated cuts, the same inputs as far as the time goes.
 const FUZZING: [&str; 4] = ["--seconds", "5", "--seed", "77"];
 /// Databases of which each operation of a short life is made to fail: about a hundred operations each.

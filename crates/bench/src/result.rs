@@ -62,6 +62,8 @@ pub struct Pages {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flushed_idle: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub flushed_filled: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub flushed_sync: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flushed_neighbor: Option<u64>,
@@ -72,16 +74,17 @@ pub struct Pages {
 }
 
 /// Why pages are flushed from the flush list.
-const FLUSH_LIST: [&str; 4] = [
+const FLUSH_LIST: [&str; 5] = [
     counter!(pages_flushed_dirty_pct),
     counter!(pages_flushed_checkpoint_age),
     counter!(pages_flushed_idle),
+    counter!(pages_flushed_filled),
     counter!(pages_flushed_sync),
 ];
 
 impl From<&StoreStats> for Pages {
     fn from(growth: &StoreStats) -> Pages {
-        let [dirty_pct, checkpoint_age, idle, sync] = FLUSH_LIST.map(|name| growth.get(name));
+        let [dirty_pct, checkpoint_age, idle, filled, sync] = FLUSH_LIST.map(|name| growth.get(name));
         Pages {
             read: growth.get(counter!(pages_read)),
             flushed: growth.get(counter!(pages_flushed)),
@@ -90,6 +93,7 @@ impl From<&StoreStats> for Pages {
             flushed_dirty_pct: dirty_pct,
             flushed_checkpoint_age: checkpoint_age,
             flushed_idle: idle,
+            flushed_filled: filled,
             flushed_sync: sync,
             flushed_neighbor: growth.get(counter!(pages_flushed_neighbor)),
             flushed_single_page: growth.get(counter!(pages_flushed_single_page)),
@@ -289,6 +293,7 @@ mod tests {
             "/pages/flushed_dirty_pct",
             "/pages/flushed_checkpoint_age",
             "/pages/flushed_idle",
+            "/pages/flushed_filled",
             "/pages/flushed_sync",
             "/pages/flushed_neighbor",
             "/pages/flushed_single_page",

@@ -142,11 +142,11 @@ fn pages_part(out: &mut String, r: &RunResult) -> std::fmt::Result {
         n(p.flushed)
     )?;
     let (dirty_pct, checkpoint_age) = (n(p.flushed_dirty_pct), n(p.flushed_checkpoint_age));
-    let (idle, sync) = (n(p.flushed_idle), n(p.flushed_sync));
+    let (idle, filled, sync) = (n(p.flushed_idle), n(p.flushed_filled), n(p.flushed_sync));
     writeln!(
         out,
         "    flush list:                          dirty percentage {dirty_pct}, checkpoint age {checkpoint_age}, \
-         idle {idle}, sync {sync}\n",
+         idle {idle}, filled by a load {filled}, sync {sync}\n",
     )?;
     let total: u64 = r.bytes_written.values().sum();
     writeln!(out, "Written (MiB):                           {:.1}", mib(total))?;

@@ -160,6 +160,14 @@ pub trait Device: Send + Sync + 'static {
     fn reads_at_once(&self) -> bool {
         false
     }
+    /// Has the device begin with what writes of the range have left in a cache of this machine, so that a later `sync`
+    /// waits for less. Nothing is durable by it. A device without such a cache does nothing.
+    ///
+    /// # Errors
+    /// As for a failed `sync`: the caller must stop using the device.
+    fn begin_write_back(&self, _offset: u64, _len: u64) -> Result<()> {
+        Ok(())
+    }
     /// Makes every completed write durable.
     fn sync(&self) -> Result<()>;
     /// Makes sure that the range, whose contents are not needed, can be written even if the disk becomes full; an error

@@ -1,8 +1,8 @@
 //! What a device that wraps another passes on: everything that is said of the device below, so that no wrapper hides a
 //! promise of it.
 
-/// In an `impl Device` of a wrapper whose field `inner` is the device below: every method that does no I/O. The wrapper
-/// itself writes those that do.
+/// In an `impl Device` of a wrapper whose field `inner` is the device below: every method that neither reads nor
+/// writes. The wrapper itself has those that do.
 #[macro_export]
 macro_rules! pass_on {
     () => {
@@ -12,6 +12,10 @@ macro_rules! pass_on {
 
         fn len_bytes(&self) -> $crate::Result<u64> {
             self.inner.len_bytes()
+        }
+
+        fn begin_write_back(&self, offset: u64, len: u64) -> $crate::Result<()> {
+            self.inner.begin_write_back(offset, len)
         }
 
         fn discard_keeps_room(&self) -> bool {

@@ -35,6 +35,11 @@ impl Device for Promising {
         Ok(())
     }
 
+    fn begin_write_back(&self, offset: u64, len: u64) -> Result<()> {
+        let source = std::io::Error::other("no cache");
+        Err(crate::StorageError { operation: "write back", device: self.name(), offset, len, source })
+    }
+
     fn discard_keeps_room(&self) -> bool {
         true
     }
@@ -75,5 +80,6 @@ fn no_wrapper_hides_a_promise() {
         assert_eq!((device.write_untorn(16384).is_ok(), device.write_untorn(32768).is_ok()), (true, false));
         assert_eq!((device.lifetime_streams(), device.alignment_bytes()), (3, 512));
         assert_eq!(device.identity(), Some("the device below".into()));
+        assert!(device.begin_write_back(0, 4096).is_err());
     }
 }

@@ -69,6 +69,7 @@ fn pages(r: &RunResult) -> Markup {
         ("– from the flush list: dirty percentage", p.flushed_dirty_pct),
         ("– from the flush list: checkpoint age", p.flushed_checkpoint_age),
         ("– from the flush list: idle", p.flushed_idle),
+        ("– from the flush list: filled by a load", p.flushed_filled),
         ("– from the flush list: sync flush", p.flushed_sync),
         ("– neighbors", p.flushed_neighbor),
         ("– single pages, by waiting threads", p.flushed_single_page),

@@ -272,6 +272,7 @@ impl Builder<'_, '_> {
             let latched = mtr.new_page(page);
             self.tree.write_node(&mut mtr, latched, contents);
             mtr.commit();
+            self.ctx.pool.note_filled(page);
             return Ok(page);
         }
     }

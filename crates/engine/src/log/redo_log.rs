@@ -58,6 +58,8 @@ pub struct Io {
     /// The newest header on the device.
     pub(super) header: format::Header,
     pub(super) started: bool,
+    /// The device has begun with what is written whole up to this LSN, or it was synced.
+    pub(super) begun: u64,
     /// Up to this LSN of the next lap, what has its place was discarded (`checkpoint`, rule 4).
     pub(super) discarded: u64,
     /// Size of the file that was made, every byte of it written where commits wait for syncs.
@@ -135,6 +137,7 @@ impl Log {
                 spare: LogBuffer::memory(longest_group),
                 header,
                 started: false,
+                begun: 0,
                 discarded: 0,
                 made_bytes: header.size_bytes,
             }),

@@ -7,8 +7,10 @@
 //!    fails: an operating system reports a lost write to one sync only, so no other sync may be taken for a success
 //!    meanwhile.
 //! 3. `durable` is stored before the threads that wait for it are woken.
+//! 4. What commits leave in the page cache, which do not wait for a sync, goes to the device soon: the sync that comes
+//!    once a second holds the I/O mutex, and commits wait for that.
 
-use super::format::RING_START;
+use super::format::{BLOCK_BYTES, RING_START, block_floor, blocks_of};
 use super::group::Durable;
 use super::{Io, Log};
 use crate::config::FlushLog;
@@ -17,6 +19,9 @@ use crate::sync::atomic::Ordering;
 use crate::types::Lsn;
 use highwater_storage::{Placement, Write};
 use std::time::Instant;
+
+/// Redo that commits leave in the page cache before the device begins with it.
+const WRITE_BACK_BYTES: u64 = 1 << 20;
 
 impl Log {
     /// Returns when everything before `lsn` is written and synced (one leader syncs for all waiting threads).
@@ -44,7 +49,26 @@ impl Log {
         }
         self.check_not_beyond_end(lsn)?;
         let mut io = self.io.lock();
-        if self.written_lsn() < lsn { self.write_out(&mut io) } else { self.poison.check() }
+        if self.written_lsn() >= lsn {
+            return self.poison.check();
+        }
+        self.write_out(&mut io)?;
+        self.begin_write_back(&mut io)
+    }
+
+    /// Rule 4, for blocks that are whole, once there are enough: the last one is written again.
+    fn begin_write_back(&self, io: &mut Io) -> Result<()> {
+        let (from, end) = (io.begun.max(block_floor(self.durable_lsn().0)), block_floor(self.written_lsn().0));
+        let bytes = blocks_of(end.saturating_sub(from)) * BLOCK_BYTES;
+        if bytes < WRITE_BACK_BYTES {
+            return Ok(());
+        }
+        io.begun = end;
+        let (offset, before_end) = self.geometry().block_place(from);
+        let first = bytes.min(before_end);
+        let begun = self.device.begin_write_back(offset, first);
+        let at_start = || if bytes > first { self.device.begin_write_back(RING_START, bytes - first) } else { Ok(()) };
+        self.stop_on_failure(begun.and_then(|()| at_start()))
     }
 
     /// Whether a commit that asks for this waits until its redo is synced.

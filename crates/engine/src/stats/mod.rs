@@ -143,6 +143,8 @@ counters! {
     pages_flushed_checkpoint_age = "buffer_flush_adaptive_total_pages",
     /// Pages flushed from the flush list while no transaction changed anything.
     pages_flushed_idle = "buffer_flush_background_total_pages",
+    /// Pages flushed from the flush list because a load had filled them, while it went on.
+    pages_flushed_filled,
     /// Pages flushed from the flush list above the sync watermark of the checkpoint age.
     pages_flushed_sync = "buffer_flush_sync_total_pages",
     /// Pages flushed together with a neighboring page (`flush_neighbors`).
@@ -375,6 +377,7 @@ impl StatsSnapshot {
         self.pages_flushed_dirty_pct
             + self.pages_flushed_checkpoint_age
             + self.pages_flushed_idle
+            + self.pages_flushed_filled
             + self.pages_flushed_sync
     }
 

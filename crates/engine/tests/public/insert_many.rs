@@ -289,3 +289,36 @@ fn leaves_of_rows_in_disorder_are_read_ahead() {
     let expected = (0..20_000u64).filter(|id| id % 2 == 0 || [1, 3].contains(&(id % 8)));
     assert!(self::ids(&db, &db.table("long").unwrap()).into_iter().eq(expected));
 }
+
+/// An index that is built later is written too while it is built; rows in disorder leave pages that change again.
+#[test]
+fn what_a_load_fills_is_written_while_it_goes_on() {
+    let loaded = |ids: Vec<u64>| {
+        let options = Options { buffer_pool_size: 32 << 20, ..options() };
+        let db = Database::open_storage(StorageSet::memory(), options).unwrap();
+        let schema = Schema::new().column("id", Type::U64).column("text", Type::Text(400)).primary_key(&["id"]);
+        let table = db.create_table("long", schema).unwrap();
+        let texts: Vec<_> = ids.iter().map(|id| format!("{id:x<300}")).collect();
+        let rows = ids.iter().zip(&texts).map(|(id, text)| values![*id, text.as_str()]);
+        db.transact(|txn| txn.insert_many(&table, rows.clone())).unwrap();
+        db
+    };
+    let written = |db: &Database, least: u64| {
+        let until = std::time::Instant::now() + Duration::from_secs(20);
+        while db.stats().pages_flushed_filled < least && std::time::Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        db.stats().pages_flushed_filled
+    };
+    let db = loaded((0..20_000).collect());
+    let of_rows = written(&db, 1000);
+    assert!(of_rows >= 1000, "{of_rows} pages of about 1,600");
+    db.create_index("long", "by_text", &["text"], false).unwrap();
+    let of_index = written(&db, of_rows + 1000) - of_rows;
+    assert!(of_index >= 1000, "{of_index} pages");
+    assert!(db.check().unwrap().findings.is_empty());
+
+    let db = loaded((0..20_000).map(|n| n * 7_919 % 20_000).collect());
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(db.stats().pages_flushed_filled, 0);
+}

@@ -93,6 +93,7 @@ constants! { Metric:
     PAGES_FLUSHED = counter!(pages_flushed),
     PAGES_FLUSHED_CHECKPOINT_AGE = counter!(pages_flushed_checkpoint_age),
     PAGES_FLUSHED_DIRTY_PCT = counter!(pages_flushed_dirty_pct),
+    PAGES_FLUSHED_FILLED = counter!(pages_flushed_filled),
     PAGES_FLUSHED_IDLE = counter!(pages_flushed_idle),
     PAGES_FLUSHED_LRU_LIST = counter!(pages_flushed_lru_list),
     PAGES_FLUSHED_NEIGHBOR = counter!(pages_flushed_neighbor),

@@ -31,10 +31,11 @@ const COUNTERS: [Metric; 7] = [
 ];
 
 /// Why pages are flushed from the flush list.
-const FLUSH_LIST: [Metric; 4] = [
+const FLUSH_LIST: [Metric; 5] = [
     metric::PAGES_FLUSHED_DIRTY_PCT,
     metric::PAGES_FLUSHED_CHECKPOINT_AGE,
     metric::PAGES_FLUSHED_IDLE,
+    metric::PAGES_FLUSHED_FILLED,
     metric::PAGES_FLUSHED_SYNC,
 ];
 

@@ -342,6 +342,18 @@ impl Device for FileDevice {
         }
     }
 
+    fn begin_write_back(&self, offset: u64, len: u64) -> Result<()> {
+        self.refuse_after_failed_sync("write back", offset, len)?;
+        if self.mode.direct || self.mode.each_write_durable {
+            return Ok(());
+        }
+        sys::begin_write_back(&self.file, offset, len).map_err(|source| {
+            // What was not written may be gone from the cache: no sync after this one may succeed.
+            self.sync_failed.store(true, Ordering::Release);
+            self.error("write back", offset, len, source)
+        })
+    }
+
     fn sync(&self) -> Result<()> {
         let _one_at_a_time = self.syncing.lock();
         self.refuse_after_failed_sync("sync", 0, 0)?;

@@ -52,6 +52,22 @@ pub(super) fn write_untorn_at(file: &File, data: &[u8], offset: u64) -> Result<(
     }
 }
 
+/// Has the kernel begin to write the dirty pages of the range, and waits for none of them. Where it cannot, the next
+/// sync writes them.
+pub(super) fn begin_write_back(file: &File, offset: u64, len: u64) -> Result<()> {
+    let too_large = |_| Error::from(std::io::ErrorKind::FileTooLarge);
+    let (offset, len) = (i64::try_from(offset).map_err(too_large)?, i64::try_from(len).map_err(too_large)?);
+    // SAFETY: the descriptor is open while `file` is borrowed; sync_file_range touches no memory of ours.
+    if unsafe { libc::sync_file_range(file.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE) } == 0 {
+        return Ok(());
+    }
+    let error = Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EINTR | libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP | libc::ESPIPE) => Ok(()),
+        _ => Err(error),
+    }
+}
+
 /// Extends the file to `offset + len` with blocks reserved, so that writing them cannot run out of space.
 pub(super) fn allocate(file: &File, offset: u64, len: u64) -> Result<()> {
     fallocate(file, ALLOCATE, offset, len)

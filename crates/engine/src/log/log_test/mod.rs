@@ -11,6 +11,7 @@ mod model;
 mod reservations;
 mod ring;
 mod shrinking;
+mod write_back;
 
 use super::*;
 use crate::config::FlushLog;

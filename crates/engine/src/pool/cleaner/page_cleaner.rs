@@ -1,8 +1,8 @@
 //! Page cleaner: flushes dirty pages and moves the checkpoint. (The LRU flusher frees frames.)
 //!
-//! One [`Cleaner::step`] does a bounded amount of work: take a snapshot, decide ([`super::policy`]), flush a batch,
-//! move the checkpoint, mark an idle log, set the pace of users. A thread calls it in production; tests and simulators
-//! call it directly.
+//! One [`Cleaner::step`] does a bounded amount of work: take a snapshot, decide ([`super::policy`]), flush what loads
+//! have filled unless the log is short of room, flush a batch, move the checkpoint, mark an idle log, set the pace of
+//! users. A thread calls it in production; tests and simulators call it directly.
 //!
 //! Rule: the checkpoint never passes the oldest change that is not in the store, be it of a dirty page or pending.
 
@@ -40,11 +40,13 @@ impl Cleaner {
         let orders = self.pacer.decide(&snapshot(pool, log, now_ms));
         pool.stats.redo_bytes_per_s.set(self.pacer.redo_bytes_per_s() as u64);
         pool.cleaner.pace.set(orders.user_redo_bytes_per_s, log.end_lsn());
-        let flushed = flush(pool, &orders)?;
+        let is_in_time = orders.user_redo_bytes_per_s.is_none();
+        let filled = if is_in_time { pool.flush_filled()? } else { 0 };
+        let flushed = filled + flush(pool, &orders)?;
         move_checkpoint(pool, log)?;
         self.mark_idle_log(log, now_ms)?;
         pool.publish_gauges();
-        if flushed >= BATCH_PAGES / 2 || orders.user_redo_bytes_per_s.is_some() {
+        if flushed >= BATCH_PAGES / 2 || !is_in_time {
             pool.cleaner.page_cleaner.wake();
         }
         Ok(flushed)

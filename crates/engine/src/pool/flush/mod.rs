@@ -8,10 +8,12 @@
 //! | `neighbors`, `jobs` | what is flushed together |
 //! | `write` | copy, redo, store, clean: the order of one batch |
 //! | `oldest` | the pages that hold the checkpoint back |
+//! | `filled` | the pages that a load has filled |
 //! | `batches` | batches between uses, and how long they take |
 
 mod batches;
 pub(super) mod dirty;
+mod filled;
 mod jobs;
 mod list;
 mod neighbors;
@@ -28,6 +30,7 @@ use crate::sync::Mutex;
 use crate::sync::atomic::AtomicU8;
 use crate::sync::spread::Apart;
 use batches::Batches;
+use filled::Filled;
 use list::FlushList;
 use oldest::PassedBy;
 
@@ -42,6 +45,8 @@ pub enum FlushReason {
     CheckpointAge,
     /// Nothing is being changed.
     Idle,
+    /// A load has filled them.
+    Filled,
     /// The checkpoint age is above its sync watermark.
     Sync,
     /// A thread found no free frame.
@@ -69,6 +74,7 @@ pub struct FlushPart {
     list: Apart<Mutex<FlushList>>,
     /// A leaf in the lock order: no other lock is taken under it.
     passed_by: Mutex<PassedBy>,
+    filled: Filled,
     batches: Batches,
     /// 0, 1 or 2; see `flush_neighbors`.
     neighbors: AtomicU8,
@@ -79,6 +85,7 @@ impl FlushPart {
         FlushPart {
             list: Apart(Mutex::new(FlushList::new(frames))),
             passed_by: Mutex::default(),
+            filled: Filled::default(),
             batches: Batches::new(page_bytes),
             neighbors: AtomicU8::new(0),
         }

@@ -111,6 +111,7 @@ impl Pool {
             FlushReason::DirtyPct => &stats.pages_flushed_dirty_pct,
             FlushReason::CheckpointAge => &stats.pages_flushed_checkpoint_age,
             FlushReason::Idle => &stats.pages_flushed_idle,
+            FlushReason::Filled => &stats.pages_flushed_filled,
             FlushReason::Sync => &stats.pages_flushed_sync,
             FlushReason::SinglePage => &stats.pages_flushed_single_page,
             FlushReason::Shutdown | FlushReason::ShutdownBeside => &stats.pages_flushed_shutdown,

@@ -7,6 +7,7 @@ use crate::page::{PageOp, PageType};
 use crate::pool::FlushReason;
 use crate::pool::cleaner::policy::Orders;
 use crate::pool::cleaner::{self};
+use crate::store::BATCH_PAGES;
 use crate::testing::{open, small_core, small_options};
 use crate::types::{CHANGE_BUFFER_INDEX, Lsn, PageNo};
 use highwater_storage::{FaultKind, Faults, Operation, StorageSet};
@@ -68,6 +69,36 @@ fn neighbors_go_with_a_page_as_the_option_says() {
     assert_eq!((own, neighbors), (1, 0), "a single-page flush writes its page alone");
     let (_, neighbors, _) = flushed_with(FlushNeighbors::Auto, FlushReason::CheckpointAge);
     assert_eq!(neighbors, 0);
+}
+
+/// Of the pages that are named, one was flushed before and changed since, one is clean, and one number is nobody's.
+#[test]
+fn filled_pages_are_flushed_many_at_a_time_if_they_were_made_anew() {
+    let core = open(StorageSet::memory(), Options { buffer_pool_size: 16 << 20, ..small_options() });
+    let (ctx, pool) = (&core.ctx, &core.ctx.pool);
+    let old: Vec<_> = (0..2).map(|_| new_page(ctx, &core.space)).collect();
+    pool.flush_all().unwrap();
+    put(ctx, old[0], 1);
+    let pages: Vec<_> = (0..4 * BATCH_PAGES).map(|_| new_page(ctx, &core.space)).collect();
+    let (named, others) = pages.split_at(4 * BATCH_PAGES - 3);
+    let before = ctx.stats.snapshot();
+    let names: Vec<_> = old.iter().chain(&[PageNo(u32::MAX - 1)]).chain(named).collect();
+    names[1..].iter().for_each(|page| pool.note_filled(**page));
+    assert_eq!(pool.flush_filled().unwrap(), 0, "one is missing");
+    pool.note_filled(*names[0]);
+    assert_eq!(pool.flush_filled().unwrap(), named.len());
+    let stats = ctx.stats.snapshot().since(&before);
+    assert_eq!((stats.pages_flushed_filled, stats.pages_flushed), (named.len() as u64, named.len() as u64));
+    assert!(pool.is_dirty(old[0]) && others.iter().all(|page| pool.is_dirty(*page)));
+    assert!(!named.iter().any(|page| pool.is_dirty(*page)));
+    assert_eq!(pool.flush_filled().unwrap(), 0);
+}
+
+#[test]
+fn names_of_filled_pages_that_find_no_room_are_dropped() {
+    let core = small_core();
+    (0..10_000).for_each(|n| core.ctx.pool.note_filled(PageNo(n + 1_000_000)));
+    assert_eq!(core.ctx.pool.filled_waiting(), 4096);
 }
 
 /// A core whose pool has so many dirty pages that several threads flush them, and the faults of its devices.

@@ -6,7 +6,8 @@
 //!    page without room. That row is the first of the next mini-transaction, which does what a single insertion does
 //!    about it.
 //! 2. Each row has an undo record of its own: readers, rollback and purge find what single insertions leave.
-//! 3. The entries of the rows of a mini-transaction follow after it. Until then the rows are locked as all are that an
+//! 3. A leaf that the rows have filled, one behind the other, is named to the pool ([`Filling`]).
+//! 4. The entries of the rows of a mini-transaction follow after it. Until then the rows are locked as all are that an
 //!    active transaction has inserted.
 
 use super::attempt::{Attempt, Stop, claim_gap, latch_undo, settle};
@@ -19,6 +20,7 @@ use crate::txn::system::TxnSystem;
 use crate::txn::table_trees::TableTrees;
 use crate::txn::transaction::Txn;
 use crate::txn::undo;
+use crate::types::PageNo;
 use std::ops::Range;
 
 /// Redo after which a mini-transaction takes no further row, and what a row has beside key and value, at most.
@@ -31,12 +33,33 @@ pub struct NewRows {
     bytes: Vec<u8>,
     /// Where a row begins, and its value.
     places: Vec<(usize, Range<usize>)>,
+    filling: Filling,
+}
+
+/// The leaf that got the newest rows, and how many bytes of rows it got without another leaf getting one in between.
+#[derive(Debug, Default)]
+struct Filling {
+    leaf: PageNo,
+    bytes: usize,
+}
+
+impl Filling {
+    /// Notes bytes of rows for a leaf. Returns the leaf before, if this is another one and that one got at least half
+    /// a page of rows: rows in the order of their keys fill one leaf and go on to the next, others do not.
+    fn add(&mut self, leaf: PageNo, bytes: usize, page_bytes: usize) -> Option<PageNo> {
+        if leaf == self.leaf {
+            self.bytes += bytes;
+            return None;
+        }
+        let before = std::mem::replace(self, Filling { leaf, bytes });
+        (before.bytes >= page_bytes / 2).then_some(before.leaf)
+    }
 }
 
 impl NewRows {
     /// None yet, with room for so many bytes.
     pub fn with_room(bytes: usize) -> NewRows {
-        NewRows { bytes: Vec::with_capacity(bytes), places: Vec::new() }
+        NewRows { bytes: Vec::with_capacity(bytes), places: Vec::new(), filling: Filling::default() }
     }
 
     /// Adds a row.
@@ -63,6 +86,11 @@ impl NewRows {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.places.clear();
+    }
+
+    /// Bytes of some of them.
+    fn bytes_of(&self, rows: Range<usize>) -> usize {
+        self.places[rows].iter().map(|(start, value)| value.end - start).sum()
     }
 
     fn key(&self, at: usize) -> &[u8] {
@@ -121,14 +149,15 @@ impl RowsOp<'_> {
         let inserted = loop {
             let mut mtr = system.ctx.mtr()?;
             match self.try_insert(&mut mtr, first) {
-                Ok(0) => {
+                Ok((_, 0)) => {
                     mtr.abandon();
                     let RowsOp { txn, table, rows, .. } = self;
                     RowOp { system, txn, table: *table, key: rows.key(first) }.insert_row(rows.payload(first))?;
                     return Ok(1);
                 }
-                Ok(inserted) => {
+                Ok((leaf, inserted)) => {
                     mtr.commit();
+                    self.note_filling(leaf, first..first + inserted);
                     break inserted;
                 }
                 Err(stop) => {
@@ -147,11 +176,21 @@ impl RowsOp<'_> {
         Ok(inserted)
     }
 
-    /// One mini-transaction; returns how many rows it inserts. 0: the first one is none for this way.
-    fn try_insert(&mut self, mtr: &mut Mtr<'_>, first: usize) -> Attempt<usize> {
+    /// Rule 3.
+    fn note_filling(&mut self, leaf: PageNo, inserted: Range<usize>) {
+        let pool = &self.system.ctx.pool;
+        let bytes = self.rows.bytes_of(inserted);
+        if let Some(filled) = self.rows.filling.add(leaf, bytes, pool.page_bytes()) {
+            pool.note_filled(filled);
+        }
+    }
+
+    /// One mini-transaction; returns the leaf and how many rows it inserts. 0: the first one is none for this way.
+    fn try_insert(&mut self, mtr: &mut Mtr<'_>, first: usize) -> Attempt<(PageNo, usize)> {
         let leaf = self.table.clustered().leaf_mut(mtr, self.rows.key(first))?;
+        let page_no = leaf.page_no(mtr);
         if !self.try_insert_row(mtr, leaf, first)? {
-            return Ok(0);
+            return Ok((page_no, 0));
         }
         let mut redo_bytes = 0;
         let mut next = first + 1;
@@ -165,7 +204,7 @@ impl RowsOp<'_> {
             }
             next += 1;
         }
-        Ok(next - first)
+        Ok((page_no, next - first))
     }
 
     /// Inserts a row into its leaf, or changes nothing. False: a row has the key, or the key or the row is too long.
