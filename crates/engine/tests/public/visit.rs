@@ -4,7 +4,7 @@ use crate::support::{memory, open, sound};
 use highwater::{
     Database, Error, Isolation, Result, RowRef, Scan, Schema, Table, TxnOptions, Type, ValueRef, WriteTxn, values,
 };
-use highwater_storage::StorageSet;
+use highwater_storage::{FaultKind, Faults, Operation, StorageSet};
 use std::ops::ControlFlow::{Break, Continue};
 
 /// id | group | body; rows of up to three pages.
@@ -187,4 +187,32 @@ fn a_closure_that_panics_ends_the_visit_alone() {
     assert_eq!(txn.scan(&table).count().unwrap(), 9);
     txn.commit().unwrap();
     sound(&db);
+}
+
+/// What lies in memory may be a commit whose redo could not be made durable.
+#[test]
+fn a_visit_ends_when_the_database_stops() {
+    let faults = Faults::new();
+    let storage = StorageSet::memory().map(|device| faults.wrap(device));
+    let db = open(&storage);
+    let table = bodies(&db);
+    let mut txn = db.begin().unwrap();
+    (0..100).for_each(|id| put(&mut txn, &table, id, 1, 500));
+    txn.commit().unwrap();
+    let mut read = db.snapshot().unwrap();
+    let stop = || {
+        faults.fail(Operation::Sync, 1, FaultKind::ErrorOnce);
+        assert!(db.transact(|txn| txn.delete(&table, &values![99])).is_err());
+    };
+    let mut seen = 0;
+    let ended = read.scan(&table).visit(|_| {
+        // Another thread's: the engine is closed to this one.
+        if seen == 0 {
+            std::thread::scope(|scope| scope.spawn(stop).join()).unwrap();
+        }
+        seen += 1;
+        Continue(())
+    });
+    assert!(matches!(ended, Err(Error::Poisoned(_))), "{ended:?}");
+    assert!((1..10).contains(&seen), "{seen} rows: more than a leaf has");
 }
