@@ -1,8 +1,8 @@
 //! What a device that wraps another passes on: everything that is said of the device below, so that no wrapper hides a
 //! promise of it.
 
-/// In an `impl Device` of a wrapper whose field `inner` is the device below: every method that neither reads nor
-/// writes. The wrapper itself has those that do.
+/// In an `impl Device` of a wrapper whose field `inner` is the device below: every method through which no bytes pass.
+/// The wrapper itself has those through which they do.
 #[macro_export]
 macro_rules! pass_on {
     () => {

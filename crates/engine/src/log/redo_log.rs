@@ -58,7 +58,7 @@ pub struct Io {
     /// The newest header on the device.
     pub(super) header: format::Header,
     pub(super) started: bool,
-    /// The device has begun with what is written whole up to this LSN, or it was synced.
+    /// The device was told to begin with the blocks up to this LSN; what was synced since may reach further.
     pub(super) begun: u64,
     /// Up to this LSN of the next lap, what has its place was discarded (`checkpoint`, rule 4).
     pub(super) discarded: u64,

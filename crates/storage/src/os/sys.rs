@@ -55,8 +55,7 @@ pub(super) fn write_untorn_at(file: &File, data: &[u8], offset: u64) -> Result<(
 /// Has the kernel begin to write the dirty pages of the range, and waits for none of them. Where it cannot, the next
 /// sync writes them.
 pub(super) fn begin_write_back(file: &File, offset: u64, len: u64) -> Result<()> {
-    let too_large = |_| Error::from(std::io::ErrorKind::FileTooLarge);
-    let (offset, len) = (i64::try_from(offset).map_err(too_large)?, i64::try_from(len).map_err(too_large)?);
+    let (offset, len) = signed(offset, len)?;
     // SAFETY: the descriptor is open while `file` is borrowed; sync_file_range touches no memory of ours.
     if unsafe { libc::sync_file_range(file.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE) } == 0 {
         return Ok(());
@@ -87,9 +86,14 @@ pub(super) fn punch_hole(file: &File, offset: u64, len: u64) -> Result<()> {
     fallocate(file, PUNCH, offset, len)
 }
 
-fn fallocate(file: &File, mode: libc::c_int, offset: u64, len: u64) -> Result<()> {
+/// A range as system calls take it.
+fn signed(offset: u64, len: u64) -> Result<(i64, i64)> {
     let too_large = |_| Error::from(std::io::ErrorKind::FileTooLarge);
-    let (offset, len) = (i64::try_from(offset).map_err(too_large)?, i64::try_from(len).map_err(too_large)?);
+    Ok((i64::try_from(offset).map_err(too_large)?, i64::try_from(len).map_err(too_large)?))
+}
+
+fn fallocate(file: &File, mode: libc::c_int, offset: u64, len: u64) -> Result<()> {
+    let (offset, len) = signed(offset, len)?;
     loop {
         // SAFETY: the descriptor is open while `file` is borrowed; fallocate touches no memory of ours.
         if unsafe { libc::fallocate(file.as_raw_fd(), mode, offset, len) } == 0 {

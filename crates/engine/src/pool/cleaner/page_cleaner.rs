@@ -1,7 +1,7 @@
 //! Page cleaner: flushes dirty pages and moves the checkpoint. (The LRU flusher frees frames.)
 //!
 //! One [`Cleaner::step`] does a bounded amount of work: take a snapshot, decide ([`super::policy`]), flush what loads
-//! have filled unless the log is short of room, flush a batch, move the checkpoint, mark an idle log, set the pace of
+//! have filled unless writers are slowed, flush a batch, move the checkpoint, mark an idle log, set the pace of
 //! users. A thread calls it in production; tests and simulators call it directly.
 //!
 //! Rule: the checkpoint never passes the oldest change that is not in the store, be it of a dirty page or pending.
@@ -40,13 +40,13 @@ impl Cleaner {
         let orders = self.pacer.decide(&snapshot(pool, log, now_ms));
         pool.stats.redo_bytes_per_s.set(self.pacer.redo_bytes_per_s() as u64);
         pool.cleaner.pace.set(orders.user_redo_bytes_per_s, log.end_lsn());
-        let is_in_time = orders.user_redo_bytes_per_s.is_none();
-        let filled = if is_in_time { pool.flush_filled()? } else { 0 };
+        let slows_writers = orders.user_redo_bytes_per_s.is_some();
+        let filled = if slows_writers { 0 } else { pool.flush_filled()? };
         let flushed = filled + flush(pool, &orders)?;
         move_checkpoint(pool, log)?;
         self.mark_idle_log(log, now_ms)?;
         pool.publish_gauges();
-        if flushed >= BATCH_PAGES / 2 || !is_in_time {
+        if flushed >= BATCH_PAGES / 2 || slows_writers {
             pool.cleaner.page_cleaner.wake();
         }
         Ok(flushed)

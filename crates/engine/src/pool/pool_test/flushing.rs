@@ -94,6 +94,24 @@ fn filled_pages_are_flushed_many_at_a_time_if_they_were_made_anew() {
     assert_eq!(pool.flush_filled().unwrap(), 0);
 }
 
+/// While writers are slowed, the oldest pages alone make room in the log.
+#[test]
+fn the_cleaner_flushes_filled_pages_unless_writers_are_slowed() {
+    for is_slowed in [false, true] {
+        let core = open(StorageSet::memory(), Options { buffer_pool_size: 16 << 20, ..small_options() });
+        let (ctx, pool, log) = (&core.ctx, &core.ctx.pool, &core.ctx.log);
+        let pages: Vec<_> = (0..4 * BATCH_PAGES).map(|_| new_page(ctx, &core.space)).collect();
+        pages.iter().for_each(|page| pool.note_filled(*page));
+        while is_slowed && (log.end_lsn().0 - log.checkpoint_lsn().0) * 100 < 85 * log.capacity_bytes() {
+            put(ctx, pages[0], 1);
+        }
+        cleaner::Cleaner::new(&core.options).step(pool, log, 0).unwrap();
+        let stats = ctx.stats.snapshot();
+        assert_eq!(stats.pages_flushed_filled, if is_slowed { 0 } else { pages.len() as u64 });
+        assert_eq!(stats.pages_flushed_checkpoint_age > 0, is_slowed);
+    }
+}
+
 #[test]
 fn names_of_filled_pages_that_find_no_room_are_dropped() {
     let core = small_core();

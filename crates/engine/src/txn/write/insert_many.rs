@@ -149,15 +149,14 @@ impl RowsOp<'_> {
         let inserted = loop {
             let mut mtr = system.ctx.mtr()?;
             match self.try_insert(&mut mtr, first) {
-                Ok((_, 0)) => {
+                Ok(0) => {
                     mtr.abandon();
                     let RowsOp { txn, table, rows, .. } = self;
                     RowOp { system, txn, table: *table, key: rows.key(first) }.insert_row(rows.payload(first))?;
                     return Ok(1);
                 }
-                Ok((leaf, inserted)) => {
+                Ok(inserted) => {
                     mtr.commit();
-                    self.note_filling(leaf, first..first + inserted);
                     break inserted;
                 }
                 Err(stop) => {
@@ -185,12 +184,11 @@ impl RowsOp<'_> {
         }
     }
 
-    /// One mini-transaction; returns the leaf and how many rows it inserts. 0: the first one is none for this way.
-    fn try_insert(&mut self, mtr: &mut Mtr<'_>, first: usize) -> Attempt<(PageNo, usize)> {
+    /// One mini-transaction; returns how many rows it inserts. 0: the first one is none for this way.
+    fn try_insert(&mut self, mtr: &mut Mtr<'_>, first: usize) -> Attempt<usize> {
         let leaf = self.table.clustered().leaf_mut(mtr, self.rows.key(first))?;
-        let page_no = leaf.page_no(mtr);
         if !self.try_insert_row(mtr, leaf, first)? {
-            return Ok((page_no, 0));
+            return Ok(0);
         }
         let mut redo_bytes = 0;
         let mut next = first + 1;
@@ -204,7 +202,8 @@ impl RowsOp<'_> {
             }
             next += 1;
         }
-        Ok((page_no, next - first))
+        self.note_filling(leaf.page_no(mtr), first..next);
+        Ok(next - first)
     }
 
     /// Inserts a row into its leaf, or changes nothing. False: a row has the key, or the key or the row is too long.
