@@ -10,6 +10,8 @@
 //! 4. Leaves that are merged together are named to those who read ahead, and so read side by side.
 //! 5. A damaged leaf keeps its changes and holds nobody up: a thread that cannot make room changes its leaf in the
 //!    pool.
+//! 6. A read that another thread began may end without a merge: that read fails, or the leaf is evicted before it is
+//!    merged. So who has to have everything merged reads a leaf until nothing is buffered for it.
 
 use super::buffer::{LeafBuffer, Shard, WaitingLeaf};
 use super::{ChangeBuffer, policy};
@@ -98,21 +100,28 @@ impl ChangeBuffer {
         self.merge_all().or_else(|error| if error.is_damage() { Ok(()) } else { Err(error) })
     }
 
-    /// Calls `merge` for every leaf of `leaves`, in the order of their numbers; the first damage.
+    /// Calls `merge` for every leaf of `leaves`, in the order of their numbers, until it is merged; the first damage.
     fn merge_each<L>(
         &self,
         leaves: impl Fn(&Shard) -> &BTreeMap<PageNo, L>,
         merge: impl Fn(PageNo) -> Result<()>,
     ) -> Result<Option<Error>> {
+        let is_buffered = |page: &PageNo| leaves(&self.buffer.lock(*page)).contains_key(page);
         let pages = self.space.page_count();
         let (mut from, mut damage) = (Some(0), None);
         while let Some(at) = from {
             let (found, next) = self.buffer.sweep(at, pages, MERGE_LEAVES, &leaves, |_| true);
             self.ctx.pool.want(&found);
             for page in found {
-                match merge(page) {
-                    Err(error) if error.is_damage() => damage = damage.or(Some(error)),
-                    merged => merged?,
+                // Rule 6.
+                while is_buffered(&page) {
+                    match merge(page) {
+                        Err(error) if error.is_damage() => {
+                            damage = damage.or(Some(error));
+                            break;
+                        }
+                        merged => merged?,
+                    }
                 }
             }
             from = next;

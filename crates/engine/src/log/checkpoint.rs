@@ -86,7 +86,7 @@ impl Log {
         self.checkpoint.store(lsn.0, Ordering::Release);
         self.stats.checkpoints.inc();
         drop(io);
-        self.space.checkpointed(self.checkpoint_lsn());
+        self.space.checkpointed(|| self.checkpoint_lsn());
         Ok(())
     }
 

@@ -57,7 +57,7 @@ impl Log {
             self.write_header(&mut io, header)?;
         }
         drop(io);
-        self.space.resized(geometry.capacity_bytes(), self.checkpoint_lsn());
+        self.space.resized(geometry.capacity_bytes(), || self.checkpoint_lsn());
         Ok(())
     }
 

@@ -41,7 +41,7 @@ impl Log {
         for header in [header, header.next()] {
             self.write_header(io, header)?;
         }
-        self.space.resized(geometry.capacity_bytes(), header.checkpoint_lsn);
+        self.space.resized(geometry.capacity_bytes(), || header.checkpoint_lsn);
         Ok(())
     }
 

@@ -11,6 +11,8 @@
 //! 4. A thread that makes room (checkpoint, a reservation given back) checks for waiters afterwards, and leaves nothing
 //!    spare then; a waiter counts itself as waiting before it checks for room. Both orders are sequentially consistent,
 //!    so no wake-up is lost.
+//! 5. Whoever moves the limit asks for the last checkpoint under `state`: of two concurrent checkpoints the newer one
+//!    counts, whichever comes last.
 
 use super::Log;
 use super::format::FRAME_BYTES;
@@ -217,12 +219,12 @@ impl Space {
         self.capacity.load(SeqCst)
     }
 
-    /// The ring has another size; the last checkpoint is at `lsn`.
-    pub(super) fn resized(&self, capacity: u64, lsn: Lsn) {
+    /// The ring has another size.
+    pub(super) fn resized(&self, capacity: u64, checkpoint: impl Fn() -> Lsn) {
         let state = self.state.lock();
         self.capacity.store(capacity, SeqCst);
         self.batch.store(batch_in(capacity), SeqCst);
-        self.move_limit(*state, lsn);
+        self.move_limit(*state, checkpoint());
     }
 
     /// End of the log, outstanding reservations and what is spare counted.
@@ -230,10 +232,10 @@ impl Space {
         Lsn(self.reserved_end.load(SeqCst))
     }
 
-    /// Moves the limit after a checkpoint at `lsn`.
-    pub(super) fn checkpointed(&self, lsn: Lsn) {
+    /// Moves the limit after a checkpoint.
+    pub(super) fn checkpointed(&self, checkpoint: impl Fn() -> Lsn) {
         let state = self.state.lock();
-        self.move_limit(*state, lsn);
+        self.move_limit(*state, checkpoint());
     }
 
     fn move_limit(&self, state: State, checkpoint: Lsn) {
@@ -368,5 +370,27 @@ impl Space {
         let limit = self.limit_end.load(SeqCst);
         let fits = |end: u64| end.checked_add(bytes).filter(|&e| e <= limit);
         self.reserved_end.fetch_update(SeqCst, SeqCst, fits).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rule 5: an LSN that was read before would take room back that a concurrent checkpoint has made.
+    #[test]
+    fn the_last_checkpoint_is_asked_for_under_the_lock() {
+        let space = Space::new(1000, 1000);
+        space.open(Lsn(100));
+        let checkpoint = || {
+            assert!(space.state.try_lock().is_none(), "another checkpoint may come in between");
+            Lsn(600)
+        };
+        space.checkpointed(checkpoint);
+        assert_eq!(space.limit_end.load(SeqCst), 1600);
+        space.resized(2000, checkpoint);
+        assert_eq!(space.limit_end.load(SeqCst), 2600);
+        space.keep_nothing(Reader::Backup, checkpoint);
+        assert_eq!(space.limit_end.load(SeqCst), 2600);
     }
 }

@@ -111,6 +111,25 @@ fn an_unmerged_leaf_is_seen_by_nobody_may_be_evicted_and_is_merged_when_it_is_re
     fixture.assert_has(&ns);
 }
 
+/// A leaf that is evicted before it is merged is read again: a change of the mode, and a close, leave nothing behind.
+#[test]
+fn merging_everything_reads_a_leaf_again_that_is_evicted_meanwhile() {
+    let fixture = Fixture::new();
+    let ns = fixture.put_everywhere();
+    let changes = &fixture.core.changes;
+    fixture.evict_all();
+    fixture.gate.hold(changes.operation_tree().unwrap().root(), fixture.core.ctx.pool.page_bytes());
+    std::thread::scope(|scope| {
+        let switch = scope.spawn(|| changes.set_mode(ChangeBuffering::Off));
+        fixture.gate.await_reader();
+        fixture.core.ctx.pool.evict_all_clean();
+        fixture.gate.let_go();
+        switch.join().unwrap().unwrap();
+    });
+    assert!(changes.all_waiting().is_empty(), "operations wait still: {:?}", changes.all_waiting());
+    fixture.assert_has(&ns);
+}
+
 #[test]
 fn threads_that_load_the_same_unmerged_leaves_merge_each_once() {
     for _ in 0..5 {
