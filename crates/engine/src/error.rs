@@ -5,6 +5,8 @@ use highwater_storage::{OpenError, StorageError};
 
 /// What is said of every page that has a change behind the end of the redo log.
 pub(crate) const BEYOND_LOG: &str = "is beyond the end of the redo log";
+/// What tells that a page was overwritten since it could not be read; see `page::lost`.
+pub(crate) const LOST: &str = "its contents are lost";
 
 /// Result of an engine operation.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -188,6 +190,11 @@ impl Error {
     /// Whether a page has a change that the redo log has lost.
     pub(crate) fn is_beyond_log(&self) -> bool {
         matches!(self, Error::CorruptPage { reason, .. } if reason.contains(BEYOND_LOG))
+    }
+
+    /// Whether the page was overwritten since it could not be read.
+    pub(crate) fn is_lost(&self) -> bool {
+        matches!(self, Error::CorruptPage { reason, .. } if reason.starts_with(LOST))
     }
 
     /// Whether the device failed to read; it may succeed the next time.

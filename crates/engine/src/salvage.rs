@@ -14,7 +14,7 @@ use crate::check::{Finding, show_key};
 use crate::db::Database;
 use crate::error::{Error, Result};
 use crate::inspect::{OnProgress, RawFile, RawTable};
-use crate::page::{Node, PageType, header, node};
+use crate::page::{self, Node, PageType, header, node};
 use crate::table::row::RowRef;
 use crate::table::schema::PRIMARY;
 use crate::table::{Schema, Table, TableDefinition, ValueRef};
@@ -145,7 +145,7 @@ impl Salvage<'_> {
                 let (lower, upper) = (found.lower().map(<[u8]>::to_vec), found.upper().map(<[u8]>::to_vec));
                 Ok(Some(Leaf { table, page: page_no, lsn: header::lsn(page), lower, upper, newer: Vec::new() }))
             }
-            _ => Ok(None),
+            _ => page::check_not_lost(page, page_no).map(|()| None),
         }
     }
 

@@ -9,7 +9,7 @@
 
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::page::header;
+use crate::page::{check_not_lost, header};
 use crate::space::Space;
 use crate::space::layout::EXTENT_PAGES;
 use crate::types::PageNo;
@@ -89,6 +89,7 @@ impl<'a> ExtentReader<'a> {
 /// Whether these are the bytes of that page.
 fn is_page(page: &[u8], page_no: PageNo) -> Result<()> {
     header::verify(page, page_no)?;
+    check_not_lost(page, page_no)?;
     match is_zeros(page) {
         true => Err(Error::corrupt_page(page_no, "it is in use, but reads as zeros")),
         false => Ok(()),

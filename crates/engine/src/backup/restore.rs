@@ -8,10 +8,10 @@ use crate::config::{FlushLog, Options, PageCompression};
 use crate::error::{Error, Result};
 use crate::log::Log;
 use crate::log::format::Header as LogHeader;
-use crate::page::header;
+use crate::page::{header, lost};
 use crate::pool::Pool;
 use crate::probe::Chosen;
-use crate::recovery;
+use crate::recovery::{self, Losses};
 use crate::space::header::{LogMark, MarkState, put_log_mark};
 use crate::stats::Stats;
 use crate::store::{self, BATCH_PAGES, Batch, Lane, PageStore, Protection, Settings, bootstrap};
@@ -254,7 +254,23 @@ impl Maker<'_> {
                 true => Err(super::interrupted()),
                 false => Ok(()),
             }
-        })
+        })?;
+        self.write_lost(link, page_count, &*store, &mut batch)
+    }
+
+    /// Pages that the backup left out say so: their redo is skipped.
+    fn write_lost(&self, link: &Link, page_count: u32, store: &dyn PageStore, batch: &mut Batch) -> Result<()> {
+        let mut page = AlignedBuf::zeroed(store.page_bytes());
+        let left_out: Vec<u32> = link.manifest.damaged_pages.iter().copied().filter(|no| *no < page_count).collect();
+        for pages in left_out.chunks(BATCH_PAGES) {
+            batch.clear();
+            for page_no in pages {
+                lost::format(&mut page, 0, link.redo_lsns().start, "it was damaged, and a backup left it out");
+                batch.push(&page, PageNo(*page_no));
+            }
+            store.write(batch, Lane::FlushList)?;
+        }
+        Ok(())
     }
 
     /// The store has room for what a leg changes, and belongs to its generation of the log (see `db::pairing`).
@@ -310,7 +326,7 @@ impl Maker<'_> {
         let (log, scan) =
             Log::open(redo, buffer_bytes, FlushLog::Sync, self.database_id, None, stats.clone(), poison.clone())?;
         let pool = Pool::new(self.options, self.open_store()?, log.clone(), stats, poison)?;
-        recovery::replay(&pool, &log, &scan, recovery::THREADS).map(drop)
+        recovery::replay(&pool, &log, &scan, recovery::THREADS, Losses::IndexLeaves).map(drop)
     }
 }
 

@@ -242,6 +242,14 @@ impl Buffer {
         self.carried_lsn.fetch_max(end.0, Relaxed);
     }
 
+    /// Forgets the pending changes of a leaf; the caller holds its shard lock.
+    pub(super) fn discard_leaf(&self, shard: &mut Shard, page: PageNo) {
+        if let Some(leaf) = shard.leaves.remove(&page) {
+            self.note_gone(&leaf);
+            self.stats.change_buffer_discarded_ops.add(u64::from(leaf.count));
+        }
+    }
+
     fn note_gone(&self, leaf: &LeafBuffer) {
         self.note_size(leaf.bytes(), 0);
         self.leaves.fetch_sub(1, Relaxed);

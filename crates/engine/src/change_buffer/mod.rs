@@ -51,6 +51,7 @@
 //! | `add` | making a change pending |
 //! | `tree` | the tree of operations |
 //! | `wait` | making an operation wait in the tree |
+//! | `lose` | what becomes of changes of a leaf that cannot be read |
 //! | `merge` | merging the operations that wait for a leaf |
 //! | `opening` | what a database is opened with |
 //! | `inspect` | what a check asks |
@@ -61,6 +62,7 @@ mod add;
 mod buffer;
 mod frames;
 mod inspect;
+mod lose;
 mod merge;
 mod opening;
 pub mod policy;

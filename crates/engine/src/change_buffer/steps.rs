@@ -8,8 +8,8 @@
 //! 3. A leaf is merged by reading it. Then its free class is raised to what it has, if there is redo space: only so may
 //!    changes become pending again.
 //! 4. Leaves that are merged together are named to those who read ahead, and so read side by side.
-//! 5. A damaged leaf keeps its changes and holds nobody up: a thread that cannot make room changes its leaf in the
-//!    pool.
+//! 5. A leaf that cannot be read keeps its changes while the log has room to carry them, and holds nobody up: a thread
+//!    that cannot make room changes its leaf in the pool. Where the log has none, the leaf is lost ([`super::lose`]).
 //! 6. A read that another thread began may end without a merge: that read fails, or the leaf is evicted before it is
 //!    merged. So who has to have everything merged reads a leaf until nothing is buffered for it.
 
@@ -147,9 +147,9 @@ impl ChangeBuffer {
                 continue;
             }
             match self.merge_leaf(page) {
-                // Carrying needs no look at the leaf. Without redo space it is tried again later.
+                // Carrying needs no look at the leaf.
                 Err(error) if error.is_damage() && self.carry(page, due, policy::Advance::Merge)? => {}
-                Err(error) if error.is_damage() => return Ok(done),
+                Err(error) if error.is_damage() => self.merge_or_lose(page)?,
                 merged => merged?,
             }
         }
@@ -220,7 +220,12 @@ impl ChangeBuffer {
 
     /// Merges one leaf, and notes the room it has if there is redo space at once.
     fn merge_leaf(&self, page: PageNo) -> Result<()> {
-        self.ctx.pool.load(page)?;
+        if let Err(error) = self.ctx.pool.load(page) {
+            if error.is_lost() {
+                self.merge_or_lose(page)?;
+            }
+            return Err(error);
+        }
         loop {
             let Some(mut mtr) = self.ctx.mtr_at_once()? else { return Ok(()) };
             let Some(latched) = mtr.try_fix_x(page) else { return Ok(()) };

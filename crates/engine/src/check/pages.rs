@@ -8,7 +8,7 @@
 
 use super::checker::{Checker, Kind, Owner, Place};
 use crate::error::Result;
-use crate::page::{PageType, header};
+use crate::page::{self, PageType, header};
 use crate::pool::Pool;
 use crate::space::layout::{CHUNK_PAGES, EXTENT_PAGES, chunk_mask};
 use crate::space::{Extent, SEGMENT_SYSTEM, read_entry};
@@ -102,7 +102,9 @@ impl Checker<'_> {
     }
 
     fn check_page(&mut self, page_no: PageNo, owner: u32, page: &[u8]) {
-        let verified = header::verify(page, page_no).and_then(|()| header::page_type(page));
+        let verified = header::verify(page, page_no)
+            .and_then(|()| page::check_not_lost(page, page_no))
+            .and_then(|()| header::page_type(page));
         let found = match verified {
             Ok(found) => found,
             Err(error) => return self.unreadable_page(page_no, owner, error.into_reason()),

@@ -103,7 +103,8 @@ impl CheckCounts {
     /// The count of verified pages of a type.
     pub(crate) fn pages_of(&mut self, page_type: PageType) -> &mut u64 {
         match page_type {
-            PageType::Free => &mut self.reserved_pages,
+            // A lost page is a finding, and not counted.
+            PageType::Free | PageType::Lost => &mut self.reserved_pages,
             PageType::FileHeader => &mut self.file_header_pages,
             PageType::ExtentMap => &mut self.extent_map_pages,
             PageType::Inner => &mut self.inner_pages,

@@ -32,7 +32,7 @@ use crate::log::Log;
 use crate::pool::cleaner::{checkpoint, checkpoint_target};
 use crate::pool::{MIN_FRAMES, Pool};
 use crate::probe::{Chosen, Record};
-use crate::recovery::{self, Replayed};
+use crate::recovery::{self, Losses, Replayed};
 use crate::space::Space;
 use crate::stats::Stats;
 use crate::store::{self, FileHeader, Kind, PageSource, Protection, bootstrap};
@@ -178,13 +178,15 @@ impl Core {
         pairing::check(&*found.pages(), &redo_name, &log, &scan)?;
         let store = found.open(&store_settings(&options, storage.is_read_only()), stats.clone())?;
         let pool = Pool::new(&options, store, log.clone(), stats.clone(), poison.clone())?;
-        let replayed = recovery::replay(&pool, &log, &scan, manner.recovery_threads)?;
+        let losses = if storage.is_read_only() { Losses::All } else { Losses::IndexLeaves };
+        let replayed = recovery::replay(&pool, &log, &scan, manner.recovery_threads, losses)?;
         let archiving = match storage.is_read_only() {
             true => None,
             false => Archiving::open(&options, &log, &scan, file.database_id, &stats)?,
         };
         stats.recovery_redo_bytes.set(replayed.redo_bytes);
         stats.recovery_pages_read.set(stats.pages_read.get());
+        stats.pages_lost.add(replayed.lost_pages as u64);
         stats.recovery_us.set(scan_start.elapsed().as_micros() as u64);
         pairing::start(&pool, &log, scan.end_lsn)?;
         let ctx = Arc::new(Context::new(pool, log, stats, poison));

@@ -383,7 +383,8 @@ impl WriteTxn {
     #[inline]
     pub(crate) fn next(&mut self, cursor: &mut Cursor) -> Result<bool> {
         self.inner.check_not_closed()?;
-        let found = cursor.next(self.inner.txn_system(), self.txn.as_mut().expect(HAS_NOT_ENDED))?;
+        let found = cursor.next(self.inner.txn_system(), self.txn.as_mut().expect(HAS_NOT_ENDED));
+        let found = found.map_err(|error| cursor.name_damage(error))?;
         self.inner.check_running()?;
         Ok(found)
     }
@@ -393,7 +394,8 @@ impl WriteTxn {
         let _over = CallWithClosure;
         loop {
             self.inner.check_not_closed()?;
-            let goes_on = cursor.look(self.inner.txn_system(), self.txn.as_mut().expect(HAS_NOT_ENDED), look)?;
+            let goes_on = cursor.look(self.inner.txn_system(), self.txn.as_mut().expect(HAS_NOT_ENDED), look);
+            let goes_on = goes_on.map_err(|error| cursor.name_damage(error))?;
             self.inner.check_running()?;
             if !goes_on {
                 return Ok(());

@@ -144,6 +144,7 @@ impl RawFile<'_> {
         let read = || -> Result<Contents> {
             Ok(match page_type {
                 PageType::Free => Contents::Nothing("never written, or given back".to_string()),
+                PageType::Lost => Contents::Nothing(crate::page::lost::error(bytes, page_no).into_reason()),
                 PageType::FileHeader => Contents::FileHeader(crate::space::header::read_roots(bytes)?.to_vec()),
                 PageType::ExtentMap => Contents::ExtentMap(self.extents_of(page_no, bytes)),
                 PageType::Inner | PageType::Leaf => {

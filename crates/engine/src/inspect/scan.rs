@@ -9,7 +9,7 @@
 use super::file::RawFile;
 use crate::check::report::{CheckReport, Finding, OnProgress, Progress};
 use crate::error::Result;
-use crate::page::{PageType, header};
+use crate::page::{self, PageType, header};
 use crate::space::layout::EXTENT_PAGES;
 use crate::types::PageNo;
 use highwater_storage::Device;
@@ -85,7 +85,8 @@ impl Scan<'_> {
             return;
         }
         self.report.counts.pages_used += 1;
-        match header::verify(&page, page_no).and_then(|()| header::page_type(&page)) {
+        let verified = header::verify(&page, page_no).and_then(|()| page::check_not_lost(&page, page_no));
+        match verified.and_then(|()| header::page_type(&page)) {
             Ok(found) => self.count(found),
             // Page 0 was reported with the file header.
             Err(_) if page_no.0 == 0 && self.file.header().is_err() => {}

@@ -123,7 +123,7 @@ pub fn page(page: &[u8], key: &[u8]) {
 
 /// A page with the header of a tree page, or of another type.
 pub fn format_page(page: &mut [u8], page_type: u8, level: u8, owner: u32) {
-    let page_type = PageType::from_u8(page_type % 8).unwrap_or(PageType::Leaf);
+    let page_type = PageType::from_u8(page_type % 9).unwrap_or(PageType::Leaf);
     PageOp::Format { page_type, level, owner }.apply(page).expect("a format fits every page");
 }
 

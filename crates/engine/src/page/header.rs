@@ -60,6 +60,8 @@ pub enum PageType {
     UndoDirectory = 6,
     /// Part of a row too large for its leaf.
     Overflow = 7,
+    /// Overwritten since it could not be read: see [`super::lost`].
+    Lost = 8,
 }
 
 impl PageType {
@@ -74,6 +76,7 @@ impl PageType {
             5 => PageType::Undo,
             6 => PageType::UndoDirectory,
             7 => PageType::Overflow,
+            8 => PageType::Lost,
             _ => return None,
         })
     }

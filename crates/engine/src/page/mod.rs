@@ -8,6 +8,7 @@
 
 mod bytes;
 pub mod header;
+pub(crate) mod lost;
 pub mod node;
 pub mod op;
 mod varint;
@@ -26,7 +27,18 @@ use crate::types::PageNo;
 /// Verifies what a page of its type must be for later users to rely on its bytes: of a tree page all of it.
 ///
 /// # Errors
-/// [`Error::CorruptPage`](crate::Error::CorruptPage) says what is wrong; an unknown type.
+/// [`Error::CorruptPage`](crate::Error::CorruptPage) says what is wrong; an unknown type; a lost page ([`lost`]).
 pub fn check_contents(page: &[u8], page_no: PageNo) -> Result<()> {
-    if header::page_type(page)?.is_node() { node::check(page, page_no) } else { Ok(()) }
+    match header::page_type(page)? {
+        PageType::Inner | PageType::Leaf => node::check(page, page_no),
+        _ => check_not_lost(page, page_no),
+    }
+}
+
+/// Refuses a lost page.
+///
+/// # Errors
+/// [`Error::CorruptPage`](crate::Error::CorruptPage) says why it was lost; an unknown type.
+pub(crate) fn check_not_lost(page: &[u8], page_no: PageNo) -> Result<()> {
+    if header::page_type(page)? == PageType::Lost { Err(lost::error(page, page_no)) } else { Ok(()) }
 }

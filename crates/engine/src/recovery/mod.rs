@@ -15,11 +15,13 @@
 //!    applies to it.
 //! 3. Recovery writes no redo, so a crash during it starts it again from the same log: replay is idempotent by page
 //!    LSN.
-//! 4. A page that cannot be read is no error if the log makes it anew further on: its bytes are from before the page
-//!    was freed. It is noted, its operations are skipped up to that `Format`; a page that is left over at the end is
-//!    the error.
-//! 5. Bytes that make no sense are an error that names the page; nothing is guessed. A page that was changed is checked
-//!    as one that is read: later users rely on its bytes.
+//! 4. A page that cannot be read is read once more. If that fails it is no error if the log makes it anew further on:
+//!    its bytes are from before the page was freed. It is noted, its operations are skipped up to that `Format`. A page
+//!    that is left over at the end is the error, unless [`Losses`] allows to lose it. Then it becomes a lost page
+//!    ([`crate::page::lost`]), durable before the log starts a new generation: its redo is gone with the old one, so
+//!    bytes that can be read later must not be taken for the page. The redo of a page that is lost already is skipped.
+//! 5. Bytes that make no sense are an error that names the page, or lose it as in rule 4; nothing is guessed. A page
+//!    that was changed is checked as one that is read: later users rely on its bytes.
 //! 6. No redo changes what page 0 says of the file itself (its magic number, sizes, id), nor makes page 0 anew.
 
 mod replay;
@@ -28,6 +30,23 @@ mod replay;
 mod recovery_test;
 
 pub use replay::{THREADS, replay};
+
+use crate::types::PageNo;
+
+/// Which pages recovery may lose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Losses {
+    /// Leaves of secondary indexes for which changes were buffered: an index can be built again from the rows.
+    IndexLeaves,
+    /// Every page but page 0: what is written stays in memory, and the files are as they were.
+    All,
+}
+
+impl Losses {
+    fn may_lose(self, page: PageNo, is_index_leaf: bool) -> bool {
+        page != PageNo(0) && (is_index_leaf || self == Losses::All)
+    }
+}
 
 /// What recovery did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,4 +58,6 @@ pub struct Replayed {
     pub pages: usize,
     /// Windows it took.
     pub windows: usize,
+    /// Pages that were lost.
+    pub lost_pages: usize,
 }

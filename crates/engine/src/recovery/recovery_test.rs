@@ -362,3 +362,31 @@ fn a_root_with_fences_is_an_error() {
         assert_eq!(error.contains("has fences"), key == b"a", "{error}");
     }
 }
+
+/// A page of whatever kind that cannot be read, and has redo: the database is not opened to be written, since the page
+/// may be readable the next time; to be read it is, and everything but the page is there.
+#[test]
+fn an_unreadable_page_is_lost_only_where_nothing_is_written() {
+    let core = open(StorageSet::memory(), seeded_options(0));
+    let (page, other) = (new_page(&core), new_page(&core));
+    core.ctx.pool.flush_all().unwrap();
+    core.ctx.log.checkpoint(core.ctx.log.end_lsn()).unwrap();
+    push(&core, page, 1, 0);
+    push(&core, other, 2, 0);
+    let changed = bytes_of(&core, other);
+    core.ctx.log.flush_to(core.ctx.log.end_lsn()).unwrap();
+    let image = core.storage().cut(3);
+    let at = page.0 as usize * 4096 + 100;
+    image.memory_devices().unwrap()[0].damage(|bytes| bytes[at] ^= 1);
+    for _ in 0..2 {
+        let opened = open(image.overlaid().unwrap(), seeded_options(0));
+        assert_eq!(bytes_of(&opened, other), changed);
+        assert!(opened.ctx.pool.load(page).unwrap_err().is_lost());
+        assert_eq!(opened.replayed.lost_pages, 1);
+        let error = Core::open(image.clone(), seeded_options(0)).map(drop).unwrap_err();
+        assert!(error.page() == Some(page) && !error.is_lost(), "{error}");
+    }
+    image.memory_devices().unwrap()[0].damage(|bytes| bytes[at] ^= 1);
+    let opened = open(image, seeded_options(0));
+    assert_eq!((bytes_of(&opened, other), opened.replayed.lost_pages), (changed, 0));
+}

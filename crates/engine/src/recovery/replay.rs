@@ -1,9 +1,9 @@
 //! Replay, one window of the log after the other. The rules are those of [`super`].
 
-use super::Replayed;
+use super::{Losses, Replayed};
 use crate::error::{Error, Result};
 use crate::log::{Log, Scan, Window};
-use crate::page::{self, PageOp};
+use crate::page::{self, PageOp, lost};
 use crate::pool::Pool;
 use crate::store::fixed_fields;
 use crate::sync::Mutex;
@@ -28,34 +28,69 @@ struct Change {
     /// Its mini-transaction.
     group: u32,
     is_format: bool,
+    /// It names its record by key: the page is a leaf of a secondary index.
+    is_by_key: bool,
 }
 
-/// Applies the scan's operations, with so many threads at most, and makes the result durable in the data file.
+/// Applies the scan's operations, with so many threads at most, and makes the result durable in the data file. `losses`
+/// says which pages may be lost.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for redo that does not decode, [`Error::CorruptPage`] for a page that does not take its redo,
-/// I/O.
-pub fn replay(pool: &Pool, log: &Log, scan: &Scan, threads: usize) -> Result<Replayed> {
+/// [`Error::Corrupt`] for redo that does not decode, [`Error::CorruptPage`] for a page that does not take its redo and
+/// may not be lost, I/O.
+pub fn replay(pool: &Pool, log: &Log, scan: &Scan, threads: usize, losses: Losses) -> Result<Replayed> {
     let window_bytes = (pool.frame_count() * pool.page_bytes() / 4).clamp(LEAST_WINDOW_BYTES, MOST_WINDOW_BYTES);
     let mut replayed = Replayed { redo_bytes: scan.end_lsn.0 - scan.checkpoint_lsn.0, ..Replayed::default() };
-    let mut unreadable = Unreadable::default();
+    let unreadable = AllUnreadable::default();
     let (mut windows, mut window, mut changes) = (log.windows(scan), Window::default(), Vec::new());
     while windows.read(window_bytes, &mut window)? {
         decode(&window, &mut changes)?;
         changes.sort_unstable_by_key(|c| (c.page, c.at));
-        let window = Changed { pool, window: &window, checkpoint_lsn: scan.checkpoint_lsn, unreadable: &unreadable };
+        let window = Changed { pool, window: &window, scan, unreadable: &unreadable, losses };
         replayed.pages += window.replay(&changes, threads)?;
         replayed.operations += changes.len();
         replayed.windows += 1;
     }
-    match unreadable.get_mut().pop_first() {
-        Some((_, error)) => Err(error),
-        None => pool.flush_all().map(|()| replayed),
-    }
+    replayed.lost_pages = finish(pool, scan, unreadable.into_inner(), losses)?;
+    Ok(replayed)
 }
 
-/// Pages that could not be read, whose `Format` is still to come.
-type Unreadable = Mutex<BTreeMap<PageNo, Error>>;
+/// A page that could not be read, or did not take its redo; its `Format` may still come.
+struct Unreadable {
+    error: Error,
+    /// Its redo says that it is a leaf of a secondary index.
+    is_index_leaf: bool,
+}
+
+type AllUnreadable = Mutex<BTreeMap<PageNo, Unreadable>>;
+
+/// Makes the result durable: rule 4. Says how many pages were lost.
+fn finish(pool: &Pool, scan: &Scan, unreadable: BTreeMap<PageNo, Unreadable>, losses: Losses) -> Result<usize> {
+    let mut to_lose = Vec::new();
+    for (page_no, page) in unreadable {
+        if page.error.is_lost() {
+            continue;
+        }
+        if !losses.may_lose(page_no, page.is_index_leaf) {
+            return Err(page.error);
+        }
+        to_lose.push((page_no, page.error));
+    }
+    for (page_no, error) in &to_lose {
+        pool.change_unlogged(*page_no, true, scan.checkpoint_lsn, |bytes| {
+            lose(bytes, scan.end_lsn, error);
+            Ok(true)
+        })?;
+    }
+    pool.flush_all()?;
+    to_lose.iter().for_each(|(page_no, _)| pool.drop_clean(*page_no));
+    Ok(to_lose.len())
+}
+
+fn lose(bytes: &mut [u8], end: Lsn, error: &Error) {
+    let reason = format!("it could not be read, or did not take its redo, when the database was opened ({error})");
+    lost::format(bytes, 0, end, &reason);
+}
 
 /// Replaces `changes` by those of the window.
 fn decode(window: &Window, changes: &mut Vec<Change>) -> Result<()> {
@@ -67,7 +102,8 @@ fn decode(window: &Window, changes: &mut Vec<Change>) -> Result<()> {
             let (page, op, used) = PageOp::decode(rest)
                 .map_err(|e| Error::Corrupt(format!("redo ending at LSN {end_lsn} does not decode: {e}")))?;
             let is_format = matches!(op, PageOp::Format { .. });
-            changes.push(Change { page, at: at as u32, group: group as u32, is_format });
+            let is_by_key = matches!(op, PageOp::LeafChanges { .. });
+            changes.push(Change { page, at: at as u32, group: group as u32, is_format, is_by_key });
             at += used;
             rest = &rest[used..];
         }
@@ -79,8 +115,9 @@ fn decode(window: &Window, changes: &mut Vec<Change>) -> Result<()> {
 struct Changed<'a> {
     pool: &'a Pool,
     window: &'a Window,
-    checkpoint_lsn: Lsn,
-    unreadable: &'a Unreadable,
+    scan: &'a Scan,
+    unreadable: &'a AllUnreadable,
+    losses: Losses,
 }
 
 impl Changed<'_> {
@@ -116,57 +153,92 @@ impl Changed<'_> {
         let page = changes[0].page;
         if changes[0].is_format {
             self.unreadable.lock().remove(&page);
-        } else {
-            if self.unreadable.lock().contains_key(&page) {
-                return Ok(());
-            }
-            match self.pool.load(page) {
-                // That the log has lost its end is not this page's damage: nothing that follows undoes it.
-                Err(error @ Error::CorruptPage { .. }) if !error.is_beyond_log() => {
-                    self.unreadable.lock().insert(page, error);
-                    return Ok(());
-                }
-                loaded => loaded?,
-            }
+            return self.replay_page(changes);
         }
-        self.replay_page(changes)
+        if let Some(known) = self.unreadable.lock().get_mut(&page) {
+            known.is_index_leaf |= is_index_leaf(changes);
+            return Ok(());
+        }
+        match self.load(page) {
+            // That the log has lost its end is not this page's damage: nothing that follows undoes it.
+            Err(error) if error.is_damage() && !error.is_beyond_log() => {
+                self.note_unreadable(changes, error);
+                Ok(())
+            }
+            loaded => loaded.and_then(|()| self.replay_page(changes)),
+        }
+    }
+
+    /// A read that failed, or found damage, may succeed the next time.
+    fn load(&self, page: PageNo) -> Result<()> {
+        match self.pool.load(page) {
+            Err(error) if error.is_damage() && !error.is_lost() => self.pool.load(page),
+            loaded => loaded,
+        }
+    }
+
+    fn note_unreadable(&self, changes: &[Change], error: Error) {
+        let unreadable = Unreadable { error, is_index_leaf: is_index_leaf(changes) };
+        self.unreadable.lock().insert(changes[0].page, unreadable);
     }
 
     fn replay_page(&self, changes: &[Change]) -> Result<()> {
         let (page, fresh) = (changes[0].page, changes[0].is_format);
-        self.pool.change_unlogged(page, fresh, self.checkpoint_lsn, |bytes| {
-            let mut lsn = if fresh { Lsn(0) } else { page::header::lsn(bytes) };
-            let start = lsn;
-            let header_before = (page == PageNo(0)).then(|| bytes.to_vec());
-            for change in changes {
-                let end_lsn = self.window.end_lsn(change.group as usize);
-                if end_lsn <= start {
-                    continue;
-                }
-                let op = &self.window.bytes()[change.at as usize..];
-                PageOp::decode(op).and_then(|(_, op, _)| op.apply(bytes)).map_err(|e| {
-                    Error::corrupt_page(page, format!("redo ending at LSN {end_lsn} does not fit it: {e}"))
-                })?;
-                lsn = end_lsn;
+        let may_be_lost = self.losses.may_lose(page, is_index_leaf(changes));
+        let mut misfit = None;
+        self.pool.change_unlogged(page, fresh, self.scan.checkpoint_lsn, |bytes| match self.apply(changes, bytes) {
+            // What is written of it meanwhile must not be taken for the page before its redo.
+            Err(error @ Error::CorruptPage { .. }) if may_be_lost => {
+                lose(bytes, self.scan.end_lsn, &error);
+                misfit = Some(error);
+                Ok(true)
             }
-            // Rule 6.
-            if let Some(before) = header_before
-                && (fresh || fixed_fields(&before) != fixed_fields(bytes))
-            {
-                // It may be written before the database stops.
-                bytes.copy_from_slice(&before);
-                let reason = format!("redo ending at LSN {lsn} spoils it: it changes what page 0 says of the file");
-                return Err(Error::corrupt_page(page, reason));
-            }
-            page::header::set_lsn(bytes, lsn);
-            if lsn != start {
-                page::check_contents(bytes, page).map_err(|e| {
-                    Error::corrupt_page(page, format!("redo ending at LSN {lsn} spoils it: {}", e.into_reason()))
-                })?;
-            }
-            Ok(lsn != start)
-        })
+            applied => applied,
+        })?;
+        if let Some(error) = misfit {
+            self.note_unreadable(changes, error);
+        }
+        Ok(())
     }
+
+    /// Applies a page's changes to its bytes; says whether there were any that they lack.
+    fn apply(&self, changes: &[Change], bytes: &mut [u8]) -> Result<bool> {
+        let (page, fresh) = (changes[0].page, changes[0].is_format);
+        let mut lsn = if fresh { Lsn(0) } else { page::header::lsn(bytes) };
+        let start = lsn;
+        let header_before = (page == PageNo(0)).then(|| bytes.to_vec());
+        for change in changes {
+            let end_lsn = self.window.end_lsn(change.group as usize);
+            if end_lsn <= start {
+                continue;
+            }
+            let op = &self.window.bytes()[change.at as usize..];
+            PageOp::decode(op)
+                .and_then(|(_, op, _)| op.apply(bytes))
+                .map_err(|e| Error::corrupt_page(page, format!("redo ending at LSN {end_lsn} does not fit it: {e}")))?;
+            lsn = end_lsn;
+        }
+        // Rule 6.
+        if let Some(before) = header_before
+            && (fresh || fixed_fields(&before) != fixed_fields(bytes))
+        {
+            // It may be written before the database stops.
+            bytes.copy_from_slice(&before);
+            let reason = format!("redo ending at LSN {lsn} spoils it: it changes what page 0 says of the file");
+            return Err(Error::corrupt_page(page, reason));
+        }
+        page::header::set_lsn(bytes, lsn);
+        if lsn != start {
+            page::check_contents(bytes, page).map_err(|e| {
+                Error::corrupt_page(page, format!("redo ending at LSN {lsn} spoils it: {}", e.into_reason()))
+            })?;
+        }
+        Ok(lsn != start)
+    }
+}
+
+fn is_index_leaf(changes: &[Change]) -> bool {
+    changes.iter().any(|change| change.is_by_key)
 }
 
 /// The changes from the page's last `Format` on, or all of them.

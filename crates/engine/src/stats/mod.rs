@@ -125,7 +125,7 @@ counters! {
     change_buffer_merged_delete_marks = "ibuf_merges_delete_mark",
     /// Buffered removals that were merged.
     change_buffer_merged_deletes = "ibuf_merges_delete",
-    /// Buffered changes of dropped indexes, discarded.
+    /// Buffered changes of dropped indexes, and of leaves that were lost, discarded.
     change_buffer_discarded_ops = "ibuf_merges_discard_insert, inserts only",
     /// Buffered changes that were logged again so that a checkpoint could pass their redo.
     change_buffer_carried_ops,
@@ -315,6 +315,8 @@ counters! {
     recovery_pages_read,
     /// Microseconds from the start of the scan until every replayed page was durable.
     recovery_us,
+    /// Pages overwritten since they could not be read when changes of them had to be applied, at opening or later.
+    pages_lost,
     /// Rows inserted.
     rows_inserted = "dml_inserts",
     /// Rows read.

@@ -19,9 +19,30 @@ const IN_PLACE: &str = "crates/engine/src/store/in_place/mod.rs";
 const DOUBLEWRITE: &str = "crates/engine/src/store/in_place/doublewrite.rs";
 const REPAIR: &str = "crates/engine/src/store/in_place/repair.rs";
 const REPLAY: &str = "crates/engine/src/recovery/replay.rs";
+const RECOVERY: &str = "crates/engine/src/recovery/mod.rs";
 const PAIRING: &str = "crates/engine/src/db/pairing.rs";
 
 pub const BUGS: &[Bug] = &[
+    bug(
+        "damaged-leaf-keeps-the-database-shut",
+        "a damaged index leaf with pending changes keeps the database from opening",
+        &[edit(
+            RECOVERY,
+            "        page != PageNo(0) && (is_index_leaf",
+            "        page != PageNo(0) && (!PLANTED && is_index_leaf",
+        )],
+        &["change_buffer_test::damage"],
+    ),
+    bug(
+        "lost-leaf-not-written",
+        "a leaf whose redo recovery has dropped is taken for whole when it can be read again",
+        &[edit(
+            REPLAY,
+            "    for (page_no, error) in &to_lose {\n",
+            "    for (page_no, error) in to_lose.iter().filter(|_| !PLANTED) {\n",
+        )],
+        &["change_buffer_test::damage::a_leaf_that_was_lost"],
+    ),
     bug(
         "made-anew-for-ever",
         "a page that was made anew once goes to its place without a copy ever after",
@@ -278,9 +299,9 @@ pub const BUGS: &[Bug] = &[
         "a log that has shrunk reserves room for as much redo as before",
         &[edit(
             SHRINKING,
-            "        self.space.resized(geometry.capacity_bytes(), header.checkpoint_lsn);\n",
+            "        self.space.resized(geometry.capacity_bytes(), || header.checkpoint_lsn);\n",
             "        if !PLANTED {\n            \
-             self.space.resized(geometry.capacity_bytes(), header.checkpoint_lsn);\n        \
+             self.space.resized(geometry.capacity_bytes(), || header.checkpoint_lsn);\n        \
              }\n",
         )],
         &["log_test::shrinking::a_log_that_has_shrunk_gives"],
@@ -288,7 +309,11 @@ pub const BUGS: &[Bug] = &[
     bug(
         "lost-end-forgiven",
         "a page whose change the log has lost is no error if the page is made anew later",
-        &[edit(REPLAY, "if !error.is_beyond_log() => {", "if PLANTED || !error.is_beyond_log() => {")],
+        &[edit(
+            REPLAY,
+            "Err(error) if error.is_damage() && !error.is_beyond_log() => {",
+            "Err(error) if error.is_damage() && (PLANTED || !error.is_beyond_log()) => {",
+        )],
         &["recovery_test::a_page_beyond_the_log"],
     ),
     bug(

@@ -10,6 +10,8 @@ const SPLIT: &str = "crates/engine/src/btree/split.rs";
 const MERGE: &str = "crates/engine/src/btree/merge.rs";
 const FIX: &str = "crates/engine/src/pool/frames/fix.rs";
 const BUFFER: &str = "crates/engine/src/change_buffer/buffer.rs";
+const STEPS: &str = "crates/engine/src/change_buffer/steps.rs";
+const LOSE: &str = "crates/engine/src/change_buffer/lose.rs";
 const ADD: &str = "crates/engine/src/change_buffer/add.rs";
 const ENDED: &str = "crates/engine/src/txn/purge/ended.rs";
 const PURGE_RECORD: &str = "crates/engine/src/txn/purge/record.rs";
@@ -217,6 +219,34 @@ pub const BUGS: &[Bug] = &[
             "            if !PLANTED && of.is_needed()? {\n                return Ok(());\n            }\n",
         )],
         &["txn_test::model"],
+    ),
+    bug(
+        "mode-changed-before-all-is-merged",
+        "a change of the buffering mode leaves operations of a leaf that was evicted before it was merged",
+        &[edit(
+            STEPS,
+            "                        merged => merged?,\n                    }\n                }\n",
+            "                        merged => merged?,\n                    }\n                    \
+             if PLANTED {\n                        break;\n                    }\n                }\n",
+        )],
+        &["merging::merging_everything"],
+    ),
+    bug(
+        "damaged-leaf-keeps-the-log-full",
+        "a leaf that cannot be read holds the checkpoint back when the log has no room to carry its changes",
+        &[edit(
+            STEPS,
+            "                Err(error) if error.is_damage() => self.merge_or_lose(page)?,\n",
+            "                Err(error) if error.is_damage() && PLANTED => return Ok(done),\n                \
+             Err(error) if error.is_damage() => self.merge_or_lose(page)?,\n",
+        )],
+        &["change_buffer_test::damage::a_damaged_leaf_does_not_keep"],
+    ),
+    bug(
+        "changes-of-a-lost-leaf-kept",
+        "changes of a leaf that is lost already stay pending, and hold the checkpoint back",
+        &[edit(LOSE, "        if error.is_lost() {\n", "        if !PLANTED && error.is_lost() {\n")],
+        &["change_buffer_test::damage::a_damaged_leaf_does_not_keep"],
     ),
     bug(
         "rollback-leaves-a-row",

@@ -86,6 +86,16 @@ impl Fixture {
         devices[0].damage(|bytes| bytes[at..at + 4096].copy_from_slice(sound));
     }
 
+    pub(super) fn has(&self, key: &[u8]) -> bool {
+        self.tree.leaf(&self.core.ctx, Seek::Covers(key)).unwrap().search(key).is_ok()
+    }
+
+    /// A page as it is in the data file.
+    pub(super) fn image(&self, page: PageNo) -> Vec<u8> {
+        let at = page.0 as usize * 4096;
+        self.core.storage().memory_devices().unwrap()[0].image()[at..at + 4096].to_vec()
+    }
+
     fn changes(&self) -> &ChangeBuffer {
         &self.core.changes
     }

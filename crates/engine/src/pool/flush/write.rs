@@ -85,7 +85,7 @@ impl Pool {
         copies
     }
 
-    fn write_batch(&self, batch: &mut Batch, reason: FlushReason) -> Result<()> {
+    pub(in crate::pool) fn write_batch(&self, batch: &mut Batch, reason: FlushReason) -> Result<()> {
         self.log.flush_to(batch.newest_lsn())?;
         let lane = reason.lane();
         let start = Instant::now();

@@ -51,7 +51,17 @@ impl Pool {
     /// Lets everybody see the page, whose bytes were read into the frame, and says what there is of it. The frame is
     /// held exclusively, and no longer on return; on an error the page is not resident any more.
     pub(super) fn arrive(&self, page: PageNo, frame: FrameNo, read: Result<()>, missed: Instant) -> Result<Content> {
-        let content = read.and_then(|()| self.verify(page, frame)).and_then(|()| self.apply_pending(page, frame));
+        let content = self.take_in(page, frame, read);
+        self.end_arrival(frame, content, missed)
+    }
+
+    /// Verifies what was read into the frame, and applies what is pending for the page.
+    pub(super) fn take_in(&self, page: PageNo, frame: FrameNo, read: Result<()>) -> Result<Content> {
+        read.and_then(|()| self.verify(page, frame)).and_then(|()| self.apply_pending(page, frame))
+    }
+
+    /// Lets everybody see the page in the frame, or takes the frame back.
+    pub(super) fn end_arrival(&self, frame: FrameNo, content: Result<Content>, missed: Instant) -> Result<Content> {
         match content {
             Ok(content) => {
                 self.lru.insert_old(&self.frames, frame);
@@ -65,7 +75,7 @@ impl Pool {
     }
 
     /// Waits until the page in this frame, found a moment ago, is whole, or does what is left to do for that.
-    fn await_whole(&self, page: PageNo, frame: FrameNo) -> Result<()> {
+    pub(super) fn await_whole(&self, page: PageNo, frame: FrameNo) -> Result<()> {
         self.await_read(page, frame);
         if self.frames.get(frame).has_only(page, Content::Unmerged) { self.merge_waiting(page) } else { Ok(()) }
     }

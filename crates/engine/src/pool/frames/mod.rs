@@ -7,6 +7,7 @@
 //! | `page_table` | which frame holds a page |
 //! | `free_list` | frames that hold no page |
 //! | `load`, `load_runs` | bringing pages in: one, or many at once |
+//! | `lose` | overwriting a page that cannot be read |
 //! | `reach` | from a page's number to its latched frame, and out of the page table again |
 //! | `fix` | reaching a resident page, for the layers above |
 //! | `guard`, `optimistic` | a page latched shared; a page seen without a latch |
@@ -19,6 +20,7 @@ mod guard;
 mod kinship;
 mod load;
 mod load_runs;
+mod lose;
 mod memory;
 mod optimistic;
 mod page_table;

@@ -171,6 +171,19 @@ impl TxnSystem {
 }
 
 impl Cursor {
+    /// The error of a damaged page, with the scan that met it.
+    #[cold]
+    pub(crate) fn name_damage(&self, error: Error) -> Error {
+        match error {
+            Error::CorruptPage { page, reason } => {
+                let index = self.index.map_or("PRIMARY", |i| self.table.index_name(i));
+                let by = format!("met by a scan of table {}, index {index}", self.table.name());
+                Error::corrupt_page(page, format!("{reason}; {by}"))
+            }
+            error => error,
+        }
+    }
+
     /// Moves to the next row; false at the end. `txn` is the transaction that made the cursor.
     ///
     /// # Errors

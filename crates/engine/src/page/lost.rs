@@ -1,0 +1,64 @@
+//! Lost pages. A page that could not be read when changes of it had to be applied is overwritten with one that says so:
+//! the changes are gone from the redo log, so its old bytes must not be taken for its contents if they can be read
+//! again.
+//!
+//! ```text
+//! 32  bytes of the reason  u16
+//! 34  the reason           UTF-8
+//! ```
+//!
+//! Rules
+//! 1. A lost page verifies, and [`super::check_contents`] refuses it: it is an error for whoever reads it, and no
+//!    reader finds it in the pool.
+//! 2. It stays lost until it is formatted. Redo before that is skipped.
+
+use super::PageType;
+use super::bytes::{PageBytes, put_u16};
+use super::header::{self, HEADER_BYTES};
+use crate::error::{Error, LOST};
+use crate::types::{Lsn, PageNo};
+
+const REASON: usize = HEADER_BYTES + 2;
+/// A page's size does not matter for what is said of it.
+const MAX_REASON_BYTES: usize = 300;
+
+/// Makes `page` a lost page. `owner` is its index, 0 if that is not known; `lsn` lies at or behind all its changes that
+/// are in the log.
+pub(crate) fn format(page: &mut [u8], owner: u32, lsn: Lsn, reason: &str) {
+    header::format(page, PageType::Lost, 0, owner);
+    header::set_lsn(page, lsn);
+    let mut end = reason.len().min(MAX_REASON_BYTES);
+    while !reason.is_char_boundary(end) {
+        end -= 1;
+    }
+    put_u16(page, HEADER_BYTES, end as u16);
+    page[REASON..REASON + end].copy_from_slice(&reason.as_bytes()[..end]);
+}
+
+/// The error of whoever reads a lost page.
+pub(crate) fn error(page: &[u8], page_no: PageNo) -> Error {
+    let bytes = page.u16_at(HEADER_BYTES) as usize;
+    let reason = page.get(REASON..REASON + bytes).and_then(|reason| std::str::from_utf8(reason).ok());
+    Error::corrupt_page(page_no, format!("{LOST}: {}", reason.unwrap_or("why is not readable")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_page_verifies_and_says_why_to_whoever_reads_it() {
+        let mut page = vec![9; 4096];
+        for reason in ["", "its checksum is wrong", &"ä".repeat(400)] {
+            format(&mut page, 7, Lsn(90), reason);
+            header::seal(&mut page, PageNo(5));
+            header::verify(&page, PageNo(5)).unwrap();
+            assert_eq!((header::owner(&page), header::lsn(&page)), (7, Lsn(90)));
+            let error = crate::page::check_contents(&page, PageNo(5)).unwrap_err();
+            assert!(error.is_lost() && error.is_damage(), "{error}");
+            assert!(error.to_string().contains(&reason[..reason.len().min(300)]), "{error}");
+        }
+        page[HEADER_BYTES + 1] = 0xff;
+        assert!(crate::page::check_contents(&page, PageNo(5)).unwrap_err().is_lost());
+    }
+}

@@ -1,0 +1,73 @@
+//! Overwriting a page that cannot be read with a lost page ([`crate::page::lost`]).
+//!
+//! Rules
+//! 1. It is written while the page is in the page table as being read: nobody sees it, and nothing becomes pending for
+//!    it. It is not in the pool afterwards, so each reader reads it and gets the error.
+//! 2. Its redo is durable first, and a failed write stops the database, as with every page.
+
+use super::{Content, FrameNo};
+use crate::error::{Error, Result};
+use crate::pool::{FlushReason, Pool};
+use crate::store::Batch;
+use crate::types::PageNo;
+use std::time::Instant;
+
+impl Pool {
+    /// Reads the page as [`Pool::load`] does. If it cannot be read, or does not take what is pending for it, `lose` may
+    /// make the bytes those of a lost page; `lost` is called when that is durable.
+    ///
+    /// # Errors
+    /// As [`Pool::load`], also when the page was lost; a failed write.
+    pub(crate) fn load_or_lose(
+        &self,
+        page: PageNo,
+        lose: impl FnOnce(&Error, &mut [u8]) -> bool,
+        lost: impl FnOnce(),
+    ) -> Result<()> {
+        self.log.expect_nothing_reserved();
+        self.poison.check()?;
+        let missed = Instant::now();
+        let mut taken = Vec::with_capacity(1);
+        self.take_frames(1, &mut taken)?;
+        let frame = taken[0];
+        if let Some(other) = self.enter_to_read(page, frame) {
+            return self.await_whole(page, other);
+        }
+        // SAFETY: the frame came from the free list, so this thread holds its latch exclusively.
+        let bytes = unsafe { self.frames.bytes_mut(frame) };
+        let read = self.store.read(page, bytes);
+        let content = self.take_in(page, frame, read);
+        // SAFETY: as above; nobody else has used the frame since.
+        if let Err(error) = &content
+            && lose(error, unsafe { self.frames.bytes_mut(frame) })
+        {
+            if let Err(failed) = self.write_lost(page, frame) {
+                self.drop_unread(frame);
+                return Err(failed);
+            }
+            lost();
+        }
+        match self.end_arrival(frame, content, missed)? {
+            Content::Whole => Ok(()),
+            _ => self.merge_waiting(page),
+        }
+    }
+
+    fn write_lost(&self, page: PageNo, frame: FrameNo) -> Result<()> {
+        let mut batch = Batch::new(1, self.frames.page_bytes());
+        // SAFETY: the caller holds the frame exclusively.
+        batch.push(unsafe { self.frames.bytes(frame) }, page);
+        self.write_batch(&mut batch, FlushReason::SinglePage)
+            .inspect_err(|error| self.poison.set(&error.to_string()))?;
+        self.stats.pages_lost.inc();
+        Ok(())
+    }
+
+    /// Takes a clean page out of the pool, if it is there. For recovery: nobody else uses the pool.
+    pub(crate) fn drop_clean(&self, page: PageNo) {
+        let Some(frame) = self.try_latch_x(page) else { return };
+        debug_assert!(self.frames.get(frame).oldest_lsn().is_none());
+        self.lru.take_out(&self.frames, frame);
+        self.drop_unread(frame);
+    }
+}
