@@ -8,6 +8,7 @@ const CLEAN: &str = "crates/engine/src/store/out_of_place/clean.rs";
 const SEGMENTS: &str = "crates/engine/src/store/out_of_place/segments.rs";
 const BEST: &str = "crates/engine/src/store/out_of_place/best.rs";
 const SCAN: &str = "crates/engine/src/store/out_of_place/scan.rs";
+const TORN: &str = "crates/engine/src/store/out_of_place/torn.rs";
 const READ: &str = "crates/engine/src/store/out_of_place/read.rs";
 const FORMAT: &str = "crates/engine/src/store/out_of_place/format.rs";
 const STORE: &str = "crates/engine/src/store/out_of_place/mod.rs";
@@ -87,6 +88,16 @@ pub const BUGS: &[Bug] = &[
             "if PLANTED || sequence <= self.durable || self.verifies(&entry, location)? {",
         )],
         POWER_CUTS,
+    ),
+    bug(
+        "torn-below-the-mark",
+        "a damaged image of a batch that the log proves durable is taken for a torn one, and an older image counts",
+        &[edit(
+            TORN,
+            "let was_durable = self.sequence <= mark || self.lsn <= checkpoint;",
+            "let was_durable = !PLANTED && self.sequence <= mark || self.lsn <= checkpoint;",
+        )],
+        &["db_test::images"],
     ),
     bug(
         "published-before-sync",

@@ -30,7 +30,7 @@ use crate::sync::Mutex;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::{Lsn, PageNo};
 use highwater_storage::{AlignedBuf, Placement};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Sequences that are left out at each opening. Of batches that were on their way when the power was cut a later one
@@ -120,8 +120,8 @@ pub struct Appender {
 struct Sequences {
     /// Of the next batch.
     next: u64,
-    /// Of batches that are not synced.
-    unsynced: BTreeSet<u64>,
+    /// Of batches that are not synced, with their groups.
+    unsynced: BTreeMap<u64, usize>,
     tails: Tails,
     /// Every batch up to this sequence is durable, if it was ever written.
     durable: u64,
@@ -132,7 +132,7 @@ impl Appender {
     /// what is up to `durable` so.
     pub fn new(newest: u64, durable: u64) -> Appender {
         let tails = Tails::default();
-        let sequences = Mutex::new(Sequences { next: newest + UNKNOWN + 1, unsynced: BTreeSet::new(), tails, durable });
+        let sequences = Mutex::new(Sequences { next: newest + UNKNOWN + 1, unsynced: BTreeMap::new(), tails, durable });
         Appender { groups: Default::default(), sequences }
     }
 
@@ -154,21 +154,22 @@ impl Appender {
 
 impl Sequences {
     /// The sequence of a new batch, and what its header calls durable.
-    fn begin(&mut self) -> (u64, u64, Tails) {
+    fn begin(&mut self, group: usize) -> (u64, u64, Tails) {
         let sequence = self.next;
         self.next += 1;
-        self.unsynced.insert(sequence);
+        self.unsynced.insert(sequence, group);
         (sequence, self.synced(), self.tails)
     }
 
     fn synced(&self) -> u64 {
-        self.unsynced.first().unwrap_or(&self.next) - 1
+        self.unsynced.keys().next().unwrap_or(&self.next) - 1
     }
 
-    /// Notes that batches are durable.
+    /// Notes that batches are durable, and with each those of its group before it (rule 1): their writes had ended when
+    /// the sync began.
     fn end(&mut self, done: &[(usize, Tail)]) {
         for (group, tail) in done {
-            self.unsynced.remove(&tail.sequence);
+            self.unsynced.retain(|sequence, of| of != group || *sequence > tail.sequence);
             // Another thread may have synced a later one before.
             if self.tails[*group].sequence < tail.sequence {
                 self.tails[*group] = *tail;
@@ -249,7 +250,7 @@ impl OutOfPlace {
     ) -> Result<u64> {
         self.data.check()?;
         let bytes = batch_bytes(images.len(), images.iter().map(|image| image.bytes).sum());
-        let (sequence, durable, tails) = self.appender.sequences.lock().begin();
+        let (sequence, durable, tails) = self.appender.sequences.lock().begin(group);
         if open.life == 0 {
             open.life = sequence;
         }
@@ -409,20 +410,23 @@ mod tests {
     #[test]
     fn a_header_calls_durable_what_lies_below_every_unsynced_batch() {
         let tails = Tails::default();
-        let mut sequences = Sequences { next: 8, unsynced: BTreeSet::new(), tails, durable: 5 };
-        let tail = |sequence| (1, Tail { segment: sequence as u32 + 100, sequence });
-        assert_eq!(sequences.begin(), (8, 7, tails));
-        assert_eq!(sequences.begin(), (9, 7, tails));
+        let mut sequences = Sequences { next: 8, unsynced: BTreeMap::new(), tails, durable: 5 };
+        let tail = |group, sequence| (group, Tail { segment: sequence as u32 + 100, sequence });
+        assert_eq!(sequences.begin(1), (8, 7, tails));
+        assert_eq!(sequences.begin(2), (9, 7, tails));
         sequences.end(&[]);
         assert_eq!(sequences.durable, 5, "6 and 7 were never written");
-        sequences.end(&[tail(8)]);
-        let (sequence, durable, newest) = sequences.begin();
-        assert_eq!((sequence, durable, newest[1], sequences.durable), (10, 8, tail(8).1, 8));
-        sequences.end(&[tail(10)]);
-        let (sequence, durable, newest) = sequences.begin();
-        assert_eq!((sequence, durable, newest[1]), (11, 8, tail(10).1));
-        sequences.end(&[tail(9), tail(11)]);
-        let (sequence, durable, newest) = sequences.begin();
-        assert_eq!((sequence, durable, newest[1], newest[0]), (12, 11, tail(11).1, Tail::default()));
+        sequences.end(&[tail(1, 8)]);
+        let (sequence, durable, newest) = sequences.begin(1);
+        assert_eq!((sequence, durable, newest[1], sequences.durable), (10, 8, tail(1, 8).1, 8));
+        sequences.end(&[tail(1, 10)]);
+        let (sequence, durable, newest) = sequences.begin(1);
+        assert_eq!((sequence, durable, newest[1]), (11, 8, tail(1, 10).1), "9 is another group's");
+        sequences.end(&[tail(2, 9), tail(1, 11)]);
+        let (sequence, durable, newest) = sequences.begin(1);
+        assert_eq!((sequence, durable, newest[1], newest[0]), (12, 11, tail(1, 11).1, Tail::default()));
+        sequences.begin(1);
+        sequences.end(&[tail(1, 13)]);
+        assert_eq!(sequences.durable, 13, "12 was written before 13 was");
     }
 }

@@ -29,7 +29,7 @@
 //! | `map`, `segments` | where pages are; what of each segment is live |
 //! | `append`, `clean` | writing batches; getting segments back |
 //! | `capacity`, `lifetime`, `victim` | pure functions: how large, which group, which segment |
-//! | `scan`, `read`, `best` | deriving the map |
+//! | `scan`, `read`, `best`, `torn` | deriving the map |
 //! | `read_many` | reading many pages at once |
 //! | `creation` | creating a store on a block device |
 //! | `laid_out` | a large store without its pages, to time that |
@@ -54,6 +54,7 @@ mod read;
 mod read_many;
 mod scan;
 mod segments;
+mod torn;
 mod victim;
 mod zeros;
 

@@ -9,8 +9,8 @@
 //!    its page verifies: what is torn was never acknowledged.
 //!    Later headers will call its batch durable all the same. So before any is written, torn images are struck out of
 //!    their segment's summary ([`Scanned::ends`]), durably.
-//! 3. Except a torn image with changes up to the log's checkpoint: those had been made durable, so this is damage. The
-//!    page is then mapped to it, and its reader finds the damage ([`Scanned::settle`]).
+//! 3. Except a torn image that the log proves durable: this is damage ([`super::torn`]). The page is then mapped to it,
+//!    and its reader finds the damage ([`Scanned::settle`]).
 //! 4. Of a sealed segment the summary is read (the footer says where it is); of others the headers.
 //!    Batches follow each other without a gap, since each is begun after the one before was written. The first block
 //!    that is no header of the segment's life ends them.
@@ -35,6 +35,7 @@ use super::image::Geometry;
 use super::map::{Location, MAX_IMAGE_BYTES, MAX_SEGMENTS, PageMap};
 use super::read::{Held, Read, read_blocks, read_segments};
 use super::segments::Remains;
+use super::torn::Torn;
 use crate::error::{Error, Result};
 use crate::page;
 use crate::store::{StoreSegment, StoreSegments};
@@ -66,7 +67,10 @@ pub struct Scanned {
     pub read_bytes: u64,
     /// The copy with the newest change.
     newest_copy: Option<(Lsn, PageNo)>,
+    /// By page and LSN.
     torn: Vec<Torn>,
+    /// Every batch up to this sequence is durable, as the log says.
+    mark: u64,
     damage: Option<String>,
 }
 
@@ -81,15 +85,6 @@ pub struct OpenEnd {
     pub newest: u64,
     /// Whether its summary and footer say what was found.
     is_sealed: bool,
-}
-
-/// An image that does not verify, of a batch that may not have been acknowledged.
-struct Torn {
-    page_no: PageNo,
-    lsn: Lsn,
-    location: Location,
-    /// LSN of the copy that counts.
-    counts: Lsn,
 }
 
 /// The images of a batch that nothing has called durable so far.
@@ -153,6 +148,7 @@ pub fn scan(device: &dyn Device, geometry: Geometry, readers: usize) -> Result<S
         read_bytes,
         newest_copy,
         torn,
+        mark: 0,
         damage,
     })
 }
@@ -255,13 +251,15 @@ impl<'d> Scan<'d> {
                 if sequence <= self.durable || self.verifies(&entry, location)? {
                     self.best.count(entry.page_no, entry.lsn, location);
                 } else {
-                    torn.push(Torn { page_no: entry.page_no, lsn: entry.lsn, location, counts: Lsn(0) });
+                    let Entry { page_no, lsn, .. } = entry;
+                    torn.push(Torn { page_no, lsn, sequence, location, counts: Lsn(0) });
                 }
             }
         }
         for Torn { page_no, counts, .. } in &mut torn {
             *counts = self.best.lsn(*page_no);
         }
+        torn.sort_unstable_by_key(|torn| (torn.page_no, torn.lsn));
         Ok(torn)
     }
 
@@ -293,7 +291,11 @@ impl<'d> Scan<'d> {
         }
         let is_whole = self.geometry.look_at(self.device, location, |image| {
             format::sum_of(image) == entry.sum && codec::read_image(image, &mut page).is_ok()
-        })?;
+        });
+        let is_whole = match is_whole {
+            Err(error) if error.is_failed_read() => false,
+            is_whole => is_whole?,
+        };
         Ok(is_whole && page::header::verify(&page, entry.page_no).is_ok() && page::header::lsn(&page) == entry.lsn)
     }
 
@@ -416,6 +418,7 @@ impl Scanned {
             )
         });
         self.damage = self.damage.take().or(damage);
+        self.mark = mark;
     }
 
     /// Compares with the log, which reaches from its checkpoint to its end, and decides what torn images mean.
@@ -434,7 +437,7 @@ impl Scanned {
                 log.end
             )));
         }
-        for torn in self.torn.iter().filter(|torn| torn.lsn <= log.start && torn.counts < torn.lsn) {
+        for torn in self.torn.iter().filter(|torn| torn.is_damage(self.mark, log.start)) {
             self.map.set(torn.page_no, Some(torn.location));
         }
         Ok(())
