@@ -4,9 +4,10 @@
 use crate::log::Log;
 use crate::pool::Pool;
 use crate::stats::Stats;
-use crate::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use crate::sync::poison::Poison;
-use crate::types::PageNo;
+use crate::sync::spread::Apart;
+use crate::types::{PageNo, unix_us};
 use std::sync::{Arc, OnceLock};
 
 /// Called when an mtr that allocated or freed pages has ended.
@@ -23,16 +24,28 @@ pub struct Context {
     space_hook: OnceLock<Arc<dyn SpaceHook>>,
     /// Mini-transactions that commit something note when.
     notes_time: AtomicBool,
+    /// The latest time that was noted.
+    noted_us: Apart<AtomicU64>,
 }
 
 impl Context {
     pub fn new(pool: Pool, log: Arc<Log>, stats: Arc<Stats>, poison: Arc<Poison>) -> Context {
-        Context { pool, log, stats, poison, space_hook: OnceLock::new(), notes_time: AtomicBool::new(false) }
+        let (space_hook, notes_time, noted_us) = (OnceLock::new(), AtomicBool::new(false), Apart::default());
+        Context { pool, log, stats, poison, space_hook, notes_time, noted_us }
     }
 
-    /// From now on mini-transactions that commit something note when: their redo is archived.
-    pub fn note_time(&self) {
+    /// From now on mini-transactions that commit something note when: their redo is archived. The archive has times up
+    /// to `noted_us`.
+    pub fn note_times_from(&self, noted_us: u64) {
+        self.noted_us.fetch_max(noted_us, Relaxed);
         self.notes_time.store(true, Relaxed);
+    }
+
+    /// The time to note: that of the clock or, while the clock is behind, the latest that was noted. So times in redo
+    /// never go back.
+    pub fn time_us(&self) -> u64 {
+        let now = unix_us();
+        self.noted_us.fetch_max(now, Relaxed).max(now)
     }
 
     #[inline]

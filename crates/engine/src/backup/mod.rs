@@ -114,6 +114,9 @@ pub struct RestoreReport {
     /// The last commit in the redo behind the last backup's pages, if the redo notes commits: it does while it is
     /// archived.
     pub last_commit: Option<Commit>,
+    /// The archive ends before the time that was asked for, and everything in it was restored. What was committed
+    /// between the last commit and that time, if anything was, is not in the archive.
+    pub ends_before_until: bool,
 }
 
 /// What a backup or a restore is doing, and how far that is.

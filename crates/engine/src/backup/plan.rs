@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::space::layout::EXTENT_PAGES;
 use crate::table::DateTime;
 use crate::types::Lsn;
+use std::cell::Cell;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -33,6 +34,8 @@ pub struct Plan {
     pub legs: Vec<Leg>,
     /// The last commit in it, as far as redo from the last backup's pages on says.
     pub last_commit: Option<Commit>,
+    /// The archive ends before the time that was asked for.
+    pub ends_before_until: bool,
 }
 
 /// Redo that is replayed at once.
@@ -61,7 +64,12 @@ impl Plan {
 
     /// What a restore of it makes.
     pub fn report(&self) -> RestoreReport {
-        RestoreReport { end_lsn: self.end().0, backups: self.links, last_commit: self.last_commit }
+        RestoreReport {
+            end_lsn: self.end().0,
+            backups: self.links,
+            last_commit: self.last_commit,
+            ends_before_until: self.ends_before_until,
+        }
     }
 
     fn add(&mut self, group: &Group<'_>, pages: u32) {
@@ -95,20 +103,34 @@ pub fn plan(
     until: Option<Until>,
     tell: &mut OnBackupProgress<'_>,
 ) -> Result<Plan> {
-    let mut missed = None;
+    let (mut missed, is_interrupted) = (None, Cell::new(false));
+    let mut tell = |progress: BackupProgress| {
+        let flow = tell(progress);
+        is_interrupted.set(is_interrupted.get() || flow.is_break());
+        flow
+    };
     for count in (1..=links.len()).rev() {
         let link = &links[count - 1];
         if is_before(link, until) {
             continue;
         }
-        let planned = plan_from(link, archive, until, count, tell);
-        match (planned, until) {
-            // Its commit may lie before the pages of this backup.
-            (Err(error @ Error::Usage(_)), Some(Until::Transaction(_))) => missed = missed.or(Some(error)),
-            (planned, _) => return planned,
+        match plan_from(link, archive, until, count, &mut tell) {
+            // Its commit may lie before the pages of this backup, whatever is missing behind them.
+            Err(error) if matches!(until, Some(Until::Transaction(_))) && !is_interrupted.get() => {
+                missed = Some(more_telling(missed, error));
+            }
+            planned => return planned,
         }
     }
     Err(missed.unwrap_or_else(|| unreachable_moment(links, archive, until)))
+}
+
+/// Of the reasons why a transaction was not found: what is damaged or missing may have its commit; else the first one.
+fn more_telling(first: Option<Error>, second: Error) -> Error {
+    match (first, second) {
+        (Some(Error::Usage(_)) | None, second @ (Error::Corrupt(_) | Error::Incompatible(_))) => second,
+        (first, second) => first.unwrap_or(second),
+    }
 }
 
 /// Whether the moment lies before the one at which the backup's last page was copied.
@@ -144,25 +166,23 @@ fn plan_from(
 ) -> Result<Plan> {
     let mut target = Target::new(until);
     let (link_end, frame) = link.follow_redo(&mut target)?;
-    let mut plan = Plan { links, link_end, legs: Vec::new(), last_commit: target.last_commit };
+    let mut plan =
+        Plan { links, link_end, legs: Vec::new(), last_commit: target.last_commit, ends_before_until: false };
     if target.is_reached() || until == Some(Until::Lsn(link_end.0)) {
         return Ok(plan);
     }
+    let about_the_link = |what: String| Error::Usage(format!("{}: {what}", link.dir.display()));
     let Some(archive) = archive else {
-        let hint = |error: Error| match error {
-            Error::Usage(what) => {
-                let dir = link.dir.display();
-                Error::Usage(format!("{dir}: {what}; redo behind it is in the archive, if one is kept (see --redo)"))
-            }
-            error => error,
-        };
-        return target.end_at(link_end).map(|()| plan).map_err(hint);
+        return target.end_at(link_end).map(|()| plan).map_err(|what| {
+            let what = format!("{what}; redo behind it is in the archive, if one is kept (see --redo)");
+            about_the_link(what)
+        });
     };
     let begin = Begin { position: Position { generation: link.manifest.generation, lsn: link_end }, frame };
     let (mut groups, mut count) = (archive.groups(begin)?, 0);
     while !target.is_reached() {
         let Some(group) = groups.next()? else {
-            target.end_at(plan.end())?;
+            plan.ends_before_until = target.archive_ends_at(groups.at()).map_err(about_the_link)?;
             break;
         };
         if !target.admits(group.end, group.payload)? {

@@ -262,7 +262,7 @@ fn copy_pages(
     // A page may have come from the pool: what it has is durable here too.
     let pages_lsn = ctx.log.end_lsn();
     // No commit before this LSN notes a later time.
-    let pages_unix_us = unix_us();
+    let pages_unix_us = ctx.time_us();
     ctx.log.flush_to(pages_lsn)?;
     Ok(Copied { pages, count, damaged, pages_lsn, pages_unix_us })
 }

@@ -1,12 +1,17 @@
 //! The moment to which a database is restored: how far redo is replayed.
 //!
 //! Rules
-//! 1. Redo is replayed up to a group, and nothing behind it; never less than was asked for without an error.
+//! 1. Redo is replayed up to a group, and nothing behind it; never less than was asked for without an error, or (rule 4)
+//!    without a word.
 //! 2. A time is reached before the first mini-transaction that notes a later one. A commit is noted after it was called
 //!    for and before it is acknowledged. So what was acknowledged before the time is there, and what was called for
 //!    after it is not. Schema changes note the time too.
+//!    If the clock goes back, the latest time is noted again until the clock has caught up: times never go back, and what
+//!    was committed meanwhile counts as committed then.
 //! 3. Times are of the clock of the machine on which the database was used. Only redo that was made while it was
 //!    archived has them.
+//! 4. Behind the last commit of the archive nothing may have been committed, or nothing have been archived. So a time
+//!    there restores all redo, and the report says that the redo ends before it.
 
 use super::maps::Maps;
 use crate::error::{Error, Result};
@@ -14,7 +19,7 @@ use crate::page::PageOp;
 use crate::space::header;
 use crate::space::layout::MAX_EXTENTS;
 use crate::table::DateTime;
-use crate::types::{EXTENT_PAGES, Lsn, PageNo};
+use crate::types::{EXTENT_PAGES, Lsn, PageNo, unix_us};
 use std::fmt;
 use std::str::FromStr;
 
@@ -88,6 +93,8 @@ fn decode(end: Lsn, payload: &[u8]) -> Result<(PageNo, PageOp<'_>, usize)> {
 pub(super) struct Target {
     until: Option<Until>,
     is_reached: bool,
+    /// The highest id of a transaction whose commit was seen.
+    newest_transaction: u64,
     /// The last commit that belongs to the restored database.
     pub last_commit: Option<Commit>,
     /// Pages that the database has, as far as the redo says: those that it changes are among them.
@@ -98,7 +105,7 @@ pub(super) struct Target {
 
 impl Target {
     pub fn new(until: Option<Until>) -> Target {
-        Target { until, is_reached: false, last_commit: None, pages: 0, maps: Maps::default() }
+        Target { until, is_reached: false, newest_transaction: 0, last_commit: None, pages: 0, maps: Maps::default() }
     }
 
     /// Whether the group that ends at `end` is replayed; once one is not, none is.
@@ -127,6 +134,7 @@ impl Target {
             pages = pages.max(page.0 + 1).max(extents.unwrap_or(0).saturating_mul(EXTENT_PAGES));
             rest = &rest[bytes..];
         }
+        self.newest_transaction = self.newest_transaction.max(commit.map_or(0, |commit| commit.transaction));
         (self.pages, self.last_commit) = (pages, commit.or(self.last_commit));
         self.is_reached = match self.until {
             Some(Until::Lsn(lsn)) => end.0 == lsn,
@@ -155,21 +163,51 @@ impl Target {
         self.is_reached
     }
 
+    /// The archive ends at `end`. True if that is before the time that was asked for: nothing behind it was archived,
+    /// and perhaps nothing happened (rule 4).
+    ///
+    /// # Errors
+    /// As [`end_at`](Self::end_at) for other moments, and for a time that has not come.
+    pub fn archive_ends_at(&self, end: Lsn) -> std::result::Result<bool, String> {
+        match self.until {
+            Some(Until::Time(time)) if !self.is_reached && time <= now() => Ok(true),
+            Some(Until::Time(time)) if !self.is_reached => {
+                let missed = self.missed(end, Until::Time(time));
+                Err(format!("{missed}; that time has not come (times are in UTC: it is {}Z)", now()))
+            }
+            _ => self.end_at(end).map(|()| false),
+        }
+    }
+
     /// The end of all redo is reached at `end`.
     ///
     /// # Errors
-    /// [`Error::Usage`] if that is before the moment that was asked for.
-    pub fn end_at(&self, end: Lsn) -> Result<()> {
+    /// Says in words that this is before the moment that was asked for.
+    pub fn end_at(&self, end: Lsn) -> std::result::Result<(), String> {
         match self.until {
-            Some(until) if !self.is_reached && until != Until::Lsn(end.0) => {
-                let last = self.last_commit.map_or(String::new(), |commit| {
-                    format!("; its last commit is that of transaction {} at {}Z", commit.transaction, commit.time)
-                });
-                Err(Error::Usage(format!("the redo ends at LSN {end}, before {until}{last}")))
-            }
-            _ => Ok(()),
+            None => Ok(()),
+            Some(_) if self.is_reached => Ok(()),
+            Some(Until::Lsn(lsn)) if lsn <= end.0 => Ok(()),
+            Some(until) => Err(self.missed(end, until)),
         }
     }
+
+    fn missed(&self, end: Lsn, until: Until) -> String {
+        let last = self.last_commit.map_or(String::new(), |commit| {
+            format!("; its last commit is that of transaction {} at {}Z", commit.transaction, commit.time)
+        });
+        match until {
+            Until::Transaction(id) if id <= self.newest_transaction => format!(
+                "the redo behind its pages, up to LSN {end}, lacks {until}: it came before them, or was rolled back{last}"
+            ),
+            _ => format!("the redo ends at LSN {end}, before {until}{last}"),
+        }
+    }
+}
+
+/// The present time.
+fn now() -> DateTime {
+    DateTime::from_unix_us(i64::try_from(unix_us()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

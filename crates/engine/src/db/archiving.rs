@@ -45,6 +45,11 @@ impl Archiving {
         self.archiver.lock().follow(log.clone(), stats.clone())
     }
 
+    /// The latest time that the archive has.
+    pub fn noted_us(&self) -> u64 {
+        self.archiver.lock().noted_us()
+    }
+
     pub fn problem(&self) -> Option<String> {
         self.problem.lock().clone()
     }

@@ -193,7 +193,7 @@ impl Core {
         let archiving = archiving.map(Arc::new);
         if let Some(archiving) = &archiving {
             archiving.follow(&ctx.log, &ctx.stats)?;
-            ctx.note_time();
+            ctx.note_times_from(archiving.noted_us());
         }
         let space = Space::open(&ctx, manner.group_extents)?;
         let changes = ChangeBuffer::open(&ctx, &space, &options, storage.is_read_only())?;

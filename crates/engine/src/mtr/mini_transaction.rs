@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::log::Reservation;
 use crate::page::PageOp;
 use crate::pool::{FrameNo, OptimisticPage};
-use crate::types::{PageNo, TxnId, unix_us};
+use crate::types::{PageNo, TxnId};
 
 /// Redo an ordinary mtr may write.
 pub const MTR_REDO_BYTES: usize = 64 << 10;
@@ -206,7 +206,7 @@ impl<'c> Mtr<'c> {
     #[inline]
     pub(crate) fn note_moment(&mut self, latched: Latched, trx_id: TxnId) {
         if self.ctx.notes_time() {
-            self.apply(latched, &PageOp::Moment { trx_id: trx_id.0, unix_us: unix_us() });
+            self.apply(latched, &PageOp::Moment { trx_id: trx_id.0, unix_us: self.ctx.time_us() });
         }
     }
 

@@ -27,7 +27,7 @@ const SPAN_BYTES: u64 = 16 << 20;
 /// Zeros written at once.
 const ZEROS_BYTES: u64 = 1 << 20;
 
-/// A scratch region: a whole device whose contents are not needed, put back to its length when dropped by
+/// A scratch region: a whole device whose contents are not needed, put back to its length, in whole blocks, by
 /// [`Region::end`].
 pub struct Region<'d> {
     device: &'d dyn Device,
@@ -53,7 +53,8 @@ impl<'d> Region<'d> {
     /// # Errors
     /// An I/O error.
     pub fn begin_behind(start: u64, device: &'d dyn Device, force_sync: bool) -> Result<Region<'d>> {
-        let len_before = device.len_bytes()?;
+        let unit = device.alignment_bytes() as u64;
+        let len_before = device.len_bytes()? / unit * unit;
         let longer = len_before < SPAN_BYTES && device.set_len_bytes(SPAN_BYTES).is_ok();
         let len = if longer { SPAN_BYTES.max(len_before) } else { device.len_bytes()? };
         let region = Region { device, start, len_before, len, force_sync };

@@ -179,3 +179,16 @@ fn what_the_owner_had_stays_its_own_and_is_zeroed() {
     region.end().unwrap();
     assert_eq!((memory.discarded_bytes(), memory.image()), (0, vec![0; (2 << 20) + 4096]));
 }
+
+/// Other programs may have appended to the file.
+#[test]
+fn bytes_behind_the_last_whole_block_are_cut_off() {
+    for len in [(2 << 20) + 100, (20 << 20) + 4095] {
+        let memory = MemoryDevice::named("memory", 4096);
+        memory.set_len_bytes(len).unwrap();
+        let region = Region::begin(&memory, true).unwrap();
+        measure(&region, 4096).unwrap();
+        region.end().unwrap();
+        assert_eq!(memory.len_bytes().unwrap(), len / 4096 * 4096);
+    }
+}

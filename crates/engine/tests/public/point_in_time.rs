@@ -2,7 +2,7 @@
 
 use crate::backup::{back_up, restore_options};
 use crate::backup_beside;
-use crate::bank::{Bank, CLIENTS, Transfer, check_bank};
+use crate::bank::{Bank, CLIENTS, Transfer, check_bank, now_us};
 use crate::support::options;
 use highwater::config::{ChangeBuffering, Doublewrite, PageStoreKind};
 use highwater::{Database, DateTime, Options, RestoreOptions, RestoreReport, Until};
@@ -352,11 +352,84 @@ fn a_moment_that_cannot_be_reached_is_an_error() {
     for until in [Until::Lsn(0), Until::Lsn(manifest.pages_lsn - 1), time(early.acknowledged_us)] {
         refused(place.restore(chain, Some(until)), &["full can be restored to moments from LSN"]);
     }
-    let beyond = [Until::Lsn(u64::MAX), time(late.acknowledged_us + 60_000_000), Until::Transaction(1 << 40)];
-    for until in beyond.into_iter().chain([Until::Transaction(early.transaction)]) {
-        refused(place.restore(chain, Some(until)), &["the redo ends at LSN", "its last commit is that of transaction"]);
+    let (last, not_yet) = ("its last commit is that of transaction", now_us() + 3_600_000_000);
+    for until in [Until::Lsn(u64::MAX), time(not_yet), Until::Transaction(1 << 40)] {
+        refused(place.restore(chain, Some(until)), &["full: the redo ends at LSN", last]);
     }
+    refused(place.restore(chain, Some(time(not_yet))), &["that time has not come (times are in UTC"]);
+    let older = Until::Transaction(early.transaction);
+    refused(place.restore(chain, Some(older)), &["lacks the commit of transaction", "it came before them", last]);
+    let options = RestoreOptions { until: Some(time(late.acknowledged_us)), ..restore_options(&place.options) };
+    let without = Database::restore(chain, place.at("copy"), &options, &mut |_| Continue(()));
+    refused(without, &["the redo ends at LSN", "redo behind it is in the archive"]);
     assert!(!place.at("copy").exists());
+}
+
+/// Nothing that is known of is missing, and the report says that the archive ends before that time.
+#[test]
+fn a_time_behind_the_last_commit_restores_all_there_is() {
+    let (place, storage) = (Place::new(options()), StorageSet::memory());
+    let bank = Bank::new(&storage, place.options.clone());
+    let full = place.at("full");
+    back_up(&bank.db, &full, None).unwrap();
+    some_transfers(&bank);
+    let (count, last) = (bank.acknowledged(), bank.made().iter().map(|made| made.acknowledged_us).max().unwrap());
+    bank.db.close().unwrap();
+    let later = Until::Time(DateTime::from_unix_us(now_us() as i64));
+    let (report, copy) = place.restore(std::slice::from_ref(&full), Some(later)).unwrap();
+    check_bank(&copy, &count.iter().map(|count| *count..=*count).collect::<Vec<_>>());
+    assert!(report.ends_before_until && report.last_commit.is_some());
+    let (report, _) = place.restore(&[full], Some(Until::Lsn(report.end_lsn))).unwrap();
+    assert!(!report.ends_before_until, "{last}");
+}
+
+/// Its redo is all there, whatever lacks behind the later backup.
+#[test]
+fn a_transaction_before_a_gap_behind_a_later_backup_is_restored() {
+    let (place, storage) = (Place::new(options()), StorageSet::memory());
+    let bank = Bank::new(&storage, place.options.clone());
+    let chain = [place.at("full"), place.at("more")];
+    back_up(&bank.db, &chain[0], None).unwrap();
+    some_transfers(&bank);
+    let wanted = bank.made()[10];
+    let mut acknowledged = Acknowledged { transfers: bank.made() };
+    back_up(&bank.db, &chain[1], Some(&chain[0])).unwrap();
+    some_transfers(&bank);
+    bank.db.close().unwrap();
+    let without = Options { redo_archive: None, ..place.options.clone() };
+    let bank = Bank::of(Database::open_storage(storage.clone(), without).unwrap());
+    some_transfers(&bank);
+    let lost = bank.made()[10];
+    bank.db.close().unwrap();
+    let bank = place.open(&storage);
+    some_transfers(&bank);
+    bank.db.close().unwrap();
+    let (report, copy) = place.restore(&chain, Some(Until::Transaction(wanted.transaction))).unwrap();
+    acknowledged.transfers.retain(|transfer| transfer.lsn <= wanted.lsn);
+    check_bank(&copy, &acknowledged.up_to(wanted.lsn));
+    assert_eq!((report.backups, report.end_lsn), (1, wanted.lsn));
+    refused(place.restore(&chain, Some(Until::Transaction(lost.transaction))), &["lacks the redo from LSN"]);
+}
+
+/// What an opening finds is before its LSN, and nothing else: in the archive, and in a backup.
+#[test]
+fn the_lsn_of_an_opened_database_is_a_moment() {
+    let (place, storage) = (Place::new(options()), StorageSet::memory());
+    let bank = Bank::new(&storage, place.options.clone());
+    let full = place.at("full");
+    back_up(&bank.db, &full, None).unwrap();
+    some_transfers(&bank);
+    let expected: Vec<_> = bank.acknowledged().iter().map(|count| *count..=*count).collect();
+    bank.db.close().unwrap();
+    let bank = place.open(&storage);
+    let lsn = bank.db.lsn();
+    for is_written in [false, true] {
+        if is_written {
+            some_transfers(&bank);
+        }
+        let (_, copy) = place.restore(std::slice::from_ref(&full), Some(Until::Lsn(lsn))).unwrap();
+        check_bank(&copy, &expected);
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::{Bug, Edit};
 
+const CONTEXT: &str = "crates/engine/src/context.rs";
 const DISCARD: &str = "crates/engine/src/space/discard.rs";
 const PAGES: &str = "crates/engine/src/backup/pages.rs";
 const WRITER: &str = "crates/engine/src/backup/archive/writer.rs";
@@ -61,5 +62,27 @@ pub const BUGS: &[Bug] = &[
             replace: "        if !PLANTED {\n            following.kept.let_go(durable);\n        }\n",
         }],
         &["backup::archive::writer::tests"],
+    ),
+    bug(
+        "archive-padding-taken-for-redo",
+        "the padding in front of a generation that a crash kept from beginning is taken for redo that was not archived",
+        &[Edit {
+            file: WRITER,
+            find: "        let Some(end) = self.end else { return Ok(()) };\n        if self.is_of",
+            replace: "        if PLANTED && self.end.is_some_and(|end| end.generation > log.generation()) {\n            \
+                      self.end = self.empty_follows.flatten();\n            self.empty_follows = None;\n        }\n        \
+                      let Some(end) = self.end else { return Ok(()) };\n        if self.is_of",
+        }],
+        &["backup::archive"],
+    ),
+    bug(
+        "archive-times-go-back",
+        "commits note the time of a clock that was set back, so that a restore to a time lacks rows that count as earlier",
+        &[Edit {
+            file: CONTEXT,
+            find: "        self.noted_us.fetch_max(now, Relaxed).max(now)",
+            replace: "        if PLANTED { now } else { self.noted_us.fetch_max(now, Relaxed).max(now) }",
+        }],
+        &["backup::archive"],
     ),
 ];

@@ -1,11 +1,12 @@
 //! The archive beside power cuts.
 
+use super::segment::time_noted_in;
 use super::{Archive, Begin, Position};
 use crate::config::Options;
 use crate::db::Database;
 use crate::table::{Schema, Type, ValueRef};
 use crate::testing::small_options;
-use crate::types::Lsn;
+use crate::types::{Lsn, unix_us};
 use highwater_storage::{Faults, StorageSet};
 use std::path::Path;
 
@@ -32,16 +33,18 @@ fn copied(from: &Path, to: &Path) {
     }
 }
 
-/// The archive has every group from its begin on to `end`.
-fn assert_whole(archive: &Path, id: u64, end: u64, what: &str) {
+/// The archive has every group from its begin on to `end`; the times that they note.
+fn assert_whole(archive: &Path, id: u64, end: u64, what: &str) -> Vec<u64> {
     let archive = Archive::open(archive, id).unwrap();
     let position = Position { generation: 2, lsn: Lsn(4080) };
     let mut groups = archive.groups(Begin { position, frame: None }).unwrap();
-    let mut last = position.lsn;
+    let (mut last, mut times) = (position.lsn, Vec::new());
     while let Some(group) = groups.next().unwrap_or_else(|error| panic!("{what}: {error}")) {
         last = group.end;
+        times.extend(Some(time_noted_in(group.payload)).filter(|us| *us > 0));
     }
     assert!(last.0 >= end, "{what}: it ends at LSN {last}, before {end}");
+    times
 }
 
 /// A database with an archive that a power cut ended while it worked.
@@ -144,4 +147,75 @@ fn a_log_that_shrinks_leaves_no_gap() {
         }
     }
     assert_eq!(sizes.len(), 2, "some cuts are before the log shrinks, some behind");
+}
+
+/// A database that was closed, and an opening of it that the power cut before it wrote anything in its generation.
+fn closed_and_cut_off(archive: &Path) -> (StorageSet, u64) {
+    let storage = StorageSet::memory();
+    let db = Database::open_storage(storage.clone(), options(archive)).unwrap();
+    fill(&db, 0).unwrap();
+    db.close().unwrap();
+    let faults = Faults::new();
+    let db = Database::open_storage(storage.map(|device| faults.wrap(device)), options(archive)).unwrap();
+    faults.power_off_after(0);
+    let end = db.lsn();
+    drop(db);
+    (storage.cut(1), end)
+}
+
+/// The padding in front of a generation is not redo that lacks, though a second opening is cut short behind the first.
+#[test]
+fn openings_cut_short_one_behind_the_other_leave_no_gap() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = folder.path().join("first");
+    let (image, end) = closed_and_cut_off(&first);
+    for (writes, loses) in (0..).flat_map(|writes| [(writes, false), (writes, true)]) {
+        let archive = folder.path().join(format!("cut-{writes}-{loses}"));
+        copied(&first, &archive);
+        let (storage, faults) = (image.cut(writes), Faults::new());
+        faults.power_off_after(writes);
+        let opened = Database::open_storage(storage.map(|device| faults.wrap(device)), options(&archive));
+        let was_cut = faults.is_power_off();
+        drop(opened);
+        // A power cut, or a kill.
+        let storage = if loses { storage.cut(writes) } else { storage };
+        let db = Database::open_storage(storage, options(&archive)).unwrap();
+        let told = (db.archive_problem(), db.stats().redo_archive_gaps);
+        assert_eq!(told, (None, 0), "after {writes} writes, {loses}");
+        fill(&db, 200).unwrap();
+        let (id, last) = (db.id(), db.lsn());
+        db.close().unwrap();
+        assert_whole(&archive, id, last.max(end), &format!("after {writes} writes"));
+        if !was_cut && loses {
+            break;
+        }
+    }
+}
+
+/// Times in the archive never go back, also when the clock has: within a life, over an opening, over a crash.
+#[test]
+fn noted_times_never_go_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (archive, storage) = (folder.path().join("archive"), StorageSet::memory());
+    let ahead_us = unix_us() + 3_600_000_000;
+    let db = Database::open_storage(storage.clone(), options(&archive)).unwrap();
+    fill(&db, 0).unwrap();
+    // As if the clock had been an hour ahead.
+    db.context().note_times_from(ahead_us);
+    fill(&db, 100).unwrap();
+    db.close().unwrap();
+    // A life that notes nothing, and one that is cut off.
+    Database::open_storage(storage.clone(), options(&archive)).unwrap().close().unwrap();
+    let faults = Faults::new();
+    let db = Database::open_storage(storage.map(|device| faults.wrap(device)), options(&archive)).unwrap();
+    fill(&db, 200).unwrap();
+    faults.power_off_after(0);
+    drop(db);
+    let db = Database::open_storage(storage.cut(1), options(&archive)).unwrap();
+    fill(&db, 300).unwrap();
+    let (id, last) = (db.id(), db.lsn());
+    db.close().unwrap();
+    let times = assert_whole(&archive, id, last, "in the end");
+    assert!(times.len() > 200 && times.is_sorted(), "{times:?}");
+    assert_eq!(times.last(), Some(&ahead_us));
 }

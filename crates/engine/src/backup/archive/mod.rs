@@ -24,6 +24,8 @@
 //! 7. Who writes the archive has its folder locked: copies of one database have the same id. An opening believes the
 //!    end of the archive only after a sync, and as the device has it: a crash, or a failed sync, may have left bytes
 //!    in the page cache that are nowhere else.
+//! 8. Times in the archive never go back, whatever the clock does: an opening looks for the latest one, and the
+//!    database notes none before it.
 //!
 //! | file | what |
 //! |---|---|

@@ -133,6 +133,12 @@ impl Groups<'_> {
         next.is_some_and(|next| next.head.follows == Some(self.here()))
     }
 
+    /// Up to there the archive is known to lack nothing: the end of the last group, or the start of a generation behind
+    /// it of which nothing is archived yet.
+    pub fn at(&self) -> Lsn {
+        self.stream.at()
+    }
+
     /// Behind the last group.
     fn here(&self) -> Position {
         Position { generation: self.archive.segments[self.number].head.generation, lsn: self.stream.at() }

@@ -7,6 +7,7 @@
 use super::super::files;
 use crate::error::{Error, Result};
 use crate::log::StreamGroups;
+use crate::page::PageOp;
 use crate::types::Lsn;
 use highwater_storage::forget_cached;
 use std::fs::{File, OpenOptions};
@@ -138,14 +139,16 @@ impl Segment {
         settle().map_err(|error| files::failed("sync", &self.path, error))
     }
 
-    /// Where the groups that verify end.
-    pub fn end(&self) -> Result<Lsn> {
-        let mut groups = self.groups()?;
-        while let Ok(Some(_)) = groups.next() {}
+    /// Where the groups that verify end, and the latest time that they note, 0 for none.
+    pub fn end(&self) -> Result<(Lsn, u64)> {
+        let (mut groups, mut noted_us) = (self.groups()?, 0);
+        while let Ok(Some(_)) = groups.next() {
+            noted_us = noted_us.max(time_noted_in(groups.payload()));
+        }
         // What could not be read may be there.
         match groups.take_failed_read() {
             Some(error) => Err(files::failed("read", &self.path, error)),
-            None => Ok(groups.at()),
+            None => Ok((groups.at(), noted_us)),
         }
     }
 
@@ -158,6 +161,18 @@ impl Segment {
         };
         cut().map_err(|error| files::failed("cut", &self.path, error))
     }
+}
+
+/// The latest time that a group's operations note, 0 for none.
+pub fn time_noted_in(mut payload: &[u8]) -> u64 {
+    let mut noted_us = 0;
+    while let Ok((_, op, bytes)) = PageOp::decode(payload) {
+        if let PageOp::Moment { unix_us, .. } = op {
+            noted_us = noted_us.max(unix_us);
+        }
+        payload = &payload[bytes..];
+    }
+    noted_us
 }
 
 /// The segments of a folder, by LSN.

@@ -3,6 +3,7 @@
 use super::super::files;
 use super::segment::{self, Head, Position, Segment};
 use crate::error::{Error, Result};
+use crate::log::format::FRAME_BYTES;
 use crate::log::{Kept, Log, Reader, Scan, whole_groups};
 use crate::stats::Stats;
 use crate::types::Lsn;
@@ -30,6 +31,8 @@ pub struct Archiver {
     open: Option<Open>,
     kept: Option<Following>,
     problem: Option<String>,
+    /// The latest time in the archive.
+    noted_us: u64,
     _lock: Option<FolderLock>,
 }
 
@@ -73,6 +76,7 @@ impl Archiver {
             open: None,
             kept: None,
             problem: None,
+            noted_us: 0,
             _lock: lock(dir)?,
         };
         let segments = segment::list(dir)?;
@@ -80,7 +84,8 @@ impl Archiver {
         let Some(last) = segments.last() else { return Ok(archiver) };
         last.settle()?;
         files::sync_folder(dir)?;
-        let end = last.end()?;
+        let (end, noted_us) = last.end()?;
+        archiver.noted_us = latest_time(noted_us, &segments)?;
         if end < last.lsns().end {
             last.cut(end)?;
         }
@@ -94,17 +99,10 @@ impl Archiver {
     /// # Errors
     /// [`Error::Incompatible`] if the archive is ahead of the log, an I/O error.
     pub fn catch_up(&mut self, log: &Log, scan: &Scan, stats: &Stats) -> Result<()> {
-        if let (Some(end), Some(follows)) = (self.end, self.empty_follows)
-            && end.generation > log.generation()
-        {
-            // A crash before the generation began that the segment is for.
-            self.end = follows;
-            self.empty_follows = None;
-            if follows.is_none() {
-                return Ok(());
-            }
-        }
         let Some(end) = self.end else { return Ok(()) };
+        if self.is_of_a_generation_to_begin(log.next_generation(scan.end_lsn), scan.end_lsn) {
+            return Ok(());
+        }
         if end.lsn > scan.end_lsn || end.generation > log.generation() {
             return Err(Error::Incompatible(format!(
                 "the archive {} has redo up to LSN {}, this database ends at LSN {}: it is an older copy; name a new \
@@ -128,11 +126,22 @@ impl Archiver {
             return Ok(());
         }
         self.start_segment(end)?;
-        let lsn = log.copy_groups(lsns, end.generation, |_, group| self.write(group))?;
+        let lsn = log.copy_groups(lsns, end.generation, |_, group| {
+            self.noted_us = self.noted_us.max(segment::time_noted_in(&group[FRAME_BYTES..]));
+            self.write(group)
+        })?;
         self.sync()?;
         self.open = None;
         self.reached(Position { lsn, ..end });
         Ok(())
+    }
+
+    /// Whether a crash came between the segment of a generation and the generation itself, which is `next` still: what
+    /// the segment follows was whole up to `log_end` before the segment was made (rule 3), and the padding in front of
+    /// the generation is not redo.
+    fn is_of_a_generation_to_begin(&self, next: (u64, Lsn), log_end: Lsn) -> bool {
+        let is_next = self.end.is_some_and(|end| (end.generation, end.lsn) == next);
+        is_next && self.empty_follows.is_some_and(|follows| follows.is_none_or(|follows| follows.lsn <= log_end))
     }
 
     /// Makes the first segment of the generation that the log is about to begin at `start`.
@@ -153,6 +162,11 @@ impl Archiver {
         let generation = log.generation();
         self.kept = Some(Following { log, kept, stats, generation, rest: Vec::new(), bytes: Vec::new() });
         Ok(())
+    }
+
+    /// The latest time that the archive has, 0 for none.
+    pub fn noted_us(&self) -> u64 {
+        self.noted_us
     }
 
     /// Why the archive could not be written, or what it lacks: the last problem since the opening.
@@ -285,6 +299,16 @@ impl Archiver {
         let Some(open) = &self.open else { return Ok(()) };
         open.file.sync_data().map_err(|error| files::failed("sync", &open.path, error))
     }
+}
+
+/// Rule 8: `last_us` is what the last segment notes; if it notes nothing, one before it does.
+fn latest_time(last_us: u64, segments: &[Segment]) -> Result<u64> {
+    let mut before = segments.iter().rev().skip(1);
+    let mut noted_us = last_us;
+    while let (0, Some(segment)) = (noted_us, before.next()) {
+        noted_us = segment.end()?.1;
+    }
+    Ok(noted_us)
 }
 
 /// Rule 7. Not every file system that archives lie on can lock (NFS cannot lock folders): there only the ids protect.
