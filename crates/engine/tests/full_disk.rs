@@ -205,6 +205,68 @@ fn what_is_deleted_on_a_full_disk_is_room_for_another_table() {
     assert_eq!(highwater_storage::Device::len_bytes(&disk.data).unwrap(), 8 << 20);
 }
 
+/// The undo of updates, which a snapshot keeps from purge, does not take what deletes need.
+#[test]
+fn rows_are_deleted_beside_a_snapshot_after_updates_were_refused() {
+    let disk = Disk::of(24 << 20);
+    let database = disk.open().unwrap();
+    let table = database.create_table("t", schema()).unwrap();
+    let rows = fill(&database, &table, 0, u64::MAX / 2);
+    let mut snapshot = database.snapshot().unwrap();
+    assert!(snapshot.get(&table, &values![0u64]).unwrap().is_some());
+    let mut refused = 0;
+    for round in 0.. {
+        let text = ["y", "z"][round as usize % 2].repeat(800);
+        let updated = database.transact(|txn| {
+            (0..100).try_for_each(|id| {
+                txn.update(&table, &values![(round * 100 + id) % rows], &[(1, text.as_str().into())]).map(drop)
+            })
+        });
+        match updated {
+            Ok(()) => {}
+            Err(Error::DiskFull { .. }) => refused += 1,
+            Err(error) => panic!("{error}"),
+        }
+        if refused == 50 {
+            break;
+        }
+    }
+    delete(&database, &table, 0..1000);
+    assert_eq!(snapshot.scan(&table).count().unwrap() as u64, rows);
+    drop(snapshot);
+    assert_eq!(count(&database, &table), rows - 1000);
+    check(&database, "memory");
+    database.close().unwrap();
+}
+
+/// What tables, rolled-back inserts and their undo took is given back to the file system when the database closes.
+#[test]
+fn a_closing_gives_emptied_room_back() {
+    let disk = Disk::of(64 << 20);
+    let database = disk.open().unwrap();
+    let kept = database.create_table("kept", schema()).unwrap();
+    let large = database.create_table("large", schema()).unwrap();
+    fill(&database, &kept, 0, 100);
+    fill(&database, &large, 0, 20_000);
+    let small = |n: u32| format!("small-{n}");
+    (0..200).for_each(|n| drop(database.create_table(&small(n), schema()).unwrap()));
+    let mut undone = database.begin().unwrap();
+    (1000..9000).for_each(|id| put(&mut undone, &kept, id, &"x".repeat(800)));
+    undone.rollback().unwrap();
+    drop(large);
+    database.drop_table("large").unwrap();
+    (0..200).for_each(|n| database.drop_table(&small(n)).unwrap());
+    wait_for("purge", || database.stats().history_list_length == 0);
+    database.close().unwrap();
+    // What purge had not come to; what the file was longer by than it needed.
+    disk.open().unwrap().close().unwrap();
+    let allocated_bytes = disk.data.len_bytes().unwrap() - disk.data.discarded_bytes();
+    assert!(allocated_bytes < 8 << 20, "{allocated_bytes} of {} bytes", disk.data.len_bytes().unwrap());
+    let database = disk.open().unwrap();
+    assert_eq!(count(&database, &database.table("kept").unwrap()), 100);
+    check(&database, "memory");
+}
+
 #[test]
 fn room_that_was_discarded_and_taken_by_others_is_not_written_to() {
     let disk = Disk::of(24 << 20);

@@ -127,7 +127,7 @@ impl Core {
 
     fn start_cleaner(&mut self) -> Result<()> {
         let (ctx, space, started) = (self.ctx.clone(), self.space.clone(), self.started);
-        let mut cleaner = Cleaner::new(&self.options);
+        let (mut cleaner, is_read_only) = (Cleaner::new(&self.options), self.storage().is_read_only());
         // The log belongs to the context: a strong handle here would keep both alive forever.
         let (waker, changes) = (Arc::downgrade(&self.ctx), Arc::downgrade(&self.changes));
         let archiving = self.archiving.as_ref().map(Arc::downgrade);
@@ -146,6 +146,9 @@ impl Core {
         let step = move || {
             cleaner.step(&ctx.pool, &ctx.log, started.elapsed().as_millis() as u64)?;
             space.discard_step(&ctx);
+            if !is_read_only && space.discard_found_step(&ctx) {
+                ctx.pool.cleaner_wake().wake();
+            }
             Ok(())
         };
         let interval = Duration::from_millis(self.options.cleaner_interval_ms);

@@ -238,6 +238,8 @@ impl Core {
         self.ctx.log.begin_closing();
         self.ctx.log.flush_to(self.ctx.log.end_lsn())?;
         checkpoint(&self.ctx.pool, &self.ctx.log, target)?;
+        self.space.discard_step(&self.ctx);
+        while self.space.discard_found_step(&self.ctx) {}
         let keep_bytes = creation::log_bytes_at_rest(self.storage.data.len_bytes()?);
         pairing::finish(&self.ctx.pool, &self.ctx.log, keep_bytes)?;
         self.archiving.as_ref().map_or(Ok(()), |archiving| archiving.finish())

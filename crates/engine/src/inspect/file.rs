@@ -184,7 +184,7 @@ impl<'d> RawFile<'d> {
         let mut sum = ExtentUse::default();
         for number in 0..(self.page_count() / u64::from(EXTENT_PAGES)) as u32 {
             sum.extents += 1;
-            let Some(extent) = self.extent(number) else { continue };
+            let Some(extent) = self.extent(number).map(Extent::without_idle_owners) else { continue };
             let unowned = extent.owners.iter().filter(|owner| **owner == 0).count() as u64;
             let whole = unowned == 0 && extent.owners.iter().all(|owner| *owner == extent.owners[0]);
             match unowned {

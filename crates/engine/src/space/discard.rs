@@ -3,11 +3,15 @@
 use super::Space;
 use super::growth::{READY_EXTENTS, pages_of};
 use super::layout::{CHUNK_PAGES, CHUNKS, EXTENT_PAGES, chunk_mask};
-use super::reserve::{self, Purpose};
+use super::reserve;
 use crate::context::Context;
 use crate::error::Result;
 use crate::sync::atomic::Ordering::SeqCst;
 use crate::types::{PageNo, SegmentId};
+
+/// Runs of extents found at the opening that a step discards, and extents in one of them at most.
+const FOUND_RUNS: usize = 64;
+const FOUND_EXTENTS: u32 = 1024;
 
 /// Keeps emptied extents from being discarded; see [`Space::hold_discards`].
 pub struct DiscardHold<'s> {
@@ -76,11 +80,49 @@ impl Space {
         while let Some(_one_at_a_time) = self.growing.try_lock() {
             let extent = {
                 let mut state = self.state.lock();
-                let keep = reserve::kept_extents(Purpose::Users, state.extents()) + READY_EXTENTS;
+                let keep = reserve::reserve_extents(state.extents()) + READY_EXTENTS;
                 state.next_to_discard(checkpoint, keep as usize)
             };
             let Some(extent) = extent else { return };
             self.store.forget(pages_of(extent..extent + 1));
         }
+    }
+
+    /// Discards extents that were free at the opening and may still have their place on the device: recovery has
+    /// brought the checkpoint behind everything logged of them. The reserve comes first, so that a full disk does not
+    /// lack it. Says whether there are more.
+    pub fn discard_found_step(&self, ctx: &Context) -> bool {
+        for _ in 0..FOUND_RUNS {
+            if self.discard_holds.load(SeqCst) > 0 {
+                return false;
+            }
+            let Some(_one_at_a_time) = self.growing.try_lock() else { return false };
+            if !self.has_reserve(ctx) {
+                continue;
+            }
+            let found = self.state.lock().next_found(FOUND_EXTENTS);
+            if found.is_empty() {
+                return false;
+            }
+            self.store.forget(pages_of(found));
+        }
+        true
+    }
+
+    /// Whether the reserve is there, or nothing is left to make it of; else reserves some.
+    fn has_reserve(&self, ctx: &Context) -> bool {
+        let lacking = {
+            let state = self.state.lock();
+            let wanted = (reserve::reserve_extents(state.extents()) + READY_EXTENTS) * CHUNKS;
+            wanted.saturating_sub(state.unowned_chunks()).div_ceil(CHUNKS)
+        };
+        if lacking == 0 {
+            return true;
+        }
+        let reserved = self.reserve_bare(ctx, lacking);
+        if reserved.is_err() {
+            self.state.lock().note_refused();
+        }
+        matches!(reserved, Ok(false))
     }
 }

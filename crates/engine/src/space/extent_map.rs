@@ -20,7 +20,7 @@ impl Extent {
     }
 
     /// The extent without the owners of chunks of which no page is used.
-    pub(super) fn without_idle_owners(mut self) -> Extent {
+    pub(crate) fn without_idle_owners(mut self) -> Extent {
         for chunk in (0..CHUNKS).filter(|chunk| self.used & chunk_mask(1 << chunk) == 0) {
             self.owners[chunk as usize] = 0;
         }

@@ -69,7 +69,7 @@ impl Space {
 
     /// Unowned chunks that this thread must leave.
     pub(super) fn kept_chunks(&self, state: &State) -> u32 {
-        reserve::kept_extents(reserve::purpose(), state.extents()) * CHUNKS
+        reserve::kept_chunks(reserve::purpose(), state.extents())
     }
 
     /// Reserves extents that may have been given back or, when there are none, grows the file.
@@ -78,32 +78,45 @@ impl Space {
         let tries = match reserve::purpose() {
             // The reserve may lie behind any number of holes and must be found: every extent is tried once.
             Purpose::Cleaning => self.state.lock().bare_extents().max(RESERVE_TRIES),
-            Purpose::Users | Purpose::Undo => RESERVE_TRIES,
+            Purpose::Users | Purpose::Undo | Purpose::Deletes => RESERVE_TRIES,
         };
         let mut refused = None;
         for attempt in 0..tries {
             // After some refusals, one extent at a time: a longer run is asked for several times, each time half as
             // long.
             let most = if attempt < RESERVE_TRIES { most } else { 1 };
-            let bare = self.state.lock().bare_run(most);
-            if bare.is_empty() {
-                return self.grow(ctx);
-            }
-            match self.try_smaller(bare.end - bare.start, |extents| self.reserve(bare.start..bare.start + extents)) {
-                Ok(reserved) => {
-                    self.sync(ctx)?;
-                    self.state.lock().note_reserved(reserved);
-                    return Ok(());
-                }
+            match self.reserve_bare(ctx, most) {
+                Ok(true) => return Ok(()),
+                Ok(false) => return self.grow(ctx),
                 // Other extents may still have their place: what an earlier process discarded is not known.
-                Err(error @ Error::DiskFull { .. }) => {
-                    self.state.lock().skip_bare(bare.start);
-                    refused = Some(error);
-                }
+                Err(error @ Error::DiskFull { .. }) => refused = Some(error),
                 Err(error) => return Err(error),
             }
         }
         Err(refused.unwrap_or_else(|| self.full("no extent can be reserved")))
+    }
+
+    /// Reserves some of the next extents whose place may have been discarded, `most` at most; false if there are none.
+    /// The caller has the growing mutex.
+    ///
+    /// # Errors
+    /// [`Error::DiskFull`], after which the next call tries others; an I/O error.
+    pub(super) fn reserve_bare(&self, ctx: &Context, most: u32) -> Result<bool> {
+        let bare = self.state.lock().bare_run(most);
+        if bare.is_empty() {
+            return Ok(false);
+        }
+        match self.try_smaller(bare.end - bare.start, |extents| self.reserve(bare.start..bare.start + extents)) {
+            Ok(reserved) => {
+                self.sync(ctx)?;
+                self.state.lock().note_reserved(reserved);
+                Ok(true)
+            }
+            Err(error) => {
+                self.state.lock().skip_bare(bare.start);
+                Err(error)
+            }
+        }
     }
 
     pub(super) fn grow(&self, ctx: &Context) -> Result<()> {

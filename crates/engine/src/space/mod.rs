@@ -21,7 +21,9 @@
 //!    logged of its pages: until then recovery may need to read it, and pages of it may still be written. What counts
 //!    is the end of the log when its last page was given back (`State::note_emptied`), not the end of the mtr that did
 //!    it: another thread may have logged more for other pages of it. A backup holds discards: it needs the pages that
-//!    its own redo changes.
+//!    its own redo changes. The last checkpoint of a closing passes all that was emptied. What was emptied by a process
+//!    that did not come to discard it is found at the next opening: every free extent is discarded then, once, but for
+//!    the reserve (`discard_found_step`).
 //! 6. Every page that can be taken has its place on the device: growth and [`PageStore::reserve`] are durable before
 //!    the first page of an extent is taken, so a full disk shows in [`Space::prepare`] and never at a write. A
 //!    discarded extent is reserved again before it is taken; at opening it is not known what was discarded, so no
@@ -147,7 +149,11 @@ impl Space {
             let here = layout.extents_in_group(group, extents);
             state.add_group(&layout, group, here, &page)?;
         }
-        state.bare().for_each(|extent| store.forget_unused(growth::pages_of(extent..extent + 1)));
+        let mut is_known = true;
+        state.bare().for_each(|extent| is_known &= store.forget_unused(growth::pages_of(extent..extent + 1)));
+        if !is_known {
+            state.note_found();
+        }
         let space = Space {
             layout,
             store,

@@ -1,13 +1,14 @@
 //! Who may take the last free room. Pure functions, except for a mark on each thread that says what it works for.
 //!
 //! Rules
-//! 1. Users leave a reserve of free room. Undo for their work may take half of it, so that rows can be deleted though
-//!    no row can be inserted. Rollback, purge, recovery and drops may take all of it: they give room back, and must not
-//!    fail.
+//! 1. Users leave a reserve of free room. Undo for their work may take half of it, undo of deletes half of the rest: so
+//!    rows can be deleted though no row can be inserted, and though updates have filled their half (a snapshot keeps
+//!    purge from freeing it). Rollback, purge, recovery and drops may take all of it: they free room, and must not fail.
 //! 2. The reserve grows with the file and is filled again when room is freed or the file grows next.
 //!
 //! Differs from InnoDB: a sixteenth (at most 256 extents) instead of a hundredth, because extents are small.
 
+use super::layout::CHUNKS;
 use std::cell::Cell;
 
 /// Free extents that even a small file reserves.
@@ -24,16 +25,24 @@ pub enum Purpose {
     Users,
     /// Undo of users' changes.
     Undo,
+    /// Deletes of rows: what they free in the end is more than they take.
+    Deletes,
     /// Rollback, purge, recovery, drops.
     Cleaning,
 }
 
-/// Free extents that must be left in a file of `extents`.
-pub fn kept_extents(purpose: Purpose, extents: u32) -> u32 {
-    let reserve = LEAST_EXTENTS + (extents / SHARE).min(MOST_EXTENTS);
+/// Free extents that users leave in a file of `extents`.
+pub fn reserve_extents(extents: u32) -> u32 {
+    LEAST_EXTENTS + (extents / SHARE).min(MOST_EXTENTS)
+}
+
+/// Chunks without owner that must be left in a file of `extents`.
+pub fn kept_chunks(purpose: Purpose, extents: u32) -> u32 {
+    let reserve = reserve_extents(extents) * CHUNKS;
     match purpose {
         Purpose::Users => reserve,
         Purpose::Undo => reserve / 2,
+        Purpose::Deletes => reserve / 4,
         Purpose::Cleaning => 0,
     }
 }
@@ -71,11 +80,12 @@ mod tests {
     #[test]
     fn who_cleans_up_may_take_more_than_who_fills() {
         for extents in [1, 8, 48, 1000, 1 << 26] {
-            let kept = [Purpose::Users, Purpose::Undo, Purpose::Cleaning].map(|p| kept_extents(p, extents));
-            assert!(kept[0] > kept[1] && kept[1] > kept[2] && kept[2] == 0, "{extents}: {kept:?}");
-            assert!(kept[0] <= LEAST_EXTENTS + extents / 16, "{extents}: {kept:?}");
+            let purposes = [Purpose::Cleaning, Purpose::Deletes, Purpose::Undo, Purpose::Users];
+            let kept = purposes.map(|purpose| kept_chunks(purpose, extents));
+            assert!(kept[0] == 0 && kept.is_sorted_by(|less, more| less < more), "{extents}: {kept:?}");
+            assert!(kept[3] <= (LEAST_EXTENTS + extents / 16) * CHUNKS, "{extents}: {kept:?}");
         }
-        assert_eq!(kept_extents(Purpose::Users, 1 << 26), 258);
+        assert_eq!(reserve_extents(1 << 26), 258);
     }
 
     #[test]

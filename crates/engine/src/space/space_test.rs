@@ -263,6 +263,62 @@ fn an_extent_is_discarded_once_a_checkpoint_has_passed_the_last_change_of_its_pa
     assert!(data.discarded_bytes() > 4 * core.space.layout().extent_bytes(), "{}", data.discarded_bytes());
 }
 
+/// Takes 32 extents and frees them again; returns the bytes of those beside the reserve.
+fn empty_extents(core: &Core) -> u64 {
+    for _ in 0..32 * EXTENT_PAGES {
+        new_page(core).unwrap();
+    }
+    while !core.space.drop_segment_step(&core.ctx, SEGMENT, 16).unwrap() {}
+    let kept = reserve::reserve_extents(extents(core)) + READY_EXTENTS;
+    u64::from(32 - kept) * core.space.layout().extent_bytes()
+}
+
+#[test]
+fn a_closing_discards_what_was_emptied() {
+    let (data, mut core) = on_a_limited_disk(64);
+    let emptied_bytes = empty_extents(&core);
+    core.close().unwrap();
+    assert!(data.discarded_bytes() >= emptied_bytes, "{} of {emptied_bytes}", data.discarded_bytes());
+}
+
+#[test]
+fn an_opening_discards_what_a_killed_process_emptied_but_for_the_reserve() {
+    let (_, core) = on_a_limited_disk(64);
+    let (emptied_bytes, log) = (empty_extents(&core), &core.ctx.log);
+    log.flush_to(log.end_lsn()).unwrap();
+    let storage = core.storage().cut(1);
+    let data = storage.memory_devices().unwrap()[0].clone();
+    let core = open(storage, small_options());
+    assert_eq!(data.discarded_bytes(), 0);
+    while core.space.discard_found_step(&core.ctx) {}
+    assert!(data.discarded_bytes() >= emptied_bytes, "{} of {emptied_bytes}", data.discarded_bytes());
+    // Others take what was discarded: the reserve is still there.
+    data.fill_up();
+    let reserve = reserve::reserve_extents(extents(&core));
+    let _entitled = reserve::entitle(Purpose::Cleaning);
+    for page in 0..reserve * EXTENT_PAGES {
+        assert!(new_page(&core).is_ok(), "page {page}");
+    }
+}
+
+/// On a disk that is full none of the free extents is the reserve for certain: those found stay as they are.
+#[test]
+fn without_a_reserve_an_opening_discards_nothing() {
+    let (data, mut core) = on_a_limited_disk(64);
+    let storage = core.storage().clone();
+    core.close().unwrap();
+    let extent_bytes = core.space.layout().extent_bytes();
+    data.discard(extent_bytes, 63 * extent_bytes).unwrap();
+    data.fill_up();
+    let discarded_bytes = data.discarded_bytes();
+    let core = open(storage, small_options());
+    let mut steps = 0..1000;
+    while core.space.discard_found_step(&core.ctx) {
+        assert!(steps.next().is_some(), "the step ends");
+    }
+    assert_eq!(data.discarded_bytes(), discarded_bytes);
+}
+
 #[test]
 fn who_cleans_up_finds_the_reserve_behind_any_number_of_holes() {
     let (data, mut core) = on_a_limited_disk(70);

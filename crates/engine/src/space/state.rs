@@ -40,6 +40,10 @@ pub struct State {
     bare: BTreeSet<u32>,
     /// Where the next run of `bare` is looked for.
     bare_from: u32,
+    /// Where those of `bare` lie that were found at the opening, and may still have their place.
+    found: Range<u32>,
+    /// How many of `bare` may still be tried for the reserve before those found stay as they are.
+    found_tries: usize,
     shared: BTreeSet<u32>,
     emptied: Emptied,
     unowned_chunks: u32,
@@ -60,6 +64,8 @@ impl State {
             free: BTreeSet::new(),
             bare: BTreeSet::new(),
             bare_from: 0,
+            found: 0..0,
+            found_tries: 0,
             emptied: Emptied::default(),
             unowned_chunks: 0,
             full_since: None,
@@ -102,9 +108,37 @@ impl State {
     /// The next extents, up to `limit`, that follow each other and cannot be taken before their place is reserved.
     pub fn bare_run(&self, limit: u32) -> Range<u32> {
         let next = self.bare.range(self.bare_from..).next().or_else(|| self.bare.first());
-        let Some(&first) = next else { return 0..0 };
+        next.map_or(0..0, |first| self.bare_run_at(*first, limit))
+    }
+
+    fn bare_run_at(&self, first: u32, limit: u32) -> Range<u32> {
         let end = (first..first.saturating_add(limit)).find(|number| !self.bare.contains(number));
         first..end.unwrap_or(first.saturating_add(limit))
+    }
+
+    /// All of `bare` may still have their place: it is not known what an earlier process discarded.
+    pub fn note_found(&mut self) {
+        (self.found, self.found_tries) = (0..self.extents(), self.bare.len());
+    }
+
+    /// The next extents of those that were found, up to `limit`, that follow each other and were not reserved since;
+    /// they are found no more.
+    pub fn next_found(&mut self, limit: u32) -> Range<u32> {
+        let Some(&first) = self.bare.range(self.found.clone()).next() else {
+            self.found.start = self.found.end;
+            return 0..0;
+        };
+        let run = self.bare_run_at(first, limit);
+        self.found.start = run.end.min(self.found.end);
+        run
+    }
+
+    /// The reserve could not be made of some; once all were tried, those found stay as they are.
+    pub fn note_refused(&mut self) {
+        self.found_tries = self.found_tries.saturating_sub(1);
+        if self.found_tries == 0 {
+            self.found.start = self.found.end;
+        }
     }
 
     /// The place of this one cannot be reserved now: the next run begins behind it.

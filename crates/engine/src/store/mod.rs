@@ -228,8 +228,11 @@ pub trait PageStore: PageSource + Send + Sync {
     fn forget(&self, pages: Range<u32>);
 
     /// As [`forget`](PageStore::forget), for pages that no extent map counts as used when the database is opened: a
-    /// store that does not remember what was forgotten hears of it again.
-    fn forget_unused(&self, _pages: Range<u32>) {}
+    /// store that does not remember what was forgotten hears of it again. False if that takes time, or room that the
+    /// pages may still have: the caller forgets them when it may.
+    fn forget_unused(&self, _pages: Range<u32>) -> bool {
+        false
+    }
 
     /// Cleans a segment although there may be room enough; says whether there was one to clean.
     ///

@@ -10,6 +10,7 @@ use super::table_trees::TableTrees;
 use super::transaction::Txn;
 use super::write::{Attempt, Stop, claim, settle};
 use crate::error::Result;
+use crate::space::reserve::{self, Purpose};
 
 /// A row operation of a transaction: the table and the row's clustered key.
 pub struct RowOp<'a> {
@@ -47,6 +48,7 @@ impl RowOp<'_> {
     /// # Errors
     /// Lock waits, `WriteConflict`, I/O.
     pub fn delete(self) -> Result<bool> {
+        let _entitled = reserve::entitle(Purpose::Deletes);
         self.statement(RowOp::delete_row)
     }
 

@@ -1,7 +1,8 @@
 //! Opening, closing, and calls that are mistakes.
 
-use crate::support::{add, all, check_indexes, memory, open, options, people};
+use crate::support::{add, all, await_purge, check_indexes, memory, open, options, people};
 use highwater::config::PageStoreKind;
+use highwater::inspect::RawFile;
 use highwater::{Database, Error, Options, Schema, Type, values};
 use highwater_storage::StorageSet;
 
@@ -27,6 +28,29 @@ fn mistakes_are_errors_that_say_so() {
         })
     });
     assert!(nested.unwrap());
+}
+
+/// Pages that are freed one by one, and a table that is dropped behind that, leave no owner in the extent maps that
+/// nobody knows.
+#[test]
+fn whoever_owns_pages_has_a_name() {
+    let storage = StorageSet::memory();
+    let db = open(&storage);
+    let table = people(&db);
+    let mut txn = db.begin().unwrap();
+    for n in 0..3000 {
+        txn.insert(&table, &values![null, "x".repeat(50).as_str(), format!("{n}").as_str(), n]).unwrap();
+    }
+    txn.commit().unwrap();
+    db.transact(|txn| (1..=3000_u64).try_for_each(|id| txn.delete(&table, &values![id]).map(drop))).unwrap();
+    await_purge(&db);
+    drop(table);
+    db.drop_table("people").unwrap();
+    db.close().unwrap();
+    let file = RawFile::open(&*storage.data).unwrap();
+    let extents = file.extent_use();
+    let without_name = extents.segments.keys().filter(|number| file.segment_name(**number).is_none());
+    assert_eq!(without_name.count(), 0, "{:?}", extents.segments);
 }
 
 #[test]

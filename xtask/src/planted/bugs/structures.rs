@@ -6,6 +6,9 @@ const ALLOCATION: &str = "crates/engine/src/space/allocation.rs";
 const GROWTH: &str = "crates/engine/src/space/growth.rs";
 const DISCARD: &str = "crates/engine/src/space/discard.rs";
 const STATE: &str = "crates/engine/src/space/state.rs";
+const SPACE: &str = "crates/engine/src/space/mod.rs";
+const RESERVE: &str = "crates/engine/src/space/reserve.rs";
+const CORE: &str = "crates/engine/src/db/core.rs";
 const SPLIT: &str = "crates/engine/src/btree/split.rs";
 const MERGE: &str = "crates/engine/src/btree/merge.rs";
 const FIX: &str = "crates/engine/src/pool/frames/fix.rs";
@@ -20,6 +23,42 @@ const CATALOG_TREES: &str = "crates/engine/src/table/catalog_trees.rs";
 const WAITS: &str = "crates/engine/src/txn/lock/waits.rs";
 
 pub const BUGS: &[Bug] = &[
+    bug(
+        "emptied-extents-forgotten-at-closing",
+        "what was emptied since the last checkpoint keeps its place on the device when the database closes",
+        &[edit(
+            CORE,
+            "        self.space.discard_step(&self.ctx);\n",
+            "        if !PLANTED {\n            self.space.discard_step(&self.ctx);\n        }\n",
+        )],
+        &["space::space_test"],
+    ),
+    bug(
+        "emptied-extents-not-found-at-opening",
+        "what a killed process emptied keeps its place on the device for good",
+        &[edit(SPACE, "        if !is_known {", "        if !PLANTED && !is_known {")],
+        &["space::space_test"],
+    ),
+    bug(
+        "reserve-discarded-at-opening",
+        "an opening discards the reserve for a full disk with the other free extents",
+        &[edit(
+            DISCARD,
+            "            if !self.has_reserve(ctx) {",
+            "            if !PLANTED && !self.has_reserve(ctx) {",
+        )],
+        &["space::space_test"],
+    ),
+    bug(
+        "updates-take-the-share-of-deletes",
+        "undo of updates fills the part of the reserve that deletes need on a full disk",
+        &[edit(
+            RESERVE,
+            "        Purpose::Undo => reserve / 2,",
+            "        Purpose::Undo => if PLANTED { reserve / 4 } else { reserve / 2 },",
+        )],
+        &["space::reserve"],
+    ),
     bug(
         "catalog-tree-shown-before-it-is-whole",
         "after a crash a tree of the catalog counts that does not have all records yet",

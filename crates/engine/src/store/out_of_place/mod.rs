@@ -361,8 +361,9 @@ impl PageStore for OutOfPlace {
         self.segments.forget(pages);
     }
 
-    fn forget_unused(&self, pages: Range<u32>) {
+    fn forget_unused(&self, pages: Range<u32>) -> bool {
         self.forget(pages);
+        true
     }
 
     #[cfg(test)]

@@ -183,7 +183,7 @@ fn every_page_is_what_was_last_written_however_often_segments_are_used_again() {
                     store = open_after(&storage, lsn, codec).unwrap();
                     (2..pages)
                         .filter(|page| !model.contains_key(page))
-                        .for_each(|page| store.forget_unused(page..page + 1));
+                        .for_each(|page| assert!(store.forget_unused(page..page + 1)));
                 }
                 chance => {
                     let (lane, most) = if chance < 20 { (Lane::SinglePage, 1) } else { (Lane::FlushList, 40) };
