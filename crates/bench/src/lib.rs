@@ -7,6 +7,7 @@
 //! 3. Nothing here prints to standard output; callers hand in where lines go.
 //! 4. Nothing here knows of experiments, or how a server is set up and started.
 
+mod alphabet;
 mod backoff;
 pub mod compared;
 pub mod corruption;

@@ -1,12 +1,14 @@
 //! Power cuts of a database whose secondary indexes do not fit its pool, on disks in memory.
 //!
 //! How a life goes
-//! 1. Random transactions change rows (some in a way that fills the redo log) until the power is cut: at any write or
+//! 1. Random transactions change rows (some in a way that fills the redo log), and between them a player plays the
+//!    alphabet of the tortures on tables of its own, until the power is cut: at any write or
 //!    sync, or a few of them after leaves were merged, after changes were carried forward, after a checkpoint, while
 //!    the database closes.
 //! 2. What was not synced is kept, lost or torn at random. Often recovery is cut as well, up to three times in a row.
 //! 3. The database is opened. Every row must be what the last commit made it, each secondary index must have exactly
-//!    the rows' entries in their order, and the check must find nothing. The next life goes on from there.
+//!    the rows' entries in their order, the player's tables must hold what its oracle says, and the check must find
+//!    nothing. The next life goes on from there.
 //!
 //! Rules
 //! 1. A transaction whose commit was not acknowledged may be there or not, but not by half.
@@ -15,6 +17,8 @@
 
 mod rows;
 
+use crate::alphabet::choices::Choices;
+use crate::alphabet::{Player, Scene, Stage};
 use crate::error::{Error, Result};
 use fastrand::Rng;
 use highwater::config::MergeAtClose;
@@ -26,6 +30,10 @@ use rows::Rows;
 const ROWS: u64 = 3000;
 /// Most transactions of a life.
 const MOST_TRANSACTIONS: u32 = 120;
+/// Letters that are played after a transaction.
+const LETTERS: u32 = 4;
+/// How long anything waits for a lock: only the one thread could let it go.
+const LOCK_WAIT_TIMEOUT_MS: u64 = 1;
 /// Most cuts of recovery in a row.
 const MOST_RECOVERIES: u32 = 3;
 
@@ -100,6 +108,7 @@ pub struct Trial {
     storage: StorageSet,
     options: Options,
     rows: Rows,
+    player: Player,
     rng: Rng,
     /// What happened so far.
     pub tally: Tally,
@@ -116,7 +125,7 @@ impl Trial {
         let db = Database::open_storage(storage.clone(), options.clone())?;
         let rows = Rows::create(&db, ROWS, &mut rng)?;
         db.close()?;
-        Ok(Trial { storage, options, rows, rng, tally: Tally::default() })
+        Ok(Trial { storage, options, rows, player: Player::default(), rng, tally: Tally::default() })
     }
 
     /// One life, up to the comparison after its cut.
@@ -138,17 +147,20 @@ impl Trial {
         let recoveries = if self.rng.bool() { self.rng.u32(1..=MOST_RECOVERIES) } else { 0 };
         (0..recoveries).for_each(|_| self.cut_recovery());
         let db = Database::open_storage(self.storage.clone(), self.options())?;
-        self.rows.compare(&db).map_err(|error| self.explain(moment, recoveries, error))?;
+        let compared = self.rows.compare(&db).and_then(|()| self.player.oracle.compare(&db));
+        compared.map_err(|error| self.explain(moment, recoveries, error))?;
         Ok(db.close()?)
     }
 
     fn options(&mut self) -> Options {
         let change_buffer_merge_at_close = if self.rng.bool() { MergeAtClose::On } else { MergeAtClose::Off };
-        Options { change_buffer_merge_at_close, ..self.options.clone() }
+        let lock_wait_timeout_ms = LOCK_WAIT_TIMEOUT_MS;
+        Options { change_buffer_merge_at_close, lock_wait_timeout_ms, ..self.options.clone() }
     }
 
     /// Runs transactions until the power is off, or until the database is to be closed.
     fn work(&mut self, db: &Database, faults: &Faults, moment: Moment) -> Result<()> {
+        let (mut scene, mut choices) = (Scene::default(), Choices::of_seed(self.rng.u64(..)));
         let before = moment.counter(&db.stats());
         let mut is_set = false;
         if moment == Moment::Any {
@@ -157,7 +169,8 @@ impl Trial {
         }
         let transactions = if moment == Moment::Close { self.rng.u32(1..60) } else { MOST_TRANSACTIONS };
         for _ in 0..transactions {
-            match self.rows.transact(db, &mut self.rng) {
+            let done = self.rows.transact(db, &mut self.rng);
+            match done.and_then(|()| self.play(db, &mut scene, &mut choices)) {
                 Err(error @ Error::Data(_)) => return Err(error),
                 _ if faults.is_power_off() => return Ok(()),
                 done => done?,
@@ -169,6 +182,11 @@ impl Trial {
         }
         faults.power_off_after(if moment == Moment::Close { self.rng.u64(..40) } else { 0 });
         Ok(())
+    }
+
+    fn play(&mut self, db: &Database, scene: &mut Scene, choices: &mut Choices) -> Result<()> {
+        let stage = Stage { db, stepped: None, fills: false };
+        (0..LETTERS).try_for_each(|_| self.player.play(&stage, scene, choices))
     }
 
     fn cut_recovery(&mut self) {

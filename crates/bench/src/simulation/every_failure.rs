@@ -49,7 +49,7 @@ impl Simulation {
     fn fail_once(&mut self, faults: &Faults, stops: bool) -> Result<()> {
         self.tally.lives += 1;
         let lived = self.open(faults).and_then(|db| {
-            self.oracle.compare(db.database())?;
+            self.player.oracle.compare(db.database())?;
             self.work(&db, faults, stops)?;
             Ok(db.close()?)
         });

@@ -9,7 +9,8 @@
 //!    check of the database shows of it then is known (docs/damage.md), and counted as unseen.
 
 use super::Simulation;
-use super::choices::Choices;
+use crate::alphabet::Scene;
+use crate::alphabet::choices::Choices;
 use crate::error::{Error, Result};
 use highwater::Error as Engine;
 use highwater::internals::Stepped;
@@ -207,9 +208,9 @@ impl Simulation {
             Ok(db) => db,
             Err(error) => return Said::Error(error),
         };
-        let looked = self.oracle.compare(db.database()).and_then(|()| {
+        let looked = self.player.oracle.compare(db.database()).and_then(|()| {
             self.refuse_set_aside(&db)?;
-            self.steps(&db, steps)
+            self.steps(&db, steps, &mut Scene::default())
         });
         match looked {
             Ok(()) => db.close().map_or_else(|error| Said::Error(error.into()), |()| Said::Right),

@@ -20,25 +20,24 @@
 //!    devices, in order, and every outcome. Reads are no part of it. A disk that is full may break this: the engine
 //!    looks again after some time.
 
-mod actors;
-mod choices;
 mod every_failure;
 mod lies;
 mod observed;
-mod oracle;
 mod setting;
 mod verdict;
 
+use crate::alphabet::choices::Choices;
+use crate::alphabet::copies::{Backups, read_only, salvage_all};
+use crate::alphabet::played::Played;
+use crate::alphabet::whole::expect_sound;
+use crate::alphabet::{Player, Scene, Stage};
 use crate::error::{Error, Result};
-use actors::{Actor, Snapshot, World, is_refusal};
-use choices::Choices;
 pub use every_failure::every_failure;
-use highwater::internals::{Step, Stepped};
-use highwater::{Database, Error as Engine, Schema, Type};
+use highwater::Error as Engine;
+use highwater::internals::Stepped;
 use highwater_storage::{Device, FaultKind, Faults, Operation, StorageSet};
 pub use observed::History;
 use observed::{Event, Observed};
-use oracle::{Changes, INDEXES, InDoubt, Oracle};
 use setting::Setting;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -47,10 +46,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub const MOST_STEPS: u32 = 400;
 /// Fewest steps of a life.
 const LEAST_STEPS: u32 = 20;
-/// Open transactions, and held snapshots, at most.
-const ACTORS: usize = 5;
-const SNAPSHOTS: usize = 2;
-const TABLES: u32 = 4;
 /// Pages of a new data file.
 const NEW_PAGES: u64 = 512;
 /// Most cuts of openings in a row.
@@ -111,14 +106,15 @@ enum Ending {
 pub struct Simulation {
     storage: StorageSet,
     setting: Arc<Setting>,
-    oracle: Oracle,
+    player: Player,
     rng: Choices,
     now_ms: Arc<AtomicU64>,
     history: History,
     tally: Tally,
-    next_table: u32,
     most_steps: u32,
     has_small_disks: bool,
+    /// The backups of some databases.
+    backups: Option<Backups>,
 }
 
 impl Simulation {
@@ -133,19 +129,20 @@ impl Simulation {
     }
 
     fn choosing(seed: u64, mut rng: Choices, most_steps: u32) -> Simulation {
-        let setting = Setting::random(seed, &mut rng);
+        let setting = Setting::random(seed, &mut rng).expect("every value of an option is accepted");
         let (storage, has_small_disks) = setting.disks(&mut rng);
+        let backups = (!setting.grows && rng.u32(..4) == 0).then(|| Backups::new(setting.elsewhere()));
         Simulation {
             storage,
             has_small_disks,
             setting: Arc::new(setting),
-            oracle: Oracle::default(),
+            player: Player::default(),
             rng,
             now_ms: Arc::default(),
             history: History::default(),
             tally: Tally::default(),
-            next_table: 0,
             most_steps: most_steps.max(LEAST_STEPS + 1),
+            backups,
         }
     }
 
@@ -155,13 +152,13 @@ impl Simulation {
             storage: self.storage.cut(self.rng.u64(..)),
             has_small_disks: self.has_small_disks,
             setting: self.setting.clone(),
-            oracle: self.oracle.clone(),
+            player: self.player.clone(),
             rng: self.rng.fork(),
             now_ms: Arc::new(AtomicU64::new(self.now_ms.load(Relaxed))),
             history: self.history.clone(),
             tally: Tally::default(),
-            next_table: self.next_table,
             most_steps: self.most_steps,
+            backups: None,
         }
     }
 
@@ -173,6 +170,11 @@ impl Simulation {
     /// Whether a disk may become full, so that the same seed may give another history (rule 3).
     pub fn has_small_disks(&self) -> bool {
         self.has_small_disks
+    }
+
+    /// The calls of the engine that were played so far.
+    pub fn played(&self) -> &Played {
+        &self.player.played
     }
 
     /// What happened so far.
@@ -204,7 +206,7 @@ impl Simulation {
         let (faults, ending) = (Faults::new(), self.ending());
         let stops = matches!(ending, Ending::Failure(Operation::Write | Operation::Sync, _));
         let db = self.open(&faults)?;
-        self.oracle.compare(db.database())?;
+        self.player.oracle.compare(db.database())?;
         self.plan(&faults, ending);
         let lived = self.work(&db, &faults, stops).and_then(|()| {
             // It may be off already, unnoticed: that discards fail is no error.
@@ -214,7 +216,12 @@ impl Simulation {
             Ok(db.close()?)
         });
         verdict::of_life(&lived, &faults, stops)?;
+        let is_closed = lived.is_ok();
         self.note_end(lived, &faults, ending)?;
+        if is_closed {
+            self.player.oracle.is_durable();
+            self.salvage_closed()?;
+        }
         if faults.is_power_off() {
             for _ in 0..self.rng.u32(..=MOST_OTHERS) {
                 self.try_another_outcome()?;
@@ -223,7 +230,31 @@ impl Simulation {
             self.cut();
             self.cut_openings();
         }
+        self.read_only()?;
         if self.rng.u32(..4) == 0 { self.live_with_a_lie() } else { Ok(()) }
+    }
+
+    /// Now and then salvages the database, which was closed.
+    fn salvage_closed(&mut self) -> Result<()> {
+        if !self.opens_as_users_do() || self.rng.u32(..4) > 0 {
+            return Ok(());
+        }
+        let Player { oracle, played, .. } = &self.player;
+        salvage_all(&*self.storage.data, &self.setting.elsewhere(), oracle, played)
+    }
+
+    /// Now and then opens the database as it is, and changes nothing.
+    fn read_only(&mut self) -> Result<()> {
+        if !self.opens_as_users_do() || self.rng.u32(..12) > 0 {
+            return Ok(());
+        }
+        let Player { oracle, played, .. } = &self.player;
+        read_only(&self.storage, &self.setting.elsewhere(), &mut oracle.clone(), played)
+    }
+
+    /// Whether it can be opened in the manner of users' databases.
+    fn opens_as_users_do(&self) -> bool {
+        !self.setting.grows
     }
 
     /// Compares the database with the oracle, and checks all of it.
@@ -232,10 +263,8 @@ impl Simulation {
     /// As [`live`](Simulation::live).
     pub fn verify(&mut self) -> Result<()> {
         let db = self.open(&Faults::new())?;
-        self.oracle.compare(db.database())?;
-        if let Some(finding) = db.database().check()?.findings.first() {
-            return Err(Error::Data(format!("the check found: {finding}")));
-        }
+        self.player.oracle.compare(db.database())?;
+        expect_sound(&db.database().check()?)?;
         Ok(db.close()?)
     }
 
@@ -272,7 +301,7 @@ impl Simulation {
             number += 1;
             Observed::wrap(wrap(number, device), number, &self.history)
         });
-        let options = self.setting.at_opening(&mut self.rng);
+        let options = self.setting.at_opening(&mut self.rng)?;
         Ok(Stepped::open(devices, options, &self.setting.manner, self.now_ms.clone())?)
     }
 
@@ -280,18 +309,24 @@ impl Simulation {
     /// the database.
     fn work(&mut self, db: &Stepped, faults: &Faults, stops: bool) -> Result<()> {
         let count = self.rng.u32(LEAST_STEPS..self.most_steps);
-        verdict::of_work(self.steps(db, count), db.database(), faults, stops)
+        let mut scene = Scene::with_backups(self.backups.take());
+        let worked = self.steps(db, count, &mut scene);
+        self.backups = scene.backups.take();
+        drop(scene);
+        verdict::of_work(worked, db.database(), faults, stops)
     }
 
     /// So many random steps, until an error.
-    fn steps(&mut self, db: &Stepped, count: u32) -> Result<()> {
-        let (mut actors, mut snapshots) = (Vec::new(), Vec::new());
+    fn steps(&mut self, db: &Stepped, count: u32, scene: &mut Scene) -> Result<()> {
+        let (database, fills) = (db.database(), self.setting.grows);
+        let stage = Stage { db: database, stepped: Some(db), fills };
+        let before = self.player.acknowledged;
         for _ in 0..count {
             if self.rng.is_at_end() {
                 break;
             }
             self.now_ms.fetch_add(self.rng.u64(..20), Relaxed);
-            let done = self.step(db, &mut actors, &mut snapshots);
+            let done = self.player.play(&stage, scene, &mut self.rng);
             let outcome = match &done {
                 Ok(()) => 0,
                 Err(Error::Engine(Engine::DiskFull { .. })) => 1,
@@ -302,85 +337,15 @@ impl Simulation {
             match done {
                 // The statement was undone; the transaction that met it is rolled back with the others.
                 Err(Error::Engine(Engine::DiskFull { .. })) => {
-                    self.oracle.in_doubt = None;
-                    actors.clear();
+                    self.player.oracle.in_doubt = None;
+                    scene.roll_back(&self.player.played)?;
                 }
                 done => done?,
             }
         }
+        self.tally.acknowledged += self.player.acknowledged - before;
         self.tally.extent_maps = self.tally.extent_maps.max(db.extent_maps());
         Ok(())
-    }
-
-    fn step(&mut self, db: &Stepped, actors: &mut Vec<Actor>, snapshots: &mut Vec<Snapshot>) -> Result<()> {
-        let (database, rng) = (db.database(), &mut self.rng);
-        match rng.u32(..100) {
-            0..=7 if actors.len() < ACTORS => actors.push(Actor::begin(database, rng)?),
-            8..=64 if !actors.is_empty() => {
-                let mut actor = actors.swap_remove(rng.usize(..actors.len()));
-                let others: Changes = actors.iter().flat_map(|other| other.own().clone()).collect();
-                let (oracle, fills, is_alone) = (&self.oracle, self.setting.grows, actors.is_empty());
-                actor.act(&World { db: database, oracle, others: &others, fills, is_alone }, rng)?;
-                actors.push(actor);
-            }
-            65..=75 if !actors.is_empty() => {
-                let actor = actors.swap_remove(rng.usize(..actors.len()));
-                actor.end(&mut self.oracle, rng)?;
-                self.tally.acknowledged += 1;
-            }
-            76 | 77 if snapshots.len() < SNAPSHOTS => snapshots.extend(Snapshot::take(database, &self.oracle)?),
-            78..=80 if !snapshots.is_empty() => {
-                let at = rng.usize(..snapshots.len());
-                snapshots[at].look(database, &self.oracle, rng)?;
-            }
-            81 if !snapshots.is_empty() => drop(snapshots.swap_remove(0)),
-            82..=84 => self.change_schema(database)?,
-            _ => {
-                let step = Step::ALL[rng.usize(..Step::ALL.len())];
-                db.step(step)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Creates or drops a table or an index; transactions that use it may be in its way.
-    fn change_schema(&mut self, db: &Database) -> Result<()> {
-        let (count, rng) = (self.oracle.tables.len() as u32, &mut self.rng);
-        let table = rng.choice(self.oracle.tables.keys()).cloned();
-        let (index, column) = INDEXES[rng.usize(..INDEXES.len())];
-        let (change, result) = match (table, rng.u32(..4)) {
-            (None, _) | (_, 0) if count < TABLES => {
-                self.next_table += 1;
-                let name = format!("t{}", self.next_table);
-                let result = db.create_table(&name, schema()).map(drop);
-                (InDoubt::CreateTable(name), result)
-            }
-            (Some(name), 1) if count > 1 => {
-                let result = db.drop_table(&name);
-                (InDoubt::DropTable(name), result)
-            }
-            (Some(name), _) if self.oracle.tables[&name].indexes.contains(index) => {
-                let result = db.drop_index(&name, index);
-                (InDoubt::DropIndex(name, index), result)
-            }
-            (Some(name), _) => {
-                let result = db.create_index(&name, index, &[column], false);
-                (InDoubt::CreateIndex(name, index), result)
-            }
-            (None, _) => return Ok(()),
-        };
-        match result {
-            Ok(()) => {
-                self.oracle.settle(change);
-                self.tally.acknowledged += 1;
-                Ok(())
-            }
-            Err(error) if is_refusal(&error) => Ok(()),
-            Err(error) => {
-                self.oracle.in_doubt = Some(change);
-                Err(error.into())
-            }
-        }
     }
 
     /// An error is right where a fault was planned, and only there.
@@ -404,7 +369,7 @@ impl Simulation {
         copy.cut_openings();
         let faults = Faults::new();
         let db = copy.open(&faults)?;
-        copy.oracle.compare(db.database())?;
+        copy.player.oracle.compare(db.database())?;
         // Nobody looks at this copy again: it need not be closed.
         faults.power_off_after(0);
         self.tally.add(&copy.tally);
@@ -430,13 +395,6 @@ impl Simulation {
         self.cut();
         self.tally.recovery_cuts += 1;
     }
-}
-
-fn schema() -> Schema {
-    let text = |schema: Schema, name: &str, bytes| schema.column(name, Type::Text(bytes));
-    let schema = Schema::new().column("id", Type::U64);
-    let schema = text(text(text(schema, "a", 60), "b", 60), "body", 10_000).primary_key(&["id"]);
-    INDEXES.iter().fold(schema, |schema, (name, column)| schema.index(name, &[column]))
 }
 
 #[cfg(test)]

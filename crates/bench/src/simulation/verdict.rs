@@ -5,9 +5,12 @@
 //!    is asked before the database is dropped: what it writes then may be what meets the fault.
 //! 2. After a failed write or sync nothing is acknowledged: the database has stopped, and its closing is an error.
 
+use crate::alphabet::content::schema;
+use crate::alphabet::played::Played;
 use crate::error::{Error, Result};
 use highwater::{Database, Error as Engine};
 use highwater_storage::Faults;
+use std::collections::BTreeSet;
 
 /// Judges what the work on an open database ended with; a failure that `stops` the database is a write's or a sync's.
 pub fn of_work(worked: Result<()>, db: &Database, faults: &Faults, stops: bool) -> Result<()> {
@@ -35,7 +38,7 @@ pub fn of_life(lived: &Result<()>, faults: &Faults, stops: bool) -> Result<()> {
 
 /// Rule 2.
 fn expect_stopped(db: &Database) -> Result<()> {
-    match db.create_table("after_a_failure", super::schema()) {
+    match db.create_table("after_a_failure", schema(&Played::default(), &BTreeSet::new())) {
         Ok(_) => Err(Error::Data("a table was created though a write or sync had failed".into())),
         Err(Engine::Poisoned(_)) => Ok(()),
         Err(error) => {

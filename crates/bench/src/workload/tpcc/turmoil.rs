@@ -7,7 +7,8 @@
 //! Rules
 //! 1. Those that write commit through an `Acknowledger`, as TPC-C's clients do; their numbers follow the clients'.
 //! 2. Every transaction of the large one gives all rows one generation. So after any crash all have the same.
-//! 3. Work that fails because of another transaction, a schema change or a full disk is tried again; any other error
+//! 3. Transactions have any level of isolation.
+//! 4. Work that fails because of another transaction, a schema change or a full disk is tried again; any other error
 //!    ends the run.
 
 use super::acknowledge::Acknowledger;
@@ -154,7 +155,7 @@ fn until_failed(failure: &Mutex<Option<Error>>, mut work: impl FnMut() -> Result
 }
 
 fn begin(db: &Database, random: &mut Rng) -> Result<WriteTxn> {
-    let isolation = if random.bool() { Isolation::RepeatableRead } else { Isolation::ReadCommitted };
+    let isolation = Isolation::ALL[random.usize(..Isolation::ALL.len())];
     Ok(db.begin_with(TxnOptions { isolation, ..TxnOptions::default() })?)
 }
 

@@ -1,0 +1,361 @@
+//! Transactions that are open at once, interleaved on one thread, and snapshots.
+//!
+//! Rules
+//! 1. Whatever a statement answers is compared with what the transaction's level lets it see. A statement may be
+//!    refused because of another transaction; then it has done nothing.
+//! 2. What opens a transaction's view is followed by a read that certainly does, so that both sides agree on what it
+//!    sees: a scan of nothing, or one that is refused, may or may not have opened it.
+
+use super::World;
+use super::choices::Choices;
+use super::content::{Content, ONE_C, PRIMARY, Rows, content, id_key};
+use super::oracle::{Change, Changes, Model, Oracle};
+use super::played::{Played, call};
+use super::reads::{Query, Reader};
+use super::scan::IDS;
+use super::writes::{Changed, Judge, Statement, random_content};
+use crate::error::{Error, Result};
+use highwater::config::FlushLog;
+use highwater::{Database, Error as Engine, Isolation, ReadTxn, Savepoint, Table, TxnOptions, WriteTxn};
+
+/// Long rows that are written at once.
+const FILLED: u64 = 24;
+
+/// An open transaction.
+pub struct Actor {
+    txn: WriteTxn,
+    session: Session,
+}
+
+/// What is known of a transaction.
+pub struct Session {
+    options: TxnOptions,
+    /// Commits that its snapshot sees.
+    sees: Option<u64>,
+    own: Changes,
+    savepoints: Vec<(Savepoint, Changes)>,
+}
+
+/// An error that a transaction may meet and go on: the statement was undone.
+pub fn is_refusal(error: &Engine) -> bool {
+    matches!(error, Engine::LockWaitTimeout | Engine::WriteConflict | Engine::DuplicateKey { .. })
+}
+
+/// Options of a transaction.
+pub fn random_options(rng: &mut Choices) -> TxnOptions {
+    let isolation = Isolation::ALL[rng.usize(..Isolation::ALL.len())];
+    let flush_log_at_trx_commit = (rng.u32(..8) == 0).then(|| FlushLog::ALL[rng.usize(..FlushLog::ALL.len())]);
+    TxnOptions { isolation, first_committer_wins: rng.bool(), flush_log_at_trx_commit, ..TxnOptions::default() }
+}
+
+impl Actor {
+    /// Begins one.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn begin(world: &World<'_>, rng: &mut Choices) -> Result<Actor> {
+        if rng.u32(..8) == 0 {
+            let session = Session::new(TxnOptions::default());
+            return Ok(Actor { txn: call!(world.played, Database::begin(world.db))?, session });
+        }
+        let options = random_options(rng);
+        let txn = call!(world.played, Database::begin_with(world.db, options.clone()))?;
+        Ok(Actor { txn, session: Session::new(options) })
+    }
+
+    /// What it has changed and not committed.
+    pub fn own(&self) -> &Changes {
+        &self.session.own
+    }
+
+    /// A random statement: a write, a read, a savepoint.
+    ///
+    /// # Errors
+    /// The engine's; [`Error::Data`] for a wrong answer.
+    pub fn act(&mut self, oracle: &Oracle, world: &World<'_>, rng: &mut Choices) -> Result<()> {
+        self.session.act(&mut self.txn, oracle, world, rng)
+    }
+
+    /// Rolls it back.
+    ///
+    /// # Errors
+    /// [`Error::Data`] if the disk is too full for that; the engine's.
+    pub fn roll_back(self, played: &Played) -> Result<()> {
+        match call!(played, WriteTxn::rollback(self.txn)) {
+            Err(error @ Engine::DiskFull { .. }) => Err(Error::Data(format!("a rollback: {error}"))),
+            done => Ok(done?),
+        }
+    }
+
+    /// Commits it, mostly, or rolls it back.
+    ///
+    /// # Errors
+    /// The engine's: then the commit is in doubt.
+    pub fn end(self, oracle: &mut Oracle, world: &World<'_>, rng: &mut Choices) -> Result<()> {
+        if rng.u32(..4) == 0 {
+            return self.roll_back(world.played);
+        }
+        let Actor { txn, session } = self;
+        let has_written = !session.own.is_empty();
+        if has_written && call!(world.played, WriteTxn::id(&txn)).is_none() {
+            return Err(Error::Data("a transaction that has written has no number".into()));
+        }
+        oracle.in_doubt = Some(session.change());
+        if rng.bool() {
+            call!(world.played, WriteTxn::commit(txn))?;
+        } else {
+            let lsn = call!(world.played, WriteTxn::commit_lsn(txn))?;
+            if lsn > call!(world.played, Database::lsn(world.db)) {
+                return Err(Error::Data(format!("a commit lies at LSN {lsn}, behind the end of the log")));
+            }
+        }
+        session.acknowledge(oracle, world);
+        Ok(())
+    }
+}
+
+impl Session {
+    /// Of a transaction with these options, which has just begun.
+    pub fn new(options: TxnOptions) -> Session {
+        Session { options, sees: None, own: Changes::new(), savepoints: Vec::new() }
+    }
+
+    /// What its commit changes.
+    pub fn change(&self) -> Change {
+        Change::Transaction(self.own.clone())
+    }
+
+    /// Its commit was acknowledged.
+    pub fn acknowledge(self, oracle: &mut Oracle, world: &World<'_>) {
+        let flush_log = self.options.flush_log_at_trx_commit.unwrap_or(world.flush_log);
+        // One that only read has no redo to wait for.
+        let is_durable = flush_log == FlushLog::Sync && !self.own.is_empty();
+        oracle.in_doubt = None;
+        oracle.acknowledged(Change::Transaction(self.own));
+        if is_durable {
+            oracle.is_durable();
+        }
+    }
+
+    /// As [`Actor::act`].
+    ///
+    /// # Errors
+    /// As [`Actor::act`].
+    pub fn act(&mut self, txn: &mut WriteTxn, oracle: &Oracle, world: &World<'_>, rng: &mut Choices) -> Result<()> {
+        let Some(name) = rng.choice(oracle.tables.keys()).cloned() else { return Ok(()) };
+        let (table, model) = (call!(world.played, Database::table(world.db, &name))?, &oracle.tables[&name]);
+        let saw = self.sees;
+        match rng.u32(..10) {
+            0 if world.fills => self.fill(txn, &table, model, oracle.commits, world, rng)?,
+            0..=5 => {
+                let rows = self.with_own(&table, model.at(oracle.commits), &Changes::new());
+                let statement = Statement::random(&rows, rng);
+                self.write(txn, &table, model, oracle.commits, world, (&rows, &statement))?;
+            }
+            6..=8 => self.read(txn, &table, model, oracle.commits, world, rng)?,
+            _ => self.use_savepoint(txn, world.played, rng)?,
+        }
+        if saw.is_none() && self.sees.is_some() {
+            // Rule 2.
+            txn.get(&table, &id_key(0))?;
+        }
+        Ok(())
+    }
+
+    /// Whether its snapshot begins with a write too.
+    fn writes_by_snapshot(&self) -> bool {
+        self.options.first_committer_wins && self.options.isolation == Isolation::RepeatableRead
+    }
+
+    /// These rows with its own changes.
+    fn with_own(&self, table: &Table, rows: Rows, dirty: &Changes) -> Rows {
+        let mut rows = rows;
+        for ((name, id), content) in dirty.iter().chain(&self.own) {
+            match content {
+                Some(content) if name == table.name() => drop(rows.insert(*id, *content)),
+                None if name == table.name() => drop(rows.remove(id)),
+                _ => {}
+            }
+        }
+        rows
+    }
+
+    fn write(
+        &mut self,
+        txn: &mut WriteTxn,
+        table: &Table,
+        model: &Model,
+        commits: u64,
+        world: &World<'_>,
+        (rows, statement): (&Rows, &Statement),
+    ) -> Result<()> {
+        if self.writes_by_snapshot() {
+            self.sees.get_or_insert(commits);
+        }
+        let name = |id: u64| (table.name().to_string(), id);
+        let others = world.others.iter().filter(|((of, _), _)| of == table.name());
+        let others = others.map(|((_, id), content)| (*id, *content)).collect();
+        let judge = Judge { statement, rows, others: &others, is_unique: model.indexes.contains(ONE_C) };
+        let wrong = |what: String| {
+            Err::<Changed, Error>(Error::Data(format!("{statement:?} in table {}: {what}", table.name())))
+        };
+        match statement.run(txn, table, world.played) {
+            Ok(answer) => {
+                let changes = judge.changes(&answer).or_else(wrong)?;
+                if let Some(id) = changes.keys().find(|id| self.is_changed_since_snapshot(model, commits, &name(**id)))
+                {
+                    return wrong(format!("row {id} is newer than the snapshot, and first committers win")).map(drop);
+                }
+                self.own.extend(changes.into_iter().map(|(id, content)| (name(id), content)));
+                Ok(())
+            }
+            Err(Engine::DuplicateKey { .. }) if judge.is_duplicate() => Ok(()),
+            Err(error @ Engine::DuplicateKey { .. }) if !self.writes_by_snapshot() => {
+                wrong(format!("there is no such key: {error}")).map(drop)
+            }
+            Err(error) if is_refusal(&error) => match world.is_alone && !self.writes_by_snapshot() {
+                true => wrong(format!("refused though no other transaction is open: {error}")).map(drop),
+                false => Ok(()),
+            },
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Many long rows at once, so that the file grows.
+    fn fill(
+        &mut self,
+        txn: &mut WriteTxn,
+        table: &Table,
+        model: &Model,
+        commits: u64,
+        world: &World<'_>,
+        rng: &mut Choices,
+    ) -> Result<()> {
+        let first = rng.u64(..IDS);
+        for id in first..IDS.min(first + FILLED) {
+            let Content { body_bytes, letter, .. } = Content::with_body(rng.u32(8000..9000), rng);
+            let rows = self.with_own(table, model.at(commits), &Changes::new());
+            let statement = Statement::put(&rows, id, Content { body_bytes, letter, ..random_content(rng) });
+            self.write(txn, table, model, commits, world, (&rows, &statement))?;
+        }
+        Ok(())
+    }
+
+    /// Whether a row is certainly not what its snapshot saw, and it must not change it.
+    fn is_changed_since_snapshot(&self, model: &Model, commits: u64, name: &(String, u64)) -> bool {
+        let seen = self.sees.filter(|_| self.writes_by_snapshot() && !self.own.contains_key(name));
+        seen.is_some_and(|sees| model.newest(sees, name.1) != model.newest(commits, name.1))
+    }
+
+    /// The rows that it must see in a plain or locking read.
+    fn seen(&mut self, table: &Table, model: &Model, commits: u64, others: &Changes, locks: bool) -> Rows {
+        let none = Changes::new();
+        let (at, dirty) = match self.options.isolation {
+            _ if locks && !self.writes_by_snapshot() => (commits, &none),
+            Isolation::RepeatableRead => (*self.sees.get_or_insert(commits), &none),
+            Isolation::ReadUncommitted => (commits, others),
+            Isolation::ReadCommitted | Isolation::Serializable => (commits, &none),
+        };
+        self.with_own(table, model.at(at), dirty)
+    }
+
+    fn read(
+        &mut self,
+        txn: &mut WriteTxn,
+        table: &Table,
+        model: &Model,
+        commits: u64,
+        world: &World<'_>,
+        rng: &mut Choices,
+    ) -> Result<()> {
+        let query = Query::random(model, &model.at(commits), true, rng);
+        // It opens no view.
+        let saw = self.sees;
+        let rows = self.seen(table, model, commits, world.others, query.locks());
+        if matches!(query, Query::Prefetch(_)) {
+            self.sees = saw;
+        }
+        match query.compare(&mut Reader::Txn(txn), table, &rows, world.played) {
+            // The index is younger than the transaction, or a row or a range is locked.
+            Err(Error::Engine(Engine::Usage(_))) => Ok(()),
+            Err(Error::Engine(error)) if is_refusal(&error) => Ok(()),
+            Err(Error::Data(text)) => {
+                let level = self.options.isolation.name();
+                Err(Error::Data(format!("table {} under {level}: {text}", table.name())))
+            }
+            done => done,
+        }
+    }
+
+    fn use_savepoint(&mut self, txn: &mut WriteTxn, played: &Played, rng: &mut Choices) -> Result<()> {
+        if self.savepoints.is_empty() || rng.bool() {
+            self.savepoints.push((call!(played, WriteTxn::savepoint(txn)), self.own.clone()));
+            return Ok(());
+        }
+        let at = rng.usize(..self.savepoints.len());
+        let (savepoint, own) = self.savepoints.swap_remove(at);
+        self.savepoints.truncate(at);
+        call!(played, WriteTxn::rollback_to(txn, savepoint))?;
+        self.own = own;
+        Ok(())
+    }
+}
+
+/// A snapshot that is held.
+pub struct Snapshot {
+    read: ReadTxn,
+    sees: u64,
+}
+
+impl Snapshot {
+    /// Takes one, if there is a table: its first read decides what it sees.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn take(oracle: &Oracle, world: &World<'_>) -> Result<Option<Snapshot>> {
+        let Some(name) = oracle.tables.keys().next() else { return Ok(None) };
+        let mut read = call!(world.played, Database::snapshot(world.db))?;
+        read.get(&world.db.table(name)?, &id_key(0))?;
+        Ok(Some(Snapshot { read, sees: oracle.commits }))
+    }
+
+    /// Another one that sees the same.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn same(&mut self, played: &Played) -> Result<Snapshot> {
+        Ok(Snapshot { read: call!(played, ReadTxn::same_snapshot(&mut self.read))?, sees: self.sees })
+    }
+
+    /// Reads a table, if it is as old as the snapshot.
+    ///
+    /// # Errors
+    /// The engine's; [`Error::Data`] for a wrong answer.
+    pub fn look(&mut self, oracle: &Oracle, world: &World<'_>, rng: &mut Choices) -> Result<()> {
+        let Some((name, model)) = rng.choice(oracle.tables.iter()) else { return Ok(()) };
+        let (table, rows) = (world.db.table(name)?, model.at(self.sees));
+        let query = Query::random(model, &rows, false, rng);
+        match query.compare(&mut Reader::Snapshot(&mut self.read), &table, &rows, world.played) {
+            // The table or the index is younger.
+            Err(Error::Engine(Engine::Usage(_))) => Ok(()),
+            Err(Error::Data(text)) => Err(Error::Data(format!("a snapshot of table {name}: {text}"))),
+            done => done,
+        }
+    }
+
+    /// A row and its neighbors by another transaction while a scan runs.
+    ///
+    /// # Errors
+    /// The engine's; [`Error::Data`] for a wrong answer.
+    pub fn look_beside_a_scan(&mut self, oracle: &Oracle, world: &World<'_>) -> Result<()> {
+        let mut beside = self.same(world.played)?;
+        for (name, model) in &oracle.tables {
+            let (table, rows) = (world.db.table(name)?, model.at(self.sees));
+            for row in self.read.scan(&table).index(PRIMARY).iter()?.take(5) {
+                let (id, _) = content(&row?)?;
+                Query::Get(id).compare(&mut Reader::Snapshot(&mut beside.read), &table, &rows, world.played)?;
+            }
+        }
+        Ok(())
+    }
+}

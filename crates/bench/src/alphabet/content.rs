@@ -1,0 +1,197 @@
+//! The rows of the tables that a player writes: what they hold, their schema, the keys of their indexes.
+
+use super::played::{Played, call};
+use crate::error::{Error, Result};
+use highwater::{Row, RowRef, Schema, Type, Value, values};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a row holds beside its id. Texts follow from numbers, so that a row is small here and may be large there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Content {
+    pub a: u32,
+    pub b: u32,
+    /// `None` is NULL.
+    pub c: Option<u32>,
+    /// Bytes of its body: more than a page holds go to overflow pages. They are one letter.
+    pub body_bytes: u32,
+    pub letter: u8,
+}
+
+/// Positions of the columns.
+pub const A: usize = 1;
+pub const B: usize = 2;
+pub const C: usize = 3;
+pub const BODY: usize = 4;
+
+/// A secondary index that a table may have.
+#[derive(Clone, Copy, Debug)]
+pub struct Index {
+    pub name: &'static str,
+    pub columns: &'static [&'static str],
+    pub unique: bool,
+}
+
+/// The index on `a` has few values, the one on `b` has many; `c` may be NULL.
+pub const INDEXES: [Index; 4] = [
+    Index { name: "by_a", columns: &["a"], unique: false },
+    Index { name: "by_b", columns: &["b"], unique: false },
+    Index { name: "by_ca", columns: &["c", "a"], unique: false },
+    Index { name: ONE_C, columns: &["c"], unique: true },
+];
+/// The unique index: any number of rows have NULL.
+pub const ONE_C: &str = "one_c";
+pub const PRIMARY: &str = "PRIMARY";
+
+/// Columns of a key at most.
+pub const KEY_COLUMNS: usize = 2;
+/// The columns of a row's key in an index, as numbers; those that the index lacks are `None`.
+pub type Key = [Option<u64>; KEY_COLUMNS];
+
+/// The columns of an index.
+pub fn columns_of(index: &str) -> &'static [&'static str] {
+    INDEXES.iter().find(|known| known.name == index).map_or(&["id"], |known| known.columns)
+}
+
+/// The key of a row in an index.
+pub fn key_of(index: &str, id: u64, content: &Content) -> Key {
+    let (a, b, c) = (Some(content.a.into()), Some(content.b.into()), content.c.map(u64::from));
+    match index {
+        "by_a" => [a, None],
+        "by_b" => [b, None],
+        "by_ca" => [c, a],
+        ONE_C => [c, None],
+        _ => [Some(id), None],
+    }
+}
+
+/// The value of a column whose number this is.
+pub fn value_of(column: &str, number: Option<u64>) -> Value {
+    match (column, number) {
+        ("a" | "b", Some(number)) => text(number as u32).into(),
+        (_, Some(number)) => Value::UInt(number),
+        (_, None) => Value::Null,
+    }
+}
+
+/// The number that makes this value of a column.
+///
+/// # Errors
+/// [`Error::Data`] for a value that no number makes.
+fn number_of_value(value: &Value) -> Result<Option<u64>> {
+    match value {
+        Value::Null => Ok(None),
+        Value::UInt(number) => Ok(Some(*number)),
+        Value::Text(text) => number_of(text).map(|number| Some(number.into())),
+        value => Err(Error::Data(format!("a key has {value}"))),
+    }
+}
+
+/// What a scan of keys delivers: the columns of the index, then the id.
+///
+/// # Errors
+/// [`Error::Data`] for a value that no number makes, and for other columns.
+pub fn key(index: &str, found: &[Value]) -> Result<(Key, u64)> {
+    let columns = columns_of(index).len();
+    let numbers = found.iter().map(number_of_value).collect::<Result<Vec<_>>>()?;
+    // By the primary key the id is its only column.
+    let expected = if index == PRIMARY { 1 } else { columns + 1 };
+    match (numbers.len() == expected).then(|| numbers[numbers.len() - 1]).flatten() {
+        Some(id) => {
+            let mut key = Key::default();
+            key[..columns].copy_from_slice(&numbers[..columns]);
+            Ok((key, id))
+        }
+        None => Err(Error::Data(format!("a key of index {index} is {found:?}"))),
+    }
+}
+
+/// Digits of a number in a text.
+const DIGITS: usize = 10;
+/// What follows them.
+const WIDE: &str = " and what makes an entry wide";
+
+/// Wide, so that few entries fit a leaf, and in the order of the numbers.
+pub fn text(number: u32) -> String {
+    format!("{number:0DIGITS$}{WIDE}")
+}
+
+/// The number that makes this text.
+///
+/// # Errors
+/// [`Error::Data`] if none does.
+pub fn number_of(text: &str) -> Result<u32> {
+    let digits = text.strip_suffix(WIDE).filter(|digits| digits.len() == DIGITS);
+    let digits = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+    digits.and_then(|digits| digits.parse().ok()).ok_or_else(|| Error::Data(format!("a column has {text:?}")))
+}
+
+pub fn body(content: &Content) -> String {
+    char::from(content.letter).to_string().repeat(content.body_bytes as usize)
+}
+
+/// The values of a row; `None` for an id that the table gives.
+pub fn values_of(id: Option<u64>, content: &Content) -> [Value; 5] {
+    let c = content.c.map(u64::from);
+    [value_of("id", id), text(content.a).into(), text(content.b).into(), value_of("c", c), body(content).into()]
+}
+
+/// Rows by id.
+pub type Rows = BTreeMap<u64, Content>;
+
+/// A row as the oracle knows it.
+///
+/// # Errors
+/// [`Error::Data`] for a text that no number makes.
+pub fn content(row: &Row) -> Result<(u64, Content)> {
+    content_of(row.as_ref())
+}
+
+/// As [`content`].
+///
+/// # Errors
+/// As [`content`].
+pub fn content_of(row: RowRef<'_>) -> Result<(u64, Content)> {
+    let body = row.str(BODY).as_bytes();
+    let (letter, body_bytes) = (body.first().copied().unwrap_or_default(), body.len() as u32);
+    let c = (!row.is_null(C)).then(|| row.u64(C) as u32);
+    let content = Content { a: number_of(row.str(A))?, b: number_of(row.str(B))?, c, body_bytes, letter };
+    // Without a branch for each byte: most bytes that are compared are those of bodies.
+    match body.iter().fold(0, |differing, byte| differing | (byte ^ letter)) == 0 {
+        true => Ok((row.u64(0), content)),
+        false => Err(Error::Data(format!("row {} has a body of different letters", row.u64(0)))),
+    }
+}
+
+/// The schema of a table with these indexes.
+pub fn schema(played: &Played, indexes: &BTreeSet<&'static str>) -> Schema {
+    let text = |schema, name, bytes| call!(played, Schema::column(schema, name, Type::Text(bytes)));
+    let schema = call!(played, Schema::column(call!(played, Schema::new()), "id", Type::U64));
+    let schema = text(text(schema, "a", 60), "b", 60);
+    let schema = text(call!(played, Schema::nullable(schema, "c", Type::U32)), "body", 10_000);
+    let schema = call!(played, Schema::primary_key(schema, &["id"]));
+    let schema = call!(played, Schema::auto_increment(schema, "id"));
+    let made = INDEXES.iter().filter(|index| indexes.contains(index.name));
+    made.fold(schema, |schema, index| match index.unique {
+        true => call!(played, Schema::unique_index(schema, index.name, index.columns)),
+        false => call!(played, Schema::index(schema, index.name, index.columns)),
+    })
+}
+
+/// The key of the row with this id.
+pub fn id_key(id: u64) -> [highwater::ValueRef<'static>; 1] {
+    values![id]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_text_of_a_number_is_one() {
+        assert!([0, 1, 7_654_321, u32::MAX].iter().all(|number| number_of(&text(*number)).unwrap() == *number));
+        let right = text(12);
+        let wrong = [right.replacen('0', "+", 1), right.replacen('0', "", 1), right.clone() + "r", "4294967296".into()];
+        assert!(wrong.iter().all(|text| number_of(text).is_err()));
+        assert!(number_of(&text(0).replacen("0000000000", "4294967296", 1)).is_err());
+    }
+}

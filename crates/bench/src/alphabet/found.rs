@@ -1,0 +1,88 @@
+//! What a database holds, read once, to be compared with what it may hold.
+
+use super::content::{self, Content, Key, PRIMARY, Rows, content};
+use super::oracle::Oracle;
+use crate::error::Result;
+use highwater::{Database, ReadTxn};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+
+/// The tables of players begin with this; a database may have others.
+pub const PREFIX: &str = "played_";
+
+struct FoundTable {
+    rows: Vec<(u64, Content)>,
+    /// The entries of each secondary index, in order.
+    entries: BTreeMap<String, Vec<(Key, u64)>>,
+}
+
+/// Every table of a player.
+pub struct Found(BTreeMap<String, FoundTable>);
+
+impl Found {
+    /// Reads all rows, and all keys of every index.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn read(db: &Database) -> Result<Found> {
+        let mut read = db.snapshot()?;
+        let tables = db.tables().into_iter().filter(|table| table.name().starts_with(PREFIX));
+        let found = tables.map(|table| Ok((table.name().to_string(), FoundTable::read(&mut read, &table)?)));
+        found.collect::<Result<_>>().map(Found)
+    }
+
+    /// The first difference, in words.
+    pub fn differs(&self, oracle: &Oracle) -> Option<String> {
+        if !self.0.keys().eq(oracle.tables.keys()) {
+            let (found, right) = (self.0.keys(), oracle.tables.keys());
+            return Some(format!("the tables are {found:?}, {right:?} are right"));
+        }
+        self.0.iter().zip(oracle.tables.values()).find_map(|((name, table), model)| {
+            let text = table.differs(&model.at(oracle.commits), &model.indexes)?;
+            Some(format!("table {name}: {text}"))
+        })
+    }
+}
+
+impl FoundTable {
+    fn read(read: &mut ReadTxn, table: &highwater::Table) -> Result<FoundTable> {
+        let rows = read.scan(table).iter()?.map(|row| content(&row?)).collect::<Result<Vec<_>>>()?;
+        let mut entries = BTreeMap::new();
+        for index in &table.definition().indexes {
+            let keys = read.scan(table).index(&index.name).keys()?;
+            let keys = keys.map(|key| content::key(&index.name, &key?)).collect::<Result<Vec<_>>>()?;
+            entries.insert(index.name.clone(), keys);
+        }
+        Ok(FoundTable { rows, entries })
+    }
+
+    fn differs(&self, rows: &Rows, indexes: &BTreeSet<&'static str>) -> Option<String> {
+        if !self.entries.keys().eq(indexes.iter()) {
+            return Some(format!("it has the indexes {:?}, {indexes:?} are right", self.entries.keys()));
+        }
+        let right: Vec<(u64, Content)> = rows.iter().map(|(id, content)| (*id, *content)).collect();
+        difference(PRIMARY, &self.rows, &right).or_else(|| {
+            self.entries.iter().find_map(|(index, found)| {
+                let mut right: Vec<(Key, u64)> =
+                    rows.iter().map(|(id, content)| (content::key_of(index, *id, content), *id)).collect();
+                right.sort_unstable();
+                difference(index, found, &right)
+            })
+        })
+    }
+}
+
+/// How what an index has, in its order, differs from what is right, in words.
+pub fn difference<T: PartialEq + Debug>(index: &str, found: &[T], right: &[T]) -> Option<String> {
+    if found == right {
+        return None;
+    }
+    let at = found.iter().zip(right).take_while(|(a, b)| a == b).count();
+    Some(format!(
+        "{index} has {} rows, {} are right; at place {at} it has {:?}, {:?} is right",
+        found.len(),
+        right.len(),
+        found.get(at),
+        right.get(at)
+    ))
+}

@@ -1,0 +1,65 @@
+//! The alphabet of the tortures: the calls of the engine's public interface and the values of its options, with an
+//! oracle that knows what each call must answer.
+//!
+//! A [`Player`] plays random letters on an open database: statements of several open transactions, reads by held
+//! snapshots, schema changes, calls on the database as a whole. `torture simulate` plays on the engine without threads,
+//! `torture power` on one with threads, each with options that [`options`] draws.
+//!
+//! Rules
+//! 1. A letter calls the engine through [`call!`](played::call), which notes the name of what it calls. So what was
+//!    played is what was called.
+//! 2. Every public call and every option is played, or is exempt for a reason that stands in `surface_test.rs`, which
+//!    reads the engine's source and compares.
+//! 3. Every answer is compared with the oracle's.
+//!
+//! | file | what |
+//! |---|---|
+//! | `choices` | the decisions, of a seed or of bytes |
+//! | `options` | values of options |
+//! | `content` | rows, keys, schemas |
+//! | `oracle`, `found` | what the database must hold; what it holds |
+//! | `actor` | open transactions and snapshots |
+//! | `reads`, `scan`, `writes` | their statements, and the right answers |
+//! | `schema` | tables and indexes |
+//! | `whole` | calls on the database as a whole |
+//! | `copies` | backups, restores, salvage, reading only |
+//! | `player` | which letter is played next |
+//! | `played`, `surface_test` | what was played; what need not be |
+
+pub mod actor;
+pub mod choices;
+pub mod content;
+pub mod copies;
+pub mod found;
+pub mod options;
+pub mod oracle;
+pub mod played;
+pub mod player;
+mod reads;
+mod scan;
+mod schema;
+pub mod whole;
+mod writes;
+
+use highwater::Database;
+use highwater::config::FlushLog;
+use oracle::Changes;
+use played::Played;
+pub use player::{Player, Scene, Stage};
+
+/// What there is beside a transaction when it acts.
+pub struct World<'a> {
+    pub db: &'a Database,
+    pub played: &'a Played,
+    /// What the others have changed and not committed.
+    pub others: &'a Changes,
+    /// Whether many long rows are written at once, so that the file grows.
+    pub fills: bool,
+    /// Whether no other transaction is open: nothing is locked.
+    pub is_alone: bool,
+    /// What its commit does with its redo, unless it says otherwise.
+    pub flush_log: FlushLog,
+}
+
+#[cfg(test)]
+mod surface_test;

@@ -1,0 +1,176 @@
+//! What the database must hold: every table with every committed version of its rows.
+//!
+//! Rules
+//! 1. A change whose end was not acknowledged may be there or not, but not by half.
+//! 2. Of the changes that were acknowledged but need not be durable a crash may lose some: the last ones.
+
+use super::content::{Content, INDEXES, Rows};
+use super::found::Found;
+use crate::error::{Error, Result};
+use highwater::Database;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a transaction changed: `None` = deleted.
+pub type Changes = BTreeMap<(String, u64), Option<Content>>;
+
+/// A table: versions by id, each with the number of commits that came before it is seen.
+#[derive(Clone, Debug, Default)]
+pub struct Model {
+    versions: BTreeMap<u64, Vec<(u64, Option<Content>)>>,
+    pub indexes: BTreeSet<&'static str>,
+}
+
+impl Model {
+    /// The rows after so many commits.
+    pub fn at(&self, commits: u64) -> Rows {
+        let newest = |versions: &[(u64, Option<Content>)]| versions.iter().rev().find(|(from, _)| *from <= commits)?.1;
+        self.versions.iter().filter_map(|(id, versions)| Some((*id, newest(versions)?))).collect()
+    }
+
+    /// The row after so many commits.
+    pub fn newest(&self, commits: u64, id: u64) -> Option<Content> {
+        self.versions.get(&id)?.iter().rev().find(|(from, _)| *from <= commits)?.1
+    }
+
+    /// The first id from this one on that ever had a row.
+    pub fn id_from(&self, id: u64) -> Option<u64> {
+        self.versions.range(id..).next().map(|(id, _)| *id)
+    }
+
+    fn put(&mut self, id: u64, commit: u64, content: Option<Content>) {
+        self.versions.entry(id).or_default().push((commit, content));
+    }
+}
+
+/// A change of the database as a whole.
+#[derive(Clone, Debug)]
+pub enum Change {
+    Transaction(Changes),
+    CreateTable(String, BTreeSet<&'static str>),
+    DropTable(String),
+    CreateIndex(String, &'static str),
+    DropIndex(String, &'static str),
+}
+
+/// All tables.
+#[derive(Clone, Debug, Default)]
+pub struct Oracle {
+    pub tables: BTreeMap<String, Model>,
+    /// Transactions that were acknowledged.
+    pub commits: u64,
+    /// A change whose end was not acknowledged before the power went off.
+    pub in_doubt: Option<Change>,
+    /// What was acknowledged, in order.
+    log: Vec<Change>,
+    /// How much of it no crash can lose.
+    durable: usize,
+}
+
+impl Oracle {
+    /// A change was acknowledged.
+    pub fn acknowledged(&mut self, change: Change) {
+        self.apply(&change);
+        self.log.push(change);
+    }
+
+    /// What was acknowledged so far is durable.
+    pub fn is_durable(&mut self) {
+        self.durable = self.log.len();
+    }
+
+    /// How many changes were acknowledged.
+    pub fn acknowledgements(&self) -> usize {
+        self.log.len()
+    }
+
+    /// The database after so many changes, all durable.
+    pub fn after(&self, changes: usize) -> Oracle {
+        let mut oracle = Oracle::default();
+        self.log[..changes].iter().for_each(|change| oracle.acknowledged(change.clone()));
+        oracle.is_durable();
+        oracle
+    }
+
+    fn apply(&mut self, change: &Change) {
+        match change {
+            Change::Transaction(changes) => {
+                self.commits += 1;
+                for ((table, id), content) in changes {
+                    if let Some(model) = self.tables.get_mut(table) {
+                        model.put(*id, self.commits, *content);
+                    }
+                }
+            }
+            Change::CreateTable(table, indexes) => {
+                let model = Model { versions: BTreeMap::new(), indexes: indexes.clone() };
+                self.tables.insert(table.clone(), model);
+            }
+            Change::DropTable(table) => drop(self.tables.remove(table)),
+            Change::CreateIndex(table, index) => {
+                self.tables.get_mut(table).map(|model| model.indexes.insert(index));
+            }
+            Change::DropIndex(table, index) => {
+                self.tables.get_mut(table).map(|model| model.indexes.remove(index));
+            }
+        }
+    }
+
+    /// Compares the database, just opened, with what must be there; what was in doubt may be there or not, and the last
+    /// changes need not be there unless they are durable. The oracle goes on with what is there.
+    ///
+    /// # Errors
+    /// [`Error::Data`] names the first difference.
+    pub fn compare(&mut self, db: &Database) -> Result<()> {
+        let found = Found::read(db)?;
+        // An error in between decides nothing: the change is still in doubt at the next opening.
+        let Some(mut text) = found.differs(self) else {
+            self.in_doubt = None;
+            self.is_durable();
+            return Ok(());
+        };
+        let with_it = self.in_doubt.clone().map(|change| {
+            let mut done = Oracle { in_doubt: None, ..self.clone() };
+            done.acknowledged(change);
+            done
+        });
+        let mut others = with_it.into_iter().chain((self.durable..self.log.len()).rev().map(|count| self.after(count)));
+        let right = others.find_map(|mut other| match found.differs(&other) {
+            None => {
+                other.is_durable();
+                Some(other)
+            }
+            Some(difference) => {
+                text += &format!("; as it may be too: {difference}");
+                None
+            }
+        });
+        drop(others);
+        *self = right.ok_or(Error::Data(text))?;
+        Ok(())
+    }
+}
+
+/// Every set of secondary indexes that a table can have, by a number whose bits say which.
+pub fn indexes_of(bits: u32) -> BTreeSet<&'static str> {
+    (0..).zip(INDEXES).filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, index)| index.name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_oracle_goes_back_to_any_number_of_changes() {
+        let mut oracle = Oracle::default();
+        let content = |a| Content { a, b: 0, c: None, body_bytes: 0, letter: 0 };
+        let write = |id, content| Change::Transaction(Changes::from([(("t".to_string(), id), content)]));
+        oracle.acknowledged(Change::CreateTable("t".into(), indexes_of(1)));
+        oracle.acknowledged(write(1, Some(content(1))));
+        oracle.acknowledged(write(2, Some(content(2))));
+        oracle.acknowledged(write(1, None));
+        let rows = |changes| oracle.after(changes).tables["t"].at(u64::MAX).into_keys().collect::<Vec<_>>();
+        assert_eq!([1, 2, 3, 4].map(rows), [vec![], vec![1], vec![1, 2], vec![2]]);
+        assert!(oracle.after(0).tables.is_empty());
+        assert_eq!(oracle.tables["t"].indexes, BTreeSet::from(["by_a"]));
+    }
+}

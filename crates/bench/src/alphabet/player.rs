@@ -1,0 +1,231 @@
+//! Which letter is played next.
+
+use super::World;
+use super::actor::{Actor, Session, Snapshot, random_options};
+use super::choices::Choices;
+use super::copies::Backups;
+use super::oracle::{Changes, Oracle};
+use super::played::{Played, call};
+use crate::error::{Error, Result};
+use highwater::internals::{Step, Stepped};
+use highwater::{Database, Error as Engine, WriteTxn};
+
+/// Open transactions, and held snapshots, at most.
+const ACTORS: usize = 5;
+const SNAPSHOTS: usize = 3;
+
+/// A letter, or a group of them.
+#[derive(Clone, Copy, Debug)]
+enum Letter {
+    Begin,
+    Act,
+    End,
+    Transact,
+    TakeSnapshot,
+    LookAtSnapshot,
+    DropSnapshot,
+    ChangeSchema,
+    Whole,
+    Background,
+}
+
+/// How often each is played, of a thousand.
+const LETTERS: [(Letter, u32); 10] = [
+    (Letter::Begin, 80),
+    (Letter::Act, 555),
+    (Letter::End, 105),
+    (Letter::Transact, 8),
+    (Letter::TakeSnapshot, 20),
+    (Letter::LookAtSnapshot, 30),
+    (Letter::DropSnapshot, 12),
+    (Letter::ChangeSchema, 30),
+    (Letter::Whole, 10),
+    (Letter::Background, 150),
+];
+
+impl Letter {
+    fn random(rng: &mut Choices) -> Letter {
+        let mut number = rng.u32(..LETTERS.iter().map(|(_, weight)| weight).sum::<u32>());
+        for (letter, weight) in LETTERS {
+            match number.checked_sub(weight) {
+                Some(rest) => number = rest,
+                None => return letter,
+            }
+        }
+        Letter::Background
+    }
+}
+
+/// Where a player plays: an open database.
+pub struct Stage<'a> {
+    pub db: &'a Database,
+    /// The steps of its threads, if it has none.
+    pub stepped: Option<&'a Stepped>,
+    /// Whether many long rows are written at once.
+    pub fills: bool,
+}
+
+/// What is open while a database is.
+#[derive(Default)]
+pub struct Scene {
+    actors: Vec<Actor>,
+    snapshots: Vec<Snapshot>,
+    /// Backups that are taken; `None` if none are to be.
+    pub backups: Option<Backups>,
+}
+
+impl Scene {
+    /// Nothing is open; if these are backups, they go on.
+    pub fn with_backups(backups: Option<Backups>) -> Scene {
+        Scene { backups, ..Scene::default() }
+    }
+
+    /// Rolls the transactions back, which needs no room on a disk.
+    ///
+    /// # Errors
+    /// As [`Actor::roll_back`].
+    pub fn roll_back(&mut self, played: &Played) -> Result<()> {
+        self.actors.drain(..).try_for_each(|actor| actor.roll_back(played))
+    }
+}
+
+/// Plays on a database, and knows what it must hold.
+#[derive(Clone, Default)]
+pub struct Player {
+    pub oracle: Oracle,
+    /// What was played.
+    pub played: Played,
+    /// Commits and schema changes that were acknowledged.
+    pub acknowledged: u64,
+    pub(super) tables_made: u32,
+}
+
+impl Player {
+    /// Plays a letter.
+    ///
+    /// # Errors
+    /// The engine's; [`Error::Data`] for a wrong answer.
+    pub fn play(&mut self, stage: &Stage<'_>, scene: &mut Scene, rng: &mut Choices) -> Result<()> {
+        let Scene { actors, snapshots, backups } = scene;
+        match Letter::random(rng) {
+            Letter::Begin if actors.len() < ACTORS => {
+                actors.push(self.with_world(stage, &[], |_, world| Actor::begin(world, rng))?);
+            }
+            Letter::Act if !actors.is_empty() => {
+                let mut actor = actors.swap_remove(rng.usize(..actors.len()));
+                let done = self.with_world(stage, actors, |oracle, world| actor.act(oracle, world, rng));
+                actors.push(actor);
+                done?;
+            }
+            Letter::End if !actors.is_empty() => {
+                let actor = actors.swap_remove(rng.usize(..actors.len()));
+                self.with_world(stage, actors, |oracle, world| actor.end(oracle, world, rng))?;
+                self.acknowledged += 1;
+            }
+            Letter::Transact => self.with_world(stage, actors, |oracle, world| transact(oracle, world, rng))?,
+            Letter::TakeSnapshot if snapshots.len() < SNAPSHOTS => {
+                let world = |oracle: &mut Oracle, world: &World<'_>| Snapshot::take(oracle, world);
+                snapshots.extend(self.with_world(stage, &[], world)?);
+            }
+            Letter::LookAtSnapshot if !snapshots.is_empty() => {
+                let at = rng.usize(..snapshots.len());
+                self.with_world(stage, &[], |oracle, world| match rng.u32(..16) {
+                    0 => snapshots[at].look_beside_a_scan(oracle, world),
+                    1 if snapshots.len() < SNAPSHOTS => {
+                        let same = snapshots[at].same(world.played)?;
+                        snapshots.push(same);
+                        Ok(())
+                    }
+                    _ => snapshots[at].look(oracle, world, rng),
+                })?;
+            }
+            Letter::DropSnapshot if !snapshots.is_empty() => drop(snapshots.swap_remove(0)),
+            Letter::ChangeSchema => self.change_schema(stage.db, rng)?,
+            Letter::Whole => self.call_whole(stage.db, backups.as_mut(), rng)?,
+            Letter::Background
+            | Letter::Begin
+            | Letter::Act
+            | Letter::End
+            | Letter::TakeSnapshot
+            | Letter::LookAtSnapshot
+            | Letter::DropSnapshot => self.step(stage, rng)?,
+        }
+        Ok(())
+    }
+
+    /// What a thread of the database does otherwise.
+    fn step(&mut self, stage: &Stage<'_>, rng: &mut Choices) -> Result<()> {
+        let Some(stepped) = stage.stepped else { return Ok(()) };
+        let step = Step::ALL[rng.usize(..Step::ALL.len())];
+        stepped.step(step)?;
+        if step == Step::Log {
+            self.oracle.is_durable();
+        }
+        Ok(())
+    }
+
+    fn with_world<R>(
+        &mut self,
+        stage: &Stage<'_>,
+        others: &[Actor],
+        play: impl FnOnce(&mut Oracle, &World<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let changes: Changes = others.iter().flat_map(|other| other.own().clone()).collect();
+        let world = World {
+            db: stage.db,
+            played: &self.played,
+            others: &changes,
+            fills: stage.fills,
+            // Threads of the database may be in the way too.
+            is_alone: others.is_empty() && stage.stepped.is_some(),
+            flush_log: stage.db.options().flush_log_at_trx_commit,
+        };
+        play(&mut self.oracle, &world)
+    }
+}
+
+/// A whole transaction by one call.
+fn transact(oracle: &mut Oracle, world: &World<'_>, rng: &mut Choices) -> Result<()> {
+    let options = random_options(rng);
+    let (mut session, mut wrong, mut commits) = (Session::new(options.clone()), None, false);
+    let (count, gives_up) = (rng.u32(1..6), rng.u32(..4) == 0);
+    let mut work = |txn: &mut WriteTxn| {
+        (session, commits) = (Session::new(options.clone()), false);
+        for _ in 0..count {
+            match session.act(txn, oracle, world, rng) {
+                Ok(()) => {}
+                Err(Error::Engine(error)) => return Err(error),
+                Err(error) => {
+                    wrong = Some(error);
+                    return Err(gives_up_error());
+                }
+            }
+        }
+        commits = !gives_up;
+        if gives_up { Err(gives_up_error()) } else { Ok(()) }
+    };
+    let is_default = options == highwater::TxnOptions::default();
+    let done = match is_default {
+        true => call!(world.played, Database::transact(world.db, &mut work)),
+        false => call!(world.played, Database::transact_with(world.db, &options, &mut work)),
+    };
+    match (wrong, done) {
+        (Some(error), _) => Err(error),
+        (None, Ok(())) => {
+            session.acknowledge(oracle, world);
+            Ok(())
+        }
+        (None, Err(Engine::BadOption { option, .. })) if option == GIVES_UP => Ok(()),
+        (None, Err(error)) => {
+            oracle.in_doubt = commits.then(|| session.change());
+            Err(error.into())
+        }
+    }
+}
+
+/// What the work of a transaction returns to have it rolled back.
+const GIVES_UP: &str = "gives up";
+
+fn gives_up_error() -> Engine {
+    Engine::BadOption { option: GIVES_UP.into(), reason: String::new() }
+}

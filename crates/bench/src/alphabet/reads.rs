@@ -1,0 +1,139 @@
+//! Reads of a transaction or a snapshot, compared with the rows that it must see.
+
+use super::choices::Choices;
+use super::content::{Content, PRIMARY, Rows, columns_of, content, content_of, id_key, key_of, value_of};
+use super::oracle::Model;
+use super::played::{Played, call};
+use super::scan::{IDS, Lock, Look};
+use crate::error::{Error, Result};
+use highwater::{ReadTxn, Row, Table, Value, WriteTxn};
+
+/// Keys of one call.
+const MOST_KEYS: usize = 12;
+
+/// Who reads.
+pub enum Reader<'t> {
+    Snapshot(&'t mut ReadTxn),
+    Txn(&'t mut WriteTxn),
+}
+
+/// A call that both kinds of readers have.
+macro_rules! call_either {
+    ($played:expr, $reader:expr, $method:ident($($argument:expr),*)) => {
+        match $reader {
+            Reader::Snapshot(read) => call!($played, ReadTxn::$method(read, $($argument),*)),
+            Reader::Txn(txn) => call!($played, WriteTxn::$method(txn, $($argument),*)),
+        }
+    };
+}
+
+/// A read.
+#[derive(Clone, Debug)]
+pub enum Query {
+    Get(u64),
+    GetWith(u64),
+    GetForUpdate(u64),
+    GetForShare(u64),
+    GetMany(Vec<u64>),
+    Prefetch(Vec<u64>),
+    /// By the key that a row has in an index, and by one that none may have.
+    GetBy(&'static str, Vec<Option<u64>>),
+    Scan(Look),
+}
+
+fn random_ids(model: &Model, rng: &mut Choices) -> Vec<u64> {
+    (0..rng.usize(1..MOST_KEYS)).map(|_| random_id(model, rng)).collect()
+}
+
+/// An id, often one that has or had a row.
+pub fn random_id(model: &Model, rng: &mut Choices) -> u64 {
+    let id = rng.u64(..IDS);
+    let near = if rng.bool() { model.id_from(id) } else { None };
+    // Ids that the table gave are greater.
+    let given = if rng.u32(..8) == 0 { model.id_from(IDS + rng.u64(..IDS)) } else { None };
+    given.or(near).unwrap_or(id)
+}
+
+impl Query {
+    /// Any read of a table; a locking one only if that is allowed.
+    pub fn random(model: &Model, rows: &Rows, may_lock: bool, rng: &mut Choices) -> Query {
+        match rng.u32(..20) {
+            0..=2 => Query::Get(random_id(model, rng)),
+            3 => Query::GetWith(random_id(model, rng)),
+            4 if may_lock => Query::GetForUpdate(random_id(model, rng)),
+            5 if may_lock => Query::GetForShare(random_id(model, rng)),
+            6 | 7 => Query::GetMany(random_ids(model, rng)),
+            8 => Query::Prefetch(random_ids(model, rng)),
+            9 | 10 => {
+                let index = rng.choice(model.indexes.iter()).copied().unwrap_or(PRIMARY);
+                let id = rng.u64(..IDS);
+                let content = rows.range(id..).next().map(|(_, content)| *content);
+                let content = content.unwrap_or(Content { a: 3, b: 7, c: None, body_bytes: 0, letter: 0 });
+                let key = key_of(index, id, &content);
+                Query::GetBy(index, key[..rng.usize(1..=columns_of(index).len())].to_vec())
+            }
+            _ => Query::Scan(Look::random(model, may_lock, rng)),
+        }
+    }
+
+    /// Whether it locks what it reads.
+    pub fn locks(&self) -> bool {
+        match self {
+            Query::GetForUpdate(_) | Query::GetForShare(_) => true,
+            Query::Scan(look) => look.lock != Lock::Plain,
+            _ => false,
+        }
+    }
+
+    /// Reads, and compares with the rows that must be seen.
+    ///
+    /// # Errors
+    /// [`Error::Data`] for a wrong answer; the engine's.
+    pub fn compare(&self, reader: &mut Reader<'_>, table: &Table, rows: &Rows, played: &Played) -> Result<()> {
+        let right = |id: &u64| rows.get(id).map(|content| (*id, *content));
+        let row = |row: Option<Row>| row.as_ref().map(content).transpose();
+        let expect = |found: Option<(u64, Content)>, right: Option<(u64, Content)>| match found == right {
+            true => Ok(()),
+            false => Err(Error::Data(format!("{self:?} is {found:?}, {right:?} is right"))),
+        };
+        match self {
+            Query::Get(id) => expect(row(call_either!(played, reader, get(table, &id_key(*id)))?)?, right(id)),
+            Query::GetWith(id) => {
+                let found = call_either!(played, reader, get_with(table, &id_key(*id), content_of))?;
+                expect(found.transpose()?, right(id))
+            }
+            Query::GetForUpdate(id) => {
+                let Reader::Txn(txn) = reader else { return Ok(()) };
+                expect(row(call!(played, WriteTxn::get_for_update(txn, table, &id_key(*id)))?)?, right(id))
+            }
+            Query::GetForShare(id) => {
+                let Reader::Txn(txn) = reader else { return Ok(()) };
+                expect(row(call!(played, WriteTxn::get_for_share(txn, table, &id_key(*id)))?)?, right(id))
+            }
+            Query::GetMany(ids) => {
+                let keys: Vec<_> = ids.iter().map(|id| id_key(*id)).collect();
+                let found = call_either!(played, reader, get_many(table, &keys))?;
+                if found.len() != ids.len() {
+                    return Err(Error::Data(format!("{self:?} has {} answers", found.len())));
+                }
+                ids.iter().zip(found).try_for_each(|(id, found)| expect(row(found)?, right(id)))
+            }
+            Query::Prefetch(ids) => {
+                Ok(call_either!(played, reader, prefetch(table, ids.iter().map(|id| id_key(*id))))?)
+            }
+            Query::GetBy(index, numbers) => {
+                let columns = columns_of(index).iter().zip(numbers);
+                let values: Vec<Value> = columns.map(|(column, number)| value_of(column, *number)).collect();
+                let values: Vec<_> = values.iter().map(Value::as_ref).collect();
+                let found = row(call_either!(played, reader, get_by(table, index, &values))?)?;
+                let keyed = rows.iter().map(|(id, content)| (key_of(index, *id, content), *id, *content));
+                let first = keyed.filter(|(key, _, _)| key[..numbers.len()] == numbers[..]).min();
+                expect(found, first.map(|(_, id, content)| (id, content)))
+            }
+            Query::Scan(look) => {
+                let scan = call_either!(played, reader, scan(table));
+                look.compare(scan, rows, played)
+            }
+        }
+    }
+}

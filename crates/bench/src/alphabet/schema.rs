@@ -1,0 +1,114 @@
+//! Tables and indexes: created, dropped, rebuilt. Transactions that use them may be in the way.
+
+use super::actor::is_refusal;
+use super::choices::Choices;
+use super::content::{ONE_C, Rows, schema};
+use super::found::PREFIX;
+use super::oracle::{Change, indexes_of};
+use super::played::call;
+use super::player::Player;
+use super::scan::random_index;
+use crate::error::{Error, Result};
+use highwater::{Database, Error as Engine, Table};
+use std::collections::BTreeSet;
+
+/// Tables at most.
+const TABLES: usize = 4;
+
+/// Whether two rows have the same value in the unique column.
+fn has_duplicates(rows: &Rows) -> bool {
+    let mut seen = BTreeSet::new();
+    !rows.values().filter_map(|content| content.c).all(|c| seen.insert(c))
+}
+
+impl Player {
+    /// One schema change.
+    ///
+    /// # Errors
+    /// The engine's; [`Error::Data`] for a wrong answer.
+    pub(super) fn change_schema(&mut self, db: &Database, rng: &mut Choices) -> Result<()> {
+        let count = self.oracle.tables.len();
+        let table = rng.choice(self.oracle.tables.keys()).cloned();
+        let index = random_index(rng);
+        match (table, rng.u32(..8)) {
+            (None, _) | (_, 0 | 1) if count < TABLES => self.create_table(db, rng),
+            (Some(name), 2 | 3) if count > 1 => {
+                let dropped = call!(self.played, Database::drop_table(db, &name));
+                self.changed(Change::DropTable(name), dropped)
+            }
+            (Some(name), 7) if self.oracle.tables[&name].indexes.contains(index.name) => {
+                match call!(self.played, Database::rebuild_index(db, &name, index.name)) {
+                    Err(error) if !matches!(error, Engine::LockWaitTimeout) => Err(error.into()),
+                    _ => Ok(()),
+                }
+            }
+            (Some(name), _) if self.oracle.tables[&name].indexes.contains(index.name) => {
+                let dropped = call!(self.played, Database::drop_index(db, &name, index.name));
+                self.changed(Change::DropIndex(name, index.name), dropped)
+            }
+            (Some(name), _) => {
+                let rows = self.oracle.tables[&name].at(self.oracle.commits);
+                let has_duplicates = index.name == ONE_C && has_duplicates(&rows);
+                let created =
+                    call!(self.played, Database::create_index(db, &name, index.name, index.columns, index.unique));
+                let is_wrong = match &created {
+                    Ok(()) => has_duplicates,
+                    Err(error) => matches!(error, Engine::DuplicateKey { .. }) && !has_duplicates,
+                };
+                if is_wrong {
+                    return Err(Error::Data(format!(
+                        "a unique index of table {name} was created, or was not: {created:?}"
+                    )));
+                }
+                self.changed(Change::CreateIndex(name, index.name), created)
+            }
+            (None, _) => Ok(()),
+        }
+    }
+
+    fn create_table(&mut self, db: &Database, rng: &mut Choices) -> Result<()> {
+        self.tables_made += 1;
+        let name = format!("{PREFIX}{}", self.tables_made);
+        let indexes = indexes_of(rng.u32(..));
+        let schema = schema(&self.played, &indexes);
+        let created = match rng.bool() {
+            true => call!(self.played, Database::create_table(db, &name, schema)),
+            false => call!(self.played, Database::table_or_create(db, &name, schema)),
+        };
+        if let Ok(table) = &created {
+            self.expect_columns(table)?;
+        }
+        self.changed(Change::CreateTable(name, indexes), created.map(drop))
+    }
+
+    fn expect_columns(&self, table: &Table) -> Result<()> {
+        let columns = call!(self.played, Table::columns(table));
+        for (position, column) in columns.iter().enumerate() {
+            if call!(self.played, Table::column(table, &column.name))? != position {
+                return Err(Error::Data(format!("column {} of table {}", column.name, table.name())));
+            }
+        }
+        let names = columns.iter().map(|column| column.name.as_str());
+        match names.eq(["id", "a", "b", "c", "body"]) {
+            true => Ok(()),
+            false => Err(Error::Data(format!("table {} has the columns {columns:?}", table.name()))),
+        }
+    }
+
+    fn changed(&mut self, change: Change, done: highwater::Result<()>) -> Result<()> {
+        match done {
+            Ok(()) => {
+                self.oracle.acknowledged(change);
+                // Schema changes are durable when they return.
+                self.oracle.is_durable();
+                self.acknowledged += 1;
+                Ok(())
+            }
+            Err(error) if is_refusal(&error) => Ok(()),
+            Err(error) => {
+                self.oracle.in_doubt = Some(change);
+                Err(error.into())
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Calls on a database as a whole.
+
+use super::choices::Choices;
+use super::copies::Backups;
+use super::played::call;
+use super::player::Player;
+use crate::error::{Error, Result};
+use highwater::config::ChangeBuffering;
+use highwater::{CheckReport, Database, Error as Engine, LatencySnapshot, PurgeWatch, Table};
+
+/// One of so many of these calls is about backups, which take longest.
+const BACKUPS: u32 = 8;
+
+/// Damage that a check found, as an error.
+///
+/// # Errors
+/// [`Engine::Corrupt`] with the first finding.
+pub fn expect_sound(report: &CheckReport) -> Result<()> {
+    match report.findings.first() {
+        Some(finding) => Err(Engine::Corrupt(format!("the check found: {finding}")).into()),
+        None => Ok(()),
+    }
+}
+
+/// What waits for transactions that write may be refused.
+fn unless_refused<T>(done: highwater::Result<T>) -> Result<Option<T>> {
+    match done {
+        Err(Engine::LockWaitTimeout) => Ok(None),
+        done => Ok(Some(done?)),
+    }
+}
+
+impl Player {
+    /// One call.
+    ///
+    /// # Errors
+    /// The engine's; [`Error::Data`] for a wrong answer.
+    pub(super) fn call_whole(&mut self, db: &Database, backups: Option<&mut Backups>, rng: &mut Choices) -> Result<()> {
+        if let (0, Some(backups)) = (rng.u32(..BACKUPS), backups) {
+            return backups.play(self, db, rng);
+        }
+        match rng.u32(..16) {
+            0..=3 => {
+                call!(self.played, Database::flush_log(db))?;
+                self.oracle.is_durable();
+                Ok(())
+            }
+            4..=7 => {
+                let mode = ChangeBuffering::ALL[rng.usize(..ChangeBuffering::ALL.len())];
+                Ok(call!(self.played, Database::set_change_buffering(db, mode))?)
+            }
+            8 => {
+                let report = match rng.bool() {
+                    true => call!(self.played, Database::check(db)),
+                    false => call!(self.played, Database::check_with(db, &mut |_, _| {})),
+                };
+                unless_refused(report)?.map_or(Ok(()), |report| expect_sound(&report))
+            }
+            9 => {
+                let report = call!(self.played, Database::repair_indexes(db, &mut |_, _| {}));
+                unless_refused(report)?.map_or(Ok(()), |report| expect_sound(&report.found))
+            }
+            _ => self.observe(db),
+        }
+    }
+
+    /// What tells about the database and changes nothing.
+    fn observe(&self, db: &Database) -> Result<()> {
+        let played = &self.played;
+        let wrong = |what: &str| Err(Error::Data(format!("{what} of the open database is wrong")));
+        let tables = call!(played, Database::tables(db));
+        let names: Vec<&str> = tables.iter().map(|table| call!(played, Table::name(table))).collect();
+        if !self.oracle.tables.keys().all(|name| names.contains(&name.as_str())) {
+            return wrong("the list of tables");
+        }
+        if self.oracle.tables.keys().any(|name| !call!(played, Database::has_table(db, name))) {
+            return wrong("whether it has a table");
+        }
+        for (name, model) in &self.oracle.tables {
+            let definition = call!(played, Table::definition(&call!(played, Database::table(db, name))?));
+            if definition.indexes.len() != model.indexes.len() {
+                return wrong("a table's definition");
+            }
+        }
+        call!(played, Database::stats(db));
+        let purge = call!(played, Database::purge_state(db));
+        call!(played, PurgeWatch::look(&mut PurgeWatch::default(), &purge));
+        let lengths = call!(played, Database::list_lengths(db));
+        if lengths.frames == 0 || lengths.dirty > lengths.frames {
+            return wrong("the length of a list");
+        }
+        for latency in
+            [call!(played, Database::page_read_latency(db)), call!(played, Database::free_frame_wait_latency(db))]
+        {
+            if call!(played, LatencySnapshot::count(&latency)) == 0 && latency.sum_us() > 0 {
+                return wrong("a latency");
+            }
+        }
+        let is_read_only = call!(played, Database::storage(db)).is_read_only();
+        if call!(played, Database::is_recovered_in_memory(db)) && !is_read_only {
+            return wrong("whether it was recovered in memory");
+        }
+        call!(played, Database::probe(db));
+        if call!(played, Database::options(db)).page_size.bytes().is_none() {
+            return wrong("the page size");
+        }
+        match call!(played, Database::archive_problem(db)) {
+            Some(problem) => Err(Engine::Corrupt(problem).into()),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Statements that change rows, what they must do, and whether what they did is that.
+
+use super::choices::Choices;
+use super::content::{A, B, BODY, C, Content, Rows as Contents, id_key, number_of, text, values_of};
+use super::played::{Played, call};
+use super::scan::{FEW, IDS, SOME};
+use highwater::{Changes, Inserted, Rows, Table, Value, ValueRef, WriteTxn, values};
+use std::collections::BTreeMap;
+
+/// Rows of a table from which on statements delete more than they insert.
+const MANY: usize = 360;
+
+/// A statement.
+#[derive(Clone, Debug)]
+pub enum Statement {
+    /// Without an id the table gives one.
+    Insert(Option<u64>, Content),
+    InsertMany(Vec<(u64, Content)>),
+    InsertManyWith(Vec<(Option<u64>, Content)>),
+    /// Sets these columns.
+    Update(u64, Content, &'static [usize]),
+    /// The next value of the first text.
+    Modify(u64),
+    /// Gives a row another id.
+    Move(u64, u64),
+    Delete(u64),
+}
+
+/// Columns that an update sets.
+const SETS: [&[usize]; 6] = [&[A, B, C, BODY], &[A, B, C, BODY], &[A], &[B], &[C], &[BODY]];
+
+/// What a statement said.
+#[derive(Debug)]
+pub struct Answer {
+    /// Whether there was such a row; of inserts always.
+    found: bool,
+    /// How many rows it inserted, if it says that.
+    inserted: Option<u64>,
+    /// The ids that the table gave.
+    given: Vec<u64>,
+}
+
+/// Rows that a statement changed: `None` = deleted.
+pub type Changed = BTreeMap<u64, Option<Content>>;
+
+/// What a statement does if no other transaction is in its way.
+enum Effect {
+    Changed(Changed),
+    NotFound,
+    Duplicate,
+}
+
+pub fn random_content(rng: &mut Choices) -> Content {
+    let body_bytes = if rng.u32(..12) == 0 { rng.u32(1000..9000) } else { rng.u32(..60) };
+    Content {
+        a: rng.u32(..FEW),
+        b: rng.u32(..),
+        c: rng.bool().then(|| rng.u32(..SOME)),
+        ..Content::with_body(body_bytes, rng)
+    }
+}
+
+impl Content {
+    /// Another body of this length; the texts are of no use.
+    pub fn with_body(body_bytes: u32, rng: &mut Choices) -> Content {
+        let letter = if body_bytes > 0 { b'a' + rng.u32(..26) as u8 } else { 0 };
+        Content { a: 0, b: 0, c: None, body_bytes, letter }
+    }
+}
+
+/// An id of a row, if there is one from a random place on.
+fn id_of_row(rows: &Contents, rng: &mut Choices) -> u64 {
+    let id = if rng.u32(..4) == 0 { IDS } else { rng.u64(..IDS) };
+    rows.range(id..).next().map_or(id, |(id, _)| *id)
+}
+
+impl Statement {
+    /// Any statement on a table with these rows.
+    pub fn random(rows: &Contents, rng: &mut Choices) -> Statement {
+        if rows.len() > MANY && rng.bool() {
+            return Statement::Delete(id_of_row(rows, rng));
+        }
+        match rng.u32(..32) {
+            0..=10 => Statement::put(rows, rng.u64(..IDS), random_content(rng)),
+            11..=13 => Statement::Insert(Some(rng.u64(..IDS)), random_content(rng)),
+            14 => Statement::Insert(None, random_content(rng)),
+            15 => {
+                let (first, count) = (rng.u64(..IDS), rng.u64(1..9));
+                Statement::InsertMany((first..first + count).map(|id| (id, random_content(rng))).collect())
+            }
+            16 => {
+                let rows = (0..rng.u32(1..7)).map(|_| (rng.bool().then(|| rng.u64(..IDS)), random_content(rng)));
+                let mut rows: Vec<_> = rows.collect();
+                // So that no id that the table gives is asked for afterwards.
+                rows.sort_by_key(|(id, _)| id.is_none());
+                Statement::InsertManyWith(rows)
+            }
+            17..=19 => Statement::Delete(rng.u64(..IDS)),
+            20..=23 => Statement::Delete(id_of_row(rows, rng)),
+            24..=26 => Statement::Update(id_of_row(rows, rng), random_content(rng), SETS[rng.usize(..SETS.len())]),
+            27 => Statement::Update(rng.u64(..IDS), random_content(rng), SETS[0]),
+            28..=30 => Statement::Modify(id_of_row(rows, rng)),
+            _ => Statement::Move(id_of_row(rows, rng), rng.u64(..IDS)),
+        }
+    }
+
+    /// Inserts a row, or sets all of it if it is there.
+    pub fn put(rows: &Contents, id: u64, content: Content) -> Statement {
+        match rows.contains_key(&id) {
+            true => Statement::Update(id, content, SETS[0]),
+            false => Statement::Insert(Some(id), content),
+        }
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn run(&self, txn: &mut WriteTxn, table: &Table, played: &Played) -> highwater::Result<Answer> {
+        let found = |found| Answer { found, inserted: None, given: Vec::new() };
+        let inserted = |inserted, given: Vec<Inserted>| {
+            let given = given.iter().filter_map(|inserted| inserted.auto_increment).collect();
+            Answer { found: true, inserted, given }
+        };
+        match self {
+            Statement::Insert(id, content) => {
+                let done = call!(played, WriteTxn::insert(txn, table, &refs(&values_of(*id, content))))?;
+                Ok(inserted(None, vec![done]))
+            }
+            Statement::InsertMany(rows) => {
+                let rows: Vec<_> = rows.iter().map(|(id, content)| values_of(Some(*id), content)).collect();
+                let count = call!(played, WriteTxn::insert_many(txn, table, rows.iter().map(refs)))?;
+                Ok(inserted(Some(count), Vec::new()))
+            }
+            Statement::InsertManyWith(rows) => {
+                let mut given = Vec::new();
+                let fill = |into: &mut Rows<'_>| {
+                    rows.iter().try_for_each(|(id, content)| {
+                        given.push(call!(played, Rows::push(into, &refs(&values_of(*id, content))))?);
+                        Ok::<(), highwater::Error>(())
+                    })
+                };
+                let count = call!(played, WriteTxn::insert_many_with(txn, table, fill))?;
+                Ok(inserted(Some(count), given))
+            }
+            Statement::Update(id, content, set) => {
+                let values = values_of(Some(*id), content);
+                let columns: Vec<_> = set.iter().map(|column| (*column, values[*column].as_ref())).collect();
+                call!(played, WriteTxn::update(txn, table, &id_key(*id), &columns)).map(found)
+            }
+            Statement::Modify(id) => {
+                let done = call!(
+                    played,
+                    WriteTxn::modify(txn, table, &id_key(*id), |row, set| {
+                        let next = text(next_of(number_of(row.str(A)).unwrap_or(0)));
+                        call!(played, Changes::put(set, A, next.as_str()));
+                    })
+                );
+                done.map(found)
+            }
+            Statement::Move(id, to) => {
+                call!(played, WriteTxn::update(txn, table, &id_key(*id), &[(0, (*to).into())])).map(found)
+            }
+            Statement::Delete(id) => call!(played, WriteTxn::delete(txn, table, &values![*id])).map(found),
+        }
+    }
+
+    /// What it does on these rows; an id that the table gives is one of `given`, in order.
+    fn effect(&self, rows: &Contents, is_unique: bool, given: &[u64]) -> Effect {
+        let mut given = given.iter().copied();
+        // Those that are not known are greater than all others.
+        let unknown = std::cell::Cell::new(u64::MAX);
+        let mut id_of =
+            |id: &Option<u64>| id.or_else(|| given.next()).unwrap_or_else(|| unknown.replace(unknown.get() - 1));
+        let mut after = After { rows, changed: Changed::new(), is_unique };
+        let done = match self {
+            Statement::Insert(id, content) => after.insert(id_of(id), *content),
+            Statement::InsertMany(rows) => rows.iter().all(|(id, content)| after.insert(*id, *content)),
+            Statement::InsertManyWith(rows) => rows.iter().all(|(id, content)| after.insert(id_of(id), *content)),
+            Statement::Update(id, new, set) => match rows.get(id) {
+                Some(old) => after.replace(*id, set_in(*old, new, set)),
+                None => return Effect::NotFound,
+            },
+            Statement::Modify(id) => match rows.get(id) {
+                Some(old) => after.replace(*id, Content { a: next_of(old.a), ..*old }),
+                None => return Effect::NotFound,
+            },
+            Statement::Move(id, to) => match rows.get(id) {
+                Some(old) if id == to => after.replace(*id, *old),
+                Some(old) => {
+                    after.changed.insert(*id, None);
+                    after.insert(*to, *old)
+                }
+                None => return Effect::NotFound,
+            },
+            Statement::Delete(id) => match rows.contains_key(id) {
+                true => after.changed.insert(*id, None).is_none(),
+                false => return Effect::NotFound,
+            },
+        };
+        if done { Effect::Changed(after.changed) } else { Effect::Duplicate }
+    }
+}
+
+fn refs(values: &[Value; 5]) -> [ValueRef<'_>; 5] {
+    std::array::from_fn(|at| values[at].as_ref())
+}
+
+fn next_of(a: u32) -> u32 {
+    (a + 1) % FEW
+}
+
+fn set_in(old: Content, new: &Content, set: &[usize]) -> Content {
+    let sets = |column| set.contains(&column);
+    Content {
+        a: if sets(A) { new.a } else { old.a },
+        b: if sets(B) { new.b } else { old.b },
+        c: if sets(C) { new.c } else { old.c },
+        ..if sets(BODY) { *new } else { old }
+    }
+}
+
+/// Rows after a part of a statement.
+struct After<'r> {
+    rows: &'r Contents,
+    changed: Changed,
+    is_unique: bool,
+}
+
+impl After<'_> {
+    fn get(&self, id: u64) -> Option<Content> {
+        self.changed.get(&id).copied().unwrap_or_else(|| self.rows.get(&id).copied())
+    }
+
+    /// Whether another row has the value of a unique column.
+    fn has_other(&self, id: u64, c: Option<u32>) -> bool {
+        let ids = self.rows.keys().chain(self.changed.keys());
+        self.is_unique
+            && c.is_some()
+            && ids.filter(|other| **other != id).any(|other| self.get(*other).is_some_and(|content| content.c == c))
+    }
+
+    /// Whether it could be inserted.
+    fn insert(&mut self, id: u64, content: Content) -> bool {
+        self.get(id).is_none() && self.replace(id, content)
+    }
+
+    fn replace(&mut self, id: u64, content: Content) -> bool {
+        let fits = !self.has_other(id, content.c);
+        self.changed.insert(id, Some(content));
+        fits
+    }
+}
+
+/// A statement beside what there was when it ran.
+pub struct Judge<'a> {
+    pub statement: &'a Statement,
+    /// The newest rows that are committed, and its own.
+    pub rows: &'a Contents,
+    /// What other transactions have changed and not committed.
+    pub others: &'a Changed,
+    /// Whether the column that may be NULL is unique.
+    pub is_unique: bool,
+}
+
+impl Judge<'_> {
+    /// Whether its key, or the key of a unique index, is taken.
+    pub fn is_duplicate(&self) -> bool {
+        matches!(self.statement.effect(self.rows, self.is_unique, &[]), Effect::Duplicate)
+    }
+
+    /// What a statement that was answered has changed; in words why the answer is wrong.
+    pub fn changes(&self, answer: &Answer) -> std::result::Result<Changed, String> {
+        let taken = |id: &u64| self.rows.keys().chain(self.others.keys()).any(|other| other >= id);
+        if let Some(id) = answer.given.iter().find(|id| taken(id)) {
+            return Err(format!("it got the id {id}, and there is a row with that one or a greater one"));
+        }
+        let changed = match self.statement.effect(self.rows, self.is_unique, &answer.given) {
+            Effect::Duplicate => return Err("done though such a key is there".into()),
+            Effect::NotFound if answer.found => return Err("changed though there is no such row".into()),
+            Effect::NotFound => return Ok(Changed::new()),
+            Effect::Changed(_) if !answer.found => return Err("the row was not found".into()),
+            Effect::Changed(changed) => changed,
+        };
+        if let Some(id) = changed.keys().find(|id| self.others.contains_key(id)) {
+            return Err(format!("row {id} was changed though another transaction has changed it"));
+        }
+        let mut new = changed.values().flatten().filter_map(|content| content.c).filter(|_| self.is_unique);
+        if let Some(c) = new.find(|c| self.others.values().flatten().any(|other| other.c == Some(*c))) {
+            return Err(format!("{c} is in a unique index though another transaction has put it there"));
+        }
+        match answer.inserted {
+            Some(count) if count != changed.len() as u64 => Err(format!("it says that it inserted {count} rows")),
+            // A row that an update leaves as it is has no new version.
+            _ => Ok(changed.into_iter().filter(|(id, content)| self.rows.get(id) != content.as_ref()).collect()),
+        }
+    }
+}
