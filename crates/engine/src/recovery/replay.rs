@@ -51,7 +51,7 @@ pub fn replay(pool: &Pool, log: &Log, scan: &Scan, threads: usize, losses: Losse
         replayed.operations += changes.len();
         replayed.windows += 1;
     }
-    replayed.lost_pages = finish(pool, scan, unreadable.into_inner(), losses)?;
+    replayed.lost_pages = finish(pool, scan, std::mem::take(&mut *unreadable.lock()), losses)?;
     Ok(replayed)
 }
 
