@@ -41,6 +41,11 @@ pub enum Error {
     /// The database was closed, through this handle or another one.
     #[error("the database is closed; open it again")]
     Closed,
+    /// The database was opened by the process of which this one was forked. There it goes on; here every call is this
+    /// error, nothing is written, and a handle can only be dropped. (That forgets it: its memory and its open files
+    /// stay until the process ends or runs another program.) Open databases after `fork`.
+    #[error("the database was opened before this process was forked and belongs to the parent; open it after fork")]
+    Forked,
     /// No frame became free: the buffer pool is too small for the threads that hold pages.
     #[error("no free frame in a buffer pool of {frames} frames after {waited_ms} ms; increase --buffer-pool-size")]
     PoolExhausted {

@@ -20,6 +20,7 @@ mod names;
 mod os;
 mod output;
 mod overlay;
+mod owner;
 mod pass_on;
 pub mod power_cut;
 mod set;
@@ -33,6 +34,7 @@ pub use memory::MemoryDevice;
 pub use os::{FileDevice, FileRole, FlushMethod, FolderLock, SequentialFile, forget_cached, lock_alone};
 pub use output::OutputFile;
 pub use overlay::Overlay;
+pub use owner::Owner;
 pub use set::{SetOptions, StorageSet, forget_data, forget_redo, redo_path};
 
 /// What a write is; the storage maps it to a stream, a lifetime hint or nothing.

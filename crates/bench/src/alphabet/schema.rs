@@ -11,6 +11,7 @@ use super::scan::random_index;
 use crate::error::{Error, Result};
 use highwater::{Database, Error as Engine, Table};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// Tables at most.
 const TABLES: usize = 4;
@@ -33,7 +34,9 @@ impl Player {
         match (table, rng.u32(..8)) {
             (None, _) | (_, 0 | 1) if count < TABLES => self.create_table(db, rng),
             (Some(name), 2 | 3) if count > 1 => {
-                let dropped = call!(self.played, Database::drop_table(db, &name));
+                // It waits for nobody.
+                let impatient = call!(self.played, Database::with_lock_wait_timeout(db, Duration::ZERO));
+                let dropped = call!(self.played, Database::drop_table(&impatient, &name));
                 self.changed(Change::DropTable(name), dropped)
             }
             (Some(name), 7) if self.oracle.tables[&name].indexes.contains(index.name) => {

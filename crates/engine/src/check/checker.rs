@@ -24,17 +24,20 @@ pub struct Subject<'a> {
     pub catalog: &'a Catalog,
     pub changes: &'a ChangeBuffer,
     pub tables: Vec<Arc<TableShared>>,
+    /// An error once the database closes or has stopped (rule 6).
+    pub goes_on: &'a dyn Fn() -> Result<()>,
 }
 
 /// Checks everything.
 ///
 /// # Errors
-/// What keeps the check from going on: the database has stopped, no free frame. Damage is in the report.
+/// What keeps the check from going on: the database closes or has stopped, no free frame. Damage is in the report.
 pub fn run(subject: &Subject<'_>, tell: &mut OnProgress<'_>) -> Result<CheckReport> {
     let frozen = subject.changes.freeze();
     let report = run_frozen(subject, tell);
     drop(frozen);
     subject.changes.compact()?;
+    (subject.goes_on)()?;
     report
 }
 

@@ -17,6 +17,10 @@
 //! 3. Memory is bounded: two bits per page, the digests of one table, one row.
 //! 4. No latch is held while something else is read.
 //! 5. What cannot be reached because of a damaged page (pages below it, its rows) is reported once, not row by row.
+//! 6. The report is of a database that was open all the time. One that closes beside the check ends it with
+//!    [`Error::Closed`](crate::Error::Closed): transactions that end meanwhile are not rolled back, which would look
+//!    like damage. It is asked before each page, since closing waits for purge, and purge for the check; and at the
+//!    end.
 
 mod bitmap;
 mod checker;

@@ -46,6 +46,7 @@ impl Checker<'_> {
         self.progress.total = self.report.counts.pages + self.report.counts.pages_used;
         let mut bytes = AlignedBuf::zeroed(space.layout().extent_bytes() as usize);
         for number in 0..extents {
+            (self.subject.goes_on)()?;
             let extent = space.extent(number).unwrap_or_default();
             self.check_owners(number, &extent);
             if extent.used != 0 {

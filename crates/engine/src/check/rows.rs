@@ -26,7 +26,7 @@ pub struct RowVisitor<'w, 'a> {
 
 impl Visitor for RowVisitor<'_, '_> {
     fn enter(&mut self, page: PageNo) -> Result<bool> {
-        Ok(self.walk.enter(page))
+        self.walk.enter(page)
     }
 
     fn leaf(&mut self, page: PageNo, page_bytes: &[u8]) -> Result<()> {

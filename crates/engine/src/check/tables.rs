@@ -189,8 +189,9 @@ pub struct Walk<'w, 'a> {
 }
 
 impl Walk<'_, '_> {
-    pub fn enter(&mut self, page: PageNo) -> bool {
-        self.checker.claim(page, self.segment, &self.place)
+    pub fn enter(&mut self, page: PageNo) -> Result<bool> {
+        (self.checker.subject.goes_on)()?;
+        Ok(self.checker.claim(page, self.segment, &self.place))
     }
 
     pub fn problem(&mut self, page: PageNo, reason: String) {
@@ -204,7 +205,7 @@ struct Plain<'w, 'a>(Walk<'w, 'a>);
 
 impl Visitor for Plain<'_, '_> {
     fn enter(&mut self, page: PageNo) -> Result<bool> {
-        Ok(self.0.enter(page))
+        self.0.enter(page)
     }
     fn leaf(&mut self, _page: PageNo, _page_bytes: &[u8]) -> Result<()> {
         Ok(())

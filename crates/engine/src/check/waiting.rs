@@ -111,7 +111,7 @@ struct OperationVisitor<'w, 'a> {
 
 impl Visitor for OperationVisitor<'_, '_> {
     fn enter(&mut self, page: PageNo) -> Result<bool> {
-        Ok(self.walk.enter(page))
+        self.walk.enter(page)
     }
 
     fn leaf(&mut self, page: PageNo, page_bytes: &[u8]) -> Result<()> {

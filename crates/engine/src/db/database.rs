@@ -6,9 +6,12 @@
 //! 2. Fail-stop: once the redo cannot be made durable (or anything else has stopped the database) every call fails with
 //!    [`Error::Poisoned`], reads of snapshots that began before included: memory may show commits that returned an
 //!    error, and only the next opening decides whether they happened.
+//! 3. In a child process that was forked every call is [`Error::Forked`] before it takes a lock, which a thread of the
+//!    parent's may have held; what is dropped there is forgotten (rule 5 of `sync/poison.rs`).
 
 use super::archiving::Archiving;
 use super::core::Core;
+use super::gate::{Gate, SchemaChange};
 use super::read_txn::ReadTxn;
 use super::write_txn::{Desk, WriteTxn};
 use crate::config::Options;
@@ -17,10 +20,10 @@ use crate::error::{Error, Result};
 use crate::pool::give_freed_back;
 use crate::probe::Record;
 use crate::space::Space;
+use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::poison::CLOSED;
 use crate::sync::spread::{Apart, Spares, Spread};
-use crate::sync::{Mutex, RwLock, RwLockReadGuard};
 use crate::table::Table;
 use crate::table::catalog::Catalog;
 use crate::table::handle::{Registry, TableShared};
@@ -35,6 +38,8 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct Database {
     pub(super) inner: Arc<Inner>,
+    /// How long calls of this handle wait for a lock, if not as the option says.
+    pub(super) lock_wait_timeout: Option<Duration>,
     /// What transactions hold instead of `inner`, whose count all threads would change.
     pub(super) open: Arc<Spread<Open>>,
 }
@@ -78,8 +83,7 @@ pub(crate) struct Inner {
     pub(super) archiving: Option<Arc<Archiving>>,
     /// Keeps the files locked.
     pub(super) storage: StorageSet,
-    /// Shared by schema changes while they go on; held alone by what must meet none.
-    pub(super) schema_gate: RwLock<()>,
+    pub(super) gate: Arc<Gate>,
     /// Held while the catalog and the registry are changed, and never while a lock is waited for.
     pub(super) schema: Mutex<()>,
     /// Counts finished index builds.
@@ -120,10 +124,10 @@ impl Inner {
         Arc::ptr_eq(&self.catalog, table.catalog())
     }
 
-    /// An error once closing has begun.
+    /// An error once closing has begun, and in a forked process.
     #[inline]
     pub(crate) fn check_not_closed(&self) -> Result<()> {
-        if self.closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
+        if self.closed.load(Ordering::Acquire) { Err(Error::Closed) } else { self.ctx.poison.check_owner() }
     }
 
     /// An error if the database is closed or has stopped. Checked after a read too: the read may have found a commit
@@ -134,11 +138,8 @@ impl Inner {
         self.ctx.poison.check()
     }
 
-    pub(super) fn timeout(&self) -> Duration {
-        Duration::from_millis(self.options.lock_wait_timeout_ms)
-    }
-
     fn close(&self) -> Result<()> {
+        self.ctx.poison.check_owner()?;
         // Kept until the end: who closes at the same time returns when the database is closed.
         let mut slot = self.core.lock();
         let Some(mut core) = slot.take() else { return Ok(()) };
@@ -156,6 +157,10 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        if self.ctx.poison.check_owner().is_err() {
+            // Rule 3. It holds everything else.
+            return std::mem::forget(self.core.get_mut().take());
+        }
         // Errors are only returned by `close`.
         let _ = self.close();
     }
@@ -217,6 +222,27 @@ impl Database {
         self.inner.registry.all().into_iter().map(|shared| Table { shared }).collect()
     }
 
+    /// This database, by a handle whose calls wait this long for a lock, instead of as the option
+    /// `lock_wait_timeout_ms` says: schema changes, checks and repairs (each of their waits), and the transactions that
+    /// are begun on it, if [`TxnOptions`] does not say otherwise.
+    ///
+    /// ```
+    /// # use highwater::{Database, Error, Options, Schema, Type};
+    /// # use std::time::Duration;
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = Database::open(dir.path(), Options::default())?;
+    /// let table = db.create_table("log", Schema::new().column("id", Type::U64).primary_key(&["id"]))?;
+    /// let mut reader = db.snapshot()?;
+    /// reader.scan(&table).count()?;
+    /// let impatient = db.with_lock_wait_timeout(Duration::from_millis(50));
+    /// assert!(matches!(impatient.drop_table("log"), Err(Error::LockWaitTimeout)));
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_lock_wait_timeout(&self, timeout: Duration) -> Database {
+        Database { lock_wait_timeout: Some(timeout), ..self.clone() }
+    }
+
     /// Begins a transaction under REPEATABLE READ.
     ///
     /// # Errors
@@ -231,7 +257,7 @@ impl Database {
     /// As [`begin`](Database::begin); [`Error::Usage`] if the database was opened to be read only.
     pub fn begin_with(&self, options: TxnOptions) -> Result<WriteTxn> {
         self.check_writes_wanted()?;
-        WriteTxn::begin(self.open.own(), &options, Access::ReadWrite)
+        WriteTxn::begin(self.open.own(), &self.with_own_timeout(options), Access::ReadWrite)
     }
 
     /// Begins a transaction that reads one snapshot: what had committed at its first read. It takes no row locks.
@@ -240,7 +266,8 @@ impl Database {
     /// # Errors
     /// As [`begin`](Database::begin).
     pub fn snapshot(&self) -> Result<ReadTxn> {
-        WriteTxn::begin(self.open.own(), &TxnOptions::default(), Access::ReadOnly).map(ReadTxn::new)
+        let options = self.with_own_timeout(TxnOptions::default());
+        WriteTxn::begin(self.open.own(), &options, Access::ReadOnly).map(ReadTxn::new)
     }
 
     #[cfg(test)]
@@ -283,11 +310,24 @@ impl Database {
     }
 
     /// A schema change begins: no check runs until it ends.
-    pub(super) fn enter_schema_change(&self) -> Result<RwLockReadGuard<'_, ()>> {
-        check_outside_closures()?;
-        let gate = self.inner.schema_gate.read();
+    pub(super) fn enter_schema_change(&self) -> Result<SchemaChange<'_>> {
         self.check_writable()?;
-        Ok(gate)
+        let inside = self.inner.gate.enter_schema_change(self.timeout())?;
+        self.check_writable()?;
+        Ok(inside)
+    }
+
+    /// How long calls of this handle wait for a lock.
+    pub(super) fn timeout(&self) -> Duration {
+        self.lock_wait_timeout.unwrap_or(Duration::from_millis(self.inner.options.lock_wait_timeout_ms))
+    }
+
+    #[inline]
+    fn with_own_timeout(&self, mut options: TxnOptions) -> TxnOptions {
+        if let (None, Some(own)) = (options.lock_wait_timeout_ms, self.lock_wait_timeout) {
+            options.lock_wait_timeout_ms = Some(own.as_millis().try_into().unwrap_or(u64::MAX));
+        }
+        options
     }
 
     fn check_writes_wanted(&self) -> Result<()> {

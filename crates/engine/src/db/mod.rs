@@ -10,6 +10,7 @@
 //! | `insert_many` | many rows inserted by one call |
 //! | `transact` | transactions that are run again |
 //! | `scan` | scans |
+//! | `gate` | keeps transactions that write, schema changes and checks apart |
 //! | `schema_change`, `index_build` | tables and indexes are created and dropped |
 //! | `stepped` | a database whose steps the caller runs, without threads |
 //! | `rebuild` | secondary indexes are rebuilt from the rows |
@@ -22,6 +23,7 @@ pub mod core;
 mod creation;
 mod database;
 mod ended_inside;
+mod gate;
 mod get_many;
 mod index_build;
 mod insert_many;

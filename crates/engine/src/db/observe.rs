@@ -6,7 +6,7 @@ use crate::config::ChangeBuffering;
 use crate::error::Result;
 use crate::inspect::ListLengths;
 use crate::stats::{LatencySnapshot, StatsSnapshot};
-use crate::txn::{PurgeState, check_outside_closures, telling};
+use crate::txn::{PurgeState, telling};
 
 impl Database {
     /// The counters.
@@ -70,35 +70,36 @@ impl Database {
     /// [`Error::Usage`](crate::Error::Usage) if the database was opened to be read only, a damaged leaf, a full disk,
     /// an I/O error.
     pub fn set_change_buffering(&self, mode: ChangeBuffering) -> Result<()> {
-        check_outside_closures()?;
-        let _no_schema_change = self.inner.schema_gate.write();
+        self.check_writable()?;
+        let _no_schema_change = self.inner.gate.without_schema_changes(self.timeout())?;
         self.check_writable()?;
         self.inner.txns.changes.set_mode(mode)
     }
 
-    /// Verifies every page, tree and cross-reference. Meanwhile transactions can read; writers and schema changes wait.
-    /// The check itself waits until transactions that write have ended.
+    /// Verifies every page, tree and cross-reference. Meanwhile transactions can read, and lock rows; writers and
+    /// schema changes wait. The check itself waits until transactions that write have ended; it bars new ones
+    /// meanwhile, in turns, as a [schema change](Database::drop_table) does.
     ///
     /// # Errors
-    /// `LockWaitTimeout` if transactions write for longer than that, and what keeps the check from going on.
+    /// [`LockWaitTimeout`](crate::Error::LockWaitTimeout) if transactions or schema changes keep it out for longer than
+    /// that; [`Closed`](crate::Error::Closed) if the database is closed beside it; what keeps the check from going on.
     /// Damage is no error but in the report.
     pub fn check(&self) -> Result<CheckReport> {
         self.check_with(&mut |_, _| {})
     }
 
     /// As [`check`](Database::check), with progress. `on_progress` may read rows; it gets
-    /// [`Usage`](crate::Error::Usage) where it closes the database, changes tables or indexes, or checks again.
+    /// [`Usage`](crate::Error::Usage) where it closes the database, changes tables or indexes, or checks again. A close
+    /// by another thread waits until it returns.
     ///
     /// # Errors
     /// As [`check`](Database::check).
     pub fn check_with(&self, on_progress: &mut OnProgress<'_>) -> Result<CheckReport> {
         let inner = &self.inner;
-        check_outside_closures()?;
-        let _no_schema_change = inner.schema_gate.write();
+        self.check_open()?;
+        let _readers_only = inner.gate.alone(self.timeout())?;
         self.check_open()?;
         let tables = inner.registry.all();
-        let _readers_only =
-            tables.iter().map(|table| table.lock.no_write(inner.timeout())).collect::<Result<Vec<_>>>()?;
         let _no_purge = inner.txns.hold_purge();
         let subject = Subject {
             ctx: &inner.ctx,
@@ -107,6 +108,7 @@ impl Database {
             catalog: &inner.catalog,
             changes: &inner.txns.changes,
             tables: tables.clone(),
+            goes_on: &|| inner.check_running(),
         };
         check::run(&subject, &mut |done, total| telling(|| on_progress(done, total)))
     }

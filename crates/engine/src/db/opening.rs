@@ -6,14 +6,15 @@
 
 use super::core::Core;
 use super::database::{Database, FreedMemory, Inner, Open};
+use super::gate::Gate;
 use super::write_txn::MAX_DESKS;
 use crate::config::Options;
 use crate::error::Result;
 use crate::mtr::MTR_REDO_BYTES;
 use crate::space::ROOT_UNDO;
+use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64};
 use crate::sync::spread::{Spares, Spread};
-use crate::sync::{Mutex, RwLock};
 use crate::table::catalog::{Catalog, Leftover};
 use crate::table::handle::{Registry, TableShared};
 use crate::txn::{LagLimits, Tables, TxnSystem};
@@ -96,6 +97,7 @@ impl Database {
                 Leftover::Index(table, index) => catalog.finish_drop_index(table, &index)?,
             }
         }
+        let gate = Gate::new(&ctx.poison);
         let inner = Inner {
             space,
             ctx,
@@ -108,14 +110,14 @@ impl Database {
             storage: core.storage().clone(),
             _freed: FreedMemory { pool_bytes: core.options.buffer_pool_size },
             core: Mutex::new(Some(core)),
-            schema_gate: RwLock::new(()),
+            gate,
             schema: Mutex::new(()),
             schema_version: AtomicU64::new(0),
             desks: Spares::new(MAX_DESKS),
             closed: AtomicBool::new(false),
         };
         let inner = Arc::new(inner);
-        Ok(Database { open: Arc::new(Spread::of(|| Open::new(&inner))), inner })
+        Ok(Database { lock_wait_timeout: None, open: Arc::new(Spread::of(|| Open::new(&inner))), inner })
     }
 }
 

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::inspect::OnProgress;
 use crate::table::TableDefinition;
 use crate::table::handle::TableShared;
-use crate::table::lock::SchemaGuard;
+use crate::table::lock::Change;
 use crate::table::record::{IndexRecord, State};
 use crate::table::schema::PRIMARY;
 use crate::table::version::Secondary;
@@ -77,7 +77,7 @@ impl Database {
         let inner = &self.inner;
         let _gate = self.enter_schema_change()?;
         let shared = inner.registry.get(table)?;
-        let _alone = self.change(&shared)?;
+        let change = self.change(&shared)?;
         let before = shared.current.read().clone();
         let Some(at) = before.index_position(name)? else {
             return Err(Error::Schema(format!(
@@ -90,7 +90,7 @@ impl Database {
         let definition = Arc::new(definition);
         let mut others = before.indexes.clone();
         others.remove(at);
-        let (_nobody, mut record, tree) = self.rebuilt(&shared, &others, &definition)?;
+        let (mut record, tree) = self.rebuilt(&change, &shared, &others, &definition)?;
         let _schema = inner.schema.lock();
         let mut entry = shared.entry.lock();
         if let Err(error) = inner.catalog.swap_index(before.id, &mut entry.indexes[at], &mut record) {
@@ -110,20 +110,22 @@ impl Database {
 
     /// The new tree, once nobody uses the table any more: readers may still use the old one. A transaction that had
     /// read may write before that, and then it is built again.
-    fn rebuilt<'t>(
+    fn rebuilt(
         &self,
-        table: &'t Arc<TableShared>,
+        change: &Change<'_>,
+        table: &Arc<TableShared>,
         others: &[Arc<Secondary>],
         definition: &Arc<TableDefinition>,
-    ) -> Result<(SchemaGuard<'t>, IndexRecord, Arc<BTree>)> {
-        let timeout = self.inner.timeout();
+    ) -> Result<(IndexRecord, Arc<BTree>)> {
+        let timeout = self.timeout();
         for _ in 0..MOST_BUILDS {
-            let guard = table.lock.no_write(timeout)?;
+            change.no_write(timeout)?;
             let (record, tree) = self.build_index(table, others, definition)?;
-            let was_written = guard.exclusive(timeout);
+            let was_written = change.exclusive(timeout);
             if let Ok(false) = was_written {
-                return Ok((guard, record, tree));
+                return Ok((record, tree));
             }
+            change.open();
             let _schema = self.inner.schema.lock();
             self.discard_index(table.current.read().id, &record);
             was_written?;

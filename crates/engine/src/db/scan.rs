@@ -376,6 +376,8 @@ impl WriteTxn {
             limit: range.limit,
             keys_only: range.keys_only,
         };
+        self.before_read(range.lock)?;
+        let txn = self.txn.as_mut().expect(HAS_NOT_ENDED);
         self.inner.txn_system().scan(txn, version.clone(), &options)
     }
 

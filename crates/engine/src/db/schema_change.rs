@@ -1,10 +1,10 @@
 //! Creating and dropping tables and indexes.
 //!
 //! Rules
-//! 1. Changes of a table come one at a time: its `changing` mutex. Those of different tables go on side by side; they
+//! 1. Changes of a table come one at a time (`table/lock.rs`). Those of different tables go on side by side; they
 //!    hold the schema mutex while they change the catalog and the registry, and not while they wait for transactions or
 //!    fill an index.
-//! 2. Each holds the schema gate, shared, from its begin to its end. Who holds it alone (a check) meets no change.
+//! 2. Each is inside the gate (`gate.rs`) from its begin to its end. A check, which is alone there, meets no change.
 //! 3. Each is atomic and durable: the catalog says what is in use, and the next opening removes what a change that did
 //!    not end has left.
 //! 4. An index is used by transactions that began after it became current. So the version that they compare is drawn
@@ -15,10 +15,10 @@ use super::index_build;
 use super::write_txn::WriteTxn;
 use crate::btree::BTree;
 use crate::error::{Error, Result};
-use crate::sync::MutexGuard;
 use crate::sync::atomic::Ordering;
 use crate::table::handle::TableShared;
 use crate::table::key::KeyLayout;
+use crate::table::lock::Change;
 use crate::table::record::{IndexRecord, State};
 use crate::table::version::{Secondary, TableVersion};
 use crate::table::{IndexDefinition, Schema, Table, TableDefinition};
@@ -77,18 +77,25 @@ impl Database {
     /// Drops a table, atomically and durably, once no transaction uses it any more. Its handles are errors from then
     /// on.
     ///
+    /// While it waits it bars other transactions from the table, in turns: for a tenth of a second, then for twice as
+    /// long and so on, and between two bars they pass for three times as long. So one that stays open delays the others
+    /// and does not stop them, and no stream of short ones keeps the table. [`with_lock_wait_timeout`] says how long it
+    /// waits. All schema changes do this.
+    ///
+    /// [`with_lock_wait_timeout`]: Self::with_lock_wait_timeout
+    ///
     /// # Errors
     /// [`Error::NoSuchTable`], [`Error::LockWaitTimeout`] if transactions use it for longer than that, an I/O error.
     pub fn drop_table(&self, name: &str) -> Result<()> {
         let inner = &self.inner;
         let _gate = self.enter_schema_change()?;
         let table = inner.registry.get(name)?;
-        let _alone = self.change(&table)?;
-        let guard = table.lock.exclusive(inner.timeout())?;
+        let change = self.change(&table)?;
+        change.exclusive(self.timeout())?;
         let _schema = inner.schema.lock();
         let mut entry = table.entry.lock();
         inner.catalog.set_table_state(&mut entry, State::Dropping)?;
-        guard.set_dropped();
+        change.set_dropped();
         inner.registry.remove(&table);
         entry.indexes.iter().try_for_each(|index| inner.txns.changes.discard(index.tree.id))?;
         inner.catalog.finish_drop(&entry.remains())
@@ -105,10 +112,10 @@ impl Database {
         let inner = &self.inner;
         let _gate = self.enter_schema_change()?;
         let shared = inner.registry.get(table)?;
-        let _alone = self.change(&shared)?;
+        let change = self.change(&shared)?;
         let before = shared.current.read().clone();
         let definition = Arc::new(with_index(&before.definition, name, columns, unique)?);
-        let _readers_only = shared.lock.no_write(inner.timeout())?;
+        change.no_write(self.timeout())?;
         let (mut record, tree) = self.build_index(&shared, &before.indexes, &definition)?;
         let _schema = inner.schema.lock();
         if let Err(error) = inner.catalog.set_index_state(before.id, &mut record, State::Ready) {
@@ -132,12 +139,12 @@ impl Database {
         let inner = &self.inner;
         let _gate = self.enter_schema_change()?;
         let shared = inner.registry.get(table)?;
-        let _alone = self.change(&shared)?;
+        let change = self.change(&shared)?;
         let before = shared.current.read().clone();
         let Some(at) = before.index_position(name)? else {
             return Err(Error::Schema(format!("the primary key of table {table} cannot be dropped")));
         };
-        let _nobody = shared.lock.exclusive(inner.timeout())?;
+        change.exclusive(self.timeout())?;
         let _schema = inner.schema.lock();
         let mut entry = shared.entry.lock();
         inner.catalog.set_index_state(before.id, &mut entry.indexes[at], State::Dropping)?;
@@ -156,9 +163,9 @@ impl Database {
     /// Keeps other changes of the table out.
     ///
     /// # Errors
-    /// The table was dropped before it was this change's turn.
-    pub(super) fn change<'t>(&self, table: &'t Arc<TableShared>) -> Result<MutexGuard<'t, ()>> {
-        let alone = table.changing.lock();
+    /// The table was dropped before it was this change's turn; [`Error::LockWaitTimeout`].
+    pub(super) fn change<'t>(&self, table: &'t Arc<TableShared>) -> Result<Change<'t>> {
+        let alone = table.lock.change(self.timeout())?;
         let is_there = Arc::ptr_eq(&self.inner.registry.get(&table.name)?, table);
         if is_there { Ok(alone) } else { Err(Error::TableDropped { table: table.name.clone() }) }
     }

@@ -37,6 +37,8 @@ pub struct WriteTxn {
     pub(super) txn: Option<Box<Txn>>,
     /// The database's schema version when the transaction began.
     pub(super) schema_version: u64,
+    /// It is inside the database's gate: it has written.
+    is_inside: bool,
     /// `None` only while it is dropped.
     desk: Option<Box<Desk>>,
     // Dropped last: it may be what keeps the database open.
@@ -69,6 +71,7 @@ impl WriteTxn {
             txn: Some(inner.txn_system().begin(options, access)?),
             inner: inner.clone(),
             schema_version,
+            is_inside: false,
             desk: Some(inner.desks.take().unwrap_or_default()),
         })
     }
@@ -272,7 +275,12 @@ impl WriteTxn {
     fn using(&mut self, table: &Table, mode: Mode) -> Result<usize> {
         check_outside_row_closure()?;
         self.inner.check_not_closed()?;
-        let timeout = self.txn.as_ref().expect(HAS_NOT_ENDED).lock_timeout();
+        let txn = self.txn.as_ref().expect(HAS_NOT_ENDED);
+        let timeout = txn.lock_timeout();
+        if mode == Mode::Write && !self.is_inside {
+            self.inner.gate.enter_writer(timeout, || txn.holds_rows())?;
+            self.is_inside = true;
+        }
         let tables = &mut self.desk.as_mut().expect(HAS_NOT_ENDED).tables;
         if let Some(at) = tables.find(&table.shared, mode, timeout)? {
             return Ok(at);
@@ -281,6 +289,16 @@ impl WriteTxn {
             return Err(Error::Usage(format!("table {} belongs to another database", table.shared.name)));
         }
         tables.add(&table.shared, mode, timeout)
+    }
+
+    /// Before rows are read that will be locked: rule 3 of the gate.
+    #[inline]
+    pub(super) fn before_read(&self, lock: LockMode) -> Result<()> {
+        let txn = self.txn.as_ref().expect(HAS_NOT_ENDED);
+        match self.is_inside || txn.lock_of_read(lock) == LockMode::None {
+            true => Ok(()),
+            false => self.inner.gate.await_turn(txn.lock_timeout(), || txn.holds_rows()),
+        }
     }
 
     #[inline]
@@ -305,6 +323,7 @@ impl WriteTxn {
         key: &[ValueRef<'_>],
         lock: LockMode,
     ) -> Result<Option<(&Arc<TableVersion>, &[u8])>> {
+        self.before_read(lock)?;
         let mut call = self.call(table, Mode::Read)?;
         call.encode_key(key)?;
         let Call { inner, system, txn, version, key, row } = call;
@@ -338,9 +357,14 @@ impl WriteTxn {
 
 impl Drop for WriteTxn {
     fn drop(&mut self) {
+        if self.inner.ctx.poison.check_owner().is_err() {
+            // The parent's: to roll it back, or to let its locks go, would wait for the parent's threads.
+            return std::mem::forget((self.txn.take(), self.desk.take()));
+        }
         if self.txn.is_some() && check_outside_row_closure().is_err() {
             let (txn, desk, inner) = (self.txn.take(), self.desk.take(), self.inner.clone());
-            return put_aside(WriteTxn { txn, desk, inner, schema_version: self.schema_version });
+            let (schema_version, is_inside) = (self.schema_version, std::mem::take(&mut self.is_inside));
+            return put_aside(WriteTxn { txn, desk, inner, schema_version, is_inside });
         }
         if let Some(txn) = self.txn.take() {
             // A rollback that fails leaves the transaction active; recovery will undo it.
@@ -351,6 +375,9 @@ impl Drop for WriteTxn {
             if desk.row.capacity() <= KEPT_ROW_BYTES {
                 self.inner.desks.keep(desk);
             }
+        }
+        if self.is_inside {
+            self.inner.gate.leave_writer();
         }
     }
 }

@@ -7,12 +7,16 @@
 //!    commit, for a lock ([`OnStop`]). It wakes them after the switch is set: a thread that checks the switch and then
 //!    waits, both under the mutex that `stopped` takes, cannot miss it.
 //! 4. Closing a database stops it the same way; later calls find it closed, not failed ([`CLOSED`]).
-//! 5. The switch is set before the call that failed returns. So once a thread knows of a failed commit, no read
+//! 5. In a child process that was forked the database has stopped from the begin ([`Error::Forked`]): memory and locks
+//!    are as they were in some moment of the parent's threads, and the files are the parent's. Nothing there is waited
+//!    for, written or closed.
+//! 6. The switch is set before the call that failed returns. So once a thread knows of a failed commit, no read
 //!    succeeds.
 
 use crate::error::{Error, Result};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
+use highwater_storage::Owner;
 use std::sync::{Arc, Weak};
 
 /// Has waiters that must wake when the database stops. The thread that sets the switch may hold latches and mutexes, so
@@ -32,6 +36,7 @@ pub const CLOSED: &str = "the database is closed";
 #[repr(align(128))]
 pub struct Poison {
     set: AtomicBool,
+    owner: Owner,
     reason: Mutex<String>,
     wakers: Mutex<Vec<Weak<dyn OnStop>>>,
 }
@@ -45,6 +50,10 @@ impl std::fmt::Debug for Poison {
 impl Poison {
     /// Stops the database and wakes all waiters.
     pub fn set(&self, reason: &str) {
+        // A thread of the parent's may hold the mutexes.
+        if !self.owner.is_this_process() {
+            return;
+        }
         let mut first = self.reason.lock();
         if self.set.load(Ordering::Acquire) {
             return;
@@ -67,7 +76,13 @@ impl Poison {
     /// Whether the database has stopped.
     #[inline]
     pub fn is_set(&self) -> bool {
-        self.set.load(Ordering::Acquire)
+        self.set.load(Ordering::Acquire) || !self.owner.is_this_process()
+    }
+
+    /// `Err(Error::Forked)` in a process that did not open the database.
+    #[inline]
+    pub fn check_owner(&self) -> Result<()> {
+        if self.owner.is_this_process() { Ok(()) } else { Err(Error::Forked) }
     }
 
     /// `Err(Error::Poisoned)` once the database has stopped, `Err(Error::Closed)` if it was closed.
@@ -79,6 +94,9 @@ impl Poison {
     /// Why the database has stopped.
     #[cold]
     pub fn error(&self) -> Error {
+        if self.check_owner().is_err() {
+            return Error::Forked;
+        }
         match &**self.reason.lock() {
             CLOSED => Error::Closed,
             reason => Error::Poisoned(reason.to_string()),

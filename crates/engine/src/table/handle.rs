@@ -5,7 +5,7 @@
 //! 2. `current` and the registry's entry for rollback and purge change together, while the table's lock keeps writers
 //!    out, and the schema change waits until rollback and purge no longer use the version before
 //!    ([`Registry::replace`]).
-//! 3. Lock order: schema gate, `changing`, table lock, schema mutex, registry, `entry` mutex, catalog.
+//! 3. Lock order: gate of the database, table lock, schema mutex, registry, `entry` mutex, catalog.
 
 use super::auto_increment::AutoIncrement;
 use super::catalog::{Catalog, TableEntry};
@@ -39,8 +39,6 @@ pub struct Table {
 pub(crate) struct TableShared {
     pub(crate) name: String,
     pub(crate) lock: TableLock,
-    /// Held by the one schema change of the table that is going on.
-    pub(crate) changing: Mutex<()>,
     pub(crate) current: RwLock<Arc<TableVersion>>,
     /// Counts the versions that became current.
     pub(crate) versions: AtomicU64,
@@ -78,7 +76,6 @@ impl TableShared {
         let table = Arc::new(TableShared {
             name: definition.name.clone(),
             lock: TableLock::new(Arc::clone(poison)),
-            changing: Mutex::new(()),
             current: RwLock::new(Arc::new(version)),
             versions: AtomicU64::new(0),
             columns: definition.columns.clone(),

@@ -6,10 +6,12 @@
 //! Rules
 //! 1. A transaction that has read may write later without giving its read lock back ([`TableLock::upgrade`]). An index
 //!    build may have come in between, so it takes the table's newest version then.
-//! 2. Schema changes of a table come one at a time (its `changing` mutex), and new transactions queue behind a waiting
-//!    one, but for those that read the snapshot of one that holds the lock ([`TableLock::lock_beside`]).
+//! 2. Schema changes of a table come one at a time ([`TableLock::change`]). One that waits for transactions bars new
+//!    ones in turns ([`Turns`]), but for those that read the snapshot of one that holds the lock
+//!    ([`TableLock::lock_beside`]): a transaction that stays idle delays the others, it does not stop them, and a cycle
+//!    of waits through a waiting schema change lasts no longer than the bar.
 //! 3. Every wait ends by a timeout, so a transaction that waits for its own lock gets an error and does not wait for
-//!    ever.
+//!    ever. A schema change has one timeout for all transactions together.
 //! 4. A lock taken on a dropped table is an error that says so.
 //! 5. Transactions count themselves at the place of their thread and take no mutex, unless `barred` says that their
 //!    mode is: a removal that has come or waits bars all, an index build bars writers. Who counts himself looks at that
@@ -17,11 +19,12 @@
 //!    them sees the other. Only the sum of the places counts: a transaction may end on another thread. Who comes in
 //!    while his mode is barred holds the mutex, so that no place is looked at before he is counted in and another one
 //!    after the one whom he knows of is counted out.
-//! 6. From no-write to exclusive there is no moment without either ([`SchemaGuard::exclusive`]). But a transaction that
+//! 6. From no-write to exclusive there is no moment without either ([`Change::exclusive`]). But a transaction that
 //!    has read and now writes goes first, since the removal waits for it: then what was built meanwhile lacks its
 //!    writes, and the guard says so.
 //! 7. When the database stops, every waiter is woken and gets the error that says so.
 
+use super::turns::Turns;
 use crate::error::{Error, Result};
 use crate::sync::atomic::{AtomicU8, AtomicU32, Ordering::SeqCst};
 use crate::sync::poison::Poison;
@@ -29,6 +32,9 @@ use crate::sync::spread::Spread;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// How often a schema change that lets transactions pass looks whether any holds the lock.
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Default)]
 pub(crate) struct TableLock {
@@ -63,10 +69,14 @@ const ALL: u8 = 2;
 
 #[derive(Debug, Default)]
 struct LockState {
-    /// A build holds or waits for no-write.
+    /// A schema change is at work, or waits for transactions.
+    changing: bool,
+    /// A build holds no-write, or bars writers while it waits for it.
     no_write: bool,
-    /// A removal holds or waits for exclusive.
+    /// A removal holds exclusive, or bars all while it waits for it.
     exclusive: bool,
+    /// A removal waits for exclusive; it may bar nobody at the moment.
+    removal_waits: bool,
     dropped: bool,
     /// A transaction became a writer since exclusive was asked for.
     was_written: bool,
@@ -175,7 +185,7 @@ impl TableLock {
         if !self.enter(Mode::Write) {
             let mut state = self.state.lock();
             // A removal that waits also waits for our read lock: we must not wait for it.
-            self.wait(&mut state, timeout, |s| !s.no_write)?;
+            self.wait(&mut state, timeout, |s| !s.no_write || s.removal_waits)?;
             state.was_written = true;
             self.users.own().writers.fetch_add(1, SeqCst);
         }
@@ -189,33 +199,80 @@ impl TableLock {
         self.leave(mode);
     }
 
-    /// Whether a schema change holds or waits for the lock.
-    #[cfg(test)]
+    /// Whether a schema change holds the lock or bars transactions.
+    #[inline]
     pub(crate) fn is_barred(&self) -> bool {
         self.barred.load(SeqCst) != NOBODY
     }
 
-    /// Keeps writers out until the guard is dropped. The caller holds the table's `changing` mutex, or no schema change
-    /// is going on.
-    pub(crate) fn no_write(&self, timeout: Duration) -> Result<SchemaGuard<'_>> {
-        let mut state = self.state.lock();
-        state.no_write = true;
-        self.barred.store(state.barred(), SeqCst);
-        let guard = SchemaGuard(self);
-        match self.wait(&mut state, timeout, |_| self.has_none(Mode::Write)) {
-            Ok(()) => Ok(guard),
-            Err(error) => {
-                drop(state);
-                Err(error)
-            }
-        }
+    /// Waits while transactions are barred by a removal that waits for the lock; not for one that holds it.
+    #[cold]
+    pub(crate) fn await_turn(&self, timeout: Duration) -> Result<()> {
+        self.wait(&mut self.state.lock(), timeout, |s| !(s.exclusive && s.removal_waits))
     }
 
-    /// Keeps all others out until the guard is dropped. The caller holds the table's `changing` mutex.
-    pub(crate) fn exclusive(&self, timeout: Duration) -> Result<SchemaGuard<'_>> {
-        let guard = SchemaGuard(self);
-        guard.exclusive(timeout)?;
-        Ok(guard)
+    /// Takes the lock for a transaction that others may wait for: before a removal that waits, after one that holds the
+    /// lock.
+    #[cold]
+    pub(crate) fn lock_first(&self, mode: Mode, timeout: Duration) -> Result<()> {
+        let mut state = self.state.lock();
+        self.wait(&mut state, timeout, |s| !s.exclusive || s.removal_waits)?;
+        self.users.own().of(mode).fetch_add(1, SeqCst);
+        Ok(())
+    }
+
+    /// Begins a schema change, once no other one is at work. It keeps nobody out yet.
+    pub(crate) fn change(&self, timeout: Duration) -> Result<Change<'_>> {
+        let mut state = self.state.lock();
+        self.wait(&mut state, timeout, |s| !s.changing)?;
+        state.changing = true;
+        Ok(Change(self))
+    }
+
+    /// Waits until `is_free`; bars transactions meanwhile, in turns, and for good at the end. `bar` says whom.
+    fn wait_in_turns(
+        &self,
+        state: &mut MutexGuard<'_, LockState>,
+        timeout: Duration,
+        bar: impl Fn(&mut LockState, bool),
+        is_free: impl Fn() -> bool,
+    ) -> Result<()> {
+        let begin = Instant::now();
+        for turn in Turns::default() {
+            let left = timeout.saturating_sub(begin.elapsed());
+            self.set(state, |s| bar(s, true));
+            let waited = self.wait(state, left.min(turn.bar), |_| is_free());
+            if !matches!(waited, Err(Error::LockWaitTimeout)) || left <= turn.bar {
+                return waited;
+            }
+            self.set(state, |s| bar(s, false));
+            self.let_pass(state, turn.pass.min(timeout.saturating_sub(begin.elapsed())), &is_free)?;
+        }
+        Err(Error::LockWaitTimeout)
+    }
+
+    /// Lets transactions pass for a time, or until nobody seems to hold the lock.
+    fn let_pass(
+        &self,
+        state: &mut MutexGuard<'_, LockState>,
+        time: Duration,
+        seems_free: impl Fn() -> bool,
+    ) -> Result<()> {
+        let begin = Instant::now();
+        while begin.elapsed() < time && !seems_free() {
+            match self.wait(state, LOOK_INTERVAL, |_| false) {
+                Err(Error::LockWaitTimeout) => {}
+                stopped => return stopped,
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes who is barred.
+    fn set(&self, state: &mut LockState, change: impl FnOnce(&mut LockState)) {
+        change(state);
+        self.barred.store(state.barred(), SeqCst);
+        self.changed.notify_all();
     }
 
     fn wait(
@@ -247,20 +304,33 @@ fn check_dropped(state: &LockState, table: &str) -> Result<()> {
     if state.dropped { Err(Error::TableDropped { table: table.to_string() }) } else { Ok(()) }
 }
 
-/// Held by a schema change.
+/// A schema change. Until it is dropped no other one is at work, and those that it keeps out stay out.
 #[derive(Debug)]
-pub(crate) struct SchemaGuard<'l>(&'l TableLock);
+pub(crate) struct Change<'l>(&'l TableLock);
 
-impl SchemaGuard<'_> {
+impl Change<'_> {
+    /// Keeps writers out from now on.
+    pub(crate) fn no_write(&self, timeout: Duration) -> Result<()> {
+        let lock = self.0;
+        let mut state = lock.state.lock();
+        lock.wait_in_turns(&mut state, timeout, |s, bars| s.no_write = bars, || lock.has_none(Mode::Write))
+    }
+
     /// Keeps all others out from now on. Says whether a transaction wrote the table since this was asked for (rule 6).
     pub(crate) fn exclusive(&self, timeout: Duration) -> Result<bool> {
         let lock = self.0;
         let mut state = lock.state.lock();
-        *state = LockState { exclusive: true, no_write: false, was_written: false, ..*state };
-        lock.barred.store(state.barred(), SeqCst);
-        lock.changed.notify_all();
-        lock.wait(&mut state, timeout, |_| lock.has_none(Mode::Write) && lock.has_none(Mode::Read))?;
-        Ok(state.was_written)
+        state.was_written = false;
+        state.removal_waits = true;
+        let nobody = || lock.has_none(Mode::Write) && lock.has_none(Mode::Read);
+        let waited = lock.wait_in_turns(&mut state, timeout, |s, bars| s.exclusive = bars, nobody);
+        state.removal_waits = false;
+        waited.map(|()| state.was_written)
+    }
+
+    /// Lets all others in again.
+    pub(crate) fn open(&self) {
+        self.0.set(&mut self.0.state.lock(), |s| (s.no_write, s.exclusive) = (false, false));
     }
 
     /// The table is gone: those who wait or come later get an error.
@@ -269,138 +339,14 @@ impl SchemaGuard<'_> {
     }
 }
 
-impl Drop for SchemaGuard<'_> {
+impl Drop for Change<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.state.lock();
-        state.no_write = false;
-        state.exclusive = false;
-        self.0.barred.store(state.barred(), SeqCst);
+        self.open();
+        self.0.state.lock().changing = false;
         self.0.changed.notify_all();
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
-
-    const LONG: Duration = Duration::from_secs(30);
-    const SHORT: Duration = Duration::from_millis(20);
-
-    #[test]
-    fn readers_go_on_during_a_build_and_writers_wait() {
-        let lock = TableLock::default();
-        lock.lock("t", Mode::Read, LONG).unwrap();
-        let build = lock.no_write(LONG).unwrap();
-        lock.lock("t", Mode::Read, SHORT).unwrap();
-        assert!(matches!(lock.lock("t", Mode::Write, SHORT), Err(Error::LockWaitTimeout)));
-        assert!(matches!(lock.upgrade(SHORT), Err(Error::LockWaitTimeout)));
-        drop(build);
-        lock.upgrade(SHORT).unwrap();
-        assert!(matches!(lock.no_write(SHORT), Err(Error::LockWaitTimeout)));
-        lock.unlock(Mode::Write);
-        drop(lock.no_write(SHORT).unwrap());
-        // The build that gave up is forgotten.
-        lock.lock("t", Mode::Write, SHORT).unwrap();
-    }
-
-    #[test]
-    fn a_removal_waits_for_everybody_and_those_who_come_later_learn_of_it() {
-        let lock = Arc::new(TableLock::default());
-        let dropped = Arc::new(AtomicBool::new(false));
-        lock.lock("t", Mode::Write, LONG).unwrap();
-        let remover = {
-            let (lock, dropped) = (lock.clone(), dropped.clone());
-            std::thread::spawn(move || {
-                let guard = lock.exclusive(LONG).unwrap();
-                dropped.store(true, Ordering::SeqCst);
-                guard.set_dropped();
-            })
-        };
-        while !lock.state.lock().exclusive {
-            std::thread::yield_now();
-        }
-        assert!(matches!(lock.lock("t", Mode::Read, SHORT), Err(Error::LockWaitTimeout)));
-        assert!(!dropped.load(Ordering::SeqCst));
-        lock.unlock(Mode::Write);
-        remover.join().unwrap();
-        let error = lock.lock("t", Mode::Read, SHORT).unwrap_err();
-        assert_eq!(error.to_string(), "table t was dropped");
-    }
-
-    /// A reader takes no mutex; a removal must see him nevertheless, also if he ends on another thread.
-    #[test]
-    fn a_removal_waits_for_readers_and_bars_new_ones() {
-        let lock = Arc::new(TableLock::default());
-        lock.lock("t", Mode::Read, LONG).unwrap();
-        assert!(matches!(lock.exclusive(SHORT), Err(Error::LockWaitTimeout)));
-        lock.lock("t", Mode::Read, SHORT).unwrap();
-        lock.unlock(Mode::Read);
-        let remover = {
-            let lock = lock.clone();
-            std::thread::spawn(move || lock.exclusive(LONG).map(|guard| guard.set_dropped()).is_ok())
-        };
-        while !lock.state.lock().exclusive {
-            std::thread::yield_now();
-        }
-        let other = lock.clone();
-        let barred = std::thread::spawn(move || {
-            let barred = other.lock("t", Mode::Read, SHORT);
-            other.unlock(Mode::Read);
-            barred
-        });
-        assert!(matches!(barred.join().unwrap(), Err(Error::LockWaitTimeout)));
-        assert!(remover.join().unwrap());
-        assert!(matches!(lock.lock("t", Mode::Read, SHORT), Err(Error::TableDropped { .. })));
-    }
-
-    /// Between a build and the removal that follows it no transaction begins to write; one that has read goes first,
-    /// and the removal learns of it.
-    #[test]
-    fn no_write_becomes_exclusive_without_a_gap() {
-        let lock = Arc::new(TableLock::default());
-        let build = lock.no_write(LONG).unwrap();
-        assert!(!build.exclusive(LONG).unwrap());
-        assert!(matches!(lock.lock("t", Mode::Write, SHORT), Err(Error::LockWaitTimeout)));
-        drop(build);
-
-        lock.lock("t", Mode::Read, LONG).unwrap();
-        let build = lock.no_write(LONG).unwrap();
-        let reader = {
-            let lock = lock.clone();
-            std::thread::spawn(move || {
-                lock.upgrade(LONG).unwrap();
-                lock.unlock(Mode::Write);
-            })
-        };
-        assert!(build.exclusive(LONG).unwrap());
-        reader.join().unwrap();
-        drop(build);
-        lock.lock("t", Mode::Write, SHORT).unwrap();
-    }
-
-    #[test]
-    fn stopping_wakes_who_waits() {
-        let poison = Arc::<Poison>::default();
-        let lock = Arc::new(TableLock::new(Arc::clone(&poison)));
-        lock.lock("t", Mode::Write, LONG).unwrap();
-        let waits = |run: fn(&TableLock) -> Result<()>| {
-            let lock = lock.clone();
-            std::thread::spawn(move || run(&lock))
-        };
-        let remover = waits(|lock| lock.exclusive(LONG).map(drop));
-        while !lock.state.lock().exclusive {
-            std::thread::yield_now();
-        }
-        let newcomer = waits(|lock| lock.lock("t", Mode::Read, LONG));
-        let started = Instant::now();
-        poison.set("a test");
-        lock.wake_all();
-        for waiter in [remover, newcomer] {
-            assert!(!matches!(waiter.join().unwrap(), Err(Error::LockWaitTimeout)));
-        }
-        assert!(started.elapsed() < LONG);
-        assert!(matches!(lock.exclusive(LONG), Err(Error::Poisoned(_))));
-    }
-}
+#[path = "lock_test.rs"]
+mod tests;

@@ -8,6 +8,7 @@
 //! | `schema.rs`, `record.rs`, `catalog.rs`, `catalog_trees.rs` | definitions, and where they are kept: in two trees |
 //! | `handle.rs`, `version.rs` | open tables: the users' handle, trees and layouts as a transaction uses them |
 //! | `lock.rs` | the lock that keeps schema changes and transactions apart |
+//! | `turns.rs` | how long a schema change that waits bars others |
 //! | `auto_increment.rs` | the numbers of auto-increment columns |
 
 pub(crate) mod auto_increment;
@@ -25,6 +26,7 @@ pub mod row_layout;
 pub mod schema;
 #[cfg(test)]
 pub(crate) mod testing;
+mod turns;
 pub mod types;
 pub mod value;
 mod value_form;

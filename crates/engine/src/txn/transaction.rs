@@ -269,6 +269,11 @@ impl Txn {
         self.isolation.locks_ranges()
     }
 
+    /// Whether it may have locked rows, or ranges of keys, that it has not written: others may wait for it.
+    pub(crate) fn holds_rows(&self) -> bool {
+        self.holder.has_locks()
+    }
+
     /// How a read that asks for `lock` locks: a plain one under SERIALIZABLE is a shared one.
     #[inline]
     pub(crate) fn lock_of_read(&self, lock: LockMode) -> LockMode {

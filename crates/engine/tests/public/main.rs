@@ -3,6 +3,7 @@
 mod backup;
 mod backup_beside;
 mod bank;
+mod check_beside;
 mod damaged_pages;
 mod ddl;
 mod ddl_beside;

@@ -17,7 +17,8 @@
 //! 4. A block device has the length it has: any length up to it can be "set", nothing changes and nothing is zeroed. It
 //!    is opened exclusively: one that is mounted, or open elsewhere, is refused.
 //! 5. What is to be written untorn is written in pieces of that size, each with a write of its own ([`untorn`]).
-//! 6. A file system without direct I/O gets buffered I/O ([`FileDevice::is_direct`] says which).
+//! 6. In a child process that was forked nothing is written, synced or discarded, and no ring is used (`owner`).
+//! 7. A file system without direct I/O gets buffered I/O ([`FileDevice::is_direct`] says which).
 
 use super::folder::failed;
 use super::method::{FileRole, FlushMethod, Mode};
@@ -25,7 +26,9 @@ use super::sys;
 use super::untorn::{self, Evidence};
 use super::uring::Rings;
 use crate::aligned::is_aligned;
-use crate::{ALIGNMENT_BYTES, AlignedBuf, Device, IoCounts, Placement, Read, ReadDone, Result, StorageError, Write};
+use crate::{
+    ALIGNMENT_BYTES, AlignedBuf, Device, IoCounts, Owner, Placement, Read, ReadDone, Result, StorageError, Write,
+};
 use parking_lot::Mutex;
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Seek, SeekFrom};
@@ -49,6 +52,7 @@ pub struct FileDevice {
     fixed_len: bool,
     rings: Rings,
     len_changed: AtomicBool,
+    owner: Owner,
     syncing: Mutex<()>,
     sync_failed: AtomicBool,
     /// Bytes of the pieces that are written untorn; 0 if none are.
@@ -123,6 +127,7 @@ impl FileDevice {
             rings: Rings::default(),
             // What an earlier process changed may not be durable yet.
             len_changed: AtomicBool::new(true),
+            owner: Owner::this_process(),
             syncing: Mutex::default(),
             sync_failed: AtomicBool::new(false),
             untorn_bytes: AtomicUsize::new(0),
@@ -147,7 +152,13 @@ impl FileDevice {
         StorageError { operation, device: self.name(), offset, len, source }
     }
 
-    fn refuse_after_failed_sync(&self, operation: &'static str, offset: u64, len: u64) -> Result<()> {
+    fn check_owner(&self, operation: &'static str, offset: u64, len: u64) -> Result<()> {
+        let source = || Error::other("the file was opened by the process of which this one was forked");
+        if self.owner.is_this_process() { Ok(()) } else { Err(self.error(operation, offset, len, source())) }
+    }
+
+    fn check_writable(&self, operation: &'static str, offset: u64, len: u64) -> Result<()> {
+        self.check_owner(operation, offset, len)?;
         if self.sync_failed.load(Ordering::Acquire) {
             let source = Error::other("an earlier sync of this file failed");
             return Err(self.error(operation, offset, len, source));
@@ -271,7 +282,7 @@ impl Device for FileDevice {
     }
 
     fn set_len_bytes(&self, len: u64) -> Result<()> {
-        self.refuse_after_failed_sync("set length", 0, len)?;
+        self.check_writable("set length", 0, len)?;
         let present = self.len_bytes()?;
         if self.fixed_len {
             let full = || Error::new(ErrorKind::StorageFull, format!("the device has {present} bytes"));
@@ -306,12 +317,12 @@ impl Device for FileDevice {
     }
 
     fn reads_at_once(&self) -> bool {
-        self.mode.direct && self.rings.may_be_had()
+        self.mode.direct && self.rings.may_be_had() && self.owner.is_this_process()
     }
 
     fn write_at(&self, offset: u64, data: &[u8], _placement: Placement) -> Result<()> {
         self.check_alignment("write", offset, data)?;
-        self.refuse_after_failed_sync("write", offset, data.len() as u64)?;
+        self.check_writable("write", offset, data.len() as u64)?;
         self.writes.fetch_add(1, Ordering::Relaxed);
         let result = self.write_all(offset, data);
         result.map_err(|source| self.error("write", offset, data.len() as u64, source))
@@ -324,7 +335,7 @@ impl Device for FileDevice {
         for write in writes {
             self.check_alignment("write", write.offset, write.data)?;
         }
-        self.refuse_after_failed_sync("write", writes[0].offset, writes.iter().map(|w| w.data.len() as u64).sum())?;
+        self.check_writable("write", writes[0].offset, writes.iter().map(|w| w.data.len() as u64).sum())?;
         let pieces = self.in_pieces(writes);
         let (writes, is_untorn) = (pieces.as_deref().unwrap_or(writes), pieces.is_some());
         if !is_untorn && self.untorn_bytes.load(Ordering::Acquire) > 0 {
@@ -343,7 +354,7 @@ impl Device for FileDevice {
     }
 
     fn begin_write_back(&self, offset: u64, len: u64) -> Result<()> {
-        self.refuse_after_failed_sync("write back", offset, len)?;
+        self.check_writable("write back", offset, len)?;
         if self.mode.direct || self.mode.each_write_durable {
             return Ok(());
         }
@@ -355,8 +366,10 @@ impl Device for FileDevice {
     }
 
     fn sync(&self) -> Result<()> {
+        // Before the mutex: a thread of the parent's may hold it.
+        self.check_owner("sync", 0, 0)?;
         let _one_at_a_time = self.syncing.lock();
-        self.refuse_after_failed_sync("sync", 0, 0)?;
+        self.check_writable("sync", 0, 0)?;
         let len_changed = self.len_changed.swap(false, Ordering::AcqRel);
         if self.mode.sync_only_after_len_change && !len_changed {
             return Ok(());
@@ -370,7 +383,7 @@ impl Device for FileDevice {
     }
 
     fn reserve(&self, offset: u64, len: u64) -> Result<()> {
-        self.refuse_after_failed_sync("reserve", offset, len)?;
+        self.check_writable("reserve", offset, len)?;
         if self.fixed_len || len == 0 {
             return Ok(());
         }
@@ -381,6 +394,7 @@ impl Device for FileDevice {
     }
 
     fn discard(&self, offset: u64, len: u64) -> Result<()> {
+        self.check_owner("discard", offset, len)?;
         if len == 0 || self.mode.writes_unsynced() {
             return Ok(());
         }

@@ -6,6 +6,7 @@
 //! 2. A handle that only reads shares the lock with others that only read.
 //! 3. A file made or removed is durable only after [`sync`] of its folder.
 
+use crate::Owner;
 use crate::error::{OpenError, StorageError};
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
@@ -24,13 +25,16 @@ pub(crate) enum Access {
 #[derive(Debug)]
 pub struct FolderLock {
     folder: File,
+    owner: Owner,
 }
 
 impl Drop for FolderLock {
     fn drop(&mut self) {
-        // A program started meanwhile may hold a copy of the descriptor for a moment: closing ours would not unlock the
-        // folder yet.
-        let _ = self.folder.unlock();
+        // A program started meanwhile may hold a copy of the descriptor for a moment, a forked process for long:
+        // closing ours would not unlock the folder yet. In the forked process itself the lock is the parent's.
+        if self.owner.is_this_process() {
+            let _ = self.folder.unlock();
+        }
     }
 }
 
@@ -50,7 +54,7 @@ pub(crate) fn lock(folder: &Path, access: Access) -> Result<FolderLock, OpenErro
         Access::Read => handle.try_lock_shared(),
     };
     match locked {
-        Ok(()) => Ok(FolderLock { folder: handle }),
+        Ok(()) => Ok(FolderLock { folder: handle, owner: Owner::this_process() }),
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse(folder.to_path_buf())),
         Err(TryLockError::Error(source)) => Err(failed("lock", folder, source).into()),
     }

@@ -16,4 +16,5 @@ pub use file::FileDevice;
 pub use folder::{FolderLock, lock_alone};
 pub use method::{FileRole, FlushMethod};
 pub use sequential::SequentialFile;
+pub(crate) use sys::call_after_fork;
 pub use sys::forget_cached;

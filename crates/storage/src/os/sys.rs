@@ -214,6 +214,17 @@ struct Extent {
 const _: () = assert!(size_of::<FileMap>() == 32 && size_of::<Extent>() == 56);
 
 const F_LINUX_SPECIFIC_BASE: libc::c_int = 1024;
+
+/// Has `call` called in every child process that is forked, by the thread that forked it. It may do nothing that a
+/// signal handler may not do.
+#[cfg_attr(miri, expect(unused_variables, reason = "Miri forks nothing"))]
+pub(crate) fn call_after_fork(call: extern "C" fn()) {
+    // SAFETY: the handler is a function of this program, which is never unloaded. The call fails only if there is no
+    // memory for a few bytes, at a time when nothing was opened yet.
+    #[cfg(not(miri))]
+    let _ = unsafe { libc::pthread_atfork(None, None, Some(call)) };
+}
+
 /// Takes what was read or written of a file out of the page cache, as far as it is durable. Advice: a refusal changes
 /// nothing.
 pub fn forget_cached(file: &File) {

@@ -26,10 +26,13 @@ const fn of_whole(
     Bug { package: "highwater-models", ..of_engine(name, breaks, edits, tests) }
 }
 
+const TABLE_LOCK: &str = "crates/engine/src/table/lock.rs";
+const GATE: &str = "crates/engine/src/db/gate.rs";
+const OBSERVE: &str = "crates/engine/src/db/observe.rs";
+const POISON: &str = "crates/engine/src/sync/poison.rs";
 const REBUILD: &str = "crates/engine/src/db/rebuild.rs";
 const LOAD_RUNS: &str = "crates/engine/src/pool/frames/load_runs.rs";
 const RUNS: &str = "crates/engine/src/db/index_build/runs.rs";
-const SCHEMA_CHANGE: &str = "crates/engine/src/db/schema_change.rs";
 
 pub const BUGS: &[Bug] = &[
     of_engine(
@@ -46,12 +49,51 @@ pub const BUGS: &[Bug] = &[
         "change-of-a-table-not-alone",
         "two schema changes of one table go on side by side",
         &[edit(
-            SCHEMA_CHANGE,
-            "        let alone = table.changing.lock();\n",
-            "        let own = || Box::leak(Box::new(crate::sync::Mutex::new(())));\n        \
-             let alone = if PLANTED { own().lock() } else { table.changing.lock() };\n",
+            TABLE_LOCK,
+            "        self.wait(&mut state, timeout, |s| !s.changing)?;\n",
+            "        self.wait(&mut state, timeout, |s| PLANTED || !s.changing)?;\n",
         )],
         &["index_build::tests::schema_changes_of_other_tables"],
+    ),
+    of_engine(
+        "schema-change-bars-all-the-time",
+        "a schema change that waits for a transaction lets no other one pass",
+        &[edit(
+            TABLE_LOCK,
+            "            self.set(state, |s| bar(s, false));\n",
+            "            self.set(state, |s| bar(s, PLANTED));\n",
+        )],
+        &["table::lock::tests::others_pass"],
+    ),
+    of_engine(
+        "check-bars-whom-it-waits-for",
+        "a transaction that has locked rows waits for a check, which waits for one that waits for these rows",
+        &[edit(
+            GATE,
+            "            false if holds_rows() => self.0.lock_first(WRITER, timeout),\n",
+            "            false if !PLANTED && holds_rows() => self.0.lock_first(WRITER, timeout),\n",
+        )],
+        &["gate::tests::who_has_locked_rows"],
+    ),
+    of_engine(
+        "check-of-a-closed-database",
+        "a check beside which the database closes goes on and reports",
+        &[edit(
+            OBSERVE,
+            "            goes_on: &|| inner.check_running(),\n",
+            "            goes_on: &|| if PLANTED { Ok(()) } else { inner.check_running() },\n",
+        )],
+        &["check_test::closing"],
+    ),
+    of_engine(
+        "fork-not-noticed",
+        "a child process uses the database that its parent opened",
+        &[edit(
+            POISON,
+            "        if self.owner.is_this_process() { Ok(()) } else { Err(Error::Forked) }\n",
+            "        if PLANTED || self.owner.is_this_process() { Ok(()) } else { Err(Error::Forked) }\n",
+        )],
+        &["db_test::forked"],
     ),
     of_engine(
         "run-over-a-resident-page",

@@ -2,6 +2,7 @@
 //! a wrong result.
 
 mod around_damage;
+mod closing;
 mod damage;
 mod flipped_bytes;
 mod healthy;

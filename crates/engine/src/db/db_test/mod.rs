@@ -1,6 +1,7 @@
 //! Tests of the database as a whole.
 
 mod fail_stop;
+mod forked;
 mod images;
 mod lock_wait;
 mod pairing;

@@ -1,7 +1,7 @@
 //! Who locks what: modes, owners of locks, names of rows.
 
 use crate::sync::Serials;
-use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::sync::{Condvar, Mutex};
 use crate::types::IndexId;
 
@@ -61,6 +61,13 @@ impl Default for Holder {
             weight: AtomicU64::new(0),
             wake: Condvar::new(),
         }
+    }
+}
+
+impl Holder {
+    /// Whether it may have locks. Asked by its own thread.
+    pub(crate) fn has_locks(&self) -> bool {
+        self.shards.load(Relaxed) != 0 || !self.ranges.lock().is_empty()
     }
 }
 

@@ -1,0 +1,145 @@
+//! The gate of a database: who changes rows, who changes tables, and who must meet neither.
+//!
+//! A transaction is inside from its first write to its end, a schema change from its begin to its end. A check waits
+//! until both are out, a switch of the change buffering until schema changes are.
+//!
+//! Rules
+//! 1. It is one lock for all tables. One after the other, a check would keep writers out of one table while it waits
+//!    for another, and a transaction that writes both waits for the check, which waits for it.
+//! 2. A check that waits bars those who come, in turns (rule 2 of `table/lock.rs`). One that is inside is never barred.
+//! 3. A transaction that has locked rows enters before a check that waits: one that is inside may wait for it. So a
+//!    transaction that is not inside and holds no row waits for its turn before it locks its first one; else
+//!    transactions that lock and then write would keep a check out for ever.
+//! 4. While a check is inside, rows can be locked: it waits for nobody.
+//! 5. Every wait ends by a timeout, and when the database stops.
+
+use crate::error::Result;
+use crate::sync::poison::{OnStop, Poison};
+use crate::table::lock::{Change, Mode, TableLock};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The modes of the lock, as the gate uses them: no-write keeps schema changes out, exclusive everybody.
+const WRITER: Mode = Mode::Read;
+const SCHEMA_CHANGE: Mode = Mode::Write;
+
+pub(crate) struct Gate(TableLock);
+
+impl OnStop for Gate {
+    fn stopped(&self) {
+        self.0.wake_all();
+    }
+}
+
+/// A schema change that is inside.
+pub(crate) struct SchemaChange<'g>(&'g Gate);
+
+impl Drop for SchemaChange<'_> {
+    fn drop(&mut self) {
+        self.0.0.unlock(SCHEMA_CHANGE);
+    }
+}
+
+impl Gate {
+    pub(super) fn new(poison: &Arc<Poison>) -> Arc<Gate> {
+        let gate = Arc::new(Gate(TableLock::new(Arc::clone(poison))));
+        poison.wake_on_stop(&gate);
+        gate
+    }
+
+    /// A transaction enters, before its first write; `holds_rows` says whether it has row locks (rule 3).
+    #[inline]
+    pub(super) fn enter_writer(&self, timeout: Duration, holds_rows: impl FnOnce() -> bool) -> Result<()> {
+        match self.0.try_lock(WRITER) {
+            true => Ok(()),
+            false if holds_rows() => self.0.lock_first(WRITER, timeout),
+            false => self.0.lock("", WRITER, timeout),
+        }
+    }
+
+    #[inline]
+    pub(super) fn leave_writer(&self) {
+        self.0.unlock(WRITER);
+    }
+
+    /// A transaction that is not inside is about to lock rows (rule 3).
+    #[inline]
+    pub(super) fn await_turn(&self, timeout: Duration, holds_rows: impl FnOnce() -> bool) -> Result<()> {
+        if self.0.is_barred() && !holds_rows() { self.0.await_turn(timeout) } else { Ok(()) }
+    }
+
+    pub(super) fn enter_schema_change(&self, timeout: Duration) -> Result<SchemaChange<'_>> {
+        self.0.lock("", SCHEMA_CHANGE, timeout)?;
+        Ok(SchemaChange(self))
+    }
+
+    /// Keeps schema changes out until the guard is dropped.
+    pub(super) fn without_schema_changes(&self, timeout: Duration) -> Result<Change<'_>> {
+        let closed = self.0.change(timeout)?;
+        closed.no_write(timeout)?;
+        Ok(closed)
+    }
+
+    /// Keeps writing transactions and schema changes out until the guard is dropped.
+    pub(super) fn alone(&self, timeout: Duration) -> Result<Change<'_>> {
+        let closed = self.0.change(timeout)?;
+        closed.exclusive(timeout)?;
+        Ok(closed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    const LONG: Duration = Duration::from_secs(30);
+
+    /// Rule 3: while a check waits for one that is inside, a transaction with locked rows enters at any time; one
+    /// without waits for its turn, before it locks a row too.
+    #[test]
+    fn who_has_locked_rows_enters_before_a_check_that_waits() {
+        let gate = Gate::new(&Arc::default());
+        gate.enter_writer(LONG, || false).unwrap();
+        let check = {
+            let gate = gate.clone();
+            std::thread::spawn(move || gate.alone(LONG).map(drop))
+        };
+        while !gate.0.is_barred() {
+            std::thread::yield_now();
+        }
+        let (begin, mut barred) = (Instant::now(), [0, 0]);
+        while begin.elapsed() < Duration::from_millis(900) {
+            gate.enter_writer(Duration::ZERO, || true).unwrap();
+            gate.leave_writer();
+            gate.await_turn(Duration::ZERO, || true).unwrap();
+            match gate.enter_writer(Duration::ZERO, || false) {
+                Ok(()) => gate.leave_writer(),
+                Err(_) => barred[0] += 1,
+            }
+            barred[1] += u32::from(gate.await_turn(Duration::ZERO, || false).is_err());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(barred.iter().all(|times| *times > 0), "{barred:?}");
+        gate.leave_writer();
+        check.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn a_switch_waits_for_schema_changes_only_and_a_check_for_both() {
+        let gate = Gate::new(&Arc::default());
+        gate.enter_writer(LONG, || false).unwrap();
+        drop(gate.without_schema_changes(LONG).unwrap());
+        let change = gate.enter_schema_change(LONG).unwrap();
+        assert!(gate.without_schema_changes(Duration::from_millis(5)).is_err());
+        gate.leave_writer();
+        assert!(gate.alone(Duration::from_millis(5)).is_err());
+        drop(change);
+        let alone = gate.alone(LONG).unwrap();
+        assert!(gate.enter_schema_change(Duration::ZERO).is_err());
+        assert!(gate.enter_writer(Duration::ZERO, || true).is_err());
+        gate.await_turn(Duration::ZERO, || false).unwrap();
+        drop(alone);
+        drop(gate.enter_schema_change(Duration::ZERO).unwrap());
+    }
+}

@@ -1,0 +1,71 @@
+//! How long a schema change that waits for transactions bars new ones, and how long it lets them pass.
+//!
+//! Rules
+//! 1. After the first bar, which is short, transactions are barred for two fifths of the wait at most, and for a fifth
+//!    of it at one stretch: a transaction that stays idle delays the others, and none of them reaches its own timeout
+//!    if that is the same.
+//! 2. Each bar is twice as long as the one before: a schema change comes to its end among transactions of any length
+//!    up to a tenth of its timeout, however many of them follow each other.
+//! 3. The first bar is short: transactions are, and a wait of one of them for another ends with it.
+
+use std::time::Duration;
+
+/// Longer than most transactions.
+const FIRST_BAR: Duration = Duration::from_millis(100);
+const PASS_TO_BAR: u32 = 3;
+
+/// One turn: transactions are barred, then they pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Turn {
+    pub(super) bar: Duration,
+    pub(super) pass: Duration,
+}
+
+/// The turns of a wait, without end.
+#[derive(Debug)]
+pub(super) struct Turns {
+    next_bar: Duration,
+}
+
+impl Default for Turns {
+    fn default() -> Turns {
+        Turns { next_bar: FIRST_BAR }
+    }
+}
+
+impl Iterator for Turns {
+    type Item = Turn;
+
+    fn next(&mut self) -> Option<Turn> {
+        let bar = self.next_bar;
+        self.next_bar = bar.saturating_mul(2);
+        Some(Turn { bar, pass: bar.saturating_mul(PASS_TO_BAR) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bars of a wait that ends by this timeout.
+    fn bars(timeout: Duration) -> Vec<Duration> {
+        let mut begin = Duration::ZERO;
+        let begun = Turns::default().map_while(|turn| {
+            let bar = turn.bar.min(timeout.checked_sub(begin)?);
+            begin += turn.bar + turn.pass;
+            Some(bar)
+        });
+        begun.collect()
+    }
+
+    #[test]
+    fn transactions_pass_most_of_the_time_and_a_long_bar_comes_too() {
+        for ms in (1..2_000).chain((2_000..100_000).step_by(37)).chain([1 << 30]) {
+            let (timeout, bars) = (Duration::from_millis(ms), bars(Duration::from_millis(ms)));
+            let (longest, sum) = (*bars.iter().max().unwrap(), bars.iter().sum::<Duration>());
+            assert!(longest <= timeout / 5 + FIRST_BAR * 4 / 5, "{timeout:?}: {longest:?} at one stretch");
+            assert!(sum <= FIRST_BAR + timeout * 2 / 5, "{timeout:?}: {sum:?} in all");
+            assert!(longest >= timeout / 10 || bars.len() == 1, "{timeout:?}: {longest:?} is too short");
+        }
+    }
+}

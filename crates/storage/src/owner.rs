@@ -1,0 +1,46 @@
+//! The process that files and memory belong to.
+//!
+//! A child process that was forked shares the open files of its parent, their locks and the rings of io_uring, and has
+//! a copy of the memory, of which it knows nothing that the parent changes afterwards. If it wrote, it would overwrite
+//! what the parent has made durable.
+//!
+//! Rules
+//! 1. Whatever writes to a file, or unlocks it, asks before whether this process has opened it.
+//! 2. Asking is one load of a number that never changes in a process: it may be asked in every call.
+//! 3. A process made by the `clone` system call itself, past the C library's `fork`, is not noticed.
+
+use crate::os::call_after_fork;
+use std::sync::Once;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// How many times this process, its parent, and so on were forked, counted in each child.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn count_fork() {
+    FORKS.fetch_add(1, Relaxed);
+}
+
+/// A process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner(u32);
+
+impl Owner {
+    /// The process that calls this.
+    pub fn this_process() -> Owner {
+        static COUNTED: Once = Once::new();
+        COUNTED.call_once(|| call_after_fork(count_fork));
+        Owner(FORKS.load(Relaxed))
+    }
+
+    /// Whether it is the process that asks, and not one of which that was forked.
+    #[inline]
+    pub fn is_this_process(self) -> bool {
+        self.0 == FORKS.load(Relaxed)
+    }
+}
+
+impl Default for Owner {
+    fn default() -> Owner {
+        Owner::this_process()
+    }
+}
