@@ -25,6 +25,8 @@ const SIMULATED_SEED: &str = "77";
 const DATABASES_TWICE: &str = "1000";
 /// Beside those of headers, every so many bytes of the files of a small database are damaged; all of them on demand.
 const DAMAGED_ONE_IN: &str = "6";
+/// Databases in which a page is damaged beside a load.
+const DAMAGED_LIVES: &str = "40";
 /// Seconds of each fuzzing target, and the seed: as with simulated cuts, the same inputs as far as the time goes.
 const FUZZING: [&str; 4] = ["--seconds", "5", "--seed", "77"];
 /// Databases of which each operation of a short life is made to fail: about a hundred operations each.
@@ -193,7 +195,8 @@ impl Run {
     }
 
     fn damage(&self) -> Result<(), Failure> {
-        self.finish(self.command().args(["torture", "corrupt", "--every", DAMAGED_ONE_IN]))
+        self.finish(self.command().args(["torture", "corrupt", "--every", DAMAGED_ONE_IN]))?;
+        self.finish(self.command().args(["torture", "corrupt", "--beside", DAMAGED_LIVES]))
     }
 
     /// The servers are there: an earlier step has seen to it.

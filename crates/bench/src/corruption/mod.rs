@@ -9,6 +9,9 @@
 //! 3. The database is opened without threads and checked, and all rows are read by every index, forward and backward
 //!    ([`Verdict`]). Flips that do not hide each other are tried together ([`grouped`]).
 //!
+//! What one damaged page costs, by its owner and type, is declared ([`DECLARED`]) and compared: at rest
+//! ([`costs_what_is_declared`]) and beside a load ([`lives`]).
+//!
 //! Rules
 //! 1. No damage may lead to a panic, a hang, or rows other than the right ones without an error.
 //! 2. A flipped byte is reported, with its page or its file, or it lies where nothing depends on it
@@ -17,18 +20,26 @@
 //!    it is damaged (`log/damage.rs` of the engine). There the rows may be those after an earlier commit, if that is
 //!    not older than the log's last mark.
 
+mod at_rest;
+mod beside;
 mod cases;
 mod damage;
 mod database;
+mod declared;
 mod groups;
 mod judge;
 mod places;
 mod sweep;
+mod whole;
 
+pub use at_rest::costs_what_is_declared;
+pub use beside::{Lives, lives};
 pub use cases::{Case, Kind, cases};
 pub use damage::{Damage, damaged};
 pub use database::{File, Files, Left, STORES, Small, Store, options};
+pub use declared::{DECLARED, Declared, Loss, PageKind, declared, kind_of, table};
 pub use groups::grouped;
 pub use judge::Verdict;
 pub use places::Place;
 pub use sweep::{Failure, Tally, flips, run, run_groups};
+pub use whole::Whole;

@@ -5,7 +5,9 @@ use crate::failure::Failure;
 use crate::output::Lines;
 use crate::progress::Progress;
 use clap::Args;
-use highwater_bench::corruption::{Damage, File, Kind, Left, STORES, Small, Tally, cases, flips, grouped, run_groups};
+use highwater_bench::corruption::{
+    Damage, File, Kind, Left, STORES, Small, Tally, Whole, cases, flips, grouped, lives, run_groups,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,12 +16,23 @@ Examples:
   highwater torture corrupt
   highwater torture corrupt --every 101 --together 1
   highwater torture corrupt --keep /tmp/damaged
+  highwater torture corrupt --beside 100 --seed 7
 
-Without --every all bytes are flipped, which takes minutes. Exit status: 0 each damage was reported or is harmless;
-1 one was not: the files with it are in the folder of --keep.";
+Without --every all bytes are flipped, which takes minutes. With --beside pages of each owner and type are damaged while
+a load runs, and then the database is closed, crashes, is checked, repaired, backed up, restored or salvaged.
+
+Exit status: 0 each damage was reported or is harmless; 1 one was not: the files with it are in the folder of --keep.";
 
 /// Failures that are printed.
 const SHOWN: usize = 20;
+
+/// Options of the databases that are damaged beside a load.
+const BESIDE: [&[(&str, &str)]; 4] = [
+    &[("change_buffering", "disk")],
+    &[("change_buffering", "memory")],
+    &[("change_buffering", "off")],
+    &[("change_buffering", "disk"), ("doublewrite", "journal")],
+];
 
 /// What is damaged.
 #[derive(Args, Clone, Debug)]
@@ -34,6 +47,13 @@ pub struct CorruptOptions {
     /// Threads [default: one for each processor]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1000))]
     threads: Option<u64>,
+    /// Instead damage a page beside a load, so many times
+    #[arg(long, value_name = "LIVES", conflicts_with_all = ["every", "together", "threads", "keep"],
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    beside: Option<u64>,
+    /// Seed of the first of these lives; the next ones follow
+    #[arg(long, default_value_t = 1, requires = "beside")]
+    seed: u64,
     /// Folder for the files of the first failure; made when missing
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -45,6 +65,9 @@ pub struct CorruptOptions {
 /// [`Failure::NotFine`] if some damage is neither reported nor harmless, which has been printed.
 pub fn run(options: &CorruptOptions) -> Result<(), Failure> {
     let lines = Lines { stdout_taken: false };
+    if let Some(count) = options.beside {
+        return beside(count, options.seed, lines);
+    }
     let processors = std::thread::available_parallelism().map_or(2, usize::from);
     let threads = options.threads.map_or(processors, |threads| threads as usize);
     let mut all = Tally::default();
@@ -81,6 +104,26 @@ pub fn run(options: &CorruptOptions) -> Result<(), Failure> {
         all.failures.len()
     ));
     if all.failures.is_empty() { Ok(()) } else { Err(Failure::NotFine) }
+}
+
+/// Lives of databases that are damaged beside a load.
+fn beside(count: u64, seed: u64, lines: Lines) -> Result<(), Failure> {
+    let wholes = BESIDE.iter().map(|own| Ok(Arc::new(Whole::new(own)?)));
+    let wholes = wholes.collect::<Result<Vec<_>, highwater_bench::Error>>()?;
+    let mut progress = Progress::new("damaging beside a load", count).counting("lives");
+    let lived = lives(&wholes, seed..seed.saturating_add(count), |done| progress.at(done, done))?;
+    drop(progress);
+    lived.failures.iter().take(SHOWN).for_each(|failure| lines.write(&format!("not as it must be: {failure}")));
+    lines.write(&format!(
+        "{} lives: {} commits, {} calls refused for damage, {} databases not opened as declared, {} not as they must \
+         be",
+        lived.lives,
+        lived.commits,
+        lived.refused,
+        lived.unopened,
+        lived.failures.len()
+    ));
+    if lived.failures.is_empty() { Ok(()) } else { Err(Failure::NotFine) }
 }
 
 fn name(left: Left) -> &'static str {

@@ -9,12 +9,13 @@
 //! 4. Memory is bounded by the tree's height; what is kept about the pages is up to the visitor.
 //! 5. The next pages of the walk are read ahead ([`Ahead`]).
 
-use super::BTree;
 use super::ahead::most_leaves_ahead;
 use super::search::MAX_LEVEL;
+use super::{BTree, given_up};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::page::{Node, header, node};
+use crate::page::header::TYPE;
+use crate::page::{Node, PageBytes, header, node};
 use crate::space::Space;
 use crate::types::PageNo;
 
@@ -149,6 +150,9 @@ impl BTree {
             let page = ctx.pool.fix_s(expected.page)?;
             bytes.clear();
             bytes.extend_from_slice(&page);
+            if let Some(error) = given_up::error_of(self.root, bytes.u64_at(TYPE), self.id) {
+                return Err(error);
+            }
             // Asked under the latch: a change of the leaf's room and of its class is one mini-transaction.
             Ok(if self.has_free_classes { self.space.least_free_bytes(ctx, expected.page) } else { Ok(0) })
         })?;

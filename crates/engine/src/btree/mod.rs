@@ -30,6 +30,7 @@ mod ahead;
 mod beside;
 mod build;
 pub mod check;
+mod given_up;
 mod hint;
 mod kin;
 mod leaf;

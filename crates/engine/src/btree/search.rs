@@ -10,7 +10,7 @@
 
 use super::kin::bounded_root;
 use super::leaf::{Leaf, LeafMut};
-use super::{BTree, Seek, Way, hint};
+use super::{BTree, Seek, Way, given_up, hint};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::{Latched, Mtr};
@@ -291,7 +291,10 @@ impl BTree {
         if level <= MAX_LEVEL && view.u64_at(TYPE) == identity(page_type, level, self.id.0) {
             return Ok(Some(Found { leaf: self.root, parent: None, slot: 0 }));
         }
-        misplaced(view, None)
+        match given_up::error_of(self.root, view.u64_at(TYPE), self.id) {
+            Some(error) if view.validate() => Err(error),
+            _ => misplaced(view, None),
+        }
     }
 
     /// Shared latch on the leaf found; `None` = start again.

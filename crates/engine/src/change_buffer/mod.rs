@@ -53,13 +53,14 @@
 //! | `wait` | making an operation wait in the tree |
 //! | `lose` | what becomes of changes of a leaf that cannot be read |
 //! | `merge` | merging the operations that wait for a leaf |
-//! | `opening` | what a database is opened with |
+//! | `opening`, `damaged_tree` | what a database is opened with; what a damaged tree of operations takes with it |
 //! | `inspect` | what a check asks |
 //! | `steps` | one step of the background thread; merging everything |
 //! | `frames` | the memory that the pool gives |
 
 mod add;
 mod buffer;
+mod damaged_tree;
 mod frames;
 mod inspect;
 mod lose;
@@ -74,6 +75,7 @@ mod wait;
 mod change_buffer_test;
 
 pub use add::{Added, PendingChange, Reached};
+pub use damaged_tree::IndexPlace;
 pub use tree::Operation;
 
 use crate::btree::BTree;
@@ -86,6 +88,7 @@ use crate::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use crate::sync::wake::Wake;
 use crate::types::IndexId;
 use buffer::Buffer;
+use damaged_tree::Lost;
 use frames::Frames;
 use std::sync::Arc;
 
@@ -101,6 +104,8 @@ pub struct ChangeBuffer {
     limit_pages: usize,
     /// A [`ChangeBuffering`]; 0 = off.
     mode: AtomicU8,
+    /// What the opening found to be lost, until it ends.
+    lost: Mutex<Lost>,
     /// Where the next sweep for leaves to merge begins.
     sweep_from: Mutex<u32>,
     wake: Wake,

@@ -1,14 +1,16 @@
 //! What a database is opened with: the tree of operations, what waits in it, and what is left of dropped indexes.
 //!
 //! Rules
-//! 1. After recovery nothing is pending. What waits is found by one scan of the tree, before anybody uses the pool; a
-//!    leaf that recovery left in the pool is marked as unmerged then.
+//! 1. After recovery nothing is pending. What waits is found by one walk of the tree, before anybody uses the pool; a
+//!    leaf that recovery left in the pool is marked as unmerged then. A damaged page of the tree does not end the
+//!    opening ([`super::damaged_tree`]).
 //! 2. What waits for indexes that the catalog does not have is removed before a page is given back: a crash came
 //!    between the drop of an index and the end of [`ChangeBuffer::discard`].
 //! 3. A database that is opened in another mode than `disk` has everything merged before it is used; one that is only
 //!    read merges what it reads.
 
 use super::buffer::Buffer;
+use super::damaged_tree::{Finding, IndexPlace, Lost};
 use super::frames::Frames;
 use super::tree::OperationTree;
 use super::{ChangeBuffer, policy};
@@ -20,13 +22,14 @@ use crate::sync::Mutex;
 use crate::sync::atomic::AtomicU8;
 use crate::sync::wake::Wake;
 use crate::types::IndexId;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 impl ChangeBuffer {
     /// That of a database that is recovered; the pool asks it from now on.
     ///
     /// # Errors
-    /// A damaged tree of operations, a full disk, an I/O error.
+    /// A full disk, an I/O error.
     pub fn open(
         ctx: &Arc<Context>,
         space: &Arc<Space>,
@@ -45,6 +48,7 @@ impl ChangeBuffer {
             pool_share_bytes: policy::pool_share_bytes(frames * ctx.pool.page_bytes(), max_size),
             limit_pages: policy::limit_pages(frames, max_size),
             mode: AtomicU8::new(0),
+            lost: Mutex::new(Lost::new()),
             sweep_from: Mutex::new(0),
             wake: Wake::default(),
         };
@@ -58,11 +62,9 @@ impl ChangeBuffer {
     }
 
     fn find_waiting(&self, tree: OperationTree) -> Result<()> {
-        tree.for_each(&self.ctx, |operation| {
-            let mut shard = self.buffer.lock(operation.page);
-            let place = (operation.sequence, operation.change.len());
-            self.buffer.note_waiting(&mut shard, operation.page, operation.index, place, None);
-        })?;
+        let mut finding = Finding::new(&self.buffer);
+        tree.tree.walk(&self.ctx, &mut finding)?;
+        *self.lost.lock() = finding.finish();
         self.buffer.set_operations(tree);
         for (page, leaf) in self.buffer.all_waiting() {
             self.ctx.pool.mark_unmerged(page, leaf.index);
@@ -70,13 +72,17 @@ impl ChangeBuffer {
         Ok(())
     }
 
-    /// Ends the opening, once the catalog says which indexes there are and the threads run: rules 2 and 3.
+    /// Ends the opening, once the catalog says which indexes there are and the threads run: rules 2 and 3, and those of
+    /// [`super::damaged_tree`].
     ///
     /// # Errors
-    /// A damaged page of the tree of operations, an I/O error. Damaged leaves are skipped: what waits for them waits
-    /// still.
-    pub fn finish_opening(&self, is_known: impl Fn(IndexId) -> bool, is_read_only: bool) -> Result<()> {
-        self.discard_of(|index| !is_known(index))?;
+    /// An I/O error. Damaged leaves are skipped: what waits for them waits still.
+    pub fn finish_opening(&self, indexes: &HashMap<IndexId, IndexPlace>, is_read_only: bool) -> Result<()> {
+        let lost = std::mem::take(&mut *self.lost.lock());
+        match lost.is_empty() {
+            true => self.discard_of(|index| !indexes.contains_key(&index))?,
+            false => self.give_up_lost(&lost, indexes, is_read_only)?,
+        }
         if is_read_only || self.mode() == ChangeBuffering::Disk { Ok(()) } else { self.merge_all_sound() }
     }
 

@@ -149,22 +149,6 @@ impl OperationTree {
         self.ctx.upgrade().ok_or(Error::Closed)
     }
 
-    /// Shows every operation, in order. No latch is held between two leaves of the tree.
-    pub(super) fn for_each(&self, ctx: &Context, mut visit: impl FnMut(&Operation<'_>)) -> Result<()> {
-        let (mut key, mut next) = (Vec::new(), None::<Vec<u8>>);
-        loop {
-            let leaf = self.tree.leaf(ctx, next.as_deref().map_or(Seek::First, Seek::Covers))?;
-            for slot in 0..leaf.len() {
-                leaf.key_into(slot, &mut key);
-                visit(&Operation::decode(&key, leaf.value(slot)).ok_or_else(|| damaged(leaf.page_no()))?);
-            }
-            match leaf.upper() {
-                Some(upper) => next = Some(upper.to_vec()),
-                None => return Ok(()),
-            }
-        }
-    }
-
     /// Removes the operations of the indexes that `is_gone` names; says how many.
     pub(super) fn remove_of(&self, ctx: &Context, is_gone: impl Fn(IndexId) -> bool) -> Result<u64> {
         let (mut removed, mut from) = (0, Vec::new());
@@ -204,12 +188,10 @@ impl OperationTree {
         self.tidy(ctx, &from)
     }
 
-    /// Gives room back around `key` after operations were removed.
+    /// Gives room back around `key` after operations were removed. A damaged page near them keeps its room.
     pub(super) fn tidy(&self, ctx: &Context, key: &[u8]) -> Result<()> {
-        match self.structure.try_read() {
-            Some(_structure_may_change) => self.tree.tidy(ctx, key),
-            None => Ok(()),
-        }
+        let Some(_structure_may_change) = self.structure.try_read() else { return Ok(()) };
+        self.tree.tidy(ctx, key).or_else(|error| if error.is_damage() { Ok(()) } else { Err(error) })
     }
 }
 

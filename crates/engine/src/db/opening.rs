@@ -8,6 +8,7 @@ use super::core::Core;
 use super::database::{Database, FreedMemory, Inner, Open};
 use super::gate::Gate;
 use super::write_txn::MAX_DESKS;
+use crate::change_buffer::IndexPlace;
 use crate::config::Options;
 use crate::error::Result;
 use crate::mtr::MTR_REDO_BYTES;
@@ -17,10 +18,11 @@ use crate::sync::atomic::{AtomicBool, AtomicU64};
 use crate::sync::spread::{Spares, Spread};
 use crate::table::catalog::{Catalog, Leftover};
 use crate::table::handle::{Registry, TableShared};
+use crate::table::record::{IndexRecord, TreeRecord};
 use crate::txn::{LagLimits, Tables, TxnSystem};
 use crate::types::IndexId;
 use highwater_storage::StorageSet;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,8 +81,8 @@ impl Database {
         let catalog = Arc::new(Catalog::open(ctx.clone(), space.clone(), core.storage().is_read_only())?);
         let (tables, leftovers) = catalog.load()?;
         let registry = Arc::new(Registry::default());
-        let known: HashSet<IndexId> =
-            tables.iter().flat_map(|entry| entry.indexes.iter().map(|index| index.tree.id)).collect();
+        let records = tables.iter().flat_map(|entry| &entry.indexes);
+        let indexes: HashMap<IndexId, IndexPlace> = records.map(|index| (index.tree.id, place_of(index))).collect();
         for entry in tables {
             registry.add(TableShared::open(&catalog, entry, ctx.pool.page_bytes()));
         }
@@ -88,7 +90,7 @@ impl Database {
         // The rollbacks that follow may need more redo than fits between two checkpoints.
         start(&mut core)?;
         catalog.trees().make_missing()?;
-        core.changes.finish_opening(|index| known.contains(&index), core.storage().is_read_only())?;
+        core.changes.finish_opening(&indexes, core.storage().is_read_only())?;
         let tables: Arc<dyn Tables> = registry.clone();
         txns.recover(&tables)?;
         for leftover in leftovers {
@@ -119,6 +121,11 @@ impl Database {
         let inner = Arc::new(inner);
         Ok(Database { lock_wait_timeout: None, open: Arc::new(Spread::of(|| Open::new(&inner))), inner })
     }
+}
+
+fn place_of(index: &IndexRecord) -> IndexPlace {
+    let TreeRecord { segment, root, .. } = index.tree;
+    IndexPlace { segment, root, is_buffered: !index.definition.unique }
 }
 
 /// The transaction system; in a new database it is created first.

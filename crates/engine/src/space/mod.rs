@@ -242,7 +242,6 @@ impl Space {
     }
 
     /// Every used page of a segment, ascending.
-    #[cfg(test)]
     pub fn pages_of(&self, segment: SegmentId) -> Vec<PageNo> {
         self.state.lock().pages_of(segment)
     }

@@ -335,7 +335,6 @@ impl State {
     }
 
     /// Used pages of a segment, ascending.
-    #[cfg(test)]
     pub fn pages_of(&self, segment: SegmentId) -> Vec<PageNo> {
         let Some(owned) = self.segments.get(&segment.0) else { return Vec::new() };
         let used = |number: &u32| {

@@ -15,6 +15,7 @@ const FIX: &str = "crates/engine/src/pool/frames/fix.rs";
 const BUFFER: &str = "crates/engine/src/change_buffer/buffer.rs";
 const STEPS: &str = "crates/engine/src/change_buffer/steps.rs";
 const LOSE: &str = "crates/engine/src/change_buffer/lose.rs";
+const DAMAGED_TREE: &str = "crates/engine/src/change_buffer/damaged_tree.rs";
 const ADD: &str = "crates/engine/src/change_buffer/add.rs";
 const ENDED: &str = "crates/engine/src/txn/purge/ended.rs";
 const PURGE_RECORD: &str = "crates/engine/src/txn/purge/record.rs";
@@ -217,6 +218,12 @@ pub const BUGS: &[Bug] = &[
             "        if !PLANTED && shard.waiting.get(&page).is_some_and(",
         )],
         &["change_buffer_test::disk::operations_wait"],
+    ),
+    bug(
+        "lost-operations-overlooked",
+        "an index whose waiting operations lay on a damaged page is read without them",
+        &[edit(DAMAGED_TREE, "index.is_buffered && self.space", "!PLANTED && index.is_buffered && self.space")],
+        &["change_buffer_test::damaged_tree"],
     ),
     bug(
         "free-class-not-lowered",

@@ -9,7 +9,7 @@ use crate::space::SEGMENT_CHANGE_BUFFER;
 use crate::types::{IndexId, PageNo, TxnId};
 use highwater_storage::AlignedBuf;
 
-fn disk() -> Options {
+pub(super) fn disk() -> Options {
     Options { change_buffering: ChangeBuffering::Disk, ..options() }
 }
 
@@ -59,7 +59,7 @@ fn transact_until(db: &Database, rows: &mut Rows, rng: &mut Rng, is_meant: impl 
 }
 
 /// A closed database for whose leaves operations wait, and its rows.
-fn closed_with_waiting(seed: u64) -> (StorageSet, Rows) {
+pub(super) fn closed_with_waiting(seed: u64) -> (StorageSet, Rows) {
     let mut rng = Rng::with_seed(seed);
     let (db, mut rows) = filled(StorageSet::memory(), disk(), 14_000, &mut rng);
     let table = db.table("t").unwrap();

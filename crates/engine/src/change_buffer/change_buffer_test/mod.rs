@@ -4,6 +4,7 @@ mod advance;
 mod closing;
 mod crash;
 mod damage;
+mod damaged_tree;
 mod disk;
 mod life;
 mod limits;

@@ -1,0 +1,29 @@
+//! What a damaged page costs is what docs/damage.md says: pages of every owner and type are damaged, one at a time.
+
+use highwater_bench::corruption::{DECLARED, Whole, costs_what_is_declared, table};
+
+/// Pages of a kind that are tried.
+const TRIED: usize = 6;
+
+#[test]
+fn a_damaged_page_of_every_owner_and_type_costs_what_is_declared() {
+    let whole = Whole::new(&[("change_buffering", "disk"), ("page_store", "in-place")]).unwrap();
+    let pages = whole.pages().unwrap();
+    let mut wrong = Vec::new();
+    for row in DECLARED {
+        let of_kind = pages.get(&row.kind).cloned().unwrap_or_default();
+        assert!(!of_kind.is_empty(), "the database has no page of this kind: {}", row.page);
+        let every = of_kind.len().div_ceil(TRIED);
+        for page in of_kind.iter().step_by(every) {
+            wrong.extend(costs_what_is_declared(&whole, row.kind, *page).unwrap());
+        }
+        println!("{}: {} pages", row.page, of_kind.len());
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_document_has_the_table() {
+    let text = include_str!("../../../docs/damage.md");
+    assert!(text.contains(&table()), "docs/damage.md should have:\n{}", table());
+}
