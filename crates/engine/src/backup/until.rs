@@ -1,13 +1,13 @@
 //! The moment to which a database is restored: how far redo is replayed.
 //!
 //! Rules
-//! 1. Redo is replayed up to a group, and nothing behind it; never less than was asked for without an error, or (rule 4)
-//!    without a word.
+//! 1. Redo is replayed up to a group, and nothing behind it; never less than was asked for without an error, or (rule
+//!    4) without a word.
 //! 2. A time is reached before the first mini-transaction that notes a later one. A commit is noted after it was called
 //!    for and before it is acknowledged. So what was acknowledged before the time is there, and what was called for
 //!    after it is not. Schema changes note the time too.
-//!    If the clock goes back, the latest time is noted again until the clock has caught up: times never go back, and what
-//!    was committed meanwhile counts as committed then.
+//!    If the clock goes back, the latest time is noted again until the clock has caught up: times never go back, and
+//!    what was committed meanwhile counts as committed then.
 //! 3. Times are of the clock of the machine on which the database was used. Only redo that was made while it was
 //!    archived has them.
 //! 4. Behind the last commit of the archive nothing may have been committed, or nothing have been archived. So a time
@@ -198,7 +198,8 @@ impl Target {
         });
         match until {
             Until::Transaction(id) if id <= self.newest_transaction => format!(
-                "the redo behind its pages, up to LSN {end}, lacks {until}: it came before them, or was rolled back{last}"
+                "the redo behind its pages, up to LSN {end}, lacks {until}: it came before them, or was rolled \
+                 back{last}"
             ),
             _ => format!("the redo ends at LSN {end}, before {until}{last}"),
         }

@@ -3,7 +3,8 @@
 //! Rules
 //! 1. Users leave a reserve of free room. Undo for their work may take half of it, undo of deletes half of the rest: so
 //!    rows can be deleted though no row can be inserted, and though updates have filled their half (a snapshot keeps
-//!    purge from freeing it). Rollback, purge, recovery and drops may take all of it: they free room, and must not fail.
+//!    purge from freeing it). Rollback, purge, recovery and drops may take all of it: they free room, and must not
+//!    fail.
 //! 2. The reserve grows with the file and is filled again when room is freed or the file grows next.
 //!
 //! Differs from InnoDB: a sixteenth (at most 256 extents) instead of a hundredth, because extents are small.

@@ -17,8 +17,8 @@ pub const BUGS: &[Bug] = &[
         "pages that the redo of a running backup changes are discarded before it has copied them",
         &[Edit {
             file: DISCARD,
-            find: "        if self.discard_holds.load(SeqCst) > 0 {",
-            replace: "        if !PLANTED && self.discard_holds.load(SeqCst) > 0 {",
+            find: "        if self.discard_holds.load(SeqCst) > 0 {\n            return;",
+            replace: "        if !PLANTED && self.discard_holds.load(SeqCst) > 0 {\n            return;",
         }],
         &["backup::take::tests"],
     ),
@@ -69,15 +69,15 @@ pub const BUGS: &[Bug] = &[
         &[Edit {
             file: WRITER,
             find: "        let Some(end) = self.end else { return Ok(()) };\n        if self.is_of",
-            replace: "        if PLANTED && self.end.is_some_and(|end| end.generation > log.generation()) {\n            \
-                      self.end = self.empty_follows.flatten();\n            self.empty_follows = None;\n        }\n        \
+            replace: "        if PLANTED && self.end.is_some_and(|end| end.generation > log.generation()) {\n      \
+                      self.end = self.empty_follows.flatten();\n            self.empty_follows = None;\n        }\n  \
                       let Some(end) = self.end else { return Ok(()) };\n        if self.is_of",
         }],
         &["backup::archive"],
     ),
     bug(
         "archive-times-go-back",
-        "commits note the time of a clock that was set back, so that a restore to a time lacks rows that count as earlier",
+        "commits note the time of a clock that was set back, so that a restore to a time lacks rows of an earlier one",
         &[Edit {
             file: CONTEXT,
             find: "        self.noted_us.fetch_max(now, Relaxed).max(now)",
