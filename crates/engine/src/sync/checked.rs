@@ -70,6 +70,10 @@ macro_rules! primitives {
             pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
                 self.0.try_lock().ok().map(|held| MutexGuard { mutex: self, held: Some(held) })
             }
+
+            pub fn get_mut(&mut self) -> &mut T {
+                self.0.get_mut().unwrap()
+            }
         }
 
         impl<T> Deref for MutexGuard<'_, T> {
