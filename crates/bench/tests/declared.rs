@@ -1,4 +1,4 @@
-//! What a damaged page costs is what docs/damage.md says: pages of every owner and type are damaged, one at a time.
+//! What a damaged page costs is what docs/design/damage.md says: pages of every owner and type are damaged, each alone.
 
 use highwater_bench::corruption::{DECLARED, Whole, costs_what_is_declared, table};
 
@@ -24,6 +24,6 @@ fn a_damaged_page_of_every_owner_and_type_costs_what_is_declared() {
 
 #[test]
 fn the_document_has_the_table() {
-    let text = include_str!("../../../docs/damage.md");
-    assert!(text.contains(&table()), "docs/damage.md should have:\n{}", table());
+    let text = include_str!("../../../docs/design/damage.md");
+    assert!(text.contains(&table()), "docs/design/damage.md should have:\n{}", table());
 }

@@ -24,7 +24,7 @@ Examples:
   highwater backup /srv/shop /backup/wednesday --base /backup/tuesday --max-rate 64M --json -
 
 A database that a program has open is backed up by that program: Database::backup, while transactions run.
-docs/backup.md says how a backup is made and what it promises.";
+docs/design/backup.md says how a backup is made and what it promises.";
 
 const RESTORE_EXAMPLES: &str = "\
 Examples:

@@ -1,4 +1,4 @@
-//! What one damaged page costs, by what it is for: the table of docs/damage.md.
+//! What one damaged page costs, by what it is for: the table of docs/design/damage.md.
 //!
 //! Rules
 //! 1. It holds for a database at rest, and for pages that recovery does not have to change.
@@ -151,7 +151,7 @@ pub const DECLARED: [Declared; 11] = [
     },
 ];
 
-/// The table as it stands in docs/damage.md.
+/// The table as it stands in docs/design/damage.md.
 pub fn table() -> String {
     let row = |row: &Declared| {
         let opens = if row.opens() { "opens" } else { "does not" };

@@ -6,7 +6,7 @@
 //! 2. Whatever is answered must be right. An error is a report; after the first one the database is opened again,
 //!    without lies, and compared again.
 //! 3. A lie that leaves an old version of a block in its place leaves a right checksum. What neither an answer nor the
-//!    check of the database shows of it then is known (docs/damage.md), and counted as unseen.
+//!    check of the database shows of it then is known (docs/design/damage.md), and counted as unseen.
 
 use super::Simulation;
 use crate::alphabet::Scene;

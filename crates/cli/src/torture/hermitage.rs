@@ -13,7 +13,7 @@ Examples:
   highwater torture hermitage --subject highwater --subject mariadb
 
 `occurs` is the anomaly; otherwise what prevented it: the version that was read, a wait for a lock, a deadlock's
-victim, a write conflict. Exit status 1 if a cell is not what docs/isolation.md promises.";
+victim, a write conflict. Exit status 1 if a cell is not what docs/design/isolation.md promises.";
 
 /// On what the schedules are played.
 #[derive(Args, Clone, Debug)]

@@ -31,7 +31,7 @@ Examples:
   highwater torture isolation --seconds 60
   highwater torture isolation --setting serializable --threads 8 --seconds 600 --seed 7
 
-docs/isolation.md says what is looked for, and which anomalies each setting forbids.";
+docs/design/isolation.md says what is looked for, and which anomalies each setting forbids.";
 
 /// What is run, and for how long.
 #[derive(Args, Clone, Debug)]

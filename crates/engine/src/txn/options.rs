@@ -6,7 +6,7 @@
 use crate::config::FlushLog;
 
 /// What a transaction sees of others, and what it keeps others from doing. The levels and their meaning are InnoDB's;
-/// docs/isolation.md has the table of anomalies, tested on both.
+/// docs/design/isolation.md has the table of anomalies, tested on both.
 ///
 /// At every level: writes and locking reads (`get_for_update`, `for_share` and so on) work on the newest committed row
 /// and lock it until the transaction ends; a write to a row that another transaction has changed waits until that one

@@ -1,5 +1,5 @@
 //! The Hermitage schedules on Highwater: each level of isolation prevents what it promises, in the way that the table
-//! of docs/isolation.md says.
+//! of docs/design/isolation.md says.
 
 use crate::isolation::hermitage::{self, Highwater};
 
@@ -12,10 +12,10 @@ fn every_cell_is_as_promised() {
 
 #[test]
 fn the_tables_in_the_docs_are_those_that_are_tested() {
-    let page = include_str!("../../../../../docs/isolation.md");
+    let page = include_str!("../../../../../docs/design/isolation.md");
     for table in
         [hermitage::promised_table(|script| script.highwater), hermitage::promised_table(|script| script.innodb)]
     {
-        assert!(page.contains(&table), "docs/isolation.md lacks\n{table}");
+        assert!(page.contains(&table), "docs/design/isolation.md lacks\n{table}");
     }
 }

@@ -7,7 +7,7 @@
 //! | `embedded.rs`, `server.rs` | the same schedules on Highwater and, as SQL, on MariaDB |
 //!
 //! Rule: both subjects play the same data. What is promised stands beside the schedule, once for each subject; a test
-//! plays them all, and the table in docs/isolation.md is made from the promises.
+//! plays them all, and the table in docs/design/isolation.md is made from the promises.
 
 mod embedded;
 mod play;
