@@ -8,7 +8,7 @@
 //! Rules
 //! 1. A letter calls the engine through [`call!`](played::call), which notes the name of what it calls. So what was
 //!    played is what was called.
-//! 2. Every public call and every option is played, or is exempt for a reason that stands in `surface_test.rs`, which
+//! 2. Every public call and every option is played, or is exempt for a reason that stands in `alphabet_test.rs`, which
 //!    reads the engine's source and compares.
 //! 3. Every answer is compared with the oracle's.
 //!
@@ -24,7 +24,7 @@
 //! | `whole` | calls on the database as a whole |
 //! | `copies` | backups, restores, salvage, reading only |
 //! | `player` | which letter is played next |
-//! | `played`, `surface_test` | what was played; what need not be |
+//! | `played`, `alphabet_test` | what was played; what need not be |
 
 pub mod actor;
 pub mod choices;
@@ -62,4 +62,4 @@ pub struct World<'a> {
 }
 
 #[cfg(test)]
-mod surface_test;
+mod alphabet_test;
