@@ -38,8 +38,29 @@ pub struct Poison {
     set: AtomicBool,
     owner: Owner,
     reason: Mutex<String>,
-    wakers: Mutex<Vec<Weak<dyn OnStop>>>,
+    wakers: Mutex<Wakers>,
 }
+
+/// Each table of a database has one, so adding one must not cost as much as there are.
+#[derive(Default)]
+struct Wakers {
+    list: Vec<Weak<dyn OnStop>>,
+    /// How many were alive when dropped ones were last removed.
+    kept: usize,
+}
+
+impl Wakers {
+    /// Adds one. Dropped ones are removed when there may be as many of them as of others.
+    fn add(&mut self, waker: Weak<dyn OnStop>) {
+        if self.list.len() > 2 * self.kept + SPARE_WAKERS {
+            self.list.retain(|waker| waker.strong_count() > 0);
+            self.kept = self.list.len();
+        }
+        self.list.push(waker);
+    }
+}
+
+const SPARE_WAKERS: usize = 16;
 
 impl std::fmt::Debug for Poison {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -61,16 +82,13 @@ impl Poison {
         first.push_str(reason);
         self.set.store(true, Ordering::Release);
         drop(first);
-        let wakers: Vec<_> = self.wakers.lock().iter().filter_map(Weak::upgrade).collect();
+        let wakers: Vec<_> = self.wakers.lock().list.iter().filter_map(Weak::upgrade).collect();
         wakers.iter().for_each(|waker| waker.stopped());
     }
 
     /// Calls `waker` when the database stops, as long as it lives.
     pub fn wake_on_stop(&self, waker: &Arc<impl OnStop + 'static>) {
-        let waker = Arc::downgrade(waker) as Weak<dyn OnStop>;
-        let mut wakers = self.wakers.lock();
-        wakers.retain(|waker| waker.strong_count() > 0);
-        wakers.push(waker);
+        self.wakers.lock().add(Arc::downgrade(waker) as Weak<dyn OnStop>);
     }
 
     /// Whether the database has stopped.
@@ -101,5 +119,35 @@ impl Poison {
             CLOSED => Error::Closed,
             reason => Error::Poisoned(reason.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Counted(AtomicBool);
+
+    impl OnStop for Counted {
+        fn stopped(&self) {
+            self.0.store(true, Ordering::Release);
+        }
+    }
+
+    #[test]
+    fn dropped_wakers_are_removed_and_the_others_called() {
+        let (poison, counted) = (Poison::default(), || Arc::new(Counted(AtomicBool::new(false))));
+        let kept: Vec<_> = (0..100).map(|_| counted()).collect();
+        kept.iter().for_each(|waker| poison.wake_on_stop(waker));
+        let counts: Vec<usize> = (0..1000)
+            .map(|_| {
+                poison.wake_on_stop(&counted());
+                poison.wakers.lock().list.len()
+            })
+            .collect();
+        assert!(counts.iter().all(|count| *count <= 2 * 101 + SPARE_WAKERS + 1), "{:?}", counts.iter().max());
+        assert!(counts.windows(2).filter(|pair| pair[1] < pair[0]).count() < 20, "they are searched seldom");
+        poison.set("reason");
+        assert!(kept.iter().all(|waker| waker.0.load(Ordering::Acquire)));
     }
 }
