@@ -186,11 +186,15 @@ impl LeafMut {
         }
     }
 
-    /// Whether the leaf is so empty that [`super::BTree::shrink`] is worth calling: below a quarter, and then only at
-    /// every eighth record, so that a leaf whose neighbours are full is not tried again and again.
+    /// Bytes taken by records and fences.
     #[inline]
-    pub fn underfull(self, mtr: &Mtr<'_>) -> bool {
-        let node = self.node(mtr);
-        node.count().is_multiple_of(8) && super::merge::is_underfull(node)
+    pub fn used_bytes(self, mtr: &Mtr<'_>) -> usize {
+        self.node(mtr).used_bytes()
+    }
+
+    /// Whether [`super::BTree::shrink`] is worth calling after a change of the leaf, which had `before` used bytes.
+    #[inline]
+    pub fn underfull(self, mtr: &Mtr<'_>, before: usize) -> bool {
+        super::merge::is_due(self.node(mtr), before)
     }
 }

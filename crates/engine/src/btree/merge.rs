@@ -5,7 +5,11 @@
 //!    (an empty page: whenever it fits), so that a merge is not followed by a split.
 //! 2. A parent that became underfull is merged in turn, and then the leaf is checked again with its new neighbours;
 //!    a root with one child takes the child's records.
-//! 3. A merge only saves room: if one is not possible, the row operation before it is complete nevertheless.
+//! 3. A node below three eighths is underfull: two of them fit by rule 1, so after deletions that are spread over the
+//!    tree no two neighbours are below it. A merge is tried when a change makes a leaf underfull, again whenever the
+//!    leaf has lost another thirty-second of the page, and when it is empty: by bytes, whatever the size of its records,
+//!    and a bounded number of times for a leaf whose neighbours are full.
+//! 4. A merge only saves room: if one is not possible, the row operation before it is complete nevertheless.
 
 use super::BTree;
 use super::structure::{Bounds, Contents, Lack, Repeats, Step, pack};
@@ -17,9 +21,24 @@ use crate::page::node::{CHILD_BYTES, record_bytes};
 use crate::page::op::pack_record;
 use crate::page::{Node, PageBytes, PageOp, node};
 
-/// Whether a node is below a quarter.
+/// Parts of a page by which rule 3 counts.
+const PARTS: usize = 32;
+/// Parts from which on a node is not underfull.
+const UNDERFULL_PARTS: usize = 12;
+
+/// The part of the page that the last of these used bytes is in.
+fn part_of(node: Node<'_>, used_bytes: usize) -> usize {
+    used_bytes / (node.capacity_bytes() / PARTS)
+}
+
+/// Whether a node is so empty that a neighbour is to take its records. (The fences of an empty leaf may be long.)
 pub(super) fn is_underfull(node: Node<'_>) -> bool {
-    node.used_bytes() < node.capacity_bytes() / 4
+    part_of(node, node.used_bytes()) < UNDERFULL_PARTS || (node.is_leaf() && node.count() == 0)
+}
+
+/// Whether a merge is to be tried after a change of a leaf that had `before` used bytes (rule 3).
+pub(super) fn is_due(node: Node<'_>, before: usize) -> bool {
+    is_underfull(node) && (node.count() == 0 || part_of(node, node.used_bytes()) < part_of(node, before))
 }
 
 /// Two neighbours that were found to fit one page.

@@ -76,12 +76,13 @@ impl Buffer {
         {
             return Ok(Merged::Lacks(map));
         }
+        let before = at.used_bytes(&mtr);
         apply(&mut mtr, at, leaf, &found);
         self.note_merged(page, found.count, found.bytes, found.next.is_none());
         if found.next.is_none() {
             ctx.pool.mark_merged(mtr.frame(leaf));
         }
-        let is_sparse = found.count > 0 && tree::is_sparse(&mtr, at);
+        let is_sparse = at.underfull(&mtr, before);
         mtr.commit();
         self.count_changes(&found.changes, found.next.is_none());
         ctx.stats.change_buffer_discarded_ops.add(found.foreign);

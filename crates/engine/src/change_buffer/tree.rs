@@ -155,14 +155,14 @@ impl OperationTree {
         loop {
             let mut mtr = ctx.mtr()?;
             let at = self.tree.leaf_mut(&mut mtr, &from)?;
-            let mut slot = 0;
+            let (mut slot, before) = (0, at.used_bytes(&mtr));
             while slot < Node::new(mtr.page(at.latched)).count() {
                 slot += run_of(&mtr, at, slot, |operation| !is_gone(operation.index), |_| {})?;
                 let gone = run_of(&mtr, at, slot, |operation| is_gone(operation.index), |_| {})?;
                 remove(&mut mtr, at, slot, gone);
                 removed += gone as u64;
             }
-            let (is_sparse, upper) = (is_sparse(&mtr, at), at.upper(&mtr).map(<[u8]>::to_vec));
+            let (is_sparse, upper) = (at.underfull(&mtr, before), at.upper(&mtr).map(<[u8]>::to_vec));
             mtr.commit();
             if is_sparse {
                 self.tidy(ctx, &from)?;
@@ -198,11 +198,6 @@ impl OperationTree {
 /// Removes some operations that follow each other.
 pub(super) fn remove(mtr: &mut Mtr<'_>, at: LeafMut, first: usize, count: usize) {
     (first..first + count).rev().for_each(|slot| at.remove(mtr, slot));
-}
-
-/// Whether a leaf of the tree has so few operations that [`OperationTree::tidy`] is worth calling.
-pub(super) fn is_sparse(mtr: &Mtr<'_>, at: LeafMut) -> bool {
-    Node::new(mtr.page(at.latched)).count() == 0 || at.underfull(mtr)
 }
 
 #[cfg(test)]

@@ -74,10 +74,11 @@ fn put(core: &Core, tree: &BTree, key: &[u8], value: &[u8]) -> Result<Lsn> {
 fn delete(core: &Core, tree: &BTree, key: &[u8]) -> Result<Lsn> {
     let mut mtr = core.ctx.mtr()?;
     let leaf = tree.leaf_mut(&mut mtr, key)?;
+    let before = leaf.used_bytes(&mtr);
     if let Ok(slot) = leaf.search(&mtr, key) {
         leaf.remove(&mut mtr, slot);
     }
-    let underfull = leaf.underfull(&mtr);
+    let underfull = leaf.underfull(&mtr, before);
     let lsn = mtr.commit();
     if underfull {
         tree.shrink(&core.ctx, key)?;

@@ -214,7 +214,8 @@ impl CatalogTrees {
         self.change(&[(key, Change::Remove)])?;
         for (_, tree) in self.each() {
             let mut mtr = self.ctx.mtr()?;
-            let is_underfull = tree.leaf_mut(&mut mtr, key).is_ok_and(|leaf| leaf.underfull(&mtr));
+            // The record is gone already: tried after every removal.
+            let is_underfull = tree.leaf_mut(&mut mtr, key).is_ok_and(|leaf| leaf.underfull(&mtr, usize::MAX));
             drop(mtr);
             if is_underfull {
                 tree.tidy(&self.ctx, key)?;

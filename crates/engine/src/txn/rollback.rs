@@ -14,10 +14,14 @@
 //!    savepoint again and again would else read all of it each time.
 //! 7. If the version to restore is a deletion that every snapshot sees, the row is removed instead: purge may have
 //!    passed that deletion while the row was in use, and does not return to it.
+//! 8. A rollback costs what it undoes, however often the transaction has changed one row: of the transaction's own
+//!    versions below the one that goes only a few are asked whether they need its entries (`read::entry_needed`). If
+//!    more are left, an entry goes though one of them may have it; it comes back with that version. Until the
+//!    transaction ends, nobody else takes the unique columns of such an entry.
 
 use super::lock::{Holder, RowName};
 use super::overflow::{self, OwnedChain};
-use super::read::{EntryOf, ReadView, StoredRow, resolve};
+use super::read::{EntryOf, OwnVersions, ReadView, StoredRow, Version, resolve};
 use super::stored::{OverflowRef, ROW_HEADER_BYTES, RowHeader};
 use super::system::TxnSystem;
 use super::table_trees::Entry;
@@ -32,8 +36,7 @@ use crate::types::TxnId;
 
 /// Undoes what was done since the undo log ended at `at` (`None`: before the first write).
 pub(crate) fn roll_back_to(system: &TxnSystem, txn: &mut Txn, at: Option<Place>) -> Result<()> {
-    let keeps = txn.locks_ranges();
-    let of = Of { trx_id: txn.id, keeps: keeps.then_some(&*txn.holder) };
+    let of = Of { trx_id: txn.id, goes_on: Some(&txn.holder), keeps_all: txn.locks_ranges() };
     match &mut txn.undo {
         Some(undo) => undo_down_to(system, undo, of, at),
         None => Ok(()),
@@ -43,7 +46,7 @@ pub(crate) fn roll_back_to(system: &TxnSystem, txn: &mut Txn, at: Option<Place>)
 /// Undoes everything and ends the transaction, but for its locks and view.
 pub(crate) fn roll_back_all(system: &TxnSystem, txn: &mut Txn) -> Result<()> {
     if let Some(undo) = &mut txn.undo {
-        undo_down_to(system, undo, Of { trx_id: txn.id, keeps: None }, None)?;
+        undo_down_to(system, undo, Of { trx_id: txn.id, goes_on: None, keeps_all: false }, None)?;
     }
     txn.finish(system, State::RolledBack).map(drop)
 }
@@ -52,8 +55,16 @@ pub(crate) fn roll_back_all(system: &TxnSystem, txn: &mut Txn) -> Result<()> {
 #[derive(Clone, Copy)]
 struct Of<'a> {
     trx_id: TxnId,
-    /// Who keeps the locks: it goes on (rule 5).
-    keeps: Option<&'a Holder>,
+    /// The transaction, if it goes on.
+    goes_on: Option<&'a Holder>,
+    /// Whether it keeps everything locked that it undoes (rule 5).
+    keeps_all: bool,
+}
+
+impl<'a> Of<'a> {
+    fn keeps(&self) -> Option<&'a Holder> {
+        self.goes_on.filter(|_| self.keeps_all)
+    }
 }
 
 /// `None`: down to the transaction's first record.
@@ -63,6 +74,7 @@ fn undo_down_to(system: &TxnSystem, undo: &mut UndoLog, of: Of<'_>, target: Opti
     let (tail, target) = (undo.tail(), target.unwrap_or(start));
     let mut at = tail;
     let mut record = OwnedRecord { place: at, bytes: Vec::new() };
+    let mut versions = undo.own_versions.take().unwrap_or_default();
     while at != target {
         // Rule 6.
         if let Some((_, begin)) = undo.undone.pop_if(|(end, _)| *end == at) {
@@ -74,7 +86,7 @@ fn undo_down_to(system: &TxnSystem, undo: &mut UndoLog, of: Of<'_>, target: Opti
             Ok(start) => {
                 record.place = start;
                 read_record(&system.ctx, start, &mut record.bytes)?;
-                undo_record(system, of, record.place, &record.parse()?)?;
+                undo_record(system, of, &mut versions, record.place, &record.parse()?)?;
                 at = start;
             }
         }
@@ -82,10 +94,17 @@ fn undo_down_to(system: &TxnSystem, undo: &mut UndoLog, of: Of<'_>, target: Opti
     if tail != target {
         undo.undone.push((tail, target));
     }
+    undo.own_versions = Some(versions).filter(|versions| !versions.is_empty());
     Ok(())
 }
 
-fn undo_record(system: &TxnSystem, of: Of<'_>, place: Place, record: &Record<'_>) -> Result<()> {
+fn undo_record(
+    system: &TxnSystem,
+    of: Of<'_>,
+    versions: &mut OwnVersions,
+    place: Place,
+    record: &Record<'_>,
+) -> Result<()> {
     if record.kind == Kind::Header {
         return Err(Error::corrupt_page(place.page, "rollback met another transaction's header"));
     }
@@ -105,9 +124,12 @@ fn undo_record(system: &TxnSystem, of: Of<'_>, place: Place, record: &Record<'_>
     let Some(table) = system.table(table)? else { return Ok(()) };
     let undo = Undo { system, of, row: StoredRow::new(&system.ctx, &*table, key), place };
     match record.kind {
-        Kind::Insert => undo.insert(),
+        Kind::Insert => {
+            versions.forget(&undo.row);
+            undo.insert()
+        }
         _ if record.dead => undo.free_old_chain(&record.change()?),
-        _ => undo.change(record, &record.change()?),
+        _ => undo.change(record, &record.change()?, versions),
     }
 }
 
@@ -155,13 +177,16 @@ impl Undo<'_> {
         for i in 0..self.row.table.index_count() {
             entry.clear();
             let made = self.row.table.entry(i, self.row.key, row, &mut entry);
-            self.keep_columns(i, &entry, made);
+            self.keep_columns(self.of.keeps(), i, &entry, made);
             self.entry(i, &entry).remove()?;
         }
         Ok(())
     }
 
-    fn change(&self, record: &Record<'_>, change: &Change<'_>) -> Result<()> {
+    fn change(&self, record: &Record<'_>, change: &Change<'_>, versions: &mut OwnVersions) -> Result<()> {
+        if change.old.trx_id != self.of.trx_id {
+            versions.forget(&self.row);
+        }
         let Some((header, stored)) = self.changed_row()? else { return Ok(()) };
         let mut old_stored = stored.clone();
         if record.kind == Kind::Update {
@@ -178,7 +203,8 @@ impl Undo<'_> {
                 self.remove_entries(&old_row)?;
             } else {
                 let new_row = (record.kind == Kind::Update).then_some(&new_row[..]);
-                self.restore_entries(&purge_view, change, &old_stored, &old_row, new_row)?;
+                let old = Version { header: change.old, payload: old_stored.clone() };
+                self.restore_entries(&purge_view, versions, &old, &old_row, new_row)?;
             }
         }
         if !gone {
@@ -194,8 +220,8 @@ impl Undo<'_> {
     fn restore_entries(
         &self,
         purge_view: &ReadView,
-        change: &Change<'_>,
-        old_stored: &[u8],
+        versions: &mut OwnVersions,
+        old: &Version,
         old_row: &[u8],
         new_row: Option<&[u8]>,
     ) -> Result<()> {
@@ -206,18 +232,22 @@ impl Undo<'_> {
             if let Some(new_row) = new_row {
                 new_entry.clear();
                 let made = self.row.table.entry(i, self.row.key, new_row, &mut new_entry);
-                if new_entry == old_entry && !change.old.is_delete_marked() {
+                if new_entry == old_entry && !old.header.is_delete_marked() {
                     continue;
                 }
-                self.keep_columns(i, &new_entry, made);
+                self.keep_columns(self.of.keeps(), i, &new_entry, made);
                 let entry = EntryOf { row: self.row, i, entry: &new_entry, purge_view };
-                if entry.is_needed_from(change.old, old_stored.to_vec())? {
+                let needed = entry.is_needed_from(old, self.of.trx_id, versions)?;
+                if !needed.own_too {
+                    self.keep_columns(self.of.goes_on, i, &new_entry, made);
+                }
+                if needed.is_needed {
                     self.entry(i, &new_entry).set_mark(self.of.trx_id, true)?;
                 } else {
                     self.entry(i, &new_entry).remove()?;
                 }
             }
-            if !change.old.is_delete_marked() {
+            if !old.header.is_delete_marked() {
                 self.entry(i, &old_entry).restore(self.of.trx_id, made)?;
             }
         }
@@ -249,7 +279,7 @@ impl Undo<'_> {
         if !self.made(&RowHeader::decode(value)?) {
             return Ok(false);
         }
-        let payload = &value[ROW_HEADER_BYTES..];
+        let (payload, before) = (&value[ROW_HEADER_BYTES..], leaf.used_bytes(mtr));
         let undo_page = |mtr: &mut Mtr<'_>| mtr.try_fix_x(self.place.page).ok_or(Stop::Load(self.place.page));
         match outcome {
             Outcome::Removed => {
@@ -272,23 +302,25 @@ impl Undo<'_> {
                 mark(mtr, undo_page, self.place, bits);
             }
         }
-        Ok(leaf.underfull(mtr))
+        Ok(leaf.underfull(mtr, before))
     }
 
     /// Keeps the row locked, which has lost its implicit lock when its leaf is unlatched; and its absence, if it is
     /// `absent` then.
     fn keep_row(&self, absent: bool) {
-        let (Some(holder), index, key) = (self.of.keeps, self.row.table.clustered().id(), self.row.key) else { return };
+        let (Some(holder), index, key) = (self.of.keeps(), self.row.table.clustered().id(), self.row.key) else {
+            return;
+        };
         self.system.locks.keep_row(holder, RowName { index, key });
         if absent {
             self.system.locks.lock_point(holder, index, key);
         }
     }
 
-    /// Keeps others from inserting the unique columns of an entry that is about to go. (Until it has gone, they wait
-    /// for its row.)
-    fn keep_columns(&self, i: usize, entry: &[u8], made: Entry) {
-        if let Some(holder) = self.of.keeps.filter(|_| made.unique) {
+    /// Keeps others than `holder` from inserting the unique columns of an entry that is about to go. (Until it has gone,
+    /// they wait for its row.)
+    fn keep_columns(&self, holder: Option<&Holder>, i: usize, entry: &[u8], made: Entry) {
+        if let Some(holder) = holder.filter(|_| made.unique) {
             self.system.locks.lock_prefix(holder, self.row.table.index(i).id(), &entry[..made.prefix_bytes]);
         }
     }

@@ -25,10 +25,11 @@ use super::active::{ActiveSet, MOST_SHARDS};
 use super::holders::Holders;
 use super::lock::{Holder, LockSystem};
 use super::purge::{Damage, Ended, LagLimits};
-use super::read::{ReadView, ViewHandle, Views};
+use super::read::{Histories, ReadView, ViewHandle, Views};
 use super::table_trees::{TableTrees, Tables};
 use super::transaction::Txn;
 use super::undo::{Recovered, Stream, UndoSpace};
+use super::write::Unique;
 use crate::change_buffer::ChangeBuffer;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -46,8 +47,6 @@ use std::time::{Duration, Instant};
 const ID_STEP: u64 = 1 << 18;
 /// Shards of the active set for each thread that can run at a time.
 const SHARDS_PER_CPU: usize = 4;
-/// Mutexes that make "look for a duplicate, then insert" one step, chosen by hash of the unique key.
-const UNIQUE_STRIPES: usize = 256;
 /// Ended transactions kept for reuse, for each place that threads have.
 const MAX_SPARE: usize = 8;
 /// How long a transaction waits for a lock, if neither it nor the database says otherwise.
@@ -61,9 +60,11 @@ pub struct TxnSystem {
     pub(crate) stats: Arc<Stats>,
     pub(crate) locks: Arc<LockSystem>,
     pub(crate) undo: UndoSpace,
-    pub(crate) unique: Box<[Mutex<()>]>,
+    pub(crate) unique: Unique,
     /// The view that purge works by; see `purge/`.
     pub(crate) purge_view: Apart<RwLock<ReadView>>,
+    /// What each thread that purges remembers of rows with many versions.
+    pub(crate) purge_histories: Spares<Histories>,
     /// Ended transactions whose undo is not purged.
     pub(crate) history: Sum,
     /// Records of those that have begun and ended since the opening.
@@ -140,8 +141,9 @@ impl TxnSystem {
             changes,
             stats,
             undo: opened.undo,
-            unique: (0..UNIQUE_STRIPES).map(|_| Mutex::new(())).collect(),
+            unique: Unique::default(),
             purge_view: Apart(RwLock::new(purge_view)),
+            purge_histories: Spares::new(1),
             ended: Ended::new(opened.ended),
             history: Sum::new(opened.history),
             unpurged_records: Sum::default(),

@@ -18,6 +18,8 @@ const LOSE: &str = "crates/engine/src/change_buffer/lose.rs";
 const DAMAGED_TREE: &str = "crates/engine/src/change_buffer/damaged_tree.rs";
 const ADD: &str = "crates/engine/src/change_buffer/add.rs";
 const ENDED: &str = "crates/engine/src/txn/purge/ended.rs";
+const ENTRY_NEEDED: &str = "crates/engine/src/txn/read/entry_needed.rs";
+const DUPLICATES: &str = "crates/engine/src/txn/write/duplicates.rs";
 const PURGE_RECORD: &str = "crates/engine/src/txn/purge/record.rs";
 const ROLLBACK: &str = "crates/engine/src/txn/rollback.rs";
 const CATALOG_TREES: &str = "crates/engine/src/table/catalog_trees.rs";
@@ -261,8 +263,8 @@ pub const BUGS: &[Bug] = &[
         "an index entry is removed that an older version of its row has",
         &[edit(
             PURGE_RECORD,
-            "            if of.is_needed()? {\n                return Ok(());\n            }\n",
-            "            if !PLANTED && of.is_needed()? {\n                return Ok(());\n            }\n",
+            "            if of.is_needed(self.histories)? {\n                return Ok(());\n            }\n",
+            "            if !PLANTED && of.is_needed(self.histories)? {\n                return Ok(());\n            }\n",
         )],
         &["txn_test::model"],
     ),
@@ -293,6 +295,56 @@ pub const BUGS: &[Bug] = &[
         "changes of a leaf that is lost already stay pending, and hold the checkpoint back",
         &[edit(LOSE, "        if error.is_lost() {\n", "        if !PLANTED && error.is_lost() {\n")],
         &["change_buffer_test::damage::a_damaged_leaf_does_not_keep"],
+    ),
+    bug(
+        "versions-are-walked-for-each-entry",
+        "purge walks all versions of a hot row again for each of its entries",
+        &[edit(
+            ENTRY_NEEDED,
+            "        histories.keep(self.index(), self.row.key, history);\n",
+            "        if !PLANTED {\n            histories.keep(self.index(), self.row.key, history);\n        }\n",
+        )],
+        &["txn_test::growth::purge_walks"],
+    ),
+    bug(
+        "rollback-walks-its-own-versions",
+        "rollback walks all versions that the transaction has made of a row for each of them",
+        &[edit(
+            ENTRY_NEEDED,
+            "        if !rows.bases.contains_key(&name) {\n",
+            "        if PLANTED || !rows.bases.contains_key(&name) {\n",
+        )],
+        &["txn_test::growth::rollback"],
+    ),
+    bug(
+        "a-unique-value-to-return-to-is-free",
+        "another transaction takes a unique value to which a rollback to a savepoint returns",
+        &[edit(
+            ROLLBACK,
+            "                if !needed.own_too {\n",
+            "                if !PLANTED && !needed.own_too {\n",
+        )],
+        &["txn_test::growth::a_unique_value"],
+    ),
+    bug(
+        "an-entry-made-again-is-passed",
+        "the search for duplicates begins behind an entry that was inserted again",
+        &[edit(
+            DUPLICATES,
+            "        searched.begin_at(self.tree, self.columns(), self.entry);\n",
+            "        if !PLANTED {\n            searched.begin_at(self.tree, self.columns(), self.entry);\n        }\n",
+        )],
+        &["txn_test::growth::a_search"],
+    ),
+    bug(
+        "leaves-are-merged-by-count",
+        "an underfull leaf is merged only at every eighth record",
+        &[edit(
+            MERGE,
+            "    is_underfull(node) && (node.count() == 0 ||",
+            "    is_underfull(node) && (!PLANTED || node.count().is_multiple_of(8)) && (node.count() == 0 ||",
+        )],
+        &["leaves_are_merged_by_bytes"],
     ),
     bug(
         "rollback-leaves-a-row",

@@ -131,8 +131,9 @@ pub fn delete(ctx: &Context, tree: &BTree, key: &[u8]) -> Result<bool> {
     let mut mtr = ctx.mtr()?;
     let leaf = tree.leaf_mut(&mut mtr, key)?;
     let Ok(slot) = leaf.search(&mtr, key) else { return Ok(false) };
+    let before = leaf.used_bytes(&mtr);
     leaf.remove(&mut mtr, slot);
-    let underfull = leaf.underfull(&mtr);
+    let underfull = leaf.underfull(&mtr, before);
     mtr.commit();
     if underfull {
         tree.shrink(ctx, key)?;

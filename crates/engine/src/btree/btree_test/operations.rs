@@ -179,6 +179,28 @@ fn a_builder_refuses_disorder_and_fills_as_told() {
     assert!((86..=91).contains(&fixture.leaf_fill()), "{} %", fixture.leaf_fill());
 }
 
+/// Nine of ten records are deleted, in any order, at every size of record and page: no two neighbors are left that would
+/// fit one page, and what is left fills its leaves as well as it can.
+#[test]
+fn leaves_are_merged_by_bytes_whatever_the_size_of_their_records() {
+    for page_size in [4096, 8192, 16384] {
+        for value_bytes in [8, 60, 150, 400, 1000, 1400] {
+            let (fixture, mut rng) = (Fixture::with_page_size(page_size), Rng::with_seed(value_bytes as u64));
+            let count = (60 * page_size as usize / (value_bytes + 20)) as u32;
+            let mut keys: Vec<u32> = (0..count).collect();
+            rng.shuffle(&mut keys);
+            keys.iter().for_each(|n| fixture.put(&n.to_be_bytes(), &vec![7; value_bytes]).unwrap());
+            rng.shuffle(&mut keys);
+            let kept = keys.split_off(keys.len() * 9 / 10);
+            keys.iter().for_each(|n| assert!(fixture.delete(&n.to_be_bytes()).unwrap()));
+            let fill = fixture.leaf_fill();
+            let what = format!("{fill} % of the leaves, pages of {page_size}, records of {value_bytes}");
+            assert_eq!(forward(fixture.ctx(), &fixture.tree, Seek::First).len(), kept.len(), "{what}");
+            assert!(fill >= 40, "{what}");
+        }
+    }
+}
+
 #[test]
 fn positions_tell_whether_a_leaf_changed() {
     let fixture = Fixture::new();

@@ -14,6 +14,8 @@
 //! 3. A secondary entry is removed iff it is delete-marked and no version from the newest down to the first that the
 //!    purge view sees has it. Between the question and the removal the entry's leaf must not have changed (its page LSN
 //!    says so).
+//!    The versions of a row that has many are walked once for all its records under a view (`read::entry_history`), so
+//!    the work of purge grows with the records, however many of them one row has.
 //! 4. A row is removed iff its newest version is the deletion being purged; its entries go first.
 //! 5. An overflow chain goes with the version that had it: with the Update record that replaced it, or with the removed
 //!    row.

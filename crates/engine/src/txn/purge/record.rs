@@ -6,7 +6,7 @@ use crate::mtr::Mtr;
 use crate::page::header;
 use crate::page::node::LeafChange;
 use crate::txn::overflow::{self, OwnedChain};
-use crate::txn::read::{EntryOf, ReadView, StoredRow};
+use crate::txn::read::{EntryOf, Histories, ReadView, StoredRow};
 use crate::txn::stored::{EntryValue, OverflowRef, RowHeader};
 use crate::txn::system::TxnSystem;
 use crate::txn::undo::record::{Change, FREEING, next_entry};
@@ -18,6 +18,7 @@ use crate::types::{Lsn, PageNo, TxnId};
 pub(super) struct Purge<'a> {
     pub(super) system: &'a TxnSystem,
     pub(super) view: &'a ReadView,
+    pub(super) histories: &'a mut Histories,
     pub(super) row: StoredRow<'a>,
     /// Where the record is.
     pub(super) place: Place,
@@ -25,7 +26,7 @@ pub(super) struct Purge<'a> {
 
 impl Purge<'_> {
     /// Removes what the version before an update left behind.
-    pub(super) fn update(&self, change: &Change<'_>, entries_changed: bool) -> Result<()> {
+    pub(super) fn update(&mut self, change: &Change<'_>, entries_changed: bool) -> Result<()> {
         if let Some(entries) = change.entries {
             self.moved_entries(entries)?;
         } else if entries_changed {
@@ -39,7 +40,7 @@ impl Purge<'_> {
     }
 
     /// Removes a deleted row, if it was not inserted again.
-    pub(super) fn delete(&self, change: &Change<'_>) -> Result<()> {
+    pub(super) fn delete(&mut self, change: &Change<'_>) -> Result<()> {
         let mut row = Vec::new();
         let Some(header) = self.row.newest(&mut row)? else { return Ok(()) };
         if !self.is_ours(&header) {
@@ -59,7 +60,7 @@ impl Purge<'_> {
     }
 
     /// The entries that the record names. An index that was dropped has none any more.
-    fn moved_entries(&self, mut entries: &[u8]) -> Result<()> {
+    fn moved_entries(&mut self, mut entries: &[u8]) -> Result<()> {
         let mut entry = Vec::new();
         while let Some((index, columns)) = next_entry(&mut entries)? {
             if let Some(i) = (0..self.row.table.index_count()).find(|i| self.row.table.index(*i).id() == index) {
@@ -72,7 +73,7 @@ impl Purge<'_> {
         Ok(())
     }
 
-    fn entries(&self, row: &[u8]) -> Result<()> {
+    fn entries(&mut self, row: &[u8]) -> Result<()> {
         let mut entry = Vec::new();
         for i in 0..self.row.table.index_count() {
             entry.clear();
@@ -83,7 +84,7 @@ impl Purge<'_> {
     }
 
     /// Removes an entry; see rule 3.
-    fn entry(&self, i: usize, entry: &[u8]) -> Result<()> {
+    fn entry(&mut self, i: usize, entry: &[u8]) -> Result<()> {
         let tree = self.row.table.index(i);
         if self.system.changes.takes(tree) && self.remove_unread(i, entry)? {
             return Ok(());
@@ -91,7 +92,7 @@ impl Purge<'_> {
         loop {
             let Some(seen) = self.marked_entry(i, entry)? else { return Ok(()) };
             let of = EntryOf { row: self.row, i, entry, purge_view: self.view };
-            if of.is_needed()? {
+            if of.is_needed(self.histories)? {
                 return Ok(());
             }
             let mut mtr = self.row.ctx.mtr()?;
@@ -100,8 +101,9 @@ impl Purge<'_> {
             if (mtr.page_no(page), header::lsn(mtr.page(page))) == seen
                 && let Ok(slot) = leaf.search(&mtr, entry)
             {
+                let before = leaf.used_bytes(&mtr);
                 leaf.remove(&mut mtr, slot);
-                let underfull = leaf.underfull(&mtr);
+                let underfull = leaf.underfull(&mtr, before);
                 mtr.commit();
                 return if underfull { tree.tidy(self.row.ctx, entry) } else { Ok(()) };
             }
@@ -111,11 +113,11 @@ impl Purge<'_> {
     /// Makes the removal of an entry pending if its leaf is not in the pool; false if the leaf has to be looked at.
     /// Nothing may happen to the leaf from before the versions are looked at until then: a transaction that makes the
     /// entry anew changes its row first. An entry that no version needs is delete-marked, or not there.
-    fn remove_unread(&self, i: usize, entry: &[u8]) -> Result<bool> {
+    fn remove_unread(&mut self, i: usize, entry: &[u8]) -> Result<bool> {
         let (ctx, changes, tree) = (self.row.ctx, &self.system.changes, self.row.table.index(i));
         let Some(watch) = tree.absent_leaf(ctx, entry)?.and_then(|leaf| changes.watch(&leaf)) else { return Ok(false) };
         let of = EntryOf { row: self.row, i, entry, purge_view: self.view };
-        if of.is_needed()? {
+        if of.is_needed(self.histories)? {
             return Ok(true);
         }
         let pending = PendingChange { change: LeafChange::Remove { key: entry }, trx_id: TxnId(0) };
@@ -169,6 +171,7 @@ impl Purge<'_> {
         if !self.is_ours(&header) {
             return Ok(None);
         }
+        let before = leaf.used_bytes(mtr);
         if header.is_overflow() {
             let page = mtr.try_fix_x(self.place.page).ok_or(Stop::Load(self.place.page))?;
             leaf.remove(mtr, slot);
@@ -176,7 +179,7 @@ impl Purge<'_> {
         } else {
             leaf.remove(mtr, slot);
         }
-        Ok(Some(leaf.underfull(mtr)))
+        Ok(Some(leaf.underfull(mtr, before)))
     }
 
     pub(super) fn free_chain(&self, change: &Change<'_>) -> Result<()> {

@@ -4,7 +4,7 @@ use super::record::Purge;
 use crate::error::{Error, Result};
 use crate::space::reserve::{self, Purpose};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use crate::txn::read::{ReadView, StoredRow};
+use crate::txn::read::{Histories, ReadView, StoredRow};
 use crate::txn::system::TxnSystem;
 use crate::txn::undo::record::Kind;
 use crate::txn::undo::{OwnedRecord, Place, RECORDS_AT, StreamFront, number_at, scan_page};
@@ -22,6 +22,13 @@ enum Next {
     Wait(u64),
     /// Its oldest transaction is purged.
     End,
+}
+
+/// By what one step purges.
+struct ByView<'a> {
+    view: &'a ReadView,
+    /// Of rows with many versions.
+    histories: &'a mut Histories,
 }
 
 /// Whether what needs a read that fails is tried once more (rule 7).
@@ -73,9 +80,19 @@ impl TxnSystem {
     fn purge_by_view(&self, max_records: usize) -> Result<usize> {
         self.ended.gather();
         let view = self.purge_view.read();
+        let mut histories = self.purge_histories.take().unwrap_or_default();
+        let purged = self.purge_streams(&mut ByView { view: &view, histories: &mut histories }, max_records);
+        // If nothing was found, the view is about to change.
+        if matches!(purged, Ok(1..)) {
+            self.purge_histories.keep(histories);
+        }
+        purged
+    }
+
+    fn purge_streams(&self, by: &mut ByView<'_>, max_records: usize) -> Result<usize> {
         let mut done = 0;
         while done < max_records {
-            let Some((number, stream)) = self.ended.take(view.low_limit_no) else { break };
+            let Some((number, stream)) = self.ended.take(by.view.low_limit_no) else { break };
             let Some(mut front) = self.undo.take_front(stream) else {
                 // The entry stands for one transaction at least.
                 let error = Error::Corrupt(format!("undo stream {stream} is unknown to purge"));
@@ -83,10 +100,8 @@ impl TxnSystem {
                 continue;
             };
             let budget = max_records - done;
-            let purged = match self.purge_front(&view, &mut front, number, budget, Tries::First) {
-                Err(error) if error.is_failed_read() => {
-                    self.purge_front(&view, &mut front, number, budget, Tries::Last)
-                }
+            let purged = match self.purge_front(by, &mut front, number, budget, Tries::First) {
+                Err(error) if error.is_failed_read() => self.purge_front(by, &mut front, number, budget, Tries::Last),
                 purged => purged,
             };
             match purged {
@@ -113,7 +128,7 @@ impl TxnSystem {
     /// `budget` of its records. Returns at how many.
     fn purge_front(
         &self,
-        view: &ReadView,
+        by: &mut ByView<'_>,
         front: &mut StreamFront,
         number: u64,
         budget: usize,
@@ -122,7 +137,7 @@ impl TxnSystem {
         if number == UNREAD {
             return number_at(&self.ctx, front).map(|number| (0, Next::Wait(number)));
         }
-        let (looked_at, ended) = self.purge_some(view, front, budget, tries)?;
+        let (looked_at, ended) = self.purge_some(by, front, budget, tries)?;
         Ok((looked_at, if ended { Next::End } else { Next::Wait(number) }))
     }
 
@@ -161,7 +176,7 @@ impl TxnSystem {
     /// whether that was the rest.
     fn purge_some(
         &self,
-        view: &ReadView,
+        by: &mut ByView<'_>,
         front: &mut StreamFront,
         budget: usize,
         tries: Tries,
@@ -169,7 +184,7 @@ impl TxnSystem {
         let before = (front.at, front.inside);
         let mut work = Vec::new();
         let purged = self.collect(front, budget, &mut work).and_then(|(looked_at, ended)| {
-            work.iter().try_for_each(|record| match self.purge_record(view, record) {
+            work.iter().try_for_each(|record| match self.purge_record(by, record) {
                 Err(error) if error.is_damage() && (tries == Tries::Last || !error.is_failed_read()) => {
                     self.set_record_aside(&error);
                     Ok(())
@@ -259,12 +274,13 @@ impl TxnSystem {
         self.purge_damage.note(error);
     }
 
-    fn purge_record(&self, view: &ReadView, owned: &OwnedRecord) -> Result<()> {
+    fn purge_record(&self, by: &mut ByView<'_>, owned: &OwnedRecord) -> Result<()> {
         let record = owned.parse()?;
         let change = record.change()?;
         let Some(table) = self.table(change.table)? else { return Ok(()) };
         let row = StoredRow::new(&self.ctx, &*table, change.key);
-        let purge = Purge { system: self, view, row, place: owned.place };
+        let ByView { view, histories } = by;
+        let mut purge = Purge { system: self, view, histories, row, place: owned.place };
         match record.kind {
             _ if record.freeing => purge.free_chain(&change),
             Kind::Delete => purge.delete(&change),

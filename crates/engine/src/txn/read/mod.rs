@@ -6,8 +6,9 @@
 //! | `get.rs` | one row: by the snapshot, or the newest version with a lock |
 //! | `versions.rs` | a row's newest version, and the way back to the visible one |
 //! | `scan.rs`, `scan_batch.rs`, `scan_seen.rs` | cursors over rows and entries |
-//! | `entry_needed.rs` | which entries the versions of a row still need |
+//! | `entry_needed.rs`, `entry_history.rs` | which entries the versions of a row still need |
 
+mod entry_history;
 mod entry_needed;
 mod get;
 mod scan;
@@ -24,7 +25,8 @@ use super::{active, atomic};
 #[cfg(test)]
 mod view_test;
 
-pub(crate) use entry_needed::EntryOf;
+pub(crate) use entry_history::Histories;
+pub(crate) use entry_needed::{EntryOf, OwnVersions, Version};
 pub use scan::{Cursor, ScanOptions};
 pub use scan_in_place::Look;
 pub(crate) use versions::{StoredRow, resolve};

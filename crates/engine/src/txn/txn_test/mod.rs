@@ -6,6 +6,7 @@
 mod active_model;
 mod basics;
 mod crash;
+mod growth;
 mod isolation;
 mod levels;
 mod locking;

@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::{Latched, Mtr};
 use crate::page::PageOp;
+use crate::txn::read::OwnVersions;
 use crate::types::{Lsn, PageNo, RollPtr, TxnId};
 
 /// The undo log of one transaction: the stream it has bound and where its part begins.
@@ -19,6 +20,8 @@ pub(crate) struct UndoLog {
     header: Option<Place>,
     /// Parts whose records are all undone, oldest first: where each ends, and where it begins.
     pub(crate) undone: Vec<(Place, Place)>,
+    /// What rollbacks of a part remember.
+    pub(crate) own_versions: Option<Box<OwnVersions>>,
     /// Records written after the header.
     pub(crate) records: u64,
     /// Scratch for the header and the first record together.
@@ -39,12 +42,12 @@ pub(crate) enum Bound {
 impl UndoLog {
     /// The undo log of a transaction that has written nothing yet.
     pub(crate) fn new(stream: Stream) -> UndoLog {
-        UndoLog { stream, header: None, undone: Vec::new(), records: 0, joined: Vec::new() }
+        UndoLog { stream, header: None, undone: Vec::new(), own_versions: None, records: 0, joined: Vec::new() }
     }
 
     /// The undo log of a transaction found active after a crash.
     pub(crate) fn recovered(stream: Stream, header: Place) -> UndoLog {
-        UndoLog { stream, header: Some(header), undone: Vec::new(), records: 0, joined: Vec::new() }
+        UndoLog { stream, header: Some(header), undone: Vec::new(), own_versions: None, records: 0, joined: Vec::new() }
     }
 
     /// Latches the page a record of `bytes` will go to.

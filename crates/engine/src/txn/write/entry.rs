@@ -1,4 +1,4 @@
-//! Secondary entries: insert, delete-mark, remove; the search for duplicates.
+//! Secondary entries: insert, delete-mark, remove.
 //!
 //! Rules
 //! 1. Each change of an entry is a mini-transaction of its own, made while its row is locked by the transaction that
@@ -6,19 +6,17 @@
 //! 2. An entry is only delete-marked by deletes and updates. It is removed by purge, or by the rollback of the change
 //!    that made it, when no version of the row that may still be seen has it.
 //!    A change of an entry whose leaf is not in the pool may become pending (`crate::change_buffer`).
-//! 3. Unique: "no other row has these columns" and the insert of the entry are one step under a striped mutex. A row
-//!    that is being changed by another transaction is waited for, whatever its entry looks like.
+//! 3. Unique: "no other row has these columns" and the insert of the entry are one step under a striped mutex
+//!    (`duplicates.rs`).
 
 use super::attempt::{Attempt, Stop, claim_gap, settle, settle_rollback};
-use crate::btree::{BTree, LeafMut, Seek};
+use crate::btree::{BTree, LeafMut};
 use crate::change_buffer::{Added, PendingChange, Reached};
 use crate::error::{Error, Result};
 use crate::mtr::Mtr;
 use crate::page::node::LeafChange;
-use crate::txn::lock::{LockMode, RowName};
-use crate::txn::read::StoredRow;
 use crate::txn::row_op::RowOp;
-use crate::txn::stored::{DELETE_MARKED, EntryValue, ROW_HEADER_BYTES, RowHeader, entry_value};
+use crate::txn::stored::{DELETE_MARKED, EntryValue, entry_value};
 use crate::txn::system::TxnSystem;
 use crate::txn::table_trees::{Entry, TableTrees};
 use crate::txn::transaction::Txn;
@@ -34,12 +32,9 @@ impl RowOp<'_> {
         }
         let op = EntryOp { system, table, i, tree: table.index(i), key, entry, made };
         loop {
-            let stripe = made.unique.then(|| {
-                let columns = RowName { index: op.tree.id(), key: op.columns() };
-                system.unique[columns.hash() as usize % system.unique.len()].lock()
-            });
-            if made.unique
-                && let Err((other, stop)) = op.check_duplicates(self.txn)
+            let mut stripe = made.unique.then(|| system.unique.lock(op.tree, op.columns()));
+            if let Some(searched) = &mut stripe
+                && let Err((other, stop)) = op.check_duplicates(self.txn, searched)
             {
                 drop(stripe);
                 settle(system, self.txn, table.clustered(), &other, stop)?;
@@ -71,21 +66,21 @@ impl RowOp<'_> {
 }
 
 /// The insertion of an entry.
-struct EntryOp<'a> {
-    system: &'a TxnSystem,
-    table: &'a dyn TableTrees,
+pub(super) struct EntryOp<'a> {
+    pub(super) system: &'a TxnSystem,
+    pub(super) table: &'a dyn TableTrees,
     /// The index and its tree.
-    i: usize,
-    tree: &'a BTree,
+    pub(super) i: usize,
+    pub(super) tree: &'a BTree,
     /// The row's key.
-    key: &'a [u8],
-    entry: &'a [u8],
-    made: Entry,
+    pub(super) key: &'a [u8],
+    pub(super) entry: &'a [u8],
+    pub(super) made: Entry,
 }
 
 impl EntryOp<'_> {
     /// The index columns of the entry.
-    fn columns(&self) -> &[u8] {
+    pub(super) fn columns(&self) -> &[u8] {
         &self.entry[..self.made.prefix_bytes]
     }
 
@@ -99,95 +94,6 @@ impl EntryOp<'_> {
                 stored.put(mtr, leaf, &value, txn.id, claim).map(|()| Added::Done)
             }
             Reached::Absent(added) => Ok(added),
-        }
-    }
-
-    /// Looks for another row with these index columns. The error names the row at which the search stopped.
-    fn check_duplicates(&self, txn: &Txn) -> std::result::Result<(), (Vec<u8>, Stop)> {
-        let others = self.other_rows().map_err(|error| (Vec::new(), Stop::Fail(error)))?;
-        for other in others {
-            if let Err(stop) = self.check_other(txn, &other) {
-                return Err((other, stop));
-            }
-        }
-        Ok(())
-    }
-
-    /// Keys of the other rows that have, had or may again have an entry with these index columns.
-    fn other_rows(&self) -> Result<Vec<Vec<u8>>> {
-        let columns = self.columns();
-        let mut found = Vec::new();
-        let mut entry = Vec::new();
-        let mut from = columns.to_vec();
-        loop {
-            let leaf = self.tree.leaf(&self.system.ctx, Seek::Covers(&from))?;
-            let all_ended = leaf.max_trx_id() < self.system.min_active();
-            let start = leaf.search(&from).unwrap_or_else(|slot| slot);
-            for slot in start..leaf.len() {
-                leaf.key_into(slot, &mut entry);
-                if !entry.starts_with(columns) {
-                    return Ok(found);
-                }
-                let value = EntryValue::decode(leaf.value(slot), entry.len())?;
-                let other = &entry[value.prefix_bytes..];
-                // A delete-mark that an ended transaction has set stays.
-                let stays_marked = value.delete_marked && all_ended;
-                if value.prefix_bytes == columns.len() && other != self.key && !stays_marked {
-                    found.push(other.to_vec());
-                }
-            }
-            match leaf.upper() {
-                Some(upper) if upper.starts_with(columns) || upper < columns => from = upper.to_vec(),
-                _ => return Ok(found),
-            }
-        }
-    }
-
-    fn check_other(&self, txn: &Txn, other: &[u8]) -> Attempt<()> {
-        let mut row = Vec::new();
-        if !self.read_ended_row(txn, other, &mut row)? {
-            return Ok(());
-        }
-        let mut entry = Vec::new();
-        let made = self.table.entry(self.i, other, &row, &mut entry);
-        if entry[..made.prefix_bytes] == *self.columns() {
-            let (table, index) = (self.table.name().to_string(), self.table.index_name(self.i).to_string());
-            return Err(Stop::Fail(Error::DuplicateKey { table, index }));
-        }
-        Ok(())
-    }
-
-    /// Copies the newest version of a row that no other transaction holds. False if there is none.
-    fn read_ended_row(&self, txn: &Txn, key: &[u8], row: &mut Vec<u8>) -> Attempt<bool> {
-        let tree = self.table.clustered();
-        let stored = StoredRow::new(&self.system.ctx, self.table, key);
-        loop {
-            let leaf = tree.leaf(&self.system.ctx, Seek::Covers(key))?;
-            let Ok(slot) = leaf.search(key) else { return Ok(false) };
-            let value = leaf.value(slot);
-            let header = RowHeader::decode(value)?;
-            // Asked under the latch: if its transaction has ended and the version is still here, it was committed.
-            if header.trx_id != txn.id
-                && let Some(holder) = self.system.holder_of(header.trx_id)
-            {
-                let implicit = Some((header.trx_id, holder));
-                return Err(Stop::WaitRow { index: tree.id(), mode: LockMode::Shared, implicit });
-            }
-            if header.is_delete_marked() {
-                return Ok(false);
-            }
-            // That there is such a row is a read.
-            let (name, mode) = (RowName { index: tree.id(), key }, txn.lock_of_read(LockMode::None));
-            if mode != LockMode::None && !txn.wrote(&header) && !self.system.locks.try_lock_row(&txn.holder, name, mode)
-            {
-                return Err(Stop::WaitRow { index: name.index, mode, implicit: None });
-            }
-            row.clear();
-            row.extend_from_slice(&value[ROW_HEADER_BYTES..]);
-            drop(leaf);
-            if stored.resolve_unlocked(&header, &header, row)? {
-                return Ok(true);
-            }
         }
     }
 }
@@ -220,8 +126,9 @@ impl StoredEntry<'_> {
         let change = LeafChange::Remove { key: self.entry };
         let Some((mut mtr, leaf)) = self.reach(&PendingChange { change, trx_id: TxnId(0) })? else { return Ok(()) };
         let Ok(slot) = leaf.search(&mtr, self.entry) else { return Ok(()) };
+        let before = leaf.used_bytes(&mtr);
         leaf.remove(&mut mtr, slot);
-        let underfull = leaf.underfull(&mtr);
+        let underfull = leaf.underfull(&mtr, before);
         mtr.commit();
         if underfull { self.tree.tidy(&self.system.ctx, self.entry) } else { Ok(()) }
     }

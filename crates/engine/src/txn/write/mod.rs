@@ -6,7 +6,7 @@
 //! | `insert_many.rs` | insertion of many rows at once |
 //! | `version.rs` | a new version: its stored value and its undo record |
 //! | `attempt.rs` | one attempt at a leaf, and what it may lack |
-//! | `entry.rs` | secondary entries; the search for duplicates |
+//! | `entry.rs`, `duplicates.rs` | secondary entries; the search for duplicates |
 //! | `diff.rs` | what two versions of a row have in common |
 //!
 //! Order within an operation
@@ -22,6 +22,7 @@
 mod attempt;
 mod delete;
 mod diff;
+mod duplicates;
 mod entry;
 mod insert;
 mod insert_many;
@@ -30,6 +31,7 @@ mod version;
 
 pub(super) use attempt::{Attempt, Stop, claim, latch_undo, settle, settle_rollback};
 pub(super) use diff::Middle;
+pub(crate) use duplicates::Unique;
 pub(super) use entry::StoredEntry;
 pub use insert_many::{NewRows, RowsOp};
 pub use version::MAX_ROW_BYTES;

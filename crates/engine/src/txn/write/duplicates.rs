@@ -1,0 +1,190 @@
+//! The search for other rows with the columns of a unique index.
+//!
+//! Rules
+//! 1. The search and the insertion behind it are one step under the stripe of the columns. A row that is being changed
+//!    by another transaction is waited for, whatever its entry looks like.
+//! 2. An entry that an ended transaction has delete-marked stays so until purge removes it or its row is inserted with
+//!    it again. So each stripe remembers, of the columns that were searched for last, up to which entry all are of that
+//!    kind ([`Searched`]), and the next search for them begins there: beside an old snapshot a value that is taken and
+//!    released again and again has ever more such entries.
+//! 3. A search passes no leaf that an active transaction has changed (its largest transaction id says so). So what that
+//!    transaction, or its rollback, makes again is not passed; and an insertion, which has the stripe, moves the place
+//!    back to its entry.
+
+use super::attempt::{Attempt, Stop};
+use super::entry::EntryOp;
+use crate::btree::{BTree, Seek};
+use crate::error::{Error, Result};
+use crate::sync::{Mutex, MutexGuard};
+use crate::txn::lock::{LockMode, RowName};
+use crate::txn::read::StoredRow;
+use crate::txn::stored::{EntryValue, ROW_HEADER_BYTES, RowHeader};
+use crate::txn::transaction::Txn;
+use crate::types::{IndexId, PageNo};
+
+/// Number of stripes.
+const STRIPES: usize = 256;
+/// Entries that a search passes before their end is remembered.
+const FEW_ENTRIES: usize = 8;
+
+/// The stripes; columns belong to one by their hash.
+#[derive(Debug)]
+pub(crate) struct Unique(Box<[Mutex<Searched>]>);
+
+impl Default for Unique {
+    fn default() -> Unique {
+        Unique((0..STRIPES).map(|_| Mutex::default()).collect())
+    }
+}
+
+impl Unique {
+    /// The stripe of these columns.
+    pub(crate) fn lock(&self, tree: &BTree, columns: &[u8]) -> MutexGuard<'_, Searched> {
+        let name = RowName { index: tree.id(), key: columns };
+        self.0[name.hash() as usize % self.0.len()].lock()
+    }
+}
+
+/// Where a search for the columns that were searched for last begins.
+#[derive(Debug, Default)]
+pub(crate) struct Searched {
+    index: IndexId,
+    root: PageNo,
+    prefix_bytes: usize,
+    /// An entry; all before it with the same columns are passed.
+    from: Vec<u8>,
+}
+
+impl Searched {
+    fn knows(&self, tree: &BTree, columns: &[u8]) -> bool {
+        (self.index, self.root) == (tree.id(), tree.root())
+            && self.prefix_bytes == columns.len()
+            && self.from.starts_with(columns)
+    }
+
+    /// Where a search for these columns begins.
+    pub(crate) fn start<'s>(&'s self, tree: &BTree, columns: &'s [u8]) -> &'s [u8] {
+        if self.knows(tree, columns) { &self.from } else { columns }
+    }
+
+    /// Searches for these columns begin at `entry` at the latest.
+    fn begin_at(&mut self, tree: &BTree, columns: &[u8], entry: &[u8]) {
+        if self.knows(tree, columns) && *entry < *self.from {
+            self.from.clear();
+            self.from.extend_from_slice(entry);
+        }
+    }
+
+    /// Searches for these columns begin at `entry`.
+    fn remember(&mut self, tree: &BTree, columns: &[u8], entry: Vec<u8>) {
+        (self.index, self.root) = (tree.id(), tree.root());
+        (self.prefix_bytes, self.from) = (columns.len(), entry);
+    }
+}
+
+impl EntryOp<'_> {
+    /// Looks for another row with these index columns, from where the stripe says. The error names the row at which the
+    /// search stopped.
+    pub(super) fn check_duplicates(
+        &self,
+        txn: &Txn,
+        searched: &mut Searched,
+    ) -> std::result::Result<(), (Vec<u8>, Stop)> {
+        let others = self.other_rows(searched).map_err(|error| (Vec::new(), Stop::Fail(error)))?;
+        searched.begin_at(self.tree, self.columns(), self.entry);
+        for other in others {
+            if let Err(stop) = self.check_other(txn, &other) {
+                return Err((other, stop));
+            }
+        }
+        Ok(())
+    }
+
+    /// Keys of the other rows that have, had or may again have an entry with these index columns.
+    fn other_rows(&self, searched: &mut Searched) -> Result<Vec<Vec<u8>>> {
+        let columns = self.columns();
+        let (mut found, mut entry) = (Vec::new(), Vec::new());
+        let mut from = searched.start(self.tree, columns).to_vec();
+        // The first entries, while they are of those that stay delete-marked: how many, and the last.
+        let (mut is_first, mut passed, mut last) = (true, 0, Vec::new());
+        'leaves: loop {
+            let leaf = self.tree.leaf(&self.system.ctx, Seek::Covers(&from))?;
+            let all_ended = leaf.max_trx_id() < self.system.min_active();
+            is_first &= all_ended;
+            let start = leaf.search(&from).unwrap_or_else(|slot| slot);
+            for slot in start..leaf.len() {
+                leaf.key_into(slot, &mut entry);
+                if !entry.starts_with(columns) {
+                    break 'leaves;
+                }
+                let value = EntryValue::decode(leaf.value(slot), entry.len())?;
+                let other = &entry[value.prefix_bytes..];
+                // A delete-mark that an ended transaction has set stays.
+                let stays_marked = value.delete_marked && all_ended;
+                is_first &= stays_marked && other != self.key;
+                if is_first {
+                    passed += 1;
+                    std::mem::swap(&mut last, &mut entry);
+                } else if value.prefix_bytes == columns.len() && other != self.key && !stays_marked {
+                    found.push(other.to_vec());
+                }
+            }
+            match leaf.upper() {
+                Some(upper) if upper.starts_with(columns) || upper < columns => from = upper.to_vec(),
+                _ => break,
+            }
+        }
+        if passed > FEW_ENTRIES {
+            searched.remember(self.tree, columns, last);
+        }
+        Ok(found)
+    }
+
+    fn check_other(&self, txn: &Txn, other: &[u8]) -> Attempt<()> {
+        let mut row = Vec::new();
+        if !self.read_ended_row(txn, other, &mut row)? {
+            return Ok(());
+        }
+        let mut entry = Vec::new();
+        let made = self.table.entry(self.i, other, &row, &mut entry);
+        if entry[..made.prefix_bytes] == *self.columns() {
+            let (table, index) = (self.table.name().to_string(), self.table.index_name(self.i).to_string());
+            return Err(Stop::Fail(Error::DuplicateKey { table, index }));
+        }
+        Ok(())
+    }
+
+    /// Copies the newest version of a row that no other transaction holds. False if there is none.
+    fn read_ended_row(&self, txn: &Txn, key: &[u8], row: &mut Vec<u8>) -> Attempt<bool> {
+        let tree = self.table.clustered();
+        let stored = StoredRow::new(&self.system.ctx, self.table, key);
+        loop {
+            let leaf = tree.leaf(&self.system.ctx, Seek::Covers(key))?;
+            let Ok(slot) = leaf.search(key) else { return Ok(false) };
+            let value = leaf.value(slot);
+            let header = RowHeader::decode(value)?;
+            // Asked under the latch: if its transaction has ended and the version is still here, it was committed.
+            if header.trx_id != txn.id
+                && let Some(holder) = self.system.holder_of(header.trx_id)
+            {
+                let implicit = Some((header.trx_id, holder));
+                return Err(Stop::WaitRow { index: tree.id(), mode: LockMode::Shared, implicit });
+            }
+            if header.is_delete_marked() {
+                return Ok(false);
+            }
+            // That there is such a row is a read.
+            let (name, mode) = (RowName { index: tree.id(), key }, txn.lock_of_read(LockMode::None));
+            if mode != LockMode::None && !txn.wrote(&header) && !self.system.locks.try_lock_row(&txn.holder, name, mode)
+            {
+                return Err(Stop::WaitRow { index: name.index, mode, implicit: None });
+            }
+            row.clear();
+            row.extend_from_slice(&value[ROW_HEADER_BYTES..]);
+            drop(leaf);
+            if stored.resolve_unlocked(&header, &header, row)? {
+                return Ok(true);
+            }
+        }
+    }
+}
