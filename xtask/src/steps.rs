@@ -55,7 +55,7 @@ struct Run {
     scratch: PathBuf,
 }
 
-const STEPS: [Step; 18] = [
+const STEPS: [Step; 19] = [
     Step { name: "format", run: |run| run.format() },
     Step { name: "tidy", run: |run| run.tidy() },
     Step { name: "lints", run: |run| run.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]) },
@@ -71,6 +71,7 @@ const STEPS: [Step; 18] = [
     Step { name: "damaged files", run: |run| run.damage() },
     Step { name: "isolation, beside MariaDB", run: |run| run.isolation() },
     Step { name: "simulation", run: |run| run.simulation() },
+    Step { name: "growth", run: |run| run.finish(run.command().args(["torture", "growth"])) },
     Step { name: "contended lines", run: |run| crate::cores::run(&run.root, &crate::cores::Wanted::parse(&COUNTED)?) },
     Step { name: "planted bugs", run: |run| crate::planted::sample(&run.root, PLANTED_ONE_IN) },
     Step { name: "fuzzing", run: |run| crate::fuzz::run(&run.root, &crate::fuzz::Wanted::parse(&FUZZING)?) },

@@ -13,6 +13,7 @@ pub mod compared;
 pub mod corruption;
 pub mod cpu;
 mod error;
+pub mod growth;
 pub mod interrupt;
 pub mod isolation;
 pub mod power_cuts;

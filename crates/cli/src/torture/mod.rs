@@ -3,6 +3,7 @@
 mod corrupt;
 mod crash;
 mod disk;
+mod growth;
 mod hermitage;
 mod isolation;
 mod power;
@@ -12,6 +13,7 @@ use crate::failure::Failure;
 use clap::{Args, Subcommand};
 use corrupt::CorruptOptions;
 use crash::CrashOptions;
+use growth::GrowthOptions;
 use hermitage::HermitageOptions;
 use isolation::IsolationOptions;
 use power::PowerOptions;
@@ -22,6 +24,7 @@ Examples:
   highwater torture crash --runs 30 --dir /tmp/torture
   highwater torture power --cuts 3000
   highwater torture corrupt --every 101
+  highwater torture growth
   highwater torture hermitage
   highwater torture isolation --seconds 60
   highwater torture simulate --cuts 10000";
@@ -45,6 +48,9 @@ enum Torture {
     /// Flip every byte of a small database, swap its blocks, put old ones back; each must be reported or be harmless
     #[command(after_help = corrupt::EXAMPLES)]
     Corrupt(Box<CorruptOptions>),
+    /// Measure how operations grow with what they have to do, and whether skewed loads keep their level
+    #[command(after_help = growth::EXAMPLES)]
+    Growth(GrowthOptions),
     /// Play the schedules of the literature at every level of isolation and say which anomalies occur
     #[command(after_help = hermitage::EXAMPLES)]
     Hermitage(HermitageOptions),
@@ -68,6 +74,7 @@ pub fn run(args: &TortureArgs) -> Result<(), Failure> {
         Torture::Crash(options) => crash::run(options),
         Torture::Power(options) => power::run(options),
         Torture::Corrupt(options) => corrupt::run(options),
+        Torture::Growth(options) => growth::run(options),
         Torture::Hermitage(options) => hermitage::run(options),
         Torture::Isolation(options) => isolation::run(options),
         Torture::Simulate(options) => simulate::run(options),
