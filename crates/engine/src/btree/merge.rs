@@ -7,8 +7,8 @@
 //!    a root with one child takes the child's records.
 //! 3. A node below three eighths is underfull: two of them fit by rule 1, so after deletions that are spread over the
 //!    tree no two neighbours are below it. A merge is tried when a change makes a leaf underfull, again whenever the
-//!    leaf has lost another thirty-second of the page, and when it is empty: by bytes, whatever the size of its records,
-//!    and a bounded number of times for a leaf whose neighbours are full.
+//!    leaf has lost another thirty-second of the page, and when it is empty: by bytes, whatever the size of its
+//!    records, and a bounded number of times for a leaf whose neighbours are full.
 //! 4. A merge only saves room: if one is not possible, the row operation before it is complete nevertheless.
 
 use super::BTree;

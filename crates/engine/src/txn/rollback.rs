@@ -317,8 +317,8 @@ impl Undo<'_> {
         }
     }
 
-    /// Keeps others than `holder` from inserting the unique columns of an entry that is about to go. (Until it has gone,
-    /// they wait for its row.)
+    /// Keeps others than `holder` from inserting the unique columns of an entry that is about to go. (Until it has
+    /// gone, they wait for its row.)
     fn keep_columns(&self, holder: Option<&Holder>, i: usize, entry: &[u8], made: Entry) {
         if let Some(holder) = holder.filter(|_| made.unique) {
             self.system.locks.lock_prefix(holder, self.row.table.index(i).id(), &entry[..made.prefix_bytes]);

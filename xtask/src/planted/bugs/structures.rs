@@ -264,7 +264,8 @@ pub const BUGS: &[Bug] = &[
         &[edit(
             PURGE_RECORD,
             "            if of.is_needed(self.histories)? {\n                return Ok(());\n            }\n",
-            "            if !PLANTED && of.is_needed(self.histories)? {\n                return Ok(());\n            }\n",
+            "            if !PLANTED && of.is_needed(self.histories)? {\n                \
+             return Ok(());\n            }\n",
         )],
         &["txn_test::model"],
     ),

@@ -179,8 +179,7 @@ fn a_builder_refuses_disorder_and_fills_as_told() {
     assert!((86..=91).contains(&fixture.leaf_fill()), "{} %", fixture.leaf_fill());
 }
 
-/// Nine of ten records are deleted, in any order, at every size of record and page: no two neighbors are left that would
-/// fit one page, and what is left fills its leaves as well as it can.
+/// Nine of ten records are deleted, in any order, at every size of record and page: what is left fills its leaves.
 #[test]
 fn leaves_are_merged_by_bytes_whatever_the_size_of_their_records() {
     for page_size in [4096, 8192, 16384] {
