@@ -15,6 +15,7 @@ mod links;
 mod look;
 mod planted;
 mod primitives;
+mod quick;
 mod rooms;
 mod sanitizers;
 mod source;
@@ -26,10 +27,15 @@ use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask tidy    check layers, dependencies, file headers, sizes and names, and links
-       cargo xtask test    everything: format, tidy, lints, docs, tests, checked benchmarks, kill -9 under load
-       cargo xtask planted [NAME]...
+       cargo xtask quick   format, tidy, and lints and unit tests of what differs from the branch main (on main: from
+                           the commit before)
+       cargo xtask test    everything that must hold: format, tidy, lints, docs, tests, checked benchmarks, kill -9
+                           under load, power cuts, damage, simulation; of each long list the part that the commit's
+                           hash selects
+       cargo xtask soak    the same with each list as a whole, Miri and ThreadSanitizer: many hours
+       cargo xtask planted [NAME]... | --part K/N
                            plant known bugs (those whose names contain NAME) into a copy of the source, one at a time,
-                           and see that a test catches each of them
+                           and see that a test catches each of them; --part takes each Nth one from the Kth on
        cargo xtask miri    undefined behaviour: small tests of the engine under Miri
        cargo xtask tsan    data races: tests of the engine that have threads, under ThreadSanitizer
        cargo xtask compare-build
@@ -53,7 +59,9 @@ fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => tidy(&root),
-        ["test"] => report(steps::all(&root)),
+        ["test"] => report(steps::test(&root)),
+        ["soak"] => report(steps::soak(&root)),
+        ["quick"] => report(quick::run(&root)),
         ["miri"] => report(sanitizers::miri(&root)),
         ["tsan"] => report(sanitizers::tsan(&root)),
         ["compare-build"] => report(compare::build(&root)),
@@ -73,6 +81,7 @@ fn main() -> ExitCode {
                 ExitCode::from(2)
             }
         },
+        ["planted", "--part", part] => report(planted::run_part(&root, part)),
         ["planted", ref names @ ..] => report(planted::run(&root, names)),
         _ => {
             eprintln!("{USAGE}");

@@ -19,7 +19,7 @@ fn expect_no_failure(tally: &Tally) {
 
 fn sweep(store: Store, left: Left, every: u64) -> (Arc<Small>, Tally) {
     let small = Arc::new(Small::new(store, left).unwrap());
-    let cases = flips(&small, every).unwrap();
+    let cases = flips(&small, every, 0).unwrap();
     let tally = run(Arc::clone(&small), cases, THREADS, |_| {});
     expect_no_failure(&tally);
     (small, tally)
@@ -93,7 +93,7 @@ fn what_must_not_be_is_a_failure() {
 fn together_each_flip_becomes_what_it_becomes_alone() {
     for store in [STORES[0], STORES[3]] {
         let small = Arc::new(Small::new(store, Left::Closed).unwrap());
-        let cases = flips(&small, EVERY).unwrap();
+        let cases = flips(&small, EVERY, 0).unwrap();
         let groups = grouped(&small, cases.clone(), 16);
         assert!(groups.iter().any(|group| group.len() > 4));
         let together = run_groups(Arc::clone(&small), groups, THREADS, |_| {});

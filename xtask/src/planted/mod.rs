@@ -61,12 +61,20 @@ pub fn run(root: &Path, names: &[&str]) -> Result<(), String> {
     plant(root, &chosen)
 }
 
-/// Plants every `one_in`-th bug that tests of the engine's own package catch, which takes one build.
+/// Plants one part, `K/N`, of the bugs that tests of the engine's own package catch, which takes one build.
 ///
 /// # Errors
-/// As [`run`].
-pub fn sample(root: &Path, one_in: usize) -> Result<(), String> {
-    plant(root, &all().filter(|bug| bug.package == ENGINE).step_by(one_in).collect::<Vec<_>>())
+/// As [`run`], and a part that is none.
+pub fn run_part(root: &Path, part: &str) -> Result<(), String> {
+    let (first, one_in) = parsed_part(part).ok_or_else(|| format!("--part {part}: it is K/N with K below N"))?;
+    let chosen: Vec<&Bug> = all().filter(|bug| bug.package == ENGINE).skip(first).step_by(one_in).collect();
+    plant(root, &chosen)
+}
+
+fn parsed_part(part: &str) -> Option<(usize, usize)> {
+    let (first, one_in) = part.split_once('/')?;
+    let (first, one_in) = (first.parse().ok()?, one_in.parse().ok()?);
+    (first < one_in).then_some((first, one_in))
 }
 
 /// Plants these bugs, one after the other, and runs their tests.
@@ -198,6 +206,12 @@ mod tests {
         let names: BTreeSet<&str> = all().map(|bug| bug.name).collect();
         assert_eq!(names.len(), all().count());
         assert!(all().all(|bug| !bug.edits.is_empty() && !bug.tests.is_empty() && !bug.breaks.is_empty()));
+    }
+
+    #[test]
+    fn a_part_is_a_number_below_the_number_of_parts() {
+        assert_eq!((parsed_part("0/4"), parsed_part("3/4")), (Some((0, 4)), Some((3, 4))));
+        assert!(["", "4/4", "1", "1/0", "-1/4", "a/b"].iter().all(|wrong| parsed_part(wrong).is_none()));
     }
 
     #[test]

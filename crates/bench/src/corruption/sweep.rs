@@ -81,12 +81,13 @@ impl Tally {
     }
 }
 
-/// One flip for each byte that is chosen: all of them with `every` 1; else the first bytes of each block and every so
-/// many others. Of blocks that were never written a few bytes are enough, since they are all alike.
+/// One flip for each byte that is chosen: all of them with `every` 1; else the first bytes of each block, and the bytes
+/// whose offset leaves the remainder `first` when divided by `every`. Of blocks that were never written fewer bytes are
+/// enough, since they are all alike.
 ///
 /// # Errors
 /// The engine's, of the files as they are.
-pub fn flips(small: &Small, every: u64) -> Result<Vec<Case>> {
+pub fn flips(small: &Small, every: u64, first: u64) -> Result<Vec<Case>> {
     let places = Places::of(small)?;
     let mut cases = Vec::new();
     for file in File::ALL {
@@ -96,8 +97,8 @@ pub fn flips(small: &Small, every: u64) -> Result<Vec<Case>> {
             for at in 0..block.len() as u64 {
                 let offset = n as u64 * BLOCK + at;
                 let is_chosen = match is_zero {
-                    true => offset.is_multiple_of(if every == 1 { ZEROS_EVERY } else { every * 8 }),
-                    false => at < head_bytes(file, n, block) || offset.is_multiple_of(every),
+                    true => offset % (if every == 1 { ZEROS_EVERY } else { every * 8 }) == first,
+                    false => at < head_bytes(file, n, block) || offset % every == first,
                 };
                 if is_chosen {
                     let place = places.place(file, offset);

@@ -40,6 +40,9 @@ pub struct CorruptOptions {
     /// Flip each byte of the headers and every so many of the others
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     every: u64,
+    /// With --every N: begin with this byte of each N
+    #[arg(long, default_value_t = 0, value_name = "BYTE")]
+    first: u64,
     /// Flip so many bytes at once, each in another page; where the outcome does not say what became of each, they are
     /// tried one by one
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1000))]
@@ -74,7 +77,7 @@ pub fn run(options: &CorruptOptions) -> Result<(), Failure> {
     let databases = STORES.into_iter().flat_map(|store| [(store, Left::Closed), (store, Left::Stopped)]);
     for (store, left) in databases {
         let small = Arc::new(Small::new(store, left)?);
-        let mut to_try = flips(&small, options.every)?;
+        let mut to_try = flips(&small, options.every, options.first % options.every)?;
         for kind in Kind::ALL {
             to_try.extend(cases(&small, kind, if options.every == 1 { 1 } else { 41 })?);
         }

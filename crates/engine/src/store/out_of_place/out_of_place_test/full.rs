@@ -61,7 +61,10 @@ fn all_lanes_at_once_find_room_on_a_full_disk() {
         (4096, 1 << 20, 512, 1),
         (16384, 256 << 10, 2048, lifetime::GROUPS),
     ];
-    for (page_bytes, segment_bytes, pages, streams) in stores {
+    for (n, (page_bytes, segment_bytes, pages, streams)) in (0..).zip(stores) {
+        if !is_tried(n) {
+            continue;
+        }
         let geometry = Geometry { page_bytes, segment_bytes, database_id: 77 };
         for seed in 0..3 {
             let store = full_store(geometry, pages, streams);
@@ -92,7 +95,7 @@ fn a_flush_leaves_the_cleaners_reserve_alone() {
 /// The file cannot grow beyond what every page needs: cleaning has to do.
 #[test]
 fn on_a_full_disk_every_reserved_page_can_be_written_again_and_again() {
-    for codec in PageCompression::ALL {
+    for (_, codec) in (0..).zip(PageCompression::ALL).filter(|(n, _)| is_tried(*n)) {
         let storage = StorageSet::memory();
         let sizes = geometry().sizes(1);
         let least = capacity::guaranteed_segments(NEW_PAGES + 256, sizes) * SEGMENT_BYTES;

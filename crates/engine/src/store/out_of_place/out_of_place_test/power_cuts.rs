@@ -77,7 +77,7 @@ fn a_power_cut_at_any_write_or_sync_loses_nothing() {
         run(&storage.map(|device| faults.wrap(device)), seed, 260);
         let all = faults.changes();
         assert!(all > 500, "{all} writes and syncs");
-        for at in (0..all).step_by(7) {
+        for at in (0..all).step_by(7).filter(|at| is_tried(at / 7)) {
             let (storage, faults) = (new_store(), Faults::new());
             faults.power_off_after(at + seed);
             let acknowledged = run(&storage.map(|device| faults.wrap(device)), seed, 260);
@@ -90,7 +90,7 @@ fn a_power_cut_at_any_write_or_sync_loses_nothing() {
 /// The store opens after a cut, and what it writes then is cut again.
 #[test]
 fn a_second_power_cut_loses_nothing_either() {
-    for case in 0..150 {
+    for case in (0..150).filter(|case| is_tried(*case)) {
         let mut random = fastrand::Rng::with_seed(case);
         let mut storage = new_store();
         let mut all = Acknowledged::default();

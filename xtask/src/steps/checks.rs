@@ -1,0 +1,48 @@
+//! Steps that look at the source, build it, and run its tests.
+
+use super::extent::PART;
+use super::lane::Run;
+use super::{Failure, tests_mount};
+use std::process::Command;
+
+pub fn format(run: &Run<'_>) -> Result<(), Failure> {
+    run.cargo(&["fmt", "--all", "--check"])?;
+    let others = ["fuzz/Cargo.toml", "crates/compare/Cargo.toml"];
+    others.iter().try_for_each(|manifest| run.cargo(&["fmt", "--manifest-path", manifest, "--check"]))
+}
+
+pub fn tidy(run: &Run<'_>) -> Result<(), Failure> {
+    let findings = crate::tidy::check(&run.root).map_err(|error| error.to_string())?;
+    findings.iter().try_for_each(|finding| run.say(finding))?;
+    if findings.is_empty() { Ok(()) } else { Err(format!("{} findings", findings.len())) }
+}
+
+pub fn lints(run: &Run<'_>) -> Result<(), Failure> {
+    run.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+}
+
+pub fn docs(run: &Run<'_>) -> Result<(), Failure> {
+    let mut command = Command::new("cargo");
+    run.finish(command.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+/// Installs the servers that tests start, unless they are there; each is started once.
+pub fn servers(run: &Run<'_>) -> Result<(), Failure> {
+    run.finish(&mut Command::new(run.root.join("scripts/install-servers")))
+}
+
+pub fn build(run: &Run<'_>) -> Result<(), Failure> {
+    run.cargo(&["test", "--workspace", "--no-run"])
+}
+
+pub fn tests(run: &Run<'_>) -> Result<(), Failure> {
+    let mut command = Command::new("cargo");
+    command.args(["test", "--workspace"]);
+    if tests_mount() {
+        command.env("HIGHWATER_TEST_MOUNTS", "1");
+    }
+    if let Some(part) = run.extent.test_part() {
+        command.env(PART, part);
+    }
+    run.finish(&mut command)
+}

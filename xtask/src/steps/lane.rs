@@ -1,0 +1,202 @@
+//! Steps in lanes: two rows of steps that run at the same time, one row for each of two processors.
+//!
+//! Rules
+//! 1. Within a lane steps run in order. The first failure in any lane stops the commands of all lanes.
+//! 2. What a step's commands print is kept in a file and printed when the step ends, so that lanes do not mix.
+//! 3. Each lane builds in folders of its own: cargo locks a folder while it builds.
+
+use super::Failure;
+use super::extent::Extent;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const POLL: Duration = Duration::from_millis(20);
+
+/// One step: its name and what it does in the project's root.
+pub struct Step {
+    pub name: &'static str,
+    pub run: fn(&Run<'_>) -> Result<(), Failure>,
+}
+
+/// Where the steps of a lane work, and how much they try.
+pub struct Run<'s> {
+    pub root: PathBuf,
+    /// For databases; removed at the end.
+    pub scratch: PathBuf,
+    /// Where the lane builds.
+    pub target: PathBuf,
+    pub extent: Extent,
+    /// What the present step's commands print.
+    log: PathBuf,
+    is_stopped: &'s AtomicBool,
+}
+
+/// Runs the lanes; each is named by the folder below `target` in which it builds.
+///
+/// # Errors
+/// The first failure, with the name of its step.
+pub fn run(
+    root: &Path,
+    target: &Path,
+    scratch: &Path,
+    extent: Extent,
+    lanes: &[(&str, &[Step])],
+) -> Result<(), Failure> {
+    let is_stopped = AtomicBool::new(false);
+    std::fs::create_dir_all(scratch).map_err(|error| format!("{}: {error}", scratch.display()))?;
+    let result = thread::scope(|scope| {
+        let begun: Vec<_> = lanes
+            .iter()
+            .map(|(folder, steps)| {
+                let run = Run {
+                    root: root.to_path_buf(),
+                    scratch: scratch.to_path_buf(),
+                    target: target.join(folder),
+                    extent,
+                    log: scratch.join(format!("{folder}.log")),
+                    is_stopped: &is_stopped,
+                };
+                scope.spawn(move || run.lane(steps))
+            })
+            .collect();
+        let ended = begun.into_iter().map(|lane| lane.join().unwrap_or_else(|_| Err("a lane panicked".to_string())));
+        ended.fold(Ok(()), first_failure)
+    });
+    // Scratch that cannot be removed is no reason to fail a run that passed.
+    let _ = std::fs::remove_dir_all(scratch);
+    result
+}
+
+/// A failure that stopped a lane comes before what it stopped in the others.
+fn first_failure(so_far: Result<(), Failure>, next: Result<(), Failure>) -> Result<(), Failure> {
+    match (so_far, next) {
+        (Err(failure), Err(other)) if failure.ends_with(STOPPED) => Err(other),
+        (Err(failure), _) | (Ok(()), Err(failure)) => Err(failure),
+        (Ok(()), Ok(())) => Ok(()),
+    }
+}
+
+const STOPPED: &str = "stopped, another step failed";
+
+impl Run<'_> {
+    fn lane(&self, steps: &[Step]) -> Result<(), Failure> {
+        steps.iter().try_for_each(|step| {
+            File::create(&self.log).map_err(|error| format!("{}: {error}", self.log.display()))?;
+            println!("-- {} ...", step.name);
+            let start = Instant::now();
+            let result = (step.run)(self);
+            let printed = std::fs::read(&self.log).unwrap_or_default();
+            let verdict = if result.is_ok() { "passed" } else { "FAILED" };
+            let seconds = start.elapsed().as_secs_f64();
+            println!("== {}: {verdict}, {seconds:.0} s\n{}", step.name, String::from_utf8_lossy(&printed));
+            result.map_err(|failure| {
+                self.is_stopped.store(true, Ordering::Relaxed);
+                format!("{}: {failure}", step.name)
+            })
+        })
+    }
+
+    /// The log of the present step, to append to.
+    fn log(&self) -> Result<File, Failure> {
+        File::options().append(true).open(&self.log).map_err(|error| format!("{}: {error}", self.log.display()))
+    }
+
+    /// Adds a line to the log.
+    pub fn say(&self, line: &str) -> Result<(), Failure> {
+        use std::io::Write;
+        writeln!(self.log()?, "{line}").map_err(|error| error.to_string())
+    }
+
+    /// Runs cargo in the root, with the lane's folder for what is built.
+    pub fn cargo(&self, arguments: &[&str]) -> Result<(), Failure> {
+        self.finish(Command::new("cargo").args(arguments))
+    }
+
+    /// Runs a command to its end; what it prints goes to the log.
+    pub fn finish(&self, command: &mut Command) -> Result<(), Failure> {
+        let output = self.log()?;
+        self.wait(command.stdout(output)).map(drop)
+    }
+
+    /// The same, and gives what it prints to stdout.
+    pub fn output(&self, command: &mut Command) -> Result<Vec<u8>, Failure> {
+        let kept = self.log.with_extension("out");
+        let text = |error: std::io::Error| format!("{}: {error}", kept.display());
+        self.wait(command.stdout(File::create(&kept).map_err(text)?))?;
+        std::fs::read(&kept).map_err(text)
+    }
+
+    /// Where cargo builds for the commands of this lane; incremental files would be written for nobody.
+    fn wait(&self, command: &mut Command) -> Result<ExitStatus, Failure> {
+        command.current_dir(&self.root).stdin(Stdio::null()).stderr(self.log()?);
+        command.env("CARGO_TARGET_DIR", &self.target).env("CARGO_INCREMENTAL", "0");
+        let child = command.spawn().map_err(|error| format!("{command:?}: {error}"))?;
+        match self.ended(child) {
+            Ok(status) if status.success() => Ok(status),
+            Ok(_) if self.is_stopped.load(Ordering::Relaxed) => Err(STOPPED.to_string()),
+            Ok(status) => Err(format!("{}: {status}", shown(command))),
+            Err(error) => Err(format!("{}: {error}", shown(command))),
+        }
+    }
+
+    fn ended(&self, mut child: Child) -> std::io::Result<ExitStatus> {
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(status);
+            }
+            if self.is_stopped.load(Ordering::Relaxed) {
+                child.kill()?;
+                return child.wait();
+            }
+            thread::sleep(POLL);
+        }
+    }
+}
+
+/// A command as one would type it.
+fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run_lanes(lanes: &[(&str, &[Step])]) -> Result<(), Failure> {
+        let folder = tempfile::tempdir().unwrap();
+        let scratch = folder.path().join("scratch");
+        let result = run(folder.path(), folder.path(), &scratch, Extent::Slice(1), lanes);
+        assert!(!scratch.exists());
+        result
+    }
+
+    #[test]
+    fn a_failure_is_named_and_stops_the_other_lane() {
+        let long: &[Step] = &[Step { name: "long", run: |run| run.finish(Command::new("sleep").arg("600")) }];
+        let wrong: &[Step] = &[Step { name: "wrong", run: |run| run.finish(Command::new("false").arg("x")) }];
+        let started = Instant::now();
+        let failure = run_lanes(&[("a", long), ("b", wrong)]).unwrap_err();
+        assert!(failure.starts_with("wrong: false x: "), "{failure}");
+        assert!(started.elapsed() < Duration::from_secs(60));
+    }
+
+    #[test]
+    fn steps_run_in_order_and_what_they_print_is_given() {
+        let steps: &[Step] = &[
+            Step { name: "first", run: |run| run.finish(Command::new("touch").arg(run.scratch.join("there"))) },
+            Step {
+                name: "second",
+                run: |run| match run.output(Command::new("ls").arg(&run.scratch))? {
+                    listed if String::from_utf8_lossy(&listed).contains("there") => Ok(()),
+                    listed => Err(String::from_utf8_lossy(&listed).into_owned()),
+                },
+            },
+        ];
+        run_lanes(&[("a", steps)]).unwrap();
+    }
+}

@@ -1,0 +1,108 @@
+//! `cargo xtask test`: everything that must hold before a change is kept, in one command. `cargo xtask soak`: the same
+//! with each list as a whole.
+//!
+//! Rules
+//! 1. Steps run in two lanes ([`lane`]), cheap and picky ones first; the first failure ends the run with its step
+//!    named.
+//! 2. A test run tries a slice of each long list, which the commit's hash selects; a soak tries all of it ([`extent`]).
+//! 3. Nothing is left behind: databases of the run are stored in a folder of their own below the system's temporary
+//!    folder.
+//! 4. What a step measures is checked, not only whether it ended.
+
+mod checks;
+mod extent;
+mod lane;
+mod torture;
+
+use extent::{Extent, MAX_PARTS};
+use lane::{Run, Step};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// How a step failed.
+pub type Failure = String;
+
+/// Lints in a folder of their own, beside the build of the tests.
+const STATIC: &[Step] = &[
+    Step { name: "format", run: checks::format },
+    Step { name: "tidy", run: checks::tidy },
+    Step { name: "lints", run: checks::lints },
+    Step { name: "docs", run: checks::docs },
+    Step { name: "tests of the tests", run: tests_of_tests },
+];
+
+const DYNAMIC: &[Step] = &[
+    Step { name: "tools", run: |run| crate::tools::ensure(tests_mount()).and_then(|()| run.say("all there")) },
+    Step { name: "servers to compare with", run: checks::servers },
+    Step { name: "build of the tests", run: checks::build },
+    Step { name: "tests", run: checks::tests },
+    Step { name: "TPC-C, checked", run: torture::tpcc },
+    Step { name: "sysbench, checked", run: torture::sysbench },
+    Step { name: "kill -9 under load", run: torture::crash },
+    Step { name: "power cuts", run: torture::power_cuts },
+    Step { name: "damaged files", run: torture::damage },
+    Step { name: "isolation, beside MariaDB", run: torture::isolation },
+    Step { name: "simulation", run: torture::simulation },
+    Step { name: "growth", run: torture::growth },
+];
+
+/// Cores for which contended cache lines are counted.
+const COUNTED: [&str; 2] = ["--cores", "16"];
+
+/// Runs every step, a slice of each list.
+///
+/// # Errors
+/// The first failure.
+pub fn test(root: &Path) -> Result<(), Failure> {
+    run(root, Extent::of_commit(root)?)
+}
+
+/// Runs every step with each list as a whole.
+///
+/// # Errors
+/// The first failure.
+pub fn soak(root: &Path) -> Result<(), Failure> {
+    let Extent::Slice(hash) = Extent::of_commit(root)? else { return Err("no commit".to_string()) };
+    run(root, Extent::Everything(hash))?;
+    crate::sanitizers::miri(root)?;
+    crate::sanitizers::tsan(root)
+}
+
+fn run(root: &Path, extent: Extent) -> Result<(), Failure> {
+    let scratch = std::env::temp_dir().join(format!("highwater-test-{}", std::process::id()));
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let target = std::path::absolute(target).map_err(|error| error.to_string())?.join("test");
+    println!("trying {extent}");
+    lane::run(root, &target, &scratch, extent, &[("static", STATIC), ("dynamic", DYNAMIC)])
+}
+
+/// Do the tests notice a bug, and do inputs that no test has break something? In a slice one of the three, since each
+/// builds the engine in a way of its own.
+fn tests_of_tests(run: &Run<'_>) -> Result<(), Failure> {
+    let (seconds, seed) = (run.extent.choose(5, 60), run.extent.seed("fuzzing"));
+    let itself = |arguments: &[&str]| {
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        run.finish(Command::new(program).args(arguments))
+    };
+    match run.extent.part("tests of the tests", MAX_PARTS) {
+        Some(0) => itself(&["cores", COUNTED[0], COUNTED[1]]),
+        Some(1) => itself(&["fuzz", "--seconds", &seconds, "--seed", &seed]),
+        Some(_) => {
+            let part = run.extent.part("planted", MAX_PARTS).unwrap_or(0);
+            itself(&["planted", "--part", &format!("{part}/{MAX_PARTS}")])
+        }
+        None => {
+            itself(&["cores"])?;
+            itself(&["fuzz", "--seconds", &seconds, "--seed", &seed])?;
+            itself(&["planted"])
+        }
+    }
+}
+
+/// Whether file systems can be mounted here: this process is root, and the kernel has FUSE and loop devices. Then tests
+/// that mount fail if a mount fails. Elsewhere they are left out, or check what the refusal says.
+fn tests_mount() -> bool {
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    is_root && ["/dev/fuse", "/dev/loop-control"].iter().all(|node| Path::new(node).exists())
+}

@@ -1,0 +1,110 @@
+//! Steps that run the program: benchmarks whose results are checked, kills, power cuts, damage, histories, simulation.
+//!
+//! The program is the one that the tests have built: with its assertions on.
+
+use super::lane::Run;
+use super::{Failure, tests_mount};
+use serde_json::Value;
+use std::process::Command;
+
+/// Pages small enough for many extent-map groups, and the size at which the disk is full: a little more than the load
+/// needs.
+const FULL: [&str; 6] = ["--max-run-ms", "700", "--page-size", "4K", "--data-limit", "160M"];
+/// Besides the headers, one byte of so many is damaged in a slice.
+const DAMAGED_ONE_IN: u64 = 240;
+
+pub fn tpcc(run: &Run<'_>) -> Result<(), Failure> {
+    let result = bench(run, &["tpcc", "--warehouses", "1", "--threads", "2", "--seconds", "4"], "tpcc")?;
+    let conditions = result["consistency"].as_array().ok_or("no consistency conditions in the JSON")?;
+    let held = conditions.iter().filter(|condition| condition["holds"] == Value::Bool(true)).count();
+    if held != 12 || conditions.len() != 12 {
+        return Err(format!("{held} of {} consistency conditions hold: {conditions:?}", conditions.len()));
+    }
+    highwater(run, &["check", &folder(run, "tpcc")])
+}
+
+pub fn sysbench(run: &Run<'_>) -> Result<(), Failure> {
+    let profile = ["sysbench", "read_write", "--tables", "2", "--table-size", "20000", "--threads", "4"];
+    bench(run, &[&profile[..], &["--seconds", "3", "--buffer-pool-size", "4M"]].concat(), "sysbench")?;
+    highwater(run, &["check", &folder(run, "sysbench")])
+}
+
+/// With each page store, and on a disk that fills up.
+pub fn crash(run: &Run<'_>) -> Result<(), Failure> {
+    let out_of_place = ["--page-store", "out-of-place", "--page-compression", "lz4", "--segment-size", "512K"];
+    let settings: [(&str, &[&str]); 4] = [
+        ("crash", &[]),
+        ("crash-out-of-place", &out_of_place),
+        ("crash-journal", &["--doublewrite", "journal", "--journal-size", "8M"]),
+        ("crash-full", &FULL),
+    ];
+    settings.into_iter().try_for_each(|(name, options)| {
+        let (kills, seed) = (run.extent.choose(4, 100), run.extent.seed(name));
+        let fixed = ["torture", "crash", "--runs", &kills, "--seed", &seed, "--dir", &folder(run, name)];
+        highwater(run, &[&fixed[..], options].concat())
+    })
+}
+
+pub fn power_cuts(run: &Run<'_>) -> Result<(), Failure> {
+    let (cuts, seed) = (run.extent.choose(300, 10_000), run.extent.seed("power"));
+    highwater(run, &["torture", "power", "--cuts", &cuts, "--seed", &seed])?;
+    if !tests_mount() {
+        return run.say("the power of a mounted disk is not cut: that needs root, FUSE and loop devices");
+    }
+    let (cuts, seed, dir) = (run.extent.choose(2, 100), run.extent.seed("mounted power"), folder(run, "crash-cut"));
+    let fixed = ["torture", "crash", "--cut-power", "--max-run-ms", "1000"];
+    highwater(run, &[&fixed[..], &["--runs", &cuts, "--seed", &seed, "--dir", &dir]].concat())
+}
+
+pub fn damage(run: &Run<'_>) -> Result<(), Failure> {
+    let every = run.extent.choose(DAMAGED_ONE_IN, 1);
+    let first = run.extent.part("damage", DAMAGED_ONE_IN).unwrap_or(0).to_string();
+    highwater(run, &["torture", "corrupt", "--every", &every, "--first", &first])?;
+    let (lives, seed) = (run.extent.choose(24, 2_000), run.extent.seed("damage beside a load"));
+    highwater(run, &["torture", "corrupt", "--beside", &lives, "--seed", &seed])
+}
+
+pub fn growth(run: &Run<'_>) -> Result<(), Failure> {
+    highwater(run, &["torture", "growth", "--scale", &run.extent.choose(1, 4)])
+}
+
+/// The servers are there: an earlier step has seen to it.
+pub fn isolation(run: &Run<'_>) -> Result<(), Failure> {
+    highwater(run, &["torture", "hermitage", "--subject", "highwater", "--subject", "mariadb"])?;
+    let (seconds, seed) = (run.extent.choose(6, 600), run.extent.seed("isolation"));
+    highwater(run, &["torture", "isolation", "--seconds", &seconds, "--seed", &seed])
+}
+
+pub fn simulation(run: &Run<'_>) -> Result<(), Failure> {
+    let seed = run.extent.seed("simulation");
+    let simulate = |more: &[&str]| highwater(run, &[&["torture", "simulate", "--seed", &seed], more].concat());
+    simulate(&["--cuts", &run.extent.choose(2_000, 1_000_000)])?;
+    simulate(&["--databases", &run.extent.choose(100, 1000), "--lives", "3", "--twice"])?;
+    simulate(&["--every-failure", "--databases", &run.extent.choose(3, 20), "--steps", "250"])
+}
+
+/// Runs a benchmark and gives its result, which must say that work was done.
+fn bench(run: &Run<'_>, arguments: &[&str], name: &str) -> Result<Value, Failure> {
+    let folder = folder(run, name);
+    let mut command = command(run);
+    command.arg("bench").args(arguments).args(["--dir", &folder, "--json", "-"]);
+    let result: Value =
+        serde_json::from_slice(&run.output(&mut command)?).map_err(|error| format!("no JSON on stdout: {error}"))?;
+    run.say(&format!("{} transactions per second", result["tps"]))?;
+    match result["transactions"].as_u64() {
+        Some(transactions) if transactions > 0 => Ok(result),
+        other => Err(format!("transactions: {other:?}")),
+    }
+}
+
+fn folder(run: &Run<'_>, name: &str) -> String {
+    run.scratch.join(name).display().to_string()
+}
+
+fn highwater(run: &Run<'_>, arguments: &[&str]) -> Result<(), Failure> {
+    run.finish(command(run).args(arguments))
+}
+
+fn command(run: &Run<'_>) -> Command {
+    Command::new(run.target.join("debug/highwater"))
+}
