@@ -93,7 +93,7 @@ impl Space {
     /// lack it. Says whether there are more.
     pub fn discard_found_step(&self, ctx: &Context) -> bool {
         for _ in 0..FOUND_RUNS {
-            if self.discard_holds.load(SeqCst) > 0 {
+            if self.discard_holds.load(SeqCst) > 0 || !self.state.lock().has_found() {
                 return false;
             }
             let Some(_one_at_a_time) = self.growing.try_lock() else { return false };
@@ -101,10 +101,9 @@ impl Space {
                 continue;
             }
             let found = self.state.lock().next_found(FOUND_EXTENTS);
-            if found.is_empty() {
-                return false;
+            if !found.is_empty() {
+                self.store.forget(pages_of(found));
             }
-            self.store.forget(pages_of(found));
         }
         true
     }

@@ -121,6 +121,11 @@ impl State {
         (self.found, self.found_tries) = (0..self.extents(), self.bare.len());
     }
 
+    /// Whether some of those are left.
+    pub fn has_found(&self) -> bool {
+        !self.found.is_empty()
+    }
+
     /// The next extents of those that were found, up to `limit`, that follow each other and were not reserved since;
     /// they are found no more.
     pub fn next_found(&mut self, limit: u32) -> Range<u32> {

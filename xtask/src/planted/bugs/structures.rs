@@ -53,6 +53,12 @@ pub const BUGS: &[Bug] = &[
         &["space::space_test"],
     ),
     bug(
+        "found-extents-without-end",
+        "on a full disk without a reserve the cleaner looks for one for ever",
+        &[edit(DISCARD, "|| !self.state.lock().has_found() {", "|| !PLANTED && !self.state.lock().has_found() {")],
+        &["space_test::without_a_reserve"],
+    ),
+    bug(
         "updates-take-the-share-of-deletes",
         "undo of updates fills the part of the reserve that deletes need on a full disk",
         &[edit(
